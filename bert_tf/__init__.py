@@ -1,0 +1,53 @@
+"""BERT in Keras and TensorFlow, and what can be read out of one forward pass.
+
+Importing this package is cheap: TensorFlow is imported when a model is built or loaded, not before. The names
+below are therefore looked up on first use.
+
+    >>> import bert_tf
+    >>> bert = bert_tf.load()                       # the embedded Base model
+    >>> trace = bert.trace("Shanghai is a city in [MASK].")
+    >>> bert.fill_mask(trace)[0].predictions[0].token
+"""
+
+from importlib import import_module
+
+__version__ = "0.1.0"
+
+# Public name -> module that defines it. A module is imported when one of its names is first asked for.
+_HOMES = {
+    "BertConfig": "bert_tf.config",
+    "ConfigError": "bert_tf.config",
+    "build_encoder": "bert_tf.models",
+    "build_pretraining_model": "bert_tf.models",
+    "named_variables": "bert_tf.models",
+    "parameter_counts": "bert_tf.models",
+    "view": "bert_tf.models",
+    "Tokenizer": "bert_tf.text",
+    "download": "bert_tf.checkpoints",
+    "find": "bert_tf.checkpoints",
+    "list_models": "bert_tf.checkpoints",
+    "read": "bert_tf.checkpoints",
+    "save": "bert_tf.checkpoints",
+    "Runtime": "bert_tf.runtime",
+    "Bert": "bert_tf.bert",
+    "load": "bert_tf.bert",
+    "Trace": "bert_tf.explain",
+    "compare": "bert_tf.explain",
+    "fill_jointly": "bert_tf.explain",
+    "fill_mask": "bert_tf.explain",
+}
+
+__all__ = ["__version__", *sorted(_HOMES)]
+
+
+def __getattr__(name):
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'bert_tf' has no attribute {name!r}")
+    # Not stored in this module's globals: a name such as `download` is also that of a submodule elsewhere, and
+    # a lookup in a dict is cheap enough to repeat.
+    return getattr(import_module(home), name)
+
+
+def __dir__():
+    return sorted({*globals(), *_HOMES})
