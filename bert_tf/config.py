@@ -1,0 +1,250 @@
+"""The settings of a BERT model: one frozen dataclass, named sizes, and the two public file formats.
+
+Field names are those of Hugging Face's ``config.json``; Google's ``bert_config.json`` uses the same
+names for all that the two have in common.
+"""
+
+import dataclasses
+import difflib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+# Google's and Hugging Face's files carry settings that say nothing about the network itself.
+_BOOKKEEPING = frozenset("""
+    _name_or_path _num_labels add_cross_attention architectures attn_implementation bos_token_id
+    bad_words_ids begin_suppress_tokens chunk_size_feed_forward classifier_dropout cross_attention_hidden_size
+    decoder_start_token_id directionality diversity_penalty do_sample dtype early_stopping encoder_no_repeat_ngram_size
+    eos_token_id exponential_decay_length_penalty finetuning_task forced_bos_token_id forced_eos_token_id
+    gradient_checkpointing id2label is_decoder is_encoder_decoder label2id length_penalty max_length min_length
+    model_type no_repeat_ngram_size num_beam_groups num_beams num_return_sequences output_attentions
+    output_hidden_states output_past output_scores pad_token_id_ pooler_fc_size pooler_num_attention_heads
+    pooler_num_fc_layers pooler_size_per_head pooler_type prefix problem_type pruned_heads
+    quantization_config remove_invalid_values repetition_penalty return_dict return_dict_in_generate
+    sep_token_id cls_token_id mask_token_id unk_token_id
+    suppress_tokens task_specific_params temperature tf_legacy_loss tie_encoder_decoder tie_word_embeddings
+    tokenizer_class top_k top_p torch_dtype torchscript transformers_version transformers.js_config
+    typical_p use_bfloat16 use_cache
+""".split())
+
+_ACTIVATIONS = ("gelu", "gelu_new", "relu")
+_ACTIVATION_ALIASES = {"gelu_pytorch_tanh": "gelu_new", "gelu_fast": "gelu_new"}
+
+#: name -> (layers L, hidden size H, attention heads A); Turc et al. 2019 for the four small ones,
+#: Devlin et al. 2019, section 3 for base and large.
+SIZES = {
+    "tiny": (2, 128, 2),
+    "mini": (4, 256, 4),
+    "small": (4, 512, 8),
+    "medium": (8, 512, 8),
+    "base": (12, 768, 12),
+    "large": (24, 1024, 16),
+}
+
+
+class ConfigError(ValueError):
+    """A model setting that cannot be: the message names it, its value, and what is allowed."""
+
+
+@dataclass(frozen=True)
+class BertConfig:
+    """The settings of one BERT model (Devlin et al. 2019, section 3; defaults: base, uncased).
+
+    Args:
+        vocab_size: rows of the token table, V > 0.
+        hidden_size: width of the hidden states, H; a multiple of `num_attention_heads`.
+        num_hidden_layers: encoder layers, L >= 1.
+        num_attention_heads: heads in each layer, N >= 1.
+        intermediate_size: width of the feed-forward block; 4 H in all released models.
+        hidden_act: `"gelu"` (exact, erf), `"gelu_new"` (tanh approximation) or `"relu"`.
+        hidden_dropout_prob: dropout on the embeddings and both sub-layer outputs, in [0, 1).
+        attention_probs_dropout_prob: dropout on the attention probabilities, in [0, 1).
+        max_position_embeddings: rows of the position table: the longest input in tokens.
+        type_vocab_size: rows of the segment table.
+        initializer_range: standard deviation of the truncated normal initialiser.
+        layer_norm_eps: epsilon of every layer normalisation.
+        pad_token_id: row of the padding token.
+
+    Raises:
+        ConfigError: on a value that is out of range or of the wrong type.
+    """
+
+    vocab_size: int = 30522
+    hidden_size: int = 768
+    num_hidden_layers: int = 12
+    num_attention_heads: int = 12
+    intermediate_size: int = 3072
+    hidden_act: str = "gelu"
+    hidden_dropout_prob: float = 0.1
+    attention_probs_dropout_prob: float = 0.1
+    max_position_embeddings: int = 512
+    type_vocab_size: int = 2
+    initializer_range: float = 0.02
+    layer_norm_eps: float = 1e-12
+    pad_token_id: int = 0
+
+    def __post_init__(self):
+        for name in ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads",
+                     "intermediate_size", "max_position_embeddings", "type_vocab_size"):
+            _check_integer(name, getattr(self, name), least=1)
+        _check_integer("pad_token_id", self.pad_token_id, least=0)
+        if self.pad_token_id >= self.vocab_size:
+            raise ConfigError(f"pad_token_id is {self.pad_token_id}, but the vocabulary has only "
+                              f"{self.vocab_size} rows; give an id below that.")
+        if self.hidden_size % self.num_attention_heads:
+            raise ConfigError(f"hidden_size {self.hidden_size} cannot be divided among num_attention_heads "
+                              f"{self.num_attention_heads}; choose a multiple of the number of heads.")
+        for name in ("hidden_dropout_prob", "attention_probs_dropout_prob"):
+            value = _check_number(name, getattr(self, name))
+            if not 0 <= value < 1:
+                raise ConfigError(f"{name} is {value}; a dropout rate lies in [0, 1).")
+        for name in ("initializer_range", "layer_norm_eps"):
+            value = _check_number(name, getattr(self, name))
+            if not 0 < value < float("inf"):
+                raise ConfigError(f"{name} is {value}; it must be a positive number.")
+        if self.hidden_act not in _ACTIVATIONS:
+            raise ConfigError(f"hidden_act is {self.hidden_act!r}; known are {', '.join(_ACTIVATIONS)}.")
+
+    @property
+    def head_size(self) -> int:
+        """Width D of one attention head: H / N."""
+        return self.hidden_size // self.num_attention_heads
+
+    @property
+    def size_name(self) -> str | None:
+        """The name in `SIZES` with these layers, width and heads, or None."""
+        shape = (self.num_hidden_layers, self.hidden_size, self.num_attention_heads)
+        return next((name for name, size in SIZES.items() if size == shape), None)
+
+    def replace(self, **changes) -> "BertConfig":
+        """A copy with some settings changed (and checked again)."""
+        return dataclasses.replace(self, **changes)
+
+    @classmethod
+    def named(cls, size: str, **overrides) -> "BertConfig":
+        """One of the named sizes: tiny, mini, small, medium, base, large."""
+        if size not in SIZES:
+            raise ConfigError(f"There is no BERT size {size!r}; known are {', '.join(SIZES)}.")
+        layers, hidden, heads = SIZES[size]
+        return cls(**{"hidden_size": hidden, "num_hidden_layers": layers, "num_attention_heads": heads,
+                      "intermediate_size": 4 * hidden, **overrides})
+
+    @classmethod
+    def tiny(cls, **overrides) -> "BertConfig":
+        """2 layers, hidden 128, 2 heads (4,385,920 parameters with the uncased vocabulary)."""
+        return cls.named("tiny", **overrides)
+
+    @classmethod
+    def mini(cls, **overrides) -> "BertConfig":
+        """4 layers, hidden 256, 4 heads (11,170,560 parameters)."""
+        return cls.named("mini", **overrides)
+
+    @classmethod
+    def small(cls, **overrides) -> "BertConfig":
+        """4 layers, hidden 512, 8 heads (28,763,648 parameters)."""
+        return cls.named("small", **overrides)
+
+    @classmethod
+    def medium(cls, **overrides) -> "BertConfig":
+        """8 layers, hidden 512, 8 heads (41,373,184 parameters)."""
+        return cls.named("medium", **overrides)
+
+    @classmethod
+    def base(cls, **overrides) -> "BertConfig":
+        """12 layers, hidden 768, 12 heads (109,482,240 parameters; 108,310,272 cased)."""
+        return cls.named("base", **overrides)
+
+    @classmethod
+    def large(cls, **overrides) -> "BertConfig":
+        """24 layers, hidden 1024, 16 heads (335,141,888 parameters; 333,579,264 cased)."""
+        return cls.named("large", **overrides)
+
+    @classmethod
+    def from_dict(cls, values: dict) -> "BertConfig":
+        """From the content of a Hugging Face ``config.json`` or a Google ``bert_config.json``.
+
+        Settings of those files that do not touch the network (`transformers_version`, …) are passed over.
+
+        Raises:
+            ConfigError: on an unknown key (named, with the nearest known one), a model of another
+                family, or a setting this model does not have (relative positions, say).
+        """
+        values = dict(values)
+        family = values.get("model_type", "bert")
+        if family != "bert":
+            raise ConfigError(f"model_type is {family!r}; only 'bert' models can be read.")
+        if values.pop("position_embedding_type", "absolute") != "absolute":
+            raise ConfigError("position_embedding_type is not 'absolute'; only learned absolute positions "
+                              "are supported.")
+        fields = {field.name for field in dataclasses.fields(cls)}
+        unknown = sorted(set(values) - fields - _BOOKKEEPING)
+        if unknown:
+            near = difflib.get_close_matches(unknown[0], fields, n=1)
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            raise ConfigError(f"Unknown model setting {', '.join(map(repr, unknown))}.{hint}")
+        known = {key: value for key, value in values.items() if key in fields}
+        if known.get("pad_token_id", 0) is None:
+            del known["pad_token_id"]
+        act = known.get("hidden_act", "gelu")
+        known["hidden_act"] = _ACTIVATION_ALIASES.get(act, act)
+        return cls(**known)
+
+    @classmethod
+    def from_json(cls, path) -> "BertConfig":
+        """From a file in either format; errors name the file."""
+        path = Path(path)
+        try:
+            values = json.loads(path.read_text(encoding="utf-8"))
+        except (UnicodeDecodeError, json.JSONDecodeError) as error:
+            raise ConfigError(f"{path} is not a JSON file: {error}.") from error
+        if not isinstance(values, dict):
+            raise ConfigError(f"{path} holds a JSON {type(values).__name__}; a model's settings are an object.")
+        try:
+            return cls.from_dict(values)
+        except ConfigError as error:
+            raise ConfigError(f"{path}: {error}") from error
+
+    def to_dict(self) -> dict:
+        """The fields of this dataclass as a plain dict."""
+        return dataclasses.asdict(self)
+
+    def to_hf_dict(self) -> dict:
+        """The content of a Hugging Face ``config.json``."""
+        return {"architectures": ["BertForPreTraining"], "model_type": "bert",
+                "position_embedding_type": "absolute", "use_cache": False, **self.to_dict()}
+
+    def to_google_dict(self) -> dict:
+        """The content of a Google ``bert_config.json`` (which knows no epsilon and no padding id)."""
+        values = self.to_dict()
+        del values["layer_norm_eps"], values["pad_token_id"]
+        return values
+
+
+def _check_integer(name, value, least):
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise ConfigError(f"{name} is {value!r}; it must be a whole number of at least {least}.")
+
+
+def _check_number(name, value):
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise ConfigError(f"{name} is {value!r}; it must be a number.")
+    return value
+
+
+def parameter_counts(config, heads=("pooler",)):
+    """Parameters of a model by part, by arithmetic alone.
+
+    Args:
+        config: a `BertConfig`. heads: out of "pooler", "mlm", "nsp".
+
+    Returns: dict part -> count with "embeddings", "encoder", each head, and "total". The masked-LM head
+        counts its transform and bias; its output table is the embeddings' own.
+    """
+    hidden, wide = config.hidden_size, config.intermediate_size
+    rows = config.vocab_size + config.max_position_embeddings + config.type_vocab_size
+    dense = hidden * hidden + hidden
+    layer = 4 * dense + hidden * wide + wide + wide * hidden + hidden + 4 * hidden
+    known = {"pooler": dense, "mlm": dense + 2 * hidden + config.vocab_size, "nsp": 2 * hidden + 2}
+    counts = {"embeddings": rows * hidden + 2 * hidden, "encoder": config.num_hidden_layers * layer,
+              **{head: known[head] for head in heads}}
+    return {**counts, "total": sum(counts.values())}

@@ -1,0 +1,81 @@
+"""Multi-head self-attention (Vaswani et al. 2017, section 3.2.2; as in Devlin et al. 2018, `modeling.py`)."""
+
+import math
+
+import keras
+
+from bert_tf.layers.common import initializer, register
+
+# Added to the scores of padded keys: far below any real score, and finite in bfloat16 and float16 too.
+MASKED_SCORE = -30000.0
+
+
+@register
+class MultiHeadSelfAttention(keras.layers.Layer):
+    """Scaled dot-product attention of every token to every token, N heads side by side, output projection.
+
+    Args:
+        hidden_size: H. num_heads: N, a divisor of H. dropout: rate on the probabilities.
+        stddev: of the initialiser.
+
+    Call arguments:
+        x: [B, T, H].
+        bias: additive mask, broadcast to [B, N, T, T]: 0 to see a key, `MASKED_SCORE` not to.
+        details: names out of "attentions", "queries", "keys", "values" to return as well.
+
+    Returns: [B, T, H]; with `details` also a dict of [B, N, T, T] probabilities (before dropout) and
+        [B, N, T, D] vectors.
+    """
+
+    def __init__(self, hidden_size, num_heads, dropout=0.1, stddev=0.02, **kwargs):
+        super().__init__(**kwargs)
+        self.settings = {"hidden_size": hidden_size, "num_heads": num_heads, "dropout": dropout, "stddev": stddev}
+        self.num_heads, self.head_size = num_heads, hidden_size // num_heads
+
+        def dense(name):
+            return keras.layers.Dense(hidden_size, kernel_initializer=initializer(stddev),
+                                      dtype=self.dtype_policy, name=name)
+
+        self.query, self.key, self.value = dense("query"), dense("key"), dense("value")
+        self.output_dense = dense("output")
+        self.dropout = keras.layers.Dropout(dropout, dtype=self.dtype_policy, name="dropout")
+
+    def build(self, x_shape, *_):
+        for layer in (self.query, self.key, self.value, self.output_dense):
+            layer.build((None, None, self.settings["hidden_size"]))
+
+    def _split_heads(self, x):
+        """[B, T, H] -> [B, N, T, D]"""
+        batch, tokens = keras.ops.shape(x)[:2]
+        return keras.ops.transpose(
+            keras.ops.reshape(x, (batch, tokens, self.num_heads, self.head_size)), (0, 2, 1, 3))
+
+    def call(self, x, bias, training=False, details=()):
+        ops = keras.ops
+        query = self._split_heads(self.query(x))
+        key = self._split_heads(self.key(x))
+        value = self._split_heads(self.value(x))
+        # The small factor goes onto the queries: T x D products less work than scaling T x T scores.
+        scaled = ops.multiply(query, ops.cast(1 / math.sqrt(self.head_size), query.dtype))
+        scores = ops.matmul(scaled, ops.transpose(key, (0, 1, 3, 2))) + bias     # [B, N, T, T]
+        probabilities = ops.softmax(scores, axis=-1)
+        context = ops.matmul(self.dropout(probabilities, training=training), value)   # [B, N, T, D]
+        batch, _, tokens, _ = ops.shape(context)
+        context = ops.reshape(ops.transpose(context, (0, 2, 1, 3)), (batch, tokens, self.num_heads * self.head_size))
+        output = self.output_dense(context)
+        if not details:
+            return output
+        found = {"attentions": probabilities, "queries": query, "keys": key, "values": value}
+        return output, {name: found[name] for name in details}
+
+    def compute_output_spec(self, x, bias, training=False, details=()):
+        output = keras.KerasTensor(x.shape, dtype=self.compute_dtype)
+        if not details:
+            return output
+        batch, tokens, _ = x.shape
+        last = {"attentions": tokens}
+        return output, {name: keras.KerasTensor((batch, self.num_heads, tokens, last.get(name, self.head_size)),
+                                                dtype=self.compute_dtype) for name in details}
+
+    def get_config(self):
+        return {**super().get_config(), **self.settings}

@@ -1,0 +1,91 @@
+"""One encoder layer: attention, add and norm, feed-forward, add and norm (post-LN, Vaswani et al. 2017, fig. 1)."""
+
+import keras
+
+from bert_tf.layers.attention import MultiHeadSelfAttention
+from bert_tf.layers.common import LayerNorm, activation, initializer, register
+
+
+@register
+class FeedForward(keras.layers.Layer):
+    """Position-wise feed-forward block (Vaswani et al. 2017, section 3.3).
+
+    Args:
+        hidden_size: H in and out. intermediate_size: width between. hidden_act: see `BertConfig`.
+        stddev: of the initialiser.
+
+    Call arguments: x [B, T, H]. Returns: [B, T, H].
+    """
+
+    def __init__(self, hidden_size, intermediate_size, hidden_act="gelu", stddev=0.02, **kwargs):
+        super().__init__(**kwargs)
+        self.settings = {"hidden_size": hidden_size, "intermediate_size": intermediate_size,
+                         "hidden_act": hidden_act, "stddev": stddev}
+        self.activation = activation(hidden_act)
+        self.intermediate = keras.layers.Dense(intermediate_size, kernel_initializer=initializer(stddev),
+                                               dtype=self.dtype_policy, name="intermediate")
+        self.output_dense = keras.layers.Dense(hidden_size, kernel_initializer=initializer(stddev),
+                                               dtype=self.dtype_policy, name="output")
+
+    def build(self, x_shape):
+        self.intermediate.build((None, None, self.settings["hidden_size"]))
+        self.output_dense.build((None, None, self.settings["intermediate_size"]))
+
+    def call(self, x):
+        return self.output_dense(self.activation(self.intermediate(x)))
+
+    def compute_output_shape(self, x_shape):
+        return x_shape
+
+    def get_config(self):
+        return {**super().get_config(), **self.settings}
+
+
+@register
+class EncoderLayer(keras.layers.Layer):
+    """Self-attention and feed-forward, each followed by dropout, residual sum and layer normalisation.
+
+    Args:
+        hidden_size: H. num_heads: N. intermediate_size, hidden_act: of the feed-forward block.
+        dropout: on both sub-layer outputs. attention_dropout: on the probabilities.
+        epsilon: of the layer normalisations. stddev: of the initialiser.
+
+    Call arguments: x [B, T, H], bias and details as in `MultiHeadSelfAttention`.
+
+    Returns: [B, T, H]; with `details` also their dict.
+    """
+
+    def __init__(self, hidden_size, num_heads, intermediate_size, hidden_act="gelu", dropout=0.1,
+                 attention_dropout=0.1, epsilon=1e-12, stddev=0.02, **kwargs):
+        super().__init__(**kwargs)
+        self.settings = {"hidden_size": hidden_size, "num_heads": num_heads, "intermediate_size": intermediate_size,
+                         "hidden_act": hidden_act, "dropout": dropout, "attention_dropout": attention_dropout,
+                         "epsilon": epsilon, "stddev": stddev}
+        policy = self.dtype_policy
+        self.attention = MultiHeadSelfAttention(hidden_size, num_heads, attention_dropout, stddev,
+                                                dtype=policy, name="attention")
+        self.attention_norm = LayerNorm(epsilon, dtype=policy, name="attention_norm")
+        self.feed_forward = FeedForward(hidden_size, intermediate_size, hidden_act, stddev,
+                                        dtype=policy, name="feed_forward")
+        self.feed_forward_norm = LayerNorm(epsilon, dtype=policy, name="feed_forward_norm")
+        self.dropout = keras.layers.Dropout(dropout, dtype=policy, name="dropout")
+
+    def build(self, x_shape, *_):
+        shape = (None, None, self.settings["hidden_size"])
+        for layer in (self.attention, self.attention_norm, self.feed_forward, self.feed_forward_norm):
+            layer.build(shape)
+
+    def call(self, x, bias, training=False, details=()):
+        attended = self.attention(x, bias, training=training, details=details)
+        found = None
+        if details:
+            attended, found = attended
+        x = self.attention_norm(x + self.dropout(attended, training=training))
+        x = self.feed_forward_norm(x + self.dropout(self.feed_forward(x), training=training))
+        return (x, found) if details else x
+
+    def compute_output_spec(self, x, bias, training=False, details=()):
+        return self.attention.compute_output_spec(x, bias, training=training, details=details)
+
+    def get_config(self):
+        return {**super().get_config(), **self.settings}
