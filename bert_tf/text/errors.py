@@ -1,4 +1,4 @@
-"""Errors a user of the text package can meet; each message is one sentence that can be shown as it is."""
+"""Errors a user of the text package can meet (one sentence each, shown as it is), and the check of a text."""
 
 
 class TextError(ValueError):
@@ -7,3 +7,26 @@ class TextError(ValueError):
 
 class VocabularyError(ValueError):
     """A vocabulary that cannot be used; the message names the file and the line."""
+
+
+def check_text(text: object, where: str = "The text") -> None:
+    """Refuse what is not text.
+
+    Args:
+        text: what was given.
+        where: how to call it in the message.
+
+    Raises:
+        TextError: not a str, or it holds half a surrogate pair.
+    """
+    if not isinstance(text, str):
+        raise TextError(f"{where} must be a str, not {type(text).__name__}: decode bytes, and convert other values.")
+    if text.isascii():
+        return
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise TextError(
+            f"{where} is broken at character {error.start}: U+{ord(text[error.start]):04X} is half a surrogate pair; "
+            "read the text again with its true encoding."
+        ) from None

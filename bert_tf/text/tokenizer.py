@@ -24,7 +24,7 @@ from tokenizers import Tokenizer as RustTokenizer
 
 from bert_tf.text import vocabulary as vocabularies
 from bert_tf.text.batch import BatchTokenizer
-from bert_tf.text.errors import TextError
+from bert_tf.text.errors import TextError, check_text
 from bert_tf.text.packing import PackedPair, Truncation, pack_pair
 
 
@@ -116,7 +116,7 @@ class Tokenizer:
         self.special_ids = frozenset(self._ids[token] for token in self.special_tokens)
         self._drops_marks = self.lower_case if strip_accents is None else strip_accents
         self._rust = self._build_rust()
-        self._batch = BatchTokenizer(self)
+        self._batch = BatchTokenizer(self._rust, self._fast_options())
 
     def _build_rust(self) -> RustTokenizer:
         rust = RustTokenizer(models.WordPiece(self._ids, unk_token=vocabularies.UNK))
@@ -130,6 +130,12 @@ class Tokenizer:
         rust.decoder = decoders.WordPiece(prefix="##")
         rust.add_special_tokens([AddedToken(token, special=True) for token in self.special_tokens])
         return rust
+
+    def _fast_options(self) -> dict | None:
+        # FastBertTokenizer has one switch for lower-casing and accents together, and always splits CJK.
+        if self._drops_marks != self.lower_case or not self.tokenize_chinese_chars:
+            return None
+        return {"vocab": list(self.vocab), "lower_case_nfd_strip_accents": self.lower_case}
 
     @classmethod
     def from_folder(cls, folder: str | Path) -> "Tokenizer":
@@ -198,7 +204,7 @@ class Tokenizer:
         check_text(text)
         encoding = self._rust.encode(text, add_special_tokens=False)
         offsets = encoding.offsets
-        if self._drops_marks and not text.isascii():
+        if offsets and self._drops_marks and not text.isascii():
             offsets = _over_dropped_marks(text, offsets)
         return Tokens(
             np.array(encoding.ids, dtype=np.int32), tuple(encoding.tokens), tuple(offsets), tuple(encoding.word_ids)
@@ -247,8 +253,8 @@ class Tokenizer:
             For every text int32 [T].
 
         Raises:
-            TextError: something that is no text; the message tells which one.
-            ModuleNotFoundError: ``path`` is "fast" and tensorflow-text is not installed.
+            TextError: something that is no text (the message tells which one), another ``path``, or ``path`` is
+                "fast" and tensorflow-text is not installed or cannot do what this tokenizer does.
         """
         return self._batch.ids(texts, path)
 
@@ -291,33 +297,11 @@ class Tokenizer:
         return self._rust.decode(ids, skip_special_tokens=skip_special_tokens)
 
 
-def check_text(text: object, where: str = "The text") -> None:
-    """Refuse what is not text.
-
-    Args:
-        text: what was given.
-        where: how to call it in the message.
-
-    Raises:
-        TextError: not a str, or it holds half a surrogate pair.
-    """
-    if not isinstance(text, str):
-        raise TextError(f"{where} must be a str, not {type(text).__name__}: decode bytes, and convert other values.")
-    if text.isascii():
-        return
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError as error:
-        raise TextError(
-            f"{where} is broken at character {error.start}: U+{ord(text[error.start]):04X} is half a surrogate pair; "
-            "read the text again with its true encoding."
-        ) from None
-
-
 def _over_dropped_marks(text: str, offsets: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    limits = [start for start, _ in offsets[1:]] + [len(text)]
     widened = []
-    for start, end in offsets:
-        while end < len(text) and unicodedata.category(text[end]) == "Mn":
+    for (start, end), limit in zip(offsets, limits, strict=True):
+        while end < limit and unicodedata.category(text[end]) == "Mn":
             end += 1
         widened.append((start, end))
     return widened
