@@ -1,0 +1,107 @@
+"""Fixtures shared by all tests: a small vocabulary and small models with random weights."""
+
+import os
+
+# Tests run many small models; the threads of one large one would only get in each other's way.
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
+
+import string
+
+import numpy as np
+import pytest
+
+WORDS = """
+the a an cat dog sat on mat ran in park river bank money of is was and city capital France Paris London China she he it
+they law legislators changed bunny ate carrot so history right side play played house big small red blue world war ended
+""".split()
+PIECES = ["##s", "##ing", "##ed", "##er", "##ly"]
+SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+
+
+def small_vocabulary(lower_case=False):
+    """Special tokens, words, endings, every letter and digit as a word and as a piece, punctuation."""
+    words = [word.lower() for word in WORDS] if lower_case else WORDS
+    letters = string.ascii_lowercase + ("" if lower_case else string.ascii_uppercase) + string.digits
+    pieces = [f"##{letter}" for letter in letters]
+    singles = [letter for letter in letters if letter not in words]
+    return list(dict.fromkeys([*SPECIAL, *words, *PIECES, *singles, *pieces, *".,;:!?'\"()-"]))
+
+
+def randomise(model, seed):
+    """Give every weight a random value, biases and LayerNorm's too, so that none of them can be forgotten unseen."""
+    from bert_tf.models import named_variables
+
+    rng = np.random.default_rng(seed)
+    for name, variable in sorted(named_variables(model).items()):
+        centre = 1.0 if name.endswith("LayerNorm.weight") else 0.0
+        variable.assign(rng.normal(centre, 0.15, variable.shape).astype(np.float32))
+
+
+def make_bert(seed=0, layers=2, hidden=32, heads=4, lower_case=False, with_heads=("pooler", "mlm", "nsp"), name="tiny"):
+    """A `Bert` with random weights and the small vocabulary."""
+    from bert_tf.bert import Bert
+    from bert_tf.config import BertConfig
+    from bert_tf.models import build_encoder, build_pretraining_model
+    from bert_tf.text import Tokenizer
+
+    tokenizer = Tokenizer(small_vocabulary(lower_case), lower_case=lower_case)
+    config = BertConfig(
+        vocab_size=tokenizer.vocab_size,
+        hidden_size=hidden,
+        num_hidden_layers=layers,
+        num_attention_heads=heads,
+        intermediate_size=2 * hidden,
+        max_position_embeddings=128,
+    )
+    if "mlm" in with_heads or "nsp" in with_heads:
+        outputs = [f"{head}_logits" for head in ("mlm", "nsp") if head in with_heads]
+        model = build_pretraining_model(config, outputs=outputs, heads=with_heads)
+    else:
+        model = build_encoder(config)
+    randomise(model, seed)
+    return Bert(config, tokenizer, model, name=name)
+
+
+@pytest.fixture(scope="session")
+def vocabulary():
+    """The small cased vocabulary, a list of tokens."""
+    return small_vocabulary()
+
+
+@pytest.fixture(scope="session")
+def tiny_bert():
+    """A cased `Bert`: 2 layers, hidden 32, 4 heads, 128 positions, all heads, random weights."""
+    return make_bert(name="tiny-cased")
+
+
+@pytest.fixture(scope="session")
+def other_bert():
+    """An uncased `Bert` of another size: 3 layers, hidden 24, 2 heads."""
+    return make_bert(seed=1, layers=3, hidden=24, heads=2, lower_case=True, name="tiny-uncased")
+
+
+@pytest.fixture(scope="session")
+def headless_bert():
+    """A `Bert` that is an encoder with a pooler and nothing else."""
+    return make_bert(seed=2, with_heads=("pooler",), name="tiny-headless")
+
+
+@pytest.fixture(scope="session")
+def tiny_folder(tiny_bert, tmp_path_factory):
+    """The folder of `tiny_bert` in this project's own format."""
+    from bert_tf import checkpoints
+
+    folder = tmp_path_factory.mktemp("models") / tiny_bert.name
+    checkpoints.save(folder, tiny_bert.config, tiny_bert.tokenizer, tiny_bert.model)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def headless_folder(headless_bert, tmp_path_factory):
+    """The folder of `headless_bert`."""
+    from bert_tf import checkpoints
+
+    folder = tmp_path_factory.mktemp("models") / headless_bert.name
+    checkpoints.save(folder, headless_bert.config, headless_bert.tokenizer, headless_bert.model)
+    return folder
