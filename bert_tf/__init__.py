@@ -20,7 +20,7 @@ _HOMES = {
     "build_encoder": "bert_tf.models",
     "build_pretraining_model": "bert_tf.models",
     "named_variables": "bert_tf.models",
-    "parameter_counts": "bert_tf.models",
+    "parameter_counts": "bert_tf.config",
     "view": "bert_tf.models",
     "Tokenizer": "bert_tf.text",
     "download": "bert_tf.checkpoints",

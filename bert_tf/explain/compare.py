@@ -1,0 +1,212 @@
+"""Two models on one input: where they agree.
+
+Dimension legend: P masks, V vocabulary, L layers.
+"""
+
+from dataclasses import dataclass
+from typing import Optional
+
+import numpy as np
+
+from bert_tf.explain.errors import NotComparable
+from bert_tf.explain.predictions import fill_mask, require_masks
+
+
+@dataclass(frozen=True)
+class MaskAgreement:
+    """How far two models agree at one mask.
+
+    Attributes:
+        position_a, position_b: the mask's token position in either trace.
+        predictions_a, predictions_b: `Prediction`s, the top k of either.
+        overlap: share of the top k that both name, 0 to 1.
+        divergence: Jensen-Shannon divergence in bits, 0 (the same) to 1 (nothing in common), over the common vocabulary.
+        coverage_a, coverage_b: how much probability of either lies in the common vocabulary; 1 if the vocabularies are
+            the same. The divergence says nothing about the rest.
+    """
+
+    position_a: int
+    position_b: int
+    predictions_a: tuple
+    predictions_b: tuple
+    overlap: float
+    divergence: float
+    coverage_a: float
+    coverage_b: float
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two models on one input.
+
+    Attributes:
+        model_a, model_b: their names.
+        masks: `MaskAgreement`s of the masks both have, in reading order.
+        unmatched_a, unmatched_b: mask positions of one trace without a mask at the same place in the other's.
+        common_tokens: size of the vocabulary that was compared.
+        folded: whether upper and lower case were counted as one because one model knows only lower case.
+        nsp_difference: P(IsNext) of A less that of B; None if either has none.
+        layers: pairs (layer of A, layer of B) at the same relative depth.
+    """
+
+    model_a: str
+    model_b: str
+    masks: tuple
+    unmatched_a: tuple
+    unmatched_b: tuple
+    common_tokens: int
+    folded: bool
+    nsp_difference: Optional[float]
+    layers: tuple
+
+
+def compare(trace_a, trace_b, tokenizer_a, tokenizer_b, layers_a, layers_b, top_k=5):
+    """Compare what two models say about one input.
+
+    Masks are matched by where they begin in the user's text, so the models may cut it into different tokens. Where the
+    vocabularies differ, distributions are compared over the tokens that both have, by their strings, and
+    renormalised to them; if just one model is lower-case, the other's tokens are first folded to lower case and the
+    probabilities of "China" and "china" added up.
+
+    Args:
+        trace_a, trace_b: traces of the same texts.
+        tokenizer_a, tokenizer_b: of the two models.
+        layers_a, layers_b: their numbers of layers.
+        top_k: how many predictions the overlap looks at.
+    Returns:
+        `Comparison`. Without masks, or if a model has no MLM head, `masks` is empty.
+    Raises:
+        NotComparable: the traces are of different texts.
+    """
+    if (trace_a.text_a, trace_a.text_b) != (trace_b.text_a, trace_b.text_b):
+        raise NotComparable("The two traces are of different texts: trace the same texts with both models.")
+    common = CommonVocabulary(tokenizer_a, tokenizer_b)
+    pairs, unmatched_a, unmatched_b = _matched_masks(trace_a, trace_b)
+    masks = ()
+    if pairs and trace_a.logits is not None and trace_b.logits is not None:
+        masks = _agreements(trace_a, trace_b, tokenizer_a, tokenizer_b, pairs, common, top_k)
+    both_nsp = trace_a.nsp is not None and trace_b.nsp is not None
+    return Comparison(
+        model_a=trace_a.model,
+        model_b=trace_b.model,
+        masks=masks,
+        unmatched_a=unmatched_a,
+        unmatched_b=unmatched_b,
+        common_tokens=common.size,
+        folded=common.folded,
+        nsp_difference=trace_a.nsp.is_next - trace_b.nsp.is_next if both_nsp else None,
+        layers=aligned_layers(layers_a, layers_b),
+    )
+
+
+class CommonVocabulary:
+    """The token strings two vocabularies share, and the way from either's ids to them."""
+
+    def __init__(self, tokenizer_a, tokenizer_b):
+        self.folded = tokenizer_a.lower_case != tokenizer_b.lower_case
+        names_a = self._names(tokenizer_a)
+        names_b = self._names(tokenizer_b)
+        common = {name: slot for slot, name in enumerate(sorted(set(names_a) & set(names_b)))}
+        self.size = len(common)
+        self._slots_a = np.array([common.get(name, self.size) for name in names_a])
+        self._slots_b = np.array([common.get(name, self.size) for name in names_b])
+
+    def _names(self, tokenizer):
+        special = {tokenizer.id_to_token(i) for i in tokenizer.special_ids}
+        return [t if t in special or not self.folded else t.lower() for t in tokenizer.vocab]
+
+    def project_a(self, probabilities):
+        """float [V_A] -> (float64 [common] that adds up to 1, the share of probability that was in it)."""
+        return self._project(probabilities, self._slots_a)
+
+    def project_b(self, probabilities):
+        """float [V_B] -> (float64 [common] that adds up to 1, the share of probability that was in it)."""
+        return self._project(probabilities, self._slots_b)
+
+    def _project(self, probabilities, slots):
+        # The last bin takes everything the other vocabulary does not have.
+        binned = np.bincount(slots, weights=probabilities[: len(slots)], minlength=self.size + 1)[: self.size]
+        covered = binned.sum()
+        return (binned / covered if covered > 0 else binned), float(min(covered, 1.0))
+
+
+def jensen_shannon(p, q):
+    """Jensen-Shannon divergence of two distributions in bits (Lin 1991): 0 the same, 1 nothing in common.
+
+    Args:
+        p, q: float [V], each adding up to 1.
+    """
+    middle = (p + q) / 2
+
+    def to_middle(r):
+        there = r > 0
+        return float(np.sum(r[there] * np.log2(r[there] / middle[there])))
+
+    return float(np.clip((to_middle(p) + to_middle(q)) / 2, 0.0, 1.0))
+
+
+def aligned_layers(layers_a, layers_b):
+    """Pair the layers of two models at the same relative depth; the deeper model's layers each appear once.
+
+    Args:
+        layers_a, layers_b: numbers of layers.
+    Returns:
+        tuple of (layer of A, layer of B), from 0, ascending; the last layers are always a pair.
+    """
+    depth = max(layers_a, layers_b)
+    # Layer i of L ends at depth (i + 1) / L.
+    return tuple((_nearest(i, depth, layers_a), _nearest(i, depth, layers_b)) for i in range(depth))
+
+
+def _nearest(layer, depth, layers):
+    return max(0, round((layer + 1) * layers / depth + 1e-9) - 1)
+
+
+def _matched_masks(trace_a, trace_b):
+    def places(trace):
+        return {(trace.sources[p], trace.offsets[p][0]): row for row, p in enumerate(trace.masks)}
+
+    places_a, places_b = places(trace_a), places(trace_b)
+    pairs = [(row, places_b[place]) for place, row in places_a.items() if place in places_b]
+    alone_a = tuple(trace_a.masks[row] for place, row in places_a.items() if place not in places_b)
+    alone_b = tuple(trace_b.masks[row] for place, row in places_b.items() if place not in places_a)
+    return pairs, alone_a, alone_b
+
+
+def _agreements(trace_a, trace_b, tokenizer_a, tokenizer_b, pairs, common, top_k):
+    require_masks(trace_a)
+    answers_a = fill_mask(trace_a, tokenizer_a, top_k)
+    answers_b = fill_mask(trace_b, tokenizer_b, top_k)
+    agreements = []
+    for row_a, row_b in pairs:
+        a, b = answers_a[row_a], answers_b[row_b]
+        p, coverage_a = common.project_a(softmax(trace_a.logits[row_a]))
+        q, coverage_b = common.project_b(softmax(trace_b.logits[row_b]))
+        agreements.append(
+            MaskAgreement(
+                position_a=a.position,
+                position_b=b.position,
+                predictions_a=a.predictions,
+                predictions_b=b.predictions,
+                overlap=_overlap(a.predictions, b.predictions, common.folded),
+                divergence=jensen_shannon(p, q),
+                coverage_a=coverage_a,
+                coverage_b=coverage_b,
+            )
+        )
+    return tuple(agreements)
+
+
+def _overlap(predictions_a, predictions_b, folded):
+    names_a, names_b = (
+        {p.token.lower() if folded else p.token for p in predictions} for predictions in (predictions_a, predictions_b)
+    )
+    # Folding may make one of "The" and "the": the smaller set is then all that could be shared.
+    return len(names_a & names_b) / max(1, min(len(names_a), len(names_b)))
+
+
+def softmax(scores):
+    """Softmax over the last axis in float64."""
+    shifted = np.asarray(scores, np.float64)
+    shifted = np.exp(shifted - shifted.max(axis=-1, keepdims=True))
+    return shifted / shifted.sum(axis=-1, keepdims=True)
