@@ -1,11 +1,12 @@
 """Token ids of many texts: tensorflow-text's FastBertTokenizer where it agrees with the exact tokenizer.
 
-FastBertTokenizer normalizes otherwise than BERT's own code in these cases, found by running both over every Unicode
-character: control and format characters (it makes spaces of control characters, keeps zero-width ones), compatibility
-characters in uncased text (it folds "ﬁ", "²", "ß" and "…" to "fi", "2", "ss" and "..."), punctuation, marks and
-ideographs of newer Unicode versions, special tokens typed in the text (it splits them), and words of over 100 bytes
-(BERT counts characters). So a text takes the fast path only when it is made of characters known to be alike, holds no
-special token and has no long word; all others take the exact path.
+FastBertTokenizer does otherwise than BERT's own code in these cases, found by running both over every
+Unicode character: control and format characters (it makes spaces of control characters and keeps zero-width
+ones), compatibility characters in uncased text (it folds "ﬁ", "²", "ß" and "…" to "fi", "2", "ss" and
+"..."), punctuation, marks and ideographs of newer Unicode versions, special tokens typed in the text (it
+splits them), and words of over 100 bytes (BERT counts characters). So a text takes the fast path only when
+it is made of characters known to be alike, holds no special token and no long word; all others take the
+exact path.
 
 Source: Song et al. 2021, "Fast WordPiece Tokenization".
 """
@@ -22,7 +23,7 @@ from tokenizers import Tokenizer as RustTokenizer
 from bert_tf.text.errors import TextError, check_text
 from bert_tf.text.vocabulary import SPECIAL_TOKENS
 
-# Characters both tokenizers treat alike, alone and beside any other of them; tests/text/test_batch.py tries each one.
+# Characters both tokenizers treat alike, alone and together; tests/text/test_text_batch.py tries each.
 ALIKE = (
     "\t\n\r -~"
     "¡-§©«¬®°±¶·»¿-Þà-ÿ"  # Latin-1 without what NFKC folds
@@ -143,7 +144,9 @@ def _make_fast(options: dict | None):
         import tensorflow as tf
         import tensorflow_text
     except ImportError as error:
-        raise TextError(f'The fast path needs tensorflow-text ({error}): install it or use path="exact".') from None
+        raise TextError(
+            f'The fast path needs tensorflow-text ({error}): install it or use path="exact".'
+        ) from None
     with tf.device("/CPU:0"):
         tokenizer = tensorflow_text.FastBertTokenizer(token_out_type=tf.int32, **options)
 

@@ -20,13 +20,15 @@ def check_text(text: object, where: str = "The text") -> None:
         TextError: not a str, or it holds half a surrogate pair.
     """
     if not isinstance(text, str):
-        raise TextError(f"{where} must be a str, not {type(text).__name__}: decode bytes, and convert other values.")
+        kind = type(text).__name__
+        raise TextError(f"{where} must be a str, not {kind}: decode bytes, and convert other values.")
     if text.isascii():
         return
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
+        code = ord(text[error.start])
         raise TextError(
-            f"{where} is broken at character {error.start}: U+{ord(text[error.start]):04X} is half a surrogate pair; "
+            f"{where} is broken at character {error.start}: U+{code:04X} is half a surrogate pair; "
             "read the text again with its true encoding."
         ) from None

@@ -56,7 +56,9 @@ def truncate_longest_first(length_a: int, length_b: int, room: int) -> tuple[int
         TextError: a negative number was given.
     """
     if min(length_a, length_b, room) < 0:
-        raise TextError(f"Lengths cannot be negative: got {length_a} and {length_b} tokens for {room} places.")
+        raise TextError(
+            f"Lengths cannot be negative: got {length_a} and {length_b} tokens for {room} places."
+        )
     if length_a + length_b <= room:
         return length_a, length_b
     shorter, longer = sorted((length_a, length_b))
@@ -68,7 +70,7 @@ def truncate_longest_first(length_a: int, length_b: int, room: int) -> tuple[int
 
 
 def plan_truncation(length_a: int, length_b: int | None, max_length: int) -> Truncation:
-    """Say how many tokens must be cut from A and B so that the packed sequence has at most ``max_length`` tokens.
+    """Say how many tokens must be cut from A and B so that the packed sequence is not over ``max_length``.
 
     Args:
         length_a: tokens of A.
@@ -81,7 +83,8 @@ def plan_truncation(length_a: int, length_b: int | None, max_length: int) -> Tru
     specials = 2 if length_b is None else 3
     if max_length < specials:
         raise TextError(
-            f"max_length is {max_length}, but the special tokens alone take {specials}: give at least {specials}."
+            f"max_length is {max_length}, but the special tokens alone take {specials}: "
+            f"give at least {specials}."
         )
     room = max_length - specials
     if length_b is None:
@@ -91,7 +94,12 @@ def plan_truncation(length_a: int, length_b: int | None, max_length: int) -> Tru
 
 
 def pack_pair(
-    ids_a: Sequence[int], ids_b: Sequence[int] | None, max_length: int = 512, *, cls_id: int = 101, sep_id: int = 102
+    ids_a: Sequence[int],
+    ids_b: Sequence[int] | None,
+    max_length: int = 512,
+    *,
+    cls_id: int = 101,
+    sep_id: int = 102,
 ) -> PackedPair:
     """Pack token ids into ``[CLS] A [SEP]`` or ``[CLS] A [SEP] B [SEP]`` with segment ids 0 and 1.
 
@@ -143,7 +151,9 @@ def pad_batch(sequences: Sequence, length: int | None = None, pad_id: int = 0) -
     longest = max((len(ids) for ids, _ in pairs), default=0)
     length = longest if length is None else length
     if longest > length:
-        raise TextError(f"A sequence has {longest} tokens, but the batch is to be {length} long: truncate it first.")
+        raise TextError(
+            f"A sequence has {longest} tokens, but the batch is to be {length} long: truncate it first."
+        )
     shape = (len(pairs), length)
     token_ids = np.full(shape, pad_id, dtype=np.int32)
     segment_ids = np.zeros(shape, dtype=np.int32)

@@ -1,14 +1,16 @@
 """WordPiece tokenization with character offsets and word ids.
 
-What was matched: ``transformers.BertTokenizer`` of Transformers 5.23, token for token. That class is backed by the
-Rust library `tokenizers`; so is this one, with the same parts (`BertNormalizer`, `BertPreTokenizer`, `WordPiece`),
-which in turn follow ``tokenization.py`` of google-research/bert. As there, the special tokens typed in a text
-("[MASK]", "[SEP]", ...) become the special tokens themselves, in exactly that spelling.
+What was matched: ``transformers.BertTokenizer`` of Transformers 5.23, token for token. That class is backed
+by the Rust library `tokenizers`; so is this one, with the same parts (`BertNormalizer`, `BertPreTokenizer`,
+`WordPiece`), which in turn follow ``tokenization.py`` of google-research/bert. As in Transformers, the
+special tokens typed in a text ("[MASK]", "[SEP]", ...) become the special tokens themselves, in exactly
+that spelling.
 
-Offsets count characters (code points, so ``text[start:end]`` works) of the text as the user gave it, not of its
-normalized form. They differ from those of `tokenizers` in one thing: combining marks that an uncased tokenizer drops
-belong to the token they follow ("cafe" + U+0301 is one token of five characters, not four), so that a page never
-marks half a letter. Pieces of one letter (the jamo of a Hangul syllable) share that letter's offsets.
+Offsets count characters (code points, so ``text[start:end]`` works) of the text as the user gave it, not of
+its normalized form. They differ from those of `tokenizers` in one thing: combining marks that an uncased
+tokenizer drops belong to the token they follow ("cafe" + U+0301 is one token of five characters, not four),
+so that a page never marks half a letter. Pieces of one letter (the jamo of a Hangul syllable) share that
+letter's offsets.
 
 Shapes: T tokens. Sources: Devlin et al. 2018, section 3; Wu et al. 2016, section 4.1 (WordPiece).
 """
@@ -60,7 +62,7 @@ class Encoding:
         token_ids: int32 [T].
         segment_ids: int32 [T]: 0 for [CLS] A [SEP], 1 for B [SEP].
         tokens: the pieces as they stand in the vocabulary.
-        offsets: (start, end) in characters of the text the token comes from; None for the added [CLS] and [SEP].
+        offsets: (start, end) in characters of the token's text; None for the added [CLS] and [SEP].
         word_ids: the token's word, counted from 0 in A and again in B; None for the added [CLS] and [SEP].
         sources: "a", "b", or None for the added [CLS] and [SEP].
         truncated: how many tokens were cut from the end of A and of B.
@@ -105,7 +107,8 @@ class Tokenizer:
         """
         is_path = isinstance(vocab, (str, Path))
         self.vocab = vocabularies.read_vocabulary(vocab) if is_path else vocabularies.check_vocabulary(vocab)
-        self.lower_case = vocabularies.guess_lower_case(self.vocab) if lower_case is None else bool(lower_case)
+        guess = lower_case is None
+        self.lower_case = vocabularies.guess_lower_case(self.vocab) if guess else bool(lower_case)
         self.strip_accents = strip_accents
         self.tokenize_chinese_chars = tokenize_chinese_chars
         self._ids = {token: index for index, token in enumerate(self.vocab)}
@@ -132,16 +135,19 @@ class Tokenizer:
         return rust
 
     def _fast_options(self) -> dict | None:
-        # FastBertTokenizer has one switch for lower-casing and accents together, and always splits CJK.
-        if self._drops_marks != self.lower_case or not self.tokenize_chinese_chars:
+        # FastBertTokenizer has one switch for lower-casing and accents together, always splits CJK, and would
+        # find a token with a space in it across two words.
+        spaced = any(token.split() != [token] for token in self.vocab)
+        if spaced or self._drops_marks != self.lower_case or not self.tokenize_chinese_chars:
             return None
         return {"vocab": list(self.vocab), "lower_case_nfd_strip_accents": self.lower_case}
 
     @classmethod
     def from_folder(cls, folder: str | Path) -> "Tokenizer":
-        """Read the tokenizer of a model folder: ``vocab.txt`` (or ``tokenizer.json``) and ``tokenizer_config.json``.
+        """Read the tokenizer of a model folder.
 
-        Whether to lower-case is taken from ``do_lower_case`` when some file says so, else guessed from the vocabulary.
+        Read are ``vocab.txt`` (without it, ``tokenizer.json``) and ``tokenizer_config.json``. Whether to
+        lower-case is taken from ``do_lower_case`` when a file says so, else guessed from the vocabulary.
 
         Raises:
             FileNotFoundError: the folder holds no vocabulary.
@@ -207,7 +213,10 @@ class Tokenizer:
         if offsets and self._drops_marks and not text.isascii():
             offsets = _over_dropped_marks(text, offsets)
         return Tokens(
-            np.array(encoding.ids, dtype=np.int32), tuple(encoding.tokens), tuple(offsets), tuple(encoding.word_ids)
+            ids=np.array(encoding.ids, dtype=np.int32),
+            tokens=tuple(encoding.tokens),
+            offsets=tuple(offsets),
+            word_ids=tuple(encoding.word_ids),
         )
 
     def encode(self, text_a: str, text_b: str | None = None, max_length: int = 512) -> Encoding:
@@ -216,7 +225,7 @@ class Tokenizer:
         Args:
             text_a: first text.
             text_b: second text, or None. An empty second text is still packed as one.
-            max_length: greatest number of tokens; what is over is cut longest-first and reported in ``truncated``.
+            max_length: greatest number of tokens; what is over is cut longest-first, see ``truncated``.
 
         Raises:
             TextError: something that is no text, or ``max_length`` too small for the special tokens.
@@ -232,7 +241,8 @@ class Tokenizer:
             b = b[: len(b) - packed.truncated.tokens_b]
             tokens, offsets = tokens + b.tokens + sep, offsets + b.offsets + none
             word_ids, sources = word_ids + b.word_ids + none, sources + ("b",) * len(b) + none
-        return Encoding(packed.token_ids, packed.segment_ids, tokens, offsets, word_ids, sources, packed.truncated)
+        ids, segments, truncated = packed
+        return Encoding(ids, segments, tokens, offsets, word_ids, sources, truncated)
 
     def pack_pair(
         self, ids_a: Sequence[int], ids_b: Sequence[int] | None = None, max_length: int = 512
@@ -246,15 +256,15 @@ class Tokenizer:
         Args:
             texts: the texts.
             path: "exact" for the tokenizer of `tokenize`, "fast" for tensorflow-text (texts in which it could
-                differ still take the exact path), "auto" for "fast" when there is much text and tensorflow-text is
-                installed.
+                differ still take the exact path), "auto" for "fast" when there is much text and
+                tensorflow-text is installed.
 
         Returns:
             For every text int32 [T].
 
         Raises:
-            TextError: something that is no text (the message tells which one), another ``path``, or ``path`` is
-                "fast" and tensorflow-text is not installed or cannot do what this tokenizer does.
+            TextError: something that is no text (the message tells which one), an unknown ``path``, or "fast"
+                when tensorflow-text is not installed or cannot do what this tokenizer does.
         """
         return self._batch.ids(texts, path)
 

@@ -1,4 +1,4 @@
-"""Reading, checking and writing WordPiece vocabularies (``vocab.txt``: one token a line, line number = id)."""
+"""Reading, checking and writing WordPiece vocabularies: one token a line, in order of the ids."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -16,7 +16,7 @@ RUST_FILE = "tokenizer.json"
 def read_vocabulary(path: str | Path) -> tuple[str, ...]:
     """Read a ``vocab.txt``.
 
-    LF and CRLF line ends and a byte-order mark are accepted; they do not move any id. Spaces belong to the token.
+    LF and CRLF line ends and a byte-order mark are accepted: they do not move any id.
 
     Args:
         path: the file.
@@ -32,7 +32,7 @@ def read_vocabulary(path: str | Path) -> tuple[str, ...]:
     if not path.is_file():
         raise FileNotFoundError(f"There is no vocabulary file {path}: give the path of a BERT vocab.txt.")
     tokens = _decode(path.read_bytes(), path).removeprefix("\ufeff").split("\n")
-    # Only "\n" (or "\r\n") ends a line: str.splitlines would also cut at U+2028 or U+0085, which are tokens' text.
+    # Only "\n" (or "\r\n") ends a line: str.splitlines would also cut at U+2028 and U+0085.
     if tokens[-1] == "":
         tokens.pop()
     return check_vocabulary((token.removesuffix("\r") for token in tokens), source=str(path))
@@ -89,7 +89,7 @@ def _check_token(token: str, line: int, source: str) -> None:
     if "\n" in token or "\r" in token:
         raise VocabularyError(f"{source}, line {line}: {token!r} holds a line break; a token is one line.")
     if any("\ud800" <= character <= "\udfff" for character in token):
-        raise VocabularyError(f"{source}, line {line}: {token!r} holds half a surrogate pair, which is not text.")
+        raise VocabularyError(f"{source}, line {line}: {token!r} holds half a surrogate pair: not text.")
 
 
 def guess_lower_case(vocabulary: Sequence[str]) -> bool:
@@ -127,7 +127,9 @@ def read_folder(folder: str | Path) -> tuple[tuple[str, ...], dict]:
                 options[key] = config[key]
     for key, value in options.items():
         if not isinstance(value, bool):
-            raise VocabularyError(f"{folder}: {key} is {value!r} in its tokenizer files, but must be true or false.")
+            raise VocabularyError(
+                f"{folder}: {key} is {value!r} in its tokenizer files, but must be true or false."
+            )
     return tokens, options
 
 
@@ -144,21 +146,25 @@ def _read_json(path: Path) -> dict:
 def _read_tokenizer_json(path: Path) -> tuple[tuple[str, ...], dict]:
     data = _read_json(path)
     model = data.get("model")
-    if not isinstance(model, dict) or not isinstance(model.get("vocab"), dict) or model.get("type") != "WordPiece":
+    is_wordpiece = isinstance(model, dict) and model.get("type") == "WordPiece"
+    if not is_wordpiece or not isinstance(model.get("vocab"), dict):
         raise VocabularyError(f"{path} is not a WordPiece tokenizer: a BERT model is needed.")
     ids = model["vocab"]
     tokens = sorted(ids, key=ids.get)
     if [ids[token] for token in tokens] != list(range(len(tokens))):
         raise VocabularyError(f"{path}: the ids of its vocabulary do not run from 0 to {len(tokens) - 1}.")
     normalizer = data.get("normalizer") or {}
-    names = {"lowercase": "do_lower_case", "strip_accents": "strip_accents",
-             "handle_chinese_chars": "tokenize_chinese_chars"}
-    options = {ours: normalizer[theirs] for theirs, ours in names.items() if normalizer.get(theirs) is not None}
+    names = {
+        "lowercase": "do_lower_case",
+        "strip_accents": "strip_accents",
+        "handle_chinese_chars": "tokenize_chinese_chars",
+    }
+    options = {ours: normalizer[name] for name, ours in names.items() if normalizer.get(name) is not None}
     return check_vocabulary(tokens, source=str(path)), options
 
 
 def write_folder(folder: str | Path, vocabulary: Sequence[str], options: dict) -> None:
-    """Write ``vocab.txt`` and ``tokenizer_config.json`` (names of Hugging Face) into a folder, made if need be."""
+    """Write ``vocab.txt`` and ``tokenizer_config.json`` into a folder, which is made if need be."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     text = "\n".join(vocabulary) + "\n"
