@@ -16,9 +16,8 @@ from bert_tf.explain import (
     fill_mask,
     text_with,
 )
-from bert_tf.explain.errors import checked_pair
 from bert_tf.explain.many import predict_many
-from bert_tf.explain.masking import resolve_masks
+from bert_tf.explain.prepare import prepare
 
 #: What `load` takes when no model is named.
 DEFAULT_MODEL = "bert-base-cased-embedded"
@@ -82,10 +81,6 @@ class Bert:
         """Most tokens it reads, special tokens included."""
         return min(512, self.config.max_position_embeddings)
 
-    def encode(self, text_a, text_b=None):
-        """Tokens, ids and offsets of a text or pair, cut longest-first to `max_length`: an `Encoding`."""
-        return self.tokenizer.encode(text_a, text_b, max_length=self.max_length)
-
     def trace(self, text_a, text_b=None, mask=(), level="token", attentions=True, hidden_states=True):
         """Run one forward pass and keep what it tells.
 
@@ -103,23 +98,21 @@ class Bert:
             TextError: something that is no text.
         """
         began = time.perf_counter()
-        text_a, text_b = checked_pair(text_a, text_b)
-        encoding = self.encode(text_a, text_b)
-        masks = resolve_masks(encoding, text_a, text_b, mask, level, self.tokenizer)
-        ids = np.array(encoding.token_ids)
-        ids[list(masks)] = self.tokenizer.mask_id
-        results = self._run(ids, encoding.segment_ids, masks, attentions, hidden_states)
+        ready = prepare(self.tokenizer, self.max_length, text_a, text_b, mask, level)
+        encoding, masks = ready.encoding, ready.masks
+        results = self._run(ready.token_ids, ready.segment_ids, masks, attentions, hidden_states)
         tokens = list(encoding.tokens)
         for position in masks:
             tokens[position] = self.tokenizer.id_to_token(self.tokenizer.mask_id)
+        scored = ready.text_b is not None and "nsp" in self.heads
         return Trace(
             model=self.name,
             heads=self.heads,
-            text_a=text_a,
-            text_b=text_b,
+            text_a=ready.text_a,
+            text_b=ready.text_b,
             tokens=tuple(tokens),
             original_tokens=tuple(encoding.tokens),
-            token_ids=ids,
+            token_ids=ready.token_ids,
             original_ids=encoding.token_ids,
             offsets=tuple(encoding.offsets),
             word_ids=tuple(encoding.word_ids),
@@ -127,7 +120,7 @@ class Bert:
             segments=encoding.segment_ids,
             masks=masks,
             truncated=encoding.truncated,
-            nsp=NextSentence.from_logits(results["nsp_logits"]) if text_b is not None and "nsp" in self.heads else None,
+            nsp=NextSentence.from_logits(results["nsp_logits"]) if scored else None,
             logits=results.get("mlm_logits"),
             attentions=results.get("attentions"),
             hidden_states=results.get("hidden_states"),

@@ -3,15 +3,14 @@
 Dimension legend: B batch, T tokens, P masks, V vocabulary.
 """
 
-from dataclasses import dataclass
 from itertools import islice
 
 import numpy as np
 
 from bert_tf.explain.answer import Answer, check_question
-from bert_tf.explain.errors import InputError, checked_pair
-from bert_tf.explain.masking import resolve_masks
+from bert_tf.explain.errors import InputError
 from bert_tf.explain.predictions import check_top_k, mask_predictions
+from bert_tf.explain.prepare import prepare
 from bert_tf.explain.trace import NextSentence
 from bert_tf.text import pad_batch
 
@@ -20,19 +19,6 @@ WINDOW_BATCHES = 32
 
 # Most masks a batch is padded to, all rows together: their logits over 30,000 tokens are then 60 MB.
 MASKS_IN_BATCH = 512
-
-
-@dataclass(frozen=True, eq=False)
-class _Job:
-    """A row ready for the model; `token_ids` and `segment_ids` are what `pad_batch` takes."""
-
-    place: int
-    token_ids: np.ndarray
-    segment_ids: np.ndarray
-    masks: tuple
-    original_ids: np.ndarray
-    is_pair: bool
-    truncated: tuple
 
 
 def predict_many(bert, rows, batch_size=32, top_k=5, errors="raise"):
@@ -60,64 +46,65 @@ def predict_many(bert, rows, batch_size=32, top_k=5, errors="raise"):
 
 def _stream(bert, rows, batch_size, top_k, errors):
     while window := list(islice(rows, batch_size * WINDOW_BATCHES)):
-        answers, jobs = [None] * len(window), []
+        answers, prepared = [None] * len(window), {}
         for place, row in enumerate(window):
             try:
-                jobs.append(_prepare(bert, place, row))
+                prepared[place] = _prepare(bert, row)
             except ValueError as error:
                 if errors == "raise":
                     raise
                 answers[place] = error
-        for batch in _batches(jobs, batch_size):
-            for job, answer in zip(batch, _run(bert, batch, top_k)):
-                answers[job.place] = answer
+        for places in _batches(prepared, batch_size):
+            batch = [prepared[place] for place in places]
+            for place, answer in zip(places, _run(bert, batch, top_k)):
+                answers[place] = answer
         yield from answers
 
 
-def _prepare(bert, place, row):
+def _prepare(bert, row):
     if isinstance(row, Exception):
         raise row
-    text_a, text_b, mask = row
-    text_a, text_b = checked_pair(text_a, text_b)
-    encoding = bert.encode(text_a, text_b)
-    masks = resolve_masks(encoding, text_a, text_b, mask, "token", bert.tokenizer)
-    check_question(masks, text_b, bert.heads, bert.name)
-    ids = np.array(encoding.token_ids)
-    ids[list(masks)] = bert.tokenizer.mask_id
-    originals = encoding.token_ids[list(masks)]
-    return _Job(place, ids, encoding.segment_ids, masks, originals, text_b is not None, encoding.truncated)
+    prepared = prepare(bert.tokenizer, bert.max_length, *row)
+    check_question(prepared.masks, prepared.text_b, bert.heads, bert.name)
+    return prepared
 
 
-def _batches(jobs, batch_size):
-    """Jobs of like length together, so that little of a batch is padding."""
+def _batches(prepared, batch_size):
+    """Places of inputs of like length together, so that little of a batch is padding."""
+
+    def cost(place):
+        return len(prepared[place].token_ids), len(prepared[place].masks)
+
     batch, most_masks = [], 0
-    for job in sorted(jobs, key=lambda job: (len(job.token_ids), len(job.masks))):
-        most_masks = max(most_masks, len(job.masks))
+    for place in sorted(prepared, key=cost):
+        masks = len(prepared[place].masks)
+        most_masks = max(most_masks, masks)
         if len(batch) == batch_size or batch and most_masks * (len(batch) + 1) > MASKS_IN_BATCH:
             yield batch
-            batch, most_masks = [], len(job.masks)
-        batch.append(job)
+            batch, most_masks = [], masks
+        batch.append(place)
     if batch:
         yield batch
 
 
 def _run(bert, batch, top_k):
     inputs = pad_batch(batch, pad_id=bert.tokenizer.pad_id)
-    most_masks = max(len(job.masks) for job in batch)
+    most_masks = max(len(one.masks) for one in batch)
     outputs = []
     if most_masks:
         inputs["mask_positions"] = np.zeros((len(batch), most_masks), np.int32)
-        for row, job in enumerate(batch):
-            inputs["mask_positions"][row, : len(job.masks)] = job.masks
+        for row, one in enumerate(batch):
+            inputs["mask_positions"][row, : len(one.masks)] = one.masks
         outputs.append("mlm_logits")
-    if "nsp" in bert.heads and any(job.is_pair for job in batch):
+    if "nsp" in bert.heads and any(one.text_b is not None for one in batch):
         outputs.append("nsp_logits")
     results = bert.runtime.run(inputs, tuple(outputs))
-    for row, job in enumerate(batch):
-        masks = ()
-        if job.masks:
-            logits = results["mlm_logits"][row, : len(job.masks)]
-            masks = mask_predictions(logits, job.masks, job.original_ids, bert.tokenizer, top_k)
-        nsp = NextSentence.from_logits(results["nsp_logits"][row]) if job.is_pair and "nsp" in bert.heads else None
-        tokens = tuple(bert.tokenizer.vocab[i] for i in job.token_ids)
-        yield Answer(bert.name, tokens, masks, nsp, job.truncated)
+    for row, one in enumerate(batch):
+        masks, nsp = (), None
+        if one.masks:
+            logits = results["mlm_logits"][row, : len(one.masks)]
+            masks = mask_predictions(logits, one.masks, one.original_ids, bert.tokenizer, top_k)
+        if one.text_b is not None and "nsp" in bert.heads:
+            nsp = NextSentence.from_logits(results["nsp_logits"][row])
+        tokens = tuple(bert.tokenizer.vocab[i] for i in one.token_ids)
+        yield Answer(bert.name, tokens, masks, nsp, one.encoding.truncated)

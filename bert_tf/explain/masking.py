@@ -4,6 +4,7 @@ Dimension legend: T tokens.
 """
 
 from collections import Counter
+from collections.abc import Iterable
 from difflib import get_close_matches
 from numbers import Integral
 
@@ -60,7 +61,7 @@ def resolve_masks(encoding, text_a, text_b, mask, level, tokenizer):
 def _as_items(mask):
     if mask is None:
         return ()
-    return (mask,) if isinstance(mask, (str, Integral, Word)) else tuple(mask)
+    return (mask,) if isinstance(mask, (str, Word)) or not isinstance(mask, Iterable) else tuple(mask)
 
 
 def _at(position, level, words, encoding):
