@@ -1,0 +1,34 @@
+"""Stored models: found by name, read in four formats, saved, converted, downloaded.
+
+Importing this imports no TensorFlow; `read`, `save` and `convert` do when they are called.
+"""
+
+from bert_tf.checkpoints.convert import Conversion, convert
+from bert_tf.checkpoints.download import download
+from bert_tf.checkpoints.errors import CheckpointError, DownloadError, MissingHead, UnknownModel, require_head
+from bert_tf.checkpoints.library import ModelInfo, embedded_dir, find, list_models, models_dir
+from bert_tf.checkpoints.reading import read
+from bert_tf.checkpoints.registry import RELEASED, Released, nearest, released
+from bert_tf.checkpoints.saving import save
+
+__all__ = [
+    "RELEASED",
+    "CheckpointError",
+    "Conversion",
+    "DownloadError",
+    "MissingHead",
+    "ModelInfo",
+    "Released",
+    "UnknownModel",
+    "convert",
+    "download",
+    "embedded_dir",
+    "find",
+    "list_models",
+    "models_dir",
+    "nearest",
+    "read",
+    "released",
+    "require_head",
+    "save",
+]

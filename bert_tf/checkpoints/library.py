@@ -1,0 +1,171 @@
+"""The models on this machine: where they lie, which there are, and a name turned into a folder.
+
+Nothing here imports TensorFlow: settings come from config.json, heads from the header of model.safetensors.
+"""
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import platformdirs
+
+from bert_tf.checkpoints.errors import CheckpointError, UnknownModel
+from bert_tf.checkpoints.kerashub import is_preset, preset_config
+from bert_tf.checkpoints.names import canonical_name, heads_among, parameter_count
+from bert_tf.checkpoints.registry import RELEASED, nearest, released
+from bert_tf.checkpoints.safetensors_folder import open_tensors
+from bert_tf.config import BertConfig, ConfigError
+
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_WEIGHT_FILES = ("*.safetensors", "*.ckpt*", "*.weights.h5", "pytorch_model.bin")
+_LICENCE = re.compile(r"^licen[sc]e:\s*(.+)$", re.MULTILINE)
+_SOURCE = re.compile(r"^(?:source|base_model):\s*(.+)$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class ModelInfo:
+    """What is known of a model without loading it.
+
+    Attributes:
+        name: what `find` and `download` take. path: its folder, None when not on this machine.
+        size_bytes: of its files here, else of the download. licence, source: text, "" where not stated.
+        heads: frozenset of `"pooler"`, `"mlm"`, `"nsp"`; None where only loading can tell.
+        installed: on this machine. kind: `"embedded"`, `"folder"` or `"released"`.
+        config: BertConfig, None where the folder's settings cannot be read. parameters: weights, heads included.
+        problem: one sentence when the folder cannot be used, else None.
+    """
+
+    name: str
+    path: Path | None
+    size_bytes: int
+    licence: str
+    source: str
+    heads: frozenset | None
+    installed: bool
+    kind: str
+    config: BertConfig | None = None
+    parameters: int | None = None
+    aliases: tuple = ()
+    problem: str | None = None
+
+
+def embedded_dir():
+    """The folder of the models that are shipped with the project."""
+    return Path(__file__).resolve().parents[2] / "assets" / "models"
+
+
+def models_dir():
+    """The folder of downloaded and dropped-in models: BERT_TF_HOME, else the user's cache folder."""
+    home = os.environ.get("BERT_TF_HOME")
+    return Path(home).expanduser() if home else platformdirs.user_cache_path("bert_tf", appauthor=False)
+
+
+def find(name_or_folder, allow_paths=True):
+    """The folder of a model.
+
+    Args:
+        name_or_folder: a name from `list_models()`, an alias or a hub repository of a released one, or, with
+            `allow_paths`, the path of a folder.
+        allow_paths: False where the text comes from a stranger (the web pages): then it never reaches the file
+            system as a path.
+
+    Returns: Path of an existing folder.
+
+    Raises:
+        UnknownModel: no such model; the message has the nearest names, or the command that downloads it.
+    """
+    text = os.fspath(name_or_folder)
+    known = released(text)
+    name = known.name if known else text
+    if _PLAIN_NAME.fullmatch(name):
+        for root in (embedded_dir(), models_dir()):
+            if _looks_like_model(root / name):
+                return root / name
+    if allow_paths and not known:
+        folder = Path(text).expanduser()
+        if folder.is_dir():
+            return folder
+    raise UnknownModel(_not_found(text, known, allow_paths))
+
+
+def list_models():
+    """Every model that can be named: the embedded ones, those in the models folder, then the released ones.
+
+    Returns: list of ModelInfo; a released model that is installed is listed once, with its folder.
+    """
+    found = {}
+    for kind, root in (("embedded", embedded_dir()), ("folder", models_dir())):
+        for folder in _model_folders(root):
+            found.setdefault(folder.name, _describe(folder, kind))
+    return list(found.values()) + [_from_registry(model) for model in RELEASED if model.name not in found]
+
+
+def _model_folders(root):
+    if not root.is_dir():
+        return []
+    return sorted(path for path in root.iterdir() if _PLAIN_NAME.fullmatch(path.name) and _looks_like_model(path))
+
+
+def _looks_like_model(folder):
+    return folder.is_dir() and any(next(folder.glob(pattern), None) for pattern in _WEIGHT_FILES)
+
+
+def _not_found(text, known, allow_paths):
+    if known:
+        return (f"{known.name} is not on this machine; get it ({known.size_bytes / 1e6:.0f} MB) with "
+                f"`python -m bert_tf download {known.name}`.")
+    installed = [folder.name for root in (embedded_dir(), models_dir()) for folder in _model_folders(root)]
+    near = nearest(text, installed)
+    hint = f" Did you mean {' or '.join(near)}?" if near else " `python -m bert_tf models` lists what there is."
+    what = "model or folder" if allow_paths else "model"
+    return f"There is no {what} called {text[:200]!r}.{hint}"
+
+
+def _describe(folder, kind):
+    known = released(folder.name)
+    size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    card = folder / "README.md"
+    text = card.read_text(encoding="utf-8", errors="replace")[:4000] if card.is_file() else ""
+    facts = {"licence": known.licence if known else _first(_LICENCE, text),
+             "source": known.source if known else _first(_SOURCE, text),
+             "aliases": known.aliases if known else ()}
+    try:
+        config, heads = read_config(folder), stored_heads(folder)
+    except (CheckpointError, ConfigError, OSError) as error:
+        return ModelInfo(folder.name, folder, size, heads=None, installed=True, kind=kind, problem=str(error), **facts)
+    parameters = None if heads is None else parameter_count(config, heads)
+    return ModelInfo(folder.name, folder, size, heads=heads, installed=True, kind=kind, config=config,
+                     parameters=parameters, **facts)
+
+
+def _from_registry(model):
+    return ModelInfo(model.name, None, model.size_bytes, model.licence, model.source, model.heads, installed=False,
+                     kind="released", config=model.config, parameters=model.parameters, aliases=model.aliases)
+
+
+def _first(pattern, text):
+    match = pattern.search(text)
+    return match.group(1).strip() if match else ""
+
+
+def read_config(folder):
+    """The BertConfig of a model folder in any of the formats that can be read.
+
+    Raises: CheckpointError, ConfigError: no settings, or ones that cannot be; the message names the file.
+    """
+    if is_preset(folder):
+        return preset_config(folder)
+    for name in ("config.json", "bert_config.json"):
+        if (folder / name).is_file():
+            return BertConfig.from_json(folder / name)
+    raise CheckpointError(f"{folder} has neither config.json nor bert_config.json; a model folder needs one.")
+
+
+def stored_heads(folder):
+    """The heads in a folder, from the headers of its safetensors files; None for a Google checkpoint."""
+    if is_preset(folder):
+        return frozenset({"pooler"})
+    if next(folder.glob("*.ckpt.index"), None):
+        return None
+    return heads_among(canonical_name(name) for name in open_tensors(folder))

@@ -1,0 +1,96 @@
+"""A model folder, in any of the formats, made into a Keras model.
+
+Everything that can be known from headers is checked before a variable exists; then one tensor after the other is
+read and assigned. The model is new and nobody else's until `read` returns, so none is ever seen half loaded.
+"""
+
+from pathlib import Path
+
+from bert_tf.checkpoints.errors import CheckpointError
+from bert_tf.checkpoints.google import find_prefix, open_google
+from bert_tf.checkpoints.huggingface import open_huggingface
+from bert_tf.checkpoints.kerashub import is_preset, open_preset
+from bert_tf.checkpoints.names import HEADS, heads_among, tensor_shapes
+from bert_tf.checkpoints.safetensors_folder import has_safetensors
+
+# What a model with all heads, and one with fewer, gives when it is called as it comes.
+_OUTPUTS = {"mlm": "mlm_logits", "nsp": "nsp_logits"}
+
+
+def read(folder, dtype="float32"):
+    """Loads a model: our own folder, Hugging Face's (safetensors), Google's TF checkpoint, a KerasHub preset.
+
+    Args:
+        folder: path of the model folder.
+        dtype: Keras dtype or dtype policy of the model ("float32", "bfloat16", "mixed_bfloat16").
+
+    Returns: (BertConfig, Tokenizer, BertModel). The heads that the files have are in `model.bert_heads`.
+
+    Raises:
+        CheckpointError: a file is missing, truncated or of a format that is not read, a tensor is unknown, missing
+            or of another shape, or the vocabulary is of another size.
+        ConfigError, VocabularyError, OSError: the settings or the vocabulary cannot be used.
+    """
+    folder = Path(folder)
+    config, tokenizer, tensors = _open(folder)
+    heads = check(folder, config, tokenizer, tensors)
+    return config, tokenizer, _load(config, heads, tensors, dtype)
+
+
+def _open(folder):
+    if not folder.is_dir():
+        raise CheckpointError(f"{folder} is not a folder; give the folder that holds the model's files.")
+    if is_preset(folder):
+        return open_preset(folder)
+    if not has_safetensors(folder) and find_prefix(folder):
+        return open_google(folder)
+    return open_huggingface(folder)
+
+
+def check(folder, config, tokenizer, tensors):
+    """Compares what is stored with what the settings ask for.
+
+    Args:
+        folder: for the messages. config: BertConfig. tokenizer: Tokenizer.
+        tensors: dict canonical name -> StoredTensor.
+
+    Returns: frozenset of the heads the checkpoint has.
+
+    Raises:
+        CheckpointError: naming the file, the tensor and both shapes.
+    """
+    if tokenizer.vocab_size != config.vocab_size:
+        raise CheckpointError(f"{folder}: the vocabulary has {tokenizer.vocab_size} tokens, but the settings say "
+                              f"vocab_size {config.vocab_size}; they must be of the same model.")
+    heads = heads_among(tensors)
+    expected = tensor_shapes(config, heads | ({"pooler"} if "nsp" in heads else frozenset()))
+    for name, tensor in tensors.items():
+        if name not in expected:
+            raise CheckpointError(f"{tensor.file}: {tensor.name} {tensor.shape} is no tensor of a BERT with "
+                                  f"{config.num_hidden_layers} layers and its pre-training heads.")
+        if tensor.shape != expected[name]:
+            raise CheckpointError(f"{tensor.file}: {tensor.name} has shape {tensor.shape}, but the settings of "
+                                  f"{folder} ask for {expected[name]}.")
+    missing = [name for name in expected if name not in tensors]
+    if missing:
+        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+        raise CheckpointError(f"{folder}: {missing[0]} {expected[missing[0]]}{more} is missing from the weights; the "
+                              "file is incomplete or of another model.")
+    return heads
+
+
+def _load(config, heads, tensors, dtype):
+    # Keras and TensorFlow are imported here, so that a folder that is refused costs nothing.
+    from bert_tf.layers.common import values_follow
+    from bert_tf.models import build_pretraining_model, is_transposed, named_variables
+
+    heads = tuple(head for head in HEADS if head in heads)
+    outputs = [_OUTPUTS[head] for head in heads if head in _OUTPUTS]
+    if not outputs:
+        outputs = ["sequence_output", *(["pooled_output"] if "pooler" in heads else [])]
+    with values_follow():
+        model = build_pretraining_model(config, outputs=tuple(outputs), heads=heads, dtype=dtype)
+    for name, variable in named_variables(model).items():
+        value = tensors[name].read()
+        variable.assign(value.T if is_transposed(name) else value)
+    return model

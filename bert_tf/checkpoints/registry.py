@@ -1,0 +1,109 @@
+"""The released BERT models that can be downloaded by name. Reading this needs no TensorFlow and no network.
+
+Sizes are those of the fp32 `model.safetensors` (the weights' own bytes where the file's exact size is not known).
+A SHA-256 is given only where it is known for the pinned revision; for the others the download is checked
+against the hash that the hub itself declares.
+"""
+
+import difflib
+from dataclasses import dataclass, field
+
+from bert_tf.checkpoints.names import HEADS, parameter_count
+from bert_tf.config import BertConfig
+
+UNCASED_VOCABULARY, CASED_VOCABULARY = 30522, 28996
+
+
+@dataclass(frozen=True)
+class Released:
+    """One released model.
+
+    Attributes:
+        name: what it is called here, and the name of its folder. aliases: further names.
+        repo: repository on the Hugging Face hub. revision: branch or pinned commit.
+        config: its BertConfig. lower_case: uncased vocabulary.
+        size_bytes: of the download. licence, source: for the reader. heads: the heads its weights include.
+        sha256: of model.safetensors at `revision`, None where not known.
+        safetensors: True where the repository is known to hold model.safetensors, None where that is not known.
+    """
+
+    name: str
+    repo: str
+    config: BertConfig
+    lower_case: bool
+    source: str
+    aliases: tuple = ()
+    revision: str = "main"
+    sha256: str | None = None
+    safetensors: bool | None = True
+    licence: str = "Apache-2.0"
+    heads: frozenset = frozenset(HEADS)
+    exact_size: int | None = field(default=None, repr=False)
+
+    @property
+    def parameters(self):
+        """Number of weights with all heads."""
+        return parameter_count(self.config, self.heads)
+
+    @property
+    def size_bytes(self):
+        """Bytes to download; without the file's header where only the number of weights is known."""
+        return self.exact_size or 4 * self.parameters
+
+
+def _original(name, size, cased, **known):
+    vocabulary = CASED_VOCABULARY if cased else UNCASED_VOCABULARY
+    return Released(name=name, repo=f"google-bert/{name}", config=BertConfig.named(size, vocab_size=vocabulary),
+                    lower_case=not cased, source="Devlin et al. 2019, google-research/bert", **known)
+
+
+_ORIGINALS = (
+    _original("bert-base-uncased", "base", False, exact_size=440_449_768,
+              revision="86b5e0934494bd15c9632b12f734a8a67f723594",
+              sha256="68d45e234eb4a928074dfd868cead0219ab85354cc53d20e772753c6bb9169d3"),
+    _original("bert-base-cased", "base", True, exact_size=435_755_784,
+              revision="cd5ef92a9fb2f889e972770a36d4ed042daf221e",
+              sha256="1d8bdcee6021e2c25f0325e84889b61c2eb26b843eef5659c247af138d64f050"),
+    _original("bert-large-uncased", "large", False),
+    _original("bert-large-cased", "large", True),
+    _original("bert-large-uncased-whole-word-masking", "large", False),
+    _original("bert-large-cased-whole-word-masking", "large", True),
+)
+
+# Turc et al. 2019, table 1: every pairing of these depths and widths was released, with heads of 64.
+MINIATURE_LAYERS = (2, 4, 6, 8, 10, 12)
+MINIATURE_WIDTHS = (128, 256, 512, 768)
+_MINIATURE_ALIASES = {(2, 128): "bert-tiny", (4, 256): "bert-mini", (4, 512): "bert-small",
+                      (8, 512): "bert-medium"}
+
+
+def _miniature(layers, width):
+    heads = width // 64
+    name = f"bert_uncased_L-{layers}_H-{width}_A-{heads}"
+    alias = _MINIATURE_ALIASES.get((layers, width))
+    config = BertConfig(vocab_size=UNCASED_VOCABULARY, hidden_size=width, num_hidden_layers=layers,
+                        num_attention_heads=heads, intermediate_size=4 * width)
+    return Released(name=name, repo=f"google/{name}", config=config, lower_case=True,
+                    source="Turc et al. 2019, google-research/bert miniatures",
+                    aliases=(alias,) if alias else (),
+                    safetensors=True if (layers, width) == (2, 128) else None)
+
+
+_MINIATURES = tuple(_miniature(layers, width) for layers in MINIATURE_LAYERS for width in MINIATURE_WIDTHS)
+
+#: every released model, largest family first
+RELEASED = _ORIGINALS + _MINIATURES
+
+_BY_NAME = {key.lower(): model for model in RELEASED for key in (model.name, model.repo, *model.aliases)}
+
+
+def released(name):
+    """The released model of this name, alias or hub repository (letter case aside), or None."""
+    return _BY_NAME.get(str(name).lower())
+
+
+def nearest(name, known=()):
+    """Up to three names like `name` among the released models and `known`, likeliest first."""
+    names = {key.lower(): key for model in RELEASED for key in (model.name, *model.aliases)}
+    names.update({key.lower(): key for key in known})
+    return [names[key] for key in difflib.get_close_matches(str(name).lower(), list(names), n=3, cutoff=0.5)]
