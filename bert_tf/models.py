@@ -68,6 +68,12 @@ class BertModel(keras.Model):
     def bert_layers(self):
         return self._all_layers()
 
+    def _run_through_graph(self, inputs, operation_fn=lambda op: op, call_fn=None):
+        # `call_fn` is given only by Keras' check at construction, which takes it that a shared layer gives as many
+        # tensors each time as on its first call; these give their maps only to the views that ask for them.
+        if call_fn is None:
+            return super()._run_through_graph(inputs, operation_fn)
+
     def get_config(self):
         # Functional's own config lists every layer; the settings say the same in a few lines.
         return {"bert_config": self.bert_config.to_dict(), "outputs": list(self._output_choice),
