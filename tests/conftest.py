@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 WORDS = """
-the a an cat dog sat on mat ran in park river bank money of is was and city capital France Paris London China she he it
+the The a an cat dog sat on mat ran in park river bank money of is was and city capital France Paris London China she She he it It
 they law legislators changed bunny ate carrot so history right side play played house big small red blue world war ended
 """.split()
 PIECES = ["##s", "##ing", "##ed", "##er", "##ly"]

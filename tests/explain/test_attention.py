@@ -1,0 +1,51 @@
+"""Summary statistics of heads, on maps whose answers are known."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from bert_tf.explain import InputError, attention_between, summarise_heads
+
+SOURCES = (None, "a", "a", None, "b", None)
+
+
+def _trace(*heads):
+    return SimpleNamespace(attentions=np.array([heads], np.float32), sources=SOURCES)
+
+
+def test_uniform_attention_has_full_entropy_and_even_shares():
+    summary = summarise_heads(_trace(np.full((6, 6), 1 / 6)))
+    assert summary.entropy[0, 0] == pytest.approx(np.log2(6), abs=1e-5)
+    assert summary.cls_share[0, 0] == pytest.approx(1 / 6)
+    assert summary.sep_share[0, 0] == pytest.approx(2 / 6)
+    assert summary.self_share[0, 0] == pytest.approx(1 / 6)
+    by_hand = np.mean([abs(i - j) for i in range(6) for j in range(6)])
+    assert summary.distance[0, 0] == pytest.approx(by_hand)
+
+
+def test_a_head_that_looks_at_the_token_before_is_told_from_one_that_looks_after():
+    before, after = np.eye(6, k=-1), np.eye(6, k=1)
+    before[0, 0] = after[5, 5] = 1
+    summary = summarise_heads(_trace(before, after))
+    np.testing.assert_allclose(summary.previous_share[0], [5 / 6, 0])
+    np.testing.assert_allclose(summary.next_share[0], [0, 5 / 6])
+    np.testing.assert_allclose(summary.distance[0], [5 / 6, 5 / 6])
+    np.testing.assert_allclose(summary.entropy[0], [0, 0], atol=1e-6)
+
+
+def test_attention_between_the_texts_adds_up_to_one(tiny_bert):
+    trace = tiny_bert.trace("the cat sat", "it ran")
+    for source in ("a", "b", None):
+        total = sum(attention_between(trace, source, target) for target in ("a", "b", None))
+        np.testing.assert_allclose(total, 1.0, atol=1e-5)
+
+
+def test_attention_from_a_text_that_is_not_there_is_none(tiny_bert):
+    trace = tiny_bert.trace("the cat sat")
+    assert not attention_between(trace, "b", "a").any() and not attention_between(trace, "a", "b").any()
+
+
+def test_a_trace_without_maps_says_so(tiny_bert):
+    with pytest.raises(InputError, match="attentions=True"):
+        summarise_heads(tiny_bert.trace("the cat", attentions=False))
