@@ -15,7 +15,7 @@ import importlib.util
 import re
 import sys
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 from tokenizers import Tokenizer as RustTokenizer
@@ -34,10 +34,15 @@ ALIKE = (
     "ぁ-ゖァ-ヺ一-鿕"  # kana, CJK ideographs
 )
 _NOT_ALIKE = re.compile(f"[^{ALIKE}]")
+FastTokenizer = Callable[[list[bytes]], list[np.ndarray]]
 _LONGEST_WORD_BYTES = 100
 _BYTES_A_CALL = 4_000_000
 # Below these sizes the exact path is done before tensorflow-text is ready (not yet imported, imported).
 _MUCH_TEXT, _MUCH_TEXT_IF_LOADED = 8_000_000, 200_000
+
+
+class FastPathError(TextError):
+    """There is no fast path here; the exact one does the same."""
 
 
 class BatchTokenizer:
@@ -52,7 +57,7 @@ class BatchTokenizer:
         """
         self._rust = rust
         self._fast_options = fast_options
-        self._fast = None
+        self._fast: FastTokenizer | None = None
         self._lock = threading.Lock()
 
     def ids(self, texts: Iterable[str], path: str = "auto") -> list[np.ndarray]:
@@ -65,7 +70,13 @@ class BatchTokenizer:
             raise TextError(f'path is {path!r}, but must be "auto", "exact" or "fast".')
         if path == "exact" or (path == "auto" and not self._worth_it(texts)):
             return self._exact_ids(texts)
-        return self._fast_ids(texts)
+        try:
+            fast = self._fast_tokenizer()
+        except FastPathError:
+            if path == "fast":
+                raise
+            return self._exact_ids(texts)
+        return self._fast_ids(texts, fast)
 
     def _worth_it(self, texts: Sequence[str]) -> bool:
         if self._fast_options is None:
@@ -84,8 +95,7 @@ class BatchTokenizer:
             raise
         return [np.array(encoding.ids, dtype=np.int32) for encoding in encodings]
 
-    def _fast_ids(self, texts: Sequence[str]) -> list[np.ndarray]:
-        fast = self._fast_tokenizer()
+    def _fast_ids(self, texts: Sequence[str], fast: FastTokenizer) -> list[np.ndarray]:
         result: list[np.ndarray | None] = [None] * len(texts)
         exact, numbers, chunk, size = [], [], [], 0
         for number, text in enumerate(texts):
@@ -105,7 +115,7 @@ class BatchTokenizer:
             _scatter(self._exact_ids([texts[number] for number in exact], exact), exact, result)
         return result
 
-    def _fast_tokenizer(self):
+    def _fast_tokenizer(self) -> FastTokenizer:
         with self._lock:
             if self._fast is None:
                 self._fast = _make_fast(self._fast_options)
@@ -134,21 +144,26 @@ def _scatter(values: Iterable[np.ndarray], numbers: Sequence[int], result: list)
         result[number] = ids
 
 
-def _make_fast(options: dict | None):
+def _make_fast(options: dict | None) -> FastTokenizer:
     if options is None:
-        raise TextError(
-            "The fast path cannot strip accents and lower-case apart, nor keep Chinese characters together: "
-            'use path="exact" with this tokenizer.'
+        raise FastPathError(
+            "The fast path cannot strip accents without lower-casing or the other way round, keep "
+            'Chinese characters together, or use tokens with spaces in them: use path="exact" here.'
         )
     try:
         import tensorflow as tf
         import tensorflow_text
     except ImportError as error:
-        raise TextError(
+        raise FastPathError(
             f'The fast path needs tensorflow-text ({error}): install it or use path="exact".'
         ) from None
-    with tf.device("/CPU:0"):
-        tokenizer = tensorflow_text.FastBertTokenizer(token_out_type=tf.int32, **options)
+    try:
+        with tf.device("/CPU:0"):
+            tokenizer = tensorflow_text.FastBertTokenizer(token_out_type=tf.int32, **options)
+    except RuntimeError as error:
+        raise FastPathError(
+            f'tensorflow-text cannot use this vocabulary ({error}): use path="exact" with it.'
+        ) from None
 
     def tokenize(chunk: list[bytes]) -> list[np.ndarray]:
         with tf.device("/CPU:0"):

@@ -224,14 +224,14 @@ class Tokenizer:
 
         Args:
             text_a: first text.
-            text_b: second text, or None. An empty second text is still packed as one.
+            text_b: second text; None or empty for a single text, as in Transformers.
             max_length: greatest number of tokens; what is over is cut longest-first, see ``truncated``.
 
         Raises:
             TextError: something that is no text, or ``max_length`` too small for the special tokens.
         """
         a = self.tokenize(text_a)
-        b = None if text_b is None else self.tokenize(text_b)
+        b = None if text_b is None or text_b == "" else self.tokenize(text_b)
         packed = self.pack_pair(a.ids, None if b is None else b.ids, max_length)
         a = a[: len(a) - packed.truncated.tokens_a]
         cls, sep, none = (vocabularies.CLS,), (vocabularies.SEP,), (None,)
@@ -274,7 +274,7 @@ class Tokenizer:
         """Tokenize and pack many texts or pairs, ids only; see `encode` and `batch_ids`.
 
         Args:
-            pairs: single texts, or (text_a, text_b) with text_b possibly None.
+            pairs: single texts, or (text_a, text_b) with text_b None or empty for a single text.
             max_length: greatest number of tokens of each.
             path: as in `batch_ids`.
 
@@ -284,12 +284,14 @@ class Tokenizer:
         Raises:
             TextError: something that is no text, or ``max_length`` too small.
         """
-        both = [(pair, None) if isinstance(pair, str) else tuple(pair) for pair in pairs]
-        flat = [text for pair in both for text in pair if text is not None]
+        flat: list[str] = []
+        has_second = []
+        for pair in pairs:
+            text_a, text_b = (pair, None) if isinstance(pair, str) else pair
+            has_second.append(text_b is not None and text_b != "")
+            flat += [text_a, text_b] if has_second[-1] else [text_a]
         ids = iter(self.batch_ids(flat, path))
-        return [
-            self.pack_pair(next(ids), None if text_b is None else next(ids), max_length) for _, text_b in both
-        ]
+        return [self.pack_pair(next(ids), next(ids) if second else None, max_length) for second in has_second]
 
     def decode(self, ids: Iterable[int], skip_special_tokens: bool = False) -> str:
         """Join token ids to a readable text, as Transformers does; not always the text they came from.

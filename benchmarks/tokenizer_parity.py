@@ -1,0 +1,116 @@
+"""Compare our tokenizer with Transformers' BertTokenizer on lines of a text file, cased and uncased.
+
+    python benchmarks/tokenizer_parity.py --text FILE [--lines 10000] [--speed]
+
+For every line the ids, pieces, word ids and offsets of `Tokenizer.tokenize` and the ids of the fast batch path are
+compared with Transformers' (offsets may be longer by combining marks, see `bert_tf/text/tokenizer.py`). With --speed
+also the throughput of the batch paths beside Transformers' and the bare Rust library, in one interleaved run on one
+core, as a ratio. Exit code 1 when anything differs.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import sys
+import time
+import unicodedata
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+MODELS = {"cased": "bert-base-cased-embedded", "uncased": "bert-small-uncased-embedded"}
+
+
+def spread_lines(path: Path, count: int) -> list[str]:
+    """Take lines that are not blank, spread evenly over the file."""
+    with open(path, encoding="utf-8", newline="\n") as file:
+        lines = [line.removesuffix("\n") for line in file if line.strip()]
+    step = max(1, len(lines) // count)
+    return lines[::step][:count]
+
+
+def offset_agrees(text: str, ours: tuple[int, int], theirs: tuple[int, int]) -> bool:
+    """Equal, or ours goes on over combining marks."""
+    marks = text[theirs[1] : ours[1]]
+    return ours[0] == theirs[0] and ours[1] >= theirs[1] and all(unicodedata.category(m) == "Mn" for m in marks)
+
+
+def compare(tokenizer, reference, lines: list[str]) -> dict:
+    """Count the lines that differ in each respect."""
+    differ = dict.fromkeys(("ids", "pieces", "words", "offsets", "fast_ids"), 0)
+    tokens, first = 0, None
+    for text, fast in zip(lines, tokenizer.batch_ids(lines, "fast"), strict=True):
+        ours = tokenizer.tokenize(text)
+        theirs = reference(text, add_special_tokens=False, return_offsets_mapping=True)
+        tokens += len(ours)
+        spans = theirs["offset_mapping"]
+        same = {
+            "ids": ours.ids.tolist() == theirs["input_ids"],
+            "pieces": list(ours.tokens) == reference.convert_ids_to_tokens(theirs["input_ids"]),
+            "words": list(ours.word_ids) == theirs.word_ids(),
+            "offsets": len(spans) == len(ours)
+            and all(offset_agrees(text, a, b) for a, b in zip(ours.offsets, spans, strict=True)),
+            "fast_ids": fast.tolist() == theirs["input_ids"],
+        }
+        for key, agrees in same.items():
+            differ[key] += not agrees
+        if first is None and not all(same.values()):
+            first = text
+    return {"lines": len(lines), "tokens": tokens, "lines_that_differ": differ, "first_difference": first}
+
+
+def speed(tokenizer, reference, lines: list[str], rounds: int = 3) -> dict:
+    """Median megabytes of text a second of processor time."""
+    megabytes = sum(len(line.encode()) for line in lines) / 1e6
+    rust = reference.backend_tokenizer
+    ways = {
+        "fast": lambda: tokenizer.batch_ids(lines, "fast"),
+        "exact": lambda: tokenizer.batch_ids(lines, "exact"),
+        "tokenizers": lambda: rust.encode_batch(lines, add_special_tokens=False),
+        "transformers": lambda: reference(lines, add_special_tokens=False),
+    }
+    seconds: dict[str, list[float]] = {way: [] for way in ways}
+    for _ in range(rounds):
+        for way, run in ways.items():
+            start = time.process_time()
+            run()
+            seconds[way].append(time.process_time() - start)
+    rates = {way: megabytes / statistics.median(values) for way, values in seconds.items()}
+    ratios = {f"fast_over_{way}": rates["fast"] / rate for way, rate in rates.items() if way != "fast"}
+    return {key: round(value, 2) for key, value in (rates | ratios).items()}
+
+
+def main() -> int:
+    """Compare, print one JSON object, and say by the exit code whether all was equal."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--text", type=Path, required=True, help="a UTF-8 text file, one paragraph a line")
+    parser.add_argument("--lines", type=int, default=10_000)
+    parser.add_argument("--speed", action="store_true", help="measure throughput too")
+    arguments = parser.parse_args()
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"
+    import tokenizers
+    import transformers
+
+    from bert_tf.text import Tokenizer
+    from bert_tf.text.batch import fast_bytes
+
+    lines = spread_lines(arguments.text, arguments.lines)
+    report: dict = {
+        "text": arguments.text.name,
+        "transformers": transformers.__version__,
+        "tokenizers": tokenizers.__version__,
+        "share_on_fast_path": round(sum(fast_bytes(line) is not None for line in lines) / len(lines), 4),
+    }
+    for case, folder in MODELS.items():
+        folder = ROOT / "assets" / "models" / folder
+        ours, theirs = Tokenizer.from_folder(folder), transformers.BertTokenizer.from_pretrained(folder)
+        report[case] = compare(ours, theirs, lines)
+        if arguments.speed:
+            report[case]["megabytes_a_second"] = speed(ours, theirs, lines)
+    print(json.dumps(report, indent=2, ensure_ascii=False))
+    return int(any(sum(report[case]["lines_that_differ"].values()) for case in MODELS))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
