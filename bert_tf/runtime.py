@@ -14,7 +14,8 @@ PRECISIONS = ("float32", "bfloat16")
 LENGTHS = (16, 32, 48, 64, 96, 128, 160, 192, 256, 320, 384, 448, 512)
 BATCHES = (1, 2, 4, 8, 16, 24, 32)
 POSITIONS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
-_TOKENS_FIRST = {"sequence_output": 1, "mlm_logits_all": 1, "embeddings": 1, "embeddings_sum": 1, "hidden_states": 1}
+_INPUTS = ("token_ids", "segment_ids", "padding_mask", "mask_positions")
+_TOKENS_FIRST = ("sequence_output", "mlm_logits_all", "embeddings", "embeddings_sum", "hidden_states")
 
 
 class RuntimeInputError(ValueError):
@@ -77,7 +78,7 @@ class Runtime:
         return min(_bucket(tokens, LENGTHS), self._model.bert_config.max_position_embeddings)
 
     def _checked(self, batch, outputs):
-        names = ["token_ids", "segment_ids", "padding_mask"] + ["mask_positions"] * ("mlm_logits" in outputs)
+        names = _INPUTS if "mlm_logits" in outputs else _INPUTS[:3]
         missing = [name for name in names if name not in batch]
         if missing:
             raise RuntimeInputError(f"The batch lacks {', '.join(missing)}; it has: {', '.join(batch) or 'nothing'}.")
@@ -104,8 +105,8 @@ class Runtime:
 
 
 def _compile(model, sizes):
-    names = [tensor.name for tensor in model.inputs]
     rows, tokens, places = sizes
+    names = _INPUTS if places else _INPUTS[:3]
 
     def forward(*arrays):
         return model(dict(zip(names, arrays)), training=False)
