@@ -15,6 +15,7 @@ letter's offsets.
 Shapes: T tokens. Sources: Devlin et al. 2018, section 3; Wu et al. 2016, section 4.1 (WordPiece).
 """
 
+import functools
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -141,6 +142,11 @@ class Tokenizer:
         if spaced or self._drops_marks != self.lower_case or not self.tokenize_chinese_chars:
             return None
         return {"vocab": list(self.vocab), "lower_case_nfd_strip_accents": self.lower_case}
+
+    def __reduce__(self):
+        # For worker processes: the vocabulary is sent and the rest, which holds locks and caches, made anew.
+        options = {"strip_accents": self.strip_accents, "tokenize_chinese_chars": self.tokenize_chinese_chars}
+        return functools.partial(type(self), **options), (self.vocab, self.lower_case)
 
     @classmethod
     def from_folder(cls, folder: str | Path) -> "Tokenizer":

@@ -1,9 +1,11 @@
 """Tokens, offsets and word ids of single texts."""
 
+import copy
 import random
 import subprocess
 import sys
 import unicodedata
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -164,6 +166,20 @@ def test_a_megabyte_in_one_text_is_well(tokenizer):
 def test_results_cannot_be_changed(tokenizer):
     with pytest.raises(AttributeError):
         tokenizer.tokenize("a").tokens = ()
+
+
+def test_a_copy_for_another_process_is_the_same(tokenizer):
+    copied = copy.deepcopy(tokenizer)
+    assert copied is not tokenizer
+    assert (copied.vocab, copied.lower_case) == (tokenizer.vocab, tokenizer.lower_case)
+    assert copied.tokenize("Zürich").tokens == tokenizer.tokenize("Zürich").tokens
+
+
+def test_several_threads_at_once_are_well(tokenizer, golden):
+    texts = golden["texts"] * 5
+    expected = [tokenizer.tokenize(text).ids.tolist() for text in texts]
+    with ThreadPoolExecutor(4) as pool:
+        assert [tokens.ids.tolist() for tokens in pool.map(tokenizer.tokenize, texts)] == expected
 
 
 def test_strip_accents_and_chinese_options_equal_transformers(tokenizers):
