@@ -35,9 +35,11 @@ def load(name_or_folder=DEFAULT_MODEL, precision="float32"):
         OSError or ValueError with one sentence: no such model, a damaged file, an unknown precision.
     """
     from bert_tf import checkpoints
-    from bert_tf.runtime import Runtime
 
     path = checkpoints.find(name_or_folder)
+    # TensorFlow is imported here, when it is known that there is something to load.
+    from bert_tf.runtime import Runtime
+
     config, tokenizer, model = checkpoints.read(path)
     return Bert(config, tokenizer, model, Runtime(model, precision=precision), path.name, path)
 

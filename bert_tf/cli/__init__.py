@@ -1,0 +1,95 @@
+"""The command line, `python -m bert_tf COMMAND`: one module a command, imported when that command is given.
+
+Exit codes: 0 well, 2 the user's mistake (one line on standard error), 130 interrupted.
+"""
+
+import argparse
+import os
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import bert_tf
+
+#: Command -> (module with `add_arguments(parser)` and `run(args) -> exit code or None`, one line of help).
+COMMANDS = {
+    "predict": ("bert_tf.cli.predict", "fill [MASK] in a text or pair, score whether the second follows; or a file of them"),
+    "models": ("bert_tf.cli.models", "list the models that are here and those that can be downloaded"),
+    "info": ("bert_tf.cli.info", "what is known of one model"),
+    "download": ("bert_tf.cli.download", "download a released model"),
+    "convert": ("bert_tf.cli.convert", "convert a model folder from one format to another"),
+    "evaluate": ("bert_tf.cli.evaluate", "measure a model on a text file"),
+    "pretrain": ("bert_tf.pretrain.command", "pre-train a model on text files"),
+}
+
+PROG = "python -m bert_tf"
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line; argparse would print the whole usage above it."""
+
+    def error(self, message):
+        self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
+
+
+def main(argv=None):
+    """Run one command.
+
+    Args:
+        argv: the arguments after the program's name; those of the process if None.
+    Returns:
+        The exit code.
+    """
+    # Before TensorFlow is imported: its notes on the CPU it found are no news to the reader of a prediction.
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    argv = sys.argv[1:] if argv is None else list(argv)
+    try:
+        args = _parser(argv).parse_args(argv)
+        return args.run(args) or 0
+    except SystemExit as finished:
+        return finished.code or 0
+    except KeyboardInterrupt:
+        print(f"{PROG}: interrupted.", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        # The reader of our output has seen enough (`| head`). Nothing more can be flushed into it at exit either.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except (OSError, ValueError, ModuleNotFoundError) as error:
+        if not _is_for_the_user(error):
+            raise
+        print(f"{PROG}: {_one_line(error)}", file=sys.stderr)
+        return 2
+
+
+def _parser(argv):
+    parser = _Parser(prog=PROG, description="BERT in Keras: predictions, models, measurement, pre-training.")
+    parser.add_argument("--version", action="version", version=f"bert_tf {bert_tf.__version__}")
+    commands = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=_Parser)
+    for name, (module, help_line) in COMMANDS.items():
+        command = commands.add_parser(name, help=help_line, description=help_line[0].upper() + help_line[1:] + ".")
+        # Only the command at hand is imported: `--help` and `models` stay quick whatever the others need.
+        if name in argv:
+            home = import_module(module)
+            home.add_arguments(command)
+            command.set_defaults(run=home.run)
+    return parser
+
+
+def _is_for_the_user(error):
+    """Whether an error is about what the user gave, and no defect of the program.
+
+    The operating system's are; a ValueError is when this package raised it itself, not when a library did below.
+    """
+    if not isinstance(error, ValueError):
+        return True
+    where = error.__traceback__
+    while where.tb_next is not None:
+        where = where.tb_next
+    return Path(where.tb_frame.f_code.co_filename).is_relative_to(Path(bert_tf.__file__).parent)
+
+
+def _one_line(error):
+    if isinstance(error, OSError) and error.strerror and error.filename is not None:
+        return f"{error.filename}: {error.strerror}."
+    return " ".join(str(error).split())

@@ -1,0 +1,118 @@
+"""`predict --input`: JSON lines in, JSON lines out, any number of them in constant memory."""
+
+import json
+import os
+import sys
+from collections import deque
+from contextlib import contextmanager
+
+from bert_tf.explain.errors import InputError
+
+
+class BadLine(InputError):
+    """A line that is no input."""
+
+
+def predict_file(args):
+    """Answer every line of `args.input` into `args.output`; returns the exit code.
+
+    Bad lines are told on standard error with their numbers and answered with an "error" in their place; if no line at
+    all was good, that is an error.
+    """
+    from bert_tf.cli.predict import load_model
+    from bert_tf.explain.predictions import check_top_k
+
+    check_top_k(args.top_k)
+    if args.batch_size < 1:
+        raise InputError(f"--batch-size must be at least 1, not {args.batch_size}.")
+    _refuse_same_file(args.input, args.output)
+    with _source(args.input) as (lines, total), _target(args.output) as out:
+        bert = load_model(args)
+        good, bad = _answer_lines(bert, lines, total, out, args)
+        if bad and not good:
+            raise InputError(f"None of the {bad} lines of {args.input} could be answered; nothing was written.")
+    summary = f"{good:,} answered"
+    if bad:
+        summary += f", {bad:,} bad lines"
+    if not args.quiet or bad:
+        print(summary + ".", file=sys.stderr)
+    return 0
+
+
+def _answer_lines(bert, lines, total, out, args):
+    from tqdm import tqdm
+
+    numbers = deque()    # of the lines read and not yet answered; the stream reads a bounded window ahead
+
+    def rows():
+        for number, line in enumerate(lines, 1):
+            if line.strip():
+                numbers.append(number)
+                yield _row(line)
+
+    good = bad = 0
+    with tqdm(total=total, unit="line", disable=args.quiet, file=sys.stderr, mininterval=0.5) as progress:
+        answers = bert.predict_many(rows(), args.batch_size, args.top_k, errors="return")
+        for answer in answers:
+            number = numbers.popleft()
+            if isinstance(answer, Exception):
+                bad += 1
+                progress.write(f"line {number}: {' '.join(str(answer).split())}", file=sys.stderr)
+                record = {"line": number, "error": str(answer)}
+            else:
+                good += 1
+                record = answer.to_json()
+            out.write(json.dumps(record, ensure_ascii=False) + "\n")
+            progress.update()
+    return good, bad
+
+
+def _row(line):
+    """(text_a, text_b, mask) of one line, or the exception that says why not."""
+    try:
+        record = json.loads(line.decode("utf-8-sig"))
+    except (ValueError, RecursionError) as error:
+        return BadLine(f"not JSON in UTF-8 ({error}).")
+    if not isinstance(record, dict):
+        return BadLine(f'a JSON {type(record).__name__}, where an object with "text_a" is expected.')
+    if "text_a" not in record:
+        known = ", ".join(record) or "nothing"
+        return BadLine(f'no "text_a" in it (it has: {known[:80]}).')
+    mask = record.get("mask")
+    return record["text_a"], record.get("text_b"), () if mask is None else mask
+
+
+def _refuse_same_file(source, target):
+    if target not in (None, "-") and source != "-" and os.path.exists(target) and os.path.samefile(source, target):
+        raise InputError(f"--input and --output are the same file, {target}: give another name to write to.")
+
+
+@contextmanager
+def _source(path):
+    """(lines of bytes, how many there are or None)."""
+    if path == "-":
+        yield sys.stdin.buffer, None
+        return
+    with open(path, "rb") as file:
+        total = sum(1 for line in file if line.strip())
+        file.seek(0)
+        yield file, total
+
+
+@contextmanager
+def _target(path):
+    """A text file that takes its name only when everything is in it."""
+    if path in (None, "-"):
+        yield sys.stdout
+        return
+    if os.path.isdir(path):
+        raise InputError(f"--output {path} is a folder: give the name of a file.")
+    part = f"{path}.part"
+    try:
+        with open(part, "w", encoding="utf-8", newline="\n") as file:
+            yield file
+        os.replace(part, path)
+    except BaseException:
+        if os.path.exists(part):
+            os.unlink(part)
+        raise

@@ -1,0 +1,37 @@
+"""`info NAME`: what is known of one model, without loading it."""
+
+import json
+
+from bert_tf.cli.models import as_json, heads, where
+from bert_tf.cli.render import size, table
+
+
+def add_arguments(parser):
+    parser.add_argument("name", metavar="NAME", help="a name that `models` lists")
+    parser.add_argument("--json", action="store_true", help="print a JSON object")
+
+
+def run(args):
+    from bert_tf.checkpoints import UnknownModel, list_models
+
+    model = next((m for m in list_models() if args.name in (m.name, *m.aliases)), None)
+    if model is None:
+        raise UnknownModel(f"There is no model called {args.name!r}; `python -m bert_tf models` lists what there is.")
+    settings = model.config.to_hf_dict() if model.config else {}
+    if args.json:
+        print(json.dumps({**as_json(model), "config": settings}, ensure_ascii=False, indent=1))
+        return 0
+    facts = [
+        ("name", " = ".join((model.name, *model.aliases))),
+        ("where", str(model.path) if model.path else where(model)),
+        ("size", size(model.size_bytes)),
+        ("parameters", f"{model.parameters:,}" if model.parameters else "?"),
+        ("heads", heads(model)),
+        ("licence", model.licence or "?"),
+        ("source", model.source or "?"),
+        *((key, str(value)) for key, value in settings.items()),
+    ]
+    if model.problem:
+        facts.append(("problem", model.problem))
+    print("\n".join(table(facts, "<<")))
+    return 0

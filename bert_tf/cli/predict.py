@@ -1,0 +1,82 @@
+"""`predict`: one text or pair from the command line, or a file of them."""
+
+import json
+
+from bert_tf.cli.quiet import import_tensorflow
+from bert_tf.explain.errors import InputError
+
+
+def add_arguments(parser):
+    parser.add_argument("text_a", nargs="?", metavar="TEXT_A", help='the text; "[MASK]" in it is filled')
+    parser.add_argument("text_b", nargs="?", metavar="TEXT_B", help="a second text, to score whether it follows")
+    add_model_arguments(parser)
+    parser.add_argument("--mask", nargs="+", action="extend", default=[], metavar="WORD",
+                        help="words to mask, every piece of each; a word given twice is masked in its first two places")
+    parser.add_argument("--top-k", type=int, default=5, metavar="K", help="predictions a mask (default 5)")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    many = parser.add_argument_group("a file of inputs")
+    many.add_argument("--input", metavar="FILE",
+                      help='JSON lines with "text_a" and, as wanted, "text_b" and "mask" (a word, a token position, or a '
+                           "list of them); - for standard input")
+    many.add_argument("--output", metavar="FILE",
+                      help="JSON lines, one for each line of the input and in its order, {\"line\", \"error\"} for a bad "
+                           "one; appears under this name when all of it is written; - for standard output (default)")
+    many.add_argument("--batch-size", type=int, default=32, metavar="N", help="inputs in one pass (default 32)")
+    many.add_argument("--quiet", action="store_true", help="no progress bar")
+
+
+def add_model_arguments(parser):
+    """--model and --precision, the same for every command that loads a model."""
+    parser.add_argument("--model", metavar="M", help="name or folder of a model (default: the embedded Base)")
+    parser.add_argument("--precision", default="float32", metavar="P",
+                        help="of the computation: float32 (default) or a reduced one that the runtime offers")
+
+
+def load_model(args):
+    """The `Bert` that --model and --precision name."""
+    from bert_tf.bert import DEFAULT_MODEL, load
+    from bert_tf.checkpoints import find
+
+    folder = find(args.model or DEFAULT_MODEL)
+    import_tensorflow()
+    return load(folder, precision=args.precision)
+
+
+def run(args):
+    if args.input is not None:
+        if args.text_a is not None or args.mask:
+            raise InputError("--input reads texts and masks from its file: leave TEXT_A, TEXT_B and --mask out.")
+        from bert_tf.cli.batch import predict_file
+
+        return predict_file(args)
+    if args.output is not None:
+        raise InputError("--output goes with --input; a single prediction is printed.")
+    if args.text_a is None:
+        hint = " Put it before --mask, which takes every word after it." if args.mask else ""
+        raise InputError(f"Give a text to predict in, or --input FILE.{hint}")
+    _check_before_loading(args)
+    answer, seconds = _predict(args)
+    if args.json:
+        print(json.dumps(answer.to_json(), ensure_ascii=False))
+    else:
+        from bert_tf.cli.render import answer_lines
+
+        print("\n".join(answer_lines(answer, seconds)))
+    return 0
+
+
+def _check_before_loading(args):
+    """What is wrong with the input itself is told at once, not after the seconds that loading takes."""
+    from bert_tf.explain.errors import checked_pair
+    from bert_tf.explain.predictions import check_top_k
+
+    checked_pair(args.text_a, args.text_b)
+    check_top_k(args.top_k)
+
+
+def _predict(args):
+    from bert_tf.explain import answer_from
+
+    bert = load_model(args)
+    trace = bert.trace(args.text_a, args.text_b, args.mask, attentions=False, hidden_states=False)
+    return answer_from(trace, bert.tokenizer, args.top_k), trace.seconds

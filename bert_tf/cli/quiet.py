@@ -1,0 +1,31 @@
+"""Importing TensorFlow without its notes on standard error.
+
+TensorFlow 2.21 writes which CPU and GPU libraries it found before it reads TF_CPP_MIN_LOG_LEVEL; to a reader who
+waits for one line that says what is wrong, they are noise.
+"""
+
+import os
+import re
+import sys
+import tempfile
+
+_NOTE = re.compile(rb"^(WARNING: All log messages before absl|[IW]\d{4} )")
+
+
+def import_tensorflow():
+    """Import TensorFlow; what it writes to standard error meanwhile is passed on, its start-up notes left out."""
+    if "tensorflow" in sys.modules:
+        return
+    sys.stderr.flush()
+    kept = os.dup(2)
+    with tempfile.TemporaryFile() as notes:
+        os.dup2(notes.fileno(), 2)
+        try:
+            import tensorflow  # noqa: F401
+        finally:
+            os.dup2(kept, 2)
+            os.close(kept)
+            notes.seek(0)
+            for line in notes:
+                if not _NOTE.match(line):
+                    os.write(2, line)
