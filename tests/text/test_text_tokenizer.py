@@ -14,11 +14,13 @@ from hypothesis import strategies as st
 
 from bert_tf.text import TextError, Tokenizer
 
-WORDS = """the of and Shanghai Zürich naïve coöperate don't rock'n'roll self-evident 3.14 1,000 e.g. U.S.A.
+WORDS_TEXT = """the of and Shanghai Zürich naïve coöperate don't rock'n'roll self-evident 3.14 1,000 e.g. U.S.A.
 [MASK] [SEP] [mask] 東京 上海市 한국어 Ελλάδα Москва שלום مرحبا हिन्दी ภาษา 😀 👍🏽 ❤️ café cafe\u0301 ½ ﬁ ß İ
 unaffable unbelievableness xylophonist “quoted” —dash– … a\u200bb c\u00add \u00a0 \t x² 50% a*b <tag> {x} \\
 http://example.org/a?b=c#d @user #tag $5 tokenization pre-training Donaudampfschifffahrtsgesellschaft
-antidisestablishmentarianism \u0007 \ufeff \ufffd ##ing""".split(" ")
+antidisestablishmentarianism \u0007 \ufeff \ufffd ##ing"""
+# Not split(): the odd spaces are words here.
+WORDS = WORDS_TEXT.replace("\n", " ").split(" ")
 
 
 def made_lines(count: int) -> list[str]:
