@@ -1,0 +1,37 @@
+"""The explorer's front door: ``streamlit run app.py``."""
+
+import logging
+
+import streamlit as st
+
+from ui import frame, models, sidebar, state
+
+st.set_page_config(page_title="BERT explorer", page_icon=frame.ICON, layout="wide")
+frame.style()
+state.open_view()
+
+
+def home():
+    """The page that the view names; where the text is worth a link, the link is in the address bar."""
+    sidebar.draw(models.installed())
+    frame.navigation()
+    try:
+        frame.current_page()()
+    except (ValueError, OSError) as error:
+        # Errors of the library are written for the person who asked: one sentence, what to do next.
+        st.error(str(error), icon=":material/error:")
+    except MemoryError:
+        st.error("There is not enough memory for this. Choose a smaller model or a shorter text.",
+                 icon=":material/memory:")
+    except Exception:
+        logging.getLogger("explorer").exception("a page failed")
+        st.error("Something went wrong here, and it is noted in the server's log. Reload the page, or change "
+                 "the text and try again.", icon=":material/error:")
+    state.write_address()
+
+
+# The view names the page (?page=attention), so that every link loads from one address. An address such as
+# /attention leads there too.
+front = st.Page(home, title="BERT explorer", default=True)
+doors = [st.Page(frame.door(name, front), title=title, url_path=name) for name, title in frame.TITLES.items()]
+st.navigation([front, *doors], position="hidden").run()

@@ -1,0 +1,67 @@
+// One card for each mask: the likeliest tokens as bars; a press puts the word into the text.
+
+function make(tag, className) {
+  const element = document.createElement(tag);
+  element.className = className;
+  return element;
+}
+
+function percent(value) {
+  if (value >= 0.9995) return "> 99.9%";
+  return value >= 0.001 ? `${(100 * value).toFixed(1)}%` : "< 0.1%";
+}
+
+function buildCard() {
+  const card = make("section", "card");
+  const head = make("div", "head");
+  head.append(make("span", "title"), make("span", "note"));
+  card.append(head, make("ol", "list"), make("p", "foot"));
+  return card;
+}
+
+function buildBar(still) {
+  const item = document.createElement("li");
+  const bar = make(still ? "div" : "button", `bar${still ? " still" : ""}`);
+  if (!still) bar.type = "button";
+  bar.append(make("span", "word"), make("span", "share"));
+  item.append(bar);
+  return item;
+}
+
+function paintBar(item, card, prediction, still) {
+  const bar = item.firstElementChild;
+  bar.classList.toggle("right", prediction.right);
+  bar.style.setProperty("--share", `${Math.max(100 * prediction.p, 0.6)}%`);
+  bar.querySelector(".word").textContent = prediction.text;
+  bar.querySelector(".share").textContent = percent(prediction.p);
+  bar.title = `${prediction.text}: ${(100 * prediction.p).toPrecision(4)}%`;
+  if (still) return;
+  bar.dataset.position = card.position;
+  bar.dataset.token = prediction.id;
+  bar.setAttribute("aria-label", `Fill in ${prediction.text}, ${percent(prediction.p)}`);
+}
+
+function resize(parent, count, build) {
+  while (parent.children.length < count) parent.append(build());
+  while (parent.children.length > count) parent.lastElementChild.remove();
+}
+
+export default function ({ parentElement, data, setTriggerValue }) {
+  const root = parentElement.querySelector(".bars");
+  const still = Boolean(data.still);
+  resize(root, data.cards.length, buildCard);
+  data.cards.forEach((card, index) => {
+    const section = root.children[index];
+    section.setAttribute("aria-label", `Predictions for ${card.title}`);
+    section.querySelector(".title").textContent = card.title;
+    section.querySelector(".note").textContent = card.note;
+    section.querySelector(".foot").textContent = card.foot;
+    const list = section.querySelector(".list");
+    resize(list, card.predictions.length, () => buildBar(still));
+    card.predictions.forEach((prediction, row) => paintBar(list.children[row], card, prediction, still));
+  });
+  root.onclick = (event) => {
+    const bar = event.target.closest("button.bar");
+    if (bar) setTriggerValue("fill", { position: Number(bar.dataset.position), token: Number(bar.dataset.token) });
+  };
+}

@@ -1,0 +1,111 @@
+// The tokens of both texts as chips; a press masks or unmasks one. All user text is set by textContent.
+
+function span(className, text) {
+  const element = document.createElement("span");
+  element.className = className;
+  element.textContent = text;
+  return element;
+}
+
+function label(chip, masked) {
+  if (masked) {
+    const parts = [span("mask", "[MASK]")];
+    if (chip.was) parts.push(span("was", chip.was));
+    return parts;
+  }
+  if (chip.kind === "piece" && chip.text.startsWith("##")) {
+    return [span("hash", "##"), span("", chip.text.slice(2))];
+  }
+  return [span("", chip.text)];
+}
+
+function describe(chip) {
+  if (chip.kind === "special") return `${chip.text}, special token, position ${chip.position}`;
+  if (chip.kind === "typed") return `Typed mask, position ${chip.position}`;
+  const what = chip.kind === "piece" ? "word piece" : "word";
+  return `${chip.masked ? "Masked " : ""}${what} ${chip.was}, position ${chip.position}`;
+}
+
+function paint(element, chip, next) {
+  const pressable = Boolean(chip.spot);
+  const joins = next && next.kind === "piece" && next.side === chip.side && chip.kind !== "special";
+  element.className = ["chip", chip.kind, chip.kind === "piece" ? "joined" : "", joins ? "joins" : ""].join(" ");
+  element.replaceChildren(...label(chip, chip.masked || chip.kind === "typed"));
+  element.title = describe(chip);
+  if (pressable) {
+    element.setAttribute("aria-pressed", String(chip.masked));
+    element.setAttribute("aria-label", describe(chip));
+    element.dataset.spot = chip.spot;
+    element.dataset.position = chip.position;
+  }
+}
+
+function fill(line, chips, all) {
+  chips.forEach((chip, index) => {
+    const tag = chip.spot ? "BUTTON" : "SPAN";
+    const signature = JSON.stringify([chip, all[chip.position + 1]?.kind]);
+    let element = line.children[index];
+    if (!element || element.tagName !== tag) {
+      const fresh = document.createElement(tag.toLowerCase());
+      if (tag === "BUTTON") fresh.type = "button";
+      if (element) element.replaceWith(fresh); else line.append(fresh);
+      element = fresh;
+    }
+    if (element.dataset.signature !== signature) {
+      paint(element, chip, all[chip.position + 1]);
+      element.dataset.signature = signature;
+    }
+  });
+  while (line.children.length > chips.length) line.lastElementChild.remove();
+}
+
+function focusable(root) {
+  return [...root.querySelectorAll("button.chip")];
+}
+
+function rove(root, target) {
+  for (const button of focusable(root)) button.tabIndex = button === target ? 0 : -1;
+}
+
+function onKey(root, event) {
+  const buttons = focusable(root);
+  const here = buttons.indexOf(event.target);
+  const steps = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 };
+  let next = here;
+  if (event.key in steps) next = here + steps[event.key];
+  else if (event.key === "Home") next = 0;
+  else if (event.key === "End") next = buttons.length - 1;
+  else return;
+  event.preventDefault();
+  const target = buttons[Math.max(0, Math.min(buttons.length - 1, next))];
+  if (target) { rove(root, target); target.focus(); }
+}
+
+export default function ({ parentElement, data, setTriggerValue }) {
+  const root = parentElement.querySelector(".chips");
+  for (const side of ["a", "b"]) {
+    const chips = data.chips.filter((chip) => chip.side === side);
+    const row = root.querySelector(`[data-side="${side}"]`);
+    row.hidden = chips.length === 0;
+    fill(row.querySelector(".line"), chips, data.chips);
+  }
+  const buttons = focusable(root);
+  if (!buttons.some((button) => button.tabIndex === 0 && button.hasAttribute("tabindex"))) rove(root, buttons[0]);
+
+  root.onclick = (event) => {
+    const button = event.target.closest("button.chip");
+    if (!button) return;
+    rove(root, button);
+    // Answer at once; the server's answer follows and has the last word.
+    const pressed = button.getAttribute("aria-pressed") === "true";
+    const word = button.dataset.spot;
+    for (const one of buttons) {
+      if (one.dataset.spot !== word) continue;
+      const chip = data.chips[Number(one.dataset.position)];
+      paint(one, { ...chip, masked: !pressed }, data.chips[chip.position + 1]);
+      delete one.dataset.signature;
+    }
+    setTriggerValue("toggle", word);
+  };
+  root.onkeydown = (event) => onKey(root, event);
+}

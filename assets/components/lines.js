@@ -1,0 +1,181 @@
+// One head as lines from the tokens that look (left) to those looked at (right).
+
+const MOST = 500; // lines shown while no token is chosen
+const NAMESPACE = "http://www.w3.org/2000/svg";
+
+function hue(state, side) {
+  // Blue and orange of Okabe and Ito: told apart by every kind of colour vision.
+  return side === "b" ? "#d98200" : side === "a" ? "#0072b2" : state.ink;
+}
+
+function tokens(state, column, texts, sides, side) {
+  while (column.children.length < texts.length) column.append(document.createElement("div"));
+  while (column.children.length > texts.length) column.lastElementChild.remove();
+  texts.forEach((text, index) => {
+    const token = column.children[index];
+    token.className = `token${sides[index] ? "" : " special"}`;
+    token.textContent = text;
+    token.title = text;
+    token.setAttribute("role", "option");
+    token.tabIndex = index === 0 ? 0 : -1;
+    token.dataset.side = side;
+    token.dataset.index = index;
+  });
+}
+
+function weight(state, row, column) {
+  return state.bytes[row * state.data.right.length + column] / 255;
+}
+
+function chosen(state) {
+  const { left, right } = state.data;
+  const found = [];
+  const focus = state.focus;
+  for (let row = 0; row < left.length; row++) {
+    if (focus && focus.side === "left" && focus.index !== row) continue;
+    for (let column = 0; column < right.length; column++) {
+      if (focus && focus.side === "right" && focus.index !== column) continue;
+      const share = weight(state, row, column);
+      if (share > (focus ? 0.003 : 0.02)) found.push([row, column, share]);
+    }
+  }
+  found.sort((one, other) => other[2] - one[2]);
+  return focus ? found : found.slice(0, MOST);
+}
+
+function wire(state, row, column, share, width, middle) {
+  const path = document.createElementNS(NAMESPACE, "path");
+  const [y1, y2] = [(row + .5) * state.row, (column + .5) * state.row];
+  path.setAttribute("d", `M0 ${y1}C${middle} ${y1} ${width - middle} ${y2} ${width} ${y2}`);
+  path.setAttribute("fill", "none");
+  path.setAttribute("stroke", hue(state, state.data.sides_left[row]));
+  path.setAttribute("stroke-width", (0.6 + 2.6 * share).toFixed(2));
+  path.setAttribute("stroke-opacity", Math.min(1, state.focus ? .12 + .88 * share : .05 + .85 * share).toFixed(3));
+  return path;
+}
+
+function draw(state) {
+  const { wires, data } = state;
+  const height = Math.max(data.left.length, data.right.length) * state.row;
+  const width = wires.clientWidth || 200;
+  wires.setAttribute("viewBox", `0 0 ${width} ${height}`);
+  wires.style.height = `${height}px`;
+  wires.replaceChildren(...chosen(state).map(([row, column, share]) => wire(state, row, column, share, width, width * .4)));
+  shade(state);
+}
+
+function shade(state) {
+  const { focus } = state;
+  for (const side of ["left", "right"]) {
+    for (const token of state[side].children) {
+      const index = Number(token.dataset.index);
+      token.classList.toggle("on", Boolean(focus) && focus.side === side && focus.index === index);
+      token.setAttribute("aria-selected", String(Boolean(state.pinned && state.pinned.side === side && state.pinned.index === index)));
+      let share = 0;
+      if (focus && focus.side !== side) share = side === "right" ? weight(state, focus.index, index) : weight(state, index, focus.index);
+      token.style.setProperty("--share", `${(100 * Math.min(1, share * .9)).toFixed(1)}%`);
+      token.style.setProperty("--hue", state.accent);
+      token.title = share ? `${token.textContent}: ${(100 * share).toFixed(1)}%` : token.textContent;
+    }
+  }
+  state.hint.textContent = hint(state);
+}
+
+function hint(state) {
+  const { focus, data } = state;
+  if (!focus) return "Point at a token, or tap it, to see where it looks.";
+  const best = chosen(state)[0];
+  if (!best) return "";
+  const own = focus.side === "left" ? data.left[focus.index] : data.right[focus.index];
+  const other = focus.side === "left" ? data.right[best[1]] : data.left[best[0]];
+  const share = `${(100 * best[2]).toFixed(0)}%`;
+  return focus.side === "left" ? `“${own}” looks most at “${other}”, ${share}` : `“${own}” is looked at most by “${other}”, ${share}`;
+}
+
+function set(state, focus) {
+  const same = focus?.side === state.focus?.side && focus?.index === state.focus?.index;
+  state.focus = focus;
+  if (!same) draw(state);
+}
+
+function place(event) {
+  const token = event.target.closest?.(".token");
+  return token ? { side: token.dataset.side, index: Number(token.dataset.index) } : null;
+}
+
+function listen(state) {
+  const { stage } = state;
+  stage.onpointerover = (event) => { if (event.pointerType !== "touch") set(state, place(event) ?? state.pinned); };
+  stage.onpointerleave = () => set(state, state.pinned);
+  stage.onclick = (event) => {
+    const here = place(event);
+    const again = here && state.pinned && here.side === state.pinned.side && here.index === state.pinned.index;
+    state.pinned = again ? null : here;
+    set(state, state.pinned);
+    shade(state);
+  };
+  stage.onfocusin = (event) => set(state, place(event) ?? state.pinned);
+  stage.onkeydown = (event) => {
+    const token = event.target;
+    const step = { ArrowDown: "nextElementSibling", ArrowUp: "previousElementSibling" }[event.key];
+    if (event.key === "Enter" || event.key === " ") { event.preventDefault(); token.click(); }
+    if (!step || !token[step]) return;
+    event.preventDefault();
+    token.tabIndex = -1;
+    token[step].tabIndex = 0;
+    token[step].focus();
+  };
+}
+
+function save(state) {
+  const { data, row } = state;
+  const wide = 640;
+  const edge = 150;
+  const svg = document.createElementNS(NAMESPACE, "svg");
+  const height = Math.max(data.left.length, data.right.length) * row;
+  const set = (element, values) => Object.entries(values).forEach(([name, value]) => element.setAttribute(name, value));
+  set(svg, { xmlns: NAMESPACE, viewBox: `0 0 ${wide} ${height}`, width: wide, height, "font-family": "sans-serif", "font-size": 13 });
+  const group = document.createElementNS(NAMESPACE, "g");
+  group.setAttribute("transform", `translate(${edge} 0)`);
+  const width = wide - 2 * edge;
+  group.append(...chosen(state).map(([from, to, share]) => wire(state, from, to, share, width, width * .4)));
+  svg.append(group);
+  for (const [texts, x, anchor] of [[data.left, edge - 8, "end"], [data.right, wide - edge + 8, "start"]]) {
+    texts.forEach((text, index) => {
+      const label = document.createElementNS(NAMESPACE, "text");
+      set(label, { x, y: (index + .5) * row + 4, "text-anchor": anchor, fill: "#222" });
+      label.textContent = text;
+      svg.append(label);
+    });
+  }
+  const url = URL.createObjectURL(new Blob([new XMLSerializer().serializeToString(svg)], { type: "image/svg+xml" }));
+  const link = document.createElement("a");
+  link.href = url;
+  link.download = `${data.name}.svg`;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(url), 1000);
+}
+
+export default function ({ parentElement, data }) {
+  const stage = parentElement.querySelector(".stage");
+  const state = stage.state ?? (stage.state = { focus: null, pinned: null });
+  const find = (name) => parentElement.querySelector(name);
+  const style = getComputedStyle(stage);
+  const many = Math.max(data.left.length, data.right.length) > 48;
+  const before = state.data;
+  Object.assign(state, { data, stage, left: find(".left"), right: find(".right"), wires: find(".wires"),
+    hint: find(".hint"), bytes: decode(data.bytes), row: many ? 18 : 24, ink: style.color,
+    accent: style.getPropertyValue("--st-primary-color").trim() || "#2b59c3" });
+  // A chosen token stays chosen while heads are compared, and is let go when the tokens change.
+  if (!before || before.left.join() !== data.left.join() || before.right.join() !== data.right.join()) {
+    state.focus = state.pinned = null;
+  }
+  stage.style.setProperty("--row", `${state.row}px`);
+  stage.style.setProperty("--size", many ? ".75rem" : ".88rem");
+  tokens(state, state.left, data.left, data.sides_left, "left");
+  tokens(state, state.right, data.right, data.sides_right, "right");
+  listen(state);
+  find(".save").onclick = () => save(state);
+  draw(state);
+  return onWidth(stage, () => draw(state));
+}

@@ -1,0 +1,20 @@
+// Put in front of the components that draw numbers.
+
+function decode(base64) {
+  const text = atob(base64);
+  const bytes = new Uint8Array(text.length);
+  for (let i = 0; i < text.length; i++) bytes[i] = text.charCodeAt(i);
+  return bytes;
+}
+
+// Calls back when the width changes, and only then: what is drawn sets the height itself.
+function onWidth(element, callback) {
+  let width = element.clientWidth;
+  const watch = new ResizeObserver(() => {
+    if (element.clientWidth === width) return;
+    width = element.clientWidth;
+    requestAnimationFrame(callback);
+  });
+  watch.observe(element);
+  return () => watch.disconnect();
+}

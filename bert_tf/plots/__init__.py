@@ -1,0 +1,14 @@
+"""Plotly figures, and the small arrays the explorer's own components draw, from a Trace.
+
+NumPy and Plotly only: neither Streamlit nor TensorFlow. Every function that makes a figure returns a
+``plotly.graph_objects.Figure`` and takes ``dark`` for a dark page.
+"""
+
+from bert_tf.plots.attention import heatmap, overview
+from bert_tf.plots.comparison import depth_profile
+from bert_tf.plots.maps import SELECTIONS, Lines, Selection, Tiles, lines, pooled, select, tiles
+from bert_tf.plots.predictions import predictions
+from bert_tf.plots.theme import DARK_RAMP, LIGHT_RAMP, ramp
+
+__all__ = ["DARK_RAMP", "LIGHT_RAMP", "SELECTIONS", "Lines", "Selection", "Tiles", "depth_profile", "heatmap", "lines",
+           "overview", "pooled", "predictions", "ramp", "select", "tiles"]

@@ -1,0 +1,87 @@
+"""Attention as heatmaps.
+
+Dimension legend: L layers, N heads, T tokens.
+"""
+
+import numpy as np
+import plotly.graph_objects as go
+
+from bert_tf.plots.maps import block_starts, pooled, tiles
+from bert_tf.plots.theme import colourscale, dress, escape
+
+_LABELLED = 64  # tokens up to which every row and column is labelled
+
+
+def heatmap(trace, weights, selection, most=128, dark=False, title=None, height=None):
+    """One attention map between the tokens of a selection.
+
+    Args:
+        trace: has ``tokens``.
+        weights: float [T, T], row: the token that looks, column: the one looked at.
+        selection: ``Selection`` of what to show.
+        most: rows and columns at most; more tokens are pooled into blocks by their greatest weight.
+        dark: for a dark page.
+        title: text above the figure.
+        height: in pixels; None chooses it by the number of rows.
+
+    Returns:
+        plotly.graph_objects.Figure, its numbers in float32.
+    """
+    shown = pooled(weights, selection, most)
+    rows, columns = _names(trace, selection.rows, most), _names(trace, selection.columns, most)
+    figure = go.Figure(go.Heatmap(
+        z=shown, x=np.arange(len(columns)), y=np.arange(len(rows)), colorscale=colourscale(dark), zmin=0,
+        zmax=float(max(shown.max(initial=0), 1e-6)),
+        hovertemplate="%{yaxis.ticktext}%{z:.3f}<extra></extra>",
+        colorbar={"thickness": 10, "outlinewidth": 0, "len": 0.8, "tickformat": ".2f"},
+    ))
+    figure.update_traces(hovertemplate="%{y} → %{x}<br>%{z:.3f}<extra></extra>", x=columns, y=rows)
+    step = max(1, -(-len(rows) // _LABELLED)), max(1, -(-len(columns) // _LABELLED))
+    figure.update_yaxes(autorange="reversed", tickvals=rows[::step[0]], title="looks", ticks="", type="category",
+                        showgrid=False, tickfont={"size": _size(len(rows))})
+    figure.update_xaxes(side="top", tickvals=columns[::step[1]], title="at", ticks="", type="category", tickangle=-60,
+                        showgrid=False, tickfont={"size": _size(len(columns))})
+    dress(figure, dark, height or int(np.clip(150 + 26 * len(rows), 320, 720)))
+    if title:
+        figure.update_layout(title={"text": escape(title), "font": {"size": 15}}, margin={"t": 60})
+    return figure
+
+
+def overview(trace, selection, dark=False):
+    """All heads of a trace as one figure of small maps, layers downwards, heads across.
+
+    Args:
+        trace: has ``attentions`` float [L, N, T, T].
+        selection: ``Selection`` of what to show.
+        dark: for a dark page.
+    """
+    small = tiles(trace.attentions, selection, most_bytes=120_000)
+    layers, heads, rows, columns = small.values.shape
+    gap = 1
+    sheet = np.full((layers, rows + gap, heads, columns + gap), np.nan, np.float32)
+    sheet[:, :rows, :, :columns] = small.values.transpose(0, 2, 1, 3) / 255
+    sheet = sheet.reshape(layers * (rows + gap), heads * (columns + gap))
+    figure = go.Figure(go.Heatmap(z=sheet, colorscale=colourscale(dark), showscale=False, hoverinfo="skip"))
+    figure.update_yaxes(autorange="reversed", title="layer", showgrid=False, ticks="",
+                        tickvals=[(index + .5) * (rows + gap) for index in range(layers)],
+                        ticktext=[str(index + 1) for index in range(layers)])
+    figure.update_xaxes(side="top", title="head", showgrid=False, ticks="",
+                        tickvals=[(index + .5) * (columns + gap) for index in range(heads)],
+                        ticktext=[str(index + 1) for index in range(heads)])
+    return dress(figure, dark, height=120 + 56 * layers)
+
+
+def _names(trace, places, most):
+    """A label for each row, all different: Plotly would put equal ones on one line."""
+    starts = block_starts(len(places), most) if len(places) > most else range(len(places))
+    names, seen = [], {}
+    for start in starts:
+        name = escape(trace.tokens[places[start]])
+        seen[name] = seen.get(name, 0) + 1
+        # The zero-width space tells the second "the" from the first without showing.
+        names.append(name + "\u200b" * (seen[name] - 1))
+    return names
+
+
+def _size(count):
+    return 13 if count <= 32 else 11 if count <= 48 else 9

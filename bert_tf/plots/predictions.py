@@ -1,0 +1,29 @@
+"""Fill-mask predictions as bars."""
+
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from bert_tf.plots.theme import CATEGORIES, dress, escape
+
+
+def predictions(answers, dark=False):
+    """The likeliest tokens of every mask as horizontal bars, one panel a mask; the original's bar is green.
+
+    Args:
+        answers: ``MaskPrediction``s.
+        dark: for a dark page.
+    """
+    names = [f"token {one.position}" + (f": {escape(one.original)}" if one.original else "") for one in answers]
+    figure = make_subplots(rows=len(answers), cols=1, subplot_titles=names, vertical_spacing=0.25 / max(len(answers), 1))
+    for row, answer in enumerate(answers, start=1):
+        tokens = [escape(one.token) for one in answer.predictions]
+        figure.add_trace(go.Bar(
+            x=[one.probability for one in answer.predictions], y=tokens, orientation="h", showlegend=False,
+            marker_color=[CATEGORIES[2] if one.token == answer.original else CATEGORIES[0]
+                          for one in answer.predictions],
+            text=[f"{one.probability:.1%}" for one in answer.predictions], hoverinfo="skip",
+        ), row=row, col=1)
+    figure.update_yaxes(autorange="reversed", type="category")
+    figure.update_xaxes(range=[0, 1], tickformat=".0%")
+    size = sum(60 + 28 * len(answer.predictions) for answer in answers)
+    return dress(figure, dark, height=80 + size)

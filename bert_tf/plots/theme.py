@@ -1,0 +1,39 @@
+"""Colours and manners of all figures.
+
+Both scales run from the page's own ground to full strength in even steps of lightness, in hues of blue and yellow
+that every kind of colour vision tells apart; the dark one ends as cividis does.
+"""
+
+LIGHT_RAMP = ("#ffffff", "#dce8f7", "#abcbea", "#6fa5d8", "#3a78bd", "#1f4f94", "#0b2a5c")
+DARK_RAMP = ("#171b22", "#1d2f57", "#37507a", "#5f6f83", "#8f8f7d", "#c6b565", "#ffe65c")
+
+# Okabe and Ito's palette, without black: https://jfly.uni-koeln.de/color/
+CATEGORIES = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00")
+
+
+def ramp(dark=False):
+    """The colour scale from 0 to 1 as a list of "#rrggbb"."""
+    return list(DARK_RAMP if dark else LIGHT_RAMP)
+
+
+def colourscale(dark=False):
+    """The colour scale as Plotly takes it."""
+    stops = ramp(dark)
+    return [[index / (len(stops) - 1), colour] for index, colour in enumerate(stops)]
+
+
+def dress(figure, dark=False, height=None):
+    """Give ``figure`` the common look, transparent so that it sits on any page; returns it."""
+    ink = "#e4e7ec" if dark else "#1d2330"
+    figure.update_layout(
+        template="plotly_dark" if dark else "plotly_white",
+        paper_bgcolor="rgba(0,0,0,0)", plot_bgcolor="rgba(0,0,0,0)",
+        font={"color": ink, "size": 13}, margin={"l": 8, "r": 8, "t": 32, "b": 8}, height=height,
+        hoverlabel={"font": {"size": 13}}, colorway=list(CATEGORIES),
+    )
+    return figure
+
+
+def escape(text):
+    """A token as Plotly shows it: its labels read a small part of HTML."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

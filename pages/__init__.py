@@ -1,0 +1,1 @@
+"""One module a page: state in, one Trace, figures out."""

@@ -1,0 +1,118 @@
+"""Predict: hide words and see what the model expects there; does B follow A?"""
+
+import dataclasses
+
+import streamlit as st
+
+from bert_tf.explain import fill_mask
+from ui import components, export, inputs, state
+from ui.cards import cards
+from ui.filling import filled
+from ui.spots import positions
+from ui.words import count, milliseconds, title
+
+
+def page():
+    st.title("Hide a word, see what BERT expects")
+    inputs.examples()
+    inputs.text_fields()
+    if not inputs.texts_are_usable():
+        return
+    shared = inputs.model()
+    encoding = inputs.read(shared)
+    if encoding is None:
+        return
+    inputs.token_strip(shared, encoding, "c_chips")
+    trace = _trace(shared, encoding)
+    if trace is None:
+        return
+    if trace.text_b is None:
+        _predictions(shared, trace)
+    else:
+        left, right = st.columns([2, 1], gap="large")
+        with left:
+            _predictions(shared, trace)
+        with right:
+            _next_sentence(trace)
+    _footer(shared, trace)
+
+
+def _trace(shared, encoding):
+    """One pass over the view, or None with the reason said. The last one is kept: top k needs no new pass."""
+    view = state.view()
+    masked = positions(encoding, view.masks)
+    typed = sum(int(one) == shared.tokenizer.mask_id for one in encoding.token_ids)
+    most = state.limits().max_masks
+    if typed + len(masked) > most:
+        st.warning(f"There are {typed + len(masked)} masks; at most {most} are predicted at once here. "
+                   "Unmask some, or shorten the text.", icon=":material/filter_alt:")
+        return None
+    key = (shared.name, view.a, view.b, masked)
+    kept = st.session_state.get("_predict_trace")
+    if kept is None or kept[0] != key:
+        kept = st.session_state["_predict_trace"] = (key, shared.trace(view.a, view.b, masked))
+    return kept[1]
+
+
+def _predictions(shared, trace):
+    view = state.view()
+    st.markdown("##### Predictions")
+    if not trace.masks:
+        st.info("Nothing is hidden yet. Press a word above, or type [MASK] in the text.",
+                icon=":material/touch_app:")
+        return
+    if trace.logits is None:
+        st.warning(f"{title(shared.name)} has no head for masked words, so it can predict none. "
+                   "Choose another model in the sidebar.", icon=":material/block:")
+        return
+    _options(trace)
+    if view.fill == "joint" and len(trace.masks) > 1:
+        joint = shared.fill_jointly(trace, view.top_k)
+        answers, shown = joint.steps, cards(joint.steps, number_from=1)
+    else:
+        joint, answers = None, fill_mask(trace, shared.tokenizer, view.top_k)
+        shown = cards(answers)
+
+    def fill(position, token_id):
+        state.put(filled(state.view(), shared, trace, position, token_id))
+
+    components.bars("c_bars", shown, fill)
+    if joint:
+        _joint_result(joint)
+    export.predictions(trace, answers)
+
+
+def _options(trace):
+    most = state.limits().max_top_k
+    choices = sorted({k for k in (3, 5, 10, 20) if k <= most} | {state.view().top_k})
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        st.segmented_control("Guesses for each mask", choices, **state.bound("top_k", "w_top"))
+        if len(trace.masks) > 1:
+            st.segmented_control(
+                "Several masks", ["independent", "joint"], **state.bound("fill", "w_fill"),
+                format_func={"independent": "Each alone", "joint": "Surest first"}.get,
+                help="Each alone: every mask is guessed while all the others are hidden. Surest first: the "
+                     "surest guess is filled in, then the rest is guessed again with it in place.")
+
+
+def _joint_result(joint):
+    def fill_all():
+        state.put(dataclasses.replace(state.view(), a=joint.text_a, b=joint.text_b or "", masks=()))
+
+    st.button("Fill in all first guesses", icon=":material/done_all:", key="w_fill_all", on_click=fill_all)
+
+
+def _next_sentence(trace):
+    st.markdown("##### Next sentence")
+    if trace.nsp is None:
+        st.warning("This model has no next-sentence head, so it cannot say whether B follows A.",
+                   icon=":material/block:")
+    else:
+        components.gauge("c_gauge", float(trace.nsp.is_next))
+    st.button("Swap A and B", icon=":material/swap_horiz:", key="w_swap",
+              on_click=lambda: state.put(state.view().swapped()))
+
+
+def _footer(shared, trace):
+    st.caption(f"{title(shared.name)} · {count(trace.length, 'token')} · {milliseconds(trace.seconds)} "
+               "· the address of this page is a link to this view")

@@ -1,0 +1,33 @@
+"""Sentences to start from. Masks name words: "a6" is the seventh word of text A."""
+
+import dataclasses
+
+from ui.view import Spot
+
+
+@dataclasses.dataclass(frozen=True)
+class Example:
+    """A pair of texts with the words worth hiding in it."""
+
+    label: str
+    a: str
+    b: str
+    masks: tuple[Spot, ...]
+
+
+def _example(label, a, b="", masks=""):
+    return Example(label, a, b, tuple(Spot.parse(text) for text in masks.split()))
+
+
+_HISTORY = "The legislators believed they were on the right side of history."
+
+EXAMPLES = (
+    _example("Shanghai", "Shanghai is a city in China.", "", "a5"),
+    _example("Law after history", _HISTORY, "So they changed the law.", "a10 b4"),
+    _example("Bunny after history", _HISTORY, "The bunny ate the carrot.", "a10 b1"),
+    _example("Right, the direction", "At the crossing, turn right and walk along the street.", "", "a5"),
+    _example("Right, the correctness", "You were right about the answer to the question.", "", "a2"),
+    _example("River bank", "They sat on the bank of the river and watched the boats.", "", "a4"),
+    _example("Bank account", "She opened an account at the bank to save her money.", "", "a6"),
+)
+FIRST = EXAMPLES[0]

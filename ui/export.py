@@ -1,0 +1,96 @@
+"""Saving what a page shows: data as CSV and JSON, figures as HTML."""
+
+import csv
+import io
+import json
+
+import streamlit as st
+
+PICTURE = "w_picture_format"
+
+
+def predictions_csv(trace, answers):
+    """The predictions as CSV text, one line for each guess."""
+    out = io.StringIO()
+    writer = csv.writer(out)
+    writer.writerow(["model", "position", "original", "original_rank", "rank", "token", "probability"])
+    for answer in answers:
+        for rank, one in enumerate(answer.predictions, start=1):
+            writer.writerow([trace.model, answer.position, safe_cell(answer.original), answer.original_rank, rank,
+                             safe_cell(one.token), f"{one.probability:.6g}"])
+    return out.getvalue()
+
+
+def predictions_json(trace, answers):
+    """The predictions as JSON text, in the form of ``python -m bert_tf predict --json``."""
+    from bert_tf.explain import Answer
+    answer = Answer(trace.model, trace.tokens, tuple(answers), trace.nsp, trace.truncated)
+    return json.dumps(answer.to_json(), ensure_ascii=False, indent=2)
+
+
+def matrix_csv(rows, columns, weights):
+    """One head as CSV text: a line for each looking token, a column for each token it looks at."""
+    out = io.StringIO()
+    writer = csv.writer(out)
+    writer.writerow(["", *map(safe_cell, columns)])
+    for token, line in zip(rows, weights):
+        writer.writerow([safe_cell(token), *(f"{value:.5g}" for value in line)])
+    return out.getvalue()
+
+
+def safe_cell(text):
+    """Text that no spreadsheet takes for a formula."""
+    return "'" + text if text and text[0] in "=+-@\t\r" and len(text) > 1 else text
+
+
+def figure_html(figure):
+    """A figure as a page of its own that needs no network."""
+    return figure.to_html(include_plotlyjs=True, full_html=True)
+
+
+def predictions(trace, answers):
+    """The download menu of the Predict page. Files are made when asked for, not at every run."""
+    from bert_tf import plots
+    with st.popover("Save", icon=":material/download:"):
+        _button("CSV", "predictions.csv", "text/csv", lambda: predictions_csv(trace, answers))
+        _button("JSON", "predictions.json", "application/json", lambda: predictions_json(trace, answers))
+        _button("Figure (HTML)", "predictions.html", "text/html",
+                lambda: figure_html(plots.predictions(answers)))
+
+
+def attention(trace, weights, selection, name):
+    """The download menu of the Attention page."""
+    from bert_tf import plots
+    from bert_tf.plots import pooled
+    tokens = trace.tokens
+    rows, columns = ([tokens[place] for place in places] for places in (selection.rows, selection.columns))
+
+    def cut():
+        return pooled(weights, selection, len(tokens))
+
+    def as_json():
+        return json.dumps({"model": trace.model, "head": name, "rows": rows, "columns": columns,
+                           "weights": [[round(float(value), 6) for value in line] for line in cut()]},
+                          ensure_ascii=False)
+
+    with st.popover("Save", icon=":material/download:"):
+        st.caption("The head as data")
+        _button("CSV", f"{name}.csv", "text/csv", lambda: matrix_csv(rows, columns, cut()))
+        _button("JSON", f"{name}.json", "application/json", as_json)
+        st.caption("The figures")
+        _button("Heatmap (HTML)", f"{name}.html", "text/html",
+                lambda: figure_html(plots.heatmap(trace, weights, selection, title=name)))
+        _button("All heads (HTML)", "all-heads.html", "text/html",
+                lambda: figure_html(plots.overview(trace, selection)))
+        st.radio("The camera above a heatmap saves", ["png", "svg"], format_func=str.upper, horizontal=True,
+                 key=PICTURE, persist_state="session")
+
+
+def picture_format():
+    """What the camera in a figure's corner saves: "png" or "svg"."""
+    return st.session_state.get(PICTURE, "png")
+
+
+def _button(label, name, kind, make):
+    st.download_button(label, make, file_name=name, mime=kind, on_click="ignore", key=f"w_save_{name.rpartition('.')[2]}_{label}",
+                       width="stretch", type="tertiary")

@@ -1,0 +1,107 @@
+"""What the pages have in common above their results: examples, texts, token chips."""
+
+import streamlit as st
+
+from ui import components, state
+from ui.examples import EXAMPLES
+from ui.models import shared_model
+from ui.spots import chips, positions
+from ui.view import Spot
+from ui.words import count, title
+
+
+def examples():
+    """Pills that put an example's texts and masks into the view."""
+    labels = [example.label for example in EXAMPLES]
+    view = state.view()
+    shown = next((one.label for one in EXAMPLES if (one.a, one.b) == (view.a, view.b)), None)
+    if st.session_state.get("w_example") != shown:
+        st.session_state["w_example"] = shown
+
+    def pick():
+        chosen = st.session_state["w_example"]
+        # A second press on the chosen pill takes it back: the example starts over.
+        example = EXAMPLES[labels.index(chosen or shown or labels[0])]
+        state.change(a=example.a, b=example.b, masks=example.masks, start=0)
+
+    st.pills("Examples", labels, key="w_example", on_change=pick, label_visibility="collapsed")
+
+
+def text_fields():
+    """Both text fields, tied to the view."""
+    view = state.view()
+    left, right = st.columns(2)
+    for column, name, label, hint in (
+            (left, "a", "Text A", "Type a sentence. [MASK] may stand for a word."),
+            (right, "b", "Text B (optional)", "A second text: does it follow the first?")):
+        key = f"w_text_{name}"
+        if st.session_state.get(key) != getattr(view, name):
+            st.session_state[key] = getattr(view, name)
+        column.text_area(label, key=key, on_change=_texts_changed, placeholder=hint, height=92)
+
+
+def _texts_changed():
+    view = state.view()
+    state.put(view.with_text(st.session_state.get("w_text_a") or "", st.session_state.get("w_text_b") or ""))
+
+
+def texts_are_usable():
+    """Say what is wrong with the texts, if anything; True when there is something to read."""
+    view, limits = state.view(), state.limits()
+    for name, text in (("A", view.a), ("B", view.b)):
+        if len(text) > limits.max_characters:
+            st.error(f"Text {name} has {len(text):,} characters; this explorer takes at most "
+                     f"{limits.max_characters:,}. Shorten it.", icon=":material/error:")
+            return False
+    if not view.a.strip():
+        st.info("Text A is empty. Type a sentence, or pick one of the examples above.",
+                icon=":material/keyboard:")
+        return False
+    return True
+
+
+def model(name=None):
+    """The model of the view (or the one called ``name``), loaded; says so while it loads."""
+    name = name or state.view().model
+    with st.spinner(f"Loading {title(name)} …", show_time=True):
+        return shared_model(name)
+
+
+def read(shared):
+    """Pack the view's texts for the model ``shared`` and say what did not fit.
+
+    Returns:
+        The encoding, or None when there is nothing in it to look at.
+    """
+    view = state.view()
+    encoding = shared.encode(view.a, view.b)
+    if not any(source == "a" for source in encoding.sources):
+        st.info("There is nothing in text A that the model can read: only spaces or control characters. "
+                "Type a sentence.", icon=":material/keyboard:")
+        return None
+    cut = [f"{count(number, 'token')} of text {name}" for name, number in zip("AB", encoding.truncated) if number]
+    if cut:
+        st.warning(f"The model reads {encoding.length} tokens at once: {' and '.join(cut)} "
+                   f"at the end {'are' if sum(encoding.truncated) > 1 else 'is'} left out.",
+                   icon=":material/content_cut:")
+    return encoding
+
+
+def token_strip(shared, encoding, key):
+    """The chips, with the switch for whole words."""
+    view = state.view()
+    with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
+        st.markdown("##### Tokens", width="content")
+        st.toggle("Whole words", **state.bound("whole", "w_whole"),
+                  help="On: a press masks every piece of a word. Off: one piece alone.")
+
+    def pressed(text):
+        spot, now = Spot.parse(text), state.view()
+        if spot is None:
+            return
+        if spot not in now.masks and len(positions(encoding, (*now.masks, spot))) > state.limits().max_masks:
+            st.toast(f"At most {state.limits().max_masks} masks fit here: unmask one first.")
+            return
+        state.put(now.toggled(spot))
+
+    components.chips(key, chips(encoding, view.masks, view.whole, shared.tokenizer.mask_id), pressed)

@@ -1,0 +1,106 @@
+"""The models in memory: loaded once for all visitors, bounded in number, used by one visitor at a time."""
+
+import dataclasses
+import threading
+import time
+
+import numpy as np
+import streamlit as st
+
+from ui.limits import read_limits
+
+_LIMITS = read_limits()
+
+
+class SharedModel:
+    """A loaded model with the lock that keeps visitors from running it at the same moment.
+
+    The machine has one set of cores: two passes side by side take longer than one after the other and
+    hold twice the memory.
+    """
+
+    def __init__(self, name, bert, seconds):
+        self.name, self.bert, self.load_seconds = name, bert, seconds
+        self.lock = threading.Lock()
+
+    @property
+    def tokenizer(self):
+        return self.bert.tokenizer
+
+    @property
+    def config(self):
+        return self.bert.config
+
+    def encode(self, a, b):
+        """Pack the texts as the model will read them; an empty B is no B."""
+        room = min(_LIMITS.max_tokens, self.bert.max_length)
+        return self.tokenizer.encode(a, given(b), max_length=room)
+
+    def trace(self, a, b, masked, attentions=False):
+        """One forward pass with the positions ``masked``."""
+        if _LIMITS.max_tokens < self.bert.max_length:
+            return self._shorter_trace(a, b, masked, attentions)
+        with self.lock:
+            return self.bert.trace(a, given(b), mask=masked, attentions=attentions, hidden_states=False)
+
+    def _shorter_trace(self, a, b, masked, attentions):
+        # This deployment reads fewer tokens than the model could: only what fits is handed on.
+        encoding = self.encode(a, b)
+        ends = {"a": 0, "b": 0}
+        for source, offset in zip(encoding.sources, encoding.offsets):
+            if source:
+                ends[source] = offset[1]
+        with self.lock:
+            trace = self.bert.trace(a[:ends["a"]], given(b) and b[:ends["b"]], mask=masked, attentions=attentions,
+                                    hidden_states=False)
+        return dataclasses.replace(trace, text_a=a, text_b=given(b), truncated=encoding.truncated)
+
+    def fill_jointly(self, trace, top_k):
+        """Fill all masks of ``trace``, the surest first."""
+        from bert_tf.explain import fill_jointly
+        with self.lock:
+            return fill_jointly(self.bert, trace, top_k=top_k)
+
+    def latency(self, a, b, masked, passes=5):
+        """Median seconds of a warm forward pass without attention maps."""
+        self.trace(a, b, masked)
+        return float(np.median([self.trace(a, b, masked).seconds for _ in range(passes)]))
+
+
+@st.cache_resource(max_entries=_LIMITS.max_loaded, show_spinner=False)
+def _load(name: str) -> SharedModel:
+    from bert_tf import load
+    from bert_tf.checkpoints import find
+    began = time.perf_counter()
+    # What reaches the file system is a name that was looked up, never a text from a browser.
+    bert = load(find(name, allow_paths=False))
+    return SharedModel(name, bert, time.perf_counter() - began)
+
+
+def installed() -> list:
+    """Models that may be chosen here, as ``ModelInfo``; the default first, then the other embedded ones."""
+    found = [info for info in catalogue() if info.installed and not info.problem]
+    return sorted(found, key=lambda info: (info.name != _LIMITS.default, info.kind != "embedded", info.name))
+
+
+@st.cache_resource(ttl=10, show_spinner=False)
+def catalogue() -> list:
+    """Every model that may be chosen or fetched here, as ``ModelInfo``; looked up anew every ten seconds."""
+    from bert_tf.checkpoints import list_models
+    return [info for info in list_models() if _LIMITS.offers(info.name)]
+
+
+def shared_model(name: str) -> SharedModel:
+    """The model called ``name``, which must be one of ``installed()``: never a path typed in a browser.
+
+    Raises:
+        ValueError, OSError: with a sentence for the visitor.
+    """
+    if name not in {info.name for info in installed()}:
+        raise ValueError(f"There is no model called {name!r} here. Choose one in the sidebar.")
+    return _load(name)
+
+
+def given(text_b):
+    """Text B as the library takes it: None where nothing was typed."""
+    return text_b if text_b.strip() else None

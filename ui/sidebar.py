@@ -1,0 +1,46 @@
+"""The sidebar: which model the pages use."""
+
+import streamlit as st
+
+from ui import state
+from ui.words import megabytes, title
+
+
+def draw(installed):
+    """Draw the shared model picker and settle the view's model on one that is there.
+
+    Args:
+        installed: ``ModelInfo`` of the models that may be chosen, the default first.
+    """
+    with st.sidebar:
+        st.markdown("#### BERT explorer")
+        if not installed:
+            st.warning("No model is installed. See Models.")
+            return
+        names = [info.name for info in installed]
+        wanted = state.view().model
+        if wanted not in names:
+            if wanted:
+                st.warning(f"The link asks for the model “{wanted[:60]}”, which is not here. "
+                           f"{title(names[0])} is used.")
+            state.settle(model=names[0])
+        st.selectbox("Model", names, format_func=title, **state.bound("model", "w_model"),
+                     help="Every page uses this model. More can be fetched under Models.")
+        info = installed[names.index(state.view().model)]
+        _facts(info)
+
+
+def _facts(info):
+    lines = []
+    config = getattr(info, "config", None)
+    if config is not None:
+        lines.append(f"{config.num_hidden_layers} layers × {config.num_attention_heads} heads")
+    if info.size_bytes:
+        lines.append(f"{megabytes(info.size_bytes)} on disk")
+    if info.licence:
+        lines.append(str(info.licence))
+    missing = {"mlm": "masked words", "nsp": "next sentence"}
+    lines += [f"no {what} head" for head, what in missing.items() if info.heads and head not in info.heads]
+    st.caption(" · ".join(lines))
+
+

@@ -1,0 +1,91 @@
+"""One visitor's view: kept in the session, mirrored in the address bar.
+
+A link opens a view; from then on the session leads and the address follows. Widgets report through
+callbacks, so that a run started by a widget never takes an address that the browser has not updated yet
+for a new link.
+"""
+
+import dataclasses
+
+import streamlit as st
+
+from ui.examples import FIRST
+from ui.limits import Limits, read_limits
+from ui.view import View, from_params, to_params
+
+_VIEW, _WRITTEN, _TOUCHED = "_view", "_written_params", "_touched"
+
+
+@st.cache_resource(show_spinner=False)
+def limits() -> Limits:
+    """The deployment's limits, read once."""
+    return read_limits()
+
+
+def open_view() -> View:
+    """The view of this run, taken from the address where it is a new link.
+
+    Call once at the top of a run, before any widget.
+    """
+    state = st.session_state
+    params = st.query_params.to_dict()
+    touched = state.pop(_TOUCHED, False)
+    fresh = _VIEW not in state
+    if fresh or (params and not touched and params != state.get(_WRITTEN)):
+        state[_VIEW] = from_params(params, limits())
+        if fresh and not {"a", "b"} & params.keys():
+            settle(a=FIRST.a, b=FIRST.b, masks=FIRST.masks)
+    return state[_VIEW]
+
+
+def view() -> View:
+    """The view as it stands."""
+    return st.session_state[_VIEW]
+
+
+def change(**values) -> None:
+    """Change the view: ``change(layer=3)``. Only from a callback, or before the address is written."""
+    put(dataclasses.replace(view(), **values))
+
+
+def put(new: View) -> None:
+    """Put ``new`` in the place of the view."""
+    st.session_state[_VIEW] = new
+    st.session_state[_TOUCHED] = True
+
+
+def write_address() -> None:
+    """Mirror the view in the address bar, if it differs."""
+    params = to_params(view(), limits())
+    st.session_state[_WRITTEN] = params
+    if st.query_params.to_dict() != params:
+        st.query_params.from_dict(params)
+
+
+def bound(name: str, key: str, read=lambda value: value, show=lambda value: value) -> dict:
+    """Keyword arguments that tie a widget to one field of the view.
+
+    The widget's own state is set from the view before it is drawn, and its change goes into the view
+    before anything else of the run: there is one truth.
+
+    Args:
+        name: field of the view.
+        key: the widget's key.
+        read: widget's value -> field's value; None from a widget means "leave it".
+        show: field's value -> widget's value.
+    """
+    wanted = show(getattr(view(), name))
+    if key not in st.session_state or st.session_state[key] != wanted:
+        st.session_state[key] = wanted
+
+    def pull():
+        value = st.session_state[key]
+        if value is not None:
+            change(**{name: read(value)})
+
+    return {"key": key, "on_change": pull}
+
+
+def settle(**values) -> None:
+    """Correct the view during a run (a model that is not there, a layer it does not have)."""
+    st.session_state[_VIEW] = dataclasses.replace(view(), **values)

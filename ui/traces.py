@@ -1,0 +1,72 @@
+"""Traces with attention maps, kept for a while: bounded in bytes for all visitors together.
+
+A trace is found again only under the session that made it, so nobody sees another's text.
+"""
+
+import collections
+import dataclasses
+import threading
+
+import numpy as np
+import streamlit as st
+from streamlit.runtime.scriptrunner import get_script_run_ctx
+
+from ui import state
+
+
+class TraceStore:
+    """The last used traces, oldest thrown away first when they hold more than ``most_bytes``."""
+
+    def __init__(self, most_bytes):
+        self._most, self._held = most_bytes, 0
+        self._traces = collections.OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, key):
+        """The trace under ``key``, or None."""
+        with self._lock:
+            if key not in self._traces:
+                return None
+            self._traces.move_to_end(key)
+            return self._traces[key]
+
+    def put(self, key, trace):
+        """Keep ``trace`` under ``key``; one too large for the store is not kept."""
+        size = size_of(trace)
+        with self._lock:
+            self._held -= size_of(self._traces.pop(key, None))
+            if size > self._most:
+                return
+            self._traces[key] = trace
+            self._held += size
+            while self._held > self._most:
+                self._held -= size_of(self._traces.popitem(last=False)[1])
+
+
+def size_of(trace):
+    """Bytes of a trace's arrays; 0 for None."""
+    if trace is None:
+        return 0
+    return sum(value.nbytes for value in vars(trace).values() if isinstance(value, np.ndarray))
+
+
+@st.cache_resource(show_spinner=False)
+def _store() -> TraceStore:
+    return TraceStore(state.limits().max_trace_megabytes * 1_000_000)
+
+
+def attention_trace(shared, masked):
+    """The trace of the view's texts with attention maps, computed if it is not kept.
+
+    Maps of more than 128 tokens are kept in half precision: a screen shows no more of them.
+    """
+    view = state.view()
+    session = get_script_run_ctx().session_id
+    key = (session, shared.name, view.a, view.b, masked)
+    trace = _store().get(key)
+    if trace is None:
+        trace = shared.trace(view.a, view.b, masked, attentions=True)
+        if trace.length > 128:
+            trace = dataclasses.replace(trace, attentions=trace.attentions.astype(np.float16))
+        _store().put(key, trace)
+    return trace

@@ -1,0 +1,145 @@
+"""The view: everything that decides what a page shows, and its form in a link.
+
+A ``View`` is immutable and knows nothing of Streamlit; ``ui.state`` keeps one per visitor.
+"""
+
+import dataclasses
+import re
+
+from ui.limits import Limits
+
+PAGES = ("predict", "attention", "compare", "models")
+SELECTIONS = ("all", "aa", "ab", "ba", "bb")
+FILLS = ("independent", "joint")
+_SPOT = re.compile(r"([ab])(\d{1,5})(?:\.(\d{1,3}))?")
+
+
+@dataclasses.dataclass(frozen=True, order=True)
+class Spot:
+    """A masked place, named so that it means the same under every tokenizer.
+
+    Attributes:
+        source: "a" or "b".
+        word: index of the word in its text.
+        piece: index of the piece in the word; -1 for the whole word.
+    """
+
+    source: str
+    word: int
+    piece: int = -1
+
+    def __str__(self):
+        return f"{self.source}{self.word}" + (f".{self.piece}" if self.piece >= 0 else "")
+
+    @classmethod
+    def parse(cls, text):
+        """Read "a5" or "b2.1"; anything else gives None."""
+        match = _SPOT.fullmatch(text)
+        if not match:
+            return None
+        source, word, piece = match.groups()
+        return cls(source, int(word), -1 if piece is None else int(piece))
+
+
+@dataclasses.dataclass(frozen=True)
+class View:
+    """What a visitor looks at. Layers and heads count from 0 here and from 1 in links and labels."""
+
+    page: str = "predict"
+    a: str = ""
+    b: str = ""
+    masks: tuple[Spot, ...] = ()
+    model: str = ""
+    other: str = ""
+    top_k: int = 5
+    fill: str = "independent"
+    whole: bool = True
+    layer: int = 0
+    head: int = 0
+    shown: str = "all"
+    special: bool = True
+    start: int = 0
+    depth: int = 50
+
+    def with_text(self, a, b):
+        """The view of other texts: masks of a text that changed point nowhere and are dropped."""
+        kept = tuple(spot for spot in self.masks
+                     if (spot.source == "a" and a == self.a) or (spot.source == "b" and b == self.b))
+        return dataclasses.replace(self, a=a, b=b, masks=kept, start=0)
+
+    def toggled(self, spot):
+        """The view with ``spot`` masked, or unmasked where it was."""
+        if spot in self.masks:
+            return self.without(spot)
+        # A whole word takes the place of its pieces, so that no position is named twice.
+        others = [one for one in self.masks
+                  if spot.piece >= 0 or (one.source, one.word) != (spot.source, spot.word)]
+        return dataclasses.replace(self, masks=tuple(sorted([*others, spot])))
+
+    def without(self, spot):
+        """The view with ``spot`` no longer masked."""
+        return dataclasses.replace(self, masks=tuple(one for one in self.masks if one != spot))
+
+    def swapped(self):
+        """Text A and text B changed over, their masks with them."""
+        other = {"a": "b", "b": "a"}
+        masks = tuple(sorted(dataclasses.replace(spot, source=other[spot.source]) for spot in self.masks))
+        return dataclasses.replace(self, a=self.b, b=self.a, masks=masks, start=0)
+
+
+_DEFAULT = View()
+_PLAIN = {"page": "page", "a": "a", "b": "b", "model": "model", "other": "with", "fill": "fill", "shown": "show"}
+_NUMBERS = {"top_k": ("top", 0), "layer": ("layer", 1), "head": ("head", 1), "start": ("from", 1),
+            "depth": ("depth", 0)}
+_SWITCHES = {"whole": "words", "special": "special"}
+
+
+def to_params(view: View, limits: Limits) -> dict[str, str]:
+    """The view as query parameters, what is at its default left out.
+
+    Texts longer than ``limits.max_link_characters`` stay out, and their masks with them:
+    browsers and proxies cut addresses of that length.
+    """
+    params = {}
+    for name, key in _PLAIN.items():
+        value = getattr(view, name)
+        if value != getattr(_DEFAULT, name) and len(value) <= limits.max_link_characters:
+            params[key] = value
+    spots = [spot for spot in view.masks if spot.source in params]
+    if spots:
+        params["mask"] = ",".join(map(str, spots))
+    for name, (key, base) in _NUMBERS.items():
+        if getattr(view, name) != getattr(_DEFAULT, name):
+            params[key] = str(getattr(view, name) + base)
+    for name, key in _SWITCHES.items():
+        if getattr(view, name) != getattr(_DEFAULT, name):
+            params[key] = "1" if getattr(view, name) else "0"
+    return params
+
+
+def from_params(params: dict[str, str], limits: Limits) -> View:
+    """Read a view from query parameters written by anybody.
+
+    What cannot be understood keeps its default: a mangled link still opens a page.
+    """
+    values = {name: params[key] for name, key in _PLAIN.items() if key in params}
+    values = {name: value for name, value in values.items()
+              if len(value) <= (limits.max_characters if name in "ab" else 200)}
+    for name, (key, base) in _NUMBERS.items():
+        text = params.get(key, "")
+        if text.isascii() and text.isdigit() and len(text) < 6:
+            values[name] = max(int(text) - base, 0)
+    for name, key in _SWITCHES.items():
+        if params.get(key) in ("0", "1"):
+            values[name] = params[key] == "1"
+    spots = filter(None, (Spot.parse(text) for text in params.get("mask", "").split(",")))
+    values["masks"] = tuple(sorted(set(spots)))[:limits.max_masks]
+    if values.get("page") not in PAGES:
+        values.pop("page", None)
+    if values.get("fill") not in FILLS:
+        values.pop("fill", None)
+    if values.get("shown") not in SELECTIONS:
+        values.pop("shown", None)
+    view = View(**values)
+    return dataclasses.replace(view, top_k=min(max(view.top_k, 1), limits.max_top_k),
+                               depth=min(view.depth, 100))

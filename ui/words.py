@@ -1,0 +1,40 @@
+"""How numbers and names are written on the pages."""
+
+_TITLES = {
+    "bert-base-cased-embedded": "BERT Base, cased",
+    "bert-small-uncased-embedded": "BERT Small, uncased",
+}
+
+
+def title(name):
+    """A model's name as people say it; names unknown here stay as they are."""
+    return _TITLES.get(name, name)
+
+
+def megabytes(size):
+    """A size in bytes as "23 MB" or "1.3 GB"."""
+    if size >= 1e9:
+        return f"{size / 1e9:.1f} GB"
+    return f"{size / 1e6:.0f} MB" if size >= 1e6 else f"{size / 1e3:.0f} kB"
+
+
+def count(number, noun):
+    """"1 token", "1,024 tokens"."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def milliseconds(seconds):
+    """A duration as "34 ms" or "1.2 s"."""
+    return f"{seconds:.1f} s" if seconds >= 1 else f"{1000 * seconds:.0f} ms"
+
+
+def percent(probability):
+    """A probability as "46.1%", never rounded up to certainty nor down to nothing."""
+    if probability >= 0.9995:
+        return "> 99.9%"
+    return f"{100 * probability:.1f}%" if probability >= 0.001 else "< 0.1%"
+
+
+def plain(text):
+    """User text or a token made safe to stand in Markdown."""
+    return "".join("\\" + letter if letter in "\\`*_{}[]()<>#+-.!|~$:&" else letter for letter in text)
