@@ -1,0 +1,201 @@
+"""What the tests of stored models share: one batch, a model's outputs on it, and a small copy of the hub."""
+
+import hashlib
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+
+
+@pytest.fixture(scope="session")
+def make_tiny(vocabulary):
+    """make_tiny(heads, **settings) -> config, tokenizer and a model whose every weight is random."""
+    from bert_tf.config import BertConfig
+    from bert_tf.models import build_pretraining_model, named_variables
+    from bert_tf.text import Tokenizer
+
+    def make(heads=("pooler", "mlm", "nsp"), **settings):
+        tokenizer = Tokenizer(vocabulary, lower_case=False)
+        config = BertConfig(vocab_size=len(vocabulary), hidden_size=32, num_hidden_layers=2, num_attention_heads=4,
+                            intermediate_size=64, max_position_embeddings=64, **settings)
+        model = build_pretraining_model(config, outputs=("sequence_output",), heads=heads)
+        rng = np.random.default_rng(3)
+        for name, variable in named_variables(model).items():
+            centre = 1 if name.endswith("LayerNorm.weight") else 0
+            variable.assign(rng.normal(centre, 0.15, variable.shape).astype(np.float32))
+        return SimpleNamespace(config=config, tokenizer=tokenizer, model=model)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def tiny(make_tiny):
+    """A small BERT with all heads: `.config`, `.tokenizer`, `.model`."""
+    return make_tiny()
+
+
+@pytest.fixture(scope="session")
+def headless(make_tiny):
+    """A small BERT with a pooler and no other head."""
+    return make_tiny(heads=("pooler",))
+
+
+@pytest.fixture(scope="session")
+def tiny_folder(tiny, tmp_path_factory):
+    """The folder of `tiny` in this project's own format; not to be changed."""
+    from bert_tf.checkpoints import save
+
+    return save(tmp_path_factory.mktemp("models") / "tiny", tiny.config, tiny.tokenizer, tiny.model)
+
+
+@pytest.fixture(scope="session")
+def headless_folder(headless, tmp_path_factory):
+    """The folder of `headless`; not to be changed."""
+    from bert_tf.checkpoints import save
+
+    return save(tmp_path_factory.mktemp("models") / "headless", headless.config, headless.tokenizer, headless.model)
+
+
+@pytest.fixture(scope="session")
+def batch():
+    """int32 [2, 9] inputs, the second row padded, ids below 40."""
+    rng = np.random.default_rng(7)
+    padding = np.ones((2, 9), np.int32)
+    padding[1, 6:] = 0
+    segments = np.repeat([[0] * 4 + [1] * 5], 2, axis=0).astype(np.int32)
+    return {"token_ids": rng.integers(5, 40, (2, 9)).astype(np.int32), "segment_ids": segments,
+            "padding_mask": padding}
+
+
+@pytest.fixture(scope="session")
+def outputs_of(batch):
+    """outputs_of(model, *names) -> dict of float32 arrays on `batch`; all that the model's heads allow by default."""
+    from bert_tf.models import view
+
+    def outputs(model, *names):
+        if not names:
+            names = ("sequence_output",) + tuple(
+                output for head, output in (("pooler", "pooled_output"), ("mlm", "mlm_logits_all"),
+                                            ("nsp", "nsp_logits")) if head in model.bert_heads)
+        return {name: np.asarray(value, np.float32) for name, value in view(model, names)(batch).items()}
+
+    return outputs
+
+
+@pytest.fixture(scope="session")
+def transformers_outputs(batch):
+    """transformers_outputs(model) -> the same outputs of a torch BertModel or BertFor..., on `batch`."""
+    import torch
+
+    def outputs(model):
+        inputs = {"input_ids": batch["token_ids"], "token_type_ids": batch["segment_ids"],
+                  "attention_mask": batch["padding_mask"]}
+        with torch.no_grad():
+            found = model(**{name: torch.tensor(value.astype(np.int64)) for name, value in inputs.items()},
+                          output_hidden_states=True)
+        names = {"sequence_output": found.hidden_states[-1], "pooled_output": found.get("pooler_output"),
+                 "mlm_logits_all": found.get("prediction_logits", found.get("logits")),
+                 "nsp_logits": found.get("seq_relationship_logits")}
+        return {name: value.numpy() for name, value in names.items() if value is not None}
+
+    return outputs
+
+
+class Hub:
+    """A model hub on 127.0.0.1: the paths, headers and range requests of the real one.
+
+    Attributes:
+        files: (repo, name) -> bytes. cut_after: bytes of a file's body after which the connection is cut, once for
+            each entry of this list. hashes: name -> ETag to declare instead of the true one.
+        requests: (method, name, Range header or None) as they came.
+    """
+
+    def __init__(self):
+        self.files, self.cut_after, self.hashes, self.requests, self.status = {}, [], {}, [], 200
+        hub = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_HEAD(self):
+                hub.answer(self, body=False)
+
+            def do_GET(self):
+                hub.answer(self, body=True)
+
+            def log_message(self, *_):
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.endpoint = f"http://127.0.0.1:{self.server.server_port}"
+        self.thread = threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True)
+        self.thread.start()
+
+    def close(self):
+        self.server.shutdown()
+        self.server.server_close()
+
+    def etag(self, name, data):
+        return self.hashes.get(name, hashlib.sha256(data).hexdigest())
+
+    def answer(self, handler, body):
+        repo, _, rest = handler.path.strip("/").partition("/resolve/")
+        name = rest.partition("/")[2]
+        self.requests.append((handler.command, name, handler.headers.get("Range")))
+        data = self.files.get((repo, name))
+        if self.status != 200 or data is None:
+            return self._refuse(handler, repo)
+        start = int((handler.headers.get("Range") or "bytes=0-").removeprefix("bytes=").split("-")[0])
+        handler.send_response(206 if start else 200)
+        for key, value in {"ETag": f'"{self.etag(name, data)}"', "X-Repo-Commit": COMMIT, "Accept-Ranges": "bytes",
+                           "Content-Length": len(data) - start}.items():
+            handler.send_header(key, str(value))
+        if start:
+            handler.send_header("Content-Range", f"bytes {start}-{len(data) - 1}/{len(data)}")
+        handler.end_headers()
+        if body:
+            self._send(handler, name, data[start:])
+
+    def _send(self, handler, name, data):
+        if self.cut_after and name == "model.safetensors":
+            data = data[: self.cut_after.pop(0)]
+            handler.close_connection = True
+        handler.wfile.write(data)
+
+    def _refuse(self, handler, repo):
+        known = any(key[0] == repo for key in self.files)
+        handler.send_response(404 if self.status == 200 else self.status)
+        if self.status == 200:
+            handler.send_header("X-Error-Code", "EntryNotFound" if known else "RepoNotFound")
+        handler.send_header("X-Repo-Commit", COMMIT)
+        handler.send_header("Content-Length", "0")
+        handler.end_headers()
+
+    def add_model(self, repo, folder):
+        """Offers the files of a model folder under a repository's name."""
+        for path in folder.iterdir():
+            if path.is_file():
+                self.files[repo, path.name] = path.read_bytes()
+
+
+@pytest.fixture
+def hub():
+    """A running `Hub` with nothing on it."""
+    hub = Hub()
+    yield hub
+    hub.close()
+
+
+@pytest.fixture
+def edit_json():
+    """edit_json(path, **changes) -> changes keys of a JSON file."""
+
+    def edit(path, **changes):
+        path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+
+    return edit

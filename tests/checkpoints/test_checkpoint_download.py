@@ -1,0 +1,232 @@
+"""Downloads, driven through the real code against a hub on this machine."""
+
+import dataclasses
+import errno
+import hashlib
+import re
+import threading
+
+import pytest
+
+from bert_tf.checkpoints import DownloadError, UnknownModel, download, read
+from bert_tf.checkpoints import download as download_function
+from bert_tf.checkpoints.registry import released
+
+NAME = "bert-tiny"
+MODEL = released(NAME)
+PARTIAL = ".partial"
+
+
+@pytest.fixture(autouse=True)
+def small_scale(monkeypatch):
+    """The hub's library writes 10 MB at a time and waits a second before it tries again; here 4 KiB, and at once."""
+    from huggingface_hub import constants, file_download
+
+    monkeypatch.setattr(constants, "DOWNLOAD_CHUNK_SIZE", 4096)
+    monkeypatch.setattr(file_download.time, "sleep", lambda seconds: None)
+
+
+@pytest.fixture
+def served(hub, tiny_folder):
+    """The hub with the weights of a small model under the name of a released one."""
+    hub.add_model(MODEL.repo, tiny_folder)
+    return hub
+
+
+def module():
+    """The module `bert_tf.checkpoints.download`, whose name in the package is the function's."""
+    import sys
+
+    return sys.modules[download_function.__module__]
+
+
+def test_a_model_is_downloaded_whole_and_can_be_read(served, tmp_path, tiny_folder):
+    seen = []
+    folder = download(NAME, lambda done, total: seen.append((done, total)), endpoint=served.endpoint, folder=tmp_path)
+    assert folder == tmp_path / MODEL.name
+    for name in ("config.json", "vocab.txt", "tokenizer_config.json", "model.safetensors"):
+        assert (folder / name).read_bytes() == (tiny_folder / name).read_bytes()
+    total = sum(len(served.files[MODEL.repo, name]) for name in
+                ("config.json", "vocab.txt", "tokenizer_config.json", "model.safetensors"))
+    assert seen[-1] == (total, total) and [done for done, _ in seen] == sorted(done for done, _ in seen)
+    assert MODEL.licence in (folder / "README.md").read_text()
+    read(folder)
+
+
+def test_nothing_is_fetched_twice(served, tmp_path):
+    download(NAME, endpoint=served.endpoint, folder=tmp_path)
+    served.requests.clear()
+    assert download(NAME, endpoint=served.endpoint, folder=tmp_path) == tmp_path / MODEL.name
+    assert served.requests == []
+
+
+def test_only_the_needed_files_are_fetched(served, tmp_path):
+    served.files[MODEL.repo, "pytorch_model.bin"] = b"never"
+    folder = download(NAME, endpoint=served.endpoint, folder=tmp_path)
+    assert not (folder / "pytorch_model.bin").exists()
+    assert "pytorch_model.bin" not in {name for _, name, _ in served.requests}
+
+
+def test_all_files_are_taken_from_one_commit(served, tmp_path, monkeypatch):
+    import huggingface_hub
+
+    revisions, real = [], huggingface_hub.hf_hub_url
+    monkeypatch.setattr(huggingface_hub, "hf_hub_url",
+                        lambda *args, **named: (revisions.append(named["revision"]), real(*args, **named))[1])
+    download(NAME, endpoint=served.endpoint, folder=tmp_path)
+    assert revisions[0] == "main" and len(set(revisions[1:])) == 1 and len(revisions[1]) == 40
+
+
+def test_the_tokenizer_settings_may_be_absent(served, tmp_path):
+    del served.files[MODEL.repo, "tokenizer_config.json"]
+    folder = download(NAME, endpoint=served.endpoint, folder=tmp_path)
+    assert not (folder / "tokenizer_config.json").exists()
+
+
+def test_one_cut_is_mended_within_the_download(served, tmp_path, tiny_folder):
+    served.cut_after = [20_000]
+    folder = download(NAME, endpoint=served.endpoint, folder=tmp_path)
+    assert (folder / "model.safetensors").read_bytes() == (tiny_folder / "model.safetensors").read_bytes()
+    assert ("GET", "model.safetensors", "bytes=16384-") in served.requests
+
+
+def test_a_download_given_up_is_resumed_by_the_next(served, tmp_path, tiny_folder):
+    served.cut_after = [20_000] + [0] * 5
+    with pytest.raises(DownloadError, match="same command goes on"):
+        download(NAME, endpoint=served.endpoint, folder=tmp_path)
+    assert not (tmp_path / MODEL.name).exists()
+    served.requests.clear()
+    seen = []
+    folder = download(NAME, lambda done, total: seen.append(done), endpoint=served.endpoint, folder=tmp_path)
+    ranges = [asked for method, name, asked in served.requests if method == "GET" and name == "model.safetensors"]
+    assert ranges == ["bytes=16384-"]
+    assert (folder / "model.safetensors").read_bytes() == (tiny_folder / "model.safetensors").read_bytes()
+    assert seen[-1] == sum(len(data) for (_, name), data in served.files.items() if name != "README.md")
+
+
+def test_a_file_changed_between_cut_and_resume_is_fetched_anew(served, tmp_path):
+    served.cut_after = [20_000] + [0] * 5
+    with pytest.raises(DownloadError):
+        download(NAME, endpoint=served.endpoint, folder=tmp_path)
+    changed = served.files[MODEL.repo, "model.safetensors"][::-1]
+    served.files[MODEL.repo, "model.safetensors"] = changed
+    folder = download(NAME, endpoint=served.endpoint, folder=tmp_path)
+    assert (folder / "model.safetensors").read_bytes() == changed
+
+
+def test_progress_can_stop_a_download_which_is_then_resumed(served, tmp_path):
+    class Stopped(Exception):
+        pass
+
+    def stop(done, total):
+        if done > 5000:
+            raise Stopped
+
+    with pytest.raises(Stopped):
+        download(NAME, stop, endpoint=served.endpoint, folder=tmp_path)
+    assert not (tmp_path / MODEL.name).exists()
+    assert download(NAME, endpoint=served.endpoint, folder=tmp_path).is_dir()
+
+
+@pytest.mark.parametrize("declared", ["f" * 64, "f" * 40])
+def test_a_file_of_another_hash_than_declared_is_refused_and_removed(served, tmp_path, declared):
+    served.hashes["model.safetensors"] = declared
+    with pytest.raises(DownloadError, match="model.safetensors arrived with another hash"):
+        download(NAME, endpoint=served.endpoint, folder=tmp_path)
+    assert not (tmp_path / MODEL.name).exists()
+    assert not list((tmp_path / PARTIAL).rglob("model.safetensors*"))
+
+
+def test_a_git_hash_of_a_small_file_is_checked_and_right(served, tmp_path):
+    data = served.files[MODEL.repo, "config.json"]
+    served.hashes["config.json"] = hashlib.sha1(b"blob %d\0" % len(data) + data).hexdigest()
+    assert download(NAME, endpoint=served.endpoint, folder=tmp_path).is_dir()
+
+
+def test_a_known_hash_is_stronger_than_the_hubs(served, tmp_path, monkeypatch):
+    known = dataclasses.replace(MODEL, sha256="a" * 64)
+    monkeypatch.setattr(module(), "released", lambda name: known)
+    with pytest.raises(DownloadError, match="another hash than aaaa"):
+        download(NAME, endpoint=served.endpoint, folder=tmp_path)
+
+
+def test_an_etag_that_is_no_hash_is_not_taken_for_one(served, tmp_path):
+    served.hashes["model.safetensors"] = "just-a-version"
+    assert download(NAME, endpoint=served.endpoint, folder=tmp_path).is_dir()
+
+
+def test_a_repository_without_safetensors_says_what_is_missing(served, tmp_path):
+    del served.files[MODEL.repo, "model.safetensors"]
+    served.files[MODEL.repo, "pytorch_model.bin"] = b"never read"
+    with pytest.raises(DownloadError, match="has no model.safetensors.*pytorch_model.bin, are never read"):
+        download(NAME, endpoint=served.endpoint, folder=tmp_path)
+
+
+def test_an_unknown_repository_is_a_sentence(hub, tmp_path):
+    with pytest.raises(DownloadError, match=re.escape(MODEL.repo)):
+        download(NAME, endpoint=hub.endpoint, folder=tmp_path)
+
+
+def test_a_server_error_names_its_number(served, tmp_path):
+    served.status = 503
+    with pytest.raises(DownloadError, match="503"):
+        download(NAME, endpoint=served.endpoint, folder=tmp_path)
+
+
+def test_no_network_is_a_sentence(tmp_path):
+    with pytest.raises(DownloadError, match="bert_uncased_L-2_H-128_A-2 was not downloaded"):
+        download(NAME, endpoint="http://127.0.0.1:9", folder=tmp_path)
+
+
+def test_a_full_disk_is_noticed_before(served, tmp_path, monkeypatch):
+    usage = module().shutil.disk_usage(tmp_path)
+    monkeypatch.setattr(module().shutil, "disk_usage", lambda path: usage._replace(free=1000))
+    with pytest.raises(DownloadError, match="disk of .* is full"):
+        download(NAME, endpoint=served.endpoint, folder=tmp_path)
+    assert not any(method == "GET" for method, _, _ in served.requests)
+
+
+def test_a_disk_that_fills_up_on_the_way_is_a_sentence(served, tmp_path, monkeypatch):
+    from huggingface_hub import file_download
+
+    def full(url, file, **_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(file_download, "http_get", full)
+    with pytest.raises(DownloadError, match="disk of .* is full"):
+        download(NAME, endpoint=served.endpoint, folder=tmp_path)
+    assert not (tmp_path / MODEL.name).exists()
+
+
+def test_an_unknown_name_is_answered_with_the_nearest(tmp_path):
+    with pytest.raises(UnknownModel, match="bert-base-cased"):
+        download("bert-base-case", folder=tmp_path)
+    with pytest.raises(UnknownModel):
+        download("../../etc", folder=tmp_path)
+
+
+def test_the_same_model_is_not_downloaded_by_two_at_once(served, tmp_path):
+    inside, go_on = threading.Event(), threading.Event()
+
+    def wait(done, total):
+        inside.set()
+        go_on.wait(20)
+
+    first = threading.Thread(target=download, args=(NAME, wait, served.endpoint, tmp_path))
+    first.start()
+    assert inside.wait(20)
+    with pytest.raises(DownloadError, match="being downloaded already"):
+        download(NAME, endpoint=served.endpoint, folder=tmp_path)
+    go_on.set()
+    first.join(30)
+    assert (tmp_path / MODEL.name).is_dir()
+
+
+def test_the_endpoint_of_the_environment_is_used(served, tmp_path, monkeypatch):
+    from huggingface_hub import constants
+
+    # The hub's library reads HF_ENDPOINT when it is imported.
+    monkeypatch.setattr(constants, "ENDPOINT", served.endpoint)
+    monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE",
+                        served.endpoint + "/{repo_id}/resolve/{revision}/{filename}")
+    assert download(NAME, folder=tmp_path).is_dir()

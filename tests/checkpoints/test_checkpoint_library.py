@@ -1,0 +1,115 @@
+"""Models found by name, and the list of them."""
+
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from bert_tf.checkpoints import UnknownModel, find, library, list_models, models_dir
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    """An empty models folder, and an empty folder of embedded models beside it."""
+    monkeypatch.setenv("BERT_TF_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr(library, "embedded_dir", lambda: tmp_path / "embedded")
+    for name in ("home", "embedded"):
+        (tmp_path / name).mkdir()
+    return tmp_path / "home"
+
+
+def test_the_models_folder_is_that_of_the_environment_else_of_the_platform(monkeypatch, tmp_path):
+    monkeypatch.setenv("BERT_TF_HOME", str(tmp_path))
+    assert models_dir() == tmp_path
+    monkeypatch.delenv("BERT_TF_HOME")
+    assert models_dir().is_absolute() and "bert_tf" in str(models_dir())
+
+
+def test_a_folder_dropped_into_the_models_folder_is_found_and_described(home, tiny_folder):
+    shutil.copytree(tiny_folder, home / "my-bert")
+    assert find("my-bert") == home / "my-bert"
+    info = next(model for model in list_models() if model.name == "my-bert")
+    assert info.installed and info.kind == "folder" and info.path == home / "my-bert" and info.problem is None
+    assert info.heads == {"pooler", "mlm", "nsp"} and info.config.hidden_size == 32
+    assert info.size_bytes > 4 * info.parameters > 0
+
+
+def test_an_embedded_model_comes_first(home, tiny_folder):
+    for root in (home, library.embedded_dir()):
+        shutil.copytree(tiny_folder, root / "same")
+    assert find("same") == library.embedded_dir() / "same"
+    assert [(model.name, model.kind) for model in list_models()][0] == ("same", "embedded")
+
+
+def test_heads_that_are_not_stored_are_not_listed(home, headless_folder):
+    shutil.copytree(headless_folder, home / "headless")
+    assert list_models()[0].heads == {"pooler"}
+
+
+def test_licence_and_source_come_from_the_model_card(home, tiny_folder):
+    shutil.copytree(tiny_folder, home / "carded")
+    (home / "carded" / "README.md").write_text("---\nlicense: cc-by-sa-4.0\nbase_model: somebody/bert\n---\n")
+    info = list_models()[0]
+    assert (info.licence, info.source) == ("cc-by-sa-4.0", "somebody/bert")
+
+
+def test_a_released_model_is_listed_once_installed_or_not(home, tiny_folder):
+    before = [model for model in list_models() if model.name == "bert-base-cased"]
+    assert len(before) == 1 and not before[0].installed and before[0].path is None
+    shutil.copytree(tiny_folder, home / "bert-base-cased")
+    after = [model for model in list_models() if model.name == "bert-base-cased"]
+    assert len(after) == 1 and after[0].installed
+    assert find("google-bert/bert-base-cased", allow_paths=False) == home / "bert-base-cased"
+
+
+def test_a_broken_folder_is_listed_with_what_is_wrong(home, tiny_folder):
+    shutil.copytree(tiny_folder, home / "broken")
+    (home / "broken" / "model.safetensors").write_bytes(b"short")
+    (home / "no-config").mkdir()
+    (home / "no-config" / "model.safetensors").write_bytes(b"")
+    problems = {model.name: model.problem for model in list_models() if model.kind == "folder"}
+    assert "complete safetensors" in problems["broken"] and "config.json" in problems["no-config"]
+
+
+def test_other_folders_are_not_models(home):
+    (home / "notes").mkdir()
+    (home / ".partial" / "bert-base-cased").mkdir(parents=True)
+    assert all(model.kind == "released" for model in list_models())
+
+
+def test_a_path_is_taken_only_where_paths_are_allowed(home, tiny_folder):
+    assert find(tiny_folder) == tiny_folder and find(str(tiny_folder)) == tiny_folder
+    with pytest.raises(UnknownModel):
+        find(str(tiny_folder), allow_paths=False)
+
+
+@pytest.mark.parametrize("name", ["../home/inside", "..", ".", "", "inside/../inside", "a\\b", "~", "inside\0"])
+def test_a_name_never_becomes_a_path(home, tiny_folder, name, monkeypatch):
+    shutil.copytree(tiny_folder, home / "inside")
+    monkeypatch.chdir(home)
+    with pytest.raises(UnknownModel):
+        find(name, allow_paths=False)
+
+
+def test_an_absolute_path_is_no_name(home, tiny_folder):
+    shutil.copytree(tiny_folder, home / "inside")
+    with pytest.raises(UnknownModel):
+        find(str(home / "inside"), allow_paths=False)
+
+
+def test_an_unknown_name_is_answered_with_the_nearest(home):
+    with pytest.raises(UnknownModel, match="bert-base-uncased"):
+        find("bert-base-uncase")
+
+
+def test_a_released_model_that_is_not_here_is_answered_with_the_command(home):
+    with pytest.raises(UnknownModel, match="440 MB.*python -m bert_tf download bert-base-uncased"):
+        find("bert-base-uncased")
+
+
+def test_listing_imports_no_tensorflow():
+    code = ("import sys, bert_tf.checkpoints as c; c.list_models(); "
+            "print([name for name in ('tensorflow', 'keras', 'torch') if name in sys.modules])")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.stdout.strip() == "[]", done.stdout + done.stderr

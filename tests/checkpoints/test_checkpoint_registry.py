@@ -1,0 +1,64 @@
+"""The list of released models."""
+
+import dataclasses
+
+import pytest
+
+from bert_tf.checkpoints import RELEASED, nearest, released
+from bert_tf.checkpoints.names import parameter_count, tensor_shapes
+from bert_tf.config import BertConfig
+
+
+def test_it_has_the_six_originals_and_the_24_miniatures():
+    names = {model.name for model in RELEASED}
+    assert {"bert-base-cased", "bert-base-uncased", "bert-large-cased", "bert-large-uncased",
+            "bert-large-cased-whole-word-masking", "bert-large-uncased-whole-word-masking"} <= names
+    assert sum(name.startswith("bert_uncased_L-") for name in names) == 24
+    assert len(RELEASED) == len(names) == 30
+
+
+@pytest.mark.parametrize("name, parameters", [
+    ("bert-base-uncased", 110_106_428), ("bert-base-cased", 108_932_934), ("bert-large-uncased", 336_226_108)])
+def test_sizes_follow_from_the_settings(name, parameters):
+    model = released(name)
+    assert model.parameters == parameters
+    assert 0 <= model.size_bytes - 4 * parameters < 50_000      # the file's header
+
+
+@pytest.mark.parametrize("size, parameters", [
+    ("tiny", 4_385_920), ("mini", 11_170_560), ("small", 28_763_648), ("medium", 41_373_184),
+    ("base", 109_482_240), ("large", 335_141_888)])
+def test_the_arithmetic_gives_the_published_encoder_sizes(size, parameters):
+    assert parameter_count(BertConfig.named(size), heads=("pooler",)) == parameters
+
+
+def test_names_aliases_and_repositories_lead_to_the_same_model():
+    tiny = released("bert_uncased_L-2_H-128_A-2")
+    assert tiny is released("bert-tiny") is released("google/bert_uncased_L-2_H-128_A-2") is released("BERT-Tiny")
+    assert released("google-bert/bert-base-cased").name == "bert-base-cased"
+    assert released("bert-enormous") is None
+
+
+def test_a_hash_is_given_only_with_the_commit_it_belongs_to():
+    for model in RELEASED:
+        if model.sha256 is not None:
+            assert len(model.sha256) == 64 and len(model.revision) == 40
+
+
+def test_entries_cannot_be_changed():
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        RELEASED[0].name = "other"
+
+
+def test_a_misspelled_name_finds_its_neighbour():
+    assert nearest("bert-bse-cased")[0] == "bert-base-cased"
+    assert nearest("my-own-modle", ["my-own-model"]) == ["my-own-model"]
+    assert nearest("zzzzzzzz") == []
+
+
+def test_names_and_shapes_are_those_of_the_keras_model(tiny):
+    from bert_tf.models import is_transposed, named_variables
+
+    shapes = {name: tuple(variable.shape)[::-1] if is_transposed(name) else tuple(variable.shape)
+              for name, variable in named_variables(tiny.model).items()}
+    assert shapes == tensor_shapes(tiny.config)
