@@ -79,9 +79,12 @@ def _parser(argv):
 def _is_for_the_user(error):
     """Whether an error is about what the user gave, and no defect of the program.
 
-    The operating system's are; a ValueError is when this package raised it itself, not when a library did below.
+    The operating system's are, and a package that is not installed; a ValueError is when this package raised it
+    itself, not when a library did below.
     """
-    if not isinstance(error, ValueError):
+    if isinstance(error, ModuleNotFoundError):
+        return not str(error.name).startswith("bert_tf")
+    if isinstance(error, OSError):
         return True
     where = error.__traceback__
     while where.tb_next is not None:

@@ -13,12 +13,20 @@ def run(args):
 
     from bert_tf.checkpoints import download
 
-    with tqdm(unit="B", unit_scale=True, unit_divisor=1000, disable=args.quiet, file=sys.stderr) as bar:
+    bar = None
 
-        def progress(done, total):
-            bar.total = total or None
-            bar.update(done - bar.n)
+    def progress(done, total):
+        # Made at the first bytes: a name that is not known gets one line of error and no empty bar above it.
+        nonlocal bar
+        if bar is None:
+            bar = tqdm(unit="B", unit_scale=True, unit_divisor=1000, disable=args.quiet, file=sys.stderr)
+        bar.total = total or None
+        bar.update(done - bar.n)
 
+    try:
         path = download(args.name, progress=progress)
+    finally:
+        if bar is not None:
+            bar.close()
     print(path)
     return 0

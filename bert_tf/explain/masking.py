@@ -4,7 +4,7 @@ Dimension legend: T tokens.
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from numbers import Integral
 
@@ -61,7 +61,9 @@ def resolve_masks(encoding, text_a, text_b, mask, level, tokenizer):
 def _as_items(mask):
     if mask is None:
         return ()
-    return (mask,) if isinstance(mask, (str, Word)) or not isinstance(mask, Iterable) else tuple(mask)
+    if isinstance(mask, (str, Word, Mapping)) or not isinstance(mask, Iterable):
+        return (mask,)
+    return tuple(mask)
 
 
 def _at(position, level, words, encoding):

@@ -1,0 +1,238 @@
+"""The command line: what it prints, what it writes, and one clear line for each mistake."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bert_tf.cli import main
+from bert_tf.cli.batch import BadLine, _row
+from bert_tf.cli.render import bar, percent, size, table
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def _process(*arguments, code=None):
+    command = [sys.executable, "-c", code] if code else [sys.executable, "-m", "bert_tf", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=120)
+
+
+def _complaint(capsys, argv):
+    """The one line on standard error of a command that the user got wrong."""
+    assert main([str(argument) for argument in argv]) == 2
+    lines = capsys.readouterr().err.strip().splitlines()
+    assert len(lines) == 1, lines
+    assert "Traceback" not in lines[0] and lines[0].startswith("python -m bert_tf")
+    return lines[0]
+
+
+def test_importing_helping_and_listing_do_not_import_tensorflow():
+    code = (
+        "import sys, bert_tf, bert_tf.explain, bert_tf.bert, bert_tf.checkpoints\n"
+        "from bert_tf.cli import main\n"
+        "for argv in (['--help'], ['predict', '--help'], ['evaluate', '--help'], ['models'], ['info', 'bert-tiny']):\n"
+        "    assert main(argv) == 0, argv\n"
+        "assert main(['predict', 'a [MASK]', '--model', 'no-such-model']) == 2\n"
+        "heavy = {'tensorflow', 'keras', 'keras_nlp', 'keras_hub', 'tensorflow_text', 'torch', 'transformers'}\n"
+        "assert not heavy & set(sys.modules), heavy & set(sys.modules)\n"
+    )
+    done = _process(code=code)
+    assert done.returncode == 0, done.stderr
+    assert "bert-base-uncased" in done.stdout
+
+
+def test_a_prediction_imports_neither_keras_nlp_nor_tensorflow_text(tiny_folder):
+    code = (
+        "import sys\n"
+        "from bert_tf.cli import main\n"
+        f"assert main(['predict', 'the [MASK]', '--model', {str(tiny_folder)!r}]) == 0\n"
+        "assert not {'keras_nlp', 'keras_hub', 'tensorflow_text', 'torch', 'transformers'} & set(sys.modules)\n"
+    )
+    done = _process(code=code)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_process_prints_one_json_object_and_nothing_else(tiny_folder, tiny_bert):
+    done = _process("predict", "The cats [MASK]", "it ran", "--mask", "cats", "--top-k", "3", "--json",
+                    "--model", tiny_folder)
+    assert done.returncode == 0 and done.stderr == ""
+    record = json.loads(done.stdout)
+    answer = tiny_bert.predict("The cats [MASK]", "it ran", ["cats"], top_k=3)
+    assert list(record) == ["model", "tokens", "masks", "nsp", "truncated"]
+    assert record["model"] == tiny_folder.name and record["tokens"] == list(answer.tokens)
+    assert list(record["masks"][0]) == ["position", "original", "predictions"]
+    assert [mask["original"] for mask in record["masks"]] == ["cat", "##s", None]
+    for mine, theirs in zip(record["masks"], answer.masks):
+        assert mine["position"] == theirs.position
+        assert [p["token"] for p in mine["predictions"]] == [p.token for p in theirs.predictions]
+        for p, q in zip(mine["predictions"], theirs.predictions):
+            assert p["probability"] == pytest.approx(q.probability, abs=1e-5)
+    assert record["nsp"] == pytest.approx(answer.nsp._asdict(), abs=1e-5)
+    assert record["truncated"] is None
+
+
+def test_a_mistake_in_a_process_is_exit_code_two_and_one_line():
+    done = _process("predict", "a [MASK]", "--model", "no-such-model")
+    assert done.returncode == 2 and done.stdout == ""
+    assert len(done.stderr.strip().splitlines()) == 1 and "no-such-model" in done.stderr
+
+
+def test_output_for_a_person_shows_masks_and_the_score(tiny_folder, capsys):
+    assert main(["predict", "the cat sat", "it ran", "--mask", "cat", "--model", str(tiny_folder)]) == 0
+    shown = capsys.readouterr().out
+    assert '[MASK] at token 2, in place of "cat" (rank ' in shown and "█" in shown
+    assert "Does the second text follow the first?" in shown
+
+
+def test_what_was_cut_is_in_the_answer(tiny_folder, capsys):
+    text = "[MASK] " + "cat " * 300
+    assert main(["predict", text, "--json", "--model", str(tiny_folder)]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert record["truncated"] == {"tokens_a": 301 - 126, "tokens_b": 0} and len(record["tokens"]) == 128
+    assert main(["predict", text, "--model", str(tiny_folder)]) == 0
+    assert "Cut off at the end: 175 tokens of text A" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "argv, sentence",
+    [
+        ([], "required: COMMAND"),
+        (["fly"], "invalid choice: 'fly'"),
+        (["predict"], "Give a text"),
+        (["predict", "--mask", "cat", "the cat"], "Put it before --mask"),
+        (["predict", "  "], "text_a is empty"),
+        (["predict", "the [MASK]", "--top-k", "0"], "top_k must be .* not 0"),
+        (["predict", "the [MASK]", "--top-k", "many"], "invalid int value: 'many'"),
+        (["predict", "the [MASK]", "--nonsense"], "unrecognized arguments: --nonsense"),
+        (["predict", "the cat", "--output", "x"], "--output goes with --input"),
+        (["predict", "the cat", "--input", "x"], "leave TEXT_A"),
+        (["predict", "--input", "/no/such/file"], "/no/such/file: No such file"),
+        (["predict", "--input", "/"], "Is a directory"),
+        (["info", "no-such-model"], "no-such-model"),
+        (["download", "no-such-model"], "no-such-model"),
+        (["convert", "no-such-model", "x"], "no-such-model"),
+        (["evaluate", "mlm", "--text", "/no/such/file"], "/no/such/file: No such file"),
+        (["evaluate", "speed", "--text", "x"], "invalid choice: 'speed'"),
+    ],
+)
+def test_each_mistake_is_told_in_one_line(capsys, argv, sentence):
+    assert re.search(sentence, _complaint(capsys, argv))
+
+
+@pytest.mark.parametrize(
+    "argv, sentence",
+    [
+        (["the cat sat"], "nothing to predict"),
+        (["the carrot", "--mask", "carrots"], "Did you mean 'carrot'"),
+        (["the [MASK]", "--precision", "int3"], "int3"),
+        (["cat " * 300 + "[MASK]"], "cut off"),
+    ],
+)
+def test_each_mistake_that_the_model_finds_is_told_in_one_line(capsys, tiny_folder, argv, sentence):
+    assert sentence in _complaint(capsys, ["predict", *argv, "--model", tiny_folder])
+
+
+def test_a_model_without_the_head_says_which(capsys, headless_folder):
+    assert "masked language model" in _complaint(capsys, ["predict", "the [MASK]", "--model", headless_folder])
+    assert "next-sentence" in _complaint(capsys, ["predict", "the cat", "it ran", "--model", headless_folder])
+
+
+def test_a_defect_of_the_program_is_not_taken_for_a_mistake(monkeypatch):
+    import bert_tf.cli.models as command
+
+    monkeypatch.setattr(command, "run", lambda args: int("seven"))
+    with pytest.raises(ValueError, match="seven"):
+        main(["models"])
+
+
+def test_a_file_is_answered_line_by_line_and_bad_lines_are_told(tmp_path, tiny_folder, tiny_bert, capsys):
+    source, target = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    source.write_bytes(
+        b'\xef\xbb\xbf{"text_a": "the [MASK]"}\n'
+        b"\n"
+        b"not json\n"
+        b'{"text_a": "the cat", "text_b": "it ran", "mask": ["cat", 1]}\n'
+        b"[1]\n"
+        b'{"text": "the cat"}\n'
+        b'{"text_a": "the cat"}\n'
+        b'{"text_a": "\xff"}\n'
+        b'{"text_a": 7}\n'
+        b'{"text_a": "the cat", "mask": {"cat": 1}}\n'
+        b'{"text_a": "a cat", "mask": "cat"}'
+    )
+    argv = ["predict", "--input", source, "--output", target, "--model", tiny_folder, "--top-k", 2, "--batch-size", 2]
+    assert main([str(argument) for argument in argv]) == 0
+    records = [json.loads(line) for line in target.read_text(encoding="utf-8").splitlines()]
+    assert len(records) == 10
+    bad = {record["line"]: record["error"] for record in records if "error" in record}
+    assert sorted(bad) == [3, 5, 6, 7, 8, 9, 10]
+    told = capsys.readouterr().err
+    assert all(f"line {number}: " in told for number in bad) and "3 answered, 7 bad lines." in told
+    expected = tiny_bert.predict("the cat", "it ran", ["cat", 1], top_k=2).to_json()
+    assert records[2]["tokens"] == expected["tokens"] and records[2]["masks"][0]["original"] == "the"
+    assert os.listdir(tmp_path) and not target.with_name("out.jsonl.part").exists()
+
+
+def test_a_file_without_one_good_line_is_a_mistake_and_writes_nothing(tmp_path, tiny_folder, capsys):
+    source, target = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    source.write_text("nothing\nhere\n")
+    target.write_text("of an earlier run")
+    assert main(["predict", "--input", str(source), "--output", str(target), "--model", str(tiny_folder)]) == 2
+    assert "None of the 2 lines" in capsys.readouterr().err
+    assert target.read_text() == "of an earlier run" and len(os.listdir(tmp_path)) == 2
+
+
+def test_an_empty_file_is_answered_with_an_empty_file(tmp_path, tiny_folder):
+    source, target = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    source.write_text("")
+    assert main(["predict", "--input", str(source), "--output", str(target), "--model", str(tiny_folder)]) == 0
+    assert target.read_text() == ""
+
+
+def test_a_file_is_not_overwritten_with_its_own_answers(tmp_path, capsys):
+    source = tmp_path / "in.jsonl"
+    source.write_text('{"text_a": "the [MASK]"}\n')
+    assert "same file" in _complaint(capsys, ["predict", "--input", source, "--output", source])
+
+
+def test_standard_output_takes_the_answers(tmp_path, tiny_folder, capsys):
+    source = tmp_path / "in.jsonl"
+    source.write_text('{"text_a": "the [MASK]"}\n')
+    assert main(["predict", "--input", str(source), "--quiet", "--model", str(tiny_folder)]) == 0
+    captured = capsys.readouterr()
+    assert json.loads(captured.out)["tokens"][1] == "the" and captured.err == ""
+
+
+def test_deeply_nested_json_is_a_bad_line():
+    assert isinstance(_row(b"[" * 100_000), BadLine)
+
+
+def test_models_are_listed_for_people_and_programs(capsys):
+    assert main(["models"]) == 0
+    assert "bert-large-cased" in capsys.readouterr().out
+    assert main(["models", "--json"]) == 0
+    models = {model["name"]: model for model in json.loads(capsys.readouterr().out)}
+    assert models["bert-base-uncased"]["parameters"] == 110_106_428
+    assert main(["info", "bert-base-uncased", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["config"]["hidden_size"] == 768
+
+
+def test_a_model_is_converted_and_predicts_the_same(tmp_path, tiny_folder, capsys):
+    assert main(["convert", str(tiny_folder), str(tmp_path / "google"), "--to", "google"]) == 0
+    assert "heads: mlm nsp pooler" in capsys.readouterr().out
+    answers = []
+    for folder in (tiny_folder, tmp_path / "google"):
+        assert main(["predict", "the [MASK]", "--json", "--model", str(folder)]) == 0
+        answers.append(json.loads(capsys.readouterr().out)["masks"])
+    assert answers[0] == answers[1]
+
+
+def test_bars_percentages_sizes_and_tables_are_aligned():
+    assert bar(1.0, 4) == "████" and bar(0.0, 4) == "" and bar(0.53125, 4) == "██▏" and bar(7, 2) == "██"
+    assert percent(0.4567) == "45.7%" and percent(0.0000123) == "1.2e-5"
+    assert size(999) == "999 B" and size(440_449_768) == "440 MB" and size(1.34e9) == "1.34 GB"
+    assert table([("a", "1"), ("long", "22")], "<>") == ["a      1", "long  22"]
