@@ -13,7 +13,7 @@ _WINDOW = 64    # tokens a side of the detail of a longer text
 
 
 def page():
-    st.title("Where every token looks")
+    st.title("Where every token looks", anchor=False)
     with st.expander("Texts and masks", expanded=not state.view().a.strip(), icon=":material/edit_note:"):
         inputs.examples()
         inputs.text_fields()
@@ -62,7 +62,7 @@ def _filters(trace):
 
 def _overview(trace, selection):
     view = state.view()
-    st.markdown("##### All heads")
+    st.subheader("All heads", anchor=False)
     st.caption("Layers downwards, heads across; each map scaled to its own strongest.")
 
     def opened(layer, head):
@@ -76,7 +76,7 @@ def _overview(trace, selection):
 def _one_head(shared, trace, selection):
     layers, heads = trace.attentions.shape[:2]
     view = state.view()
-    st.markdown(f"##### Layer {view.layer + 1}, head {view.head + 1}")
+    st.subheader(f"Layer {view.layer + 1}, head {view.head + 1}", anchor=False)
     left, right = st.columns(2)
     count_from_one = {"read": lambda number: number - 1, "show": lambda index: index + 1}
     left.slider("Layer", 1, layers, **state.bound("layer", "w_layer", **count_from_one))
@@ -104,8 +104,7 @@ def _window(selection, longest):
 
 def _heatmaps(trace, weights, selection, detail, name):
     dark = st.context.theme.type == "dark"
-    save = {"displaylogo": False, "modeBarButtonsToRemove": ["select2d", "lasso2d", "autoScale2d"],
-            "toImageButtonOptions": {"format": export.picture_format(), "filename": name, "scale": 2}}
+    save = export.plot_config(name)
     if detail is not selection:
         st.caption("The whole text, pooled: the strongest of each block.")
         st.plotly_chart(plots.heatmap(trace, weights, selection, most=96, dark=dark, height=420), config=save,

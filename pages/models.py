@@ -1,3 +1,65 @@
+"""Models: which are here, what they are, and which can be fetched."""
+
 import streamlit as st
+
+from ui import downloads, models
+from ui.words import megabytes, title
+
+
 def page():
-    st.title("models")
+    st.title("The models", anchor=False)
+    for info in models.catalogue():
+        if info.installed:
+            _installed(info)
+    _released([info for info in models.catalogue() if not info.installed])
+
+
+def _installed(info):
+    with st.container(border=True):
+        st.subheader(f"{title(info.name)}", anchor=False)
+        if info.problem:
+            st.warning(f"This folder cannot be used: {info.problem}", icon=":material/folder_off:")
+            return
+        st.caption(" · ".join(_facts(info)))
+        card = info.path / "README.md" if info.path else None
+        if card and card.is_file():
+            with st.expander("Model card"):
+                st.markdown(_body(card.read_text("utf-8", errors="replace")))
+
+
+def _facts(info):
+    facts = [info.name]
+    if info.config:
+        facts.append(f"{info.config.num_hidden_layers} layers of {info.config.hidden_size}, "
+                     f"{info.config.num_attention_heads} heads")
+    if info.parameters:
+        facts.append(f"{info.parameters / 1e6:.1f} million parameters")
+    facts.append(f"{megabytes(info.size_bytes)} on disk")
+    if info.heads is not None:
+        named = [words for head, words in (("mlm", "masked words"), ("nsp", "next sentence")) if head in info.heads]
+        facts.append("predicts " + " and ".join(named) if named else "no prediction heads")
+    return facts + [info.licence] * bool(info.licence)
+
+
+def _body(card):
+    """A model card without the block of settings at its top."""
+    if card.startswith("---"):
+        return card.partition("\n---")[2].lstrip("-\n") or card
+    return card
+
+
+def _released(missing):
+    if not missing:
+        return
+    st.subheader("Released models", anchor=False)
+    if not downloads.allowed():
+        st.caption("This deployment fetches no further models.")
+        return
+    st.caption("Fetched once from the Hugging Face hub into the models folder; a folder dropped there is found "
+               "by itself.")
+    names = [info.name for info in missing]
+    chosen = st.selectbox("Model to fetch", names, key="w_fetch", format_func=lambda name: (
+        f"{name}, {megabytes(missing[names.index(name)].size_bytes)}"))
+    info = missing[names.index(chosen)]
+    st.caption(" · ".join([*_facts(info)[1:], info.source]).replace("on disk", "to fetch"))
+    downloads.get_button(info, "models")

@@ -13,7 +13,7 @@ from ui.words import count, milliseconds, title
 
 
 def page():
-    st.title("Hide a word, see what BERT expects")
+    st.title("Hide a word, see what BERT expects", anchor=False)
     inputs.examples()
     inputs.text_fields()
     if not inputs.texts_are_usable():
@@ -56,7 +56,7 @@ def _trace(shared, encoding):
 
 def _predictions(shared, trace):
     view = state.view()
-    st.markdown("##### Predictions")
+    st.subheader("Predictions", anchor=False)
     if not trace.masks:
         st.info("Nothing is hidden yet. Press a word above, or type [MASK] in the text.",
                 icon=":material/touch_app:")
@@ -103,7 +103,7 @@ def _joint_result(joint):
 
 
 def _next_sentence(trace):
-    st.markdown("##### Next sentence")
+    st.subheader("Next sentence", anchor=False)
     if trace.nsp is None:
         st.warning("This model has no next-sentence head, so it cannot say whether B follows A.",
                    icon=":material/block:")

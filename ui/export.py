@@ -1,6 +1,7 @@
 """Saving what a page shows: data as CSV and JSON, figures as HTML."""
 
 import csv
+import dataclasses
 import io
 import json
 
@@ -84,6 +85,33 @@ def attention(trace, weights, selection, name):
                 lambda: figure_html(plots.overview(trace, selection)))
         st.radio("The camera above a heatmap saves", ["png", "svg"], format_func=str.upper, horizontal=True,
                  key=PICTURE, persist_state="session")
+
+
+def comparison(found, traces):
+    """The download menu of the Compare page."""
+    def as_csv():
+        out = io.StringIO()
+        writer = csv.writer(out)
+        writer.writerow(["model_a", "model_b", "masked", "position_a", "position_b", "top_a", "top_b", "overlap",
+                         "jensen_shannon_bits"])
+        for mask in found.masks:
+            words = (traces[0].original_tokens[mask.position_a], mask.predictions_a[0].token,
+                     mask.predictions_b[0].token)
+            masked, top_a, top_b = map(safe_cell, words)
+            writer.writerow([found.model_a, found.model_b, masked, mask.position_a, mask.position_b, top_a, top_b,
+                             f"{mask.overlap:.4f}", f"{mask.divergence:.6f}"])
+        return out.getvalue()
+
+    with st.popover("Save", icon=":material/download:"):
+        _button("CSV", "comparison.csv", "text/csv", as_csv)
+        _button("JSON", "comparison.json", "application/json",
+                lambda: json.dumps(dataclasses.asdict(found), ensure_ascii=False, indent=2))
+
+
+def plot_config(name):
+    """Plotly's settings for a figure: the camera saves ``name`` in the format that was chosen."""
+    return {"displaylogo": False, "modeBarButtonsToRemove": ["select2d", "lasso2d", "autoScale2d"],
+            "toImageButtonOptions": {"format": picture_format(), "filename": name, "scale": 2}}
 
 
 def picture_format():

@@ -91,7 +91,7 @@ def token_strip(shared, encoding, key):
     """The chips, with the switch for whole words."""
     view = state.view()
     with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
-        st.markdown("##### Tokens", width="content")
+        st.subheader("Tokens", anchor=False, width="content")
         st.toggle("Whole words", **state.bound("whole", "w_whole"),
                   help="On: a press masks every piece of a word. Off: one piece alone.")
 

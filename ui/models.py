@@ -31,6 +31,16 @@ class SharedModel:
     def config(self):
         return self.bert.config
 
+    @property
+    def parameters(self):
+        """Number of weights, of the heads too."""
+        return int(self.bert.model.count_params())
+
+    @property
+    def weight_bytes(self):
+        """Bytes of the weights in memory."""
+        return sum(variable.value.dtype.size * int(np.prod(variable.shape)) for variable in self.bert.model.variables)
+
     def encode(self, a, b):
         """Pack the texts as the model will read them; an empty B is no B."""
         room = min(_LIMITS.max_tokens, self.bert.max_length)

@@ -9,7 +9,8 @@ import plotly.graph_objects as go
 from bert_tf.plots.maps import block_starts, pooled, tiles
 from bert_tf.plots.theme import colourscale, dress, escape
 
-_LABELLED = 64  # tokens up to which every row and column is labelled
+_LABEL = 12  # pixels a label needs of its axis
+_AROUND = 90  # pixels of a figure's height that its labels on top take
 
 
 def heatmap(trace, weights, selection, most=128, dark=False, title=None, height=None):
@@ -30,18 +31,16 @@ def heatmap(trace, weights, selection, most=128, dark=False, title=None, height=
     shown = pooled(weights, selection, most)
     rows, columns = _names(trace, selection.rows, most), _names(trace, selection.columns, most)
     figure = go.Figure(go.Heatmap(
-        z=shown, x=np.arange(len(columns)), y=np.arange(len(rows)), colorscale=colourscale(dark), zmin=0,
-        zmax=float(max(shown.max(initial=0), 1e-6)),
-        hovertemplate="%{yaxis.ticktext}%{z:.3f}<extra></extra>",
-        colorbar={"thickness": 10, "outlinewidth": 0, "len": 0.8, "tickformat": ".2f"},
+        z=shown, x=columns, y=rows, colorscale=colourscale(dark), zmin=0,
+        zmax=float(max(shown.max(initial=0), 1e-6)), hovertemplate="%{y} looks at %{x}<br>%{z:.3f}<extra></extra>",
+        colorbar={"thickness": 8, "outlinewidth": 0, "len": 0.9, "tickformat": ".2f", "xpad": 4},
     ))
-    figure.update_traces(hovertemplate="%{y} → %{x}<br>%{z:.3f}<extra></extra>", x=columns, y=rows)
-    step = max(1, -(-len(rows) // _LABELLED)), max(1, -(-len(columns) // _LABELLED))
-    figure.update_yaxes(autorange="reversed", tickvals=rows[::step[0]], title="looks", ticks="", type="category",
-                        showgrid=False, tickfont={"size": _size(len(rows))})
-    figure.update_xaxes(side="top", tickvals=columns[::step[1]], title="at", ticks="", type="category", tickangle=-60,
-                        showgrid=False, tickfont={"size": _size(len(columns))})
-    dress(figure, dark, height or int(np.clip(150 + 26 * len(rows), 320, 720)))
+    height = height or int(np.clip(110 + 22 * len(rows), 340, 720))
+    every = _labelled(len(rows), height), _labelled(len(columns), height)
+    common = {"ticks": "", "type": "category", "showgrid": False}
+    figure.update_yaxes(autorange="reversed", tickvals=rows[::every[0]], tickfont={"size": 11}, **common)
+    figure.update_xaxes(tickvals=columns[::every[1]], tickangle=-90, tickfont={"size": 11}, **common)
+    dress(figure, dark, height)
     if title:
         figure.update_layout(title={"text": escape(title), "font": {"size": 15}}, margin={"t": 60})
     return figure
@@ -83,5 +82,6 @@ def _names(trace, places, most):
     return names
 
 
-def _size(count):
-    return 13 if count <= 32 else 11 if count <= 48 else 9
+def _labelled(count, pixels):
+    """Every how many tokens one is named, so that labels do not lie over each other."""
+    return max(1, -(-count * _LABEL // max(pixels - _AROUND, _LABEL)))
