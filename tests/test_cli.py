@@ -115,7 +115,7 @@ def test_what_was_cut_is_in_the_answer(tiny_folder, capsys):
         (["info", "no-such-model"], "no-such-model"),
         (["download", "no-such-model"], "no-such-model"),
         (["convert", "no-such-model", "x"], "no-such-model"),
-        (["evaluate", "mlm", "--text", "/no/such/file"], "/no/such/file: No such file"),
+        (["evaluate", "mlm", "--text", "/no/such/file"], "no text file /no/such/file"),
         (["evaluate", "speed", "--text", "x"], "invalid choice: 'speed'"),
     ],
 )

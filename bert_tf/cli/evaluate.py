@@ -23,10 +23,10 @@ def add_arguments(parser):
 def run(args):
     from tqdm import tqdm
 
+    from bert_tf.pretrain.documents import find_files
     from bert_tf.pretrain.evaluate import evaluate_mlm
 
-    with open(args.text, encoding="utf-8") as file:
-        lines = file.read().splitlines()
+    find_files([args.text])    # before the seconds that loading takes
     bert = load_model(args)
     with tqdm(unit="sequence", disable=args.quiet, file=sys.stderr, mininterval=0.5) as bar:
 
@@ -34,7 +34,7 @@ def run(args):
             bar.total = total
             bar.update(done - bar.n)
 
-        report = evaluate_mlm(bert, lines, length=args.length, seed=args.seed, limit=args.limit,
+        report = evaluate_mlm(bert, args.text, length=args.length, seed=args.seed, limit=args.limit,
                               batch_size=args.batch_size, progress=progress)
     if args.json:
         print(json.dumps({"model": bert.name, "text": args.text, **report}))
