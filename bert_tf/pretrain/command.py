@@ -1,0 +1,142 @@
+"""`python -m bert_tf pretrain`: a model from raw text, fresh or warm-started, resumable."""
+
+import json
+from pathlib import Path
+
+
+def add_arguments(parser):
+    """Adds the options of `pretrain` to an `argparse` parser."""
+    parser.add_argument("--text", nargs="+", required=True, metavar="FILE",
+                        help="text files or globs: a paragraph a line, a blank line between documents; .gz, .xz")
+    parser.add_argument("--output", required=True, metavar="DIR", help="folder of the run; resumed if it exists")
+    start = parser.add_mutually_exclusive_group(required=True)
+    start.add_argument("--init", metavar="MODEL", help="warm start from this model; heads it lacks start fresh")
+    start.add_argument("--size", help="start from random weights of a named size (needs --vocab)")
+    parser.add_argument("--vocab", metavar="FOLDER", help="folder with vocab.txt, for --size")
+    parser.add_argument("--steps", type=int, default=1000, help="updates in all")
+    parser.add_argument("--batch-size", type=int, default=32)
+    parser.add_argument("--length", type=int, default=128, help="tokens of a sequence")
+    parser.add_argument("--learning-rate", type=float, default=1e-4)
+    parser.add_argument("--warmup", type=float, default=0.05, help="share of the steps to warm up in")
+    parser.add_argument("--weight-decay", type=float, default=0.01)
+    parser.add_argument("--dropout", type=float, help="instead of the model's own (0 suits short runs)")
+    parser.add_argument("--freeze-layers", type=int, default=0, metavar="N",
+                        help="keep the embeddings and the lowest N layers as they are")
+    parser.add_argument("--mask-rate", type=float, default=0.15)
+    parser.add_argument("--whole-words", action="store_true", help="mask whole words")
+    parser.add_argument("--precision", default="float32",
+                        help="float32, bfloat16_products (fast on CPUs with AVX512-BF16) or mixed_bfloat16")
+    parser.add_argument("--jit", action="store_true", help="compile the step with XLA")
+    parser.add_argument("--threads", type=int, help="CPU threads to use")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--save-every", type=int, default=500, help="steps between checkpoints")
+    parser.add_argument("--log-every", type=int, default=50)
+    parser.add_argument("--max-documents", type=int, help="use only the first so many documents")
+    parser.add_argument("--corpus", metavar="DIR", help="where the tokenized text is kept (default: in --output)")
+
+
+def run(args):
+    """Trains as the parsed options say and exports the model to `OUTPUT/model`. Returns: exit code."""
+    import tensorflow as tf
+
+    if args.threads:
+        tf.config.threading.set_intra_op_parallelism_threads(args.threads)
+        tf.config.threading.set_inter_op_parallelism_threads(1)
+    import keras
+
+    from bert_tf import checkpoints
+    from bert_tf.models import build_pretraining_model
+    from bert_tf.pretrain.corpus import prepare_corpus
+    from bert_tf.pretrain.documents import find_files
+    from bert_tf.pretrain.feed import Feed, MaskSettings, Position, prefetch
+    from bert_tf.pretrain.objective import MaskedLMAndNextSentence
+    from bert_tf.train.loop import Trainer
+    from bert_tf.train.optimizer import adamw
+    from bert_tf.train.precision import apply_precision, build_policy
+
+    keras.utils.set_random_seed(args.seed)
+    output = Path(args.output)
+    config, tokenizer, source = _start(args)
+    corpus = prepare_corpus(find_files(args.text), tokenizer, args.corpus or output / "corpus",
+                            args.max_documents, progress=_say_prepared)
+    if args.dropout is not None:
+        config = config.replace(hidden_dropout_prob=args.dropout, attention_probs_dropout_prob=args.dropout)
+    model = build_pretraining_model(config, dtype=build_policy(args.precision))
+    _fill(model, source, corpus)
+    del source
+    freeze(model, args.freeze_layers)
+    apply_precision(model, args.precision)
+
+    optimizer = adamw(model.trainable_variables, args.learning_rate, args.steps,
+                      round(args.warmup * args.steps), args.weight_decay)
+    trainer = Trainer(model, MaskedLMAndNextSentence(), optimizer, output, jit_compile=args.jit)
+    state = trainer.restore() or {"step": 0, "position": [0, 0, 0]}
+    _record_settings(output, args, corpus)
+    if state["step"]:
+        print(f"Resuming after step {state['step']}.", flush=True)
+    feed = Feed(corpus, tokenizer, args.batch_size, args.length,
+                MaskSettings(args.mask_rate, whole_words=args.whole_words), args.seed, Position(*state["position"]))
+    step = state["step"]
+    if step < args.steps:
+        step = trainer.train(
+            prefetch(feed), step, args.steps, save_every=args.save_every, log_every=args.log_every,
+            encode_position=lambda position: [position.epoch, position.block, position.batch],
+            report=lambda record: _say_record(record, args.steps))
+    checkpoints.save(output / "model", config, tokenizer, model)
+    print(f"Step {step}: model written to {output / 'model'}.", flush=True)
+    return 0
+
+
+def freeze(model, layers):
+    """Marks the embeddings and the lowest `layers` encoder layers as not trainable (0: nothing frozen)."""
+    count = model.bert_config.num_hidden_layers
+    if not 0 <= layers <= count:
+        raise ValueError(f"--freeze-layers is {layers}; the model has {count} layers.")
+    if layers:
+        for name in ("embeddings", *(f"layer_{index}" for index in range(layers))):
+            model.bert_layers[name].trainable = False
+
+
+def _start(args):
+    """(config, tokenizer, model to start from or None)"""
+    from bert_tf import checkpoints
+    from bert_tf.config import BertConfig
+    from bert_tf.text import Tokenizer
+
+    if args.init:
+        return checkpoints.read(checkpoints.find(args.init))
+    if not args.vocab:
+        raise ValueError("--size starts from random weights and needs --vocab FOLDER with a vocab.txt.")
+    tokenizer = Tokenizer.from_folder(args.vocab)
+    return BertConfig.named(args.size, vocab_size=tokenizer.vocab_size), tokenizer, None
+
+
+def _fill(model, source, corpus):
+    """Copies what the source has; a fresh masked-LM head starts from the corpus' word frequencies."""
+    from bert_tf.models import named_variables
+
+    known = named_variables(source) if source else {}
+    for name, variable in named_variables(model).items():
+        if name in known:
+            variable.assign(known[name])
+        elif name == "cls.predictions.bias":
+            variable.assign(corpus.log_frequencies(model.bert_config.vocab_size))
+
+
+def _record_settings(output, args, corpus):
+    output.mkdir(parents=True, exist_ok=True)
+    settings = {key: value for key, value in vars(args).items()
+                if isinstance(value, (str, int, float, bool, list, type(None)))}
+    (output / "settings.json").write_text(
+        json.dumps({"settings": settings, "corpus": corpus.manifest}, indent=1))
+
+
+def _say_prepared(documents, tokens):
+    print(f"\rTokenized {documents:,} documents, {tokens:,} tokens", end="", flush=True)
+
+
+def _say_record(record, steps):
+    left = (steps - record["step"]) * record["seconds_per_step"] / 60
+    print(f"step {record['step']}/{steps}  loss {record['loss']:.3f}  mlm {record['mlm_accuracy']:.3f}  "
+          f"nsp {record['nsp_accuracy']:.3f}  {record['tokens_per_second']:,.0f} tokens/s  "
+          f"{left:.0f} min left", flush=True)

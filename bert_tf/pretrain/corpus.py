@@ -1,0 +1,115 @@
+"""A tokenized corpus on disk: every document's sentences as token ids, memory-mapped, found by number.
+
+Three flat NumPy files beside a manifest: `tokens.npy` (uint16 or int32), `sentence_ends.npy` and
+`document_ends.npy` (int64; ends counted in tokens and in sentences). A training run reads it in any order
+without holding it in memory.
+"""
+
+import hashlib
+import itertools
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+
+from bert_tf.pretrain.documents import TextError, read_documents, sentences
+
+_BATCH_DOCUMENTS = 2000
+
+
+class TokenCorpus:
+    """Documents as lists of sentences of token ids.
+
+    Args:
+        folder: made by `prepare_corpus`.
+
+    Raises: TextError if the folder is not a prepared corpus.
+    """
+
+    def __init__(self, folder):
+        self.folder = Path(folder)
+        try:
+            self.manifest = json.loads((self.folder / "manifest.json").read_text())
+            self._tokens, self._sentence_ends, self._document_ends = (
+                np.load(self.folder / f"{name}.npy", mmap_mode="r")
+                for name in ("tokens", "sentence_ends", "document_ends"))
+        except (OSError, ValueError) as error:
+            raise TextError(f"{folder} is not a prepared corpus ({error}); make one with "
+                            f"`python -m bert_tf pretrain --text FILE …`.") from error
+
+    def __len__(self):
+        return len(self._document_ends)
+
+    @property
+    def num_tokens(self):
+        return len(self._tokens)
+
+    def document(self, number):
+        """The sentences of one document: list of integer arrays [tokens of the sentence]."""
+        first = self._document_ends[number - 1] if number else 0
+        last = self._document_ends[number]
+        start = self._sentence_ends[first - 1] if first else 0
+        ends = self._sentence_ends[first:last]
+        return np.split(np.asarray(self._tokens[start:ends[-1]], np.int32), ends[:-1] - start)
+
+    def log_frequencies(self, vocab_size):
+        """Natural log of each token's share, add-one smoothed: float32 [V]. The start of an MLM head's bias."""
+        counts = np.bincount(self._tokens, minlength=vocab_size).astype(np.float64) + 1
+        return np.log(counts / counts.sum()).astype(np.float32)
+
+
+def prepare_corpus(paths, tokenizer, folder, max_documents=None, progress=None):
+    """Tokenizes text files into a `TokenCorpus`; does nothing if that was done already with the same settings.
+
+    Args:
+        paths: files for `read_documents`. tokenizer: a `text.Tokenizer`. folder: where to write.
+        max_documents: stop after so many. progress: called with (documents, tokens) now and then.
+
+    Returns: the `TokenCorpus`.
+
+    Raises: TextError if the files hold no text.
+    """
+    folder = Path(folder)
+    key = _fingerprint(paths, tokenizer, max_documents)
+    if (folder / "manifest.json").is_file():
+        if json.loads((folder / "manifest.json").read_text()).get("key") == key:
+            return TokenCorpus(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    dtype = np.uint16 if tokenizer.vocab_size <= 1 << 16 else np.int32
+    lengths, per_document = [], []
+    with open(folder / "tokens.raw", "wb") as raw:
+        documents = itertools.islice(read_documents(paths), max_documents)
+        while batch := list(itertools.islice(documents, _BATCH_DOCUMENTS)):
+            split = [[s for paragraph in document for s in sentences(paragraph)] for document in batch]
+            ids = iter(tokenizer.batch_ids([s for document in split for s in document]))
+            for document in split:
+                kept = [row for row in itertools.islice(ids, len(document)) if len(row)]
+                if not kept:
+                    continue
+                np.concatenate(kept).astype(dtype).tofile(raw)
+                lengths += map(len, kept)
+                per_document.append(len(kept))
+            if progress:
+                progress(len(per_document), raw.tell() // dtype().itemsize)
+    if not per_document:
+        raise TextError(f"No text in {', '.join(map(str, paths))}.")
+    _save(folder, dtype, lengths, per_document)
+    manifest = {"key": key, "documents": len(per_document), "sentences": len(lengths),
+                "tokens": int(np.sum(lengths)), "files": [Path(path).name for path in paths]}
+    (folder / "manifest.json").write_text(json.dumps(manifest, indent=1))
+    return TokenCorpus(folder)
+
+
+def _save(folder, dtype, lengths, per_document):
+    np.save(folder / "tokens.npy", np.memmap(folder / "tokens.raw", dtype=dtype, mode="r"))
+    os.remove(folder / "tokens.raw")
+    np.save(folder / "sentence_ends.npy", np.cumsum(lengths, dtype=np.int64))
+    np.save(folder / "document_ends.npy", np.cumsum(per_document, dtype=np.int64))
+
+
+def _fingerprint(paths, tokenizer, max_documents):
+    """Changes with the files' names and sizes, the vocabulary, or the limit."""
+    facts = [(Path(path).name, os.path.getsize(path)) for path in paths]
+    text = json.dumps([facts, tokenizer.lower_case, max_documents]) + "\n".join(tokenizer.vocab)
+    return hashlib.sha256(text.encode()).hexdigest()
