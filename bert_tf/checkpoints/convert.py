@@ -83,8 +83,8 @@ def _report(dst, to, config, heads):
     kept = heads & {"pooler"} if to == "keras-nlp" else heads
     notes = []
     if heads - kept:
-        notes.append(f"A KerasHub preset has no place for the {' and '.join(sorted(heads - kept)).upper()} head"
-                     f"{'s' if len(heads - kept) > 1 else ''}: left out.")
+        lost = " and ".join(sorted(head.upper() for head in heads - kept))
+        notes.append(f"A KerasHub preset has no place for an {lost} head: left out.")
     if to == "keras-nlp" and activation_note(config):
         notes.append(activation_note(config))
     return Conversion(dst, to, kept, heads - kept, " ".join(notes))

@@ -86,12 +86,12 @@ def _check_data_files(prefix, needed):
 def _stored(prefix, reader, name, shape, transposed):
     import tensorflow as tf
 
-    def read():
+    def read(rows=slice(None)):
         try:
             value = reader.get_tensor(name)
         except (tf.errors.OpError, ValueError, RuntimeError) as error:
             raise CheckpointError(f"{prefix}: {name} cannot be read ({error}).") from error
-        return value.T if transposed else value
+        return (value.T if transposed else value)[rows]
 
     return StoredTensor(Path(f"{prefix}.index"), name, shape[::-1] if transposed else shape, read)
 

@@ -84,7 +84,11 @@ def open_preset(folder):
     for name, shape in tensor_shapes(config, heads=("pooler",)).items():
         place, theirs = _place(name, config)
         if place in found:
-            tensors[name] = _stored(path, place, found.pop(place), shape, theirs)
+            if found[place] != theirs:
+                raise CheckpointError(f"{path}: {place} has shape {found[place]}, but the settings of {folder} ask "
+                                      f"for {theirs}.")
+            del found[place]
+            tensors[name] = _stored(path, name, place, shape)
     tensors.update({place: StoredTensor(path, place, shape, tuple) for place, shape in found.items()
                     if not place.startswith("optimizer/") and "seed_generator" not in place})
     return config, _tokenizer(folder), tensors
@@ -114,21 +118,18 @@ def _is_dense_matrix(name):
     return name.endswith(".weight") and "LayerNorm" not in name and not name.startswith("bert.embeddings.")
 
 
-def _stored(path, place, found, shape, theirs):
-    # A wrong shape is reported as it lies in the file; a right one as the canonical it stands for.
-    if found != theirs:
-        return StoredTensor(path, place, found, tuple)
-    transposed = len(shape) == 2 and place.split("/")[1] not in ("reversible_embedding", "position_embedding",
-                                                                 "embedding")
-
-    def read():
+def _stored(path, name, place, shape):
+    def read(rows=slice(None)):
         import h5py
 
         with h5py.File(path) as file:
+            if by_rows:
+                return file[place][rows]
             value = file[place][()]
-        return value.reshape(shape[::-1]).T if transposed else value.reshape(shape)
+        return (value.reshape(shape[::-1]).T if _is_dense_matrix(name) else value.reshape(shape))[rows]
 
-    return StoredTensor(path, place, shape, read)
+    by_rows = name.startswith("bert.embeddings.")      # the same shape here as there
+    return StoredTensor(path, place, shape, read, by_rows)
 
 
 def _tokenizer(folder):

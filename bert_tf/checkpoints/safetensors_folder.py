@@ -5,6 +5,7 @@ memory, not those of the whole file beside the model's own copy.
 """
 
 import os
+from functools import partial
 from pathlib import Path
 
 import ml_dtypes  # noqa: F401  NumPy knows bfloat16 only once this is imported
@@ -68,18 +69,18 @@ def _header(path):
         with safe_open(os.fspath(path), framework="numpy") as file:
             for name in file.keys():
                 part = file.get_slice(name)
-                stored = StoredTensor(path, name, tuple(part.get_shape()), lambda name=name: _values(path, name))
-                tensors[name] = (stored, part.get_dtype())
+                read = partial(_values, path, name)
+                tensors[name] = (StoredTensor(path, name, tuple(part.get_shape()), read, True), part.get_dtype())
     except (SafetensorError, OSError) as error:
         raise CheckpointError(f"{path} is not a complete safetensors file ({error}; it has {path.stat().st_size} "
                               "bytes); copy or download it again.") from error
     return tensors
 
 
-def _values(path, name):
+def _values(path, name, rows=slice(None)):
     try:
         with safe_open(os.fspath(path), framework="numpy") as file:
-            return file.get_tensor(name)
+            return file.get_slice(name)[rows]
     except (SafetensorError, OSError) as error:
         raise CheckpointError(f"{path}: {name} cannot be read ({error}).") from error
 
@@ -105,8 +106,11 @@ def _eight_bit(stored, scale):
         found = "missing" if scale is None else f"{scale[1]} of shape {scale[0].shape}"
         raise CheckpointError(f"{stored.file}: {stored.name} is stored in eight bits with shape {stored.shape}, which "
                               f"needs {stored.name}{SCALE_SUFFIX} with one float for each row; that is {found}.")
-    return StoredTensor(stored.file, stored.name, stored.shape,
-                        lambda: dequantize_rows(stored.read(), scale[0].read()))
+
+    def read(rows=slice(None)):
+        return dequantize_rows(stored.read(rows), scale[0].read(rows))
+
+    return StoredTensor(stored.file, stored.name, stored.shape, read, by_rows=True)
 
 
 def write_tensors(folder, tensors, sizes, max_shard_bytes=None):

@@ -14,10 +14,12 @@ class StoredTensor:
     Attributes:
         file: the file it lies in. name: what it is called there.
         shape: in Hugging Face's orientation (dense matrices [out, in]).
-        read: no arguments; the values as a NumPy array of `shape`.
+        read: read(rows=slice(None)) -> the values as a NumPy array, or those of some rows (first axis).
+        by_rows: whether a part of the rows can be read without reading the rest.
     """
 
     file: Path
     name: str
     shape: tuple[int, ...]
-    read: Callable[[], np.ndarray]
+    read: Callable[..., np.ndarray]
+    by_rows: bool = False

@@ -1,0 +1,94 @@
+"""How much memory, and how long, loading BERT-base takes.
+
+    python benchmarks/load_memory.py [--size base] [--dtype float32] [--json]
+
+Writes random weights of that size to a temporary folder, then loads them in a process of its own. Counted is the
+highest resident memory (VmHWM) above what the imports alone hold, against the size of model.safetensors.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+from safetensors.numpy import save_file
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from bert_tf.checkpoints.names import tensor_shapes  # noqa: E402
+from bert_tf.config import BertConfig  # noqa: E402
+
+
+def write_random(folder, size, dtype):
+    """A Hugging Face folder with random weights; returns the bytes of its file."""
+    config, rng = BertConfig.named(size), np.random.default_rng(0)
+    tensors = {name: rng.standard_normal(shape, np.float32).astype(dtype) for name, shape in
+               tensor_shapes(config).items()}
+    path = folder / "model.safetensors"
+    save_file(tensors, path, metadata={"format": "pt"})
+    (folder / "config.json").write_text(json.dumps(config.to_hf_dict()))
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    words = special + [f"word{index}" for index in range(config.vocab_size - len(special))]
+    (folder / "vocab.txt").write_text("\n".join(words) + "\n")
+    return path.stat().st_size
+
+
+def peak():
+    """Highest resident memory of this process so far, in bytes (Linux).
+
+    Not `ru_maxrss`, which starts from what the process had that started this one.
+    """
+    line = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
+    return int(line.split()[1]) * 1024
+
+
+def load_and_report(folder):
+    """Runs in the process of its own: imports, then one load."""
+    from bert_tf.checkpoints import read
+    from bert_tf.config import BertConfig
+    from bert_tf.models import build_pretraining_model
+
+    # The first Keras model of a process sets up the framework, whatever its size; that is no cost of a load.
+    build_pretraining_model(BertConfig(vocab_size=16, hidden_size=8, num_hidden_layers=1, num_attention_heads=1,
+                                       intermediate_size=8))
+    imports = peak()
+    start = time.perf_counter()
+    read(folder)
+    print(json.dumps({"imports_bytes": imports, "peak_bytes": peak(), "seconds": time.perf_counter() - start}))
+
+
+def measure(size, dtype):
+    """Loads a random model of that size in a fresh process; returns a dict of figures."""
+    with tempfile.TemporaryDirectory() as name:
+        file_bytes = write_random(Path(name), size, dtype)
+        done = subprocess.run([sys.executable, __file__, "--load", name], capture_output=True, text=True, check=True)
+    found = json.loads(done.stdout.splitlines()[-1])
+    above = found["peak_bytes"] - found["imports_bytes"]
+    return {"size": size, "dtype": dtype, "file_mb": file_bytes / 1e6, "imports_mb": found["imports_bytes"] / 1e6,
+            "peak_above_imports_mb": above / 1e6, "times_the_file": above / file_bytes, "seconds": found["seconds"]}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--size", default="base")
+    parser.add_argument("--dtype", default="float32", choices=["float32", "float16"])
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--load", help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.load:
+        return load_and_report(args.load)
+    found = measure(args.size, args.dtype)
+    if args.json:
+        return print(json.dumps(found))
+    print(f"{found['size']} {found['dtype']}: file {found['file_mb']:.0f} MB, peak above imports "
+          f"{found['peak_above_imports_mb']:.0f} MB = {found['times_the_file']:.2f} times the file, "
+          f"{found['seconds']:.2f} s (imports {found['imports_mb']:.0f} MB)")
+
+
+if __name__ == "__main__":
+    main()
