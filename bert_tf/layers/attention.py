@@ -45,7 +45,8 @@ class MultiHeadSelfAttention(keras.layers.Layer):
             layer.build((None, None, self.settings["hidden_size"]))
 
     def _split_heads(self, x):
-        """[B, T, H] -> [B, N, T, D]"""
+        """[B, T, H] -> [B, N, T, D], in this layer's compute dtype whatever the projection's."""
+        x = keras.ops.cast(x, self.compute_dtype)
         batch, tokens = keras.ops.shape(x)[:2]
         return keras.ops.transpose(
             keras.ops.reshape(x, (batch, tokens, self.num_heads, self.head_size)), (0, 2, 1, 3))
@@ -62,7 +63,7 @@ class MultiHeadSelfAttention(keras.layers.Layer):
         context = ops.matmul(self.dropout(probabilities, training=training), value)   # [B, N, T, D]
         batch, _, tokens, _ = ops.shape(context)
         context = ops.reshape(ops.transpose(context, (0, 2, 1, 3)), (batch, tokens, self.num_heads * self.head_size))
-        output = self.output_dense(context)
+        output = ops.cast(self.output_dense(context), self.compute_dtype)
         if not details:
             return output
         found = {"attentions": probabilities, "queries": query, "keys": key, "values": value}

@@ -32,7 +32,9 @@ class FeedForward(keras.layers.Layer):
         self.output_dense.build((None, None, self.settings["intermediate_size"]))
 
     def call(self, x):
-        return self.output_dense(self.activation(self.intermediate(x)))
+        # The two products may run in a narrower type than the rest (see `train.precision`).
+        wide = self.activation(keras.ops.cast(self.intermediate(x), self.compute_dtype))
+        return keras.ops.cast(self.output_dense(wide), self.compute_dtype)
 
     def compute_output_shape(self, x_shape):
         return x_shape

@@ -41,9 +41,9 @@ class MaskedLMHead(keras.layers.Layer):
         ops = keras.ops
         if positions is not None:
             x = ops.take_along_axis(x, ops.expand_dims(positions, -1), axis=1)    # [B, P, H]
-        x = self.norm(self.activation(self.transform(x)))
+        x = self.norm(self.activation(ops.cast(self.transform(x), self.compute_dtype)))
         batch, count, width = ops.shape(x)
-        table = ops.cast(token_table, x.dtype)
+        x, table = (ops.cast(tensor, self.transform.compute_dtype) for tensor in (x, token_table))
         flat = ops.matmul(ops.reshape(x, (batch * count, width)), ops.transpose(table))
         logits = ops.reshape(flat, (batch, count, self.settings["vocab_size"]))
         return ops.cast(logits, "float32") + ops.cast(self.bias, "float32")
