@@ -23,6 +23,7 @@ class Limits:
     offered: tuple[str, ...] = ()
     download: bool = True
     max_loaded: int = 3
+    warm: bool = True
     max_trace_megabytes: int = 512
     max_masks: int = 32
     max_top_k: int = 20
@@ -34,7 +35,7 @@ class Limits:
 
 _SECTIONS = {
     "text": ("max_characters", "max_tokens", "max_link_characters"),
-    "models": ("default", "offered", "download", "max_loaded"),
+    "models": ("default", "offered", "download", "max_loaded", "warm"),
     "cache": ("max_trace_megabytes",),
     "predict": ("max_masks", "max_top_k"),
 }

@@ -8,8 +8,10 @@ import numpy as np
 import streamlit as st
 
 from ui.limits import read_limits
+from ui.state import limits
 
-_LIMITS = read_limits()
+_WARM_WORDS = (10, 24)  # texts of these lengths are read once in the background after a model is loaded
+_WARM_MASKS = (1, 2, 4)
 
 
 class SharedModel:
@@ -43,12 +45,12 @@ class SharedModel:
 
     def encode(self, a, b):
         """Pack the texts as the model will read them; an empty B is no B."""
-        room = min(_LIMITS.max_tokens, self.bert.max_length)
+        room = min(limits().max_tokens, self.bert.max_length)
         return self.tokenizer.encode(a, given(b), max_length=room)
 
     def trace(self, a, b, masked, attentions=False):
         """One forward pass with the positions ``masked``."""
-        if _LIMITS.max_tokens < self.bert.max_length:
+        if limits().max_tokens < self.bert.max_length:
             return self._shorter_trace(a, b, masked, attentions)
         with self.lock:
             return self.bert.trace(a, given(b), mask=masked, attentions=attentions, hidden_states=False)
@@ -71,33 +73,44 @@ class SharedModel:
         with self.lock:
             return fill_jointly(self.bert, trace, top_k=top_k)
 
+    def warm(self):
+        """Compile what the next clicks will need: each length and number of masks has a function of its own."""
+        for words in _WARM_WORDS:
+            for masks in _WARM_MASKS:
+                # Give way to visitors: one who waits for the lock gets it in this moment.
+                time.sleep(0.05)
+                self.trace(" ".join(["a"] * words), "", range(1, masks + 1))
+
     def latency(self, a, b, masked, passes=5):
         """Median seconds of a warm forward pass without attention maps."""
         self.trace(a, b, masked)
         return float(np.median([self.trace(a, b, masked).seconds for _ in range(passes)]))
 
 
-@st.cache_resource(max_entries=_LIMITS.max_loaded, show_spinner=False)
+@st.cache_resource(max_entries=read_limits().max_loaded, show_spinner=False)
 def _load(name: str) -> SharedModel:
     from bert_tf import load
     from bert_tf.checkpoints import find
     began = time.perf_counter()
     # What reaches the file system is a name that was looked up, never a text from a browser.
     bert = load(find(name, allow_paths=False))
-    return SharedModel(name, bert, time.perf_counter() - began)
+    shared = SharedModel(name, bert, time.perf_counter() - began)
+    if limits().warm:
+        threading.Thread(target=shared.warm, daemon=True, name=f"warm {name}").start()
+    return shared
 
 
 def installed() -> list:
     """Models that may be chosen here, as ``ModelInfo``; the default first, then the other embedded ones."""
     found = [info for info in catalogue() if info.installed and not info.problem]
-    return sorted(found, key=lambda info: (info.name != _LIMITS.default, info.kind != "embedded", info.name))
+    return sorted(found, key=lambda info: (info.name != limits().default, info.kind != "embedded", info.name))
 
 
 @st.cache_resource(ttl=10, show_spinner=False)
 def catalogue() -> list:
     """Every model that may be chosen or fetched here, as ``ModelInfo``; looked up anew every ten seconds."""
     from bert_tf.checkpoints import list_models
-    return [info for info in list_models() if _LIMITS.offers(info.name)]
+    return [info for info in list_models() if limits().offers(info.name)]
 
 
 def shared_model(name: str) -> SharedModel:

@@ -1,0 +1,64 @@
+"""Two small random models and a limits file for them; every page is driven against these."""
+
+import pathlib
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+LIMITS = """
+[text]
+max_characters = 5000
+[models]
+default = "tiny-cased"
+offered = ["tiny-cased", "tiny-uncased", "bert-base-uncased"]
+warm = false
+[predict]
+max_masks = 6
+"""
+
+
+def save_tiny(home, name, vocabulary, **sizes):
+    """Write a random model into ``home``; the vocabulary is that of an embedded model."""
+    from bert_tf.checkpoints import save
+    from bert_tf.config import BertConfig
+    from bert_tf.models import build_pretraining_model
+    from bert_tf.text import Tokenizer
+    tokenizer = Tokenizer.from_folder(ROOT / "assets" / "models" / vocabulary)
+    config = BertConfig(vocab_size=tokenizer.vocab_size, hidden_size=16, intermediate_size=32, **sizes)
+    save(home / name, config, tokenizer, build_pretraining_model(config))
+
+
+@pytest.fixture(scope="session")
+def explorer_home(tmp_path_factory):
+    """A models folder with two random models that cut words differently, and a limits file."""
+    home = tmp_path_factory.mktemp("explorer")
+    save_tiny(home, "tiny-cased", "bert-base-cased-embedded", num_hidden_layers=3, num_attention_heads=4)
+    save_tiny(home, "tiny-uncased", "bert-small-uncased-embedded", num_hidden_layers=2, num_attention_heads=2)
+    (home / "explorer.toml").write_text(LIMITS)
+    return home
+
+
+@pytest.fixture(autouse=True)
+def environment(explorer_home, monkeypatch):
+    """Point the explorer at the small models, with nothing kept from other tests' settings."""
+    monkeypatch.setenv("BERT_TF_HOME", str(explorer_home))
+    monkeypatch.setenv("BERT_TF_EXPLORER", str(explorer_home / "explorer.toml"))
+    from ui import models, state
+    state.limits.clear()
+    models.catalogue.clear()
+    yield
+    state.limits.clear()
+    models.catalogue.clear()
+
+
+@pytest.fixture
+def open_app():
+    """A function that opens the explorer at a link's parameters."""
+    from streamlit.testing.v1 import AppTest
+
+    def opened(**params):
+        app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=120)
+        for key, value in params.items():
+            app.query_params[key] = value
+        return app.run()
+    return opened

@@ -1,0 +1,32 @@
+"""Reading what a page shows, for tests."""
+
+import json
+
+
+def component(app, key):
+    """What a page gave to one of its own components, as the browser would get it; None if it is not drawn."""
+    for element in walk(app._tree.root):
+        proto = getattr(element, "proto", None)
+        if type(proto).__name__ == "BidiComponent" and proto.component_name == f"bert_{key}":
+            return json.loads(proto.json)
+    return None
+
+
+def walk(block):
+    """Every element below ``block``."""
+    for child in block.children.values():
+        yield child
+        if hasattr(child, "children"):
+            yield from walk(child)
+
+
+def told(app):
+    """All that a page says in words, in one string."""
+    kinds = (app.title, app.subheader, app.markdown, app.caption, app.info, app.warning, app.error)
+    return "\n".join(element.value for kind in kinds for element in kind)
+
+
+def param(app, key):
+    """A parameter of the address, as text; None if it is not there."""
+    value = app.query_params.get(key)
+    return value[0] if isinstance(value, list) else value

@@ -1,0 +1,207 @@
+"""Every page, driven without a browser."""
+
+import pytest
+
+from tests.app.look import component, param, told, walk
+
+PAIR = {"a": "The bunny ate the carrot.", "b": "It was good."}
+
+
+def no_trouble(app):
+    assert not app.exception and not app.error, told(app)
+
+
+@pytest.mark.parametrize("page", ["predict", "attention", "compare", "models"])
+def test_a_page_opens_without_trouble_on_an_empty_link(open_app, page):
+    app = open_app(page=page)
+    no_trouble(app)
+    assert app.title
+
+
+def test_the_front_page_shows_an_example_with_its_predictions(open_app):
+    app = open_app()
+    no_trouble(app)
+    assert app.text_area(key="w_text_a").value == "Shanghai is a city in China."
+    cards = component(app, "bars")["cards"]
+    assert [card["title"] for card in cards] == ["China"] and len(cards[0]["predictions"]) == 5
+
+
+def test_typed_texts_are_read_and_scored(open_app):
+    app = open_app()
+    app.text_area(key="w_text_a").set_value(PAIR["a"]).run()
+    app.text_area(key="w_text_b").set_value(PAIR["b"]).run()
+    no_trouble(app)
+    assert 0 <= component(app, "gauge")["is_next"] <= 1
+    assert "carrot" in "".join(chip["text"].strip("#") for chip in component(app, "chips")["chips"])
+    assert param(app, "a") == PAIR["a"] and param(app, "b") == PAIR["b"]
+
+
+def test_a_link_reopens_masks_model_and_numbers(open_app):
+    app = open_app(**PAIR, mask="a1,b2", model="tiny-uncased", top="3")
+    no_trouble(app)
+    cards = component(app, "bars")["cards"]
+    assert "good" in [card["title"] for card in cards]
+    assert all(len(card["predictions"]) == 3 for card in cards)
+    assert app.selectbox(key="w_model").value == "tiny-uncased"
+
+
+def test_a_whole_word_is_masked_in_all_its_pieces_or_one_alone(open_app):
+    whole = component(open_app(a="The unbelievable story", mask="a1"), "chips")["chips"]
+    piece = component(open_app(a="The unbelievable story", mask="a1.1", words="0"), "chips")["chips"]
+    assert [chip["masked"] for chip in whole[2:4]] == [True, True]
+    assert [chip["masked"] for chip in piece[2:4]] == [False, True]
+    assert piece[2]["spot"] == "a1.0" and piece[3]["spot"] == "a1.1"
+
+
+def test_a_typed_mask_is_predicted(open_app):
+    app = open_app(a="Paris is a [MASK].")
+    assert component(app, "bars")["cards"][0]["title"] == "[MASK]"
+    assert "typed" in [chip["kind"] for chip in component(app, "chips")["chips"]]
+
+
+def test_joint_filling_numbers_its_steps_and_offers_to_fill_all(open_app):
+    app = open_app(a="The bunny ate the carrot.", mask="a1,a2", fill="joint")
+    notes = [card["note"] for card in component(app, "bars")["cards"]]
+    assert notes[0] == "filled 1st" and notes[1] == "filled 2nd"
+    app.button(key="w_fill_all").click().run()
+    no_trouble(app)
+    assert app.text_area(key="w_text_a").value != "The bunny ate the carrot."
+    assert param(app, "mask") is None
+
+
+def test_swapping_turns_the_pair_and_its_masks_round(open_app):
+    app = open_app(**PAIR, mask="b2")
+    app.button(key="w_swap").click().run()
+    no_trouble(app)
+    assert app.text_area(key="w_text_a").value == PAIR["b"]
+    assert param(app, "mask") == "a2"
+
+
+def test_an_example_can_be_picked(open_app):
+    app = open_app()
+    app.button_group(key="w_example").set_value("River bank").run()
+    assert "bank" in app.text_area(key="w_text_a").value
+    assert component(app, "bars")["cards"][0]["title"] == "bank"
+
+
+@pytest.mark.parametrize("page", ["predict", "attention", "compare"])
+@pytest.mark.parametrize("text, says", [
+    ("   ", "Text A is empty"),
+    ("\u200b\u0000\u0007", "nothing in text A"),
+    ("word " * 2000, "10,000 characters; this explorer takes at most 5,000"),
+])
+def test_texts_that_cannot_be_read_are_answered_with_a_sentence(open_app, page, text, says):
+    app = open_app(page=page)
+    app.text_area(key="w_text_a").set_value(text).run()
+    assert says in told(app)
+    assert not app.exception
+
+
+@pytest.mark.parametrize("text", ["👩‍👩‍👧 🎉 emoji", "שלום عليكم", "<script>alert(1)</script> <b>bold</b>", "a\tb\r\nc", "漢字"])
+def test_unusual_texts_are_read(open_app, text):
+    for page in ("predict", "attention"):
+        app = open_app(page=page, a=text, mask="a0")
+        no_trouble(app)
+
+
+def test_what_is_cut_off_is_said(open_app):
+    app = open_app(a="word " * 900)
+    assert "390 tokens of text A at the end are left out" in told(app)
+    assert component(app, "chips")["chips"][-1]["text"] == "[SEP]"
+
+
+def test_too_many_masks_are_refused_with_their_number(open_app):
+    app = open_app(a="[MASK] " * 9)
+    assert "There are 9 masks; at most 6" in told(app)
+    assert component(app, "bars") is None
+
+
+def test_a_model_that_is_not_there_is_named_and_the_default_used(open_app):
+    for name in ("../../etc", "/etc/passwd", "no-such-model"):
+        app = open_app(model=name)
+        assert not app.exception and "which is not here" in told(app)
+        assert app.selectbox(key="w_model").value == "tiny-cased"
+        assert param(app, "model") == "tiny-cased"
+
+
+def test_attention_opens_the_head_of_a_link_and_follows_the_pickers(open_app):
+    app = open_app(page="attention", **PAIR, layer="2", head="3")
+    no_trouble(app)
+    assert "Layer 2, head 3" in told(app)
+    app.slider(key="w_layer").set_value(3).run()
+    assert "Layer 3, head 3" in told(app) and param(app, "layer") == "3"
+    assert component(app, "grid")["layer"] == 2
+
+
+def test_attention_shows_only_the_tokens_of_the_filter(open_app):
+    lines = component(open_app(page="attention", **PAIR, show="ab", special="0"), "lines")
+    assert "".join(lines["left"]).replace("#", "") == "Thebunnyatethecarrot."
+    assert lines["right"] == ["It", "was", "good", "."]
+
+
+def test_a_layer_the_model_does_not_have_becomes_its_last(open_app):
+    app = open_app(page="attention", layer="99", head="99", model="tiny-uncased")
+    no_trouble(app)
+    assert "Layer 2, head 2" in told(app)
+
+
+def test_512_tokens_of_attention_stay_under_a_megabyte(open_app):
+    app = open_app(page="attention", a="The bunny ate a carrot today . " * 90)
+    no_trouble(app)
+    sizes = [element.proto.ByteSize() for element in walk(app._tree.root) if getattr(element, "proto", None)]
+    assert sum(sizes) < 1_000_000
+    assert len(component(app, "lines")["left"]) == 64
+    app.slider(key="w_start").set_value(101).run()
+    assert param(app, "from") == "101"
+
+
+def test_two_models_are_compared_side_by_side(open_app):
+    app = open_app(page="compare", **PAIR, mask="a1")
+    no_trouble(app)
+    assert app.selectbox(key="w_compare_other").value == "tiny-uncased"
+    assert len(app.dataframe) == 1 and len(app.table) == 1
+    text = app.table[0].value.to_string()
+    for row in ("Layers × heads", "Parameters", "Weights in memory", "Time for this text"):
+        assert row in text
+    assert any("bert-base-uncased" in button.label for button in app.button)
+
+
+def test_a_download_that_fails_says_so(open_app, monkeypatch):
+    from bert_tf import checkpoints
+
+    def fail(name, progress):
+        progress(10, 100)
+        raise checkpoints.DownloadError("There is no network: try again when there is.")
+    monkeypatch.setattr(checkpoints, "download", fail)
+    app = open_app(page="compare", **PAIR)
+    next(button for button in app.button if "bert-base-uncased" in button.label).click().run()
+    assert "There is no network" in told(app) and not app.exception
+
+
+def test_downloads_are_not_offered_where_they_are_not_allowed(open_app, explorer_home, tmp_path, monkeypatch):
+    from ui import state
+    text = (explorer_home / "explorer.toml").read_text().replace("warm = false", "warm = false\ndownload = false")
+    (tmp_path / "closed.toml").write_text(text)
+    monkeypatch.setenv("BERT_TF_EXPLORER", str(tmp_path / "closed.toml"))
+    state.limits.clear()
+    for page in ("compare", "models"):
+        app = open_app(page=page)
+        no_trouble(app)
+        assert not [button for button in app.button if "Get " in button.label]
+
+
+def test_two_visitors_do_not_see_each_others_texts(open_app):
+    first = open_app(page="attention", a="A secret of the first visitor.")
+    second = open_app(page="attention")
+    assert "secret" in str(component(first, "chips"))
+    assert "secret" not in str(component(second, "chips")) and "secret" not in str(second.session_state)
+
+
+def test_a_fault_of_the_program_is_a_sentence_and_not_a_trace(open_app, monkeypatch):
+    from ui import models
+
+    def broken(*_, **__):
+        raise RuntimeError("inner detail")
+    monkeypatch.setattr(models.SharedModel, "trace", broken)
+    app = open_app()
+    assert "Something went wrong" in told(app) and "inner detail" not in told(app) and not app.exception

@@ -1,0 +1,82 @@
+"""The view and its form in a link."""
+
+import dataclasses
+
+import pytest
+
+from ui.limits import Limits, LimitsError, read_limits
+from ui.view import Spot, View, from_params, to_params
+
+FULL = View(page="attention", a="A text", b="B text", masks=(Spot("a", 1), Spot("b", 0, 1)), model="one", other="two",
+            top_k=10, fill="joint", whole=False, layer=3, head=7, shown="ab", special=False, start=12, depth=75)
+
+
+def test_a_view_survives_its_link():
+    assert from_params(to_params(FULL, Limits()), Limits()) == FULL
+
+
+def test_every_field_is_in_the_link():
+    params = to_params(FULL, Limits())
+    assert len(params) == len(dataclasses.fields(View))
+
+
+def test_what_is_at_its_default_stays_out_of_the_link():
+    assert to_params(View(a="x"), Limits()) == {"a": "x"}
+
+
+@pytest.mark.parametrize("params", [
+    {"layer": "-1"}, {"layer": "x"}, {"layer": "9" * 40}, {"layer": "²"}, {"mask": "zz,a,c3,a1.1.1,a99999999"},
+    {"fill": "other"}, {"show": "cc"}, {"page": "../app"}, {"words": "yes"}, {"unknown": "1"}, {"model": "x" * 999},
+])
+def test_a_mangled_link_opens_the_default(params):
+    assert from_params(params, Limits()) == View()
+
+
+def test_numbers_of_a_link_are_kept_within_the_limits():
+    view = from_params({"top": "9999", "depth": "900"}, Limits(max_top_k=7))
+    assert (view.top_k, view.depth) == (7, 100)
+
+
+def test_masks_of_a_link_are_bounded():
+    many = ",".join(f"a{index}" for index in range(500))
+    assert len(from_params({"a": "x", "mask": many}, Limits(max_masks=8)).masks) == 8
+
+
+def test_a_text_too_long_for_a_link_stays_out_with_its_masks():
+    view = View(a="x" * 50, b="short", masks=(Spot("a", 0), Spot("b", 0)))
+    assert to_params(view, Limits(max_link_characters=20)) == {"b": "short", "mask": "b0"}
+
+
+def test_toggling_twice_changes_nothing():
+    view = View(a="x y")
+    assert view.toggled(Spot("a", 1)).toggled(Spot("a", 1)) == view
+
+
+def test_masking_a_whole_word_takes_the_place_of_its_pieces():
+    view = View(masks=(Spot("a", 1, 0), Spot("a", 2, 0)))
+    assert view.toggled(Spot("a", 1)).masks == (Spot("a", 1), Spot("a", 2, 0))
+
+
+def test_masks_of_a_changed_text_are_dropped_and_those_of_the_other_kept():
+    view = View(a="x", b="y", masks=(Spot("a", 0), Spot("b", 0)))
+    assert view.with_text("new", "y").masks == (Spot("b", 0),)
+
+
+def test_swapping_twice_changes_nothing():
+    assert FULL.swapped().swapped() == dataclasses.replace(FULL, start=0)
+
+
+def test_the_projects_own_limits_are_read():
+    assert read_limits() .max_tokens <= 512
+
+
+@pytest.mark.parametrize("text, says", [
+    ("[text]\nmax_token = 3", "max_token"), ("[texts]\n", "texts"), ("[text]\nmax_tokens = '9'", "int"),
+    ("[text]\nmax_tokens = 1", "at least 4"), ("[models]\noffered = 'x'", "list"), ("[models]\ndownload = 1", "bool"),
+    ("[text", "TOML"),
+])
+def test_a_limits_file_with_a_mistake_is_refused_with_the_place(tmp_path, text, says):
+    path = tmp_path / "explorer.toml"
+    path.write_text(text)
+    with pytest.raises(LimitsError, match=says):
+        read_limits(path)

@@ -1,0 +1,146 @@
+"""Figures and small maps from a made-up trace; neither Streamlit nor TensorFlow is needed for them."""
+
+import base64
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from bert_tf import plots
+
+
+def made_up(a=5, b=4, layers=2, heads=3, seed=0):
+    """A trace of [CLS] a tokens [SEP] b tokens [SEP] with random attention."""
+    sources = (None, *"a" * a, None, *"b" * b, None)
+    length = len(sources)
+    maps = np.random.default_rng(seed).random((layers, heads, length, length), np.float32) ** 4
+    return SimpleNamespace(
+        tokens=("[CLS]", *(f"w{i}" for i in range(a)), "[SEP]", *(f"v{i}" for i in range(b)), "[SEP]"),
+        sources=sources, segments=np.array([0] * (a + 2) + [1] * (b + 1), np.int32),
+        attentions=maps / maps.sum(-1, keepdims=True))
+
+
+@pytest.mark.parametrize("shown, special, rows, columns", [
+    ("all", True, 12, 12), ("all", False, 9, 9), ("aa", True, 7, 7), ("ab", False, 5, 4), ("ba", True, 5, 7),
+    ("bb", False, 4, 4),
+])
+def test_a_selection_has_the_tokens_of_its_texts(shown, special, rows, columns):
+    found = plots.select(made_up(), shown, special)
+    assert (len(found.rows), len(found.columns)) == (rows, columns) and found
+
+
+def test_a_selection_of_a_text_that_is_not_there_is_empty():
+    alone = made_up(b=0)
+    alone.segments[-1] = 0
+    assert not plots.select(alone, "ab", False)
+
+
+def test_an_unknown_selection_is_refused_by_name():
+    with pytest.raises(ValueError, match="'cc'"):
+        plots.select(made_up(), "cc")
+
+
+def test_pooling_keeps_the_greatest_of_every_block():
+    maps = np.arange(36, dtype=np.float32).reshape(6, 6)
+    found = plots.pooled(maps, plots.Selection(tuple(range(6)), tuple(range(6))), 3)
+    assert found.tolist() == [[7, 9, 11], [19, 21, 23], [31, 33, 35]]
+
+
+def test_what_fits_is_not_pooled():
+    trace = made_up()
+    chosen = plots.select(trace, "ab", False)
+    cut = plots.pooled(trace.attentions[0, 0], chosen, 128)
+    assert np.array_equal(cut, trace.attentions[0, 0][np.ix_(chosen.rows, chosen.columns)])
+
+
+def test_a_window_stays_inside_the_selection():
+    chosen = plots.select(made_up(a=100, b=3))
+    assert chosen.window(1000, 64).rows == chosen.rows[-64:]
+    assert chosen.window(10, 64).columns == chosen.columns[10:74]
+
+
+@pytest.mark.parametrize("layers, heads, length", [(12, 12, 30), (24, 16, 128), (24, 16, 400)])
+def test_small_maps_of_all_heads_stay_small(layers, heads, length):
+    trace = made_up(a=length, layers=layers, heads=heads)
+    small = plots.tiles(trace.attentions, plots.select(trace))
+    assert small.values.nbytes <= 200_000
+    assert (small.layers, small.heads) == (layers, heads)
+    assert len(base64.b64decode(small.base64())) == small.values.size
+    assert (small.values.max(axis=(2, 3)) == 255).all()
+
+
+def test_maps_of_nothing_but_zeros_stay_zero():
+    trace = made_up()
+    assert plots.tiles(np.zeros_like(trace.attentions), plots.select(trace)).values.max() == 0
+
+
+def test_maps_in_half_precision_are_taken():
+    trace = made_up()
+    chosen = plots.select(trace)
+    whole, half = (plots.tiles(maps, chosen).values.astype(int)
+                   for maps in (trace.attentions, trace.attentions.astype(np.float16)))
+    assert np.abs(whole - half).max() <= 1
+
+
+def test_lines_carry_weights_tokens_and_sides():
+    trace = made_up()
+    found = plots.lines(trace, trace.attentions[1, 2], plots.select(trace, "ab"))
+    assert found.left[0] == "[CLS]" and found.sides_left[0] == "" and set(found.sides_right) == {"b", ""}
+    expected = trace.attentions[1, 2][1, 7]
+    assert found.values[1, 0] == pytest.approx(255 * expected, abs=0.51)
+
+
+def test_a_heatmap_of_128_tokens_is_light_and_one_of_512_is_pooled():
+    for length in (125, 509):
+        trace = made_up(a=length, b=0, layers=1, heads=1)
+        figure = plots.heatmap(trace, trace.attentions[0, 0], plots.select(trace))
+        assert len(figure.data[0].y) == 128 and len(figure.to_json()) < 300_000
+        assert len(set(figure.data[0].y)) == 128
+
+
+def test_equal_tokens_keep_rows_of_their_own():
+    trace = made_up(a=3, b=0)
+    trace.tokens = ("[CLS]", "the", "the", "the", "[SEP]", "[SEP]")
+    figure = plots.heatmap(trace, trace.attentions[0, 0], plots.select(trace))
+    assert len(set(figure.data[0].x)) == 6
+    assert [name.strip("\u200b") for name in figure.data[0].x][1:4] == ["the"] * 3
+
+
+def test_tokens_are_escaped_in_every_figure():
+    trace = made_up(a=1, b=0)
+    trace.tokens = ("[CLS]", "<b>", "[SEP]", "[SEP]")
+    guess = SimpleNamespace(token="<i>", id=1, probability=0.5)
+    answer = SimpleNamespace(position=1, original="<b>", predictions=(guess,))
+    for figure in (plots.heatmap(trace, trace.attentions[0, 0], plots.select(trace), title="<u>"),
+                   plots.predictions([answer])):
+        text = str(figure.to_dict())
+        assert "<b>" not in text and "<i>" not in text and "<u>" not in text and "&lt;" in text
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_every_figure_can_be_drawn_on_light_and_dark(dark):
+    trace = made_up()
+    guess = SimpleNamespace(token="x", id=1, probability=0.5)
+    answers = [SimpleNamespace(position=1, original=None, predictions=(guess,))] * 2
+    for figure in (plots.overview(trace, plots.select(trace), dark), plots.predictions(answers, dark),
+                   plots.depth_profile({"one": [1, 2], "two": [1, 2, 3]}, "bits", dark),
+                   plots.heatmap(trace, trace.attentions[0, 0], plots.select(trace), dark=dark)):
+        assert figure.layout.height and figure.to_html(include_plotlyjs=False)
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_scales_run_evenly_in_lightness(dark):
+    def lightness(colour):
+        parts = [int(colour[at:at + 2], 16) / 255 for at in (1, 3, 5)]
+        linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+        luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+        return 116 * luminance ** (1 / 3) - 16 if luminance > 0.008856 else 903.3 * luminance
+    steps = np.diff([lightness(colour) for colour in plots.ramp(dark)])
+    assert (steps > 5).all() if dark else (steps < -5).all()
+
+
+def test_plots_import_neither_tensorflow_nor_streamlit():
+    code = "import sys, bert_tf.plots; sys.exit(any(name in sys.modules for name in ('tensorflow', 'streamlit')))"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
