@@ -44,8 +44,8 @@ def __getattr__(name):
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'bert_tf' has no attribute {name!r}")
-    # Not stored in this module's globals: a name such as `download` is also that of a submodule elsewhere, and
-    # a lookup in a dict is cheap enough to repeat.
+    # Not stored in this module's globals: a name such as `download` is also that of a submodule elsewhere,
+    # and a lookup in a dict is cheap enough to repeat.
     return getattr(import_module(home), name)
 
 

@@ -22,6 +22,10 @@ from bert_tf.explain.prepare import prepare
 #: What `load` takes when no model is named.
 DEFAULT_MODEL = "bert-base-cased-embedded"
 
+#: Positions that MLM logits are computed at, at least. A few more cost next to nothing (reading the token
+#: table is what takes time), and one compiled function then serves any number of masks up to this one.
+LEAST_PLACES = 8
+
 
 def load(name_or_folder=DEFAULT_MODEL, precision="float32"):
     """Load a model.
@@ -74,9 +78,8 @@ class Bert:
 
     def __repr__(self):
         heads = ", ".join(sorted(self.heads)) or "none"
-        return (
-            f"Bert({self.name!r}, {self.config.num_hidden_layers} layers of {self.config.hidden_size}, heads: {heads})"
-        )
+        size = f"{self.config.num_hidden_layers} layers of {self.config.hidden_size}"
+        return f"Bert({self.name!r}, {size}, heads: {heads})"
 
     @property
     def max_length(self):
@@ -88,15 +91,19 @@ class Bert:
 
         Args:
             text_a: the text; "[MASK]" in it is a mask.
-            text_b: the second text, or None. The next-sentence probabilities are had only with one, because the
-                head was trained on pairs and says nothing about a single text.
-            mask: what else to mask: token positions (int, counted with [CLS] as 0), words (str), `Word`s, or a mixture.
-            level: "token" masks just the position given, "word" all pieces of its word. A str is always a whole word.
-            attentions, hidden_states: whether to keep them; what is not kept is not computed or copied either.
+            text_b: the second text, or None. The next-sentence probabilities are had only with one, because
+                the head was trained on pairs and says nothing about a single text.
+            mask: what else to mask: token positions (int, counted with [CLS] as 0), words (str), `Word`s, or
+                a mixture.
+            level: "token" masks just the position given, "word" all pieces of its word. A str is always a
+                whole word.
+            attentions, hidden_states: whether to keep them; what is not kept is not computed or copied
+                either.
         Returns:
             `Trace`.
         Raises:
-            InputError: an empty text, a word that is not there, a position out of range, a mask that was cut off.
+            InputError: an empty text, a word that is not there, a position out of range, a mask that was cut
+                off.
             TextError: something that is no text.
         """
         began = time.perf_counter()
@@ -131,7 +138,7 @@ class Bert:
         )
 
     def predict(self, text_a, text_b=None, mask=(), top_k=5):
-        """The short answer to one text or pair, an `Answer`; arguments and errors as `trace` and `answer_from`."""
+        """The short answer to one text or pair, an `Answer`; else as `trace` and `answer_from`."""
         trace = self.trace(text_a, text_b, mask, attentions=False, hidden_states=False)
         return answer_from(trace, self.tokenizer, top_k)
 
@@ -168,8 +175,8 @@ class Bert:
     def _run(self, token_ids, segment_ids, masks, attentions, hidden_states):
         """One sequence through the model; every output without its batch axis, lists stacked.
 
-        The heads' outputs are always asked for together: they cost little beside the encoder, and asking for now this,
-        now that would compile one more function for every combination and length.
+        The heads' outputs are always asked for together: they cost little beside the encoder, and asking for
+        now this, now that would compile one more function for every combination and length.
         """
         batch = {
             "token_ids": token_ids[None],
@@ -178,7 +185,8 @@ class Bert:
         }
         outputs = [output for head, output in _HEAD_OUTPUTS if head in self.heads]
         if "mlm" in self.heads:
-            batch["mask_positions"] = np.array([masks or [0]], np.int32)
+            batch["mask_positions"] = np.zeros((1, max(len(masks), LEAST_PLACES)), np.int32)
+            batch["mask_positions"][0, : len(masks)] = masks
         outputs += ["attentions"] * attentions + ["hidden_states"] * hidden_states
         if not outputs:
             return {}

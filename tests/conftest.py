@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 WORDS = """
-the The a an cat dog sat on mat ran in park river bank money of is was and city capital France Paris London China she She he it It
-they law legislators changed bunny ate carrot so history right side play played house big small red blue world war ended
-""".split()
+the The a an cat dog sat on mat ran in park river bank money of is was and city capital France Paris London
+China she She he it It they law legislators changed bunny ate carrot so history right side play played house
+big small red blue world war ended """.split()
 PIECES = ["##s", "##ing", "##ed", "##er", "##ly"]
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
@@ -29,7 +29,7 @@ def small_vocabulary(lower_case=False):
 
 
 def randomise(model, seed):
-    """Give every weight a random value, biases and LayerNorm's too, so that none of them can be forgotten unseen."""
+    """Random values for every weight, biases and LayerNorm's too, so that none can be forgotten unseen."""
     from bert_tf.models import named_variables
 
     rng = np.random.default_rng(seed)
@@ -38,7 +38,9 @@ def randomise(model, seed):
         variable.assign(rng.normal(centre, 0.15, variable.shape).astype(np.float32))
 
 
-def make_bert(seed=0, layers=2, hidden=32, heads=4, lower_case=False, with_heads=("pooler", "mlm", "nsp"), name="tiny"):
+def make_bert(
+    seed=0, layers=2, hidden=32, heads=4, lower_case=False, with_heads=("pooler", "mlm", "nsp"), name="tiny"
+):
     """A `Bert` with random weights and the small vocabulary."""
     from bert_tf.bert import Bert
     from bert_tf.config import BertConfig

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from bert_tf.cli import main
@@ -17,7 +18,9 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def _process(*arguments, code=None):
-    command = [sys.executable, "-c", code] if code else [sys.executable, "-m", "bert_tf", *map(str, arguments)]
+    command = (
+        [sys.executable, "-c", code] if code else [sys.executable, "-m", "bert_tf", *map(str, arguments)]
+    )
     return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=120)
 
 
@@ -34,10 +37,11 @@ def test_importing_helping_and_listing_do_not_import_tensorflow():
     code = (
         "import sys, bert_tf, bert_tf.explain, bert_tf.bert, bert_tf.checkpoints\n"
         "from bert_tf.cli import main\n"
-        "for argv in (['--help'], ['predict', '--help'], ['evaluate', '--help'], ['models'], ['info', 'bert-tiny']):\n"
+        "helps = [[name, '--help'] for name in ('predict', 'evaluate', 'pretrain', 'download', 'convert')]\n"
+        "for argv in (['--help'], *helps, ['models'], ['info', 'bert-tiny']):\n"
         "    assert main(argv) == 0, argv\n"
         "assert main(['predict', 'a [MASK]', '--model', 'no-such-model']) == 2\n"
-        "heavy = {'tensorflow', 'keras', 'keras_nlp', 'keras_hub', 'tensorflow_text', 'torch', 'transformers'}\n"
+        "heavy = {'tensorflow', 'keras', 'keras_hub', 'tensorflow_text', 'torch', 'transformers'}\n"
         "assert not heavy & set(sys.modules), heavy & set(sys.modules)\n"
     )
     done = _process(code=code)
@@ -50,15 +54,26 @@ def test_a_prediction_imports_neither_keras_nlp_nor_tensorflow_text(tiny_folder)
         "import sys\n"
         "from bert_tf.cli import main\n"
         f"assert main(['predict', 'the [MASK]', '--model', {str(tiny_folder)!r}]) == 0\n"
-        "assert not {'keras_nlp', 'keras_hub', 'tensorflow_text', 'torch', 'transformers'} & set(sys.modules)\n"
+        "heavy = {'keras_nlp', 'keras_hub', 'tensorflow_text', 'torch', 'transformers'}\n"
+        "assert not heavy & set(sys.modules), heavy & set(sys.modules)\n"
     )
     done = _process(code=code)
     assert done.returncode == 0, done.stderr
 
 
 def test_the_process_prints_one_json_object_and_nothing_else(tiny_folder, tiny_bert):
-    done = _process("predict", "The cats [MASK]", "it ran", "--mask", "cats", "--top-k", "3", "--json",
-                    "--model", tiny_folder)
+    done = _process(
+        "predict",
+        "The cats [MASK]",
+        "it ran",
+        "--mask",
+        "cats",
+        "--top-k",
+        "3",
+        "--json",
+        "--model",
+        tiny_folder,
+    )
     assert done.returncode == 0 and done.stderr == ""
     record = json.loads(done.stdout)
     answer = tiny_bert.predict("The cats [MASK]", "it ran", ["cats"], top_k=3)
@@ -88,6 +103,16 @@ def test_output_for_a_person_shows_masks_and_the_score(tiny_folder, capsys):
     assert "Does the second text follow the first?" in shown
 
 
+def test_the_whole_trace_can_be_written(tmp_path, tiny_folder, tiny_bert):
+    target = tmp_path / "trace.npz"
+    assert main(["predict", "the [MASK]", "it ran", "--trace", str(target), "--model", str(tiny_folder)]) == 0
+    trace = tiny_bert.trace("the [MASK]", "it ran")
+    with np.load(target) as stored:
+        for name in ("logits", "attentions", "hidden_states", "pooled"):
+            np.testing.assert_allclose(stored[name], getattr(trace, name), atol=1e-5)
+    assert os.listdir(tmp_path) == ["trace.npz"]
+
+
 def test_what_was_cut_is_in_the_answer(tiny_folder, capsys):
     text = "[MASK] " + "cat " * 300
     assert main(["predict", text, "--json", "--model", str(tiny_folder)]) == 0
@@ -110,6 +135,7 @@ def test_what_was_cut_is_in_the_answer(tiny_folder, capsys):
         (["predict", "the [MASK]", "--nonsense"], "unrecognized arguments: --nonsense"),
         (["predict", "the cat", "--output", "x"], "--output goes with --input"),
         (["predict", "the cat", "--input", "x"], "leave TEXT_A"),
+        (["predict", "--input", __file__, "--output", "/"], "/ is a folder"),
         (["predict", "--input", "/no/such/file"], "/no/such/file: No such file"),
         (["predict", "--input", "/"], "Is a directory"),
         (["info", "no-such-model"], "no-such-model"),
@@ -137,7 +163,9 @@ def test_each_mistake_that_the_model_finds_is_told_in_one_line(capsys, tiny_fold
 
 
 def test_a_model_without_the_head_says_which(capsys, headless_folder):
-    assert "masked language model" in _complaint(capsys, ["predict", "the [MASK]", "--model", headless_folder])
+    assert "masked language model" in _complaint(
+        capsys, ["predict", "the [MASK]", "--model", headless_folder]
+    )
     assert "next-sentence" in _complaint(capsys, ["predict", "the cat", "it ran", "--model", headless_folder])
 
 
@@ -164,7 +192,19 @@ def test_a_file_is_answered_line_by_line_and_bad_lines_are_told(tmp_path, tiny_f
         b'{"text_a": "the cat", "mask": {"cat": 1}}\n'
         b'{"text_a": "a cat", "mask": "cat"}'
     )
-    argv = ["predict", "--input", source, "--output", target, "--model", tiny_folder, "--top-k", 2, "--batch-size", 2]
+    argv = [
+        "predict",
+        "--input",
+        source,
+        "--output",
+        target,
+        "--model",
+        tiny_folder,
+        "--top-k",
+        2,
+        "--batch-size",
+        2,
+    ]
     assert main([str(argument) for argument in argv]) == 0
     records = [json.loads(line) for line in target.read_text(encoding="utf-8").splitlines()]
     assert len(records) == 10
@@ -181,7 +221,9 @@ def test_a_file_without_one_good_line_is_a_mistake_and_writes_nothing(tmp_path, 
     source, target = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
     source.write_text("nothing\nhere\n")
     target.write_text("of an earlier run")
-    assert main(["predict", "--input", str(source), "--output", str(target), "--model", str(tiny_folder)]) == 2
+    assert (
+        main(["predict", "--input", str(source), "--output", str(target), "--model", str(tiny_folder)]) == 2
+    )
     assert "None of the 2 lines" in capsys.readouterr().err
     assert target.read_text() == "of an earlier run" and len(os.listdir(tmp_path)) == 2
 
@@ -189,7 +231,9 @@ def test_a_file_without_one_good_line_is_a_mistake_and_writes_nothing(tmp_path, 
 def test_an_empty_file_is_answered_with_an_empty_file(tmp_path, tiny_folder):
     source, target = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
     source.write_text("")
-    assert main(["predict", "--input", str(source), "--output", str(target), "--model", str(tiny_folder)]) == 0
+    assert (
+        main(["predict", "--input", str(source), "--output", str(target), "--model", str(tiny_folder)]) == 0
+    )
     assert target.read_text() == ""
 
 

@@ -13,7 +13,10 @@ import bert_tf
 
 #: Command -> (module with `add_arguments(parser)` and `run(args) -> exit code or None`, one line of help).
 COMMANDS = {
-    "predict": ("bert_tf.cli.predict", "fill [MASK] in a text or pair, score whether the second follows; or a file of them"),
+    "predict": (
+        "bert_tf.cli.predict",
+        "fill [MASK] in a text or pair, score whether the second follows; or a file of them",
+    ),
     "models": ("bert_tf.cli.models", "list the models that are here and those that can be downloaded"),
     "info": ("bert_tf.cli.info", "what is known of one model"),
     "download": ("bert_tf.cli.download", "download a released model"),
@@ -52,7 +55,8 @@ def main(argv=None):
         print(f"{PROG}: interrupted.", file=sys.stderr)
         return 130
     except BrokenPipeError:
-        # The reader of our output has seen enough (`| head`). Nothing more can be flushed into it at exit either.
+        # The reader of our output has seen enough (`| head`). Nothing more can be flushed into it at exit
+        # either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except (OSError, ValueError, ModuleNotFoundError) as error:
@@ -67,7 +71,9 @@ def _parser(argv):
     parser.add_argument("--version", action="version", version=f"bert_tf {bert_tf.__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=_Parser)
     for name, (module, help_line) in COMMANDS.items():
-        command = commands.add_parser(name, help=help_line, description=help_line[0].upper() + help_line[1:] + ".")
+        command = commands.add_parser(
+            name, help=help_line, description=help_line[0].upper() + help_line[1:] + "."
+        )
         # Only the command at hand is imported: `--help` and `models` stay quick whatever the others need.
         if name in argv:
             home = import_module(module)
@@ -79,8 +85,8 @@ def _parser(argv):
 def _is_for_the_user(error):
     """Whether an error is about what the user gave, and no defect of the program.
 
-    The operating system's are, and a package that is not installed; a ValueError is when this package raised it
-    itself, not when a library did below.
+    The operating system's are, and a package that is not installed; a ValueError is when this package raised
+    it itself, not when a library did below.
     """
     if isinstance(error, ModuleNotFoundError):
         return not str(error.name).startswith("bert_tf")

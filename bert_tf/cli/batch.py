@@ -4,8 +4,9 @@ import json
 import os
 import sys
 from collections import deque
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
+from bert_tf.cli.files import replacing
 from bert_tf.explain.errors import InputError
 
 
@@ -16,8 +17,8 @@ class BadLine(InputError):
 def predict_file(args):
     """Answer every line of `args.input` into `args.output`; returns the exit code.
 
-    Bad lines are told on standard error with their numbers and answered with an "error" in their place; if no line at
-    all was good, that is an error.
+    Bad lines are told on standard error with their numbers and answered with an "error" in their place; if no
+    line at all was good, that is an error.
     """
     from bert_tf.cli.predict import load_model
     from bert_tf.explain.predictions import check_top_k
@@ -30,7 +31,9 @@ def predict_file(args):
         bert = load_model(args)
         good, bad = _answer_lines(bert, lines, total, out, args)
         if bad and not good:
-            raise InputError(f"None of the {bad} lines of {args.input} could be answered; nothing was written.")
+            raise InputError(
+                f"None of the {bad} lines of {args.input} could be answered; nothing was written."
+            )
     summary = f"{good:,} answered"
     if bad:
         summary += f", {bad:,} bad lines"
@@ -42,7 +45,7 @@ def predict_file(args):
 def _answer_lines(bert, lines, total, out, args):
     from tqdm import tqdm
 
-    numbers = deque()    # of the lines read and not yet answered; the stream reads a bounded window ahead
+    numbers = deque()  # of the lines read and not yet answered; the stream reads a bounded window ahead
 
     def rows():
         for number, line in enumerate(lines, 1):
@@ -83,7 +86,12 @@ def _row(line):
 
 
 def _refuse_same_file(source, target):
-    if target not in (None, "-") and source != "-" and os.path.exists(target) and os.path.samefile(source, target):
+    if (
+        target not in (None, "-")
+        and source != "-"
+        and os.path.exists(target)
+        and os.path.samefile(source, target)
+    ):
         raise InputError(f"--input and --output are the same file, {target}: give another name to write to.")
 
 
@@ -99,20 +107,5 @@ def _source(path):
         yield file, total
 
 
-@contextmanager
 def _target(path):
-    """A text file that takes its name only when everything is in it."""
-    if path in (None, "-"):
-        yield sys.stdout
-        return
-    if os.path.isdir(path):
-        raise InputError(f"--output {path} is a folder: give the name of a file.")
-    part = f"{path}.part"
-    try:
-        with open(part, "w", encoding="utf-8", newline="\n") as file:
-            yield file
-        os.replace(part, path)
-    except BaseException:
-        if os.path.exists(part):
-            os.unlink(part)
-        raise
+    return nullcontext(sys.stdout) if path in (None, "-") else replacing(path)

@@ -4,12 +4,22 @@ from bert_tf.cli.quiet import import_tensorflow
 
 
 def add_arguments(parser):
-    parser.add_argument("source", metavar="SRC", help="folder or name of a model, in any format that can be read")
+    parser.add_argument(
+        "source", metavar="SRC", help="folder or name of a model, in any format that can be read"
+    )
     parser.add_argument("target", metavar="DST", help="folder to make")
-    parser.add_argument("--to", default="own", metavar="FORMAT",
-                        help="own (default), hf, google (TF checkpoint) or keras-nlp (preset)")
-    parser.add_argument("--dtype", default="float32", metavar="D", help="float32 (default), float16, or int8 for own")
-    parser.add_argument("--max-shard-mb", type=float, metavar="MB", help="largest file of weights (default: one file)")
+    parser.add_argument(
+        "--to",
+        default="own",
+        metavar="FORMAT",
+        help="own (default), hf, google (TF checkpoint) or keras-nlp (preset)",
+    )
+    parser.add_argument(
+        "--dtype", default="float32", metavar="D", help="float32 (default), float16, or int8 for own"
+    )
+    parser.add_argument(
+        "--max-shard-mb", type=float, metavar="MB", help="largest file of weights (default: one file)"
+    )
 
 
 def run(args):

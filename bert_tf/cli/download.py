@@ -1,4 +1,4 @@
-"""`download NAME`: a released model into the models folder, with progress; goes on where an earlier one was cut."""
+"""`download NAME`: a released model into the models folder, going on where an earlier one was cut."""
 
 import sys
 

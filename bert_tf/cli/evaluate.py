@@ -10,12 +10,22 @@ from bert_tf.cli.render import percent, table
 def add_arguments(parser):
     parser.add_argument("task", choices=("mlm",), metavar="TASK", help="mlm: masked words and next sentence")
     add_model_arguments(parser)
-    parser.add_argument("--text", required=True, metavar="FILE",
-                        help="plain text, one paragraph a line, a blank line between documents")
-    parser.add_argument("--limit", type=int, metavar="N", help="at most N sequences, spread over the file (default: all)")
-    parser.add_argument("--length", type=int, default=128, metavar="T", help="tokens a sequence (default 128)")
+    parser.add_argument(
+        "--text",
+        required=True,
+        metavar="FILE",
+        help="plain text, one paragraph a line, a blank line between documents",
+    )
+    parser.add_argument(
+        "--limit", type=int, metavar="N", help="at most N sequences, spread over the file (default: all)"
+    )
+    parser.add_argument(
+        "--length", type=int, default=128, metavar="T", help="tokens a sequence (default 128)"
+    )
     parser.add_argument("--seed", type=int, default=0, metavar="S", help="of the pairs and masks (default 0)")
-    parser.add_argument("--batch-size", type=int, default=32, metavar="N", help="sequences in one pass (default 32)")
+    parser.add_argument(
+        "--batch-size", type=int, default=32, metavar="N", help="sequences in one pass (default 32)"
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
 
@@ -26,7 +36,7 @@ def run(args):
     from bert_tf.pretrain.documents import find_files
     from bert_tf.pretrain.evaluate import evaluate_mlm
 
-    find_files([args.text])    # before the seconds that loading takes
+    find_files([args.text])  # before the seconds that loading takes
     bert = load_model(args)
     with tqdm(unit="sequence", disable=args.quiet, file=sys.stderr, mininterval=0.5) as bar:
 
@@ -34,12 +44,22 @@ def run(args):
             bar.total = total
             bar.update(done - bar.n)
 
-        report = evaluate_mlm(bert, args.text, length=args.length, seed=args.seed, limit=args.limit,
-                              batch_size=args.batch_size, progress=progress)
+        report = evaluate_mlm(
+            bert,
+            args.text,
+            length=args.length,
+            seed=args.seed,
+            limit=args.limit,
+            batch_size=args.batch_size,
+            progress=progress,
+        )
     if args.json:
         print(json.dumps({"model": bert.name, "text": args.text, **report}))
         return 0
     shown = {"top1": percent, "top5": percent, "nsp_accuracy": percent, "pseudo_perplexity": "{:.2f}".format}
-    rows = [(name, "none" if value is None else shown.get(name, "{:,}".format)(value)) for name, value in report.items()]
+    rows = [
+        (name, "none" if value is None else shown.get(name, "{:,}".format)(value))
+        for name, value in report.items()
+    ]
     print("\n".join([bert.name, *table(rows, "<>")]))
     return 0

@@ -18,8 +18,14 @@ def run(args):
         return 0
     rows = [("NAME", "WHERE", "SIZE", "PARAMETERS", "HEADS", "LICENCE")]
     rows += [
-        (model.name, where(model), size(model.size_bytes), f"{model.parameters:,}" if model.parameters else "?",
-         heads(model), model.licence or "?")
+        (
+            model.name,
+            where(model),
+            size(model.size_bytes),
+            f"{model.parameters:,}" if model.parameters else "?",
+            heads(model),
+            model.licence or "?",
+        )
         for model in models
     ]
     print("\n".join(table(rows, "<<>><<")))

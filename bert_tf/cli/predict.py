@@ -2,34 +2,60 @@
 
 import json
 
+from bert_tf.cli.files import replacing
 from bert_tf.cli.quiet import import_tensorflow
 from bert_tf.explain.errors import InputError
 
 
 def add_arguments(parser):
     parser.add_argument("text_a", nargs="?", metavar="TEXT_A", help='the text; "[MASK]" in it is filled')
-    parser.add_argument("text_b", nargs="?", metavar="TEXT_B", help="a second text, to score whether it follows")
+    parser.add_argument(
+        "text_b", nargs="?", metavar="TEXT_B", help="a second text, to score whether it follows"
+    )
     add_model_arguments(parser)
-    parser.add_argument("--mask", nargs="+", action="extend", default=[], metavar="WORD",
-                        help="words to mask, every piece of each; a word given twice is masked in its first two places")
+    parser.add_argument(
+        "--mask",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="WORD",
+        help="words to mask, every piece of each; a word given twice is masked in its first two places",
+    )
     parser.add_argument("--top-k", type=int, default=5, metavar="K", help="predictions a mask (default 5)")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument(
+        "--trace",
+        metavar="FILE.npz",
+        help="also write all that the forward pass told: logits, every attention map and hidden state",
+    )
     many = parser.add_argument_group("a file of inputs")
-    many.add_argument("--input", metavar="FILE",
-                      help='JSON lines with "text_a" and, as wanted, "text_b" and "mask" (a word, a token position, or a '
-                           "list of them); - for standard input")
-    many.add_argument("--output", metavar="FILE",
-                      help="JSON lines, one for each line of the input and in its order, {\"line\", \"error\"} for a bad "
-                           "one; appears under this name when all of it is written; - for standard output (default)")
-    many.add_argument("--batch-size", type=int, default=32, metavar="N", help="inputs in one pass (default 32)")
+    many.add_argument(
+        "--input",
+        metavar="FILE",
+        help='JSON lines with "text_a" and, as wanted, "text_b" and "mask" (a word, a token position, or a '
+        "list of them); - for standard input",
+    )
+    many.add_argument(
+        "--output",
+        metavar="FILE",
+        help='JSON lines, one for each line of the input and in its order, {"line", "error"} for a bad '
+        "one; appears under this name when all of it is written; - for standard output (default)",
+    )
+    many.add_argument(
+        "--batch-size", type=int, default=32, metavar="N", help="inputs in one pass (default 32)"
+    )
     many.add_argument("--quiet", action="store_true", help="no progress bar")
 
 
 def add_model_arguments(parser):
     """--model and --precision, the same for every command that loads a model."""
     parser.add_argument("--model", metavar="M", help="name or folder of a model (default: the embedded Base)")
-    parser.add_argument("--precision", default="float32", metavar="P",
-                        help="of the computation: float32 (default) or a reduced one that the runtime offers")
+    parser.add_argument(
+        "--precision",
+        default="float32",
+        metavar="P",
+        help="of the computation: float32 (default) or a reduced one that the runtime offers",
+    )
 
 
 def load_model(args):
@@ -44,8 +70,10 @@ def load_model(args):
 
 def run(args):
     if args.input is not None:
-        if args.text_a is not None or args.mask:
-            raise InputError("--input reads texts and masks from its file: leave TEXT_A, TEXT_B and --mask out.")
+        if args.text_a is not None or args.mask or args.trace:
+            raise InputError(
+                "--input reads texts and masks from its file: leave TEXT_A, --mask and --trace out."
+            )
         from bert_tf.cli.batch import predict_file
 
         return predict_file(args)
@@ -78,5 +106,9 @@ def _predict(args):
     from bert_tf.explain import answer_from
 
     bert = load_model(args)
-    trace = bert.trace(args.text_a, args.text_b, args.mask, attentions=False, hidden_states=False)
+    everything = args.trace is not None
+    trace = bert.trace(args.text_a, args.text_b, args.mask, attentions=everything, hidden_states=everything)
+    if everything:
+        with replacing(args.trace, "wb") as file:
+            trace.save_npz(file)
     return answer_from(trace, bert.tokenizer, args.top_k), trace.seconds

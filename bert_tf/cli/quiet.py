@@ -1,7 +1,7 @@
 """Importing TensorFlow without its notes on standard error.
 
-TensorFlow 2.21 writes which CPU and GPU libraries it found before it reads TF_CPP_MIN_LOG_LEVEL; to a reader who
-waits for one line that says what is wrong, they are noise.
+TensorFlow 2.21 writes which CPU and GPU libraries it found before it reads TF_CPP_MIN_LOG_LEVEL; to a reader
+who waits for one line that says what is wrong, they are noise.
 """
 
 import os
@@ -13,7 +13,7 @@ _NOTE = re.compile(rb"^(WARNING: All log messages before absl|[IW]\d{4} )")
 
 
 def import_tensorflow():
-    """Import TensorFlow; what it writes to standard error meanwhile is passed on, its start-up notes left out."""
+    """Import TensorFlow; of what it writes to standard error only its start-up notes are left out."""
     if "tensorflow" in sys.modules:
         return
     sys.stderr.flush()

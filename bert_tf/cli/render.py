@@ -26,12 +26,16 @@ def answer_lines(answer, seconds=None):
     took = "" if seconds is None else f" · {seconds * 1000:.0f} ms"
     lines = [f"{answer.model} · {len(answer.tokens)} tokens{took}", " ".join(answer.tokens)]
     if any(answer.truncated):
-        lines.append(f"Cut off at the end: {answer.truncated[0]} tokens of text A, {answer.truncated[1]} of text B.")
+        lines.append(
+            f"Cut off at the end: {answer.truncated[0]} tokens of text A, {answer.truncated[1]} of text B."
+        )
     for mask in answer.masks:
         lines += ["", _mask_title(mask)]
         lines += table(
-            [(f"{rank:>4}", p.token, percent(p.probability), bar(p.probability))
-             for rank, p in enumerate(mask.predictions, 1)],
+            [
+                (f"{rank:>4}", p.token, percent(p.probability), bar(p.probability))
+                for rank, p in enumerate(mask.predictions, 1)
+            ],
             "><><",
         )
     if answer.nsp is not None:
@@ -44,8 +48,10 @@ def answer_lines(answer, seconds=None):
 def _mask_title(mask):
     if mask.original is None:
         return f"[MASK] at token {mask.position}"
-    return (f'[MASK] at token {mask.position}, in place of "{mask.original}" '
-            f"(rank {mask.original_rank:,}, {percent(mask.original_probability)})")
+    return (
+        f'[MASK] at token {mask.position}, in place of "{mask.original}" '
+        f"(rank {mask.original_rank:,}, {percent(mask.original_probability)})"
+    )
 
 
 def percent(share):

@@ -31,8 +31,8 @@ class Answer:
     def to_json(self):
         """A dict that `json.dumps` takes.
 
-        "nsp" is null without a second text. "truncated" is null if everything was read, otherwise how many tokens
-        were cut off either text. "original" is null where the user typed "[MASK]".
+        "nsp" is null without a second text. "truncated" is null if everything was read, otherwise how many
+        tokens were cut off either text. "original" is null where the user typed "[MASK]".
         """
         return {
             "model": self.model,
@@ -41,7 +41,9 @@ class Answer:
                 {
                     "position": mask.position,
                     "original": mask.original,
-                    "predictions": [{"token": p.token, "probability": p.probability} for p in mask.predictions],
+                    "predictions": [
+                        {"token": p.token, "probability": p.probability} for p in mask.predictions
+                    ],
                 }
                 for mask in self.masks
             ],
@@ -71,5 +73,6 @@ def check_question(masks, text_b, heads, model):
         require_head(heads, "nsp", model)
     else:
         raise NothingToPredict(
-            'There is nothing to predict: type "[MASK]" in the text, name a word to mask, or give a second text.'
+            'There is nothing to predict: type "[MASK]" in the text, name a word to mask, '
+            "or give a second text."
         )

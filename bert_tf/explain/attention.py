@@ -20,7 +20,8 @@ class HeadSummary:
         distance: mean distance in tokens between the one that looks and where it looks.
         cls_share: share of the attention that goes to [CLS].
         sep_share: share that goes to the [SEP] tokens, both together.
-        previous_share, next_share, self_share: share that goes to the token before, the token after, and itself.
+        previous_share, next_share, self_share: share that goes to the token before, the token after, and
+            itself.
     """
 
     entropy: np.ndarray

@@ -20,9 +20,10 @@ class MaskAgreement:
         position_a, position_b: the mask's token position in either trace.
         predictions_a, predictions_b: `Prediction`s, the top k of either.
         overlap: share of the top k that both name, 0 to 1.
-        divergence: Jensen-Shannon divergence in bits, 0 (the same) to 1 (nothing in common), over the common vocabulary.
-        coverage_a, coverage_b: how much probability of either lies in the common vocabulary; 1 if the vocabularies are
-            the same. The divergence says nothing about the rest.
+        divergence: Jensen-Shannon divergence in bits, 0 (the same) to 1 (nothing in common), over the common
+            vocabulary.
+        coverage_a, coverage_b: how much probability of either lies in the common vocabulary; 1 if the
+            vocabularies are the same. The divergence says nothing about the rest.
     """
 
     position_a: int
@@ -63,10 +64,10 @@ class Comparison:
 def compare(trace_a, trace_b, tokenizer_a, tokenizer_b, layers_a, layers_b, top_k=5):
     """Compare what two models say about one input.
 
-    Masks are matched by where they begin in the user's text, so the models may cut it into different tokens. Where the
-    vocabularies differ, distributions are compared over the tokens that both have, by their strings, and
-    renormalised to them; if just one model is lower-case, the other's tokens are first folded to lower case and the
-    probabilities of "China" and "china" added up.
+    Masks are matched by where they begin in the user's text, so the models may cut it into different tokens.
+    Where the vocabularies differ, distributions are compared over the tokens that both have, by their
+    strings, and renormalised to them; if just one model is lower-case, the other's tokens are first folded to
+    lower case and the probabilities of "China" and "china" added up.
 
     Args:
         trace_a, trace_b: traces of the same texts.
@@ -199,7 +200,8 @@ def _agreements(trace_a, trace_b, tokenizer_a, tokenizer_b, pairs, common, top_k
 
 def _overlap(predictions_a, predictions_b, folded):
     names_a, names_b = (
-        {p.token.lower() if folded else p.token for p in predictions} for predictions in (predictions_a, predictions_b)
+        {p.token.lower() if folded else p.token for p in predictions}
+        for predictions in (predictions_a, predictions_b)
     )
     # Folding may make one of "The" and "the": the smaller set is then all that could be shared.
     return len(names_a & names_b) / max(1, min(len(names_a), len(names_b)))

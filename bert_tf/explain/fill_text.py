@@ -8,7 +8,8 @@ def text_with(trace, tokens):
         trace: a `Trace`.
         tokens: dict from token position to token, such as {7: "China"} or {8: "##ing"}.
     Returns:
-        (text_a, text_b); `text_b` is None if the trace has none. Everything not replaced stays as the user wrote it.
+        (text_a, text_b); `text_b` is None if the trace has none. Everything not replaced stays as the user
+        wrote it.
     """
     texts = {"a": trace.text_a, "b": trace.text_b}
     # From the last to the first, so that the offsets of those still to come stay true.

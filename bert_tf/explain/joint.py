@@ -20,8 +20,8 @@ class JointFill:
     """All masks filled, one a step.
 
     Attributes:
-        steps: `MaskPrediction`s in the order they were filled; each step's first prediction is what was put in, and its
-            probabilities are given the words of all steps before it.
+        steps: `MaskPrediction`s in the order they were filled; each step's first prediction is what was put
+            in, and its probabilities are given the words of all steps before it.
         tokens: the T tokens with every mask filled.
         log_probability: natural logarithm of the product of the steps' first probabilities.
         text_a, text_b: the user's texts with every mask filled.

@@ -1,4 +1,4 @@
-"""Predictions for any number of texts: length-sorted batches within a bounded window, answers in the order asked.
+"""Predictions for any number of texts: length-sorted batches in a bounded window, answers in the order asked.
 
 Dimension legend: B batch, T tokens, P masks, V vocabulary.
 """
@@ -26,8 +26,9 @@ def predict_many(bert, rows, batch_size=32, top_k=5, errors="raise"):
 
     Args:
         bert: a `Bert`.
-        rows: iterable of (text_a, text_b or None, mask), `mask` as in `Bert.trace`. A row that is an exception is
-            handed on as that row's answer, so that a reader of a file can tell of a bad line in its place.
+        rows: iterable of (text_a, text_b or None, mask), `mask` as in `Bert.trace`. A row that is an
+            exception is handed on as that row's answer, so that a reader of a file can tell of a bad line in
+            its place.
         batch_size: most rows in one forward pass.
         top_k: predictions a mask.
         errors: "raise" stops at the first bad row, "return" yields its exception in place of an answer.

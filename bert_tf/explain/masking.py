@@ -20,9 +20,9 @@ def resolve_masks(encoding, text_a, text_b, mask, level, tokenizer):
     Args:
         encoding: the packed input, `Encoding` of T tokens.
         text_a, text_b: the user's texts (`text_b` may be None).
-        mask: positions (int), words (str), `Word`s, or any mixture; a single one may stand alone. A str masks every
-            piece of the first word spelled so (upper and lower case alike if nothing is spelled exactly so); given
-            twice, the first two such words.
+        mask: positions (int), words (str), `Word`s, or any mixture; a single one may stand alone. A str masks
+            every piece of the first word spelled so (upper and lower case alike if nothing is spelled exactly
+            so); given twice, the first two such words.
         level: "token" masks a position alone, "word" every piece of the word it belongs to.
         tokenizer: the tokenizer that made `encoding`.
     Returns:
@@ -53,7 +53,7 @@ def resolve_masks(encoding, text_a, text_b, mask, level, tokenizer):
             positions.update(_at(int(item), level, words, encoding))
         else:
             raise InputError(
-                f"Cannot mask {item!r:.60}: give a token position (int), a word (str) or a Word(source, index)."
+                f"Cannot mask {item!r:.60}: give a token position (int), a word (str) or a Word."
             )
     return tuple(sorted(positions))
 
@@ -118,11 +118,13 @@ def _not_found(spelling, already, words, encoding, texts, tokenizer):
         whole = _whole_words(texts, tokenizer)
         if len(_spelled(spelling, whole, texts)) > already:
             return MaskTruncated(
-                f"The word {spelling!r} is in the part that was cut off: this model reads {encoding.length} tokens. "
-                "Shorten the text."
+                f"The word {spelling!r} is in the part that was cut off: "
+                f"this model reads {encoding.length} tokens. Shorten the text."
             )
     if already:
-        return WordNotFound(f"{spelling!r} was asked for {already + 1} times, but the text has it {already} times.")
+        return WordNotFound(
+            f"{spelling!r} was asked for {already + 1} times, but the text has it {already} times."
+        )
     close = get_close_matches(spelling, dict.fromkeys(word.text for word in words), n=3, cutoff=0.6)
     hint = f" Did you mean {' or '.join(map(repr, close))}?" if close else ""
     return WordNotFound(f"The word {spelling!r} is not in the text.{hint}")

@@ -49,8 +49,8 @@ def top_probabilities(logits, top_k):
         logits: float [P, V].
         top_k: K, at least 1.
     Returns:
-        (ids int64 [P, K], probabilities float64 [P, K], log_normalizers float64 [P]), K at most V, in descending
-        order, equal logits in the order of their ids.
+        (ids int64 [P, K], probabilities float64 [P, K], log_normalizers float64 [P]), K at most V, in
+        descending order, equal logits in the order of their ids.
     """
     rows, vocabulary = logits.shape
     top_k = min(top_k, vocabulary)
@@ -59,7 +59,8 @@ def top_probabilities(logits, top_k):
     scratch = np.empty(vocabulary, np.float32)
     for row in range(rows):
         scores = logits[row]
-        # One pass for the threshold, then a sort of the few that reach it, so that ties come out the same each time.
+        # One pass for the threshold, then a sort of the few that reach it, so that ties come out the same
+        # each time.
         threshold = np.partition(scores, vocabulary - top_k)[vocabulary - top_k]
         reach = np.flatnonzero(scores >= threshold)
         ids[row] = reach[np.argsort(-scores[reach], kind="stable")][:top_k]
@@ -77,7 +78,8 @@ def mask_predictions(logits, positions, original_ids, tokenizer, top_k=5):
     Args:
         logits: float32 [P, V].
         positions: P token positions.
-        original_ids: P ids of the tokens that stand there; the mask token's own id where the user typed "[MASK]".
+        original_ids: P ids of the tokens that stand there; the mask token's own id where the user typed
+            "[MASK]".
         tokenizer: gives the tokens' strings and `mask_id`.
         top_k: predictions a mask, at least 1.
     Returns:
@@ -129,7 +131,8 @@ def require_masks(trace):
     """Raise NothingToPredict or MissingHead unless the trace holds logits for at least one mask."""
     if not trace.masks:
         raise NothingToPredict(
-            'Nothing is masked, so there is nothing to predict: type "[MASK]" in the text or name a word to mask.'
+            'Nothing is masked, so there is nothing to predict: type "[MASK]" in the text '
+            "or name a word to mask."
         )
     if trace.logits is None:
         require_head(trace.heads, "mlm", trace.model)

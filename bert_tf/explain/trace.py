@@ -38,7 +38,8 @@ class Trace:
         tokens: T strings, "[MASK]" where masked.
         original_tokens: T strings as the tokenizer read them.
         token_ids, original_ids: int32 [T], the same as ids.
-        offsets: T pairs (first character, one after the last) in the user's text, None for tokens the model adds.
+        offsets: T pairs (first character, one after the last) in the user's text, None for tokens the model
+            adds.
         word_ids: T word numbers, counted in each text apart, None for tokens the model adds.
         sources: T of "a", "b" or None.
         segments: int32 [T], 0 or 1.
@@ -97,7 +98,8 @@ class Trace:
         """Plain Python values that `json.dumps` takes.
 
         Args:
-            arrays: whether the large arrays (logits, attentions, hidden_states, pooled) come along, as nested lists.
+            arrays: whether the large arrays (logits, attentions, hidden_states, pooled) come along, as nested
+                lists.
         """
         plain = {}
         for field in fields(self):
@@ -121,7 +123,8 @@ class Trace:
         """Write all of it as a compressed .npz: every array under its name, the rest as JSON under "trace".
 
         Args:
-            file: a path or a binary file object. Read it back with `numpy.load(file)`; nothing in it is pickled.
+            file: a path or a binary file object. Read it back with `numpy.load(file)`; nothing in it is
+                pickled.
         """
         present = {name: getattr(self, name) for name in _LARGE if getattr(self, name) is not None}
         np.savez_compressed(file, trace=np.array(json.dumps(self.to_dict())), **present)

@@ -29,11 +29,12 @@ def evaluate_mlm(bert, files, length=128, seed=0, limit=None, batch_size=32, pro
     Returns:
         dict of
         "top1", "top5": share of the masked tokens that are the likeliest, or among the five likeliest;
-        "pseudo_perplexity": exp of the mean negative log-likelihood of the masked tokens. Unlike Salazar et al.
-            2020, who mask one token at a time, 15% are masked at once;
-        "nsp_accuracy": on as many true as random second segments; None if the model has no NSP head or the text
-            only one document;
-        and what they were measured on: "sequences", "pairs", "masked_tokens", "documents", "length", "seed", "seconds".
+        "pseudo_perplexity": exp of the mean negative log-likelihood of the masked tokens. Unlike Salazar et
+            al. 2020, who mask one token at a time, 15% are masked at once;
+        "nsp_accuracy": on as many true as random second segments; None if the model has no NSP head or the
+            text only one document;
+        and what they were measured on: "sequences", "pairs", "masked_tokens", "documents", "length", "seed",
+        "seconds".
     Raises:
         MissingHead: no MLM head. TextError: no such file, or no text to make a sequence of.
         ValueError: a length or limit out of range.
@@ -42,7 +43,9 @@ def evaluate_mlm(bert, files, length=128, seed=0, limit=None, batch_size=32, pro
     if not 8 <= length <= bert.max_length:
         raise ValueError(f"The length must be 8 to {bert.max_length} tokens for {bert.name}, not {length}.")
     if batch_size < 1 or (limit is not None and limit < 2):
-        raise ValueError(f"Give a batch size of at least 1 and a limit of at least 2, not {batch_size} and {limit}.")
+        raise ValueError(
+            f"Give a batch size of at least 1 and a limit of at least 2, not {batch_size} and {limit}."
+        )
     began = time.perf_counter()
     corpus = _Corpus(find_files([files] if isinstance(files, str) else files), bert.tokenizer)
     rng = np.random.default_rng(seed)
@@ -72,7 +75,9 @@ class _Corpus:
     """The documents of text files as lists of sentences of token ids, in memory."""
 
     def __init__(self, paths, tokenizer):
-        split = [[s for paragraph in document for s in sentences(paragraph)] for document in read_documents(paths)]
+        split = [
+            [s for paragraph in document for s in sentences(paragraph)] for document in read_documents(paths)
+        ]
         ids = iter(tokenizer.batch_ids([s for document in split for s in document]))
         documents = ([row for row in (next(ids) for _ in document) if len(row)] for document in split)
         self._documents = [document for document in documents if document]
@@ -87,7 +92,7 @@ class _Corpus:
 
 
 def _balanced(pairs, limit):
-    """As many true as random pairs, evenly spread over the text and in its order; all of them if one kind is missing."""
+    """As many true as random pairs, evenly spread, in order; all if one kind is missing."""
     kinds = [[i for i, pair in enumerate(pairs) if pair.is_random == kind] for kind in (False, True)]
     kinds = [kind for kind in kinds if kind]
     if not kinds:
@@ -100,9 +105,9 @@ def _balanced(pairs, limit):
 
 
 def _score(bert, batch, batch_size, progress):
-    """(rank of each masked token from 0, its negative log-likelihood, whether each pair's label was found)."""
+    """(each masked token's rank from 0, its negative log-likelihood, whether each pair's label was found)."""
     lengths = batch["padding_mask"].sum(axis=1)
-    # Like lengths together waste no work on padding; the figures are means, so the order does not matter to them.
+    # Like lengths together waste no work on padding; the figures are means and know no order.
     order = np.argsort(lengths, kind="stable")
     outputs = ("mlm_logits", "nsp_logits") if "nsp" in bert.heads else ("mlm_logits",)
     ranks, losses, hits = [], [], []
@@ -126,7 +131,7 @@ def _score(bert, batch, batch_size, progress):
 
 
 def _rank(logits, labels, ranks, losses):
-    """Append the rank and loss of each label; logits [masks, V], a row at a time so that nothing of its size is made."""
+    """Append the rank and loss of each label; logits [masks, V]."""
     for scores, label in zip(logits, labels):
         ranks.append(int(np.count_nonzero(scores > scores[label])))
         peak = scores.max()

@@ -1,4 +1,4 @@
-"""Traces: equal to the Keras model itself, immutable, the same from any thread, and clear about what is wrong."""
+"""Traces: equal to the Keras model, immutable, the same from any thread, clear about what is wrong."""
 
 import io
 import json
@@ -133,7 +133,11 @@ def test_a_typed_mask_is_a_mask(tiny_bert):
         ({"text_a": "the cat", "mask": [4]}, MaskPositionError, "no token 4 .* 4 tokens, .* 1 to 2"),
         ({"text_a": "the cat", "mask": [-1]}, MaskPositionError, "no token -1"),
         ({"text_a": "the cat", "mask": [0]}, MaskPositionError, r"Token 0 is \[CLS\]"),
-        ({"text_a": "the carrot", "mask": ["carrots"]}, WordNotFound, "'carrots' is not in the text. Did you mean 'car"),
+        (
+            {"text_a": "the carrot", "mask": ["carrots"]},
+            WordNotFound,
+            "'carrots' is not in the text. Did you mean 'car",
+        ),
         ({"text_a": "the cat", "mask": [""]}, WordNotFound, "'' is not in the text"),
         ({"text_a": "the cat", "mask": [Word("b", 0)]}, WordNotFound, "no text 'b'"),
         ({"text_a": "the cat", "mask": [Word("a", 7)]}, WordNotFound, "numbered 0 to 1"),
@@ -142,7 +146,11 @@ def test_a_typed_mask_is_a_mask(tiny_bert):
         ({"text_a": "the cat", "mask": [True]}, InputError, "Cannot mask True"),
         ({"text_a": "the cat", "level": "piece"}, InputError, "not 'piece'"),
         ({"text_a": "cat " * 200 + "[MASK]"}, MaskTruncated, r"1 of the 1 \[MASK\] .* 128 tokens"),
-        ({"text_a": "cat " * 200 + "dog", "mask": "dog"}, MaskTruncated, "'dog' is in the part that was cut off"),
+        (
+            {"text_a": "cat " * 200 + "dog", "mask": "dog"},
+            MaskTruncated,
+            "'dog' is in the part that was cut off",
+        ),
     ],
 )
 def test_a_mistake_is_told_in_one_sentence(tiny_bert, arguments, error, sentence):

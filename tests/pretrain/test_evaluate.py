@@ -11,7 +11,12 @@ from bert_tf.cli import main
 from bert_tf.pretrain.documents import TextError
 from bert_tf.pretrain.evaluate import evaluate_mlm
 
-SENTENCES = ("The cat sat on the mat.", "It ran in the park.", "She played in Paris.", "The dog was big and red.")
+SENTENCES = (
+    "The cat sat on the mat.",
+    "It ran in the park.",
+    "She played in Paris.",
+    "The dog was big and red.",
+)
 
 
 @pytest.fixture
@@ -41,8 +46,9 @@ class _Knowing:
 
 def _knowing(tiny_bert, above):
     runtime = _Knowing(tiny_bert.tokenizer, above, 1.0)
-    return SimpleNamespace(tokenizer=tiny_bert.tokenizer, heads=tiny_bert.heads, name="knowing",
-                           max_length=128, runtime=runtime)
+    return SimpleNamespace(
+        tokenizer=tiny_bert.tokenizer, heads=tiny_bert.heads, name="knowing", max_length=128, runtime=runtime
+    )
 
 
 @pytest.mark.parametrize("above, top1, top5", [(0, 1.0, 1.0), (1, 0.0, 1.0), (4, 0.0, 1.0), (5, 0.0, 0.0)])
@@ -61,8 +67,10 @@ def test_ranks_losses_and_next_sentence_are_counted_right(tiny_bert, text, above
 def test_every_chosen_position_is_replaced_by_the_mask(tiny_bert, text):
     bert = _knowing(tiny_bert, 0)
     report = evaluate_mlm(bert, text, length=32, batch_size=1)
-    assert sum((masked == tiny_bert.tokenizer.mask_id).sum() for masked, _ in bert.runtime.asked) == \
-        report["masked_tokens"]
+    assert (
+        sum((masked == tiny_bert.tokenizer.mask_id).sum() for masked, _ in bert.runtime.asked)
+        == report["masked_tokens"]
+    )
 
 
 def test_the_figures_do_not_depend_on_the_batch_size_and_do_on_the_seed(tiny_bert, text):
@@ -76,8 +84,14 @@ def test_the_figures_do_not_depend_on_the_batch_size_and_do_on_the_seed(tiny_ber
 
 def test_a_limit_keeps_both_kinds_of_pairs(tiny_bert, text):
     counted = []
-    report = evaluate_mlm(tiny_bert, text, length=32, limit=8, batch_size=4,
-                          progress=lambda done, total: counted.append((done, total)))
+    report = evaluate_mlm(
+        tiny_bert,
+        text,
+        length=32,
+        limit=8,
+        batch_size=4,
+        progress=lambda done, total: counted.append((done, total)),
+    )
     assert report["sequences"] == 8 < report["pairs"] and counted == [(4, 8), (8, 8)]
 
 
@@ -101,8 +115,13 @@ def test_what_cannot_be_measured_is_told(tiny_bert, headless_bert, text, tmp_pat
 
 
 def test_the_command_prints_the_figures(tiny_folder, text, capsys):
-    assert main(["evaluate", "mlm", "--model", str(tiny_folder), "--text", text, "--length", "32", "--json"]) == 0
+    assert (
+        main(["evaluate", "mlm", "--model", str(tiny_folder), "--text", text, "--length", "32", "--json"])
+        == 0
+    )
     report = json.loads(capsys.readouterr().out)
     assert {"top1", "top5", "pseudo_perplexity", "nsp_accuracy"} <= set(report)
-    assert main(["evaluate", "mlm", "--model", str(tiny_folder), "--text", text, "--limit", "4", "--quiet"]) == 0
+    assert (
+        main(["evaluate", "mlm", "--model", str(tiny_folder), "--text", text, "--limit", "4", "--quiet"]) == 0
+    )
     assert "pseudo_perplexity" in capsys.readouterr().out
