@@ -1,0 +1,89 @@
+"""BertConfig: validation, named sizes, and the two file formats."""
+
+import dataclasses
+import json
+
+import pytest
+
+from bert_tf.config import SIZES, BertConfig, ConfigError, parameter_counts
+
+ENCODER_AND_POOLER = {"tiny": 4_385_920, "mini": 11_170_560, "small": 28_763_648, "medium": 41_373_184,
+                      "base": 109_482_240, "large": 335_141_888}
+
+
+@pytest.mark.parametrize("name, total", ENCODER_AND_POOLER.items())
+def test_named_sizes_have_the_published_parameter_counts(name, total):
+    assert parameter_counts(BertConfig.named(name))["total"] == total
+    assert getattr(BertConfig, name)().size_name == name
+
+
+@pytest.mark.parametrize("config, total", [
+    (BertConfig.base(), 110_106_428), (BertConfig.base(vocab_size=28996), 108_932_934),
+    (BertConfig.large(), 336_226_108)])
+def test_counts_with_both_heads(config, total):
+    assert parameter_counts(config, ("pooler", "mlm", "nsp"))["total"] == total
+
+
+def test_cased_counts():
+    assert parameter_counts(BertConfig.base(vocab_size=28996))["total"] == 108_310_272
+    assert parameter_counts(BertConfig.large(vocab_size=28996))["total"] == 333_579_264
+
+
+def test_is_frozen():
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        BertConfig().hidden_size = 1
+
+
+@pytest.mark.parametrize("changes, words", [
+    ({"hidden_size": 770}, ["770", "12"]),
+    ({"vocab_size": 0}, ["vocab_size", "0"]),
+    ({"vocab_size": True}, ["vocab_size"]),
+    ({"num_hidden_layers": 2.5}, ["num_hidden_layers", "2.5"]),
+    ({"hidden_dropout_prob": 1.0}, ["hidden_dropout_prob", "1.0"]),
+    ({"layer_norm_eps": 0.0}, ["layer_norm_eps"]),
+    ({"layer_norm_eps": float("nan")}, ["layer_norm_eps"]),
+    ({"hidden_act": "swish"}, ["swish", "gelu"]),
+    ({"pad_token_id": 40000}, ["40000", "30522"]),
+])
+def test_refuses_impossible_values_by_name(changes, words):
+    with pytest.raises(ConfigError) as caught:
+        BertConfig(**changes)
+    assert all(word in str(caught.value) for word in words)
+
+
+def test_unknown_key_is_named_with_the_nearest_known_one():
+    with pytest.raises(ConfigError, match="hidden_sise.*hidden_size"):
+        BertConfig.from_dict({"hidden_sise": 5})
+
+
+@pytest.mark.parametrize("values", [{"model_type": "roberta"}, {"position_embedding_type": "relative_key"}])
+def test_other_architectures_are_refused(values):
+    with pytest.raises(ConfigError):
+        BertConfig.from_dict(values)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_both_formats_round_trip(size, tmp_path):
+    config = BertConfig.named(size, vocab_size=1234)
+    for values in (config.to_hf_dict(), config.to_google_dict()):
+        path = tmp_path / "config.json"
+        path.write_text(json.dumps(values))
+        assert BertConfig.from_json(path) == config
+
+
+def test_hf_file_is_read_by_transformers_and_theirs_by_us():
+    from transformers import BertConfig as Theirs
+
+    theirs = Theirs(**BertConfig.mini().to_hf_dict())
+    assert theirs.hidden_size == 256 and theirs.num_attention_heads == 4
+    assert BertConfig.from_dict(theirs.to_dict()) == BertConfig.mini()
+
+
+def test_a_file_that_is_not_json_is_named(tmp_path):
+    path = tmp_path / "config.json"
+    path.write_text("{oops")
+    with pytest.raises(ConfigError, match="config.json is not a JSON file"):
+        BertConfig.from_json(path)
+    path.write_text("[]")
+    with pytest.raises(ConfigError, match="list"):
+        BertConfig.from_json(path)
