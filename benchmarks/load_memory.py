@@ -2,8 +2,8 @@
 
     python benchmarks/load_memory.py [--size base] [--dtype float32] [--json]
 
-Writes random weights of that size to a temporary folder, then loads them in a process of its own. Counted is the
-highest resident memory (VmHWM) above what the imports alone hold, against the size of model.safetensors.
+Writes random weights of that size to a temporary folder, then loads them in a process of its own. Counted is
+the highest resident memory (VmHWM) above what the imports alone hold, against the size of model.safetensors.
 """
 
 import argparse
@@ -43,8 +43,8 @@ def peak():
 
     Not `ru_maxrss`, which starts from what the process had that started this one.
     """
-    line = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
-    return int(line.split()[1]) * 1024
+    status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+    return int(status["VmHWM"].split()[0]) * 1024
 
 
 def load_and_report(folder):
@@ -54,23 +54,25 @@ def load_and_report(folder):
     from bert_tf.models import build_pretraining_model
 
     # The first Keras model of a process sets up the framework, whatever its size; that is no cost of a load.
-    build_pretraining_model(BertConfig(vocab_size=16, hidden_size=8, num_hidden_layers=1, num_attention_heads=1,
-                                       intermediate_size=8))
+    build_pretraining_model(BertConfig.tiny(vocab_size=16, max_position_embeddings=8))
     imports = peak()
     start = time.perf_counter()
     read(folder)
-    print(json.dumps({"imports_bytes": imports, "peak_bytes": peak(), "seconds": time.perf_counter() - start}))
+    seconds = time.perf_counter() - start
+    print(json.dumps({"imports_bytes": imports, "peak_bytes": peak(), "seconds": seconds}))
 
 
 def measure(size, dtype):
     """Loads a random model of that size in a fresh process; returns a dict of figures."""
     with tempfile.TemporaryDirectory() as name:
         file_bytes = write_random(Path(name), size, dtype)
-        done = subprocess.run([sys.executable, __file__, "--load", name], capture_output=True, text=True, check=True)
+        command = [sys.executable, __file__, "--load", name]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
     found = json.loads(done.stdout.splitlines()[-1])
     above = found["peak_bytes"] - found["imports_bytes"]
-    return {"size": size, "dtype": dtype, "file_mb": file_bytes / 1e6, "imports_mb": found["imports_bytes"] / 1e6,
-            "peak_above_imports_mb": above / 1e6, "times_the_file": above / file_bytes, "seconds": found["seconds"]}
+    return {"size": size, "dtype": dtype, "file_mb": file_bytes / 1e6,
+            "imports_mb": found["imports_bytes"] / 1e6, "peak_above_imports_mb": above / 1e6,
+            "times_the_file": above / file_bytes, "seconds": found["seconds"]}
 
 
 def main():

@@ -19,7 +19,7 @@ class Conversion:
 
     Attributes:
         path: the new folder. format: one of `FORMATS`. heads: frozenset of the heads in it.
-        dropped: heads the source had and the format has no place for. note: one sentence worth knowing, or "".
+        dropped: heads the source had and the format has no place for. note: what is worth knowing, or "".
     """
 
     path: Path
@@ -34,16 +34,16 @@ def convert(src, dst, to="own", dtype="float32", max_shard_bytes=None):
 
     Args:
         src: folder of the model. dst: folder to make; it must not exist, or be empty.
-        to: "own" (this project's; Transformers reads it unless it is int8), "hf" (the same, never int8), "google"
-            (TF checkpoint), "keras-nlp" (KerasHub preset).
+        to: "own" (this project's; Transformers reads it unless it is int8), "hf" (the same, never int8),
+            "google" (TF checkpoint), "keras-nlp" (KerasHub preset).
         dtype: "float32", "float16", or "int8" for "own"; "float16" also for "hf"; the other two hold float32.
         max_shard_bytes: as in `save`.
 
     Returns: Conversion.
 
     Raises:
-        CheckpointError: an unknown format, a dtype it cannot hold, a target that is not empty, or a source that
-            cannot be read. Then nothing is left at `dst`.
+        CheckpointError: an unknown format, a dtype it cannot hold, a target that is not empty, or a source
+            that cannot be read. Then nothing is left at `dst`.
     """
     src, dst = Path(src), Path(dst)
     _check_request(dst, to, dtype)

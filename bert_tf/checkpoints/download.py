@@ -1,4 +1,4 @@
-"""Released models from the Hugging Face hub: with progress, resumed after a cut, checked, and whole or not at all."""
+"""Released models from the Hugging Face hub: resumed after a cut, checked, and whole or not at all."""
 
 import errno
 import hashlib
@@ -25,8 +25,8 @@ def download(name, progress=None, endpoint=None, folder=None):
 
     Args:
         name: of the registry: a name, alias or hub repository.
-        progress: called as progress(done, total) in bytes; an exception it raises stops the download, which can be
-            resumed later.
+        progress: called as progress(done, total) in bytes; an exception it raises stops the download, which
+            can be resumed later.
         endpoint: address of the hub; None for HF_ENDPOINT, else https://huggingface.co.
         folder: where models are kept; None for `models_dir()`.
 
@@ -51,6 +51,8 @@ def download(name, progress=None, endpoint=None, folder=None):
         with _only_one(unfinished):
             if not target.is_dir():
                 _fetch_all(model, unfinished, progress, endpoint)
+                for outdated in unfinished.glob("*.part"):
+                    outdated.unlink()
                 write_text(unfinished / "README.md", _card(model))
                 os.replace(unfinished, target)
     except (OSError, _transport_error()) as error:
@@ -97,15 +99,15 @@ def _look_up(model, name, revision, endpoint):
         if name in _OPTIONAL:
             return None
         pickle = " Other formats there, such as pytorch_model.bin, are never read." if name == WEIGHTS else ""
-        raise DownloadError(f"{model.repo} (revision {revision}) has no {name} on the hub, which {model.name} "
-                            f"needs.{pickle}") from error
+        raise DownloadError(f"{model.repo} (revision {revision}) has no {name} on the hub, which "
+                            f"{model.name} needs.{pickle}") from error
     except (RepositoryNotFoundError, RevisionNotFoundError) as error:
-        raise DownloadError(f"The hub does not have {model.repo} at revision {revision}; it may have been moved "
-                            "or the endpoint may be another hub.") from error
+        raise DownloadError(f"The hub does not have {model.repo} at revision {revision}; it may have been "
+                            "moved or the endpoint may be another hub.") from error
 
 
 def _expected_hash(model, name, facts):
-    """What the file must hash to: the registry's, else what the hub declares; None where neither is a hash."""
+    """What a file must hash to: the registry's, else what the hub declares; None where neither is a hash."""
     if name == WEIGHTS and model.sha256:
         return model.sha256
     etag, xet = facts.etag or "", facts.xet_file_data
@@ -118,14 +120,14 @@ def _fetch(path, facts, expected, meter):
     if path.is_file() and path.stat().st_size == facts.size and _matches(path, expected):
         meter.add(facts.size)
         return
-    # The name holds the version, so that a file changed on the hub since the cut is not joined to the old part.
+    # The name holds the version: a file changed on the hub since the cut must not be joined to the old part.
     version = hashlib.sha256((facts.etag or "").encode()).hexdigest()[:16]
     part = path.with_name(f"{path.name}.{version}.part")
     _stream(facts, part, meter)
     if not _matches(part, expected):
         part.unlink()
-        raise DownloadError(f"{path.name} arrived with another hash than {expected}: it was damaged on the way or "
-                            "replaced; it has been deleted, so try again.")
+        raise DownloadError(f"{path.name} arrived with another hash than {expected}: it was damaged on the "
+                            "way or replaced; it has been deleted, so try again.")
     os.replace(part, path)
 
 
@@ -204,13 +206,16 @@ def _explained(error, model, root):
         return DownloadError(f"{model.name} was not downloaded: the hub answered "
                              f"{error.response.status_code}. {again}")
     if getattr(error, "errno", None) == errno.ENOSPC:
-        return DownloadError(f"{model.name} was not downloaded: the disk of {root} is full ({error.strerror}); make "
-                             f"room and try again. {again}")
-    return DownloadError(f"{model.name} was not downloaded: {error}. {again}")
+        return DownloadError(f"{model.name} was not downloaded: the disk of {root} is full "
+                             f"({error.strerror}); make room and try again. {again}")
+    if getattr(error, "errno", None) and not isinstance(error, ConnectionError):
+        return DownloadError(f"{model.name} was not downloaded: {root} cannot be written ({error.strerror}).")
+    return DownloadError(f"{model.name} was not downloaded: the connection to the hub failed ({error}). "
+                         f"{again}")
 
 
 def _card(model):
-    known = f"SHA-256 {model.sha256}" if model.sha256 else "SHA-256 not recorded here; checked against the hub's own"
+    known = f"SHA-256 {model.sha256}" if model.sha256 else "checked against the hash the hub declares"
     return (f"---\nlicense: {model.licence}\nbase_model: {model.repo}\n---\n\n# {model.name}\n\n"
             f"Downloaded from the Hugging Face hub, {model.repo}, revision {model.revision} ({known}).\n"
             f"Source: {model.source}. Licence: {model.licence}.\n")

@@ -2,7 +2,7 @@
 
 
 class CheckpointError(ValueError):
-    """A model folder that cannot be read or written: the message names the file, the tensor, and what to do."""
+    """A model folder that cannot be read or written: the message names the file, the tensor, what to do."""
 
 
 class UnknownModel(CheckpointError):
@@ -10,7 +10,7 @@ class UnknownModel(CheckpointError):
 
 
 class DownloadError(OSError):
-    """A download that did not come to its end: the message says why, and that it can be resumed where it can."""
+    """A download that did not come to its end: the message says why, and whether it can be resumed."""
 
 
 _HEAD_NAMES = {"pooler": "pooler", "mlm": "masked language model head", "nsp": "next-sentence head"}

@@ -21,9 +21,16 @@ _TRAINING_STATE = re.compile(r"(^|/)(adam_[mv](_\d+)?|Adam(_\d+)?|global_step|be
 
 
 def find_prefix(folder):
-    """The path before `.index` of the folder's checkpoint, or None; `bert_model.ckpt` before any other."""
-    found = sorted(Path(folder).glob("*.ckpt*.index"), key=lambda path: (not path.name.startswith(PREFIX), path.name))
-    return found[0].with_suffix("") if found else None
+    """The path before `.index` of the folder's checkpoint, or None.
+
+    Of several, `bert_model.ckpt` is taken, else the one of the latest step (`model.ckpt-1000`).
+    """
+    def rank(path):
+        step = re.search(r"-(\d+)\.index$", path.name)
+        return path.name == f"{PREFIX}.index", int(step.group(1)) if step else -1, path.name
+
+    found = sorted(Path(folder).glob("*.ckpt*.index"), key=rank)
+    return found[-1].with_suffix("") if found else None
 
 
 def google_name(name):
@@ -34,7 +41,7 @@ def google_name(name):
         return f"cls/seq_relationship/output_{'weights' if name.endswith('weight') else 'bias'}", False
     path = re.sub(r"\.layer\.(\d+)\.", r".layer_\1.", name).replace(".", "/")
     if "/LayerNorm/" in path:
-        return path.replace("LayerNorm/weight", "LayerNorm/gamma").replace("LayerNorm/bias", "LayerNorm/beta"), False
+        return path.replace("Norm/weight", "Norm/gamma").replace("Norm/bias", "Norm/beta"), False
     if name.startswith("bert.embeddings."):
         return path.removesuffix("/weight"), False
     return re.sub(r"/weight$", "/kernel", path), path.endswith("/weight")
@@ -51,8 +58,8 @@ def open_google(folder):
     import tensorflow as tf
 
     folder, prefix = Path(folder), find_prefix(folder)
-    settings = next((folder / name for name in ("bert_config.json", "config.json") if (folder / name).is_file()), None)
-    if settings is None:
+    settings = folder / "bert_config.json"
+    if not settings.is_file():
         raise CheckpointError(f"{folder} has no bert_config.json, which a Google checkpoint folder needs.")
     config = BertConfig.from_json(settings)
     try:
@@ -79,8 +86,8 @@ def _check_data_files(prefix, needed):
     count = int(parts[0].name.rsplit("-", 1)[-1]) if parts else 1
     held = sum(path.stat().st_size for path in parts)
     if len(parts) != count or held < needed:
-        raise CheckpointError(f"{prefix}.data-*: {len(parts)} of {count} files with {held} bytes are there, but the "
-                              f"index lists tensors of {needed} bytes; copy or download them again.")
+        raise CheckpointError(f"{prefix}.data-*: {len(parts)} of {count} files with {held} bytes are there, "
+                              f"but the index lists tensors of {needed} bytes; copy or download them again.")
 
 
 def _stored(prefix, reader, name, shape, transposed):
@@ -111,7 +118,8 @@ def write_google(folder, config, tokenizer, tensors):
         names.append(name)
         values.append(tf.convert_to_tensor(value.T if transposed else value, tf.float32))
     with replacing(folder / PREFIX) as temporary:
-        tf.raw_ops.SaveV2(prefix=str(temporary), tensor_names=names, shape_and_slices=[""] * len(names), tensors=values)
+        tf.raw_ops.SaveV2(prefix=str(temporary), tensor_names=names, shape_and_slices=[""] * len(names),
+                          tensors=values)
         for written in folder.glob(f"{temporary.name}.*"):
             written.replace(folder / written.name.replace(temporary.name, PREFIX))
         temporary.touch()

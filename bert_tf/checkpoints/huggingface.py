@@ -1,4 +1,4 @@
-"""Folders of Hugging Face's layout (and our own, which is the same): config.json, vocab.txt, model.safetensors."""
+"""Folders of Hugging Face's layout, which is also our own: config.json, vocab.txt, model.safetensors."""
 
 from pathlib import Path
 
@@ -36,7 +36,8 @@ def _canonical(stored):
     for name, tensor in stored.items():
         canonical = canonical_name(name)
         if canonical in tensors:
-            raise CheckpointError(f"{tensor.file} has {canonical} twice, as {tensors[canonical].name} and as {name}.")
+            raise CheckpointError(f"{tensor.file} has {canonical} twice, as {tensors[canonical].name} and as "
+                                  f"{name}.")
         if canonical is not None:
             tensors[canonical] = tensor
     return tensors
@@ -57,5 +58,6 @@ def _check_equal(tensor, original):
         return
     if tensor.shape != original.shape or not np.array_equal(tensor.read(), original.read()):
         raise CheckpointError(
-            f"{tensor.file}: {tensor.name} {tensor.shape} is not the same as {original.name} {original.shape}; this "
-            "model shares them (BERT's tied output table), so a checkpoint with two different ones cannot be read.")
+            f"{tensor.file}: {tensor.name} {tensor.shape} is not the same as {original.name} "
+            f"{original.shape}; this model shares them (BERT's tied output table), so a checkpoint with two "
+            "different ones cannot be read.")

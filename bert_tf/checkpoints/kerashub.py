@@ -1,7 +1,7 @@
 """KerasHub (once KerasNLP) presets of `BertBackbone`: read and written with h5py alone.
 
-A preset holds the encoder and the pooler; it has no place for BERT's MLM and NSP heads. KerasHub 0.32's backbone
-computes the tanh approximation of GELU, so a preset is read with `hidden_act="gelu_new"`.
+A preset holds the encoder and the pooler; it has no place for BERT's MLM and NSP heads. KerasHub 0.32's
+backbone computes the tanh approximation of GELU, so a preset is read with `hidden_act="gelu_new"`.
 
 N heads, D head size, H hidden size. Source: what keras_hub 0.32's `save_to_preset` writes.
 """
@@ -18,11 +18,13 @@ from bert_tf.text import Tokenizer
 WEIGHTS_FILE = "model.weights.h5"
 _VOCABULARIES = ("assets/tokenizer/vocabulary.txt", "assets/vocabulary.txt", "vocab.txt")
 _EPSILON = 1e-12    # fixed in BertBackbone
-_SETTINGS = {"vocabulary_size": "vocab_size", "num_layers": "num_hidden_layers", "num_heads": "num_attention_heads",
-             "hidden_dim": "hidden_size", "intermediate_dim": "intermediate_size", "num_segments": "type_vocab_size",
+_SETTINGS = {"vocabulary_size": "vocab_size", "num_layers": "num_hidden_layers",
+             "num_heads": "num_attention_heads", "hidden_dim": "hidden_size",
+             "intermediate_dim": "intermediate_size", "num_segments": "type_vocab_size",
              "max_sequence_length": "max_position_embeddings", "dropout": "hidden_dropout_prob"}
 # Keras names a layer in a weights file by its class, with a number from the second on.
-_FIXED = {"bert.embeddings.word_embeddings": "reversible_embedding", "bert.embeddings.LayerNorm": "layer_normalization",
+_FIXED = {"bert.embeddings.word_embeddings": "reversible_embedding",
+          "bert.embeddings.LayerNorm": "layer_normalization",
           "bert.embeddings.position_embeddings": "position_embedding",
           "bert.embeddings.token_type_embeddings": "embedding", "bert.pooler.dense": "dense"}
 _IN_LAYER = {"attention.self.query": "_self_attention_layer/query_dense",
@@ -51,7 +53,8 @@ def preset_config(folder):
     path = Path(folder) / "config.json"
     values = read_json(path)
     if values.get("class_name") != "BertBackbone" or not isinstance(values.get("config"), dict):
-        raise CheckpointError(f"{path} describes a {values.get('class_name')!r}; only BertBackbone presets are read.")
+        raise CheckpointError(f"{path} describes a {values.get('class_name')!r}; only BertBackbone presets "
+                              "are read.")
     theirs = values["config"]
     missing = sorted(set(_SETTINGS) - set(theirs))
     if missing:
@@ -73,11 +76,17 @@ def open_preset(folder):
     folder = Path(folder)
     config, path = preset_config(folder), folder / WEIGHTS_FILE
     if not path.is_file():
-        raise CheckpointError(f"{folder} has no {WEIGHTS_FILE}; presets with their weights in one file are read.")
+        raise CheckpointError(f"{folder} has no {WEIGHTS_FILE}; presets with their weights in one file are "
+                              "read.")
     found = {}
+
+    def note(name, item):
+        if isinstance(item, h5py.Dataset):
+            found[name] = item.shape
+
     try:
         with h5py.File(path) as file:
-            file.visititems(lambda name, item: found.update({name: item.shape}) if hasattr(item, "shape") else None)
+            file.visititems(note)
     except OSError as error:
         raise CheckpointError(f"{path} is not a complete HDF5 file ({error}).") from error
     tensors = {}
@@ -85,8 +94,8 @@ def open_preset(folder):
         place, theirs = _place(name, config)
         if place in found:
             if found[place] != theirs:
-                raise CheckpointError(f"{path}: {place} has shape {found[place]}, but the settings of {folder} ask "
-                                      f"for {theirs}.")
+                raise CheckpointError(f"{path}: {place} has shape {found[place]}, but the settings of "
+                                      f"{folder} ask for {theirs}.")
             del found[place]
             tensors[name] = _stored(path, name, place, shape)
     tensors.update({place: StoredTensor(path, place, shape, tuple) for place, shape in found.items()
@@ -136,10 +145,12 @@ def _tokenizer(folder):
     vocabulary = next((folder / name for name in _VOCABULARIES if (folder / name).is_file()), None)
     if vocabulary is None:
         raise CheckpointError(f"{folder} has no {_VOCABULARIES[0]}; save the preset with its tokenizer.")
-    settings = read_json(folder / "tokenizer.json").get("config", {}) if (folder / "tokenizer.json").is_file() else {}
+    path = folder / "tokenizer.json"
+    settings = read_json(path).get("config", {}) if path.is_file() else {}
     # KerasHub's own default is not to strip accents even where the released uncased weights were trained on
     # stripped text; so only an explicit True is taken over, and BERT's own rule decides otherwise.
-    return Tokenizer(vocabulary, settings.get("lowercase"), strip_accents=settings.get("strip_accents") or None)
+    strip = settings.get("strip_accents") or None
+    return Tokenizer(vocabulary, settings.get("lowercase"), strip_accents=strip)
 
 
 def write_preset(folder, config, tokenizer, tensors):
@@ -147,7 +158,8 @@ def write_preset(folder, config, tokenizer, tensors):
 
     Args:
         folder: existing Path. config: BertConfig. tokenizer: Tokenizer.
-        tensors: dict canonical name -> array in Hugging Face's orientation; heads other than the pooler are left out.
+        tensors: dict canonical name -> array in Hugging Face's orientation; heads other than the pooler are
+            left out.
 
     Raises:
         CheckpointError: BertBackbone cannot hold this model.
@@ -179,35 +191,40 @@ def _check_representable(config, tensors):
 
 
 def _backbone_json(config):
-    policy = {"module": "keras", "class_name": "DTypePolicy", "config": {"name": "float32"}, "registered_name": None}
     settings = {theirs: getattr(config, ours) for theirs, ours in _SETTINGS.items()}
-    return {"module": "keras_hub.src.models.bert.bert_backbone", "class_name": "BertBackbone",
-            "config": {"name": "bert_backbone", "trainable": True, "dtype": policy, **settings},
-            "registered_name": "keras_hub>BertBackbone"}
+    return _keras_object("bert_backbone", "BertBackbone", "float32", settings)
 
 
 def _tokenizer_json(tokenizer):
     strip = tokenizer.lower_case if tokenizer.strip_accents is None else tokenizer.strip_accents
-    policy = {"module": "keras", "class_name": "DTypePolicy", "config": {"name": "int32"}, "registered_name": None}
-    settings = {"name": "bert_tokenizer", "trainable": True, "dtype": policy, "config_file": "tokenizer.json",
-                "vocabulary": None, "sequence_length": None, "lowercase": tokenizer.lower_case,
-                "strip_accents": strip, "split": True, "suffix_indicator": "##", "oov_token": "[UNK]",
-                "special_tokens": None, "special_tokens_in_strings": False}
-    return {"module": "keras_hub.src.models.bert.bert_tokenizer", "class_name": "BertTokenizer", "config": settings,
-            "registered_name": "keras_hub>BertTokenizer"}
+    settings = {"config_file": "tokenizer.json", "vocabulary": None, "sequence_length": None,
+                "lowercase": tokenizer.lower_case, "strip_accents": strip, "split": True,
+                "suffix_indicator": "##", "oov_token": "[UNK]", "special_tokens": None,
+                "special_tokens_in_strings": False}
+    return _keras_object("bert_tokenizer", "BertTokenizer", "int32", settings)
+
+
+def _keras_object(module, kind, dtype, settings):
+    """A serialised object as Keras 3 writes it."""
+    policy = {"module": "keras", "class_name": "DTypePolicy", "config": {"name": dtype},
+              "registered_name": None}
+    return {"module": f"keras_hub.src.models.bert.{module}", "class_name": kind,
+            "config": {"name": module, "trainable": True, "dtype": policy, **settings},
+            "registered_name": f"keras_hub>{kind}"}
 
 
 def activation_note(config):
     """What to know of a preset's activation, "" where KerasHub computes exactly what this model does."""
     if config.hidden_act == "gelu_new":
         return ""
-    return ("KerasHub's BertBackbone computes the tanh approximation of GELU and this model the exact one, so outputs "
-            "differ in the third decimal. For equal outputs, after loading: for layer in backbone.transformer_layers: "
-            "layer._feedforward_intermediate_dense.activation = keras.activations.gelu")
+    return ("KerasHub's BertBackbone computes the tanh approximation of GELU and this model the exact one, "
+            "so outputs differ in the third decimal. For equal outputs, after loading: for layer in "
+            "backbone.transformer_layers: layer._feedforward_intermediate_dense.activation = "
+            "keras.activations.gelu")
 
 
 def _card(config):
-    return (f"---\nlibrary_name: keras-hub\n---\n\nA BERT encoder of {config.num_hidden_layers} layers, hidden size "
-            f"{config.hidden_size}, as a KerasHub preset: "
-            "`keras_hub.models.BertBackbone.from_preset(folder)`.\nIt has no MLM and no NSP head: the format has no "
-            f"place for them.\n\n{activation_note(config)}\n")
+    return (f"---\nlibrary_name: keras-hub\n---\n\nA BERT encoder of {config.num_hidden_layers} layers, "
+            f"hidden size {config.hidden_size}, as a KerasHub preset: "
+            "`keras_hub.models.BertBackbone.from_preset(folder)`.\nIt has no MLM and no NSP head: the format "
+            f"has no place for them.\n\n{activation_note(config)}\n")

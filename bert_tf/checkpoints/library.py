@@ -17,7 +17,7 @@ from bert_tf.checkpoints.registry import RELEASED, nearest, released
 from bert_tf.checkpoints.safetensors_folder import open_tensors
 from bert_tf.config import BertConfig, ConfigError
 
-_PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _WEIGHT_FILES = ("*.safetensors", "*.ckpt*", "*.weights.h5", "pytorch_model.bin")
 _LICENCE = re.compile(r"^licen[sc]e:\s*(.+)$", re.MULTILINE)
 _SOURCE = re.compile(r"^(?:source|base_model):\s*(.+)$", re.MULTILINE)
@@ -32,7 +32,7 @@ class ModelInfo:
         size_bytes: of its files here, else of the download. licence, source: text, "" where not stated.
         heads: frozenset of `"pooler"`, `"mlm"`, `"nsp"`; None where only loading can tell.
         installed: on this machine. kind: `"embedded"`, `"folder"` or `"released"`.
-        config: BertConfig, None where the folder's settings cannot be read. parameters: weights, heads included.
+        config: BertConfig, None where the folder's settings cannot be read. parameters: with the heads.
         problem: one sentence when the folder cannot be used, else None.
     """
 
@@ -67,8 +67,8 @@ def find(name_or_folder, allow_paths=True):
     Args:
         name_or_folder: a name from `list_models()`, an alias or a hub repository of a released one, or, with
             `allow_paths`, the path of a folder.
-        allow_paths: False where the text comes from a stranger (the web pages): then it never reaches the file
-            system as a path.
+        allow_paths: False where the text comes from a stranger (the web pages): then it never reaches the
+            file system as a path.
 
     Returns: Path of an existing folder.
 
@@ -82,11 +82,17 @@ def find(name_or_folder, allow_paths=True):
         for root in (embedded_dir(), models_dir()):
             if _looks_like_model(root / name):
                 return root / name
-    if allow_paths and not known:
-        folder = Path(text).expanduser()
-        if folder.is_dir():
-            return folder
+    if allow_paths and not known and (folder := _folder(text)):
+        return folder
     raise UnknownModel(_not_found(text, known, allow_paths))
+
+
+def _folder(text):
+    try:
+        folder = Path(text).expanduser()
+        return folder if text.strip() and folder.is_dir() else None
+    except (OSError, RuntimeError, ValueError):     # too long a name, an unknown user after "~", a zero byte
+        return None
 
 
 def list_models():
@@ -104,7 +110,8 @@ def list_models():
 def _model_folders(root):
     if not root.is_dir():
         return []
-    return sorted(path for path in root.iterdir() if _PLAIN_NAME.fullmatch(path.name) and _looks_like_model(path))
+    named = (path for path in root.iterdir() if _PLAIN_NAME.fullmatch(path.name))
+    return sorted(path for path in named if _looks_like_model(path))
 
 
 def _looks_like_model(folder):
@@ -117,7 +124,7 @@ def _not_found(text, known, allow_paths):
                 f"`python -m bert_tf download {known.name}`.")
     installed = [folder.name for root in (embedded_dir(), models_dir()) for folder in _model_folders(root)]
     near = nearest(text, installed)
-    hint = f" Did you mean {' or '.join(near)}?" if near else " `python -m bert_tf models` lists what there is."
+    hint = f" Did you mean {' or '.join(near)}?" if near else " `python -m bert_tf models` lists them all."
     what = "model or folder" if allow_paths else "model"
     return f"There is no {what} called {text[:200]!r}.{hint}"
 
@@ -133,15 +140,17 @@ def _describe(folder, kind):
     try:
         config, heads = read_config(folder), stored_heads(folder)
     except (CheckpointError, ConfigError, OSError) as error:
-        return ModelInfo(folder.name, folder, size, heads=None, installed=True, kind=kind, problem=str(error), **facts)
+        return ModelInfo(folder.name, folder, size, heads=None, installed=True, kind=kind,
+                         problem=str(error), **facts)
     parameters = None if heads is None else parameter_count(config, heads)
     return ModelInfo(folder.name, folder, size, heads=heads, installed=True, kind=kind, config=config,
                      parameters=parameters, **facts)
 
 
 def _from_registry(model):
-    return ModelInfo(model.name, None, model.size_bytes, model.licence, model.source, model.heads, installed=False,
-                     kind="released", config=model.config, parameters=model.parameters, aliases=model.aliases)
+    return ModelInfo(model.name, None, model.size_bytes, model.licence, model.source, model.heads,
+                     installed=False, kind="released", config=model.config, parameters=model.parameters,
+                     aliases=model.aliases)
 
 
 def _first(pattern, text):

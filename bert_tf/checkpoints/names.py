@@ -59,7 +59,8 @@ def tensor_shapes(config, heads=HEADS):
 def heads_among(names):
     """The heads of which these canonical names hold any tensor, as a frozenset."""
     names = [name for name in names if name]
-    return frozenset(head for head, start in _HEAD_STARTS.items() if any(name.startswith(start) for name in names))
+    return frozenset(head for head, start in _HEAD_STARTS.items()
+                     if any(name.startswith(start) for name in names))
 
 
 def canonical_name(stored):

@@ -1,7 +1,7 @@
 """Eight-bit storage of matrices: one symmetric scale for each row.
 
-A row of float32 x is kept as round(x / s) in int8 with s = max|x| / 127; read back it is at most s / 2 off. This is
-for storage only: a model computes with the dequantised values.
+A row of float32 x is kept as round(x / s) in int8 with s = max|x| / 127; read back it is at most s / 2 off.
+This is for storage only: a model computes with the dequantised values.
 """
 
 import numpy as np

@@ -1,7 +1,8 @@
 """A model folder, in any of the formats, made into a Keras model.
 
-Everything that can be known from headers is checked before a variable exists; then one tensor after the other is
-read and assigned. The model is new and nobody else's until `read` returns, so none is ever seen half loaded.
+Everything that can be known from headers is checked before a variable exists; then one tensor after the other
+is read and assigned. The model is new and nobody else's until `read` returns, so none is ever seen half
+loaded.
 """
 
 import math
@@ -29,8 +30,8 @@ def read(folder, dtype="float32"):
     Returns: (BertConfig, Tokenizer, BertModel). The heads that the files have are in `model.bert_heads`.
 
     Raises:
-        CheckpointError: a file is missing, truncated or of a format that is not read, a tensor is unknown, missing
-            or of another shape, or the vocabulary is of another size.
+        CheckpointError: a file is missing, truncated or of a format that is not read, a tensor is unknown,
+            missing or of another shape, or the vocabulary is of another size.
         ConfigError, VocabularyError, OSError: the settings or the vocabulary cannot be used.
     """
     folder = Path(folder)
@@ -62,8 +63,8 @@ def check(folder, config, tokenizer, tensors):
         CheckpointError: naming the file, the tensor and both shapes.
     """
     if tokenizer.vocab_size != config.vocab_size:
-        raise CheckpointError(f"{folder}: the vocabulary has {tokenizer.vocab_size} tokens, but the settings say "
-                              f"vocab_size {config.vocab_size}; they must be of the same model.")
+        raise CheckpointError(f"{folder}: the vocabulary has {tokenizer.vocab_size} tokens, but the settings "
+                              f"say vocab_size {config.vocab_size}; they must be of the same model.")
     heads = heads_among(tensors)
     expected = tensor_shapes(config, heads | ({"pooler"} if "nsp" in heads else frozenset()))
     for name, tensor in tensors.items():
@@ -71,13 +72,13 @@ def check(folder, config, tokenizer, tensors):
             raise CheckpointError(f"{tensor.file}: {tensor.name} {tensor.shape} is no tensor of a BERT with "
                                   f"{config.num_hidden_layers} layers and its pre-training heads.")
         if tensor.shape != expected[name]:
-            raise CheckpointError(f"{tensor.file}: {tensor.name} has shape {tensor.shape}, but the settings of "
-                                  f"{folder} ask for {expected[name]}.")
+            raise CheckpointError(f"{tensor.file}: {tensor.name} has shape {tensor.shape}, but the settings "
+                                  f"of {folder} ask for {expected[name]}.")
     missing = [name for name in expected if name not in tensors]
     if missing:
         more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
-        raise CheckpointError(f"{folder}: {missing[0]} {expected[missing[0]]}{more} is missing from the weights; the "
-                              "file is incomplete or of another model.")
+        raise CheckpointError(f"{folder}: {missing[0]} {expected[missing[0]]}{more} is missing from the "
+                              "weights; the file is incomplete or of another model.")
     return heads
 
 
@@ -103,8 +104,8 @@ def _load(config, heads, tensors, dtype):
 def _assign(variable, tensor):
     """Assigns a tensor; a large one in blocks of rows and in place.
 
-    TensorFlow copies a NumPy array twice on its way into a variable and keeps the memory it freed: for the token
-    table, a fifth of Base, that alone would be over half of the whole model again.
+    TensorFlow copies a NumPy array twice on its way into a variable and keeps the memory it freed: for the
+    token table, a fifth of Base, that alone would be over half of the whole model again.
     """
     import keras
 

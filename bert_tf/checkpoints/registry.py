@@ -1,8 +1,8 @@
 """The released BERT models that can be downloaded by name. Reading this needs no TensorFlow and no network.
 
-Sizes are those of the fp32 `model.safetensors` (the weights' own bytes where the file's exact size is not known).
-A SHA-256 is given only where it is known for the pinned revision; for the others the download is checked
-against the hash that the hub itself declares.
+Sizes are those of the fp32 `model.safetensors` (the weights' own bytes where the file's exact size is not
+known). A SHA-256 is given only where it is known for the pinned revision; for the others the download is
+checked against the hash that the hub itself declares.
 """
 
 import difflib
@@ -24,7 +24,7 @@ class Released:
         config: its BertConfig. lower_case: uncased vocabulary.
         size_bytes: of the download. licence, source: for the reader. heads: the heads its weights include.
         sha256: of model.safetensors at `revision`, None where not known.
-        safetensors: True where the repository is known to hold model.safetensors, None where that is not known.
+        safetensors: True where the repository is known to hold model.safetensors, else None.
     """
 
     name: str
@@ -53,8 +53,9 @@ class Released:
 
 def _original(name, size, cased, **known):
     vocabulary = CASED_VOCABULARY if cased else UNCASED_VOCABULARY
-    return Released(name=name, repo=f"google-bert/{name}", config=BertConfig.named(size, vocab_size=vocabulary),
-                    lower_case=not cased, source="Devlin et al. 2019, google-research/bert", **known)
+    return Released(name=name, repo=f"google-bert/{name}", lower_case=not cased,
+                    config=BertConfig.named(size, vocab_size=vocabulary),
+                    source="Devlin et al. 2019, google-research/bert", **known)
 
 
 _ORIGINALS = (
@@ -65,9 +66,9 @@ _ORIGINALS = (
               revision="cd5ef92a9fb2f889e972770a36d4ed042daf221e",
               sha256="1d8bdcee6021e2c25f0325e84889b61c2eb26b843eef5659c247af138d64f050"),
     _original("bert-large-uncased", "large", False),
-    _original("bert-large-cased", "large", True),
-    _original("bert-large-uncased-whole-word-masking", "large", False),
-    _original("bert-large-cased-whole-word-masking", "large", True),
+    _original("bert-large-cased", "large", True, safetensors=None),
+    _original("bert-large-uncased-whole-word-masking", "large", False, safetensors=None),
+    _original("bert-large-cased-whole-word-masking", "large", True, safetensors=None),
 )
 
 # Turc et al. 2019, table 1: every pairing of these depths and widths was released, with heads of 64.

@@ -1,12 +1,13 @@
 """A folder's safetensors: one file, or shards with an index. Headers first, values one tensor at a time.
 
-The file is mapped anew for each tensor that is read and let go at once, so that only the pages of one tensor are in
-memory, not those of the whole file beside the model's own copy.
+The file is mapped anew for each tensor that is read and let go at once, so that only the pages of one tensor
+are in memory, not those of the whole file beside the model's own copy.
 """
 
 import os
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import ml_dtypes  # noqa: F401  NumPy knows bfloat16 only once this is imported
 import numpy as np
@@ -14,7 +15,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from bert_tf.checkpoints.errors import CheckpointError
-from bert_tf.checkpoints.files import read_json, replacing, write_json
+from bert_tf.checkpoints.files import read_json, write_json
 from bert_tf.checkpoints.quantize import SCALE_SUFFIX, dequantize_rows
 from bert_tf.checkpoints.stored import StoredTensor
 
@@ -34,7 +35,8 @@ def open_tensors(folder):
     Returns: dict name in the file -> StoredTensor; eight-bit matrices are joined with their scales.
 
     Raises:
-        CheckpointError: a file is missing, truncated or not safetensors; the index does not agree with its shards.
+        CheckpointError: a file is missing, truncated or not safetensors, or an index is at odds with its
+            shards.
     """
     folder = Path(folder)
     if (folder / SINGLE_FILE).is_file():
@@ -47,18 +49,21 @@ def open_tensors(folder):
     tensors = {}
     for file in sorted(set(listed.values())):
         if Path(file).name != file or not (folder / file).is_file():
-            raise CheckpointError(f"{folder / INDEX_FILE} names the shard {file!r}, which is not in the folder.")
+            raise CheckpointError(f"{folder / INDEX_FILE} names the shard {file!r}, which is not in the "
+                                  "folder.")
         tensors.update(_header(folder / file))
     for name, file in listed.items():
         if name not in tensors or tensors[name][0].file.name != file:
-            raise CheckpointError(f"{folder / INDEX_FILE} places {name} in {file}, but that file does not have it.")
+            raise CheckpointError(f"{folder / INDEX_FILE} places {name} in {file}, but that file does not "
+                                  "have it.")
     return _join_scales(tensors)
 
 
 def _no_safetensors(folder):
     if any(folder.glob("*.bin")) or any(folder.glob("*.pt")):
-        return (f"{folder} holds only PyTorch pickle files (*.bin, *.pt), which can run code when opened and are never "
-                "read; save the model as safetensors (Transformers: save_pretrained) and use that folder.")
+        return (f"{folder} holds only PyTorch pickle files (*.bin, *.pt), which can run code when opened and "
+                "are never read; save the model as safetensors (Transformers: save_pretrained) and use that "
+                "folder.")
     return f"{folder} has neither {SINGLE_FILE} nor {INDEX_FILE}; no weights to read."
 
 
@@ -67,13 +72,14 @@ def _header(path):
     tensors = {}
     try:
         with safe_open(os.fspath(path), framework="numpy") as file:
-            for name in file.keys():
+            for name in file.offset_keys():
                 part = file.get_slice(name)
                 read = partial(_values, path, name)
-                tensors[name] = (StoredTensor(path, name, tuple(part.get_shape()), read, True), part.get_dtype())
+                stored = StoredTensor(path, name, tuple(part.get_shape()), read, by_rows=True)
+                tensors[name] = (stored, part.get_dtype())
     except (SafetensorError, OSError) as error:
-        raise CheckpointError(f"{path} is not a complete safetensors file ({error}; it has {path.stat().st_size} "
-                              "bytes); copy or download it again.") from error
+        raise CheckpointError(f"{path} is not a complete safetensors file ({error}; it has "
+                              f"{path.stat().st_size} bytes); copy or download it again.") from error
     return tensors
 
 
@@ -104,8 +110,9 @@ def _eight_bit(stored, scale):
     rows = stored.shape[:1]
     if len(stored.shape) != 2 or scale is None or scale[0].shape != rows or scale[1] not in _FLOATS:
         found = "missing" if scale is None else f"{scale[1]} of shape {scale[0].shape}"
-        raise CheckpointError(f"{stored.file}: {stored.name} is stored in eight bits with shape {stored.shape}, which "
-                              f"needs {stored.name}{SCALE_SUFFIX} with one float for each row; that is {found}.")
+        raise CheckpointError(f"{stored.file}: {stored.name} is stored in eight bits with shape "
+                              f"{stored.shape}, which needs {stored.name}{SCALE_SUFFIX} with one float for "
+                              f"each row; that is {found}.")
 
     def read(rows=slice(None)):
         return dequantize_rows(stored.read(rows), scale[0].read(rows))
@@ -114,12 +121,14 @@ def _eight_bit(stored, scale):
 
 
 def write_tensors(folder, tensors, sizes, max_shard_bytes=None):
-    """Writes weights as one file, or as shards with an index, each appearing whole or not at all.
+    """Writes weights as one file, or as shards with an index; old ones stay until all new ones are there.
 
     Args:
-        folder: existing Path. tensors: iterable of dicts (name -> NumPy array) that belong in one file together.
+        folder: existing Path. tensors: iterable of dicts (name -> NumPy array) that belong in one file
+            together.
         sizes: bytes of each of those dicts, in the same order.
-        max_shard_bytes: largest size of a file's tensors; None for one file. A single larger tensor has its own.
+        max_shard_bytes: largest size of a file's tensors; None for one file. A single larger tensor has its
+            own.
 
     Returns: list of the written files' names.
     """
@@ -127,16 +136,18 @@ def write_tensors(folder, tensors, sizes, max_shard_bytes=None):
     names = [SINGLE_FILE] if len(groups) == 1 else [
         f"model-{index + 1:05d}-of-{len(groups):05d}.safetensors" for index in range(len(groups))]
     source, places, total = iter(tensors), {}, 0
-    for name, count in zip(names, groups, strict=True):
-        shard = {}
-        for _ in range(count):
-            shard.update(next(source))
-        with replacing(folder / name) as temporary:
+    with TemporaryDirectory(dir=folder, prefix=".unfinished-") as unfinished:
+        for name, count in zip(names, groups, strict=True):
+            shard = {}
+            for _ in range(count):
+                shard.update(next(source))
             # Transformers refuses a file that does not name its framework.
-            save_file({key: np.ascontiguousarray(value) for key, value in shard.items()}, temporary,
-                      metadata={"format": "pt"})
-        places.update(dict.fromkeys(shard, name))
-        total += sum(value.nbytes for value in shard.values())
+            save_file({key: np.ascontiguousarray(value) for key, value in shard.items()},
+                      os.path.join(unfinished, name), metadata={"format": "pt"})
+            places.update(dict.fromkeys(shard, name))
+            total += sum(value.nbytes for value in shard.values())
+        for name in names:
+            os.replace(os.path.join(unfinished, name), folder / name)
     if len(names) > 1:
         write_json(folder / INDEX_FILE, {"metadata": {"total_size": total}, "weight_map": places})
     _remove_stale(folder, names)

@@ -41,7 +41,8 @@ def save(folder, config, tokenizer, model, dtype="float32", card=None, max_shard
     packed = (_packed(name, value, dtype) for name, value in tensor_values(model))
     write_tensors(folder, packed, sizes, max_shard_bytes)
     tokenizer.save(folder, model_max_length=config.max_position_embeddings)
-    write_json(folder / "config.json", {**config.to_hf_dict(), "architectures": [_architecture(model.bert_heads)]})
+    architecture = {"architectures": [_architecture(model.bert_heads)]}
+    write_json(folder / "config.json", {**config.to_hf_dict(), **architecture})
     write_text(folder / "README.md", _default_card(config, model.bert_heads, dtype) if card is None else card)
     return folder
 
@@ -73,8 +74,8 @@ def _packed(name, value, dtype):
         return {name: whole, name + SCALE_SUFFIX: scales}
     if dtype == "float16":
         if np.abs(value).max(initial=0) > np.finfo(np.float16).max:
-            raise CheckpointError(f"{name} holds values over {np.finfo(np.float16).max:.0f}, too large for float16; "
-                                  "store the model as float32.")
+            raise CheckpointError(f"{name} holds values over {np.finfo(np.float16).max:.0f}, too large for "
+                                  "float16; store the model as float32.")
         return {name: value.astype(np.float16)}
     return {name: value}
 
@@ -88,6 +89,6 @@ def _architecture(heads):
 
 def _default_card(config, heads, dtype):
     names = ", ".join(sorted(heads)) or "none"
-    return (f"---\nlibrary_name: keras\n---\n\n# BERT, {config.num_hidden_layers} layers of {config.hidden_size}\n\n"
-            f"{parameter_count(config, heads):,} parameters, vocabulary of {config.vocab_size:,}, heads: {names}. "
-            f"Weights stored as {dtype}.\n")
+    return (f"---\nlibrary_name: keras\n---\n\n# BERT, {config.num_hidden_layers} layers of "
+            f"{config.hidden_size}\n\n{parameter_count(config, heads):,} parameters, vocabulary of "
+            f"{config.vocab_size:,}, heads: {names}. Weights stored as {dtype}.\n")

@@ -21,8 +21,9 @@ def make_tiny(vocabulary):
 
     def make(heads=("pooler", "mlm", "nsp"), **settings):
         tokenizer = Tokenizer(vocabulary, lower_case=False)
-        config = BertConfig(vocab_size=len(vocabulary), hidden_size=32, num_hidden_layers=2, num_attention_heads=4,
-                            intermediate_size=64, max_position_embeddings=64, **settings)
+        config = BertConfig(vocab_size=len(vocabulary), hidden_size=32, num_hidden_layers=2,
+                            num_attention_heads=4, intermediate_size=64, max_position_embeddings=64,
+                            **settings)
         model = build_pretraining_model(config, outputs=("sequence_output",), heads=heads)
         rng = np.random.default_rng(3)
         for name, variable in named_variables(model).items():
@@ -58,7 +59,8 @@ def headless_folder(headless, tmp_path_factory):
     """The folder of `headless`; not to be changed."""
     from bert_tf.checkpoints import save
 
-    return save(tmp_path_factory.mktemp("models") / "headless", headless.config, headless.tokenizer, headless.model)
+    folder = tmp_path_factory.mktemp("models") / "headless"
+    return save(folder, headless.config, headless.tokenizer, headless.model)
 
 
 @pytest.fixture(scope="session")
@@ -74,7 +76,7 @@ def batch():
 
 @pytest.fixture(scope="session")
 def outputs_of(batch):
-    """outputs_of(model, *names) -> dict of float32 arrays on `batch`; all that the model's heads allow by default."""
+    """outputs_of(model, *names) -> float32 arrays on `batch`; without names all that its heads allow."""
     from bert_tf.models import view
 
     def outputs(model, *names):
@@ -110,8 +112,8 @@ class Hub:
     """A model hub on 127.0.0.1: the paths, headers and range requests of the real one.
 
     Attributes:
-        files: (repo, name) -> bytes. cut_after: bytes of a file's body after which the connection is cut, once for
-            each entry of this list. hashes: name -> ETag to declare instead of the true one.
+        files: (repo, name) -> bytes. cut_after: bytes of a file's body after which the connection is cut,
+            once for each entry of this list. hashes: name -> ETag to declare instead of the true one.
         requests: (method, name, Range header or None) as they came.
     """
 
@@ -152,8 +154,8 @@ class Hub:
             return self._refuse(handler, repo)
         start = int((handler.headers.get("Range") or "bytes=0-").removeprefix("bytes=").split("-")[0])
         handler.send_response(206 if start else 200)
-        for key, value in {"ETag": f'"{self.etag(name, data)}"', "X-Repo-Commit": COMMIT, "Accept-Ranges": "bytes",
-                           "Content-Length": len(data) - start}.items():
+        for key, value in {"ETag": f'"{self.etag(name, data)}"', "X-Repo-Commit": COMMIT,
+                           "Accept-Ranges": "bytes", "Content-Length": len(data) - start}.items():
             handler.send_header(key, str(value))
         if start:
             handler.send_header("Content-Range", f"bytes {start}-{len(data) - 1}/{len(data)}")

@@ -19,7 +19,7 @@ PARTIAL = ".partial"
 
 @pytest.fixture(autouse=True)
 def small_scale(monkeypatch):
-    """The hub's library writes 10 MB at a time and waits a second before it tries again; here 4 KiB, and at once."""
+    """The hub's library writes 10 MB at a time and waits before it tries again; here 4 KiB, and at once."""
     from huggingface_hub import constants, file_download
 
     monkeypatch.setattr(constants, "DOWNLOAD_CHUNK_SIZE", 4096)
@@ -42,7 +42,7 @@ def module():
 
 def test_a_model_is_downloaded_whole_and_can_be_read(served, tmp_path, tiny_folder):
     seen = []
-    folder = download(NAME, lambda done, total: seen.append((done, total)), endpoint=served.endpoint, folder=tmp_path)
+    folder = download(NAME, lambda *counts: seen.append(counts), endpoint=served.endpoint, folder=tmp_path)
     assert folder == tmp_path / MODEL.name
     for name in ("config.json", "vocab.txt", "tokenizer_config.json", "model.safetensors"):
         assert (folder / name).read_bytes() == (tiny_folder / name).read_bytes()
@@ -98,7 +98,7 @@ def test_a_download_given_up_is_resumed_by_the_next(served, tmp_path, tiny_folde
     served.requests.clear()
     seen = []
     folder = download(NAME, lambda done, total: seen.append(done), endpoint=served.endpoint, folder=tmp_path)
-    ranges = [asked for method, name, asked in served.requests if method == "GET" and name == "model.safetensors"]
+    ranges = [asked for kind, name, asked in served.requests if (kind, name) == ("GET", "model.safetensors")]
     assert ranges == ["bytes=16384-"]
     assert (folder / "model.safetensors").read_bytes() == (tiny_folder / "model.safetensors").read_bytes()
     assert seen[-1] == sum(len(data) for (_, name), data in served.files.items() if name != "README.md")

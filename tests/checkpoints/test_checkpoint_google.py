@@ -11,21 +11,22 @@ from bert_tf.checkpoints.google import google_name
 from bert_tf.checkpoints.saving import tensor_values
 
 # The names as they stand in the released checkpoints, for layer 0, with the shapes of a model of width 32.
+LAYER, OUR_LAYER = "bert/encoder/layer_0", "bert.encoder.layer.0"
 RELEASED_NAMES = {
     "bert/embeddings/word_embeddings": "bert.embeddings.word_embeddings.weight",
     "bert/embeddings/position_embeddings": "bert.embeddings.position_embeddings.weight",
     "bert/embeddings/token_type_embeddings": "bert.embeddings.token_type_embeddings.weight",
     "bert/embeddings/LayerNorm/gamma": "bert.embeddings.LayerNorm.weight",
     "bert/embeddings/LayerNorm/beta": "bert.embeddings.LayerNorm.bias",
-    "bert/encoder/layer_0/attention/self/query/kernel": "bert.encoder.layer.0.attention.self.query.weight",
-    "bert/encoder/layer_0/attention/self/query/bias": "bert.encoder.layer.0.attention.self.query.bias",
-    "bert/encoder/layer_0/attention/self/key/kernel": "bert.encoder.layer.0.attention.self.key.weight",
-    "bert/encoder/layer_0/attention/self/value/kernel": "bert.encoder.layer.0.attention.self.value.weight",
-    "bert/encoder/layer_0/attention/output/dense/kernel": "bert.encoder.layer.0.attention.output.dense.weight",
-    "bert/encoder/layer_0/attention/output/LayerNorm/gamma": "bert.encoder.layer.0.attention.output.LayerNorm.weight",
-    "bert/encoder/layer_0/attention/output/LayerNorm/beta": "bert.encoder.layer.0.attention.output.LayerNorm.bias",
-    "bert/encoder/layer_0/intermediate/dense/kernel": "bert.encoder.layer.0.intermediate.dense.weight",
-    "bert/encoder/layer_0/output/dense/bias": "bert.encoder.layer.0.output.dense.bias",
+    f"{LAYER}/attention/self/query/kernel": f"{OUR_LAYER}.attention.self.query.weight",
+    f"{LAYER}/attention/self/query/bias": f"{OUR_LAYER}.attention.self.query.bias",
+    f"{LAYER}/attention/self/key/kernel": f"{OUR_LAYER}.attention.self.key.weight",
+    f"{LAYER}/attention/self/value/kernel": f"{OUR_LAYER}.attention.self.value.weight",
+    f"{LAYER}/attention/output/dense/kernel": f"{OUR_LAYER}.attention.output.dense.weight",
+    f"{LAYER}/attention/output/LayerNorm/gamma": f"{OUR_LAYER}.attention.output.LayerNorm.weight",
+    f"{LAYER}/attention/output/LayerNorm/beta": f"{OUR_LAYER}.attention.output.LayerNorm.bias",
+    f"{LAYER}/intermediate/dense/kernel": f"{OUR_LAYER}.intermediate.dense.weight",
+    f"{LAYER}/output/dense/bias": f"{OUR_LAYER}.output.dense.bias",
     "bert/pooler/dense/kernel": "bert.pooler.dense.weight",
     "cls/predictions/transform/dense/kernel": "cls.predictions.transform.dense.weight",
     "cls/predictions/transform/LayerNorm/gamma": "cls.predictions.transform.LayerNorm.weight",
@@ -83,8 +84,10 @@ def test_a_checkpoint_without_heads_is_read_as_such(tiny, tmp_path):
 
 
 def test_an_unknown_tensor_is_named(tiny, tmp_path):
-    folder = write(tmp_path / "g", tiny, google_values(tiny) | {"output_weights": np.zeros((3, 32), np.float32)})
-    with pytest.raises(CheckpointError, match=r"bert_model.ckpt.index: output_weights \(3, 32\) is no tensor"):
+    values = google_values(tiny) | {"output_weights": np.zeros((3, 32), np.float32)}
+    folder = write(tmp_path / "g", tiny, values)
+    with pytest.raises(CheckpointError, match=r"bert_model.ckpt.index: output_weights \(3, 32\) is no "
+                                              r"tensor"):
         read(folder)
 
 
@@ -137,7 +140,8 @@ def test_a_folder_without_settings_is_refused(tiny, tmp_path):
 def test_what_we_write_has_googles_names_and_is_read_back(tiny, tiny_folder, tmp_path, outputs_of):
     done = convert(tiny_folder, tmp_path / "g", to="google")
     names = {path.name for path in done.path.iterdir()}
-    assert {"bert_config.json", "vocab.txt", "bert_model.ckpt.index", "bert_model.ckpt.data-00000-of-00001"} <= names
+    assert {"bert_config.json", "vocab.txt", "bert_model.ckpt.index",
+            "bert_model.ckpt.data-00000-of-00001"} <= names
     assert not any(name.startswith(".") or name == "bert_model.ckpt" for name in names)
     stored = dict(tf.train.list_variables(str(done.path / "bert_model.ckpt")))
     assert RELEASED_NAMES.keys() <= stored.keys() and stored["cls/seq_relationship/output_weights"] == [2, 32]

@@ -88,7 +88,8 @@ def test_names_without_the_prefix_are_read(saved, outputs_of, transformers_outpu
 
 def test_names_with_the_prefix_are_read(saved, outputs_of, transformers_outputs):
     folder, theirs = saved("BertModel")
-    rewrite(folder, lambda tensors: {f"bert.{name.removeprefix('bert.')}": value for name, value in tensors.items()})
+    rewrite(folder, lambda tensors: {
+        f"bert.{name.removeprefix('bert.')}": value for name, value in tensors.items()})
     check_equal(outputs_of(read(folder)[2]), transformers_outputs(theirs))
 
 

@@ -45,7 +45,7 @@ def check_equal(ours, theirs):
 def test_a_preset_is_read_with_equal_outputs(preset, batch, outputs_of, vocabulary):
     folder, backbone = preset
     config, tokenizer, model = read(folder)
-    assert config.hidden_act == "gelu_new" and config.num_hidden_layers == 3 and config.intermediate_size == 48
+    assert (config.hidden_act, config.num_hidden_layers, config.intermediate_size) == ("gelu_new", 3, 48)
     assert tokenizer.vocab == tuple(vocabulary) and not tokenizer.lower_case
     assert model.bert_heads == {"pooler"}
     check_equal(outputs_of(model), backbone(batch))
@@ -65,14 +65,15 @@ def test_ours_is_loaded_by_keras_hub_with_equal_outputs(make_tiny, batch, output
     import keras_hub
 
     made = make_tiny(hidden_act="gelu_new")
-    done = convert(save(tmp_path / "own", made.config, made.tokenizer, made.model), tmp_path / "p", to="keras-nlp")
+    own = save(tmp_path / "own", made.config, made.tokenizer, made.model)
+    done = convert(own, tmp_path / "p", to="keras-nlp")
     assert done.heads == {"pooler"} and done.dropped == {"mlm", "nsp"} and "an MLM and NSP head" in done.note
     backbone = keras_hub.models.BertBackbone.from_preset(str(done.path))
     check_equal(outputs_of(made.model), backbone(batch))
 
 
-def test_with_exact_gelu_outputs_are_near_and_equal_by_the_line_of_the_note(tiny, tiny_folder, batch, outputs_of,
-                                                                          tmp_path):
+def test_with_exact_gelu_outputs_are_near_and_equal_by_the_line_of_the_note(
+        tiny, tiny_folder, batch, outputs_of, tmp_path):
     import keras_nlp
 
     done = convert(tiny_folder, tmp_path / "p", to="keras-nlp")

@@ -84,7 +84,9 @@ def test_a_path_is_taken_only_where_paths_are_allowed(home, tiny_folder):
         find(str(tiny_folder), allow_paths=False)
 
 
-@pytest.mark.parametrize("name", ["../home/inside", "..", ".", "", "inside/../inside", "a\\b", "~", "inside\0"])
+@pytest.mark.parametrize("name", [
+    "../home/inside", "..", ".", "", "inside/../inside", "a\\b", "~", "inside\0", "inside/", "./inside",
+    "x" * 5000])
 def test_a_name_never_becomes_a_path(home, tiny_folder, name, monkeypatch):
     shutil.copytree(tiny_folder, home / "inside")
     monkeypatch.chdir(home)
@@ -96,6 +98,12 @@ def test_an_absolute_path_is_no_name(home, tiny_folder):
     shutil.copytree(tiny_folder, home / "inside")
     with pytest.raises(UnknownModel):
         find(str(home / "inside"), allow_paths=False)
+
+
+@pytest.mark.parametrize("name", ["", " ", "~nobody-of-this-name/x", "a\0b", "x" * 5000, "/" + "x" * 5000])
+def test_what_cannot_be_a_path_is_no_model_either(home, name):
+    with pytest.raises(UnknownModel):
+        find(name)
 
 
 def test_an_unknown_name_is_answered_with_the_nearest(home):

@@ -51,7 +51,8 @@ def test_a_model_with_fewer_heads_keeps_just_those(make_tiny, outputs_of, tmp_pa
 def test_a_missing_head_is_named(headless_folder):
     _, _, model = read(headless_folder)
     require_head(model.bert_heads, "pooler")
-    with pytest.raises(MissingHead, match="'?small'? has no masked language model head.*predict masked words"):
+    with pytest.raises(MissingHead, match="'?small'? has no masked language model head.*predict masked "
+                                          "words"):
         require_head(model.bert_heads, "mlm", "small")
     with pytest.raises(MissingHead, match="next-sentence head") as caught:
         require_head(model.bert_heads, "nsp")
@@ -87,9 +88,10 @@ def test_eight_bits_are_off_by_half_a_step_at_most(tiny, tmp_path):
 
 def test_eight_bits_take_little_more_than_a_quarter(make_tiny, tmp_path):
     made = make_tiny()
-    sizes = {dtype: sum(value.nbytes for value in load_file(
-        save(tmp_path / dtype, made.config, made.tokenizer, made.model, dtype) / "model.safetensors").values())
-        for dtype in ("float32", "int8")}
+    sizes = {}
+    for dtype in ("float32", "int8"):
+        folder = save(tmp_path / dtype, made.config, made.tokenizer, made.model, dtype)
+        sizes[dtype] = sum(value.nbytes for value in load_file(folder / "model.safetensors").values())
     assert sizes["int8"] < 0.35 * sizes["float32"]      # rows of 32 here; 0.26 at the width of Base
 
 
@@ -140,8 +142,8 @@ def test_transformers_reads_our_shards(tiny, tmp_path, outputs_of, transformers_
     from transformers import BertForPreTraining
 
     folder = save(tmp_path / "s", tiny.config, tiny.tokenizer, tiny.model, max_shard_bytes=30_000)
-    found = transformers_outputs(BertForPreTraining.from_pretrained(folder, attn_implementation="eager").eval())
-    ours = outputs_of(tiny.model)
+    theirs = BertForPreTraining.from_pretrained(folder, attn_implementation="eager").eval()
+    found, ours = transformers_outputs(theirs), outputs_of(tiny.model)
     equal({name: ours[name] for name in found}, found, within=1e-5)
 
 
