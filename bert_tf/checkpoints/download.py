@@ -195,7 +195,8 @@ def _explained(error, model, root):
     from filelock import Timeout
     from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
 
-    again = "What has arrived is kept: the same command goes on from there."
+    held = any(part.stat().st_size for part in (root / ".partial" / model.name).glob("*.part"))
+    again = "What has arrived is kept: the same command goes on from there." if held else "Try again later."
     if isinstance(error, DownloadError):
         return error
     if isinstance(error, Timeout):

@@ -114,11 +114,13 @@ class Hub:
     Attributes:
         files: (repo, name) -> bytes. cut_after: bytes of a file's body after which the connection is cut,
             once for each entry of this list. hashes: name -> ETag to declare instead of the true one.
+        redirect: whether the weights are sent from another address, as the real hub does with large files.
         requests: (method, name, Range header or None) as they came.
     """
 
     def __init__(self):
         self.files, self.cut_after, self.hashes, self.requests, self.status = {}, [], {}, [], 200
+        self.redirect = False
         hub = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -146,12 +148,14 @@ class Hub:
         return self.hashes.get(name, hashlib.sha256(data).hexdigest())
 
     def answer(self, handler, body):
-        repo, _, rest = handler.path.strip("/").partition("/resolve/")
+        repo, _, rest = handler.path.removeprefix("/store").strip("/").partition("/resolve/")
         name = rest.partition("/")[2]
         self.requests.append((handler.command, name, handler.headers.get("Range")))
         data = self.files.get((repo, name))
         if self.status != 200 or data is None:
             return self._refuse(handler, repo)
+        if self.redirect and name == "model.safetensors" and not handler.path.startswith("/store/"):
+            return self._send_on(handler, name, data)
         start = int((handler.headers.get("Range") or "bytes=0-").removeprefix("bytes=").split("-")[0])
         handler.send_response(206 if start else 200)
         for key, value in {"ETag": f'"{self.etag(name, data)}"', "X-Repo-Commit": COMMIT,
@@ -162,6 +166,14 @@ class Hub:
         handler.end_headers()
         if body:
             self._send(handler, name, data[start:])
+
+    def _send_on(self, handler, name, data):
+        handler.send_response(302)
+        for key, value in {"X-Linked-ETag": f'"{self.etag(name, data)}"', "X-Linked-Size": len(data),
+                           "X-Repo-Commit": COMMIT, "ETag": '"address-of-the-redirect"', "Content-Length": 0,
+                           "Location": f"{self.endpoint}/store{handler.path}"}.items():
+            handler.send_header(key, str(value))
+        handler.end_headers()
 
     def _send(self, handler, name, data):
         if self.cut_after and name == "model.safetensors":

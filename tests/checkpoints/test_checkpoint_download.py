@@ -83,6 +83,15 @@ def test_the_tokenizer_settings_may_be_absent(served, tmp_path):
     assert not (folder / "tokenizer_config.json").exists()
 
 
+def test_weights_kept_at_another_address_are_fetched_from_there(served, tmp_path, tiny_folder):
+    served.redirect, served.cut_after = True, [20_000]
+    folder = download(NAME, endpoint=served.endpoint, folder=tmp_path)
+    assert (folder / "model.safetensors").read_bytes() == (tiny_folder / "model.safetensors").read_bytes()
+    served.hashes["model.safetensors"] = "e" * 64
+    with pytest.raises(DownloadError, match="another hash than eeee"):
+        download(NAME, endpoint=served.endpoint, folder=tmp_path / "again")
+
+
 def test_one_cut_is_mended_within_the_download(served, tmp_path, tiny_folder):
     served.cut_after = [20_000]
     folder = download(NAME, endpoint=served.endpoint, folder=tmp_path)
@@ -184,6 +193,12 @@ def test_a_full_disk_is_noticed_before(served, tmp_path, monkeypatch):
     with pytest.raises(DownloadError, match="disk of .* is full"):
         download(NAME, endpoint=served.endpoint, folder=tmp_path)
     assert not any(method == "GET" for method, _, _ in served.requests)
+
+
+def test_a_models_folder_that_cannot_be_written_is_a_sentence(served, tmp_path):
+    (tmp_path / "file").write_text("not a folder")
+    with pytest.raises(DownloadError, match="cannot be written"):
+        download(NAME, endpoint=served.endpoint, folder=tmp_path / "file")
 
 
 def test_a_disk_that_fills_up_on_the_way_is_a_sentence(served, tmp_path, monkeypatch):
