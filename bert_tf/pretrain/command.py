@@ -30,6 +30,7 @@ def add_arguments(parser):
     parser.add_argument("--threads", type=int, help="CPU threads to use")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--save-every", type=int, default=500, help="steps between checkpoints")
+    parser.add_argument("--stop-after", type=int, metavar="STEP", help="save and leave at this step; resume later")
     parser.add_argument("--log-every", type=int, default=50)
     parser.add_argument("--max-documents", type=int, help="use only the first so many documents")
     parser.add_argument("--corpus", metavar="DIR", help="where the tokenized text is kept (default: in --output)")
@@ -77,9 +78,10 @@ def run(args):
     feed = Feed(corpus, tokenizer, args.batch_size, args.length,
                 MaskSettings(args.mask_rate, whole_words=args.whole_words), args.seed, Position(*state["position"]))
     step = state["step"]
-    if step < args.steps:
+    goal = min(args.steps, args.stop_after or args.steps)
+    if step < goal:
         step = trainer.train(
-            prefetch(feed), step, args.steps, save_every=args.save_every, log_every=args.log_every,
+            prefetch(feed), step, goal, save_every=args.save_every, log_every=args.log_every,
             encode_position=lambda position: [position.epoch, position.block, position.batch],
             report=lambda record: _say_record(record, args.steps))
     checkpoints.save(output / "model", config, tokenizer, model)

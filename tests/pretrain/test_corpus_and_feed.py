@@ -1,0 +1,126 @@
+"""Text files to a tokenized corpus on disk, and batches of it in a resumable order."""
+
+import gzip
+import itertools
+import lzma
+
+import numpy as np
+import pytest
+
+from bert_tf.pretrain.corpus import TokenCorpus, prepare_corpus
+from bert_tf.pretrain.documents import TextError, find_files, read_documents
+from bert_tf.pretrain.feed import Feed, Position, prefetch
+from bert_tf.text import Tokenizer
+from tests.conftest import small_vocabulary
+
+TOKENIZER = Tokenizer(small_vocabulary(), lower_case=False)
+TEXT = "\n\n".join(
+    "\n".join(f"The {a} sat on the {b}. It ran in the park and played. She ended the war." for a in ("cat", "dog"))
+    for b in ("mat", "bank", "river", "house", "park") * 6)
+
+
+@pytest.fixture(scope="module")
+def text_file(tmp_path_factory):
+    path = tmp_path_factory.mktemp("text") / "text.txt"
+    path.write_text(TEXT)
+    return path
+
+
+@pytest.fixture(scope="module")
+def corpus(text_file, tmp_path_factory):
+    return prepare_corpus([text_file], TOKENIZER, tmp_path_factory.mktemp("corpus"))
+
+
+def test_archives_read_like_plain_text(text_file, tmp_path):
+    plain = list(read_documents([text_file]))
+    assert len(plain) == 30
+    (tmp_path / "a.gz").write_bytes(gzip.compress(TEXT.encode()))
+    (tmp_path / "b.xz").write_bytes(lzma.compress(TEXT.encode()))
+    assert list(read_documents(find_files([tmp_path / "*.gz"]))) == plain == list(read_documents([tmp_path / "b.xz"]))
+
+
+@pytest.mark.parametrize("name, data, words", [
+    ("bad.txt", b"caf\xe9 au lait", "UTF-8"), ("cut.xz", lzma.compress(TEXT.encode())[:60], "damaged"),
+    ("cut.gz", gzip.compress(TEXT.encode())[:60], "damaged"), ("no.gz", b"plain", "damaged")])
+def test_bad_files_are_named(tmp_path, name, data, words):
+    (tmp_path / name).write_bytes(data)
+    with pytest.raises(TextError, match=f"{name}.*{words}"):
+        list(read_documents([tmp_path / name]))
+
+
+def test_no_such_file_and_no_text(tmp_path):
+    with pytest.raises(TextError, match="nothing.txt"):
+        find_files([tmp_path / "nothing.txt"])
+    (tmp_path / "empty.txt").write_text("\n\n \n")
+    with pytest.raises(TextError, match="No text"):
+        prepare_corpus([tmp_path / "empty.txt"], TOKENIZER, tmp_path / "corpus")
+
+
+def test_documents_come_back_sentence_by_sentence(corpus):
+    assert len(corpus) == 30
+    sentences = corpus.document(29)
+    assert TOKENIZER.decode(sentences[0]) == "The cat sat on the park."
+    assert len(sentences) == 6
+    assert sum(len(s) for n in range(30) for s in corpus.document(n)) == corpus.num_tokens
+
+
+def test_prepared_once_and_again_when_the_text_changes(text_file, tmp_path):
+    first = prepare_corpus([text_file], TOKENIZER, tmp_path)
+    stamp = (tmp_path / "tokens.npy").stat().st_mtime_ns
+    prepare_corpus([text_file], TOKENIZER, tmp_path)
+    assert (tmp_path / "tokens.npy").stat().st_mtime_ns == stamp
+    assert len(prepare_corpus([text_file], TOKENIZER, tmp_path, max_documents=4)) == 4 < len(first)
+
+
+def test_a_folder_that_is_no_corpus_is_refused(tmp_path):
+    with pytest.raises(TextError, match="not a prepared corpus"):
+        TokenCorpus(tmp_path)
+
+
+def test_log_frequencies_are_those_of_the_text(corpus):
+    shares = np.exp(corpus.log_frequencies(TOKENIZER.vocab_size))
+    assert shares.sum() == pytest.approx(1, abs=1e-5)
+    assert shares[TOKENIZER.token_to_id("the")] > shares[TOKENIZER.token_to_id("money")] > 0
+
+
+def feed(corpus, **settings):
+    return Feed(corpus, TOKENIZER, **{"batch_size": 4, "length": 32, "block_documents": 8, **settings})
+
+
+def test_a_position_resumes_at_the_very_next_batch(corpus):
+    run = list(itertools.islice(feed(corpus), 40))
+    assert run[-1][1].epoch > 0
+    for cut in (0, 7, 20, 33):
+        resumed = list(itertools.islice(feed(corpus, start=run[cut][1]), 5))
+        for (a, place_a), (b, place_b) in zip(run[cut + 1:], resumed):
+            assert place_a == place_b
+            assert all(np.array_equal(a[name], b[name]) for name in a)
+
+
+def test_masks_are_new_in_every_epoch(corpus):
+    batches = {}
+    for batch, position in itertools.islice(feed(corpus), 40):
+        batches.setdefault(position.epoch, []).append(batch["token_ids"])
+    assert not np.array_equal(batches[0][0], batches[1][0])
+
+
+def test_too_little_text_for_a_batch_says_so(corpus):
+    with pytest.raises(ValueError, match="too small.*batch of 5000"):
+        next(iter(feed(corpus, batch_size=5000)))
+
+
+def test_prefetch_keeps_order_and_hands_over_errors():
+    assert list(prefetch(range(50), depth=2)) == list(range(50))
+
+    def broken():
+        yield 1
+        raise OSError("disk")
+
+    items = prefetch(broken())
+    assert next(items) == 1
+    with pytest.raises(OSError, match="disk"):
+        next(items)
+
+
+def test_position_is_a_plain_triple():
+    assert Position(*[1, 2, 3]) == Position(epoch=1, block=2, batch=3)
