@@ -68,9 +68,13 @@ def _overview(trace, selection):
     def opened(layer, head):
         state.change(layer=layer, head=head)
 
+    # Opening another head changes nothing in the small maps.
+    key = (trace.model, view.a, view.b, trace.masks, selection)
+    kept = st.session_state.get("_tiles")
+    if kept is None or kept[0] != key:
+        kept = st.session_state["_tiles"] = (key, plots.tiles(trace.attentions, selection))
     dark = st.context.theme.type == "dark"
-    components.grid("c_grid", plots.tiles(trace.attentions, selection), view.layer, view.head, opened,
-                    plots.ramp(dark))
+    components.grid("c_grid", kept[1], view.layer, view.head, opened, plots.ramp(dark))
 
 
 def _one_head(shared, trace, selection):

@@ -72,9 +72,11 @@ def pooled(maps, selection, most):
         float32 [..., R, C], R and C at most ``most``.
     """
     cut = maps[..., _index(selection.rows), :][..., _index(selection.columns)]
+    # NumPy compares half precision one number at a time: in single it is ten times as fast.
+    cut = np.asarray(cut, np.float32)
     for axis in (-2, -1):
         cut = _pool(cut, axis, most)
-    return np.ascontiguousarray(cut, np.float32)
+    return np.ascontiguousarray(cut)
 
 
 def _index(places):

@@ -1,0 +1,109 @@
+"""The explorer on a port of its own, and a real Chromium in front of it."""
+
+import os
+import pathlib
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+
+import pytest
+
+from tests.app.conftest import LIMITS, save_tiny
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PATIENCE = 120_000  # milliseconds: a first pass compiles, and the machine may be busy
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory):
+    """Address of a running explorer with two small random models."""
+    home = tmp_path_factory.mktemp("browser")
+    save_tiny(home, "tiny-cased", "bert-base-cased-embedded", num_hidden_layers=3, num_attention_heads=4)
+    save_tiny(home, "tiny-uncased", "bert-small-uncased-embedded", num_hidden_layers=2, num_attention_heads=2)
+    (home / "explorer.toml").write_text(LIMITS)
+    with socket.socket() as place:
+        place.bind(("127.0.0.1", 0))
+        port = place.getsockname()[1]
+    log = home / "streamlit.log"
+    # No proxy and no hub: what the explorer must not need, it does not get.
+    settings = {"BERT_TF_HOME": str(home), "BERT_TF_EXPLORER": str(home / "explorer.toml"),
+                "HF_ENDPOINT": "http://127.0.0.1:9", "TF_CPP_MIN_LOG_LEVEL": "3", "HOME": str(home)}
+    with log.open("wb") as out:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(port), "--server.headless", "true",
+             "--server.address", "127.0.0.1"],
+            cwd=ROOT, env={**os.environ, **settings}, stdout=out, stderr=subprocess.STDOUT)
+    try:
+        yield _ready(f"http://127.0.0.1:{port}", process, log)
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+def _ready(address, process, log):
+    for _ in range(240):
+        if process.poll() is not None:
+            pytest.fail(f"The explorer ended at once: {log.read_text()[-2000:]}")
+        try:
+            with urllib.request.urlopen(f"{address}/_stcore/health", timeout=2):
+                return address
+        except OSError:
+            time.sleep(0.25)
+    pytest.fail(f"The explorer did not answer within a minute: {log.read_text()[-2000:]}")
+
+
+@pytest.fixture(scope="session")
+def chromium():
+    """A headless Chromium; its absence is a failure, for then nothing of the explorer has been tried."""
+    from playwright.sync_api import sync_playwright
+    names = ("chromium", "chromium-browser", "google-chrome", "chrome")
+    path = next(filter(None, map(shutil.which, names)), None)
+    if path is None:
+        pytest.fail("There is no Chromium on the PATH; these tests need one: apt-get install chromium.")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=path, args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"])
+        yield browser
+        browser.close()
+
+
+class Visit:
+    """One visitor's page, which remembers everything that went wrong in it."""
+
+    def __init__(self, page, server):
+        self.page, self.server, self.wrong = page, server, []
+        page.set_default_timeout(PATIENCE)
+        page.on("console", lambda message: message.type == "error" and self.wrong.append(message.text))
+        page.on("pageerror", lambda error: self.wrong.append(str(error)))
+        page.on("request", self._asked)
+
+    def _asked(self, request):
+        if not request.url.startswith((self.server, self.server.replace("http", "ws"), "data:", "blob:")):
+            self.wrong.append(f"asked for {request.url}")
+
+    def open(self, link="/"):
+        self.page.goto(self.server + link)
+        self.page.get_by_role("heading", level=1).wait_for()
+        return self
+
+    def fail_if_wrong(self):
+        assert self.wrong == []
+
+
+@pytest.fixture
+def visit(chromium, server, request):
+    """A function that opens a page for a visitor; at the end no console may hold an error."""
+    visits = []
+
+    def opened(link="/", **options):
+        context = chromium.new_context(**{"viewport": {"width": 1440, "height": 900}, **options})
+        one = Visit(context.new_page(), server)
+        visits.append((context, one))
+        return one.open(link)
+    yield opened
+    for context, one in visits:
+        context.close()
+        one.fail_if_wrong()

@@ -1,0 +1,158 @@
+"""What a visitor does, in a real Chromium."""
+
+import re
+import urllib.parse
+
+import pytest
+from playwright.sync_api import expect
+
+expect.set_options(timeout=60_000)  # the machine may be busy
+PAIR = "/?a=The+bunny+ate+the+carrot.&b=It+was+good."
+
+
+def parameters(page):
+    return dict(urllib.parse.parse_qsl(urllib.parse.urlsplit(page.url).query))
+
+
+def chip(page, word):
+    return page.locator("button.chip", has_text=re.compile(rf"^(\[MASK\])?{re.escape(word)}$")).first
+
+
+def wait_for_link(page, name, value):
+    page.wait_for_function("([name, value]) => new URL(location).searchParams.get(name) === value", arg=[name, value])
+
+
+def test_from_a_typed_pair_to_a_reopened_link(visit):
+    """The long way: type a pair, hide a word, read, fill in, open a head, compare, reload."""
+    page = visit().page
+    page.locator(".bars .bar").first.wait_for()
+    page.get_by_label("Text A").fill("The people changed the law.")
+    page.get_by_label("Text B").fill("The house was good.")
+    page.get_by_label("Text B").press("Tab")
+    expect(chip(page, "law")).to_be_visible()
+    expect(page.locator(".gauge .left")).to_have_text(re.compile(r"IsNext \d+\.\d%"))
+
+    chip(page, "law").click()
+    expect(page.locator(".card .title")).to_have_text(["law"])
+    expect(page.locator(".card .word")).to_have_count(5)
+    expect(page.locator(".card .share").first).to_have_text(re.compile(r"\d\.\d%"))
+    wait_for_link(page, "mask", "a4")
+
+    page.get_by_role("link", name="Attention").click()
+    board = page.locator(".board canvas")
+    board.wait_for()
+    box = board.bounding_box()
+    # Three layers by four heads behind a margin of numbers: the middle of the second row, third column.
+    board.click(position={"x": 22 + (box["width"] - 22) * 2.5 / 4, "y": 22 + (box["height"] - 22) * 1.5 / 3})
+    expect(page.get_by_role("heading", name="Layer 2, head 3")).to_be_visible()
+    expect(page.locator(".lines .left .token")).to_have_count(14)
+    page.locator(".lines .left .token", has_text="people").hover()
+    expect(page.locator(".lines .hint")).to_contain_text("looks most at")
+
+    page.get_by_role("link", name="Compare").click()
+    expect(page.get_by_role("heading", name="Where they agree")).to_be_visible()
+    expect(page.locator(".bars")).to_have_count(2)
+    expect(page.locator(".gauge")).to_have_count(2)
+    expect(page.get_by_text("Weights in memory")).to_be_visible()
+    wait_for_link(page, "with", "tiny-uncased")
+
+    page.get_by_role("link", name="Attention").click()
+    wait_for_link(page, "page", "attention")
+    found = parameters(page)
+    assert (found["a"], found["b"]) == ("The people changed the law.", "The house was good.")
+    assert (found["layer"], found["head"], found["mask"]) == ("2", "3", "a4")
+    page.reload()
+    expect(page.get_by_role("heading", name="Layer 2, head 3")).to_be_visible()
+    expect(chip(page, "law")).to_have_attribute("aria-pressed", "true")
+    assert parameters(page) == found
+
+
+def test_filling_in_writes_into_the_text(visit):
+    page = visit(PAIR + "&mask=a1").page
+    guess = page.locator(".card .word").nth(1).inner_text()
+    page.locator("button.bar").nth(1).click()
+    expect(page.locator("button.chip[aria-pressed=true]")).to_have_count(0)
+    assert guess.removeprefix("##") in page.get_by_label("Text A").input_value()
+    assert "bunny" not in page.get_by_label("Text A").input_value()
+
+
+def test_chips_are_used_with_the_keyboard_alone(visit):
+    page = visit(PAIR).page
+    chip(page, "The").focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")
+    wait_for_link(page, "mask", "a1")
+    page.keyboard.press("End")
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("Space")
+    wait_for_link(page, "mask", "a1,b2")
+    page.keyboard.press("Space")
+    wait_for_link(page, "mask", "a1")
+
+
+def test_heads_are_opened_with_the_keyboard(visit):
+    page = visit(PAIR + "&page=attention").page
+    page.locator(".board").focus()
+    for key in ("ArrowDown", "ArrowRight", "ArrowRight", "Enter"):
+        page.keyboard.press(key)
+    expect(page.get_by_role("heading", name="Layer 2, head 3")).to_be_visible()
+
+
+def test_text_is_never_taken_for_markup(visit):
+    evil = "<img src=x onerror=alert(1)> <b>bold</b> </script>"
+    link = "?a=" + urllib.parse.quote(evil) + "&b=" + urllib.parse.quote(evil) + "&mask=a1,a10"
+    for name in ("predict", "attention", "compare"):
+        page = visit(f"/{link}&page={name}").page
+        page.locator(".chips .chip").first.wait_for()
+        page.locator(".lines .token, .card").first.wait_for()
+        assert page.locator("img[src=x]").count() == 0
+        assert page.locator(".chips b, .lines b, .card b").count() == 0
+
+
+def test_the_heatmap_is_drawn(visit):
+    page = visit(PAIR + "&page=attention").page
+    page.get_by_role("tab", name="Heatmap").click()
+    expect(page.locator(".js-plotly-plot .hm").first).to_be_visible()
+
+
+def test_predictions_are_saved_as_a_file(visit):
+    page = visit(PAIR + "&mask=a1").page
+    page.get_by_role("button", name="Save").click()
+    with page.expect_download() as download:
+        page.get_by_role("button", name="CSV").click()
+    text = download.value.path().read_text("utf-8")
+    assert text.startswith("model,position,original") and text.count("\n") == 16
+
+
+def test_lines_are_saved_as_svg(visit):
+    page = visit(PAIR + "&page=attention").page
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Save SVG").click()
+    text = download.value.path().read_text("utf-8")
+    assert text.startswith("<svg") and ">##rot</text>" in text
+
+
+def test_a_download_without_a_network_fails_with_a_sentence(visit):
+    page = visit(PAIR + "&page=compare").page
+    page.get_by_role("button", name="Get bert-base-uncased").click()
+    expect(page.get_by_role("alert").filter(has_text="was not downloaded")).to_be_visible()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("name", ["predict", "attention", "compare", "models"])
+def test_nothing_is_wider_than_a_telephone(visit, name, scheme):
+    page = visit(f"{PAIR}&mask=a1&page={name}", viewport={"width": 390, "height": 844}, color_scheme=scheme).page
+    page.wait_for_timeout(1500)
+    wide = page.evaluate("""() => {
+      const main = document.querySelector('[data-testid=stMain]');
+      return main.scrollWidth - main.clientWidth;
+    }""")
+    assert wide <= 1
+
+
+def test_an_address_of_a_page_opens_it(visit, server):
+    # Streamlit looks for its server below such an address first, which the console notes; nothing else may be noted.
+    one = visit()
+    one.page.goto(f"{server}/attention")
+    one.page.get_by_role("heading", name="Where every token looks").wait_for()
+    one.wrong[:] = [text for text in one.wrong if "404" not in text]
