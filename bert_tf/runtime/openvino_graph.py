@@ -1,0 +1,173 @@
+"""BERT's forward pass as one OpenVINO graph over the weights of a `BertModel`, whatever outputs are asked for.
+
+B batch, T tokens, P predicted positions, H hidden size, N heads, D head size, V vocabulary, L layers.
+
+OpenVINO packs the weights once for each graph it compiles, so there is only one, in which every output is a slice
+of its first `rows[output]` rows: B where it is wanted, 0 where not, and what has no rows costs nothing. Attention
+maps are no exception: that many rows go through products and a softmax whose result is kept, the others through the
+fused kernel that never holds a whole map.
+"""
+
+import math
+
+import numpy as np
+import openvino as ov
+import openvino.opset13 as op
+
+from bert_tf.layers.attention import MASKED_SCORE
+from bert_tf.models import named_variables
+
+ACTIVATIONS = {"gelu": lambda x: op.gelu(x, "erf"), "gelu_new": lambda x: op.gelu(x, "tanh"), "relu": op.relu,
+               "tanh": op.tanh}
+FLAGS = ("sequence_output", "pooled_output", "nsp_logits", "embeddings_sum", "embeddings", "hidden_states",
+         "attentions", "queries", "keys", "values")
+_ALL = 2 ** 31 - 1
+
+
+def build(model):
+    """The graph.
+
+    Inputs: token_ids, segment_ids, padding_mask int32 [B, T]; mask_positions int32 [B, P], P = 0 for no logits;
+        rows int64, one of each of `FLAGS`.
+
+    Returns: an `ov.Model`, and a dict output name -> indices of its results. The weights are the model's own memory.
+    """
+    return _Graph(model).finish()
+
+
+class _Graph:
+
+    def __init__(self, model):
+        self.config, self.heads = model.bert_config, model.bert_heads
+        self.weights = {name: _memory(variable) for name, variable in named_variables(model).items()}
+        self.rows = op.parameter([len(FLAGS)], np.int64, name="rows")
+        self.results = {}
+
+    def finish(self):
+        inputs = [op.parameter([-1, -1], np.int32, name=name)
+                  for name in ("token_ids", "segment_ids", "padding_mask", "mask_positions")]
+        x = self.encode(*inputs[:3])
+        self.add_heads(x, inputs[3])
+        nodes, places = [], {}
+        for name, results in self.results.items():
+            places[name] = list(range(len(nodes), len(nodes) + len(results)))
+            nodes += results
+        return ov.Model(nodes, [*inputs, self.rows], "bert"), places
+
+    def encode(self, token_ids, segment_ids, padding_mask):
+        name = "bert.embeddings"
+        length = op.gather(op.shape_of(token_ids, "i64"), _ints(1), _ints(0))
+        positions = op.slice(self.weight(f"{name}.position_embeddings.weight"), _ints(0), length, _ints(1), _ints(0))
+        tokens = op.gather(self.weight(f"{name}.word_embeddings.weight"), token_ids, _int(0))
+        segments = op.gather(self.weight(f"{name}.token_type_embeddings.weight"), segment_ids, _int(0))
+        total = op.add(op.add(tokens, segments), positions)
+        x = self.norm(f"{name}.LayerNorm", total)
+        self.give("embeddings_sum", total)
+        self.give("embeddings", x)
+        self.give("hidden_states", x)
+        unseen = op.subtract(_float(1), op.convert(padding_mask, np.float32))
+        bias = op.unsqueeze(op.multiply(unseen, _float(MASKED_SCORE)), _ints(1, 2))       # [B, 1, 1, T]
+        kept = self.flag("attentions")
+        counts = op.concat([kept, op.subtract(op.gather(op.shape_of(token_ids, "i64"), _ints(0), _ints(0)), kept)], 0)
+        biases = _split(bias, counts)
+        for index in range(self.config.num_hidden_layers):
+            x = self.layer(f"bert.encoder.layer.{index}", x, counts, biases)
+            self.give("hidden_states", x)
+        self.give("sequence_output", x)
+        return x
+
+    def layer(self, name, x, counts, biases):
+        attended = self.dense(f"{name}.attention.output.dense", self.attention(name, x, counts, biases))
+        x = self.norm(f"{name}.attention.output.LayerNorm", op.add(x, attended))
+        between = ACTIVATIONS[self.config.hidden_act](self.dense(f"{name}.intermediate.dense", x))
+        return self.norm(f"{name}.output.LayerNorm", op.add(x, self.dense(f"{name}.output.dense", between)))
+
+    def attention(self, name, x, counts, biases):
+        """[B, T, H] -> [B, T, H]"""
+        vectors = [self.dense(f"{name}.attention.self.{which}", x) for which in ("query", "key", "value")]
+        for output, vector in zip(("queries", "keys", "values"), vectors):
+            self.give(output, vector, self.split_heads)
+        shown, hidden = zip(*(_split(vector, counts) for vector in vectors))
+        query, key, value = map(self.split_heads, shown)
+        factor = _float(1 / math.sqrt(self.config.hidden_size // self.config.num_attention_heads))
+        scores = op.add(op.multiply(op.matmul(query, key, False, True), factor), biases[0])
+        maps = op.softmax(scores, -1)                                                     # [B, N, T, T]
+        self.results.setdefault("attentions", []).append(maps)
+        fused = op.scaled_dot_product_attention(*map(self.split_heads, hidden), biases[1])
+        both = [op.transpose(part, _ints(0, 2, 1, 3)) for part in (op.matmul(maps, value, False, False), fused)]
+        return op.reshape(op.concat(both, 0), _ints(0, 0, self.config.hidden_size), True)
+
+    def add_heads(self, x, positions):
+        if "pooler" in self.heads:
+            rows = op.maximum(self.flag("pooled_output"), self.flag("nsp_logits"))
+            first = op.squeeze(op.slice(op.slice(x, _ints(0), rows, _ints(1), _ints(0)),
+                                        _ints(0), _ints(1), _ints(1), _ints(1)), _ints(1))
+            pooled = op.tanh(self.dense("bert.pooler.dense", first))
+            self.give("pooled_output", pooled)
+        if "nsp" in self.heads:
+            self.give("nsp_logits", self.dense("cls.seq_relationship", pooled))
+        if "mlm" in self.heads:
+            name = "cls.predictions"
+            chosen = op.gather(x, positions, _int(1), batch_dims=1)                       # [B, P, H]
+            chosen = ACTIVATIONS[self.config.hidden_act](self.dense(f"{name}.transform.dense", chosen))
+            chosen = self.norm(f"{name}.transform.LayerNorm", chosen)
+            table = self.weight("bert.embeddings.word_embeddings.weight")
+            logits = op.add(op.matmul(chosen, table, False, True), self.weight(f"{name}.bias"))
+            self.results["mlm_logits"] = [logits]
+
+    def give(self, output, node, shape=lambda node: node):
+        """Makes the rows of `node` that are asked for, `shape`d, a result of that name, or one more of it."""
+        sliced = op.slice(node, _ints(0), self.flag(output), _ints(1), _ints(0))
+        self.results.setdefault(output, []).append(shape(sliced))
+
+    def flag(self, output):
+        return op.gather(self.rows, _ints(FLAGS.index(output)), _ints(0))
+
+    def split_heads(self, x):
+        """[B, T, H] -> [B, N, T, D]"""
+        heads = self.config.num_attention_heads
+        split = op.reshape(x, _ints(0, 0, heads, self.config.hidden_size // heads), True)
+        return op.transpose(split, _ints(0, 2, 1, 3))
+
+    def dense(self, name, x):
+        return op.add(op.matmul(x, self.weight(f"{name}.weight"), False, False), self.weight(f"{name}.bias"))
+
+    def norm(self, name, x):
+        normal = op.mvn(x, _ints(-1), True, self.config.layer_norm_eps, "inside_sqrt")
+        return op.add(op.multiply(normal, self.weight(f"{name}.weight")), self.weight(f"{name}.bias"))
+
+    def weight(self, name):
+        return op.constant(self.weights[name], shared_memory=True)
+
+
+def _memory(variable):
+    """A float32 array over the variable's own memory; a copy only if it is kept in another precision."""
+    tensor = variable.value.read_value()
+    if tensor.dtype != "float32":
+        return np.asarray(tensor).astype(np.float32)
+    return np.asarray(_Unlocked(np.asarray(memoryview(tensor))))
+
+
+class _Unlocked:
+    """The same memory as a read-only array, not marked so: OpenVINO shares no array that is, though it only reads."""
+
+    def __init__(self, array):
+        self.array = array
+        address, _ = array.__array_interface__["data"]
+        self.__array_interface__ = {**array.__array_interface__, "data": (address, False)}
+
+
+def _split(x, counts):
+    return op.variadic_split(x, _int(0), counts).outputs()
+
+
+def _ints(*values):
+    return op.constant(np.array(values, np.int64))
+
+
+def _int(value):
+    return op.constant(np.array(value, np.int64))
+
+
+def _float(value):
+    return op.constant(np.array(value, np.float32))

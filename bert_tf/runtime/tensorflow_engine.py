@@ -1,0 +1,99 @@
+"""The TensorFlow engine: one compiled function per set of outputs and bucket of shapes, over the Keras layers.
+
+B batch, T tokens, P predicted positions.
+"""
+
+import threading
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.models import BertModel, named_variables, view
+
+LENGTHS = (16, 32, 48, 64, 96, 128, 160, 192, 256, 320, 384, 448, 512)
+BATCHES = (1, 2, 4, 8, 16, 24, 32)
+POSITIONS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
+_TOKENS_FIRST = ("sequence_output", "mlm_logits_all", "embeddings", "embeddings_sum", "hidden_states")
+
+
+class TensorFlowEngine:
+    """Runs views of a `BertModel` as `tf.function`s, batches padded to a bucket of shapes and stripped again.
+
+    Args: model: a `BertModel`; its weights are shared in "float32". precision: "float32" or "bfloat16".
+
+    Attributes: compiled: how many functions have been compiled so far.
+    """
+
+    def __init__(self, model, precision):
+        self._model = model if precision == "float32" else _in_precision(model, precision)
+        self._views, self._functions, self._lock = {}, {}, threading.Lock()
+
+    def run(self, arrays, outputs):
+        """As `Runtime.run`, with checked arrays."""
+        rows, tokens = arrays["token_ids"].shape
+        places = arrays["mask_positions"].shape[1] if "mask_positions" in arrays else 0
+        sizes = _bucket(rows, BATCHES), self._length_bucket(tokens), _bucket(places, POSITIONS) if places else 0
+        padded = [_pad(array, sizes[0], sizes[2 if name == "mask_positions" else 1])
+                  for name, array in arrays.items()]
+        results = self._function(outputs, sizes, tuple(arrays))(*padded)
+        return {name: _stripped(name, results[name], rows, tokens, places) for name in outputs}
+
+    @property
+    def compiled(self):
+        return len(self._functions)
+
+    def _length_bucket(self, tokens):
+        return min(_bucket(tokens, LENGTHS), self._model.bert_config.max_position_embeddings)
+
+    def _function(self, outputs, sizes, names):
+        key = outputs, sizes
+        with self._lock:                # Keras' and TensorFlow's tracing are not safe from several threads.
+            if key not in self._functions:
+                if outputs not in self._views:
+                    self._views[outputs] = view(self._model, outputs)
+                self._functions[key] = _compile(self._views[outputs], sizes, names)
+            return self._functions[key]
+
+
+def _compile(model, sizes, names):
+    rows, tokens, places = sizes
+
+    def forward(*arrays):
+        return model(dict(zip(names, arrays)), training=False)
+
+    signature = [tf.TensorSpec((rows, places if name == "mask_positions" else tokens), tf.int32) for name in names]
+    return tf.function(forward, input_signature=signature, autograph=False).get_concrete_function()
+
+
+def _in_precision(model, precision):
+    copy = BertModel(model.bert_config, ("sequence_output",), model.bert_heads, dtype=precision)
+    for name, variable in named_variables(copy).items():
+        variable.assign(named_variables(model)[name])
+    return copy
+
+
+def _bucket(size, buckets):
+    """The least bucket that holds `size`; beyond the last, multiples of it."""
+    return next((bucket for bucket in buckets if bucket >= size), -(-size // buckets[-1]) * buckets[-1])
+
+
+def _pad(array, rows, columns):
+    return np.pad(array, ((0, rows - array.shape[0]), (0, columns - array.shape[1])))
+
+
+def _stripped(name, value, rows, tokens, places):
+    if isinstance(value, (list, tuple)):
+        return [_stripped(name, one, rows, tokens, places) for one in value]
+    array = _array(value)[:rows]
+    if name == "mlm_logits":
+        return array[:, :places]
+    if name == "attentions":
+        return array[:, :, :tokens, :tokens]
+    if name in ("queries", "keys", "values"):
+        return array[:, :, :tokens]
+    return array[:, :tokens] if name in _TOKENS_FIRST else array
+
+
+def _array(tensor):
+    """A float32 array over the tensor's own memory where it can be (`.numpy()` copies)."""
+    return np.asarray(memoryview(tensor if tensor.dtype == tf.float32 else tf.cast(tensor, tf.float32)))
