@@ -17,8 +17,7 @@ import openvino.opset13 as op
 from bert_tf.layers.attention import MASKED_SCORE
 from bert_tf.models import named_variables
 
-ACTIVATIONS = {"gelu": lambda x: op.gelu(x, "erf"), "gelu_new": lambda x: op.gelu(x, "tanh"), "relu": op.relu,
-               "tanh": op.tanh}
+ACTIVATIONS = {"gelu": lambda x: op.gelu(x, "erf"), "gelu_new": lambda x: op.gelu(x, "tanh"), "relu": op.relu}
 FLAGS = ("sequence_output", "pooled_output", "nsp_logits", "embeddings_sum", "embeddings", "hidden_states",
          "attentions", "queries", "keys", "values")
 _ALL = 2 ** 31 - 1

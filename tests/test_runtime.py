@@ -1,0 +1,212 @@
+"""The runtime gives what the Keras model gives, at the shapes that were asked for, from any thread."""
+
+import threading
+
+import numpy as np
+import pytest
+
+from bert_tf.config import BertConfig
+from bert_tf.models import OUTPUTS, build_pretraining_model, view
+from bert_tf.runtime import Runtime, RuntimeInputError, openvino_graph
+from bert_tf.runtime import runtime as runtime_module
+
+ENGINES = ("openvino", "tensorflow")
+CONFIG = BertConfig.tiny(vocab_size=120, max_position_embeddings=64)
+
+
+@pytest.fixture(scope="module")
+def model():
+    built = build_pretraining_model(CONFIG, ("mlm_logits",))
+    random = np.random.default_rng(3)
+    for variable in built.bert_layers["embeddings"].weights + built.weights:
+        variable.assign(np.asarray(variable) + random.normal(0, 0.1, variable.shape))
+    return built
+
+
+@pytest.fixture(scope="module", params=ENGINES)
+def runtime(request, model):
+    return Runtime(model, engine=request.param)
+
+
+def batch(rows=2, tokens=11, places=3, padding=0, seed=0):
+    random = np.random.default_rng(seed)
+    mask = np.ones((rows, tokens), np.int32)
+    if padding:
+        mask[-1, -padding:] = 0
+    return {"token_ids": random.integers(0, 120, (rows, tokens), np.int32),
+            "segment_ids": random.integers(0, 2, (rows, tokens), np.int32),
+            "padding_mask": mask,
+            "mask_positions": random.integers(0, tokens, (rows, places), np.int32)}
+
+
+def assert_same(ours, theirs, tolerance=1e-5):
+    if isinstance(theirs, (list, tuple)):
+        assert len(ours) == len(theirs)
+        for one, other in zip(ours, theirs):
+            assert_same(one, other, tolerance)
+        return
+    assert ours.dtype == np.float32
+    assert ours.shape == tuple(theirs.shape)
+    np.testing.assert_allclose(ours, np.asarray(theirs), atol=tolerance)
+
+
+def test_every_output_equals_the_keras_model(model, runtime):
+    inputs = batch(padding=4)
+    found, wanted = runtime.run(inputs, OUTPUTS), view(model, OUTPUTS)(inputs, training=False)
+    assert list(found) == list(OUTPUTS)
+    for name in OUTPUTS:
+        assert_same(found[name], wanted[name])
+
+
+@pytest.mark.parametrize("output", OUTPUTS)
+def test_an_output_asked_for_alone_is_the_same(runtime, output):
+    inputs = batch(rows=3, tokens=17, padding=5, seed=1)
+    assert_same(runtime.run(inputs, (output,))[output], runtime.run(inputs, OUTPUTS)[output])
+
+
+def test_an_output_not_asked_for_is_not_there(runtime):
+    assert list(runtime.run(batch(), ("nsp_logits",))) == ["nsp_logits"]
+
+
+@pytest.mark.parametrize("rows, tokens, places", [(1, 1, 1), (1, 64, 1), (5, 33, 9), (33, 20, 2)])
+def test_any_shape_goes_in_and_comes_out(model, runtime, rows, tokens, places):
+    outputs = ("sequence_output", "mlm_logits", "nsp_logits", "attentions", "queries")
+    inputs = batch(rows, tokens, places)
+    found, wanted = runtime.run(inputs, outputs), view(model, outputs)(inputs, training=False)
+    for name in outputs:
+        assert_same(found[name], wanted[name])
+
+
+def test_padding_changes_nothing_at_the_real_tokens(runtime):
+    short = batch(rows=1, tokens=9, places=2)
+    long = {name: np.pad(array, ((0, 0), (0, 21))) if array.shape[1] == 9 else array for name, array in short.items()}
+    outputs = ("sequence_output", "mlm_logits", "nsp_logits", "attentions")
+    alone, padded = runtime.run(short, outputs), runtime.run(long, outputs)
+    assert_same(padded["sequence_output"][:, :9], alone["sequence_output"])
+    assert_same([maps[:, :, :9, :9] for maps in padded["attentions"]], alone["attentions"])
+    assert_same(padded["mlm_logits"], alone["mlm_logits"])
+    assert_same(padded["nsp_logits"], alone["nsp_logits"])
+    assert max(maps[:, :, :, 9:].max() for maps in padded["attentions"]) == 0
+
+
+def test_results_stay_as_they_were_after_the_next_run(runtime):
+    outputs = ("sequence_output", "attentions", "mlm_logits")
+    first = runtime.run(batch(seed=1), outputs)
+    kept = {name: np.copy(value) for name, value in first.items()}
+    runtime.run(batch(seed=2), outputs)
+    for name in outputs:
+        assert np.array_equal(first[name], kept[name])
+
+
+def test_many_lengths_compile_few_functions(model):
+    engine = Runtime(model, engine="tensorflow")
+    for tokens in range(1, 65):
+        engine.run(batch(rows=1, tokens=tokens, places=1), ("mlm_logits",))
+    assert engine._loaded().compiled <= 5
+
+
+def test_threads_get_their_own_answers(runtime):
+    inputs = [batch(rows=1 + seed % 2, tokens=8 + seed, seed=seed) for seed in range(6)]
+    wanted = [runtime.run(one, ("mlm_logits", "attentions")) for one in inputs]
+    failures = []
+
+    def work(place):
+        try:
+            for _ in range(5):
+                found = runtime.run(inputs[place], ("mlm_logits", "attentions"))
+                assert_same(found["mlm_logits"], wanted[place]["mlm_logits"])
+                assert_same(found["attentions"], wanted[place]["attentions"])
+        except Exception as error:                      # an assertion in a thread would be lost
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(place,)) for place in range(len(inputs))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_bfloat16_is_near_float32(model, engine):
+    inputs = batch(rows=4, tokens=24, padding=6)
+    exact = Runtime(model, engine=engine).run(inputs, ("sequence_output", "mlm_logits_all", "attentions"))
+    rough = Runtime(model, "bfloat16", engine).run(inputs, ("sequence_output", "mlm_logits_all", "attentions"))
+    assert rough["sequence_output"].dtype == np.float32
+    assert np.abs(rough["sequence_output"] - exact["sequence_output"]).mean() < 0.02
+    agree = rough["mlm_logits_all"].argmax(-1) == exact["mlm_logits_all"].argmax(-1)
+    assert agree[inputs["padding_mask"] == 1].mean() > 0.9
+
+
+def test_models_without_heads_run(model):
+    from bert_tf.models import build_encoder
+
+    encoder = build_encoder(CONFIG, ("sequence_output",))
+    inputs = batch()
+    tokens_only = {name: array for name, array in inputs.items() if name != "mask_positions"}
+    for engine in ENGINES:
+        runtime = Runtime(encoder, engine=engine)
+        assert_same(runtime.run(inputs, ("sequence_output",))["sequence_output"],
+                    view(encoder, ("sequence_output",))(tokens_only)["sequence_output"])
+        with pytest.raises(RuntimeInputError, match="mlm head"):
+            runtime.run(inputs, ("mlm_logits",))
+
+
+def test_warm_makes_the_engine_ready(model):
+    runtime = Runtime(model, engine="tensorflow")
+    runtime.warm(("mlm_logits", "nsp_logits"), length=12)
+    runtime.run(batch(rows=1, tokens=9, places=1), ("mlm_logits", "nsp_logits"))
+    assert runtime._loaded().compiled == 1
+
+
+def test_auto_falls_back_to_tensorflow_for_an_activation_openvino_lacks(model, monkeypatch):
+    monkeypatch.delitem(openvino_graph.ACTIVATIONS, "gelu")
+    assert Runtime(model).engine == "tensorflow"
+    with pytest.raises(RuntimeInputError, match="activation 'gelu'"):
+        Runtime(model, engine="openvino")
+
+
+def test_auto_is_openvino_on_a_processor(model):
+    assert Runtime(model).engine == "openvino"
+
+
+def test_auto_falls_back_to_tensorflow_where_openvino_is_not_installed(model, monkeypatch):
+    monkeypatch.setattr(runtime_module, "_obstacle", lambda *_: "it is not installed")
+    assert Runtime(model).engine == "tensorflow"
+    with pytest.raises(RuntimeInputError, match="not installed"):
+        Runtime(model, engine="openvino")
+
+
+@pytest.mark.parametrize("wrong, message", [
+    ({"precision": "float8"}, "float32, bfloat16, not 'float8'"),
+    ({"engine": "fast"}, "auto, openvino, tensorflow, not 'fast'"),
+])
+def test_unknown_settings_are_refused(model, wrong, message):
+    with pytest.raises(RuntimeInputError, match=message):
+        Runtime(model, **wrong)
+
+
+@pytest.mark.parametrize("change, message", [
+    ({"token_ids": np.zeros((2, 65), np.int32)}, "token_ids"),
+    ({"token_ids": np.full((2, 11), 120, np.int32)}, "token_ids must be 0 to 119"),
+    ({"segment_ids": np.full((2, 11), -1, np.int32)}, "segment_ids must be 0 to 1"),
+    ({"padding_mask": np.ones((2, 10), np.int32)}, r"padding_mask has shape \[2, 10\]"),
+    ({"mask_positions": np.full((2, 3), 11, np.int32)}, "mask_positions must be 0 to 10"),
+    ({"mask_positions": np.zeros((3, 1), np.int32)}, r"mask_positions has shape \[3, 1\]"),
+])
+def test_a_batch_that_does_not_fit_is_refused(runtime, change, message):
+    with pytest.raises(RuntimeInputError, match=message):
+        runtime.run({**batch(), **change}, ("mlm_logits",))
+
+
+def test_what_is_missing_or_too_long_is_named(runtime):
+    lacking = batch()
+    del lacking["mask_positions"]
+    with pytest.raises(RuntimeInputError, match="lacks mask_positions"):
+        runtime.run(lacking, ("mlm_logits",))
+    with pytest.raises(RuntimeInputError, match="65 tokens long; this model reads at most 64"):
+        runtime.run(batch(tokens=65), ("mlm_logits",))
+    with pytest.raises(RuntimeInputError, match="no output 'logits'"):
+        runtime.run(batch(), ("logits",))
+    with pytest.raises(RuntimeInputError, match="No outputs"):
+        runtime.run(batch(), ())
