@@ -4,6 +4,7 @@ Dimension legend: T tokens, P masks, V vocabulary, L layers, N heads, H hidden.
 """
 
 import time
+from functools import cached_property
 
 import numpy as np
 
@@ -85,6 +86,13 @@ class Bert:
     def max_length(self):
         """Most tokens it reads, special tokens included."""
         return min(512, self.config.max_position_embeddings)
+
+    @cached_property
+    def opened(self):
+        """The same model in steps that can be reached into, an `OpenModel`; made when first asked for."""
+        from bert_tf.explain.open_model import OpenModel
+
+        return OpenModel(self.model)
 
     def trace(self, text_a, text_b=None, mask=(), level="token", attentions=True, hidden_states=True):
         """Run one forward pass and keep what it tells.

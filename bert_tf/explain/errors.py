@@ -29,6 +29,22 @@ class NotComparable(InputError):
     """Two traces that were not made from the same texts."""
 
 
+class Cancelled(Exception):
+    """A sweep that its progress callback stopped by returning False."""
+
+
+def report(progress, done, total):
+    """Tell a progress callback how far things are, if there is one.
+
+    Args:
+        progress: callable(done, total), or None. done, total: numbers of whatever is counted.
+    Raises:
+        Cancelled: it returned False (None, what a callback without an answer returns, goes on).
+    """
+    if progress is not None and progress(done, total) is False:
+        raise Cancelled(f"Stopped after {done} of {total}.")
+
+
 def checked_text(text, name):
     """Return `text` if it is a string with something in it.
 

@@ -22,6 +22,7 @@ class MultiHeadSelfAttention(keras.layers.Layer):
         x: [B, T, H].
         bias: additive mask, broadcast to [B, N, T, T]: 0 to see a key, `MASKED_SCORE` not to.
         details: names out of "attentions", "queries", "keys", "values" to return as well.
+        head_gates: [B, N], what each head's output is multiplied by (0 switches it off); None for no gates.
 
     Returns: [B, T, H]; with `details` also a dict of [B, N, T, T] probabilities (before dropout) and
         [B, N, T, D] vectors.
@@ -51,7 +52,7 @@ class MultiHeadSelfAttention(keras.layers.Layer):
         return keras.ops.transpose(
             keras.ops.reshape(x, (batch, tokens, self.num_heads, self.head_size)), (0, 2, 1, 3))
 
-    def call(self, x, bias, training=False, details=()):
+    def call(self, x, bias, training=False, details=(), head_gates=None):
         ops = keras.ops
         query = self._split_heads(self.query(x))
         key = self._split_heads(self.key(x))
@@ -61,6 +62,8 @@ class MultiHeadSelfAttention(keras.layers.Layer):
         scores = ops.matmul(scaled, ops.transpose(key, (0, 1, 3, 2))) + bias     # [B, N, T, T]
         probabilities = ops.softmax(scores, axis=-1)
         context = ops.matmul(self.dropout(probabilities, training=training), value)   # [B, N, T, D]
+        if head_gates is not None:
+            context = ops.multiply(context, ops.cast(ops.expand_dims(head_gates, (2, 3)), context.dtype))
         batch, _, tokens, _ = ops.shape(context)
         context = ops.reshape(ops.transpose(context, (0, 2, 1, 3)), (batch, tokens, self.num_heads * self.head_size))
         output = ops.cast(self.output_dense(context), self.compute_dtype)
@@ -69,7 +72,7 @@ class MultiHeadSelfAttention(keras.layers.Layer):
         found = {"attentions": probabilities, "queries": query, "keys": key, "values": value}
         return output, {name: found[name] for name in details}
 
-    def compute_output_spec(self, x, bias, training=False, details=()):
+    def compute_output_spec(self, x, bias, training=False, details=(), head_gates=None):
         output = keras.KerasTensor(x.shape, dtype=self.compute_dtype)
         if not details:
             return output

@@ -52,7 +52,8 @@ class EncoderLayer(keras.layers.Layer):
         dropout: on both sub-layer outputs. attention_dropout: on the probabilities.
         epsilon: of the layer normalisations. stddev: of the initialiser.
 
-    Call arguments: x [B, T, H], bias and details as in `MultiHeadSelfAttention`.
+    Call arguments: x [B, T, H]; bias, details and head_gates as in `MultiHeadSelfAttention`; feed_forward_gates [B],
+        what the feed-forward block's output is multiplied by (0 leaves residual and norm); None for no gates.
 
     Returns: [B, T, H]; with `details` also their dict.
     """
@@ -77,16 +78,20 @@ class EncoderLayer(keras.layers.Layer):
         for layer in (self.attention, self.attention_norm, self.feed_forward, self.feed_forward_norm):
             layer.build(shape)
 
-    def call(self, x, bias, training=False, details=()):
-        attended = self.attention(x, bias, training=training, details=details)
+    def call(self, x, bias, training=False, details=(), head_gates=None, feed_forward_gates=None):
+        attended = self.attention(x, bias, training=training, details=details, head_gates=head_gates)
         found = None
         if details:
             attended, found = attended
         x = self.attention_norm(x + self.dropout(attended, training=training))
-        x = self.feed_forward_norm(x + self.dropout(self.feed_forward(x), training=training))
+        widened = self.feed_forward(x)
+        if feed_forward_gates is not None:
+            gates = keras.ops.cast(keras.ops.expand_dims(feed_forward_gates, (1, 2)), widened.dtype)
+            widened = keras.ops.multiply(widened, gates)
+        x = self.feed_forward_norm(x + self.dropout(widened, training=training))
         return (x, found) if details else x
 
-    def compute_output_spec(self, x, bias, training=False, details=()):
+    def compute_output_spec(self, x, bias, training=False, details=(), head_gates=None, feed_forward_gates=None):
         return self.attention.compute_output_spec(x, bias, training=training, details=details)
 
     def get_config(self):

@@ -1,0 +1,178 @@
+"""A BERT's forward pass in steps that can be reached into: gates, blocked attention, replaced states, gradients.
+
+The steps are the model's own layers and weights, each compiled once for any batch and length; what is done between
+two steps costs nothing when it is not done.
+
+Dimension legend: B batch, T tokens, H hidden, L layers, N heads, V vocabulary, R rows.
+"""
+
+import threading
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.layers.attention import MASKED_SCORE
+
+
+class OpenModel:
+    """Embeddings, each encoder layer, and each head of a `BertModel` as functions of their own.
+
+    Tensors are float32 and a batch is of one length, without padding. Safe from several threads.
+
+    Args: model: a `BertModel`; its weights are shared.
+    """
+
+    def __init__(self, model):
+        self.config = model.bert_config
+        self._parts = model.bert_layers
+        self._functions, self._lock = {}, threading.Lock()
+
+    def embed(self, token_ids, segment_ids):
+        """Hidden state 0, [B, T, H], of int32 [B, T] ids."""
+
+        def step(token_ids, segment_ids):
+            return self._embed(self._token_vectors(token_ids), segment_ids)
+
+        function = self._compiled("embed", step, (_ids(), _ids()))
+        return function(tf.constant(token_ids, tf.int32), tf.constant(segment_ids, tf.int32))
+
+    def token_vectors(self, token_ids):
+        """Rows of the token table, float32 [..., H], before segment, position and normalisation."""
+        return self._token_vectors(tf.constant(token_ids, tf.int32))
+
+    def layer(self, index, x, bias=None, head_gates=None, feed_forward_gates=None):
+        """Hidden state index + 1 from hidden state `index`.
+
+        Args:
+            x: [B, T, H]. bias: added to the attention scores, broadcast to [B, N, T, T]; `MASKED_SCORE` blocks.
+            head_gates: [B, N], feed_forward_gates: [B]: factors of what they give; None for 1.
+        """
+        rows, heads = x.shape[0], self.config.num_attention_heads
+
+        def step(x, bias, head_gates, feed_forward_gates):
+            y = self._parts[f"layer_{index}"](x, bias, head_gates=head_gates, feed_forward_gates=feed_forward_gates)
+            return tf.cast(y, tf.float32)
+
+        signature = (self._states(), _floats(None, None, None, None), _floats(None, heads), _floats(None))
+        return self._compiled(("layer", index), step, signature)(
+            x,
+            tf.zeros((1, 1, 1, 1)) if bias is None else tf.constant(bias, tf.float32),
+            tf.ones((rows, heads)) if head_gates is None else tf.constant(head_gates, tf.float32),
+            tf.ones((rows,)) if feed_forward_gates is None else tf.constant(feed_forward_gates, tf.float32),
+        )
+
+    def attention_maps(self, index, x, bias=None):
+        """Attention of layer `index` on hidden state `index`, [B, N, T, T]; gates do not change it."""
+
+        def step(x, bias):
+            return self._parts[f"layer_{index}"](x, bias, details=("attentions",))[1]["attentions"]
+
+        function = self._compiled(("maps", index), step, (self._states(), _floats(None, None, None, None)))
+        return function(x, tf.zeros((1, 1, 1, 1)) if bias is None else tf.constant(bias, tf.float32))
+
+    def states(self, token_ids, segment_ids):
+        """All hidden states, list of L + 1 [B, T, H]."""
+        states = [self.embed(token_ids, segment_ids)]
+        for index in range(self.config.num_hidden_layers):
+            states.append(self.layer(index, states[-1]))
+        return states
+
+    def finish(self, x, first):
+        """The last hidden state from hidden state `first`."""
+        for index in range(first, self.config.num_hidden_layers):
+            x = self.layer(index, x)
+        return x
+
+    def mlm_log_probabilities(self, rows):
+        """Logarithms of the MLM head's probabilities, [R, V], for any hidden vectors [R, H]."""
+        step = self._compiled("mlm", self._mlm, (_floats(None, self.config.hidden_size),))
+        return step(tf.constant(rows, tf.float32) if isinstance(rows, np.ndarray) else rows)
+
+    def nsp_log_probabilities(self, x):
+        """Logarithms of P(IsNext) and P(NotNext), [B, 2], from a last hidden state [B, T, H]."""
+        return self._compiled("nsp", self._nsp, (self._states(),))(x)
+
+    def gradient(self, vectors, segment_ids, target):
+        """A target's log-probability and its gradient by the token vectors.
+
+        Args:
+            vectors: float32 [B, T, H] in the place of `token_vectors`. segment_ids: int32 [B, T].
+            target: a `Target`.
+        Returns:
+            (log-probabilities [B], gradients [B, T, H]), float32 arrays.
+        """
+        mlm = target.position is not None
+
+        def step(vectors, segment_ids, position, wanted):
+            with tf.GradientTape(watch_accessed_variables=False) as tape:
+                tape.watch(vectors)
+                x = self._embed(vectors, segment_ids)
+                for index in range(self.config.num_hidden_layers):
+                    x = self._parts[f"layer_{index}"](x, tf.zeros((1, 1, 1, 1)))
+                scores = self._mlm(tf.gather(x, position, axis=1)) if mlm else self._nsp(x)
+                score = tf.gather(scores, wanted, axis=1)
+            return score, tape.gradient(score, vectors)
+
+        function = self._compiled(("gradient", mlm), step, (self._states(), _ids(), _ids(0), _ids(0)))
+        score, gradient = function(
+            tf.constant(vectors, tf.float32),
+            tf.constant(segment_ids, tf.int32),
+            tf.constant(target.position or 0, tf.int32),
+            tf.constant(target.id, tf.int32),
+        )
+        return score.numpy(), gradient.numpy()
+
+    def score(self, x, target):
+        """A target's log-probability, float32 [B], from a last hidden state [B, T, H]."""
+        if target.position is None:
+            return self.nsp_log_probabilities(x).numpy()[:, target.id]
+        return self.mlm_log_probabilities(x[:, target.position]).numpy()[:, target.id]
+
+    def _token_vectors(self, token_ids):
+        return tf.cast(tf.gather(self._parts["embeddings"].token_table, token_ids), tf.float32)
+
+    def _embed(self, vectors, segment_ids):
+        part = self._parts["embeddings"]
+        positions = tf.convert_to_tensor(part.position_table)[: tf.shape(vectors)[1]]
+        segments = tf.gather(tf.convert_to_tensor(part.segment_table), segment_ids)
+        return tf.cast(part.norm(vectors + segments + positions), tf.float32)
+
+    def _mlm(self, rows):
+        logits = self._parts["mlm"](rows[None], self._parts["embeddings"].token_table)[0]
+        return tf.nn.log_softmax(logits)
+
+    def _nsp(self, x):
+        return tf.nn.log_softmax(self._parts["nsp"](self._parts["pooler"](x)))
+
+    def _states(self):
+        return _floats(None, None, self.config.hidden_size)
+
+    def _compiled(self, name, step, signature):
+        with self._lock:                # Keras' and TensorFlow's tracing are not safe from several threads.
+            if name not in self._functions:
+                function = tf.function(step, input_signature=signature, autograph=False)
+                self._functions[name] = function.get_concrete_function()
+            return self._functions[name]
+
+
+def blocked(tokens, length, links=()):
+    """The bias that keeps everybody from attending to some tokens, and some tokens from others.
+
+    Args:
+        tokens: positions nobody attends to. length: T. links: (from, to) pairs of positions.
+    Returns:
+        float32 [1, 1, T, T] of 0 and `MASKED_SCORE`.
+    """
+    bias = np.zeros((1, 1, length, length), np.float32)
+    bias[..., list(tokens)] = MASKED_SCORE
+    for looking, looked_at in links:
+        bias[..., looking, looked_at] = MASKED_SCORE
+    return bias
+
+
+def _floats(*shape):
+    return tf.TensorSpec(shape, tf.float32)
+
+
+def _ids(axes=2):
+    return tf.TensorSpec((None,) * axes, tf.int32)

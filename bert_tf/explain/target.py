@@ -1,0 +1,82 @@
+"""What is to be explained: one log-probability, of a token at a position or of an answer about the next sentence.
+
+Dimension legend: T tokens, V vocabulary.
+"""
+
+from dataclasses import dataclass
+from typing import Optional
+
+import numpy as np
+
+from bert_tf.checkpoints.errors import require_head
+from bert_tf.explain.errors import InputError, MaskPositionError, NothingToPredict
+
+
+@dataclass(frozen=True)
+class Target:
+    """One outcome whose natural log-probability is looked at.
+
+    Attributes:
+        position: token position the MLM head predicts at; None for the next-sentence head.
+        id: the token's id, or 0 for IsNext and 1 for NotNext.
+        label: the token, "IsNext" or "NotNext".
+    """
+
+    position: Optional[int]
+    id: int
+    label: str
+
+
+def mask_target(bert, trace, position=None, token=None):
+    """A token at a position of a trace.
+
+    Args:
+        bert: the `Bert` that made the trace. trace: a `Trace`.
+        position: where; None for the first mask. It need not be masked.
+        token: a token of the vocabulary, such as "China" or "##ing"; None for the likeliest there.
+    Returns:
+        `Target`.
+    Raises:
+        NothingToPredict: no position given and nothing masked.
+        MaskPositionError: no such position. InputError: no such token. MissingHead: no MLM head.
+    """
+    require_head(bert.heads, "mlm", bert.name)
+    if position is None:
+        if not trace.masks:
+            raise NothingToPredict('Nothing is masked: type "[MASK]" in the text or give a position.')
+        position = trace.masks[0]
+    if not 0 <= position < trace.length:
+        raise MaskPositionError(f"There is no token {position}: this input has {trace.length} tokens, 0 to "
+                                f"{trace.length - 1}.")
+    if token is None:
+        token_id = int(np.argmax(_logits(bert, trace, position)))
+    else:
+        token_id = vocabulary_id(bert.tokenizer, token)
+    return Target(position, token_id, bert.tokenizer.id_to_token(token_id))
+
+
+def next_sentence_target(bert, trace, follows=True):
+    """That the second text follows the first, or that it does not.
+
+    Raises:
+        NothingToPredict: the trace has no second text. MissingHead: no next-sentence head.
+    """
+    require_head(bert.heads, "nsp", bert.name)
+    if trace.text_b is None:
+        raise NothingToPredict("The next-sentence head judges a pair: give a second text.")
+    return Target(None, 0, "IsNext") if follows else Target(None, 1, "NotNext")
+
+
+def vocabulary_id(tokenizer, token):
+    """The id of a token of the vocabulary; InputError if it is none."""
+    if token not in tokenizer.vocab:
+        pieces = " ".join(tokenizer.tokenize(token).tokens) if isinstance(token, str) and token.strip() else ""
+        hint = f" It is made of: {pieces}." if pieces else ""
+        raise InputError(f"{token!r:.60} is no token of this model's vocabulary.{hint}")
+    return tokenizer.vocab.index(token)
+
+
+def _logits(bert, trace, position):
+    if position in trace.masks and trace.logits is not None:
+        return trace.logits[trace.masks.index(position)]
+    return bert.mlm_logits(trace.token_ids, trace.segments, (position,))[0]
