@@ -1,0 +1,120 @@
+"""The logit lens: what the MLM head would predict if the model ended after each layer.
+
+Dimension legend: L layers, T tokens, P positions, K predictions, H hidden, V vocabulary. Source: nostalgebraist 2020,
+"interpreting GPT: the logit lens"; Geva et al. 2022. The head was trained on the last layer only: an early
+layer that says nothing through it may still know the answer in other words.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from bert_tf.checkpoints.errors import require_head
+from bert_tf.explain.errors import InputError, MaskPositionError, NothingToPredict
+from bert_tf.explain.predictions import Prediction, check_top_k, top_probabilities
+
+# Hidden vectors given to the head at once: over 30,000 tokens their logits are then 31 MB.
+_ROWS = 256
+
+
+@dataclass(frozen=True, eq=False)
+class Lens:
+    """What the MLM head says on every hidden state, 0 the embeddings and L the last.
+
+    Attributes:
+        positions: P token positions.
+        ids: int64 [P, L+1, K], the likeliest tokens, in descending order. tokens: the same as strings, nested
+            tuples. probabilities: float64 [P, L+1, K].
+        entropies: float64 [P, L+1], of the whole distribution, in bits.
+        answers: the P `Prediction`s of the last layer, or the tokens that were asked about.
+        answer_ranks: int64 [P, L+1], from 1. answer_probabilities: float64 [P, L+1].
+        first_top: int64 [P], first state at which the answer is likeliest; -1 if at none.
+        settled: int64 [P], first state from which on it stays so; -1 if it is not so at the end.
+    """
+
+    positions: tuple
+    ids: np.ndarray
+    tokens: tuple
+    probabilities: np.ndarray
+    entropies: np.ndarray
+    answers: tuple
+    answer_ranks: np.ndarray
+    answer_probabilities: np.ndarray
+    first_top: np.ndarray
+    settled: np.ndarray
+
+
+def logit_lens(bert, trace, positions=None, top_k=5, answers=None):
+    """The MLM head on every layer's hidden states.
+
+    Args:
+        bert: the `Bert` that made the trace. trace: a `Trace` with hidden states.
+        positions: token positions, masked or not; None for the masks.
+        top_k: K.
+        answers: one token id for each position, to follow through the layers; None for the last layer's likeliest.
+    Returns:
+        `Lens`.
+    Raises:
+        NothingToPredict: no positions. MaskPositionError: one that is not there. MissingHead: no MLM head.
+        InputError: no hidden states in the trace, a bad `top_k`, answers that do not fit.
+    """
+    require_head(bert.heads, "mlm", bert.name)
+    check_top_k(top_k)
+    positions = _positions(trace, positions)
+    states = trace.hidden_states[:, list(positions)].swapaxes(0, 1)                      # [P, L+1, H]
+    count, depth, width = states.shape
+    if answers is None:
+        answers = bert.opened.mlm_log_probabilities(states[:, -1]).numpy().argmax(axis=1)
+    answers = _checked(bert, answers, count)
+    found = _read(bert.opened, states.reshape(-1, width), np.repeat(answers, depth), top_k)
+    ids, probabilities, entropies, ranks, shares = (part.reshape(count, depth, *part.shape[1:]) for part in found)
+    top = ranks == 1
+    token = bert.tokenizer.id_to_token
+    return Lens(
+        positions=positions,
+        ids=ids,
+        tokens=tuple(tuple(tuple(token(int(i)) for i in row) for row in rows) for rows in ids),
+        probabilities=probabilities,
+        entropies=entropies,
+        answers=tuple(Prediction(token(int(i)), int(i), float(p)) for i, p in zip(answers, shares[:, -1])),
+        answer_ranks=ranks,
+        answer_probabilities=shares,
+        first_top=np.where(top.any(axis=1), top.argmax(axis=1), -1),
+        settled=np.where(top[:, -1], depth - np.logical_and.accumulate(top[:, ::-1], axis=1).sum(axis=1), -1),
+    )
+
+
+def _positions(trace, positions):
+    if trace.hidden_states is None:
+        raise InputError("This trace holds no hidden states: trace again with hidden_states=True.")
+    positions = trace.masks if positions is None else tuple(int(position) for position in positions)
+    if not positions:
+        raise NothingToPredict("There is no position to look at: mask something, or name positions.")
+    for position in positions:
+        if not 0 <= position < trace.length:
+            raise MaskPositionError(f"There is no token {position}: this input has {trace.length} tokens, 0 to "
+                                    f"{trace.length - 1}.")
+    return positions
+
+
+def _checked(bert, answers, count):
+    answers = np.asarray(answers)
+    in_range = answers.shape == (count,) and ((answers >= 0) & (answers < bert.config.vocab_size)).all()
+    if not in_range:
+        raise InputError(f"answers must be {count} token ids below {bert.config.vocab_size}, one for each position, "
+                         f"not {answers.tolist()!r:.60}.")
+    return answers
+
+
+def _read(opened, rows, answers, top_k):
+    """What hidden vectors [R, H] say: ids and probabilities [R, K], entropies in bits [R], and the rank and the
+    probability [R] of an answer each."""
+    parts = []
+    for start in range(0, len(rows), _ROWS):
+        asked = answers[start : start + _ROWS, None]
+        logs = opened.mlm_log_probabilities(rows[start : start + _ROWS]).numpy()
+        ids, probabilities, _ = top_probabilities(logs, top_k)
+        entropies = -np.sum(np.exp(logs) * logs, axis=1, dtype=np.float64) / np.log(2)
+        own = np.take_along_axis(logs, asked, axis=1)
+        parts.append((ids, probabilities, entropies, 1 + (logs > own).sum(axis=1), np.exp(own[:, 0], dtype=np.float64)))
+    return tuple(np.concatenate(part) for part in zip(*parts))
