@@ -21,12 +21,17 @@ def home():
         # Errors of the library are written for the person who asked: one sentence, what to do next.
         st.error(str(error), icon=":material/error:")
     except MemoryError:
-        st.error("There is not enough memory for this. Choose a smaller model or a shorter text.",
-                 icon=":material/memory:")
+        st.error(
+            "There is not enough memory for this. Choose a smaller model or a shorter text.",
+            icon=":material/memory:",
+        )
     except Exception:
         logging.getLogger("explorer").exception("a page failed")
-        st.error("Something went wrong here, and it is noted in the server's log. Reload the page, or change "
-                 "the text and try again.", icon=":material/error:")
+        st.error(
+            "Something went wrong here, and it is noted in the server's log. Reload the page, or change "
+            "the text and try again.",
+            icon=":material/error:",
+        )
     state.write_address()
 
 

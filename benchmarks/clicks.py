@@ -2,9 +2,9 @@
 
     python benchmarks/clicks.py [--model bert-base-cased-embedded] [--clicks 40] [--json FILE]
 
-Starts the explorer, opens a pair of 32 tokens, and presses one word after the other. The time runs inside the page,
-from the press to the first frame in which the bars have changed: the way to the server, the forward pass, the way
-back and the drawing are all in it.
+Starts the explorer, opens a pair of 32 tokens, and presses one word after the other. The time runs inside the
+page, from the press to the first frame in which the bars have changed: the way to the server, the forward pass,
+the way back and the drawing are all in it.
 """
 
 import argparse
@@ -48,9 +48,24 @@ def explorer(environment=None):
         port = place.getsockname()[1]
     with tempfile.TemporaryFile() as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", "streamlit", "run", str(ROOT / "app.py"), "--server.port", str(port),
-             "--server.address", "127.0.0.1", "--server.headless", "true"],
-            cwd=ROOT, env={**os.environ, **(environment or {})}, stdout=log, stderr=subprocess.STDOUT)
+            [
+                sys.executable,
+                "-m",
+                "streamlit",
+                "run",
+                str(ROOT / "app.py"),
+                "--server.port",
+                str(port),
+                "--server.address",
+                "127.0.0.1",
+                "--server.headless",
+                "true",
+            ],
+            cwd=ROOT,
+            env={**os.environ, **(environment or {})},
+            stdout=log,
+            stderr=subprocess.STDOUT,
+        )
         try:
             yield _wait_for(f"http://127.0.0.1:{port}", process)
         finally:
@@ -73,6 +88,7 @@ def _wait_for(address, process):
 def measure(address, model, clicks):
     """Milliseconds of each of ``clicks`` presses, and how many tokens the pair has."""
     from playwright.sync_api import sync_playwright
+
     chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if chromium is None:
         raise SystemExit("There is no Chromium on the PATH: apt-get install chromium.")
@@ -105,12 +121,21 @@ def main():
     with started as address:
         times, tokens = measure(address, options.model, options.clicks)
     times.sort()
-    figures = {"model": options.model, "tokens": tokens, "clicks": len(times), "median_ms": statistics.median(times),
-               "p90_ms": times[int(0.9 * (len(times) - 1))], "least_ms": times[0], "most_ms": times[-1],
-               "load_average": os.getloadavg()[0]}
-    print(f"{options.model}, {tokens} tokens, {len(times)} clicks: median {figures['median_ms']:.0f} ms, "
-          f"90% within {figures['p90_ms']:.0f} ms, least {times[0]:.0f}, most {times[-1]:.0f} "
-          f"(load average {figures['load_average']:.1f})")
+    figures = {
+        "model": options.model,
+        "tokens": tokens,
+        "clicks": len(times),
+        "median_ms": statistics.median(times),
+        "p90_ms": times[int(0.9 * (len(times) - 1))],
+        "least_ms": times[0],
+        "most_ms": times[-1],
+        "load_average": os.getloadavg()[0],
+    }
+    print(
+        f"{options.model}, {tokens} tokens, {len(times)} clicks: median {figures['median_ms']:.0f} ms, "
+        f"90% within {figures['p90_ms']:.0f} ms, least {times[0]:.0f}, most {times[-1]:.0f} "
+        f"(load average {figures['load_average']:.1f})"
+    )
     if options.json:
         options.json.write_text(json.dumps(figures, indent=2) + "\n")
 

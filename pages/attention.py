@@ -9,7 +9,7 @@ from ui.traces import attention_trace
 from ui.words import count, milliseconds, title
 
 _LARGEST = 128  # tokens a side up to which a heatmap shows every one
-_WINDOW = 64    # tokens a side of the detail of a longer text
+_WINDOW = 64  # tokens a side of the detail of a longer text
 
 
 def page():
@@ -30,8 +30,10 @@ def page():
     _filters(trace)
     selection = plots.select(trace, state.view().shown, state.view().special)
     if not selection:
-        st.info("No token is left under these filters. Show special tokens, or type a text B.",
-                icon=":material/filter_alt_off:")
+        st.info(
+            "No token is left under these filters. Show special tokens, or type a text B.",
+            icon=":material/filter_alt_off:",
+        )
         return
     left, right = st.columns([5, 6], gap="large")
     with left:
@@ -53,11 +55,16 @@ def _filters(trace):
     names = {"all": "All", "aa": "A→A", "ab": "A→B", "ba": "B→A", "bb": "B→B"}
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         if trace.text_b is not None:
-            st.segmented_control("Show", list(names), format_func=names.get, **state.bound("shown", "w_shown"))
+            st.segmented_control(
+                "Show", list(names), format_func=names.get, **state.bound("shown", "w_shown")
+            )
         elif state.view().shown != "all":
             state.settle(shown="all")
-        st.toggle("Special tokens", **state.bound("special", "w_special"),
-                  help="[CLS] and [SEP] often draw most of the attention: hide them to see the rest.")
+        st.toggle(
+            "Special tokens",
+            **state.bound("special", "w_special"),
+            help="[CLS] and [SEP] often draw most of the attention: hide them to see the rest.",
+        )
 
 
 def _overview(trace, selection):
@@ -69,7 +76,7 @@ def _overview(trace, selection):
         state.change(layer=layer, head=head)
 
     # Opening another head changes nothing in the small maps.
-    key = (trace.model, view.a, view.b, trace.masks, selection)
+    key = (trace.model, view.precision, view.a, view.b, trace.masks, selection)
     kept = st.session_state.get("_tiles")
     if kept is None or kept[0] != key:
         kept = st.session_state["_tiles"] = (key, plots.tiles(trace.attentions, selection))
@@ -101,8 +108,12 @@ def _window(selection, longest):
     most = longest - _WINDOW + 1
     if state.view().start >= most:
         state.settle(start=most - 1)
-    st.slider(f"Detail: {_WINDOW} tokens from", 1, most, **state.bound(
-        "start", "w_start", read=lambda number: number - 1, show=lambda index: index + 1))
+    st.slider(
+        f"Detail: {_WINDOW} tokens from",
+        1,
+        most,
+        **state.bound("start", "w_start", read=lambda number: number - 1, show=lambda index: index + 1),
+    )
     return selection.window(state.view().start, _WINDOW)
 
 
@@ -111,7 +122,10 @@ def _heatmaps(trace, weights, selection, detail, name):
     save = export.plot_config(name)
     if detail is not selection:
         st.caption("The whole text, pooled: the strongest of each block.")
-        st.plotly_chart(plots.heatmap(trace, weights, selection, most=96, dark=dark, height=420), config=save,
-                        key="w_map_whole")
+        st.plotly_chart(
+            plots.heatmap(trace, weights, selection, most=96, dark=dark, height=420),
+            config=save,
+            key="w_map_whole",
+        )
         st.caption("The detail.")
     st.plotly_chart(plots.heatmap(trace, weights, detail, dark=dark), config=save, key="w_map")

@@ -15,7 +15,9 @@ def page():
     st.title("Two models, one text", anchor=False)
     installed = models.installed()
     if len(installed) < 2:
-        st.info("A comparison needs two models, and only one is installed here.", icon=":material/compare_arrows:")
+        st.info(
+            "A comparison needs two models, and only one is installed here.", icon=":material/compare_arrows:"
+        )
         _offer(installed)
         return
     _pickers(installed)
@@ -52,8 +54,10 @@ def _trace(shared):
     view = state.view()
     masked = positions(shared.encode(view.a, view.b), view.masks)
     if len(masked) > state.limits().max_masks:
-        raise ValueError(f"There are {len(masked)} masks; at most {state.limits().max_masks} are predicted at once. "
-                         "Unmask some.")
+        raise ValueError(
+            f"There are {len(masked)} masks; at most {state.limits().max_masks} are predicted at once. "
+            "Unmask some."
+        )
     with st.spinner("Reading …", show_time=True):
         return attention_trace(shared, masked)
 
@@ -78,24 +82,43 @@ def _results(pair, traces):
 
 def _agreement(pair, traces):
     view = state.view()
-    found = compare(*traces, pair[0].tokenizer, pair[1].tokenizer, *(shared.config.num_hidden_layers for shared in pair),
-                    top_k=view.top_k)
+    found = compare(
+        *traces,
+        pair[0].tokenizer,
+        pair[1].tokenizer,
+        *(shared.config.num_hidden_layers for shared in pair),
+        top_k=view.top_k,
+    )
     if not found.masks and found.nsp_difference is None:
         return
     st.subheader("Where they agree", anchor=False)
     if found.masks:
         st.dataframe(
-            comparison.agreement_rows(found, traces[0]), hide_index=True, width="stretch", key="w_agreement",
+            comparison.agreement_rows(found, traces[0]),
+            hide_index=True,
+            width="stretch",
+            key="w_agreement",
             column_config={
                 "shared": st.column_config.ProgressColumn(
-                    f"Shared among the top {view.top_k}", format="percent", min_value=0, max_value=1),
+                    f"Shared among the top {view.top_k}", format="percent", min_value=0, max_value=1
+                ),
                 "divergence": st.column_config.ProgressColumn(
-                    "Jensen-Shannon divergence", format="%.3f bits", min_value=0, max_value=1,
-                    help="0 bits: the same distribution. 1 bit: nothing in common."),
-                "masked": "Masked", "one": f"{title(pair[0].name)} says", "other": f"{title(pair[1].name)} says"})
+                    "Jensen-Shannon divergence",
+                    format="%.3f bits",
+                    min_value=0,
+                    max_value=1,
+                    help="0 bits: the same distribution. 1 bit: nothing in common.",
+                ),
+                "masked": "Masked",
+                "one": f"{title(pair[0].name)} says",
+                "other": f"{title(pair[1].name)} says",
+            },
+        )
         if found.folded:
-            st.caption(f"One model knows only lower case: capital letters are counted as small ones, over the "
-                       f"{found.common_tokens:,} tokens both have.")
+            st.caption(
+                f"One model knows only lower case: capital letters are counted as small ones, over the "
+                f"{found.common_tokens:,} tokens both have."
+            )
     if found.nsp_difference is not None:
         st.caption(f"P(IsNext) differs by {abs(found.nsp_difference):.3f}.")
     lost = len(found.unmatched_a) + len(found.unmatched_b)
@@ -117,20 +140,41 @@ def _attention(pair, traces):
     layers = aligned_layers(*(shared.config.num_hidden_layers for shared in pair))
     count = len(layers)
     place = st.select_slider(
-        "Depth", range(count), format_func=lambda index: "layer {} | layer {}".format(
-            *(layer + 1 for layer in layers[index])),
-        **state.bound("depth", "w_depth", read=lambda index: round(100 * (index + 1) / count),
-                      show=lambda depth: min(max(round(depth * count / 100) - 1, 0), count - 1)))
+        "Depth",
+        range(count),
+        format_func=lambda index: "layer {} | layer {}".format(*(layer + 1 for layer in layers[index])),
+        **state.bound(
+            "depth",
+            "w_depth",
+            read=lambda index: round(100 * (index + 1) / count),
+            show=lambda depth: min(max(round(depth * count / 100) - 1, 0), count - 1),
+        ),
+    )
     dark = st.context.theme.type == "dark"
-    for column, shared, trace, layer, side in zip(st.columns(2, gap="large"), pair, traces, layers[place], "ab"):
+    for column, shared, trace, layer, side in zip(
+        st.columns(2, gap="large"), pair, traces, layers[place], "ab"
+    ):
         with column:
-            st.markdown(f"**{title(shared.name)}**, layer {layer + 1} of {shared.config.num_hidden_layers}, "
-                        "mean of its heads")
-            figure = plots.heatmap(trace, trace.attentions[layer].mean(axis=0, dtype="float32"), plots.select(trace),
-                                   most=64, dark=dark, height=430)
-            st.plotly_chart(figure, key=f"w_compare_map_{side}", config=export.plot_config(f"layer-{layer + 1}"))
-    st.plotly_chart(plots.depth_profile(comparison.spread(pair, traces), "mean entropy of a row, bits", dark),
-                    key="w_profile", config=export.plot_config("entropy"))
+            st.markdown(
+                f"**{title(shared.name)}**, layer {layer + 1} of {shared.config.num_hidden_layers}, "
+                "mean of its heads"
+            )
+            figure = plots.heatmap(
+                trace,
+                trace.attentions[layer].mean(axis=0, dtype="float32"),
+                plots.select(trace),
+                most=64,
+                dark=dark,
+                height=430,
+            )
+            st.plotly_chart(
+                figure, key=f"w_compare_map_{side}", config=export.plot_config(f"layer-{layer + 1}")
+            )
+    st.plotly_chart(
+        plots.depth_profile(comparison.spread(pair, traces), "mean entropy of a row, bits", dark),
+        key="w_profile",
+        config=export.plot_config("entropy"),
+    )
     st.caption("How widely attention is spread in every layer: 0 bits is one place.")
 
 
@@ -138,7 +182,9 @@ def _offer(installed):
     if not downloads.allowed():
         return
     here = {info.name for info in installed}
-    missing = [info for info in models.catalogue() if info.name in comparison.WANTED and info.name not in here]
+    missing = [
+        info for info in models.catalogue() if info.name in comparison.WANTED and info.name not in here
+    ]
     if missing:
         st.subheader("The released models", anchor=False)
         st.caption("The preset is Base beside Large. They are fetched once, from the Hugging Face hub.")

@@ -30,13 +30,17 @@ def _installed(info):
 def _facts(info):
     facts = [info.name]
     if info.config:
-        facts.append(f"{info.config.num_hidden_layers} layers of {info.config.hidden_size}, "
-                     f"{info.config.num_attention_heads} heads")
+        facts.append(
+            f"{info.config.num_hidden_layers} layers of {info.config.hidden_size}, "
+            f"{info.config.num_attention_heads} heads"
+        )
     if info.parameters:
         facts.append(f"{info.parameters / 1e6:.1f} million parameters")
     facts.append(f"{megabytes(info.size_bytes)} on disk")
     if info.heads is not None:
-        named = [words for head, words in (("mlm", "masked words"), ("nsp", "next sentence")) if head in info.heads]
+        named = [
+            words for head, words in (("mlm", "masked words"), ("nsp", "next sentence")) if head in info.heads
+        ]
         facts.append("predicts " + " and ".join(named) if named else "no prediction heads")
     return facts + [info.licence] * bool(info.licence)
 
@@ -55,11 +59,17 @@ def _released(missing):
     if not downloads.allowed():
         st.caption("This deployment fetches no further models.")
         return
-    st.caption("Fetched once from the Hugging Face hub into the models folder; a folder dropped there is found "
-               "by itself.")
+    st.caption(
+        "Fetched once from the Hugging Face hub into the models folder; a folder dropped there is found "
+        "by itself."
+    )
     names = [info.name for info in missing]
-    chosen = st.selectbox("Model to fetch", names, key="w_fetch", format_func=lambda name: (
-        f"{name}, {megabytes(missing[names.index(name)].size_bytes)}"))
+    chosen = st.selectbox(
+        "Model to fetch",
+        names,
+        key="w_fetch",
+        format_func=lambda name: f"{name}, {megabytes(missing[names.index(name)].size_bytes)}",
+    )
     info = missing[names.index(chosen)]
     st.caption(" · ".join([*_facts(info)[1:], info.source]).replace("on disk", "to fetch"))
     downloads.get_button(info, "models")

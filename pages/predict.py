@@ -44,10 +44,13 @@ def _trace(shared, encoding):
     typed = sum(int(one) == shared.tokenizer.mask_id for one in encoding.token_ids)
     most = state.limits().max_masks
     if typed + len(masked) > most:
-        st.warning(f"There are {typed + len(masked)} masks; at most {most} are predicted at once here. "
-                   "Unmask some, or shorten the text.", icon=":material/filter_alt:")
+        st.warning(
+            f"There are {typed + len(masked)} masks; at most {most} are predicted at once here. "
+            "Unmask some, or shorten the text.",
+            icon=":material/filter_alt:",
+        )
         return None
-    key = (shared.name, view.a, view.b, masked)
+    key = (shared.name, view.precision, view.a, view.b, masked)
     kept = st.session_state.get("_predict_trace")
     if kept is None or kept[0] != key:
         kept = st.session_state["_predict_trace"] = (key, shared.trace(view.a, view.b, masked))
@@ -58,12 +61,17 @@ def _predictions(shared, trace):
     view = state.view()
     st.subheader("Predictions", anchor=False)
     if not trace.masks:
-        st.info("Nothing is hidden yet. Press a word above, or type [MASK] in the text.",
-                icon=":material/touch_app:")
+        st.info(
+            "Nothing is hidden yet. Press a word above, or type [MASK] in the text.",
+            icon=":material/touch_app:",
+        )
         return
     if trace.logits is None:
-        st.warning(f"{title(shared.name)} has no head for masked words, so it can predict none. "
-                   "Choose another model in the sidebar.", icon=":material/block:")
+        st.warning(
+            f"{title(shared.name)} has no head for masked words, so it can predict none. "
+            "Choose another model in the sidebar.",
+            icon=":material/block:",
+        )
         return
     _options(trace)
     if view.fill == "joint" and len(trace.masks) > 1:
@@ -89,10 +97,13 @@ def _options(trace):
         st.segmented_control("Guesses for each mask", choices, **state.bound("top_k", "w_top"))
         if len(trace.masks) > 1:
             st.segmented_control(
-                "Several masks", ["independent", "joint"], **state.bound("fill", "w_fill"),
+                "Several masks",
+                ["independent", "joint"],
+                **state.bound("fill", "w_fill"),
                 format_func={"independent": "Each alone", "joint": "Surest first"}.get,
                 help="Each alone: every mask is guessed while all the others are hidden. Surest first: the "
-                     "surest guess is filled in, then the rest is guessed again with it in place.")
+                "surest guess is filled in, then the rest is guessed again with it in place.",
+            )
 
 
 def _joint_result(joint):
@@ -105,14 +116,25 @@ def _joint_result(joint):
 def _next_sentence(trace):
     st.subheader("Next sentence", anchor=False)
     if trace.nsp is None:
-        st.warning("This model has no next-sentence head, so it cannot say whether B follows A.",
-                   icon=":material/block:")
+        st.warning(
+            "This model has no next-sentence head, so it cannot say whether B follows A.",
+            icon=":material/block:",
+        )
     else:
         components.gauge("c_gauge", float(trace.nsp.is_next))
-    st.button("Swap A and B", icon=":material/swap_horiz:", key="w_swap",
-              on_click=lambda: state.put(state.view().swapped()))
+    st.button(
+        "Swap A and B",
+        icon=":material/swap_horiz:",
+        key="w_swap",
+        on_click=lambda: state.put(state.view().swapped()),
+    )
 
 
 def _footer(shared, trace):
-    st.caption(f"{title(shared.name)} · {count(trace.length, 'token')} · {milliseconds(trace.seconds)} "
-               "· the address of this page is a link to this view")
+    facts = (
+        f"{title(shared.name)}, {state.view().precision}",
+        count(trace.length, "token"),
+        milliseconds(trace.seconds),
+        "the address of this page is a link to this view",
+    )
+    st.caption(" · ".join(facts))

@@ -10,8 +10,10 @@ def cards(answers, number_from=None):
         answers: ``MaskPrediction``s, in the order to show them.
         number_from: None, or "joint" order: the foot then says in which step a mask was filled.
     """
-    return [_card(answer, step if number_from is not None else None)
-            for step, answer in enumerate(answers, start=number_from or 0)]
+    return [
+        _card(answer, step if number_from is not None else None)
+        for step, answer in enumerate(answers, start=number_from or 0)
+    ]
 
 
 def _card(answer, step):
@@ -21,8 +23,15 @@ def _card(answer, step):
         "title": title,
         "note": f"token {answer.position}" if step is None else f"filled {ordinal(step)}",
         "foot": _foot(answer),
-        "predictions": [{"id": int(one.id), "text": one.token, "p": float(one.probability),
-                         "right": one.token == answer.original} for one in answer.predictions],
+        "predictions": [
+            {
+                "id": int(one.id),
+                "text": one.token,
+                "p": float(one.probability),
+                "right": one.token == answer.original,
+            }
+            for one in answer.predictions
+        ],
     }
 
 

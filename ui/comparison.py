@@ -10,7 +10,7 @@ _LARGE = 24
 
 
 def preset(installed, view):
-    """Which two models to compare: those of the view where it names two, else Base beside Large, else what there is.
+    """Which two models to compare: those the view names, else Base beside Large, else what there is.
 
     Args:
         installed: ``ModelInfo`` of at least two models, the default first.
@@ -22,7 +22,9 @@ def preset(installed, view):
     names = [info.name for info in installed]
     if view.other in names:
         return view.model, view.other
-    large = next((info for info in installed if info.config and info.config.num_hidden_layers == _LARGE), None)
+    large = next(
+        (info for info in installed if info.config and info.config.num_hidden_layers == _LARGE), None
+    )
     if large:
         # The released Base of the same spelling is the fair partner; else whatever the visitor uses.
         base = large.name.replace("large", "base").replace("-whole-word-masking", "")
@@ -33,9 +35,11 @@ def preset(installed, view):
 
 def agreement_rows(found, trace):
     """The agreement at every mask as columns of a table."""
+
     def word(position):
         typed = trace.original_tokens[position] == trace.tokens[position]
         return "[MASK]" if typed else trace.original_tokens[position]
+
     return {
         "masked": [word(mask.position_a) for mask in found.masks],
         "one": [mask.predictions_a[0].token for mask in found.masks],
@@ -47,21 +51,35 @@ def agreement_rows(found, trace):
 
 def facts(pair, traces, infos, seconds):
     """Sizes and times of both models: a dict of columns, the first the names of the rows."""
-    table = {"": ["Layers × heads", "Hidden size", "Parameters", "Weights in memory", "On disk", "Tokens here",
-                  "Time for this text"]}
+    table = {
+        "": [
+            "Layers × heads",
+            "Hidden size",
+            "Parameters",
+            "Weights in memory",
+            "On disk",
+            "Tokens here",
+            "Time for this text",
+        ]
+    }
     for shared, trace, took in zip(pair, traces, seconds):
         config, info = shared.config, infos.get(shared.name)
         column = title(shared.name) + (" " if title(shared.name) in table else "")
         table[column] = [
-            f"{config.num_hidden_layers} × {config.num_attention_heads}", str(config.hidden_size),
-            f"{shared.parameters / 1e6:.1f} million", megabytes(shared.weight_bytes),
-            megabytes(info.size_bytes) if info else "", str(trace.length), milliseconds(took)]
+            f"{config.num_hidden_layers} × {config.num_attention_heads}",
+            str(config.hidden_size),
+            f"{shared.parameters / 1e6:.1f} million",
+            megabytes(shared.weight_bytes),
+            megabytes(info.size_bytes) if info else "",
+            str(trace.length),
+            milliseconds(took),
+        ]
     return table
 
 
 def latency(shared, view, masked):
     """Median seconds of a warm pass over the view's texts; measured once for each text of a visit."""
-    key = (shared.name, view.a, view.b, masked)
+    key = (shared.name, view.precision, view.a, view.b, masked)
     kept = st.session_state.setdefault("_latencies", {})
     if key not in kept:
         if len(kept) > 20:

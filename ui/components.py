@@ -1,4 +1,4 @@
-"""The explorer's own components: HTML, CSS and JavaScript of ``assets/components``, mounted without an iframe.
+"""The explorer's own components: HTML, CSS and JavaScript of ``assets/components``, without an iframe.
 
 Each function draws one component and hands what a visitor does to a callback, checked: what comes from a
 browser may be anything.
@@ -17,7 +17,9 @@ def _register(name):
     return st.components.v2.component(f"bert_{name}", **parts)
 
 
-_NAV, _CHIPS, _BARS, _GAUGE, _GRID, _LINES = map(_register, ("nav", "chips", "bars", "gauge", "grid", "lines"))
+_NAV, _CHIPS, _BARS, _GAUGE, _GRID, _LINES = map(
+    _register, ("nav", "chips", "bars", "gauge", "grid", "lines")
+)
 
 
 def _sent(key, name):
@@ -28,19 +30,23 @@ def _sent(key, name):
 
 def nav(key, pages, on_go):
     """Draw links to the pages; ``on_go(name)`` follows a press."""
+
     def pressed():
         value = _sent(key, "go")
         if isinstance(value, str):
             on_go(value)
+
     _NAV(key=key, data={"pages": pages}, on_go_change=pressed)
 
 
 def chips(key, shown, on_toggle):
     """Draw the tokens as chips; ``on_toggle(text)`` gets the name of the spot that was pressed."""
+
     def pressed():
         value = _sent(key, "toggle")
         if isinstance(value, str):
             on_toggle(value)
+
     _CHIPS(key=key, data={"chips": shown}, on_toggle_change=pressed)
 
 
@@ -49,10 +55,12 @@ def bars(key, cards, on_fill=None):
 
     Without ``on_fill`` the bars are only looked at.
     """
+
     def pressed():
         value = _sent(key, "fill")
         if isinstance(value, dict) and all(type(value.get(name)) is int for name in ("position", "token")):
             on_fill(value["position"], value["token"])
+
     if on_fill is None:
         _BARS(key=key, data={"cards": cards, "still": True})
     else:
@@ -72,13 +80,28 @@ def grid(key, tiles, layer, head, on_open, ramp):
         layer, head: the one that is open.
         ramp: list of "#rrggbb", the colour scale from 0 to 1.
     """
+
     def pressed():
         value = _sent(key, "open")
         if isinstance(value, dict) and all(type(value.get(name)) is int for name in ("layer", "head")):
-            on_open(min(max(value["layer"], 0), tiles.layers - 1), min(max(value["head"], 0), tiles.heads - 1))
-    _GRID(key=key, on_open_change=pressed,
-          data={"layers": tiles.layers, "heads": tiles.heads, "rows": tiles.rows, "columns": tiles.columns,
-                "bytes": tiles.base64(), "layer": layer, "head": head, "ramp": ramp})
+            on_open(
+                min(max(value["layer"], 0), tiles.layers - 1), min(max(value["head"], 0), tiles.heads - 1)
+            )
+
+    _GRID(
+        key=key,
+        on_open_change=pressed,
+        data={
+            "layers": tiles.layers,
+            "heads": tiles.heads,
+            "rows": tiles.rows,
+            "columns": tiles.columns,
+            "bytes": tiles.base64(),
+            "layer": layer,
+            "head": head,
+            "ramp": ramp,
+        },
+    )
 
 
 def lines(key, weights, name):
@@ -88,5 +111,14 @@ def lines(key, weights, name):
         weights: ``bert_tf.plots.Lines``.
         name: file name, without its ending, of the saved picture.
     """
-    _LINES(key=key, data={"left": weights.left, "right": weights.right, "bytes": weights.base64(),
-                          "sides_left": weights.sides_left, "sides_right": weights.sides_right, "name": name})
+    _LINES(
+        key=key,
+        data={
+            "left": weights.left,
+            "right": weights.right,
+            "bytes": weights.base64(),
+            "sides_left": weights.sides_left,
+            "sides_right": weights.sides_right,
+            "name": name,
+        },
+    )

@@ -29,6 +29,7 @@ def allowed():
 
 def _fetch(info):
     from bert_tf.checkpoints import download
+
     bar = st.progress(0.0, text=f"Looking for {info.name} …")
     drawn = 0.0
 
@@ -37,8 +38,10 @@ def _fetch(info):
         if time.monotonic() - drawn < _STEP and done < (total or 0):
             return
         drawn = time.monotonic()
-        bar.progress(min(done / total, 1.0) if total else 0.0,
-                     text=f"{info.name}: {megabytes(done)} of {megabytes(total or info.size_bytes)}")
+        bar.progress(
+            min(done / total, 1.0) if total else 0.0,
+            text=f"{info.name}: {megabytes(done)} of {megabytes(total or info.size_bytes)}",
+        )
 
     try:
         download(info.name, progress=progress)

@@ -17,14 +17,24 @@ def predictions_csv(trace, answers):
     writer.writerow(["model", "position", "original", "original_rank", "rank", "token", "probability"])
     for answer in answers:
         for rank, one in enumerate(answer.predictions, start=1):
-            writer.writerow([trace.model, answer.position, safe_cell(answer.original), answer.original_rank, rank,
-                             safe_cell(one.token), f"{one.probability:.6g}"])
+            writer.writerow(
+                [
+                    trace.model,
+                    answer.position,
+                    safe_cell(answer.original),
+                    answer.original_rank,
+                    rank,
+                    safe_cell(one.token),
+                    f"{one.probability:.6g}",
+                ]
+            )
     return out.getvalue()
 
 
 def predictions_json(trace, answers):
     """The predictions as JSON text, in the form of ``python -m bert_tf predict --json``."""
     from bert_tf.explain import Answer
+
     answer = Answer(trace.model, trace.tokens, tuple(answers), trace.nsp, trace.truncated)
     return json.dumps(answer.to_json(), ensure_ascii=False, indent=2)
 
@@ -52,17 +62,20 @@ def figure_html(figure):
 def predictions(trace, answers):
     """The download menu of the Predict page. Files are made when asked for, not at every run."""
     from bert_tf import plots
+
     with st.popover("Save", icon=":material/download:"):
         _button("CSV", "predictions.csv", "text/csv", lambda: predictions_csv(trace, answers))
         _button("JSON", "predictions.json", "application/json", lambda: predictions_json(trace, answers))
-        _button("Figure (HTML)", "predictions.html", "text/html",
-                lambda: figure_html(plots.predictions(answers)))
+        _button(
+            "Figure (HTML)", "predictions.html", "text/html", lambda: figure_html(plots.predictions(answers))
+        )
 
 
 def attention(trace, weights, selection, name):
     """The download menu of the Attention page."""
     from bert_tf import plots
     from bert_tf.plots import pooled
+
     tokens = trace.tokens
     rows, columns = ([tokens[place] for place in places] for places in (selection.rows, selection.columns))
 
@@ -70,48 +83,102 @@ def attention(trace, weights, selection, name):
         return pooled(weights, selection, len(tokens))
 
     def as_json():
-        return json.dumps({"model": trace.model, "head": name, "rows": rows, "columns": columns,
-                           "weights": [[round(float(value), 6) for value in line] for line in cut()]},
-                          ensure_ascii=False)
+        return json.dumps(
+            {
+                "model": trace.model,
+                "head": name,
+                "rows": rows,
+                "columns": columns,
+                "weights": [[round(float(value), 6) for value in line] for line in cut()],
+            },
+            ensure_ascii=False,
+        )
 
     with st.popover("Save", icon=":material/download:"):
         st.caption("The head as data")
         _button("CSV", f"{name}.csv", "text/csv", lambda: matrix_csv(rows, columns, cut()))
         _button("JSON", f"{name}.json", "application/json", as_json)
         st.caption("The figures")
-        _button("Heatmap (HTML)", f"{name}.html", "text/html",
-                lambda: figure_html(plots.heatmap(trace, weights, selection, title=name)))
-        _button("All heads (HTML)", "all-heads.html", "text/html",
-                lambda: figure_html(plots.overview(trace, selection)))
-        st.radio("The camera above a heatmap saves", ["png", "svg"], format_func=str.upper, horizontal=True,
-                 key=PICTURE, persist_state="session")
+        _button(
+            "Heatmap (HTML)",
+            f"{name}.html",
+            "text/html",
+            lambda: figure_html(plots.heatmap(trace, weights, selection, title=name)),
+        )
+        _button(
+            "All heads (HTML)",
+            "all-heads.html",
+            "text/html",
+            lambda: figure_html(plots.overview(trace, selection)),
+        )
+        st.radio(
+            "The camera above a heatmap saves",
+            ["png", "svg"],
+            format_func=str.upper,
+            horizontal=True,
+            key=PICTURE,
+            persist_state="session",
+        )
 
 
 def comparison(found, traces):
     """The download menu of the Compare page."""
+
     def as_csv():
         out = io.StringIO()
         writer = csv.writer(out)
-        writer.writerow(["model_a", "model_b", "masked", "position_a", "position_b", "top_a", "top_b", "overlap",
-                         "jensen_shannon_bits"])
+        writer.writerow(
+            [
+                "model_a",
+                "model_b",
+                "masked",
+                "position_a",
+                "position_b",
+                "top_a",
+                "top_b",
+                "overlap",
+                "jensen_shannon_bits",
+            ]
+        )
         for mask in found.masks:
-            words = (traces[0].original_tokens[mask.position_a], mask.predictions_a[0].token,
-                     mask.predictions_b[0].token)
+            words = (
+                traces[0].original_tokens[mask.position_a],
+                mask.predictions_a[0].token,
+                mask.predictions_b[0].token,
+            )
             masked, top_a, top_b = map(safe_cell, words)
-            writer.writerow([found.model_a, found.model_b, masked, mask.position_a, mask.position_b, top_a, top_b,
-                             f"{mask.overlap:.4f}", f"{mask.divergence:.6f}"])
+            writer.writerow(
+                [
+                    found.model_a,
+                    found.model_b,
+                    masked,
+                    mask.position_a,
+                    mask.position_b,
+                    top_a,
+                    top_b,
+                    f"{mask.overlap:.4f}",
+                    f"{mask.divergence:.6f}",
+                ]
+            )
         return out.getvalue()
 
     with st.popover("Save", icon=":material/download:"):
         _button("CSV", "comparison.csv", "text/csv", as_csv)
-        _button("JSON", "comparison.json", "application/json",
-                lambda: json.dumps(dataclasses.asdict(found), ensure_ascii=False, indent=2))
+        _button(
+            "JSON",
+            "comparison.json",
+            "application/json",
+            lambda: json.dumps(dataclasses.asdict(found), ensure_ascii=False, indent=2),
+        )
 
 
 def plot_config(name):
     """Plotly's settings for a figure: the camera saves ``name`` in the format that was chosen."""
-    return {"displaylogo": False, "modeBarButtonsToRemove": ["select2d", "lasso2d", "autoScale2d"],
-            "toImageButtonOptions": {"format": picture_format(), "filename": name, "scale": 2}}
+    return {
+        "displaylogo": False,
+        "modeBarButtonsToRemove": ["select2d", "lasso2d", "autoScale2d"],
+        "toImageButtonOptions": {"format": picture_format(), "filename": name, "scale": 2},
+    }
 
 
 def picture_format():
@@ -120,5 +187,13 @@ def picture_format():
 
 
 def _button(label, name, kind, make):
-    st.download_button(label, make, file_name=name, mime=kind, on_click="ignore", key=f"w_save_{name.rpartition('.')[2]}_{label}",
-                       width="stretch", type="tertiary")
+    st.download_button(
+        label,
+        make,
+        file_name=name,
+        mime=kind,
+        on_click="ignore",
+        key=f"w_save_{name.rpartition('.')[2]}_{label}",
+        width="stretch",
+        type="tertiary",
+    )

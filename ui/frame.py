@@ -31,8 +31,14 @@ def navigation():
         if name in TITLES:
             state.change(page=name)
 
-    components.nav("c_nav", [{"name": name, "title": title, "href": link(name), "current": name == view.page}
-                             for name, title in TITLES.items()], go)
+    components.nav(
+        "c_nav",
+        [
+            {"name": name, "title": title, "href": link(name), "current": name == view.page}
+            for name, title in TITLES.items()
+        ],
+        go,
+    )
 
 
 def current_page():
@@ -42,8 +48,10 @@ def current_page():
 
 def door(name, front):
     """A page at the address /name that hands on to the front page, opened at ``name``."""
+
     def enter():
         state.change(page=name)
         st.switch_page(front)
+
     enter.__name__ = f"enter_{name}"
     return enter

@@ -32,8 +32,9 @@ def text_fields():
     view = state.view()
     left, right = st.columns(2)
     for column, name, label, hint in (
-            (left, "a", "Text A", "Type a sentence. [MASK] may stand for a word."),
-            (right, "b", "Text B (optional)", "A second text: does it follow the first?")):
+        (left, "a", "Text A", "Type a sentence. [MASK] may stand for a word."),
+        (right, "b", "Text B (optional)", "A second text: does it follow the first?"),
+    ):
         key = f"w_text_{name}"
         if st.session_state.get(key) != getattr(view, name):
             st.session_state[key] = getattr(view, name)
@@ -50,12 +51,16 @@ def texts_are_usable():
     view, limits = state.view(), state.limits()
     for name, text in (("A", view.a), ("B", view.b)):
         if len(text) > limits.max_characters:
-            st.error(f"Text {name} has {len(text):,} characters; this explorer takes at most "
-                     f"{limits.max_characters:,}. Shorten it.", icon=":material/error:")
+            st.error(
+                f"Text {name} has {len(text):,} characters; this explorer takes at most "
+                f"{limits.max_characters:,}. Shorten it.",
+                icon=":material/error:",
+            )
             return False
     if not view.a.strip():
-        st.info("Text A is empty. Type a sentence, or pick one of the examples above.",
-                icon=":material/keyboard:")
+        st.info(
+            "Text A is empty. Type a sentence, or pick one of the examples above.", icon=":material/keyboard:"
+        )
         return False
     return True
 
@@ -64,7 +69,7 @@ def model(name=None):
     """The model of the view (or the one called ``name``), loaded; says so while it loads."""
     name = name or state.view().model
     with st.spinner(f"Loading {title(name)} …", show_time=True):
-        return shared_model(name)
+        return shared_model(name, state.view().precision)
 
 
 def read(shared):
@@ -76,14 +81,21 @@ def read(shared):
     view = state.view()
     encoding = shared.encode(view.a, view.b)
     if not any(source == "a" for source in encoding.sources):
-        st.info("There is nothing in text A that the model can read: only spaces or control characters. "
-                "Type a sentence.", icon=":material/keyboard:")
+        st.info(
+            "There is nothing in text A that the model can read: only spaces or control characters. "
+            "Type a sentence.",
+            icon=":material/keyboard:",
+        )
         return None
-    cut = [f"{count(number, 'token')} of text {name}" for name, number in zip("AB", encoding.truncated) if number]
+    cut = [
+        f"{count(number, 'token')} of text {name}" for name, number in zip("AB", encoding.truncated) if number
+    ]
     if cut:
-        st.warning(f"The model reads {encoding.length} tokens at once: {' and '.join(cut)} "
-                   f"at the end {'are' if sum(encoding.truncated) > 1 else 'is'} left out.",
-                   icon=":material/content_cut:")
+        st.warning(
+            f"The model reads {encoding.length} tokens at once: {' and '.join(cut)} "
+            f"at the end {'are' if sum(encoding.truncated) > 1 else 'is'} left out.",
+            icon=":material/content_cut:",
+        )
     return encoding
 
 
@@ -92,8 +104,11 @@ def token_strip(shared, encoding, key):
     view = state.view()
     with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
         st.subheader("Tokens", anchor=False, width="content")
-        st.toggle("Whole words", **state.bound("whole", "w_whole"),
-                  help="On: a press masks every piece of a word. Off: one piece alone.")
+        st.toggle(
+            "Whole words",
+            **state.bound("whole", "w_whole"),
+            help="On: a press masks every piece of a word. Off: one piece alone.",
+        )
 
     def pressed(text):
         spot, now = Spot.parse(text), state.view()

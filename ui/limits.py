@@ -61,8 +61,9 @@ def read_limits(path: str | os.PathLike | None = None) -> Limits:
             raise LimitsError(f"{path}: unknown section [{section}]; known are {', '.join(_SECTIONS)}.")
         for key, value in keys.items():
             if key not in _SECTIONS[section]:
-                raise LimitsError(f"{path}: unknown key {key!r} in [{section}]; "
-                                  f"known are {', '.join(_SECTIONS[section])}.")
+                raise LimitsError(
+                    f"{path}: unknown key {key!r} in [{section}]; known are {', '.join(_SECTIONS[section])}."
+                )
             values[key] = _checked(path, key, value)
     return Limits(**values)
 

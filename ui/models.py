@@ -11,7 +11,6 @@ from ui.limits import read_limits
 from ui.state import limits
 
 _WARM_WORDS = (10, 24)  # texts of these lengths are read once in the background after a model is loaded
-_WARM_MASKS = (1, 2, 4)
 
 
 class SharedModel:
@@ -41,7 +40,9 @@ class SharedModel:
     @property
     def weight_bytes(self):
         """Bytes of the weights in memory."""
-        return sum(variable.value.dtype.size * int(np.prod(variable.shape)) for variable in self.bert.model.variables)
+        return sum(
+            variable.value.dtype.size * int(np.prod(variable.shape)) for variable in self.bert.model.variables
+        )
 
     def encode(self, a, b):
         """Pack the texts as the model will read them; an empty B is no B."""
@@ -63,23 +64,28 @@ class SharedModel:
             if source:
                 ends[source] = offset[1]
         with self.lock:
-            trace = self.bert.trace(a[:ends["a"]], given(b) and b[:ends["b"]], mask=masked, attentions=attentions,
-                                    hidden_states=False)
+            trace = self.bert.trace(
+                a[: ends["a"]],
+                given(b) and b[: ends["b"]],
+                mask=masked,
+                attentions=attentions,
+                hidden_states=False,
+            )
         return dataclasses.replace(trace, text_a=a, text_b=given(b), truncated=encoding.truncated)
 
     def fill_jointly(self, trace, top_k):
         """Fill all masks of ``trace``, the surest first."""
         from bert_tf.explain import fill_jointly
+
         with self.lock:
             return fill_jointly(self.bert, trace, top_k=top_k)
 
     def warm(self):
-        """Compile what the next clicks will need: each length and number of masks has a function of its own."""
+        """Read texts of the usual lengths once: TensorFlow compiles a function for each range of lengths."""
         for words in _WARM_WORDS:
-            for masks in _WARM_MASKS:
-                # Give way to visitors: one who waits for the lock gets it in this moment.
-                time.sleep(0.05)
-                self.trace(" ".join(["a"] * words), "", range(1, masks + 1))
+            # Give way to visitors: one who waits for the lock gets it in this moment.
+            time.sleep(0.05)
+            self.trace(" ".join(["a"] * words), "", (1,))
 
     def latency(self, a, b, masked, passes=5):
         """Median seconds of a warm forward pass without attention maps."""
@@ -88,16 +94,35 @@ class SharedModel:
 
 
 @st.cache_resource(max_entries=read_limits().max_loaded, show_spinner=False)
-def _load(name: str) -> SharedModel:
-    from bert_tf import load
-    from bert_tf.checkpoints import find
+def _load(name: str, precision: str) -> SharedModel:
     began = time.perf_counter()
-    # What reaches the file system is a name that was looked up, never a text from a browser.
-    bert = load(find(name, allow_paths=False))
+    bert = _computing_in(precision, _load(name, "float32").bert) if precision != "float32" else _read(name)
     shared = SharedModel(name, bert, time.perf_counter() - began)
     if limits().warm:
         threading.Thread(target=shared.warm, daemon=True, name=f"warm {name}").start()
     return shared
+
+
+def _read(name):
+    from bert_tf import load
+    from bert_tf.checkpoints import find
+
+    # What reaches the file system is a name that was looked up, never a text from a browser.
+    return load(find(name, allow_paths=False))
+
+
+def _computing_in(precision, bert):
+    """The same model, its weights not loaded again, computing in another precision."""
+    from bert_tf import Bert, Runtime
+
+    return Bert(
+        bert.config,
+        bert.tokenizer,
+        bert.model,
+        Runtime(bert.model, precision=precision),
+        bert.name,
+        bert.path,
+    )
 
 
 def installed() -> list:
@@ -110,10 +135,11 @@ def installed() -> list:
 def catalogue() -> list:
     """Every model that may be chosen or fetched here, as ``ModelInfo``; looked up anew every ten seconds."""
     from bert_tf.checkpoints import list_models
+
     return [info for info in list_models() if limits().offers(info.name)]
 
 
-def shared_model(name: str) -> SharedModel:
+def shared_model(name: str, precision: str = "float32") -> SharedModel:
     """The model called ``name``, which must be one of ``installed()``: never a path typed in a browser.
 
     Raises:
@@ -121,7 +147,7 @@ def shared_model(name: str) -> SharedModel:
     """
     if name not in {info.name for info in installed()}:
         raise ValueError(f"There is no model called {name!r} here. Choose one in the sidebar.")
-    return _load(name)
+    return _load(name, precision)
 
 
 def given(text_b):

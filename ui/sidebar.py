@@ -3,6 +3,7 @@
 import streamlit as st
 
 from ui import state
+from ui.view import PRECISIONS
 from ui.words import megabytes, title
 
 
@@ -21,13 +22,27 @@ def draw(installed):
         wanted = state.view().model
         if wanted not in names:
             if wanted:
-                st.warning(f"The link asks for the model “{wanted[:60]}”, which is not here. "
-                           f"{title(names[0])} is used.")
+                st.warning(
+                    f"The link asks for the model “{wanted[:60]}”, which is not here. "
+                    f"{title(names[0])} is used."
+                )
             state.settle(model=names[0])
-        st.selectbox("Model", names, format_func=title, **state.bound("model", "w_model"),
-                     help="Every page uses this model. More can be fetched under Models.")
+        st.selectbox(
+            "Model",
+            names,
+            format_func=title,
+            **state.bound("model", "w_model"),
+            help="Every page uses this model. More can be fetched under Models.",
+        )
         info = installed[names.index(state.view().model)]
         _facts(info)
+        st.segmented_control(
+            "Computing in",
+            PRECISIONS,
+            **state.bound("precision", "w_precision"),
+            help="bfloat16 computes with fewer digits: up to twice as fast where the processor knows "
+            "it, and a prediction may change in a close race.",
+        )
 
 
 def _facts(info):
@@ -42,5 +57,3 @@ def _facts(info):
     missing = {"mlm": "masked words", "nsp": "next sentence"}
     lines += [f"no {what} head" for head, what in missing.items() if info.heads and head not in info.heads]
     st.caption(" · ".join(lines))
-
-

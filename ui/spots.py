@@ -22,8 +22,11 @@ def places(encoding):
 def positions(encoding, spots):
     """Token positions of the masked spots, ascending; spots that point at nothing are passed over."""
     wanted = set(spots)
-    return tuple(position for position, place in enumerate(places(encoding)) if place and (
-        Spot(place[0], place[1]) in wanted or Spot(*place) in wanted))
+    return tuple(
+        position
+        for position, place in enumerate(places(encoding))
+        if place and (Spot(place[0], place[1]) in wanted or Spot(*place) in wanted)
+    )
 
 
 def spot_at(encoding, position, spots):
@@ -46,8 +49,8 @@ def chips(encoding, spots, whole, mask_id):
         whole: whether a press masks the whole word or one piece.
         mask_id: id of the mask token, to tell masks the visitor typed.
     Returns:
-        A list of dicts: ``kind`` is "special", "typed", "word" or "piece"; ``side`` "a" or "b"; ``spot`` what a
-        press toggles (None where nothing can be); ``was`` the token as it stands in the text.
+        A list of dicts: ``kind`` is "special", "typed", "word" or "piece"; ``side`` "a" or "b"; ``spot`` what
+        a press toggles (None where nothing can be); ``was`` the token as it stands in the text.
     """
     where = places(encoding)
     pieces = {}
@@ -55,14 +58,25 @@ def chips(encoding, spots, whole, mask_id):
         pieces[place[:2]] = pieces.get(place[:2], 0) + 1
     shown = []
     for position, (token, segment, place) in enumerate(zip(encoding.tokens, encoding.segment_ids, where)):
-        chip = {"position": position, "text": token, "was": token, "side": "ab"[int(segment)],
-                "spot": None, "masked": False, "kind": "special"}
+        chip = {
+            "position": position,
+            "text": token,
+            "was": token,
+            "side": "ab"[int(segment)],
+            "spot": None,
+            "masked": False,
+            "kind": "special",
+        }
         if place and int(encoding.token_ids[position]) == mask_id:
             chip |= {"kind": "typed", "was": ""}
         elif place:
             masked = spot_at(encoding, position, spots)
             single = pieces[place[:2]] == 1
             press = masked or (Spot(place[0], place[1]) if whole or single else Spot(*place))
-            chip |= {"kind": "piece" if place[2] else "word", "spot": str(press), "masked": masked is not None}
+            chip |= {
+                "kind": "piece" if place[2] else "word",
+                "spot": str(press),
+                "masked": masked is not None,
+            }
         shown.append(chip)
     return shown

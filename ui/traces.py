@@ -62,7 +62,7 @@ def attention_trace(shared, masked):
     """
     view = state.view()
     session = get_script_run_ctx().session_id
-    key = (session, shared.name, view.a, view.b, masked)
+    key = (session, shared.name, view.precision, view.a, view.b, masked)
     trace = _store().get(key)
     if trace is None:
         trace = shared.trace(view.a, view.b, masked, attentions=True)

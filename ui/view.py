@@ -10,6 +10,7 @@ from ui.limits import Limits
 
 PAGES = ("predict", "attention", "compare", "models")
 SELECTIONS = ("all", "aa", "ab", "ba", "bb")
+PRECISIONS = ("float32", "bfloat16")
 FILLS = ("independent", "joint")
 _SPOT = re.compile(r"([ab])(\d{1,5})(?:\.(\d{1,3}))?")
 
@@ -51,6 +52,7 @@ class View:
     masks: tuple[Spot, ...] = ()
     model: str = ""
     other: str = ""
+    precision: str = "float32"
     top_k: int = 5
     fill: str = "independent"
     whole: bool = True
@@ -63,8 +65,11 @@ class View:
 
     def with_text(self, a, b):
         """The view of other texts: masks of a text that changed point nowhere and are dropped."""
-        kept = tuple(spot for spot in self.masks
-                     if (spot.source == "a" and a == self.a) or (spot.source == "b" and b == self.b))
+        kept = tuple(
+            spot
+            for spot in self.masks
+            if (spot.source == "a" and a == self.a) or (spot.source == "b" and b == self.b)
+        )
         return dataclasses.replace(self, a=a, b=b, masks=kept, start=0)
 
     def toggled(self, spot):
@@ -72,8 +77,9 @@ class View:
         if spot in self.masks:
             return self.without(spot)
         # A whole word takes the place of its pieces, so that no position is named twice.
-        others = [one for one in self.masks
-                  if spot.piece >= 0 or (one.source, one.word) != (spot.source, spot.word)]
+        others = [
+            one for one in self.masks if spot.piece >= 0 or (one.source, one.word) != (spot.source, spot.word)
+        ]
         return dataclasses.replace(self, masks=tuple(sorted([*others, spot])))
 
     def without(self, spot):
@@ -88,9 +94,23 @@ class View:
 
 
 _DEFAULT = View()
-_PLAIN = {"page": "page", "a": "a", "b": "b", "model": "model", "other": "with", "fill": "fill", "shown": "show"}
-_NUMBERS = {"top_k": ("top", 0), "layer": ("layer", 1), "head": ("head", 1), "start": ("from", 1),
-            "depth": ("depth", 0)}
+_PLAIN = {
+    "page": "page",
+    "a": "a",
+    "b": "b",
+    "model": "model",
+    "other": "with",
+    "precision": "precision",
+    "fill": "fill",
+    "shown": "show",
+}
+_NUMBERS = {
+    "top_k": ("top", 0),
+    "layer": ("layer", 1),
+    "head": ("head", 1),
+    "start": ("from", 1),
+    "depth": ("depth", 0),
+}
 _SWITCHES = {"whole": "words", "special": "special"}
 
 
@@ -123,8 +143,11 @@ def from_params(params: dict[str, str], limits: Limits) -> View:
     What cannot be understood keeps its default: a mangled link still opens a page.
     """
     values = {name: params[key] for name, key in _PLAIN.items() if key in params}
-    values = {name: value for name, value in values.items()
-              if len(value) <= (limits.max_characters if name in "ab" else 200)}
+    values = {
+        name: value
+        for name, value in values.items()
+        if len(value) <= (limits.max_characters if name in "ab" else 200)
+    }
     for name, (key, base) in _NUMBERS.items():
         text = params.get(key, "")
         if text.isascii() and text.isdigit() and len(text) < 6:
@@ -133,13 +156,11 @@ def from_params(params: dict[str, str], limits: Limits) -> View:
         if params.get(key) in ("0", "1"):
             values[name] = params[key] == "1"
     spots = filter(None, (Spot.parse(text) for text in params.get("mask", "").split(",")))
-    values["masks"] = tuple(sorted(set(spots)))[:limits.max_masks]
-    if values.get("page") not in PAGES:
-        values.pop("page", None)
-    if values.get("fill") not in FILLS:
-        values.pop("fill", None)
-    if values.get("shown") not in SELECTIONS:
-        values.pop("shown", None)
+    values["masks"] = tuple(sorted(set(spots)))[: limits.max_masks]
+    for name, known in (("page", PAGES), ("precision", PRECISIONS), ("fill", FILLS), ("shown", SELECTIONS)):
+        if values.get(name) not in known:
+            values.pop(name, None)
     view = View(**values)
-    return dataclasses.replace(view, top_k=min(max(view.top_k, 1), limits.max_top_k),
-                               depth=min(view.depth, 100))
+    return dataclasses.replace(
+        view, top_k=min(max(view.top_k, 1), limits.max_top_k), depth=min(view.depth, 100)
+    )

@@ -19,7 +19,7 @@ def megabytes(size):
 
 
 def count(number, noun):
-    """"1 token", "1,024 tokens"."""
+    """ "1 token", "1,024 tokens"."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 

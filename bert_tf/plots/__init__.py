@@ -10,5 +10,20 @@ from bert_tf.plots.maps import SELECTIONS, Lines, Selection, Tiles, lines, poole
 from bert_tf.plots.predictions import predictions
 from bert_tf.plots.theme import DARK_RAMP, LIGHT_RAMP, ramp
 
-__all__ = ["DARK_RAMP", "LIGHT_RAMP", "SELECTIONS", "Lines", "Selection", "Tiles", "depth_profile", "heatmap", "lines",
-           "overview", "pooled", "predictions", "ramp", "select", "tiles"]
+__all__ = [
+    "DARK_RAMP",
+    "LIGHT_RAMP",
+    "SELECTIONS",
+    "Lines",
+    "Selection",
+    "Tiles",
+    "depth_profile",
+    "heatmap",
+    "lines",
+    "overview",
+    "pooled",
+    "predictions",
+    "ramp",
+    "select",
+    "tiles",
+]

@@ -30,16 +30,23 @@ def heatmap(trace, weights, selection, most=128, dark=False, title=None, height=
     """
     shown = pooled(weights, selection, most)
     rows, columns = _names(trace, selection.rows, most), _names(trace, selection.columns, most)
-    figure = go.Figure(go.Heatmap(
-        z=shown, x=columns, y=rows, colorscale=colourscale(dark), zmin=0,
-        zmax=float(max(shown.max(initial=0), 1e-6)), hovertemplate="%{y} looks at %{x}<br>%{z:.3f}<extra></extra>",
-        colorbar={"thickness": 8, "outlinewidth": 0, "len": 0.9, "tickformat": ".2f", "xpad": 4},
-    ))
+    figure = go.Figure(
+        go.Heatmap(
+            z=shown,
+            x=columns,
+            y=rows,
+            colorscale=colourscale(dark),
+            zmin=0,
+            zmax=float(max(shown.max(initial=0), 1e-6)),
+            hovertemplate="%{y} looks at %{x}<br>%{z:.3f}<extra></extra>",
+            colorbar={"thickness": 8, "outlinewidth": 0, "len": 0.9, "tickformat": ".2f", "xpad": 4},
+        )
+    )
     height = height or int(np.clip(110 + 22 * len(rows), 340, 720))
     every = _labelled(len(rows), height), _labelled(len(columns), height)
     common = {"ticks": "", "type": "category", "showgrid": False}
-    figure.update_yaxes(autorange="reversed", tickvals=rows[::every[0]], tickfont={"size": 11}, **common)
-    figure.update_xaxes(tickvals=columns[::every[1]], tickangle=-90, tickfont={"size": 11}, **common)
+    figure.update_yaxes(autorange="reversed", tickvals=rows[:: every[0]], tickfont={"size": 11}, **common)
+    figure.update_xaxes(tickvals=columns[:: every[1]], tickangle=-90, tickfont={"size": 11}, **common)
     dress(figure, dark, height)
     if title:
         figure.update_layout(title={"text": escape(title), "font": {"size": 15}}, margin={"t": 60})
@@ -61,12 +68,22 @@ def overview(trace, selection, dark=False):
     sheet[:, :rows, :, :columns] = small.values.transpose(0, 2, 1, 3) / 255
     sheet = sheet.reshape(layers * (rows + gap), heads * (columns + gap))
     figure = go.Figure(go.Heatmap(z=sheet, colorscale=colourscale(dark), showscale=False, hoverinfo="skip"))
-    figure.update_yaxes(autorange="reversed", title="layer", showgrid=False, ticks="",
-                        tickvals=[(index + .5) * (rows + gap) for index in range(layers)],
-                        ticktext=[str(index + 1) for index in range(layers)])
-    figure.update_xaxes(side="top", title="head", showgrid=False, ticks="",
-                        tickvals=[(index + .5) * (columns + gap) for index in range(heads)],
-                        ticktext=[str(index + 1) for index in range(heads)])
+    figure.update_yaxes(
+        autorange="reversed",
+        title="layer",
+        showgrid=False,
+        ticks="",
+        tickvals=[(index + 0.5) * (rows + gap) for index in range(layers)],
+        ticktext=[str(index + 1) for index in range(layers)],
+    )
+    figure.update_xaxes(
+        side="top",
+        title="head",
+        showgrid=False,
+        ticks="",
+        tickvals=[(index + 0.5) * (columns + gap) for index in range(heads)],
+        ticktext=[str(index + 1) for index in range(heads)],
+    )
     return dress(figure, dark, height=120 + 56 * layers)
 
 

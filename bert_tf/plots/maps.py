@@ -27,9 +27,11 @@ class Selection:
 
     def window(self, start, size):
         """The part of at most ``size`` tokens from the ``start``-th on, of rows and of columns."""
+
         def part(places):
             first = max(0, min(start, len(places) - size))
-            return places[first:first + size]
+            return places[first : first + size]
+
         return Selection(part(self.rows), part(self.columns))
 
 
@@ -51,8 +53,11 @@ def select(trace, shown="all", special=True):
         raise ValueError(f"shown must be one of {', '.join(SELECTIONS)}, not {shown!r}.")
 
     def places(side):
-        return tuple(position for position, (segment, source) in enumerate(zip(trace.segments, trace.sources))
-                     if (special or source is not None) and (side is None or "ab"[int(segment)] == side))
+        return tuple(
+            position
+            for position, (segment, source) in enumerate(zip(trace.segments, trace.sources))
+            if (special or source is not None) and (side is None or "ab"[int(segment)] == side)
+        )
 
     first, second = (None, None) if shown == "all" else shown
     return Selection(places(first), places(second))

@@ -13,16 +13,30 @@ def predictions(answers, dark=False):
         answers: ``MaskPrediction``s.
         dark: for a dark page.
     """
-    names = [f"token {one.position}" + (f": {escape(one.original)}" if one.original else "") for one in answers]
-    figure = make_subplots(rows=len(answers), cols=1, subplot_titles=names, vertical_spacing=0.25 / max(len(answers), 1))
+    names = [
+        f"token {one.position}" + (f": {escape(one.original)}" if one.original else "") for one in answers
+    ]
+    figure = make_subplots(
+        rows=len(answers), cols=1, subplot_titles=names, vertical_spacing=0.25 / max(len(answers), 1)
+    )
     for row, answer in enumerate(answers, start=1):
         tokens = [escape(one.token) for one in answer.predictions]
-        figure.add_trace(go.Bar(
-            x=[one.probability for one in answer.predictions], y=tokens, orientation="h", showlegend=False,
-            marker_color=[CATEGORIES[2] if one.token == answer.original else CATEGORIES[0]
-                          for one in answer.predictions],
-            text=[f"{one.probability:.1%}" for one in answer.predictions], hoverinfo="skip",
-        ), row=row, col=1)
+        figure.add_trace(
+            go.Bar(
+                x=[one.probability for one in answer.predictions],
+                y=tokens,
+                orientation="h",
+                showlegend=False,
+                marker_color=[
+                    CATEGORIES[2] if one.token == answer.original else CATEGORIES[0]
+                    for one in answer.predictions
+                ],
+                text=[f"{one.probability:.1%}" for one in answer.predictions],
+                hoverinfo="skip",
+            ),
+            row=row,
+            col=1,
+        )
     figure.update_yaxes(autorange="reversed", type="category")
     figure.update_xaxes(range=[0, 1], tickformat=".0%")
     size = sum(60 + 28 * len(answer.predictions) for answer in answers)

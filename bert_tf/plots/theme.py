@@ -1,7 +1,7 @@
 """Colours and manners of all figures.
 
-Both scales run from the page's own ground to full strength in even steps of lightness, in hues of blue and yellow
-that every kind of colour vision tells apart; the dark one ends as cividis does.
+Both scales run from the page's own ground to full strength in even steps of lightness, in hues of blue and
+yellow that every kind of colour vision tells apart; the dark one ends as cividis does.
 """
 
 LIGHT_RAMP = ("#ffffff", "#dce8f7", "#abcbea", "#6fa5d8", "#3a78bd", "#1f4f94", "#0b2a5c")
@@ -27,9 +27,13 @@ def dress(figure, dark=False, height=None):
     ink = "#e4e7ec" if dark else "#1d2330"
     figure.update_layout(
         template="plotly_dark" if dark else "plotly_white",
-        paper_bgcolor="rgba(0,0,0,0)", plot_bgcolor="rgba(0,0,0,0)",
-        font={"color": ink, "size": 13}, margin={"l": 8, "r": 8, "t": 32, "b": 8}, height=height,
-        hoverlabel={"font": {"size": 13}}, colorway=list(CATEGORIES),
+        paper_bgcolor="rgba(0,0,0,0)",
+        plot_bgcolor="rgba(0,0,0,0)",
+        font={"color": ink, "size": 13},
+        margin={"l": 8, "r": 8, "t": 32, "b": 8},
+        height=height,
+        hoverlabel={"font": {"size": 13}},
+        colorway=list(CATEGORIES),
     )
     return figure
 

@@ -23,6 +23,7 @@ def save_tiny(home, name, vocabulary, **sizes):
     from bert_tf.config import BertConfig
     from bert_tf.models import build_pretraining_model
     from bert_tf.text import Tokenizer
+
     tokenizer = Tokenizer.from_folder(ROOT / "assets" / "models" / vocabulary)
     config = BertConfig(vocab_size=tokenizer.vocab_size, hidden_size=16, intermediate_size=32, **sizes)
     save(home / name, config, tokenizer, build_pretraining_model(config))
@@ -44,6 +45,7 @@ def environment(explorer_home, monkeypatch):
     monkeypatch.setenv("BERT_TF_HOME", str(explorer_home))
     monkeypatch.setenv("BERT_TF_EXPLORER", str(explorer_home / "explorer.toml"))
     from ui import models, state
+
     state.limits.clear()
     models.catalogue.clear()
     yield
@@ -61,4 +63,5 @@ def open_app():
         for key, value in params.items():
             app.query_params[key] = value
         return app.run()
+
     return opened

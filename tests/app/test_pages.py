@@ -85,11 +85,14 @@ def test_an_example_can_be_picked(open_app):
 
 
 @pytest.mark.parametrize("page", ["predict", "attention", "compare"])
-@pytest.mark.parametrize("text, says", [
-    ("   ", "Text A is empty"),
-    ("\u200b\u0000\u0007", "nothing in text A"),
-    ("word " * 2000, "10,000 characters; this explorer takes at most 5,000"),
-])
+@pytest.mark.parametrize(
+    "text, says",
+    [
+        ("   ", "Text A is empty"),
+        ("\u200b\u0000\u0007", "nothing in text A"),
+        ("word " * 2000, "10,000 characters; this explorer takes at most 5,000"),
+    ],
+)
 def test_texts_that_cannot_be_read_are_answered_with_a_sentence(open_app, page, text, says):
     app = open_app(page=page)
     app.text_area(key="w_text_a").set_value(text).run()
@@ -97,7 +100,9 @@ def test_texts_that_cannot_be_read_are_answered_with_a_sentence(open_app, page, 
     assert not app.exception
 
 
-@pytest.mark.parametrize("text", ["👩‍👩‍👧 🎉 emoji", "שלום عليكم", "<script>alert(1)</script> <b>bold</b>", "a\tb\r\nc", "漢字"])
+@pytest.mark.parametrize(
+    "text", ["👩‍👩‍👧 🎉 emoji", "שלום عليكم", "<script>alert(1)</script> <b>bold</b>", "a\tb\r\nc", "漢字"]
+)
 def test_unusual_texts_are_read(open_app, text):
     for page in ("predict", "attention"):
         app = open_app(page=page, a=text, mask="a0")
@@ -122,6 +127,12 @@ def test_a_model_that_is_not_there_is_named_and_the_default_used(open_app):
         assert not app.exception and "which is not here" in told(app)
         assert app.selectbox(key="w_model").value == "tiny-cased"
         assert param(app, "model") == "tiny-cased"
+
+
+def test_a_model_can_compute_with_fewer_digits(open_app):
+    app = open_app(**PAIR, mask="a1", precision="bfloat16")
+    no_trouble(app)
+    assert component(app, "bars")["cards"] and "bfloat16" in told(app)
 
 
 def test_attention_opens_the_head_of_a_link_and_follows_the_pickers(open_app):
@@ -172,6 +183,7 @@ def test_a_download_that_fails_says_so(open_app, monkeypatch):
     def fail(name, progress):
         progress(10, 100)
         raise checkpoints.DownloadError("There is no network: try again when there is.")
+
     monkeypatch.setattr(checkpoints, "download", fail)
     app = open_app(page="compare", **PAIR)
     next(button for button in app.button if "bert-base-uncased" in button.label).click().run()
@@ -180,7 +192,12 @@ def test_a_download_that_fails_says_so(open_app, monkeypatch):
 
 def test_downloads_are_not_offered_where_they_are_not_allowed(open_app, explorer_home, tmp_path, monkeypatch):
     from ui import state
-    text = (explorer_home / "explorer.toml").read_text().replace("warm = false", "warm = false\ndownload = false")
+
+    text = (
+        (explorer_home / "explorer.toml")
+        .read_text()
+        .replace("warm = false", "warm = false\ndownload = false")
+    )
     (tmp_path / "closed.toml").write_text(text)
     monkeypatch.setenv("BERT_TF_EXPLORER", str(tmp_path / "closed.toml"))
     state.limits.clear()
@@ -202,6 +219,7 @@ def test_a_fault_of_the_program_is_a_sentence_and_not_a_trace(open_app, monkeypa
 
     def broken(*_, **__):
         raise RuntimeError("inner detail")
+
     monkeypatch.setattr(models.SharedModel, "trace", broken)
     app = open_app()
     assert "Something went wrong" in told(app) and "inner detail" not in told(app) and not app.exception

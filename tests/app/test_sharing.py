@@ -40,6 +40,7 @@ def test_a_trace_larger_than_the_store_is_not_kept():
 def test_a_name_that_is_not_in_the_list_is_never_looked_for_on_the_disk(tmp_path, monkeypatch):
     from bert_tf import checkpoints
     from ui.models import shared_model
+
     looked = []
     monkeypatch.setattr(checkpoints, "find", lambda *args, **kwargs: looked.append(args))
     for name in (str(tmp_path), "../tiny-cased", "tiny-cased/../tiny-cased", ""):
@@ -50,6 +51,7 @@ def test_a_name_that_is_not_in_the_list_is_never_looked_for_on_the_disk(tmp_path
 
 def test_visitors_use_a_model_one_after_the_other():
     from ui.models import SharedModel
+
     inside, most = [], []
 
     class Bert:
@@ -72,6 +74,7 @@ def test_visitors_use_a_model_one_after_the_other():
 
 def test_one_model_is_loaded_once_for_all_visitors(open_app):
     from ui.models import shared_model
+
     open_app()
     assert shared_model("tiny-cased") is shared_model("tiny-cased")
 
@@ -79,10 +82,13 @@ def test_one_model_is_loaded_once_for_all_visitors(open_app):
 def test_a_deployment_may_read_fewer_tokens_than_the_model(explorer_home, tmp_path, monkeypatch):
     from ui import state
     from ui.models import shared_model
+
     text = (explorer_home / "explorer.toml").read_text().replace("[text]", "[text]\nmax_tokens = 12")
     (tmp_path / "short.toml").write_text(text)
     monkeypatch.setenv("BERT_TF_EXPLORER", str(tmp_path / "short.toml"))
     state.limits.clear()
-    found = shared_model("tiny-cased").trace("one two three four five six seven", "eight nine ten eleven", (2,))
+    found = shared_model("tiny-cased").trace(
+        "one two three four five six seven", "eight nine ten eleven", (2,)
+    )
     assert found.length == 12 and sum(found.truncated) == 2
     assert found.text_a.endswith("seven")

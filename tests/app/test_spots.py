@@ -17,6 +17,7 @@ class Model:
 
     def __init__(self, folder):
         from bert_tf.text import Tokenizer
+
         self.tokenizer = Tokenizer.from_folder(folder)
 
     def encode(self, a, b):
@@ -27,8 +28,13 @@ class Model:
         typed = [place for place, one in enumerate(encoding.token_ids) if one == self.tokenizer.mask_id]
         masks = tuple(sorted({*typed, *positions(encoding, view.masks)}))
         return types.SimpleNamespace(
-            masks=masks, text_a=view.a, text_b=view.b or None, offsets=encoding.offsets, sources=encoding.sources,
-            word_ids=encoding.word_ids)
+            masks=masks,
+            text_a=view.a,
+            text_b=view.b or None,
+            offsets=encoding.offsets,
+            sources=encoding.sources,
+            word_ids=encoding.word_ids,
+        )
 
     def fill(self, view, position, word):
         return filled(view, self, self.trace(view), position, self.tokenizer.token_to_id(word))
@@ -37,6 +43,7 @@ class Model:
 @pytest.fixture(scope="module")
 def model():
     from tests.app.conftest import ROOT
+
     return Model(ROOT / "assets" / "models" / "bert-base-cased-embedded")
 
 
@@ -53,7 +60,14 @@ def test_chips_tell_words_pieces_special_and_typed_masks_apart(model):
     encoding = model.encode("[MASK] unbelievable", "x")
     shown = chips(encoding, (), whole=True, mask_id=model.tokenizer.mask_id)
     assert [chip["kind"] for chip in shown] == [
-        "special", "typed", "word", "piece", "special", "word", "special"]
+        "special",
+        "typed",
+        "word",
+        "piece",
+        "special",
+        "word",
+        "special",
+    ]
     assert [chip["side"] for chip in shown] == list("aaaaabb")
     assert [chip["spot"] for chip in shown] == [None, None, "a1", "a1", None, "b0", None]
 
@@ -88,10 +102,13 @@ def test_a_press_that_names_nothing_changes_nothing(model, position, token):
 
 
 def answer(original="cat", rank=2):
-    guesses = (types.SimpleNamespace(token="=dog", id=7, probability=0.5),
-               types.SimpleNamespace(token="cat", id=8, probability=0.25))
-    return types.SimpleNamespace(position=3, original=original, original_rank=rank, original_probability=0.25,
-                                 predictions=guesses)
+    guesses = (
+        types.SimpleNamespace(token="=dog", id=7, probability=0.5),
+        types.SimpleNamespace(token="cat", id=8, probability=0.25),
+    )
+    return types.SimpleNamespace(
+        position=3, original=original, original_rank=rank, original_probability=0.25, predictions=guesses
+    )
 
 
 def test_a_card_marks_the_original_and_tells_its_rank():

@@ -5,10 +5,32 @@ import dataclasses
 import pytest
 
 from ui.limits import Limits, LimitsError, read_limits
-from ui.view import Spot, View, from_params, to_params
+from ui.view import PRECISIONS, Spot, View, from_params, to_params
 
-FULL = View(page="attention", a="A text", b="B text", masks=(Spot("a", 1), Spot("b", 0, 1)), model="one", other="two",
-            top_k=10, fill="joint", whole=False, layer=3, head=7, shown="ab", special=False, start=12, depth=75)
+FULL = View(
+    page="attention",
+    a="A text",
+    b="B text",
+    masks=(Spot("a", 1), Spot("b", 0, 1)),
+    model="one",
+    other="two",
+    precision="bfloat16",
+    top_k=10,
+    fill="joint",
+    whole=False,
+    layer=3,
+    head=7,
+    shown="ab",
+    special=False,
+    start=12,
+    depth=75,
+)
+
+
+def test_the_precisions_are_those_of_the_runtime():
+    from bert_tf.runtime.runtime import PRECISIONS as known
+
+    assert set(PRECISIONS) <= set(known)
 
 
 def test_a_view_survives_its_link():
@@ -24,10 +46,23 @@ def test_what_is_at_its_default_stays_out_of_the_link():
     assert to_params(View(a="x"), Limits()) == {"a": "x"}
 
 
-@pytest.mark.parametrize("params", [
-    {"layer": "-1"}, {"layer": "x"}, {"layer": "9" * 40}, {"layer": "²"}, {"mask": "zz,a,c3,a1.1.1,a99999999"},
-    {"fill": "other"}, {"show": "cc"}, {"page": "../app"}, {"words": "yes"}, {"unknown": "1"}, {"model": "x" * 999},
-])
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"layer": "-1"},
+        {"layer": "x"},
+        {"layer": "9" * 40},
+        {"layer": "²"},
+        {"mask": "zz,a,c3,a1.1.1,a99999999"},
+        {"fill": "other"},
+        {"precision": "int3"},
+        {"show": "cc"},
+        {"page": "../app"},
+        {"words": "yes"},
+        {"unknown": "1"},
+        {"model": "x" * 999},
+    ],
+)
 def test_a_mangled_link_opens_the_default(params):
     assert from_params(params, Limits()) == View()
 
@@ -67,14 +102,21 @@ def test_swapping_twice_changes_nothing():
 
 
 def test_the_projects_own_limits_are_read():
-    assert read_limits() .max_tokens <= 512
+    assert read_limits().max_tokens <= 512
 
 
-@pytest.mark.parametrize("text, says", [
-    ("[text]\nmax_token = 3", "max_token"), ("[texts]\n", "texts"), ("[text]\nmax_tokens = '9'", "int"),
-    ("[text]\nmax_tokens = 1", "at least 4"), ("[models]\noffered = 'x'", "list"), ("[models]\ndownload = 1", "bool"),
-    ("[text", "TOML"),
-])
+@pytest.mark.parametrize(
+    "text, says",
+    [
+        ("[text]\nmax_token = 3", "max_token"),
+        ("[texts]\n", "texts"),
+        ("[text]\nmax_tokens = '9'", "int"),
+        ("[text]\nmax_tokens = 1", "at least 4"),
+        ("[models]\noffered = 'x'", "list"),
+        ("[models]\ndownload = 1", "bool"),
+        ("[text", "TOML"),
+    ],
+)
 def test_a_limits_file_with_a_mistake_is_refused_with_the_place(tmp_path, text, says):
     path = tmp_path / "explorer.toml"
     path.write_text(text)

@@ -29,13 +29,33 @@ def server(tmp_path_factory):
         port = place.getsockname()[1]
     log = home / "streamlit.log"
     # No proxy and no hub: what the explorer must not need, it does not get.
-    settings = {"BERT_TF_HOME": str(home), "BERT_TF_EXPLORER": str(home / "explorer.toml"),
-                "HF_ENDPOINT": "http://127.0.0.1:9", "TF_CPP_MIN_LOG_LEVEL": "3", "HOME": str(home)}
+    settings = {
+        "BERT_TF_HOME": str(home),
+        "BERT_TF_EXPLORER": str(home / "explorer.toml"),
+        "HF_ENDPOINT": "http://127.0.0.1:9",
+        "TF_CPP_MIN_LOG_LEVEL": "3",
+        "HOME": str(home),
+    }
     with log.open("wb") as out:
         process = subprocess.Popen(
-            [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(port), "--server.headless", "true",
-             "--server.address", "127.0.0.1"],
-            cwd=ROOT, env={**os.environ, **settings}, stdout=out, stderr=subprocess.STDOUT)
+            [
+                sys.executable,
+                "-m",
+                "streamlit",
+                "run",
+                "app.py",
+                "--server.port",
+                str(port),
+                "--server.headless",
+                "true",
+                "--server.address",
+                "127.0.0.1",
+            ],
+            cwd=ROOT,
+            env={**os.environ, **settings},
+            stdout=out,
+            stderr=subprocess.STDOUT,
+        )
     try:
         yield _ready(f"http://127.0.0.1:{port}", process, log)
     finally:
@@ -59,13 +79,15 @@ def _ready(address, process, log):
 def chromium():
     """A headless Chromium; its absence is a failure, for then nothing of the explorer has been tried."""
     from playwright.sync_api import sync_playwright
+
     names = ("chromium", "chromium-browser", "google-chrome", "chrome")
     path = next(filter(None, map(shutil.which, names)), None)
     if path is None:
         pytest.fail("There is no Chromium on the PATH; these tests need one: apt-get install chromium.")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
-            executable_path=path, args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"])
+            executable_path=path, args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+        )
         yield browser
         browser.close()
 
@@ -103,6 +125,7 @@ def visit(chromium, server, request):
         one = Visit(context.new_page(), server)
         visits.append((context, one))
         return one.open(link)
+
     yield opened
     for context, one in visits:
         context.close()

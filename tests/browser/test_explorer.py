@@ -19,7 +19,9 @@ def chip(page, word):
 
 
 def wait_for_link(page, name, value):
-    page.wait_for_function("([name, value]) => new URL(location).searchParams.get(name) === value", arg=[name, value])
+    page.wait_for_function(
+        "([name, value]) => new URL(location).searchParams.get(name) === value", arg=[name, value]
+    )
 
 
 def test_from_a_typed_pair_to_a_reopened_link(visit):
@@ -141,7 +143,9 @@ def test_a_download_without_a_network_fails_with_a_sentence(visit):
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("name", ["predict", "attention", "compare", "models"])
 def test_nothing_is_wider_than_a_telephone(visit, name, scheme):
-    page = visit(f"{PAIR}&mask=a1&page={name}", viewport={"width": 390, "height": 844}, color_scheme=scheme).page
+    page = visit(
+        f"{PAIR}&mask=a1&page={name}", viewport={"width": 390, "height": 844}, color_scheme=scheme
+    ).page
     page.wait_for_timeout(1500)
     wide = page.evaluate("""() => {
       const main = document.querySelector('[data-testid=stMain]');
@@ -151,7 +155,7 @@ def test_nothing_is_wider_than_a_telephone(visit, name, scheme):
 
 
 def test_an_address_of_a_page_opens_it(visit, server):
-    # Streamlit looks for its server below such an address first, which the console notes; nothing else may be noted.
+    # Streamlit looks for its server below such an address first, which the console notes as a 404.
     one = visit()
     one.page.goto(f"{server}/attention")
     one.page.get_by_role("heading", name="Where every token looks").wait_for()

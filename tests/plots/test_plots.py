@@ -18,14 +18,23 @@ def made_up(a=5, b=4, layers=2, heads=3, seed=0):
     maps = np.random.default_rng(seed).random((layers, heads, length, length), np.float32) ** 4
     return SimpleNamespace(
         tokens=("[CLS]", *(f"w{i}" for i in range(a)), "[SEP]", *(f"v{i}" for i in range(b)), "[SEP]"),
-        sources=sources, segments=np.array([0] * (a + 2) + [1] * (b + 1), np.int32),
-        attentions=maps / maps.sum(-1, keepdims=True))
+        sources=sources,
+        segments=np.array([0] * (a + 2) + [1] * (b + 1), np.int32),
+        attentions=maps / maps.sum(-1, keepdims=True),
+    )
 
 
-@pytest.mark.parametrize("shown, special, rows, columns", [
-    ("all", True, 12, 12), ("all", False, 9, 9), ("aa", True, 7, 7), ("ab", False, 5, 4), ("ba", True, 5, 7),
-    ("bb", False, 4, 4),
-])
+@pytest.mark.parametrize(
+    "shown, special, rows, columns",
+    [
+        ("all", True, 12, 12),
+        ("all", False, 9, 9),
+        ("aa", True, 7, 7),
+        ("ab", False, 5, 4),
+        ("ba", True, 5, 7),
+        ("bb", False, 4, 4),
+    ],
+)
 def test_a_selection_has_the_tokens_of_its_texts(shown, special, rows, columns):
     found = plots.select(made_up(), shown, special)
     assert (len(found.rows), len(found.columns)) == (rows, columns) and found
@@ -79,8 +88,10 @@ def test_maps_of_nothing_but_zeros_stay_zero():
 def test_maps_in_half_precision_are_taken():
     trace = made_up()
     chosen = plots.select(trace)
-    whole, half = (plots.tiles(maps, chosen).values.astype(int)
-                   for maps in (trace.attentions, trace.attentions.astype(np.float16)))
+    whole, half = (
+        plots.tiles(maps, chosen).values.astype(int)
+        for maps in (trace.attentions, trace.attentions.astype(np.float16))
+    )
     assert np.abs(whole - half).max() <= 1
 
 
@@ -113,8 +124,10 @@ def test_tokens_are_escaped_in_every_figure():
     trace.tokens = ("[CLS]", "<b>", "[SEP]", "[SEP]")
     guess = SimpleNamespace(token="<i>", id=1, probability=0.5)
     answer = SimpleNamespace(position=1, original="<b>", predictions=(guess,))
-    for figure in (plots.heatmap(trace, trace.attentions[0, 0], plots.select(trace), title="<u>"),
-                   plots.predictions([answer])):
+    for figure in (
+        plots.heatmap(trace, trace.attentions[0, 0], plots.select(trace), title="<u>"),
+        plots.predictions([answer]),
+    ):
         text = str(figure.to_dict())
         assert "<b>" not in text and "<i>" not in text and "<u>" not in text and "&lt;" in text
 
@@ -124,23 +137,28 @@ def test_every_figure_can_be_drawn_on_light_and_dark(dark):
     trace = made_up()
     guess = SimpleNamespace(token="x", id=1, probability=0.5)
     answers = [SimpleNamespace(position=1, original=None, predictions=(guess,))] * 2
-    for figure in (plots.overview(trace, plots.select(trace), dark), plots.predictions(answers, dark),
-                   plots.depth_profile({"one": [1, 2], "two": [1, 2, 3]}, "bits", dark),
-                   plots.heatmap(trace, trace.attentions[0, 0], plots.select(trace), dark=dark)):
+    for figure in (
+        plots.overview(trace, plots.select(trace), dark),
+        plots.predictions(answers, dark),
+        plots.depth_profile({"one": [1, 2], "two": [1, 2, 3]}, "bits", dark),
+        plots.heatmap(trace, trace.attentions[0, 0], plots.select(trace), dark=dark),
+    ):
         assert figure.layout.height and figure.to_html(include_plotlyjs=False)
 
 
 @pytest.mark.parametrize("dark", [False, True])
 def test_scales_run_evenly_in_lightness(dark):
     def lightness(colour):
-        parts = [int(colour[at:at + 2], 16) / 255 for at in (1, 3, 5)]
+        parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
         linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
         luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
         return 116 * luminance ** (1 / 3) - 16 if luminance > 0.008856 else 903.3 * luminance
+
     steps = np.diff([lightness(colour) for colour in plots.ramp(dark)])
     assert (steps > 5).all() if dark else (steps < -5).all()
 
 
 def test_plots_import_neither_tensorflow_nor_streamlit():
-    code = "import sys, bert_tf.plots; sys.exit(any(name in sys.modules for name in ('tensorflow', 'streamlit')))"
+    names = "('tensorflow', 'streamlit')"
+    code = f"import sys, bert_tf.plots; sys.exit(any(name in sys.modules for name in {names}))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
