@@ -1,0 +1,168 @@
+"""Which tokens an answer hangs on: gradient x input, integrated gradients, occlusion.
+
+Each explains one log-probability, a `Target`. What is varied is the token's vector out of the token table; segment and
+position stay.
+
+Dimension legend: T tokens, H hidden, S steps.
+"""
+
+from dataclasses import dataclass
+from typing import Optional
+
+import numpy as np
+
+from bert_tf.explain.errors import InputError, report
+from bert_tf.explain.words import WordSpan
+
+# Tokens in one pass, so that the work of many steps or copies fits in memory at any length.
+TOKENS_AT_ONCE = 4096
+
+
+@dataclass(frozen=True)
+class WordScore:
+    """A word of the user's text and the sum of its tokens' scores."""
+
+    word: WordSpan
+    score: float
+
+
+@dataclass(frozen=True, eq=False)
+class Saliency:
+    """What each token does to a target's log-probability; positive: it speaks for the target.
+
+    Attributes:
+        method: "gradient_x_input", "integrated_gradients" or "occlusion".
+        target: the `Target`.
+        score: its log-probability (natural logarithm).
+        tokens: float64 [T], in nats. words: `WordScore`s in reading order; special tokens belong to none.
+        baseline_score: the log-probability at the baseline; None where there is none.
+        gap: sum of `tokens` less (score - baseline_score), which would be 0 with infinitely many steps; None
+            where that need not hold.
+        norms: float64 [T], lengths of the gradient; only with gradient_x_input, otherwise None.
+    """
+
+    method: str
+    target: object
+    score: float
+    tokens: np.ndarray
+    words: tuple
+    baseline_score: Optional[float] = None
+    gap: Optional[float] = None
+    norms: Optional[np.ndarray] = None
+
+
+def gradient_x_input(bert, trace, target):
+    """Gradient times token vector, summed over H (Shrikumar et al. 2017, as DeepLIFT's simplest relative).
+
+    Args:
+        bert: the `Bert` that made the trace. trace: a `Trace`. target: a `Target`.
+    Returns:
+        `Saliency` with `norms`. One forward and one backward pass.
+    """
+    vectors = bert.opened.token_vectors(trace.token_ids[None]).numpy()
+    score, gradient = bert.opened.gradient(vectors, trace.segments[None], target)
+    tokens = (gradient[0] * vectors[0]).sum(axis=1, dtype=np.float64)
+    return Saliency("gradient_x_input", target, float(score[0]), tokens, word_scores(trace, tokens),
+                    norms=np.linalg.norm(gradient[0], axis=1).astype(np.float64))
+
+
+def integrated_gradients(bert, trace, target, steps=32, baseline="[PAD]", progress=None):
+    """The gradient along the straight line from a baseline to the input (Sundararajan et al. 2017).
+
+    At the baseline every token of the texts has the vector of `baseline`; masks, [CLS] and [SEP] stay as they are,
+    so that the question stays the same, and score 0. The integral is a Gauss-Legendre sum.
+
+    Args:
+        bert: the `Bert` that made the trace. trace: a `Trace`. target: a `Target`.
+        steps: S, gradients taken. baseline: "[PAD]", "[MASK]" or any token of the vocabulary.
+        progress: callable(done, total) in steps; returning False cancels.
+    Returns:
+        `Saliency` with `baseline_score` and `gap`.
+    Raises:
+        InputError: `steps` or `baseline` is no good. Cancelled: by `progress`.
+    """
+    if isinstance(steps, bool) or not isinstance(steps, (int, np.integer)) or not 1 <= steps <= 1000:
+        raise InputError(f"steps must be a whole number from 1 to 1000, not {steps!r}.")
+    opened, segments = bert.opened, trace.segments[None]
+    vectors = opened.token_vectors(trace.token_ids).numpy()
+    start = opened.token_vectors(_erased(bert, trace, baseline)).numpy()
+    places, weights = np.polynomial.legendre.leggauss(steps)
+    places, weights = (places + 1) / 2, weights / 2                                      # from -1..1 to 0..1
+    block = max(1, TOKENS_AT_ONCE // trace.length)
+    total = np.zeros(vectors.shape)
+    for first in range(0, steps, block):
+        share = places[first : first + block, None, None]
+        path = (start + share * (vectors - start)).astype(np.float32)                    # [S, T, H]
+        _, gradients = opened.gradient(path, np.repeat(segments, len(path), axis=0), target)
+        total += np.einsum("s,sth->th", weights[first : first + block], gradients)
+        report(progress, min(first + block, steps), steps)
+    ends, _ = opened.gradient(np.stack([start, vectors]), np.repeat(segments, 2, axis=0), target)
+    tokens = ((vectors - start) * total).sum(axis=1)
+    return Saliency("integrated_gradients", target, float(ends[1]), tokens, word_scores(trace, tokens),
+                    float(ends[0]), float(tokens.sum() - (float(ends[1]) - float(ends[0]))))
+
+
+def occlusion(bert, trace, target, baseline="[MASK]", level="token", progress=None):
+    """How much log-probability is lost when a token is replaced (Zeiler and Fergus 2014; Li et al. 2016).
+
+    Masks, [CLS] and [SEP] are left alone and score 0.
+
+    Args:
+        bert: the `Bert` that made the trace. trace: a `Trace`. target: a `Target`.
+        baseline: what stands in a token's place, as in `integrated_gradients`.
+        level: "token" takes one token at a time, "word" all pieces of a word together (its score is shared out
+            evenly among them).
+        progress: callable(done, total) in copies of the input; returning False cancels.
+    Returns:
+        `Saliency`. As many copies of the input as tokens or words.
+    Raises:
+        InputError: no such baseline or level. Cancelled: by `progress`.
+    """
+    if level not in ("token", "word"):
+        raise InputError(f'level must be "token" or "word", not {level!r}.')
+    erased = _erased(bert, trace, baseline)
+    changed = [int(position) for position in np.flatnonzero(_replaceable(trace))]
+    groups = [(position,) for position in changed]
+    if level == "word":
+        groups = [kept for word in trace.words() if (kept := [p for p in word.positions if p in changed])]
+    copies = np.repeat(trace.token_ids[None], len(groups) + 1, axis=0)
+    for row, group in enumerate(groups):
+        copies[row, list(group)] = erased[list(group)]
+    scores = score_many(bert, copies, trace.segments, target, progress)
+    tokens = np.zeros(trace.length)
+    for group, score in zip(groups, scores):
+        tokens[list(group)] = (scores[-1] - score) / len(group)
+    return Saliency("occlusion", target, float(scores[-1]), tokens, word_scores(trace, tokens))
+
+
+def score_many(bert, token_ids, segments, target, progress=None):
+    """A target's log-probability, float64 [R], for token ids int32 [R, T] that share segments [T]."""
+    block = max(1, TOKENS_AT_ONCE // token_ids.shape[1])
+    scores = []
+    for first in range(0, len(token_ids), block):
+        rows = token_ids[first : first + block]
+        states = bert.opened.embed(rows, np.repeat(segments[None], len(rows), axis=0))
+        scores.append(bert.opened.score(bert.opened.finish(states, 0), target).astype(np.float64))
+        report(progress, min(first + block, len(token_ids)), len(token_ids))
+    return np.concatenate(scores)
+
+
+def word_scores(trace, tokens):
+    """`WordScore`s of the user's words from scores of tokens [T]."""
+    return tuple(WordScore(word, float(sum(tokens[p] for p in word.positions))) for word in trace.words())
+
+
+def _erased(bert, trace, baseline):
+    """The trace's token ids with every token that may be replaced replaced."""
+    vocab = bert.tokenizer.vocab
+    if baseline not in vocab:
+        raise InputError(f"The baseline {baseline!r:.40} is no token of this model's vocabulary; \"[PAD]\" and "
+                         '"[MASK]" are the usual ones.')
+    return np.where(_replaceable(trace), vocab.index(baseline), trace.token_ids).astype(np.int32)
+
+
+def _replaceable(trace):
+    """bool [T]: tokens of the user's texts that are not masked."""
+    mine = np.array([source is not None for source in trace.sources])
+    mine[list(trace.masks)] = False
+    return mine
