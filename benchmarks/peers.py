@@ -1,0 +1,223 @@
+"""Ways to run one forward pass of BERT, ours and others', for inference.py; each is used in a process of its own.
+
+A peer is a function (config, folder, maps, batch) -> dict mode -> callable. The callable runs the batch (int64 ids,
+segments, mask, each [B, T]) and leaves last hidden state, pooled output and, with `maps`, every attention map
+[B, N, T, T] as NumPy arrays. `folder` keeps what takes long to make (exported graphs) from one run to the next.
+"""
+
+import functools
+import os
+import warnings
+
+import numpy as np
+
+warnings.filterwarnings("ignore")
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
+NAMES = ("token_ids", "segment_ids", "padding_mask")
+
+
+@functools.cache
+def _our_runtime(config, precision, engine):
+    from bert_tf.runtime import Runtime
+
+    return Runtime(_our_model(config), precision, engine)
+
+
+@functools.cache
+def _our_model(config):
+    from bert_tf.models import build_encoder
+
+    return build_encoder(config, ("sequence_output", "pooled_output"))
+
+
+def ours(config, folder, maps, batch, precision="float32", engine="auto"):
+    runtime = _our_runtime(config, precision, engine)
+    inputs = dict(zip(NAMES, (array.astype(np.int32) for array in batch)))
+    outputs = ("sequence_output", "pooled_output") + ("attentions",) * maps
+    return {runtime.engine: lambda: runtime.run(inputs, outputs)}
+
+
+def ours_tensorflow(*arguments):
+    return ours(*arguments, engine="tensorflow")
+
+
+def ours_bfloat16(*arguments):
+    return ours(*arguments, precision="bfloat16")
+
+
+@functools.cache
+def _kerashub_model(config, maps):
+    import keras_hub
+
+    if maps:
+        return _with_maps(_kerashub_model(config, False))
+    return keras_hub.models.BertBackbone(
+        vocabulary_size=config.vocab_size, num_layers=config.num_hidden_layers,
+        num_heads=config.num_attention_heads, hidden_dim=config.hidden_size,
+        intermediate_dim=config.intermediate_size, max_sequence_length=512)
+
+
+def _with_maps(backbone):
+    """The same layers called one after the other, their attention scores handed out."""
+    import keras
+
+    embedded = keras.Model(backbone.input, backbone.get_layer("embeddings_dropout").output)
+
+    def forward(values, training=False):
+        x, scores = embedded(values, training=training), []
+        for index in range(backbone.num_layers):
+            layer = backbone.get_layer(f"transformer_layer_{index}")
+            x, found = layer(x, padding_mask=values["padding_mask"], return_attention_scores=True)
+            scores.append(found)
+        return {"sequence_output": x, "pooled_output": backbone.get_layer("pooled_dense")(x[:, 0]), "scores": scores}
+
+    return forward
+
+
+def kerashub(config, folder, maps, batch):
+    import tensorflow as tf
+
+    model = _kerashub_model(config, maps)
+    inputs = {name: tf.constant(array.astype(np.int32)) for name, array in zip(NAMES, batch)}
+    arrays = {name: value.numpy() for name, value in inputs.items()}
+
+    def forward(values):
+        return model(values, training=False)
+
+    graph, jit = tf.function(forward), tf.function(forward, jit_compile=True)
+
+    def taken(function):
+        return lambda: tf.nest.map_structure(lambda value: value.numpy(), function(inputs))
+
+    modes = {"graph": taken(graph), "jit": taken(jit), "eager": taken(forward)}
+    if not maps:
+        modes["predict"] = lambda: model.predict(arrays, batch_size=len(batch[0]), verbose=0)
+    return modes
+
+
+@functools.cache
+def _torch_model(config, attention):
+    import torch
+    from transformers import BertConfig, BertModel
+
+    torch.set_num_threads(len(os.sched_getaffinity(0)))
+    return BertModel(BertConfig(**config.to_hf_dict(), attn_implementation=attention)).eval()
+
+
+def torch_transformers(config, folder, maps, batch):
+    import torch
+
+    inputs = dict(zip(("input_ids", "token_type_ids", "attention_mask"), map(torch.from_numpy, batch)))
+
+    def call(attention):
+        model = _torch_model(config, attention)
+
+        def run():
+            with torch.inference_mode():
+                found = model(**inputs, output_attentions=maps)
+            return [found.last_hidden_state.numpy(), found.pooler_output.numpy(),
+                    *(one.numpy() for one in found.attentions or ())]
+        return run
+
+    return {"eager": call("eager")} if maps else {"sdpa": call("sdpa"), "eager": call("eager")}
+
+
+def _exportable(config, maps):
+    """Transformers' model with positional inputs and a tuple for output, and an example to trace it with."""
+    import torch
+
+    class Wrapped(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.model = _torch_model(config, "eager" if maps else "sdpa")
+
+        def forward(self, token_ids, segment_ids, padding_mask):
+            found = self.model(input_ids=token_ids, token_type_ids=segment_ids, attention_mask=padding_mask,
+                               output_attentions=maps)
+            return (found.last_hidden_state, found.pooler_output, *(found.attentions or ()))
+
+    return Wrapped().eval(), tuple(torch.ones(2, 16, dtype=torch.int64) for _ in NAMES)
+
+
+def onnx_file(config, folder, maps):
+    import torch
+
+    path = folder / f"{config.size_name}-{'maps' if maps else 'plain'}.onnx"
+    if not path.exists():
+        model, example = _exportable(config, maps)
+        torch.onnx.export(model, example, str(path), input_names=list(NAMES), dynamo=False,
+                          dynamic_axes={name: {0: "batch", 1: "tokens"} for name in NAMES})
+        _torch_model.cache_clear()
+    return path
+
+
+@functools.cache
+def _onnx_session(path):
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = len(os.sched_getaffinity(0))
+    return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+
+
+def _onnx_call(path, batch):
+    session, inputs = _onnx_session(path), dict(zip(NAMES, batch))
+    inputs = {one.name: inputs[one.name] for one in session.get_inputs()}
+    return lambda: session.run(None, inputs)
+
+
+def onnx_runtime(config, folder, maps, batch):
+    path = onnx_file(config, folder, maps)
+    modes = {"plain": _onnx_call(path, batch)}
+    if not maps:
+        modes["fused"] = _onnx_call(_fused_file(config, path), batch)
+    return modes
+
+
+def _fused_file(config, path):
+    from onnxruntime.transformers.optimizer import optimize_model
+
+    fused = path.with_suffix(".fused.onnx")
+    if not fused.exists():
+        optimize_model(str(path), model_type="bert", num_heads=config.num_attention_heads,
+                       hidden_size=config.hidden_size).save_model_to_file(str(fused))
+    return fused
+
+
+def onnx_runtime_int8(config, folder, maps, batch):
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+
+    path = _fused_file(config, onnx_file(config, folder, False)) if not maps else onnx_file(config, folder, maps)
+    quantized = path.with_suffix(".int8.onnx")
+    if not quantized.exists():
+        quantize_dynamic(str(path), str(quantized), weight_type=QuantType.QInt8)
+    return {"dynamic": _onnx_call(quantized, batch)}
+
+
+@functools.cache
+def _openvino_model(config, folder, maps, hint):
+    import openvino as ov
+
+    path = folder / f"{config.size_name}-{'maps' if maps else 'plain'}.xml"
+    if not path.exists():
+        model, example = _exportable(config, maps)
+        ov.save_model(ov.convert_model(model, example_input=example), path, compress_to_fp16=False)
+        _torch_model.cache_clear()
+    return ov.Core().compile_model(path, "CPU", {"INFERENCE_PRECISION_HINT": hint, "PERFORMANCE_HINT": "LATENCY"})
+
+
+def openvino(config, folder, maps, batch, hint="f32"):
+    request = _openvino_model(config, folder, maps, hint).create_infer_request()
+    # Its default: inputs shared, outputs copied, so that they outlive the next call.
+    return {"latency": lambda: list(request.infer(list(batch), share_inputs=True).values())}
+
+
+def openvino_bf16(*arguments):
+    return openvino(*arguments, hint="bf16")
+
+
+PEERS = {"ours": ours, "ours, TensorFlow engine": ours_tensorflow, "KerasHub": kerashub, "torch": torch_transformers,
+         "ONNX Runtime": onnx_runtime, "OpenVINO": openvino}
+REDUCED = {"ours, float32": ours, "ours, bfloat16": ours_bfloat16, "ONNX Runtime int8": onnx_runtime_int8,
+           "OpenVINO bf16": openvino_bf16}
