@@ -1,0 +1,77 @@
+"""The two models in the repository: what a person sees first must be good."""
+
+import json
+
+import pytest
+
+import bert_tf
+from bert_tf.checkpoints import embedded_dir
+from bert_tf.explain import fill_mask
+
+BASE, SMALL = "bert-base-cased-embedded", "bert-small-uncased-embedded"
+
+
+@pytest.fixture(scope="module", params=[BASE, SMALL])
+def bert(request):
+    return bert_tf.load(request.param)
+
+
+@pytest.fixture(scope="module")
+def base():
+    return bert_tf.load()
+
+
+def top(bert, text, k=5):
+    (answer,) = fill_mask(bert.trace(text), bert.tokenizer, top_k=k)
+    return [guess.token for guess in answer.predictions]
+
+
+def test_base_is_the_default(base):
+    assert base.name == BASE and base.config.size_name == "base" and not base.tokenizer.lower_case
+
+
+def test_both_have_both_heads(bert):
+    assert bert.heads == {"pooler", "mlm", "nsp"}
+
+
+@pytest.mark.parametrize("name, megabytes", [(BASE, 115), (SMALL, 25)])
+def test_size_in_the_repository(name, megabytes):
+    files = list((embedded_dir() / name).glob("*.safetensors"))
+    assert files and sum(path.stat().st_size for path in files) <= megabytes * 1e6
+    assert all(path.stat().st_size < 60e6 for path in files)
+
+
+@pytest.mark.parametrize("name", [BASE, SMALL])
+def test_the_card_tells_origin_licences_and_figures(name):
+    card = (embedded_dir() / name / "README.md").read_text()
+    for words in ("Apache-2.0", "CC BY-SA 3.0", "updates", "tokens", "hours", "WikiText-2", "Limits"):
+        assert words in card
+    assert "{" not in card, "a figure was not filled in"
+
+
+@pytest.mark.parametrize("text, word", [
+    ("Shanghai is a city in [MASK].", "China"),
+    ("The capital of France is [MASK].", "Paris"),
+    ("The Second World [MASK] ended in 1945.", "War"),
+    ("She put the book [MASK] the table.", "on"),
+    ("They [MASK] going home now.", "were"),
+])
+def test_base_knows(base, text, word):
+    assert word in top(base, text)
+
+
+def test_what_follows_is_told_from_what_does_not(base):
+    first = "The legislators believed they were on the right side of history."
+    after = base.trace(first, "So they changed the law.").nsp.is_next
+    other = base.trace(first, "The bunny ate the carrot.").nsp.is_next
+    assert after > other
+
+
+def test_neither_guesses_the_same_for_everything(bert):
+    assert top(bert, "The dog ate the [MASK].", 1) != top(bert, "He was born in [MASK].", 1)
+
+
+def test_config_says_what_the_files_hold():
+    for name in (BASE, SMALL):
+        config = json.loads((embedded_dir() / name / "config.json").read_text())
+        assert config["architectures"] == ["BertForPreTraining"]
