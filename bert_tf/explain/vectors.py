@@ -1,0 +1,185 @@
+"""Words as vectors: the input embedding taken apart, nearest words of the vocabulary, one word in many sentences.
+
+Dimension legend: T tokens, H hidden, L layers, V vocabulary, W words or occurrences. Pure NumPy.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from bert_tf.explain.errors import InputError, WordNotFound, report
+from bert_tf.explain.predictions import check_top_k
+
+PARTS = ("token", "segment", "position")
+
+
+@dataclass(frozen=True, eq=False)
+class EmbeddingParts:
+    """What a token's input embedding is the sum of (Devlin et al. 2019, figure 2), before layer normalisation.
+
+    Attributes:
+        vectors: float32 [3, T, H], in the order of `PARTS`. total: float32 [T, H], their sum.
+        norms: float32 [3, T]. total_norms: float32 [T].
+        shares: float32 [3, T], each part's length along the sum, as a share of the sum's; they add up to 1.
+        cosines: float32 [T, 3, 3], similarities of a token's three parts.
+    """
+
+    vectors: np.ndarray
+    total: np.ndarray
+    norms: np.ndarray
+    total_norms: np.ndarray
+    shares: np.ndarray
+    cosines: np.ndarray
+
+
+@dataclass(frozen=True)
+class Neighbour:
+    """A token of the vocabulary and the cosine of its vector with the one asked about, -1 to 1."""
+
+    token: str
+    id: int
+    similarity: float
+
+
+@dataclass(frozen=True, eq=False)
+class Occurrences:
+    """One word wherever it stands in some texts.
+
+    Attributes:
+        texts: indices of the texts, one an occurrence. words: `WordSpan`s, one an occurrence.
+        vectors: float32 [L+1, W, H], the mean of the word's pieces at every state, 0 the embeddings.
+    """
+
+    texts: tuple
+    words: tuple
+    vectors: np.ndarray
+
+
+def embedding_parts(bert, trace):
+    """The input embeddings of a trace, taken apart.
+
+    Args:
+        bert: the `Bert` that made the trace. trace: a `Trace`; a masked token has the vector of [MASK].
+    Returns:
+        `EmbeddingParts`.
+    """
+    tokens, segments, positions = (embedding_table(bert, name) for name in PARTS)
+    vectors = np.stack([tokens[trace.token_ids], segments[trace.segments], positions[: trace.length]])
+    total = vectors.sum(axis=0)
+    total_norms = np.linalg.norm(total, axis=-1)
+    shares = np.einsum("pth,th->pt", vectors, total) / np.maximum(total_norms, 1e-12) ** 2
+    cosines = np.stack([cosine_similarities(vectors[:, token]) for token in range(trace.length)])
+    return EmbeddingParts(vectors, total, np.linalg.norm(vectors, axis=-1), total_norms, shares, cosines)
+
+
+def embedding_table(bert, part):
+    """A table of the input embeddings, float32 [V or 2 or positions, H]; `part` out of `PARTS`. A copy."""
+    from bert_tf.models import named_variables
+
+    stored = {"token": "word_embeddings", "segment": "token_type_embeddings", "position": "position_embeddings"}
+    if part not in stored:
+        raise InputError(f"There is no embedding table {part!r}; choose from {', '.join(PARTS)}.")
+    variable = named_variables(bert.model)[f"bert.embeddings.{stored[part]}.weight"]
+    return np.asarray(variable).astype(np.float32)
+
+
+def cosine_similarities(vectors, others=None):
+    """Cosines of vectors [W, H] with `others` [X, H], or with each other: float32 [W, X]. A zero vector has 0."""
+    unit = _unit(vectors)
+    return unit @ (unit if others is None else _unit(others)).T
+
+
+def nearest_tokens(bert, vector, top_k=10, centred=False):
+    """The vocabulary's tokens whose static vectors point most nearly the same way.
+
+    Args:
+        bert: a `Bert`. vector: float [H]: a row of the token table, a hidden state, or any mixture.
+        top_k: how many.
+        centred: whether the table's mean is first taken from both sides; the vectors of a table have a direction
+            in common that hides the differences (Mu and Viswanath 2018).
+    Returns:
+        tuple of `Neighbour`, the nearest first. A hidden state lives in a space of its own: the deeper, the less
+        its static neighbours say; `logit_lens` asks the head that reads it instead.
+    Raises:
+        InputError: a vector of another size, or a bad `top_k`.
+    """
+    check_top_k(top_k)
+    table = embedding_table(bert, "token")
+    vector = np.asarray(vector, np.float32)
+    if vector.shape != table.shape[1:]:
+        raise InputError(f"The vector has shape {list(vector.shape)}; this model's have {list(table.shape[1:])}.")
+    if centred:
+        middle = table.mean(axis=0)
+        vector, table = vector - middle, table - middle
+    similarities = cosine_similarities(vector[None], table)[0]
+    best = np.argsort(-similarities, kind="stable")[:top_k]
+    return tuple(Neighbour(bert.tokenizer.id_to_token(int(i)), int(i), float(similarities[i])) for i in best)
+
+
+def word_vectors(trace, words=None):
+    """The mean of each word's pieces at every state.
+
+    Args:
+        trace: a `Trace` with hidden states. words: `WordSpan`s; None for all of the trace's.
+    Returns:
+        float32 [L+1, W, H].
+    Raises:
+        InputError: no hidden states in the trace.
+    """
+    if trace.hidden_states is None:
+        raise InputError("This trace holds no hidden states: trace again with hidden_states=True.")
+    words = trace.words() if words is None else words
+    means = [trace.hidden_states[:, list(word.positions)].mean(axis=1) for word in words]
+    return np.stack(means, axis=1)
+
+
+def occurrences(bert, texts, word, progress=None):
+    """The vectors of one word in many texts, as "bank" by the river and of money.
+
+    Args:
+        bert: a `Bert`. texts: strings. word: its spelling; upper and lower case count as one.
+        progress: callable(done, total) in texts; returning False cancels.
+    Returns:
+        `Occurrences`, in the order of the texts. Texts without the word add none.
+    Raises:
+        WordNotFound: the word is in none of them. InputError, TextError: a text that is none. Cancelled: by
+            `progress`.
+    """
+    places, spans, vectors = [], [], []
+    texts = list(texts)
+    for index, text in enumerate(texts):
+        trace = bert.trace(text, attentions=False)
+        found = [span for span in trace.words() if span.text.casefold() == word.strip().casefold()]
+        if found:
+            places += [index] * len(found)
+            spans += found
+            vectors.append(word_vectors(trace, found))
+        report(progress, index + 1, len(texts))
+    if not spans:
+        raise WordNotFound(f"The word {word!r:.60} is in none of the {len(texts)} texts.")
+    return Occurrences(tuple(places), tuple(spans), np.concatenate(vectors, axis=1))
+
+
+def principal_components(vectors, count=2):
+    """Vectors in the plane (or space) in which they differ most (PCA).
+
+    Args:
+        vectors: float [W, H]. count: number of components K.
+    Returns:
+        (coordinates float64 [W, K], share of the variance along each float64 [K]); 0 where there are fewer
+        dimensions than asked for. Each component's sign is such that its greatest loading is positive.
+    """
+    centred = np.asarray(vectors, np.float64) - np.mean(vectors, axis=0, dtype=np.float64)
+    left, sizes, axes = np.linalg.svd(centred, full_matrices=False)
+    signs = np.sign(axes[np.arange(len(axes)), np.abs(axes).argmax(axis=1)])
+    coordinates, shares = np.zeros((len(centred), count)), np.zeros(count)
+    kept = min(count, len(sizes))
+    coordinates[:, :kept] = (left * sizes * signs)[:, :kept]
+    if sizes.any():
+        shares[:kept] = (sizes**2 / (sizes**2).sum())[:kept]
+    return coordinates, shares
+
+
+def _unit(vectors):
+    vectors = np.asarray(vectors, np.float32)
+    return vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)
