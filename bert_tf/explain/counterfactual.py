@@ -1,0 +1,212 @@
+"""What the model would have said to a slightly different input: swapped, a word less, another word, half the context.
+
+A variant is made of the trace's own tokens, so that every mask is known again wherever it has moved to.
+
+Dimension legend: T tokens, P masks, V vocabulary.
+"""
+
+from dataclasses import dataclass
+from typing import Optional
+
+import numpy as np
+
+from bert_tf.checkpoints.errors import require_head
+from bert_tf.explain.answer import check_question
+from bert_tf.explain.compare import jensen_shannon
+from bert_tf.explain.errors import InputError
+from bert_tf.explain.predictions import check_top_k, mask_predictions
+from bert_tf.explain.trace import NextSentence
+from bert_tf.text import pad_batch
+
+
+@dataclass(frozen=True, eq=False)
+class Variant:
+    """An input made out of a trace's.
+
+    Attributes:
+        label: what was done to it.
+        tokens: T strings. token_ids, segment_ids: int32 [T].
+        masks: where the masks that are left stand now, ascending. rows: which of the trace's masks each was, from 0.
+        paired: whether there are two texts.
+    """
+
+    label: str
+    tokens: tuple
+    token_ids: np.ndarray
+    segment_ids: np.ndarray
+    masks: tuple
+    rows: tuple
+    paired: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What the model says to a variant, and how that differs from what it said to the trace.
+
+    Attributes:
+        variant: the `Variant`.
+        masks: a `MaskPrediction` for each of the variant's masks; positions are the variant's.
+        nsp: `NextSentence`; None without a second text or head.
+        changes: float64, one a mask: natural logarithm of what the trace's likeliest token there has gained.
+        divergences: float64, one a mask: Jensen-Shannon divergence from the trace's distribution, in bits.
+        nsp_change: change of P(IsNext), or None.
+    """
+
+    variant: Variant
+    masks: tuple
+    nsp: Optional[NextSentence]
+    changes: np.ndarray
+    divergences: np.ndarray
+    nsp_change: Optional[float]
+
+
+def swapped(bert, trace):
+    """The second text first. Raises InputError if there is none."""
+    if trace.text_b is None:
+        raise InputError("There is only one text; swapping needs two.")
+    texts = _texts(trace)
+    return _variant(bert, trace, "A and B swapped", texts["b"], texts["a"])
+
+
+def without_word(bert, trace, word):
+    """A word left out. `word`: a `WordSpan` of the trace. Raises InputError if it is the whole text."""
+    texts = _texts(trace)
+    texts[word.source] = [entry for entry in texts[word.source] if entry[1] not in word.positions]
+    if not texts[word.source]:
+        raise InputError(f"Nothing would be left of text_{word.source} without {word.text!r:.40}.")
+    return _variant(bert, trace, f'without "{word.text}"', texts["a"], texts["b"])
+
+
+def with_word(bert, trace, word, replacement):
+    """Another word, or several, in the place of one.
+
+    Args:
+        word: a `WordSpan` of the trace. replacement: text; "[MASK]" in it is a mask that no comparison is made at.
+    Raises:
+        InputError: an empty replacement, or the input gets too long.
+    """
+    pieces = bert.tokenizer.tokenize(replacement).ids if isinstance(replacement, str) else ()
+    if not len(pieces):
+        raise InputError(f"There is nothing to put in the place of {word.text!r:.40}: give a word.")
+    texts = _texts(trace)
+    entries = texts[word.source]
+    place = next(i for i, entry in enumerate(entries) if entry[1] in word.positions)
+    rest = [entry for entry in entries[place:] if entry[1] not in word.positions]
+    texts[word.source] = entries[:place] + [(int(piece), None) for piece in pieces] + rest
+    label = f'"{replacement.strip()}" for "{word.text}"'
+    return _variant(bert, trace, label, texts["a"], texts["b"])
+
+
+def left_context(bert, trace, mask):
+    """Only what stands before a mask: what a reader from left to right would have known of it.
+
+    A left-to-right model is trained for that and this one is not: it takes the text for a whole one that ends here.
+
+    Args:
+        mask: the position of one of the trace's masks.
+    Raises:
+        InputError: nothing is masked there.
+    """
+    own, texts = _of_one_word(trace, mask), _texts(trace)
+    source = trace.sources[mask]
+    texts[source] = [entry for entry in texts[source] if entry[1] <= max(own)]
+    if source == "a":
+        texts["b"] = []
+    return _variant(bert, trace, "only what stands before", texts["a"], texts["b"])
+
+
+def right_context(bert, trace, mask):
+    """Only what stands after a mask; otherwise as `left_context`. A first text before the mask's is left out."""
+    own, texts = _of_one_word(trace, mask), _texts(trace)
+    source = trace.sources[mask]
+    texts[source] = [entry for entry in texts[source] if entry[1] >= min(own)]
+    if source == "b":
+        texts = {"a": texts["b"], "b": []}
+    return _variant(bert, trace, "only what stands after", texts["a"], texts["b"])
+
+
+def ask(bert, trace, variants, top_k=5):
+    """What the model says to variants of a trace, all in one batch.
+
+    Args:
+        bert: the `Bert` that made the trace. trace: a `Trace`. variants: `Variant`s of it.
+        top_k: predictions a mask.
+    Returns:
+        tuple of `Outcome`, in their order.
+    Raises:
+        NothingToPredict, MissingHead: the trace has neither a mask nor a second text, or no head for it.
+        InputError: a bad `top_k`.
+    """
+    check_top_k(top_k)
+    check_question(trace.masks, trace.text_b, bert.heads, bert.name)
+    variants = tuple(variants)
+    if not variants:
+        return ()
+    results = _run(bert, variants)
+    return tuple(_outcome(bert, trace, variant, row, results, top_k) for row, variant in enumerate(variants))
+
+
+def _texts(trace):
+    """Both texts as lists of (token id, position in the trace)."""
+    return {source: [(int(trace.token_ids[p]), p) for p in range(trace.length) if trace.sources[p] == source]
+            for source in ("a", "b")}
+
+
+def _of_one_word(trace, mask):
+    """The masked positions of the word that a mask belongs to."""
+    if mask not in trace.masks:
+        raise InputError(f"Token {mask} is not masked; the masks are at {', '.join(map(str, trace.masks)) or 'none'}.")
+    return [p for p in trace.masks
+            if (trace.sources[p], trace.word_ids[p]) == (trace.sources[mask], trace.word_ids[mask])]
+
+
+def _variant(bert, trace, label, first, second):
+    tokenizer = bert.tokenizer
+    ends = (tokenizer.sep_id, None)
+    entries = [(tokenizer.cls_id, None), *first, ends]
+    segments = [0] * len(entries)
+    if second:
+        entries += [*second, ends]
+        segments += [1] * (len(second) + 1)
+    if len(entries) > bert.max_length:
+        raise InputError(f"The input would have {len(entries)} tokens; this model reads {bert.max_length}.")
+    masks = [(place, trace.masks.index(origin)) for place, (_, origin) in enumerate(entries) if origin in trace.masks]
+    ids = np.array([token for token, _ in entries], np.int32)
+    return Variant(label, tuple(tokenizer.id_to_token(int(i)) for i in ids), ids, np.array(segments, np.int32),
+                   tuple(place for place, _ in masks), tuple(row for _, row in masks), bool(second))
+
+
+def _run(bert, variants):
+    batch = pad_batch([(one.token_ids, one.segment_ids) for one in variants], pad_id=bert.tokenizer.pad_id)
+    outputs, most = [], max(len(one.masks) for one in variants)
+    if most:
+        require_head(bert.heads, "mlm", bert.name)
+        batch["mask_positions"] = np.zeros((len(variants), most), np.int32)
+        for row, one in enumerate(variants):
+            batch["mask_positions"][row, : len(one.masks)] = one.masks
+        outputs.append("mlm_logits")
+    if "nsp" in bert.heads and any(one.paired for one in variants):
+        outputs.append("nsp_logits")
+    return bert.runtime.run(batch, tuple(outputs)) if outputs else {}
+
+
+def _outcome(bert, trace, variant, row, results, top_k):
+    masks, changes, divergences, nsp = (), [], [], None
+    if variant.masks:
+        logits = results["mlm_logits"][row, : len(variant.masks)]
+        originals = trace.original_ids[[trace.masks[r] for r in variant.rows]]
+        masks = mask_predictions(logits, variant.masks, originals, bert.tokenizer, top_k)
+        for scores, before in zip(logits, trace.logits[list(variant.rows)]):
+            p, q = _softmax(before), _softmax(scores)
+            best = before.argmax()
+            changes.append(np.log(q[best] / p[best]))
+            divergences.append(jensen_shannon(p, q))
+    if variant.paired and "nsp" in bert.heads:
+        nsp = NextSentence.from_logits(results["nsp_logits"][row])
+    change = nsp.is_next - trace.nsp.is_next if nsp and trace.nsp else None
+    return Outcome(variant, masks, nsp, np.array(changes), np.array(divergences), change)
+
+
+def _softmax(logits):
+    powers = np.exp(logits.astype(np.float64) - logits.max())
+    return powers / powers.sum()

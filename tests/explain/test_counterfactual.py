@@ -1,0 +1,101 @@
+"""Counterfactual inputs against the same inputs typed by hand."""
+
+import numpy as np
+import pytest
+
+from bert_tf.explain import InputError, NothingToPredict, jensen_shannon
+from bert_tf.explain.counterfactual import ask, left_context, right_context, swapped, with_word, without_word
+
+
+@pytest.fixture(scope="module")
+def trace(tiny_bert):
+    return tiny_bert.trace("the cats sat on the [MASK] in the park", "it ran to the river", mask=["ran"])
+
+
+def _is(bert, trace, variant, texts, mask=()):
+    """The variant is that input, and is answered as the input typed is."""
+    typed = bert.trace(*texts, mask=mask)
+    np.testing.assert_array_equal(variant.token_ids, typed.token_ids)
+    np.testing.assert_array_equal(variant.segment_ids, typed.segments)
+    assert variant.tokens == typed.tokens and variant.masks == typed.masks
+    (outcome,) = ask(bert, trace, [variant], top_k=3)
+    if typed.masks:
+        for mine, theirs in zip(outcome.masks, bert.fill_mask(typed, 3)):
+            assert [p.id for p in mine.predictions] == [p.id for p in theirs.predictions]
+            assert mine.position == theirs.position
+    assert (outcome.nsp is None) == (typed.nsp is None)
+    if typed.nsp:
+        assert outcome.nsp.is_next == pytest.approx(typed.nsp.is_next, abs=1e-5)
+        assert outcome.nsp_change == pytest.approx(typed.nsp.is_next - trace.nsp.is_next, abs=1e-5)
+    return outcome, typed
+
+
+def test_swapped(tiny_bert, trace):
+    variant = swapped(tiny_bert, trace)
+    outcome, typed = _is(tiny_bert, trace, variant,
+                         ("it ran to the river", "the cats sat on the [MASK] in the park"), ["ran"])
+    assert variant.rows == (1, 0)
+    for place, row in enumerate(variant.rows):
+        p, q = (np.exp(logits) / np.exp(logits).sum() for logits in (trace.logits[row], typed.logits[place]))
+        assert outcome.divergences[place] == pytest.approx(jensen_shannon(p, q), abs=1e-4)
+        assert outcome.changes[place] == pytest.approx(np.log(q[p.argmax()] / p.max()), abs=1e-3)
+
+
+def test_a_word_of_several_pieces_left_out_and_replaced(tiny_bert, trace):
+    cats = trace.words()[1]
+    _is(tiny_bert, trace, without_word(tiny_bert, trace, cats),
+        ("the sat on the [MASK] in the park", "it ran to the river"), ["ran"])
+    _is(tiny_bert, trace, with_word(tiny_bert, trace, cats, "big dogs"),
+        ("the big dogs sat on the [MASK] in the park", "it ran to the river"), ["ran"])
+
+
+def test_a_masked_word_replaced_is_no_mask_any_more(tiny_bert, trace):
+    ran = next(word for word in trace.words() if word.text == "ran")
+    variant = with_word(tiny_bert, trace, ran, "sat")
+    _is(tiny_bert, trace, variant, ("the cats sat on the [MASK] in the park", "it sat to the river"))
+    assert variant.rows == (0,)
+
+
+def test_the_context_before_and_after(tiny_bert, trace):
+    first, second = trace.masks
+    _is(tiny_bert, trace, left_context(tiny_bert, trace, first), ("the cats sat on the [MASK]",))
+    _is(tiny_bert, trace, right_context(tiny_bert, trace, first), ("[MASK] in the park", "it ran to the river"), ["ran"])
+    _is(tiny_bert, trace, left_context(tiny_bert, trace, second),
+        ("the cats sat on the [MASK] in the park", "it ran"), ["ran"])
+    _is(tiny_bert, trace, right_context(tiny_bert, trace, second), ("ran to the river",), ["ran"])
+
+
+def test_pieces_masked_together_stay_together(tiny_bert):
+    trace = tiny_bert.trace("the cats sat", mask=["cats"])
+    for mask in trace.masks:
+        assert left_context(tiny_bert, trace, mask).tokens == ("[CLS]", "the", "[MASK]", "[MASK]", "[SEP]")
+        assert right_context(tiny_bert, trace, mask).tokens == ("[CLS]", "[MASK]", "[MASK]", "sat", "[SEP]")
+
+
+def test_many_at_once_are_each_alone(tiny_bert, trace):
+    variants = [swapped(tiny_bert, trace), left_context(tiny_bert, trace, trace.masks[0]),
+                *(without_word(tiny_bert, trace, word) for word in trace.words())]
+    for one, variant in zip(ask(tiny_bert, trace, variants), variants):
+        (alone,) = ask(tiny_bert, trace, [variant])
+        np.testing.assert_allclose(one.changes, alone.changes, atol=1e-4)
+        assert (one.nsp is None) == (not variant.paired)
+    assert ask(tiny_bert, trace, []) == ()
+
+
+def test_what_makes_no_sense_is_refused(tiny_bert, trace):
+    single = tiny_bert.trace("cat")
+    with pytest.raises(InputError, match="only one text"):
+        swapped(tiny_bert, single)
+    with pytest.raises(InputError, match="Nothing would be left"):
+        without_word(tiny_bert, single, single.words()[0])
+    with pytest.raises(InputError, match="Nothing would be left"):
+        pair = tiny_bert.trace("the cat", "dog")
+        without_word(tiny_bert, pair, pair.words()[2])
+    with pytest.raises(InputError, match="give a word"):
+        with_word(tiny_bert, trace, trace.words()[0], " ")
+    with pytest.raises(InputError, match="reads 128"):
+        with_word(tiny_bert, trace, trace.words()[0], "cat " * 130)
+    with pytest.raises(InputError, match="Token 1 is not masked"):
+        left_context(tiny_bert, trace, 1)
+    with pytest.raises(NothingToPredict):
+        ask(tiny_bert, single, [with_word(tiny_bert, single, single.words()[0], "dog")])
