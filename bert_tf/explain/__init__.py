@@ -1,9 +1,35 @@
-"""What can be read out of one forward pass. Everything here is NumPy; nothing imports TensorFlow."""
+"""What can be read out of one forward pass, and what can be asked of a model about one.
 
+Importing this imports no TensorFlow. Functions that take a trace alone are pure NumPy; those that also take the
+`Bert` that made it run the model again, some of them in the steps of `open_model`.
+"""
+
+from bert_tf.explain.ablation import (
+    Ablation,
+    AblationEffect,
+    Sweep,
+    ablate,
+    every_feed_forward,
+    every_head,
+    every_layer,
+    every_token,
+    sweep,
+)
 from bert_tf.explain.answer import Answer, answer_from
 from bert_tf.explain.attention import HeadSummary, attention_between, summarise_heads
 from bert_tf.explain.compare import Comparison, MaskAgreement, aligned_layers, compare, jensen_shannon
+from bert_tf.explain.counterfactual import (
+    Outcome,
+    Variant,
+    ask,
+    left_context,
+    right_context,
+    swapped,
+    with_word,
+    without_word,
+)
 from bert_tf.explain.errors import (
+    Cancelled,
     EmptyText,
     InputError,
     MaskPositionError,
@@ -14,37 +40,107 @@ from bert_tf.explain.errors import (
 )
 from bert_tf.explain.fill_text import text_with
 from bert_tf.explain.joint import JointFill, fill_jointly
+from bert_tf.explain.lens import Lens, logit_lens
+from bert_tf.explain.patching import PatchMap, patch_states
 from bert_tf.explain.predictions import MaskPrediction, Prediction, fill_mask
+from bert_tf.explain.pseudo_likelihood import MinimalPair, PseudoLikelihood, minimal_pairs, pseudo_likelihood
+from bert_tf.explain.rollout import attention_rollout
+from bert_tf.explain.saliency import Saliency, WordScore, gradient_x_input, integrated_gradients, occlusion
+from bert_tf.explain.similarity import layer_similarity, linear_cka
+from bert_tf.explain.target import Target, mask_target, next_sentence_target
 from bert_tf.explain.trace import NextSentence, Trace
+from bert_tf.explain.value_attention import NormWeighted, effective_attention, norm_weighted_attention
+from bert_tf.explain.vectors import (
+    EmbeddingParts,
+    Neighbour,
+    Occurrences,
+    cosine_similarities,
+    embedding_parts,
+    embedding_table,
+    nearest_tokens,
+    occurrences,
+    principal_components,
+    word_vectors,
+)
 from bert_tf.explain.words import Word, WordSpan, words_of
 
 __all__ = [
+    "Ablation",
+    "AblationEffect",
     "Answer",
+    "Cancelled",
     "Comparison",
+    "EmbeddingParts",
     "EmptyText",
     "HeadSummary",
     "InputError",
     "JointFill",
+    "Lens",
     "MaskAgreement",
     "MaskPositionError",
     "MaskPrediction",
     "MaskTruncated",
+    "MinimalPair",
+    "Neighbour",
     "NextSentence",
+    "NormWeighted",
     "NotComparable",
     "NothingToPredict",
+    "Occurrences",
+    "Outcome",
+    "PatchMap",
     "Prediction",
+    "PseudoLikelihood",
+    "Saliency",
+    "Sweep",
+    "Target",
     "Trace",
+    "Variant",
     "Word",
     "WordNotFound",
+    "WordScore",
     "WordSpan",
+    "ablate",
     "aligned_layers",
     "answer_from",
+    "ask",
     "attention_between",
+    "attention_rollout",
     "compare",
+    "cosine_similarities",
+    "effective_attention",
+    "embedding_parts",
+    "embedding_table",
+    "every_feed_forward",
+    "every_head",
+    "every_layer",
+    "every_token",
     "fill_jointly",
     "fill_mask",
+    "gradient_x_input",
+    "integrated_gradients",
     "jensen_shannon",
+    "layer_similarity",
+    "left_context",
+    "linear_cka",
+    "logit_lens",
+    "mask_target",
+    "minimal_pairs",
+    "nearest_tokens",
+    "next_sentence_target",
+    "norm_weighted_attention",
+    "occlusion",
+    "occurrences",
+    "patch_states",
+    "principal_components",
+    "pseudo_likelihood",
+    "right_context",
     "summarise_heads",
+    "swapped",
+    "sweep",
     "text_with",
+    "with_word",
+    "without_word",
+    "word_vectors",
     "words_of",
 ]
