@@ -17,6 +17,7 @@ COMMANDS = {
         "bert_tf.cli.predict",
         "fill [MASK] in a text or pair, score whether the second follows; or a file of them",
     ),
+    "explain": ("bert_tf.cli.explain", "why a model answers so: attention, layers, words, heads, what if"),
     "models": ("bert_tf.cli.models", "list the models that are here and those that can be downloaded"),
     "info": ("bert_tf.cli.info", "what is known of one model"),
     "download": ("bert_tf.cli.download", "download a released model"),
