@@ -3,8 +3,8 @@
     python benchmarks/clicks.py [--model bert-base-cased-embedded] [--clicks 40] [--json FILE]
 
 Starts the explorer, opens a pair of 32 tokens, and presses one word after the other. The time runs inside the
-page, from the press to the first frame in which the bars have changed: the way to the server, the forward pass,
-the way back and the drawing are all in it.
+page, from the press to the first frame in which the bars have changed: the way to the server, the forward
+pass, the way back and the drawing are all in it.
 """
 
 import argparse

@@ -70,7 +70,6 @@ def _filters(trace):
 def _overview(trace, selection):
     view = state.view()
     st.subheader("All heads", anchor=False)
-    st.caption("Layers downwards, heads across; each map scaled to its own strongest.")
 
     def opened(layer, head):
         state.change(layer=layer, head=head)
@@ -87,21 +86,21 @@ def _overview(trace, selection):
 def _one_head(shared, trace, selection):
     layers, heads = trace.attentions.shape[:2]
     view = state.view()
-    st.subheader(f"Layer {view.layer + 1}, head {view.head + 1}", anchor=False)
+    weights = trace.attentions[view.layer, view.head]
+    name = f"layer-{view.layer + 1}-head-{view.head + 1}"
+    with inputs.heading(f"Layer {view.layer + 1}, head {view.head + 1}"):
+        export.attention(trace, weights, selection, name)
     left, right = st.columns(2)
     count_from_one = {"read": lambda number: number - 1, "show": lambda index: index + 1}
     left.slider("Layer", 1, layers, **state.bound("layer", "w_layer", **count_from_one))
     right.slider("Head", 1, heads, **state.bound("head", "w_head", **count_from_one))
-    weights = trace.attentions[view.layer, view.head]
     longest = max(len(selection.rows), len(selection.columns))
     detail = selection if longest <= _LARGEST else _window(selection, longest)
     tab_lines, tab_map = st.tabs(["Lines", "Heatmap"])
-    name = f"layer-{view.layer + 1}-head-{view.head + 1}"
     with tab_lines:
         components.lines("c_lines", plots.lines(trace, weights, detail), name)
     with tab_map:
         _heatmaps(trace, weights, selection, detail, name)
-    export.attention(trace, weights, selection, name)
 
 
 def _window(selection, longest):

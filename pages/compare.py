@@ -91,7 +91,8 @@ def _agreement(pair, traces):
     )
     if not found.masks and found.nsp_difference is None:
         return
-    st.subheader("Where they agree", anchor=False)
+    with inputs.heading("Where they agree"):
+        export.comparison(found, traces)
     if found.masks:
         st.dataframe(
             comparison.agreement_rows(found, traces[0]),
@@ -124,7 +125,6 @@ def _agreement(pair, traces):
     lost = len(found.unmatched_a) + len(found.unmatched_b)
     if lost:
         st.caption(f"{lost} masked pieces have no counterpart, as the models cut words differently.")
-    export.comparison(found, traces)
 
 
 def _facts(pair, traces, infos):
@@ -132,7 +132,7 @@ def _facts(pair, traces, infos):
     view = state.view()
     seconds = [comparison.latency(shared, view, trace.masks) for shared, trace in zip(pair, traces)]
     st.table(comparison.facts(pair, traces, infos, seconds))
-    st.caption("Time: median of five warm passes on this machine, without attention maps.")
+    st.caption("Time: median of up to five warm passes on this machine, without attention maps.")
 
 
 def _attention(pair, traces):

@@ -59,23 +59,23 @@ def _trace(shared, encoding):
 
 def _predictions(shared, trace):
     view = state.view()
-    st.subheader("Predictions", anchor=False)
     if not trace.masks:
+        st.subheader("Predictions", anchor=False)
         st.info(
             "Nothing is hidden yet. Press a word above, or type [MASK] in the text.",
             icon=":material/touch_app:",
         )
         return
     if trace.logits is None:
+        st.subheader("Predictions", anchor=False)
         st.warning(
             f"{title(shared.name)} has no head for masked words, so it can predict none. "
             "Choose another model in the sidebar.",
             icon=":material/block:",
         )
         return
-    _options(trace)
     if view.fill == "joint" and len(trace.masks) > 1:
-        joint = shared.fill_jointly(trace, view.top_k)
+        joint = _joint(shared, trace)
         answers, shown = joint.steps, cards(joint.steps, number_from=1)
     else:
         joint, answers = None, fill_mask(trace, shared.tokenizer, view.top_k)
@@ -84,10 +84,22 @@ def _predictions(shared, trace):
     def fill(position, token_id):
         state.put(filled(state.view(), shared, trace, position, token_id))
 
+    # The menu of files stands in the heading: below the cards it would open outside a small window.
+    with inputs.heading("Predictions"):
+        export.predictions(trace, answers)
+    _options(trace)
     components.bars("c_bars", shown, fill)
     if joint:
         _joint_result(joint)
-    export.predictions(trace, answers)
+
+
+def _joint(shared, trace):
+    """All masks filled one after the other: as many passes as masks, so it is kept with its trace."""
+    kept = st.session_state.get("_predict_joint")
+    if kept is None or kept[0] is not trace or kept[1] != state.view().top_k:
+        filled_in = shared.fill_jointly(trace, state.view().top_k)
+        kept = st.session_state["_predict_joint"] = (trace, state.view().top_k, filled_in)
+    return kept[2]
 
 
 def _options(trace):
@@ -114,7 +126,14 @@ def _joint_result(joint):
 
 
 def _next_sentence(trace):
-    st.subheader("Next sentence", anchor=False)
+    with inputs.heading("Next sentence"):
+        st.button(
+            "Swap A and B",
+            icon=":material/swap_horiz:",
+            key="w_swap",
+            type="tertiary",
+            on_click=lambda: state.put(state.view().swapped()),
+        )
     if trace.nsp is None:
         st.warning(
             "This model has no next-sentence head, so it cannot say whether B follows A.",
@@ -122,12 +141,6 @@ def _next_sentence(trace):
         )
     else:
         components.gauge("c_gauge", float(trace.nsp.is_next))
-    st.button(
-        "Swap A and B",
-        icon=":material/swap_horiz:",
-        key="w_swap",
-        on_click=lambda: state.put(state.view().swapped()),
-    )
 
 
 def _footer(shared, trace):

@@ -63,7 +63,7 @@ def predictions(trace, answers):
     """The download menu of the Predict page. Files are made when asked for, not at every run."""
     from bert_tf import plots
 
-    with st.popover("Save", icon=":material/download:"):
+    with st.popover("Save", icon=":material/download:", type="tertiary"):
         _button("CSV", "predictions.csv", "text/csv", lambda: predictions_csv(trace, answers))
         _button("JSON", "predictions.json", "application/json", lambda: predictions_json(trace, answers))
         _button(
@@ -94,7 +94,7 @@ def attention(trace, weights, selection, name):
             ensure_ascii=False,
         )
 
-    with st.popover("Save", icon=":material/download:"):
+    with st.popover("Save", icon=":material/download:", type="tertiary"):
         st.caption("The head as data")
         _button("CSV", f"{name}.csv", "text/csv", lambda: matrix_csv(rows, columns, cut()))
         _button("JSON", f"{name}.json", "application/json", as_json)
@@ -162,7 +162,7 @@ def comparison(found, traces):
             )
         return out.getvalue()
 
-    with st.popover("Save", icon=":material/download:"):
+    with st.popover("Save", icon=":material/download:", type="tertiary"):
         _button("CSV", "comparison.csv", "text/csv", as_csv)
         _button(
             "JSON",

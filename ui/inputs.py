@@ -99,11 +99,17 @@ def read(shared):
     return encoding
 
 
+def heading(text):
+    """A heading with room at its right: what is drawn in the container this returns stands there."""
+    row = st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center")
+    row.subheader(text, anchor=False, width="content")
+    return row
+
+
 def token_strip(shared, encoding, key):
     """The chips, with the switch for whole words."""
     view = state.view()
-    with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
-        st.subheader("Tokens", anchor=False, width="content")
+    with heading("Tokens"):
         st.toggle(
             "Whole words",
             **state.bound("whole", "w_whole"),

@@ -155,6 +155,10 @@ export default function ({ parentElement, data, setTriggerValue }) {
     if (place) open(state, place);
   };
   board.onkeydown = (event) => onKey(state, event);
+  parentElement.querySelector(".hint").textContent = "Layers downwards, heads across; each map scaled to its own strongest.";
+  parentElement.querySelector(".save").onclick = () => {
+    state.canvas.toBlob((picture) => download(picture, "all-heads.png"));
+  };
   board.onblur = () => point(state, null);
   draw(state);
   return onWidth(board, () => draw(state));

@@ -148,12 +148,7 @@ function save(state) {
       svg.append(label);
     });
   }
-  const url = URL.createObjectURL(new Blob([new XMLSerializer().serializeToString(svg)], { type: "image/svg+xml" }));
-  const link = document.createElement("a");
-  link.href = url;
-  link.download = `${data.name}.svg`;
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(url), 1000);
+  download(new Blob([new XMLSerializer().serializeToString(svg)], { type: "image/svg+xml" }), `${data.name}.svg`);
 }
 
 export default function ({ parentElement, data }) {

@@ -18,3 +18,11 @@ function onWidth(element, callback) {
   watch.observe(element);
   return () => watch.disconnect();
 }
+
+function download(blob, name) {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(blob);
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+}

@@ -223,3 +223,17 @@ def test_a_fault_of_the_program_is_a_sentence_and_not_a_trace(open_app, monkeypa
     monkeypatch.setattr(models.SharedModel, "trace", broken)
     app = open_app()
     assert "Something went wrong" in told(app) and "inner detail" not in told(app) and not app.exception
+
+
+def test_out_of_the_box_the_embedded_model_answers(open_app, monkeypatch, tmp_path):
+    from ui import models, state
+
+    monkeypatch.setenv("BERT_TF_HOME", str(tmp_path))
+    monkeypatch.delenv("BERT_TF_EXPLORER")
+    monkeypatch.setattr(models.SharedModel, "warm", lambda self: None)
+    state.limits.clear()
+    models.catalogue.clear()
+    app = open_app()
+    no_trouble(app)
+    assert app.selectbox(key="w_model").value == "bert-base-cased-embedded"
+    assert "China" in [one["text"] for one in component(app, "bars")["cards"][0]["predictions"]]
