@@ -1,7 +1,9 @@
-"""A BERT's forward pass in steps that can be reached into: gates, blocked attention, replaced states, gradients.
+"""A BERT's forward pass in steps that can be reached into: gates, blocked attention, replaced states,
+gradients.
 
-The steps are the model's own layers and weights, each compiled once for any batch and length; what is done between
-two steps costs nothing when it is not done.
+The steps are the model's own layers and weights. Each kind of step is compiled once, for any batch, length
+and layer (a layer's weights are an argument of it); what is done between two steps costs nothing when it is
+not done.
 
 Dimension legend: B batch, T tokens, H hidden, L layers, N heads, V vocabulary, R rows.
 """
@@ -44,17 +46,17 @@ class OpenModel:
         """Hidden state index + 1 from hidden state `index`.
 
         Args:
-            x: [B, T, H]. bias: added to the attention scores, broadcast to [B, N, T, T]; `MASKED_SCORE` blocks.
+            x: [B, T, H]. bias: added to the attention scores, broadcast to [B, N, T, T]; `MASKED_SCORE`
+                blocks.
             head_gates: [B, N], feed_forward_gates: [B]: factors of what they give; None for 1.
         """
         rows, heads = x.shape[0], self.config.num_attention_heads
 
-        def step(x, bias, head_gates, feed_forward_gates):
-            y = self._parts[f"layer_{index}"](x, bias, head_gates=head_gates, feed_forward_gates=feed_forward_gates)
-            return tf.cast(y, tf.float32)
+        def step(x, bias, head_gates, feed_forward_gates, *weights):
+            return self._layer(weights, x, bias, head_gates=head_gates, feed_forward_gates=feed_forward_gates)
 
-        signature = (self._states(), _floats(None, None, None, None), _floats(None, heads), _floats(None))
-        return self._compiled(("layer", index), step, signature)(
+        signature = (self._states(), _MAPS, _floats(None, heads), _floats(None))
+        return self._of_layer("layer", step, signature, index)(
             x,
             tf.zeros((1, 1, 1, 1)) if bias is None else tf.constant(bias, tf.float32),
             tf.ones((rows, heads)) if head_gates is None else tf.constant(head_gates, tf.float32),
@@ -64,11 +66,11 @@ class OpenModel:
     def attention_maps(self, index, x, bias=None):
         """Attention of layer `index` on hidden state `index`, [B, N, T, T]; gates do not change it."""
 
-        def step(x, bias):
-            return self._parts[f"layer_{index}"](x, bias, details=("attentions",))[1]["attentions"]
+        def step(x, bias, *weights):
+            return self._layer(weights, x, bias, details=("attentions",))
 
-        function = self._compiled(("maps", index), step, (self._states(), _floats(None, None, None, None)))
-        return function(x, tf.zeros((1, 1, 1, 1)) if bias is None else tf.constant(bias, tf.float32))
+        bias = tf.zeros((1, 1, 1, 1)) if bias is None else tf.constant(bias, tf.float32)
+        return self._of_layer("maps", step, (self._states(), _MAPS), index)(x, bias)
 
     def states(self, token_ids, segment_ids):
         """All hidden states, list of L + 1 [B, T, H]."""
@@ -101,32 +103,69 @@ class OpenModel:
         Returns:
             (log-probabilities [B], gradients [B, T, H]), float32 arrays.
         """
-        mlm = target.position is not None
-
-        def step(vectors, segment_ids, position, wanted):
-            with tf.GradientTape(watch_accessed_variables=False) as tape:
-                tape.watch(vectors)
-                x = self._embed(vectors, segment_ids)
-                for index in range(self.config.num_hidden_layers):
-                    x = self._parts[f"layer_{index}"](x, tf.zeros((1, 1, 1, 1)))
-                scores = self._mlm(tf.gather(x, position, axis=1)) if mlm else self._nsp(x)
-                score = tf.gather(scores, wanted, axis=1)
-            return score, tape.gradient(score, vectors)
-
-        function = self._compiled(("gradient", mlm), step, (self._states(), _ids(), _ids(0), _ids(0)))
-        score, gradient = function(
-            tf.constant(vectors, tf.float32),
-            tf.constant(segment_ids, tf.int32),
-            tf.constant(target.position or 0, tf.int32),
-            tf.constant(target.id, tf.int32),
-        )
-        return score.numpy(), gradient.numpy()
+        segment_ids = tf.constant(segment_ids, tf.int32)
+        vectors = tf.constant(vectors, tf.float32)
+        signature = (self._states(), _ids())
+        states = [self._compiled("sum", self._embed, signature)(vectors, segment_ids)]
+        for index in range(self.config.num_hidden_layers):
+            states.append(self.layer(index, states[-1]))
+        score, slope = self._target_gradient(states[-1], target)
+        # Back through one layer at a time, each run again on its way: nothing within layers is kept in memory.
+        for index in reversed(range(self.config.num_hidden_layers)):
+            slope = self._of_layer("back", self._back, (self._states(), self._states()), index)(
+                states[index], slope
+            )
+        back = self._compiled("sum back", self._sum_back, (*signature, self._states()))
+        return score.numpy(), back(vectors, segment_ids, slope).numpy()
 
     def score(self, x, target):
         """A target's log-probability, float32 [B], from a last hidden state [B, T, H]."""
         if target.position is None:
             return self.nsp_log_probabilities(x).numpy()[:, target.id]
         return self.mlm_log_probabilities(x[:, target.position]).numpy()[:, target.id]
+
+    def _target_gradient(self, x, target):
+        """A target's log-probability [B] and its gradient [B, T, H] by the last hidden state."""
+        mlm = target.position is not None
+
+        def step(x, position, wanted):
+            with tf.GradientTape(watch_accessed_variables=False) as tape:
+                tape.watch(x)
+                scores = self._mlm(tf.gather(x, position, axis=1)) if mlm else self._nsp(x)
+                score = tf.gather(scores, wanted, axis=1)
+            return score, tf.convert_to_tensor(tape.gradient(score, x))
+
+        function = self._compiled(("target", mlm), step, (self._states(), _ids(0), _ids(0)))
+        return function(x, tf.constant(target.position or 0, tf.int32), tf.constant(target.id, tf.int32))
+
+    def _back(self, x, slope, *weights):
+        with tf.GradientTape(watch_accessed_variables=False) as tape:
+            tape.watch(x)
+            y = self._layer(weights, x, tf.zeros((1, 1, 1, 1)))
+        return tape.gradient(y, x, output_gradients=slope)
+
+    def _sum_back(self, vectors, segment_ids, slope):
+        with tf.GradientTape(watch_accessed_variables=False) as tape:
+            tape.watch(vectors)
+            y = self._embed(vectors, segment_ids)
+        return tape.gradient(y, vectors, output_gradients=slope)
+
+    def _layer(self, weights, x, bias, details=(), **gates):
+        """Any encoder layer: the first one's structure, `weights` in the place of its own."""
+        part = self._parts["layer_0"]
+        state = [variable.value for variable in part.non_trainable_variables]
+        found, _ = part.stateless_call(weights, state, x, bias, details=details, **gates)
+        return tf.cast(found[1]["attentions"] if details else found, tf.float32)
+
+    def _of_layer(self, name, step, signature, index):
+        """A compiled step with the weights of layer `index` already given to it."""
+        weights = [
+            tf.convert_to_tensor(variable.value)
+            for variable in self._parts[f"layer_{index}"].trainable_variables
+        ]
+        specs = tuple(tf.TensorSpec(weight.shape, weight.dtype) for weight in weights)
+        function = self._compiled(name, step, (*signature, *specs))
+        return lambda *arguments: function(*arguments, *weights)
 
     def _token_vectors(self, token_ids):
         return tf.cast(tf.gather(self._parts["embeddings"].token_table, token_ids), tf.float32)
@@ -148,7 +187,7 @@ class OpenModel:
         return _floats(None, None, self.config.hidden_size)
 
     def _compiled(self, name, step, signature):
-        with self._lock:                # Keras' and TensorFlow's tracing are not safe from several threads.
+        with self._lock:  # Keras' and TensorFlow's tracing are not safe from several threads.
             if name not in self._functions:
                 function = tf.function(step, input_signature=signature, autograph=False)
                 self._functions[name] = function.get_concrete_function()
@@ -172,6 +211,9 @@ def blocked(tokens, length, links=()):
 
 def _floats(*shape):
     return tf.TensorSpec(shape, tf.float32)
+
+
+_MAPS = _floats(None, None, None, None)
 
 
 def _ids(axes=2):
