@@ -28,7 +28,8 @@ class NormWeighted:
 
 
 def norm_weighted_attention(bert, trace):
-    """Norm-weighted attention of a trace (Kobayashi et al. 2020, "Attention is Not Only a Weight", section 3).
+    """Norm-weighted attention of a trace (Kobayashi et al. 2020, "Attention is Not Only a Weight", section
+    3).
 
     Args:
         bert: the `Bert` that made the trace. trace: a `Trace` with attention maps.
@@ -49,7 +50,7 @@ def weigh(attentions, grams):
     # be 800 MB at 512 tokens of Base.
     layers = np.empty((len(attentions), *attentions.shape[2:]), np.float32)
     for layer, (maps, gram) in enumerate(zip(attentions, grams)):
-        weights = maps.transpose(2, 1, 0)                                                # j, i, head
+        weights = maps.transpose(2, 1, 0)  # j, i, head
         squares = ((weights @ gram) * weights).sum(axis=-1)
         layers[layer] = np.sqrt(np.maximum(squares, 0)).T
     return NormWeighted((attentions * lengths[:, :, None, :]).astype(np.float32), layers)
@@ -59,8 +60,9 @@ def effective_attention(bert, trace):
     """The part of each attention map that reaches the output (Brunner et al. 2020, "On Identifiability in
     Transformers", section 4).
 
-    A map can be changed by anything in the left null space of the head's [T, H] matrix f(x) and the head's output
-    stays the same. That part is taken out here. With at most D tokens there is usually none, and this is the map.
+    A map can be changed by anything in the left null space of the head's [T, H] matrix f(x) and the head's
+    output stays the same. That part is taken out here. With at most D tokens there is usually none, and this
+    is the map.
 
     Args:
         bert: the `Bert` that made the trace. trace: a `Trace` with attention maps.
@@ -74,12 +76,29 @@ def effective_attention(bert, trace):
 
 def project(attentions, values, kernels):
     """`effective_attention` from maps [L, N, T, T], values [L, N, T, D] and kernels [L, N, D, H]."""
-    # f = v W has the left singular vectors of v R^T, where W^T = Q R: a [T, D] matrix instead of [T, H].
-    triangles = np.linalg.qr(kernels.swapaxes(-1, -2).astype(np.float64), mode="r")      # [L, N, D, D]
-    left, sizes, _ = np.linalg.svd(values @ triangles.swapaxes(-1, -2), full_matrices=False)
-    tolerance = sizes.max(axis=-1, keepdims=True) * max(values.shape[-2:]) * np.finfo(np.float32).eps
-    basis = left * (sizes > tolerance)[..., None, :]
-    return ((attentions @ basis) @ basis.swapaxes(-1, -2)).astype(np.float32)
+    # The projection on the columns of f = v W, without its [T, H] or [T, T]: with R R^T = W W^T and V l V^T the
+    # eigen-decomposition of the [D, D] matrix R^T v^T v R, its basis is U = v R V / sqrt(l).
+    kept = np.empty(attentions.shape, np.float32)
+    for layer, (maps, value, kernel) in enumerate(zip(attentions, values, kernels)):
+        maps, value, kernel = (part.astype(np.float64) for part in (maps, value, kernel))
+        moved = value @ _root(kernel)  # [N, T, D]
+        sizes, directions = np.linalg.eigh(moved.swapaxes(-1, -2) @ moved)
+        # A singular value is the root of an eigenvalue, and float32 values are no better known than this.
+        share = (max(value.shape[-2:]) * np.finfo(np.float32).eps) ** 2
+        tolerance = share * sizes.max(axis=-1, keepdims=True)
+        scale = np.where(sizes > tolerance, np.maximum(sizes, tolerance) ** -0.5, 0)
+        basis = moved @ directions * scale[:, None, :]
+        kept[layer] = (maps @ basis) @ basis.swapaxes(-1, -2)
+    return kept
+
+
+def _root(kernels):
+    """Lower triangles R [N, D, D] with R R^T = W W^T, for kernels W [N, D, H]."""
+    products = kernels @ kernels.swapaxes(-1, -2)
+    size = products.shape[-1]
+    # A little on the diagonal, so that a kernel without full rank has its triangle too.
+    spare = 1e-14 * np.trace(products, axis1=-2, axis2=-1) / size + 1e-300
+    return np.linalg.cholesky(products + spare[:, None, None] * np.eye(size))
 
 
 def value_vectors(bert, trace):
@@ -113,6 +132,6 @@ def moved_grams(values, kernels):
     """
     grams = []
     for value, kernel in zip(values, kernels):
-        moved = (value @ kernel).swapaxes(0, 1)                                          # [T, N, H]
+        moved = (value @ kernel).swapaxes(0, 1)  # [T, N, H]
         grams.append(moved @ moved.swapaxes(1, 2))
     return np.stack(grams)

@@ -1,4 +1,5 @@
-"""Words as vectors: the input embedding taken apart, nearest words of the vocabulary, one word in many sentences.
+"""Words as vectors: the input embedding taken apart, nearest words of the vocabulary, one word in many
+sentences.
 
 Dimension legend: T tokens, H hidden, L layers, V vocabulary, W words or occurrences. Pure NumPy.
 """
@@ -15,7 +16,8 @@ PARTS = ("token", "segment", "position")
 
 @dataclass(frozen=True, eq=False)
 class EmbeddingParts:
-    """What a token's input embedding is the sum of (Devlin et al. 2019, figure 2), before layer normalisation.
+    """What a token's input embedding is the sum of (Devlin et al. 2019, figure 2), before layer
+    normalisation.
 
     Attributes:
         vectors: float32 [3, T, H], in the order of `PARTS`. total: float32 [T, H], their sum.
@@ -73,47 +75,61 @@ def embedding_parts(bert, trace):
 
 
 def embedding_table(bert, part):
-    """A table of the input embeddings, float32 [V or 2 or positions, H]; `part` out of `PARTS`. A copy."""
+    """A table of the input embeddings, float32 [V or 2 or positions, H]; `part` out of `PARTS`."""
     from bert_tf.models import named_variables
 
-    stored = {"token": "word_embeddings", "segment": "token_type_embeddings", "position": "position_embeddings"}
+    stored = {
+        "token": "word_embeddings",
+        "segment": "token_type_embeddings",
+        "position": "position_embeddings",
+    }
     if part not in stored:
         raise InputError(f"There is no embedding table {part!r}; choose from {', '.join(PARTS)}.")
     variable = named_variables(bert.model)[f"bert.embeddings.{stored[part]}.weight"]
-    return np.asarray(variable).astype(np.float32)
+    return np.asarray(variable).astype(np.float32, copy=False)
 
 
 def cosine_similarities(vectors, others=None):
-    """Cosines of vectors [W, H] with `others` [X, H], or with each other: float32 [W, X]. A zero vector has 0."""
+    """Cosines of vectors [W, H] with `others` [X, H], or with each other: float32 [W, X]. A zero vector has
+    0."""
     unit = _unit(vectors)
     return unit @ (unit if others is None else _unit(others)).T
 
 
-def nearest_tokens(bert, vector, top_k=10, centred=False):
+def nearest_tokens(bert, vectors, top_k=10, centred=False):
     """The vocabulary's tokens whose static vectors point most nearly the same way.
 
     Args:
-        bert: a `Bert`. vector: float [H]: a row of the token table, a hidden state, or any mixture.
+        bert: a `Bert`. vectors: float [H], or several [W, H]: rows of the token table, hidden states, any
+            mixture.
         top_k: how many.
-        centred: whether the table's mean is first taken from both sides; the vectors of a table have a direction
-            in common that hides the differences (Mu and Viswanath 2018).
+        centred: whether the table's mean is first taken from both sides; the vectors of a table have a
+            direction in common that hides the differences (Mu and Viswanath 2018).
     Returns:
-        tuple of `Neighbour`, the nearest first. A hidden state lives in a space of its own: the deeper, the less
-        its static neighbours say; `logit_lens` asks the head that reads it instead.
+        tuple of `Neighbour`, the nearest first; W such tuples for several vectors. A hidden state lives in a
+        space of its own: the deeper, the less its static neighbours say; `logit_lens` asks the head that
+        reads it instead.
     Raises:
         InputError: a vector of another size, or a bad `top_k`.
     """
     check_top_k(top_k)
     table = embedding_table(bert, "token")
-    vector = np.asarray(vector, np.float32)
-    if vector.shape != table.shape[1:]:
-        raise InputError(f"The vector has shape {list(vector.shape)}; this model's have {list(table.shape[1:])}.")
+    vectors = np.asarray(vectors, np.float32)
+    if vectors.ndim not in (1, 2) or vectors.shape[-1:] != table.shape[1:]:
+        raise InputError(
+            f"The vector has shape {list(vectors.shape)}; this model's have {list(table.shape[1:])}."
+        )
     if centred:
         middle = table.mean(axis=0)
-        vector, table = vector - middle, table - middle
-    similarities = cosine_similarities(vector[None], table)[0]
+        vectors, table = vectors - middle, table - middle
+    similarities = cosine_similarities(np.atleast_2d(vectors), table)
+    found = tuple(_neighbours(bert.tokenizer, row, top_k) for row in similarities)
+    return found[0] if vectors.ndim == 1 else found
+
+
+def _neighbours(tokenizer, similarities, top_k):
     best = np.argsort(-similarities, kind="stable")[:top_k]
-    return tuple(Neighbour(bert.tokenizer.id_to_token(int(i)), int(i), float(similarities[i])) for i in best)
+    return tuple(Neighbour(tokenizer.id_to_token(int(i)), int(i), float(similarities[i])) for i in best)
 
 
 def word_vectors(trace, words=None):
