@@ -47,14 +47,19 @@ def test_lens(record, tiny_bert, trace):
     lens = explain.logit_lens(tiny_bert, trace, top_k=2)
     (found,) = record("lens", "--top-k", 2)["positions"]
     assert found["answer"] == lens.answers[0].token and found["settled"] == lens.settled[0]
-    assert [[p["token"] for p in state["predictions"]] for state in found["states"]] == [list(s) for s in lens.tokens[0]]
+    assert [[p["token"] for p in state["predictions"]] for state in found["states"]] == [
+        list(s) for s in lens.tokens[0]
+    ]
     assert [state["answer_rank"] for state in found["states"]] == lens.answer_ranks[0].tolist()
 
 
 @pytest.mark.parametrize("method", ["gradient", "integrated", "occlusion"])
 def test_saliency(record, tiny_bert, trace, method):
-    function = {"gradient": explain.gradient_x_input, "integrated": explain.integrated_gradients,
-                "occlusion": explain.occlusion}[method]
+    function = {
+        "gradient": explain.gradient_x_input,
+        "integrated": explain.integrated_gradients,
+        "occlusion": explain.occlusion,
+    }[method]
     target = explain.mask_target(tiny_bert, trace, token="sat")
     found = record("saliency", "--method", method, "--target", "sat")
     np.testing.assert_allclose(found["scores"], function(tiny_bert, trace, target).tokens, atol=1e-3)
@@ -69,7 +74,9 @@ def test_ablation_of_named_parts_and_of_each(record, tiny_bert, trace):
     assert found["is_next_after"] == pytest.approx(effect.nsp_after.is_next, abs=1e-4)
     ranking = record("ablation")["ranking"]
     sweep = explain.sweep(tiny_bert, trace, explain.every_head(tiny_bert.config))
-    assert [one["off"] for one in ranking] == [list(sweep.ablations[place].heads[0]) for place in sweep.ranked()]
+    assert [one["off"] for one in ranking] == [
+        list(sweep.ablations[place].heads[0]) for place in sweep.ranked()
+    ]
     for parts, count in (("layers", 2), ("feed-forward", 2), ("tokens", trace.length)):
         assert len(record("ablation", "--sweep", parts)["ranking"]) == count
 
@@ -85,8 +92,12 @@ def test_patching(record, tiny_bert, trace):
 def test_counterfactuals(record):
     found = record("counterfactual", "--replace", "cats=big dogs")
     labels = [one["label"] for one in found["variants"]]
-    assert labels[:4] == ["A and B swapped", "only what stands before", "only what stands after",
-                          '"big dogs" for "cats"']
+    assert labels[:4] == [
+        "A and B swapped",
+        "only what stands before",
+        "only what stands after",
+        '"big dogs" for "cats"',
+    ]
     assert labels[4:] == [f'without "{word}"' for word in ("the", "cats", "on", "the", "mat", "it", "ran")]
     assert found["variants"][3]["tokens"][2:5] == ["big", "dog", "##s"]
     assert found["variants"][1]["is_next"] is None
@@ -109,36 +120,47 @@ def test_vectors_and_similarity(record, tiny_bert, trace, tiny_folder):
     np.testing.assert_allclose(np.diag(record("similarity", "--other", tiny_folder)["cka"]), 1, atol=1e-4)
 
 
-@pytest.mark.parametrize("arguments, shown", [
-    (("attention",), "most at"), (("lens",), "rank of the answer"), (("saliency",), "(gap)"),
-    (("ablation", "--layers", "0"), "follows"), (("ablation",), "bits"), (("vectors",), "of segment"),
-    (("patching", "--against", "the dogs [MASK] on the mat"), "##s"), (("counterfactual",), "what if"),
-])
+@pytest.mark.parametrize(
+    "arguments, shown",
+    [
+        (("attention",), "most at"),
+        (("lens",), "rank of the answer"),
+        (("saliency",), "(gap)"),
+        (("ablation", "--layers", "0"), "follows"),
+        (("ablation",), "bits"),
+        (("vectors",), "of segment"),
+        (("patching", "--against", "the dogs [MASK] on the mat"), "##s"),
+        (("counterfactual",), "what if"),
+    ],
+)
 def test_lines_for_a_person(say, arguments, shown):
     lines = say(*arguments).splitlines()
     assert lines[0].endswith("[CLS] the cat ##s [MASK] on the mat [SEP] it ran [SEP]")
     assert any(shown in line for line in lines) and len(lines) > 2
 
 
-@pytest.mark.parametrize("arguments, sentence", [
-    ([], "required: KIND"),
-    (["magic", "a"], "invalid choice: 'magic'"),
-    (["lens", " "], "text_a is empty"),
-    (["lens", "the [MASK]", "--top-k", "0"], "top_k must be"),
-    (["lens", "the cat"], "no position to look at"),
-    (["saliency", "the [MASK]", "--target", "cats"], "made of: cat ##s"),
-    (["saliency", "the [MASK]", "--steps", "0"], "steps must be"),
-    (["saliency", "the cat", "--next-sentence"], "give a second text"),
-    (["ablation", "the [MASK]", "--heads", "seven"], "LAYER.HEAD"),
-    (["ablation", "the [MASK]", "--heads", "0.9"], "no head 9"),
-    (["ablation", "the cat"], "nothing to predict"),
-    (["patching", "the [MASK]"], "Give --against"),
-    (["patching", "the [MASK]", "--against", "the big [MASK]"], "equally many tokens"),
-    (["patching", "the [MASK]", "--against", " "], "--against is empty"),
-    (["counterfactual", "the [MASK]", "--replace", "the"], "OLD=NEW"),
-    (["counterfactual", "the [MASK]", "--replace", "dog=cat"], "'dog' is not in the text"),
-    (["similarity", "the cat", "--other", "no-such-model"], "no-such-model"),
-])
+@pytest.mark.parametrize(
+    "arguments, sentence",
+    [
+        ([], "required: KIND"),
+        (["magic", "a"], "invalid choice: 'magic'"),
+        (["lens", " "], "text_a is empty"),
+        (["lens", "the [MASK]", "--top-k", "0"], "top_k must be"),
+        (["lens", "the cat"], "no position to look at"),
+        (["saliency", "the [MASK]", "--target", "cats"], "made of: cat ##s"),
+        (["saliency", "the [MASK]", "--steps", "0"], "steps must be"),
+        (["saliency", "the cat", "--next-sentence"], "give a second text"),
+        (["ablation", "the [MASK]", "--heads", "seven"], "LAYER.HEAD"),
+        (["ablation", "the [MASK]", "--heads", "0.9"], "no head 9"),
+        (["ablation", "the cat"], "nothing to predict"),
+        (["patching", "the [MASK]"], "Give --against"),
+        (["patching", "the [MASK]", "--against", "the big [MASK]"], "equally many tokens"),
+        (["patching", "the [MASK]", "--against", " "], "--against is empty"),
+        (["counterfactual", "the [MASK]", "--replace", "the"], "OLD=NEW"),
+        (["counterfactual", "the [MASK]", "--replace", "dog=cat"], "'dog' is not in the text"),
+        (["similarity", "the cat", "--other", "no-such-model"], "no-such-model"),
+    ],
+)
 def test_each_mistake_is_told_in_one_line(capsys, tiny_folder, arguments, sentence):
     model = ["--model", str(tiny_folder)] if len(arguments) > 1 else []
     assert main(["explain", *arguments, *model]) == 2

@@ -1,0 +1,405 @@
+"""What each kind of `explain` computes: a function of (bert, trace, args).
+
+Each returns (a record for JSON, rows of text for a person, the alignment of their columns).
+"""
+
+import math
+import sys
+
+import numpy as np
+
+from bert_tf.cli.render import percent
+from bert_tf.explain.errors import InputError
+
+
+def attention(bert, trace, args):
+    """Which token looks at which, a layer: raw means, rollout, norms, or effective attention."""
+    from bert_tf.explain import attention_rollout, effective_attention, norm_weighted_attention
+
+    maps = {
+        "raw": lambda: trace.attentions.mean(axis=1),
+        "rollout": lambda: attention_rollout(trace),
+        "norms": lambda: norm_weighted_attention(bert, trace).layers,
+        "effective": lambda: effective_attention(bert, trace).mean(axis=1),
+    }[args.method]()
+    last = maps[-1]
+    rows = [("looks", "most at", args.method)]
+    rows += [
+        (token, trace.tokens[best], f"{row[best]:.3f}")
+        for token, row, best in zip(trace.tokens, last, last.argmax(axis=1))
+    ]
+    return {"method": args.method, "tokens": trace.tokens, "layers": maps}, rows, "<<>"
+
+
+def lens(bert, trace, args):
+    """What the MLM head says on every layer's state."""
+    from bert_tf.explain import logit_lens
+
+    lens = logit_lens(bert, trace, args.positions, args.top_k)
+    found, rows = [], [("token", "state", "likeliest", "share", "rank of the answer")]
+    for row, position in enumerate(lens.positions):
+        states = [
+            {
+                "predictions": [{"token": token, "probability": share} for token, share in zip(*state)],
+                "entropy_bits": entropy,
+                "answer_rank": rank,
+                "answer_probability": probability,
+            }
+            for state, entropy, rank, probability in zip(
+                zip(lens.tokens[row], lens.probabilities[row]),
+                lens.entropies[row],
+                lens.answer_ranks[row],
+                lens.answer_probabilities[row],
+            )
+        ]
+        found.append(
+            {
+                "position": position,
+                "answer": lens.answers[row].token,
+                "first_top": lens.first_top[row],
+                "settled": lens.settled[row],
+                "states": states,
+            }
+        )
+        rows += [
+            (
+                str(position),
+                str(depth),
+                state["predictions"][0]["token"],
+                percent(state["predictions"][0]["probability"]),
+                f"{state['answer_rank']:,}",
+            )
+            for depth, state in enumerate(states)
+        ]
+    return {"tokens": trace.tokens, "positions": found}, rows, ">><>>"
+
+
+def saliency(bert, trace, args):
+    """Which words an answer hangs on."""
+    from bert_tf.explain import gradient_x_input, integrated_gradients, occlusion
+
+    target = _target(bert, trace, args)
+    if args.method == "gradient":
+        found = gradient_x_input(bert, trace, target)
+    elif args.method == "integrated":
+        with _Progress(args) as progress:
+            found = integrated_gradients(bert, trace, target, args.steps, args.baseline or "[PAD]", progress)
+    else:
+        with _Progress(args) as progress:
+            found = occlusion(bert, trace, target, args.baseline or "[MASK]", "token", progress)
+    words = [
+        {
+            "text": one.word.text,
+            "source": one.word.source,
+            "start": one.word.start,
+            "end": one.word.end,
+            "score": one.score,
+        }
+        for one in found.words
+    ]
+    record = {
+        "method": found.method,
+        "target": _target_record(target),
+        "log_probability": found.score,
+        "baseline_log_probability": found.baseline_score,
+        "gap": found.gap,
+        "tokens": trace.tokens,
+        "scores": found.tokens,
+        "words": words,
+    }
+    rows = [("for", target.label), *((word["text"], f"{word['score']:+.3f}") for word in words)]
+    if found.gap is not None:
+        rows.append(("(gap)", f"{found.gap:+.3f}"))
+    return record, rows, "<>"
+
+
+def ablation(bert, trace, args):
+    """What changes without a part: the parts named, or each of a kind alone."""
+    from bert_tf.explain import Ablation, ablate
+
+    if not (args.heads or args.layers or args.feed_forward):
+        return _sweep(bert, trace, args)
+    heads = tuple(_head(pair) for pair in args.heads)
+    ablation = Ablation(heads, tuple(args.layers), tuple(args.feed_forward))
+    effect = ablate(bert, trace, ablation, args.top_k)
+    masks = [
+        {
+            "position": before.position,
+            "before": _predictions(before),
+            "after": _predictions(after),
+            "change": change,
+            "divergence_bits": divergence,
+        }
+        for before, after, change, divergence in zip(
+            effect.before, effect.after, effect.changes, effect.divergences
+        )
+    ]
+    nsp = [None if one is None else one.is_next for one in (effect.nsp_before, effect.nsp_after)]
+    rows = [("token", "before", "", "after", "")]
+    for mask in masks:
+        rows += [
+            (
+                str(mask["position"]),
+                a["token"],
+                percent(a["probability"]),
+                b["token"],
+                percent(b["probability"]),
+            )
+            for a, b in zip(mask["before"], mask["after"])
+        ]
+    if nsp[0] is not None:
+        rows.append(("", "follows", percent(nsp[0]), "follows", percent(nsp[1])))
+    record = {
+        "heads": heads,
+        "layers": args.layers,
+        "feed_forward": args.feed_forward,
+        "tokens": trace.tokens,
+        "masks": masks,
+        "is_next_before": nsp[0],
+        "is_next_after": nsp[1],
+    }
+    return record, rows, "><><>"
+
+
+def _sweep(bert, trace, args):
+    from bert_tf import explain
+
+    every = {
+        "heads": explain.every_head,
+        "layers": explain.every_layer,
+        "feed-forward": explain.every_feed_forward,
+    }
+    ablations = explain.every_token(trace) if args.sweep == "tokens" else every[args.sweep](bert.config)
+    with _Progress(args) as progress:
+        found = explain.sweep(bert, trace, ablations, progress)
+    ranking = []
+    for place in found.ranked():
+        one = ablations[place]
+        part = one.heads[0] if one.heads else (one.layers or one.feed_forward or one.tokens)[0]
+        ranking.append(
+            {
+                "off": part,
+                "changes": found.changes[place],
+                "divergences_bits": found.divergences[place],
+                "is_next_change": None if found.nsp_changes is None else found.nsp_changes[place],
+            }
+        )
+    rows = [("off", "bits", "next")]
+    for one in ranking[: args.top_k]:
+        name = ".".join(map(str, one["off"])) if isinstance(one["off"], tuple) else str(one["off"])
+        bits = f"{np.mean(one['divergences_bits']):.4f}" if len(one["divergences_bits"]) else "-"
+        rows.append((name, bits, "-" if one["is_next_change"] is None else f"{one['is_next_change']:+.4f}"))
+    followed = [bert.tokenizer.id_to_token(int(i)) for i in found.token_ids]
+    return (
+        {
+            "sweep": args.sweep,
+            "tokens": trace.tokens,
+            "masks": trace.masks,
+            "answers": followed,
+            "ranking": ranking,
+        },
+        rows,
+        "<>>",
+    )
+
+
+def patching(bert, trace, args):
+    """Where the difference from another input turns into another answer."""
+    from bert_tf.explain import patch_states
+
+    if args.against is None:
+        raise InputError("Give --against TEXT, another first text with as many tokens.")
+    corrupted = bert.trace(args.against, args.text_b, args.mask)
+    target = _target(bert, trace, args)
+    with _Progress(args) as progress:
+        found = patch_states(bert, trace, corrupted, target, progress)
+    rows = [("token", *map(str, range(len(found.scores))))]
+    rows += [
+        (token, *("-" if math.isnan(share) else f"{share:.2f}" for share in column))
+        for token, column in zip(trace.tokens, found.recovered.T)
+    ]
+    record = {
+        "target": _target_record(target),
+        "tokens": trace.tokens,
+        "corrupted_tokens": corrupted.tokens,
+        "clean": found.clean,
+        "corrupted": found.corrupted,
+        "scores": found.scores,
+        "recovered": found.recovered,
+    }
+    return record, rows, "<" + ">" * len(found.scores)
+
+
+def counterfactual(bert, trace, args):
+    """Swapped, each word left out, only the left or the right context, words replaced."""
+    from bert_tf import explain
+
+    variants = [explain.swapped(bert, trace)] if trace.text_b is not None else []
+    for mask in trace.masks:
+        variants += [explain.left_context(bert, trace, mask), explain.right_context(bert, trace, mask)]
+    words = trace.words()
+    for old, new in (_replacement(pair) for pair in args.replace):
+        word = next((word for word in words if word.text == old), None)
+        if word is None:
+            raise explain.WordNotFound(f"The word {old!r} is not in the text.")
+        variants.append(explain.with_word(bert, trace, word, new))
+    unmasked = [word for word in words if not set(word.positions) & set(trace.masks)]
+    alone = {source for source in "ab" if sum(word.source == source for word in words) == 1}
+    variants += [explain.without_word(bert, trace, word) for word in unmasked if word.source not in alone]
+    outcomes = explain.ask(bert, trace, variants, args.top_k)
+    found, rows = [], [("what if", "likeliest", "bits", "follows")]
+    for one in outcomes:
+        masks = [
+            {
+                "position": mask.position,
+                "predictions": _predictions(mask),
+                "change": change,
+                "divergence_bits": divergence,
+            }
+            for mask, change, divergence in zip(one.masks, one.changes, one.divergences)
+        ]
+        found.append(
+            {
+                "label": one.variant.label,
+                "tokens": one.variant.tokens,
+                "masks": masks,
+                "is_next": one.nsp and one.nsp.is_next,
+                "is_next_change": one.nsp_change,
+            }
+        )
+        rows.append(
+            (
+                one.variant.label,
+                " ".join(mask["predictions"][0]["token"] for mask in masks) or "-",
+                " ".join(f"{mask['divergence_bits']:.3f}" for mask in masks) or "-",
+                percent(one.nsp.is_next) if one.nsp else "-",
+            )
+        )
+    return {"tokens": trace.tokens, "variants": found}, rows, "<<>>"
+
+
+def likelihood(bert, trace, args):
+    """How likely each token is given all the others; with --against, which of two texts is likelier."""
+    from bert_tf.explain import pseudo_likelihood
+
+    with _Progress(args) as progress:
+        found = [pseudo_likelihood(bert, args.text_a, args.text_b, not args.single_tokens, progress)]
+        if args.against is not None:
+            found.append(pseudo_likelihood(bert, args.against, args.text_b, not args.single_tokens, progress))
+    texts = [
+        {
+            "text_a": one.text_a,
+            "text_b": one.text_b,
+            "tokens": one.tokens,
+            "total": one.total,
+            "log_probabilities": one.log_probabilities,
+            "perplexity": one.perplexity,
+        }
+        for one in found
+    ]
+    rows = [
+        (token, f"{log:.3f}")
+        for one in found
+        for token, log in zip(one.tokens, one.log_probabilities)
+        if not math.isnan(log)
+    ]
+    rows += [("total", f"{one.total:.3f}") for one in found]
+    margin = found[0].total - found[1].total if len(found) == 2 else None
+    return {"texts": texts, "margin": margin}, rows, "<>"
+
+
+def vectors(bert, trace, args):
+    """The input embeddings taken apart, and the nearest words of the vocabulary."""
+    from bert_tf.explain import embedding_parts, nearest_tokens
+
+    parts = embedding_parts(bert, trace)
+    neighbours = nearest_tokens(bert, parts.vectors[0], args.top_k + 1, centred=True)
+    near = [[{"token": one.token, "similarity": one.similarity} for one in row[1:]] for row in neighbours]
+    tokens = [
+        {
+            "token": token,
+            "norms": parts.norms[:, place],
+            "total_norm": parts.total_norms[place],
+            "shares": parts.shares[:, place],
+            "nearest": near[place],
+        }
+        for place, token in enumerate(trace.tokens)
+    ]
+    rows = [("token", "of token", "of segment", "of position", "nearest")]
+    rows += [
+        (
+            one["token"],
+            *(f"{share:.2f}" for share in one["shares"]),
+            " ".join(n["token"] for n in one["nearest"]),
+        )
+        for one in tokens
+    ]
+    return {"tokens": tokens}, rows, "<>>><"
+
+
+def similarity(bert, trace, args):
+    """Linear CKA between the layers of two models on the text's words."""
+    from bert_tf.bert import load
+    from bert_tf.explain import layer_similarity
+
+    other = load(args.other, precision=args.precision)
+    values = layer_similarity(trace, other.trace(args.text_a, args.text_b, args.mask))
+    rows = [("state", *map(str, range(values.shape[1])))]
+    rows += [
+        (str(state), *("-" if math.isnan(value) else f"{value:.2f}" for value in row))
+        for state, row in enumerate(values)
+    ]
+    return {"other": other.name, "cka": values}, rows, ">" * len(rows[0])
+
+
+class _Progress:
+    """A bar on standard error, made at the first step."""
+
+    def __init__(self, args):
+        self.quiet, self.bar = args.quiet, None
+
+    def __enter__(self):
+        return self._step
+
+    def __exit__(self, *_):
+        if self.bar is not None:
+            self.bar.close()
+
+    def _step(self, done, total):
+        from tqdm import tqdm
+
+        if self.bar is None:
+            self.bar = tqdm(
+                total=total, disable=self.quiet or not sys.stderr.isatty(), file=sys.stderr, leave=False
+            )
+        self.bar.update(done - self.bar.n)
+
+
+def _target(bert, trace, args):
+    from bert_tf.explain import mask_target, next_sentence_target
+
+    if args.next_sentence:
+        return next_sentence_target(bert, trace)
+    return mask_target(bert, trace, token=args.target)
+
+
+def _target_record(target):
+    return {"position": target.position, "label": target.label}
+
+
+def _predictions(mask):
+    return [{"token": one.token, "probability": one.probability} for one in mask.predictions]
+
+
+def _head(pair):
+    layer, _, head = pair.partition(".")
+    if not (layer.isdecimal() and head.isdecimal()):
+        raise InputError(f"A head is named LAYER.HEAD, both from 0, such as 3.11; not {pair!r:.40}.")
+    return int(layer), int(head)
+
+
+def _replacement(pair):
+    old, equals, new = pair.partition("=")
+    if not (old and equals and new):
+        raise InputError(f"--replace takes OLD=NEW, such as cat=dog; not {pair!r:.40}.")
+    return old, new
