@@ -1,7 +1,7 @@
 """What can be read out of one forward pass, and what can be asked of a model about one.
 
-Importing this imports no TensorFlow. Functions that take a trace alone are pure NumPy; those that also take the
-`Bert` that made it run the model again, some of them in the steps of `open_model`.
+Importing this imports no TensorFlow. Functions that take a trace alone are pure NumPy; those that also take
+the `Bert` that made it run the model again, some of them in the steps of `open_model`.
 """
 
 from bert_tf.explain.ablation import (

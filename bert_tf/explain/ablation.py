@@ -1,7 +1,8 @@
 """What happens without a part: heads, whole layers, feed-forward blocks, attention to a token switched off.
 
-Dimension legend: A ablations, L layers, N heads, T tokens, P masks, V vocabulary, H hidden, B batch. After Michel et al.
-2019, "Are Sixteen Heads Really Better than One?" (heads set to zero), and Geva et al. 2023 (attention blocked).
+Dimension legend: A ablations, L layers, N heads, T tokens, P masks, V vocabulary, H hidden, B batch. After
+Michel et al. 2019, "Are Sixteen Heads Really Better than One?" (heads set to zero), and Geva et al. 2023
+(attention blocked).
 """
 
 from collections import defaultdict
@@ -59,8 +60,8 @@ class AblationEffect:
         changes: float64 [P], natural logarithm of what each mask's likeliest token before has gained in
             probability: negative if the part speaks for it.
         divergences: float64 [P], Jensen-Shannon divergence of the two distributions in bits.
-        attentions: float32 [L, N, T, T] without the part, a layer switched off shown as it would look; None if not
-            asked for.
+        attentions: float32 [L, N, T, T] without the part, a layer switched off shown as it would look; None
+            if not asked for.
     """
 
     ablation: Ablation
@@ -91,8 +92,8 @@ class Sweep:
     nsp_changes: Optional[np.ndarray]
 
     def ranked(self):
-        """Indices of the ablations, the greatest effect first: on the masks (the mean divergence) if there are
-        any, otherwise on the next-sentence answer."""
+        """Indices of the ablations, the greatest effect first: on the masks (the mean divergence) if there
+        are any, otherwise on the next-sentence answer."""
         effect = self.divergences.mean(axis=1) if self.divergences.shape[1] else np.abs(self.nsp_changes)
         return np.argsort(-effect, kind="stable")
 
@@ -115,8 +116,10 @@ def ablate(bert, trace, ablation, top_k=5, attentions=False):
     last = _without(bert.opened, states, trace, (ablation,), first)
     (before, nsp_before), (after, nsp_after) = (_read(bert, trace, state) for state in (states[-1], last))
     originals = trace.original_ids[list(trace.masks)]
-    shown = [mask_predictions(logs[0], trace.masks, originals, bert.tokenizer, top_k) if trace.masks else ()
-             for logs in (before, after)]
+    shown = [
+        mask_predictions(logs[0], trace.masks, originals, bert.tokenizer, top_k) if trace.masks else ()
+        for logs in (before, after)
+    ]
     nsp = [None if logs is None else NextSentence.from_logits(logs[0]) for logs in (nsp_before, nsp_after)]
     changes, divergences = _change(before[0], after)
     maps = _maps(bert.opened, states, trace, ablation) if attentions else None
@@ -126,7 +129,8 @@ def ablate(bert, trace, ablation, top_k=5, attentions=False):
 def sweep(bert, trace, ablations, progress=None):
     """Any number of ablations, each alone.
 
-    Layers before the first that is touched are not run again, and ablations that begin at the same layer run as a batch.
+    Layers before the first that is touched are not run again, and ablations that begin at the same layer run
+    as a batch.
 
     Args:
         bert: the `Bert` that made the trace. trace: a `Trace` with a mask or a second text.
@@ -158,8 +162,11 @@ def sweep(bert, trace, ablations, progress=None):
 
 def every_head(config):
     """An `Ablation` of each head, in the order of layers, then heads."""
-    return tuple(Ablation(heads=((layer, head),)) for layer in range(config.num_hidden_layers)
-                 for head in range(config.num_attention_heads))
+    return tuple(
+        Ablation(heads=((layer, head),))
+        for layer in range(config.num_hidden_layers)
+        for head in range(config.num_attention_heads)
+    )
 
 
 def every_layer(config):
@@ -194,17 +201,26 @@ def _unharmed(bert, trace, ablations):
 
 def _check(ablation, config, length):
     layers, heads = config.num_hidden_layers, config.num_attention_heads
-    wanted = [*ablation.layers, *ablation.feed_forward, *(layer for layer, _ in ablation.heads),
-              *(ablation.attention_layers or ())]
-    for name, numbers, limit in (("layer", wanted, layers), ("head", [head for _, head in ablation.heads], heads),
-                                 ("token", [*ablation.tokens, *sum(map(tuple, ablation.links), ())], length)):
+    wanted = [
+        *ablation.layers,
+        *ablation.feed_forward,
+        *(layer for layer, _ in ablation.heads),
+        *(ablation.attention_layers or ()),
+    ]
+    for name, numbers, limit in (
+        ("layer", wanted, layers),
+        ("head", [head for _, head in ablation.heads], heads),
+        ("token", [*ablation.tokens, *sum(map(tuple, ablation.links), ())], length),
+    ):
         for number in numbers:
             if not 0 <= number < limit:
                 raise InputError(f"There is no {name} {number}: they are numbered 0 to {limit - 1}.")
     for row in range(length):
         hidden = {*ablation.tokens, *(to for looking, to in ablation.links if looking == row)}
         if len(hidden) == length:
-            raise InputError(f"Token {row} would have nothing left to attend to: leave it at least one token.")
+            raise InputError(
+                f"Token {row} would have nothing left to attend to: leave it at least one token."
+            )
 
 
 def _without(opened, states, trace, ablations, first):
@@ -237,12 +253,17 @@ def _bias(layer, trace, ablations):
 
     if not any((ablation.tokens or ablation.links) and here(ablation) for ablation in ablations):
         return None
-    return np.concatenate([blocked(a.tokens, trace.length, a.links) if here(a) else blocked((), trace.length)
-                           for a in ablations])
+    return np.concatenate(
+        [
+            blocked(a.tokens, trace.length, a.links) if here(a) else blocked((), trace.length)
+            for a in ablations
+        ]
+    )
 
 
 def _read(bert, trace, last):
-    """Log-probabilities at the masks [B, P, V] and of the next-sentence head [B, 2] or None, from a last state."""
+    """Log-probabilities at the masks [B, P, V] and of the next-sentence head [B, 2] or None, from a last
+    state."""
     import tensorflow as tf
 
     rows, masks = last.shape[0], list(trace.masks)
@@ -260,7 +281,7 @@ def _change(before, after):
     rows = np.arange(len(best))
     changes = after[:, rows, best] - before[rows, best]
     divergences = np.zeros(changes.shape)
-    for row, logs in enumerate(after):                     # one at a time: [B, P, V] is large already
+    for row, logs in enumerate(after):  # one at a time: [B, P, V] is large already
         middle = np.logaddexp(before, logs) - np.log(2)
         halves = (np.exp(side) * (side - middle) for side in (before, logs))
         divergences[row] = sum(half.sum(axis=1, dtype=np.float64) for half in halves) / (2 * np.log(2))

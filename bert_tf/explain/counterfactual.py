@@ -1,4 +1,5 @@
-"""What the model would have said to a slightly different input: swapped, a word less, another word, half the context.
+"""What the model would have said to a slightly different input: swapped, a word less, another word, half the
+context.
 
 A variant is made of the trace's own tokens, so that every mask is known again wherever it has moved to.
 
@@ -26,7 +27,8 @@ class Variant:
     Attributes:
         label: what was done to it.
         tokens: T strings. token_ids, segment_ids: int32 [T].
-        masks: where the masks that are left stand now, ascending. rows: which of the trace's masks each was, from 0.
+        masks: where the masks that are left stand now, ascending. rows: which of the trace's masks each was,
+            from 0.
         paired: whether there are two texts.
     """
 
@@ -81,7 +83,8 @@ def with_word(bert, trace, word, replacement):
     """Another word, or several, in the place of one.
 
     Args:
-        word: a `WordSpan` of the trace. replacement: text; "[MASK]" in it is a mask that no comparison is made at.
+        word: a `WordSpan` of the trace. replacement: text; "[MASK]" in it is a mask that no comparison is
+            made at.
     Raises:
         InputError: an empty replacement, or the input gets too long.
     """
@@ -100,7 +103,8 @@ def with_word(bert, trace, word, replacement):
 def left_context(bert, trace, mask):
     """Only what stands before a mask: what a reader from left to right would have known of it.
 
-    A left-to-right model is trained for that and this one is not: it takes the text for a whole one that ends here.
+    A left-to-right model is trained for that and this one is not: it takes the text for a whole one that ends
+    here.
 
     Args:
         mask: the position of one of the trace's masks.
@@ -116,7 +120,8 @@ def left_context(bert, trace, mask):
 
 
 def right_context(bert, trace, mask):
-    """Only what stands after a mask; otherwise as `left_context`. A first text before the mask's is left out."""
+    """Only what stands after a mask; otherwise as `left_context`. A first text before the mask's is left
+    out."""
     own, texts = _of_one_word(trace, mask), _texts(trace)
     source = trace.sources[mask]
     texts[source] = [entry for entry in texts[source] if entry[1] >= min(own)]
@@ -148,16 +153,23 @@ def ask(bert, trace, variants, top_k=5):
 
 def _texts(trace):
     """Both texts as lists of (token id, position in the trace)."""
-    return {source: [(int(trace.token_ids[p]), p) for p in range(trace.length) if trace.sources[p] == source]
-            for source in ("a", "b")}
+    return {
+        source: [(int(trace.token_ids[p]), p) for p in range(trace.length) if trace.sources[p] == source]
+        for source in ("a", "b")
+    }
 
 
 def _of_one_word(trace, mask):
     """The masked positions of the word that a mask belongs to."""
     if mask not in trace.masks:
-        raise InputError(f"Token {mask} is not masked; the masks are at {', '.join(map(str, trace.masks)) or 'none'}.")
-    return [p for p in trace.masks
-            if (trace.sources[p], trace.word_ids[p]) == (trace.sources[mask], trace.word_ids[mask])]
+        raise InputError(
+            f"Token {mask} is not masked; the masks are at {', '.join(map(str, trace.masks)) or 'none'}."
+        )
+    return [
+        p
+        for p in trace.masks
+        if (trace.sources[p], trace.word_ids[p]) == (trace.sources[mask], trace.word_ids[mask])
+    ]
 
 
 def _variant(bert, trace, label, first, second):
@@ -170,10 +182,21 @@ def _variant(bert, trace, label, first, second):
         segments += [1] * (len(second) + 1)
     if len(entries) > bert.max_length:
         raise InputError(f"The input would have {len(entries)} tokens; this model reads {bert.max_length}.")
-    masks = [(place, trace.masks.index(origin)) for place, (_, origin) in enumerate(entries) if origin in trace.masks]
+    masks = [
+        (place, trace.masks.index(origin))
+        for place, (_, origin) in enumerate(entries)
+        if origin in trace.masks
+    ]
     ids = np.array([token for token, _ in entries], np.int32)
-    return Variant(label, tuple(tokenizer.id_to_token(int(i)) for i in ids), ids, np.array(segments, np.int32),
-                   tuple(place for place, _ in masks), tuple(row for _, row in masks), bool(second))
+    return Variant(
+        label,
+        tuple(tokenizer.id_to_token(int(i)) for i in ids),
+        ids,
+        np.array(segments, np.int32),
+        tuple(place for place, _ in masks),
+        tuple(row for _, row in masks),
+        bool(second),
+    )
 
 
 def _run(bert, variants):

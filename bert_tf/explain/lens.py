@@ -1,8 +1,8 @@
 """The logit lens: what the MLM head would predict if the model ended after each layer.
 
-Dimension legend: L layers, T tokens, P positions, K predictions, H hidden, V vocabulary. Source: nostalgebraist 2020,
-"interpreting GPT: the logit lens"; Geva et al. 2022. The head was trained on the last layer only: an early
-layer that says nothing through it may still know the answer in other words.
+Dimension legend: L layers, T tokens, P positions, K predictions, H hidden, V vocabulary. Source:
+nostalgebraist 2020, "interpreting GPT: the logit lens"; Geva et al. 2022. The head was trained on the last
+layer only: an early layer that says nothing through it may still know the answer in other words.
 """
 
 from dataclasses import dataclass
@@ -51,7 +51,8 @@ def logit_lens(bert, trace, positions=None, top_k=5, answers=None):
         bert: the `Bert` that made the trace. trace: a `Trace` with hidden states.
         positions: token positions, masked or not; None for the masks.
         top_k: K.
-        answers: one token id for each position, to follow through the layers; None for the last layer's likeliest.
+        answers: one token id for each position, to follow through the layers; None for the last layer's
+            likeliest.
     Returns:
         `Lens`.
     Raises:
@@ -61,13 +62,15 @@ def logit_lens(bert, trace, positions=None, top_k=5, answers=None):
     require_head(bert.heads, "mlm", bert.name)
     check_top_k(top_k)
     positions = _positions(trace, positions)
-    states = trace.hidden_states[:, list(positions)].swapaxes(0, 1)                      # [P, L+1, H]
+    states = trace.hidden_states[:, list(positions)].swapaxes(0, 1)  # [P, L+1, H]
     count, depth, width = states.shape
     if answers is None:
         answers = bert.opened.mlm_log_probabilities(states[:, -1]).numpy().argmax(axis=1)
     answers = _checked(bert, answers, count)
     found = _read(bert.opened, states.reshape(-1, width), np.repeat(answers, depth), top_k)
-    ids, probabilities, entropies, ranks, shares = (part.reshape(count, depth, *part.shape[1:]) for part in found)
+    ids, probabilities, entropies, ranks, shares = (
+        part.reshape(count, depth, *part.shape[1:]) for part in found
+    )
     top = ranks == 1
     token = bert.tokenizer.id_to_token
     return Lens(
@@ -92,8 +95,10 @@ def _positions(trace, positions):
         raise NothingToPredict("There is no position to look at: mask something, or name positions.")
     for position in positions:
         if not 0 <= position < trace.length:
-            raise MaskPositionError(f"There is no token {position}: this input has {trace.length} tokens, 0 to "
-                                    f"{trace.length - 1}.")
+            raise MaskPositionError(
+                f"There is no token {position}: this input has {trace.length} tokens, 0 to "
+                f"{trace.length - 1}."
+            )
     return positions
 
 
@@ -101,14 +106,16 @@ def _checked(bert, answers, count):
     answers = np.asarray(answers)
     in_range = answers.shape == (count,) and ((answers >= 0) & (answers < bert.config.vocab_size)).all()
     if not in_range:
-        raise InputError(f"answers must be {count} token ids below {bert.config.vocab_size}, one for each position, "
-                         f"not {answers.tolist()!r:.60}.")
+        raise InputError(
+            f"answers must be {count} token ids below {bert.config.vocab_size}, one for each position, "
+            f"not {answers.tolist()!r:.60}."
+        )
     return answers
 
 
 def _read(opened, rows, answers, top_k):
-    """What hidden vectors [R, H] say: ids and probabilities [R, K], entropies in bits [R], and the rank and the
-    probability [R] of an answer each."""
+    """What hidden vectors [R, H] say: ids and probabilities [R, K], entropies in bits [R], and the rank and
+    the probability [R] of an answer each."""
     parts = []
     for start in range(0, len(rows), _ROWS):
         asked = answers[start : start + _ROWS, None]
@@ -116,5 +123,7 @@ def _read(opened, rows, answers, top_k):
         ids, probabilities, _ = top_probabilities(logs, top_k)
         entropies = -np.sum(np.exp(logs) * logs, axis=1, dtype=np.float64) / np.log(2)
         own = np.take_along_axis(logs, asked, axis=1)
-        parts.append((ids, probabilities, entropies, 1 + (logs > own).sum(axis=1), np.exp(own[:, 0], dtype=np.float64)))
+        parts.append(
+            (ids, probabilities, entropies, 1 + (logs > own).sum(axis=1), np.exp(own[:, 0], dtype=np.float64))
+        )
     return tuple(np.concatenate(part) for part in zip(*parts))

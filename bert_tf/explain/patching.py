@@ -1,10 +1,10 @@
 """Activation patching: where in a model the difference between two inputs turns into a different answer.
 
-One hidden vector of the run on one input (the clean one) is put into the run on another (the corrupted one); where that
-brings the clean answer back, the vector carried what the answer hangs on.
+One hidden vector of the run on one input (the clean one) is put into the run on another (the corrupted one);
+where that brings the clean answer back, the vector carried what the answer hangs on.
 
-Dimension legend: L layers, T tokens, H hidden. Source: Meng et al. 2022, "Locating and Editing Factual Associations in
-GPT", section 2 (causal tracing); Vig et al. 2020 (interventions in BERT-like models).
+Dimension legend: L layers, T tokens, H hidden. Source: Meng et al. 2022, "Locating and Editing Factual
+Associations in GPT", section 2 (causal tracing); Vig et al. 2020 (interventions in BERT-like models).
 """
 
 from dataclasses import dataclass
@@ -25,8 +25,8 @@ class PatchMap:
     Attributes:
         target: the `Target`.
         clean, corrupted: its log-probability (natural logarithm) in either run as it is.
-        scores: float64 [L+1, T], in the corrupted run with hidden state l at position t from the clean one; row 0
-            the embeddings.
+        scores: float64 [L+1, T], in the corrupted run with hidden state l at position t from the clean one;
+            row 0 the embeddings.
     """
 
     target: Target
@@ -36,8 +36,8 @@ class PatchMap:
 
     @property
     def recovered(self):
-        """float64 [L+1, T], share of the difference that the patch brings back: 0 nothing, 1 all; NaN if there is no
-        difference."""
+        """float64 [L+1, T], share of the difference that the patch brings back: 0 nothing, 1 all; NaN if
+        there is no difference."""
         difference = self.clean - self.corrupted
         return (self.scores - self.corrupted) / (difference if difference else np.nan)
 

@@ -1,8 +1,8 @@
 """How likely a text is to a model that reads both sides: each token predicted from all the others.
 
-Dimension legend: T tokens, B rows, V vocabulary. Source: Salazar et al. 2020, "Masked Language Model Scoring"; for
-words of several pieces Kauf and Ivanova 2023, "A Better Way to Do Masked Language Model Scoring"; for minimal pairs
-Warstadt et al. 2020, "BLiMP".
+Dimension legend: T tokens, B rows, V vocabulary. Source: Salazar et al. 2020, "Masked Language Model
+Scoring"; for words of several pieces Kauf and Ivanova 2023, "A Better Way to Do Masked Language Model
+Scoring"; for minimal pairs Warstadt et al. 2020, "BLiMP".
 """
 
 from dataclasses import dataclass
@@ -26,8 +26,8 @@ class PseudoLikelihood:
 
     Attributes:
         text_a, text_b: the texts. tokens: T strings.
-        log_probabilities: float64 [T], natural logarithm of each token's probability given the others; NaN for the
-            special tokens the model adds and where the user typed "[MASK]".
+        log_probabilities: float64 [T], natural logarithm of each token's probability given the others; NaN
+            for the special tokens the model adds and where the user typed "[MASK]".
         truncated: `Truncation`: what was cut off is not in the score.
     """
 
@@ -50,8 +50,8 @@ class PseudoLikelihood:
 
 @dataclass(frozen=True)
 class MinimalPair:
-    """Two texts of which a model is asked to prefer the first. margin: total of the first less that of the second, in
-    nats; `preferred` if it is above 0."""
+    """Two texts of which a model is asked to prefer the first. margin: total of the first less that of the
+    second, in nats; `preferred` if it is above 0."""
 
     good: PseudoLikelihood
     bad: PseudoLikelihood
@@ -76,13 +76,14 @@ def pseudo_likelihood(bert, text_a, text_b=None, within_word=True, progress=None
     Returns:
         `PseudoLikelihood`. As many copies of the input as tokens.
     Raises:
-        InputError, TextError: as `Bert.trace`. NothingToPredict: only "[MASK]" in it. MissingHead: no MLM head.
+        InputError, TextError: as `Bert.trace`. NothingToPredict: only "[MASK]" in it. MissingHead: no MLM
+            head.
         Cancelled: by `progress`.
     """
     require_head(bert.heads, "mlm", bert.name)
     ready = prepare(bert.tokenizer, bert.max_length, text_a, text_b)
     words = words_of(ready.encoding, ready.text_a, ready.text_b)
-    hidden = {}                                                    # position -> all positions masked to predict it
+    hidden = {}  # position -> all positions masked to predict it
     for word in words:
         for place, position in enumerate(word.positions):
             if position not in ready.masks:
@@ -96,8 +97,9 @@ def pseudo_likelihood(bert, text_a, text_b=None, within_word=True, progress=None
         chosen = places[start : start + block]
         scores[chosen] = _scores(bert, ready, chosen, hidden)
         report(progress, min(start + block, len(places)), len(places))
-    return PseudoLikelihood(ready.text_a, ready.text_b, tuple(ready.encoding.tokens), scores,
-                            ready.encoding.truncated)
+    return PseudoLikelihood(
+        ready.text_a, ready.text_b, tuple(ready.encoding.tokens), scores, ready.encoding.truncated
+    )
 
 
 def minimal_pairs(bert, pairs, within_word=True, progress=None):
@@ -133,7 +135,7 @@ def _scores(bert, ready, positions, hidden):
         "padding_mask": np.ones((rows, length), np.int32),
         "mask_positions": np.array(positions, np.int32)[:, None],
     }
-    logits = bert.runtime.run(batch, ("mlm_logits",))["mlm_logits"][:, 0]               # [B, V]
+    logits = bert.runtime.run(batch, ("mlm_logits",))["mlm_logits"][:, 0]  # [B, V]
     peaks = logits.max(axis=1)
     normalizers = peaks + np.log(np.exp(logits - peaks[:, None]).sum(axis=1, dtype=np.float64))
     return logits[np.arange(rows), ready.token_ids[positions]] - normalizers

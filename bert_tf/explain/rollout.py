@@ -1,7 +1,7 @@
 """Attention through all layers at once: from which input tokens a token's vector at some layer was mixed.
 
-Dimension legend: L layers, N heads, T tokens. Pure NumPy. Source: Abnar and Zuidema 2020, "Quantifying Attention
-Flow in Transformers", section 3 (attention rollout).
+Dimension legend: L layers, N heads, T tokens. Pure NumPy. Source: Abnar and Zuidema 2020, "Quantifying
+Attention Flow in Transformers", section 3 (attention rollout).
 """
 
 import numpy as np
@@ -13,8 +13,9 @@ from bert_tf.explain.errors import InputError
 def attention_rollout(trace, residual=0.5):
     """The attention maps of all layers up to each one multiplied together, the residual connection included.
 
-    A layer's map is the mean over its heads, `residual` of the identity mixed in. What values, projections and
-    feed-forward blocks do to the vectors on their way is left out: read it as where signal could have come from.
+    A layer's map is the mean over its heads, `residual` of the identity mixed in. What values, projections
+    and feed-forward blocks do to the vectors on their way is left out: read it as where signal could have
+    come from.
 
     Args:
         trace: a `Trace` with attention maps.

@@ -1,7 +1,7 @@
 """Which tokens an answer hangs on: gradient x input, integrated gradients, occlusion.
 
-Each explains one log-probability, a `Target`. What is varied is the token's vector out of the token table; segment and
-position stay.
+Each explains one log-probability, a `Target`. What is varied is the token's vector out of the token table;
+segment and position stay.
 
 Dimension legend: T tokens, H hidden, S steps.
 """
@@ -62,15 +62,21 @@ def gradient_x_input(bert, trace, target):
     vectors = bert.opened.token_vectors(trace.token_ids[None]).numpy()
     score, gradient = bert.opened.gradient(vectors, trace.segments[None], target)
     tokens = (gradient[0] * vectors[0]).sum(axis=1, dtype=np.float64)
-    return Saliency("gradient_x_input", target, float(score[0]), tokens, word_scores(trace, tokens),
-                    norms=np.linalg.norm(gradient[0], axis=1).astype(np.float64))
+    return Saliency(
+        "gradient_x_input",
+        target,
+        float(score[0]),
+        tokens,
+        word_scores(trace, tokens),
+        norms=np.linalg.norm(gradient[0], axis=1).astype(np.float64),
+    )
 
 
 def integrated_gradients(bert, trace, target, steps=32, baseline="[PAD]", progress=None):
     """The gradient along the straight line from a baseline to the input (Sundararajan et al. 2017).
 
-    At the baseline every token of the texts has the vector of `baseline`; masks, [CLS] and [SEP] stay as they are,
-    so that the question stays the same, and score 0. The integral is a Gauss-Legendre sum.
+    At the baseline every token of the texts has the vector of `baseline`; masks, [CLS] and [SEP] stay as they
+    are, so that the question stays the same, and score 0. The integral is a Gauss-Legendre sum.
 
     Args:
         bert: the `Bert` that made the trace. trace: a `Trace`. target: a `Target`.
@@ -87,19 +93,26 @@ def integrated_gradients(bert, trace, target, steps=32, baseline="[PAD]", progre
     vectors = opened.token_vectors(trace.token_ids).numpy()
     start = opened.token_vectors(_erased(bert, trace, baseline)).numpy()
     places, weights = np.polynomial.legendre.leggauss(steps)
-    places, weights = (places + 1) / 2, weights / 2                                      # from -1..1 to 0..1
+    places, weights = (places + 1) / 2, weights / 2  # from -1..1 to 0..1
     block = max(1, TOKENS_AT_ONCE // trace.length)
     total = np.zeros(vectors.shape)
     for first in range(0, steps, block):
         share = places[first : first + block, None, None]
-        path = (start + share * (vectors - start)).astype(np.float32)                    # [S, T, H]
+        path = (start + share * (vectors - start)).astype(np.float32)  # [S, T, H]
         _, gradients = opened.gradient(path, np.repeat(segments, len(path), axis=0), target)
         total += np.einsum("s,sth->th", weights[first : first + block], gradients)
         report(progress, min(first + block, steps), steps)
     ends, _ = opened.gradient(np.stack([start, vectors]), np.repeat(segments, 2, axis=0), target)
     tokens = ((vectors - start) * total).sum(axis=1)
-    return Saliency("integrated_gradients", target, float(ends[1]), tokens, word_scores(trace, tokens),
-                    float(ends[0]), float(tokens.sum() - (float(ends[1]) - float(ends[0]))))
+    return Saliency(
+        "integrated_gradients",
+        target,
+        float(ends[1]),
+        tokens,
+        word_scores(trace, tokens),
+        float(ends[0]),
+        float(tokens.sum() - (float(ends[1]) - float(ends[0]))),
+    )
 
 
 def occlusion(bert, trace, target, baseline="[MASK]", level="token", progress=None):
@@ -110,8 +123,8 @@ def occlusion(bert, trace, target, baseline="[MASK]", level="token", progress=No
     Args:
         bert: the `Bert` that made the trace. trace: a `Trace`. target: a `Target`.
         baseline: what stands in a token's place, as in `integrated_gradients`.
-        level: "token" takes one token at a time, "word" all pieces of a word together (its score is shared out
-            evenly among them).
+        level: "token" takes one token at a time, "word" all pieces of a word together (its score is shared
+            out evenly among them).
         progress: callable(done, total) in copies of the input; returning False cancels.
     Returns:
         `Saliency`. As many copies of the input as tokens or words.
@@ -156,8 +169,10 @@ def _erased(bert, trace, baseline):
     """The trace's token ids with every token that may be replaced replaced."""
     vocab = bert.tokenizer.vocab
     if baseline not in vocab:
-        raise InputError(f"The baseline {baseline!r:.40} is no token of this model's vocabulary; \"[PAD]\" and "
-                         '"[MASK]" are the usual ones.')
+        raise InputError(
+            f'The baseline {baseline!r:.40} is no token of this model\'s vocabulary; "[PAD]" and '
+            '"[MASK]" are the usual ones.'
+        )
     return np.where(_replaceable(trace), vocab.index(baseline), trace.token_ids).astype(np.int32)
 
 

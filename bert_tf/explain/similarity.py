@@ -1,8 +1,8 @@
 """Whether the layers of two models hold the same: linear centred kernel alignment.
 
-Dimension legend: L layers, W words, H hidden. Pure NumPy. Source: Kornblith et al. 2019, "Similarity of Neural Network
-Representations Revisited"; without the bias of small samples, Nguyen et al. 2021, "Do Wide and Deep Networks Learn
-the Same Things?", section 2.
+Dimension legend: L layers, W words, H hidden. Pure NumPy. Source: Kornblith et al. 2019, "Similarity of
+Neural Network Representations Revisited"; without the bias of small samples, Nguyen et al. 2021, "Do Wide and
+Deep Networks Learn the Same Things?", section 2.
 """
 
 import numpy as np
@@ -19,18 +19,22 @@ def linear_cka(states_a, states_b, debiased=True):
         debiased: use the unbiased estimate (Song et al. 2012), which needs 4 words and may fall below 0; the
             plain one calls any two layers alike as soon as H is larger than W.
     Returns:
-        float64 [L_a, L_b]; 1 the same up to rotation and scale, 0 nothing in common. NaN where a layer does not
-        tell the words apart.
+        float64 [L_a, L_b]; 1 the same up to rotation and scale, 0 nothing in common. NaN where a layer does
+        not tell the words apart.
     Raises:
         InputError: not the same words, or too few.
     """
     words = states_a.shape[1]
     if words != states_b.shape[1]:
-        raise InputError(f"Both models' layers must be of the same words, not of {words} and {states_b.shape[1]}.")
+        raise InputError(
+            f"Both models' layers must be of the same words, not of {words} and {states_b.shape[1]}."
+        )
     least = 4 if debiased else 2
     if words < least:
         raise InputError(f"CKA needs at least {least} words, not {words}: use a longer text or several.")
-    grams_a, grams_b = (np.stack([_gram(layer, debiased) for layer in states]) for states in (states_a, states_b))
+    grams_a, grams_b = (
+        np.stack([_gram(layer, debiased) for layer in states]) for states in (states_a, states_b)
+    )
     flat_a, flat_b = (grams.reshape(len(grams), -1) for grams in (grams_a, grams_b))
     inner = _inner(flat_a, flat_b, grams_a, grams_b, debiased)
     own_a, own_b = (_own(grams, debiased) for grams in (grams_a, grams_b))
@@ -44,7 +48,8 @@ def layer_similarity(traces_a, traces_b, debiased=True):
     A word is the mean of its pieces, so the models may cut words differently.
 
     Args:
-        traces_a, traces_b: `Trace`s with hidden states of the same texts by either model, or one `Trace` each.
+        traces_a, traces_b: `Trace`s with hidden states of the same texts by either model, or one `Trace`
+            each.
         debiased: as in `linear_cka`.
     Returns:
         float64 [L_a + 1, L_b + 1], state 0 the embeddings.
@@ -89,9 +94,15 @@ def _inner(flat_a, flat_b, grams_a, grams_b, debiased):
     if not debiased:
         return product
     rows_a, rows_b = grams_a.sum(axis=2), grams_b.sum(axis=2)
-    return _hsic(product, rows_a.sum(axis=1)[:, None], rows_b.sum(axis=1), rows_a @ rows_b.T, grams_a.shape[1])
+    return _hsic(
+        product, rows_a.sum(axis=1)[:, None], rows_b.sum(axis=1), rows_a @ rows_b.T, grams_a.shape[1]
+    )
 
 
 def _own(grams, debiased):
-    return np.array([_inner(gram.reshape(1, -1), gram.reshape(1, -1), gram[None], gram[None], debiased)[0, 0]
-                     for gram in grams])
+    return np.array(
+        [
+            _inner(gram.reshape(1, -1), gram.reshape(1, -1), gram[None], gram[None], debiased)[0, 0]
+            for gram in grams
+        ]
+    )

@@ -1,4 +1,5 @@
-"""What is to be explained: one log-probability, of a token at a position or of an answer about the next sentence.
+"""What is to be explained: one log-probability, of a token at a position or of an answer about the next
+sentence.
 
 Dimension legend: T tokens, V vocabulary.
 """
@@ -46,8 +47,9 @@ def mask_target(bert, trace, position=None, token=None):
             raise NothingToPredict('Nothing is masked: type "[MASK]" in the text or give a position.')
         position = trace.masks[0]
     if not 0 <= position < trace.length:
-        raise MaskPositionError(f"There is no token {position}: this input has {trace.length} tokens, 0 to "
-                                f"{trace.length - 1}.")
+        raise MaskPositionError(
+            f"There is no token {position}: this input has {trace.length} tokens, 0 to {trace.length - 1}."
+        )
     if token is None:
         token_id = int(np.argmax(_logits(bert, trace, position)))
     else:
@@ -70,7 +72,9 @@ def next_sentence_target(bert, trace, follows=True):
 def vocabulary_id(tokenizer, token):
     """The id of a token of the vocabulary; InputError if it is none."""
     if token not in tokenizer.vocab:
-        pieces = " ".join(tokenizer.tokenize(token).tokens) if isinstance(token, str) and token.strip() else ""
+        pieces = (
+            " ".join(tokenizer.tokenize(token).tokens) if isinstance(token, str) and token.strip() else ""
+        )
         hint = f" It is made of: {pieces}." if pieces else ""
         raise InputError(f"{token!r:.60} is no token of this model's vocabulary.{hint}")
     return tokenizer.vocab.index(token)

@@ -32,8 +32,12 @@ def _copy(bert, change):
 
 def _answers(model, trace):
     """(MLM probabilities at the masks [P, V], P(IsNext)) of a Keras model."""
-    batch = {"token_ids": trace.token_ids[None], "segment_ids": trace.segments[None],
-             "padding_mask": np.ones((1, trace.length), np.int32), "mask_positions": np.array([trace.masks])}
+    batch = {
+        "token_ids": trace.token_ids[None],
+        "segment_ids": trace.segments[None],
+        "padding_mask": np.ones((1, trace.length), np.int32),
+        "mask_positions": np.array([trace.masks]),
+    }
     found = view(model, ("mlm_logits", "nsp_logits"))(batch)
     scores = [np.exp(np.asarray(found[name], np.float64)[0]) for name in ("mlm_logits", "nsp_logits")]
     return scores[0] / scores[0].sum(axis=1, keepdims=True), scores[1][0] / scores[1].sum()
@@ -77,8 +81,12 @@ def test_a_layer_off_is_a_model_without_it(tiny_bert, trace):
 
 
 def test_a_token_nobody_attends_to_is_like_padding_in_its_place(tiny_bert, trace):
-    batch = {"token_ids": trace.token_ids[None], "segment_ids": trace.segments[None],
-             "padding_mask": np.ones((1, trace.length), np.int32), "mask_positions": np.array([trace.masks])}
+    batch = {
+        "token_ids": trace.token_ids[None],
+        "segment_ids": trace.segments[None],
+        "padding_mask": np.ones((1, trace.length), np.int32),
+        "mask_positions": np.array([trace.masks]),
+    }
     batch["padding_mask"][0, 3] = 0
     logits = np.asarray(view(tiny_bert.model, ("mlm_logits",))(batch)["mlm_logits"])[0]
     effect = ablate(tiny_bert, trace, Ablation(tokens=(3,)), attentions=True)
@@ -117,8 +125,13 @@ def test_changes_and_divergences_are_between_the_two_distributions(tiny_bert, tr
 
 def test_a_sweep_is_each_ablation_alone(tiny_bert, trace, monkeypatch):
     config, seen = tiny_bert.config, []
-    ablations = (Ablation(), *every_layer(config), *every_token(trace), *every_head(config)[::-1],
-                 *every_feed_forward(config))
+    ablations = (
+        Ablation(),
+        *every_layer(config),
+        *every_token(trace),
+        *every_head(config)[::-1],
+        *every_feed_forward(config),
+    )
     monkeypatch.setattr("bert_tf.explain.ablation.TOKENS_AT_ONCE", 5 * trace.length)
     found = sweep(tiny_bert, trace, ablations, progress=lambda *at: seen.append(at))
     assert len(ablations) == 1 + 2 + trace.length + 8 + 2 and seen[-1] == (len(ablations),) * 2
@@ -127,7 +140,8 @@ def test_a_sweep_is_each_ablation_alone(tiny_bert, trace, monkeypatch):
         np.testing.assert_allclose(found.changes[place], alone.changes, atol=1e-4)
         np.testing.assert_allclose(found.divergences[place], alone.divergences, atol=1e-5)
         assert found.nsp_changes[place] == pytest.approx(
-            alone.nsp_after.is_next - alone.nsp_before.is_next, abs=1e-5)
+            alone.nsp_after.is_next - alone.nsp_before.is_next, abs=1e-5
+        )
     effects = found.divergences.mean(axis=1)[found.ranked()]
     assert (np.diff(effects) <= 0).all()
 
@@ -143,13 +157,16 @@ def test_a_sweep_can_be_cancelled(tiny_bert, trace):
         sweep(tiny_bert, trace, every_head(tiny_bert.config), progress=lambda done, total: done < 3)
 
 
-@pytest.mark.parametrize("ablation, sentence", [
-    (Ablation(heads=((0, 4),)), "no head 4: they are numbered 0 to 3"),
-    (Ablation(heads=((2, 0),)), "no layer 2"),
-    (Ablation(layers=(-1,)), "no layer -1"),
-    (Ablation(links=((0, 99),)), "no token 99"),
-    (Ablation(tokens=tuple(range(11))), "nothing left to attend to"),
-])
+@pytest.mark.parametrize(
+    "ablation, sentence",
+    [
+        (Ablation(heads=((0, 4),)), "no head 4: they are numbered 0 to 3"),
+        (Ablation(heads=((2, 0),)), "no layer 2"),
+        (Ablation(layers=(-1,)), "no layer -1"),
+        (Ablation(links=((0, 99),)), "no token 99"),
+        (Ablation(tokens=tuple(range(11))), "nothing left to attend to"),
+    ],
+)
 def test_parts_that_are_not_there_are_refused(tiny_bert, trace, ablation, sentence):
     with pytest.raises(InputError, match=sentence):
         ablate(tiny_bert, trace, ablation)

@@ -32,8 +32,9 @@ def _is(bert, trace, variant, texts, mask=()):
 
 def test_swapped(tiny_bert, trace):
     variant = swapped(tiny_bert, trace)
-    outcome, typed = _is(tiny_bert, trace, variant,
-                         ("it ran to the river", "the cats sat on the [MASK] in the park"), ["ran"])
+    outcome, typed = _is(
+        tiny_bert, trace, variant, ("it ran to the river", "the cats sat on the [MASK] in the park"), ["ran"]
+    )
     assert variant.rows == (1, 0)
     for place, row in enumerate(variant.rows):
         p, q = (np.exp(logits) / np.exp(logits).sum() for logits in (trace.logits[row], typed.logits[place]))
@@ -43,10 +44,20 @@ def test_swapped(tiny_bert, trace):
 
 def test_a_word_of_several_pieces_left_out_and_replaced(tiny_bert, trace):
     cats = trace.words()[1]
-    _is(tiny_bert, trace, without_word(tiny_bert, trace, cats),
-        ("the sat on the [MASK] in the park", "it ran to the river"), ["ran"])
-    _is(tiny_bert, trace, with_word(tiny_bert, trace, cats, "big dogs"),
-        ("the big dogs sat on the [MASK] in the park", "it ran to the river"), ["ran"])
+    _is(
+        tiny_bert,
+        trace,
+        without_word(tiny_bert, trace, cats),
+        ("the sat on the [MASK] in the park", "it ran to the river"),
+        ["ran"],
+    )
+    _is(
+        tiny_bert,
+        trace,
+        with_word(tiny_bert, trace, cats, "big dogs"),
+        ("the big dogs sat on the [MASK] in the park", "it ran to the river"),
+        ["ran"],
+    )
 
 
 def test_a_masked_word_replaced_is_no_mask_any_more(tiny_bert, trace):
@@ -59,9 +70,20 @@ def test_a_masked_word_replaced_is_no_mask_any_more(tiny_bert, trace):
 def test_the_context_before_and_after(tiny_bert, trace):
     first, second = trace.masks
     _is(tiny_bert, trace, left_context(tiny_bert, trace, first), ("the cats sat on the [MASK]",))
-    _is(tiny_bert, trace, right_context(tiny_bert, trace, first), ("[MASK] in the park", "it ran to the river"), ["ran"])
-    _is(tiny_bert, trace, left_context(tiny_bert, trace, second),
-        ("the cats sat on the [MASK] in the park", "it ran"), ["ran"])
+    _is(
+        tiny_bert,
+        trace,
+        right_context(tiny_bert, trace, first),
+        ("[MASK] in the park", "it ran to the river"),
+        ["ran"],
+    )
+    _is(
+        tiny_bert,
+        trace,
+        left_context(tiny_bert, trace, second),
+        ("the cats sat on the [MASK] in the park", "it ran"),
+        ["ran"],
+    )
     _is(tiny_bert, trace, right_context(tiny_bert, trace, second), ("ran to the river",), ["ran"])
 
 
@@ -73,8 +95,11 @@ def test_pieces_masked_together_stay_together(tiny_bert):
 
 
 def test_many_at_once_are_each_alone(tiny_bert, trace):
-    variants = [swapped(tiny_bert, trace), left_context(tiny_bert, trace, trace.masks[0]),
-                *(without_word(tiny_bert, trace, word) for word in trace.words())]
+    variants = [
+        swapped(tiny_bert, trace),
+        left_context(tiny_bert, trace, trace.masks[0]),
+        *(without_word(tiny_bert, trace, word) for word in trace.words()),
+    ]
     for one, variant in zip(ask(tiny_bert, trace, variants), variants):
         (alone,) = ask(tiny_bert, trace, [variant])
         np.testing.assert_allclose(one.changes, alone.changes, atol=1e-4)

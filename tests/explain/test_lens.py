@@ -56,7 +56,7 @@ def test_where_the_answer_first_appears_and_where_it_settles(other_bert, trace):
     lens = logit_lens(other_bert, trace, range(trace.length))
     for row, ranks in enumerate(lens.answer_ranks == 1):
         assert lens.first_top[row] == ranks.tolist().index(True)
-        assert ranks[lens.settled[row]:].all() and not ranks[lens.settled[row] - 1: lens.settled[row]].any()
+        assert ranks[lens.settled[row] :].all() and not ranks[lens.settled[row] - 1 : lens.settled[row]].any()
 
 
 def test_an_answer_of_ones_own_is_followed(other_bert, trace):

@@ -11,7 +11,9 @@ from bert_tf.explain.target import mask_target, next_sentence_target
 
 @pytest.fixture(scope="module")
 def pair(other_bert):
-    return other_bert.trace("the cat [MASK] on the mat", "it ran"), other_bert.trace("the dog [MASK] on a mat", "it ran")
+    return other_bert.trace("the cat [MASK] on the mat", "it ran"), other_bert.trace(
+        "the dog [MASK] on a mat", "it ran"
+    )
 
 
 def _by_hand(bert, clean, corrupted, layer, position, target):
@@ -24,7 +26,9 @@ def _by_hand(bert, clean, corrupted, layer, position, target):
     if target.position is None:
         logits = np.asarray(layers["nsp"](layers["pooler"](x)), np.float64)[0]
     else:
-        logits = np.asarray(layers["mlm"](x, layers["embeddings"].token_table), np.float64)[0, target.position]
+        logits = np.asarray(layers["mlm"](x, layers["embeddings"].token_table), np.float64)[
+            0, target.position
+        ]
     return logits[target.id] - np.log(np.exp(logits).sum())
 
 

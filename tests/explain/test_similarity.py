@@ -20,8 +20,11 @@ def _unbiased_hsic(k, m):
     """Song et al. 2012, equation 5, word for word."""
     n = len(k)
     k, m, one = k - np.diag(np.diag(k)), m - np.diag(np.diag(m)), np.ones(n)
-    return (np.trace(k @ m) + (one @ k @ one) * (one @ m @ one) / ((n - 1) * (n - 2))
-            - 2 / (n - 2) * (one @ k @ m @ one)) / (n * (n - 3))
+    return (
+        np.trace(k @ m)
+        + (one @ k @ one) * (one @ m @ one) / ((n - 1) * (n - 2))
+        - 2 / (n - 2) * (one @ k @ m @ one)
+    ) / (n * (n - 3))
 
 
 def _unbiased(x, y):
