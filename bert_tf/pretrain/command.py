@@ -14,10 +14,19 @@ def add_arguments(parser):
     start.add_argument("--size", help="start from random weights of a named size (needs --vocab)")
     parser.add_argument("--vocab", metavar="FOLDER", help="folder with vocab.txt, for --size")
     parser.add_argument("--steps", type=int, default=1000, help="updates in all")
-    parser.add_argument("--batch-size", type=int, default=32)
+    parser.add_argument("--batch-size", type=int, default=32,
+                        help="sequences of an update, over all devices and micro-batches together")
+    parser.add_argument("--strategy", default="auto", metavar="NAME",
+                        help="auto, one, mirrored (all GPUs here), multiworker (by TF_CONFIG) or tpu")
+    parser.add_argument("--accumulate", type=int, default=1, metavar="K",
+                        help="take a device's part of the batch in K micro-batches, for less memory")
     parser.add_argument("--length", type=int, default=128, help="tokens of a sequence")
     parser.add_argument("--learning-rate", type=float, default=1e-4)
-    parser.add_argument("--warmup", type=float, default=0.05, help="share of the steps to warm up in")
+    parser.add_argument("--warmup", type=float, default=0.05,
+                        help="below 1 the share of the steps to warm up in, else their number")
+    parser.add_argument("--optimizer", default="adamw", help="adamw, or lamb for batches of thousands")
+    parser.add_argument("--layer-decay", type=float, default=1.0, metavar="FACTOR",
+                        help="each layer learns by this factor slower than the one above it (1: all alike)")
     parser.add_argument("--weight-decay", type=float, default=0.01)
     parser.add_argument("--dropout", type=float, help="instead of the model's own (0 suits short runs)")
     parser.add_argument("--freeze-layers", type=int, default=0, metavar="N",
@@ -25,7 +34,10 @@ def add_arguments(parser):
     parser.add_argument("--mask-rate", type=float, default=0.15)
     parser.add_argument("--whole-words", action="store_true", help="mask whole words")
     parser.add_argument("--precision", default="float32",
-                        help="float32, bfloat16_products (fast on CPUs with AVX512-BF16) or mixed_bfloat16")
+                        help="float32, bfloat16_products (fast on CPUs with AVX512-BF16), mixed_bfloat16 or "
+                             "mixed_float16 (with a loss scale)")
+    parser.add_argument("--rematerialise", action="store_true",
+                        help="compute the layers twice instead of keeping them: less memory, more time")
     parser.add_argument("--jit", action="store_true", help="compile the step with XLA")
     parser.add_argument("--threads", type=int, help="CPU threads to use")
     parser.add_argument("--seed", type=int, default=0)
@@ -38,55 +50,102 @@ def add_arguments(parser):
 
 def run(args):
     """Trains as the parsed options say and exports the model to `OUTPUT/model`. Returns: exit code."""
-    import tensorflow as tf
+    from bert_tf.train.strategy import choose, is_chief, make_strategy, scope
 
+    name = choose(args.strategy)
     if args.threads:
-        tf.config.threading.set_intra_op_parallelism_threads(args.threads)
-        tf.config.threading.set_inter_op_parallelism_threads(1)
+        _use_threads(args.threads, one_device=name == "one")
+    # Before anything else in TensorFlow: it connects to the other machines only at its start.
+    strategy = make_strategy(name)
     import keras
 
     from bert_tf import checkpoints
-    from bert_tf.models import build_pretraining_model
-    from bert_tf.pretrain.corpus import prepare_corpus
-    from bert_tf.pretrain.documents import find_files
-    from bert_tf.pretrain.feed import Feed, MaskSettings, Position, prefetch
     from bert_tf.pretrain.objective import MaskedLMAndNextSentence
     from bert_tf.train.loop import Trainer
-    from bert_tf.train.optimizer import adamw
-    from bert_tf.train.precision import apply_precision, build_policy
+    from bert_tf.train.step import check_batch_size
 
+    check_batch_size(args.batch_size, strategy, args.accumulate)
     keras.utils.set_random_seed(args.seed)
     output = Path(args.output)
     config, tokenizer, source = _start(args)
-    corpus = prepare_corpus(find_files(args.text), tokenizer, args.corpus or output / "corpus",
-                            args.max_documents, progress=_say_prepared)
     if args.dropout is not None:
         config = config.replace(hidden_dropout_prob=args.dropout, attention_probs_dropout_prob=args.dropout)
+    corpus = _prepare(args, tokenizer, strategy)
+    with scope(strategy):
+        model, optimizer = _make(args, config, source, corpus)
+    del source
+    trainer = Trainer(model, MaskedLMAndNextSentence(), optimizer, output, jit_compile=args.jit,
+                      strategy=strategy, accumulate=args.accumulate)
+    step = _train(args, trainer, corpus, tokenizer)
+    if is_chief(strategy):
+        checkpoints.save(output / "model", config, tokenizer, model)
+        print(f"Step {step}: model written to {output / 'model'}.", flush=True)
+    return 0
+
+
+def _use_threads(threads, one_device):
+    import tensorflow as tf
+
+    tf.config.threading.set_intra_op_parallelism_threads(threads)
+    if one_device:
+        # One operation at a time; of several replicas each must get on while another waits for the sum.
+        tf.config.threading.set_inter_op_parallelism_threads(1)
+
+
+def _prepare(args, tokenizer, strategy):
+    """The tokenized corpus. The chief makes it, the other machines wait and find it (or make their own, where
+    the folder is not a shared one)."""
+    from bert_tf.pretrain.corpus import prepare_corpus
+    from bert_tf.pretrain.documents import find_files
+    from bert_tf.train.strategy import is_chief, sum_over_workers
+
+    def prepare():
+        return prepare_corpus(find_files(args.text), tokenizer, args.corpus or Path(args.output) / "corpus",
+                              args.max_documents, progress=_say_prepared)
+
+    corpus = prepare() if is_chief(strategy) else None
+    sum_over_workers(strategy, 1)
+    return corpus or prepare()
+
+
+def _make(args, config, source, corpus):
+    """(model, built optimiser), to be made within the strategy's scope."""
+    from bert_tf.models import build_pretraining_model
+    from bert_tf.train.optimizer import layer_factors, make_optimizer, warmup_steps
+    from bert_tf.train.precision import apply_precision, build_policy, with_loss_scale
+    from bert_tf.train.remat import rematerialise
+
     model = build_pretraining_model(config, dtype=build_policy(args.precision))
     _fill(model, source, corpus)
-    del source
     freeze(model, args.freeze_layers)
     apply_precision(model, args.precision)
+    if args.rematerialise:
+        rematerialise(model)
+    optimizer = make_optimizer(model.trainable_variables, args.learning_rate, args.steps,
+                               warmup_steps(args.warmup, args.steps), args.weight_decay, args.optimizer,
+                               layer_factors(model, args.layer_decay))
+    return model, with_loss_scale(optimizer, model.trainable_variables, args.precision)
 
-    optimizer = adamw(model.trainable_variables, args.learning_rate, args.steps,
-                      round(args.warmup * args.steps), args.weight_decay)
-    trainer = Trainer(model, MaskedLMAndNextSentence(), optimizer, output, jit_compile=args.jit)
+
+def _train(args, trainer, corpus, tokenizer):
+    """Resumes or begins, and goes on to the last step or `--stop-after`. Returns: the step reached."""
+    from bert_tf.pretrain.feed import Feed, MaskSettings, Position, prefetch
+
     state = trainer.restore() or {"step": 0, "position": [0, 0, 0]}
-    _record_settings(output, args, corpus)
-    if state["step"]:
-        print(f"Resuming after step {state['step']}.", flush=True)
-    feed = Feed(corpus, tokenizer, args.batch_size, args.length,
-                MaskSettings(args.mask_rate, whole_words=args.whole_words), args.seed, Position(*state["position"]))
-    step = state["step"]
-    goal = min(args.steps, args.stop_after or args.steps)
-    if step < goal:
-        step = trainer.train(
-            prefetch(feed), step, goal, save_every=args.save_every, log_every=args.log_every,
-            encode_position=lambda position: [position.epoch, position.block, position.batch],
-            report=lambda record: _say_record(record, args.steps))
-    checkpoints.save(output / "model", config, tokenizer, model)
-    print(f"Step {step}: model written to {output / 'model'}.", flush=True)
-    return 0
+    step, goal = state["step"], min(args.steps, args.stop_after or args.steps)
+    if trainer.chief:
+        _record_settings(Path(args.output), args, corpus)
+        if step:
+            print(f"Resuming after step {step}.", flush=True)
+    if step >= goal:
+        return step
+    masks = MaskSettings(args.mask_rate, whole_words=args.whole_words)
+    feed = Feed(corpus, tokenizer, args.batch_size, args.length, masks, args.seed,
+                Position(*state["position"]))
+    return trainer.train(
+        prefetch(feed), step, goal, save_every=args.save_every, log_every=args.log_every,
+        encode_position=lambda position: [position.epoch, position.block, position.batch],
+        report=lambda record: _say_record(record, args.steps))
 
 
 def freeze(model, layers):

@@ -1,4 +1,5 @@
-"""Checkpoints of a run: atomic, the last few kept, holding weights, optimiser, step and data position.
+"""Checkpoints of a run: atomic, the last few and the best kept; weights, optimiser, step, data position and
+random state.
 
 A checkpoint is a folder `step-N` with `state.safetensors` and `state.json`. It is written under another name
 and renamed when whole, so a folder of that name is always complete.
@@ -24,7 +25,7 @@ class Checkpoints:
     """The checkpoints of one run.
 
     Args:
-        folder: of the run. keep: how many of the newest to leave on disk.
+        folder: of the run. keep: how many of the newest to leave on disk, besides the best.
     """
 
     def __init__(self, folder, keep=2):
@@ -36,12 +37,20 @@ class Checkpoints:
             return []
         return sorted(int(found[1]) for path in self.folder.iterdir() if (found := _NAME.match(path.name)))
 
+    def best(self):
+        """The step whose checkpoint has the lowest loss, or None if none was saved with one."""
+        losses = {step: loss for step in self.steps() if (loss := self._loss(step)) is not None}
+        return min(losses, key=losses.get, default=None)
+
+    def _loss(self, step):
+        return json.loads((self.folder / f"step-{step}" / "state.json").read_text()).get("loss")
+
     def save(self, step, variables, state):
-        """Writes one and removes those beyond `keep`.
+        """Writes one and removes those beyond `keep`, but for the best.
 
         Args:
             step: updates done. variables: Keras variables, in the order `restore` will get them.
-            state: JSON-able dict.
+            state: JSON-able dict; its "loss", if any, is what `best` goes by.
 
         Raises: CheckpointWriteError (the disk is full, say).
         """
@@ -66,11 +75,15 @@ class Checkpoints:
             reason = "the disk is full" if full else str(error)
             raise CheckpointWriteError(f"Checkpoint {target} was not written: {reason}. Earlier checkpoints "
                                        f"are whole; free space and resume.") from error
-        for old in self.steps()[:-self.keep]:
+        best = self.best()
+        for old in (old for old in self.steps()[:-self.keep] if old != best):
             shutil.rmtree(self.folder / f"step-{old}")
 
-    def restore(self, variables):
-        """Assigns the newest checkpoint to the variables.
+    def restore(self, variables, step=None):
+        """Assigns a checkpoint to the variables.
+
+        Args:
+            variables: as for `save`. step: which one; default the newest.
 
         Returns: its state dict (with "step"), or None if there is none.
 
@@ -81,7 +94,7 @@ class Checkpoints:
         steps = self.steps()
         if not steps:
             return None
-        folder = self.folder / f"step-{steps[-1]}"
+        folder = self.folder / f"step-{step or steps[-1]}"
         with safe_open(folder / "state.safetensors", framework="np") as file:
             names = sorted(file.keys())
             shapes = [tuple(file.get_slice(name).get_shape()) for name in names]

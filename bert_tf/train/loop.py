@@ -1,18 +1,21 @@
-"""The one training loop: a compiled step, checkpoints, a log, a clean stop.
+"""The one training loop: steps on one device or many, checkpoints, a log, a clean stop.
 
-B batch, T tokens, P predicted positions.
+B sequences of an update, over all devices; T tokens, P predicted positions.
 """
 
 import json
 import math
+import os
 import signal
 import time
 from pathlib import Path
 
 import numpy as np
-import tensorflow as tf
 
+from bert_tf.train import strategy as distribution
 from bert_tf.train.checkpoint import Checkpoints
+from bert_tf.train.random_state import RandomStates
+from bert_tf.train.step import Step
 
 
 class TrainingDiverged(ArithmeticError):
@@ -23,36 +26,45 @@ class Trainer:
     """Runs an objective over a feed of batches.
 
     Args:
-        model: a Keras model. objective: callable (outputs, batch) -> dict of scalar tensors with "loss" and
-            whatever else is to be logged; `objective.model_inputs` names the batch entries the model takes.
+        model: a Keras model. objective: callable (outputs, batch, counts) -> dict of scalar tensors with
+            "loss" and whatever else is to be logged, each the batch's share when divided by `counts`;
+            `objective.counts(batch)` -> dict of scalars; `objective.model_inputs` names the batch entries
+            the model takes. See `pretrain.objective`.
         optimizer: a built Keras optimiser over `model.trainable_variables`.
-        folder: of the run: checkpoints and `metrics.jsonl`.
+        folder: of the run: checkpoints and `metrics.jsonl`. With several machines only the chief writes
+            there, and all must be able to read it.
         clip_norm: bound of the gradients' global norm. jit_compile: XLA for the step.
+        keep: checkpoints to leave on disk. strategy: a `tf.distribute.Strategy` in whose scope model and
+            optimiser were made, or None for one device. accumulate: micro-batches that a device's part is
+            taken in.
     """
 
-    def __init__(self, model, objective, optimizer, folder, clip_norm=1.0, jit_compile=False, keep=2):
-        self.model, self.objective, self.optimizer = model, objective, optimizer
-        self.folder, self.clip_norm = Path(folder), clip_norm
+    def __init__(self, model, objective, optimizer, folder, clip_norm=1.0, jit_compile=False, keep=2,
+                 strategy=None, accumulate=1):
+        self.optimizer, self.folder, self.strategy = optimizer, Path(folder), strategy
         self.variables = model.trainable_variables
+        self.random = RandomStates(model, strategy)
+        self.chief = distribution.is_chief(strategy)
         self.checkpoints = Checkpoints(self.folder / "checkpoints", keep)
-        self._step = tf.function(self._update, jit_compile=jit_compile)
+        self._step = Step(model, objective, optimizer, clip_norm, strategy, accumulate, jit_compile)
         self._stop = False
-
-    def _update(self, batch):
-        inputs = {name: batch[name] for name in self.objective.model_inputs}
-        with tf.GradientTape() as tape:
-            values = self.objective(self.model(inputs, training=True), batch)
-        gradients = tape.gradient(values["loss"], self.variables)
-        gradients, norm = tf.clip_by_global_norm(gradients, self.clip_norm)
-        self.optimizer.apply(gradients, self.variables)
-        return {**values, "gradient_norm": norm}
 
     def _all_variables(self):
         return [*self.variables, *self.optimizer.variables]
 
     def restore(self):
-        """Goes back to the newest checkpoint. Returns: its state dict, or None for a fresh run."""
-        return self.checkpoints.restore(self._all_variables())
+        """Goes back to the newest checkpoint. Returns: its state dict, or None for a fresh run.
+
+        Raises: ValueError if it is of another model, or if the machines do not find the same one.
+        """
+        state = self.checkpoints.restore(self._all_variables())
+        self.random.restore((state or {}).get("random"))
+        step = (state or {"step": 0})["step"]
+        workers = distribution.sum_over_workers(self.strategy, 1)
+        if distribution.sum_over_workers(self.strategy, step) != workers * step:
+            raise ValueError(f"This machine finds step {step} in {self.folder} and another machine another "
+                             f"step; --output must be a folder that all of them share.")
+        return state
 
     def train(self, batches, first_step, total_steps, *, encode_position, save_every=500, log_every=50,
               report=None):
@@ -70,29 +82,47 @@ class Trainer:
             TrainingDiverged: on a loss that is not finite, with the step and the data position.
             CheckpointWriteError: if a checkpoint cannot be written.
         """
-        self.folder.mkdir(parents=True, exist_ok=True)
-        step, position, window = first_step, None, _Window()
-        with _stop_on_signals(self), open(self.folder / "metrics.jsonl", "a", encoding="utf-8") as log:
+        step, position, window, since_saved = first_step, None, _Window(), []
+        with _stop_on_signals(self), self._open_log() as log:
             for batch, position in batches:
-                values = self._step({name: tf.convert_to_tensor(array) for name, array in batch.items()})
+                values = self._step(batch)
                 step += 1
                 window.add({name: float(value) for name, value in values.items()},
                            int(batch["padding_mask"].sum()))
+                since_saved.append(window.last["loss"])
                 if not math.isfinite(window.last["loss"]):
-                    raise TrainingDiverged(f"The loss became {window.last['loss']} at step {step} (data position "
-                                           f"{encode_position(position)}); resume with a lower learning rate.")
-                last = step >= total_steps or self._stop
+                    raise TrainingDiverged(
+                        f"The loss became {window.last['loss']} at step {step} (data position "
+                        f"{encode_position(position)}); resume with a lower learning rate.")
+                last = step >= total_steps or self._asked_to_stop()
                 if step % log_every == 0 or last:
                     record = window.record(step, float(self.optimizer.learning_rate))
                     log.write(json.dumps(record) + "\n")
                     log.flush()
-                    if report:
+                    if report and self.chief:
                         report(record)
                 if step % save_every == 0 or last:
-                    self.checkpoints.save(step, self._all_variables(), {"position": encode_position(position)})
+                    self._save(step, encode_position(position), float(np.mean(since_saved)))
+                    since_saved.clear()
                 if last:
                     break
         return step
+
+    def _open_log(self):
+        if not self.chief:
+            return open(os.devnull, "w", encoding="utf-8")
+        self.folder.mkdir(parents=True, exist_ok=True)
+        return open(self.folder / "metrics.jsonl", "a", encoding="utf-8")
+
+    def _asked_to_stop(self):
+        """Whether any machine was: all leave after the same step, or the rest would wait without end."""
+        return distribution.sum_over_workers(self.strategy, self._stop) > 0
+
+    def _save(self, step, position, loss):
+        """`loss`: the mean since the checkpoint before, by which the best one is told."""
+        if self.chief:
+            state = {"position": position, "random": self.random.state(), "loss": loss}
+            self.checkpoints.save(step, self._all_variables(), state)
 
 
 class _Window:

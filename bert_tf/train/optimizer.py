@@ -1,6 +1,12 @@
-"""AdamW with linear warm-up and linear decay (Devlin et al. 2019, section A.2; google-research/bert `optimization.py`)."""
+"""The optimisers: AdamW or LAMB, linear warm-up and decay, layer-wise learning rates.
+
+Sources: Devlin et al. 2019, section A.2; google-research/bert `optimization.py`; Clark et al. 2020 (ELECTRA),
+table 7, and Howard & Ruder 2018, section 3.2, for the learning rates by layer.
+"""
 
 import keras
+
+OPTIMIZERS = ("adamw", "lamb")
 
 
 @keras.saving.register_keras_serializable(package="bert_tf")
@@ -26,20 +32,90 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
         return {"peak": self.peak, "total_steps": self.total_steps, "warmup_steps": self.warmup_steps}
 
 
-def adamw(variables, peak, total_steps, warmup_steps, weight_decay=0.01):
-    """AdamW, beta 0.9 and 0.999, epsilon 1e-6, no decay on layer normalisation and biases.
-
-    The original leaves out Adam's bias correction; Keras' AdamW applies it, which only matters in the first
-    steps and there is tamed by the warm-up.
+class AdamW(keras.optimizers.Adam):
+    """Adam with decoupled weight decay (Loshchilov & Hutter 2019), with a learning rate and a decay a
+    variable.
 
     Args:
-        variables: the trainable ones, in a fixed order.
-
-    Returns: a built `keras.optimizers.AdamW`. Gradients are to be clipped before it (see `train.loop`).
+        schedule: of the learning rate. settings: one `(factor, decay)` a variable in `build`'s order: what
+            its learning rate is multiplied by, and its weight decay.
     """
-    optimizer = keras.optimizers.AdamW(WarmupLinearDecay(peak, total_steps, warmup_steps),
-                                       weight_decay=weight_decay, beta_1=0.9, beta_2=0.999, epsilon=1e-6)
-    optimizer.exclude_from_weight_decay(
-        var_list=[variable for variable in variables if variable.name in ("bias", "gamma", "beta")])
+
+    def __init__(self, schedule, settings):
+        super().__init__(schedule, beta_1=0.9, beta_2=0.999, epsilon=1e-6)
+        self.settings = list(settings)
+
+    def update_step(self, gradient, variable, learning_rate):
+        factor, decay = self.settings[self._get_variable_index(variable)]
+        rate = learning_rate if factor == 1 else learning_rate * factor
+        if decay:
+            self.assign_sub(variable, variable * (decay * keras.ops.cast(rate, variable.dtype)))
+        super().update_step(gradient, variable, rate)
+
+
+def make_optimizer(variables, peak, total_steps, warmup_steps, weight_decay=0.01, name="adamw", factors=None):
+    """An optimiser after BERT's recipe: beta 0.9 and 0.999, epsilon 1e-6, no decay on layer normalisation
+    and biases.
+
+    The original leaves out Adam's bias correction; both optimisers here apply it, which only matters in the
+    first steps and there is tamed by the warm-up.
+
+    Args:
+        variables: the trainable ones, in a fixed order. peak, total_steps, warmup_steps: see
+            `WarmupLinearDecay`.
+        name: one of `OPTIMIZERS`; LAMB is for batches of thousands. factors: from `layer_factors`, or None.
+
+    Returns: a built Keras optimiser. Gradients are to be clipped before it (see `train.step`).
+
+    Raises: ValueError on another name.
+    """
+    from bert_tf.train.lamb import Lamb
+
+    if name not in OPTIMIZERS:
+        raise ValueError(f"There is no optimiser {name!r}; choose from {', '.join(OPTIMIZERS)}.")
+    settings = [((factors or {}).get(id(variable), 1.0),
+                 0.0 if variable.name in ("bias", "gamma", "beta") else weight_decay)
+                for variable in variables]
+    schedule = WarmupLinearDecay(peak, total_steps, warmup_steps)
+    optimizer = (Lamb if name == "lamb" else AdamW)(schedule, settings)
     optimizer.build(variables)
     return optimizer
+
+
+def adamw(variables, peak, total_steps, warmup_steps, weight_decay=0.01):
+    """`make_optimizer` for the usual case."""
+    return make_optimizer(variables, peak, total_steps, warmup_steps, weight_decay)
+
+
+def layer_factors(model, decay):
+    """Learning-rate factors that fall by `decay` a layer from the heads (1) down to the embeddings.
+
+    Args:
+        model: a `BertModel` of L layers. decay: above 0, up to 1; 0.8 to 0.95 is usual when fine-tuning.
+
+    Returns: dict id(variable) -> factor: `decay` to the power of L - i for layer i, of L + 1 for the
+        embeddings. What is not in it has the factor 1.
+
+    Raises: ValueError on a decay out of range.
+    """
+    if not 0 < decay <= 1:
+        raise ValueError(f"The learning-rate decay by layer is {decay}; it must be above 0 and not above 1.")
+    count = model.bert_config.num_hidden_layers
+    depths = {"embeddings": count + 1, **{f"layer_{index}": count - index for index in range(count)}}
+    return {id(variable): decay ** depth for name, depth in depths.items()
+            for variable in model.bert_layers[name].trainable_variables}
+
+
+def warmup_steps(warmup, total_steps):
+    """Updates to warm up in.
+
+    Args:
+        warmup: below 1 a share of all updates, else their number.
+
+    Raises: ValueError if it is negative, no whole number, or more than all updates.
+    """
+    steps = round(warmup * total_steps) if 0 <= warmup < 1 else warmup
+    if steps < 0 or steps != int(steps) or steps > total_steps:
+        raise ValueError(f"The warm-up is {warmup:g}; it must be a share below 1, or a whole number of steps "
+                         f"up to {total_steps}.")
+    return int(steps)

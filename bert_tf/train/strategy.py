@@ -1,0 +1,192 @@
+"""Where a training runs: one device, several of one machine, several machines, or a TPU (`tf.distribute`).
+
+Sources: TensorFlow's "Distributed training" guide; `TF_CONFIG` as described at `MultiWorkerMirroredStrategy`.
+"""
+
+import contextlib
+import json
+import os
+
+import tensorflow as tf
+
+STRATEGIES = ("auto", "one", "mirrored", "multiworker", "tpu")
+
+
+class StrategyError(ValueError):
+    """The asked strategy is not to be had here; the message says why and what to do."""
+
+
+def choose(name="auto"):
+    """What `auto` means on this machine, and whether the name is one at all.
+
+    `auto` is `multiworker` where TF_CONFIG names more than one worker, else `tpu` where TPU_NAME is set, else
+    `mirrored` where there is more than one GPU, else `one`.
+
+    Args:
+        name: one of `STRATEGIES`.
+
+    Returns: one of `STRATEGIES` other than "auto".
+
+    Raises: StrategyError on another name, on a parameter server, or on a TF_CONFIG that is wrong.
+    """
+    if name.replace("_", "").replace("-", "").lower() in ("parameterserver", "ps"):
+        raise StrategyError(_NO_PARAMETER_SERVER)
+    if name not in STRATEGIES:
+        raise StrategyError(f"There is no strategy {name!r}; choose from {', '.join(STRATEGIES)}.")
+    if name != "auto":
+        return name
+    if len(worker_addresses()) > 1:
+        return "multiworker"
+    if os.environ.get("TPU_NAME"):
+        return "tpu"
+    return "mirrored" if len(tf.config.list_physical_devices("GPU")) > 1 else "one"
+
+
+def make_strategy(name="auto"):
+    """Sets up a strategy. For several machines this is to be done before anything else in TensorFlow.
+
+    Args:
+        name: one of `STRATEGIES`.
+
+    Returns: a `tf.distribute.Strategy`, or None for one device, which needs none.
+
+    Raises: StrategyError as in `choose`, or if there is no TPU.
+    """
+    name = choose(name)
+    if name == "mirrored":
+        return tf.distribute.MirroredStrategy(_local_devices())
+    if name == "multiworker":
+        if not worker_addresses():
+            raise StrategyError("Strategy multiworker needs the environment variable TF_CONFIG with the "
+                                "workers' addresses, on every worker; see docs/training.md.")
+        return tf.distribute.MultiWorkerMirroredStrategy()
+    return _tpu() if name == "tpu" else None
+
+
+def worker_addresses():
+    """The addresses of all workers in TF_CONFIG, the chief's first; empty where TF_CONFIG is not set.
+
+    Raises: StrategyError if TF_CONFIG is not JSON, has parts missing, or has a parameter server among its
+        jobs.
+    """
+    text = os.environ.get("TF_CONFIG", "").strip()
+    if not text:
+        return []
+    try:
+        config = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise StrategyError(f"TF_CONFIG is not JSON ({error}); it reads {text[:80]!r}. {_EXAMPLE}") from error
+    cluster = config.get("cluster") if isinstance(config, dict) else None
+    if not isinstance(cluster, dict):
+        raise StrategyError(f"TF_CONFIG has no \"cluster\"; it reads {text[:80]!r}. {_EXAMPLE}")
+    _check_jobs(cluster)
+    _check_task(config.get("task"), cluster)
+    return [*cluster.get("chief", ()), *cluster.get("worker", ())]
+
+
+def worker_number(strategy):
+    """This process among all of the training, 0 for the chief."""
+    if not is_multi_worker(strategy):
+        return 0
+    resolver = strategy.cluster_resolver
+    chiefs = len(resolver.cluster_spec().as_dict().get("chief", ()))
+    return 0 if resolver.task_type == "chief" else chiefs + resolver.task_id
+
+
+def is_chief(strategy):
+    """Whether this process writes checkpoints, logs and the model. True without other processes."""
+    return worker_number(strategy) == 0
+
+
+def is_multi_worker(strategy):
+    """Whether other processes take part."""
+    return isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy) and len(worker_addresses()) > 1
+
+
+def replicas(strategy):
+    """Over how many devices, of all machines together, a batch is spread."""
+    return strategy.num_replicas_in_sync if strategy else 1
+
+
+def scope(strategy):
+    """The context in which models and optimisers are to be made."""
+    return strategy.scope() if strategy else contextlib.nullcontext()
+
+
+def sum_over_workers(strategy, number):
+    """The sum of every worker's number; all must call it, and it returns only when all have.
+
+    Args:
+        number: float. Returns: float; `number` itself without other workers.
+    """
+    if not is_multi_worker(strategy):
+        return float(number)
+    total = _sum_over_replicas(strategy, tf.constant(number, tf.float64))
+    # Every replica of a worker brings the same number, so each is counted as often as the worker has
+    # replicas.
+    return float(strategy.experimental_local_results(total)[0]) / len(strategy.extended.worker_devices)
+
+
+@tf.function
+def _sum_over_replicas(strategy, number):
+    def add(value):
+        return tf.distribute.get_replica_context().all_reduce(tf.distribute.ReduceOp.SUM, value)
+
+    return strategy.run(add, args=(number,))
+
+
+_EXAMPLE = ('An example: {"cluster": {"worker": ["10.0.0.1:2222", "10.0.0.2:2222"]}, '
+            '"task": {"type": "worker", "index": 0}}.')
+_NO_PARAMETER_SERVER = ("Parameter servers are not supported: Keras 3 cannot train with them. Use "
+                        "multiworker, with every machine listed as a worker in TF_CONFIG.")
+
+
+def _check_jobs(cluster):
+    if "ps" in cluster:
+        raise StrategyError(_NO_PARAMETER_SERVER)
+    unknown = sorted(set(cluster) - {"chief", "worker"})
+    if unknown:
+        raise StrategyError(f"TF_CONFIG's cluster has the job {unknown[0]!r}; only \"chief\" and \"worker\" "
+                            f"train.")
+    for job, addresses in cluster.items():
+        good = isinstance(addresses, list) and addresses and all(
+            isinstance(address, str) and address.rpartition(":")[0] and address.rpartition(":")[2].isdigit()
+            for address in addresses)
+        if not good:
+            raise StrategyError(f"TF_CONFIG's {job} addresses are {addresses!r}; they must be a list of "
+                                f"\"host:port\".")
+    if not cluster:
+        raise StrategyError(f"TF_CONFIG's cluster is empty. {_EXAMPLE}")
+
+
+def _check_task(task, cluster):
+    if not isinstance(task, dict) or task.get("type") not in cluster:
+        raise StrategyError(f"TF_CONFIG's task is {task!r}; its \"type\" must be one of "
+                            f"{', '.join(cluster)}.")
+    count, index = len(cluster[task["type"]]), task.get("index")
+    # A string of digits is what many launchers write, and what TensorFlow takes too.
+    if isinstance(index, bool) or not str(index).isdigit() or int(index) >= count:
+        raise StrategyError(f"TF_CONFIG's task index is {index!r}; the cluster has {count} of type "
+                            f"{task['type']}, so it must be 0 to {count - 1}.")
+
+
+def _local_devices():
+    """All GPUs, or else all CPU devices (more than one only where logical ones were set up)."""
+    for kind in ("GPU", "CPU"):
+        if devices := tf.config.list_logical_devices(kind):
+            return [device.name for device in devices]
+    raise StrategyError("TensorFlow finds no device at all, not even a CPU.")
+
+
+def _tpu():
+    address = os.environ.get("TPU_NAME", "local")
+    try:
+        resolver = tf.distribute.cluster_resolver.TPUClusterResolver(tpu=address)
+        if address != "local":
+            tf.config.experimental_connect_to_cluster(resolver)
+        tf.tpu.experimental.initialize_tpu_system(resolver)
+    except Exception as error:  # whatever TensorFlow raises here, it means that there is no TPU to be had
+        reason = str(error).strip().split("\n")[0][:200]
+        raise StrategyError(f"No TPU was found at {address!r} ({reason}); set TPU_NAME, or run on a TPU "
+                            f"host, or choose another --strategy.") from error
+    return tf.distribute.TPUStrategy(resolver)
