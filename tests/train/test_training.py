@@ -116,7 +116,7 @@ def test_it_learns_and_the_result_loads(start, tmp_path):
     assert model.bert_heads == {"pooler", "mlm", "nsp"} and config.hidden_size == 32
 
 
-@pytest.mark.parametrize("precision", ["bfloat16_products", "mixed_bfloat16"])
+@pytest.mark.parametrize("precision", ["bfloat16_products", "mixed_bfloat16", "mixed_float16"])
 def test_reduced_precision_learns_too(start, tmp_path, precision):
     pretrain(start, tmp_path, "--steps", 60, "--precision", precision)
     log = records(tmp_path)
@@ -166,9 +166,11 @@ def test_frozen_layers_stay_as_they_are(start, tmp_path):
 
 
 def test_a_resumed_run_equals_an_unbroken_one(start, tmp_path):
-    pretrain(start, tmp_path / "whole", "--steps", 14)
-    pretrain(start, tmp_path / "parts", "--steps", 14, "--stop-after", 6)
-    pretrain(start, tmp_path / "parts", "--steps", 14)
+    """Dropout, too, goes on with the very next mask."""
+    settings = ["--steps", 14, "--dropout", 0.2]
+    pretrain(start, tmp_path / "whole", *settings)
+    pretrain(start, tmp_path / "parts", *settings, "--stop-after", 6)
+    pretrain(start, tmp_path / "parts", *settings)
     whole, parts = weights(tmp_path / "whole/model"), weights(tmp_path / "parts/model")
     for name in whole:
         np.testing.assert_allclose(parts[name], whole[name], atol=1e-6, err_msg=name)
@@ -221,6 +223,19 @@ def test_only_the_newest_checkpoints_are_kept(tmp_path):
     assert saved.steps() == [10, 200]
     with pytest.raises(ValueError, match="another model"):
         saved.restore([keras.Variable(np.zeros(3, "float32"))])
+
+
+def test_the_best_checkpoint_is_kept_besides_the_newest(tmp_path):
+    variable = keras.Variable(np.zeros(2, "float32"))
+    saved = Checkpoints(tmp_path, keep=2)
+    assert saved.best() is None
+    for step, loss in ((1, 3.0), (2, 1.0), (3, 2.0), (4, 1.5), (5, 1.2)):
+        variable.assign([step, step])
+        saved.save(step, [variable], {"loss": loss})
+    assert saved.steps() == [2, 4, 5] and saved.best() == 2
+    assert saved.restore([variable], step=saved.best())["step"] == 2 and float(variable[0]) == 2
+    saved.save(6, [variable], {"loss": 0.5})
+    assert saved.steps() == [5, 6] and saved.best() == 6
 
 
 def test_a_loss_that_is_not_finite_stops_the_run(start, tmp_path):
