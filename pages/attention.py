@@ -128,3 +128,4 @@ def _heatmaps(trace, weights, selection, detail, name):
         )
         st.caption("The detail.")
     st.plotly_chart(plots.heatmap(trace, weights, detail, dark=dark), config=save, key="w_map")
+    st.caption("A row is a token that looks, a column one that is looked at.")

@@ -5,7 +5,15 @@ const NAMESPACE = "http://www.w3.org/2000/svg";
 
 function hue(state, side) {
   // Blue and orange of Okabe and Ito: told apart by every kind of colour vision.
-  return side === "b" ? "#d98200" : side === "a" ? "#0072b2" : state.ink;
+  if (side === "b") return state.dark ? "#f0b030" : "#d98200";
+  if (side === "a") return state.dark ? "#56b4e9" : "#0072b2";
+  return state.ink;
+}
+
+// A light ink stands on a dark page.
+function isDark(ink) {
+  const [red, green, blue] = (ink.match(/[\d.]+/g) ?? [0, 0, 0]).map(Number);
+  return red + green + blue > 384;
 }
 
 function tokens(state, column, texts, sides, side) {
@@ -50,7 +58,7 @@ function wire(state, row, column, share, width, middle) {
   path.setAttribute("fill", "none");
   path.setAttribute("stroke", hue(state, state.data.sides_left[row]));
   path.setAttribute("stroke-width", (0.6 + 2.6 * share).toFixed(2));
-  path.setAttribute("stroke-opacity", Math.min(1, state.focus ? .12 + .88 * share : .05 + .85 * share).toFixed(3));
+  path.setAttribute("stroke-opacity", Math.min(1, state.focus ? .1 + .9 * Math.sqrt(share) : .04 + .9 * share).toFixed(3));
   return path;
 }
 
@@ -159,7 +167,7 @@ export default function ({ parentElement, data }) {
   const many = Math.max(data.left.length, data.right.length) > 48;
   const before = state.data;
   Object.assign(state, { data, stage, left: find(".left"), right: find(".right"), wires: find(".wires"),
-    hint: find(".hint"), bytes: decode(data.bytes), row: many ? 18 : 24, ink: style.color,
+    hint: find(".hint"), bytes: decode(data.bytes), row: many ? 18 : 24, ink: style.color, dark: isDark(style.color),
     accent: style.getPropertyValue("--st-primary-color").trim() || "#2b59c3" });
   // A chosen token stays chosen while heads are compared, and is let go when the tokens change.
   if (!before || before.left.join() !== data.left.join() || before.right.join() !== data.right.join()) {

@@ -34,6 +34,7 @@ def dress(figure, dark=False, height=None):
         height=height,
         hoverlabel={"font": {"size": 13}},
         colorway=list(CATEGORIES),
+        modebar={"bgcolor": "rgba(0,0,0,0)", "color": "#8a92a0", "activecolor": ink},
     )
     return figure
 
