@@ -6,7 +6,7 @@
 Steps, each done only if its result is not there yet, so that a stopped run goes on:
 source (recipes/sources.py), pre-training (`python -m bert_tf pretrain`, resumable), storage in eight bits,
 measurement of both the float32 and the stored model (`python -m bert_tf evaluate mlm`), the model card.
-`--gpu` trains the whole network longer; the default is what a CPU does in about an hour and a half.
+`--gpu` trains the whole network, long; the default is what two CPU cores did in about an hour a model.
 """
 
 import argparse
@@ -19,14 +19,25 @@ ROOT = Path(__file__).resolve().parent.parent
 NAMES = {"base": "bert-base-cased-embedded", "small": "bert-small-uncased-embedded"}
 SHARD_BYTES = 58_000_000
 
-#: Settings of `python -m bert_tf pretrain`; the lower eight layers of Base are BERT's own and stay as they are.
+#: Stages of `python -m bert_tf pretrain`, one after the other. `run` names the folder: the same name resumes the run
+#: before it with other settings, another name starts from its model. Base first learns its new heads and top layers
+#: on top of BERT's own lower ones, then deeper; Small went on with smaller batches and lower rates as it levelled off.
 CPU = {
-    "base": {"steps": 1400, "batch-size": 16, "learning-rate": 2e-4, "freeze-layers": 8},
-    "small": {"steps": 3000, "batch-size": 32, "learning-rate": 5e-4},
+    "base": [
+        {"run": "heads", "steps": 1200, "stop-after": 1098, "batch-size": 16, "learning-rate": 2e-4,
+         "freeze-layers": 8},
+        {"run": "deeper", "steps": 800, "batch-size": 16, "learning-rate": 1e-4, "warmup": 0.04,
+         "freeze-layers": 4, "seed": 1},
+    ],
+    "small": [
+        {"run": "all", "steps": 3000, "stop-after": 619, "batch-size": 32, "learning-rate": 5e-4},
+        {"run": "all", "steps": 6000, "stop-after": 1723, "batch-size": 12, "learning-rate": 4.5e-4},
+        {"run": "all", "steps": 5900, "stop-after": 2385, "batch-size": 16, "learning-rate": 3e-4},
+    ],
 }
 GPU = {
-    "base": {"steps": 30000, "batch-size": 128, "learning-rate": 1e-4, "freeze-layers": 0},
-    "small": {"steps": 60000, "batch-size": 128, "learning-rate": 5e-4},
+    "base": [{"run": "gpu", "steps": 30000, "batch-size": 128, "learning-rate": 1e-4}],
+    "small": [{"run": "gpu", "steps": 60000, "batch-size": 128, "learning-rate": 5e-4}],
 }
 COMMON = {"warmup": 0.06, "mask-rate": 0.2, "dropout": 0, "save-every": 200, "log-every": 10}
 
@@ -38,12 +49,21 @@ def run(*command, capture=False):
     return done.stdout
 
 
-def pretrain(kind, args, source, output):
-    settings = {**COMMON, **(GPU if args.gpu else CPU)[kind],
-                "precision": "mixed_bfloat16" if args.gpu else "bfloat16_products", **dict(args.set)}
-    options = [text for name, value in settings.items() for text in (f"--{name}", value)]
-    run("-m", "bert_tf", "pretrain", "--init", source, "--output", output, "--corpus", args.work / f"ids-{kind}",
-        "--text", *args.text, *options)
+def pretrain(kind, args, source):
+    """Runs the stages. Returns: the folders of their runs, in order, each once."""
+    outputs = []
+    for stage in (GPU if args.gpu else CPU)[kind]:
+        output = args.work / f"run-{kind}-{stage['run']}"
+        start = outputs[-1] / "model" if outputs and output != outputs[-1] else source
+        if output not in outputs:
+            outputs.append(output)
+        settings = {**COMMON, "precision": "mixed_bfloat16" if args.gpu else "bfloat16_products",
+                    **{name: value for name, value in stage.items() if name != "run"}, **dict(args.set)}
+        options = [text for name, value in settings.items() for text in (f"--{name}", value)]
+        source = start
+        run("-m", "bert_tf", "pretrain", "--init", start, "--output", output,
+            "--corpus", args.work / f"ids-{kind}", "--text", *args.text, *options)
+    return outputs
 
 
 def store(trained, target):
@@ -61,15 +81,19 @@ def measure(model, text):
                           "--quiet", capture=True))
 
 
-def training_facts(output):
-    """What a run's own log says of it: steps, tokens seen, hours."""
-    records = [json.loads(line) for line in (output / "metrics.jsonl").read_text().splitlines()]
-    latest = {record["step"]: record for record in records}
-    steps = sorted(latest)
-    spans = zip([0, *steps], steps)
-    seconds = [(stop - start) * latest[stop]["seconds_per_step"] for start, stop in spans]
-    tokens = sum(time * latest[step]["tokens_per_second"] for step, time in zip(steps, seconds))
-    return {"steps": steps[-1], "tokens": round(tokens), "hours": round(sum(seconds) / 3600, 2)}
+def training_facts(outputs):
+    """What the runs' own logs say of them together: updates, tokens seen, hours."""
+    total = {"steps": 0, "tokens": 0, "hours": 0.0}
+    for output in outputs:
+        records = [json.loads(line) for line in (output / "metrics.jsonl").read_text().splitlines()]
+        latest = {record["step"]: record for record in records}
+        for before, step in zip([0, *sorted(latest)], sorted(latest)):
+            seconds = (step - before) * latest[step]["seconds_per_step"]
+            total["steps"] += step - before
+            total["tokens"] += seconds * latest[step]["tokens_per_second"]
+            total["hours"] += seconds / 3600
+    return {"steps": f"{total['steps']:,}", "tokens": f"{total['tokens'] / 1e6:.1f} million",
+            "hours": f"{total['hours']:.1f}"}
 
 
 def card(kind, facts):
@@ -93,18 +117,19 @@ def main():
     args.work = args.work.resolve()
     args.text, args.eval = [str(Path(path).resolve()) for path in args.text], str(Path(args.eval).resolve())
 
-    source, output = args.work / f"source-{args.kind}", args.work / f"run-{args.kind}"
+    source = args.work / f"source-{args.kind}"
     target = args.target or ROOT / "assets" / "models" / NAMES[args.kind]
     if not (source / "vocab.txt").exists():
         run(ROOT / "recipes" / "sources.py", args.kind, source)
-    pretrain(args.kind, args, source, output)
-    store(output / "model", target)
-    full, stored = measure(output / "model", args.eval), measure(target, args.eval)
-    facts = training_facts(output)
+    outputs = pretrain(args.kind, args, source)
+    trained = outputs[-1] / "model"
+    store(trained, target)
+    full, stored = measure(trained, args.eval), measure(target, args.eval)
+    facts = training_facts(outputs)
     facts.update({f"{name}_{key}": f"{value[key]:.3f}" for name, value in (("full", full), ("stored", stored))
                   for key in ("top1", "top5", "pseudo_perplexity", "nsp_accuracy")})
     facts["megabytes"] = round(sum(path.stat().st_size for path in target.glob("*.safetensors")) / 1e6, 1)
-    facts["machine"] = "one GPU" if args.gpu else "one CPU thread"
+    facts["machine"] = "one GPU" if args.gpu else "two busy CPU cores"
     (target / "README.md").write_text(card(args.kind, facts), encoding="utf-8")
     print(json.dumps(facts, indent=1))
 
