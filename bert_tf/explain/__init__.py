@@ -47,6 +47,15 @@ from bert_tf.explain.pseudo_likelihood import MinimalPair, PseudoLikelihood, min
 from bert_tf.explain.rollout import attention_rollout
 from bert_tf.explain.saliency import Saliency, WordScore, gradient_x_input, integrated_gradients, occlusion
 from bert_tf.explain.similarity import layer_similarity, linear_cka
+from bert_tf.explain.syntax import (
+    ConlluError,
+    ParsedSentence,
+    RelationAgreement,
+    SyntaxAgreement,
+    read_conllu,
+    syntax_agreement,
+    word_attention,
+)
 from bert_tf.explain.target import Target, mask_target, next_sentence_target
 from bert_tf.explain.trace import NextSentence, Trace
 from bert_tf.explain.value_attention import NormWeighted, effective_attention, norm_weighted_attention
@@ -70,6 +79,7 @@ __all__ = [
     "Answer",
     "Cancelled",
     "Comparison",
+    "ConlluError",
     "EmbeddingParts",
     "EmptyText",
     "HeadSummary",
@@ -88,11 +98,14 @@ __all__ = [
     "NothingToPredict",
     "Occurrences",
     "Outcome",
+    "ParsedSentence",
     "PatchMap",
     "Prediction",
     "PseudoLikelihood",
+    "RelationAgreement",
     "Saliency",
     "Sweep",
+    "SyntaxAgreement",
     "Target",
     "Trace",
     "Variant",
@@ -134,13 +147,16 @@ __all__ = [
     "patch_states",
     "principal_components",
     "pseudo_likelihood",
+    "read_conllu",
     "right_context",
     "summarise_heads",
     "swapped",
     "sweep",
+    "syntax_agreement",
     "text_with",
     "with_word",
     "without_word",
+    "word_attention",
     "word_vectors",
     "words_of",
 ]
