@@ -1,10 +1,12 @@
 """The forward pass in steps: the whole model again, and each way to reach in against the layers themselves."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 
 from bert_tf.explain import InputError, MaskPositionError, NothingToPredict
-from bert_tf.explain.open_model import blocked
+from bert_tf.explain.open_model import OpenModel, blocked
 from bert_tf.explain.target import Target, mask_target, next_sentence_target
 
 
@@ -32,6 +34,17 @@ def test_any_batch_and_length_is_one_compiled_function(tiny_bert):
     before = dict(opened._functions)
     opened.states(np.full((1, 9), 7), np.zeros((1, 9)))
     assert opened._functions == before
+
+
+def test_threads_get_what_one_thread_gets(tiny_bert, trace):
+    opened, target = OpenModel(tiny_bert.model), Target(6, 20, "cat")
+    vectors = tiny_bert.opened.token_vectors(trace.token_ids[None]).numpy()
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda _: opened.gradient(vectors, trace.segments[None], target), range(8)))
+    score, gradient = tiny_bert.opened.gradient(vectors, trace.segments[None], target)
+    for one in found:
+        np.testing.assert_allclose(one[0], score, atol=1e-5)
+        np.testing.assert_allclose(one[1], gradient, atol=1e-4)
 
 
 def test_a_closed_head_gate_takes_its_part_out_of_the_output(tiny_bert, trace):
