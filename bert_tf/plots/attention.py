@@ -42,7 +42,7 @@ def heatmap(trace, weights, selection, most=128, dark=False, title=None, height=
             colorbar={"thickness": 8, "outlinewidth": 0, "len": 0.9, "tickformat": ".2f", "xpad": 4},
         )
     )
-    height = height or int(np.clip(110 + 22 * len(rows), 340, 720))
+    height = height or int(np.clip(110 + 22 * len(rows), 340, 880))
     every = _labelled(len(rows), height), _labelled(len(columns), height)
     common = {"ticks": "", "type": "category", "showgrid": False}
     figure.update_yaxes(autorange="reversed", tickvals=rows[:: every[0]], tickfont={"size": 11}, **common)
