@@ -3,7 +3,7 @@
 import streamlit as st
 
 from bert_tf import plots
-from ui import components, export, inputs, state
+from ui import components, export, frame, inputs, state
 from ui.spots import positions
 from ui.traces import attention_trace
 from ui.words import count, milliseconds, title
@@ -79,7 +79,7 @@ def _overview(trace, selection):
     kept = st.session_state.get("_tiles")
     if kept is None or kept[0] != key:
         kept = st.session_state["_tiles"] = (key, plots.tiles(trace.attentions, selection))
-    dark = st.context.theme.type == "dark"
+    dark = frame.is_dark()
     components.grid("c_grid", kept[1], view.layer, view.head, opened, plots.ramp(dark))
 
 
@@ -117,7 +117,7 @@ def _window(selection, longest):
 
 
 def _heatmaps(trace, weights, selection, detail, name):
-    dark = st.context.theme.type == "dark"
+    dark = frame.is_dark()
     save = export.plot_config(name)
     if detail is not selection:
         st.caption("The whole text, pooled: the strongest of each block.")

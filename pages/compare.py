@@ -4,7 +4,7 @@ import streamlit as st
 
 from bert_tf import plots
 from bert_tf.explain import aligned_layers, compare, fill_mask
-from ui import comparison, components, downloads, export, inputs, models, state
+from ui import comparison, components, downloads, export, frame, inputs, models, state
 from ui.cards import cards
 from ui.spots import positions
 from ui.traces import attention_trace
@@ -150,7 +150,7 @@ def _attention(pair, traces):
             show=lambda depth: min(max(round(depth * count / 100) - 1, 0), count - 1),
         ),
     )
-    dark = st.context.theme.type == "dark"
+    dark = frame.is_dark()
     for column, shared, trace, layer, side in zip(
         st.columns(2, gap="large"), pair, traces, layers[place], "ab"
     ):

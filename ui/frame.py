@@ -37,8 +37,14 @@ def navigation():
             {"name": name, "title": title, "href": link(name), "current": name == view.page}
             for name, title in TITLES.items()
         ],
+        is_dark(),
         go,
     )
+
+
+def is_dark():
+    """Whether the visitor's page is dark."""
+    return st.context.theme.type == "dark"
 
 
 def current_page():

@@ -10,12 +10,6 @@ function hue(state, side) {
   return state.ink;
 }
 
-// A light ink stands on a dark page.
-function isDark(ink) {
-  const [red, green, blue] = (ink.match(/[\d.]+/g) ?? [0, 0, 0]).map(Number);
-  return red + green + blue > 384;
-}
-
 function tokens(state, column, texts, sides, side) {
   while (column.children.length < texts.length) column.append(document.createElement("div"));
   while (column.children.length > texts.length) column.lastElementChild.remove();

@@ -2,6 +2,14 @@
 
 export default function ({ parentElement, data, setTriggerValue }) {
   const nav = parentElement.querySelector(".nav");
+  // Figures are coloured by the server, which does not learn of another theme until it is asked for something.
+  const dark = isDark(getComputedStyle(nav).color);
+  if (dark !== data.dark && nav.told !== dark) {
+    nav.told = dark;
+    setTriggerValue("theme", dark);
+  } else if (dark === data.dark) {
+    nav.told = undefined;
+  }
   while (nav.children.length < data.pages.length) nav.append(document.createElement("a"));
   data.pages.forEach((page, index) => {
     const link = nav.children[index];

@@ -1,4 +1,4 @@
-// Put in front of the components that draw numbers.
+// Put in front of every component's own script.
 
 function decode(base64) {
   const text = atob(base64);
@@ -25,4 +25,10 @@ function download(blob, name) {
   link.download = name;
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+}
+
+// A light ink stands on a dark page.
+function isDark(ink) {
+  const [red, green, blue] = (ink.match(/[\d.]+/g) ?? [0, 0, 0]).map(Number);
+  return red + green + blue > 384;
 }

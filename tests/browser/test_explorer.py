@@ -164,3 +164,13 @@ def test_an_address_of_a_page_opens_it(visit, server):
     one.page.goto(f"{server}/attention")
     one.page.get_by_role("heading", name="Where every token looks").wait_for()
     one.wrong[:] = [text for text in one.wrong if "404" not in text]
+
+
+def test_figures_follow_a_change_of_theme(visit):
+    page = visit(PAIR + "&page=attention").page
+    ink = "() => getComputedStyle(document.querySelector('.js-plotly-plot .ytick text')).fill"
+    page.get_by_role("tab", name="Heatmap").click()
+    page.locator(".js-plotly-plot .ytick text").first.wait_for()
+    before = page.evaluate(ink)
+    page.emulate_media(color_scheme="dark")
+    page.wait_for_function(f"(before) => ({ink})() !== before", arg=before)
