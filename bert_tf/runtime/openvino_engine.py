@@ -1,16 +1,23 @@
-"""The OpenVINO engine: one compiled graph for every batch, length and set of outputs.
+"""The OpenVINO engine: at most three compiled graphs, for every batch, length and set of outputs.
 
 B batch, T tokens, P predicted positions.
 """
 
+import sys
 import threading
 
 import numpy as np
 import openvino as ov
 
-from bert_tf.runtime.openvino_graph import FLAGS, build
+from bert_tf.runtime.openvino_graph import FLAGS, VECTORS, build
 
 _HINTS = {"float32": "f32", "bfloat16": "bf16"}
+_LISTS = ("hidden_states", "attentions", *VECTORS)
+_ALIGNMENT = 16                 # floats: OpenVINO copies results into memory that is aligned worse than 64 bytes
+
+# Up to this many tokens in a batch the maps cost no time: one graph, and one packing of the weights, then serves
+# both those who want them and those who do not.
+_SMALL = 256
 
 
 class OpenVINOEngine:
@@ -20,10 +27,8 @@ class OpenVINOEngine:
     """
 
     def __init__(self, model, precision):
-        graph, self._places = build(model)
-        compiled = ov.Core().compile_model(graph, "CPU", {"INFERENCE_PRECISION_HINT": _HINTS[precision],
-                                                          "PERFORMANCE_HINT": "LATENCY"})
-        self._request, self._lock = compiled.create_infer_request(), threading.Lock()
+        self._model, self._lock, self._compiled, self._memory = model, threading.Lock(), {}, _Reused()
+        self._settings = {"INFERENCE_PRECISION_HINT": _HINTS[precision], "PERFORMANCE_HINT": "LATENCY"}
 
     def run(self, arrays, outputs):
         """As `Runtime.run`, with checked arrays."""
@@ -32,20 +37,57 @@ class OpenVINOEngine:
         flags = np.array([rows if name in outputs else 0 for name in FLAGS], np.int64)
         inputs = [arrays["token_ids"], arrays["segment_ids"], arrays["padding_mask"], positions, flags]
         with self._lock:
-            self._request.infer(inputs, share_inputs=True, share_outputs=True)
-            found = {name: [self._copied(place) for place in places]
-                     for name, places in self._places.items() if name in outputs or name == "mlm_logits" and asked}
+            request, places = self._request(self._kind(outputs, rows * tokens))
+            maps = self._bind_maps(request, places.get("attentions", ()), rows, tokens)
+            request.infer(inputs, share_inputs=True, share_outputs=True)
+            # Copied, because the next call overwrites the request's own memory.
+            found = {name: [request.get_output_tensor(place).data.copy() for place in places[name]]
+                     for name in places if name in outputs and name in FLAGS or name == "mlm_logits" and asked}
+        found["attentions"] = maps
         if "mlm_logits_all" in outputs:
             found["mlm_logits_all"] = [found["mlm_logits"][0][:, asked - tokens:]]
             found["mlm_logits"] = [found["mlm_logits"][0][:, :asked - tokens]]
         return {name: found[name] if name in _LISTS else found[name][0] for name in outputs}
 
-    def _copied(self, place):
-        # The next call overwrites the request's own memory.
-        return self._request.get_output_tensor(place).data.copy()
+    def _kind(self, outputs, size):
+        if any(name in VECTORS for name in outputs):
+            return "vectors"
+        if "attentions" in outputs or size <= _SMALL and "plain" not in self._compiled:
+            return "maps"
+        return "plain"
+
+    def _request(self, kind):
+        if kind not in self._compiled:
+            graph, places = build(self._model, kind)
+            compiled = ov.Core().compile_model(graph, "CPU", self._settings)
+            self._compiled[kind] = compiled.create_infer_request(), places
+        return self._compiled[kind]
+
+    def _bind_maps(self, request, places, rows, tokens):
+        """Lets the graph write its maps straight into arrays for the caller: they are too large to copy."""
+        if not places:
+            return []
+        shape = len(places), rows, self._model.bert_config.num_attention_heads, tokens, tokens
+        maps = list(self._memory.take(shape))
+        for place, array in zip(places, maps):
+            request.set_output_tensor(place, ov.Tensor(array, shared_memory=True))
+        return maps
 
 
-_LISTS = ("hidden_states", "attentions", "queries", "keys", "values")
+class _Reused:
+    """Memory for results, given out again once nobody holds the last: fresh pages cost more than the writing."""
+
+    def __init__(self):
+        self._raw = np.empty(0, np.float32)
+
+    def take(self, shape):
+        """A float32 array of this shape with any content."""
+        size = int(np.prod(shape))
+        free = sys.getrefcount(self._raw) <= 2          # this attribute and the call's own argument
+        if not free or not size + _ALIGNMENT <= self._raw.size <= 2 * size + _ALIGNMENT:
+            self._raw = np.empty(size + _ALIGNMENT, np.float32)
+        start = -self._raw.ctypes.data % (4 * _ALIGNMENT) // 4
+        return self._raw[start: start + size].reshape(shape)
 
 
 def _positions(arrays, outputs):

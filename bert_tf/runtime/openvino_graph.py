@@ -1,11 +1,10 @@
-"""BERT's forward pass as one OpenVINO graph over the weights of a `BertModel`, whatever outputs are asked for.
+"""BERT's forward pass as an OpenVINO graph over the weights of a `BertModel`.
 
 B batch, T tokens, P predicted positions, H hidden size, N heads, D head size, V vocabulary, L layers.
 
-OpenVINO packs the weights once for each graph it compiles, so there is only one, in which every output is a slice
-of its first `rows[output]` rows: B where it is wanted, 0 where not, and what has no rows costs nothing. Attention
-maps are no exception: that many rows go through products and a softmax whose result is kept, the others through the
-fused kernel that never holds a whole map.
+OpenVINO packs the weights anew for every graph it compiles, so there are few graphs for the many sets of outputs: an
+output other than the attention maps is a slice of its first `rows[output]` rows, B where it is wanted and 0 where
+not, and what has no rows costs next to nothing.
 """
 
 import math
@@ -19,25 +18,29 @@ from bert_tf.models import named_variables
 
 ACTIVATIONS = {"gelu": lambda x: op.gelu(x, "erf"), "gelu_new": lambda x: op.gelu(x, "tanh"), "relu": op.relu}
 FLAGS = ("sequence_output", "pooled_output", "nsp_logits", "embeddings_sum", "embeddings", "hidden_states",
-         "attentions", "queries", "keys", "values")
-_ALL = 2 ** 31 - 1
+         "queries", "keys", "values")
+VECTORS = ("queries", "keys", "values")
+KINDS = ("plain", "maps", "vectors")
 
 
-def build(model):
-    """The graph.
+def build(model, kind):
+    """A graph.
 
     Inputs: token_ids, segment_ids, padding_mask int32 [B, T]; mask_positions int32 [B, P], P = 0 for no logits;
         rows int64, one of each of `FLAGS`.
 
+    Args: model: a `BertModel`. kind: one of `KINDS`; "plain" never holds a whole attention map, "maps" always gives
+        all of them, "vectors" gives the queries, keys and values too.
+
     Returns: an `ov.Model`, and a dict output name -> indices of its results. The weights are the model's own memory.
     """
-    return _Graph(model).finish()
+    return _Graph(model, kind).finish()
 
 
 class _Graph:
 
-    def __init__(self, model):
-        self.config, self.heads = model.bert_config, model.bert_heads
+    def __init__(self, model, kind):
+        self.config, self.heads, self.kind = model.bert_config, model.bert_heads, kind
         self.weights = {name: _memory(variable) for name, variable in named_variables(model).items()}
         self.rows = op.parameter([len(FLAGS)], np.int64, name="rows")
         self.results = {}
@@ -66,35 +69,33 @@ class _Graph:
         self.give("hidden_states", x)
         unseen = op.subtract(_float(1), op.convert(padding_mask, np.float32))
         bias = op.unsqueeze(op.multiply(unseen, _float(MASKED_SCORE)), _ints(1, 2))       # [B, 1, 1, T]
-        kept = self.flag("attentions")
-        counts = op.concat([kept, op.subtract(op.gather(op.shape_of(token_ids, "i64"), _ints(0), _ints(0)), kept)], 0)
-        biases = _split(bias, counts)
         for index in range(self.config.num_hidden_layers):
-            x = self.layer(f"bert.encoder.layer.{index}", x, counts, biases)
+            x = self.layer(f"bert.encoder.layer.{index}", x, bias)
             self.give("hidden_states", x)
         self.give("sequence_output", x)
         return x
 
-    def layer(self, name, x, counts, biases):
-        attended = self.dense(f"{name}.attention.output.dense", self.attention(name, x, counts, biases))
+    def layer(self, name, x, bias):
+        attended = self.dense(f"{name}.attention.output.dense", self.attention(f"{name}.attention.self", x, bias))
         x = self.norm(f"{name}.attention.output.LayerNorm", op.add(x, attended))
         between = ACTIVATIONS[self.config.hidden_act](self.dense(f"{name}.intermediate.dense", x))
         return self.norm(f"{name}.output.LayerNorm", op.add(x, self.dense(f"{name}.output.dense", between)))
 
-    def attention(self, name, x, counts, biases):
+    def attention(self, name, x, bias):
         """[B, T, H] -> [B, T, H]"""
-        vectors = [self.dense(f"{name}.attention.self.{which}", x) for which in ("query", "key", "value")]
-        for output, vector in zip(("queries", "keys", "values"), vectors):
-            self.give(output, vector, self.split_heads)
-        shown, hidden = zip(*(_split(vector, counts) for vector in vectors))
-        query, key, value = map(self.split_heads, shown)
-        factor = _float(1 / math.sqrt(self.config.hidden_size // self.config.num_attention_heads))
-        scores = op.add(op.multiply(op.matmul(query, key, False, True), factor), biases[0])
-        maps = op.softmax(scores, -1)                                                     # [B, N, T, T]
-        self.results.setdefault("attentions", []).append(maps)
-        fused = op.scaled_dot_product_attention(*map(self.split_heads, hidden), biases[1])
-        both = [op.transpose(part, _ints(0, 2, 1, 3)) for part in (op.matmul(maps, value, False, False), fused)]
-        return op.reshape(op.concat(both, 0), _ints(0, 0, self.config.hidden_size), True)
+        vectors = [self.dense(f"{name}.{which}", x) for which in ("query", "key", "value")]
+        if self.kind == "vectors":
+            for output, vector in zip(VECTORS, vectors):
+                self.give(output, vector, self.split_heads)
+        query, key, value = map(self.split_heads, vectors)
+        if self.kind == "plain":
+            context = op.scaled_dot_product_attention(query, key, value, bias)            # [B, N, T, D]
+        else:
+            factor = _float(1 / math.sqrt(self.config.hidden_size // self.config.num_attention_heads))
+            maps = op.softmax(op.add(op.multiply(op.matmul(query, key, False, True), factor), bias), -1)
+            self.results.setdefault("attentions", []).append(maps)                        # [B, N, T, T]
+            context = op.matmul(maps, value, False, False)
+        return op.reshape(op.transpose(context, _ints(0, 2, 1, 3)), _ints(0, 0, self.config.hidden_size), True)
 
     def add_heads(self, x, positions):
         if "pooler" in self.heads:
@@ -154,10 +155,6 @@ class _Unlocked:
         self.array = array
         address, _ = array.__array_interface__["data"]
         self.__array_interface__ = {**array.__array_interface__, "data": (address, False)}
-
-
-def _split(x, counts):
-    return op.variadic_split(x, _int(0), counts).outputs()
 
 
 def _ints(*values):
