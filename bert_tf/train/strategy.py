@@ -130,7 +130,8 @@ def sum_over_workers(strategy, number):
 @tf.function
 def _sum_over_replicas(strategy, number):
     def add(value):
-        return tf.distribute.get_replica_context().all_reduce(tf.distribute.ReduceOp.SUM, value)
+        # Of an operation of the replica's own: an argument has no device, and the sum is placed by it.
+        return tf.distribute.get_replica_context().all_reduce(tf.distribute.ReduceOp.SUM, tf.identity(value))
 
     return strategy.run(add, args=(number,))
 

@@ -109,8 +109,8 @@ def poisoned(strategy, model, optimizer):
         poison = np.ones(BATCH, np.float32)
         poison[BATCH // 2:] = np.inf if number == 1 else 1
         step({**batch, "poison": poison})
-        found["scales"].append(float(optimizer.dynamic_scale))
-        found["done"].append(int(optimizer.iterations))
+        found["scales"].append(float(np.asarray(optimizer.dynamic_scale)))
+        found["done"].append(int(np.asarray(optimizer.iterations)))
         found["weight"].append([copy.numpy() for copy in getattr(variable, "values", [variable])])
     return found
 
