@@ -26,13 +26,14 @@ CPU = {
     "base": [
         {"run": "heads", "steps": 1200, "stop-after": 1098, "batch-size": 16, "learning-rate": 2e-4,
          "freeze-layers": 8},
-        {"run": "deeper", "steps": 800, "batch-size": 16, "learning-rate": 1e-4, "warmup": 0.04,
+        {"run": "deeper", "steps": 640, "batch-size": 16, "learning-rate": 1e-4, "warmup": 0.04,
          "freeze-layers": 4, "seed": 1},
     ],
     "small": [
         {"run": "all", "steps": 3000, "stop-after": 619, "batch-size": 32, "learning-rate": 5e-4},
         {"run": "all", "steps": 6000, "stop-after": 1723, "batch-size": 12, "learning-rate": 4.5e-4},
         {"run": "all", "steps": 5900, "stop-after": 2385, "batch-size": 16, "learning-rate": 3e-4},
+        {"run": "all", "steps": 3050, "batch-size": 16, "learning-rate": 6e-4},
     ],
 }
 GPU = {
