@@ -78,8 +78,8 @@ def store(trained, target):
 
 
 def measure(model, text):
-    return json.loads(run("-m", "bert_tf", "evaluate", "mlm", "--model", model, "--text", text, "--json",
-                          "--quiet", capture=True))
+    return json.loads(run("-m", "bert_tf", "evaluate", "mlm", "--model", model, "--text", text, "--limit", 1000,
+                          "--json", "--quiet", capture=True))
 
 
 def training_facts(outputs):
@@ -95,6 +95,17 @@ def training_facts(outputs):
             total["hours"] += seconds / 3600
     return {"steps": f"{total['steps']:,}", "tokens": f"{total['tokens'] / 1e6:.1f} million",
             "hours": f"{total['hours']:.1f}"}
+
+
+def facts_of(outputs, target, full, stored, gpu):
+    """The figures of a model card."""
+    facts = training_facts(outputs)
+    for name, value in (("full", full), ("stored", stored)):
+        facts.update({f"{name}_{key}": f"{value[key]:.3f}" for key in ("top1", "top5", "nsp_accuracy")})
+        facts[f"{name}_pseudo_perplexity"] = f"{value['pseudo_perplexity']:.1f}"
+    facts["megabytes"] = round(sum(path.stat().st_size for path in target.glob("*.safetensors")) / 1e6, 1)
+    facts["machine"] = "one GPU" if gpu else "two busy CPU cores"
+    return facts
 
 
 def card(kind, facts):
@@ -126,11 +137,7 @@ def main():
     trained = outputs[-1] / "model"
     store(trained, target)
     full, stored = measure(trained, args.eval), measure(target, args.eval)
-    facts = training_facts(outputs)
-    facts.update({f"{name}_{key}": f"{value[key]:.3f}" for name, value in (("full", full), ("stored", stored))
-                  for key in ("top1", "top5", "pseudo_perplexity", "nsp_accuracy")})
-    facts["megabytes"] = round(sum(path.stat().st_size for path in target.glob("*.safetensors")) / 1e6, 1)
-    facts["machine"] = "one GPU" if args.gpu else "two busy CPU cores"
+    facts = facts_of(outputs, target, full, stored, args.gpu)
     (target / "README.md").write_text(card(args.kind, facts), encoding="utf-8")
     print(json.dumps(facts, indent=1))
 
