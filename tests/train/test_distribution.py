@@ -12,15 +12,19 @@ import pytest
 
 from bert_tf.train.step import check_batch_size
 from bert_tf.train.strategy import StrategyError, choose, make_strategy
+from tests.train import test_training
 from tests.train.distribution_run import CLIP
+from tests.train.test_training import options, pretrain, records, weights
 
 ROOT = Path(__file__).resolve().parents[2]
 ONE_AND_TWO = ["one-1-1", "one-1-2", "one-1-4", "one-1-1-jit", "one-1-4-jit", "mirrored-2-1", "mirrored-2-2",
-               "mirrored-2-4", "mirrored-2-2-jit"]
+               "mirrored-2-4", "mirrored-2-2-jit", "mirrored-2-2-remat"]
 FOUR = ["mirrored-4-1", "mirrored-4-2", "mirrored-4-4"]
 HERE = [*ONE_AND_TWO, *FOUR]
 OTHERS = ["one-1-1-poison", "mirrored-2-1-poison", "mirrored-2-1-seeds"]
 MACHINES = ["multiworker-2-1", "multiworker-2-2", "multiworker-2-4"]
+
+start = test_training.start
 
 
 def launch(*arguments, **environment):
@@ -121,6 +125,21 @@ def test_an_inf_on_one_replica_leaves_the_step_out_on_all(here):
 def test_replicas_drop_different_units(here):
     seeds = here["mirrored-2-1-seeds"]["seeds"]
     assert len(seeds) and (seeds[:, 0] != seeds[:, 1]).all()
+
+
+def test_two_machines_by_the_command_line(start, tmp_path):
+    """The same command on both; the chief alone writes, and the model is that of one machine."""
+    settings = ["--steps", 4, "--accumulate", 2, "--save-every", 2, "--log-every", 2]
+    arguments = options(start, tmp_path / "two", *settings)
+    said = finish(*(launch("-m", "bert_tf", "pretrain", *arguments, TF_CONFIG=config)
+                    for config in two_machines()))
+    assert "Step 4: model written" in said[0] and "Step" not in said[1]
+    assert [record["step"] for record in records(tmp_path / "two")] == [2, 4]
+    assert (tmp_path / "two" / "checkpoints" / "step-4").is_dir()
+    pretrain(start, tmp_path / "one", "--steps", 4)
+    one, two = weights(tmp_path / "one" / "model"), weights(tmp_path / "two" / "model")
+    for name in one:
+        np.testing.assert_allclose(two[name], one[name], atol=1e-5, err_msg=name)
 
 
 @pytest.mark.parametrize("name", ["parameter_server", "ParameterServer", "ps"])
