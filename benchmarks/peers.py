@@ -188,7 +188,7 @@ def _fused_file(config, path):
 def onnx_runtime_int8(config, folder, maps, batch):
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
-    path = _fused_file(config, onnx_file(config, folder, False)) if not maps else onnx_file(config, folder, maps)
+    path = onnx_file(config, folder, maps)
     quantized = path.with_suffix(".int8.onnx")
     if not quantized.exists():
         quantize_dynamic(str(path), str(quantized), weight_type=QuantType.QInt8)
