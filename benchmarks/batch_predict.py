@@ -5,9 +5,9 @@
 
 FILE has one sentence a line (of a TSV with a header, its `sentence` column). The middle word of each becomes
 [MASK]; every side tokenises, runs and gives the five likeliest words, at the same batch size and model size:
-Transformers pads each batch, in the file's order, to its longest; KerasHub pads all to the longest of the file. Theirs have
-random weights, which cost the same. Rounds are interleaved; the table has medians. Needs requirements-bench.txt.
-"""
+Transformers pads each batch, in the file's order, to its longest; KerasHub pads all to the longest of the
+file. Theirs have random weights, which cost the same. Rounds are interleaved; the table has medians. Needs
+requirements-bench.txt. """
 
 import argparse
 import json
@@ -50,12 +50,17 @@ def main(arguments=None):
 
 def report(times, count, options):
     medians = {name: statistics.median(values) for name, values in times.items()}
-    print(f"{count} sentences, batches of {options.batch}, {options.model}\n\n| | seconds | sentences/s | ours is faster by |")
+    print(
+        f"{count} sentences, batches of {options.batch}, {options.model}\n\n"
+        "| | seconds | sentences/s | ours is faster by |"
+    )
     print("|---|---|---|---|")
     for name, seconds in medians.items():
         print(f"| {name} | {seconds:.2f} | {count / seconds:.1f} | {seconds / medians['ours']:.2f} |")
     if options.json:
-        Path(options.json).write_text(json.dumps({"sentences": count, "batch": options.batch, "seconds": times}, indent=1))
+        Path(options.json).write_text(
+            json.dumps({"sentences": count, "batch": options.batch, "seconds": times}, indent=1)
+        )
 
 
 def read_sentences(path, limit):
@@ -74,8 +79,10 @@ def masked(sentence):
 
 
 def ours(bert, _, batch):
-    return lambda lines: [answer.masks[0].predictions for answer in
-                          bert.predict_many(((line, None, ()) for line in lines), batch_size=batch, top_k=TOP)]
+    return lambda lines: [
+        answer.masks[0].predictions
+        for answer in bert.predict_many(((line, None, ()) for line in lines), batch_size=batch, top_k=TOP)
+    ]
 
 
 def transformers_batches(bert, _, batch):
@@ -89,7 +96,13 @@ def transformers_batches(bert, _, batch):
     def run(lines):
         answers = []
         for start in range(0, len(lines), batch):
-            inputs = tokenizer(lines[start: start + batch], padding=True, truncation=True, max_length=bert.max_length, return_tensors="pt")
+            inputs = tokenizer(
+                lines[start : start + batch],
+                padding=True,
+                truncation=True,
+                max_length=bert.max_length,
+                return_tensors="pt",
+            )
             with torch.inference_mode():
                 logits = model(**inputs).logits
             rows, positions = (inputs["input_ids"] == tokenizer.mask_token_id).nonzero(as_tuple=True)
@@ -105,22 +118,36 @@ def kerashub_predict(bert, sentences, batch):
     import tensorflow as tf
 
     config = bert.config
-    tokenizer = keras_hub.models.BertTokenizer(vocabulary=list(bert.tokenizer.vocab),
-                                               lowercase=bert.tokenizer.lower_case, special_tokens_in_strings=True)
+    tokenizer = keras_hub.models.BertTokenizer(
+        vocabulary=list(bert.tokenizer.vocab),
+        lowercase=bert.tokenizer.lower_case,
+        special_tokens_in_strings=True,
+    )
     longest = 2 + max(len(one) for one in tokenizer(tf.constant(sentences)))
     packer = keras_hub.layers.MultiSegmentPacker(
-        sequence_length=longest, start_value=tokenizer.cls_token_id, end_value=tokenizer.sep_token_id,
-        pad_value=tokenizer.pad_token_id)
+        sequence_length=longest,
+        start_value=tokenizer.cls_token_id,
+        end_value=tokenizer.sep_token_id,
+        pad_value=tokenizer.pad_token_id,
+    )
     backbone = keras_hub.models.BertBackbone(
-        vocabulary_size=config.vocab_size, num_layers=config.num_hidden_layers, num_heads=config.num_attention_heads,
-        hidden_dim=config.hidden_size, intermediate_dim=config.intermediate_size)
+        vocabulary_size=config.vocab_size,
+        num_layers=config.num_hidden_layers,
+        num_heads=config.num_attention_heads,
+        hidden_dim=config.hidden_size,
+        intermediate_dim=config.intermediate_size,
+    )
     model = keras_hub.models.BertMaskedLM(backbone, preprocessor=None)
 
     def run(lines):
         ids, segments = packer((tokenizer(tf.constant(lines)),))
         positions = tf.argmax(ids == tokenizer.mask_token_id, axis=1, output_type=tf.int32)[:, None]
-        inputs = {"token_ids": ids, "segment_ids": segments, "padding_mask": ids != tokenizer.pad_token_id,
-                  "mask_positions": positions}
+        inputs = {
+            "token_ids": ids,
+            "segment_ids": segments,
+            "padding_mask": ids != tokenizer.pad_token_id,
+            "mask_positions": positions,
+        }
         probabilities = model.predict(tf.data.Dataset.from_tensor_slices(inputs).batch(batch), verbose=0)
         best = np.argsort(-probabilities[:, 0], axis=-1)[:, :TOP]
         return [[bert.tokenizer.vocab[token] for token in row] for row in best]

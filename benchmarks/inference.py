@@ -1,11 +1,11 @@
 """One forward pass of BERT, ours against others', interleaved, each peer in a process of its own.
 
-    python benchmarks/inference.py [--models base large] [--shapes 1x16 1x128 1x512 8x128 32x128] [--maps no yes]
-        [--rounds 7] [--reduced] [--quick] [--cache FOLDER] [--json FILE]
+    python benchmarks/inference.py [--models base large] [--shapes 1x16 1x128 1x512 8x128 32x128] [--maps no
+        yes] [--rounds 7] [--reduced] [--quick] [--cache FOLDER] [--json FILE]
 
-Random weights of true size. In every round each peer in turn runs the batch a few times and gives its median; the
-table has the medians over the rounds, in milliseconds, of each peer's best mode, and the ratio ours / best other.
-`--reduced` compares reduced precision instead. Needs requirements-bench.txt.
+Random weights of true size. In every round each peer in turn runs the batch a few times and gives its
+median; the table has the medians over the rounds, in milliseconds, of each peer's best mode, and the ratio
+ours / best other. `--reduced` compares reduced precision instead. Needs requirements-bench.txt.
 """
 
 import argparse
@@ -22,8 +22,8 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 SHAPES = ("1x16", "1x128", "1x512", "8x128", "32x128")
-TURN_SECONDS = 0.25             # one peer's turn: as many runs as fit, at least one
-HOPELESS = 1.5                  # a mode this many times slower than its peer's best is not run again
+TURN_SECONDS = 0.25  # one peer's turn: as many runs as fit, at least one
+HOPELESS = 1.5  # a mode this many times slower than its peer's best is not run again
 
 
 def main(arguments=None):
@@ -68,9 +68,19 @@ def measure(size, shape, maps, workers, rounds):
     for name, modes in times.items():
         medians = {mode: statistics.median(values) * 1000 for mode, values in modes.items()}
         best = min(medians, key=medians.get)
-        found[name] = {"ms": medians[best], "mode": best, "modes": medians,
-                       "runs": [value * 1000 for value in modes[best]]}
-    return {"model": size, "shape": shape, "maps": maps, "peers": found, "matmul_gflops": statistics.median(peaks)}
+        found[name] = {
+            "ms": medians[best],
+            "mode": best,
+            "modes": medians,
+            "runs": [value * 1000 for value in modes[best]],
+        }
+    return {
+        "model": size,
+        "shape": shape,
+        "maps": maps,
+        "peers": found,
+        "matmul_gflops": statistics.median(peaks),
+    }
 
 
 class Worker:
@@ -118,7 +128,7 @@ def serve(pipe, name, size, folder):
             else:
                 answer = _matmul_gflops()
             pipe.send(("answer", answer))
-        except Exception as error:                      # told to the parent, which stops with it
+        except Exception as error:  # told to the parent, which stops with it
             pipe.send(("error", f"{type(error).__name__}: {error}"))
 
 
@@ -146,8 +156,11 @@ def _turn(call):
 
 def _batch(rows, tokens, vocab_size):
     random = np.random.default_rng(0)
-    return (random.integers(1000, vocab_size, (rows, tokens)), np.zeros((rows, tokens), np.int64),
-            np.ones((rows, tokens), np.int64))
+    return (
+        random.integers(1000, vocab_size, (rows, tokens)),
+        np.zeros((rows, tokens), np.int64),
+        np.ones((rows, tokens), np.int64),
+    )
 
 
 def _matmul_gflops(size=2048):
@@ -157,7 +170,7 @@ def _matmul_gflops(size=2048):
     tf.matmul(matrix, matrix)
     began = time.perf_counter()
     tf.matmul(matrix, matrix).numpy()
-    return 2 * size ** 3 / (time.perf_counter() - began) / 1e9
+    return 2 * size**3 / (time.perf_counter() - began) / 1e9
 
 
 def machine():
@@ -166,19 +179,34 @@ def machine():
     lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
     name = next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), "unknown")
     packages = ("tensorflow", "keras", "openvino", "onnxruntime", "torch", "transformers", "keras-hub")
-    return {"processor": name, "cores": multiprocessing.cpu_count(),
-            "versions": {package: version(package) for package in packages}}
+    return {
+        "processor": name,
+        "cores": multiprocessing.cpu_count(),
+        "versions": {package: version(package) for package in packages},
+    }
 
 
 def _row(result, names, first):
-    head = ("| model | batch x tokens | maps | " + " | ".join(names) + " | ours / best other | matmul GFLOP/s |\n|"
-            + "---|" * (5 + len(names)) + "\n") if first else ""
+    head = (
+        (
+            "| model | batch x tokens | maps | "
+            + " | ".join(names)
+            + " | ours / best other | matmul GFLOP/s |\n|"
+            + "---|" * (5 + len(names))
+            + "\n"
+        )
+        if first
+        else ""
+    )
     others = [one["ms"] for name, one in result["peers"].items() if not name.startswith("ours")]
     mine = result["peers"].get("ours") or result["peers"].get("ours, bfloat16")
     ratio = f"{mine['ms'] / min(others):.2f}" if mine and others else ""
     cells = [f"{result['peers'][name]['ms']:.1f} ({result['peers'][name]['mode']})" for name in names]
-    return head + (f"| {result['model']} | {result['shape']} | {'yes' if result['maps'] else 'no'} | "
-                   + " | ".join(cells) + f" | {ratio} | {result['matmul_gflops']:.0f} |")
+    return head + (
+        f"| {result['model']} | {result['shape']} | {'yes' if result['maps'] else 'no'} | "
+        + " | ".join(cells)
+        + f" | {ratio} | {result['matmul_gflops']:.0f} |"
+    )
 
 
 def _peer_names(options):
@@ -194,7 +222,9 @@ def _peer_names(options):
 
 def _options(arguments):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--models", nargs="+", default=["base", "large"], choices=["tiny", "small", "base", "large"])
+    parser.add_argument(
+        "--models", nargs="+", default=["base", "large"], choices=["tiny", "small", "base", "large"]
+    )
     parser.add_argument("--shapes", nargs="+", default=SHAPES, help="batch x tokens, such as 8x128")
     parser.add_argument("--maps", nargs="+", default=["no", "yes"], choices=["no", "yes"])
     parser.add_argument("--peers", nargs="+", help="only these")

@@ -1,9 +1,10 @@
-"""Ways to run one forward pass of BERT, ours and others', for inference.py; each is used in a process of its own.
+"""Ways to run one forward pass of BERT, ours and others', for inference.py; each is used in a process of its
+own.
 
-A peer is a function (config, folder, maps, batch) -> dict mode -> callable. The callable runs the batch (int64 ids,
-segments, mask, each [B, T]) and leaves last hidden state, pooled output and, with `maps`, every attention map
-[B, N, T, T] as NumPy arrays. `folder` keeps what takes long to make (exported graphs) from one run to the next.
-"""
+A peer is a function (config, folder, maps, batch) -> dict mode -> callable. The callable runs the batch
+(int64 ids, segments, mask, each [B, T]) and leaves last hidden state, pooled output and, with `maps`, every
+attention map [B, N, T, T] as NumPy arrays. `folder` keeps what takes long to make (exported graphs) from one
+run to the next. """
 
 import functools
 import os
@@ -53,9 +54,13 @@ def _kerashub_model(config, maps):
     if maps:
         return _with_maps(_kerashub_model(config, False))
     return keras_hub.models.BertBackbone(
-        vocabulary_size=config.vocab_size, num_layers=config.num_hidden_layers,
-        num_heads=config.num_attention_heads, hidden_dim=config.hidden_size,
-        intermediate_dim=config.intermediate_size, max_sequence_length=512)
+        vocabulary_size=config.vocab_size,
+        num_layers=config.num_hidden_layers,
+        num_heads=config.num_attention_heads,
+        hidden_dim=config.hidden_size,
+        intermediate_dim=config.intermediate_size,
+        max_sequence_length=512,
+    )
 
 
 def _with_maps(backbone):
@@ -70,7 +75,11 @@ def _with_maps(backbone):
             layer = backbone.get_layer(f"transformer_layer_{index}")
             x, found = layer(x, padding_mask=values["padding_mask"], return_attention_scores=True)
             scores.append(found)
-        return {"sequence_output": x, "pooled_output": backbone.get_layer("pooled_dense")(x[:, 0]), "scores": scores}
+        return {
+            "sequence_output": x,
+            "pooled_output": backbone.get_layer("pooled_dense")(x[:, 0]),
+            "scores": scores,
+        }
 
     return forward
 
@@ -116,8 +125,12 @@ def torch_transformers(config, folder, maps, batch):
         def run():
             with torch.inference_mode():
                 found = model(**inputs, output_attentions=maps)
-            return [found.last_hidden_state.numpy(), found.pooler_output.numpy(),
-                    *(one.numpy() for one in found.attentions or ())]
+            return [
+                found.last_hidden_state.numpy(),
+                found.pooler_output.numpy(),
+                *(one.numpy() for one in found.attentions or ()),
+            ]
+
         return run
 
     return {"eager": call("eager")} if maps else {"sdpa": call("sdpa"), "eager": call("eager")}
@@ -133,8 +146,12 @@ def _exportable(config, maps):
             self.model = _torch_model(config, "eager" if maps else "sdpa")
 
         def forward(self, token_ids, segment_ids, padding_mask):
-            found = self.model(input_ids=token_ids, token_type_ids=segment_ids, attention_mask=padding_mask,
-                               output_attentions=maps)
+            found = self.model(
+                input_ids=token_ids,
+                token_type_ids=segment_ids,
+                attention_mask=padding_mask,
+                output_attentions=maps,
+            )
             return (found.last_hidden_state, found.pooler_output, *(found.attentions or ()))
 
     return Wrapped().eval(), tuple(torch.ones(2, 16, dtype=torch.int64) for _ in NAMES)
@@ -146,8 +163,14 @@ def onnx_file(config, folder, maps):
     path = folder / f"{config.size_name}-{'maps' if maps else 'plain'}.onnx"
     if not path.exists():
         model, example = _exportable(config, maps)
-        torch.onnx.export(model, example, str(path), input_names=list(NAMES), dynamo=False,
-                          dynamic_axes={name: {0: "batch", 1: "tokens"} for name in NAMES})
+        torch.onnx.export(
+            model,
+            example,
+            str(path),
+            input_names=list(NAMES),
+            dynamo=False,
+            dynamic_axes={name: {0: "batch", 1: "tokens"} for name in NAMES},
+        )
         _torch_model.cache_clear()
     return path
 
@@ -180,8 +203,9 @@ def _fused_file(config, path):
 
     fused = path.with_suffix(".fused.onnx")
     if not fused.exists():
-        optimize_model(str(path), model_type="bert", num_heads=config.num_attention_heads,
-                       hidden_size=config.hidden_size).save_model_to_file(str(fused))
+        optimize_model(
+            str(path), model_type="bert", num_heads=config.num_attention_heads, hidden_size=config.hidden_size
+        ).save_model_to_file(str(fused))
     return fused
 
 
@@ -204,7 +228,9 @@ def _openvino_model(config, folder, maps, hint):
         model, example = _exportable(config, maps)
         ov.save_model(ov.convert_model(model, example_input=example), path, compress_to_fp16=False)
         _torch_model.cache_clear()
-    return ov.Core().compile_model(path, "CPU", {"INFERENCE_PRECISION_HINT": hint, "PERFORMANCE_HINT": "LATENCY"})
+    return ov.Core().compile_model(
+        path, "CPU", {"INFERENCE_PRECISION_HINT": hint, "PERFORMANCE_HINT": "LATENCY"}
+    )
 
 
 def openvino(config, folder, maps, batch, hint="f32"):
@@ -217,7 +243,17 @@ def openvino_bf16(*arguments):
     return openvino(*arguments, hint="bf16")
 
 
-PEERS = {"ours": ours, "ours, TensorFlow engine": ours_tensorflow, "KerasHub": kerashub, "torch": torch_transformers,
-         "ONNX Runtime": onnx_runtime, "OpenVINO": openvino}
-REDUCED = {"ours, float32": ours, "ours, bfloat16": ours_bfloat16, "ONNX Runtime int8": onnx_runtime_int8,
-           "OpenVINO bf16": openvino_bf16}
+PEERS = {
+    "ours": ours,
+    "ours, TensorFlow engine": ours_tensorflow,
+    "KerasHub": kerashub,
+    "torch": torch_transformers,
+    "ONNX Runtime": onnx_runtime,
+    "OpenVINO": openvino,
+}
+REDUCED = {
+    "ours, float32": ours,
+    "ours, bfloat16": ours_bfloat16,
+    "ONNX Runtime int8": onnx_runtime_int8,
+    "OpenVINO bf16": openvino_bf16,
+}

@@ -1,9 +1,10 @@
 """How far the reduced-precision mode strays: top-1 agreement of masked-word predictions with float32.
 
-    python benchmarks/precision.py FILE [--model bert-base-cased-embedded] [--tokens 128] [--sequences 40] [--json FILE]
+    python benchmarks/precision.py FILE [--model bert-base-cased-embedded] [--tokens 128] [--sequences 40]
+    [--json FILE]
 
-FILE is plain text. Sequences of it have 15% of their tokens replaced by [MASK] (fixed seed); every mask's likeliest
-word is compared between the two precisions, and with the word that stood there.
+FILE is plain text. Sequences of it have 15% of their tokens replaced by [MASK] (fixed seed); every mask's
+likeliest word is compared between the two precisions, and with the word that stood there.
 """
 
 import argparse
@@ -34,9 +35,14 @@ def main(arguments=None):
         right_exact.append(exact == labels)
         right_rough.append(near == labels)
         distances.append(_total_variation(exact_logits, rough_logits))
-    found = {"model": options.model, "masks": int(np.size(agree)), "top1_agreement": float(np.mean(agree)),
-             "top1_float32": float(np.mean(right_exact)), "top1_bfloat16": float(np.mean(right_rough)),
-             "mean_total_variation": float(np.mean(distances))}
+    found = {
+        "model": options.model,
+        "masks": int(np.size(agree)),
+        "top1_agreement": float(np.mean(agree)),
+        "top1_float32": float(np.mean(right_exact)),
+        "top1_bfloat16": float(np.mean(right_rough)),
+        "mean_total_variation": float(np.mean(distances)),
+    }
     print(json.dumps(found, indent=1))
     if options.json:
         Path(options.json).write_text(json.dumps(found, indent=1))
@@ -44,20 +50,30 @@ def main(arguments=None):
 
 
 def batches(tokenizer, options, rows=8):
-    """Batches of `rows` full sequences, [MASK] at the same number of places in each, and the ids that stood there."""
+    """Batches of `rows` full sequences, [MASK] at the same number of places in each, and the ids that stood
+    there."""
     inner, random = options.tokens - 2, np.random.default_rng(0)
     lines = [line for line in Path(options.file).read_text(encoding="utf-8").splitlines() if len(line) > 80]
     ids = np.concatenate([tokenizer.tokenize(line).ids for line in lines[: 4 * options.sequences]])
     count = min(options.sequences, len(ids) // inner) // rows * rows
     sequences = ids[: count * inner].reshape(-1, inner).astype(np.int32)
     for start in range(0, count, rows):
-        tokens = np.pad(sequences[start: start + rows], ((0, 0), (1, 1)))
+        tokens = np.pad(sequences[start : start + rows], ((0, 0), (1, 1)))
         tokens[:, 0], tokens[:, -1] = tokenizer.cls_id, tokenizer.sep_id
-        places = np.stack([random.choice(inner, int(0.15 * inner), replace=False) + 1 for _ in tokens]).astype(np.int32)
+        places = np.stack(
+            [random.choice(inner, int(0.15 * inner), replace=False) + 1 for _ in tokens]
+        ).astype(np.int32)
         labels = np.take_along_axis(tokens, places, axis=1)
         np.put_along_axis(tokens, places, tokenizer.mask_id, axis=1)
-        yield {"token_ids": tokens, "segment_ids": np.zeros_like(tokens), "padding_mask": np.ones_like(tokens),
-               "mask_positions": places}, labels
+        yield (
+            {
+                "token_ids": tokens,
+                "segment_ids": np.zeros_like(tokens),
+                "padding_mask": np.ones_like(tokens),
+                "mask_positions": places,
+            },
+            labels,
+        )
 
 
 def _total_variation(first, second):

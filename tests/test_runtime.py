@@ -33,10 +33,12 @@ def batch(rows=2, tokens=11, places=3, padding=0, seed=0):
     mask = np.ones((rows, tokens), np.int32)
     if padding:
         mask[-1, -padding:] = 0
-    return {"token_ids": random.integers(0, 120, (rows, tokens), np.int32),
-            "segment_ids": random.integers(0, 2, (rows, tokens), np.int32),
-            "padding_mask": mask,
-            "mask_positions": random.integers(0, tokens, (rows, places), np.int32)}
+    return {
+        "token_ids": random.integers(0, 120, (rows, tokens), np.int32),
+        "segment_ids": random.integers(0, 2, (rows, tokens), np.int32),
+        "padding_mask": mask,
+        "mask_positions": random.integers(0, tokens, (rows, places), np.int32),
+    }
 
 
 def assert_same(ours, theirs, tolerance=1e-5):
@@ -79,7 +81,10 @@ def test_any_shape_goes_in_and_comes_out(model, runtime, rows, tokens, places):
 
 def test_padding_changes_nothing_at_the_real_tokens(runtime):
     short = batch(rows=1, tokens=9, places=2)
-    long = {name: np.pad(array, ((0, 0), (0, 21))) if array.shape[1] == 9 else array for name, array in short.items()}
+    long = {
+        name: np.pad(array, ((0, 0), (0, 21))) if array.shape[1] == 9 else array
+        for name, array in short.items()
+    }
     outputs = ("sequence_output", "mlm_logits", "nsp_logits", "attentions")
     alone, padded = runtime.run(short, outputs), runtime.run(long, outputs)
     assert_same(padded["sequence_output"][:, :9], alone["sequence_output"])
@@ -125,7 +130,7 @@ def test_threads_get_their_own_answers(runtime):
                 found = runtime.run(inputs[place], ("mlm_logits", "attentions"))
                 assert_same(found["mlm_logits"], wanted[place]["mlm_logits"])
                 assert_same(found["attentions"], wanted[place]["attentions"])
-        except Exception as error:                      # an assertion in a thread would be lost
+        except Exception as error:  # an assertion in a thread would be lost
             failures.append(error)
 
     threads = [threading.Thread(target=work, args=(place,)) for place in range(len(inputs))]
@@ -140,7 +145,9 @@ def test_threads_get_their_own_answers(runtime):
 def test_bfloat16_is_near_float32(model, engine):
     inputs = batch(rows=4, tokens=24, padding=6)
     exact = Runtime(model, engine=engine).run(inputs, ("sequence_output", "mlm_logits_all", "attentions"))
-    rough = Runtime(model, "bfloat16", engine).run(inputs, ("sequence_output", "mlm_logits_all", "attentions"))
+    rough = Runtime(model, "bfloat16", engine).run(
+        inputs, ("sequence_output", "mlm_logits_all", "attentions")
+    )
     assert rough["sequence_output"].dtype == np.float32
     assert np.abs(rough["sequence_output"] - exact["sequence_output"]).mean() < 0.02
     agree = rough["mlm_logits_all"].argmax(-1) == exact["mlm_logits_all"].argmax(-1)
@@ -155,8 +162,10 @@ def test_models_without_heads_run(model):
     tokens_only = {name: array for name, array in inputs.items() if name != "mask_positions"}
     for engine in ENGINES:
         runtime = Runtime(encoder, engine=engine)
-        assert_same(runtime.run(inputs, ("sequence_output",))["sequence_output"],
-                    view(encoder, ("sequence_output",))(tokens_only)["sequence_output"])
+        assert_same(
+            runtime.run(inputs, ("sequence_output",))["sequence_output"],
+            view(encoder, ("sequence_output",))(tokens_only)["sequence_output"],
+        )
         with pytest.raises(RuntimeInputError, match="mlm head"):
             runtime.run(inputs, ("mlm_logits",))
 
@@ -186,23 +195,29 @@ def test_auto_falls_back_to_tensorflow_where_openvino_is_not_installed(model, mo
         Runtime(model, engine="openvino")
 
 
-@pytest.mark.parametrize("wrong, message", [
-    ({"precision": "float8"}, "float32, bfloat16, not 'float8'"),
-    ({"engine": "fast"}, "auto, openvino, tensorflow, not 'fast'"),
-])
+@pytest.mark.parametrize(
+    "wrong, message",
+    [
+        ({"precision": "float8"}, "float32, bfloat16, not 'float8'"),
+        ({"engine": "fast"}, "auto, openvino, tensorflow, not 'fast'"),
+    ],
+)
 def test_unknown_settings_are_refused(model, wrong, message):
     with pytest.raises(RuntimeInputError, match=message):
         Runtime(model, **wrong)
 
 
-@pytest.mark.parametrize("change, message", [
-    ({"token_ids": np.zeros((2, 65), np.int32)}, "token_ids"),
-    ({"token_ids": np.full((2, 11), 120, np.int32)}, "token_ids must be 0 to 119"),
-    ({"segment_ids": np.full((2, 11), -1, np.int32)}, "segment_ids must be 0 to 1"),
-    ({"padding_mask": np.ones((2, 10), np.int32)}, r"padding_mask has shape \[2, 10\]"),
-    ({"mask_positions": np.full((2, 3), 11, np.int32)}, "mask_positions must be 0 to 10"),
-    ({"mask_positions": np.zeros((3, 1), np.int32)}, r"mask_positions has shape \[3, 1\]"),
-])
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"token_ids": np.zeros((2, 65), np.int32)}, "token_ids"),
+        ({"token_ids": np.full((2, 11), 120, np.int32)}, "token_ids must be 0 to 119"),
+        ({"segment_ids": np.full((2, 11), -1, np.int32)}, "segment_ids must be 0 to 1"),
+        ({"padding_mask": np.ones((2, 10), np.int32)}, r"padding_mask has shape \[2, 10\]"),
+        ({"mask_positions": np.full((2, 3), 11, np.int32)}, "mask_positions must be 0 to 10"),
+        ({"mask_positions": np.zeros((3, 1), np.int32)}, r"mask_positions has shape \[3, 1\]"),
+    ],
+)
 def test_a_batch_that_does_not_fit_is_refused(runtime, change, message):
     with pytest.raises(RuntimeInputError, match=message):
         runtime.run({**batch(), **change}, ("mlm_logits",))

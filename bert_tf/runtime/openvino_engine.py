@@ -13,15 +13,16 @@ from bert_tf.runtime.openvino_graph import FLAGS, VECTORS, build
 
 _HINTS = {"float32": "f32", "bfloat16": "bf16"}
 _LISTS = ("hidden_states", "attentions", *VECTORS)
-_ALIGNMENT = 16                 # floats: OpenVINO copies results into memory that is aligned worse than 64 bytes
+_ALIGNMENT = 16  # floats: OpenVINO copies results into memory that is aligned worse than 64 bytes
 
-# Up to this many tokens in a batch the maps cost no time: one graph, and one packing of the weights, then serves
-# both those who want them and those who do not.
+# Up to this many tokens in a batch the maps cost no time: one graph, and one packing of the weights, then
+# serves both those who want them and those who do not.
 _SMALL = 256
 
 
 class OpenVINOEngine:
-    """Runs a `BertModel`'s graph under OpenVINO. Calls from several threads take turns: each uses all the cores.
+    """Runs a `BertModel`'s graph under OpenVINO. Calls from several threads take turns: each uses all the
+    cores.
 
     Args: model: a `BertModel`. precision: "float32" or "bfloat16".
     """
@@ -41,12 +42,15 @@ class OpenVINOEngine:
             maps = self._bind_maps(request, places.get("attentions", ()), rows, tokens)
             request.infer(inputs, share_inputs=True, share_outputs=True)
             # Copied, because the next call overwrites the request's own memory.
-            found = {name: [request.get_output_tensor(place).data.copy() for place in places[name]]
-                     for name in places if name in outputs and name in FLAGS or name == "mlm_logits" and asked}
+            found = {
+                name: [request.get_output_tensor(place).data.copy() for place in places[name]]
+                for name in places
+                if name in outputs and name in FLAGS or name == "mlm_logits" and asked
+            }
         found["attentions"] = maps
         if "mlm_logits_all" in outputs:
-            found["mlm_logits_all"] = [found["mlm_logits"][0][:, asked - tokens:]]
-            found["mlm_logits"] = [found["mlm_logits"][0][:, :asked - tokens]]
+            found["mlm_logits_all"] = [found["mlm_logits"][0][:, asked - tokens :]]
+            found["mlm_logits"] = [found["mlm_logits"][0][:, : asked - tokens]]
         return {name: found[name] if name in _LISTS else found[name][0] for name in outputs}
 
     def _kind(self, outputs, size):
@@ -75,7 +79,8 @@ class OpenVINOEngine:
 
 
 class _Reused:
-    """Memory for results, given out again once nobody holds the last: fresh pages cost more than the writing."""
+    """Memory for results, given out again once nobody holds the last: fresh pages cost more than the
+    writing."""
 
     def __init__(self):
         self._raw = np.empty(0, np.float32)
@@ -83,11 +88,11 @@ class _Reused:
     def take(self, shape):
         """A float32 array of this shape with any content."""
         size = int(np.prod(shape))
-        free = sys.getrefcount(self._raw) <= 2          # this attribute and the call's own argument
+        free = sys.getrefcount(self._raw) <= 2  # this attribute and the call's own argument
         if not free or not size + _ALIGNMENT <= self._raw.size <= 2 * size + _ALIGNMENT:
             self._raw = np.empty(size + _ALIGNMENT, np.float32)
         start = -self._raw.ctypes.data % (4 * _ALIGNMENT) // 4
-        return self._raw[start: start + size].reshape(shape)
+        return self._raw[start : start + size].reshape(shape)
 
 
 def _positions(arrays, outputs):

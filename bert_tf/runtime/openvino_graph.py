@@ -2,9 +2,9 @@
 
 B batch, T tokens, P predicted positions, H hidden size, N heads, D head size, V vocabulary, L layers.
 
-OpenVINO packs the weights anew for every graph it compiles, so there are few graphs for the many sets of outputs: an
-output other than the attention maps is a slice of its first `rows[output]` rows, B where it is wanted and 0 where
-not, and what has no rows costs next to nothing.
+OpenVINO packs the weights anew for every graph it compiles, so there are few graphs for the many sets of
+outputs: an output other than the attention maps is a slice of its first `rows[output]` rows, B where it is
+wanted and 0 where not, and what has no rows costs next to nothing.
 """
 
 import math
@@ -17,8 +17,17 @@ from bert_tf.layers.attention import MASKED_SCORE
 from bert_tf.models import named_variables
 
 ACTIVATIONS = {"gelu": lambda x: op.gelu(x, "erf"), "gelu_new": lambda x: op.gelu(x, "tanh"), "relu": op.relu}
-FLAGS = ("sequence_output", "pooled_output", "nsp_logits", "embeddings_sum", "embeddings", "hidden_states",
-         "queries", "keys", "values")
+FLAGS = (
+    "sequence_output",
+    "pooled_output",
+    "nsp_logits",
+    "embeddings_sum",
+    "embeddings",
+    "hidden_states",
+    "queries",
+    "keys",
+    "values",
+)
 VECTORS = ("queries", "keys", "values")
 KINDS = ("plain", "maps", "vectors")
 
@@ -26,19 +35,19 @@ KINDS = ("plain", "maps", "vectors")
 def build(model, kind):
     """A graph.
 
-    Inputs: token_ids, segment_ids, padding_mask int32 [B, T]; mask_positions int32 [B, P], P = 0 for no logits;
-        rows int64, one of each of `FLAGS`.
+    Inputs: token_ids, segment_ids, padding_mask int32 [B, T]; mask_positions int32 [B, P], P = 0 for no
+        logits; rows int64, one of each of `FLAGS`.
 
-    Args: model: a `BertModel`. kind: one of `KINDS`; "plain" never holds a whole attention map, "maps" always gives
-        all of them, "vectors" gives the queries, keys and values too.
+    Args: model: a `BertModel`. kind: one of `KINDS`; "plain" never holds a whole attention map, "maps"
+        always gives all of them, "vectors" gives the queries, keys and values too.
 
-    Returns: an `ov.Model`, and a dict output name -> indices of its results. The weights are the model's own memory.
+    Returns: an `ov.Model`, and a dict output name -> indices of its results. The weights are the model's own
+    memory.
     """
     return _Graph(model, kind).finish()
 
 
 class _Graph:
-
     def __init__(self, model, kind):
         self.config, self.heads, self.kind = model.bert_config, model.bert_heads, kind
         self.weights = {name: _memory(variable) for name, variable in named_variables(model).items()}
@@ -46,8 +55,10 @@ class _Graph:
         self.results = {}
 
     def finish(self):
-        inputs = [op.parameter([-1, -1], np.int32, name=name)
-                  for name in ("token_ids", "segment_ids", "padding_mask", "mask_positions")]
+        inputs = [
+            op.parameter([-1, -1], np.int32, name=name)
+            for name in ("token_ids", "segment_ids", "padding_mask", "mask_positions")
+        ]
         x = self.encode(*inputs[:3])
         self.add_heads(x, inputs[3])
         nodes, places = [], {}
@@ -59,7 +70,9 @@ class _Graph:
     def encode(self, token_ids, segment_ids, padding_mask):
         name = "bert.embeddings"
         length = op.gather(op.shape_of(token_ids, "i64"), _ints(1), _ints(0))
-        positions = op.slice(self.weight(f"{name}.position_embeddings.weight"), _ints(0), length, _ints(1), _ints(0))
+        positions = op.slice(
+            self.weight(f"{name}.position_embeddings.weight"), _ints(0), length, _ints(1), _ints(0)
+        )
         tokens = op.gather(self.weight(f"{name}.word_embeddings.weight"), token_ids, _int(0))
         segments = op.gather(self.weight(f"{name}.token_type_embeddings.weight"), segment_ids, _int(0))
         total = op.add(op.add(tokens, segments), positions)
@@ -68,7 +81,7 @@ class _Graph:
         self.give("embeddings", x)
         self.give("hidden_states", x)
         unseen = op.subtract(_float(1), op.convert(padding_mask, np.float32))
-        bias = op.unsqueeze(op.multiply(unseen, _float(MASKED_SCORE)), _ints(1, 2))       # [B, 1, 1, T]
+        bias = op.unsqueeze(op.multiply(unseen, _float(MASKED_SCORE)), _ints(1, 2))  # [B, 1, 1, T]
         for index in range(self.config.num_hidden_layers):
             x = self.layer(f"bert.encoder.layer.{index}", x, bias)
             self.give("hidden_states", x)
@@ -76,7 +89,9 @@ class _Graph:
         return x
 
     def layer(self, name, x, bias):
-        attended = self.dense(f"{name}.attention.output.dense", self.attention(f"{name}.attention.self", x, bias))
+        attended = self.dense(
+            f"{name}.attention.output.dense", self.attention(f"{name}.attention.self", x, bias)
+        )
         x = self.norm(f"{name}.attention.output.LayerNorm", op.add(x, attended))
         between = ACTIVATIONS[self.config.hidden_act](self.dense(f"{name}.intermediate.dense", x))
         return self.norm(f"{name}.output.LayerNorm", op.add(x, self.dense(f"{name}.output.dense", between)))
@@ -89,26 +104,32 @@ class _Graph:
                 self.give(output, vector, self.split_heads)
         query, key, value = map(self.split_heads, vectors)
         if self.kind == "plain":
-            context = op.scaled_dot_product_attention(query, key, value, bias)            # [B, N, T, D]
+            context = op.scaled_dot_product_attention(query, key, value, bias)  # [B, N, T, D]
         else:
             factor = _float(1 / math.sqrt(self.config.hidden_size // self.config.num_attention_heads))
             maps = op.softmax(op.add(op.multiply(op.matmul(query, key, False, True), factor), bias), -1)
-            self.results.setdefault("attentions", []).append(maps)                        # [B, N, T, T]
+            self.results.setdefault("attentions", []).append(maps)  # [B, N, T, T]
             context = op.matmul(maps, value, False, False)
-        return op.reshape(op.transpose(context, _ints(0, 2, 1, 3)), _ints(0, 0, self.config.hidden_size), True)
+        return op.reshape(
+            op.transpose(context, _ints(0, 2, 1, 3)), _ints(0, 0, self.config.hidden_size), True
+        )
 
     def add_heads(self, x, positions):
         if "pooler" in self.heads:
             rows = op.maximum(self.flag("pooled_output"), self.flag("nsp_logits"))
-            first = op.squeeze(op.slice(op.slice(x, _ints(0), rows, _ints(1), _ints(0)),
-                                        _ints(0), _ints(1), _ints(1), _ints(1)), _ints(1))
+            first = op.squeeze(
+                op.slice(
+                    op.slice(x, _ints(0), rows, _ints(1), _ints(0)), _ints(0), _ints(1), _ints(1), _ints(1)
+                ),
+                _ints(1),
+            )
             pooled = op.tanh(self.dense("bert.pooler.dense", first))
             self.give("pooled_output", pooled)
         if "nsp" in self.heads:
             self.give("nsp_logits", self.dense("cls.seq_relationship", pooled))
         if "mlm" in self.heads:
             name = "cls.predictions"
-            chosen = op.gather(x, positions, _int(1), batch_dims=1)                       # [B, P, H]
+            chosen = op.gather(x, positions, _int(1), batch_dims=1)  # [B, P, H]
             chosen = ACTIVATIONS[self.config.hidden_act](self.dense(f"{name}.transform.dense", chosen))
             chosen = self.norm(f"{name}.transform.LayerNorm", chosen)
             table = self.weight("bert.embeddings.word_embeddings.weight")
@@ -149,7 +170,8 @@ def _memory(variable):
 
 
 class _Unlocked:
-    """The same memory as a read-only array, not marked so: OpenVINO shares no array that is, though it only reads."""
+    """The same memory as a read-only array, not marked so: OpenVINO shares no array that is, though it only
+    reads."""
 
     def __init__(self, array):
         self.array = array

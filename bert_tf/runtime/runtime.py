@@ -13,18 +13,24 @@ from bert_tf.runtime.errors import RuntimeInputError
 ENGINES = ("auto", "openvino", "tensorflow")
 PRECISIONS = ("float32", "bfloat16")
 INPUTS = ("token_ids", "segment_ids", "padding_mask", "mask_positions")
-_NEEDS = {"pooled_output": {"pooler"}, "nsp_logits": {"pooler", "nsp"}, "mlm_logits": {"mlm"},
-          "mlm_logits_all": {"mlm"}}
+_NEEDS = {
+    "pooled_output": {"pooler"},
+    "nsp_logits": {"pooler", "nsp"},
+    "mlm_logits": {"mlm"},
+    "mlm_logits_all": {"mlm"},
+}
 
 
 class Runtime:
     """Forward passes of a `BertModel` on the CPU, made ready once and then fast; safe from several threads.
 
     Args:
-        model: a `BertModel`. Its weights are read at the first `run`: after changing them make another `Runtime`.
-        precision: "float32", or "bfloat16" (up to twice as fast where the processor has it; see docs/inference.md).
-        engine: "openvino", "tensorflow" or "auto": OpenVINO where it is installed, there is no GPU and it knows the
-            model's activation, otherwise TensorFlow.
+        model: a `BertModel`. Its weights are read at the first `run`: after changing them make another
+        `Runtime`.
+        precision: "float32", or "bfloat16" (up to twice as fast where the processor has it; see
+        docs/inference.md).
+        engine: "openvino", "tensorflow" or "auto": OpenVINO where it is installed, there is no GPU and it
+            knows the model's activation, otherwise TensorFlow.
 
     Attributes:
         precision, engine: what is used; `engine` is never "auto".
@@ -46,15 +52,17 @@ class Runtime:
         """One forward pass.
 
         Args:
-            batch: dict of int32 [B, T] arrays `token_ids`, `segment_ids`, `padding_mask` (1 real, 0 padding) and, for
-                "mlm_logits", `mask_positions` [B, P].
+            batch: dict of int32 [B, T] arrays `token_ids`, `segment_ids`, `padding_mask` (1 real, 0 padding)
+                and, for "mlm_logits", `mask_positions` [B, P].
             outputs: names of outputs (see `bert_tf.models`).
 
-        Returns: dict name -> float32 array, or list of one array a layer, of the very B, T and P that went in.
+        Returns: dict name -> float32 array, or list of one array a layer, of the very B, T and P that went
+        in.
 
         Raises:
-            RuntimeInputError: on arrays that are missing, do not fit together, hold ids out of range or are longer
-                than the model reads; on an output that does not exist or needs a head the model has not.
+            RuntimeInputError: on arrays that are missing, do not fit together, hold ids out of range or are
+                longer than the model reads; on an output that does not exist or needs a head the model has
+                not.
         """
         outputs = tuple(outputs)
         self._check_outputs(outputs)
@@ -83,8 +91,10 @@ class Runtime:
                 raise RuntimeInputError(f"There is no output {output!r}; choose from {', '.join(OUTPUTS)}.")
             missing = _NEEDS.get(output, set()) - self._model.bert_heads
             if missing:
-                raise RuntimeInputError(f"Output {output!r} needs the {' and '.join(sorted(missing))} head, which "
-                                        "this model does not have.")
+                raise RuntimeInputError(
+                    f"Output {output!r} needs the {' and '.join(sorted(missing))} head, which "
+                    "this model does not have."
+                )
         if not outputs:
             raise RuntimeInputError(f"No outputs asked for; choose from {', '.join(OUTPUTS)}.")
 
@@ -92,25 +102,40 @@ class Runtime:
         names = INPUTS if "mlm_logits" in outputs else INPUTS[:3]
         missing = [name for name in names if name not in batch]
         if missing:
-            raise RuntimeInputError(f"The batch lacks {', '.join(missing)}; it has: {', '.join(batch) or 'nothing'}.")
+            raise RuntimeInputError(
+                f"The batch lacks {', '.join(missing)}; it has: {', '.join(batch) or 'nothing'}."
+            )
         arrays = {name: np.ascontiguousarray(batch[name], np.int32) for name in names}
         shape = arrays["token_ids"].shape
         for name, array in arrays.items():
-            fits = array.shape == shape if name != "mask_positions" else array.ndim == 2 and len(array) == shape[0]
+            fits = (
+                array.shape == shape
+                if name != "mask_positions"
+                else array.ndim == 2 and len(array) == shape[0]
+            )
             if len(shape) != 2 or 0 in array.shape or not fits:
-                raise RuntimeInputError(f"{name} has shape {list(array.shape)}, token_ids {list(shape)}; wanted are "
-                                        "[B, T] for all of them, [B, P] for mask_positions, none of them empty.")
+                raise RuntimeInputError(
+                    f"{name} has shape {list(array.shape)}, token_ids {list(shape)}; wanted are "
+                    "[B, T] for all of them, [B, P] for mask_positions, none of them empty."
+                )
         config = self._model.bert_config
         if shape[1] > config.max_position_embeddings:
-            raise RuntimeInputError(f"The batch is {shape[1]} tokens long; this model reads at most "
-                                    f"{config.max_position_embeddings}.")
-        limits = {"token_ids": config.vocab_size, "segment_ids": config.type_vocab_size, "padding_mask": 2,
-                  "mask_positions": shape[1]}
+            raise RuntimeInputError(
+                f"The batch is {shape[1]} tokens long; this model reads at most "
+                f"{config.max_position_embeddings}."
+            )
+        limits = {
+            "token_ids": config.vocab_size,
+            "segment_ids": config.type_vocab_size,
+            "padding_mask": 2,
+            "mask_positions": shape[1],
+        }
         for name, array in arrays.items():
             # Without this an engine would read beside the table, or quietly take zeros.
             if array.min() < 0 or array.max() >= limits[name]:
-                raise RuntimeInputError(f"{name} must be 0 to {limits[name] - 1}; here it is {array.min()} to "
-                                        f"{array.max()}.")
+                raise RuntimeInputError(
+                    f"{name} must be 0 to {limits[name] - 1}; here it is {array.min()} to {array.max()}."
+                )
         return arrays
 
 
@@ -120,7 +145,7 @@ def _choose(model, engine):
         return engine
     obstacle = _obstacle(model, engine)
     if obstacle and engine == "openvino":
-        raise RuntimeInputError(f"The OpenVINO engine cannot be used: {obstacle}. Use engine=\"tensorflow\".")
+        raise RuntimeInputError(f'The OpenVINO engine cannot be used: {obstacle}. Use engine="tensorflow".')
     return "tensorflow" if obstacle else "openvino"
 
 

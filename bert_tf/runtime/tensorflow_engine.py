@@ -1,4 +1,5 @@
-"""The TensorFlow engine: one compiled function per set of outputs and bucket of shapes, over the Keras layers.
+"""The TensorFlow engine: one compiled function per set of outputs and bucket of shapes, over the Keras
+layers.
 
 B batch, T tokens, P predicted positions.
 """
@@ -32,9 +33,15 @@ class TensorFlowEngine:
         """As `Runtime.run`, with checked arrays."""
         rows, tokens = arrays["token_ids"].shape
         places = arrays["mask_positions"].shape[1] if "mask_positions" in arrays else 0
-        sizes = _bucket(rows, BATCHES), self._length_bucket(tokens), _bucket(places, POSITIONS) if places else 0
-        padded = [_pad(array, sizes[0], sizes[2 if name == "mask_positions" else 1])
-                  for name, array in arrays.items()]
+        sizes = (
+            _bucket(rows, BATCHES),
+            self._length_bucket(tokens),
+            _bucket(places, POSITIONS) if places else 0,
+        )
+        padded = [
+            _pad(array, sizes[0], sizes[2 if name == "mask_positions" else 1])
+            for name, array in arrays.items()
+        ]
         results = self._function(outputs, sizes, tuple(arrays))(*padded)
         return {name: _stripped(name, results[name], rows, tokens, places) for name in outputs}
 
@@ -47,7 +54,7 @@ class TensorFlowEngine:
 
     def _function(self, outputs, sizes, names):
         key = outputs, sizes
-        with self._lock:                # Keras' and TensorFlow's tracing are not safe from several threads.
+        with self._lock:  # Keras' and TensorFlow's tracing are not safe from several threads.
             if key not in self._functions:
                 if outputs not in self._views:
                     self._views[outputs] = view(self._model, outputs)
@@ -61,7 +68,9 @@ def _compile(model, sizes, names):
     def forward(*arrays):
         return model(dict(zip(names, arrays)), training=False)
 
-    signature = [tf.TensorSpec((rows, places if name == "mask_positions" else tokens), tf.int32) for name in names]
+    signature = [
+        tf.TensorSpec((rows, places if name == "mask_positions" else tokens), tf.int32) for name in names
+    ]
     return tf.function(forward, input_signature=signature, autograph=False).get_concrete_function()
 
 
