@@ -7,7 +7,8 @@ FILE has one sentence a line (of a TSV with a header, its `sentence` column). Th
 [MASK]; every side tokenises, runs and gives the five likeliest words, at the same batch size and model size:
 Transformers pads each batch, in the file's order, to its longest; KerasHub pads all to the longest of the
 file. Theirs have random weights, which cost the same. Rounds are interleaved; the table has medians. Needs
-requirements-bench.txt. """
+requirements-bench.txt.
+"""
 
 import argparse
 import json

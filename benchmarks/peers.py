@@ -4,7 +4,8 @@ own.
 A peer is a function (config, folder, maps, batch) -> dict mode -> callable. The callable runs the batch
 (int64 ids, segments, mask, each [B, T]) and leaves last hidden state, pooled output and, with `maps`, every
 attention map [B, N, T, T] as NumPy arrays. `folder` keeps what takes long to make (exported graphs) from one
-run to the next. """
+run to the next.
+"""
 
 import functools
 import os
