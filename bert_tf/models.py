@@ -28,8 +28,9 @@ HEADS = ("pooler", "mlm", "nsp")
 PER_LAYER = ("attentions", "queries", "keys", "values")
 OUTPUTS = ("sequence_output", "pooled_output", "mlm_logits", "mlm_logits_all", "nsp_logits", "embeddings_sum",
            "embeddings", "hidden_states", *PER_LAYER)
-_NEEDS = {"pooled_output": ("pooler",), "nsp_logits": ("pooler", "nsp"), "mlm_logits": ("mlm",),
-          "mlm_logits_all": ("mlm",)}
+#: Heads that an output needs.
+NEEDS = {"pooled_output": ("pooler",), "nsp_logits": ("pooler", "nsp"), "mlm_logits": ("mlm",),
+         "mlm_logits_all": ("mlm",)}
 
 
 @register
@@ -126,7 +127,7 @@ def _check_outputs(outputs, heads):
     for output in outputs:
         if output not in OUTPUTS:
             raise ValueError(f"There is no output {output!r}; choose from {', '.join(OUTPUTS)}.")
-        missing = [head for head in _NEEDS.get(output, ()) if head not in heads]
+        missing = [head for head in NEEDS.get(output, ()) if head not in heads]
         if missing:
             raise ValueError(f"Output {output!r} needs the {' and '.join(missing)} head, which this model "
                              f"does not have (it has: {', '.join(sorted(heads)) or 'none'}).")

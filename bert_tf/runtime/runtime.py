@@ -7,18 +7,12 @@ import threading
 
 import numpy as np
 
-from bert_tf.models import OUTPUTS
+from bert_tf.models import NEEDS, OUTPUTS
 from bert_tf.runtime.errors import RuntimeInputError
 
 ENGINES = ("auto", "openvino", "tensorflow")
 PRECISIONS = ("float32", "bfloat16")
 INPUTS = ("token_ids", "segment_ids", "padding_mask", "mask_positions")
-_NEEDS = {
-    "pooled_output": {"pooler"},
-    "nsp_logits": {"pooler", "nsp"},
-    "mlm_logits": {"mlm"},
-    "mlm_logits_all": {"mlm"},
-}
 
 
 class Runtime:
@@ -89,7 +83,7 @@ class Runtime:
         for output in outputs:
             if output not in OUTPUTS:
                 raise RuntimeInputError(f"There is no output {output!r}; choose from {', '.join(OUTPUTS)}.")
-            missing = _NEEDS.get(output, set()) - self._model.bert_heads
+            missing = set(NEEDS.get(output, ())) - self._model.bert_heads
             if missing:
                 raise RuntimeInputError(
                     f"Output {output!r} needs the {' and '.join(sorted(missing))} head, which "
