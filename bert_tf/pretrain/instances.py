@@ -8,6 +8,7 @@ B batch, T tokens, P predictions a sequence.
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -150,7 +151,7 @@ def mask_batch(batch, tokenizer, rng, settings=MaskSettings()):
     random_from = settings.mask_share
     masked[chosen & (dice < random_from)] = tokenizer.mask_id
     swap = chosen & (dice >= random_from) & (dice < random_from + settings.random_share)
-    masked[swap] = rng.choice(_ordinary_ids(tokenizer), int(swap.sum()))
+    masked[swap] = rng.choice(_ordinary_ids(tokenizer.vocab, tokenizer.special_ids), int(swap.sum()))
 
     order = np.argsort(~chosen, axis=1, kind="stable")[:, :places]
     weights = np.take_along_axis(chosen, order, 1)
@@ -165,7 +166,7 @@ def _choose(ids, candidates, wanted, tokenizer, rng, whole_words):
     keys = rng.random(ids.shape)
     if whole_words:
         # All pieces of a word share its first piece's key, so they are chosen or left together.
-        starts = ~(candidates & continuation_pieces(tokenizer)[ids])
+        starts = ~(candidates & continuation_pieces(tokenizer.vocab)[ids])
         words = np.cumsum(starts, axis=1) - 1
         keys = np.take_along_axis(keys, words, 1)
     keys = np.where(candidates, keys, np.inf)
@@ -186,22 +187,14 @@ def _split_word(chosen, words, candidates):
     return (left_out[flat] > 0).reshape(words.shape)
 
 
-_PIECES, _ORDINARY = {}, {}
+@lru_cache(maxsize=8)
+def continuation_pieces(vocab):
+    """bool [V]: which tokens of a vocabulary (a tuple) go on a word (`##…`)."""
+    return np.array([token.startswith("##") for token in vocab])
 
 
-def continuation_pieces(tokenizer):
-    """bool [V]: which tokens go on a word (`##…`)."""
-    key = id(tokenizer.vocab)
-    if key not in _PIECES:
-        _PIECES[key] = np.array([token.startswith("##") for token in tokenizer.vocab])
-    return _PIECES[key]
-
-
-def _ordinary_ids(tokenizer):
+@lru_cache(maxsize=8)
+def _ordinary_ids(vocab, special_ids):
     """Ids a random replacement is drawn from: everything but the special and unused tokens."""
-    key = id(tokenizer.vocab)
-    if key not in _ORDINARY:
-        special = set(tokenizer.special_ids)
-        _ORDINARY[key] = np.array([index for index, token in enumerate(tokenizer.vocab)
-                                   if index not in special and not token.startswith("[unused")], np.int32)
-    return _ORDINARY[key]
+    return np.array([index for index, token in enumerate(vocab)
+                     if index not in special_ids and not token.startswith("[unused")], np.int32)
