@@ -5,6 +5,7 @@ import logging
 import streamlit as st
 
 from ui import frame, models, sidebar, state
+from ui.view import PAGES
 
 st.set_page_config(page_title="BERT explorer", page_icon=frame.ICON, layout="wide")
 frame.style()
@@ -38,5 +39,5 @@ def home():
 # The view names the page (?page=attention), so that every link loads from one address. An address such as
 # /attention leads there too.
 front = st.Page(home, title="BERT explorer", default=True)
-doors = [st.Page(frame.door(name, front), title=title, url_path=name) for name, title in frame.TITLES.items()]
+doors = [st.Page(frame.door(name, front), title=title, url_path=name) for name, (_, title) in PAGES.items()]
 st.navigation([front, *doors], position="hidden").run()

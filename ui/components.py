@@ -28,8 +28,8 @@ def _sent(key, name):
     return state.get(name) if state else None
 
 
-def nav(key, pages, dark, on_go):
-    """Draw links to the pages; ``on_go(name)`` follows a press.
+def nav(key, groups, pages, dark, on_go):
+    """Draw links to the groups of pages and, in a second row, to the pages of one; ``on_go(name)`` follows a press.
 
     ``dark`` says whether this run draws for a dark page: where the browser knows better, the page runs again.
     """
@@ -39,7 +39,7 @@ def nav(key, pages, dark, on_go):
         if isinstance(value, str):
             on_go(value)
 
-    _NAV(key=key, data={"pages": pages, "dark": dark}, on_go_change=pressed, on_theme_change=lambda: None)
+    _NAV(key=key, data={"groups": groups, "pages": pages, "dark": dark}, on_go_change=pressed, on_theme_change=lambda: None)
 
 
 def chips(key, shown, on_toggle):

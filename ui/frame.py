@@ -11,7 +11,6 @@ from ui.limits import ROOT
 from ui.view import PAGES, to_params
 
 ICON = str(ROOT / "assets" / "icon.png")
-TITLES = dict(zip(PAGES, ("Predict", "Attention", "Compare", "Models")))
 
 
 def style():
@@ -20,26 +19,25 @@ def style():
 
 
 def navigation():
-    """Links to all pages, each with the view as it stands."""
+    """Links to all pages, each with the view as it stands: the groups, and below them the pages of this one."""
     view = state.view()
+    group = PAGES[view.page][0]
+    first = {}
+    for name, (title, _) in PAGES.items():
+        first.setdefault(title, name)
+    within = [name for name, (title, _) in PAGES.items() if title == group]
 
-    def link(name):
+    def link(name, title, current):
         params = to_params(dataclasses.replace(view, page=name), state.limits())
-        return "?" + urllib.parse.urlencode(params)
+        return {"name": name, "title": title, "href": "?" + urllib.parse.urlencode(params), "current": current}
 
     def go(name):
-        if name in TITLES:
+        if name in PAGES:
             state.change(page=name)
 
-    components.nav(
-        "c_nav",
-        [
-            {"name": name, "title": title, "href": link(name), "current": name == view.page}
-            for name, title in TITLES.items()
-        ],
-        is_dark(),
-        go,
-    )
+    groups = [link(name, title, title == group) for title, name in first.items()]
+    pages = [link(name, PAGES[name][1], name == view.page) for name in within] if len(within) > 1 else []
+    components.nav("c_nav", groups, pages, is_dark(), go)
 
 
 def is_dark():

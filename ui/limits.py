@@ -27,6 +27,7 @@ class Limits:
     max_trace_megabytes: int = 512
     max_masks: int = 32
     max_top_k: int = 20
+    max_jobs: int = 2
 
     def offers(self, name: str) -> bool:
         """Whether the model called ``name`` may be chosen here."""
@@ -38,6 +39,7 @@ _SECTIONS = {
     "models": ("default", "offered", "download", "max_loaded", "warm"),
     "cache": ("max_trace_megabytes",),
     "predict": ("max_masks", "max_top_k"),
+    "jobs": ("max_jobs",),
 }
 _SMALLEST = {"max_tokens": 4}
 

@@ -11,6 +11,7 @@ from ui.limits import read_limits
 from ui.state import limits
 
 _WARM_WORDS = (10, 24)  # texts of these lengths are read once in the background after a model is loaded
+_GIVE_WAY = 0.05  # seconds between two steps of long work: a visitor who waits for the lock gets it then
 
 
 class SharedModel:
@@ -80,11 +81,31 @@ class SharedModel:
         with self.lock:
             return fill_jointly(self.bert, trace, top_k=top_k)
 
+    def run(self, function, *args, progress=None, **kwargs):
+        """``function(bert, *args, **kwargs)`` with the model held for it.
+
+        One that takes long takes ``progress`` too, callable (done, total) that cancels by returning False;
+        between its steps other visitors may use the model.
+        """
+        if progress is None:
+            with self.lock:
+                return function(self.bert, *args, **kwargs)
+
+        def step(done, total):
+            self.lock.release()
+            try:
+                time.sleep(_GIVE_WAY)
+                return progress(done, total)
+            finally:
+                self.lock.acquire()
+
+        with self.lock:
+            return function(self.bert, *args, progress=step, **kwargs)
+
     def warm(self):
         """Read texts of the usual lengths once: TensorFlow compiles a function for each range of lengths."""
         for words in _WARM_WORDS:
-            # Give way to visitors: one who waits for the lock gets it in this moment.
-            time.sleep(0.05)
+            time.sleep(_GIVE_WAY)
             self.trace(" ".join(["a"] * words), "", (1,))
 
     def latency(self, a, b, masked, passes=5, enough=1.5):

@@ -6,6 +6,7 @@ for a new link.
 """
 
 import dataclasses
+import math
 
 import streamlit as st
 
@@ -84,6 +85,59 @@ def bound(name: str, key: str, read=lambda value: value, show=lambda value: valu
             change(**{name: read(value)})
 
     return {"key": key, "on_change": pull}
+
+
+def setting(name: str, default):
+    """A page's own setting, "page.name", as a value of the type of ``default`` (str, int, float or bool).
+
+    What a link says and cannot be read as such a value is the default.
+    """
+    return _parsed(view().setting(name), default)
+
+
+def set_setting(name: str, value, default) -> None:
+    """Change a page's own setting; at its default it leaves the link. Only from a callback."""
+    put(view().with_setting(name, None if value == default else _written(value)))
+
+
+def bound_setting(name: str, key: str, default, allowed=None) -> dict:
+    """Keyword arguments that tie a widget to a page's own setting, as ``bound`` does to a field of the view.
+
+    Args:
+        name: "page.name".
+        key: the widget's key.
+        default: its value where the link says nothing.
+        allowed: container of the values that there are; a link's other value becomes the default.
+    """
+    wanted = setting(name, default)
+    if allowed is not None and wanted not in allowed:
+        wanted = default
+    if key not in st.session_state or st.session_state[key] != wanted:
+        st.session_state[key] = wanted
+
+    def pull():
+        value = st.session_state[key]
+        if value is not None:
+            set_setting(name, value, default)
+
+    return {"key": key, "on_change": pull}
+
+
+def _written(value):
+    return str(int(value)) if isinstance(value, bool) else str(value)
+
+
+def _parsed(text, default):
+    if text is None:
+        return default
+    if isinstance(default, bool):
+        return {"0": False, "1": True}.get(text, default)
+    try:
+        value = type(default)(text)
+    except ValueError:
+        return default
+    # "nan" and "inf" are floats too, and no slider knows them.
+    return value if not isinstance(value, float) or math.isfinite(value) else default
 
 
 def settle(**values) -> None:

@@ -8,10 +8,18 @@ import re
 
 from ui.limits import Limits
 
-PAGES = ("predict", "attention", "compare", "models")
+#: Pages in the order of their links: name -> (group, title). A group of several pages has a second row of links.
+PAGES = {
+    "predict": ("Predict", "Predict"),
+    "attention": ("Attention", "All heads"),
+    "compare": ("Compare", "Two models"),
+    "models": ("Models", "Models"),
+}
 SELECTIONS = ("all", "aa", "ab", "ba", "bb")
 PRECISIONS = ("float32", "bfloat16")
 FILLS = ("independent", "joint")
+MOST_SETTINGS, LONGEST_SETTING = 40, 2_000
+_SETTING = re.compile(r"([a-z]+)\.([a-z_]+)")
 _SPOT = re.compile(r"([ab])(\d{1,5})(?:\.(\d{1,3}))?")
 
 
@@ -44,7 +52,10 @@ class Spot:
 
 @dataclasses.dataclass(frozen=True)
 class View:
-    """What a visitor looks at. Layers and heads count from 0 here and from 1 in links and labels."""
+    """What a visitor looks at. Layers and heads count from 0 here and from 1 in links and labels.
+
+    ``settings`` are what single pages add: pairs of "page.name" and text, sorted by name.
+    """
 
     page: str = "predict"
     a: str = ""
@@ -62,6 +73,17 @@ class View:
     special: bool = True
     start: int = 0
     depth: int = 50
+    settings: tuple[tuple[str, str], ...] = ()
+
+    def setting(self, name):
+        """The text of the setting "page.name", or None where it is at its default."""
+        return dict(self.settings).get(name)
+
+    def with_setting(self, name, text):
+        """The view with one setting changed; None puts it back to its default."""
+        changed = {**dict(self.settings), name: text}
+        kept = ((key, value) for key, value in changed.items() if value is not None)
+        return dataclasses.replace(self, settings=tuple(sorted(kept)))
 
     def with_text(self, a, b):
         """The view of other texts: masks of a text that changed point nowhere and are dropped."""
@@ -134,6 +156,8 @@ def to_params(view: View, limits: Limits) -> dict[str, str]:
     for name, key in _SWITCHES.items():
         if getattr(view, name) != getattr(_DEFAULT, name):
             params[key] = "1" if getattr(view, name) else "0"
+    # A link opens one page: the settings of the others would only make it longer.
+    params |= {name: text for name, text in view.settings if name.startswith(f"{view.page}.")}
     return params
 
 
@@ -157,6 +181,7 @@ def from_params(params: dict[str, str], limits: Limits) -> View:
             values[name] = params[key] == "1"
     spots = filter(None, (Spot.parse(text) for text in params.get("mask", "").split(",")))
     values["masks"] = tuple(sorted(set(spots)))[: limits.max_masks]
+    values["settings"] = _settings(params)
     for name, known in (("page", PAGES), ("precision", PRECISIONS), ("fill", FILLS), ("shown", SELECTIONS)):
         if values.get(name) not in known:
             values.pop(name, None)
@@ -164,3 +189,13 @@ def from_params(params: dict[str, str], limits: Limits) -> View:
     return dataclasses.replace(
         view, top_k=min(max(view.top_k, 1), limits.max_top_k), depth=min(view.depth, 100)
     )
+
+
+def _settings(params):
+    """The settings among query parameters: only those of a page that there is, of a bounded number and length."""
+    found = []
+    for key, text in params.items():
+        match = _SETTING.fullmatch(key)
+        if match and match.group(1) in PAGES and len(text) <= LONGEST_SETTING:
+            found.append((key, text))
+    return tuple(sorted(found)[:MOST_SETTINGS])

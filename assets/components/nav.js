@@ -10,18 +10,29 @@ export default function ({ parentElement, data, setTriggerValue }) {
   } else if (dark === data.dark) {
     nav.told = undefined;
   }
-  while (nav.children.length < data.pages.length) nav.append(document.createElement("a"));
-  data.pages.forEach((page, index) => {
-    const link = nav.children[index];
-    link.textContent = page.title;
-    link.href = page.href;
-    if (page.current) link.setAttribute("aria-current", "page"); else link.removeAttribute("aria-current");
-    link.onclick = (event) => {
-      if (event.ctrlKey || event.metaKey || event.shiftKey || event.button !== 0) return;
-      event.preventDefault();
-      for (const other of nav.children) other.removeAttribute("aria-current");
-      link.setAttribute("aria-current", "page");
-      setTriggerValue("go", page.name);
-    };
-  });
+  fill(nav, data.groups);
+  fill(parentElement.querySelector(".within"), data.pages);
+
+  function fill(row, pages) {
+    while (row.children.length < pages.length) row.append(document.createElement("a"));
+    while (row.children.length > pages.length) row.lastChild.remove();
+    pages.forEach((page, index) => {
+      const link = row.children[index];
+      link.textContent = page.title;
+      link.href = page.href;
+      mark(link, page.current);
+      // On a narrow screen the row is wider than the page.
+      if (page.current) row.scrollLeft = Math.max(0, link.offsetLeft + link.offsetWidth / 2 - row.clientWidth / 2);
+      link.onclick = (event) => {
+        if (event.ctrlKey || event.metaKey || event.shiftKey || event.button !== 0) return;
+        event.preventDefault();
+        for (const other of row.children) mark(other, other === link);
+        setTriggerValue("go", page.name);
+      };
+    });
+  }
+
+  function mark(link, current) {
+    if (current) link.setAttribute("aria-current", "page"); else link.removeAttribute("aria-current");
+  }
 }

@@ -24,6 +24,7 @@ FULL = View(
     special=False,
     start=12,
     depth=75,
+    settings=(("attention.way", "rollout"),),
 )
 
 
@@ -122,3 +123,19 @@ def test_a_limits_file_with_a_mistake_is_refused_with_the_place(tmp_path, text, 
     path.write_text(text)
     with pytest.raises(LimitsError, match=says):
         read_limits(path)
+
+
+def test_a_link_carries_the_settings_of_its_own_page_only():
+    view = View(page="predict", settings=(("attention.way", "rollout"), ("predict.sort", "rank")))
+    assert to_params(view, Limits()) == {"predict.sort": "rank"}
+
+
+def test_settings_of_unknown_pages_or_of_great_length_are_passed_over():
+    params = {"nowhere.way": "x", "attention.way": "y" * 3000, "attention.Way": "z", "attention.": "q"}
+    assert from_params(params, Limits()).settings == ()
+
+
+def test_a_setting_at_its_default_leaves_the_view():
+    view = View().with_setting("attention.way", "raw")
+    assert view.setting("attention.way") == "raw"
+    assert view.with_setting("attention.way", None).settings == ()

@@ -1,0 +1,126 @@
+"""Work beside the page."""
+
+import threading
+import time
+
+from ui.jobs import Job
+
+
+def ended(job, seconds=10):
+    deadline = time.monotonic() + seconds
+    while job.running and time.monotonic() < deadline:
+        time.sleep(0.005)
+    return job
+
+
+def slots(number=1):
+    return threading.Semaphore(number)
+
+
+def steps(number, pause=0.0):
+    from bert_tf.explain.errors import report
+
+    def work(progress):
+        for done in range(1, number + 1):
+            time.sleep(pause)
+            report(progress, done, number)
+        return "all"
+
+    return work
+
+
+def test_a_job_gives_its_result_and_counts_its_steps():
+    job = ended(Job("key", steps(3), slots()))
+    assert (job.status, job.result, job.done, job.total) == ("done", "all", 3, 3)
+
+
+def test_a_job_that_is_stopped_ends_after_its_step():
+    job = Job("key", steps(10_000, 0.001), slots())
+    job.stop()
+    assert ended(job).status == "stopped" and job.done < 10_000 and job.result is None
+
+
+def test_a_job_nobody_wants_any_more_ends():
+    wanted = threading.Event()
+    wanted.set()
+    job = Job("key", steps(10_000, 0.001), slots(), wanted.is_set)
+    wanted.clear()
+    assert ended(job).status == "stopped"
+
+
+def test_no_more_run_at_once_than_there_are_slots():
+    room, gate = slots(1), threading.Event()
+    first = Job(1, lambda progress: gate.wait(10), room)
+    second = Job(2, steps(1), room)
+    time.sleep(0.05)
+    assert second.status == "waiting"
+    gate.set()
+    assert ended(first).status == "done" and ended(second).status == "done"
+
+
+def test_a_waiting_job_can_be_stopped_and_leaves_the_slot_alone():
+    room, gate = slots(1), threading.Event()
+    first = Job(1, lambda progress: gate.wait(10), room)
+    second = Job(2, steps(1), room)
+    second.stop()
+    assert ended(second).status == "stopped"
+    gate.set()
+    ended(first)
+    assert ended(Job(3, steps(1), room)).status == "done"
+
+
+def test_an_error_for_the_visitor_is_kept_and_the_slot_freed():
+    room = slots(1)
+
+    def fails(progress):
+        raise ValueError("The text is empty; type one.")
+
+    job = ended(Job("key", fails, room))
+    assert (job.status, job.problem) == ("failed", "The text is empty; type one.")
+    assert ended(Job("key", steps(1), room)).status == "done"
+
+
+def test_an_unforeseen_error_says_nothing_of_its_inside():
+    job = ended(Job("key", lambda progress: {}["secret"], slots()))
+    assert job.status == "failed" and "secret" not in job.problem
+
+
+def test_long_work_lets_others_use_the_model_between_its_steps():
+    from ui.models import SharedModel
+
+    shared, seen = SharedModel("m", object(), 0.0), []
+
+    def work(bert, progress):
+        for done in range(3):
+            progress(done, 3)
+        return "all"
+
+    def visitor():
+        with shared.lock:
+            seen.append("visitor")
+
+    shared.lock.acquire()
+    runner = threading.Thread(target=lambda: seen.append(shared.run(work, progress=lambda *_: True)))
+    runner.start()
+    guest = threading.Thread(target=visitor)
+    guest.start()
+    shared.lock.release()
+    runner.join(10)
+    guest.join(10)
+    assert seen == ["visitor", "all"] and not shared.lock.locked()
+
+
+def test_work_that_is_cancelled_lets_go_of_the_model():
+    import pytest
+
+    from bert_tf.explain.errors import Cancelled, report
+    from ui.models import SharedModel
+
+    shared = SharedModel("m", object(), 0.0)
+
+    def work(bert, progress):
+        report(progress, 1, 2)
+
+    with pytest.raises(Cancelled):
+        shared.run(work, progress=lambda *_: False)
+    assert not shared.lock.locked()

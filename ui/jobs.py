@@ -1,0 +1,155 @@
+"""Long work beside the page: in a thread of its own, with progress, a way to stop it, and a result that is kept.
+
+A page calls ``result(name, key, label, function)``: the first time it starts the work and shows a bar with a
+button to stop; once done it gives the result, until the key changes.
+"""
+
+import logging
+import threading
+import time
+
+import streamlit as st
+from streamlit.runtime import get_instance
+from streamlit.runtime.scriptrunner import get_script_run_ctx
+
+from bert_tf.explain.errors import Cancelled
+from ui import state
+
+_POLL = 0.4  # seconds between two looks at a job that runs
+_LOG = logging.getLogger("explorer")
+
+
+class Job:
+    """One piece of work in a thread.
+
+    Args:
+        key: what it is the work for; anything that compares.
+        function: callable (progress) -> result, where progress is callable (done, total) -> False to stop.
+        slots: semaphore that bounds how many run at once.
+        wanted: callable () -> whether somebody still wants the result; looked at between steps.
+
+    Attributes:
+        status: "waiting", "running", "done", "stopped" or "failed". done, total: steps.
+        result: what the function returned. problem: a sentence for the visitor, when it failed.
+    """
+
+    def __init__(self, key, function, slots, wanted=lambda: True):
+        self.key, self.status, self.done, self.total = key, "waiting", 0, 0
+        self.result = self.problem = None
+        self.began = time.monotonic()
+        self._function, self._slots, self._wanted = function, slots, wanted
+        self._stop = threading.Event()
+        threading.Thread(target=self._work, daemon=True, name="job").start()
+
+    @property
+    def running(self):
+        """Whether there is still something to wait for."""
+        return self.status in ("waiting", "running")
+
+    def stop(self):
+        """Ask it to end after the step under way."""
+        self._stop.set()
+
+    def _work(self):
+        while not self._slots.acquire(timeout=0.2):
+            if self._stop.is_set() or not self._wanted():
+                self.status = "stopped"
+                return
+        try:
+            self.status = "running"
+            self.result = self._function(self._progress)
+            self.status = "done"
+        except Cancelled:
+            self.status = "stopped"
+        except (ValueError, OSError) as error:
+            self.problem, self.status = str(error), "failed"
+        except MemoryError:
+            self.problem, self.status = "There is not enough memory for this. Choose less.", "failed"
+        except Exception:
+            _LOG.exception("a job failed")
+            self.problem = "Something went wrong here, and it is noted in the server's log."
+            self.status = "failed"
+        finally:
+            self._slots.release()
+
+    def _progress(self, done, total):
+        self.done, self.total = done, total
+        return not self._stop.is_set() and self._wanted()
+
+
+@st.cache_resource(show_spinner=False)
+def _slots() -> threading.Semaphore:
+    return threading.Semaphore(state.limits().max_jobs)
+
+
+def job(name):
+    """This visitor's job called ``name``, or None."""
+    return _jobs().get(name)
+
+
+def start(name, key, function):
+    """Begin a job; one of the same name is stopped. Returns: the ``Job``."""
+    drop(name)
+    session = get_script_run_ctx().session_id
+    # A visitor who has left wants nothing any more.
+    _jobs()[name] = made = Job(key, function, _slots(), lambda: get_instance().is_active_session(session))
+    return made
+
+
+def drop(name):
+    """Stop a job and forget it."""
+    old = _jobs().pop(name, None)
+    if old:
+        old.stop()
+
+
+def result(name, key, label, function):
+    """The result of ``function`` for ``key``, or None while there is none; then the page shows why.
+
+    Args:
+        name: of the job; a visitor has one of each name.
+        key: what it depends on; with another key it starts anew.
+        label: what the bar says.
+        function: as ``Job`` takes it.
+    """
+    found = job(name)
+    if found is None or found.key != key:
+        found = start(name, key, function)
+    # What takes no longer than a blink needs no bar.
+    deadline = time.monotonic() + 0.25
+    while found.running and time.monotonic() < deadline:
+        time.sleep(0.01)
+    if found.status == "done":
+        return found.result
+    if found.running:
+        _bar(name, label)
+    elif found.status == "failed":
+        st.error(found.problem, icon=":material/error:")
+    else:
+        _stopped(name, label)
+    return None
+
+
+@st.fragment(run_every=_POLL)
+def _bar(name, label):
+    found = job(name)
+    if found is None or not found.running:
+        st.rerun()
+    share = found.done / found.total if found.total else 0.0
+    seconds = time.monotonic() - found.began
+    left = f", about {seconds / share - seconds:.0f} s left" if share > 0.02 and seconds > 2 else ""
+    steps = f" {found.done:,} of {found.total:,}{left}" if found.total else " …"
+    waiting = " waits for other work to end" if found.status == "waiting" else steps
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        st.progress(min(share, 1.0), text=f"{label}:{waiting}")
+        st.button("Stop", icon=":material/stop_circle:", key=f"w_stop_{name}", on_click=found.stop, width="content")
+
+
+def _stopped(name, label):
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.info(f"{label}: stopped.", icon=":material/stop_circle:")
+        st.button("Start again", key=f"w_again_{name}", on_click=drop, args=(name,), width="content")
+
+
+def _jobs():
+    return st.session_state.setdefault("_jobs", {})
