@@ -11,10 +11,7 @@ import numpy as np
 
 from bert_tf.explain.attention import attention_maps
 from bert_tf.explain.errors import InputError, report
-
-
-class ConlluError(InputError):
-    """A line that is not CoNLL-U; the message gives its number."""
+from bert_tf.text.conllu import ConlluError, read_rows
 
 
 @dataclass(frozen=True)
@@ -77,20 +74,7 @@ def read_conllu(lines):
     Raises:
         ConlluError: a line without ten fields, or a head that is no word of its sentence.
     """
-    sentences, rows = [], []
-    for number, line in enumerate([*lines, ""], 1):
-        line = line.rstrip("\r\n")
-        if not line.strip():
-            if rows:
-                sentences.append(_sentence(rows))
-            rows = []
-        elif not line.startswith("#"):
-            fields = line.split("\t")
-            if len(fields) != 10:
-                raise ConlluError(f"Line {number} has {len(fields)} fields; CoNLL-U has 10, parted by tabs.")
-            if fields[0].isdecimal():
-                rows.append((number, fields))
-    return tuple(sentences)
+    return tuple(_sentence(rows) for rows in read_rows(lines))
 
 
 def word_attention(trace, groups):

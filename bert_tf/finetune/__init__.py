@@ -1,0 +1,1 @@
+"""Fine-tuning: data readers, heads, metrics and decoding of the task families, over the one training loop."""
