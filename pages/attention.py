@@ -13,17 +13,10 @@ _WINDOW = 64  # tokens a side of the detail of a longer text
 
 
 def page():
-    st.title("Where every token looks", anchor=False)
-    with st.expander("Texts and masks", expanded=not state.view().a.strip(), icon=":material/edit_note:"):
-        inputs.examples()
-        inputs.text_fields()
-    if not inputs.texts_are_usable():
+    opened = inputs.opened("Where every token looks")
+    if opened is None:
         return
-    shared = inputs.model()
-    encoding = inputs.read(shared)
-    if encoding is None:
-        return
-    inputs.token_strip(shared, encoding, "c_attention_chips")
+    shared, encoding = opened
     _settle(shared.config)
     with st.spinner("Reading …", show_time=True):
         trace = attention_trace(shared, positions(encoding, state.view().masks))

@@ -8,21 +8,14 @@ from bert_tf.explain import fill_mask
 from ui import components, export, inputs, state
 from ui.cards import cards
 from ui.filling import filled
-from ui.spots import positions
 from ui.words import count, milliseconds, title
 
 
 def page():
-    st.title("Hide a word, see what BERT expects", anchor=False)
-    inputs.examples()
-    inputs.text_fields()
-    if not inputs.texts_are_usable():
+    opened = inputs.opened("Hide a word, see what BERT expects", folded=False)
+    if opened is None:
         return
-    shared = inputs.model()
-    encoding = inputs.read(shared)
-    if encoding is None:
-        return
-    inputs.token_strip(shared, encoding, "c_chips")
+    shared, encoding = opened
     trace = _trace(shared, encoding)
     if trace is None:
         return
@@ -40,15 +33,8 @@ def page():
 def _trace(shared, encoding):
     """One pass over the view, or None with the reason said. The last one is kept: top k needs no new pass."""
     view = state.view()
-    masked = positions(encoding, view.masks)
-    typed = sum(int(one) == shared.tokenizer.mask_id for one in encoding.token_ids)
-    most = state.limits().max_masks
-    if typed + len(masked) > most:
-        st.warning(
-            f"There are {typed + len(masked)} masks; at most {most} are predicted at once here. "
-            "Unmask some, or shorten the text.",
-            icon=":material/filter_alt:",
-        )
+    masked = inputs.masked(shared, encoding)
+    if masked is None:
         return None
     key = (shared.name, view.precision, view.a, view.b, masked)
     kept = st.session_state.get("_predict_trace")

@@ -10,6 +10,51 @@ from ui.view import Spot
 from ui.words import count, title
 
 
+def opened(heading, folded=True, strip=True):
+    """The opening lines of a page: its title, the texts, the model, what the model reads, the tokens to mask.
+
+    Args:
+        heading: the page's title.
+        folded: whether the text fields are put away once there is a text.
+        strip: whether the tokens are drawn as chips.
+
+    Returns:
+        (SharedModel, Encoding), or None when there is nothing to look at; then the page has said why.
+    """
+    st.title(heading, anchor=False)
+    if folded:
+        with st.expander("Texts and masks", expanded=not state.view().a.strip(), icon=":material/edit_note:"):
+            examples()
+            text_fields()
+    else:
+        examples()
+        text_fields()
+    if not texts_are_usable():
+        return None
+    shared = model()
+    encoding = read(shared)
+    if encoding is None:
+        return None
+    if strip:
+        token_strip(shared, encoding, f"c_{state.view().page}_chips")
+    return shared, encoding
+
+
+def masked(shared, encoding):
+    """Positions of the view's masks in ``encoding``; None, with the reason said, if there are too many."""
+    found = positions(encoding, state.view().masks)
+    typed = sum(int(one) == shared.tokenizer.mask_id for one in encoding.token_ids)
+    most = state.limits().max_masks
+    if typed + len(found) > most:
+        st.warning(
+            f"There are {typed + len(found)} masks; at most {most} are predicted at once here. "
+            "Unmask some, or shorten the text.",
+            icon=":material/filter_alt:",
+        )
+        return None
+    return found
+
+
 def examples():
     """Pills that put an example's texts and masks into the view."""
     labels = [example.label for example in EXAMPLES]
