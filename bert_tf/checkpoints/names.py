@@ -9,6 +9,8 @@ import re
 HEADS = ("pooler", "mlm", "nsp")
 
 _HEAD_STARTS = {"pooler": "bert.pooler.", "mlm": "cls.predictions.", "nsp": "cls.seq_relationship."}
+# Of a fine-tuned model's head; `finetune` reads them.
+_TASK_STARTS = ("classifier.", "qa_outputs.", "attention_pooling.", "crf.")
 _EMBEDDING_TABLES = ("word_embeddings", "position_embeddings", "token_type_embeddings")
 _BARE_STARTS = ("embeddings.", "encoder.", "pooler.")
 # Index buffers that older files store beside the weights.
@@ -61,6 +63,11 @@ def heads_among(names):
     names = [name for name in names if name]
     return frozenset(head for head, start in _HEAD_STARTS.items()
                      if any(name.startswith(start) for name in names))
+
+
+def is_task_tensor(name):
+    """Whether a tensor of this name belongs to the head of a fine-tuned model."""
+    return name.startswith(_TASK_STARTS)
 
 
 def canonical_name(stored):

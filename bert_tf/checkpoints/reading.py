@@ -8,11 +8,12 @@ loaded.
 import math
 from pathlib import Path
 
+from bert_tf.checkpoints.delta import base_model, open_delta
 from bert_tf.checkpoints.errors import CheckpointError
 from bert_tf.checkpoints.google import find_prefix, open_google
 from bert_tf.checkpoints.huggingface import open_huggingface
 from bert_tf.checkpoints.kerashub import is_preset, open_preset
-from bert_tf.checkpoints.names import HEADS, heads_among, tensor_shapes
+from bert_tf.checkpoints.names import HEADS, heads_among, is_task_tensor, tensor_shapes
 from bert_tf.checkpoints.safetensors_folder import has_safetensors
 
 # What a model with all heads, and one with fewer, gives when it is called as it comes.
@@ -35,14 +36,24 @@ def read(folder, dtype="float32"):
         ConfigError, VocabularyError, OSError: the settings or the vocabulary cannot be used.
     """
     folder = Path(folder)
-    config, tokenizer, tensors = _open(folder)
+    config, tokenizer, tensors = open_folder(folder)
+    tensors = {name: tensor for name, tensor in tensors.items() if not is_task_tensor(name)}
     heads = check(folder, config, tokenizer, tensors)
     return config, tokenizer, _load(config, heads, tensors, dtype)
 
 
-def _open(folder):
+def open_folder(folder):
+    """Settings, tokenizer and the weights' headers of a folder in any of the formats.
+
+    Returns: (BertConfig, Tokenizer, dict canonical name -> StoredTensor), a fine-tuned model's head included.
+
+    Raises: as `read`.
+    """
+    folder = Path(folder)
     if not folder.is_dir():
         raise CheckpointError(f"{folder} is not a folder; give the folder that holds the model's files.")
+    if base_model(folder):
+        return open_delta(folder, open_folder)
     if is_preset(folder):
         return open_preset(folder)
     if not has_safetensors(folder) and find_prefix(folder):

@@ -1,5 +1,6 @@
 """A Keras model written as a folder of our own: Hugging Face's names, so that Transformers reads it too."""
 
+import itertools
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,8 @@ DTYPES = ("float32", "float16", "int8")
 _BYTES = {"float32": 4, "float16": 2}
 
 
-def save(folder, config, tokenizer, model, dtype="float32", card=None, max_shard_bytes=None):
+def save(folder, config, tokenizer, model, dtype="float32", card=None, max_shard_bytes=None, head=None,
+         settings=None, leave_out=()):
     """Writes config.json, vocab.txt, tokenizer_config.json, model.safetensors and README.md.
 
     Args:
@@ -23,6 +25,8 @@ def save(folder, config, tokenizer, model, dtype="float32", card=None, max_shard
         dtype: "float32", "float16", or "int8": matrices in eight bits with a scale a row, the rest float32.
         card: text of the model card (README.md); None for a short one.
         max_shard_bytes: largest size of one file of weights; None for a single file.
+        head: dict name -> array of a fine-tuned model's head, kept in float32 unless `dtype` is "float16".
+        settings: dict of what else config.json is to hold. leave_out: names of tensors not to write.
 
     Returns: Path of the folder.
 
@@ -37,12 +41,18 @@ def save(folder, config, tokenizer, model, dtype="float32", card=None, max_shard
                               f"{config.vocab_size}; they do not belong together.")
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    sizes = [_stored_bytes(shape, dtype) for shape in tensor_shapes(config, model.bert_heads).values()]
-    packed = (_packed(name, value, dtype) for name, value in tensor_values(model))
+    head, narrow = head or {}, "float32" if dtype == "int8" else dtype
+    shapes = {name: shape for name, shape in tensor_shapes(config, model.bert_heads).items()
+              if name not in leave_out}
+    sizes = [*(_stored_bytes(shape, dtype) for shape in shapes.values()),
+             *(_stored_bytes(value.shape, narrow) for value in head.values())]
+    packed = itertools.chain(
+        (_packed(name, value, dtype) for name, value in tensor_values(model) if name in shapes),
+        (_packed(name, value, narrow) for name, value in head.items()))
     write_tensors(folder, packed, sizes, max_shard_bytes)
     tokenizer.save(folder, model_max_length=config.max_position_embeddings)
     architecture = {"architectures": [_architecture(model.bert_heads)]}
-    write_json(folder / "config.json", {**config.to_hf_dict(), **architecture})
+    write_json(folder / "config.json", {**config.to_hf_dict(), **architecture, **(settings or {})})
     write_text(folder / "README.md", _default_card(config, model.bert_heads, dtype) if card is None else card)
     return folder
 

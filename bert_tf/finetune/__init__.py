@@ -1,1 +1,1 @@
-"""Fine-tuning: data readers, heads, metrics and decoding of the task families, over the one training loop."""
+"""Fine-tuning: one module a task family, one folder format, the one training loop."""

@@ -1,5 +1,9 @@
-"""Errors a user of fine-tuning can meet: one sentence each, shown as it is."""
+"""What can be wrong with a task's files, settings or models: one sentence each."""
+
+
+class TaskError(ValueError):
+    """Settings of a task, or a request to a task model, that cannot be."""
 
 
 class DataError(ValueError):
-    """Data that cannot be used; the message names the file and, where there is one, the line."""
+    """A file of examples that cannot be used; the message names the file and, where there is one, the line."""

@@ -1,0 +1,110 @@
+"""What a task family has to say about itself; `sequence.py` is the example to read.
+
+B batch, T tokens, N rows. An example is what one line, sentence or question of a file becomes; a row is what the
+model reads at once (an example longer than the model becomes several).
+"""
+
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Findings:
+    """What a report shows beside the metrics.
+
+    Attributes:
+        confusion: (labels, counts [K, K]; rows the true ones) or None.
+        per_label: list of dicts, a row of the table each.
+        worst: list of dicts, the most confident errors first.
+    """
+
+    confusion: tuple | None = None
+    per_label: list = field(default_factory=list)
+    worst: list = field(default_factory=list)
+
+
+class Family:
+    """The interface; a subclass in a module of its own, whose object `FAMILY` is listed in `families.py`.
+
+    The module itself must import no TensorFlow or Keras; `head` and `objective` do so when they are called.
+
+    Attributes:
+        task: the name on the command line and in task.json. architecture: the class of Transformers that reads
+            the folder. several: an example's token ids are [C, t], C choices of t tokens.
+    """
+
+    task = ""
+    architecture = ""
+    several = False
+
+    def add_reading_arguments(self, parser):
+        """Options that say how a file is read: for training, measuring and predicting."""
+
+    def add_training_arguments(self, parser):
+        """Options that only training has."""
+
+    def read(self, path, options, settings=None, labelled=True):
+        """Yields the examples of a file.
+
+        Args:
+            path: of the file. options: parsed options (`argparse.Namespace`). settings: those of the model
+                that will read them, None before there is one. labelled: False where the answers are not needed.
+
+        Raises: DataError, OSError.
+        """
+        raise TypeError(f"{type(self).__name__} reads no files.")
+
+    def example(self, record, settings):
+        """An example without an answer from one JSON object (`predict`).
+
+        Raises: DataError without file and line, which the caller adds.
+        """
+        raise TypeError(f"{type(self).__name__} reads no records.")
+
+    def settings(self, options, examples):
+        """`TaskSettings` for training on these examples. Raises: DataError, TaskError."""
+        raise TypeError(f"{type(self).__name__} trains no models.")
+
+    def check(self, examples, settings):
+        """Raises DataError where an example does not fit the settings (a label that training never saw)."""
+
+    def needs_pooler(self, settings):
+        """Whether the head reads the pooler's output."""
+        return False
+
+    def encode(self, examples, tokenizer, settings, training=False):
+        """`Rows` of the examples; with their targets when `training`."""
+        raise TypeError(f"{type(self).__name__} encodes nothing.")
+
+    def head(self, settings, config):
+        """The Keras layer on top: called with (sequence [B, T, H], pooled [B, H] or None, padding_mask [B, T],
+        training=...), it returns a dict of tensors whose first axis is B. `head.named_variables()`: dict Hugging
+        Face name -> variable."""
+        raise TypeError(f"{type(self).__name__} has no head.")
+
+    def start_head(self, head, rows, settings):
+        """Sets what of a fresh head is known from the data (a bias at the mean, say)."""
+
+    def objective(self, settings):
+        """What `train.loop.Trainer` minimises; the protocol of `pretrain.objective`."""
+        raise TypeError(f"{type(self).__name__} trains nothing.")
+
+    def decode(self, outputs, rows, examples, settings):
+        """Predictions, a JSON-able dict each, one an example.
+
+        Args:
+            outputs: list of a dict of arrays a row (without the batch's axis; padding not cut off).
+            rows: the `Rows` they came from; `rows.owner` tells the example of each.
+        """
+        raise TypeError(f"{type(self).__name__} decodes nothing.")
+
+    def score(self, examples, predictions, settings):
+        """dict of metrics, floats; `settings.metric` is one of them."""
+        raise TypeError(f"{type(self).__name__} measures nothing.")
+
+    def tune(self, examples, outputs, rows, settings):
+        """Settings with what is chosen on the dev set (a threshold); the same ones by default."""
+        return settings
+
+    def findings(self, examples, predictions, settings):
+        """`Findings` for the report."""
+        return Findings()

@@ -1,0 +1,124 @@
+"""What a fine-tuned model was made for: the content of a model folder's task.json. No TensorFlow.
+
+A folder of Hugging Face's without task.json is understood too: its config.json names a class of Transformers
+and the labels.
+"""
+
+import dataclasses
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from bert_tf.checkpoints.errors import CheckpointError
+from bert_tf.checkpoints.files import read_json
+from bert_tf.finetune.errors import TaskError
+
+TASKS = ("classify", "tag", "answer", "choose")
+POOLINGS = ("cls", "mean", "attention", "max")
+FILE = "task.json"
+
+# The end of Transformers' class names (BertForTokenClassification, say) -> the task.
+_CLASSES = {"ForSequenceClassification": "classify", "ForTokenClassification": "tag",
+            "ForQuestionAnswering": "answer", "ForMultipleChoice": "choose"}
+
+
+@dataclass(frozen=True)
+class TaskSettings:
+    """The settings of one fine-tuned task.
+
+    Args:
+        task: one of `TASKS`.
+        labels: names of the classes or tags, in the order of the logits; empty for the tasks without.
+        pooling: how the sentence's vector is made, one of `POOLINGS`; "cls" is the pooler's output.
+        multi_label: several labels at once, each with a probability of its own (sigmoid).
+        regression: one number instead of labels.
+        pair: the inputs are two texts.
+        max_length: tokens that an input, or a window of it, is cut to.
+        metric: the name in the scores that the best epoch is chosen by; higher is better.
+        base_model: name or folder of the model whose tensors stand in for those that the folder lacks, or None.
+        extra: what else a family needs, JSON-able.
+
+    Raises:
+        TaskError: on values that do not go together.
+    """
+
+    task: str
+    labels: tuple = ()
+    pooling: str = "cls"
+    multi_label: bool = False
+    regression: bool = False
+    pair: bool = False
+    max_length: int = 128
+    metric: str = "accuracy"
+    base_model: str | None = None
+    extra: dict = field(default_factory=dict)
+
+    def __post_init__(self):
+        object.__setattr__(self, "labels", tuple(self.labels))
+        if self.task not in TASKS:
+            raise TaskError(f"There is no task {self.task!r}; choose from {', '.join(TASKS)}.")
+        if self.pooling not in POOLINGS:
+            raise TaskError(f"There is no pooling {self.pooling!r}; choose from {', '.join(POOLINGS)}.")
+        if self.multi_label and self.regression:
+            raise TaskError("A task is either multi_label or regression, not both.")
+        if not isinstance(self.max_length, int) or self.max_length < 8:
+            raise TaskError(f"max_length is {self.max_length!r}; it must be a whole number of at least 8.")
+        if not all(isinstance(label, str) for label in self.labels):
+            raise TaskError(f"The labels must be strings, not {self.labels!r:.80}.")
+        if len(set(self.labels)) < len(self.labels):
+            raise TaskError(f"A label is given twice in {', '.join(self.labels):.80}.")
+
+    def replace(self, **changes):
+        """A copy with some settings changed (and checked again)."""
+        return dataclasses.replace(self, **changes)
+
+    def to_dict(self):
+        """As in task.json."""
+        return {**dataclasses.asdict(self), "labels": list(self.labels)}
+
+    @classmethod
+    def from_dict(cls, values):
+        """From task.json's content; keys of later versions are passed over."""
+        known = {item.name for item in dataclasses.fields(cls)}
+        return cls(**{key: value for key, value in values.items() if key in known})
+
+
+def read_settings(folder):
+    """The task of a model folder.
+
+    Args:
+        folder: path of a folder of this project's or of Hugging Face's.
+
+    Returns: `TaskSettings`, or None for a model without a task.
+
+    Raises:
+        CheckpointError, TaskError: a task.json or config.json that cannot be used; the message names the file.
+    """
+    path = Path(folder) / FILE
+    if not path.is_file():
+        return _from_config(Path(folder) / "config.json")
+    try:
+        return TaskSettings.from_dict(read_json(path))
+    except (TaskError, TypeError) as error:
+        raise TaskError(f"{path}: {error}") from error
+
+
+def _from_config(path):
+    if not path.is_file():
+        return None
+    config = read_json(path)
+    classes = config.get("architectures") or [""]
+    task = next((task for end, task in _CLASSES.items() if str(classes[0]).endswith(end)), None)
+    if task is None:
+        return None
+    names = config.get("id2label") or {"0": "LABEL_0", "1": "LABEL_1"}
+    try:
+        labels = tuple(str(names[str(index)]) for index in range(len(names)))
+    except (KeyError, TypeError) as error:
+        raise CheckpointError(f"{path}: id2label must name the labels 0 to {len(names) - 1}.") from error
+    kind = config.get("problem_type")
+    regression = task == "classify" and (kind == "regression" or kind is None and len(labels) == 1)
+    return TaskSettings(task, labels if task in ("classify", "tag") and not regression else (),
+                        multi_label=kind == "multi_label_classification", regression=regression,
+                        max_length=min(512, config.get("max_position_embeddings", 512)),
+                        metric={"classify": "spearman" if regression else "accuracy", "tag": "f1",
+                                "answer": "f1", "choose": "accuracy"}[task])
