@@ -39,8 +39,18 @@ from bert_tf.explain.errors import (
     WordNotFound,
 )
 from bert_tf.explain.fill_text import text_with
+from bert_tf.explain.flow import attention_flow
+from bert_tf.explain.head_profile import (
+    HeadProfile,
+    cluster_heads,
+    head_distances,
+    map_of_heads,
+    profile_heads,
+    profile_of_trace,
+)
 from bert_tf.explain.joint import JointFill, fill_jointly
 from bert_tf.explain.lens import Lens, logit_lens
+from bert_tf.explain.neuron import HeadVectors, head_vectors, query_key_vectors
 from bert_tf.explain.patching import PatchMap, patch_states
 from bert_tf.explain.predictions import MaskPrediction, Prediction, fill_mask
 from bert_tf.explain.pseudo_likelihood import MinimalPair, PseudoLikelihood, minimal_pairs, pseudo_likelihood
@@ -82,7 +92,9 @@ __all__ = [
     "ConlluError",
     "EmbeddingParts",
     "EmptyText",
+    "HeadProfile",
     "HeadSummary",
+    "HeadVectors",
     "InputError",
     "JointFill",
     "Lens",
@@ -118,7 +130,9 @@ __all__ = [
     "answer_from",
     "ask",
     "attention_between",
+    "attention_flow",
     "attention_rollout",
+    "cluster_heads",
     "compare",
     "cosine_similarities",
     "effective_attention",
@@ -131,12 +145,15 @@ __all__ = [
     "fill_jointly",
     "fill_mask",
     "gradient_x_input",
+    "head_distances",
+    "head_vectors",
     "integrated_gradients",
     "jensen_shannon",
     "layer_similarity",
     "left_context",
     "linear_cka",
     "logit_lens",
+    "map_of_heads",
     "mask_target",
     "minimal_pairs",
     "nearest_tokens",
@@ -146,7 +163,10 @@ __all__ = [
     "occurrences",
     "patch_states",
     "principal_components",
+    "profile_heads",
+    "profile_of_trace",
     "pseudo_likelihood",
+    "query_key_vectors",
     "read_conllu",
     "right_context",
     "summarise_heads",

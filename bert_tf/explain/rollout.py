@@ -30,8 +30,7 @@ def attention_rollout(trace, residual=0.5):
 
 def rollout(maps, residual=0.5):
     """The product of any maps [L, T, T] whose rows add up to 1, as `attention_rollout` of a trace's."""
-    if not 0 <= residual <= 1:
-        raise InputError(f"residual must be between 0 and 1, not {residual!r}.")
+    checked_residual(residual)
     so_far = np.eye(maps.shape[-1])
     layers = []
     for layer in maps:
@@ -39,3 +38,10 @@ def rollout(maps, residual=0.5):
         so_far = (1 - residual) * (layer @ so_far) + residual * so_far
         layers.append(so_far)
     return np.stack(layers)
+
+
+def checked_residual(residual):
+    """`residual` if it is a share, else an InputError."""
+    if not 0 <= residual <= 1:
+        raise InputError(f"residual must be between 0 and 1, not {residual!r}.")
+    return residual

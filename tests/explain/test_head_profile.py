@@ -1,0 +1,78 @@
+"""Profiles of heads over texts, their distances, their map and their clusters."""
+
+import numpy as np
+import pytest
+
+from bert_tf.explain import (
+    Cancelled,
+    InputError,
+    cluster_heads,
+    head_distances,
+    jensen_shannon,
+    map_of_heads,
+    profile_heads,
+    profile_of_trace,
+    summarise_heads,
+)
+
+
+def test_distances_are_mean_divergences_between_what_heads_look_at(tiny_bert):
+    maps = tiny_bert.trace("the cat sat", "it ran").attentions
+    found = head_distances(maps)
+    flat = maps.reshape(8, *maps.shape[2:]).astype(np.float64)
+    for one in range(8):
+        for other in range(8):
+            expected = np.mean([jensen_shannon(p, q) for p, q in zip(flat[one], flat[other])])
+            assert found[one, other] == pytest.approx(expected, abs=1e-5)
+
+
+def test_a_profile_weighs_texts_by_their_tokens(tiny_bert):
+    texts = ["the cat sat on the mat", ("it ran", "she sat")]
+    found = profile_heads(tiny_bert, texts)
+    traces = [tiny_bert.trace(texts[0]), tiny_bert.trace(*texts[1])]
+    lengths = [trace.length for trace in traces]
+    assert (found.texts, found.tokens, found.skipped) == (2, sum(lengths), 0)
+    for name in ("entropy", "previous_share", "sep_share"):
+        parts = [getattr(summarise_heads(trace), name) for trace in traces]
+        np.testing.assert_allclose(getattr(found.summary, name), np.average(parts, axis=0, weights=lengths))
+    parts = [head_distances(trace.attentions) for trace in traces]
+    np.testing.assert_allclose(found.distances, np.average(parts, axis=0, weights=lengths), atol=1e-6)
+
+
+def test_a_trace_alone_has_the_profile_of_its_text(tiny_bert):
+    one, other = profile_of_trace(tiny_bert.trace("the cat sat")), profile_heads(tiny_bert, ["the cat sat"])
+    np.testing.assert_array_equal(one.distances, other.distances)
+    np.testing.assert_array_equal(one.summary.entropy, other.summary.entropy)
+
+
+def test_only_some_rows_of_a_long_text_are_compared(tiny_bert):
+    trace = tiny_bert.trace("the cat sat on the mat in the park")
+    found = profile_of_trace(trace, rows=2)
+    np.testing.assert_array_equal(found.distances, head_distances(trace.attentions[:, :, [0, trace.length - 1]]))
+
+
+def test_texts_without_anything_are_passed_over_and_counted(tiny_bert):
+    assert profile_heads(tiny_bert, ["the cat", "  ", ""]).skipped == 2
+    with pytest.raises(InputError, match="None of the texts"):
+        profile_heads(tiny_bert, [" "])
+
+
+def test_it_can_be_stopped(tiny_bert):
+    with pytest.raises(Cancelled):
+        profile_heads(tiny_bert, ["the cat", "it ran"], progress=lambda done, total: False)
+
+
+def test_heads_that_do_alike_stand_together():
+    near = np.array([[0, 0.1, 0.9, 0.9, 0.9], [0.1, 0, 0.9, 0.9, 0.9], [0.9, 0.9, 0, 0.1, 0.1],
+                     [0.9, 0.9, 0.1, 0, 0.1], [0.9, 0.9, 0.1, 0.1, 0]])  # fmt: skip
+    assert cluster_heads(near, 2).tolist() == [1, 1, 0, 0, 0]
+    places = map_of_heads(near)
+    assert places.shape == (5, 2)
+    apart = np.linalg.norm(places[:, None] - places[None], axis=-1)
+    assert apart[0, 1] < 0.3 * apart[0, 2] and apart[3, 4] < 0.3 * apart[1, 4]
+
+
+@pytest.mark.parametrize("heads", [1, 2])
+def test_a_model_of_a_head_or_two_has_a_map_too(heads):
+    distances = np.full((heads, heads), 0.5) - 0.5 * np.eye(heads)
+    assert map_of_heads(distances).shape == (heads, 2) and len(set(cluster_heads(distances))) == heads
