@@ -9,7 +9,8 @@ import numpy as np
 
 from bert_tf.checkpoints.errors import require_head
 from bert_tf.pretrain.documents import TextError, find_files, read_documents, sentences
-from bert_tf.pretrain.instances import MaskSettings, document_pairs, mask_batch, pack_pairs
+from bert_tf.pretrain.instances import document_pairs, pack_pairs
+from bert_tf.pretrain.masks import MaskSettings, mask_batch
 
 #: 15% of the positions, every one of them replaced by [MASK]: no position is given away by its own token.
 MASKS = MaskSettings(rate=0.15, mask_share=1.0, random_share=0.0)
@@ -93,7 +94,7 @@ class _Corpus:
 
 def _balanced(pairs, limit):
     """As many true as random pairs, evenly spread, in order; all if one kind is missing."""
-    kinds = [[i for i, pair in enumerate(pairs) if pair.is_random == kind] for kind in (False, True)]
+    kinds = [[i for i, pair in enumerate(pairs) if pair.not_next == kind] for kind in (False, True)]
     kinds = [kind for kind in kinds if kind]
     if not kinds:
         return []

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bert_tf.pretrain.instances import MaskSettings, document_pairs, mask_batch, pack_pairs
+from bert_tf.pretrain.instances import make_pairs, pack_pairs
+from bert_tf.pretrain.masks import MaskSettings, mask_batch
 
 
 @dataclass(frozen=True)
@@ -30,13 +31,14 @@ class Feed:
         corpus: a `TokenCorpus`. tokenizer: the one it was made with.
         batch_size: B. length: T. masks: `MaskSettings`. seed: int.
         start: `Position` to begin at. block_documents: documents that are shuffled together.
+        objective: out of `instances.OBJECTIVES`.
     """
 
     def __init__(self, corpus, tokenizer, batch_size, length=128, masks=MaskSettings(), seed=0,
-                 start=Position(), block_documents=512):
+                 start=Position(), block_documents=512, objective="mlm+nsp"):
         self.corpus, self.tokenizer = corpus, tokenizer
         self.batch_size, self.length, self.masks, self.seed = batch_size, length, masks, seed
-        self.start, self.block_documents = start, block_documents
+        self.start, self.block_documents, self.objective = start, block_documents, objective
 
     def __iter__(self):
         epoch, block, skip = self.start.epoch, self.start.block, self.start.batch
@@ -51,15 +53,14 @@ class Feed:
                     yield made[index], Position(epoch, number, index + 1)
                 skip = 0
             if barren >= len(blocks):
-                raise ValueError(f"The text is too small for a single batch of {self.batch_size} pairs; "
+                raise ValueError(f"The text is too small for a single batch of {self.batch_size} sequences; "
                                  f"give more text or a smaller batch size.")
             epoch, block = epoch + 1, 0
 
     def _block(self, documents, epoch, number):
         """The block's whole batches; what does not fill one is left out, as the next epoch shuffles anew."""
         rng = np.random.default_rng((self.seed, epoch, number))
-        pairs = [pair for document in documents
-                 for pair in document_pairs(self.corpus, int(document), rng, self.length)]
+        pairs = make_pairs(self.objective, self.corpus, documents, rng, self.tokenizer, self.length)
         order = rng.permutation(len(pairs))
         for first in range(0, len(pairs) - self.batch_size + 1, self.batch_size):
             chosen = [pairs[index] for index in order[first: first + self.batch_size]]

@@ -1,53 +1,68 @@
-"""Sentence pairs and masks, in NumPy over token ids (Devlin et al. 2019, sections 3.1 and A.1).
+"""What a model reads at once, in NumPy over token ids: pairs of segments, or sentences packed full.
 
-The way of google-research/bert's `create_pretraining_data.py`: whole sentences are collected to a target
-length, cut at random into A and B, and half of the time B is replaced by sentences of another document;
-the sentences that were not used are put back.
+Three kinds, by the objective they are for:
 
-B batch, T tokens, P predictions a sequence.
+- "mlm+nsp" (Devlin et al. 2019, section A.2; google-research/bert's `create_pretraining_data.py`): whole
+  sentences are collected to a target length, cut at random into A and B, and half of the time B is replaced by
+  sentences of another document; the sentences that were not used are put back.
+- "sop" (Lan et al. 2020, section 3.1): A and B are two segments that follow one another, swapped half of the
+  time.
+- "mlm" (Liu et al. 2019, section 4.2, FULL-SENTENCES): one segment of whole sentences that follow one another,
+  over the ends of documents, where a separator stands.
+
+B batch, T tokens.
 """
 
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
+
+#: What can be learnt beside the masked tokens, and by that the kind of instance.
+OBJECTIVES = ("mlm+nsp", "mlm", "sop")
 
 
 @dataclass(frozen=True)
 class Pair:
-    """Two segments and whether B really followed A.
+    """Two segments, or one, of a sequence.
 
-    Attributes: a, b: int32 [tokens], no special tokens; is_random: True is NotNext (label 1).
+    Attributes:
+        a, b: int32 [tokens], no special tokens around them; b is None for a sequence of one segment.
+        not_next: whether B is not what followed A (label 1): it comes from elsewhere, or A and B are swapped.
     """
 
     a: np.ndarray
-    b: np.ndarray
-    is_random: bool
+    b: np.ndarray | None = None
+    not_next: bool = False
 
 
-@dataclass(frozen=True)
-class MaskSettings:
-    """How positions are chosen and replaced.
+def check_objective(objective):
+    """Raises ValueError unless `objective` is one of `OBJECTIVES`."""
+    if objective not in OBJECTIVES:
+        raise ValueError(f"There is no objective {objective!r}; choose from {', '.join(OBJECTIVES)}.")
 
-    Attributes:
-        rate: share of the real tokens to predict (0.15 in the paper).
-        mask_share, random_share: of the chosen, how many become [MASK] and how many a random token
-            (0.8 and 0.1 in the paper); the rest stays.
-        whole_words: choose whole words, all their pieces together.
+
+def make_pairs(objective, corpus, numbers, rng, tokenizer, length=128, short_probability=0.1):
+    """The instances of some documents for an objective.
+
+    Args:
+        objective: out of `OBJECTIVES`.
+        corpus: a `TokenCorpus` (or anything with `len` and `.document(i)`). numbers: which documents.
+        rng: `numpy.random.Generator`. tokenizer: for the separator's id.
+        length: tokens of a packed sequence, its special tokens counted.
+        short_probability: how often a pair is made shorter; sequences of one segment are always filled.
+
+    Returns: list of `Pair`.
     """
-
-    rate: float = 0.15
-    mask_share: float = 0.8
-    random_share: float = 0.1
-    whole_words: bool = False
-
-    def max_predictions(self, length):
-        """P: positions to reserve for a sequence of `length` tokens."""
-        return max(1, int(round(length * self.rate)))
+    check_objective(objective)
+    if objective == "mlm":
+        return list(full_sentences(corpus, numbers, tokenizer.sep_id, length))
+    of_document = document_pairs if objective == "mlm+nsp" else sentence_order_pairs
+    return [pair for number in numbers
+            for pair in of_document(corpus, int(number), rng, length, short_probability)]
 
 
 def document_pairs(corpus, number, rng, length=128, short_probability=0.1):
-    """The sentence pairs of one document.
+    """The sentence pairs of one document for next-sentence prediction.
 
     Args:
         corpus: a `TokenCorpus` (or anything with `len` and `.document(i)`).
@@ -59,10 +74,11 @@ def document_pairs(corpus, number, rng, length=128, short_probability=0.1):
     """
     document, room = corpus.document(number), length - 3
     target = _target(rng, room, short_probability)
-    chunk, index = [], 0
+    chunk, total, index = [], 0, 0
     while index < len(document):
         chunk.append(document[index])
-        if index == len(document) - 1 or sum(map(len, chunk)) >= target:
+        total += len(document[index])
+        if total >= target or index == len(document) - 1:
             cut = int(rng.integers(1, len(chunk))) if len(chunk) > 1 else 1
             is_random = len(chunk) == 1 or rng.random() < 0.5
             if is_random and len(corpus) > 1:
@@ -72,10 +88,64 @@ def document_pairs(corpus, number, rng, length=128, short_probability=0.1):
             else:
                 is_random, b = False, chunk[cut:]
             if b:
-                a, b = _truncate(np.concatenate(chunk[:cut]), np.concatenate(b), room, rng)
-                yield Pair(a, b, is_random)
-            chunk, target = [], _target(rng, room, short_probability)
+                yield Pair(*_truncate(_joined(chunk[:cut]), _joined(b), room, rng), is_random)
+            chunk, total, target = [], 0, _target(rng, room, short_probability)
         index += 1
+
+
+def sentence_order_pairs(corpus, number, rng, length=128, short_probability=0.1):
+    """The sentence pairs of one document for sentence-order prediction: consecutive, half of them swapped.
+
+    Args and yields as `document_pairs`. A sentence left over at the end has no partner and is left out.
+    """
+    document, room = corpus.document(number), length - 3
+    target = _target(rng, room, short_probability)
+    chunk, total = [], 0
+    for index, sentence in enumerate(document):
+        chunk.append(sentence)
+        total += len(sentence)
+        if len(chunk) > 1 and (total >= target or index == len(document) - 1):
+            cut = int(rng.integers(1, len(chunk)))
+            a, b = _truncate(_joined(chunk[:cut]), _joined(chunk[cut:]), room, rng)
+            yield Pair(b, a, True) if rng.random() < 0.5 else Pair(a, b, False)
+            chunk, total, target = [], 0, _target(rng, room, short_probability)
+
+
+def full_sentences(corpus, numbers, separator, length=128):
+    """Sequences of one segment, filled with whole sentences of one document after the other.
+
+    A sentence of more than a sequence's room is cut into pieces of that size.
+
+    Args:
+        corpus, length: as `document_pairs`. numbers: which documents, in this order.
+        separator: id of the token between the end of a document and the next one's beginning.
+
+    Yields: `Pair`s without b, of at most `length - 2` tokens.
+    """
+    room, end = length - 2, np.array([separator], np.int32)
+    row, total = [], 0
+    for number in numbers:
+        for sentence in corpus.document(int(number)):
+            for piece in (sentence[first: first + room] for first in range(0, len(sentence), room)):
+                if row and total + len(piece) > room:
+                    yield Pair(_without_last(row, end))
+                    row, total = [], 0
+                row.append(piece)
+                total += len(piece)
+        if row and row[-1] is not end:
+            row.append(end)
+            total += 1
+    if row:
+        yield Pair(_without_last(row, end))
+
+
+def _without_last(row, end):
+    """The parts of a sequence as one; no separator before the one that closes it anyway."""
+    return _joined(row[:-1] if row[-1] is end else row)
+
+
+def _joined(parts):
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 def _target(rng, room, short_probability):
@@ -112,89 +182,23 @@ def _cut(tokens, count, rng):
 
 
 def pack_pairs(pairs, tokenizer, length):
-    """Pairs as [CLS] A [SEP] B [SEP] rows.
+    """Pairs as [CLS] A [SEP] B [SEP] rows, single segments as [CLS] A [SEP].
 
     Returns: dict of int32 arrays: token_ids, segment_ids, padding_mask [B, T], nsp_labels [B]
-        (0 IsNext, 1 NotNext).
+        (0 IsNext, or in order; 1 NotNext, or swapped).
     """
-    rows = np.full((len(pairs), length), tokenizer.pad_id, np.int32)
-    segments, padding = np.zeros_like(rows), np.zeros_like(rows)
-    cls, sep = [tokenizer.cls_id], [tokenizer.sep_id]
-    for row, pair in enumerate(pairs):
-        ids = np.concatenate((cls, pair.a, sep, pair.b, sep))
-        rows[row, : len(ids)] = ids
-        segments[row, len(pair.a) + 2: len(ids)] = 1
-        padding[row, : len(ids)] = 1
-    labels = np.array([pair.is_random for pair in pairs], np.int32)
-    return {"token_ids": rows, "segment_ids": segments, "padding_mask": padding, "nsp_labels": labels}
-
-
-def mask_batch(batch, tokenizer, rng, settings=MaskSettings()):
-    """Chooses and replaces the positions to predict.
-
-    Args:
-        batch: of `pack_pairs`; not changed. tokenizer: for the special ids and vocabulary.
-        rng: `numpy.random.Generator`.
-
-    Returns: the batch with token_ids masked, and mask_positions int32 [B, P], mask_labels int32 [B, P],
-        mask_weights float32 [B, P] (1 where a position is real, 0 where it fills up).
-    """
-    ids = batch["token_ids"]
-    size, length = ids.shape
-    places = settings.max_predictions(length)
-    wanted = np.clip(np.rint(batch["padding_mask"].sum(1) * settings.rate), 1, places).astype(int)
-    candidates = ~np.isin(ids, list(tokenizer.special_ids)) & (batch["padding_mask"] == 1)
-    chosen = _choose(ids, candidates, wanted, tokenizer, rng, settings.whole_words)
-
-    masked = ids.copy()
-    dice = rng.random(ids.shape)
-    random_from = settings.mask_share
-    masked[chosen & (dice < random_from)] = tokenizer.mask_id
-    swap = chosen & (dice >= random_from) & (dice < random_from + settings.random_share)
-    masked[swap] = rng.choice(_ordinary_ids(tokenizer.vocab, tokenizer.special_ids), int(swap.sum()))
-
-    order = np.argsort(~chosen, axis=1, kind="stable")[:, :places]
-    weights = np.take_along_axis(chosen, order, 1)
-    positions = np.where(weights, order, 0).astype(np.int32)
-    labels = np.where(weights, np.take_along_axis(ids, order, 1), 0).astype(np.int32)
-    return {**batch, "token_ids": masked, "mask_positions": positions, "mask_labels": labels,
-            "mask_weights": weights.astype(np.float32)}
-
-
-def _choose(ids, candidates, wanted, tokenizer, rng, whole_words):
-    """bool [B, T]: `wanted[b]` positions a row out of the candidates (whole words: as many as fit)."""
-    keys = rng.random(ids.shape)
-    if whole_words:
-        # All pieces of a word share its first piece's key, so they are chosen or left together.
-        starts = ~(candidates & continuation_pieces(tokenizer.vocab)[ids])
-        words = np.cumsum(starts, axis=1) - 1
-        keys = np.take_along_axis(keys, words, 1)
-    keys = np.where(candidates, keys, np.inf)
-    order = np.argsort(keys, axis=1, kind="stable")
-    ranks = np.empty_like(order)
-    np.put_along_axis(ranks, order, np.arange(ids.shape[1])[None, :], 1)
-    chosen = candidates & (ranks < wanted[:, None])
-    if whole_words:
-        chosen &= ~_split_word(chosen, words, candidates)
-    return chosen
-
-
-def _split_word(chosen, words, candidates):
-    """Positions of words of which only some pieces were chosen (the budget ended inside)."""
-    rows = np.arange(len(words))[:, None] * words.shape[1]
-    flat = (words + rows).ravel()
-    left_out = np.bincount(flat, weights=(candidates & ~chosen).ravel(), minlength=words.size)
-    return (left_out[flat] > 0).reshape(words.shape)
-
-
-@lru_cache(maxsize=8)
-def continuation_pieces(vocab):
-    """bool [V]: which tokens of a vocabulary (a tuple) go on a word (`##…`)."""
-    return np.array([token.startswith("##") for token in vocab])
-
-
-@lru_cache(maxsize=8)
-def _ordinary_ids(vocab, special_ids):
-    """Ids a random replacement is drawn from: everything but the special and unused tokens."""
-    return np.array([index for index, token in enumerate(vocab)
-                     if index not in special_ids and not token.startswith("[unused")], np.int32)
+    cls, sep = np.array([tokenizer.cls_id], np.int32), np.array([tokenizer.sep_id], np.int32)
+    parts, first, whole = [], [], []
+    for pair in pairs:
+        parts += (cls, pair.a, sep) if pair.b is None else (cls, pair.a, sep, pair.b, sep)
+        first.append(len(pair.a) + 2)
+        whole.append(first[-1] if pair.b is None else first[-1] + len(pair.b) + 1)
+    places = np.arange(length)
+    real = places < np.array(whole, int)[:, None]
+    rows = np.full(real.shape, tokenizer.pad_id, np.int32)
+    if parts:
+        rows[real] = np.concatenate(parts)
+    segments = real & (places >= np.array(first, int)[:, None])
+    labels = np.array([pair.not_next for pair in pairs], np.int32)
+    return {"token_ids": rows, "segment_ids": segments.astype(np.int32),
+            "padding_mask": real.astype(np.int32), "nsp_labels": labels}

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bert_tf.pretrain.instances import MaskSettings, document_pairs, mask_batch, pack_pairs
+from bert_tf.pretrain.instances import document_pairs, pack_pairs
+from bert_tf.pretrain.masks import MaskSettings, mask_batch
 from bert_tf.text import Tokenizer
 from tests.conftest import small_vocabulary
 
@@ -51,16 +52,16 @@ def test_pairs_fit_and_random_segments_come_from_another_document(seed, length):
         assert len(pair.a) + len(pair.b) <= length - 3
         assert len(pair.a) and len(pair.b)
         assert set(pair.a) == {WORDS[number]}
-        assert (set(pair.b) != {WORDS[number]}) == pair.is_random
+        assert (set(pair.b) != {WORDS[number]}) == pair.not_next
 
 
 def test_about_half_of_the_pairs_are_random():
-    share = np.mean([pair.is_random for seed in range(30) for _, pair in many_pairs(seed)])
+    share = np.mean([pair.not_next for seed in range(30) for _, pair in many_pairs(seed)])
     assert 0.45 < share < 0.65       # a lone sentence left over must take a random partner
 
 
 def test_one_document_alone_gives_only_true_pairs():
-    assert not any(pair.is_random for _, pair in many_pairs(1, documents=1))
+    assert not any(pair.not_next for _, pair in many_pairs(1, documents=1))
 
 
 def test_unused_sentences_are_put_back():
@@ -70,7 +71,7 @@ def test_unused_sentences_are_put_back():
     corpus.all[0] = sentences
     for seed in range(20):
         pairs = list(document_pairs(corpus, 0, np.random.default_rng(seed), 64, short_probability=0.0))
-        seen = {int(word) for pair in pairs for word in np.concatenate((pair.a, *(() if pair.is_random else (pair.b,))))}
+        seen = {int(word) for pair in pairs for word in np.concatenate((pair.a, *(() if pair.not_next else (pair.b,))))}
         assert set(WORDS[:19]) <= seen
 
 
@@ -84,7 +85,7 @@ def test_packing():
         assert ids[0] == TOKENIZER.cls_id and ids[size - 1] == TOKENIZER.sep_id == ids[len(pair.a) + 1]
         assert batch["segment_ids"][row].tolist() == [0] * (len(pair.a) + 2) + [1] * (len(pair.b) + 1) + [0] * (32 - size)
         assert batch["padding_mask"][row].sum() == size
-        assert batch["nsp_labels"][row] == pair.is_random
+        assert batch["nsp_labels"][row] == pair.not_next
 
 
 @settings(max_examples=60, deadline=None)
