@@ -54,9 +54,9 @@ def safe_cell(text):
     return "'" + text if text and text[0] in "=+-@\t\r" and len(text) > 1 else text
 
 
-def figure_html(figure):
-    """A figure as a page of its own that needs no network."""
-    return figure.to_html(include_plotlyjs=True, full_html=True)
+def figure_html(figure, config=None):
+    """A figure as a page of its own that needs no network; ``config`` as Plotly takes it."""
+    return figure.to_html(include_plotlyjs=True, full_html=True, config=config)
 
 
 def predictions(trace, answers):
@@ -170,6 +170,52 @@ def comparison(found, traces):
             "application/json",
             lambda: json.dumps(dataclasses.asdict(found), ensure_ascii=False, indent=2),
         )
+
+
+def menu(name, header, rows, data, figure=None):
+    """The download menu of a page with one table and one figure. Files are made when asked for.
+
+    Args:
+        name: of the files, without an ending.
+        header: names of the table's columns.
+        rows: callable () -> rows of the table, whose text is made safe for spreadsheets here.
+        data: callable () -> what ``json.dumps`` takes.
+        figure: callable () -> a Plotly figure, or None.
+    """
+    with st.popover("Save", icon=":material/download:", type="tertiary"):
+        _button("CSV", f"{name}.csv", "text/csv", lambda: table_csv(header, rows()))
+        _button(
+            "JSON",
+            f"{name}.json",
+            "application/json",
+            lambda: json.dumps(data(), ensure_ascii=False, indent=2),
+        )
+        if figure is None:
+            return
+        _button("Figure (HTML)", f"{name}.html", "text/html", lambda: figure_html(figure(), plot_config(name)))
+        st.radio(
+            "The camera above a figure saves",
+            ["png", "svg"],
+            format_func=str.upper,
+            horizontal=True,
+            key=PICTURE,
+            persist_state="session",
+            help="The file has that camera too.",
+        )
+
+
+def table_csv(header, rows):
+    """A table as CSV text; numbers with six digits, text made safe for spreadsheets."""
+    out = io.StringIO()
+    writer = csv.writer(out)
+    writer.writerow(header)
+    for row in rows:
+        writer.writerow([f"{cell:.6g}" if isinstance(cell, float) else _cell(cell) for cell in row])
+    return out.getvalue()
+
+
+def _cell(value):
+    return safe_cell(value) if isinstance(value, str) else value
 
 
 def plot_config(name):

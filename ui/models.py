@@ -50,14 +50,15 @@ class SharedModel:
         room = min(limits().max_tokens, self.bert.max_length)
         return self.tokenizer.encode(a, given(b), max_length=room)
 
-    def trace(self, a, b, masked, attentions=False):
+    def trace(self, a, b, masked, attentions=False, hidden_states=False):
         """One forward pass with the positions ``masked``."""
+        parts = {"attentions": attentions, "hidden_states": hidden_states}
         if limits().max_tokens < self.bert.max_length:
-            return self._shorter_trace(a, b, masked, attentions)
+            return self._shorter_trace(a, b, masked, parts)
         with self.lock:
-            return self.bert.trace(a, given(b), mask=masked, attentions=attentions, hidden_states=False)
+            return self.bert.trace(a, given(b), mask=masked, **parts)
 
-    def _shorter_trace(self, a, b, masked, attentions):
+    def _shorter_trace(self, a, b, masked, parts):
         # This deployment reads fewer tokens than the model could: only what fits is handed on.
         encoding = self.encode(a, b)
         ends = {"a": 0, "b": 0}
@@ -66,11 +67,7 @@ class SharedModel:
                 ends[source] = offset[1]
         with self.lock:
             trace = self.bert.trace(
-                a[: ends["a"]],
-                given(b) and b[: ends["b"]],
-                mask=masked,
-                attentions=attentions,
-                hidden_states=False,
+                a[: ends["a"]], given(b) and b[: ends["b"]], mask=masked, **parts
             )
         return dataclasses.replace(trace, text_a=a, text_b=given(b), truncated=encoding.truncated)
 
