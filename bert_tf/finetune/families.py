@@ -7,6 +7,9 @@ from bert_tf.finetune.errors import TaskError
 #: Task -> (module, one line of help).
 FAMILIES = {
     "classify": ("bert_tf.finetune.sequence", "a label, several, or a number for a sentence or a pair"),
+    "tag": ("bert_tf.finetune.tokens", "a label for every word: entities, parts of speech"),
+    "answer": ("bert_tf.finetune.answers", "the answer to a question as a part of a passage, or none"),
+    "choose": ("bert_tf.finetune.choice", "which of several texts goes with another"),
 }
 
 

@@ -1,14 +1,16 @@
 """Readers of words with labels: CoNLL columns, CoNLL-U and JSON lines.
 
-A label column is optional in none of them: these are files to train and to measure on.
+CoNLL columns and JSON lines may do without labels where only predictions are wanted.
 """
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import accumulate
 from pathlib import Path
 
 from bert_tf.finetune.errors import DataError
 from bert_tf.finetune.labels import is_entity_scheme, to_bio
+from bert_tf.finetune.words import word_spans
 from bert_tf.text.conllu import ConlluError, read_rows
 
 #: CoNLL-U columns a label can be read from.
@@ -21,16 +23,33 @@ class LabelledWords:
     """One sentence.
 
     Attributes:
-        words: W strings. labels: W strings; entity labels in BIO.
+        words: W strings. labels: W strings, entity labels in BIO; None where there are none.
         source: the file and the line it begins at, for messages.
+        text: the running text the words are from. spans: (first character, last character + 1) of each word
+            in it. Without them the words with a space between are the text.
     """
 
     words: tuple
-    labels: tuple
-    source: str
+    labels: tuple | None
+    source: str = ""
+    text: str | None = None
+    spans: tuple | None = None
+
+    def __post_init__(self):
+        if self.text is None:
+            ends = list(accumulate(len(word) + 1 for word in self.words))
+            object.__setattr__(self, "text", " ".join(self.words))
+            object.__setattr__(self, "spans", tuple((end - 1 - len(word), end - 1)
+                                                    for word, end in zip(self.words, ends)))
 
 
-def read_labelled_words(path, column=None, words_field="words", labels_field="labels"):
+def words_of_text(text):
+    """The words of a running text, without labels; see `words.word_spans`."""
+    spans = tuple(word_spans(text))
+    return LabelledWords(tuple(text[start:end] for start, end in spans), None, text=text, spans=spans)
+
+
+def read_labelled_words(path, column=None, words_field="words", labels_field="labels", labelled=True):
     """Sentences of a file; its ending tells the format: .conllu, .jsonl (or .json), else CoNLL columns.
 
     Args:
@@ -38,6 +57,7 @@ def read_labelled_words(path, column=None, words_field="words", labels_field="la
         column: CoNLL-U: "upos" (the default), "xpos" or "deprel". CoNLL: number of the label column from 1;
             default: the last one.
         words_field, labels_field: names in JSON lines.
+        labelled: False to do without labels: CoNLL of one column, JSON lines without the field.
     Returns:
         list of `LabelledWords`.
     Raises:
@@ -52,12 +72,12 @@ def read_labelled_words(path, column=None, words_field="words", labels_field="la
     if ending == ".conllu":
         sentences = _read_conllu(path, lines, column)
     elif ending in (".jsonl", ".json"):
-        sentences = _read_jsonl(path, lines, words_field, labels_field)
+        sentences = _read_jsonl(path, lines, words_field, labels_field if labelled else None)
     else:
-        sentences = _read_columns(path, lines, column)
+        sentences = _read_columns(path, lines, column, labelled)
     if not sentences:
         raise DataError(f"{path} holds no sentence: it needs one word and its label a line.")
-    return _in_bio(sentences)
+    return _in_bio(sentences) if labelled else [replace(sentence, labels=None) for sentence in sentences]
 
 
 def _lines(path):
@@ -90,9 +110,9 @@ def _read_conllu(path, lines, column):
     return sentences
 
 
-def _read_columns(path, lines, column):
+def _read_columns(path, lines, column, labelled):
     """Rows of 2 to 4 columns, all of one width, parted by tabs or blanks; a blank line ends a sentence."""
-    column = _column_number(column)
+    column, least = (_column_number(column), 2) if labelled else (None, 1)
     separator, width, sentences, words, labels, first = None, None, [], [], [], 0
     for number, line in enumerate([*lines, ""], 1):
         if not line.strip() or line.startswith("-DOCSTART-"):
@@ -104,11 +124,12 @@ def _read_columns(path, lines, column):
             separator = "\t" if "\t" in line else None
         fields = line.split(separator)
         width = width or len(fields)
-        if not 2 <= width <= _MAX_COLUMNS:
+        if not least <= width <= _MAX_COLUMNS:
             raise DataError(f"{path}, line {number}: {len(fields)} columns; a word and its label make 2, and "
                             f"up to {_MAX_COLUMNS} are read.")
         if len(fields) != width:
-            raise DataError(f"{path}, line {number}: {len(fields)} columns, but the lines before have {width}.")
+            raise DataError(f"{path}, line {number}: {len(fields)} columns, but the lines before have "
+                            f"{width}; give every line the same columns.")
         if column is not None and column > width:
             raise DataError(f"{path} has {width} columns; there is no column {column} to read labels from.")
         word, label = fields[0].strip(), fields[-1 if column is None else column - 1].strip()
@@ -141,22 +162,25 @@ def _read_jsonl(path, lines, words_field, labels_field):
             raise DataError(f"{where}: not JSON ({error}); write one object a line.") from None
         if not isinstance(row, dict):
             raise DataError(f"{where}: a {type(row).__name__}; write one object a line.")
-        for field in (words_field, labels_field):
-            if field not in row:
-                raise DataError(f"{where}: no {field!r} (found: {', '.join(row) or 'nothing'}).")
-        words, labels = row[words_field], row[labels_field]
-        for field, values in ((words_field, words), (labels_field, labels)):
-            if not isinstance(values, list) or not all(isinstance(value, str) and value for value in values):
-                raise DataError(f"{where}: {field!r} must be a list of strings that are not empty.")
-        if len(words) != len(labels):
+        words = _strings(row, words_field, where)
+        labels = None if labels_field is None else _strings(row, labels_field, where)
+        if labels is not None and len(words) != len(labels):
             raise DataError(f"{where}: {len(words)} words, but {len(labels)} labels.")
         if words:
-            sentences.append(LabelledWords(tuple(words), tuple(labels), where))
+            sentences.append(LabelledWords(tuple(words), labels and tuple(labels), where))
     return sentences
+
+
+def _strings(row, field, where):
+    if field not in row:
+        raise DataError(f"{where}: no {field!r} (found: {', '.join(row) or 'nothing'}).")
+    values = row[field]
+    if not isinstance(values, list) or not all(isinstance(value, str) and value for value in values):
+        raise DataError(f"{where}: {field!r} must be a list of strings that are not empty.")
+    return values
 
 
 def _in_bio(sentences):
     if not is_entity_scheme(label for sentence in sentences for label in sentence.labels):
         return sentences
-    return [LabelledWords(sentence.words, tuple(to_bio(sentence.labels)), sentence.source)
-            for sentence in sentences]
+    return [replace(sentence, labels=tuple(to_bio(sentence.labels))) for sentence in sentences]

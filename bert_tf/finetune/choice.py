@@ -1,0 +1,118 @@
+"""Multiple choice: which of several texts goes with another.
+
+Each choice is read with the context as a pair and gets one score; a softmax goes over a question's choices.
+
+C choices, t tokens. Source: Devlin et al. 2019, section 4.4 (SWAG).
+"""
+
+import numpy as np
+
+from bert_tf.finetune.choice_data import ChoiceColumns, Choices, choices_of, read_choices
+from bert_tf.finetune.errors import DataError
+from bert_tf.finetune.family import Family, Findings
+from bert_tf.finetune.rows import Rows
+from bert_tf.finetune.task import TaskSettings
+
+
+class Choosing(Family):
+    """The family `choose`; its examples are `choice_data.Choices`."""
+
+    task, architecture, several = "choose", "BertForMultipleChoice", True
+
+    def add_reading_arguments(self, parser):
+        parser.add_argument("--format", metavar="F", help="csv, tsv or jsonl (default: by the file's ending)")
+        parser.add_argument("--context-column", default="sent1", metavar="NAME",
+                            help="column of the context (default: sent1, as in SWAG)")
+        parser.add_argument("--start-column", default="sent2", metavar="NAME",
+                            help="column of how each choice begins, if there is one (default: sent2)")
+        parser.add_argument("--choice-columns", metavar="A,B,…",
+                            help="columns of the choices (default: ending0, ending1, …)")
+        parser.add_argument("--label-column", default="label", metavar="NAME",
+                            help="column of the right choice's number, from 0 (default: label)")
+
+    def read(self, path, options, settings=None, labelled=True):
+        names = options.choice_columns.split(",") if options.choice_columns else ()
+        columns = ChoiceColumns(options.context_column, options.start_column,
+                                tuple(name.strip() for name in names), options.label_column)
+        return read_choices(path, columns, options.format, labelled)
+
+    def example(self, record, settings):
+        return record if isinstance(record, Choices) else choices_of(record, labelled=False)
+
+    def settings(self, options, examples):
+        return TaskSettings("choose", pair=True, max_length=options.length,
+                            metric=options.metric or "accuracy", extra={"choices": len(examples[0].choices)})
+
+    def check(self, examples, settings):
+        count = settings.extra.get("choices")
+        for example in examples:
+            if count and len(example.choices) != count:
+                raise DataError(f"{example.source}: {len(example.choices)} choices, but this training has "
+                                f"{count} a question.")
+
+    def needs_pooler(self, settings):
+        return True
+
+    def encode(self, examples, tokenizer, settings, training=False):
+        packed = iter(tokenizer.encode_batch(
+            ((example.context, choice) for example in examples for choice in example.choices),
+            max_length=settings.max_length))
+        sequences = {"token_ids": [], "segment_ids": [], "padding_mask": []}
+        for example in examples:
+            rows = [next(packed) for _ in example.choices]
+            length = max(row.length for row in rows)
+            sequences["token_ids"].append(_stack([row.token_ids for row in rows], length, tokenizer.pad_id))
+            sequences["segment_ids"].append(_stack([row.segment_ids for row in rows], length, 0))
+            # Choices shorter than the longest are padded inside the row, which only a mask of our own tells.
+            sequences["padding_mask"].append(
+                _stack([np.ones(row.length, np.int32) for row in rows], length, 0))
+        values = {}
+        if training:
+            values["labels"] = np.array([example.label for example in examples], np.int32)
+        return Rows(sequences, values, pad_id=tokenizer.pad_id)
+
+    def head(self, settings, config):
+        from bert_tf.layers.choosing import ChoiceHead
+
+        return ChoiceHead(config.hidden_size, config.hidden_dropout_prob, config.initializer_range, name="head")
+
+    def objective(self, settings):
+        from bert_tf.finetune.token_objectives import RightChoice
+
+        return RightChoice()
+
+    def decode(self, outputs, rows, examples, settings):
+        predictions = []
+        for example, output in zip(examples, outputs):
+            logits = np.asarray(output["logits"], np.float64)
+            chances = np.exp(logits - logits.max())
+            chances = [float(chance) for chance in chances / chances.sum()]
+            best = int(logits.argmax())
+            predictions.append({"choice": best, "text": example.choices[best], "probability": chances[best],
+                                "probabilities": chances})
+        return predictions
+
+    def score(self, examples, predictions, settings):
+        from sklearn.metrics import accuracy_score
+
+        true = [example.label for example in examples]
+        found = [prediction["choice"] for prediction in predictions]
+        return {"accuracy": float(accuracy_score(true, found)), "questions": len(true)}
+
+    def findings(self, examples, predictions, settings):
+        worst = [{"probability": prediction["probability"], "context": example.context,
+                  "true": example.choices[example.label], "predicted": prediction["text"],
+                  "source": example.source}
+                 for example, prediction in zip(examples, predictions)
+                 if prediction["choice"] != example.label]
+        return Findings(worst=sorted(worst, key=lambda row: -row["probability"]))
+
+
+def _stack(arrays, length, fill):
+    stacked = np.full((len(arrays), length), fill, np.int32)
+    for row, array in zip(stacked, arrays):
+        row[: len(array)] = array
+    return stacked
+
+
+FAMILY = Choosing()

@@ -1,0 +1,56 @@
+"""Scores of labelled words: entities by seqeval, all else by scikit-learn."""
+
+from itertools import chain
+
+
+def tag_scores(true, found, with_entities):
+    """Metrics of a set.
+
+    Args:
+        true, found: a sequence of labels for each sentence, entity labels in BIO. with_entities: score whole
+            entities (type and both ends must be right), not words.
+    Returns:
+        dict: accuracy of words; with entities precision, recall and f1 over all entities (micro), else f1,
+        the mean over the labels (macro); sentences, words.
+    """
+    from sklearn.metrics import accuracy_score, f1_score
+
+    flat_true, flat_found = _flat(true), _flat(found)
+    scores = {"accuracy": float(accuracy_score(flat_true, flat_found)), "sentences": len(true),
+              "words": len(flat_true)}
+    if not with_entities:
+        return {**scores, "f1": float(f1_score(flat_true, flat_found, average="macro", zero_division=0))}
+    import seqeval.metrics as seqeval
+
+    true, found = [list(labels) for labels in true], [list(labels) for labels in found]
+    return {**scores, **{name: float(getattr(seqeval, f"{name}_score")(true, found, zero_division=0))
+                         for name in ("precision", "recall", "f1")}}
+
+
+def per_label(true, found, with_entities):
+    """precision, recall, f1 and support of each entity type or label: list of dicts."""
+    if with_entities:
+        from seqeval.metrics import classification_report
+
+        report = classification_report([list(labels) for labels in true], [list(labels) for labels in found],
+                                       output_dict=True, zero_division=0)
+    else:
+        from sklearn.metrics import classification_report
+
+        report = classification_report(_flat(true), _flat(found), output_dict=True, zero_division=0)
+    return [{"label": label, "precision": float(row["precision"]), "recall": float(row["recall"]),
+             "f1": float(row["f1-score"]), "support": int(row["support"])}
+            for label, row in report.items() if label != "accuracy" and not label.endswith(" avg")]
+
+
+def confusion(true, found, labels):
+    """(labels, counts [K, K]) of words; rows the true ones, those that training never saw at the end."""
+    from sklearn.metrics import confusion_matrix
+
+    true, found = _flat(true), _flat(found)
+    names = [*labels, *sorted(set(true) - set(labels))]
+    return names, confusion_matrix(true, found, labels=names)
+
+
+def _flat(sentences):
+    return list(chain.from_iterable(sentences))
