@@ -45,8 +45,12 @@ def load(name_or_folder=DEFAULT_MODEL, precision="float32"):
     # TensorFlow is imported here, when it is known that there is something to load.
     from bert_tf.runtime import Runtime
 
+    from bert_tf.finetune.model import load_task
+
     config, tokenizer, model = checkpoints.read(path)
-    return Bert(config, tokenizer, model, Runtime(model, precision=precision), path.name, path)
+    runtime = Runtime(model, precision=precision)
+    task = load_task(path, model, tokenizer, runtime)
+    return Bert(config, tokenizer, model, runtime, path.name, path, task)
 
 
 class Bert:
@@ -62,9 +66,10 @@ class Bert:
         name: what the model is called.
         path: the folder it came from, or None.
         heads: frozenset of those it has, of "pooler", "mlm", "nsp".
+        task: `TaskModel` of a fine-tuned model, else None.
     """
 
-    def __init__(self, config, tokenizer, model, runtime=None, name="bert", path=None):
+    def __init__(self, config, tokenizer, model, runtime=None, name="bert", path=None, task=None):
         if runtime is None:
             from bert_tf.runtime import Runtime
 
@@ -75,6 +80,7 @@ class Bert:
         self.runtime = runtime
         self.name = name
         self.path = path
+        self.task = task
         self.heads = frozenset(model.bert_heads)
 
     def __repr__(self):
@@ -85,7 +91,7 @@ class Bert:
     @property
     def max_length(self):
         """Most tokens it reads, special tokens included."""
-        return min(512, self.config.max_position_embeddings)
+        return min(512, self.config.max_tokens)
 
     @cached_property
     def opened(self):

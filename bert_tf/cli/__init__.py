@@ -23,6 +23,7 @@ COMMANDS = {
     "download": ("bert_tf.cli.download", "download a released model"),
     "convert": ("bert_tf.cli.convert", "convert a model folder from one format to another"),
     "evaluate": ("bert_tf.cli.evaluate", "measure a model on a text file"),
+    "finetune": ("bert_tf.cli.finetune", "fine-tune a model on examples of a task"),
     "pretrain": ("bert_tf.pretrain.command", "pre-train a model on text files"),
 }
 

@@ -81,6 +81,10 @@ class Family:
         Face name -> variable."""
         raise TypeError(f"{type(self).__name__} has no head.")
 
+    def training_settings(self, options, examples, settings):
+        """Settings with what else the training options ask for (class weights)."""
+        return settings
+
     def start_head(self, head, rows, settings):
         """Sets what of a fresh head is known from the data (a bias at the mean, say)."""
 

@@ -1,0 +1,276 @@
+"""Fine-tuning through the one training loop: epochs, measuring on the dev set, the best model kept, resuming.
+
+In the output folder lie the best model so far (ready to load) and `run/`: checkpoints, the log, and `rounds.json`
+with what was measured after each round. A round is an epoch, or `evaluate_every` updates. After a stop or a crash
+the same call goes on where the last checkpoint is; every round that was not measured is measured then.
+"""
+
+import dataclasses
+import json
+import math
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from bert_tf.checkpoints.files import write_json
+from bert_tf.finetune.errors import TaskError
+
+#: Settings that may differ between the calls of one run.
+_FREE = ("log_every", "save_every", "strategy")
+
+
+@dataclass(frozen=True)
+class FitSettings:
+    """How to train. The defaults are the paper's (Devlin et al. 2019, section A.3).
+
+    Args:
+        epochs: over the training examples. learning_rate: the peak. batch_size: rows an update, over all devices.
+        seed: of the head, the order and the dropout. warmup: below 1 a share of the updates, else their number.
+        weight_decay, optimizer: as in `train.optimizer`. layer_decay: factor of the learning rate a layer down.
+        freeze_layers: embeddings and the lowest so many layers stay as they are (0: nothing frozen).
+        dropout: instead of the model's own. precision, strategy, accumulate, jit: as in pre-training.
+        patience: rounds without a better score before it stops, None for never.
+        evaluate_every: updates between two measurements, None for an epoch.
+        lengths: how many lengths batches are padded to. log_every, save_every: in updates.
+        store: dtype the model is stored in. delta: store only what was trained.
+    """
+
+    epochs: int = 3
+    learning_rate: float = 3e-5
+    batch_size: int = 32
+    seed: int = 0
+    warmup: float = 0.1
+    weight_decay: float = 0.01
+    optimizer: str = "adamw"
+    layer_decay: float = 1.0
+    freeze_layers: int = 0
+    dropout: float | None = None
+    precision: str = "float32"
+    strategy: str = "auto"
+    accumulate: int = 1
+    jit: bool = False
+    patience: int | None = None
+    evaluate_every: int | None = None
+    lengths: int = 4
+    log_every: int = 20
+    save_every: int = 500
+    store: str = "float32"
+    delta: bool = False
+
+    def __post_init__(self):
+        for name in ("epochs", "batch_size", "lengths", "log_every", "save_every", "patience", "evaluate_every"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise TaskError(f"--{name.replace('_', '-')} is {value}; it must be 1 or more.")
+        if not 0 < self.learning_rate < math.inf:
+            raise TaskError(f"--learning-rate is {self.learning_rate}; it must be above 0.")
+        if self.dropout is not None and not 0 <= self.dropout < 1:
+            raise TaskError(f"--dropout is {self.dropout}; it must be from 0 to below 1.")
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """What a run came to.
+
+    Attributes: rounds: list of dicts, see `rounds.json`. finished: False where a signal stopped it.
+        steps: updates done. settings: `TaskSettings` of the model in the folder.
+    """
+
+    rounds: list
+    finished: bool
+    steps: int
+    settings: object
+
+
+def fit(family, start, train, dev, settings, how, output, say=print):
+    """Fine-tunes, or goes on with a run that was stopped.
+
+    Args:
+        family: `Family`. start: name or folder of the model to start from.
+        train, dev: lists of examples; `dev` may be empty, the last epoch's model is kept then.
+        settings: `TaskSettings`. how: `FitSettings`. output: folder. say: called with each line of news.
+
+    Returns: `Fitted`. The model is in `output`; `bert_tf.load` reads it.
+
+    Raises: TaskError, CheckpointError, DataError, StrategyError.
+    """
+    from bert_tf.train.strategy import make_strategy
+
+    strategy = make_strategy(how.strategy)     # before anything else in TensorFlow
+    run = _Run(family, start, settings, how, Path(output), strategy, say)
+    run.prepare(train, dev)
+    return run.train()
+
+
+class _Run:
+    """One call of `fit`."""
+
+    def __init__(self, family, start, settings, how, output, strategy, say):
+        self.family, self.start, self.settings, self.how = family, start, settings, how
+        self.output, self.strategy, self.say = output, strategy, say
+        self.folder = output / "run"
+
+    def prepare(self, train, dev):
+        """Everything up to the first update: the model, the encoded examples, the trainer."""
+        import keras
+
+        from bert_tf.checkpoints import find, read
+        from bert_tf.finetune.feed import EpochFeed
+        from bert_tf.train.loop import Trainer
+        from bert_tf.train.step import check_batch_size
+        from bert_tf.train.strategy import scope
+
+        how = self.how
+        check_batch_size(how.batch_size, self.strategy, how.accumulate)
+        keras.utils.set_random_seed(how.seed)
+        self.config, self.tokenizer, source = read(find(self.start))
+        if self.settings.max_length > self.config.max_position_embeddings:
+            raise TaskError(f"--length is {self.settings.max_length}; this model reads at most "
+                            f"{self.config.max_position_embeddings} tokens.")
+        self._check_run(len(train), len(dev))
+        rows = self.family.encode(train, self.tokenizer, self.settings, training=True)
+        self.feed = EpochFeed(rows, how.batch_size, how.seed, how.lengths)
+        self.dev = dev
+        self.dev_rows = self.family.encode(dev, self.tokenizer, self.settings) if dev else None
+        self.total = how.epochs * self.feed.steps
+        with scope(self.strategy):
+            self.network, optimizer = self._make(source, rows)
+        del source
+        self.trainer = Trainer(self.network, self.family.objective(self.settings), optimizer, self.folder,
+                               jit_compile=how.jit, keep=1, strategy=self.strategy, accumulate=how.accumulate)
+
+    def _make(self, source, rows):
+        """(network with the source's weights, built optimiser)."""
+        from bert_tf.finetune.network import build_network
+        from bert_tf.models import named_variables
+        from bert_tf.pretrain.command import freeze
+        from bert_tf.train.optimizer import layer_factors, make_optimizer, warmup_steps
+        from bert_tf.train.precision import apply_precision, build_policy, with_loss_scale
+
+        how, config = self.how, self.config
+        if how.dropout is not None:
+            config = config.replace(hidden_dropout_prob=how.dropout, attention_probs_dropout_prob=how.dropout)
+        network = build_network(config, self.family, self.settings, build_policy(how.precision))
+        known = named_variables(source)
+        for name, variable in named_variables(network.bert).items():
+            if name in known:
+                variable.assign(known[name])
+        self.family.start_head(network.head, rows, self.settings)
+        freeze(network, how.freeze_layers)
+        apply_precision(network, how.precision)
+        optimizer = make_optimizer(
+            network.trainable_variables, how.learning_rate, self.total, warmup_steps(how.warmup, self.total),
+            how.weight_decay, how.optimizer, layer_factors(network, how.layer_decay))
+        return network, with_loss_scale(optimizer, network.trainable_variables, how.precision)
+
+    def _check_run(self, train, dev):
+        """Notes what the run is made of, or refuses to go on with a run that was made of something else."""
+        made_of = {"start": str(self.start), "task": self.settings.to_dict(), "train": train, "dev": dev,
+                   **{name: value for name, value in dataclasses.asdict(self.how).items() if name not in _FREE}}
+        path = self.folder / "settings.json"
+        made_of = json.loads(json.dumps(made_of))
+        if path.is_file():
+            before = json.loads(path.read_text(encoding="utf-8"))
+            other = sorted(name for name in made_of if before.get(name) != made_of[name])
+            if other:
+                raise TaskError(f"{self.output} holds a run with another {other[0]} "
+                                f"({str(before.get(other[0])):.80}, not {str(made_of[other[0]]):.80}); give "
+                                "another --output, or the settings it was made with.")
+            return
+        self.folder.mkdir(parents=True, exist_ok=True)
+        write_json(path, made_of)
+
+    def train(self):
+        """The rounds that are left."""
+        from bert_tf.pretrain.feed import prefetch
+
+        rounds = self._read_rounds()
+        state = self.trainer.restore() or {"step": 0}
+        step = rounds[-1]["step"] if rounds and rounds[-1]["last"] else state["step"]
+        if step and self.trainer.chief:
+            self.say(f"Going on after update {step} of {self.total}.")
+        batches = prefetch(self.feed.from_step(step))
+        for end in self._ends():
+            if any(one["step"] == end for one in rounds):
+                if rounds[-1]["last"]:
+                    break
+                continue
+            if step < end:
+                step = self.trainer.train(batches, step, end, encode_position=int, save_every=self.how.save_every,
+                                          log_every=self.how.log_every, report=self._say_record)
+            if step < end:
+                return Fitted(rounds, False, step, self.settings)
+            rounds.append(self._measure(end, rounds))
+            if self.trainer.chief:
+                write_json(self.folder / "rounds.json", {"rounds": rounds})
+            if rounds[-1]["last"]:
+                break
+        if self.trainer.chief:
+            shutil.rmtree(self.folder / "checkpoints", ignore_errors=True)
+        return Fitted(rounds, True, step, self.settings)
+
+    def _read_rounds(self):
+        path = self.folder / "rounds.json"
+        return json.loads(path.read_text(encoding="utf-8"))["rounds"] if path.is_file() else []
+
+    def _ends(self):
+        """Updates after which a round ends, ascending."""
+        every = self.how.evaluate_every or self.feed.steps
+        return sorted({*range(every, self.total, every), self.total})
+
+    def _measure(self, step, rounds):
+        """The record of a round; saves the model if it is the best so far."""
+        scores = self._scores()
+        metric = self.settings.metric
+        if scores and metric not in scores:
+            raise TaskError(f"There is no metric {metric!r} for this task; it has {', '.join(scores)}.")
+        before = [one["dev"].get(metric, -math.inf) for one in rounds]
+        best = not scores or scores[metric] > max(before, default=-math.inf)
+        if best and self.trainer.chief:
+            self.save()
+        idle = 0 if best else 1 + len(before) - 1 - int(np.argmax(before))
+        last = step >= self.total or (self.how.patience is not None and idle >= self.how.patience)
+        record = {"step": step, "epoch": round(step / self.feed.steps, 3), "dev": scores, "best": best,
+                  "last": last}
+        if self.trainer.chief:
+            told = "  ".join(f"{name} {value:.4f}" for name, value in scores.items())
+            self.say(f"after epoch {record['epoch']:g}  {told}{'  (best)' if best else ''}")
+        return record
+
+    def _scores(self):
+        if not self.dev:
+            return {}
+        from bert_tf.finetune.model import run_rows
+
+        outputs = run_rows(self.dev_rows, max(32, self.how.batch_size), self._forward())
+        self.settings = self.family.tune(self.dev, outputs, self.dev_rows, self.settings)
+        predictions = self.family.decode(outputs, self.dev_rows, self.dev, self.settings)
+        return self.family.score(self.dev, predictions, self.settings)
+
+    def _forward(self):
+        if not hasattr(self, "_compiled"):
+            import tensorflow as tf
+
+            shape = (None, None, None) if self.family.several else (None, None)
+            signature = {name: tf.TensorSpec(shape, tf.int32)
+                         for name in ("token_ids", "segment_ids", "padding_mask")}
+            self._compiled = tf.function(lambda batch: self.network(batch, training=False),
+                                         input_signature=[signature], autograph=False)
+        names = ("token_ids", "segment_ids", "padding_mask")
+        return lambda batch: {name: np.asarray(value) for name, value in
+                              self._compiled({name: batch[name].astype(np.int32) for name in names}).items()}
+
+    def save(self):
+        """Writes the model as it is now into the output folder."""
+        from bert_tf.finetune.folder import save_task
+
+        save_task(self.output, self.config, self.tokenizer, self.network, self.settings, dtype=self.how.store,
+                  delta_of=self.start if self.how.delta else None)
+
+    def _say_record(self, record):
+        left = (self.total - record["step"]) * record["seconds_per_step"] / 60
+        more = f"  accuracy {record['accuracy']:.3f}" if "accuracy" in record else ""
+        self.say(f"update {record['step']}/{self.total}  loss {record['loss']:.4f}{more}  "
+                 f"{record['tokens_per_second']:,.0f} tokens/s  {left:.0f} min left")

@@ -1,0 +1,103 @@
+"""A fine-tuned model to be asked: the encoder by the runtime, the head on top, predictions a family decodes.
+
+B batch, T tokens, C choices.
+"""
+
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+
+from bert_tf.finetune.families import family
+from bert_tf.finetune.folder import load_head
+from bert_tf.finetune.network import network_over
+from bert_tf.finetune.task import read_settings
+
+# Batches sorted by length together; more leaves less padding, and longer to wait for the first answer.
+WINDOW_BATCHES = 32
+
+
+class TaskModel:
+    """The task of a loaded `Bert`; safe from several threads.
+
+    Attributes:
+        settings: `TaskSettings`. family: its `Family`. network: the `TaskNetwork` over the model's layers.
+    """
+
+    def __init__(self, settings, network, tokenizer, runtime):
+        self.settings, self.network, self.family = settings, network, family(settings.task)
+        self._tokenizer, self._runtime = tokenizer, runtime
+
+    def predict(self, inputs, batch_size=32):
+        """Predictions for a list of inputs.
+
+        Args:
+            inputs: what the family reads: for "classify" texts or (text_a, text_b) pairs; or JSON-able records,
+                or its own examples. batch_size: rows in one pass.
+
+        Returns: list of dicts, in the order of the inputs; see the family's `decode`.
+
+        Raises: DataError, TextError: an input that cannot be read.
+        """
+        return list(self.predict_many(inputs, batch_size))
+
+    def predict_many(self, inputs, batch_size=32):
+        """The same for any number of inputs in constant memory: a generator of predictions, in order."""
+        for _, prediction in self.predict_with(inputs, batch_size):
+            yield prediction
+
+    def predict_with(self, inputs, batch_size=32):
+        """As `predict_many`, as pairs of (example, prediction)."""
+        source = iter(inputs)
+        while window := list(islice(source, batch_size * WINDOW_BATCHES)):
+            examples = [self.family.example(one, self.settings) for one in window]
+            rows = self.family.encode(examples, self._tokenizer, self.settings)
+            outputs = self.outputs(rows, batch_size)
+            yield from zip(examples, self.family.decode(outputs, rows, examples, self.settings), strict=True)
+
+    def outputs(self, rows, batch_size=32):
+        """The head's outputs: list of a dict of arrays a row of `Rows`."""
+        return run_rows(rows, batch_size, self._forward)
+
+    def _forward(self, batch):
+        shape = batch["token_ids"].shape
+        arrays = {name: batch[name].reshape(-1, shape[-1])
+                  for name in ("token_ids", "segment_ids", "padding_mask")}
+        # A row of padding alone (a batch is never filled up here, but a choice may be missing) has no token.
+        pooled = self.family.needs_pooler(self.settings)
+        wanted = ("sequence_output", *(("pooled_output",) if pooled else ()))
+        found = self._runtime.run(arrays, wanted)
+        results = self.network.head(found["sequence_output"], found.get("pooled_output"), arrays["padding_mask"],
+                                    training=False)
+        return {name: np.asarray(value).reshape(*shape[:-1], *value.shape[1:]) for name, value in results.items()}
+
+
+def run_rows(rows, batch_size, forward):
+    """Runs all rows in batches of like length.
+
+    Args:
+        rows: `Rows`. batch_size: B at most. forward: dict of arrays [B, ...] -> dict of arrays [B, ...].
+
+    Returns: list of a dict of arrays a row, in the rows' order.
+    """
+    outputs = [None] * len(rows)
+    order = np.argsort(rows.lengths, kind="stable")
+    for first in range(0, len(order), batch_size):
+        indices = order[first: first + batch_size]
+        results = forward(rows.batch(indices))
+        for place, index in enumerate(indices):
+            outputs[index] = {name: value[place] for name, value in results.items()}
+    return outputs
+
+
+def load_task(folder, model, tokenizer, runtime):
+    """The `TaskModel` of a folder, over its loaded `BertModel`; None for a folder without a task.
+
+    Raises: CheckpointError, TaskError.
+    """
+    settings = read_settings(folder)
+    if settings is None:
+        return None
+    network = network_over(model, family(settings.task), settings)
+    load_head(Path(folder), network)
+    return TaskModel(settings, network, tokenizer, runtime)

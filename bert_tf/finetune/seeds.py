@@ -1,0 +1,81 @@
+"""One run, or several with a seed each: mean and spread of their scores, the best model kept."""
+
+import dataclasses
+import shutil
+
+import numpy as np
+
+from bert_tf.finetune.fit import fit
+
+
+def fit_seeds(family, start, train, dev, settings, how, output, seeds=1, say=print):
+    """`fit` with `seeds` seeds from `how.seed` on, and the report of the best model.
+
+    With more than one, each run has a folder `seed-S` in the output, and the best one's model is copied up.
+
+    Args: as `fit`.
+
+    Returns: whether it came to its end (False where a signal stopped it).
+    """
+    from bert_tf.finetune.report import write_report
+
+    if seeds == 1:
+        done = fit(family, start, train, dev, settings, how, output, say)
+        if done.finished:
+            write_report(output, dev, len(train), how, start, [_best(done.rounds, settings.metric)], say)
+        return done.finished
+    scores = []
+    for seed in range(how.seed, how.seed + seeds):
+        folder = output / f"seed-{seed}"
+        say(f"Seed {seed}.")
+        done = fit(family, start, train, dev, settings, dataclasses.replace(how, seed=seed), folder, say)
+        if not done.finished:
+            return False
+        scores.append({"seed": seed, **_best(done.rounds, settings.metric)})
+        _forget()
+    best = max(scores, key=lambda one: one.get(settings.metric, 0.0))
+    _copy_model(output / f"seed-{best['seed']}", output)
+    write_report(output, dev, len(train), how, start, scores, say)
+    return True
+
+
+def spread(scores):
+    """Mean and standard deviation of each metric over the seeds.
+
+    Args: scores: list of dicts of numbers, "seed" is passed over.
+
+    Returns: dict metric -> {"mean", "std" (of a sample, 0 for a single one), "values"}.
+    """
+    found = {}
+    for name in scores[0]:
+        if name != "seed":
+            values = [float(one[name]) for one in scores]
+            found[name] = {"mean": float(np.mean(values)),
+                           "std": float(np.std(values, ddof=1)) if len(values) > 1 else 0.0, "values": values}
+    return found
+
+
+def _best(rounds, metric):
+    return max((one["dev"] for one in rounds), key=lambda scores: scores.get(metric, 0.0))
+
+
+def _forget():
+    """Lets go of a finished run's model."""
+    import gc
+
+    import keras
+
+    keras.backend.clear_session()
+    gc.collect()
+
+
+def _copy_model(source, target):
+    for path in source.iterdir():
+        if path.is_file():
+            shutil.copy2(path, target / path.name)
+    (target / "run").mkdir(exist_ok=True)
+    for name in ("rounds.json", "metrics.jsonl", "settings.json"):
+        if (source / "run" / name).is_file():
+            shutil.copy2(source / "run" / name, target / "run" / name)
+
+

@@ -1,0 +1,98 @@
+"""Tables of examples: CSV, TSV and JSON lines, row by row with their line numbers.
+
+CSV follows RFC 4180 (quotes may hold commas and line breaks). In TSV a quote is a character like any other, as in
+GLUE's files. A byte-order mark and CRLF are taken off.
+"""
+
+import csv
+import json
+from pathlib import Path
+
+from bert_tf.finetune.errors import DataError
+
+FORMATS = {".csv": "csv", ".tsv": "tsv", ".tab": "tsv", ".txt": "tsv", ".jsonl": "jsonl", ".json": "jsonl",
+           ".ndjson": "jsonl"}
+_LONGEST_FIELD = 1 << 27
+
+
+def table_format(path, name=None):
+    """"csv", "tsv" or "jsonl": the given name, or what the file's ending says. Raises: DataError."""
+    if name is not None:
+        if name not in FORMATS.values():
+            raise DataError(f"There is no format {name!r}; choose from csv, tsv, jsonl.")
+        return name
+    ending = Path(path).suffix.lower()
+    if ending not in FORMATS:
+        raise DataError(f"{path}: its ending {ending!r} tells no format; name it .csv, .tsv or .jsonl, or give "
+                        "--format.")
+    return FORMATS[ending]
+
+
+def read_rows(path, kind):
+    """Yields (line number, list of fields) of a CSV or TSV file, blank lines left out.
+
+    Raises: DataError (not UTF-8, a broken quote), OSError.
+    """
+    if kind == "tsv":
+        for number, line in _lines(path):
+            if line.strip():
+                yield number, line.rstrip("\r\n").split("\t")
+        return
+    csv.field_size_limit(_LONGEST_FIELD)
+    reader, begun = csv.reader((line for _, line in _lines(path)), strict=True), 1
+    try:
+        for fields in reader:
+            if fields:
+                yield begun, fields
+            begun = reader.line_num + 1
+    except csv.Error as error:
+        raise DataError(f"{path} line {begun}: not CSV ({error}).") from error
+
+
+def read_records(path, kind=None, columns=None):
+    """Yields (line number, dict) of each row.
+
+    Args:
+        path: of the file. kind: "csv", "tsv", "jsonl" or None to go by the ending. columns: names of the columns
+            of a file without a header line, or None where its first line names them.
+
+    Raises: DataError naming file and line, OSError.
+    """
+    kind = table_format(path, kind)
+    if kind == "jsonl":
+        yield from _read_json_lines(path)
+        return
+    rows = read_rows(path, kind)
+    if columns is None:
+        _, columns = next(rows, (0, None))
+        if columns is None:
+            raise DataError(f"{path} is empty; it needs a header line and a row for each example.")
+    for number, fields in rows:
+        if len(fields) != len(columns):
+            raise DataError(f"{path} line {number}: {len(fields)} fields, where {len(columns)} are expected "
+                            f"({', '.join(columns):.120}).")
+        yield number, dict(zip(columns, fields))
+
+
+def _read_json_lines(path):
+    for number, line in _lines(path):
+        if not line.strip():
+            continue
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise DataError(f"{path} line {number}: not JSON ({error}).") from error
+        if not isinstance(record, dict):
+            raise DataError(f"{path} line {number}: a JSON {type(record).__name__}, where an object is expected.")
+        yield number, record
+
+
+def _lines(path):
+    """(number, line with its end) of a UTF-8 file."""
+    with open(path, "rb") as file:
+        for number, line in enumerate(file, 1):
+            try:
+                yield number, line.decode("utf-8-sig" if number == 1 else "utf-8")
+            except UnicodeDecodeError as error:
+                raise DataError(f"{path} line {number}: not UTF-8 ({error.reason}); save the file as "
+                                "UTF-8.") from error
