@@ -15,6 +15,7 @@ from bert_tf.explain.ablation import (
     every_token,
     sweep,
 )
+from bert_tf.explain.agreement import Agreement, RowAgreement, agreement
 from bert_tf.explain.answer import Answer, answer_from
 from bert_tf.explain.attention import HeadSummary, attention_between, summarise_heads
 from bert_tf.explain.compare import Comparison, MaskAgreement, aligned_layers, compare, jensen_shannon
@@ -28,6 +29,7 @@ from bert_tf.explain.counterfactual import (
     with_word,
     without_word,
 )
+from bert_tf.explain.dataset import RowResult, RowSummary, hidden_places, score_rows, summarise_rows
 from bert_tf.explain.errors import (
     Cancelled,
     EmptyText,
@@ -53,9 +55,12 @@ from bert_tf.explain.lens import Lens, logit_lens
 from bert_tf.explain.neuron import HeadVectors, head_vectors, query_key_vectors
 from bert_tf.explain.patching import PatchMap, patch_states
 from bert_tf.explain.predictions import MaskPrediction, Prediction, fill_mask
+from bert_tf.explain.projection import umap
 from bert_tf.explain.pseudo_likelihood import MinimalPair, PseudoLikelihood, minimal_pairs, pseudo_likelihood
 from bert_tf.explain.rollout import attention_rollout
+from bert_tf.explain.rows import Row, Rows, hidden_words, kind_of, read_rows
 from bert_tf.explain.saliency import Saliency, WordScore, gradient_x_input, integrated_gradients, occlusion
+from bert_tf.explain.senses import SenseSeparation, sense_separation
 from bert_tf.explain.similarity import layer_similarity, linear_cka
 from bert_tf.explain.syntax import (
     ConlluError,
@@ -86,6 +91,7 @@ from bert_tf.explain.words import Word, WordSpan, words_of
 __all__ = [
     "Ablation",
     "AblationEffect",
+    "Agreement",
     "Answer",
     "Cancelled",
     "Comparison",
@@ -115,7 +121,13 @@ __all__ = [
     "Prediction",
     "PseudoLikelihood",
     "RelationAgreement",
+    "Row",
+    "RowAgreement",
+    "RowResult",
+    "RowSummary",
+    "Rows",
     "Saliency",
+    "SenseSeparation",
     "Sweep",
     "SyntaxAgreement",
     "Target",
@@ -126,6 +138,7 @@ __all__ = [
     "WordScore",
     "WordSpan",
     "ablate",
+    "agreement",
     "aligned_layers",
     "answer_from",
     "ask",
@@ -147,8 +160,11 @@ __all__ = [
     "gradient_x_input",
     "head_distances",
     "head_vectors",
+    "hidden_places",
+    "hidden_words",
     "integrated_gradients",
     "jensen_shannon",
+    "kind_of",
     "layer_similarity",
     "left_context",
     "linear_cka",
@@ -168,12 +184,17 @@ __all__ = [
     "pseudo_likelihood",
     "query_key_vectors",
     "read_conllu",
+    "read_rows",
     "right_context",
+    "score_rows",
+    "sense_separation",
     "summarise_heads",
+    "summarise_rows",
     "swapped",
     "sweep",
     "syntax_agreement",
     "text_with",
+    "umap",
     "with_word",
     "without_word",
     "word_attention",

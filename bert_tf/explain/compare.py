@@ -1,9 +1,10 @@
-"""Two models on one input: where they agree.
+"""Two models on one input, or two inputs: where they agree.
 
 Dimension legend: P masks, V vocabulary, L layers.
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Optional
 
 import numpy as np
@@ -61,8 +62,8 @@ class Comparison:
     layers: tuple
 
 
-def compare(trace_a, trace_b, tokenizer_a, tokenizer_b, layers_a, layers_b, top_k=5):
-    """Compare what two models say about one input.
+def compare(trace_a, trace_b, tokenizer_a, tokenizer_b, layers_a, layers_b, top_k=5, across=False):
+    """Compare what two models say about one input, or what is said about two inputs.
 
     Masks are matched by where they begin in the user's text, so the models may cut it into different tokens.
     Where the vocabularies differ, distributions are compared over the tokens that both have, by their
@@ -74,15 +75,17 @@ def compare(trace_a, trace_b, tokenizer_a, tokenizer_b, layers_a, layers_b, top_
         tokenizer_a, tokenizer_b: of the two models.
         layers_a, layers_b: their numbers of layers.
         top_k: how many predictions the overlap looks at.
+        across: whether the texts may differ; masks are then paired in reading order.
     Returns:
         `Comparison`. Without masks, or if a model has no MLM head, `masks` is empty.
     Raises:
         NotComparable: the traces are of different texts.
     """
-    if (trace_a.text_a, trace_a.text_b) != (trace_b.text_a, trace_b.text_b):
+    same = (trace_a.text_a, trace_a.text_b) == (trace_b.text_a, trace_b.text_b)
+    if not (same or across):
         raise NotComparable("The two traces are of different texts: trace the same texts with both models.")
-    common = CommonVocabulary(tokenizer_a, tokenizer_b)
-    pairs, unmatched_a, unmatched_b = _matched_masks(trace_a, trace_b)
+    common = common_vocabulary(tokenizer_a, tokenizer_b)
+    pairs, unmatched_a, unmatched_b = (_matched_masks if same else _masks_in_order)(trace_a, trace_b)
     masks = ()
     if pairs and trace_a.logits is not None and trace_b.logits is not None:
         masks = _agreements(trace_a, trace_b, tokenizer_a, tokenizer_b, pairs, common, top_k)
@@ -100,21 +103,30 @@ def compare(trace_a, trace_b, tokenizer_a, tokenizer_b, layers_a, layers_b, top_
     )
 
 
+def common_vocabulary(tokenizer_a, tokenizer_b):
+    """The `CommonVocabulary` of two tokenizers; the last few are kept."""
+    return _common(*((one.vocab, one.lower_case, one.special_ids) for one in (tokenizer_a, tokenizer_b)))
+
+
+@lru_cache(maxsize=4)
+def _common(known_a, known_b):
+    return CommonVocabulary(known_a, known_b)
+
+
 class CommonVocabulary:
     """The token strings two vocabularies share, and the way from either's ids to them."""
 
-    def __init__(self, tokenizer_a, tokenizer_b):
-        self.folded = tokenizer_a.lower_case != tokenizer_b.lower_case
-        names_a = self._names(tokenizer_a)
-        names_b = self._names(tokenizer_b)
+    def __init__(self, known_a, known_b):
+        self.folded = known_a[1] != known_b[1]
+        names_a, names_b = self._names(*known_a), self._names(*known_b)
         common = {name: slot for slot, name in enumerate(sorted(set(names_a) & set(names_b)))}
         self.size = len(common)
         self._slots_a = np.array([common.get(name, self.size) for name in names_a])
         self._slots_b = np.array([common.get(name, self.size) for name in names_b])
 
-    def _names(self, tokenizer):
-        special = {tokenizer.id_to_token(i) for i in tokenizer.special_ids}
-        return [t if t in special or not self.folded else t.lower() for t in tokenizer.vocab]
+    def _names(self, vocabulary, _, special_ids):
+        special = {vocabulary[i] for i in special_ids}
+        return [t if t in special or not self.folded else t.lower() for t in vocabulary]
 
     def project_a(self, probabilities):
         """float [V_A] -> (float64 [common] that adds up to 1, the share of probability that was in it)."""
@@ -172,6 +184,11 @@ def _matched_masks(trace_a, trace_b):
     alone_a = tuple(trace_a.masks[row] for place, row in places_a.items() if place not in places_b)
     alone_b = tuple(trace_b.masks[row] for place, row in places_b.items() if place not in places_a)
     return pairs, alone_a, alone_b
+
+
+def _masks_in_order(trace_a, trace_b):
+    common = min(len(trace_a.masks), len(trace_b.masks))
+    return [(row, row) for row in range(common)], trace_a.masks[common:], trace_b.masks[common:]
 
 
 def _agreements(trace_a, trace_b, tokenizer_a, tokenizer_b, pairs, common, top_k):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bert_tf.explain import NotComparable, aligned_layers, compare, jensen_shannon
-from bert_tf.explain.compare import CommonVocabulary
+from bert_tf.explain.compare import common_vocabulary
 
 
 def _compare(one, other, text_a, text_b=None, mask=(), **options):
@@ -37,7 +37,7 @@ def test_different_vocabularies_are_compared_by_their_strings(tiny_bert, other_b
 
 
 def test_folding_adds_up_the_cases_of_a_word(tiny_bert, other_bert):
-    common = CommonVocabulary(tiny_bert.tokenizer, other_bert.tokenizer)
+    common = common_vocabulary(tiny_bert.tokenizer, other_bert.tokenizer)
     upper, lower = (np.zeros(tiny_bert.tokenizer.vocab_size) for _ in range(2))
     upper[tiny_bert.tokenizer.token_to_id("A")] = 1.0
     lower[tiny_bert.tokenizer.token_to_id("a")] = 1.0

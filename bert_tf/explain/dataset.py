@@ -1,0 +1,187 @@
+"""A file of texts asked at once: hidden words, next sentence, pseudo-perplexity of every row.
+
+Sources as in `predictions` and `pseudo_likelihood`.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Optional
+
+import numpy as np
+
+from bert_tf.explain.errors import InputError, report
+from bert_tf.explain.many import predict_many
+from bert_tf.explain.prepare import prepare
+from bert_tf.explain.pseudo_likelihood import pseudo_likelihood
+from bert_tf.explain.rows import hidden_words
+
+ASK = {"masks": "mlm", "next": "nsp", "perplexity": "mlm"}
+
+# Rows in one forward pass: few, for others wait for the model meanwhile.
+_BLOCK = 8
+
+
+@dataclass(frozen=True)
+class RowResult:
+    """What a model says about one row.
+
+    Attributes:
+        row: the `Row`. tokens: how many were read. cut: how many did not fit.
+        places: where the hidden words stand, as `hidden_places` names them.
+        masks: `MaskPrediction`s. is_next: P(IsNext), or None.
+        perplexity, log_likelihood: of the row without anything hidden, or None.
+        problem: why something that was asked could not be answered, or None.
+    """
+
+    row: object
+    tokens: int = 0
+    cut: int = 0
+    places: tuple = ()
+    masks: tuple = ()
+    is_next: Optional[float] = None
+    perplexity: Optional[float] = None
+    log_likelihood: Optional[float] = None
+    problem: Optional[str] = None
+
+
+@dataclass(frozen=True)
+class RowSummary:
+    """`score_rows` in numbers.
+
+    Attributes:
+        rows: how many. masks: hidden words whose original is known; first, among: the share of them that was
+            the first guess, one of the guesses. next: rows with a score; follows: the share above one half.
+        perplexity: exp of the mean negative log-probability of a token, over all rows' tokens; None if unasked.
+    """
+
+    rows: int
+    masks: int
+    first: Optional[float]
+    among: Optional[float]
+    next: int
+    follows: Optional[float]
+    perplexity: Optional[float]
+
+
+def score_rows(bert, rows, ask=tuple(ASK), hide="random", top_k=5, progress=None):
+    """Ask a model about every row of a file.
+
+    Args:
+        bert: a `Bert`. rows: `Row`s.
+        ask: some of `ASK`: "masks" predicts hidden words, "next" scores pairs (with the hidden words hidden),
+            "perplexity" masks one token at a time: as many passes as tokens.
+        hide: as in `hidden_words`. top_k: predictions a mask.
+        progress: callable(done, total) in rows; returning False cancels.
+    Returns:
+        tuple of `RowResult`, in the order of the rows. What the model has no head for is not asked.
+    Raises:
+        InputError: an unknown `ask` or `hide`. Cancelled: by `progress`.
+    """
+    unknown = set(ask) - set(ASK)
+    if unknown:
+        raise InputError(f"A model can be asked for {', '.join(ASK)}, not for {', '.join(sorted(unknown))}.")
+    able = {one for one in ask if ASK[one] in bert.heads}
+    rows, results = list(rows), []
+    for start in range(0, len(rows), _BLOCK):
+        block = rows[start : start + _BLOCK]
+        found = _predicted(bert, block, able, hide, top_k)
+        if "perplexity" in able:
+            found = [
+                _with_perplexity(bert, one, progress, start + place, len(rows))
+                for place, one in enumerate(found)
+            ]
+        results += found
+        report(progress, len(results), len(rows))
+    return tuple(results)
+
+
+def summarise_rows(results):
+    """`RowResult`s in numbers: `RowSummary`."""
+    masks = [mask for one in results for mask in one.masks if mask.original is not None]
+    scores = [one.is_next for one in results if one.is_next is not None]
+    scored = [one for one in results if one.perplexity is not None]
+    # log p of a row is -tokens x log perplexity: weighted so, long rows count as long.
+    nats = sum(-one.log_likelihood for one in scored)
+    tokens = sum(-one.log_likelihood / np.log(one.perplexity) for one in scored if one.perplexity > 1)
+    return RowSummary(
+        rows=len(results),
+        masks=len(masks),
+        first=_share(mask.original_rank == 1 for mask in masks),
+        among=_share(mask.original_rank <= len(mask.predictions) for mask in masks),
+        next=len(scores),
+        follows=_share(score > 0.5 for score in scores),
+        perplexity=float(np.exp(nats / tokens)) if tokens else None,
+    )
+
+
+def _share(yes):
+    yes = list(yes)
+    return sum(yes) / len(yes) if yes else None
+
+
+def _predicted(bert, rows, able, hide, top_k):
+    """A `RowResult` a row, with masks and next sentence in it."""
+    read = [_read(bert, row, able, hide) for row in rows]
+    found = [result for result, _ in read]
+    wanted = [place for place, (result, masks) in enumerate(read) if _asks(result, masks, able)]
+    asked = [(rows[place].text_a, rows[place].text_b, read[place][1]) for place in wanted]
+    for place, answer in zip(wanted, predict_many(bert, asked, _BLOCK, top_k, errors="return")):
+        if isinstance(answer, Exception):
+            found[place] = replace(found[place], problem=str(answer))
+            continue
+        found[place] = replace(
+            found[place],
+            masks=answer.masks if "masks" in able else (),
+            is_next=answer.nsp.is_next if answer.nsp and "next" in able else None,
+        )
+    return found
+
+
+def _read(bert, row, able, hide):
+    """(`RowResult` that knows what is read and hidden, positions of the masks)."""
+    try:
+        ready = prepare(bert.tokenizer, bert.max_length, row.text_a, row.text_b)
+        if "masks" in able:
+            mask = hidden_words(row, ready.encoding, hide)
+            ready = prepare(bert.tokenizer, bert.max_length, row.text_a, row.text_b, mask)
+    except ValueError as error:
+        return RowResult(row, problem=str(error)), ()
+    typed = ready.encoding.token_ids == bert.tokenizer.mask_id
+    places = hidden_places(ready.encoding, [one for one in ready.masks if not typed[one]])
+    length, cut = ready.encoding.length, sum(ready.encoding.truncated)
+    return RowResult(row, length, cut, places), ready.masks
+
+
+def _asks(result, masks, able):
+    return result.problem is None and bool(masks or (result.row.text_b and "next" in able))
+
+
+def hidden_places(read, positions):
+    """Where tokens stand in their texts: (source, word, piece), a word that is there in full with piece -1.
+
+    Args:
+        read: has `sources` and `word_ids` (an `Encoding` or a `Trace`). positions: of the tokens; a typed
+            "[MASK]" hides nothing that stands anywhere, so leave it out.
+    """
+    pieces = {}
+    for position, place in enumerate(zip(read.sources, read.word_ids)):
+        pieces.setdefault(place, []).append(position)
+    found = []
+    for position in positions:
+        place = read.sources[position], read.word_ids[position]
+        whole = set(pieces[place]) <= set(positions)
+        found.append((*place, -1 if whole else pieces[place].index(position)))
+    return tuple(dict.fromkeys(found))
+
+
+def _with_perplexity(bert, result, progress, done, total):
+    if result.problem is not None:
+        return result
+    row = result.row
+    try:
+        # Counts rows, not its own tokens; yet it can be stopped between them.
+        found = pseudo_likelihood(
+            bert, row.text_a, row.text_b, progress=progress and (lambda *_: progress(done, total))
+        )
+    except ValueError as error:
+        return replace(result, problem=str(error))
+    return replace(result, perplexity=found.perplexity, log_likelihood=found.total)

@@ -1,0 +1,86 @@
+"""Reading small files of texts, and which of their words are hidden."""
+
+import pytest
+
+from bert_tf.explain import InputError, Word, hidden_words, kind_of, read_rows
+from bert_tf.explain.rows import Row
+
+
+def texts(found):
+    return [(row.number, row.text_a, row.text_b) for row in found.rows]
+
+
+def test_a_line_is_a_text_and_a_tab_begins_the_second():
+    found = read_rows("one\n\n two\tthree \n")
+    assert texts(found) == [(1, "one", None), (3, " two", "three ")]
+
+
+def test_json_lines_name_texts_and_masks_and_bad_lines_are_told():
+    data = '{"text": "a b", "mask": "b"}\nnot json\n[1]\n{"text": "c", "text_b": "d", "mask": ["c", 2]}\n{"text": 5}'
+    found = read_rows(data.encode(), "jsonl")
+    assert texts(found) == [(1, "a b", None), (4, "c", "d")]
+    assert [row.mask for row in found.rows] == [("b",), ("c", 2)]
+    assert [number for number, _ in found.problems] == [2, 3, 5]
+    assert "not JSON" in found.problems[0][1] and "list" in found.problems[1][1]
+
+
+def test_a_string_with_another_line_end_inside_stays_one_json_line():
+    assert texts(read_rows('{"text": "a\u2028b"}', "jsonl")) == [(1, "a\u2028b", None)]
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+def test_tables_are_read_by_the_delimiter_of_their_header(delimiter):
+    data = delimiter.join(["id", "sentence1", "sentence2"]) + "\r\n" + delimiter.join(["1", '"a, b"', "c"]) + "\r\n"
+    found = read_rows(data, "table")
+    assert texts(found) == [(1, "a, b", "c")]
+    assert (found.first, found.second, found.columns) == ("sentence1", "sentence2", ("id", "sentence1", "sentence2"))
+
+
+def test_columns_can_be_chosen_and_the_second_left_away():
+    data = "x,text,text_b\n1,2,3\n"
+    assert texts(read_rows(data, "table", "x", "text")) == [(1, "1", "2")]
+    assert texts(read_rows(data, "table", second="")) == [(1, "2", None)]
+    with pytest.raises(InputError, match="no column 'y'.* x, text, text_b"):
+        read_rows(data, "table", "y")
+
+
+def test_rows_and_characters_are_bounded():
+    found = read_rows("a\nb\nc\n" + "d" * 50, most_rows=2, most_characters=20)
+    assert len(found.rows) == 2 and found.left_out == 1
+    assert found.problems == ((4, "It has 50 characters; at most 20 of a text are read."),)
+
+
+@pytest.mark.parametrize("data, kind, says", [
+    (b"\xff\xfe", "text", "UTF-8"),
+    (b"", "text", "no text"),
+    (b"[1]\n", "jsonl", "Line 1: A JSON object"),
+    (b"a,b\n", "table", "no text"),
+    (b"x", "pdf", "kind"),
+])
+def test_a_file_without_texts_is_refused_with_a_sentence(data, kind, says):
+    with pytest.raises(InputError, match=says):
+        read_rows(data, kind)
+
+
+def test_the_kind_follows_from_the_name():
+    assert [kind_of(name) for name in ("a.CSV", "b.tsv", "c.jsonl", "d.txt", "e")] == [
+        "table", "table", "jsonl", "text", "text"
+    ]
+
+
+def test_one_word_of_a_row_is_hidden_always_the_same_and_never_a_comma(tiny_bert):
+    row = Row(3, "the cat, sat !")
+    encoding = tiny_bert.tokenizer.encode(row.text_a)
+    first = hidden_words(row, encoding, "random")
+    assert first == hidden_words(row, encoding, "random") and first[0].index in (0, 1, 3)
+    assert hidden_words(row, encoding, "last") == (Word("a", 3),)
+    assert hidden_words(row, encoding, "given") == ()
+    assert {hidden_words(Row(n, row.text_a), encoding)[0].index for n in range(30)} == {0, 1, 3}
+
+
+def test_what_a_row_hides_itself_is_left_as_it_is(tiny_bert):
+    typed, named = Row(1, "the [MASK] sat"), Row(2, "the cat", None, ("cat",))
+    for row, wanted in ((typed, ()), (named, ("cat",))):
+        assert hidden_words(row, tiny_bert.tokenizer.encode(row.text_a), "last") == wanted
+    with pytest.raises(InputError, match="given, random, last"):
+        hidden_words(named, tiny_bert.tokenizer.encode("a"), "every")

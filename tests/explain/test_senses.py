@@ -1,0 +1,58 @@
+"""Senses of a word, and vectors laid out by their neighbours."""
+
+import numpy as np
+import pytest
+
+from bert_tf.explain import InputError, sense_separation, umap
+
+
+def clusters(count=10, apart=6.0):
+    rng = np.random.default_rng(0)
+    noise = rng.normal(size=(2 * count, 32))
+    noise[:count, 0] += apart
+    noise[count:, 1] += apart
+    return noise, ["one"] * count + ["two"] * count
+
+
+def test_senses_that_lie_apart_are_told_apart_and_mixed_ones_are_not():
+    vectors, senses = clusters()
+    found = sense_separation(np.stack([vectors, np.random.default_rng(1).normal(size=vectors.shape)]), senses)
+    assert found.nearest[0] == 1 and found.nearest[1] < 0.8
+    assert found.within[0] > 0.4 > found.between[0] and abs(found.within[1] - found.between[1]) < 0.1
+
+
+def test_the_means_are_those_of_the_pairs():
+    vectors = np.array([[1.0, 0], [3, 4], [0, 1], [0, 2]])[None]
+    found = sense_separation(vectors, ["x", "x", "y", "y"])
+    assert found.within[0] == pytest.approx((0.6 + 1) / 2)
+    assert found.between[0] == pytest.approx((0 + 0 + 0.8 + 0.8) / 4)
+    assert found.nearest[0] == 0.75
+
+
+@pytest.mark.parametrize("senses, says", [(["x"] * 3, "two senses"), (["x", "y", "z"], "two senses"), (["x"], "labels")])
+def test_without_two_senses_there_is_nothing_to_tell(senses, says):
+    with pytest.raises(InputError, match=says):
+        sense_separation(np.ones((1, 3, 2)), senses)
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_umap_keeps_neighbours_near_and_is_the_same_each_time(count):
+    from sklearn.manifold import trustworthiness
+
+    vectors, senses = clusters()
+    found = umap(vectors, count)
+    assert found.shape == (20, count) and np.isfinite(found).all()
+    np.testing.assert_array_equal(found, umap(vectors, count))
+    assert trustworthiness(vectors, found, n_neighbors=5, metric="cosine") > 0.7
+    assert sense_separation(found[None] - found.mean(axis=0), senses).nearest[0] > 0.9
+
+
+def test_umap_looks_at_directions_and_not_at_lengths():
+    vectors, _ = clusters()
+    np.testing.assert_allclose(umap(vectors), umap(vectors * np.linspace(1, 9, 20)[:, None]), atol=1e-6)
+
+
+def test_umap_of_few_points_or_of_equal_ones():
+    with pytest.raises(InputError, match="at least 5"):
+        umap(np.ones((4, 3)))
+    assert np.isfinite(umap(np.ones((6, 3)))).all()
