@@ -159,7 +159,8 @@ class _Run:
                 variable.assign(known[name])
         self.family.start_head(network.head, rows, self.settings)
         freeze(network, how.freeze_layers)
-        apply_precision(network, how.precision)
+        # The head stays in float32: next to nothing to compute, and its logits are what is learned from.
+        apply_precision(network.bert, how.precision)
         optimizer = make_optimizer(
             network.trainable_variables, how.learning_rate, self.total, warmup_steps(how.warmup, self.total),
             how.weight_decay, how.optimizer, layer_factors(network, how.layer_decay))
