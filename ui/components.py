@@ -17,8 +17,8 @@ def _register(name):
     return st.components.v2.component(f"bert_{name}", **parts)
 
 
-_NAV, _CHIPS, _BARS, _GAUGE, _GRID, _LINES = map(
-    _register, ("nav", "chips", "bars", "gauge", "grid", "lines")
+_NAV, _CHIPS, _BARS, _GAUGE, _GRID, _LINES, _HEADS = map(
+    _register, ("nav", "chips", "bars", "gauge", "grid", "lines", "heads")
 )
 
 
@@ -75,44 +75,81 @@ def gauge(key, is_next):
     _GAUGE(key=key, data={"is_next": is_next})
 
 
-def grid(key, tiles, layer, head, on_open, ramp):
-    """Draw small maps of all heads; ``on_open(layer, head)`` follows a press.
+def grid(key, tiles, on_open, ramp, chosen=None, style="maps", dark=False, tallest=52, texts=None, name="all-heads",
+         hint="Layers downwards, heads across; each map scaled to its own strongest.", label="Maps of all heads."):  # fmt: skip
+    """Draw something small of every head; ``on_open(layer, head)`` follows a press.
 
     Args:
         tiles: ``bert_tf.plots.Tiles``.
-        layer, head: the one that is open.
         ramp: list of "#rrggbb", the colour scale from 0 to 1.
+        chosen: pairs (layer, head) that are framed; None for those that ``heads`` draws on the same page, so that
+            the maps are not sent again when they change.
+        style: "maps", or "lines" between the tokens, coloured by ``tiles.sides``.
+        dark: whether lines are drawn for a dark page. tallest: pixels a row of heads takes at most.
+        texts: a short text for each head, layer by layer, shown where there is room; None for none.
+        name: file name, without its ending, of the saved picture. hint, label: what is said of it.
     """
 
     def pressed():
-        value = _sent(key, "open")
-        if isinstance(value, dict) and all(type(value.get(name)) is int for name in ("layer", "head")):
-            on_open(
-                min(max(value["layer"], 0), tiles.layers - 1), min(max(value["head"], 0), tiles.heads - 1)
-            )
+        place = _head_sent(key, "open")
+        if place:
+            on_open(min(max(place[0], 0), tiles.layers - 1), min(max(place[1], 0), tiles.heads - 1))
 
-    _GRID(
-        key=key,
-        on_open_change=pressed,
-        data={
-            "layers": tiles.layers,
-            "heads": tiles.heads,
-            "rows": tiles.rows,
-            "columns": tiles.columns,
-            "bytes": tiles.base64(),
-            "layer": layer,
-            "head": head,
-            "ramp": ramp,
-        },
-    )
+    data = {
+        "layers": tiles.layers,
+        "heads": tiles.heads,
+        "rows": tiles.rows,
+        "columns": tiles.columns,
+        "bytes": tiles.base64(),
+        "sides": list(tiles.sides),
+        "ramp": ramp,
+        "style": style,
+        "dark": dark,
+        "tallest": tallest,
+        "texts": texts,
+        "name": name,
+        "hint": hint,
+        "label": label,
+        "chosen": None if chosen is None else [{"layer": layer, "head": head} for layer, head in chosen],
+    }
+    _GRID(key=key, on_open_change=pressed, data=data)
 
 
-def lines(key, weights, name):
-    """Draw one head as lines between tokens.
+def _head_sent(key, name):
+    """The (layer, head) that the browser sent, or None."""
+    value = _sent(key, name)
+    if isinstance(value, dict) and all(type(value.get(part)) is int for part in ("layer", "head")):
+        return value["layer"], value["head"]
+    return None
+
+
+def heads(key, chosen, colours, several, on_drop):
+    """Draw the names of the heads that are drawn together; ``on_drop(layer, head)`` follows a press on one.
+
+    Args:
+        chosen: pairs (layer, head). colours: "#rrggbb" of each.
+        several: whether several may be chosen; the small maps of the page learn of it.
+    """
+
+    def pressed():
+        place = _head_sent(key, "drop")
+        if place in chosen:
+            on_drop(*place)
+
+    shown = [
+        {"layer": layer, "head": head, "colour": colour} for (layer, head), colour in zip(chosen, colours)
+    ]
+    _HEADS(key=key, data={"heads": shown, "several": several}, on_drop_change=pressed)
+
+
+def lines(key, weights, name, colours=("",), least=0.0):
+    """Draw one head or several as lines between tokens.
 
     Args:
         weights: ``bert_tf.plots.Lines``.
         name: file name, without its ending, of the saved picture.
+        colours: "#rrggbb" of each head where there are several.
+        least: weights below it are not drawn.
     """
     _LINES(
         key=key,
@@ -123,5 +160,45 @@ def lines(key, weights, name):
             "sides_left": weights.sides_left,
             "sides_right": weights.sides_right,
             "name": name,
+            "colours": list(colours),
+            "least": least,
+        },
+    )
+
+
+_TOWER = _register("tower")
+
+
+def tower(key, boxes, heads, tokens, chosen, layer, layers, on_open, on_layer):
+    """Draw a model as boxes; ``on_open(name)`` follows a press, ``on_layer(index)`` a step to another layer.
+
+    Args:
+        boxes: dicts with ``name``, ``title``, ``size``, ``shape``, ``work`` and ``share`` (0 to 1).
+        heads: names of the boxes that stand at the end.
+        tokens: the first tokens of the text.
+        chosen: name of the open box. layer: index of the open layer, of ``layers``.
+    """
+
+    def opened():
+        value = _sent(key, "open")
+        if isinstance(value, str):
+            on_open(value)
+
+    def moved():
+        value = _sent(key, "layer")
+        if type(value) is int:
+            on_layer(value)
+
+    _TOWER(
+        key=key,
+        on_open_change=opened,
+        on_layer_change=moved,
+        data={
+            "boxes": boxes,
+            "heads": heads,
+            "tokens": list(tokens),
+            "chosen": chosen,
+            "layer": layer,
+            "layers": layers,
         },
     )

@@ -12,7 +12,11 @@ from ui.limits import Limits
 PAGES = {
     "predict": ("Predict", "Predict"),
     "attention": ("Attention", "All heads"),
+    "modelview": ("Attention", "Model view"),
+    "lens": ("Why", "Layer by layer"),
     "compare": ("Compare", "Two models"),
+    "architecture": ("Learn", "Architecture"),
+    "guide": ("Learn", "Guide"),
     "models": ("Models", "Models"),
 }
 SELECTIONS = ("all", "aa", "ab", "ba", "bb")
@@ -71,6 +75,7 @@ class View:
     head: int = 0
     shown: str = "all"
     special: bool = True
+    punctuation: bool = True
     start: int = 0
     depth: int = 50
     settings: tuple[tuple[str, str], ...] = ()
@@ -133,7 +138,7 @@ _NUMBERS = {
     "start": ("from", 1),
     "depth": ("depth", 0),
 }
-_SWITCHES = {"whole": "words", "special": "special"}
+_SWITCHES = {"whole": "words", "special": "special", "punctuation": "punctuation"}
 
 
 def to_params(view: View, limits: Limits) -> dict[str, str]:

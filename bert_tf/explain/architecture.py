@@ -1,0 +1,117 @@
+"""What a model is made of, part by part: shapes, parameters, compute, and the values that pass through.
+
+Dimension legend: T tokens, P masks, H hidden, F intermediate, N heads, D head size, L layers, V vocabulary.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+#: Parts of one encoder layer, in the order in which a sentence passes them.
+LAYER_PARTS = ("attention", "attention_norm", "feed_forward", "feed_forward_norm")
+_HEAD_TITLES = {"pooler": "Pooler", "mlm": "Masked word head", "nsp": "Next sentence head"}
+
+
+@dataclass(frozen=True)
+class Part:
+    """One box of a drawing of the model.
+
+    Attributes:
+        name: "embeddings", a name out of `LAYER_PARTS`, or a head's.
+        title: for a reader.
+        shape: of what it gives, without the batch axis: pairs of letter and number.
+        parameters: of all layers together; what is shared counts once.
+        flops: floating point operations of one pass over all layers, two for each product and sum of a
+            matrix product; element-wise work (under one percent) is left out.
+        repeats: how many times it stands in the model.
+    """
+
+    name: str
+    title: str
+    shape: tuple
+    parameters: int
+    flops: int
+    repeats: int = 1
+
+
+def parts(model, tokens, masks=1):
+    """The parts of the very model that is loaded, in the order of a forward pass.
+
+    Args:
+        model: a `BertModel`. tokens: T of the input. masks: P places the masked-word head is asked for.
+    Returns:
+        tuple of `Part`.
+    """
+    config, layers = model.bert_config, model.bert_layers
+    hidden, wide, count = config.hidden_size, config.intermediate_size, config.num_hidden_layers
+    encoder = [layers[f"layer_{index}"] for index in range(count)]
+    states = (("T", tokens), ("H", hidden))
+    # Four projections; scores and weighted sum are T x T x H each.
+    attention = count * (8 * tokens * hidden * hidden + 4 * tokens * tokens * hidden)
+    feed_forward = count * 4 * tokens * hidden * wide
+    found = [Part("embeddings", "Embeddings", states, _weights([layers["embeddings"]]), 0)]
+    for name, title, flops in (
+        ("attention", "Self-attention", attention),
+        ("attention_norm", "Add & norm", 0),
+        ("feed_forward", "Feed-forward", feed_forward),
+        ("feed_forward_norm", "Add & norm", 0),
+    ):
+        found.append(Part(name, title, states, _weights(getattr(x, name) for x in encoder), flops, count))
+    return (*found, *_head_parts(model, tokens, masks))
+
+
+def _head_parts(model, tokens, masks):
+    config, layers = model.bert_config, model.bert_layers
+    hidden, words = config.hidden_size, config.vocab_size
+    known = {
+        "pooler": ((("H", hidden),), 2 * hidden * hidden),
+        "nsp": ((("classes", 2),), 4 * hidden),
+        "mlm": ((("P", masks), ("V", words)), 2 * masks * hidden * (hidden + words)),
+    }
+    for name, (shape, flops) in known.items():
+        if name in model.bert_heads:
+            yield Part(name, _HEAD_TITLES[name], shape, _weights([layers[name]]), flops)
+
+
+def _weights(layers):
+    variables = {id(variable): variable for layer in layers for variable in layer.weights}
+    return sum(int(np.prod(variable.shape)) for variable in variables.values())
+
+
+def passing(bert, trace, layer):
+    """The values of one input on its way through one encoder layer.
+
+    Args:
+        bert: a `Bert`. trace: its `Trace` with hidden states. layer: index, 0 is the lowest.
+    Returns:
+        dict name -> float32 array: "input" [T, H]; "queries", "keys", "values" [N, T, D]; "attentions"
+        [N, T, T]; "attention" [T, H] (what the block adds); "attention_norm" [T, H]; "feed_forward_wide"
+        [T, F] (after the activation); "feed_forward" [T, H] (what the block adds); "feed_forward_norm"
+        [T, H], the layer's output.
+    Raises:
+        ValueError: no such layer, or a trace without hidden states.
+    """
+    count = bert.config.num_hidden_layers
+    if not 0 <= layer < count:
+        raise ValueError(f"There is no layer {layer}; the model has layers 0 to {count - 1}.")
+    if trace.hidden_states is None:
+        raise ValueError("The trace has no hidden states; make it with hidden_states=True.")
+    from keras import ops
+
+    part = bert.model.bert_layers[f"layer_{layer}"]
+    x = ops.convert_to_tensor(trace.hidden_states[layer][None], dtype="float32")
+    details = ("queries", "keys", "values", "attentions")
+    attended, maps = part.attention(x, ops.zeros((1, 1, 1, 1)), details=details)
+    middle = part.attention_norm(x + attended)
+    wide = part.feed_forward.activation(part.feed_forward.intermediate(middle))
+    added = part.feed_forward.output_dense(wide)
+    found = {
+        "input": x,
+        **{name: maps[name] for name in details},
+        "attention": attended,
+        "attention_norm": middle,
+        "feed_forward_wide": wide,
+        "feed_forward": added,
+        "feed_forward_norm": part.feed_forward_norm(middle + added),
+    }
+    return {name: ops.convert_to_numpy(value)[0] for name, value in found.items()}

@@ -1,0 +1,63 @@
+"""Values on their way through a model, and the sizes of models beside each other.
+
+Dimension legend: T tokens, U units of a vector.
+"""
+
+import numpy as np
+import plotly.graph_objects as go
+
+from bert_tf.plots.theme import CATEGORIES, dress, escape
+
+MOST_UNITS, MOST_TOKENS = 64, 48
+# From blue over the page's ground to orange: told apart by every kind of colour vision.
+_LIGHT = [[0, "#0b4f8a"], [0.5, "#f7f7f7"], [1, "#b35806"]]
+_DARK = [[0, "#7db8f0"], [0.5, "#1b2028"], [1, "#f2a65a"]]
+
+
+def activations(values, tokens, dark=False):
+    """The first units of each token's vector as a heatmap.
+
+    Args:
+        values: float [T, U], of which the first `MOST_TOKENS` rows and `MOST_UNITS` columns are drawn.
+        tokens: T texts. dark: for a dark page.
+    Returns:
+        A Plotly figure; its colours run to the 99th percentile of the values, so that single outliers do not
+        wash out the rest.
+    """
+    shown = np.asarray(values, np.float32)[:MOST_TOKENS, :MOST_UNITS]
+    reach = float(np.percentile(np.abs(shown), 99)) or 1.0
+    # Labels of an axis must differ, tokens need not.
+    labels = [f"{escape(token)}<span style='font-size:1px'> {index}</span>"
+              for index, token in enumerate(tokens[: len(shown)])]
+    figure = go.Figure(
+        go.Heatmap(
+            z=np.round(shown, 4), y=labels, x=np.arange(1, shown.shape[1] + 1), zmin=-reach, zmax=reach,
+            colorscale=_DARK if dark else _LIGHT, colorbar={"thickness": 10, "outlinewidth": 0},
+            hovertemplate="unit %{x}<br>%{y}<br>%{z:.3f}<extra></extra>",
+        )
+    )  # fmt: skip
+    figure.update_yaxes(autorange="reversed", type="category", ticks="", tickfont={"size": 11})
+    figure.update_xaxes(title={"text": "unit", "font": {"size": 12}}, showgrid=False, zeroline=False)
+    return dress(figure, dark, height=int(min(110 + 17 * len(shown), 640)))
+
+
+def sizes(rows, dark=False):
+    """Parameters of several models by part as stacked bars.
+
+    Args:
+        rows: list of (name, dict part -> parameters), as `config.parameter_counts` gives them, without "total".
+    """
+    figure = go.Figure()
+    names = [escape(name) for name, _ in rows]
+    parts = list(dict.fromkeys(part for _, counts in rows for part in counts))
+    for part, colour in zip(parts, (*CATEGORIES, "#8a92a0")):
+        figure.add_trace(
+            go.Bar(
+                y=names, x=[counts.get(part, 0) for _, counts in rows], name=part, orientation="h",
+                marker_color=colour, hovertemplate="%{y}, " + part + ": %{x:,}<extra></extra>",
+            )
+        )  # fmt: skip
+    figure.update_layout(barmode="stack", legend={"orientation": "h", "y": 1.12, "x": 0, "traceorder": "normal"})
+    figure.update_yaxes(autorange="reversed", type="category")
+    figure.update_xaxes(title="parameters", tickformat="~s")
+    return dress(figure, dark, height=120 + 34 * len(rows))

@@ -1,0 +1,59 @@
+"""Architecture and Guide, driven without a browser."""
+
+import pytest
+
+from tests.app.look import component, told
+from ui.lessons import GUIDE, PARTS
+from ui.view import PAGES
+
+
+def no_trouble(app):
+    assert not app.exception and not app.error, told(app)
+
+
+def test_the_boxes_are_those_of_the_loaded_model(open_app):
+    app = open_app(page="architecture", a="The bunny ate the carrot.", mask="a1")
+    no_trouble(app)
+    data = component(app, "tower")
+    names = [box["name"] for box in data["boxes"]]
+    assert names[0] == "embeddings" and {"pooler", "mlm", "nsp"} == set(data["heads"])
+    assert data["layers"] == 3 and data["tokens"][0] == "[CLS]"
+    assert sum(box["share"] for box in data["boxes"]) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("box", list(PARTS))
+def test_every_box_opens_with_its_explanation(open_app, box):
+    app = open_app(page="architecture", a="The bunny ate.", b="It was good.", mask="a1", **{"architecture.open": box})
+    no_trouble(app)
+    assert PARTS[box].text in told(app) and PARTS[box].source in told(app)
+
+
+@pytest.mark.parametrize("values", ["queries", "attentions", "attention", "nonsense"])
+def test_values_of_a_link_are_shown(open_app, values):
+    link = {"architecture.open": "attention", "architecture.values": values, "architecture.layer": "99"}
+    app = open_app(page="architecture", a="The bunny ate.", **link)
+    no_trouble(app)
+    assert "Self-attention, layer 3" in told(app)
+
+
+def test_without_a_mask_or_a_second_text_the_heads_say_what_to_do(open_app):
+    for box, says in (("mlm", "Nothing is hidden"), ("nsp", "There is only one text")):
+        app = open_app(page="architecture", a="The bunny ate.", **{"architecture.open": box})
+        no_trouble(app)
+        assert says in told(app)
+
+
+def test_the_guide_leads_to_pages_that_there_are(open_app):
+    app = open_app(page="guide", a="The bunny ate.")
+    no_trouble(app)
+    assert [heading for heading, _ in GUIDE] == [one.value for one in app.subheader]
+    shown = {button.key.rpartition("_")[2] for button in app.button if button.key.startswith("w_link_")}
+    wanted = {name for _, lesson in GUIDE for name in lesson.pages}
+    assert shown == wanted & set(PAGES)
+
+
+def test_a_link_of_the_guide_keeps_the_texts(open_app):
+    app = open_app(page="guide", a="The bunny ate.")
+    next(button for button in app.button if button.key.endswith("_predict")).click().run()
+    no_trouble(app)
+    assert app.text_area(key="w_text_a").value == "The bunny ate."

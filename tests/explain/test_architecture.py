@@ -1,0 +1,61 @@
+"""The parts of a model and the values that pass through them."""
+
+import numpy as np
+import pytest
+
+from bert_tf.config import BertConfig
+from bert_tf.explain.architecture import parts, passing
+from bert_tf.models import build_encoder, build_pretraining_model
+
+
+@pytest.fixture(scope="module")
+def bert():
+    from bert_tf.bert import Bert
+    from bert_tf.text import Tokenizer
+
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "cat", "sat", "here"]
+    config = BertConfig(
+        vocab_size=len(words), hidden_size=12, num_hidden_layers=2, num_attention_heads=3, intermediate_size=20
+    )
+    return Bert(config, Tokenizer(words, lower_case=True), build_pretraining_model(config))
+
+
+def test_the_parts_hold_every_weight_of_the_model(bert):
+    assert sum(part.parameters for part in parts(bert.model, 7)) == bert.model.count_params()
+
+
+def test_an_encoder_has_no_heads_and_no_weights_beside_its_parts():
+    model = build_encoder(BertConfig.tiny(), outputs=("sequence_output",))
+    found = parts(model, 7)
+    assert [part.name for part in found] == [
+        "embeddings", "attention", "attention_norm", "feed_forward", "feed_forward_norm",
+    ]  # fmt: skip
+    assert sum(part.parameters for part in found) == model.count_params()
+
+
+def test_the_work_of_base_is_counted_by_its_matrix_products():
+    config = BertConfig(vocab_size=9, num_hidden_layers=3)
+    found = {part.name: part for part in parts(build_pretraining_model(config), 100, masks=2)}
+    assert found["attention"].flops == 3 * (4 * 2 * 100 * 768 * 768 + 2 * 2 * 100 * 100 * 768)
+    assert found["feed_forward"].flops == 3 * 2 * 2 * 100 * 768 * 3072
+    assert found["mlm"].flops == 2 * 2 * 768 * (768 + 9)
+    assert found["mlm"].shape == (("P", 2), ("V", 9))
+
+
+def test_what_passes_a_layer_ends_as_the_next_hidden_state(bert):
+    trace = bert.trace("the cat sat", "here", attentions=True)
+    for layer in range(2):
+        values = passing(bert, trace, layer)
+        np.testing.assert_allclose(values["input"], trace.hidden_states[layer], atol=1e-6)
+        np.testing.assert_allclose(values["feed_forward_norm"], trace.hidden_states[layer + 1], atol=1e-5)
+        np.testing.assert_allclose(values["attentions"], trace.attentions[layer], atol=1e-5)
+        tokens = trace.length
+        assert values["queries"].shape == (3, tokens, 4) and values["feed_forward_wide"].shape == (tokens, 20)
+
+
+def test_a_layer_that_is_not_there_and_a_bare_trace_are_refused(bert):
+    trace = bert.trace("the cat")
+    with pytest.raises(ValueError, match="There is no layer 2; the model has layers 0 to 1"):
+        passing(bert, trace, 2)
+    with pytest.raises(ValueError, match="hidden_states=True"):
+        passing(bert, bert.trace("the cat", hidden_states=False), 0)

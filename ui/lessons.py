@@ -1,0 +1,165 @@
+"""What each part of BERT is for, in a few sentences, with its source and the pages that show it at work."""
+
+import dataclasses
+
+import streamlit as st
+
+from ui import state
+from ui.view import PAGES
+
+
+@dataclasses.dataclass(frozen=True)
+class Lesson:
+    """A short explanation.
+
+    Attributes:
+        text: Markdown. source: where it is written. pages: names of pages that show it on the reader's text.
+    """
+
+    text: str
+    source: str
+    pages: tuple[str, ...] = ()
+
+
+_VASWANI = "Vaswani et al. 2017, Attention Is All You Need"
+_DEVLIN = "Devlin et al. 2019, BERT"
+
+PARTS = {
+    "embeddings": Lesson(
+        "Every token becomes a vector: the sum of three rows out of three tables, one for **which token** it is, "
+        "one for **which text** it belongs to (A or B), one for **where** it stands. The sum is normalised. "
+        "Nothing here knows the neighbours yet: *bank* has the same token row beside *river* and beside *account*.",
+        f"{_DEVLIN}, section 3, figure 2",
+        ("inputsum", "neighbours"),
+    ),
+    "attention": Lesson(
+        "Each head turns every token into a **query**, a **key** and a **value**. The query of one token is "
+        "compared with the keys of all tokens, left and right alike; a softmax makes shares of these comparisons, "
+        "and the token receives the values in those shares. The heads do so side by side, each in its own small "
+        "space, and one matrix mixes what they found. It is the only place where tokens exchange anything.",
+        f"{_VASWANI}, section 3.2",
+        ("attention", "modelview", "neuron"),
+    ),
+    "attention_norm": Lesson(
+        "What the heads found is **added** to what was there before, so a layer changes a token's vector and "
+        "never replaces it; then every vector is brought to the same scale. The way round the block is also what "
+        "lets deep stacks learn: the gradient passes it unhindered.",
+        f"{_VASWANI}, section 3.1; Ba et al. 2016, Layer Normalization",
+        ("lens",),
+    ),
+    "feed_forward": Lesson(
+        "Two matrices with a GELU between them, for each token **by itself**: the vector is widened four times, "
+        "most of the wide units are near zero for a given token, and the rest write something back. Two thirds "
+        "of a layer's weights are here, and much of what the model knows about the world seems to be.",
+        f"{_VASWANI}, section 3.3; Geva et al. 2021 on what the units hold",
+        ("ablation",),
+    ),
+    "feed_forward_norm": Lesson(
+        "Again added to what was there, again brought to one scale. This is the layer's output and the next "
+        "layer's input: the token's **hidden state**.",
+        f"{_VASWANI}, section 3.1",
+        ("lens", "meaning"),
+    ),
+    "pooler": Lesson(
+        "The last hidden state of **[CLS]**, through one matrix and a tanh. In pre-training only the next-sentence "
+        "question was asked of it; for classification it is trained anew together with the rest.",
+        f"{_DEVLIN}, section 4",
+    ),
+    "nsp": Lesson(
+        "Two numbers out of the pooled vector: does B follow A in the text they came from, or was it picked from "
+        "another document? Half of the training pairs were of either kind. Later work found the task easy to "
+        "solve by subject alone, and some successors dropped it.",
+        f"{_DEVLIN}, section 3.1, task 2; Liu et al. 2019, RoBERTa",
+        ("predict", "whatif"),
+    ),
+    "mlm": Lesson(
+        "The hidden state at a masked place, transformed once and compared with **every row of the token table**: "
+        "the table that reads words also writes them. In training 15% of the tokens were to be guessed, most of "
+        "them hidden behind [MASK]. Because the word itself is hidden, the model may look to both sides.",
+        f"{_DEVLIN}, section 3.1, task 1",
+        ("predict", "lens"),
+    ),
+}
+
+GUIDE = (
+    (
+        "What goes in",
+        Lesson(
+            "BERT reads at most 512 **word pieces**. Frequent words are one piece, rare ones are cut: "
+            "*unbelievable* may become un + ##bel + ##ie + ##va + ##ble. **[CLS]** stands in front, **[SEP]** "
+            "ends each text, and a second text is marked as such by a segment of its own.",
+            f"{_DEVLIN}, section 3",
+            ("predict", "inputsum"),
+        ),
+    ),
+    (
+        "Both sides at once",
+        Lesson(
+            "A left-to-right model guesses a word from what stands before it. BERT sees what follows too: in *They "
+            "sat on the [MASK] of the river* the last word decides. Cut the right side away and see what is left.",
+            f"{_DEVLIN}, sections 1 and 5.1",
+            ("whatif", "attention"),
+        ),
+    ),
+    (
+        "What it was trained to do",
+        Lesson(
+            "Two games on plain text, no labels: guess the hidden words, and tell whether B really followed A. To "
+            "win the first, a model has to pick up grammar, phrases and facts. Watch a small one learn them step "
+            "by step.",
+            f"{_DEVLIN}, section 3.1",
+            ("predict", "training"),
+        ),
+    ),
+    (
+        "From words to meanings",
+        Lesson(
+            "At the bottom every *bank* is the same vector; layer by layer the neighbours pull it apart, until the "
+            "river's bank and the money's bank lie in different places.",
+            "Ethayarajh 2019; Peters et al. 2018",
+            ("meaning", "lens"),
+        ),
+    ),
+    (
+        "Looking is not explaining",
+        Lesson(
+            "A head's weights say where it looked, not whether that mattered. To learn what mattered, change "
+            "something: switch a head off, cover a word, carry a state over from another sentence.",
+            "Jain and Wallace 2019; Wiegreffe and Pinter 2019",
+            ("attention", "ablation", "saliency", "patching"),
+        ),
+    ),
+    (
+        "One model, many tasks",
+        Lesson(
+            "For a task of your own, a small head is put on the hidden states and everything is trained a little "
+            "further: one label for a text or a pair ([CLS]), one for each word, or the start and the end of an "
+            "answer in a passage.",
+            f"{_DEVLIN}, section 4 and figure 4",
+            ("tasks",),
+        ),
+    ),
+    (
+        "What came after",
+        Lesson(
+            "RoBERTa dropped the next sentence and trained longer; DistilBERT kept half of the layers and learned "
+            "from its teacher; ALBERT shares one layer's weights among all; ELECTRA tells which words were "
+            "replaced instead of guessing hidden ones.",
+            "Liu et al. 2019; Sanh et al. 2019; Lan et al. 2020; Clark et al. 2020",
+            ("family", "compare"),
+        ),
+    ),
+)
+
+
+def links(names, where=""):
+    """Buttons to the pages that show a thing at work, with the texts as they are; `where` tells keys apart."""
+    with st.container(horizontal=True):
+        for name in (name for name in names if name in PAGES):
+            st.button(
+                " · ".join(dict.fromkeys(PAGES[name])),
+                icon=":material/arrow_forward:",
+                key=f"w_link_{where}_{name}",
+                type="tertiary",
+                on_click=lambda name=name: state.change(page=name),
+            )
