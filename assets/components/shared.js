@@ -32,3 +32,19 @@ function isDark(ink) {
   const [red, green, blue] = (ink.match(/[\d.]+/g) ?? [0, 0, 0]).map(Number);
   return red + green + blue > 384;
 }
+
+// A colour scale of "#rrggbb" as numbers, and its colour at a share from 0 to 1.
+function rampStops(ramp) {
+  return ramp.map((hex) => [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16)));
+}
+
+function rampColour(stops, share) {
+  const at = Math.min(1, Math.max(0, share)) * (stops.length - 1);
+  const low = Math.min(Math.floor(at), stops.length - 2);
+  return stops[low].map((from, c) => Math.round(from + (at - low) * (stops[low + 1][c] - from)));
+}
+
+// Nearly black or white, whichever stands out more on a colour.
+function inkOn([red, green, blue]) {
+  return 0.299 * red + 0.587 * green + 0.114 * blue > 140 ? "#111418" : "#ffffff";
+}

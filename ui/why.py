@@ -1,0 +1,133 @@
+"""What the pages that ask why have in common: the trace they work on, the question, the target."""
+
+import streamlit as st
+
+from ui import inputs, state
+from ui.kept import kept
+from ui.words import plain, title
+
+
+def traced(shared, encoding, hidden_states=False):
+    """The trace of the view, the last one kept; None, with the reason said, where there is none.
+
+    Masks of a model without a head for them stay unmasked: nothing could be said about them.
+    """
+    masked = inputs.masked(shared, encoding)
+    if masked is None:
+        return None
+    if masked and "mlm" not in shared.bert.heads:
+        st.caption(f"{title(shared.name)} has no head for masked words: the masks are left out.")
+        masked = ()
+    view = state.view()
+    key = (shared.name, view.precision, view.a, view.b, masked, hidden_states)
+
+    def make():
+        with st.spinner("Reading …", show_time=True):
+            return shared.trace(view.a, view.b, masked, hidden_states=hidden_states)
+
+    return kept("why_trace", key, make)
+
+
+def has_question(shared, trace):
+    """Whether the model answers anything about the trace, a mask or the pair; says what to do if not."""
+    heads = shared.bert.heads
+    if (trace.masks and "mlm" in heads) or (not trace.masks and trace.text_b is not None and "nsp" in heads):
+        return True
+    if not {"mlm", "nsp"} & set(heads):
+        st.warning(
+            f"{title(shared.name)} has neither a head for masked words nor one for the next sentence, so there "
+            "is no answer to ask about. Choose another model in the sidebar.",
+            icon=":material/block:",
+        )
+    elif "mlm" not in heads:
+        st.info("Type a text B without [MASK]: this model judges pairs only.", icon=":material/touch_app:")
+    else:
+        st.info(
+            "There is no answer to ask about yet. Press a word above to hide it"
+            + (", or type a text B." if "nsp" in heads else "."),
+            icon=":material/touch_app:",
+        )
+    return False
+
+
+def judges_pair(shared, trace):
+    """Whether there is a next-sentence answer."""
+    return trace.text_b is not None and "nsp" in shared.bert.heads
+
+
+def target_picker(page, shared, trace):
+    """Widgets that choose what is explained, tied to the settings of ``page``.
+
+    Returns:
+        ``Target``, or None with the reason said.
+    """
+    from bert_tf.explain import mask_target, next_sentence_target
+
+    places = [str(position) for position in trace.masks if "mlm" in shared.bert.heads]
+    if judges_pair(shared, trace):
+        places.append("next")
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        of = st.selectbox(
+            "What is explained",
+            places,
+            format_func=lambda place: "Next sentence" if place == "next" else place_name(trace, int(place)),
+            width=260,
+            **state.bound_setting(f"{page}.of", f"w_{page}_of", places[0], places),
+        )
+        if of == "next":
+            label = st.segmented_control(
+                "Answer",
+                ["IsNext", "NotNext"],
+                **state.bound_setting(f"{page}.follows", f"w_{page}_follows", "IsNext", ("IsNext", "NotNext")),
+            )
+            return next_sentence_target(shared.bert, trace, label != "NotNext")
+        token = token_picker(f"{page}.token", f"w_{page}_token", shared, trace, int(of), "The word at the mask")
+    try:
+        return mask_target(shared.bert, trace, int(of), token)
+    except ValueError as error:
+        st.warning(plain(str(error)), icon=":material/spellcheck:")
+        return None
+
+
+def token_picker(name, key, shared, trace, position, label):
+    """A choice among the likeliest tokens at a mask, or any typed one, tied to the setting ``name``.
+
+    Returns:
+        The token, or None for the likeliest.
+    """
+    from bert_tf.explain import fill_mask
+
+    answers = kept("why_answers", trace, lambda: fill_mask(trace, shared.tokenizer, 10))
+    tokens = [one.token for answer in answers if answer.position == position for one in answer.predictions]
+    original = trace.original_tokens[position]
+    if original not in tokens and original != trace.tokens[position]:
+        tokens.append(original)
+    chosen = state.setting(name, "")
+    options = tokens if not chosen or chosen in tokens else [*tokens, chosen]
+    # The likeliest has no name of its own in a link: it changes with the text.
+    settled = chosen or tokens[0]
+    if st.session_state.get(key) != settled:
+        st.session_state[key] = settled
+
+    def pull():
+        value = st.session_state[key]
+        state.set_setting(name, "" if value is None or value == tokens[0] else str(value), "")
+
+    st.selectbox(
+        label,
+        options,
+        key=key,
+        on_change=pull,
+        accept_new_options=True,
+        width=260,
+        help="One of the likeliest, or type any token of the vocabulary.",
+    )
+    return settled if chosen else None
+
+
+def place_name(trace, position):
+    """A position as people read it: its number and the word that is hidden there."""
+    if position not in trace.masks:
+        return f"{position}: {trace.tokens[position]}"
+    original = trace.original_tokens[position]
+    return f"{position}: [MASK]" if original == trace.tokens[position] else f"{position}: {original} (hidden)"
