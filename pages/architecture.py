@@ -97,11 +97,11 @@ def _detail(shared, trace, boxes, chosen, layer):
     if lesson:
         st.markdown(lesson.text)
         st.caption(lesson.source)
-    with st.container(horizontal=True, gap="large"):
-        st.metric("Gives", _shape(part.shape), width="content")
-        each = f" ({_parameters(part.parameters // part.repeats)} a layer)" if part.repeats > 1 else ""
-        st.metric("Parameters", _parameters(part.parameters) + each, width="content")
-        st.metric("Multiply and add", _operations(part.flops), width="content")
+    each = f", {_parameters(part.parameters // part.repeats)} a layer" if part.repeats > 1 else ""
+    st.markdown(
+        f"gives **{_shape(part.shape)}** · **{_parameters(part.parameters)}** parameters{each} · "
+        f"**{_operations(part.flops)}** for these {trace.length} tokens"
+    )
     if part.name in _INSIDE:
         _inside(shared, trace, part.name, layer)
     elif part.name == "embeddings":
