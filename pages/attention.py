@@ -1,112 +1,113 @@
-"""Attention: every head of every layer, one of them opened."""
+"""Attention: every head of every layer, one or several of them opened."""
 
 import streamlit as st
 
 from bert_tf import plots
-from ui import components, export, frame, inputs, state
-from ui.spots import positions
-from ui.traces import attention_trace
-from ui.words import count, milliseconds, title
+from ui import attention, components, export, frame, inputs, state
+from ui.kept import kept
 
-_LARGEST = 128  # tokens a side up to which a heatmap shows every one
-_WINDOW = 64  # tokens a side of the detail of a longer text
+_MORE, _SEVERAL, _LEAST, _AS = "attention.more", "attention.several", "attention.least", "attention.as"
 
 
 def page():
-    opened = inputs.opened("Where every token looks")
+    opened = attention.opened("Where every token looks")
     if opened is None:
         return
-    shared, encoding = opened
-    _settle(shared.config)
-    with st.spinner("Reading …", show_time=True):
-        trace = attention_trace(shared, positions(encoding, state.view().masks))
-    _filters(trace)
-    selection = plots.select(trace, state.view().shown, state.view().special)
-    if not selection:
-        st.info(
-            "No token is left under these filters. Show special tokens, or type a text B.",
-            icon=":material/filter_alt_off:",
-        )
+    shared, trace = opened
+    selection = attention.filters(trace)
+    if selection is None:
         return
+    chosen = _chosen(trace)
     left, right = st.columns([5, 6], gap="large")
     with left:
         _overview(trace, selection)
     with right:
-        _one_head(shared, trace, selection)
-    st.caption(f"{title(shared.name)} · {count(trace.length, 'token')} · {milliseconds(trace.seconds)}")
+        _heads(trace, selection, chosen)
+    st.caption(
+        "From left to right: the token that looks, and where. A line is as strong as the weight; the weights of a token "
+        "add up to 1 in each head. What is moved along a line, and whether it matters, is not shown."
+    )
+    attention.warning()
+    attention.footer(shared, trace)
 
 
-def _settle(config):
+def _chosen(trace):
+    """The heads that are drawn, the view's first, as pairs (layer, head)."""
+    layers, heads = trace.attentions.shape[:2]
     view = state.view()
-    layer = min(view.layer, config.num_hidden_layers - 1)
-    head = min(view.head, config.num_attention_heads - 1)
-    if (layer, head) != (view.layer, view.head):
-        state.settle(layer=layer, head=head)
+    chosen = [(view.layer, view.head)]
+    if state.setting(_SEVERAL, False):
+        for text in state.setting(_MORE, "").split(","):
+            layer, _, head = text.partition(".")
+            if layer.isdecimal() and head.isdecimal() and 0 < int(layer) <= layers and 0 < int(head) <= heads:
+                chosen.append((int(layer) - 1, int(head) - 1))
+    return list(dict.fromkeys(chosen))[: plots.MOST_HEADS]
 
 
-def _filters(trace):
-    names = {"all": "All", "aa": "A→A", "ab": "A→B", "ba": "B→A", "bb": "B→B"}
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        if trace.text_b is not None:
-            st.segmented_control(
-                "Show", list(names), format_func=names.get, **state.bound("shown", "w_shown")
-            )
-        elif state.view().shown != "all":
-            state.settle(shown="all")
-        st.toggle(
-            "Special tokens",
-            **state.bound("special", "w_special"),
-            help="[CLS] and [SEP] often draw most of the attention: hide them to see the rest.",
-        )
+def _choose(chosen):
+    """Draw these heads from now on, the first as the view's own."""
+    state.set_setting(_MORE, ",".join(f"{layer + 1}.{head + 1}" for layer, head in chosen[1:]), "")
+    state.change(layer=chosen[0][0], head=chosen[0][1])
 
 
 def _overview(trace, selection):
     view = state.view()
-    st.subheader("All heads", anchor=False)
+    with inputs.heading("All heads"):
+        attention.warning_link()
 
     def opened(layer, head):
-        state.change(layer=layer, head=head)
+        chosen = _chosen(trace)
+        if not state.setting(_SEVERAL, False):
+            _choose([(layer, head)])
+        elif (layer, head) not in chosen:
+            if len(chosen) == plots.MOST_HEADS:
+                st.toast(f"At most {plots.MOST_HEADS} heads have a colour: take one away first.")
+                return
+            _choose([*chosen, (layer, head)])
+        elif len(chosen) > 1:
+            _choose([one for one in chosen if one != (layer, head)])
 
-    # Opening another head changes nothing in the small maps.
+    # Opening another head changes nothing in the small maps: what was sent once is not sent again.
     key = (trace.model, view.precision, view.a, view.b, trace.masks, selection)
-    kept = st.session_state.get("_tiles")
-    if kept is None or kept[0] != key:
-        kept = st.session_state["_tiles"] = (key, plots.tiles(trace.attentions, selection))
-    dark = frame.is_dark()
-    components.grid("c_grid", kept[1], view.layer, view.head, opened, plots.ramp(dark))
+    small = kept("tiles", key, lambda: plots.tiles(trace.attentions, selection))
+    components.grid("c_grid", small, opened, plots.ramp(frame.is_dark()))
 
 
-def _one_head(shared, trace, selection):
-    layers, heads = trace.attentions.shape[:2]
-    view = state.view()
-    weights = trace.attentions[view.layer, view.head]
-    name = f"layer-{view.layer + 1}-head-{view.head + 1}"
-    with inputs.heading(f"Layer {view.layer + 1}, head {view.head + 1}"):
-        export.attention(trace, weights, selection, name)
-    left, right = st.columns(2)
-    count_from_one = {"read": lambda number: number - 1, "show": lambda index: index + 1}
-    left.slider("Layer", 1, layers, **state.bound("layer", "w_layer", **count_from_one))
-    right.slider("Head", 1, heads, **state.bound("head", "w_head", **count_from_one))
-    longest = max(len(selection.rows), len(selection.columns))
-    detail = selection if longest <= _LARGEST else _window(selection, longest)
-    tab_lines, tab_map = st.tabs(["Lines", "Heatmap"])
-    with tab_lines:
-        components.lines("c_lines", plots.lines(trace, weights, detail), name)
-    with tab_map:
+def _heads(trace, selection, chosen):
+    layer, head = chosen[0]
+    weights = trace.attentions[layer, head]
+    several = len(chosen) > 1
+    name = "heads-" + "-".join(f"{one[0] + 1}.{one[1] + 1}" for one in chosen) if several else f"layer-{layer + 1}-head-{head + 1}"
+    with inputs.heading(f"{len(chosen)} heads" if several else f"Layer {layer + 1}, head {head + 1}"):
+        export.attention(trace, weights, selection, f"layer-{layer + 1}-head-{head + 1}")
+    as_map = state.setting(_AS, "lines") == "map"
+    attention.pickers(trace.attentions.shape, None if as_map else _LEAST)
+    colours = plots.head_colours(frame.is_dark())[: len(chosen)]
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        st.segmented_control(
+            "As", ["lines", "map"], format_func={"lines": "Lines", "map": "Heatmap"}.get,
+            **state.bound_setting(_AS, "w_attention_as", "lines", ("lines", "map")),
+            label_visibility="collapsed",
+        )  # fmt: skip
+        st.toggle(
+            "Several heads",
+            **state.bound_setting(_SEVERAL, "w_several", False),
+            help="On: a press on a small map adds its head, in a colour of its own, or takes it away. "
+            f"Up to {plots.MOST_HEADS} together.",
+        )
+        components.heads("c_heads", chosen, colours, state.setting(_SEVERAL, False), _drop(chosen))
+    detail = attention.detail(selection)
+    if as_map:
         _heatmaps(trace, weights, selection, detail, name)
+        if several:
+            st.caption(f"A heatmap shows one head: layer {layer + 1}, head {head + 1}. Lines show all of them.")
+    else:
+        maps = trace.attentions[[one for one, _ in chosen], [one for _, one in chosen]]
+        components.lines("c_lines", plots.lines(trace, maps, detail), name, colours, attention.least(_LEAST))
 
 
-def _window(selection, longest):
-    most = longest - _WINDOW + 1
-    if state.view().start >= most:
-        state.settle(start=most - 1)
-    st.slider(
-        f"Detail: {_WINDOW} tokens from",
-        1,
-        most,
-        **state.bound("start", "w_start", read=lambda number: number - 1, show=lambda index: index + 1),
-    )
-    return selection.window(state.view().start, _WINDOW)
+def _drop(chosen):
+    return lambda layer, head: _choose([one for one in chosen if one != (layer, head)] or chosen)
 
 
 def _heatmaps(trace, weights, selection, detail, name):

@@ -1,4 +1,4 @@
-// Small maps of every head, drawn on one canvas from one array of bytes.
+// Something small of every head on one canvas, from one array of bytes: its map, its lines, or a single number.
 
 const LABEL = 22; // room for the numbers of layers and heads, in CSS pixels
 
@@ -35,11 +35,69 @@ function mosaic(data, bytes, table) {
   return sheet;
 }
 
+// Lines from the rows (left) to the columns (right) of every tile, at the size in which they are shown.
+function strands(data, bytes, wide, tall, hues) {
+  const { layers, heads, rows, columns } = data;
+  const sheet = document.createElement("canvas");
+  sheet.width = heads * wide;
+  sheet.height = layers * tall;
+  const pen = sheet.getContext("2d");
+  for (let layer = 0; layer < layers; layer++) {
+    for (let head = 0; head < heads; head++) {
+      pen.save();
+      pen.translate(head * wide, layer * tall);
+      const at = (layer * heads + head) * rows * columns;
+      for (const [share, row, column] of strongest(bytes.subarray(at, at + rows * columns), columns)) {
+        pen.globalAlpha = Math.max(.08, share);
+        pen.lineWidth = Math.max(.7, Math.min(wide / 40, 2.2) * share);
+        pen.strokeStyle = hues[data.sides[row]] ?? hues[""];
+        const [y1, y2] = [((row + .5) / rows) * tall, ((column + .5) / columns) * tall];
+        pen.beginPath();
+        pen.moveTo(0, y1);
+        pen.bezierCurveTo(wide * .4, y1, wide * .6, y2, wide, y2);
+        pen.stroke();
+      }
+      pen.restore();
+    }
+  }
+  return sheet;
+}
+
+// The strongest lines of one tile, the faintest first. The bytes hold roots of shares of the greatest weight.
+function strongest(bytes, columns) {
+  const found = [];
+  bytes.forEach((value, at) => {
+    const share = (value / 255) ** 2;
+    if (share > .06) found.push([share, Math.floor(at / columns), at % columns]);
+  });
+  return found.sort((one, other) => other[0] - one[0]).slice(0, 80).reverse();
+}
+
+function paint(state, size, ratio) {
+  const { data } = state;
+  if (data.style !== "lines") {
+    const source = data.bytes + data.ramp.join();
+    if (state.source === source) return;
+    state.source = source;
+    state.sheet = mosaic(data, decode(data.bytes), colours(data.ramp));
+    state.tile = [data.columns, data.rows];
+    return;
+  }
+  const tile = [Math.max(4, Math.round(size.cell * ratio)), Math.max(4, Math.round(size.tall * ratio))];
+  const source = [data.bytes, data.sides.join(), data.dark, ...tile].join(" ");
+  if (state.source === source) return;
+  state.source = source;
+  const ink = getComputedStyle(state.board).color;
+  const hues = data.dark ? { a: "#56b4e9", b: "#f0b030", "": ink } : { a: "#0072b2", b: "#d98200", "": ink };
+  state.sheet = strands(data, decode(data.bytes), ...tile, hues);
+  state.tile = tile;
+}
+
 function measure(state) {
   const width = state.board.clientWidth || 600;
   const cell = (width - LABEL) / state.data.heads;
   // Tiles as wide as the page allows, yet no taller than they are wide and never a poster.
-  const tall = Math.max(14, Math.min(cell, 52));
+  const tall = Math.max(14, Math.min(cell, state.data.tallest));
   return { width, cell, tall, height: LABEL + tall * state.data.layers };
 }
 
@@ -58,32 +116,47 @@ function draw(state) {
   pen.textBaseline = "middle";
   const accent = style.getPropertyValue("--st-primary-color").trim() || "#2b59c3";
   const gap = size.cell > 30 ? 3 : 1.5;
-  pen.imageSmoothingEnabled = false;
-  for (let head = 0; head < data.heads; head++) number(pen, style, head, data.head, LABEL + (head + .5) * size.cell, LABEL / 2);
+  paint(state, size, ratio);
+  const open = new Map(state.heads.map((one) => [`${one.layer} ${one.head}`, one.colour || accent]));
+  const [wide, tall] = state.tile;
+  pen.imageSmoothingEnabled = data.style === "lines";
+  for (let head = 0; head < data.heads; head++) {
+    number(pen, style, head, state.heads.some((one) => one.head === head), LABEL + (head + .5) * size.cell, LABEL / 2);
+  }
   for (let layer = 0; layer < data.layers; layer++) {
-    number(pen, style, layer, data.layer, LABEL / 2 - 2, LABEL + (layer + .5) * size.tall);
+    number(pen, style, layer, state.heads.some((one) => one.layer === layer), LABEL / 2 - 2, LABEL + (layer + .5) * size.tall);
     for (let head = 0; head < data.heads; head++) {
       const x = LABEL + head * size.cell + gap / 2;
       const y = LABEL + layer * size.tall + gap / 2;
       const box = [x, y, size.cell - gap, size.tall - gap];
-      pen.drawImage(state.sheet, head * data.columns, layer * data.rows, data.columns, data.rows, ...box);
-      frame(pen, state, layer, head, box, accent, style.color);
+      pen.drawImage(state.sheet, head * wide, layer * tall, wide, tall, ...box);
+      if (data.texts && size.cell > 33) text(pen, state, layer * data.heads + head, box);
+      frame(pen, state, layer, head, box, open.get(`${layer} ${head}`), style.color);
     }
   }
 }
 
+// The number of a cell, in black or white, whichever is read better on its colour.
+function text(pen, state, index, [x, y, width, height]) {
+  const { data } = state;
+  const value = state.shares[index] / 255;
+  const hex = data.ramp[Math.round(value * (data.ramp.length - 1))];
+  const [red, green, blue] = [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
+  pen.fillStyle = .3 * red + .59 * green + .11 * blue > 140 ? "#111" : "#fff";
+  pen.fillText(data.texts[index], x + width / 2, y + height / 2 + .5);
+}
+
 function number(pen, style, index, open, x, y) {
   pen.fillStyle = style.color;
-  pen.globalAlpha = index === open ? 1 : .6;
+  pen.globalAlpha = open ? 1 : .6;
   pen.fillText(String(index + 1), x, y);
   pen.globalAlpha = 1;
 }
 
-function frame(pen, state, layer, head, [x, y, width, height], accent, ink) {
-  const open = layer === state.data.layer && head === state.data.head;
+function frame(pen, state, layer, head, [x, y, width, height], open, ink) {
   const near = state.near && layer === state.near.layer && head === state.near.head;
   pen.lineWidth = open ? 2.5 : near ? 1.5 : .5;
-  pen.strokeStyle = open ? accent : ink;
+  pen.strokeStyle = open || ink;
   pen.globalAlpha = open || near ? 1 : .28;
   pen.strokeRect(x - .5, y - .5, width + 1, height + 1);
   pen.globalAlpha = 1;
@@ -104,7 +177,8 @@ function point(state, near) {
   tip.hidden = !near;
   if (near) {
     const size = measure(state);
-    tip.textContent = `Layer ${near.layer + 1}, head ${near.head + 1}`;
+    const shown = state.data.texts?.[near.layer * state.data.heads + near.head];
+    tip.textContent = `Layer ${near.layer + 1}, head ${near.head + 1}${shown ? `: ${shown}` : ""}`;
     const left = LABEL + near.head * size.cell;
     tip.style.left = `${Math.min(left, size.width - tip.offsetWidth - 2)}px`;
     tip.style.top = `${Math.max(LABEL + near.layer * size.tall - 26, 0)}px`;
@@ -115,7 +189,7 @@ function point(state, near) {
 function onKey(state, event) {
   const steps = { ArrowRight: [0, 1], ArrowLeft: [0, -1], ArrowDown: [1, 0], ArrowUp: [-1, 0] };
   const { layers, heads } = state.data;
-  const here = state.near ?? { layer: state.data.layer, head: state.data.head };
+  const here = state.near ?? state.heads.at(-1) ?? { layer: 0, head: 0 };
   if (event.key === "Enter" || event.key === " ") {
     event.preventDefault();
     open(state, here);
@@ -130,9 +204,16 @@ function onKey(state, event) {
 
 function open(state, place) {
   // The frame moves at once; what is behind it follows from the server.
-  state.data = { ...state.data, ...place };
+  if (!state.several) state.heads = [place];
   draw(state);
-  state.send("open", place);
+  state.send("open", { layer: place.layer, head: place.head });
+}
+
+// Without heads of its own it takes those that another component on the page tells.
+function choose(state) {
+  const told = state.data.chosen ? { heads: state.data.chosen } : window.bertHeads;
+  state.heads = told?.heads ?? [];
+  state.several = Boolean(told?.several);
 }
 
 export default function ({ parentElement, data, setTriggerValue }) {
@@ -140,11 +221,9 @@ export default function ({ parentElement, data, setTriggerValue }) {
   const state = board.state ?? (board.state = {});
   Object.assign(state, { board, data, send: setTriggerValue, canvas: board.querySelector("canvas"),
     tip: board.querySelector(".tip"), say: parentElement.querySelector(".say") });
-  const source = data.bytes + data.ramp.join();
-  if (state.source !== source) {
-    state.source = source;
-    state.sheet = mosaic(data, decode(data.bytes), colours(data.ramp));
-  }
+  if (data.texts) state.shares = decode(data.bytes);
+  choose(state);
+  board.setAttribute("aria-label", `${data.label} Arrow keys move, Enter opens one.`);
   board.onpointermove = (event) => {
     const near = event.pointerType === "touch" ? null : under(state, event);
     if (near?.layer !== state.near?.layer || near?.head !== state.near?.head) point(state, near);
@@ -155,11 +234,19 @@ export default function ({ parentElement, data, setTriggerValue }) {
     if (place) open(state, place);
   };
   board.onkeydown = (event) => onKey(state, event);
-  parentElement.querySelector(".hint").textContent = "Layers downwards, heads across; each map scaled to its own strongest.";
+  parentElement.querySelector(".hint").textContent = data.hint;
   parentElement.querySelector(".save").onclick = () => {
-    state.canvas.toBlob((picture) => download(picture, "all-heads.png"));
+    state.canvas.toBlob((picture) => download(picture, `${data.name}.png`));
   };
   board.onblur = () => point(state, null);
   draw(state);
-  return onWidth(board, () => draw(state));
+  const unheard = onHeads(() => {
+    choose(state);
+    draw(state);
+  });
+  const unwatched = onWidth(board, () => draw(state));
+  return () => {
+    unheard();
+    unwatched();
+  };
 }

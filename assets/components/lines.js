@@ -1,9 +1,11 @@
-// One head as lines from the tokens that look (left) to those looked at (right).
+// One head or several as lines from the tokens that look (left) to those looked at (right).
 
 const MOST = 500; // lines shown while no token is chosen
 const NAMESPACE = "http://www.w3.org/2000/svg";
 
-function hue(state, side) {
+function hue(state, head, side) {
+  // Several heads have a colour each; one alone shows which text a line comes from.
+  if (state.data.colours.length > 1) return state.data.colours[head];
   // Blue and orange of Okabe and Ito: told apart by every kind of colour vision.
   if (side === "b") return state.dark ? "#f0b030" : "#d98200";
   if (side === "a") return state.dark ? "#56b4e9" : "#0072b2";
@@ -25,32 +27,38 @@ function tokens(state, column, texts, sides, side) {
   });
 }
 
-function weight(state, row, column) {
-  return state.bytes[row * state.data.right.length + column] / 255;
+function weight(state, head, row, column) {
+  const { left, right } = state.data;
+  return state.bytes[(head * left.length + row) * right.length + column] / 255;
 }
 
+// The lines to draw, [head, row, column, weight], the strongest first.
 function chosen(state) {
-  const { left, right } = state.data;
+  const { left, right, least, colours } = state.data;
   const found = [];
   const focus = state.focus;
-  for (let row = 0; row < left.length; row++) {
-    if (focus && focus.side === "left" && focus.index !== row) continue;
-    for (let column = 0; column < right.length; column++) {
-      if (focus && focus.side === "right" && focus.index !== column) continue;
-      const share = weight(state, row, column);
-      if (share > (focus ? 0.003 : 0.02)) found.push([row, column, share]);
+  const faintest = Math.max(least, focus ? 0.003 : 0.02);
+  for (let head = 0; head < colours.length; head++) {
+    for (let row = 0; row < left.length; row++) {
+      if (focus && focus.side === "left" && focus.index !== row) continue;
+      for (let column = 0; column < right.length; column++) {
+        if (focus && focus.side === "right" && focus.index !== column) continue;
+        const share = weight(state, head, row, column);
+        if (share >= faintest) found.push([head, row, column, share]);
+      }
     }
   }
-  found.sort((one, other) => other[2] - one[2]);
+  found.sort((one, other) => other[3] - one[3]);
   return focus ? found : found.slice(0, MOST);
 }
 
-function wire(state, row, column, share, width, middle) {
+function wire(state, [head, row, column, share], width) {
+  const middle = width * .4;
   const path = document.createElementNS(NAMESPACE, "path");
   const [y1, y2] = [(row + .5) * state.row, (column + .5) * state.row];
   path.setAttribute("d", `M0 ${y1}C${middle} ${y1} ${width - middle} ${y2} ${width} ${y2}`);
   path.setAttribute("fill", "none");
-  path.setAttribute("stroke", hue(state, state.data.sides_left[row]));
+  path.setAttribute("stroke", hue(state, head, state.data.sides_left[row]));
   path.setAttribute("stroke-width", (0.6 + 2.6 * share).toFixed(2));
   path.setAttribute("stroke-opacity", Math.min(1, state.focus ? .1 + .9 * Math.sqrt(share) : .04 + .9 * share).toFixed(3));
   return path;
@@ -62,7 +70,7 @@ function draw(state) {
   const width = wires.clientWidth || 200;
   wires.setAttribute("viewBox", `0 0 ${width} ${height}`);
   wires.style.height = `${height}px`;
-  wires.replaceChildren(...chosen(state).map(([row, column, share]) => wire(state, row, column, share, width, width * .4)));
+  wires.replaceChildren(...chosen(state).map((line) => wire(state, line, width)));
   shade(state);
 }
 
@@ -73,24 +81,35 @@ function shade(state) {
       const index = Number(token.dataset.index);
       token.classList.toggle("on", Boolean(focus) && focus.side === side && focus.index === index);
       token.setAttribute("aria-selected", String(Boolean(state.pinned && state.pinned.side === side && state.pinned.index === index)));
-      let share = 0;
-      if (focus && focus.side !== side) share = side === "right" ? weight(state, focus.index, index) : weight(state, index, focus.index);
-      token.style.setProperty("--share", `${(100 * Math.min(1, share * .9)).toFixed(1)}%`);
-      token.style.setProperty("--hue", state.accent);
-      token.title = share ? `${token.textContent}: ${(100 * share).toFixed(1)}%` : token.textContent;
+      const shares = focus && focus.side !== side ? state.data.colours.map((_, head) =>
+        side === "right" ? weight(state, head, focus.index, index) : weight(state, head, index, focus.index)) : [];
+      const held = shares.map((share) => (share >= state.data.least ? share : 0));
+      token.style.backgroundImage = stripes(state, held);
+      token.title = held.some(Boolean) ? `${token.textContent}: ${held.map((share) => `${(100 * share).toFixed(1)}%`).join(", ")}` : token.textContent;
     }
   }
   state.hint.textContent = hint(state);
+}
+
+// Behind a token a stripe for each head, as strong as its weight.
+function stripes(state, shares) {
+  if (!shares.some(Boolean)) return "none";
+  const several = shares.length > 1;
+  const parts = shares.flatMap((share, head) => {
+    const colour = `color-mix(in srgb, ${several ? state.data.colours[head] : state.accent} ${(90 * share).toFixed(1)}%, transparent)`;
+    return [`${colour} ${(100 * head) / shares.length}%`, `${colour} ${(100 * (head + 1)) / shares.length}%`];
+  });
+  return `linear-gradient(90deg, ${parts.join(", ")})`;
 }
 
 function hint(state) {
   const { focus, data } = state;
   if (!focus) return "Point at a token, or tap it, to see where it looks.";
   const best = chosen(state)[0];
-  if (!best) return "";
+  if (!best) return "No weight of this token is that large.";
   const own = focus.side === "left" ? data.left[focus.index] : data.right[focus.index];
-  const other = focus.side === "left" ? data.right[best[1]] : data.left[best[0]];
-  const share = `${(100 * best[2]).toFixed(0)}%`;
+  const other = focus.side === "left" ? data.right[best[2]] : data.left[best[1]];
+  const share = `${(100 * best[3]).toFixed(0)}%`;
   return focus.side === "left" ? `“${own}” looks most at “${other}”, ${share}` : `“${own}” is looked at most by “${other}”, ${share}`;
 }
 
@@ -140,7 +159,7 @@ function save(state) {
   const group = document.createElementNS(NAMESPACE, "g");
   group.setAttribute("transform", `translate(${edge} 0)`);
   const width = wide - 2 * edge;
-  group.append(...chosen(state).map(([from, to, share]) => wire(state, from, to, share, width, width * .4)));
+  group.append(...chosen(state).map((line) => wire(state, line, width)));
   svg.append(group);
   for (const [texts, x, anchor] of [[data.left, edge - 8, "end"], [data.right, wide - edge + 8, "start"]]) {
     texts.forEach((text, index) => {

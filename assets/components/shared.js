@@ -33,6 +33,17 @@ function isDark(ink) {
   return red + green + blue > 384;
 }
 
+// Which heads are chosen, told by one component to the others: so a large one need not be sent again for it.
+function tellHeads(chosen) {
+  window.bertHeads = chosen;
+  window.dispatchEvent(new Event("bert-heads"));
+}
+
+function onHeads(callback) {
+  window.addEventListener("bert-heads", callback);
+  return () => window.removeEventListener("bert-heads", callback);
+}
+
 // A colour scale of "#rrggbb" as numbers, and its colour at a share from 0 to 1.
 function rampStops(ramp) {
   return ramp.map((hex) => [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16)));

@@ -8,16 +8,18 @@ from bert_tf.plots.attention import heatmap, overview
 from bert_tf.plots.comparison import depth_profile
 from bert_tf.plots.maps import SELECTIONS, Lines, Selection, Tiles, lines, pooled, select, tiles
 from bert_tf.plots.predictions import predictions
-from bert_tf.plots.theme import DARK_RAMP, LIGHT_RAMP, ramp
+from bert_tf.plots.theme import DARK_RAMP, LIGHT_RAMP, MOST_HEADS, head_colours, ramp
 
 __all__ = [
     "DARK_RAMP",
     "LIGHT_RAMP",
+    "MOST_HEADS",
     "SELECTIONS",
     "Lines",
     "Selection",
     "Tiles",
     "depth_profile",
+    "head_colours",
     "heatmap",
     "lines",
     "overview",

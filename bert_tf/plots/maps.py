@@ -4,6 +4,8 @@ Dimension legend: L layers, N heads, T tokens, R rows and C columns shown.
 """
 
 import base64
+import string
+import unicodedata
 from dataclasses import dataclass
 
 import numpy as np
@@ -35,13 +37,14 @@ class Selection:
         return Selection(part(self.rows), part(self.columns))
 
 
-def select(trace, shown="all", special=True):
+def select(trace, shown="all", special=True, punctuation=True):
     """Choose tokens by segment.
 
     Args:
-        trace: has ``segments`` int [T] and ``sources`` (None for the special tokens the model adds).
+        trace: has ``tokens``, ``segments`` int [T] and ``sources`` (None for the special tokens the model adds).
         shown: a key of ``SELECTIONS``; "ab" are the tokens of A looking at those of B.
         special: whether [CLS] and [SEP] are among them ([CLS] and the first [SEP] count to A).
+        punctuation: whether tokens of punctuation alone are among them.
 
     Returns:
         Selection.
@@ -52,15 +55,29 @@ def select(trace, shown="all", special=True):
     if shown not in SELECTIONS:
         raise ValueError(f"shown must be one of {', '.join(SELECTIONS)}, not {shown!r}.")
 
+    def wanted(position, source):
+        if source is None:
+            return special
+        return punctuation or not is_punctuation(trace.tokens[position])
+
     def places(side):
         return tuple(
             position
             for position, (segment, source) in enumerate(zip(trace.segments, trace.sources))
-            if (special or source is not None) and (side is None or "ab"[int(segment)] == side)
+            if wanted(position, source) and (side is None or "ab"[int(segment)] == side)
         )
 
     first, second = (None, None) if shown == "all" else shown
     return Selection(places(first), places(second))
+
+
+def is_punctuation(token):
+    """Whether a token has nothing but punctuation in it, the mark of a piece aside."""
+    text = token.removeprefix("##").lstrip("Ġ▁") or token
+    # As BERT's own tokenizer has it: all that Unicode calls so, and ASCII's signs such as $ and +.
+    return all(
+        unicodedata.category(letter).startswith("P") or letter in string.punctuation for letter in text
+    )
 
 
 def pooled(maps, selection, most):
@@ -109,9 +126,11 @@ class Tiles:
 
     Attributes:
         values: uint8 [L, N, R, C], 255 where a head's attention is greatest.
+        sides: R of "a", "b", or "" for a special token: the first token of each row.
     """
 
     values: np.ndarray
+    sides: tuple = ()
 
     @property
     def layers(self):
@@ -134,7 +153,7 @@ class Tiles:
         return base64.b64encode(self.values.tobytes()).decode("ascii")
 
 
-def tiles(attentions, selection, most_bytes=200_000):
+def tiles(attentions, selection, most_bytes=200_000, sources=None):
     """Small maps of every head, together at most ``most_bytes``.
 
     Each map is scaled to its own greatest value, by the square root, so that faint patterns stay visible.
@@ -143,23 +162,28 @@ def tiles(attentions, selection, most_bytes=200_000):
         attentions: float [L, N, T, T].
         selection: Selection.
         most_bytes: bounds L * N * R * C.
+        sources: of a trace, where the rows' sides are wanted.
     """
     layers, heads = attentions.shape[:2]
     side = int(np.clip((most_bytes / (layers * heads)) ** 0.5, 4, 48))
     small = np.stack([pooled(layer, selection, side) for layer in attentions])
     peak = small.max(axis=(2, 3), keepdims=True, initial=0)
     share = np.sqrt(np.divide(small, peak, out=np.zeros_like(small), where=peak > 0))
-    return Tiles(np.rint(255 * share).astype(np.uint8))
+    sides = ()
+    if sources is not None:
+        starts = block_starts(len(selection.rows), side)
+        sides = tuple(sources[selection.rows[start]] or "" for start in starts)
+    return Tiles(np.rint(255 * share).astype(np.uint8), sides)
 
 
 @dataclass(frozen=True, eq=False)
 class Lines:
-    """One head as weights between two columns of tokens.
+    """One head or several as weights between two columns of tokens.
 
     Attributes:
         left, right: the tokens that look and those looked at.
         sides_left, sides_right: "a", "b", or "" for a special token, of each.
-        values: uint8 [R, C], 255 for a weight of 1.
+        values: uint8 [K, R, C], a map for each of K heads; 255 for a weight of 1.
     """
 
     left: list
@@ -174,14 +198,15 @@ class Lines:
 
 
 def lines(trace, weights, selection):
-    """One head between the tokens of a selection.
+    """One head or several between the tokens of a selection.
 
     Args:
         trace: has ``tokens`` and ``sources``.
-        weights: float [T, T], one head.
+        weights: float [T, T], one head, or [K, T, T].
         selection: Selection.
     """
-    cut = pooled(weights, selection, max(len(weights), 1))
+    weights = weights.reshape(-1, *weights.shape[-2:])
+    cut = pooled(weights, selection, max(weights.shape[-1], 1))
     return Lines(
         left=[trace.tokens[place] for place in selection.rows],
         right=[trace.tokens[place] for place in selection.columns],

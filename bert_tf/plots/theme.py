@@ -10,6 +10,18 @@ DARK_RAMP = ("#171b22", "#1d2f57", "#37507a", "#5f6f83", "#8f8f7d", "#c6b565", "
 # Okabe and Ito's palette, without black: https://jfly.uni-koeln.de/color/
 CATEGORIES = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00")
 
+# One for each of several heads, from the same palette: what lies nearest to the page's ground comes last.
+_HEADS = {
+    False: ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#d55e00", "#56b4e9"),
+    True: ("#56b4e9", "#e69f00", "#009e73", "#cc79a7", "#f0e442", "#d55e00"),
+}
+MOST_HEADS = 6
+
+
+def head_colours(dark=False):
+    """Colours of up to ``MOST_HEADS`` heads drawn together, a list of "#rrggbb"."""
+    return list(_HEADS[dark])
+
 
 def ramp(dark=False):
     """The colour scale from 0 to 1 as a list of "#rrggbb"."""

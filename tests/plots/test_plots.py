@@ -100,7 +100,34 @@ def test_lines_carry_weights_tokens_and_sides():
     found = plots.lines(trace, trace.attentions[1, 2], plots.select(trace, "ab"))
     assert found.left[0] == "[CLS]" and found.sides_left[0] == "" and set(found.sides_right) == {"b", ""}
     expected = trace.attentions[1, 2][1, 7]
-    assert found.values[1, 0] == pytest.approx(255 * expected, abs=0.51)
+    assert found.values[0, 1, 0] == pytest.approx(255 * expected, abs=0.51)
+
+
+def test_lines_carry_several_heads():
+    trace = made_up()
+    several = plots.lines(trace, trace.attentions[0, [2, 0]], plots.select(trace))
+    assert several.values.shape == (2, 12, 12)
+    one = plots.lines(trace, trace.attentions[0, 0], plots.select(trace))
+    np.testing.assert_array_equal(several.values[1], one.values[0])
+
+
+def test_punctuation_can_be_left_out():
+    trace = SimpleNamespace(
+        tokens=("[CLS]", "No", ",", "it", "##'", "Ġ.", "$", "#", "a.b", "[MASK]", "[SEP]"),
+        sources=(None, *"a" * 9, None),
+        segments=np.zeros(11, np.int32),
+    )
+    chosen = plots.select(trace, special=False, punctuation=False)
+    assert [trace.tokens[place] for place in chosen.rows] == ["No", "it", "a.b", "[MASK]"]
+    assert plots.select(trace, punctuation=False).columns == (0, 1, 3, 8, 9, 10)
+
+
+def test_small_maps_know_the_sides_of_their_rows():
+    trace = made_up(a=5, b=4)
+    small = plots.tiles(trace.attentions, plots.select(trace), sources=trace.sources)
+    assert "".join(side or "-" for side in small.sides) == "-aaaaa-bbbb-"
+    pooled = plots.tiles(trace.attentions, plots.select(trace), most_bytes=6 * 16, sources=trace.sources)
+    assert pooled.values.shape[2:] == (4, 4) and pooled.sides == ("", "a", "", "b")
 
 
 def test_a_heatmap_of_128_tokens_is_light_and_one_of_512_is_pooled():

@@ -1,0 +1,26 @@
+// The heads that are drawn together, each with its colour; a press takes one away. Tells the small maps which they are.
+
+export default function ({ parentElement, data, setTriggerValue }) {
+  const root = parentElement.querySelector(".heads");
+  tellHeads({ heads: data.heads, several: data.several });
+  const shown = data.several ? data.heads : [];
+  while (root.children.length < shown.length) {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.append(document.createElement("span"), document.createElement("span"));
+    button.lastChild.className = "away";
+    button.lastChild.textContent = "×";
+    root.append(button);
+  }
+  while (root.children.length > shown.length) root.lastElementChild.remove();
+  shown.forEach((head, index) => {
+    const button = root.children[index];
+    const name = `Layer ${head.layer + 1}, head ${head.head + 1}`;
+    button.className = `head${shown.length === 1 ? " only" : ""}`;
+    button.style.setProperty("--colour", head.colour);
+    button.firstChild.textContent = name;
+    button.setAttribute("aria-label", shown.length === 1 ? name : `${name}: take it away`);
+    button.disabled = shown.length === 1;
+    button.onclick = () => setTriggerValue("drop", { layer: head.layer, head: head.head });
+  });
+}

@@ -1,0 +1,91 @@
+"""Model view: the lines or maps of every head of every layer on one sheet; a press enlarges one."""
+
+import streamlit as st
+
+from bert_tf import plots
+from ui import attention, components, export, frame, inputs, state
+from ui.kept import kept
+
+_AS, _ZOOM, _LEAST = "modelview.as", "modelview.zoom", "modelview.least"
+
+
+def page():
+    opened = attention.opened("The whole model at a glance", strip=False)
+    if opened is None:
+        return
+    shared, trace = opened
+    selection = attention.filters(trace)
+    if selection is None:
+        return
+    if state.setting(_ZOOM, False):
+        _enlarged(trace, selection)
+    else:
+        _sheet(trace, selection)
+    attention.warning_link()
+    attention.footer(shared, trace)
+
+
+def _zoom(on):
+    state.set_setting(_ZOOM, on, False)
+
+
+def _sheet(trace, selection):
+    view, dark = state.view(), frame.is_dark()
+    layers, heads = trace.attentions.shape[:2]
+    with inputs.heading(f"{layers} × {heads} heads"):
+        st.segmented_control(
+            "Drawn as",
+            ["lines", "maps"],
+            format_func={"lines": "Lines", "maps": "Maps"}.get,
+            **state.bound_setting(_AS, "w_modelview_as", "lines", ("lines", "maps")),
+            label_visibility="collapsed",
+        )
+
+    def opened(layer, head):
+        state.change(layer=layer, head=head)
+        _zoom(True)
+
+    style = "maps" if state.setting(_AS, "lines") == "maps" else "lines"
+    key = (trace.model, view.precision, view.a, view.b, trace.masks, selection)
+    small = kept("modelview", key, lambda: plots.tiles(trace.attentions, selection, 200_000, trace.sources))
+    components.grid(
+        "c_modelview",
+        small,
+        opened,
+        plots.ramp(dark),
+        chosen=[(view.layer, view.head)],
+        style=style,
+        dark=dark,
+        tallest=76,
+        name="model-view",
+        hint="A row is a layer, a column a head. Press one to enlarge it.",
+        label="Every head of every layer.",
+    )
+    what = {
+        "lines": "In each drawing the text runs down both sides: lines go from the tokens that look (left) to where they "
+        "look (right), blue from text A, orange from text B.",
+        "maps": "In each map a row is a token that looks, a column one that is looked at.",
+    }[style]
+    pooled = " Neighbouring tokens share a row, which shows the strongest of them." if _pooled(small, selection) else ""
+    st.caption(
+        f"{what} Each is scaled to its own strongest weight, so strength cannot be compared between heads.{pooled}"
+    )
+
+
+def _pooled(small, selection):
+    return (small.rows, small.columns) != (len(selection.rows), len(selection.columns))
+
+
+def _enlarged(trace, selection):
+    view = state.view()
+    layers, heads = trace.attentions.shape[:2]
+    name = f"layer-{view.layer + 1}-head-{view.head + 1}"
+    weights = trace.attentions[view.layer, view.head]
+    with inputs.heading(f"Layer {view.layer + 1}, head {view.head + 1}"):
+        with st.container(horizontal=True, gap="small", width="content"):
+            st.button("All heads", icon=":material/grid_view:", key="w_modelview_back", on_click=_zoom, args=(False,))
+            export.attention(trace, weights, selection, name)
+    attention.pickers((layers, heads), _LEAST)
+    detail = attention.detail(selection)
+    components.lines("c_modelview_lines", plots.lines(trace, weights, detail), name, least=attention.least(_LEAST))
+    st.caption("From the token that looks (left) to where it looks; a line is as strong as the weight, between 0 and 1.")
