@@ -21,7 +21,7 @@ export default function ({ parentElement, data, setTriggerValue }) {
     button.type = "button";
     button.dataset.name = name;
     button.style.setProperty("--part", COLOURS[name] ?? "#8a92a0");
-    button.setAttribute("aria-pressed", String(name === data.open));
+    button.setAttribute("aria-pressed", String(name === data.chosen));
     button.append(make("span", "title", one.title), make("span", "size", one.size),
       make("span", "shape", one.shape), make("span", "work", one.work));
     if (one.share > 0) {

@@ -17,7 +17,7 @@ def test_the_boxes_are_those_of_the_loaded_model(open_app):
     data = component(app, "tower")
     names = [box["name"] for box in data["boxes"]]
     assert names[0] == "embeddings" and {"pooler", "mlm", "nsp"} == set(data["heads"])
-    assert data["layers"] == 3 and data["tokens"][0] == "[CLS]"
+    assert data["chosen"] == "attention" and data["layers"] == 3 and data["tokens"][0] == "[CLS]"
     assert sum(box["share"] for box in data["boxes"]) == pytest.approx(1)
 
 
