@@ -1,6 +1,5 @@
 """`python -m bert_tf pretrain`: a model from raw text, fresh or warm-started, resumable."""
 
-import json
 from pathlib import Path
 
 
@@ -11,8 +10,10 @@ def add_arguments(parser):
     parser.add_argument("--output", required=True, metavar="DIR", help="folder of the run; resumed if it exists")
     start = parser.add_mutually_exclusive_group(required=True)
     start.add_argument("--init", metavar="MODEL", help="warm start from this model; heads it lacks start fresh")
-    start.add_argument("--size", help="start from random weights of a named size (needs --vocab)")
+    start.add_argument("--size", help="start from random weights (needs --vocab): a named size, or "
+                                      "LAYERSxWIDTHxHEADS like 3x128x4")
     parser.add_argument("--vocab", metavar="FOLDER", help="folder with vocab.txt, for --size")
+    parser.add_argument("--positions", type=int, default=512, help="longest input of a model of --size, in tokens")
     parser.add_argument("--steps", type=int, default=1000, help="updates in all")
     parser.add_argument("--batch-size", type=int, default=32,
                         help="sequences of an update, over all devices and micro-batches together")
@@ -21,6 +22,8 @@ def add_arguments(parser):
     parser.add_argument("--accumulate", type=int, default=1, metavar="K",
                         help="take a device's part of the batch in K micro-batches, for less memory")
     parser.add_argument("--length", type=int, default=128, help="tokens of a sequence")
+    parser.add_argument("--phases", metavar="LENGTH:SHARE,…",
+                        help="instead of --length: short sequences first, like 128:0.9,512:0.1 of the steps")
     parser.add_argument("--learning-rate", type=float, default=1e-4)
     parser.add_argument("--warmup", type=float, default=0.05,
                         help="below 1 the share of the steps to warm up in, else their number")
@@ -42,6 +45,10 @@ def add_arguments(parser):
     parser.add_argument("--threads", type=int, help="CPU threads to use")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--save-every", type=int, default=500, help="steps between checkpoints")
+    parser.add_argument("--keep", type=int, default=2, metavar="N",
+                        help="checkpoints to keep: the newest N and the best")
+    parser.add_argument("--snapshots", action="store_true",
+                        help="keep small float16 models of steps 0, 1, 2, 5, 10, 20, 50, … in OUTPUT/snapshots")
     parser.add_argument("--stop-after", type=int, metavar="STEP", help="save and leave at this step; resume later")
     parser.add_argument("--log-every", type=int, default=50)
     parser.add_argument("--max-documents", type=int, help="use only the first so many documents")
@@ -50,7 +57,7 @@ def add_arguments(parser):
 
 def run(args):
     """Trains as the parsed options say and exports the model to `OUTPUT/model`. Returns: exit code."""
-    from bert_tf.train.strategy import choose, is_chief, make_strategy, scope
+    from bert_tf.train.strategy import choose, make_strategy, replicas, scope
 
     name = choose(args.strategy)
     if args.threads:
@@ -61,7 +68,10 @@ def run(args):
 
     from bert_tf import checkpoints
     from bert_tf.pretrain.objective import MaskedLMAndNextSentence
+    from bert_tf.pretrain.phases import plan_phases
     from bert_tf.train.loop import Trainer
+    from bert_tf.train.peak import measure_peak, training_flops
+    from bert_tf.train.snapshots import Snapshots
     from bert_tf.train.step import check_batch_size
 
     check_batch_size(args.batch_size, strategy, args.accumulate)
@@ -70,14 +80,23 @@ def run(args):
     config, tokenizer, source = _start(args)
     if args.dropout is not None:
         config = config.replace(hidden_dropout_prob=args.dropout, attention_probs_dropout_prob=args.dropout)
+    phases = plan_phases(args.phases, args.length, args.steps, config.max_position_embeddings)
     corpus = _prepare(args, tokenizer, strategy)
     with scope(strategy):
         model, optimizer = _make(args, config, source, corpus)
     del source
-    trainer = Trainer(model, MaskedLMAndNextSentence(), optimizer, output, jit_compile=args.jit,
-                      strategy=strategy, accumulate=args.accumulate)
-    step = _train(args, trainer, corpus, tokenizer)
-    if is_chief(strategy):
+    if args.keep < 1:
+        raise ValueError(f"--keep is {args.keep}; at least 1 checkpoint must be kept to go on from.")
+    trainer = Trainer(
+        model, MaskedLMAndNextSentence(), optimizer, output, jit_compile=args.jit, keep=args.keep,
+        strategy=strategy, accumulate=args.accumulate, peak=measure_peak(args.precision) * replicas(strategy),
+        flops_of=lambda batch: training_flops(config, *batch["token_ids"].shape, batch["mask_labels"].shape[1]))
+    if trainer.chief:
+        record_settings(output, args, config, tokenizer, corpus)
+    snapshots = Snapshots(output, lambda folder: checkpoints.save(folder, config, tokenizer, model, "float16"),
+                          last=args.steps) if args.snapshots else None
+    step = _train(args, trainer, phases, corpus, tokenizer, snapshots)
+    if trainer.chief:
         checkpoints.save(output / "model", config, tokenizer, model)
         print(f"Step {step}: model written to {output / 'model'}.", flush=True)
     return 0
@@ -127,25 +146,32 @@ def _make(args, config, source, corpus):
     return model, with_loss_scale(optimizer, model.trainable_variables, args.precision)
 
 
-def _train(args, trainer, corpus, tokenizer):
+def _train(args, trainer, phases, corpus, tokenizer, snapshots):
     """Resumes or begins, and goes on to the last step or `--stop-after`. Returns: the step reached."""
     from bert_tf.pretrain.feed import Feed, MaskSettings, Position, prefetch
 
     state = trainer.restore() or {"step": 0, "position": [0, 0, 0]}
-    step, goal = state["step"], min(args.steps, args.stop_after or args.steps)
-    if trainer.chief:
-        _record_settings(Path(args.output), args, corpus)
-        if step:
-            print(f"Resuming after step {step}.", flush=True)
-    if step >= goal:
-        return step
+    step, position = state["step"], Position(*state["position"])
+    if trainer.chief and step:
+        print(f"Resuming after step {step}.", flush=True)
     masks = MaskSettings(args.mask_rate, whole_words=args.whole_words)
-    feed = Feed(corpus, tokenizer, args.batch_size, args.length, masks, args.seed,
-                Position(*state["position"]))
-    return trainer.train(
-        prefetch(feed), step, goal, save_every=args.save_every, log_every=args.log_every,
-        encode_position=lambda position: [position.epoch, position.block, position.batch],
-        report=lambda record: _say_record(record, args.steps))
+    for phase in phases:
+        goal = min(phase.last, args.stop_after or phase.last)
+        if step >= goal:
+            continue
+        if step == phase.first and step:
+            # Other lengths cut a block into other batches; it goes on with the next one.
+            position = Position(position.epoch, position.block + 1, 0)
+        feed = Feed(corpus, tokenizer, args.batch_size, phase.length, masks, args.seed, position)
+        step = trainer.train(
+            prefetch(feed), step, goal, save_every=args.save_every, log_every=args.log_every,
+            encode_position=lambda position: [position.epoch, position.block, position.batch],
+            describe_position=feed.describe, report=lambda record: _say_record(record, args.steps),
+            snapshots=snapshots)
+        position = trainer.position
+        if step < goal:
+            break
+    return step
 
 
 def freeze(model, layers):
@@ -161,7 +187,6 @@ def freeze(model, layers):
 def _start(args):
     """(config, tokenizer, model to start from or None)"""
     from bert_tf import checkpoints
-    from bert_tf.config import BertConfig
     from bert_tf.text import Tokenizer
 
     if args.init:
@@ -169,7 +194,20 @@ def _start(args):
     if not args.vocab:
         raise ValueError("--size starts from random weights and needs --vocab FOLDER with a vocab.txt.")
     tokenizer = Tokenizer.from_folder(args.vocab)
-    return BertConfig.named(args.size, vocab_size=tokenizer.vocab_size), tokenizer, None
+    return _config_of_size(args.size, vocab_size=tokenizer.vocab_size,
+                           max_position_embeddings=args.positions), tokenizer, None
+
+
+def _config_of_size(size, **settings):
+    """A named size, or one written LAYERSxWIDTHxHEADS."""
+    from bert_tf.config import BertConfig
+
+    numbers = size.split("x")
+    if len(numbers) != 3 or not all(number.isdigit() and int(number) for number in numbers):
+        return BertConfig.named(size, **settings)
+    layers, hidden, heads = map(int, numbers)
+    return BertConfig(num_hidden_layers=layers, hidden_size=hidden, num_attention_heads=heads,
+                      intermediate_size=4 * hidden, **settings)
 
 
 def _fill(model, source, corpus):
@@ -184,12 +222,16 @@ def _fill(model, source, corpus):
             variable.assign(corpus.log_frequencies(model.bert_config.vocab_size))
 
 
-def _record_settings(output, args, corpus):
-    output.mkdir(parents=True, exist_ok=True)
+def record_settings(output, args, config, tokenizer, corpus):
+    """Writes what a run is made of: settings.json, and the model's settings and vocabulary in `architecture/`."""
+    from bert_tf.checkpoints.files import write_json
+
+    (output / "architecture").mkdir(parents=True, exist_ok=True)
     settings = {key: value for key, value in vars(args).items()
                 if isinstance(value, (str, int, float, bool, list, type(None)))}
-    (output / "settings.json").write_text(
-        json.dumps({"settings": settings, "corpus": corpus.manifest}, indent=1))
+    write_json(output / "settings.json", {"settings": settings, "corpus": corpus.manifest})
+    write_json(output / "architecture" / "config.json", config.to_hf_dict())
+    tokenizer.save(output / "architecture", model_max_length=config.max_position_embeddings)
 
 
 def _say_prepared(documents, tokens):
@@ -200,4 +242,4 @@ def _say_record(record, steps):
     left = (steps - record["step"]) * record["seconds_per_step"] / 60
     print(f"step {record['step']}/{steps}  loss {record['loss']:.3f}  mlm {record['mlm_accuracy']:.3f}  "
           f"nsp {record['nsp_accuracy']:.3f}  {record['tokens_per_second']:,.0f} tokens/s  "
-          f"{left:.0f} min left", flush=True)
+          f"{record['peak_share']:.0%} of peak  {left:.0f} min left", flush=True)

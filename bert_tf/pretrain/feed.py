@@ -40,12 +40,23 @@ class Feed:
         self.batch_size, self.length, self.masks, self.seed = batch_size, length, masks, seed
         self.start, self.block_documents, self.objective = start, block_documents, objective
 
+    def describe(self, position):
+        """Words that say where the batch before a position came from: its epoch, block and documents."""
+        documents = self._blocks(position.epoch)[position.block]
+        some = ", ".join(str(number) for number in documents[:8])
+        more = f" and {len(documents) - 8} more" if len(documents) > 8 else ""
+        return f"epoch {position.epoch}, block {position.block} of documents {some}{more}"
+
+    def _blocks(self, epoch):
+        """The documents of an epoch's blocks: list of int arrays."""
+        order = np.random.default_rng((self.seed, epoch)).permutation(len(self.corpus))
+        return np.array_split(order, max(1, round(len(order) / self.block_documents)))
+
     def __iter__(self):
         epoch, block, skip = self.start.epoch, self.start.block, self.start.batch
         barren = 0
         while True:
-            order = np.random.default_rng((self.seed, epoch)).permutation(len(self.corpus))
-            blocks = np.array_split(order, max(1, round(len(order) / self.block_documents)))
+            blocks = self._blocks(epoch)
             for number in range(block, len(blocks)):
                 made = list(self._block(blocks[number], epoch, number))
                 barren = 0 if made else barren + 1

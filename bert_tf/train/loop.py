@@ -3,17 +3,15 @@
 B sequences of an update, over all devices; T tokens, P predicted positions.
 """
 
-import json
 import math
-import os
 import signal
-import time
 from pathlib import Path
 
 import numpy as np
 
 from bert_tf.train import strategy as distribution
 from bert_tf.train.checkpoint import Checkpoints
+from bert_tf.train.log import RunLog, Window
 from bert_tf.train.random_state import RandomStates
 from bert_tf.train.step import Step
 
@@ -31,22 +29,26 @@ class Trainer:
             `objective.counts(batch)` -> dict of scalars; `objective.model_inputs` names the batch entries
             the model takes. See `pretrain.objective`.
         optimizer: a built Keras optimiser over `model.trainable_variables`.
-        folder: of the run: checkpoints and `metrics.jsonl`. With several machines only the chief writes
+        folder: of the run: checkpoints, `metrics.jsonl` and a TensorBoard log. With several machines only the chief writes
             there, and all must be able to read it.
         clip_norm: bound of the gradients' global norm. jit_compile: XLA for the step.
         keep: checkpoints to leave on disk. strategy: a `tf.distribute.Strategy` in whose scope model and
             optimiser were made, or None for one device. accumulate: micro-batches that a device's part is
             taken in.
+        flops_of: batch -> floating-point operations of its update, and peak: FLOP/s of all devices; for the
+            share of the peak in the log, which is left out without them.
     """
 
     def __init__(self, model, objective, optimizer, folder, clip_norm=1.0, jit_compile=False, keep=2,
-                 strategy=None, accumulate=1):
+                 strategy=None, accumulate=1, flops_of=None, peak=None):
         self.optimizer, self.folder, self.strategy = optimizer, Path(folder), strategy
         self.variables = model.trainable_variables
         self.random = RandomStates(model, strategy)
         self.chief = distribution.is_chief(strategy)
         self.checkpoints = Checkpoints(self.folder / "checkpoints", keep)
         self._step = Step(model, objective, optimizer, clip_norm, strategy, accumulate, jit_compile)
+        self._flops_of, self._peak = flops_of or (lambda batch: 0.0), peak
+        self.position = None    # of the data, after the last update
         self._stop = False
 
     def _all_variables(self):
@@ -67,7 +69,7 @@ class Trainer:
         return state
 
     def train(self, batches, first_step, total_steps, *, encode_position, save_every=500, log_every=50,
-              report=None):
+              report=None, describe_position=None, snapshots=None):
         """Trains up to `total_steps` updates, or until SIGTERM or SIGINT, then saves.
 
         Args:
@@ -75,6 +77,8 @@ class Trainer:
             first_step: updates done before. total_steps: updates to have done at the end.
             encode_position: position -> JSON-able value kept in the checkpoint.
             save_every, log_every: in updates. report: called with each log record.
+            describe_position: position -> words that say which part of the data was just given, for errors.
+            snapshots: a `train.snapshots.Snapshots`, or None.
 
         Returns: the last step reached.
 
@@ -82,23 +86,26 @@ class Trainer:
             TrainingDiverged: on a loss that is not finite, with the step and the data position.
             CheckpointWriteError: if a checkpoint cannot be written.
         """
-        step, position, window, since_saved = first_step, None, _Window(), []
-        with _stop_on_signals(self), self._open_log() as log:
+        step, window, since_saved = first_step, Window(self._peak), []
+        with _stop_on_signals(self), RunLog(self.folder, self.chief) as log:
+            if step == 0:
+                self._take(snapshots, step)
             for batch, position in batches:
                 values = self._step(batch)
-                step += 1
+                step, self.position = step + 1, position
                 window.add({name: float(value) for name, value in values.items()},
-                           int(batch["padding_mask"].sum()))
+                           int(batch["padding_mask"].sum()), self._flops_of(batch))
                 since_saved.append(window.last["loss"])
                 if not math.isfinite(window.last["loss"]):
-                    raise TrainingDiverged(
-                        f"The loss became {window.last['loss']} at step {step} (data position "
-                        f"{encode_position(position)}); resume with a lower learning rate.")
+                    where = f"data position {encode_position(position)}"
+                    where += f", {describe_position(position)}" if describe_position else ""
+                    raise TrainingDiverged(f"The loss became {window.last['loss']} at step {step} ({where}); "
+                                           f"resume with a lower learning rate, or look at that text.")
+                self._take(snapshots, step)
                 last = step >= total_steps or self._asked_to_stop()
                 if step % log_every == 0 or last:
                     record = window.record(step, float(self.optimizer.learning_rate))
-                    log.write(json.dumps(record) + "\n")
-                    log.flush()
+                    log.write(record)
                     if report and self.chief:
                         report(record)
                 if step % save_every == 0 or last:
@@ -108,11 +115,9 @@ class Trainer:
                     break
         return step
 
-    def _open_log(self):
-        if not self.chief:
-            return open(os.devnull, "w", encoding="utf-8")
-        self.folder.mkdir(parents=True, exist_ok=True)
-        return open(self.folder / "metrics.jsonl", "a", encoding="utf-8")
+    def _take(self, snapshots, step):
+        if snapshots and self.chief:
+            snapshots.take(step)
 
     def _asked_to_stop(self):
         """Whether any machine was: all leave after the same step, or the rest would wait without end."""
@@ -123,30 +128,6 @@ class Trainer:
         if self.chief:
             state = {"position": position, "random": self.random.state(), "loss": loss}
             self.checkpoints.save(step, self._all_variables(), state)
-
-
-class _Window:
-    """Means since the last record."""
-
-    def __init__(self):
-        self.clear()
-
-    def clear(self):
-        self.values, self.tokens, self.start = [], 0, time.perf_counter()
-
-    def add(self, values, tokens):
-        self.last = values
-        self.values.append(values)
-        self.tokens += tokens
-
-    def record(self, step, learning_rate):
-        means = {name: round(float(np.mean([value[name] for value in self.values])), 5) for name in self.last}
-        seconds = time.perf_counter() - self.start
-        record = {"step": step, **means, "learning_rate": learning_rate,
-                  "tokens_per_second": round(self.tokens / seconds, 1),
-                  "seconds_per_step": round(seconds / len(self.values), 4), "time": round(time.time(), 1)}
-        self.clear()
-        return record
 
 
 class _stop_on_signals:

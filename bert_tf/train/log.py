@@ -1,0 +1,88 @@
+"""What a training says of itself: `metrics.jsonl`, a TensorBoard log, and the means that go into both."""
+
+import json
+import time
+from pathlib import Path
+
+import numpy as np
+
+METRICS_FILE, TENSORBOARD_FOLDER = "metrics.jsonl", "tensorboard"
+
+
+class RunLog:
+    """Appends records to a run's logs; a context manager.
+
+    Args:
+        folder: of the run. active: False on the machines that write nothing.
+    """
+
+    def __init__(self, folder, active=True):
+        self.folder, self.active = Path(folder), active
+
+    def __enter__(self):
+        if self.active:
+            import tensorflow as tf
+
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self._file = open(self.folder / METRICS_FILE, "a", encoding="utf-8")
+            self._events = tf.summary.create_file_writer(str(self.folder / TENSORBOARD_FOLDER))
+        return self
+
+    def __exit__(self, *_):
+        if self.active:
+            self._file.close()
+            self._events.close()
+
+    def write(self, record):
+        """Args: record: dict of numbers with "step"."""
+        if not self.active:
+            return
+        self._file.write(json.dumps(record) + "\n")
+        self._file.flush()
+        with self._events.as_default(step=record["step"]):
+            for name, value in record.items():
+                if name not in ("step", "time"):
+                    _scalar(name, value)
+        self._events.flush()
+
+
+def _scalar(name, value):
+    # What `tf.summary.scalar` writes; that one asks for the whole of TensorBoard to be installed.
+    import tensorflow as tf
+
+    kind = tf.compat.v1.SummaryMetadata(
+        plugin_data=tf.compat.v1.SummaryMetadata.PluginData(plugin_name="scalars"), data_class=1)
+    tf.summary.write(name, tf.constant(value, tf.float32), metadata=kind)
+
+
+class Window:
+    """Means since the last record.
+
+    Args: peak: FLOP/s that the devices together can do, or None where it is not known.
+    """
+
+    def __init__(self, peak=None):
+        self.peak = peak
+        self.clear()
+
+    def clear(self):
+        self.values, self.tokens, self.flops, self.start = [], 0, 0.0, time.perf_counter()
+
+    def add(self, values, tokens, flops=0.0):
+        """One update: dict of its values, real tokens in it, and what it takes by arithmetic."""
+        self.last = values
+        self.values.append(values)
+        self.tokens += tokens
+        self.flops += flops
+
+    def record(self, step, learning_rate):
+        """Returns: the record, a JSON-able dict; begins anew."""
+        means = {name: round(float(np.mean([value[name] for value in self.values])), 5) for name in self.last}
+        seconds = time.perf_counter() - self.start
+        record = {"step": step, **means, "learning_rate": learning_rate,
+                  "tokens_per_second": round(self.tokens / seconds, 1),
+                  "seconds_per_step": round(seconds / len(self.values), 4), "time": round(time.time(), 1)}
+        if self.peak:
+            record["peak_share"] = round(self.flops / seconds / self.peak, 4)
+        self.clear()
+        return record

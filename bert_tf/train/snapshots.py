@@ -1,0 +1,40 @@
+"""Small copies of a model on its way, kept to see later how it learned."""
+
+import shutil
+from pathlib import Path
+
+FOLDER = "snapshots"
+
+
+def on_grid(step):
+    """Whether a step is one of 0, 1, 2, 5, 10, 20, 50, 100, …: as many in every tenfold, as learning slows so."""
+    if step == 0:
+        return True
+    while step % 10 == 0:
+        step //= 10
+    return step in (1, 2, 5)
+
+
+class Snapshots:
+    """Writes model folders of half precision to `RUN/snapshots/step-N`.
+
+    Args:
+        folder: of the run. save: `save(folder)` writes the model as it is now. last: a step that is kept too.
+    """
+
+    def __init__(self, folder, save, last=None):
+        self.folder, self.save, self.last = Path(folder) / FOLDER, save, last
+
+    def take(self, step):
+        """Writes one if the step is on the grid and not there yet; a folder of that name is always whole."""
+        target = self.folder / f"step-{step}"
+        if not (on_grid(step) or step == self.last) or target.exists():
+            return
+        part = self.folder / f".step-{step}.part"
+        shutil.rmtree(part, ignore_errors=True)
+        part.mkdir(parents=True)
+        try:
+            self.save(part)
+            part.rename(target)
+        finally:
+            shutil.rmtree(part, ignore_errors=True)
