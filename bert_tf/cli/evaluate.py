@@ -1,4 +1,4 @@
-"""`evaluate mlm`: masked-word and next-sentence accuracy of a model on a text file."""
+"""`evaluate TASK`: masked words and next sentences on a text file, or a fine-tuned model on a file of examples."""
 
 import json
 import sys
@@ -8,7 +8,14 @@ from bert_tf.cli.render import percent, table
 
 
 def add_arguments(parser):
-    parser.add_argument("task", choices=("mlm",), metavar="TASK", help="mlm: masked words and next sentence")
+    from bert_tf.cli import evaluate_task
+
+    tasks = parser.add_subparsers(metavar="TASK", required=True, dest="task", parser_class=type(parser))
+    _add_mlm_arguments(tasks.add_parser("mlm", help="masked words and next sentence, on any text"))
+    evaluate_task.add_tasks(tasks)
+
+
+def _add_mlm_arguments(parser):
     add_model_arguments(parser)
     parser.add_argument(
         "--text",
@@ -31,6 +38,11 @@ def add_arguments(parser):
 
 
 def run(args):
+    """Measures by the task. Returns: exit code."""
+    if args.task != "mlm":
+        from bert_tf.cli.evaluate_task import run_task
+
+        return run_task(args)
     from tqdm import tqdm
 
     from bert_tf.pretrain.documents import find_files

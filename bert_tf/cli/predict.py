@@ -32,7 +32,7 @@ def add_arguments(parser):
     many.add_argument(
         "--input",
         metavar="FILE",
-        help='JSON lines with "text_a" and, as wanted, "text_b" and "mask" (a word, a token position, or a '
+        help='for a fine-tuned model JSON lines, CSV or TSV; else JSON lines with "text_a" and, as wanted, "text_b" and "mask" (a word, a token position, or a '
         "list of them); - for standard input",
     )
     many.add_argument(
@@ -69,6 +69,11 @@ def load_model(args):
 
 
 def run(args):
+    """Predicts: what the model was fine-tuned for, else masked words and the next sentence."""
+    if _is_task_model(args):
+        from bert_tf.cli.predict_task import run_task
+
+        return run_task(args)
     if args.input is not None:
         if args.text_a is not None or args.mask or args.trace:
             raise InputError(
@@ -91,6 +96,13 @@ def run(args):
 
         print("\n".join(answer_lines(answer, seconds)))
     return 0
+
+
+def _is_task_model(args):
+    from bert_tf.checkpoints import find
+    from bert_tf.finetune.task import read_settings
+
+    return args.model is not None and read_settings(find(args.model)) is not None
 
 
 def _check_before_loading(args):

@@ -41,19 +41,43 @@ class TaskModel:
         """
         return list(self.predict_many(inputs, batch_size))
 
-    def predict_many(self, inputs, batch_size=32):
-        """The same for any number of inputs in constant memory: a generator of predictions, in order."""
-        for _, prediction in self.predict_with(inputs, batch_size):
-            yield prediction
+    def predict_many(self, inputs, batch_size=32, errors="raise"):
+        """The same for any number of inputs in constant memory: a generator of predictions, in order.
 
-    def predict_with(self, inputs, batch_size=32):
-        """As `predict_many`, as pairs of (example, prediction)."""
+        Args:
+            inputs: as in `predict`; one that is an exception (a bad line of a file) is handed on in its place.
+            errors: "raise", or "return" for the exception of an input that cannot be read in place of its answer.
+        """
         source = iter(inputs)
         while window := list(islice(source, batch_size * WINDOW_BATCHES)):
-            examples = [self.family.example(one, self.settings) for one in window]
-            rows = self.family.encode(examples, self._tokenizer, self.settings)
-            outputs = self.outputs(rows, batch_size)
-            yield from zip(examples, self.family.decode(outputs, rows, examples, self.settings), strict=True)
+            answers = self._examples(window, errors)
+            places = [place for place, one in enumerate(answers) if not isinstance(one, Exception)]
+            examples = [answers[place] for place in places]
+            if examples:
+                rows = self.family.encode(examples, self._tokenizer, self.settings)
+                outputs = self.outputs(rows, batch_size)
+                found = self.family.decode(outputs, rows, examples, self.settings)
+                for place, prediction in zip(places, found, strict=True):
+                    answers[place] = prediction
+            yield from answers
+
+    def _examples(self, inputs, errors):
+        """The family's examples, each known to be encodable, or the exception of what is none."""
+        found = []
+        for one in inputs:
+            try:
+                if isinstance(one, Exception):
+                    raise one
+                example = self.family.example(one, self.settings)
+                if errors == "return":
+                    # Half a surrogate pair, say, is told only by the tokenizer, which refuses the whole window.
+                    self.family.encode([example], self._tokenizer, self.settings)
+                found.append(example)
+            except ValueError as error:
+                if errors == "raise":
+                    raise
+                found.append(error)
+        return found
 
     def outputs(self, rows, batch_size=32):
         """The head's outputs: list of a dict of arrays a row of `Rows`."""

@@ -1,13 +1,20 @@
-"""The report of a fine-tuned model: measured again as it will be used, in figures, tables and words."""
+"""The report of a fine-tuned model: measured again as it will be used, in figures, tables and a model card.
 
+`report/` holds metrics.json, report.html (complete in itself), the figures as PNG and errors.csv.
+"""
+
+import csv
 import dataclasses
+import html
+import json
 from pathlib import Path
 
-from bert_tf.checkpoints.files import write_json
+from bert_tf.checkpoints.files import replacing, write_json, write_text
+from bert_tf.finetune.card import model_card
 
 
 def write_report(output, dev, train_count, how, start, scores, say=print):
-    """Loads the model of a folder, measures it in float32 on the dev set, and writes `report/`.
+    """Loads the model of a folder, measures it in float32 on the dev set, and writes `report/` and the card.
 
     Args:
         output: folder of the model. dev: list of examples, may be empty. train_count: examples it learned from.
@@ -19,17 +26,124 @@ def write_report(output, dev, train_count, how, start, scores, say=print):
     from bert_tf.finetune.seeds import spread
 
     output = Path(output)
-    model = bert_tf.load(output).task
-    family, settings = model.family, model.settings
+    bert = bert_tf.load(output)
+    settings = bert.task.settings
     metrics = {"task": settings.task, "metric": settings.metric, "start": str(start), "train_examples": train_count,
-               "dev_examples": len(dev), "settings": dataclasses.asdict(how)}
+               "dev_examples": len(dev), "training": dataclasses.asdict(how)}
     if dev:
-        predictions = model.predict(dev)
-        metrics["dev"] = family.score(dev, predictions, settings)
+        predictions = bert.task.predict(dev)
+        metrics["dev"] = bert.task.family.score(dev, predictions, settings)
+        findings = bert.task.family.findings(dev, predictions, settings)
+    else:
+        findings = None
     if len(scores) > 1:
         metrics["seeds"] = spread(scores)
-    (output / "report").mkdir(exist_ok=True)
-    write_json(output / "report" / "metrics.json", metrics)
+    write_findings(output / "report", metrics, findings, _progress(output / "run"))
+    write_text(output / "README.md", model_card(output.name, settings, metrics, bert))
     for name, value in metrics.get("dev", {}).items():
         say(f"{name} {value:.4f}")
+    for name, value in metrics.get("seeds", {}).items():
+        say(f"{name} over {len(scores)} seeds: {value['mean']:.4f} ± {value['std']:.4f}")
     return metrics
+
+
+def write_findings(folder, metrics, findings=None, progress=None):
+    """Writes metrics.json, report.html, errors.csv and the figures as PNG.
+
+    Args:
+        folder: made if it is not there. metrics: JSON-able dict. findings: `Findings` or None.
+        progress: (records of the log, rounds) or None.
+    """
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    write_json(folder / "metrics.json", metrics)
+    if findings and findings.worst:
+        _write_errors(folder / "errors.csv", findings.worst)
+    _write_pictures(folder, metrics, findings, progress)
+    write_text(folder / "report.html", _page(metrics, findings, progress))
+
+
+def _progress(folder):
+    log, rounds = folder / "metrics.jsonl", folder / "rounds.json"
+    if not log.is_file() or not rounds.is_file():
+        return None
+    records = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines() if line]
+    # A run that was killed logged some updates twice; the later record is the one that counts.
+    records = [*{one["step"]: one for one in records if "loss" in one}.values()]
+    return sorted(records, key=lambda one: one["step"]), json.loads(rounds.read_text(encoding="utf-8"))["rounds"]
+
+
+def _write_errors(path, rows):
+    with replacing(path) as part, open(part, "w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def _write_pictures(folder, metrics, findings, progress):
+    from bert_tf.plots import finetuning_files as files
+
+    if progress:
+        files.learning_curve_png(folder / "learning_curve.png", *progress, metrics["metric"])
+    if findings and findings.confusion:
+        files.confusion_matrix_png(folder / "confusion.png", *findings.confusion)
+    if findings and findings.per_label:
+        files.label_bars_png(folder / "labels.png", findings.per_label)
+
+
+def _page(metrics, findings, progress):
+    """One HTML page that needs nothing beside it; the drawing library is in it once."""
+    from bert_tf.plots import finetuning as plots
+
+    parts = [f"<h1>{html.escape(metrics['task'])}</h1>", _numbers(metrics)]
+    figures = []
+    if progress:
+        figures.append(("How it learned", plots.learning_curve(*progress, metrics["metric"])))
+    if findings and findings.confusion:
+        figures.append(("What it confuses", plots.confusion_matrix(*findings.confusion)))
+    if findings and findings.per_label:
+        figures.append(("Label by label", plots.label_bars(findings.per_label)))
+    for number, (title, figure) in enumerate(figures):
+        parts += [f"<h2>{title}</h2>", figure.to_html(full_html=False, include_plotlyjs=number == 0)]
+    if findings and findings.per_label:
+        parts.append(_table(findings.per_label))
+    if findings and findings.worst:
+        parts += ["<h2>The worst errors, the surest first</h2>", _table(findings.worst[:50])]
+    return _FRAME.format(title=html.escape(f"{metrics['task']}: report"), body="\n".join(parts))
+
+
+def _numbers(metrics):
+    rows = [{"metric": name, "dev": value} for name, value in metrics.get("dev", {}).items()]
+    for row in rows:
+        if row["metric"] in metrics.get("seeds", {}):
+            found = metrics["seeds"][row["metric"]]
+            row["over the seeds"] = f"{found['mean']:.4f} ± {found['std']:.4f}"
+    facts = [f"{metrics[name]:,} {words}" for name, words in (
+        ("train_examples", "examples to learn from"), ("dev_examples", "to measure on")) if name in metrics]
+    return f"<p>{html.escape(', '.join(facts))}</p>{_table(rows) if rows else ''}"
+
+
+def _table(rows):
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    head = "".join(f"<th>{html.escape(name)}</th>" for name in names)
+    body = "".join("<tr>" + "".join(f"<td>{_cell(row.get(name, ''))}</td>" for name in names) + "</tr>"
+                   for row in rows)
+    return f"<div class=wide><table><tr>{head}</tr>{body}</table></div>"
+
+
+def _cell(value):
+    return html.escape(f"{value:.4f}" if isinstance(value, float) else str(value))
+
+
+_FRAME = """<!doctype html>
+<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<title>{title}</title>
+<style>
+body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; color: #1d2330; }}
+table {{ border-collapse: collapse; font-size: 0.9rem; }}
+td, th {{ text-align: left; vertical-align: top; padding: 0.25rem 0.75rem 0.25rem 0; border-bottom: 1px solid #dde1e8; }}
+.wide {{ overflow-x: auto; }}
+</style>
+{body}
+</html>
+"""

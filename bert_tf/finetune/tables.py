@@ -6,6 +6,8 @@ GLUE's files. A byte-order mark and CRLF are taken off.
 
 import csv
 import json
+import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 from bert_tf.finetune.errors import DataError
@@ -21,6 +23,8 @@ def table_format(path, name=None):
         if name not in FORMATS.values():
             raise DataError(f"There is no format {name!r}; choose from csv, tsv, jsonl.")
         return name
+    if str(path) == "-":
+        return "jsonl"
     ending = Path(path).suffix.lower()
     if ending not in FORMATS:
         raise DataError(f"{path}: its ending {ending!r} tells no format; name it .csv, .tsv or .jsonl, or give "
@@ -58,9 +62,19 @@ def read_records(path, kind=None, columns=None):
 
     Raises: DataError naming file and line, OSError.
     """
+    for number, record in try_records(path, kind, columns):
+        if isinstance(record, DataError):
+            raise record
+        yield number, record
+
+
+def try_records(path, kind=None, columns=None):
+    """As `read_records`, with the DataError of a bad row in its place, so that the reading can go on."""
     kind = table_format(path, kind)
     if kind == "jsonl":
-        yield from _read_json_lines(path)
+        for number, line in _lines(path):
+            if line.strip():
+                yield number, _json_record(path, number, line)
         return
     rows = read_rows(path, kind)
     if columns is None:
@@ -68,31 +82,33 @@ def read_records(path, kind=None, columns=None):
         if columns is None:
             raise DataError(f"{path} is empty; it needs a header line and a row for each example.")
     for number, fields in rows:
-        if len(fields) != len(columns):
-            raise DataError(f"{path} line {number}: {len(fields)} fields, where {len(columns)} are expected "
-                            f"({', '.join(columns):.120}).")
-        yield number, dict(zip(columns, fields))
+        if len(fields) == len(columns):
+            yield number, dict(zip(columns, fields))
+        else:
+            yield number, DataError(f"{path} line {number}: {len(fields)} fields, where {len(columns)} are "
+                                    f"expected ({', '.join(columns):.120}).")
 
 
-def _read_json_lines(path):
-    for number, line in _lines(path):
-        if not line.strip():
-            continue
-        try:
-            record = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise DataError(f"{path} line {number}: not JSON ({error}).") from error
-        if not isinstance(record, dict):
-            raise DataError(f"{path} line {number}: a JSON {type(record).__name__}, where an object is expected.")
-        yield number, record
+def _json_record(path, number, line):
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        return DataError(f"{path} line {number}: not JSON ({error}).")
+    if isinstance(record, dict):
+        return record
+    return DataError(f"{path} line {number}: a JSON {type(record).__name__}, where an object is expected.")
 
 
 def _lines(path):
-    """(number, line with its end) of a UTF-8 file."""
-    with open(path, "rb") as file:
+    """(number, line with its end) of a UTF-8 file; "-" is standard input."""
+    with _open(path) as file:
         for number, line in enumerate(file, 1):
             try:
                 yield number, line.decode("utf-8-sig" if number == 1 else "utf-8")
             except UnicodeDecodeError as error:
                 raise DataError(f"{path} line {number}: not UTF-8 ({error.reason}); save the file as "
                                 "UTF-8.") from error
+
+
+def _open(path):
+    return nullcontext(sys.stdin.buffer) if str(path) == "-" else open(path, "rb")

@@ -1,0 +1,71 @@
+"""`evaluate TASK` for fine-tuned models: the task's metrics on a file of examples, and a report if asked."""
+
+import json
+import sys
+from itertools import islice
+
+from bert_tf.cli.predict import add_model_arguments, load_model
+from bert_tf.cli.render import table
+from bert_tf.finetune.errors import DataError, TaskError
+from bert_tf.finetune.families import FAMILIES, family
+
+
+def add_tasks(tasks):
+    """Adds a parser for each family to the sub-parsers of `evaluate`."""
+    for name, (_, help_line) in FAMILIES.items():
+        parser = tasks.add_parser(name, help=help_line)
+        add_model_arguments(parser)
+        parser.add_argument("--data", required=True, metavar="FILE", help="examples with their answers")
+        parser.add_argument("--limit", type=int, metavar="N", help="only the first N examples")
+        parser.add_argument("--report", metavar="DIR", help="also write a report: figures, tables, the worst errors")
+        parser.add_argument("--batch-size", type=int, default=32, metavar="N")
+        parser.add_argument("--json", action="store_true", help="print one JSON object")
+        parser.add_argument("--quiet", action="store_true", help="no progress bar")
+        family(name).add_reading_arguments(parser)
+
+
+def task_settings(args):
+    """The settings of the model that --model names, before the seconds that loading takes.
+
+    Raises: TaskError: it has no task, or another one than `args.task`.
+    """
+    from bert_tf.bert import DEFAULT_MODEL
+    from bert_tf.checkpoints import find
+    from bert_tf.finetune.task import read_settings
+
+    name = args.model or DEFAULT_MODEL
+    settings = read_settings(find(name))
+    if settings is None:
+        raise TaskError(f"{name} is not fine-tuned for any task; make a model with `python -m bert_tf finetune`.")
+    if settings.task != args.task:
+        raise TaskError(f"{name} was fine-tuned for {settings.task!r}, not {args.task!r}.")
+    return settings
+
+
+def run_task(args):
+    """Measures and prints. Returns: exit code."""
+    settings, task = task_settings(args), family(args.task)
+    if args.batch_size < 1 or args.limit is not None and args.limit < 1:
+        raise DataError("--batch-size and --limit must be 1 or more.")
+    examples = list(islice(task.read(args.data, args, settings), args.limit))
+    task.check(examples, settings)
+    model = load_model(args).task
+    predictions = list(_watched(model.predict_many(examples, args.batch_size), len(examples), args.quiet))
+    scores = task.score(examples, predictions, model.settings)
+    if args.report:
+        from bert_tf.finetune.report import write_findings
+
+        metrics = {"task": settings.task, "metric": settings.metric, "dev_examples": len(examples), "dev": scores}
+        write_findings(args.report, metrics, task.findings(examples, predictions, model.settings))
+    if args.json:
+        print(json.dumps({"model": args.model, "data": args.data, "examples": len(examples), **scores}))
+    else:
+        rows = [("examples", f"{len(examples):,}"), *((name, f"{value:.4f}") for name, value in scores.items())]
+        print("\n".join([str(args.model), *table(rows, "<>")]))
+    return 0
+
+
+def _watched(items, total, quiet):
+    from tqdm import tqdm
+
+    return tqdm(items, total=total, unit="example", disable=quiet, file=sys.stderr, mininterval=0.5)

@@ -1,0 +1,132 @@
+"""`predict` with a fine-tuned model: one input from the command line, or a file of any size in constant memory."""
+
+import csv
+import json
+import sys
+from collections import deque
+from contextlib import nullcontext
+
+from bert_tf.cli.files import replacing
+from bert_tf.cli.render import bar, percent, table
+from bert_tf.explain.errors import InputError
+from bert_tf.finetune.tables import table_format, try_records
+
+
+def run_task(args):
+    """Predicts what the model was made for. Returns: exit code."""
+    from bert_tf.cli.predict import load_model
+
+    if args.mask or args.trace:
+        raise InputError("--mask and --trace go with a model that fills masks; this one is fine-tuned for a task.")
+    if args.input is not None:
+        return _predict_file(args)
+    if args.text_a is None:
+        raise InputError("Give a text to predict for, or --input FILE.")
+    task = load_model(args).task
+    record = {"text_a": args.text_a, "text_b": args.text_b}
+    if task.settings.task == "answer":
+        record = {"question": args.text_a, "passage": args.text_b}
+    elif args.text_b is None:
+        record = {"text_a": args.text_a, "text": args.text_a}
+    prediction = task.predict([record])[0]
+    print(json.dumps(prediction, ensure_ascii=False) if args.json else "\n".join(_lines(prediction)))
+    return 0
+
+
+def _lines(prediction):
+    """A prediction for a person: shares as bars, what else is simple as a line each."""
+    lines = [f"{name}: {value:.4f}" if isinstance(value, float) else f"{name}: {value}"
+             for name, value in prediction.items() if isinstance(value, (str, int, float))]
+    for name, value in prediction.items():
+        if isinstance(value, dict) and all(isinstance(share, float) for share in value.values()):
+            rows = sorted(value.items(), key=lambda pair: -pair[1])
+            lines += table([(f"    {label}", percent(share), bar(share)) for label, share in rows], "<><")
+        elif isinstance(value, list):
+            lines += [f"{name}:", *(f"    {json.dumps(one, ensure_ascii=False)}" for one in value)]
+    return lines
+
+
+def _predict_file(args):
+    from bert_tf.cli.predict import load_model
+
+    if args.text_a is not None:
+        raise InputError("--input reads texts from its file: leave TEXT_A out.")
+    if args.batch_size < 1:
+        raise InputError(f"--batch-size must be at least 1, not {args.batch_size}.")
+    if args.output not in (None, "-") and args.input == args.output:
+        raise InputError(f"--input and --output are the same file, {args.output}: give another name to write to.")
+    records = try_records(args.input)
+    first = next(records, None)     # before the seconds that loading takes
+    if first is None:
+        raise InputError(f"{args.input} holds no example.")
+    as_csv = args.output not in (None, "-") and table_format(args.output) != "jsonl"
+    task = load_model(args).task
+    target = nullcontext(sys.stdout) if args.output in (None, "-") else replacing(args.output)
+    with target as out:
+        write = _csv_writer(out, args.output) if as_csv else _json_writer(out)
+        good, bad = _answer(task, _chained(first, records), write, args)
+        if bad and not good:
+            raise InputError(f"None of the {bad} rows of {args.input} could be answered; nothing was written.")
+    if bad or not args.quiet:
+        print(f"{good:,} answered{f', {bad:,} bad rows' if bad else ''}.", file=sys.stderr)
+    return 0
+
+
+def _chained(first, rest):
+    yield first
+    yield from rest
+
+
+def _answer(task, records, write, args):
+    from tqdm import tqdm
+
+    waiting, good, bad = deque(), 0, 0      # the records read and not yet answered, a bounded number
+
+    def inputs():
+        for number, record in records:
+            waiting.append((number, record))
+            yield record
+
+    with tqdm(unit="row", disable=args.quiet, file=sys.stderr, mininterval=0.5) as progress:
+        for prediction in task.predict_many(inputs(), args.batch_size, errors="return"):
+            number, record = waiting.popleft()
+            if isinstance(prediction, Exception):
+                bad += 1
+                progress.write(f"line {number}: {' '.join(str(prediction).split())}", file=sys.stderr)
+                write(number, record, None, str(prediction))
+            else:
+                good += 1
+                write(number, record, prediction, None)
+            progress.update()
+    return good, bad
+
+
+def _json_writer(out):
+    def write(number, record, prediction, problem):
+        answer = {"line": number, "error": problem} if problem else prediction
+        out.write(json.dumps(answer, ensure_ascii=False) + "\n")
+
+    return write
+
+
+def _csv_writer(out, path):
+    """Writes the columns of the input, then the prediction's; what is no single value in it as JSON."""
+    dialect = {"delimiter": "\t"} if table_format(path) == "tsv" else {}
+    writer, names = csv.writer(out, lineterminator="\n", **dialect), []
+
+    def write(number, record, prediction, problem):
+        given = record if isinstance(record, dict) else {}
+        found = {"error": problem} if problem else {**prediction, "error": ""}
+        if not names:
+            if problem:
+                raise InputError(f"The first row cannot be answered: {problem}")
+            names.extend([*given, *(name for name in found if name not in given)])
+            writer.writerow(names)
+        row = {**given, **found}
+        writer.writerow([_cell(row.get(name, "")) for name in names])
+
+    return write
+
+
+def _cell(value):
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, (dict, list)) else value
