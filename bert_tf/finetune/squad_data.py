@@ -62,8 +62,9 @@ def read_squad(path):
             passage = _text(paragraph, "context", where)
             for entry in _list(paragraph, "qas", where):
                 question = _question(entry, passage, where)
-                if seen.setdefault(question.key, where) is not where:
+                if question.key in seen:
                     raise DataError(f"{where}: the id {question.key!r} is already in {seen[question.key]}.")
+                seen[question.key] = where
                 questions.append(question)
     if not questions:
         raise DataError(f"{path} holds no question.")
@@ -79,7 +80,7 @@ def _question(entry, passage, where):
         text, start = _text(answer, "text", where), answer.get("answer_start")
         if isinstance(start, bool) or not isinstance(start, int):
             raise DataError(f"{where}: 'answer_start' is {start!r}; it must be a character's number.")
-        if not text or passage[max(start, 0): max(start, 0) + len(text)] != text:
+        if not text or start < 0 or passage[start: start + len(text)] != text:
             raise DataError(f"{where}: the answer {text!r:.60} does not stand at character {start} of its "
                             f"passage.")
         answers.append((start, text))
