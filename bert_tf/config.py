@@ -1,4 +1,4 @@
-"""The settings of a BERT model: one frozen dataclass, named sizes, and the two public file formats.
+"""The settings of a model of BERT's family: one frozen dataclass, named sizes, the two public file formats.
 
 Field names are those of Hugging Face's ``config.json``; Google's ``bert_config.json`` uses the same
 names for all that the two have in common.
@@ -9,6 +9,8 @@ import difflib
 import json
 from dataclasses import dataclass
 from pathlib import Path
+
+from bert_tf.family import BERT, MEMBERS
 
 # Google's and Hugging Face's files carry settings that say nothing about the network itself.
 _BOOKKEEPING = frozenset("""
@@ -30,16 +32,9 @@ _BOOKKEEPING = frozenset("""
 _ACTIVATIONS = ("gelu", "gelu_new", "relu")
 _ACTIVATION_ALIASES = {"gelu_pytorch_tanh": "gelu_new", "gelu_fast": "gelu_new"}
 
-#: name -> (layers L, hidden size H, attention heads A); Turc et al. 2019 for the four small ones,
-#: Devlin et al. 2019, section 3 for base and large.
-SIZES = {
-    "tiny": (2, 128, 2),
-    "mini": (4, 256, 4),
-    "small": (4, 512, 8),
-    "medium": (8, 512, 8),
-    "base": (12, 768, 12),
-    "large": (24, 1024, 16),
-}
+#: BERT's sizes: name -> (layers L, hidden size H, attention heads A)
+SIZES = {name: (size["num_hidden_layers"], size["hidden_size"], size["num_attention_heads"])
+         for name, size in BERT.sizes.items()}
 
 
 class ConfigError(ValueError):
@@ -48,7 +43,7 @@ class ConfigError(ValueError):
 
 @dataclass(frozen=True)
 class BertConfig:
-    """The settings of one BERT model (Devlin et al. 2019, section 3; defaults: base, uncased).
+    """The settings of one model (Devlin et al. 2019, section 3; defaults: BERT base, uncased).
 
     Args:
         vocab_size: rows of the token table, V > 0.
@@ -60,10 +55,14 @@ class BertConfig:
         hidden_dropout_prob: dropout on the embeddings and both sub-layer outputs, in [0, 1).
         attention_probs_dropout_prob: dropout on the attention probabilities, in [0, 1).
         max_position_embeddings: rows of the position table: the longest input in tokens.
-        type_vocab_size: rows of the segment table.
+        type_vocab_size: rows of the segment table; 0 for none. With fewer than 2, segment ids are not looked
+            at.
         initializer_range: standard deviation of the truncated normal initialiser.
         layer_norm_eps: epsilon of every layer normalisation.
         pad_token_id: row of the padding token.
+        model_type: the family member, a key of `bert_tf.family.MEMBERS`.
+        embedding_size: width E of the three tables; None for H. Others are projected to H.
+        num_hidden_groups: sets of layer weights, shared among neighbouring layers; None for one each.
 
     Raises:
         ConfigError: on a value that is out of range or of the wrong type.
@@ -82,12 +81,31 @@ class BertConfig:
     initializer_range: float = 0.02
     layer_norm_eps: float = 1e-12
     pad_token_id: int = 0
+    model_type: str = "bert"
+    embedding_size: int | None = None
+    num_hidden_groups: int | None = None
 
     def __post_init__(self):
+        if self.model_type not in MEMBERS:
+            raise ConfigError(f"model_type is {self.model_type!r}; known are {', '.join(MEMBERS)}.")
         for name in ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads",
-                     "intermediate_size", "max_position_embeddings", "type_vocab_size"):
+                     "intermediate_size", "max_position_embeddings"):
             _check_integer(name, getattr(self, name), least=1)
-        _check_integer("pad_token_id", self.pad_token_id, least=0)
+        for name in ("pad_token_id", "type_vocab_size"):
+            _check_integer(name, getattr(self, name), least=0)
+        for name in ("embedding_size", "num_hidden_groups"):
+            if getattr(self, name) is not None:
+                _check_integer(name, getattr(self, name), least=1)
+        for name, value in self.member.only.items():
+            if getattr(self, name) != value:
+                raise ConfigError(f"{name} is {getattr(self, name)!r}; in a model of type {self.model_type!r} it "
+                                  f"is {value!r}.")
+        if self.position_offset >= self.max_position_embeddings:
+            raise ConfigError(f"max_position_embeddings is {self.max_position_embeddings}, but positions start "
+                              f"at {self.position_offset} in this model; give more.")
+        if self.num_hidden_layers % (self.num_hidden_groups or 1):
+            raise ConfigError(f"num_hidden_layers {self.num_hidden_layers} cannot be divided among "
+                              f"num_hidden_groups {self.num_hidden_groups}; choose a multiple.")
         if self.pad_token_id >= self.vocab_size:
             raise ConfigError(f"pad_token_id is {self.pad_token_id}, but the vocabulary has only "
                               f"{self.vocab_size} rows; give an id below that.")
@@ -111,23 +129,55 @@ class BertConfig:
         return self.hidden_size // self.num_attention_heads
 
     @property
+    def member(self):
+        """The `bert_tf.family.Member` this is a model of."""
+        return MEMBERS[self.model_type]
+
+    @property
+    def embedding_width(self) -> int:
+        """Width E of the embedding tables."""
+        return self.hidden_size if self.embedding_size is None else self.embedding_size
+
+    @property
+    def position_offset(self) -> int:
+        """Row of the position table that the first token takes."""
+        return self.pad_token_id + 1 if self.member.positions_after_pad else 0
+
+    @property
+    def max_tokens(self) -> int:
+        """The longest input in tokens."""
+        return self.max_position_embeddings - self.position_offset
+
+    @property
+    def layer_groups(self) -> tuple:
+        """For each layer the number of the weights it uses."""
+        groups = self.num_hidden_layers if self.num_hidden_groups is None else self.num_hidden_groups
+        return tuple(index * groups // self.num_hidden_layers for index in range(self.num_hidden_layers))
+
+    @property
     def size_name(self) -> str | None:
-        """The name in `SIZES` with these layers, width and heads, or None."""
-        shape = (self.num_hidden_layers, self.hidden_size, self.num_attention_heads)
-        return next((name for name, size in SIZES.items() if size == shape), None)
+        """The name among the member's sizes with these layers, widths and heads, or None."""
+        named = {name: BertConfig.named(name, self.model_type) for name in self.member.sizes}
+        return next((name for name, config in named.items() if config._shape == self._shape), None)
+
+    @property
+    def _shape(self):
+        return self.num_hidden_layers, self.hidden_size, self.num_attention_heads, self.embedding_width
 
     def replace(self, **changes) -> "BertConfig":
         """A copy with some settings changed (and checked again)."""
         return dataclasses.replace(self, **changes)
 
     @classmethod
-    def named(cls, size: str, **overrides) -> "BertConfig":
-        """One of the named sizes: tiny, mini, small, medium, base, large."""
-        if size not in SIZES:
-            raise ConfigError(f"There is no BERT size {size!r}; known are {', '.join(SIZES)}.")
-        layers, hidden, heads = SIZES[size]
-        return cls(**{"hidden_size": hidden, "num_hidden_layers": layers, "num_attention_heads": heads,
-                      "intermediate_size": 4 * hidden, **overrides})
+    def named(cls, size: str, model_type: str = "bert", **overrides) -> "BertConfig":
+        """One of a family member's sizes; BERT's are tiny, mini, small, medium, base, large."""
+        if model_type not in MEMBERS:
+            raise ConfigError(f"model_type is {model_type!r}; known are {', '.join(MEMBERS)}.")
+        member = MEMBERS[model_type]
+        if size not in member.sizes:
+            raise ConfigError(f"There is no {member.title} size {size!r}; known are "
+                              f"{', '.join(member.sizes)}.")
+        return cls(**{"model_type": model_type, **member.defaults, **member.sizes[size], **overrides})
 
     @classmethod
     def tiny(cls, **overrides) -> "BertConfig":
@@ -171,13 +221,18 @@ class BertConfig:
         """
         values = dict(values)
         family = values.get("model_type", "bert")
-        if family != "bert":
-            raise ConfigError(f"model_type is {family!r}; only 'bert' models can be read.")
+        if family not in MEMBERS:
+            raise ConfigError(f"model_type is {family!r}; models of these types can be read: "
+                              f"{', '.join(MEMBERS)}.")
+        member = MEMBERS[family]
+        values = {_ours(member, key): value for key, value in values.items()}
+        if values.get("inner_group_num", 1) != 1:
+            raise ConfigError(f"inner_group_num is {values['inner_group_num']!r}; only 1 can be read.")
         if values.pop("position_embedding_type", "absolute") != "absolute":
             raise ConfigError("position_embedding_type is not 'absolute'; only learned absolute positions "
                               "are supported.")
         fields = {field.name for field in dataclasses.fields(cls)}
-        unknown = sorted(set(values) - fields - _BOOKKEEPING)
+        unknown = sorted(set(values) - fields - _BOOKKEEPING - member.ignored)
         if unknown:
             near = difflib.get_close_matches(unknown[0], fields, n=1)
             hint = f" Did you mean {near[0]!r}?" if near else ""
@@ -185,6 +240,7 @@ class BertConfig:
         known = {key: value for key, value in values.items() if key in fields}
         if known.get("pad_token_id", 0) is None:
             del known["pad_token_id"]
+        known = {**member.defaults, **known}
         act = known.get("hidden_act", "gelu")
         known["hidden_act"] = _ACTIVATION_ALIASES.get(act, act)
         return cls(**known)
@@ -210,14 +266,27 @@ class BertConfig:
 
     def to_hf_dict(self) -> dict:
         """The content of a Hugging Face ``config.json``."""
-        return {"architectures": ["BertForPreTraining"], "model_type": "bert",
-                "position_embedding_type": "absolute", "use_cache": False, **self.to_dict()}
+        names, given = self.member.settings, self._given()
+        return {"architectures": [self.member.architecture(self.member.trained)],
+                "position_embedding_type": "absolute", "use_cache": False,
+                **{names.get(name, name): value for name, value in given.items()}}
 
     def to_google_dict(self) -> dict:
         """The content of a Google ``bert_config.json`` (which knows no epsilon and no padding id)."""
-        values = self.to_dict()
-        del values["layer_norm_eps"], values["pad_token_id"]
+        words = {name: {ours: theirs for theirs, ours in known.items()}
+                 for name, known in self.member.google_values.items()}
+        values = {name: words.get(name, {}).get(value, value) for name, value in self._given().items()}
+        del values["layer_norm_eps"], values["pad_token_id"], values["model_type"]
         return values
+
+    def _given(self):
+        """The fields that a file of this member has."""
+        return {name: value for name, value in self.to_dict().items() if value is not None and
+                (value or name != "type_vocab_size")}
+
+
+def _ours(member, key):
+    return next((ours for ours, theirs in member.settings.items() if theirs == key), key)
 
 
 def _check_integer(name, value, least):
@@ -232,19 +301,22 @@ def _check_number(name, value):
 
 
 def parameter_counts(config, heads=("pooler",)):
-    """Parameters of a model by part, by arithmetic alone.
+    """Parameters of a model by part, by arithmetic alone; weights that layers share count once.
 
     Args:
-        config: a `BertConfig`. heads: out of "pooler", "mlm", "nsp".
+        config: a `BertConfig`. heads: out of "pooler", "mlm", "nsp", "sop", "replaced".
 
-    Returns: dict part -> count with "embeddings", "encoder", each head, and "total". The masked-LM head
-        counts its transform and bias; its output table is the embeddings' own.
+    Returns: dict part -> count with "embeddings" (their projection included), "encoder", each head, and
+        "total". The masked-LM head counts its transform and bias; its output table is the embeddings' own.
     """
-    hidden, wide = config.hidden_size, config.intermediate_size
+    hidden, wide, narrow = config.hidden_size, config.intermediate_size, config.embedding_width
     rows = config.vocab_size + config.max_position_embeddings + config.type_vocab_size
+    projection = (narrow + 1) * hidden if narrow != hidden else 0
     dense = hidden * hidden + hidden
     layer = 4 * dense + hidden * wide + wide + wide * hidden + hidden + 4 * hidden
-    known = {"pooler": dense, "mlm": dense + 2 * hidden + config.vocab_size, "nsp": 2 * hidden + 2}
-    counts = {"embeddings": rows * hidden + 2 * hidden, "encoder": config.num_hidden_layers * layer,
+    known = {"pooler": dense, "mlm": (hidden + 3) * narrow + config.vocab_size, "nsp": 2 * hidden + 2,
+             "sop": 2 * hidden + 2, "replaced": dense + hidden + 1}
+    counts = {"embeddings": (rows + 2) * narrow + projection,
+              "encoder": len(set(config.layer_groups)) * layer,
               **{head: known[head] for head in heads}}
     return {**counts, "total": sum(counts.values())}

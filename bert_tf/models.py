@@ -1,6 +1,8 @@
-"""BERT as Keras functional models with named inputs and outputs, and several views over one set of weights.
+"""BERT and its family as Keras functional models with named inputs and outputs; several views of one set of
+weights.
 
-B batch, T tokens, P predicted positions, H hidden size, L layers, N heads, D head size, V vocabulary.
+B batch, T tokens, P predicted positions, H hidden size, E embedding size (H in BERT), L layers, N heads,
+D head size, V vocabulary.
 
 Inputs (int32): `token_ids` [B, T], `segment_ids` [B, T], `padding_mask` [B, T] (1 real, 0 padding) and, where
 `mlm_logits` is asked for, `mask_positions` [B, P].
@@ -8,8 +10,9 @@ Inputs (int32): `token_ids` [B, T], `segment_ids` [B, T], `padding_mask` [B, T] 
 Outputs, each computed only when asked for:
 
 - `sequence_output` [B, T, H] (last hidden state), `pooled_output` [B, H]
-- `mlm_logits` [B, P, V], `mlm_logits_all` [B, T, V], `nsp_logits` [B, 2] (0 IsNext, 1 NotNext), all float32
-- `embeddings_sum` [B, T, H] (token + segment + position), `embeddings` [B, T, H] (after its normalisation)
+- `mlm_logits` [B, P, V], `mlm_logits_all` [B, T, V], `nsp_logits` [B, 2] (0 IsNext, 1 NotNext),
+  `sop_logits` [B, 2] (0 in order, 1 swapped), `replaced_logits` [B, T] (above 0: replaced), all float32
+- `embeddings_sum` [B, T, E] (token + segment + position), `embeddings` [B, T, H] (normalised, projected to H)
 - `hidden_states`: list of L + 1 [B, T, H], the embeddings first
 - `attentions`: list of L [B, N, T, T], probabilities
 - `queries`, `keys`, `values`: list of L [B, N, T, D]
@@ -20,17 +23,31 @@ Source: Devlin et al. 2019, sections 3 and 3.1.
 import keras
 
 from bert_tf.config import BertConfig
-from bert_tf.layers import BertEmbeddings, EncoderLayer, MaskedLMHead, NextSentenceHead, Pooler
+from bert_tf.layers import (
+    BertEmbeddings,
+    EncoderLayer,
+    MaskedLMHead,
+    NextSentenceHead,
+    Pooler,
+    ReplacedTokenHead,
+)
 from bert_tf.layers.attention import MASKED_SCORE
 from bert_tf.layers.common import register
 
+#: BERT's own pre-training heads.
 HEADS = ("pooler", "mlm", "nsp")
+ALL_HEADS = (*HEADS, "sop", "replaced")
 PER_LAYER = ("attentions", "queries", "keys", "values")
-OUTPUTS = ("sequence_output", "pooled_output", "mlm_logits", "mlm_logits_all", "nsp_logits", "embeddings_sum",
-           "embeddings", "hidden_states", *PER_LAYER)
+OUTPUTS = ("sequence_output", "pooled_output", "mlm_logits", "mlm_logits_all", "nsp_logits", "sop_logits",
+           "replaced_logits", "embeddings_sum", "embeddings", "hidden_states", *PER_LAYER)
 #: Heads that an output needs.
 NEEDS = {"pooled_output": ("pooler",), "nsp_logits": ("pooler", "nsp"), "mlm_logits": ("mlm",),
-         "mlm_logits_all": ("mlm",)}
+         "mlm_logits_all": ("mlm",), "sop_logits": ("pooler", "sop"), "replaced_logits": ("replaced",)}
+
+
+def outputs_of(heads):
+    """The outputs that a model with these heads can give, in the order of `OUTPUTS`."""
+    return tuple(output for output in OUTPUTS if set(NEEDS.get(output, ())) <= set(heads))
 
 
 @register
@@ -48,8 +65,9 @@ class BertModel(keras.Model):
 
     Attributes:
         bert_config: its `BertConfig`.
-        bert_heads: frozenset out of "pooler", "mlm", "nsp": the heads it has weights for.
-        bert_layers: name -> layer, all of them, also those that no output of this view needs.
+        bert_heads: frozenset out of `ALL_HEADS`: the heads it has weights for.
+        bert_layers: name -> layer, all of them, also those that no output of this view needs; layers that
+            share their weights are the same object.
     """
 
     def __init__(self, bert_config, outputs, heads=(), layers=None, **kwargs):
@@ -101,13 +119,14 @@ def build_encoder(config, outputs=("sequence_output", "pooled_output"), dtype=No
     return BertModel(config, outputs, heads, dtype=dtype, name=name)
 
 
-def build_pretraining_model(config, outputs=("mlm_logits", "nsp_logits"), heads=HEADS, dtype=None,
-                            name="bert_pretraining"):
-    """The encoder with its pooler and both pre-training heads (or fewer, by `heads`).
+def build_pretraining_model(config, outputs=None, heads=None, dtype=None, name="bert_pretraining"):
+    """The encoder with the heads that its pre-training trains (BERT: pooler, MLM and NSP), or other `heads`.
 
-    Args and errors as in `build_encoder`. `mlm_logits` are at the `mask_positions` asked for only;
-    `mlm_logits_all` at every token.
+    Args and errors as in `build_encoder`; `outputs` None for the logits of all these heads. `mlm_logits` are
+    at the `mask_positions` asked for only; `mlm_logits_all` at every token.
     """
+    heads = config.member.trained if heads is None else heads
+    outputs = outputs or [f"{head}_logits" for head in heads if head != "pooler"]
     return BertModel(config, outputs, heads, dtype=dtype, name=name)
 
 
@@ -138,22 +157,36 @@ def _make_layers(config, heads, dtype):
     layers = {
         "embeddings": BertEmbeddings(
             config.vocab_size, config.hidden_size, config.max_position_embeddings, config.type_vocab_size,
-            config.hidden_dropout_prob, epsilon, stddev, dtype=dtype, name="embeddings"),
+            config.hidden_dropout_prob, epsilon, stddev, config.embedding_size, config.position_offset,
+            dtype=dtype, name="embeddings"),
         "padding_bias": PaddingBias(dtype=dtype, name="padding_bias"),
+        **_encoder_layers(config, dtype),
     }
-    for index in range(config.num_hidden_layers):
-        layers[f"layer_{index}"] = EncoderLayer(
-            config.hidden_size, config.num_attention_heads, config.intermediate_size, config.hidden_act,
-            config.hidden_dropout_prob, config.attention_probs_dropout_prob, epsilon, stddev,
-            dtype=dtype, name=f"layer_{index}")
     if "pooler" in heads:
         layers["pooler"] = Pooler(config.hidden_size, stddev, dtype=dtype, name="pooler")
     if "mlm" in heads:
-        layers["mlm"] = MaskedLMHead(config.vocab_size, config.hidden_size, config.hidden_act, epsilon, stddev,
-                                     dtype=dtype, name="mlm")
-    if "nsp" in heads:
-        layers["nsp"] = NextSentenceHead(stddev, dtype=dtype, name="nsp")
+        layers["mlm"] = MaskedLMHead(config.vocab_size, config.hidden_size, config.hidden_act, epsilon,
+                                     stddev, config.embedding_size, dtype=dtype, name="mlm")
+    for head in ("nsp", "sop"):
+        if head in heads:
+            layers[head] = NextSentenceHead(stddev, dtype=dtype, name=head)
+    if "replaced" in heads:
+        layers["replaced"] = ReplacedTokenHead(config.hidden_size, config.hidden_act, stddev, dtype=dtype,
+                                               name="replaced")
     _build(layers, config)
+    return layers
+
+
+def _encoder_layers(config, dtype):
+    """"layer_0" to "layer_{L-1}"; those of one group are one layer."""
+    groups, layers = {}, {}
+    for index, group in enumerate(config.layer_groups):
+        if group not in groups:
+            groups[group] = EncoderLayer(
+                config.hidden_size, config.num_attention_heads, config.intermediate_size, config.hidden_act,
+                config.hidden_dropout_prob, config.attention_probs_dropout_prob, config.layer_norm_eps,
+                config.initializer_range, dtype=dtype, name=f"layer_{group}")
+        layers[f"layer_{index}"] = groups[group]
     return layers
 
 
@@ -162,7 +195,7 @@ def _build(layers, config):
     hidden = (None, None, config.hidden_size)
     for name, layer in layers.items():
         if not layer.built:
-            layer.build((None, config.hidden_size) if name == "nsp" else hidden)
+            layer.build((None, config.hidden_size) if name in ("nsp", "sop") else hidden)
 
 
 def _connect(layers, outputs):
@@ -189,23 +222,28 @@ def _connect(layers, outputs):
         results["mlm_logits"] = layers["mlm"](x, found["token_table"], inputs["mask_positions"])
     if "mlm_logits_all" in outputs:
         results["mlm_logits_all"] = layers["mlm"](x, found["token_table"])
-    if "pooled_output" in outputs or "nsp_logits" in outputs:
+    if any("pooler" in NEEDS.get(output, ()) for output in outputs):
         results["pooled_output"] = layers["pooler"](x)
-    if "nsp_logits" in outputs:
-        results["nsp_logits"] = layers["nsp"](results["pooled_output"])
+    for head in ("nsp", "sop"):
+        if f"{head}_logits" in outputs:
+            results[f"{head}_logits"] = layers[head](results["pooled_output"])
+    if "replaced_logits" in outputs:
+        results["replaced_logits"] = layers["replaced"](x)
     return inputs, {name: results[name] for name in outputs}
 
 
 def named_variables(model):
-    """Every variable of a `BertModel` under the name Hugging Face's BertForPreTraining gives it.
+    """Every variable of a `BertModel` under the name that Hugging Face's BertForPreTraining gives it.
+
+    The names are the same in the whole family; `Member.stored_name` gives those of each member's own files.
 
     Returns: dict name -> `keras.Variable`; Dense kernels are [in, out] here, [out, in] there
         (see `is_transposed`).
     """
     layers = model.bert_layers
     found = _embedding_variables(layers["embeddings"])
-    for index in range(model.bert_config.num_hidden_layers):
-        found.update(_layer_variables(f"bert.encoder.layer.{index}", layers[f"layer_{index}"]))
+    for index, group in enumerate(model.bert_config.layer_groups):
+        found.update(_layer_variables(f"bert.encoder.layer.{group}", layers[f"layer_{index}"]))
     if "pooler" in layers:
         found.update(_dense("bert.pooler.dense", layers["pooler"].dense))
     if "mlm" in layers:
@@ -215,6 +253,11 @@ def named_variables(model):
         found["cls.predictions.bias"] = head.bias
     if "nsp" in layers:
         found.update(_dense("cls.seq_relationship", layers["nsp"].dense))
+    if "sop" in layers:
+        found.update(_dense("sop_classifier.classifier", layers["sop"].dense))
+    if "replaced" in layers:
+        found.update(_dense("discriminator_predictions.dense", layers["replaced"].transform))
+        found.update(_dense("discriminator_predictions.dense_prediction", layers["replaced"].score))
     return found
 
 
@@ -233,10 +276,13 @@ def _norm(name, layer):
 
 def _embedding_variables(layer):
     name = "bert.embeddings"
-    return {f"{name}.word_embeddings.weight": layer.token_table,
-            f"{name}.position_embeddings.weight": layer.position_table,
-            f"{name}.token_type_embeddings.weight": layer.segment_table,
-            **_norm(f"{name}.LayerNorm", layer.norm)}
+    found = {f"{name}.word_embeddings.weight": layer.token_table,
+             f"{name}.position_embeddings.weight": layer.position_table,
+             f"{name}.token_type_embeddings.weight": layer.segment_table,
+             **_norm(f"{name}.LayerNorm", layer.norm)}
+    if layer.projection is not None:
+        found.update(_dense("bert.embeddings_project", layer.projection))
+    return {name: variable for name, variable in found.items() if variable is not None}
 
 
 def _layer_variables(name, layer):

@@ -8,7 +8,7 @@ import pytest
 
 from bert_tf import checkpoints
 from bert_tf.config import BertConfig, parameter_counts
-from bert_tf.models import HEADS, OUTPUTS, build_encoder, build_pretraining_model, named_variables, view
+from bert_tf.models import HEADS, build_encoder, build_pretraining_model, named_variables, outputs_of, view
 
 GOLDEN = Path(__file__).parent / "golden"
 TINY = BertConfig(vocab_size=50, hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=32)
@@ -40,7 +40,7 @@ def golden():
 
 @pytest.fixture(scope="module")
 def model():
-    return build_pretraining_model(TINY, OUTPUTS)
+    return build_pretraining_model(TINY, outputs_of(HEADS))
 
 
 def test_every_output_equals_transformers(golden):
@@ -147,7 +147,7 @@ def test_unknown_outputs_are_refused(outputs, words):
 
 def test_an_output_without_its_head_is_refused():
     with pytest.raises(ValueError, match="nsp_logits.*nsp head"):
-        build_pretraining_model(TINY, heads=("mlm", "pooler"))
+        build_pretraining_model(TINY, ("nsp_logits",), heads=("mlm", "pooler"))
 
 
 def test_pretraining_model_serves_fit_in_keras():

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 from bert_tf.config import BertConfig
-from bert_tf.models import OUTPUTS, build_pretraining_model, view
+from bert_tf.models import HEADS, build_pretraining_model, outputs_of, view
 from bert_tf.runtime import Runtime, RuntimeInputError, openvino_graph
 from bert_tf.runtime import runtime as runtime_module
 
 ENGINES = ("openvino", "tensorflow")
+OUTPUTS = outputs_of(HEADS)
 CONFIG = BertConfig.tiny(vocab_size=120, max_position_embeddings=64)
 
 

@@ -5,7 +5,8 @@ The steps are the model's own layers and weights. Each kind of step is compiled 
 and layer (a layer's weights are an argument of it); what is done between two steps costs nothing when it is
 not done.
 
-Dimension legend: B batch, T tokens, H hidden, L layers, N heads, V vocabulary, R rows.
+Dimension legend: B batch, T tokens, H hidden, E embedding (H in BERT), L layers, N heads, V vocabulary,
+R rows.
 """
 
 import threading
@@ -39,7 +40,7 @@ class OpenModel:
         return function(tf.constant(token_ids, tf.int32), tf.constant(segment_ids, tf.int32))
 
     def token_vectors(self, token_ids):
-        """Rows of the token table, float32 [..., H], before segment, position and normalisation."""
+        """Rows of the token table, float32 [..., E], before segment, position and normalisation."""
         return self._token_vectors(tf.constant(token_ids, tf.int32))
 
     def layer(self, index, x, bias=None, head_gates=None, feed_forward_gates=None):
@@ -98,14 +99,14 @@ class OpenModel:
         """A target's log-probability and its gradient by the token vectors.
 
         Args:
-            vectors: float32 [B, T, H] in the place of `token_vectors`. segment_ids: int32 [B, T].
+            vectors: float32 [B, T, E] in the place of `token_vectors`. segment_ids: int32 [B, T].
             target: a `Target`.
         Returns:
-            (log-probabilities [B], gradients [B, T, H]), float32 arrays.
+            (log-probabilities [B], gradients [B, T, E]), float32 arrays.
         """
         segment_ids = tf.constant(segment_ids, tf.int32)
         vectors = tf.constant(vectors, tf.float32)
-        signature = (self._states(), _ids())
+        signature = (_floats(None, None, self.config.embedding_width), _ids())
         states = [self._compiled("sum", self._embed, signature)(vectors, segment_ids)]
         for index in range(self.config.num_hidden_layers):
             states.append(self.layer(index, states[-1]))
@@ -172,9 +173,7 @@ class OpenModel:
 
     def _embed(self, vectors, segment_ids):
         part = self._parts["embeddings"]
-        positions = tf.convert_to_tensor(part.position_table)[: tf.shape(vectors)[1]]
-        segments = tf.gather(tf.convert_to_tensor(part.segment_table), segment_ids)
-        return tf.cast(part.norm(vectors + segments + positions), tf.float32)
+        return tf.cast(part.project(part.norm(part.add_places(vectors, segment_ids))), tf.float32)
 
     def _mlm(self, rows):
         logits = self._parts["mlm"](rows[None], self._parts["embeddings"].token_table)[0]

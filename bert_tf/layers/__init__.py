@@ -1,10 +1,10 @@
-"""The layers of BERT, one idea a file, in pure `keras.ops`."""
+"""The layers of BERT and its family, one idea a file, in pure `keras.ops`."""
 
 from bert_tf.layers.attention import MultiHeadSelfAttention
 from bert_tf.layers.embeddings import BertEmbeddings
 from bert_tf.layers.encoder import EncoderLayer, FeedForward
-from bert_tf.layers.heads import MaskedLMHead, NextSentenceHead
+from bert_tf.layers.heads import MaskedLMHead, NextSentenceHead, ReplacedTokenHead
 from bert_tf.layers.pooler import Pooler
 
 __all__ = ["BertEmbeddings", "EncoderLayer", "FeedForward", "MaskedLMHead", "MultiHeadSelfAttention",
-           "NextSentenceHead", "Pooler"]
+           "NextSentenceHead", "Pooler", "ReplacedTokenHead"]

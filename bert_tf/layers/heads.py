@@ -1,4 +1,6 @@
-"""The two pre-training heads (Devlin et al. 2019, section 3.1): masked language model, next sentence."""
+"""The pre-training heads: masked language model and sentence pairs (Devlin et al. 2019, section 3.1), replaced
+tokens (Clark et al. 2020, section 2).
+"""
 
 import keras
 
@@ -13,27 +15,29 @@ class MaskedLMHead(keras.layers.Layer):
 
     Args:
         vocab_size: V. hidden_size: H. hidden_act, epsilon, stddev: see `BertConfig`.
+        embedding_size: width E of the token table, None for H.
 
     Call arguments:
-        x: [B, T, H]. token_table: [V, H].
+        x: [B, T, H]. token_table: [V, E].
         positions: int32 [B, P], the tokens to predict; None for all T.
 
     Returns: logits [B, P, V] (or [B, T, V]) in float32.
     """
 
-    def __init__(self, vocab_size, hidden_size, hidden_act="gelu", epsilon=1e-12, stddev=0.02, **kwargs):
+    def __init__(self, vocab_size, hidden_size, hidden_act="gelu", epsilon=1e-12, stddev=0.02,
+                 embedding_size=None, **kwargs):
         super().__init__(**kwargs)
         self.settings = {"vocab_size": vocab_size, "hidden_size": hidden_size, "hidden_act": hidden_act,
-                         "epsilon": epsilon, "stddev": stddev}
+                         "epsilon": epsilon, "stddev": stddev, "embedding_size": embedding_size}
         self.activation = activation(hidden_act)
-        self.transform = keras.layers.Dense(hidden_size, kernel_initializer=initializer(stddev),
+        self.width = hidden_size if embedding_size is None else embedding_size
+        self.transform = keras.layers.Dense(self.width, kernel_initializer=initializer(stddev),
                                             dtype=self.dtype_policy, name="transform")
         self.norm = LayerNorm(epsilon, dtype=self.dtype_policy, name="norm")
 
     def build(self, *_):
-        shape = (None, None, self.settings["hidden_size"])
-        self.transform.build(shape)
-        self.norm.build(shape)
+        self.transform.build((None, None, self.settings["hidden_size"]))
+        self.norm.build((None, None, self.width))
         self.bias = self.add_weight(name="bias", shape=(self.settings["vocab_size"],), initializer="zeros",
                                     autocast=False)
 
@@ -58,7 +62,9 @@ class MaskedLMHead(keras.layers.Layer):
 
 @register
 class NextSentenceHead(keras.layers.Layer):
-    """Linear classifier on the pooled output: index 0 is IsNext, 1 is NotNext.
+    """Linear classifier of a pair on the pooled output: index 0 is IsNext, 1 is NotNext.
+
+    ALBERT's sentence-order head is the same: 0 in order, 1 swapped (Lan et al. 2020, section 3.1).
 
     Args:
         stddev: of the initialiser.
@@ -83,3 +89,39 @@ class NextSentenceHead(keras.layers.Layer):
 
     def get_config(self):
         return {**super().get_config(), "stddev": self.stddev}
+
+
+@register
+class ReplacedTokenHead(keras.layers.Layer):
+    """Dense, activation, and one number a token: how much it looks put there in the place of another.
+
+    Args:
+        hidden_size: H. hidden_act, stddev: see `BertConfig`.
+
+    Call arguments: x [B, T, H]. Returns: logits [B, T] in float32, above 0 for "replaced".
+    """
+
+    def __init__(self, hidden_size, hidden_act="gelu", stddev=0.02, **kwargs):
+        super().__init__(**kwargs)
+        self.settings = {"hidden_size": hidden_size, "hidden_act": hidden_act, "stddev": stddev}
+        self.activation = activation(hidden_act)
+
+        def dense(size, name):
+            return keras.layers.Dense(size, kernel_initializer=initializer(stddev), dtype=self.dtype_policy,
+                                      name=name)
+
+        self.transform, self.score = dense(hidden_size, "transform"), dense(1, "score")
+
+    def build(self, *_):
+        for layer in (self.transform, self.score):
+            layer.build((None, None, self.settings["hidden_size"]))
+
+    def call(self, x):
+        x = self.activation(keras.ops.cast(self.transform(x), self.compute_dtype))
+        return keras.ops.cast(keras.ops.squeeze(self.score(x), -1), "float32")
+
+    def compute_output_spec(self, x):
+        return keras.KerasTensor(x.shape[:2], dtype="float32")
+
+    def get_config(self):
+        return {**super().get_config(), **self.settings}

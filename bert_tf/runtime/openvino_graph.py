@@ -1,6 +1,7 @@
-"""BERT's forward pass as an OpenVINO graph over the weights of a `BertModel`.
+"""The forward pass of BERT and its family as an OpenVINO graph over the weights of a `BertModel`.
 
-B batch, T tokens, P predicted positions, H hidden size, N heads, D head size, V vocabulary, L layers.
+B batch, T tokens, P predicted positions, H hidden size, E embedding size, N heads, D head size, V vocabulary,
+L layers.
 
 OpenVINO packs the weights anew for every graph it compiles, so there are few graphs for the many sets of
 outputs: an output other than the attention maps is a slice of its first `rows[output]` rows, B where it is
@@ -21,6 +22,8 @@ FLAGS = (
     "sequence_output",
     "pooled_output",
     "nsp_logits",
+    "sop_logits",
+    "replaced_logits",
     "embeddings_sum",
     "embeddings",
     "hidden_states",
@@ -51,6 +54,7 @@ class _Graph:
     def __init__(self, model, kind):
         self.config, self.heads, self.kind = model.bert_config, model.bert_heads, kind
         self.weights = {name: _memory(variable) for name, variable in named_variables(model).items()}
+        self.constants = {}
         self.rows = op.parameter([len(FLAGS)], np.int64, name="rows")
         self.results = {}
 
@@ -68,25 +72,33 @@ class _Graph:
         return ov.Model(nodes, [*inputs, self.rows], "bert"), places
 
     def encode(self, token_ids, segment_ids, padding_mask):
-        name = "bert.embeddings"
-        length = op.gather(op.shape_of(token_ids, "i64"), _ints(1), _ints(0))
-        positions = op.slice(
-            self.weight(f"{name}.position_embeddings.weight"), _ints(0), length, _ints(1), _ints(0)
-        )
-        tokens = op.gather(self.weight(f"{name}.word_embeddings.weight"), token_ids, _int(0))
-        segments = op.gather(self.weight(f"{name}.token_type_embeddings.weight"), segment_ids, _int(0))
-        total = op.add(op.add(tokens, segments), positions)
-        x = self.norm(f"{name}.LayerNorm", total)
+        total = self.sum_embeddings("bert.embeddings", token_ids, segment_ids)
+        x = self.norm("bert.embeddings.LayerNorm", total)
+        if "bert.embeddings_project.weight" in self.weights:
+            x = self.dense("bert.embeddings_project", x)
         self.give("embeddings_sum", total)
         self.give("embeddings", x)
         self.give("hidden_states", x)
         unseen = op.subtract(_float(1), op.convert(padding_mask, np.float32))
         bias = op.unsqueeze(op.multiply(unseen, _float(MASKED_SCORE)), _ints(1, 2))  # [B, 1, 1, T]
-        for index in range(self.config.num_hidden_layers):
-            x = self.layer(f"bert.encoder.layer.{index}", x, bias)
+        for group in self.config.layer_groups:
+            x = self.layer(f"bert.encoder.layer.{group}", x, bias)
             self.give("hidden_states", x)
         self.give("sequence_output", x)
         return x
+
+    def sum_embeddings(self, name, token_ids, segment_ids):
+        """[B, T] ids -> [B, T, E]"""
+        total = op.gather(self.weight(f"{name}.word_embeddings.weight"), token_ids, _int(0))
+        if self.config.type_vocab_size:
+            # With one segment the ids are not looked at.
+            rows = segment_ids if self.config.type_vocab_size > 1 else _int(0)
+            table = self.weight(f"{name}.token_type_embeddings.weight")
+            total = op.add(total, op.gather(table, rows, _int(0)))
+        first = _ints(self.config.position_offset)
+        length = op.gather(op.shape_of(token_ids, "i64"), _ints(1), _ints(0))
+        table = self.weight(f"{name}.position_embeddings.weight")
+        return op.add(total, op.slice(table, first, op.add(first, length), _ints(1), _ints(0)))
 
     def layer(self, name, x, bias):
         attended = self.dense(
@@ -116,7 +128,9 @@ class _Graph:
 
     def add_heads(self, x, positions):
         if "pooler" in self.heads:
-            rows = op.maximum(self.flag("pooled_output"), self.flag("nsp_logits"))
+            rows = self.flag("pooled_output")
+            for head in self.heads & {"nsp", "sop"}:
+                rows = op.maximum(rows, self.flag(f"{head}_logits"))
             first = op.squeeze(
                 op.slice(
                     op.slice(x, _ints(0), rows, _ints(1), _ints(0)), _ints(0), _ints(1), _ints(1), _ints(1)
@@ -127,6 +141,14 @@ class _Graph:
             self.give("pooled_output", pooled)
         if "nsp" in self.heads:
             self.give("nsp_logits", self.dense("cls.seq_relationship", pooled))
+        if "sop" in self.heads:
+            self.give("sop_logits", self.dense("sop_classifier.classifier", pooled))
+        if "replaced" in self.heads:
+            name = "discriminator_predictions"
+            wanted = op.slice(x, _ints(0), self.flag("replaced_logits"), _ints(1), _ints(0))
+            judged = ACTIVATIONS[self.config.hidden_act](self.dense(f"{name}.dense", wanted))
+            scores = self.dense(f"{name}.dense_prediction", judged)  # [B, T, 1]
+            self.results["replaced_logits"] = [op.squeeze(scores, _ints(2))]
         if "mlm" in self.heads:
             name = "cls.predictions"
             chosen = op.gather(x, positions, _int(1), batch_dims=1)  # [B, P, H]
@@ -158,7 +180,10 @@ class _Graph:
         return op.add(op.multiply(normal, self.weight(f"{name}.weight")), self.weight(f"{name}.bias"))
 
     def weight(self, name):
-        return op.constant(self.weights[name], shared_memory=True)
+        # One node however many layers share it, so that it is packed once.
+        if name not in self.constants:
+            self.constants[name] = op.constant(self.weights[name], shared_memory=True)
+        return self.constants[name]
 
 
 def _memory(variable):

@@ -113,14 +113,13 @@ class Runtime:
                     "[B, T] for all of them, [B, P] for mask_positions, none of them empty."
                 )
         config = self._model.bert_config
-        if shape[1] > config.max_position_embeddings:
+        if shape[1] > config.max_tokens:
             raise RuntimeInputError(
-                f"The batch is {shape[1]} tokens long; this model reads at most "
-                f"{config.max_position_embeddings}."
+                f"The batch is {shape[1]} tokens long; this model reads at most {config.max_tokens}."
             )
         limits = {
             "token_ids": config.vocab_size,
-            "segment_ids": config.type_vocab_size,
+            "segment_ids": max(2, config.type_vocab_size),  # not looked at where the model has fewer
             "padding_mask": 2,
             "mask_positions": shape[1],
         }

@@ -14,7 +14,14 @@ from bert_tf.models import BertModel, named_variables, view
 LENGTHS = (16, 32, 48, 64, 96, 128, 160, 192, 256, 320, 384, 448, 512)
 BATCHES = (1, 2, 4, 8, 16, 24, 32)
 POSITIONS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
-_TOKENS_FIRST = ("sequence_output", "mlm_logits_all", "embeddings", "embeddings_sum", "hidden_states")
+_TOKENS_FIRST = (
+    "sequence_output",
+    "mlm_logits_all",
+    "replaced_logits",
+    "embeddings",
+    "embeddings_sum",
+    "hidden_states",
+)
 
 
 class TensorFlowEngine:
@@ -50,7 +57,7 @@ class TensorFlowEngine:
         return len(self._functions)
 
     def _length_bucket(self, tokens):
-        return min(_bucket(tokens, LENGTHS), self._model.bert_config.max_position_embeddings)
+        return min(_bucket(tokens, LENGTHS), self._model.bert_config.max_tokens)
 
     def _function(self, outputs, sizes, names):
         key = outputs, sizes

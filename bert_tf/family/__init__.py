@@ -1,0 +1,13 @@
+"""BERT and the models built from the same layers, each a record of what it changes. Imports no TensorFlow."""
+
+from bert_tf.family.albert import ALBERT
+from bert_tf.family.bert import BERT
+from bert_tf.family.distilbert import DISTILBERT
+from bert_tf.family.electra import ELECTRA
+from bert_tf.family.member import Member
+from bert_tf.family.roberta import ROBERTA
+
+#: model_type -> `Member`
+MEMBERS = {member.model_type: member for member in (BERT, ROBERTA, DISTILBERT, ALBERT, ELECTRA)}
+
+__all__ = ["ALBERT", "BERT", "DISTILBERT", "ELECTRA", "MEMBERS", "ROBERTA", "Member"]

@@ -1,0 +1,90 @@
+"""What sets one model of BERT's family apart: a record of settings and names, no code of its own.
+
+B batch, T tokens, H hidden size, E embedding size.
+"""
+
+import functools
+import re
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Member:
+    """A family member, told by how it differs from BERT.
+
+    Names of tensors are pairs (ours, theirs) of dotted beginnings with `*` for a layer's number; the first pair
+    that fits counts, and what fits none stays as it is. Ours are those of BERT in Hugging Face's files.
+
+    Attributes:
+        model_type: Hugging Face's word for it. title: as it is written. source: the paper.
+        changes: what was changed from BERT, a sentence each.
+        heads: those its checkpoints may hold. trained: those its own pre-training trains, in one model.
+        sizes: name -> settings of the released sizes.
+        defaults: settings that differ from BERT's where a file leaves them out.
+        settings: our setting -> what its config.json calls it, where that differs.
+        only: setting -> the one value it can have.
+        ignored: keys of its config.json that do not touch the network.
+        positions_after_pad: the first token's position is the padding id + 1, not 0.
+        names: tensors in Hugging Face's files.
+        architectures: (heads, Transformers' class), the first whose heads are all there counts.
+        google_settings: name of the settings' file beside its TF checkpoint, None where none was released.
+        google_values: setting -> {value in that file: ours}, where the same word means another thing there.
+        google_names: heads in one model -> pairs for Google's tensors, dotted.
+        tokenizer: "wordpiece", "bytes" or "pieces" (SentencePiece).
+    """
+
+    model_type: str
+    title: str
+    source: str
+    changes: tuple
+    heads: tuple
+    trained: tuple
+    sizes: dict
+    defaults: dict = field(default_factory=dict)
+    settings: dict = field(default_factory=dict)
+    ignored: frozenset = frozenset()
+    only: dict = field(default_factory=dict)
+    positions_after_pad: bool = False
+    names: tuple = ()
+    architectures: tuple = ()
+    google_settings: str | None = None
+    google_values: dict = field(default_factory=dict)
+    google_names: dict = field(default_factory=dict)
+    tokenizer: str = "wordpiece"
+
+    def stored_name(self, name):
+        """What Hugging Face's files of this member call one of our tensors."""
+        return rename(name, self.names)
+
+    def own_name(self, stored):
+        """Our name of a tensor in its files, which may lack the model's prefix; reverses `stored_name`."""
+        if stored.startswith(_BARE):
+            stored = f"{self.model_type}.{stored}"
+        return rename(stored, _reversed(self.names))
+
+    def architecture(self, heads):
+        """The Transformers class for a model with these heads."""
+        return next(name for needed, name in self.architectures if needed <= set(heads))
+
+
+_BARE = ("embeddings.", "embeddings_project.", "encoder.", "transformer.", "pooler.")
+
+
+def rename(name, pairs):
+    """A dotted name with its beginning exchanged by the first of the pairs (from, to) that fits."""
+    for start, other in pairs:
+        match = _pattern(start).match(name)
+        if match:
+            number = match.group(1) if "*" in start else ""
+            return other.replace("*", number) + name[match.end():]
+    return name
+
+
+@functools.cache
+def _pattern(start):
+    return re.compile(re.escape(start).replace(r"\*", r"(\d+)") + r"(?=\.|$)")
+
+
+@functools.cache
+def _reversed(pairs):
+    return tuple((theirs, ours) for ours, theirs in pairs)
