@@ -4,7 +4,7 @@ import logging
 
 import streamlit as st
 
-from ui import frame, models, sidebar, state
+from ui import frame, models, sidebar, snippets, state
 from ui.view import PAGES
 
 st.set_page_config(page_title="BERT explorer", page_icon=frame.ICON, layout="wide")
@@ -18,6 +18,7 @@ def home():
     frame.navigation()
     try:
         frame.current_page()()
+        snippets.draw()
     except (ValueError, OSError) as error:
         # Errors of the library are written for the person who asked: one sentence, what to do next.
         st.error(str(error), icon=":material/error:")

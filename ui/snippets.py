@@ -1,0 +1,170 @@
+"""The few lines of Python that do what a page shows, with the visitor's own texts in them."""
+
+import streamlit as st
+
+from ui import state
+
+# Every piece goes on from ``bert`` and ``trace``, which the opening lines make.
+_BODIES = {
+    "predict": """
+for mask in bert.fill_mask(trace, top_k={top_k}):
+    print(mask.position, [(one.token, round(one.probability, 3)) for one in mask.predictions])
+print(trace.nsp)
+""",
+    "attention": """
+weights = trace.attentions[{layer}, {head}]  # [tokens, tokens]: row a token that looks, column one looked at
+for token, row in zip(trace.tokens, weights):
+    print(token, "looks most at", trace.tokens[row.argmax()])
+""",
+    "modelview": """
+print(trace.attentions.shape)  # layers, heads, tokens, tokens
+""",
+    "neuron": """
+from bert_tf.explain.architecture import passing
+
+values = passing(bert, trace, layer={layer})
+query, key = values["queries"][{head}], values["keys"][{head}]  # [tokens, units of a head]
+print((query @ key.T / query.shape[1] ** 0.5).round(2))  # the scores before the softmax
+""",
+    "methods": """
+from bert_tf.explain import attention_rollout, effective_attention, norm_weighted_attention
+
+print(attention_rollout(trace)[-1].round(3))  # row: token at the top, column: input token
+print(norm_weighted_attention(bert, trace)[{layer}, {head}].round(3))
+print(effective_attention(bert, trace)[{layer}, {head}].round(3))
+""",
+    "heads": """
+from bert_tf.explain import summarise_heads
+
+found = summarise_heads(trace)
+print(found.entropy.round(2))  # bits, one row a layer, one column a head
+print(found.previous_share.round(2))
+""",
+    "lens": """
+from bert_tf.explain import logit_lens
+
+lens = logit_lens(bert, trace, positions=trace.masks or range(1, trace.length - 1))
+for answer, state in zip(lens.answers, lens.settled):
+    print(answer.token, "is on top from state", int(state), "on")
+""",
+    "ablation": """
+from bert_tf.explain import every_head, sweep
+
+found = sweep(bert, trace, every_head(bert.config))
+for index in found.ranked()[:5]:
+    print(found.ablations[index], found.divergences[index])
+""",
+    "saliency": """
+from bert_tf.explain import integrated_gradients, mask_target, next_sentence_target
+
+target = mask_target(bert, trace) if trace.masks else next_sentence_target(bert, trace)
+found = integrated_gradients(bert, trace, target)
+for word in found.words:
+    print(word)
+""",
+    "patching": """
+from bert_tf.explain import mask_target, patch_states
+
+other = bert.trace({other!r}, mask=list(trace.masks))  # a text of as many tokens
+found = patch_states(bert, trace, other, mask_target(bert, trace))
+print(found.recovered.round(2))  # row: hidden state, column: token
+""",
+    "whatif": """
+from bert_tf.explain import ask, left_context, right_context
+
+variants = [make(bert, trace, mask) for mask in trace.masks for make in (left_context, right_context)]
+for outcome in ask(bert, trace, variants):
+    print(outcome.variant.label, [one.token for one in outcome.masks[0].predictions])
+""",
+    "inputsum": """
+from bert_tf.explain import embedding_parts
+
+found = embedding_parts(bert, trace)
+for token, norms in zip(trace.tokens, found.norms.T):
+    print(token, norms.round(2))  # lengths of the token, segment and position vectors
+""",
+    "meaning": """
+from bert_tf.explain import cosine_similarities, occurrences
+
+texts = ["They sat on the bank of the river.", "She has an account at the bank."]
+found = occurrences(bert, texts, "bank")
+for layer, vectors in enumerate(found.vectors):  # [layers + 1, occurrences, units]
+    print(layer, cosine_similarities(vectors)[0, 1].round(3))
+""",
+    "neighbours": """
+from bert_tf.explain import nearest_tokens
+
+for token, near in zip(trace.tokens, nearest_tokens(bert, trace.hidden_states[0], top_k=5)):
+    print(token, [one.token for one in near])
+""",
+    "compare": """
+from bert_tf.explain import compare
+
+second = bert_tf.load({second!r})
+other = second.trace({a!r}, {b!r}, mask={masked!r})
+layers = bert.config.num_hidden_layers, second.config.num_hidden_layers
+for mask in compare(trace, other, bert.tokenizer, second.tokenizer, *layers).masks:
+    print(mask.overlap, mask.divergence)
+""",
+    "cka": """
+from bert_tf.explain import layer_similarity
+
+second = bert_tf.load({second!r})
+print(layer_similarity([trace], [second.trace({a!r}, {b!r})]).round(2))  # row: state of the one, column: of the other
+""",
+    "dataset": """
+rows = [({a!r}, {b!r}, {places!r})]  # any number of them
+for answer in bert.predict_many(rows):
+    print(answer.to_json())
+""",
+    "architecture": """
+from bert_tf.explain.architecture import parts
+
+for part in parts(bert.model, trace.length):
+    print(part.title, part.parameters, part.flops)
+""",
+}
+
+
+def draw():
+    """A menu with the page's lines, where it has any."""
+    view = state.view()
+    if view.page not in _BODIES or not view.a.strip():
+        return
+    # A second model is loaded only where the page has loaded it too.
+    second = view.other if view.page in ("compare", "cka") and view.other else view.model
+    with st.popover("Copy as Python", icon=":material/code:", type="tertiary"):
+        st.code(written(view, _places(view.model), _places(second), second), language="python")
+
+
+def written(view, masks=(), second_masks=(), second=""):
+    """The lines for a view's page, complete: they run as they stand.
+
+    Args:
+        view: ``View``. masks: token positions that are masked.
+        second: name of the model it is compared with. second_masks: the positions as that one counts them.
+    """
+    b = view.b if view.b.strip() else None
+    body = _BODIES[view.page].format(
+        a=view.a,
+        b=b,
+        top_k=view.top_k,
+        layer=view.layer,
+        head=view.head,
+        other=b or view.a,
+        second=second,
+        places=list(masks),
+        masked=list(second_masks),
+    )
+    arguments = [repr(text) for text in (view.a, b) if text is not None]
+    arguments += [f"mask={list(masks)}"] if masks else []
+    precision = f", precision={view.precision!r}" if view.precision != "float32" else ""
+    opening = f"bert = bert_tf.load({view.model!r}{precision})\ntrace = bert.trace({', '.join(arguments)})\n"
+    return f"import bert_tf\n\n{opening}{body.rstrip()}\n"
+
+
+def _places(name):
+    from ui.models import shared_model
+    from ui.spots import positions
+
+    return positions(shared_model(name).encode(state.view().a, state.view().b), state.view().masks)
