@@ -24,6 +24,7 @@ COMMANDS = {
     "convert": ("bert_tf.cli.convert", "convert a model folder from one format to another"),
     "evaluate": ("bert_tf.cli.evaluate", "measure a model on a text file"),
     "finetune": ("bert_tf.cli.finetune", "fine-tune a model on examples of a task"),
+    "prepare": ("bert_tf.pretrain.prepare_command", "make masked examples of text files, sharded TFRecord"),
     "pretrain": ("bert_tf.pretrain.command", "pre-train a model on text files"),
 }
 

@@ -59,6 +59,35 @@ class TokenCorpus:
         return np.log(counts / counts.sum()).astype(np.float32)
 
 
+class MemoryCorpus:
+    """Documents as lists of sentences of token ids, in memory: list of lists of integer arrays."""
+
+    def __init__(self, documents):
+        self._documents = documents
+
+    def __len__(self):
+        return len(self._documents)
+
+    def document(self, number):
+        """The sentences of one document: list of integer arrays [tokens of the sentence]."""
+        return self._documents[number]
+
+
+def tokenize_documents(documents, tokenizer, language="en"):
+    """The sentences of documents as token ids; those without a token are left out, and documents too.
+
+    Args:
+        documents: lists of str, the paragraphs of each. tokenizer: a `text.Tokenizer`.
+        language: of the sentence splitter, a code like "en".
+
+    Returns: list of lists of int32 arrays.
+    """
+    split = [[s for paragraph in document for s in sentences(paragraph, language)] for document in documents]
+    ids = iter(tokenizer.batch_ids([s for document in split for s in document]))
+    kept = ([row for row in itertools.islice(ids, len(document)) if len(row)] for document in split)
+    return [document for document in kept if document]
+
+
 def prepare_corpus(paths, tokenizer, folder, max_documents=None, progress=None):
     """Tokenizes text files into a `TokenCorpus`; does nothing if that was done already with the same settings.
 
@@ -81,12 +110,7 @@ def prepare_corpus(paths, tokenizer, folder, max_documents=None, progress=None):
     with open(folder / "tokens.raw", "wb") as raw:
         documents = itertools.islice(read_documents(paths), max_documents)
         while batch := list(itertools.islice(documents, _BATCH_DOCUMENTS)):
-            split = [[s for paragraph in document for s in sentences(paragraph)] for document in batch]
-            ids = iter(tokenizer.batch_ids([s for document in split for s in document]))
-            for document in split:
-                kept = [row for row in itertools.islice(ids, len(document)) if len(row)]
-                if not kept:
-                    continue
+            for kept in tokenize_documents(batch, tokenizer):
                 np.concatenate(kept).astype(dtype).tofile(raw)
                 lengths += map(len, kept)
                 per_document.append(len(kept))

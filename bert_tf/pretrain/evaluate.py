@@ -8,7 +8,8 @@ import time
 import numpy as np
 
 from bert_tf.checkpoints.errors import require_head
-from bert_tf.pretrain.documents import TextError, find_files, read_documents, sentences
+from bert_tf.pretrain.corpus import MemoryCorpus, tokenize_documents
+from bert_tf.pretrain.documents import TextError, find_files, read_documents
 from bert_tf.pretrain.instances import document_pairs, pack_pairs
 from bert_tf.pretrain.masks import MaskSettings, mask_batch
 
@@ -48,7 +49,10 @@ def evaluate_mlm(bert, files, length=128, seed=0, limit=None, batch_size=32, pro
             f"Give a batch size of at least 1 and a limit of at least 2, not {batch_size} and {limit}."
         )
     began = time.perf_counter()
-    corpus = _Corpus(find_files([files] if isinstance(files, str) else files), bert.tokenizer)
+    documents = read_documents(find_files([files] if isinstance(files, str) else files))
+    corpus = MemoryCorpus(tokenize_documents(documents, bert.tokenizer))
+    if not len(corpus):
+        raise TextError(f"No text in {files}.")
     rng = np.random.default_rng(seed)
     pairs = [pair for n in range(len(corpus)) for pair in document_pairs(corpus, n, rng, length)]
     chosen = _balanced(pairs, limit)
@@ -70,26 +74,6 @@ def evaluate_mlm(bert, files, length=128, seed=0, limit=None, batch_size=32, pro
         "seed": seed,
         "seconds": round(time.perf_counter() - began, 1),
     }
-
-
-class _Corpus:
-    """The documents of text files as lists of sentences of token ids, in memory."""
-
-    def __init__(self, paths, tokenizer):
-        split = [
-            [s for paragraph in document for s in sentences(paragraph)] for document in read_documents(paths)
-        ]
-        ids = iter(tokenizer.batch_ids([s for document in split for s in document]))
-        documents = ([row for row in (next(ids) for _ in document) if len(row)] for document in split)
-        self._documents = [document for document in documents if document]
-        if not self._documents:
-            raise TextError(f"No text in {', '.join(map(str, paths))}.")
-
-    def __len__(self):
-        return len(self._documents)
-
-    def document(self, number):
-        return self._documents[number]
 
 
 def _balanced(pairs, limit):

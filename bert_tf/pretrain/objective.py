@@ -1,40 +1,80 @@
-"""The pre-training objective: masked language model plus next sentence (Devlin et al. 2019, section 3.1)."""
+"""The pre-training objectives: masked words, alone or with what the second segment is to the first."""
 
 import keras
 
 
-class MaskedLMAndNextSentence:
-    """Mean cross-entropy over the masked positions, plus that of the next-sentence label.
+class MaskedLM:
+    """Mean cross-entropy over the masked positions (Devlin et al. 2019, section 3.1).
 
     Call arguments:
-        outputs: dict with mlm_logits [B, P, V] and nsp_logits [B, 2].
-        batch: dict with mask_labels [B, P], mask_weights [B, P], nsp_labels [B].
+        outputs: dict with mlm_logits [B, P, V].
+        batch: dict with mask_labels [B, P], mask_weights [B, P].
         counts: what the sums are divided by, from `counts`. Those of a larger batch that this one is a part
             of give this part's share, and the shares of all parts add up to the values of the whole.
             Default: this batch's own.
 
-    Returns: dict of scalars: loss, mlm_loss, nsp_loss, mlm_accuracy, nsp_accuracy.
+    Returns: dict of scalars: loss, mlm_loss, mlm_accuracy.
     """
 
     model_inputs = ("token_ids", "segment_ids", "padding_mask", "mask_positions")
+    #: What the model must give, and the heads it needs for that.
+    model_outputs, heads = ("mlm_logits",), ("mlm",)
+
+    def counts(self, batch):
+        """The numbers of targets: dict of float32 scalars, "masks" (real ones)."""
+        return {"masks": keras.ops.sum(keras.ops.cast(batch["mask_weights"], "float32"))}
+
+    def __call__(self, outputs, batch, counts=None):
+        masks = keras.ops.maximum((counts or self.counts(batch))["masks"], 1.0)
+        losses, hits = _scored(outputs["mlm_logits"], batch["mask_labels"])
+        weights = batch["mask_weights"]
+        mlm_loss = keras.ops.sum(losses * weights) / masks
+        return {"loss": mlm_loss, "mlm_loss": mlm_loss, "mlm_accuracy": keras.ops.sum(hits * weights) / masks}
+
+
+class MaskedLMAndNextSentence(MaskedLM):
+    """`MaskedLM`, plus the mean cross-entropy of the next-sentence label (Devlin et al. 2019, section 3.1).
+
+    Call arguments as `MaskedLM`, and: outputs: nsp_logits [B, 2]; batch: nsp_labels [B]; counts: "pairs".
+
+    Returns: dict of scalars: loss (their sum), mlm_loss, mlm_accuracy, nsp_loss, nsp_accuracy.
+    """
+
+    model_outputs, heads = ("mlm_logits", "nsp_logits"), ("pooler", "mlm", "nsp")
+    #: What the figures of the second task are called.
+    name = "nsp"
 
     def counts(self, batch):
         """The numbers of targets: dict of float32 scalars, "masks" (real ones) and "pairs"."""
         ops = keras.ops
-        return {"masks": ops.sum(ops.cast(batch["mask_weights"], "float32")),
-                "pairs": ops.sum(ops.ones_like(batch["nsp_labels"], dtype="float32"))}
+        return {**super().counts(batch), "pairs": ops.sum(ops.ones_like(batch["nsp_labels"], dtype="float32"))}
 
     def __call__(self, outputs, batch, counts=None):
-        ops = keras.ops
         counts = counts or self.counts(batch)
-        masks, pairs = (ops.maximum(counts[name], 1.0) for name in ("masks", "pairs"))
-        logits, labels, weights = outputs["mlm_logits"], batch["mask_labels"], batch["mask_weights"]
-        losses = ops.sparse_categorical_crossentropy(labels, logits, from_logits=True)
-        mlm_loss = ops.sum(losses * weights) / masks
-        hits = ops.cast(ops.equal(ops.argmax(logits, -1), ops.cast(labels, "int32")), "float32")
-        nsp_logits, nsp_labels = outputs["nsp_logits"], batch["nsp_labels"]
-        nsp_losses = ops.sparse_categorical_crossentropy(nsp_labels, nsp_logits, from_logits=True)
-        nsp_loss = ops.sum(nsp_losses) / pairs
-        nsp_hits = ops.cast(ops.equal(ops.argmax(nsp_logits, -1), ops.cast(nsp_labels, "int32")), "float32")
-        return {"loss": mlm_loss + nsp_loss, "mlm_loss": mlm_loss, "nsp_loss": nsp_loss,
-                "mlm_accuracy": ops.sum(hits * weights) / masks, "nsp_accuracy": ops.sum(nsp_hits) / pairs}
+        values = super().__call__(outputs, batch, counts)
+        pairs = keras.ops.maximum(counts["pairs"], 1.0)
+        losses, hits = _scored(outputs["nsp_logits"], batch["nsp_labels"])
+        loss = keras.ops.sum(losses) / pairs
+        return {**values, "loss": values["mlm_loss"] + loss, f"{self.name}_loss": loss,
+                f"{self.name}_accuracy": keras.ops.sum(hits) / pairs}
+
+
+class MaskedLMAndSentenceOrder(MaskedLMAndNextSentence):
+    """As `MaskedLMAndNextSentence`, its label whether the two segments are swapped (Lan et al. 2020, section 3.1).
+
+    Returns: dict of scalars: loss, mlm_loss, mlm_accuracy, sop_loss, sop_accuracy.
+    """
+
+    name = "sop"
+
+
+def make_objective(name):
+    """The objective of a name out of `instances.OBJECTIVES`."""
+    return {"mlm+nsp": MaskedLMAndNextSentence, "mlm": MaskedLM, "sop": MaskedLMAndSentenceOrder}[name]()
+
+
+def _scored(logits, labels):
+    """(cross-entropy, 1.0 where the likeliest is the label): float tensors of the shape of `labels`."""
+    ops = keras.ops
+    losses = ops.sparse_categorical_crossentropy(labels, logits, from_logits=True)
+    return losses, ops.cast(ops.equal(ops.argmax(logits, -1), ops.cast(labels, "int32")), "float32")

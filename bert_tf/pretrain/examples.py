@@ -1,0 +1,105 @@
+"""A chunk of documents to masked examples: the one way there, for a process of this machine and for Beam's."""
+
+from dataclasses import asdict, dataclass, field
+
+import numpy as np
+
+from bert_tf.pretrain.corpus import MemoryCorpus, tokenize_documents
+from bert_tf.pretrain.instances import check_objective, make_pairs, pack_pairs
+from bert_tf.pretrain.masks import MaskSettings, mask_batch
+
+
+@dataclass(frozen=True)
+class ExampleSettings:
+    """What examples are made of.
+
+    Attributes:
+        objective: out of `instances.OBJECTIVES`. length: T. masks: `MaskSettings`.
+        short_probability: how often a pair is made shorter.
+        duplicates: how many times each document is used, with other pairs and masks (10 in the original).
+        seed: of everything drawn. language: of the sentence splitter.
+    Raises: ValueError on an unknown objective, or a number out of range.
+    """
+
+    objective: str = "mlm+nsp"
+    length: int = 128
+    masks: MaskSettings = MaskSettings()
+    short_probability: float = 0.1
+    duplicates: int = 1
+    seed: int = 0
+    language: str = "en"
+
+    def __post_init__(self):
+        check_objective(self.objective)
+        if self.length < 8:
+            raise ValueError(f"Sequences of {self.length} tokens hold too little; give 8 or more.")
+        if not 0 <= self.short_probability <= 1:
+            raise ValueError(f"The share of short sequences is {self.short_probability}; it must lie between "
+                             f"0 and 1.")
+        if self.duplicates < 1:
+            raise ValueError(f"Each document is to be used {self.duplicates} times; give 1 or more.")
+        if self.seed < 0:
+            raise ValueError(f"The seed is {self.seed}; it must not be negative.")
+
+    def to_dict(self):
+        """A dict that JSON can hold."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values):
+        """The settings that `to_dict` gave."""
+        return cls(**{**values, "masks": MaskSettings(**values["masks"])})
+
+
+@dataclass
+class Counts:
+    """What was made of some text; adding two gives those of both.
+
+    Attributes:
+        documents, sentences, tokens: of the text, once. examples, masked: over all duplicates.
+        token_counts: int64 [V], how often each token stands in the text.
+    """
+
+    documents: int = 0
+    sentences: int = 0
+    tokens: int = 0
+    examples: int = 0
+    masked: int = 0
+    token_counts: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64), repr=False)
+
+    def __add__(self, other):
+        longer, shorter = sorted((self.token_counts, other.token_counts), key=len, reverse=True)
+        token_counts = longer.copy()
+        token_counts[: len(shorter)] += shorter
+        numbers = (getattr(self, name) + getattr(other, name) for name in self.numbers())
+        return Counts(*numbers, token_counts)
+
+    def numbers(self):
+        """dict of the counts that are plain numbers."""
+        return {name: getattr(self, name) for name in ("documents", "sentences", "tokens", "examples", "masked")}
+
+
+def make_examples(chunk, tokenizer, settings):
+    """The examples of a chunk, in random order. The same arguments give the same bytes.
+
+    Args:
+        chunk: `chunks.Chunk`. tokenizer: a `text.Tokenizer`. settings: `ExampleSettings`.
+
+    Returns: (batch as `masks.mask_batch` gives it, B the number of examples; `Counts`).
+    """
+    documents = tokenize_documents(chunk.documents, tokenizer, settings.language)
+    corpus, numbers = MemoryCorpus(documents), np.arange(len(documents))
+    rng = np.random.default_rng((settings.seed, chunk.group, chunk.number))
+    made = [pair for _ in range(settings.duplicates)
+            for pair in make_pairs(settings.objective, corpus, numbers, rng, tokenizer, settings.length,
+                                   settings.short_probability)]
+    shuffled = [made[index] for index in rng.permutation(len(made))]
+    batch = mask_batch(pack_pairs(shuffled, tokenizer, settings.length), tokenizer, rng, settings.masks)
+    return batch, _count(documents, batch, tokenizer)
+
+
+def _count(documents, batch, tokenizer):
+    sentences = [sentence for document in documents for sentence in document]
+    tokens = np.concatenate(sentences) if sentences else np.zeros(0, np.int64)
+    return Counts(len(documents), len(sentences), len(tokens), len(batch["token_ids"]),
+                  int(batch["mask_weights"].sum()), np.bincount(tokens, minlength=tokenizer.vocab_size))

@@ -1,0 +1,144 @@
+"""Text files to sharded records on one machine: several processes, constant memory, and a run can be resumed.
+
+The files are read here, chunks of documents go out to the processes, and what comes back is written in the
+order of the text. So the files depend on the text and the settings alone, not on the processes.
+"""
+
+import itertools
+import multiprocessing
+import multiprocessing.connection
+import os
+import threading
+from collections import deque
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+
+import numpy as np
+
+from bert_tf.pretrain.chunks import CountedFiles, group_files, read_chunks
+from bert_tf.pretrain.documents import TextError
+from bert_tf.pretrain.examples import make_examples
+from bert_tf.pretrain.records import encode, frame
+from bert_tf.pretrain.shards import ShardWriter, settings_manifest
+
+#: Bytes of files from which further processes, and tensorflow-text, are worth the time they take to start.
+_MUCH_TEXT = 8_000_000
+
+
+def prepare(files, output, tokenizer, settings, shards=16, processes=None, text_field="text", progress=None):
+    """Writes masked examples of text files as sharded TFRecord.
+
+    Args:
+        files: paths for `documents.read_documents`. output: folder; an interrupted run in it goes on.
+        tokenizer: a `text.Tokenizer`. settings: `ExampleSettings`. shards: files to spread them over.
+        processes: of this machine; None for one a core, or one alone for little text. text_field: where JSON lines have their text.
+        progress: called with (bytes of the files done, `Counts`) after each chunk.
+
+    Returns: `Counts`.
+
+    Raises: TextError if there is no text, a file cannot be read, or `output` holds something else.
+        ValueError on less than one shard or process.
+    """
+    sized = [(str(path), os.path.getsize(path)) for path in files]
+    much = sum(size for _, size in sized) >= _MUCH_TEXT
+    processes = processes if processes is not None else os.cpu_count() if much else 1
+    for name, number in (("--shards", shards), ("--processes", processes)):
+        if number < 1:
+            raise ValueError(f"{name} is {number}; it must be 1 or more.")
+    writer = ShardWriter(output, settings_manifest(settings, tokenizer, shards, sized))
+    if writer.finished:
+        return writer.counts
+    opened = CountedFiles()
+    chunks = (chunk for number, paths in enumerate(group_files(sized))
+              for chunk in read_chunks(number, paths, text_field, opened))
+    todo = ((chunk, opened.done) for chunk in itertools.islice(chunks, writer.chunks, None))
+    for (parts, counts), done in _in_order(todo, processes, (tokenizer, settings, shards, much)):
+        writer.append(parts, counts)
+        if progress:
+            progress(done, writer.counts)
+    if not writer.counts.examples:
+        raise TextError(f"No text to make examples of in {', '.join(str(path) for path in files)}.")
+    writer.finish()
+    tokenizer.save(output)
+    return writer.counts
+
+
+class ChunkWorker:
+    """What a process does with chunks.
+
+    Args: as `prepare`'s; fast: whether to load tensorflow-text, which `Tokenizer.batch_ids` then uses.
+    """
+
+    def __init__(self, tokenizer, settings, shards, fast):
+        self.tokenizer, self.settings, self.shards = tokenizer, settings, shards
+        if fast:
+            try:
+                import tensorflow_text  # noqa: F401
+            except ImportError:
+                pass  # The exact tokenizer does the same, slower.
+
+    def __call__(self, chunk):
+        """([bytes for each shard], `Counts`) of a chunk."""
+        batch, counts = make_examples(chunk, self.tokenizer, self.settings)
+        framed = [frame(record) for record in encode(batch)]
+        # Each chunk begins at another shard, so that they grow alike.
+        first = int(np.random.default_rng((chunk.number, chunk.group)).integers(self.shards))
+        return [b"".join(framed[(shard - first) % self.shards:: self.shards])
+                for shard in range(self.shards)], counts
+
+
+def _in_order(todo, processes, worker_arguments):
+    """Yields (result of a `ChunkWorker`, mark) for each (chunk, mark), in their order."""
+    if processes == 1:
+        worker = ChunkWorker(*worker_arguments)
+        for chunk, mark in todo:
+            yield worker(chunk), mark
+        return
+    tokenizer, *others = worker_arguments
+    # The tokenizer holds a Rust object; each process makes its own.
+    made_of = (tokenizer.vocab, tokenizer.lower_case, tokenizer.strip_accents, tokenizer.tokenize_chinese_chars)
+    # Spawned and not forked: a fork copies locks that the libraries' threads may hold.
+    with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn"), _start_process,
+                             (made_of, others)) as pool:
+        waiting = deque()
+        try:
+            for chunk, mark in todo:
+                waiting.append((pool.submit(_work, chunk), mark))
+                if len(waiting) > 2 * processes:
+                    future, done = waiting.popleft()
+                    yield future.result(), done
+            while waiting:
+                future, done = waiting.popleft()
+                yield future.result(), done
+        except BrokenProcessPool as error:
+            raise OSError("A process that makes examples was ended from outside (is there enough memory for "
+                          f"{processes}?); give the same command again, and it goes on.") from error
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def make_tokenizer(vocab, lower_case, strip_accents, tokenize_chinese_chars):
+    """A `text.Tokenizer` of what one is made of."""
+    from bert_tf.text import Tokenizer
+
+    return Tokenizer(vocab, lower_case, strip_accents=strip_accents,
+                     tokenize_chinese_chars=tokenize_chinese_chars)
+
+
+def _start_process(made_of, others):
+    global _work_on
+    # Each process has a core to itself, and threads of its own would only get in the others' way.
+    os.environ.update(TF_NUM_INTRAOP_THREADS="1", TF_NUM_INTEROP_THREADS="1", OMP_NUM_THREADS="1",
+                      TOKENIZERS_PARALLELISM="false", TF_CPP_MIN_LOG_LEVEL="3", CUDA_VISIBLE_DEVICES="-1")
+    threading.Thread(target=_leave_with_parent, daemon=True).start()
+    _work_on = ChunkWorker(make_tokenizer(*made_of), *others)
+
+
+def _leave_with_parent():
+    """Ends this process when the one that started it is gone, killed perhaps: nobody else would."""
+    multiprocessing.connection.wait([multiprocessing.parent_process().sentinel])
+    os._exit(1)
+
+
+def _work(chunk):
+    return _work_on(chunk)

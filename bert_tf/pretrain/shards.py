@@ -1,0 +1,147 @@
+"""Sharded records on disk, written so that a killed run goes on and ends with the same files.
+
+Beside the shards stands `progress.json`: how many chunks are in them and how long each shard was then. What was
+written after it is cut off when a run goes on. When all is written, `manifest.json` takes its place.
+"""
+
+import hashlib
+import io
+import json
+import os
+import time
+from pathlib import Path
+
+import numpy as np
+
+from bert_tf.checkpoints.files import replacing, write_json
+from bert_tf.pretrain.documents import TextError
+from bert_tf.pretrain.examples import Counts
+
+MANIFEST, PROGRESS, TOKEN_COUNTS = "manifest.json", "progress.json", "token_counts.npy"
+#: Begin and end of a shard's name; Beam puts the number between them.
+PREFIX, SUFFIX = "examples", ".tfrecord"
+_SECONDS_BETWEEN_SAVES = 10
+
+
+def shard_name(number, count):
+    """The file name of shard `number` of `count`."""
+    return f"{PREFIX}-{number:05d}-of-{count:05d}{SUFFIX}"
+
+
+def vocabulary_hash(tokenizer):
+    """SHA-256 of a vocabulary and of how text is brought to it: hex."""
+    facts = json.dumps([tokenizer.lower_case, tokenizer.strip_accents, tokenizer.tokenize_chinese_chars])
+    return hashlib.sha256("\n".join([facts, *tokenizer.vocab]).encode()).hexdigest()
+
+
+def settings_manifest(settings, tokenizer, shards, files):
+    """The part of the manifest that is known beforehand: dict. `files`: list of (path, bytes)."""
+    return {"format": 1, "settings": settings.to_dict(), "vocabulary_sha256": vocabulary_hash(tokenizer),
+            "vocabulary_size": tokenizer.vocab_size, "shards": shards,
+            "files": [[Path(path).name, size] for path, size in files]}
+
+
+def token_counts_bytes(counts):
+    """The content of `token_counts.npy`."""
+    buffer = io.BytesIO()
+    np.save(buffer, counts.token_counts)
+    return buffer.getvalue()
+
+
+class ShardWriter:
+    """Appends to the shards of a folder, from where an interrupted run with the same settings stopped.
+
+    Args:
+        folder: of the shards; made if need be. manifest: of `settings_manifest`.
+
+    Attributes:
+        chunks: how many are in the shards. counts: `Counts` of them. finished: whether nothing is left to do.
+
+    Raises: TextError if the folder holds shards of other settings.
+    """
+
+    def __init__(self, folder, manifest):
+        self.folder, self.manifest = Path(folder), manifest
+        self._names = [shard_name(number, manifest["shards"]) for number in range(manifest["shards"])]
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.chunks, self.counts, self._sizes = 0, Counts(), [0] * len(self._names)
+        self.finished = (self.folder / MANIFEST).is_file()
+        if self.finished:
+            self._check(_read(self.folder / MANIFEST))
+        elif (self.folder / PROGRESS).is_file():
+            self._go_on(_read(self.folder / PROGRESS))
+        else:
+            self._begin()
+        self._saved = time.monotonic()
+
+    def _check(self, found):
+        for name, value in self.manifest.items():
+            if found.get(name) != value:
+                raise TextError(f"{self.folder} holds records of another preparation ({name} differs); give "
+                                f"another --output, or delete that folder.")
+
+    def _begin(self):
+        for name in self._names:
+            (self.folder / name).write_bytes(b"")
+        self.save()
+
+    def _go_on(self, progress):
+        self._check(progress)
+        self.chunks, self._sizes = progress["chunks"], progress["sizes"]
+        self.counts = Counts(**progress["counts"], token_counts=np.array(progress["token_counts"], np.int64))
+        for name, size in zip(self._names, self._sizes, strict=True):
+            os.truncate(self.folder / name, size)
+
+    def append(self, parts, counts):
+        """Adds the next chunk: bytes for each shard, and its `Counts`."""
+        for number, part in enumerate(parts):
+            if part:
+                with open(self.folder / self._names[number], "ab") as file:
+                    file.write(part)
+                self._sizes[number] += len(part)
+        self.chunks += 1
+        self.counts += counts
+        if time.monotonic() - self._saved > _SECONDS_BETWEEN_SAVES:
+            self.save()
+
+    def save(self):
+        """Notes what is in the shards, after it has reached the disk."""
+        self._sync()
+        write_json(self.folder / PROGRESS, {
+            **self.manifest, "chunks": self.chunks, "sizes": self._sizes, "counts": self.counts.numbers(),
+            "token_counts": self.counts.token_counts.tolist()})
+        self._saved = time.monotonic()
+
+    def finish(self):
+        """Writes what `RecordsFeed` needs beside the shards; the manifest last, as the sign that all is there."""
+        self._sync()
+        with replacing(self.folder / TOKEN_COUNTS) as temporary:
+            temporary.write_bytes(token_counts_bytes(self.counts))
+        write_json(self.folder / MANIFEST, {**self.manifest, **self.counts.numbers()})
+        (self.folder / PROGRESS).unlink()
+        self.finished = True
+
+    def _sync(self):
+        for name in self._names:
+            with open(self.folder / name, "rb") as file:
+                os.fsync(file.fileno())
+
+
+def read_manifest(folder):
+    """The manifest of a folder of records.
+
+    Raises: TextError if the folder holds none, or the preparation has not ended.
+    """
+    folder = Path(folder)
+    if (folder / PROGRESS).is_file():
+        raise TextError(f"The preparation in {folder} has not ended; give its command again and it goes on.")
+    if not (folder / MANIFEST).is_file():
+        raise TextError(f"{folder} holds no prepared records; make them with `python -m bert_tf prepare`.")
+    return _read(folder / MANIFEST)
+
+
+def _read(path):
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise TextError(f"{path} is damaged ({error}); delete its folder and prepare the text again.") from error
