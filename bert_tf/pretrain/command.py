@@ -1,18 +1,24 @@
-"""`python -m bert_tf pretrain`: a model from raw text, fresh or warm-started, resumable."""
+"""`python -m bert_tf pretrain`: a model from raw text or prepared records, fresh or warm-started, resumable."""
 
 from pathlib import Path
+
+from bert_tf.pretrain.prepare_command import add_example_arguments, mask_settings
 
 
 def add_arguments(parser):
     """Adds the options of `pretrain` to an `argparse` parser."""
-    parser.add_argument("--text", nargs="+", required=True, metavar="FILE",
-                        help="text files or globs: a paragraph a line, a blank line between documents; .gz, .xz")
+    data = parser.add_mutually_exclusive_group(required=True)
+    data.add_argument("--text", nargs="+", metavar="FILE",
+                      help="files or globs, masked anew each epoch: a paragraph a line and a blank line between "
+                           "documents, or .jsonl with a document a line; .gz, .xz, .zst")
+    data.add_argument("--records", metavar="DIR",
+                      help="examples made by `prepare`; objective, length and masks are theirs")
     parser.add_argument("--output", required=True, metavar="DIR", help="folder of the run; resumed if it exists")
     start = parser.add_mutually_exclusive_group(required=True)
     start.add_argument("--init", metavar="MODEL", help="warm start from this model; heads it lacks start fresh")
     start.add_argument("--size", help="start from random weights (needs --vocab): a named size, or "
                                       "LAYERSxWIDTHxHEADS like 3x128x4")
-    parser.add_argument("--vocab", metavar="FOLDER", help="folder with vocab.txt, for --size")
+    parser.add_argument("--vocab", metavar="FOLDER", help="folder with vocab.txt, for --size (default: --records)")
     parser.add_argument("--positions", type=int, default=512, help="longest input of a model of --size, in tokens")
     parser.add_argument("--steps", type=int, default=1000, help="updates in all")
     parser.add_argument("--batch-size", type=int, default=32,
@@ -34,8 +40,7 @@ def add_arguments(parser):
     parser.add_argument("--dropout", type=float, help="instead of the model's own (0 suits short runs)")
     parser.add_argument("--freeze-layers", type=int, default=0, metavar="N",
                         help="keep the embeddings and the lowest N layers as they are")
-    parser.add_argument("--mask-rate", type=float, default=0.15)
-    parser.add_argument("--whole-words", action="store_true", help="mask whole words")
+    add_example_arguments(parser)
     parser.add_argument("--precision", default="float32",
                         help="float32, bfloat16_products (fast on CPUs with AVX512-BF16), mixed_bfloat16 or "
                              "mixed_float16 (with a loss scale)")
@@ -67,7 +72,7 @@ def run(args):
     import keras
 
     from bert_tf import checkpoints
-    from bert_tf.pretrain.objective import MaskedLMAndNextSentence
+    from bert_tf.pretrain.objective import make_objective
     from bert_tf.pretrain.phases import plan_phases
     from bert_tf.train.loop import Trainer
     from bert_tf.train.peak import measure_peak, training_flops
@@ -80,19 +85,20 @@ def run(args):
     config, tokenizer, source = _start(args)
     if args.dropout is not None:
         config = config.replace(hidden_dropout_prob=args.dropout, attention_probs_dropout_prob=args.dropout)
+    corpus = _records(args, tokenizer) if args.records else _prepare(args, tokenizer, strategy)
     phases = plan_phases(args.phases, args.length, args.steps, config.max_position_embeddings)
-    corpus = _prepare(args, tokenizer, strategy)
+    objective = make_objective(args.objective)
     with scope(strategy):
-        model, optimizer = _make(args, config, source, corpus)
+        model, optimizer = _make(args, config, source, corpus, objective)
     del source
     if args.keep < 1:
         raise ValueError(f"--keep is {args.keep}; at least 1 checkpoint must be kept to go on from.")
     trainer = Trainer(
-        model, MaskedLMAndNextSentence(), optimizer, output, jit_compile=args.jit, keep=args.keep,
+        model, objective, optimizer, output, jit_compile=args.jit, keep=args.keep,
         strategy=strategy, accumulate=args.accumulate, peak=measure_peak(args.precision) * replicas(strategy),
         flops_of=lambda batch: training_flops(config, *batch["token_ids"].shape, batch["mask_labels"].shape[1]))
     if trainer.chief:
-        record_settings(output, args, config, tokenizer, corpus)
+        record_settings(output, args, model, tokenizer, corpus)
     snapshots = Snapshots(output, lambda folder: checkpoints.save(folder, config, tokenizer, model, "float16"),
                           last=args.steps) if args.snapshots else None
     step = _train(args, trainer, phases, corpus, tokenizer, snapshots)
@@ -111,6 +117,19 @@ def _use_threads(threads, one_device):
         tf.config.threading.set_inter_op_parallelism_threads(1)
 
 
+def _records(args, tokenizer):
+    """The `Records` to train on; what they were made with is set in `args`."""
+    from bert_tf.pretrain.records_feed import Records
+
+    if args.phases:
+        raise ValueError("--phases needs --text; prepared records have one length.")
+    records = Records(args.records, tokenizer)
+    settings, masks = records.settings, records.settings.masks
+    args.objective, args.length, args.mask_rate = settings.objective, settings.length, masks.rate
+    args.whole_words, args.ngram, args.max_predictions = masks.whole_words, masks.ngram, masks.most
+    return records
+
+
 def _prepare(args, tokenizer, strategy):
     """The tokenized corpus. The chief makes it, the other machines wait and find it (or make their own, where
     the folder is not a shared one)."""
@@ -120,22 +139,23 @@ def _prepare(args, tokenizer, strategy):
 
     def prepare():
         return prepare_corpus(find_files(args.text), tokenizer, args.corpus or Path(args.output) / "corpus",
-                              args.max_documents, progress=_say_prepared)
+                              args.max_documents, progress=_say_prepared, text_field=args.field)
 
     corpus = prepare() if is_chief(strategy) else None
     sum_over_workers(strategy, 1)
     return corpus or prepare()
 
 
-def _make(args, config, source, corpus):
+def _make(args, config, source, corpus, objective):
     """(model, built optimiser), to be made within the strategy's scope."""
     from bert_tf.models import build_pretraining_model
     from bert_tf.train.optimizer import layer_factors, make_optimizer, warmup_steps
     from bert_tf.train.precision import apply_precision, build_policy, with_loss_scale
     from bert_tf.train.remat import rematerialise
 
-    model = build_pretraining_model(config, dtype=build_policy(args.precision))
-    _fill(model, source, corpus)
+    model = build_pretraining_model(config, objective.model_outputs, objective.heads,
+                                    dtype=build_policy(args.precision))
+    fill(model, source, corpus)
     freeze(model, args.freeze_layers)
     apply_precision(model, args.precision)
     if args.rematerialise:
@@ -148,13 +168,12 @@ def _make(args, config, source, corpus):
 
 def _train(args, trainer, phases, corpus, tokenizer, snapshots):
     """Resumes or begins, and goes on to the last step or `--stop-after`. Returns: the step reached."""
-    from bert_tf.pretrain.feed import Feed, MaskSettings, Position, prefetch
+    from bert_tf.pretrain.feed import Position, prefetch
 
     state = trainer.restore() or {"step": 0, "position": [0, 0, 0]}
     step, position = state["step"], Position(*state["position"])
     if trainer.chief and step:
         print(f"Resuming after step {step}.", flush=True)
-    masks = MaskSettings(args.mask_rate, whole_words=args.whole_words)
     for phase in phases:
         goal = min(phase.last, args.stop_after or phase.last)
         if step >= goal:
@@ -162,7 +181,7 @@ def _train(args, trainer, phases, corpus, tokenizer, snapshots):
         if step == phase.first and step:
             # Other lengths cut a block into other batches; it goes on with the next one.
             position = Position(position.epoch, position.block + 1, 0)
-        feed = Feed(corpus, tokenizer, args.batch_size, phase.length, masks, args.seed, position)
+        feed = _feed(args, corpus, tokenizer, phase.length, position)
         step = trainer.train(
             prefetch(feed), step, goal, save_every=args.save_every, log_every=args.log_every,
             encode_position=lambda position: [position.epoch, position.block, position.batch],
@@ -172,6 +191,16 @@ def _train(args, trainer, phases, corpus, tokenizer, snapshots):
         if step < goal:
             break
     return step
+
+
+def _feed(args, corpus, tokenizer, length, position):
+    from bert_tf.pretrain.feed import Feed
+    from bert_tf.pretrain.records_feed import RecordsFeed
+
+    if args.records:
+        return RecordsFeed(corpus, args.batch_size, args.seed, position)
+    return Feed(corpus, tokenizer, args.batch_size, length, mask_settings(args), args.seed, position,
+                objective=args.objective)
 
 
 def freeze(model, layers):
@@ -191,9 +220,9 @@ def _start(args):
 
     if args.init:
         return checkpoints.read(checkpoints.find(args.init))
-    if not args.vocab:
+    if not (args.vocab or args.records):
         raise ValueError("--size starts from random weights and needs --vocab FOLDER with a vocab.txt.")
-    tokenizer = Tokenizer.from_folder(args.vocab)
+    tokenizer = Tokenizer.from_folder(args.vocab or args.records)
     return _config_of_size(args.size, vocab_size=tokenizer.vocab_size,
                            max_position_embeddings=args.positions), tokenizer, None
 
@@ -210,7 +239,7 @@ def _config_of_size(size, **settings):
                       intermediate_size=4 * hidden, **settings)
 
 
-def _fill(model, source, corpus):
+def fill(model, source, corpus=None):
     """Copies what the source has; a fresh masked-LM head starts from the corpus' word frequencies."""
     from bert_tf.models import named_variables
 
@@ -218,18 +247,20 @@ def _fill(model, source, corpus):
     for name, variable in named_variables(model).items():
         if name in known:
             variable.assign(known[name])
-        elif name == "cls.predictions.bias":
+        elif name == "cls.predictions.bias" and corpus is not None:
             variable.assign(corpus.log_frequencies(model.bert_config.vocab_size))
 
 
-def record_settings(output, args, config, tokenizer, corpus):
+def record_settings(output, args, model, tokenizer, corpus):
     """Writes what a run is made of: settings.json, and the model's settings and vocabulary in `architecture/`."""
     from bert_tf.checkpoints.files import write_json
 
     (output / "architecture").mkdir(parents=True, exist_ok=True)
     settings = {key: value for key, value in vars(args).items()
                 if isinstance(value, (str, int, float, bool, list, type(None)))}
-    write_json(output / "settings.json", {"settings": settings, "corpus": corpus.manifest})
+    write_json(output / "settings.json", {"settings": settings, "corpus": corpus.manifest,
+                                          "heads": sorted(model.bert_heads)})
+    config = model.bert_config
     write_json(output / "architecture" / "config.json", config.to_hf_dict())
     tokenizer.save(output / "architecture", model_max_length=config.max_position_embeddings)
 
@@ -240,6 +271,8 @@ def _say_prepared(documents, tokens):
 
 def _say_record(record, steps):
     left = (steps - record["step"]) * record["seconds_per_step"] / 60
-    print(f"step {record['step']}/{steps}  loss {record['loss']:.3f}  mlm {record['mlm_accuracy']:.3f}  "
-          f"nsp {record['nsp_accuracy']:.3f}  {record['tokens_per_second']:,.0f} tokens/s  "
+    tasks = "  ".join(f"{name} {record[f'{name}_accuracy']:.3f}" for name in ("mlm", "nsp", "sop")
+                      if f"{name}_accuracy" in record)
+    print(f"step {record['step']}/{steps}  loss {record['loss']:.3f}  {tasks}  "
+          f"{record['tokens_per_second']:,.0f} tokens/s  "
           f"{record['peak_share']:.0%} of peak  {left:.0f} min left", flush=True)

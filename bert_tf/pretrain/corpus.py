@@ -88,19 +88,20 @@ def tokenize_documents(documents, tokenizer, language="en"):
     return [document for document in kept if document]
 
 
-def prepare_corpus(paths, tokenizer, folder, max_documents=None, progress=None):
+def prepare_corpus(paths, tokenizer, folder, max_documents=None, progress=None, text_field="text"):
     """Tokenizes text files into a `TokenCorpus`; does nothing if that was done already with the same settings.
 
     Args:
         paths: files for `read_documents`. tokenizer: a `text.Tokenizer`. folder: where to write.
         max_documents: stop after so many. progress: called with (documents, tokens) now and then.
+        text_field: where JSON lines have their text.
 
     Returns: the `TokenCorpus`.
 
     Raises: TextError if the files hold no text.
     """
     folder = Path(folder)
-    key = _fingerprint(paths, tokenizer, max_documents)
+    key = _fingerprint(paths, tokenizer, max_documents, text_field)
     if (folder / "manifest.json").is_file():
         if json.loads((folder / "manifest.json").read_text()).get("key") == key:
             return TokenCorpus(folder)
@@ -108,7 +109,7 @@ def prepare_corpus(paths, tokenizer, folder, max_documents=None, progress=None):
     dtype = np.uint16 if tokenizer.vocab_size <= 1 << 16 else np.int32
     lengths, per_document = [], []
     with open(folder / "tokens.raw", "wb") as raw:
-        documents = itertools.islice(read_documents(paths), max_documents)
+        documents = itertools.islice(read_documents(paths, text_field), max_documents)
         while batch := list(itertools.islice(documents, _BATCH_DOCUMENTS)):
             for kept in tokenize_documents(batch, tokenizer):
                 np.concatenate(kept).astype(dtype).tofile(raw)
@@ -132,8 +133,9 @@ def _save(folder, dtype, lengths, per_document):
     np.save(folder / "document_ends.npy", np.cumsum(per_document, dtype=np.int64))
 
 
-def _fingerprint(paths, tokenizer, max_documents):
-    """Changes with the files' names and sizes, the vocabulary, or the limit."""
+def _fingerprint(paths, tokenizer, max_documents, text_field):
+    """Changes with the files' names and sizes, the vocabulary, the limit, or the field."""
     facts = [(Path(path).name, os.path.getsize(path)) for path in paths]
-    text = json.dumps([facts, tokenizer.lower_case, max_documents]) + "\n".join(tokenizer.vocab)
+    field = [] if text_field == "text" else [text_field]
+    text = json.dumps([facts, tokenizer.lower_case, max_documents, *field]) + "\n".join(tokenizer.vocab)
     return hashlib.sha256(text.encode()).hexdigest()
