@@ -5,6 +5,7 @@ import dataclasses
 import io
 import json
 
+import numpy as np
 import streamlit as st
 
 PICTURE = "w_picture_format"
@@ -172,7 +173,7 @@ def comparison(found, traces):
         )
 
 
-def menu(name, header, rows, data, figure=None):
+def menu(name, header, rows, data, figure=None, arrays=None, camera=True):
     """The download menu of a page with one table and one figure. Files are made when asked for.
 
     Args:
@@ -181,6 +182,8 @@ def menu(name, header, rows, data, figure=None):
         rows: callable () -> rows of the table, whose text is made safe for spreadsheets here.
         data: callable () -> what ``json.dumps`` takes.
         figure: callable () -> a Plotly figure, or None.
+        arrays: callable () -> dict of arrays for a NumPy file, or None.
+        camera: whether what the cameras save is chosen here; on a page of several menus in one of them.
     """
     with st.popover("Save", icon=":material/download:", type="tertiary"):
         _button("CSV", f"{name}.csv", "text/csv", lambda: table_csv(header, rows()))
@@ -190,9 +193,13 @@ def menu(name, header, rows, data, figure=None):
             "application/json",
             lambda: json.dumps(data(), ensure_ascii=False, indent=2),
         )
+        if arrays is not None:
+            _button("Arrays (NPZ)", f"{name}.npz", "application/octet-stream", lambda: npz(arrays()))
         if figure is None:
             return
         _button("Figure (HTML)", f"{name}.html", "text/html", lambda: figure_html(figure(), plot_config(name)))
+        if not camera:
+            return
         st.radio(
             "The camera above a figure saves",
             ["png", "svg"],
@@ -202,6 +209,13 @@ def menu(name, header, rows, data, figure=None):
             persist_state="session",
             help="The file has that camera too.",
         )
+
+
+def npz(arrays):
+    """Arrays as the bytes of a compressed NumPy file."""
+    out = io.BytesIO()
+    np.savez_compressed(out, **arrays)
+    return out.getvalue()
 
 
 def table_csv(header, rows):
@@ -239,7 +253,7 @@ def _button(label, name, kind, make):
         file_name=name,
         mime=kind,
         on_click="ignore",
-        key=f"w_save_{name.rpartition('.')[2]}_{label}",
+        key=f"w_save_{name}_{label}",
         width="stretch",
         type="tertiary",
     )

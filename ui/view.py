@@ -13,6 +13,7 @@ PAGES = {
     "predict": ("Predict", "Predict"),
     "attention": ("Attention", "All heads"),
     "modelview": ("Attention", "Model view"),
+    "neuron": ("Attention", "Neuron"),
     "lens": ("Why", "Layer by layer"),
     "compare": ("Compare", "Two models"),
     "architecture": ("Learn", "Architecture"),

@@ -7,7 +7,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from bert_tf.plots.maps import block_starts, pooled, tiles
-from bert_tf.plots.theme import colourscale, dress, escape
+from bert_tf.plots.theme import colourscale, distinct, dress, escape
 
 _LABEL = 12  # pixels a label needs of its axis
 _AROUND = 90  # pixels of a figure's height that its labels on top take
@@ -88,15 +88,9 @@ def overview(trace, selection, dark=False):
 
 
 def _names(trace, places, most):
-    """A label for each row, all different: Plotly would put equal ones on one line."""
+    """A label for each row: the first token of a block stands for it."""
     starts = block_starts(len(places), most) if len(places) > most else range(len(places))
-    names, seen = [], {}
-    for start in starts:
-        name = escape(trace.tokens[places[start]])
-        seen[name] = seen.get(name, 0) + 1
-        # The zero-width space tells the second "the" from the first without showing.
-        names.append(name + "\u200b" * (seen[name] - 1))
-    return names
+    return distinct(trace.tokens[places[start]] for start in starts)
 
 
 def _labelled(count, pixels):

@@ -54,3 +54,14 @@ def dress(figure, dark=False, height=None):
 def escape(text):
     """A token as Plotly shows it: its labels read a small part of HTML."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def distinct(tokens):
+    """Tokens as labels of an axis, all different: Plotly would put equal ones on one line."""
+    names, seen = [], {}
+    for token in tokens:
+        name = escape(token)
+        seen[name] = seen.get(name, 0) + 1
+        # The zero-width space tells the second "the" from the first without showing.
+        names.append(name + "\u200b" * (seen[name] - 1))
+    return names

@@ -141,7 +141,7 @@ def test_attention_opens_the_head_of_a_link_and_follows_the_pickers(open_app):
     assert "Layer 2, head 3" in told(app)
     app.slider(key="w_layer").set_value(3).run()
     assert "Layer 3, head 3" in told(app) and param(app, "layer") == "3"
-    assert component(app, "grid")["layer"] == 2
+    assert [one["layer"] for one in component(app, "heads")["heads"]] == [2]
 
 
 def test_attention_shows_only_the_tokens_of_the_filter(open_app):

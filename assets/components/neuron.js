@@ -1,0 +1,147 @@
+// How the weights of one query come about: a row a key, with its vector, the product with the query, the sum, the share.
+
+function floats(base64) {
+  return new Float32Array(decode(base64).buffer);
+}
+
+// A strip of D components: one pixel each, the style sheet stretches them. Blue above zero, orange below.
+function strip(canvas, values, greatest, hues) {
+  canvas.width = values.length;
+  canvas.height = 1;
+  const image = new ImageData(values.length, 1);
+  values.forEach((value, at) => {
+    const [red, green, blue] = value < 0 ? hues.least : hues.most;
+    const strength = Math.round(255 * Math.min(1, Math.abs(value) / greatest));
+    image.data.set([red, green, blue, strength], 4 * at);
+  });
+  canvas.getContext("2d").putImageData(image, 0, 0);
+}
+
+function rgb(hex) {
+  return [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
+}
+
+function greatest(values) {
+  return values.reduce((most, value) => Math.max(most, Math.abs(value)), 1e-9);
+}
+
+function signed(value) {
+  return `${value < 0 ? "−" : ""}${Math.abs(value).toFixed(2)}`;
+}
+
+function percent(value) {
+  return `${(100 * value).toFixed(1)}%`;
+}
+
+function resize(parent, count, build) {
+  while (parent.children.length < count) parent.append(build());
+  while (parent.children.length > count) parent.lastElementChild.remove();
+}
+
+function option(className) {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.className = className;
+  button.setAttribute("role", "option");
+  return button;
+}
+
+function buildKey() {
+  const row = option("row key");
+  for (const className of ["token", "k", "p", "number score", "number share"]) {
+    const part = document.createElement(className.length === 1 ? "canvas" : "span");
+    part.className = className;
+    row.append(part);
+  }
+  return row;
+}
+
+// One element of a list can be tabbed to; the arrow keys lead to the others.
+function rove(list, chosen) {
+  for (const child of list.children) child.tabIndex = child === chosen ? 0 : -1;
+  list.onkeydown = (event) => {
+    const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
+    if (!step) return;
+    event.preventDefault();
+    const all = [...list.children];
+    all[Math.min(Math.max(all.indexOf(event.target) + step, 0), all.length - 1)].focus();
+  };
+}
+
+function drawQueries(list, data, send) {
+  resize(list, data.queries.length, () => option("query"));
+  data.queries.forEach(({ token, position }, index) => {
+    const button = list.children[index];
+    button.textContent = token;
+    button.setAttribute("aria-selected", String(position === data.query));
+    button.onclick = () => {
+      for (const other of list.children) other.setAttribute("aria-selected", String(other === button));
+      send("query", position);
+    };
+  });
+  rove(list, list.querySelector("[aria-selected=true]") ?? list.firstChild);
+}
+
+function drawKeys(state) {
+  const { data, list, hues, query, keys, products } = state;
+  const [mostKey, mostProduct, mostWeight] = [greatest(keys), greatest(products), greatest(data.weights)];
+  const size = query.length;
+  resize(list, data.keys.length, buildKey);
+  data.keys.forEach(({ token }, index) => {
+    const row = list.children[index];
+    const part = (name) => row.querySelector(name);
+    part(".token").textContent = token;
+    strip(part(".k"), keys.subarray(index * size, (index + 1) * size), mostKey, hues);
+    strip(part(".p"), products.subarray(index * size, (index + 1) * size), mostProduct, hues);
+    part(".score").textContent = signed(data.scores[index]);
+    part(".share").textContent = percent(data.weights[index]);
+    part(".share").style.setProperty("--share", `${(100 * data.weights[index]) / mostWeight}%`);
+    row.setAttribute("aria-label", `${token}: sum ${signed(data.scores[index])}, weight ${percent(data.weights[index])}`);
+    row.onclick = () => {
+      state.pair = index;
+      drawPair(state);
+      state.send("key", data.keys[index].position);
+    };
+  });
+}
+
+function drawPair(state) {
+  const { data, root, hues, query, keys, products, pair } = state;
+  [...state.list.children].forEach((row, index) => row.setAttribute("aria-selected", String(index === pair)));
+  rove(state.list, state.list.children[pair]);
+  const size = query.length;
+  const key = keys.subarray(pair * size, (pair + 1) * size);
+  const product = products.subarray(pair * size, (pair + 1) * size);
+  root.querySelector(".say").textContent =
+    `“${data.token}” looks at “${data.keys[pair].token}”: sum / √${size} = ${signed(data.scores[pair])}, softmax = ${percent(data.weights[pair])}`;
+  const most = Math.max(greatest(query), greatest(key));
+  const strips = [[".q", query, most], [".k", key, most], [".p", product, greatest(product)]];
+  const ranked = [...product.keys()].sort((one, other) => Math.abs(product[other]) - Math.abs(product[one])).slice(0, 3);
+  const said = (at) => `component ${at + 1}: ${signed(query[at])} × ${signed(key[at])} = ${signed(product[at])}`;
+  const note = root.querySelector(".note");
+  const usual = `Blue is above zero, orange below. Largest products: ${ranked.map(said).join("; ")}.`;
+  note.textContent = usual;
+  for (const [name, values, greatestValue] of strips) {
+    const canvas = root.querySelector(`.pair ${name}`);
+    strip(canvas, values, greatestValue, hues);
+    canvas.onpointermove = (event) => {
+      const box = canvas.getBoundingClientRect();
+      const at = Math.min(Math.max(Math.floor(((event.clientX - box.left) / box.width) * size), 0), size - 1);
+      note.textContent = said(at);
+    };
+    canvas.onpointerleave = () => { note.textContent = usual; };
+  }
+}
+
+export default function ({ parentElement, data, setTriggerValue }) {
+  const root = parentElement.querySelector(".neuron");
+  const query = floats(data.query_vector);
+  const keys = floats(data.key_vectors);
+  const products = keys.map((value, at) => value * query[at % query.length]);
+  const hues = data.dark ? { least: rgb("#f0b030"), most: rgb("#56b4e9") } : { least: rgb("#d98200"), most: rgb("#0072b2") };
+  const state = { root, data, query, keys, products, hues, list: root.querySelector(".keys"), send: setTriggerValue,
+    pair: Math.max(0, data.keys.findIndex((one) => one.position === data.key)) };
+  drawQueries(root.querySelector(".queries"), data, setTriggerValue);
+  drawKeys(state);
+  drawPair(state);
+}

@@ -1,0 +1,55 @@
+"""The components of the pages about attention that draw numbers of one head; see ``ui.components``."""
+
+import base64
+
+import numpy as np
+
+from ui.components import _register as register
+from ui.components import _sent as sent
+
+_NEURON = register("neuron")
+
+
+def neuron(key, tokens, vectors, query, chosen, queries, keys, dark, on_query, on_key):
+    """Draw how the weights of one query come about; ``on_query`` and ``on_key`` follow presses with a position.
+
+    Args:
+        tokens: of the trace. vectors: a ``bert_tf.explain.HeadVectors``.
+        query: position of the token that looks. chosen: position of the key whose pair is shown enlarged.
+        queries, keys: positions that may be chosen.
+        dark: whether it is drawn for a dark page.
+    """
+    places = list(keys)
+
+    def named(positions):
+        return [{"token": tokens[position], "position": int(position)} for position in positions]
+
+    def follow(name, allowed, callback):
+        def pressed():
+            value = sent(key, name)
+            if type(value) is int and value in allowed:
+                callback(value)
+
+        return pressed
+
+    _NEURON(
+        key=key,
+        on_query_change=follow("query", queries, on_query),
+        on_key_change=follow("key", keys, on_key),
+        data={
+            "queries": named(queries),
+            "keys": named(places),
+            "token": tokens[query],
+            "query": int(query),
+            "key": int(chosen),
+            "query_vector": _floats(vectors.queries[query]),
+            "key_vectors": _floats(vectors.keys[places]),
+            "scores": [round(float(value), 5) for value in vectors.scores(query)[places]],
+            "weights": [round(float(value), 6) for value in vectors.weights(query)[places]],
+            "dark": dark,
+        },
+    )
+
+
+def _floats(values):
+    return base64.b64encode(np.ascontiguousarray(values, "<f4").tobytes()).decode("ascii")
