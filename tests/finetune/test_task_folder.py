@@ -1,0 +1,121 @@
+"""Folders of fine-tuned models: Transformers reads ours, we read theirs, and those that hold only a difference."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+import bert_tf
+from bert_tf import checkpoints
+from bert_tf.checkpoints.errors import CheckpointError
+from bert_tf.checkpoints.safetensors_folder import open_tensors
+from bert_tf.finetune.families import family
+from bert_tf.finetune.folder import save_task
+from bert_tf.finetune.network import build_network
+from bert_tf.finetune.task import TaskSettings
+from bert_tf.models import named_variables
+from tests.conftest import make_bert
+from tests.finetune.conftest import QUICK, finetune
+
+TEXTS = [("The cat sat on the mat.", None), ("a dog ran", "the river bank"), ("big", None)]
+
+
+def our_logits(folder):
+    """Logits [K] of each text, without softmax."""
+    task = bert_tf.load(folder).task
+    examples = [task.family.example(texts, task.settings) for texts in TEXTS]
+    rows = task.family.encode(examples, bert_tf.load(folder).tokenizer, task.settings)
+    return [one["logits"] for one in task.outputs(rows)]
+
+
+def their_logits(folder, kind="AutoModelForSequenceClassification"):
+    import torch
+    import transformers
+
+    model = getattr(transformers, kind).from_pretrained(folder).eval()
+    tokenizer = bert_tf.load(folder).tokenizer
+    found = []
+    for text_a, text_b in TEXTS:
+        packed = tokenizer.encode(text_a, text_b)
+        with torch.no_grad():
+            found.append(model(input_ids=torch.tensor(packed.token_ids)[None].long(),
+                               token_type_ids=torch.tensor(packed.segment_ids)[None].long()).logits[0].numpy())
+    return found
+
+
+def test_transformers_gives_the_same_logits_of_our_folder(trained):
+    for ours, theirs in zip(our_logits(trained[0]), their_logits(trained[0])):
+        np.testing.assert_allclose(ours, theirs, atol=1e-5)
+    config = json.loads((trained[0] / "config.json").read_text())
+    assert config["architectures"] == ["BertForSequenceClassification"]
+    assert config["id2label"] == {"0": "large", "1": "little"}
+
+
+@pytest.mark.parametrize("problem, labels", [("single_label_classification", 3), ("regression", 1),
+                                             ("multi_label_classification", 4)])
+def test_we_give_the_same_logits_of_their_folder(tiny_bert, tmp_path, problem, labels):
+    import torch
+    import transformers
+
+    torch.manual_seed(0)
+    config = transformers.BertConfig(**tiny_bert.config.to_dict(), num_labels=labels, problem_type=problem)
+    model = transformers.BertForSequenceClassification(config)
+    model.classifier.bias.data.normal_()
+    model.save_pretrained(tmp_path)
+    tiny_bert.tokenizer.save(tmp_path)
+    task = bert_tf.load(tmp_path).task
+    assert task.settings.regression == (problem == "regression")
+    assert len(task.settings.labels) == (0 if problem == "regression" else labels)
+    for ours, theirs in zip(our_logits(tmp_path), their_logits(tmp_path)):
+        np.testing.assert_allclose(ours, theirs, atol=1e-5)
+
+
+def test_a_delta_holds_what_was_trained_and_needs_its_model(start_folder, trained, tmp_path, monkeypatch):
+    monkeypatch.setenv("BERT_TF_HOME", str(tmp_path / "home"))
+    base = tmp_path / "home" / "base"
+    shutil.copytree(start_folder, base)
+    folder = tmp_path / "delta"
+    assert finetune("classify", "--model", "base", "--train", trained[1], "--dev", trained[2], "--output", folder,
+                    "--epochs", 3, "--freeze-layers", 1, "--delta", *QUICK) == 0
+    assert set(open_tensors(folder)) == {"bert.pooler.dense.weight", "bert.pooler.dense.bias", "classifier.weight", "classifier.bias"}
+    assert not (folder / "vocab.txt").exists()
+    ours = {name: np.asarray(value) for name, value in named_variables(bert_tf.load(folder).model).items()}
+    original = {name: np.asarray(value) for name, value in named_variables(checkpoints.read(base)[2]).items()}
+    for name, value in ours.items():
+        same = np.array_equal(value, original[name])
+        assert same == ("pooler" not in name), name
+    answers = bert_tf.load(folder).task.predict(["a big dog", "a small dog"])
+    assert [set(answer) for answer in answers] == [{"label", "probability", "probabilities"}] * 2
+
+    other = make_bert(seed=9, layers=1)
+    checkpoints.save(base, other.config, other.tokenizer, other.model)
+    with pytest.raises(CheckpointError, match="was trained on another base"):
+        bert_tf.load(folder)
+    shutil.rmtree(base)
+    with pytest.raises(CheckpointError, match="There is no model or folder called 'base'"):
+        bert_tf.load(folder)
+
+
+@pytest.mark.parametrize("pooling", ["cls", "mean", "max", "attention"])
+def test_every_pooling_goes_through_a_folder(tiny_bert, tmp_path, pooling):
+    settings = TaskSettings("classify", ("a", "b"), pooling)
+    network = build_network(tiny_bert.config, family("classify"), settings)
+    network.head.classifier.bias.assign([0.5, -0.5])
+    save_task(tmp_path, tiny_bert.config, tiny_bert.tokenizer, network, settings, dtype="int8")
+    again = bert_tf.load(tmp_path).task
+    assert again.settings == settings and ("pooler" in again.network.bert_heads) == (pooling == "cls")
+    for name, variable in network.head.named_variables().items():
+        np.testing.assert_array_equal(np.asarray(variable), np.asarray(again.network.head.named_variables()[name]))
+
+
+def test_a_head_of_another_shape_is_refused(trained, tmp_path):
+    shutil.copytree(trained[0], tmp_path / "model", ignore=shutil.ignore_patterns("run", "report"))
+    path = tmp_path / "model" / "task.json"
+    settings = json.loads(path.read_text())
+    path.write_text(json.dumps({**settings, "labels": ["a", "b", "c"]}))
+    with pytest.raises(CheckpointError, match="classifier.weight has shape"):
+        bert_tf.load(tmp_path / "model")
+    path.write_text(json.dumps({**settings, "pooling": "attention"}))
+    with pytest.raises(CheckpointError, match="attention_pooling.weight is missing"):
+        bert_tf.load(tmp_path / "model")
