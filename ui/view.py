@@ -15,6 +15,8 @@ PAGES = {
     "modelview": ("Attention", "Model view"),
     "neuron": ("Attention", "Neuron"),
     "lens": ("Why", "Layer by layer"),
+    "ablation": ("Why", "Switch off"),
+    "saliency": ("Why", "Which words"),
     "compare": ("Compare", "Two models"),
     "architecture": ("Learn", "Architecture"),
     "guide": ("Learn", "Guide"),

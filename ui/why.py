@@ -131,3 +131,36 @@ def place_name(trace, position):
         return f"{position}: {trace.tokens[position]}"
     original = trace.original_tokens[position]
     return f"{position}: [MASK]" if original == trace.tokens[position] else f"{position}: {original} (hidden)"
+
+
+def changed_cards(before, after, top_k):
+    """Predictions before and after something as cards of the bars component.
+
+    Args:
+        before, after: ``MaskPrediction``s of the same masks, with so many guesses that one that is missing has next
+            to nothing.
+        top_k: guesses shown of each; those that fell out of the list stay below it.
+    """
+    return [_changed(one, other, top_k) for one, other in zip(before, after)]
+
+
+def _changed(before, after, top_k):
+    was = {one.id: one for one in before.predictions}
+    now = {one.id: one for one in after.predictions}
+    shown = list(dict.fromkeys(one.id for found in (after, before) for one in found.predictions[:top_k]))
+    return {
+        "position": after.position,
+        "title": after.original if after.original is not None else "[MASK]",
+        "note": f"token {after.position}",
+        "foot": "",
+        "predictions": [
+            {
+                "id": int(one),
+                "text": (now.get(one) or was[one]).token,
+                "p": float(now[one].probability) if one in now else 0.0,
+                "was": float(was[one].probability) if one in was else 0.0,
+                "right": (now.get(one) or was[one]).token == after.original,
+            }
+            for one in shown
+        ],
+    }

@@ -33,8 +33,12 @@ function paintBar(item, card, prediction, still) {
   bar.classList.toggle("right", prediction.right);
   bar.style.setProperty("--share", `${Math.max(100 * prediction.p, 0.6)}%`);
   bar.querySelector(".word").textContent = prediction.text;
-  bar.querySelector(".share").textContent = percent(prediction.p);
-  bar.title = `${prediction.text}: ${(100 * prediction.p).toPrecision(4)}%`;
+  const before = prediction.was;
+  bar.classList.toggle("changed", before !== undefined);
+  bar.style.setProperty("--was", `${100 * (before ?? 0)}%`);
+  const said = before === undefined ? percent(prediction.p) : `${percent(before)} → ${percent(prediction.p)}`;
+  bar.querySelector(".share").textContent = said;
+  bar.title = before === undefined ? `${prediction.text}: ${(100 * prediction.p).toPrecision(4)}%` : `${prediction.text}: ${said}`;
   if (still) return;
   bar.dataset.position = card.position;
   bar.dataset.token = prediction.id;

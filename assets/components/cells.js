@@ -7,10 +7,18 @@ function head(state) {
     const cell = document.createElement("th");
     cell.scope = "col";
     cell.textContent = text;
-    if (data.breaks.includes(index - 1)) cell.className = "gap";
+    if (data.breaks.includes(index - 1)) row.append(space());
     row.append(cell);
   }
   state.table.tHead.replaceChildren(row);
+}
+
+// The narrow space before a group of columns.
+function space() {
+  const cell = document.createElement("td");
+  cell.className = "gap";
+  cell.setAttribute("role", "presentation");
+  return cell;
 }
 
 function build(state) {
@@ -26,6 +34,7 @@ function build(state) {
       cell.setAttribute("role", "gridcell");
       cell.dataset.at = r * data.columns.length + c;
       cell.tabIndex = -1;
+      if (data.breaks.includes(c)) row.append(space());
       row.append(cell);
       state.cells.push(cell);
     }
@@ -42,7 +51,6 @@ function paint(state) {
     name.title = text;
     name.className = data.strong.includes(r) ? "strong" : "";
   });
-  const width = data.columns.length;
   state.cells.forEach((cell, at) => {
     const share = data.shades?.[at] ?? null;
     const fill = share === null ? null : rampColour(state.stops, share);
@@ -52,8 +60,7 @@ function paint(state) {
     cell.textContent = off ? "" : data.texts?.[at] ?? "";
     cell.setAttribute("aria-label", data.tips[at]);
     if (data.off || data.picked !== null) cell.setAttribute("aria-selected", String(off || data.picked === at));
-    cell.className = [off && "off", data.edges?.[at] && "edge", data.picked === at && "picked",
-      data.breaks.includes(at % width) && "gap"].filter(Boolean).join(" ");
+    cell.className = [off && "off", data.edges?.[at] && "edge", data.picked === at && "picked"].filter(Boolean).join(" ");
   });
 }
 
@@ -74,7 +81,7 @@ function press(state, cell) {
 }
 
 function onKey(state, event) {
-  const cell = event.target.closest("td");
+  const cell = event.target.closest("td[data-at]");
   if (!cell) return;
   const at = Number(cell.dataset.at);
   const width = state.data.columns.length;
@@ -124,10 +131,10 @@ export default function ({ parentElement, data, setTriggerValue }) {
   if (!state.cells.some((cell) => cell.tabIndex === 0)) rove(state, state.cells[data.picked ?? 0]);
   legend(state, root);
   tell(state, null);
-  state.table.onclick = (event) => { const cell = event.target.closest("td"); if (cell) press(state, cell); };
+  state.table.onclick = (event) => { const cell = event.target.closest("td[data-at]"); if (cell) press(state, cell); };
   state.table.onkeydown = (event) => onKey(state, event);
-  state.table.onpointerover = (event) => tell(state, event.target.closest("td"));
+  state.table.onpointerover = (event) => tell(state, event.target.closest("td[data-at]"));
   state.table.onpointerleave = () => tell(state, null);
-  state.table.onfocusin = (event) => tell(state, event.target.closest("td"));
+  state.table.onfocusin = (event) => tell(state, event.target.closest("td[data-at]"));
   state.table.onfocusout = () => tell(state, null);
 }

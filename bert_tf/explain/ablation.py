@@ -62,6 +62,8 @@ class AblationEffect:
         divergences: float64 [P], Jensen-Shannon divergence of the two distributions in bits.
         attentions: float32 [L, N, T, T] without the part, a layer switched off shown as it would look; None
             if not asked for.
+        shifts: float64 [L, N], share of its attention that each head turns elsewhere: total variation
+            distance of the two maps, the mean over the tokens that look; None if not asked for.
     """
 
     ablation: Ablation
@@ -72,6 +74,7 @@ class AblationEffect:
     changes: np.ndarray
     divergences: np.ndarray
     attentions: Optional[np.ndarray] = None
+    shifts: Optional[np.ndarray] = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,12 +101,13 @@ class Sweep:
         return np.argsort(-effect, kind="stable")
 
 
-def ablate(bert, trace, ablation, top_k=5, attentions=False):
+def ablate(bert, trace, ablation, top_k=5, attentions=False, shifts=False):
     """One ablation, in full.
 
     Args:
         bert: the `Bert` that made the trace. trace: a `Trace` with a mask or a second text.
         ablation: an `Ablation`. top_k: predictions a mask. attentions: whether the maps come along.
+        shifts: whether the change of every head's attention does; no map is kept for it.
     Returns:
         `AblationEffect`. "Before" is the same computation with nothing switched off.
     Raises:
@@ -123,7 +127,8 @@ def ablate(bert, trace, ablation, top_k=5, attentions=False):
     nsp = [None if logs is None else NextSentence.from_logits(logs[0]) for logs in (nsp_before, nsp_after)]
     changes, divergences = _change(before[0], after)
     maps = _maps(bert.opened, states, trace, ablation) if attentions else None
-    return AblationEffect(ablation, *shown, *nsp, changes[0], divergences[0], maps)
+    moved = _shifts(bert.opened, states, trace, ablation, first) if shifts else None
+    return AblationEffect(ablation, *shown, *nsp, changes[0], divergences[0], maps, moved)
 
 
 def sweep(bert, trace, ablations, progress=None):
@@ -294,3 +299,15 @@ def _maps(opened, states, trace, ablation):
         maps.append(opened.attention_maps(layer, x, _bias(layer, trace, (ablation,)))[0].numpy())
         x = _layer_without(opened, layer, x, trace, (ablation,))
     return np.stack(maps)
+
+
+def _shifts(opened, states, trace, ablation, first):
+    layers = len(states) - 1
+    shifts = np.zeros((layers, opened.config.num_attention_heads))
+    x = states[min(first, layers)]
+    for layer in range(first, layers):
+        before = opened.attention_maps(layer, states[layer])[0].numpy()
+        after = opened.attention_maps(layer, x, _bias(layer, trace, (ablation,)))[0].numpy()
+        shifts[layer] = np.abs(after - before).sum(axis=-1, dtype=np.float64).mean(axis=-1) / 2
+        x = _layer_without(opened, layer, x, trace, (ablation,))
+    return shifts

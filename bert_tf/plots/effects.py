@@ -1,0 +1,77 @@
+"""How much an answer hangs on each part of a model."""
+
+import numpy as np
+import plotly.graph_objects as go
+
+from bert_tf.plots.diverging import diverging_scale
+from bert_tf.plots.theme import CATEGORIES, dress, escape
+
+
+def effects_map(effects, unit, dark=False):
+    """The effect of every head, feed-forward block and layer, layers downwards.
+
+    Args:
+        effects: float [L, N + 2]: the heads, the feed-forward block, the layer. Positive: it speaks for the answer.
+        unit: what the numbers are.
+        dark: for a dark page.
+    """
+    layers, columns = effects.shape
+    names = [*map(str, range(1, columns - 1)), "FF", "layer"]
+    scaled = by_kind(effects)
+    figure = go.Figure(
+        go.Heatmap(
+            z=scaled,
+            x=names,
+            y=[str(layer + 1) for layer in range(layers)],
+            customdata=effects,
+            colorscale=diverging_scale(dark),
+            zmin=-1,
+            zmax=1,
+            hovertemplate="layer %{y}, %{x}: %{customdata:.4f} " + unit + "<extra></extra>",
+            colorbar={
+                "thickness": 8,
+                "outlinewidth": 0,
+                "tickvals": [-1, 0, 1],
+                "ticktext": ["against", "none", "for"],
+            },
+            xgap=2,
+            ygap=2,
+        )
+    )
+    figure.update_yaxes(autorange="reversed", title="layer", type="category", showgrid=False, ticks="")
+    figure.update_xaxes(title="head", side="top", type="category", showgrid=False, ticks="")
+    return dress(figure, dark, height=130 + 30 * layers)
+
+
+def by_kind(effects):
+    """Effects [L, N + 2] from -1 to 1: heads, feed-forward blocks and layers each by their own strongest."""
+    scaled = np.array(effects, np.float64)
+    for kind in (slice(0, -2), slice(-2, -1), slice(-1, None)):
+        scaled[:, kind] /= max(float(np.abs(scaled[:, kind]).max()), 1e-9)
+    return scaled
+
+
+def ranked_bars(names, values, unit, dark=False):
+    """Named effects as horizontal bars, in the order given.
+
+    Args:
+        names: what each is.
+        values: floats; bars to the right are blue, to the left orange.
+        unit: what the numbers are, for the axis.
+        dark: for a dark page.
+    """
+    # The zero-width space tells one "the" from another: Plotly puts equal names on one line.
+    labels = [escape(name) + "\u200b" * names[:index].count(name) for index, name in enumerate(names)]
+    blue = CATEGORIES[4] if dark else CATEGORIES[0]
+    figure = go.Figure(
+        go.Bar(
+            x=[float(value) for value in values],
+            y=labels,
+            orientation="h",
+            marker_color=[blue if value >= 0 else CATEGORIES[1] for value in values],
+            hovertemplate="%{y}: %{x:.4f}<extra></extra>",
+        )
+    )
+    figure.update_yaxes(autorange="reversed", type="category", ticks="", showgrid=False)
+    figure.update_xaxes(title=unit, zeroline=True)
+    return dress(figure, dark, height=90 + 22 * len(labels))

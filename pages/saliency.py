@@ -1,0 +1,160 @@
+"""Which words: what each word of the visitor's texts does to one answer."""
+
+import functools
+import math
+
+import streamlit as st
+
+from bert_tf.explain import gradient_x_input, integrated_gradients, occlusion
+from bert_tf.plots.diverging import diverging_ramp
+from bert_tf.plots.effects import ranked_bars
+from ui import export, frame, highlights, inputs, jobs, state, why
+from ui.cells import marks
+from ui.words import percent, plain
+
+_METHODS = {"integrated": "Integrated gradients", "gradient": "Gradient × input", "occlusion": "Occlusion"}
+_STEPS = (8, 16, 32, 64, 128)
+_BASELINES = ("[PAD]", "[MASK]")
+_LONGEST_LIST = 15
+_SAYS = {
+    "integrated": "The slope of the answer's log-probability, gathered on the way from a text of nothing but {baseline} "
+    "to this one ([CLS], [SEP] and masks stay). Another start gives other scores.",
+    "gradient": "The slope of the answer's log-probability at this text, times the words' own vectors. It is the cheapest "
+    "and the roughest: it knows this one point only, and the scores need not add up to anything.",
+    "occlusion": "Each word in turn replaced by {baseline}: what the answer then loses. Words that can stand in for each "
+    "other all look unimportant.",
+}
+
+
+def page():
+    opened = inputs.opened("Which words the answer hangs on")
+    if opened is None:
+        return
+    shared, encoding = opened
+    trace = why.traced(shared, encoding)
+    if trace is None or not why.has_question(shared, trace):
+        return
+    target = why.target_picker("saliency", shared, trace)
+    method, steps, baseline = _method()
+    if target is None:
+        return
+    found = _scores(shared, trace, target, method, steps, baseline)
+    if found is not None:
+        _draw(trace, found, method, baseline)
+
+
+def _method():
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        method = st.segmented_control(
+            "Method",
+            list(_METHODS),
+            format_func=_METHODS.get,
+            **state.bound_setting("saliency.method", "w_saliency_method", "integrated", _METHODS),
+        )
+        steps, baseline = 32, "[PAD]" if method == "integrated" else "[MASK]"
+        if method == "integrated":
+            steps = st.segmented_control(
+                "Steps", _STEPS, **state.bound_setting("saliency.steps", "w_saliency_steps", 32, _STEPS)
+            )
+        if method != "gradient":
+            # What each method's paper starts from is its default.
+            name = f"saliency.{'from' if method == 'integrated' else 'instead'}"
+            baseline = st.segmented_control(
+                "Starting from" if method == "integrated" else "In its place",
+                _BASELINES,
+                **state.bound_setting(name, f"w_{name}", baseline, _BASELINES),
+            )
+    return method, steps, baseline
+
+
+def _scores(shared, trace, target, method, steps, baseline):
+    functions = {
+        "integrated": functools.partial(integrated_gradients, steps=steps, baseline=baseline),
+        "occlusion": functools.partial(occlusion, baseline=baseline, level="word"),
+    }
+    view = state.view()
+    key = (shared.name, view.precision, view.a, view.b, trace.masks, target, method, steps, baseline)
+
+    def work(progress):
+        if method == "gradient":
+            return shared.run(gradient_x_input, trace, target)
+        return shared.run(functions[method], trace, target, progress=progress)
+
+    return jobs.result("saliency", key, _METHODS[method], work)
+
+
+def _draw(trace, found, method, baseline):
+    words = found.words
+    with inputs.heading(f"What speaks for “{plain(found.target.label)}”"):
+        export.menu(
+            f"words-{method}",
+            ("text", "word", "score_nats"),
+            lambda: [(one.word.source, one.word.text, one.score) for one in words],
+            lambda: _record(trace, found, baseline),
+            lambda: _figure(words, False),
+        )
+    marks(
+        "c_saliency",
+        highlights.parts(trace, words, found.target),
+        diverging_ramp(frame.is_dark()),
+        ("speaks against it", "speaks for it"),
+        "Point at a word, or tap it, for its score. Coloured by the strongest of this text.",
+    )
+    st.caption(_SAYS[method].format(baseline=baseline) + _sums(found))
+    left, right = st.columns([3, 2], gap="large")
+    with left:
+        st.plotly_chart(
+            _figure(words, frame.is_dark()), key="w_saliency_bars", config=export.plot_config(f"words-{method}")
+        )
+    with right:
+        st.dataframe(
+            {
+                "text": [one.word.source.upper() for one in words],
+                "word": [one.word.text for one in words],
+                "score": [one.score for one in words],
+            },
+            hide_index=True,
+            width="stretch",
+            key="w_saliency_table",
+            column_config={
+                "text": st.column_config.TextColumn("Text", width="small"),
+                "word": "Word",
+                "score": st.column_config.NumberColumn("Score, nats", format="%+.3f"),
+            },
+        )
+
+
+def _sums(found):
+    said = f" “{plain(found.target.label)}” has {percent(math.exp(found.score))} here."
+    if found.gap is None:
+        return said
+    gained = found.score - found.baseline_score
+    return (
+        f"{said} From the start to here it gains {gained:+.3f} nats; the scores add up to {gained + found.gap:+.3f}: "
+        f"convergence gap {found.gap:+.3f}" + (", more steps make it smaller." if abs(found.gap) > 0.05 else ".")
+    )
+
+
+def _figure(words, dark):
+    strongest = sorted(words, key=lambda one: -abs(one.score))[:_LONGEST_LIST]
+    return ranked_bars(
+        [one.word.text for one in strongest], [one.score for one in strongest], "nats of log-probability", dark
+    )
+
+
+def _record(trace, found, baseline):
+    return {
+        "model": trace.model,
+        "method": found.method,
+        "baseline": None if found.method == "gradient_x_input" else baseline,
+        "target": {"position": found.target.position, "label": found.target.label},
+        "log_probability": found.score,
+        "baseline_log_probability": found.baseline_score,
+        "convergence_gap": found.gap,
+        "tokens": list(trace.tokens),
+        "token_scores": found.tokens.tolist(),
+        "words": [
+            {"text": one.word.source, "index": one.word.index, "word": one.word.text, "score": one.score}
+            for one in found.words
+        ],
+    }
