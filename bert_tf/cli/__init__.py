@@ -26,6 +26,7 @@ COMMANDS = {
     "finetune": ("bert_tf.cli.finetune", "fine-tune a model on examples of a task"),
     "prepare": ("bert_tf.pretrain.prepare_command", "make masked examples of text files, sharded TFRecord"),
     "pretrain": ("bert_tf.pretrain.command", "pre-train a model on text files"),
+    "export": ("bert_tf.pretrain.export", "write the model of a pre-training's checkpoint in any format"),
 }
 
 PROG = "python -m bert_tf"

@@ -79,11 +79,12 @@ class Checkpoints:
         for old in (old for old in self.steps()[:-self.keep] if old != best):
             shutil.rmtree(self.folder / f"step-{old}")
 
-    def restore(self, variables, step=None):
+    def restore(self, variables, step=None, partly=False):
         """Assigns a checkpoint to the variables.
 
         Args:
             variables: as for `save`. step: which one; default the newest.
+            partly: whether `variables` may be just the first ones (a model's, without its optimiser's).
 
         Returns: its state dict (with "step"), or None if there is none.
 
@@ -96,7 +97,7 @@ class Checkpoints:
             return None
         folder = self.folder / f"step-{step or steps[-1]}"
         with safe_open(folder / "state.safetensors", framework="np") as file:
-            names = sorted(file.keys())
+            names = sorted(file.keys())[:len(variables) if partly else None]
             shapes = [tuple(file.get_slice(name).get_shape()) for name in names]
             if shapes != [tuple(variable.shape) for variable in variables]:
                 raise ValueError(f"{folder} is a checkpoint of another model or with other layers frozen; "

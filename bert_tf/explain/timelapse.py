@@ -1,0 +1,143 @@
+"""One input through the snapshots of a training: how the answer came about.
+
+S snapshots, P masks, V vocabulary.
+"""
+
+import threading
+from dataclasses import dataclass
+
+import numpy as np
+
+from bert_tf.explain.errors import InputError, report
+from bert_tf.explain.predictions import require_masks
+
+PLACES = (10, 5, 1)
+
+
+@dataclass(frozen=True, eq=False)
+class Moment:
+    """What the model of one step said: its `Trace`."""
+
+    step: int
+    trace: object
+
+
+@dataclass(frozen=True, eq=False)
+class Course:
+    """How one token fared at one mask over the training.
+
+    Attributes:
+        position: the mask's. token, token_id: which one is followed.
+        steps: of the S snapshots. ranks: int64 [S], 1 is the likeliest. probabilities: float64 [S].
+        entered: place -> the first step at which the rank was at most that, or None; for 10, 5 and 1.
+    """
+
+    position: int
+    token: str
+    token_id: int
+    steps: tuple
+    ranks: np.ndarray
+    probabilities: np.ndarray
+    entered: dict
+
+
+class Series:
+    """The snapshots of one run, ready to be asked; one Keras model takes the weights of each in turn.
+
+    Args:
+        snapshots: objects with `step` and `folder`, ascending; at least one.
+        progress: callable (done, total), or None; False stops it.
+
+    Raises:
+        InputError: there is none, or they are not of one model.
+        CheckpointError: one cannot be read. Cancelled: it was stopped.
+    """
+
+    def __init__(self, snapshots, progress=None):
+        from bert_tf import checkpoints
+        from bert_tf.bert import Bert
+
+        if not snapshots:
+            raise InputError("This training has no snapshots; start it with --snapshots.")
+        self.steps, self._weights, first = tuple(one.step for one in snapshots), [], None
+        for number, one in enumerate(snapshots):
+            config, tokenizer, model = checkpoints.read(one.folder)
+            if first is None:
+                first = config, tokenizer, model
+            elif config != first[0] or tokenizer.vocab != first[1].vocab:
+                raise InputError(f"Step {one.step} is of another model than step {self.steps[0]}.")
+            self._weights.append([np.asarray(weight).astype(np.float16) for weight in model.weights])
+            report(progress, number + 1, len(snapshots))
+        config, self.tokenizer, self._model = first
+        self._bert = Bert(config, self.tokenizer, self._model, _Live(self._model), "snapshot")
+        self.config, self.heads, self.max_length = config, self._bert.heads, self._bert.max_length
+        self._lock = threading.Lock()
+
+    def moments(self, text_a, text_b=None, mask=(), level="token"):
+        """Asks every snapshot the same. Args and errors as in `Bert.trace`; Returns: tuple of S `Moment`."""
+        found = []
+        # One model for all: nobody else may change its weights between two of ours.
+        with self._lock:
+            for step, weights in zip(self.steps, self._weights):
+                for variable, value in zip(self._model.weights, weights):
+                    variable.assign(value.astype(np.float32))
+                trace = self._bert.trace(text_a, text_b, mask, level, hidden_states=False)
+                found.append(Moment(step, trace))
+        return tuple(found)
+
+
+class _Live:
+    """Runs a model with the weights it has at that moment; a `Runtime` would keep those of its first pass."""
+
+    def __init__(self, model):
+        self._model, self._views = model, {}
+
+    def run(self, batch, outputs):
+        from bert_tf.models import view
+
+        if outputs not in self._views:
+            self._views[outputs] = view(self._model, outputs)
+        model = self._views[outputs]
+        found = model({name: batch[name] for name in model.input}, training=False)
+        return {name: [np.asarray(layer) for layer in value] if isinstance(value, list) else np.asarray(value)
+                for name, value in found.items()}
+
+
+def course(moments, tokenizer, position, token=None):
+    """Follows a token at one mask through the training.
+
+    Args:
+        moments: from `Series.moments`. tokenizer: the series'.
+        position: of a mask. token: which to follow; default the one that stands in the text there or, where the
+            user typed "[MASK]", the last snapshot's first guess.
+
+    Returns: `Course`.
+
+    Raises:
+        InputError: no mask at this position, or no such token.
+        NothingToPredict, MissingHead: as `fill_mask`.
+    """
+    last = moments[-1].trace
+    require_masks(last)
+    if position not in last.masks:
+        raise InputError(f"Position {position} is not masked; masked are {', '.join(map(str, last.masks))}.")
+    row = last.masks.index(position)
+    token_id = _followed(last, tokenizer, position, row, token)
+    ranks, shares = [], []
+    for moment in moments:
+        scores = moment.trace.logits[row].astype(np.float64)
+        ranks.append(1 + int(np.count_nonzero(scores > scores[token_id])))
+        shares.append(float(np.exp(scores[token_id] - scores.max()) / np.exp(scores - scores.max()).sum()))
+    steps = tuple(moment.step for moment in moments)
+    entered = {place: next((step for step, rank in zip(steps, ranks) if rank <= place), None) for place in PLACES}
+    return Course(position, tokenizer.id_to_token(token_id), token_id, steps, np.array(ranks), np.array(shares),
+                  entered)
+
+
+def _followed(trace, tokenizer, position, row, token):
+    if token is not None:
+        if token not in tokenizer:
+            raise InputError(f"The vocabulary of this training has no token {token!r:.60}.")
+        return tokenizer.token_to_id(token)
+    original = int(trace.original_ids[position])
+    return int(trace.logits[row].argmax()) if original == tokenizer.mask_id else original

@@ -1,0 +1,127 @@
+"""A run's folder, read: its settings, its log and its snapshots, whether it is over or goes on. No TensorFlow."""
+
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+METRICS, SETTINGS, SNAPSHOTS = "metrics.jsonl", "settings.json", "snapshots"
+_STEP = re.compile(r"step-(\d+)")
+
+
+class RunError(ValueError):
+    """A folder is no run of a training; the message names it."""
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A model folder of one step."""
+
+    step: int
+    folder: Path
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a run's folder says at this moment.
+
+    Attributes:
+        folder: Path. settings: dict, as the options of the command were. text: dict of facts about its text.
+        heads: tuple of the model's heads.
+        records: tuple of dicts with "step", ascending. snapshots: tuple of `Snapshot`, ascending.
+    """
+
+    folder: Path
+    settings: dict
+    text: dict
+    heads: tuple
+    records: tuple
+    snapshots: tuple
+
+    @property
+    def name(self):
+        """The folder's own name."""
+        return self.folder.name
+
+    @property
+    def step(self):
+        """The last step in the log; 0 before the first record."""
+        return self.records[-1]["step"] if self.records else 0
+
+    @property
+    def total(self):
+        """Updates it was started for, or None where the settings do not say."""
+        steps = self.settings.get("steps")
+        return steps if isinstance(steps, int) else None
+
+    def curve(self, name):
+        """(steps, values) of one number of the log, two lists; records without it are left out."""
+        pairs = [(record["step"], record[name]) for record in self.records if record.get(name) is not None]
+        return [step for step, _ in pairs], [value for _, value in pairs]
+
+
+def is_run(folder):
+    """Whether a folder has the files of a run."""
+    return any((Path(folder) / name).is_file() for name in (METRICS, SETTINGS))
+
+
+def find_runs(folder):
+    """The runs directly in a folder, a list of Paths by name; empty where there is no such folder."""
+    folder = Path(folder)
+    return sorted(path for path in folder.iterdir() if is_run(path)) if folder.is_dir() else []
+
+
+def read_run(folder):
+    """Reads a run, also while it is written.
+
+    Args:
+        folder: the `--output` of `pretrain`.
+
+    Returns: `Run`.
+
+    Raises: RunError if it is no run, or a file of it is damaged.
+    """
+    folder = Path(folder)
+    if not is_run(folder):
+        raise RunError(f"{folder} holds no {METRICS} and no {SETTINGS}; give the --output of a training.")
+    found = _settings(folder / SETTINGS)
+    return Run(folder, found.get("settings", {}), found.get("corpus", {}),
+               tuple(found.get("heads", ())), _records(folder / METRICS),
+               _snapshots(folder / SNAPSHOTS))
+
+
+def _settings(path):
+    if not path.is_file():
+        return {}
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise RunError(f"{path} is no JSON ({error}); the folder is damaged.") from error
+    return found if isinstance(found, dict) else {}
+
+
+def _records(path):
+    """The log without what a resumed run did a second time, and without a last line half written."""
+    if not path.is_file():
+        return ()
+    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    records = []
+    for number, line in enumerate(lines, start=1):
+        try:
+            record = json.loads(line)
+            step = record["step"]
+        except (ValueError, KeyError, TypeError) as error:
+            if number == len(lines):
+                break
+            raise RunError(f"{path}, line {number}: no record of a training; the log is damaged.") from error
+        while records and records[-1]["step"] >= step:
+            records.pop()
+        records.append(record)
+    return tuple(records)
+
+
+def _snapshots(folder):
+    if not folder.is_dir():
+        return ()
+    found = [Snapshot(int(match[1]), path) for path in folder.iterdir() if (match := _STEP.fullmatch(path.name))]
+    return tuple(sorted(found, key=lambda snapshot: snapshot.step))
