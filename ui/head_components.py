@@ -7,7 +7,7 @@ import numpy as np
 from ui.components import _register as register
 from ui.components import _sent as sent
 
-_NEURON = register("neuron")
+_NEURON, _WEIGHTS = register("neuron"), register("weights")
 
 
 def neuron(key, tokens, vectors, query, chosen, queries, keys, dark, on_query, on_key):
@@ -47,6 +47,36 @@ def neuron(key, tokens, vectors, query, chosen, queries, keys, dark, on_query, o
             "scores": [round(float(value), 5) for value in vectors.scores(query)[places]],
             "weights": [round(float(value), 6) for value in vectors.weights(query)[places]],
             "dark": dark,
+        },
+    )
+
+
+def weights(key, tokens, places, columns, chosen, dark, on_choose, label, hint):
+    """Draw a row of bars for each token; ``on_choose(position)`` follows a press on one.
+
+    Args:
+        tokens: of the trace. places: positions of the rows.
+        columns: dicts with ``name``, ``note`` and ``values``, a float for each row.
+        chosen: position of the token that looks. dark: whether it is drawn for a dark page.
+        label: what it is, for a screen reader. hint: said above it.
+    """
+
+    def pressed():
+        value = sent(key, "choose")
+        if type(value) is int and 0 <= value < len(tokens):
+            on_choose(value)
+
+    rounded = [{**one, "values": [round(float(value), 6) for value in one["values"]]} for one in columns]
+    _WEIGHTS(
+        key=key,
+        on_choose_change=pressed,
+        data={
+            "rows": [{"token": tokens[place], "position": int(place)} for place in places],
+            "columns": rounded,
+            "chosen": int(chosen),
+            "dark": dark,
+            "label": label,
+            "hint": hint,
         },
     )
 

@@ -20,25 +20,28 @@ for token, row in zip(trace.tokens, weights):
 print(trace.attentions.shape)  # layers, heads, tokens, tokens
 """,
     "neuron": """
-from bert_tf.explain.architecture import passing
+from bert_tf.explain import head_vectors
 
-values = passing(bert, trace, layer={layer})
-query, key = values["queries"][{head}], values["keys"][{head}]  # [tokens, units of a head]
-print((query @ key.T / query.shape[1] ** 0.5).round(2))  # the scores before the softmax
+vectors = head_vectors(bert, trace, layer={layer}, head={head})
+for token, score, weight in zip(trace.tokens, vectors.scores(1), vectors.weights(1)):  # of the first word
+    print(token, score.round(2), weight.round(3))
 """,
     "methods": """
-from bert_tf.explain import attention_rollout, effective_attention, norm_weighted_attention
+from bert_tf.explain import attention_flow, token_attention
 
-print(attention_rollout(trace)[-1].round(3))  # row: token at the top, column: input token
-print(norm_weighted_attention(bert, trace)[{layer}, {head}].round(3))
-print(effective_attention(bert, trace)[{layer}, {head}].round(3))
+found = token_attention(bert, trace, layer={layer}, position=1)  # head=0 for one head alone
+for name in ("raw", "effective", "norms", "rollout"):
+    print(name, getattr(found, name).round(3))
+if trace.length <= 128:
+    print("flow", attention_flow(trace, layer={layer}, positions=[1]).round(3))
 """,
     "heads": """
-from bert_tf.explain import summarise_heads
+from bert_tf.explain import cluster_heads, profile_of_trace
 
-found = summarise_heads(trace)
-print(found.entropy.round(2))  # bits, one row a layer, one column a head
-print(found.previous_share.round(2))
+found = profile_of_trace(trace)  # profile_heads(bert, texts) for any number of texts
+print(found.summary.entropy.round(2))  # bits, one row a layer, one column a head
+print(found.summary.previous_share.round(2))
+print(cluster_heads(found.distances).reshape(found.summary.entropy.shape))
 """,
     "lens": """
 from bert_tf.explain import logit_lens

@@ -14,6 +14,7 @@ PAGES = {
     "attention": ("Attention", "All heads"),
     "modelview": ("Attention", "Model view"),
     "neuron": ("Attention", "Neuron"),
+    "methods": ("Attention", "Methods"),
     "lens": ("Why", "Layer by layer"),
     "ablation": ("Why", "Switch off"),
     "saliency": ("Why", "Which words"),

@@ -52,6 +52,7 @@ from bert_tf.explain.head_profile import (
 )
 from bert_tf.explain.joint import JointFill, fill_jointly
 from bert_tf.explain.lens import Lens, logit_lens
+from bert_tf.explain.methods import TokenAttention, token_attention
 from bert_tf.explain.neuron import HeadVectors, head_vectors, query_key_vectors
 from bert_tf.explain.patching import PatchMap, patch_states
 from bert_tf.explain.predictions import MaskPrediction, Prediction, fill_mask
@@ -131,6 +132,7 @@ __all__ = [
     "Sweep",
     "SyntaxAgreement",
     "Target",
+    "TokenAttention",
     "Trace",
     "Variant",
     "Word",
@@ -194,6 +196,7 @@ __all__ = [
     "sweep",
     "syntax_agreement",
     "text_with",
+    "token_attention",
     "umap",
     "with_word",
     "without_word",

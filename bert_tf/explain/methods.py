@@ -1,0 +1,80 @@
+"""One token's attention by several methods side by side.
+
+Dimension legend: L layers, N heads, T tokens, D head size. The methods and their sources: `value_attention`,
+`rollout`, `flow`.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from bert_tf.explain.attention import attention_maps
+from bert_tf.explain.errors import InputError
+from bert_tf.explain.rollout import rollout
+from bert_tf.explain.value_attention import moved_grams, output_kernels, project, value_vectors, weigh
+
+
+@dataclass(frozen=True, eq=False)
+class TokenAttention:
+    """What one token attends to, by method; each float64 [T].
+
+    Attributes:
+        layer, position: from 0. head: from 0, or None for the mean of the layer's heads.
+        raw: the weights themselves.
+        effective: the part of them that reaches the layer's output.
+        norms: lengths of the vectors that are moved; of all heads together their sum, in which they may cancel.
+            Scaled to add up to 1.
+        rollout: which input tokens the vector after the layer was mixed from, all heads of all layers up to it.
+    """
+
+    layer: int
+    head: object
+    position: int
+    raw: np.ndarray
+    effective: np.ndarray
+    norms: np.ndarray
+    rollout: np.ndarray
+
+
+def token_attention(bert, trace, layer, position, head=None, values=None):
+    """Raw, effective and norm-weighted attention and rollout of one token at one layer.
+
+    Args:
+        bert: the `Bert` that made the trace. trace: a `Trace` with attention maps.
+        layer, position: from 0. head: from 0; None for all of the layer together.
+        values: what `value_vectors` gave for the trace; None runs the model once.
+    Returns:
+        `TokenAttention`.
+    Raises:
+        InputError: no attention maps, or a layer, head or position that is not there.
+    """
+    maps = attention_maps(trace)
+    sizes = {"layer": (layer, maps.shape[0]), "position": (position, maps.shape[2])}
+    if head is not None:
+        sizes["head"] = (head, maps.shape[1])
+    for name, (value, size) in sizes.items():
+        if not 0 <= value < size:
+            raise InputError(f"There is no {name} {value}: they are numbered 0 to {size - 1}.")
+    values = value_vectors(bert, trace) if values is None else values
+    one, kernels = slice(layer, layer + 1), output_kernels(bert)[layer : layer + 1]
+    weights = maps[one].astype(np.float32)
+    effective = project(weights, values[one], kernels)[0, :, position].astype(np.float64)
+    moved = weigh(weights, moved_grams(values[one], kernels))
+    norms = (moved.layers[0, position] if head is None else moved.heads[0, head, position]).astype(np.float64)
+    raw = weights[0, :, position].astype(np.float64)
+    mixed = rollout(maps[: layer + 1].mean(axis=1, dtype=np.float32))[-1, position]
+    return TokenAttention(
+        layer,
+        head,
+        position,
+        raw.mean(axis=0) if head is None else raw[head],
+        effective.mean(axis=0) if head is None else effective[head],
+        scaled(norms),
+        mixed,
+    )
+
+
+def scaled(values):
+    """Values that add up to 1, or as they are where all are 0."""
+    total = values.sum()
+    return values / total if total > 0 else values

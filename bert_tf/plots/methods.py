@@ -1,0 +1,39 @@
+"""One token's attention by several methods, beside each other."""
+
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from bert_tf.plots.theme import CATEGORIES, distinct, dress, escape
+
+
+def method_bars(tokens, columns, dark=False):
+    """A panel of bars for each method, a bar for each token.
+
+    Args:
+        tokens: T strings. columns: dict from a method's name to floats [T].
+        dark: for a dark page.
+    """
+    names = distinct(tokens)
+    figure = make_subplots(
+        rows=1,
+        cols=len(columns),
+        shared_yaxes=True,
+        subplot_titles=[escape(name) for name in columns],
+        horizontal_spacing=0.02,
+    )
+    for column, values in enumerate(columns.values(), 1):
+        figure.add_trace(
+            go.Bar(
+                x=[float(value) for value in values],
+                y=names,
+                orientation="h",
+                showlegend=False,
+                marker_color=[CATEGORIES[1] if value < 0 else CATEGORIES[0] for value in values],
+                hovertemplate="%{y}: %{x:.1%}<extra></extra>",
+            ),
+            row=1,
+            col=column,
+        )
+    figure.update_yaxes(autorange="reversed", type="category", ticks="")
+    figure.update_xaxes(tickformat=".0%", nticks=4)
+    return dress(figure, dark, max(260, 110 + 20 * len(names)))
