@@ -98,7 +98,7 @@ class Bert:
         """The same model in steps that can be reached into, an `OpenModel`; made when first asked for."""
         from bert_tf.explain.open_model import OpenModel
 
-        return OpenModel(self.model)
+        return OpenModel(self.model, self.task)
 
     def trace(self, text_a, text_b=None, mask=(), level="token", attentions=True, hidden_states=True):
         """Run one forward pass and keep what it tells.

@@ -22,10 +22,11 @@ class OpenModel:
 
     Tensors are float32 and a batch is of one length, without padding. Safe from several threads.
 
-    Args: model: a `BertModel`; its weights are shared.
+    Args: model: a `BertModel`; its weights are shared. task: the `TaskModel` over it, or None.
     """
 
-    def __init__(self, model):
+    def __init__(self, model, task=None):
+        self._task = task
         self.config = model.bert_config
         self._parts = model.bert_layers
         self._functions, self._lock = {}, threading.Lock()
@@ -95,6 +96,11 @@ class OpenModel:
         """Logarithms of P(IsNext) and P(NotNext), [B, 2], from a last hidden state [B, T, H]."""
         return self._compiled("nsp", self._nsp, (self._states(),))(x)
 
+    def class_scores(self, x):
+        """What a fine-tuned classifier says, [B, K], from a last hidden state [B, T, H]: logarithms of the
+        classes' probabilities (several labels: of each label's own), or the value of a regression."""
+        return self._compiled("class", self._class, (self._states(),))(x)
+
     def gradient(self, vectors, segment_ids, target):
         """A target's log-probability and its gradient by the token vectors.
 
@@ -121,22 +127,27 @@ class OpenModel:
 
     def score(self, x, target):
         """A target's log-probability, float32 [B], from a last hidden state [B, T, H]."""
-        if target.position is None:
-            return self.nsp_log_probabilities(x).numpy()[:, target.id]
-        return self.mlm_log_probabilities(x[:, target.position]).numpy()[:, target.id]
+        if target.head == "mlm":
+            return self.mlm_log_probabilities(x[:, target.position]).numpy()[:, target.id]
+        scores = self.nsp_log_probabilities(x) if target.head == "nsp" else self.class_scores(x)
+        return scores.numpy()[:, target.id]
 
     def _target_gradient(self, x, target):
         """A target's log-probability [B] and its gradient [B, T, H] by the last hidden state."""
-        mlm = target.position is not None
+        head = target.head
 
         def step(x, position, wanted):
             with tf.GradientTape(watch_accessed_variables=False) as tape:
                 tape.watch(x)
-                scores = self._mlm(tf.gather(x, position, axis=1)) if mlm else self._nsp(x)
+                scores = {
+                    "mlm": lambda: self._mlm(tf.gather(x, position, axis=1)),
+                    "nsp": lambda: self._nsp(x),
+                    "task": lambda: self._class(x),
+                }[head]()
                 score = tf.gather(scores, wanted, axis=1)
             return score, tf.convert_to_tensor(tape.gradient(score, x))
 
-        function = self._compiled(("target", mlm), step, (self._states(), _ids(0), _ids(0)))
+        function = self._compiled(("target", head), step, (self._states(), _ids(0), _ids(0)))
         return function(x, tf.constant(target.position or 0, tf.int32), tf.constant(target.id, tf.int32))
 
     def _back(self, x, slope, *weights):
@@ -181,6 +192,15 @@ class OpenModel:
 
     def _nsp(self, x):
         return tf.nn.log_softmax(self._parts["nsp"](self._parts["pooler"](x)))
+
+    def _class(self, x):
+        head, settings = self._task.network.head, self._task.settings
+        pooled = self._parts["pooler"](x) if self._task.family.needs_pooler(settings) else None
+        logits = head(x, pooled, tf.ones(tf.shape(x)[:2], tf.int32), training=False)["logits"]
+        logits = tf.cast(logits, tf.float32)
+        if settings.regression:
+            return logits
+        return tf.math.log_sigmoid(logits) if settings.multi_label else tf.nn.log_softmax(logits)
 
     def _states(self):
         return _floats(None, None, self.config.hidden_size)

@@ -1,5 +1,5 @@
-"""What is to be explained: one log-probability, of a token at a position or of an answer about the next
-sentence.
+"""What is to be explained: one log-probability, of a token at a position, of an answer about the next sentence,
+or of a fine-tuned class.
 
 Dimension legend: T tokens, V vocabulary.
 """
@@ -18,14 +18,23 @@ class Target:
     """One outcome whose natural log-probability is looked at.
 
     Attributes:
-        position: token position the MLM head predicts at; None for the next-sentence head.
-        id: the token's id, or 0 for IsNext and 1 for NotNext.
-        label: the token, "IsNext" or "NotNext".
+        position: token position the MLM head predicts at; None for the other heads.
+        id: the token's id; 0 for IsNext and 1 for NotNext; the number of a class.
+        label: the token, "IsNext" or "NotNext", or the name of the class.
+        of_task: whether it is a class of the model's fine-tuned head.
     """
 
     position: Optional[int]
     id: int
     label: str
+    of_task: bool = False
+
+    @property
+    def head(self):
+        """The head that gives it: "mlm", "nsp" or "task"."""
+        if self.of_task:
+            return "task"
+        return "nsp" if self.position is None else "mlm"
 
 
 def mask_target(bert, trace, position=None, token=None):
@@ -67,6 +76,33 @@ def next_sentence_target(bert, trace, follows=True):
     if trace.text_b is None:
         raise NothingToPredict("The next-sentence head judges a pair: give a second text.")
     return Target(None, 0, "IsNext") if follows else Target(None, 1, "NotNext")
+
+
+def class_target(bert, trace, label=None):
+    """A class of a model that was fine-tuned to classify texts.
+
+    With several labels at once it is the label's own probability, and a regression's target is its value.
+
+    Args:
+        bert: the `Bert` that made the trace. trace: a `Trace`. label: None for the likeliest.
+    Raises:
+        InputError: the model does not classify, or has no such label.
+    """
+    settings = bert.task and bert.task.settings
+    if not settings or settings.task != "classify":
+        raise InputError(f"{bert.name} was not fine-tuned to classify texts; it has no classes to explain.")
+    if settings.regression:
+        return Target(None, 0, "value", True)
+    if label is None:
+        states = bert.opened.states(trace.token_ids[None], trace.segments[None])
+        return _class(settings, int(bert.opened.class_scores(states[-1]).numpy()[0].argmax()))
+    if label not in settings.labels:
+        raise InputError(f"There is no class {label!r:.60}; this model has {', '.join(settings.labels):.160}.")
+    return _class(settings, settings.labels.index(label))
+
+
+def _class(settings, number):
+    return Target(None, number, settings.labels[number], True)
 
 
 def vocabulary_id(tokenizer, token):

@@ -1,0 +1,76 @@
+"""What a fine-tuned class hangs on."""
+
+import numpy as np
+import pytest
+
+from bert_tf.bert import Bert
+from bert_tf.config import BertConfig
+from bert_tf.explain import gradient_x_input, integrated_gradients, occlusion
+from bert_tf.explain.errors import InputError
+from bert_tf.explain.target import class_target
+from bert_tf.finetune.families import family
+from bert_tf.finetune.model import TaskModel
+from bert_tf.finetune.network import network_over
+from bert_tf.finetune.task import TaskSettings
+from bert_tf.models import build_pretraining_model
+from bert_tf.runtime import Runtime
+from bert_tf.text import Tokenizer
+
+WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "good", "bad", "film", "was", "it"]
+
+
+def made(**settings):
+    """A random classifier; `settings` of its task."""
+    import keras
+
+    keras.utils.set_random_seed(3)
+    config = BertConfig(
+        vocab_size=len(WORDS), hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=24,
+        initializer_range=0.3,
+    )  # fmt: skip
+    tokenizer, model = Tokenizer(WORDS, lower_case=True), build_pretraining_model(config)
+    settings = TaskSettings("classify", **{"labels": ("bad", "good", "so"), **settings})
+    runtime = Runtime(model)
+    task = TaskModel(settings, network_over(model, family("classify"), settings), tokenizer, runtime)
+    return Bert(config, tokenizer, model, runtime, "made", task=task)
+
+
+@pytest.mark.parametrize("pooling", ["cls", "mean", "attention", "max"])
+def test_the_score_is_the_log_probability_that_the_task_gives(pooling):
+    bert = made(pooling=pooling)
+    trace = bert.trace("it was a good film")
+    (said,) = bert.task.predict(["it was a good film"])
+    found = occlusion(bert, trace, class_target(bert, trace))
+    assert found.target.label == said["label"]
+    assert found.score == pytest.approx(np.log(said["probability"]), abs=1e-5)
+
+
+def test_several_labels_and_a_number_are_scored_in_their_own_ways():
+    bert = made(multi_label=True)
+    (said,) = bert.task.predict(["it was bad"])
+    trace = bert.trace("it was bad")
+    found = occlusion(bert, trace, class_target(bert, trace, "so"))
+    assert found.score == pytest.approx(np.log(said["probabilities"]["so"]), abs=1e-5)
+
+    bert = made(labels=(), regression=True)
+    (said,) = bert.task.predict(["it was bad"])
+    trace = bert.trace("it was bad")
+    assert occlusion(bert, trace, class_target(bert, trace)).score == pytest.approx(said["value"], abs=1e-5)
+
+
+def test_integrated_gradients_of_a_class_add_up():
+    bert = made()
+    trace = bert.trace("it was a good film")
+    found = integrated_gradients(bert, trace, class_target(bert, trace, "good"), steps=64)
+    assert abs(found.gap) < 0.02
+    assert np.isfinite(gradient_x_input(bert, trace, found.target).tokens).all()
+
+
+def test_models_without_the_class_say_so():
+    bert = made()
+    trace = bert.trace("it was bad")
+    with pytest.raises(InputError, match="no class 'great'; this model has bad, good, so"):
+        class_target(bert, trace, "great")
+    plain = Bert(bert.config, bert.tokenizer, bert.model, name="plain")
+    with pytest.raises(InputError, match="plain was not fine-tuned"):
+        class_target(plain, trace)
