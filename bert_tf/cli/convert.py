@@ -1,6 +1,7 @@
 """`convert SRC DST`: a model folder of any format that can be read, written in another."""
 
 from bert_tf.cli.quiet import import_tensorflow
+from bert_tf.explain.errors import InputError
 
 
 def add_arguments(parser):
@@ -12,7 +13,8 @@ def add_arguments(parser):
         "--to",
         default="own",
         metavar="FORMAT",
-        help="own (default), hf, google (TF checkpoint) or keras-nlp (preset)",
+        help="own (default), hf, google (TF checkpoint) or keras-nlp (preset); of a fine-tuned model own, hf or "
+        "savedmodel (for TF Serving)",
     )
     parser.add_argument(
         "--dtype", default="float32", metavar="D", help="float32 (default), float16, or int8 for own"
@@ -24,12 +26,25 @@ def add_arguments(parser):
 
 def run(args):
     from bert_tf.checkpoints import convert, find
+    from bert_tf.finetune.task import read_settings
 
     limit = None if args.max_shard_mb is None else int(args.max_shard_mb * 1e6)
     folder = find(args.source)
+    if read_settings(folder) is not None:
+        return _export_task(folder, args)
     import_tensorflow()
     done = convert(folder, args.target, to=args.to, dtype=args.dtype, max_shard_bytes=limit)
     print(f"{done.path} · {done.format} · heads: {' '.join(sorted(done.heads)) or 'none'}")
     if done.note:
         print(done.note)
+    return 0
+
+
+def _export_task(folder, args):
+    from bert_tf.finetune.export import export_task
+
+    if args.max_shard_mb is not None:
+        raise InputError("--max-shard-mb is not for fine-tuned models; leave it out.")
+    import_tensorflow()
+    print(f"{export_task(folder, args.target, args.to, args.dtype)} · {args.to} · with its task")
     return 0

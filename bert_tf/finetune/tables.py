@@ -57,8 +57,9 @@ def read_records(path, kind=None, columns=None):
     """Yields (line number, dict) of each row.
 
     Args:
-        path: of the file. kind: "csv", "tsv", "jsonl" or None to go by the ending. columns: names of the columns
-            of a file without a header line, or None where its first line names them.
+        path: of the file. kind: "csv", "tsv", "jsonl", "lines" (a text each, whose column is the one of
+            `columns`), or None to go by the ending. columns: names of the columns of a file without a header line,
+            or None where its first line names them.
 
     Raises: DataError naming file and line, OSError.
     """
@@ -70,6 +71,9 @@ def read_records(path, kind=None, columns=None):
 
 def try_records(path, kind=None, columns=None):
     """As `read_records`, with the DataError of a bad row in its place, so that the reading can go on."""
+    if kind == "lines":
+        yield from ((number, {columns[0]: line.rstrip("\r\n")}) for number, line in _lines(path) if line.strip())
+        return
     kind = table_format(path, kind)
     if kind == "jsonl":
         for number, line in _lines(path):

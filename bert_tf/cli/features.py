@@ -1,0 +1,97 @@
+"""`features`: a vector for every text of a file, as NumPy or Parquet, whatever the file's size."""
+
+import sys
+from itertools import islice
+
+from bert_tf.cli.files import replacing
+from bert_tf.cli.predict import add_model_arguments, load_model
+from bert_tf.explain.errors import InputError
+from bert_tf.finetune.sentences import Layout, read_sentences
+from bert_tf.finetune.tables import FORMATS, read_records
+
+_ROWS_A_GROUP = 4096
+
+
+def add_arguments(parser):
+    add_model_arguments(parser)
+    parser.add_argument("--input", required=True, metavar="FILE",
+                        help="a text a line (.txt), or a table (.csv, .tsv, .jsonl) with a column of texts")
+    parser.add_argument("--output", required=True, metavar="FILE", help=".npy (float32 [N, H]) or .parquet")
+    parser.add_argument("--pooling", default="mean", metavar="P",
+                        help="mean (default), max, first ([CLS]) or cls (the pooler)")
+    parser.add_argument("--layer", type=int, default=-1, metavar="I",
+                        help="0 for the embeddings, 1 and up for the layers, -1 (default) for the last")
+    parser.add_argument("--length", type=int, metavar="T", help="tokens a text is cut to")
+    parser.add_argument("--format", metavar="F", help="lines, csv, tsv or jsonl (default: by the file's ending)")
+    parser.add_argument("--columns", metavar="A,B,…", help="names of the columns of a file without a header")
+    parser.add_argument("--text-column", metavar="NAME")
+    parser.add_argument("--text2-column", metavar="NAME")
+    parser.add_argument("--batch-size", type=int, default=32, metavar="N")
+    parser.add_argument("--quiet", action="store_true", help="no progress bar")
+
+
+def run(args):
+    """Writes the vectors. Returns: exit code."""
+    from tqdm import tqdm
+
+    from bert_tf.explain.sentence_vectors import sentence_vectors
+
+    write = _writer(args.output)
+    count = sum(1 for _ in _texts(args))    # and whether every row can be read, before anything is computed
+    if not count:
+        raise InputError(f"{args.input} holds no text.")
+    bert = load_model(args)
+    vectors = sentence_vectors(bert, _texts(args), args.pooling, args.layer, args.batch_size, args.length)
+    shown = tqdm(vectors, total=count, unit="text", disable=args.quiet, file=sys.stderr, mininterval=0.5)
+    with replacing(args.output, "wb") as file:
+        write(file, shown, count, bert.config.hidden_size)
+    if not args.quiet:
+        print(f"{count:,} vectors of {bert.config.hidden_size} in {args.output}.", file=sys.stderr)
+    return 0
+
+
+def _texts(args):
+    """Yields (text_a, text_b or None)."""
+    kind = args.format or ("lines" if args.input.lower().endswith(".txt") else None)
+    if kind is not None and kind != "lines" and kind not in FORMATS.values():
+        raise InputError(f"There is no format {kind!r}; choose from lines, csv, tsv, jsonl.")
+    if kind == "lines":
+        # As a table of one column: tabs and quotes in a line are text.
+        for _, record in read_records(args.input, "lines", ("text",)):
+            yield record["text"], None
+        return
+    columns = tuple(name.strip() for name in args.columns.split(",")) if args.columns else None
+    layout = Layout(args.text_column, args.text2_column, columns=columns)
+    for one in read_sentences(args.input, layout, kind, labelled=False):
+        yield one.text_a, one.text_b
+
+
+def _writer(path):
+    writers = {"npy": _write_npy, "parquet": _write_parquet}
+    ending = path.lower().rpartition(".")[2]
+    if ending not in writers:
+        raise InputError(f"{path}: vectors are written as .npy or .parquet; give the file one of these endings.")
+    return writers[ending]
+
+
+def _write_npy(file, vectors, count, width):
+    import numpy as np
+
+    # The header first, which needs only the size: the rows follow as they come.
+    header = {"descr": "<f4", "fortran_order": False, "shape": (count, width)}
+    np.lib.format.write_array_header_2_0(file, header)
+    for vector in vectors:
+        file.write(vector.astype("<f4").tobytes())
+
+
+def _write_parquet(file, vectors, count, width):
+    import numpy as np
+    import pyarrow
+    from pyarrow import parquet
+
+    kind = pyarrow.list_(pyarrow.float32(), width)
+    with parquet.ParquetWriter(file, pyarrow.schema([("vector", kind)])) as writer:
+        source = iter(vectors)
+        while group := list(islice(source, _ROWS_A_GROUP)):
+            flat = pyarrow.array(np.concatenate(group).astype(np.float32))
+            writer.write_table(pyarrow.table({"vector": pyarrow.FixedSizeListArray.from_arrays(flat, width)}))

@@ -1,0 +1,127 @@
+"""Runs that are killed, stopped early, changed or repeated."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bert_tf import checkpoints
+from bert_tf.finetune.errors import TaskError
+from bert_tf.finetune.families import family
+from bert_tf.finetune.fit import FitSettings, fit
+from bert_tf.finetune.seeds import spread
+from bert_tf.finetune.sentences import Sentence
+from bert_tf.finetune.task import TaskSettings
+from bert_tf.models import named_variables
+from tests.finetune.conftest import QUICK, finetune
+
+ROOT = Path(__file__).resolve().parents[2]
+SETTINGS = TaskSettings("classify", ("large", "little"), max_length=16)
+EXAMPLES = [Sentence(f"the {word} cat", target=label) for word, label in (("big", "large"), ("small", "little"))] * 8
+
+
+def run(start, output, **changes):
+    how = FitSettings(**{"epochs": 2, "batch_size": 8, "strategy": "one", "lengths": 1, "learning_rate": 1e-3,
+                         **changes})
+    return fit(family("classify"), start, EXAMPLES, EXAMPLES, SETTINGS, how, output, say=lambda line: None)
+
+
+def weights(folder):
+    return {name: np.asarray(value) for name, value in named_variables(checkpoints.read(folder)[2]).items()}
+
+
+def test_a_killed_run_goes_on_to_the_very_same_model(start_folder, trained, tmp_path):
+    options = ["--model", start_folder, "--train", trained[1], "--dev", trained[2], "--epochs", 3, "--save-every", 3,
+               "--log-every", 1, *QUICK[:4], "--lengths", "1", "--length", "16", "--strategy", "one"]
+    straight, killed = tmp_path / "straight", tmp_path / "killed"
+    assert finetune("classify", *options, "--output", straight) == 0
+    command = [sys.executable, "-m", "bert_tf", "finetune", "classify", *map(str, options), "--output", str(killed)]
+    log = killed / "run" / "metrics.jsonl"
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                               env={**os.environ, "PYTHONPATH": str(ROOT)})
+    waited = time.monotonic() + 100
+    while time.monotonic() < waited and process.poll() is None:
+        if log.is_file() and len(log.read_text().splitlines()) >= 12:
+            break
+        time.sleep(0.005)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert not (killed / "report").exists()
+    assert finetune("classify", *options, "--output", killed) == 0
+    rounds = [json.loads((folder / "run" / "rounds.json").read_text())["rounds"] for folder in (straight, killed)]
+    assert [one["step"] for one in rounds[0]] == [one["step"] for one in rounds[1]] == [10, 20, 30]
+    expected = weights(straight)
+    for name, value in weights(killed).items():
+        np.testing.assert_allclose(value, expected[name], atol=2e-5, err_msg=name)
+
+
+def test_a_finished_run_is_not_trained_again(start_folder, tmp_path):
+    first = run(start_folder, tmp_path)
+    before = weights(tmp_path)
+    again = run(start_folder, tmp_path)
+    assert again.finished and again.rounds == first.rounds
+    assert all(np.array_equal(value, before[name]) for name, value in weights(tmp_path).items())
+    assert not (tmp_path / "run" / "checkpoints").exists()
+
+
+def test_a_run_is_not_continued_with_other_settings(start_folder, tmp_path):
+    run(start_folder, tmp_path)
+    with pytest.raises(TaskError, match="holds a run with another learning_rate"):
+        run(start_folder, tmp_path, learning_rate=1e-4)
+
+
+def test_it_stops_when_the_score_no_longer_rises(start_folder, tmp_path):
+    done = run(start_folder, tmp_path, epochs=20, learning_rate=1e-12, patience=2)
+    assert done.finished and len(done.rounds) == 3 and done.rounds[-1]["last"]
+    assert [one["best"] for one in done.rounds] == [True, False, False]
+
+
+def test_it_measures_between_epochs_where_asked(start_folder, tmp_path):
+    assert [one["step"] for one in run(start_folder, tmp_path, epochs=2, evaluate_every=3).rounds] == [3, 4]
+
+
+def test_without_a_dev_set_the_last_model_is_kept(start_folder, tmp_path):
+    how = FitSettings(epochs=1, batch_size=8, strategy="one", lengths=1)
+    done = fit(family("classify"), start_folder, EXAMPLES, [], SETTINGS, how, tmp_path, say=lambda line: None)
+    assert done.finished and done.rounds[-1]["dev"] == {} and checkpoints.read(tmp_path)
+
+
+def test_frozen_layers_stay_as_they_were(start_folder, tmp_path):
+    run(start_folder, tmp_path, freeze_layers=1, learning_rate=1e-2)
+    before, after = weights(start_folder), weights(tmp_path)
+    for name, value in after.items():
+        assert np.array_equal(value, before[name]) == ("pooler" not in name), name
+
+
+@pytest.mark.parametrize("wrong, said", [({"epochs": 0}, "--epochs is 0"), ({"learning_rate": 0}, "--learning-rate"),
+                                         ({"dropout": 1.0}, "--dropout is 1.0")])
+def test_settings_that_cannot_be_are_refused(wrong, said):
+    with pytest.raises(TaskError, match=said):
+        FitSettings(**wrong)
+
+
+def test_a_length_the_model_does_not_read_is_refused(start_folder, tmp_path):
+    with pytest.raises(TaskError, match="--length is 500; this model reads at most 128"):
+        fit(family("classify"), start_folder, EXAMPLES, [], SETTINGS.replace(max_length=500),
+            FitSettings(strategy="one"), tmp_path)
+
+
+def test_mean_and_spread_over_seeds():
+    found = spread([{"seed": 0, "accuracy": 0.8}, {"seed": 1, "accuracy": 0.9}])
+    assert found["accuracy"]["mean"] == pytest.approx(0.85)
+    assert found["accuracy"]["std"] == pytest.approx(np.std([0.8, 0.9], ddof=1))
+
+
+def test_several_seeds_keep_the_best_model(start_folder, trained, tmp_path):
+    assert finetune("classify", "--model", start_folder, "--train", trained[1], "--dev", trained[2], "--output",
+                    tmp_path, "--epochs", 1, "--seeds", 2, "--max-train", 64, *QUICK) == 0
+    metrics = json.loads((tmp_path / "report" / "metrics.json").read_text())
+    values = metrics["seeds"]["accuracy"]["values"]
+    assert len(values) == 2 and metrics["dev"]["accuracy"] == pytest.approx(max(values), abs=0.03)
+    assert metrics["train_examples"] == 64
