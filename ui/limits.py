@@ -28,6 +28,16 @@ class Limits:
     max_masks: int = 32
     max_top_k: int = 20
     max_jobs: int = 2
+    max_sentences: int = 100
+    max_file_kilobytes: int = 1_000
+    max_rows: int = 1_000
+    max_row_characters: int = 2_000
+    runs: str = ""
+    train: bool = True
+    max_text: int = 500_000
+    max_steps: int = 2_000
+    max_minutes: int = 30
+    max_runs: int = 1
 
     def offers(self, name: str) -> bool:
         """Whether the model called ``name`` may be chosen here."""
@@ -40,6 +50,8 @@ _SECTIONS = {
     "cache": ("max_trace_megabytes",),
     "predict": ("max_masks", "max_top_k"),
     "jobs": ("max_jobs",),
+    "training": ("runs", "train", "max_text", "max_steps", "max_minutes", "max_runs"),
+    "files": ("max_sentences", "max_file_kilobytes", "max_rows", "max_row_characters"),
 }
 _SMALLEST = {"max_tokens": 4}
 

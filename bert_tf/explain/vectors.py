@@ -13,6 +13,9 @@ from bert_tf.explain.predictions import check_top_k
 
 PARTS = ("token", "segment", "position")
 
+# Vectors compared with the vocabulary at once: their cosines are then 30 MB.
+_ROWS = 256
+
 
 @dataclass(frozen=True, eq=False)
 class EmbeddingParts:
@@ -96,7 +99,7 @@ def cosine_similarities(vectors, others=None):
     return unit @ (unit if others is None else _unit(others)).T
 
 
-def nearest_tokens(bert, vectors, top_k=10, centred=False):
+def nearest_tokens(bert, vectors, top_k=10, centred=False, among=None):
     """The vocabulary's tokens whose static vectors point most nearly the same way.
 
     Args:
@@ -105,6 +108,7 @@ def nearest_tokens(bert, vectors, top_k=10, centred=False):
         top_k: how many.
         centred: whether the table's mean is first taken from both sides; the vectors of a table have a
             direction in common that hides the differences (Mu and Viswanath 2018).
+        among: ids of the tokens that count, ascending; None for all. `word_ids` leaves out those that are none.
     Returns:
         tuple of `Neighbour`, the nearest first; W such tuples for several vectors. A hidden state lives in a
         space of its own: the deeper, the less its static neighbours say; `logit_lens` asks the head that
@@ -122,14 +126,31 @@ def nearest_tokens(bert, vectors, top_k=10, centred=False):
     if centred:
         middle = table.mean(axis=0)
         vectors, table = vectors - middle, table - middle
-    similarities = cosine_similarities(np.atleast_2d(vectors), table)
-    found = tuple(_neighbours(bert.tokenizer, row, top_k) for row in similarities)
-    return found[0] if vectors.ndim == 1 else found
+    ids = np.arange(len(table)) if among is None else np.asarray(among)
+    table, rows, found = _unit(table if among is None else table[ids]), np.atleast_2d(vectors), []
+    for start in range(0, len(rows), _ROWS):
+        similarities = _unit(rows[start : start + _ROWS]) @ table.T
+        found += [_neighbours(bert.tokenizer, ids, row, min(top_k, len(ids))) for row in similarities]
+    return found[0] if vectors.ndim == 1 else tuple(found)
 
 
-def _neighbours(tokenizer, similarities, top_k):
-    best = np.argsort(-similarities, kind="stable")[:top_k]
-    return tuple(Neighbour(tokenizer.id_to_token(int(i)), int(i), float(similarities[i])) for i in best)
+def word_ids(tokenizer):
+    """Ids of the tokens that stand for letters: neither the model's own, such as [MASK], nor "[unused1]"; int64."""
+    special = tokenizer.special_ids
+    return np.array(
+        [i for i, token in enumerate(tokenizer.vocab) if i not in special and not token.startswith("[unused")]
+    )
+
+
+def _neighbours(tokenizer, ids, similarities, top_k):
+    # A sort of the few that are near enough, not of the whole vocabulary.
+    least = np.partition(similarities, -top_k)[-top_k]
+    near = np.flatnonzero(similarities >= least)
+    best = near[np.argsort(-similarities[near], kind="stable")][:top_k]
+    return tuple(
+        Neighbour(tokenizer.id_to_token(int(ids[place])), int(ids[place]), float(similarities[place]))
+        for place in best
+    )
 
 
 def word_vectors(trace, words=None):

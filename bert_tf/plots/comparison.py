@@ -2,7 +2,7 @@
 
 import plotly.graph_objects as go
 
-from bert_tf.plots.theme import CATEGORIES, dress
+from bert_tf.plots.theme import CATEGORIES, colourscale, dress, escape
 
 
 def depth_profile(profiles, name, dark=False):
@@ -32,3 +32,31 @@ def depth_profile(profiles, name, dark=False):
     figure.update_yaxes(title=name, rangemode="tozero")
     figure.update_layout(legend={"orientation": "h", "y": 1.12, "x": 0})
     return dress(figure, dark, height=300)
+
+
+def likeness_map(values, name_a, name_b, dark=False):
+    """How alike each layer of one model is to each of another, from 0 to 1.
+
+    Args:
+        values: float [L_a + 1, L_b + 1], NaN where it is not defined; state 0 are the embeddings.
+        name_a, name_b: the models.
+        dark: for a dark page.
+    """
+    rows, columns = (["in", *map(str, range(1, count))] for count in values.shape)
+    figure = go.Figure(
+        go.Heatmap(
+            z=values,
+            x=columns,
+            y=rows,
+            zmin=0,
+            zmax=1,
+            colorscale=colourscale(dark),
+            hoverongaps=False,
+            hovertemplate="layer %{y} and layer %{x}<br>CKA %{z:.3f}<extra></extra>",
+            colorbar={"thickness": 8, "outlinewidth": 0, "len": 0.9, "tickformat": ".1f", "xpad": 4},
+        )
+    )
+    common = {"type": "category", "showgrid": False, "ticks": ""}
+    figure.update_yaxes(title=f"layer of {escape(name_a)}", **common)
+    figure.update_xaxes(title=f"layer of {escape(name_b)}", **common)
+    return dress(figure, dark, height=150 + 26 * max(len(rows), 8))

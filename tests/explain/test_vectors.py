@@ -12,6 +12,7 @@ from bert_tf.explain.vectors import (
     nearest_tokens,
     occurrences,
     principal_components,
+    word_ids,
     word_vectors,
 )
 from bert_tf.models import view
@@ -62,6 +63,14 @@ def test_several_vectors_have_each_their_neighbours(tiny_bert):
             [one.similarity for one in alone], abs=1e-5
         )
     assert [one[0].id for one in found] == [7, 9]
+
+
+def test_neighbours_can_be_words_only(tiny_bert):
+    ids = word_ids(tiny_bert.tokenizer)
+    assert not set(ids.tolist()) & set(tiny_bert.tokenizer.special_ids) and len(ids) > 100
+    vector = embedding_table(tiny_bert, "token")[tiny_bert.tokenizer.mask_id]
+    every, words = nearest_tokens(tiny_bert, vector, 30), nearest_tokens(tiny_bert, vector, 20, among=ids)
+    assert every[0].token == "[MASK]" and list(words) == [one for one in every if one.id in ids][:20]
 
 
 def test_a_zero_vector_is_like_nothing(tiny_bert):

@@ -1,0 +1,168 @@
+"""Input: what the vector of each token is the sum of, before the first layer."""
+
+import numpy as np
+import streamlit as st
+
+from bert_tf.explain import cosine_similarities, embedding_parts, embedding_table
+from bert_tf.explain.vectors import PARTS
+from bert_tf.plots.vectors import cosine_map, curves, part_shares, position_map
+from ui import export, frame, inputs, state, why
+from ui.kept import kept
+from ui.words import plain, title
+
+_WINDOW = 48  # tokens of a longer text that are drawn at once
+_STEP = 4  # of the position table every fourth row is drawn
+_HEADER = ("position", "token", *(f"{part}_norm" for part in PARTS), "sum_norm", *(f"{part}_share" for part in PARTS),
+           "cosine_token_segment", "cosine_token_position", "cosine_segment_position")  # fmt: skip
+
+
+def page():
+    opened = inputs.opened("What goes in: a sum of three vectors")
+    if opened is None:
+        return
+    shared, encoding = opened
+    trace = why.traced(shared, encoding)
+    if trace is None:
+        return
+    parts = kept("inputsum", trace, lambda: shared.run(embedding_parts, trace))
+    shown = _window(trace)
+    _sum(trace, parts, shown)
+    _likeness(trace, parts, shown)
+    _positions(shared)
+
+
+def _window(trace):
+    if trace.length <= _WINDOW:
+        return range(trace.length)
+    most = trace.length - _WINDOW + 1
+    first = st.slider(
+        f"{_WINDOW} tokens from", 1, most, **state.bound_setting("inputsum.start", "w_sum_start", 1, range(1, most + 1))
+    )
+    return range(first - 1, first - 1 + _WINDOW)
+
+
+def _sum(trace, parts, shown):
+    tokens = [trace.tokens[at] for at in shown]
+    shares = parts.shares[:, list(shown)]
+
+    def figure():
+        return part_shares(tokens, shares, PARTS, frame.is_dark())
+
+    with inputs.heading("Token, segment and position"):
+        export.menu("input-sum", _HEADER, lambda: _rows(trace, parts), lambda: _record(trace, parts), figure)
+    left, right = st.columns([1, 1], gap="large")
+    with left:
+        st.plotly_chart(figure(), config=export.plot_config("input-sum"), key="w_sum_shares")
+    with right:
+        st.dataframe(
+            {
+                "word": tokens,
+                **{part: [float(norm) for norm in parts.norms[row, list(shown)]] for row, part in enumerate(PARTS)},
+                "sum": [float(parts.total_norms[at]) for at in shown],
+                "alike": [float(parts.cosines[at, 0, 2]) for at in shown],
+            },
+            hide_index=True,
+            width="stretch",
+            height=min(130 + 24 * len(tokens), 520),
+            key="w_sum_norms",
+            column_config={
+                "word": "",
+                **{
+                    name: st.column_config.NumberColumn(name.capitalize(), format="%.2f", help=f"Length of the {name}'s vector.")
+                    for name in (*PARTS, "sum")
+                },
+                "alike": st.column_config.NumberColumn(
+                    "cos", format="%.2f", help="Cosine of the token's vector with its position's."
+                ),
+            },
+        )
+    st.caption(
+        "Bars: how much of the sum's length each part brings; one that points the other way is below 0. "
+        "Table: the vectors' lengths. This is before layer normalisation and says nothing of what the layers make of it."
+    )
+
+
+def _likeness(trace, parts, shown):
+    with inputs.heading("How alike the vectors of these tokens are"):
+        of = st.segmented_control(
+            "Vector",
+            [*PARTS, "sum"],
+            format_func=str.capitalize,
+            label_visibility="collapsed",
+            **state.bound_setting("inputsum.of", "w_sum_of", "sum", (*PARTS, "sum")),
+        )
+    vectors = parts.total if of not in PARTS else parts.vectors[PARTS.index(of)]
+    st.plotly_chart(
+        cosine_map(
+            cosine_similarities(vectors[list(shown)]), [trace.tokens[at] for at in shown], dark=frame.is_dark()
+        ),
+        config=export.plot_config(f"likeness-{of}"),
+        key="w_sum_map",
+    )
+
+
+def _positions(shared):
+    values = kept(
+        "inputsum_positions",
+        (shared.name, state.view().precision),
+        lambda: cosine_similarities(shared.run(embedding_table, "position")),
+    )
+    dark = frame.is_dark()
+
+    def figure():
+        return position_map(values[::_STEP, ::_STEP], _STEP, dark)
+
+    with inputs.heading("The table of positions"):
+        export.menu(
+            "positions",
+            ("position", *map(str, range(len(values)))),
+            lambda: ((row, *map(float, line)) for row, line in enumerate(values)),
+            lambda: {"model": shared.name, "cosines": np.round(values.astype(float), 5).tolist()},
+            figure,
+            camera=False,
+        )
+    left, right = st.columns([6, 5], gap="large")
+    with left:
+        st.plotly_chart(figure(), config=export.plot_config("positions"), key="w_sum_positions")
+    with right:
+        st.plotly_chart(
+            curves(
+                {"mean cosine": [float(np.diagonal(values, gap).mean()) for gap in range(min(65, len(values)))]},
+                range(min(65, len(values))),
+                "positions apart",
+                "mean cosine",
+                dark,
+                height=430,
+            ),
+            config=export.plot_config("positions-apart"),
+            key="w_sum_apart",
+        )
+    st.caption(
+        f"{plain(title(shared.name))} learned one vector for each of its {len(values)} positions. Neighbours are "
+        "alike where the model learned an order; the map shows the table, not how attention uses it."
+    )
+
+
+def _rows(trace, parts):
+    for at, token in enumerate(trace.tokens):
+        cosines = parts.cosines[at]
+        yield (
+            at,
+            token,
+            *map(float, parts.norms[:, at]),
+            float(parts.total_norms[at]),
+            *map(float, parts.shares[:, at]),
+            *(float(cosines[pair]) for pair in ((0, 1), (0, 2), (1, 2))),
+        )
+
+
+def _record(trace, parts):
+    return {
+        "model": trace.model,
+        "tokens": list(trace.tokens),
+        "parts": list(PARTS),
+        "norms": parts.norms.tolist(),
+        "sum_norms": parts.total_norms.tolist(),
+        "shares": parts.shares.tolist(),
+        "cosines": parts.cosines.tolist(),
+    }

@@ -1,0 +1,222 @@
+"""Meaning: one word in many sentences, its vectors layer by layer."""
+
+import streamlit as st
+
+from bert_tf.explain import cosine_similarities, occurrences, principal_components, sense_separation, umap
+from bert_tf.plots.lens import state_names
+from bert_tf.plots.vectors import cosine_map, curves, points
+from ui import export, frame, inputs, jobs, senses, state
+from ui.kept import kept
+from ui.words import count, percent, plain, title
+
+_OWN = "own sentences"
+_HEADER = ("sentence", "sense", "word", "layer", "x", "y", "z")
+
+
+def page():
+    st.title("One word, many meanings", anchor=False)
+    chosen = _chooser()
+    word, typed = _sentences(chosen)
+    limits = state.limits()
+    read = senses.read(typed, limits.max_sentences, limits.max_row_characters)
+    if not word.strip() or not read.texts:
+        st.info("Type a word, and below it sentences in which it stands, one a line.", icon=":material/keyboard:")
+        return
+    if read.left_out:
+        st.warning(
+            f"The first {count(len(read.texts), 'sentence')} are read; {read.left_out:,} more are left out.",
+            icon=":material/content_cut:",
+        )
+    shared = inputs.model()
+    found = _occurrences(shared, word, read)
+    if found is not None:
+        _look(shared, word, read, found)
+
+
+def _chooser():
+    names = [*senses.WORDS, _OWN]
+    return st.pills(
+        "Word",
+        names,
+        format_func=lambda name: "Your own" if name == _OWN else name,
+        label_visibility="collapsed",
+        required=True,
+        **state.bound_setting("meaning.example", "w_meaning_example", "bank", names),
+    )
+
+
+def _sentences(chosen):
+    """(word, lines) of the example, or of what the visitor typed."""
+    if chosen != _OWN:
+        with st.expander("The sentences", icon=":material/notes:"):
+            st.dataframe(
+                _columns(senses.read(senses.example(chosen), 1000, 1000)),
+                hide_index=True,
+                width="stretch",
+                height=220,
+                key="w_meaning_shown",
+            )
+        return chosen, senses.example(chosen)
+    word = st.text_input(
+        "Word", max_chars=60, width=260, **state.bound_setting("meaning.word", "w_meaning_word", "")
+    )
+    typed = st.text_area(
+        "Sentences",
+        height=190,
+        max_chars=state.limits().max_characters,
+        placeholder="One a line. Where you know the sense, put it before: river | They sat on the bank.",
+        **state.bound_setting("meaning.lines", "w_meaning_lines", ""),
+    )
+    return word or "", typed or ""
+
+
+def _columns(read):
+    return {"Sense": list(read.senses), "Sentence": list(read.texts)}
+
+
+def _occurrences(shared, word, read):
+    key = (shared.name, state.view().precision, word, read.texts)
+    return jobs.result(
+        "meaning",
+        key,
+        f"Reading {count(len(read.texts), 'sentence')}",
+        lambda progress: shared.run(occurrences, read.texts, word, progress=progress),
+    )
+
+
+def _look(shared, word, read, found):
+    labels = [read.senses[text] for text in found.texts]
+    tips = [read.texts[text] for text in found.texts]
+    layers = found.vectors.shape[0] - 1
+    missing = len(read.texts) - len(set(found.texts))
+    said = f"{plain(title(shared.name))} · “{plain(word)}” {count(len(tips), 'time')} in {count(len(read.texts), 'sentence')}"
+    st.caption(said + (f" ({missing:,} without it)" if missing else ""))
+    layer, way, space = _settings(layers)
+    coordinates, axes = _laid_out(found, layer, way, 3 if space else 2)
+    left, right = st.columns([6, 5], gap="large")
+    with left:
+        _points(word, labels, tips, layer, coordinates, axes)
+    with right:
+        _map(labels, tips, found.vectors[layer], layer)
+    _separation(found, labels, layer)
+
+
+def _settings(layers):
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        layer = st.slider(
+            "After layer",
+            0,
+            layers,
+            width=360,
+            help="0 is what goes in: there the word differs by its place alone.",
+            **state.bound_setting("meaning.layer", "w_meaning_layer", layers, range(layers + 1)),
+        )
+        way = st.segmented_control(
+            "Laid out by",
+            ["pca", "umap"],
+            format_func=str.upper,
+            required=True,
+            **state.bound_setting("meaning.way", "w_meaning_way", "pca", ("pca", "umap")),
+        )
+        space = st.toggle("3D", **state.bound_setting("meaning.space", "w_meaning_space", False))
+    return layer, way, space
+
+
+def _laid_out(found, layer, way, dimensions):
+    """(coordinates [W, K], titles of the axes)."""
+    if way == "umap":
+        return kept("meaning_umap", (found, layer, dimensions), lambda: umap(found.vectors[layer], dimensions)), ("",) * 3
+    coordinates, shares = principal_components(found.vectors[layer], dimensions)
+    return coordinates, tuple(f"component {index}: {percent(share)}" for index, share in enumerate(shares, start=1))
+
+
+def _points(word, labels, tips, layer, coordinates, axes):
+    groups = labels if any(labels) else None
+    dark = frame.is_dark()
+
+    def figure():
+        return points(coordinates, tips, groups, axes, dark)
+
+    def rows():
+        for tip, label, place in zip(tips, labels, coordinates.tolist()):
+            yield tip, label, word, layer, *place, *([""] * (3 - len(place)))
+
+    with inputs.heading("Where each sentence puts it"):
+        export.menu(
+            f"meaning-{layer}",
+            _HEADER,
+            rows,
+            lambda: {
+                "word": word,
+                "layer": layer,
+                "sentences": tips,
+                "senses": labels,
+                "coordinates": coordinates.tolist(),
+            },
+            figure,
+        )
+    st.plotly_chart(figure(), config=export.plot_config(f"meaning-{layer}"), key="w_meaning_points")
+    st.caption("A point is the word in one sentence: point at it to read the sentence.")
+
+
+def _map(labels, tips, vectors, layer):
+    order = sorted(range(len(labels)), key=lambda index: labels[index])
+    with inputs.heading("How alike they are"):
+        pass
+    names = [labels[index] or str(index + 1) for index in order]
+    st.plotly_chart(
+        cosine_map(
+            cosine_similarities(vectors[order]),
+            names,
+            [tips[index] for index in order],
+            frame.is_dark(),
+            height=460,
+            spread=True,
+        ),
+        config=export.plot_config(f"meaning-likeness-{layer}"),
+        key="w_meaning_map",
+    )
+    st.caption("Cosines of the vectors, sentences of one sense together; the colours span what occurs.")
+
+
+def _separation(found, labels, layer):
+    try:
+        apart = sense_separation(found.vectors, labels)
+    except ValueError:
+        st.caption("Give at least two senses (“sense | sentence”) to see at which layer they come apart.")
+        return
+    names = state_names(len(apart.nearest))
+    with inputs.heading("At which layer the senses come apart"):
+        export.menu(
+            "senses-by-layer",
+            ("layer", "nearest_has_same_sense", "cosine_same_sense", "cosine_other_sense"),
+            lambda: zip(names, *(part.tolist() for part in (apart.nearest, apart.within, apart.between))),
+            lambda: {
+                "nearest_has_same_sense": apart.nearest.tolist(),
+                "cosine_same_sense": apart.within.tolist(),
+                "cosine_other_sense": apart.between.tolist(),
+            },
+            camera=False,
+        )
+    left, right = st.columns(2, gap="large")
+    dark = frame.is_dark()
+    with left:
+        st.plotly_chart(
+            curves(
+                {"same sense nearest": apart.nearest}, names, "after layer", "nearest of the same sense", dark, percent=True
+            ),
+            config=export.plot_config("senses-nearest"),
+            key="w_meaning_nearest",
+        )
+    with right:
+        st.plotly_chart(
+            curves(
+                {"same sense": apart.within, "other sense": apart.between}, names, "after layer", "mean cosine", dark
+            ),
+            config=export.plot_config("senses-cosine"),
+            key="w_meaning_cosine",
+        )
+    st.caption(
+        f"After layer {layer}, the nearest other sentence has the same sense for {percent(float(apart.nearest[layer]))} "
+        "of them. That the senses lie apart does not say that the model uses them."
+    )

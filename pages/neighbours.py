@@ -1,0 +1,171 @@
+"""Neighbours: the words of the vocabulary that lie nearest to a token's vector, layer by layer."""
+
+import numpy as np
+import streamlit as st
+
+from bert_tf import plots
+from bert_tf.explain import embedding_table, nearest_tokens
+from bert_tf.explain.vectors import word_ids
+from ui import export, frame, inputs, state, why
+from ui.cells import cells
+from ui.kept import kept
+from ui.words import plain
+
+_WINDOW = 32  # tokens of a longer text in the table at once
+_TOP = 10
+_HEADER = ("position", "token", "vector", "rank", "neighbour", "cosine")
+
+
+def page():
+    opened = inputs.opened("Which words lie nearest")
+    if opened is None:
+        return
+    shared, encoding = opened
+    trace = why.traced(shared, encoding, hidden_states=True)
+    if trace is None:
+        return
+    shown = _window(trace)
+    centred = state.setting("neighbours.centred", True)
+    found = kept("neighbours", (trace, shown, centred), lambda: _nearest(shared, trace, shown, centred))
+    _table(trace, shown, found)
+    _detail(trace, shown, found)
+
+
+def _window(trace):
+    if trace.length <= _WINDOW:
+        return tuple(range(trace.length))
+    most = trace.length - _WINDOW + 1
+    first = st.slider(
+        f"{_WINDOW} tokens from",
+        1,
+        most,
+        **state.bound_setting("neighbours.start", "w_near_start", 1, range(1, most + 1)),
+    )
+    return tuple(range(first - 1, first - 1 + _WINDOW))
+
+
+def _nearest(shared, trace, shown, centred):
+    """Neighbours of every shown token: [token][vector], vector 0 the static one and then every state."""
+    table = shared.run(embedding_table, "token")
+    static = table[trace.token_ids[list(shown)]][None]
+    vectors = np.concatenate([static, trace.hidden_states[:, list(shown)]]).swapaxes(0, 1)
+    flat = shared.run(
+        nearest_tokens, vectors.reshape(-1, vectors.shape[-1]), _TOP, centred, word_ids(shared.tokenizer)
+    )
+    width = vectors.shape[1]
+    return [flat[start : start + width] for start in range(0, len(flat), width)]
+
+
+def _names(found):
+    return ["static", "in", *map(str, range(1, len(found[0]) - 1))]
+
+
+def _first_other(near, own):
+    return next(one for one in near if one.id != own)
+
+
+def _place(shown, found):
+    """Row and column of the open cell: the link's, else the first word after the last layer."""
+    at, vector = state.setting("neighbours.at", -1), state.setting("neighbours.vector", -1)
+    row = shown.index(at) if at in shown else min(1, len(shown) - 1)
+    return row, vector if 0 <= vector < len(found[0]) else len(found[0]) - 1
+
+
+def _table(trace, shown, found):
+    names = _names(found)
+    row, column = _place(shown, found)
+    best = [[_first_other(near, int(trace.token_ids[at])) for near in line] for at, line in zip(shown, found)]
+    own = [[near[0].id == int(trace.token_ids[at]) for near in line] for at, line in zip(shown, found)]
+
+    def pressed(row, column):
+        state.set_setting("neighbours.at", shown[row], -1)
+        state.set_setting("neighbours.vector", column, -1)
+
+    with inputs.heading("The nearest other word"):
+        with st.container(horizontal=True, vertical_alignment="center", width="content"):
+            st.toggle(
+                "Centred",
+                **state.bound_setting("neighbours.centred", "w_near_centred", True),
+                help="The vectors of a vocabulary share a direction that hides their differences: their mean is "
+                "taken from both sides first (Mu and Viswanath 2018).",
+            )
+            export.menu(
+                "neighbours",
+                _HEADER,
+                lambda: _rows(trace, shown, found),
+                lambda: _record(trace, shown, found),
+            )
+    cells(
+        "c_near",
+        "The nearest other word of each token's vectors, a row a token. Arrow keys move, Enter opens one.",
+        "after layer",
+        [trace.tokens[at] for at in shown],
+        names,
+        [_tip(trace.tokens[at], name, near) for at, line in zip(shown, found) for name, near in zip(names, line)],
+        plots.ramp(frame.is_dark()),
+        pressed,
+        texts=[one.token for line in best for one in line],
+        shades=[round(min(max(one.similarity, 0.0), 1.0), 3) for line in best for one in line],
+        edges=[one for line in own for one in line],
+        picked=row * len(names) + column,
+        strong=[index for index, at in enumerate(shown) if at in trace.masks],
+        hint="Framed in bold: the token's own word is still the nearest of all. Point at a cell, or press it.",
+        legend=("0", "cosine 1"),
+    )
+    st.caption(
+        "Cosines with the vocabulary's own vectors, the table that goes into the model. “Static” is the token's own "
+        "row of it, “in” the sum of the three parts. Deeper states live in a space of their own: there, "
+        "Layer by layer asks the head that was trained to read them."
+    )
+
+
+def _tip(token, name, near):
+    said = ", ".join(f"{one.token} {one.similarity:.2f}" for one in near[:4])
+    what = {"static": "its static vector", "in": "what goes in"}.get(name, f"after layer {name}")
+    return f"{token}, {what}: {said}"
+
+
+def _detail(trace, shown, found):
+    row, column = _place(shown, found)
+    token = trace.tokens[shown[row]]
+    st.subheader(f"Nearest to “{plain(token)}”", anchor=False)
+    sides = [(0, "Its static vector")]
+    if column:
+        name = "What goes in" if column == 1 else f"After layer {column - 1}"
+        sides.append((column, name))
+    for place, (index, heading) in zip(st.columns(2, gap="large"), sides):
+        with place:
+            st.markdown(f"**{heading}**")
+            near = found[row][index]
+            st.dataframe(
+                {"word": [one.token for one in near], "cosine": [one.similarity for one in near]},
+                hide_index=True,
+                width="stretch",
+                key=f"w_near_{'static' if index == 0 else 'state'}",
+                column_config={
+                    "word": "Word",
+                    "cosine": st.column_config.ProgressColumn("Cosine", format="%.3f", min_value=0, max_value=1),
+                },
+            )
+
+
+def _rows(trace, shown, found):
+    for at, line in zip(shown, found):
+        for name, near in zip(_names(found), line):
+            for rank, one in enumerate(near, start=1):
+                yield at, trace.tokens[at], name, rank, one.token, one.similarity
+
+
+def _record(trace, shown, found):
+    return {
+        "model": trace.model,
+        "vectors": _names(found),
+        "tokens": [
+            {
+                "position": at,
+                "token": trace.tokens[at],
+                "nearest": [[{"token": one.token, "cosine": one.similarity} for one in near] for near in line],
+            }
+            for at, line in zip(shown, found)
+        ],
+    }
