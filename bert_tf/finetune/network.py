@@ -12,6 +12,28 @@ _INPUTS = ("token_ids", "segment_ids", "padding_mask")
 
 
 @register
+class ChoicesApart(keras.layers.Layer):
+    """[B, C, T] -> [B * C, T]. A layer, as the shape is known only when it runs."""
+
+    def call(self, inputs):
+        return keras.ops.reshape(inputs, (-1, keras.ops.shape(inputs)[-1]))
+
+    def compute_output_spec(self, inputs):
+        return keras.KerasTensor((None, inputs.shape[-1]), dtype=inputs.dtype)
+
+
+@register
+class ChoicesTogether(keras.layers.Layer):
+    """[B * C], and the inputs [B, C, T] it came from -> [B, C]."""
+
+    def call(self, values, inputs):
+        return keras.ops.reshape(values, keras.ops.shape(inputs)[:2])
+
+    def compute_output_spec(self, values, inputs):
+        return keras.KerasTensor(inputs.shape[:2], dtype=values.dtype)
+
+
+@register
 class TaskNetwork(keras.Model):
     """A functional model; made by `build_network` or `network_over`.
 
@@ -25,12 +47,12 @@ class TaskNetwork(keras.Model):
         encoder = view(bert, outputs, name="encoder")
         shape = (None, None) if several else (None,)
         inputs = {name: keras.Input(shape, dtype="int32", name=name) for name in _INPUTS}
-        flat = {name: _flat(tensor) if several else tensor for name, tensor in inputs.items()}
+        flat = {name: ChoicesApart(name=f"{name}_apart")(tensor) if several else tensor
+                for name, tensor in inputs.items()}
         found = encoder(flat)
         results = head(found["sequence_output"], found.get("pooled_output"), flat["padding_mask"])
         if several:
-            count = keras.ops.shape(inputs["token_ids"])[1]
-            results = {name: keras.ops.reshape(tensor, (-1, count, *tensor.shape[1:]))
+            results = {name: ChoicesTogether(name=f"{name}_together")(tensor, inputs["token_ids"])
                        for name, tensor in results.items()}
         super().__init__(inputs=inputs, outputs=results, **kwargs)
         self.bert_config, self.bert_heads = bert.bert_config, bert.bert_heads
@@ -51,11 +73,6 @@ class TaskNetwork(keras.Model):
     def named_variables(self):
         """Every variable, the head's too, under Hugging Face's name."""
         return {**named_variables(self.bert), **self.head.named_variables()}
-
-
-def _flat(tensor):
-    """[B, C, T] -> [B * C, T]."""
-    return keras.ops.reshape(tensor, (-1, keras.ops.shape(tensor)[-1]))
 
 
 def network_over(bert, family, settings):

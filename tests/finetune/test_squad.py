@@ -105,7 +105,8 @@ def squad_file(path, *paragraphs, bom=False):
 
 def question(key, text="?", *answers, **more):
     """A question in the format; answers are (text, first character)."""
-    return {"id": key, "question": text, "answers": [{"text": a, "answer_start": s} for a, s in answers], **more}
+    given = [{"text": answer, "answer_start": start} for answer, start in answers]
+    return {"id": key, "question": text, "answers": given, **more}
 
 
 def test_reading_both_versions(tmp_path):
@@ -142,7 +143,8 @@ def test_files_of_another_form_are_named(tmp_path):
 
 def test_no_passage_is_on_both_sides_of_a_split(tmp_path):
     questions = read_squad(squad_file(tmp_path / "a.json", *(
-        (f"Passage {number}.", [question(f"{number}-{place}") for place in range(3)]) for number in range(20))))
+        (f"Passage {number}.", [question(f"{number}-{place}") for place in range(3)])
+        for number in range(20))))
     train, dev = split_by_passage(questions, 0.1)
     assert len(train) == 54 and len(dev) == 6
     assert not {one.passage for one in train} & {one.passage for one in dev}
