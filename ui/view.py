@@ -15,6 +15,7 @@ PAGES = {
     "modelview": ("Attention", "Model view"),
     "neuron": ("Attention", "Neuron"),
     "methods": ("Attention", "Methods"),
+    "heads": ("Attention", "What heads do"),
     "lens": ("Why", "Layer by layer"),
     "ablation": ("Why", "Switch off"),
     "saliency": ("Why", "Which words"),

@@ -51,6 +51,8 @@ def summarise_heads(trace):
     # A layer at a time: at 512 tokens all of Large's maps together would be 400 MB once more.
     columns = {name: [] for name in HeadSummary.__dataclass_fields__}
     for layer in maps:
+        # The explorer keeps the maps of long texts in half precision, which knows no 1e-30.
+        layer = layer.astype(np.float32, copy=False)
         received = layer.mean(axis=1, dtype=np.float64)
         columns["entropy"].append(-np.sum(layer * np.log2(np.maximum(layer, 1e-30)), axis=(1, 2)) / tokens)
         columns["distance"].append(np.einsum("nqk,qk->n", layer, distances) / tokens)

@@ -6,7 +6,7 @@ NumPy and Plotly only: neither Streamlit nor TensorFlow. Every function that mak
 
 from bert_tf.plots.attention import heatmap, overview
 from bert_tf.plots.comparison import depth_profile
-from bert_tf.plots.maps import SELECTIONS, Lines, Selection, Tiles, lines, pooled, select, tiles
+from bert_tf.plots.maps import SELECTIONS, Lines, Selection, Tiles, cells_of, lines, pooled, select, tiles
 from bert_tf.plots.predictions import predictions
 from bert_tf.plots.theme import DARK_RAMP, LIGHT_RAMP, MOST_HEADS, head_colours, ramp
 
@@ -18,6 +18,7 @@ __all__ = [
     "Lines",
     "Selection",
     "Tiles",
+    "cells_of",
     "depth_profile",
     "head_colours",
     "heatmap",

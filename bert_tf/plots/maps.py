@@ -176,6 +176,17 @@ def tiles(attentions, selection, most_bytes=200_000, sources=None):
     return Tiles(np.rint(255 * share).astype(np.uint8), sides)
 
 
+def cells_of(values):
+    """A single cell for every head, as ``Tiles``: from the least of the values to the greatest.
+
+    Args:
+        values: float [L, N].
+    """
+    low, high = float(values.min()), float(values.max())
+    share = (values - low) / (high - low) if high > low else np.zeros_like(values)
+    return Tiles(np.rint(255 * share).astype(np.uint8)[:, :, None, None])
+
+
 @dataclass(frozen=True, eq=False)
 class Lines:
     """One head or several as weights between two columns of tokens.

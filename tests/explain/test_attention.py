@@ -49,3 +49,12 @@ def test_attention_from_a_text_that_is_not_there_is_none(tiny_bert):
 def test_a_trace_without_maps_says_so(tiny_bert):
     with pytest.raises(InputError, match="attentions=True"):
         summarise_heads(tiny_bert.trace("the cat", attentions=False))
+
+
+def test_maps_in_half_precision_have_the_same_summary(tiny_bert):
+    trace = tiny_bert.trace("the cat sat", "it ran")
+    half = SimpleNamespace(attentions=trace.attentions.astype(np.float16), sources=trace.sources)
+    half.attentions[..., 2] = 0
+    assert np.isfinite(summarise_heads(half).entropy).all()
+    half.attentions = trace.attentions.astype(np.float16)
+    np.testing.assert_allclose(summarise_heads(half).entropy, summarise_heads(trace).entropy, atol=0.01)

@@ -189,3 +189,9 @@ def test_plots_import_neither_tensorflow_nor_streamlit():
     names = "('tensorflow', 'streamlit')"
     code = f"import sys, bert_tf.plots; sys.exit(any(name in sys.modules for name in {names}))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_number_of_every_head_becomes_a_cell():
+    cells = plots.cells_of(np.array([[0.0, 0.5], [1.0, 0.25]]))
+    assert cells.values.shape == (2, 2, 1, 1) and cells.values.ravel().tolist() == [0, 128, 255, 64]
+    assert plots.cells_of(np.full((2, 3), 0.7)).values.max() == 0

@@ -1,0 +1,258 @@
+"""What heads do: measures of every head over the text or a file, which heads do alike, and syntax."""
+
+import hashlib
+
+import numpy as np
+import streamlit as st
+
+from bert_tf import plots
+from bert_tf.explain import profile_heads, profile_of_trace, read_conllu, syntax_agreement
+from bert_tf.explain.rows import kind_of, read_rows
+from bert_tf.plots.heads import heads_plane, measure_map
+from ui import attention, components, export, frame, head_table, inputs, jobs, state
+from ui.words import count
+
+_MEASURE, _OF = "heads.measure", "heads.of"
+_CELLS = 4096  # weights a head of one text from which distances between heads are taken, at most
+_FILE_ROWS = 8  # tokens of each text of a file from which they are taken
+
+
+def page():
+    opened = attention.opened("What heads do", strip=False)
+    if opened is None:
+        return
+    shared, trace = opened
+    names = {"text": "This text", "file": "A file"}
+    st.segmented_control(
+        "Over",
+        list(names),
+        format_func=names.get,
+        **state.bound_setting(_OF, "w_heads_of", "text", tuple(names)),
+        help="A link cannot hold a file: whoever opens it is asked for one.",
+    )
+    found = _of_file(shared) if state.setting(_OF, "text") == "file" else _of_text(shared, trace)
+    if found is None:
+        return
+    _measures(found)
+    _table(found, shared.name)
+    if found.syntax is not None:
+        _relations(found.syntax)
+    attention.warning_link()
+    if found.profile.texts > 1:
+        st.caption(f"{count(found.profile.texts, 'text')}, {count(found.profile.tokens, 'token')}")
+    else:
+        attention.footer(shared, trace)
+
+
+def _of_text(shared, trace):
+    view = state.view()
+    key = (shared.name, view.precision, view.a, view.b, trace.masks)
+    rows = max(8, min(64, _CELLS // trace.length))
+
+    def work(progress):
+        return head_table.made(profile_of_trace(trace, rows))
+
+    return jobs.result("heads", key, "Comparing heads", work)
+
+
+def _of_file(shared):
+    limits = state.limits()
+    file = st.file_uploader(
+        f"A file of texts (a text a line, CSV, JSON lines), or CoNLL-U with dependency trees; the first "
+        f"{limits.max_rows:,} are read",
+        type=["txt", "csv", "tsv", "jsonl", "conllu"],
+        key="w_heads_file",
+    )
+    if file is None:
+        st.info(
+            "Give a file to see what the heads do over many texts. With a CoNLL-U file you also see which follow its "
+            "syntax.",
+            icon=":material/upload_file:",
+        )
+        return None
+    data = file.getvalue()
+    parsed, texts, notes = _read(file.name, data, limits)
+    for note in notes:
+        st.caption(note)
+    key = (shared.name, state.view().precision, hashlib.sha256(data).hexdigest(), file.name)
+
+    def work(progress):
+        steps = len(texts) + len(parsed)
+        profile = shared.run(
+            profile_heads, texts, rows=_FILE_ROWS, progress=lambda done, _: progress(done, steps)
+        )
+        syntax = None
+        if parsed:
+            syntax = shared.run(
+                syntax_agreement, parsed, progress=lambda done, _: progress(len(texts) + done, steps)
+            )
+        return head_table.made(profile, syntax)
+
+    return jobs.result("heads", key, "Reading the file", work)
+
+
+def _read(name, data, limits):
+    """(parsed sentences, texts, what to say of it)."""
+    if name.lower().endswith(".conllu"):
+        try:
+            text = data.decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            raise ValueError("The file is not text in UTF-8: save it as UTF-8.") from error
+        sentences = [one for one in read_conllu(text.splitlines()) if one.words]
+        if not sentences:
+            raise ValueError("There is no sentence in the file. A CoNLL-U file has ten fields a word, parted by tabs.")
+        left = len(sentences) - limits.max_rows
+        notes = [f"{count(left, 'more sentence')} in the file: not read."] if left > 0 else []
+        kept = sentences[: limits.max_rows]
+        return kept, [" ".join(one.words) for one in kept], notes
+    found = read_rows(data, kind_of(name), most_rows=limits.max_rows, most_characters=limits.max_row_characters)
+    notes = [f"{count(found.left_out, 'more text')} in the file: not read."] if found.left_out else []
+    if found.problems:
+        notes.append(f"{count(len(found.problems), 'line')} could not be read; the first: {found.problems[0][1]}")
+    return [], [(row.text_a, row.text_b) for row in found.rows], notes
+
+
+def _measures(found):
+    measures, view, dark = found.measures(), state.view(), frame.is_dark()
+    bound = state.bound_setting(_MEASURE, "w_heads_measure", "entropy", tuple(measures))
+    name = state.setting(_MEASURE, "entropy")
+    name = name if name in measures else "entropy"
+    heads = found.shape[1]
+    left, right = st.columns([6, 5], gap="large")
+    with left:
+        st.selectbox("Measure", list(measures), format_func=lambda one: measures[one][0], **bound)
+        title, says, values = measures[name]
+        digits = 1 if values.max() >= 10 else 2
+        components.grid(
+            "c_heads_grid",
+            plots.cells_of(values),
+            lambda layer, head: state.change(layer=layer, head=head),
+            plots.ramp(dark),
+            chosen=[(view.layer, view.head)],
+            style="cells",
+            tallest=40,
+            texts=[f"{value:.{digits}f}" for value in values.ravel()],
+            name=f"heads-{name}",
+            hint=f"{says} Rows are layers, columns heads.",
+            label=f"{title} of every head.",
+        )
+    with right:
+        st.markdown("**Heads that do alike lie together**")
+        names = [f"layer {index // heads + 1}, head {index % heads + 1}" for index in range(len(found.clusters))]
+        chosen = view.layer * heads + view.head
+        st.plotly_chart(
+            heads_plane(found.places, names, found.clusters, found.cluster_names(), dark, chosen),
+            key="w_heads_plane",
+            config=export.plot_config("heads"),
+            on_select=_pressed_point(found.clusters, heads),
+            selection_mode="points",
+        )
+        st.caption(
+            "Distance: Jensen-Shannon divergence between what two heads look at, a mean over tokens, brought to a plane by "
+            "classical scaling; clusters by average linkage (Clark et al. 2019, section 6). A plane cannot keep every "
+            "distance."
+        )
+    _card(found, measures)
+
+
+def _pressed_point(clusters, heads):
+    """The callback of the plane: a curve is a cluster, its points the heads of that cluster in order."""
+
+    def pressed():
+        chosen = st.session_state["w_heads_plane"].selection.points
+        inside = np.flatnonzero(clusters == chosen[0]["curve_number"]) if chosen else ()
+        if chosen and 0 <= chosen[0]["point_index"] < len(inside):
+            layer, head = divmod(int(inside[chosen[0]["point_index"]]), heads)
+            state.change(layer=layer, head=head)
+
+    return pressed
+
+
+def _card(found, measures):
+    view = state.view()
+    place = (view.layer, view.head)
+    with st.container(border=True):
+        with inputs.heading(f"Layer {view.layer + 1}, head {view.head + 1}"):
+            st.button(
+                "Open this head",
+                icon=":material/open_in_full:",
+                key="w_heads_open",
+                on_click=lambda: state.change(page="attention"),
+            )
+        st.caption(
+            " · ".join(
+                f"{title[0].lower()}{title[1:]} {values[place]:.2f}"
+                + (" bits" if name == "entropy" else " tokens" if name == "distance" else "")
+                for name, (title, _, values) in measures.items()
+            )
+            + f" · cluster {found.cluster_names()[view.layer * found.shape[1] + view.head]}"
+        )
+
+
+def _table(found, model):
+    rows, measures = found.rows(), found.measures()
+    with inputs.heading("All heads as a table"):
+        export.menu(
+            "heads",
+            list(rows[0]),
+            lambda: [tuple(row.values()) for row in rows],
+            lambda: {"model": model, "texts": found.profile.texts, "tokens": found.profile.tokens, "heads": rows},
+            lambda: _figure(measures),
+            lambda: {
+                **{name: values for name, (_, _, values) in measures.items()},
+                "distances": found.profile.distances,
+                "clusters": found.clusters,
+            },
+        )
+    columns = {"layer": "Layer", "head": "Head", "relation": "Relation followed best", "cluster": "Cluster"}
+    columns |= {
+        name: st.column_config.NumberColumn(title, help=says, format="%.2f")
+        for name, (title, says, _) in measures.items()
+    }
+
+    def picked():
+        chosen = st.session_state["w_heads_table"].selection.rows
+        if chosen and chosen[0] < len(rows):
+            state.change(layer=rows[chosen[0]]["layer"] - 1, head=rows[chosen[0]]["head"] - 1)
+
+    st.dataframe(
+        rows,
+        hide_index=True,
+        width="stretch",
+        height=320,
+        key="w_heads_table",
+        column_config=columns,
+        on_select=picked,
+        selection_mode="single-row",
+    )
+    st.caption("Press the name of a column to sort by it; mark a row to see that head above.")
+
+
+def _figure(measures):
+    name = state.setting(_MEASURE, "entropy")
+    title, _, values = measures.get(name, measures["entropy"])
+    return measure_map(values, title)
+
+
+def _relations(syntax):
+    st.subheader("Syntax", anchor=False)
+    st.dataframe(
+        head_table.relation_rows(syntax),
+        hide_index=True,
+        width="stretch",
+        height=320,
+        key="w_heads_relations",
+        column_config={
+            "relation": "Relation",
+            "count": "Words",
+            "best": "Best head",
+            "share": st.column_config.ProgressColumn("Right", format="percent", min_value=0, max_value=1),
+            "offset": st.column_config.NumberColumn("Fixed offset", help="Distance in words to the head that is right most often."),
+            "offset_share": st.column_config.ProgressColumn("Offset right", format="percent", min_value=0, max_value=1),
+        },
+    )
+    skipped = f" {count(syntax.skipped, 'sentence')} too long for the model." if syntax.skipped else ""
+    st.caption(
+        "For each relation the head of the model that finds it most often, beside always guessing the word at a fixed "
+        f"offset: only what does better than that has learnt more than a distance. Over {count(syntax.sentences, 'sentence')}.{skipped}"
+    )

@@ -1,0 +1,235 @@
+"""The pages about attention, driven without a browser: what they hand to their components is the library's."""
+
+import base64
+
+import numpy as np
+import pytest
+
+from tests.app.look import component, param, told, walk
+
+PAIR = {"a": "The bunny ate the carrot.", "b": "It was good."}
+LONG = {"a": "The bunny ate a carrot today . " * 90}
+
+
+@pytest.fixture
+def model(explorer_home):
+    import bert_tf
+
+    return bert_tf.load(explorer_home / "tiny-cased")
+
+
+@pytest.fixture
+def trace(model):
+    return model.trace(**{f"text_{name}": text for name, text in PAIR.items()})
+
+
+def no_trouble(app):
+    assert not app.exception and not app.error, told(app)
+    return app
+
+
+def size(app):
+    return sum(element.proto.ByteSize() for element in walk(app._tree.root) if getattr(element, "proto", None))
+
+
+def parts(base, *shape):
+    return np.frombuffer(base64.b64decode(base), np.uint8).reshape(shape)
+
+
+@pytest.mark.parametrize("page", ["modelview", "neuron", "methods", "heads"])
+def test_a_page_opens_with_an_example_and_says_why_without_a_text(open_app, page):
+    app = no_trouble(open_app(page=page, model="tiny-uncased"))
+    assert app.title
+    app.text_area(key="w_text_a").set_value(" ").run()
+    assert "Text A is empty" in told(app)
+
+
+@pytest.mark.parametrize("page", ["attention", "modelview", "neuron", "methods", "heads"])
+def test_512_tokens_stay_under_a_megabyte(open_app, page):
+    assert size(no_trouble(open_app(page=page, **LONG))) < 1_000_000
+
+
+def test_several_heads_have_a_colour_each_and_can_be_taken_away(open_app, trace):
+    app = no_trouble(open_app(page="attention", layer="2", head="3", **PAIR,
+                              **{"attention.several": "1", "attention.more": "1.1,3.4,9.9,x"}))  # fmt: skip
+    shown = component(app, "heads")
+    assert [(one["layer"], one["head"]) for one in shown["heads"]] == [(1, 2), (0, 0), (2, 3)]
+    lines = component(app, "lines")
+    assert len(set(lines["colours"])) == 3 and "3 heads" in told(app)
+    drawn = parts(lines["bytes"], 3, trace.length, trace.length)
+    wanted = trace.attentions[[1, 0, 2], [2, 0, 3]]
+    assert np.abs(drawn / 255 - wanted).max() < 0.003
+    app.toggle(key="w_several").set_value(False).run()
+    assert [(one["layer"], one["head"]) for one in component(app, "heads")["heads"]] == [(1, 2)]
+
+
+def test_a_heatmap_is_sent_only_when_it_is_looked_at(open_app):
+    app = no_trouble(open_app(page="attention", **PAIR))
+    assert component(app, "lines") and not app.get("plotly_chart")
+    app.button_group(key="w_attention_as").set_value("map").run()
+    assert app.get("plotly_chart") and component(app, "lines") is None
+    assert param(app, "attention.as") == "map"
+
+
+def test_punctuation_and_faint_weights_can_be_hidden(open_app):
+    app = no_trouble(open_app(page="attention", punctuation="0", special="0", **PAIR, **{"attention.least": "30"}))
+    lines = component(app, "lines")
+    assert "." not in lines["left"] and "The" in lines["left"] and lines["least"] == pytest.approx(0.3)
+    app.toggle(key="w_punctuation").set_value(True).run()
+    assert "." in component(app, "lines")["left"] and param(app, "punctuation") is None
+
+
+def test_nothing_left_to_show_is_said(open_app):
+    app = open_app(page="modelview", a="...", special="0", punctuation="0")
+    assert "No token is left" in told(app) and component(app, "grid") is None
+
+
+def test_attention_is_not_explanation_is_said_once_and_linked(open_app):
+    app = no_trouble(open_app(page="modelview", **PAIR))
+    assert "Jain and Wallace" not in told(app)
+    app.button(key="w_attention_read").click().run()
+    assert param(app, "page") == "attention" and param(app, "attention.read") == "1"
+    assert app.expander[1].proto.expanded
+    for name in ("Jain and Wallace", "Wiegreffe and Pinter", "Kobayashi"):
+        assert name in told(app)
+
+
+def test_the_model_view_draws_every_head_and_enlarges_one(open_app, trace):
+    app = no_trouble(open_app(page="modelview", **PAIR))
+    grid = component(app, "grid")
+    assert (grid["layers"], grid["heads"], grid["style"]) == (3, 4, "lines")
+    assert grid["sides"] == [source or "" for source in trace.sources]
+    drawn = parts(grid["bytes"], 3, 4, trace.length, trace.length) / 255
+    peak = trace.attentions.max(axis=(2, 3), keepdims=True)
+    assert np.abs(drawn**2 - trace.attentions / peak).max() < 0.01
+    zoomed = no_trouble(open_app(page="modelview", layer="2", head="3", **PAIR, **{"modelview.zoom": "1"}))
+    assert "Layer 2, head 3" in told(zoomed) and component(zoomed, "grid") is None
+    assert component(zoomed, "lines")["left"][1] == "The"
+    zoomed.button(key="w_modelview_back").click().run()
+    assert component(zoomed, "grid")["chosen"] == [{"layer": 1, "head": 2}]
+
+
+def test_the_neuron_view_has_the_heads_vectors_and_weights(open_app, model, trace):
+    from bert_tf.explain import head_vectors
+
+    link = {"layer": "3", "head": "2", "neuron.query": "4", **PAIR}
+    shown = component(no_trouble(open_app(page="neuron", **link)), "neuron")
+    vectors = head_vectors(model, trace, 2, 1)
+    query = np.frombuffer(base64.b64decode(shown["query_vector"]), "<f4")
+    keys = np.frombuffer(base64.b64decode(shown["key_vectors"]), "<f4").reshape(trace.length, -1)
+    np.testing.assert_allclose(query, vectors.queries[4], atol=1e-4)
+    np.testing.assert_allclose(keys, vectors.keys, atol=1e-4)
+    np.testing.assert_allclose(shown["scores"], vectors.scores(4), atol=1e-3)
+    np.testing.assert_allclose(shown["weights"], trace.attentions[2, 1, 4], atol=1e-4)
+    assert shown["key"] == int(trace.attentions[2, 1, 4].argmax()) and shown["token"] == trace.tokens[4]
+
+
+def test_the_neuron_view_of_a_long_text_has_a_window_that_slides(open_app):
+    app = no_trouble(open_app(page="neuron", layer="2", **LONG))
+    assert len(component(app, "neuron")["keys"]) == 64
+    app.slider(key="w_start").set_value(101).run()
+    assert component(app, "neuron")["keys"][0]["position"] == 100
+
+
+def test_a_link_to_a_token_that_is_not_there_opens_another(open_app):
+    for page, setting in (("neuron", "neuron.query"), ("methods", "methods.token")):
+        for wanted in {"neuron.query": ("999",), "methods.token": ("-4", "x")}[setting]:
+            app = no_trouble(open_app(page=page, **PAIR, **{setting: wanted}))
+            assert "The" in told(app) or component(app, page)["token"] == "The"
+
+
+def wait_for(app, name):
+    for _ in range(100):
+        if component(app, name):
+            return app
+        app.run()
+    raise AssertionError(told(app))
+
+
+def test_methods_stand_side_by_side(open_app, model, trace):
+    from bert_tf.explain import attention_flow, token_attention
+
+    app = no_trouble(open_app(page="methods", layer="2", **PAIR, **{"methods.token": "3"}))
+    for _ in range(100):
+        columns = {one["name"]: one["values"] for one in component(app, "weights")["columns"]}
+        if "Flow" in columns:
+            break
+        app.run()
+    found = token_attention(model, trace, 1, 3)
+    flow = attention_flow(trace, 1, [3])[0]
+    wanted = {"Raw": found.raw, "Effective": found.effective, "Norm-weighted": found.norms, "Rollout": found.rollout,
+              "Flow": flow / flow.sum()}  # fmt: skip
+    assert list(columns) == list(wanted)
+    for name, values in wanted.items():
+        np.testing.assert_allclose(columns[name], values, atol=1e-3, err_msg=name)
+    app.button_group(key="w_methods_of").set_value("head").run()
+    columns = {one["name"]: one["values"] for one in component(app, "weights")["columns"]}
+    np.testing.assert_allclose(columns["Raw"], trace.attentions[1, 0, 3], atol=1e-4)
+
+
+def test_the_flow_of_a_long_text_is_left_out_with_a_sentence(open_app):
+    app = no_trouble(open_app(page="methods", **LONG))
+    assert "Flow" not in [one["name"] for one in component(app, "weights")["columns"]]
+    assert "at most 128 tokens; this text has 512" in told(app)
+
+
+def test_what_heads_do_shows_the_chosen_measure_and_a_table(open_app, trace):
+    from bert_tf.explain import summarise_heads
+
+    app = wait_for(open_app(page="heads", layer="2", head="4", **PAIR, **{"heads.measure": "sep_share"}), "grid")
+    summary = summarise_heads(trace)
+    grid = component(no_trouble(app), "grid")
+    assert grid["texts"] == [f"{value:.2f}" for value in summary.sep_share.ravel()]
+    assert grid["chosen"] == [{"layer": 1, "head": 3}] and "Layer 2, head 4" in told(app)
+    table = app.dataframe[0].value
+    assert len(table) == 12
+    np.testing.assert_allclose(table["entropy"], summary.entropy.ravel(), atol=1e-6)
+    app.button(key="w_heads_open").click().run()
+    assert (param(app, "page"), param(app, "layer"), param(app, "head")) == ("attention", "2", "4")
+
+
+CONLLU = "".join(
+    f"{number}\t{word}\t_\t_\t_\t_\t{head}\t{relation}\t_\t_\n"
+    for number, (word, head, relation) in enumerate([("The", 2, "det"), ("bunny", 3, "nsubj"), ("ran", 0, "root")], 1)
+)
+
+
+def test_a_parsed_file_adds_syntax(open_app, model):
+    from bert_tf.explain import read_conllu, syntax_agreement
+
+    app = open_app(page="heads", **PAIR, **{"heads.of": "file", "heads.measure": "syntax"})
+    assert "Give a file" in told(app)
+    app.file_uploader(key="w_heads_file").upload("trees.conllu", f"{CONLLU}\n{CONLLU}\n".encode(), "text/plain").run()
+    wait_for(no_trouble(app), "grid")
+    agreement = syntax_agreement(model, read_conllu(f"{CONLLU}\n{CONLLU}\n".splitlines()))
+    best = np.maximum(agreement.overall.dependent_looks, agreement.overall.head_looks)
+    assert component(app, "grid")["texts"] == [f"{value:.2f}" for value in best.ravel()]
+    relations = app.dataframe[1].value
+    assert list(relations["relation"]) == ["det", "nsubj"] and list(relations["count"]) == [2, 2]
+
+
+@pytest.mark.parametrize(
+    "name, data, says",
+    [
+        ("a.conllu", b"1\tThe\n", "CoNLL-U has 10"),
+        ("a.conllu", b"# nothing\n", "no sentence in the file"),
+        ("a.conllu", b"\xff\xfe\x00", "not text in UTF-8"),
+        ("a.txt", b"\n\n", "no text in the file"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_answered_with_a_sentence(open_app, name, data, says):
+    app = open_app(page="heads", **PAIR, **{"heads.of": "file"})
+    app.file_uploader(key="w_heads_file").upload(name, data, "text/plain").run()
+    assert says in told(app) and not app.exception
+
+
+def test_a_file_of_texts_is_profiled(open_app, model):
+    from bert_tf.explain import profile_heads
+
+    texts = ["The bunny ran.", "It ate the carrot today."]
+    app = open_app(page="heads", **PAIR, **{"heads.of": "file"})
+    app.file_uploader(key="w_heads_file").upload("a.txt", "\n".join(texts).encode(), "text/plain").run()
+    wait_for(no_trouble(app), "grid")
+    entropy = profile_heads(model, texts).summary.entropy
+    np.testing.assert_allclose(app.dataframe[0].value["entropy"], entropy.ravel(), atol=1e-5)
+    assert "2 texts" in told(app)

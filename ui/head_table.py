@@ -1,0 +1,115 @@
+"""What the page about the heads' work shows of a profile: names, columns, rows. No Streamlit."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from bert_tf.explain import cluster_heads, map_of_heads
+
+#: Measure -> (title, what it means). "syntax" is there only with a parsed file.
+MEASURES = {
+    "entropy": ("Entropy", "How widely a token's attention is spread, in bits: 0 is one place."),
+    "distance": ("Distance", "How far from itself a token looks, in tokens."),
+    "cls_share": ("To [CLS]", "Share of the attention that goes to [CLS]."),
+    "sep_share": ("To [SEP]", "Share that goes to [SEP], where heads look that have nothing to say (Clark et al. 2019)."),
+    "previous_share": ("To the token before", "Share that goes to the token before."),
+    "next_share": ("To the token after", "Share that goes to the token after."),
+    "self_share": ("To itself", "Share that goes to the token itself."),
+}
+SYNTAX = ("Syntax", "Share of words whose most attended word is their head in the file's tree, or that their head attends to most; the better of the two.")
+_KINDS = {"cls_share": "[CLS]", "sep_share": "[SEP]", "previous_share": "the token before", "next_share": "the token after", "self_share": "itself"}
+
+
+@dataclass(frozen=True, eq=False)
+class HeadsFound:
+    """A profile made ready to be shown.
+
+    Attributes:
+        profile: ``HeadProfile``. syntax: ``SyntaxAgreement`` or None.
+        clusters: int [X]. places: float [X, 2].
+    """
+
+    profile: object
+    syntax: object
+    clusters: np.ndarray
+    places: np.ndarray
+
+    @property
+    def shape(self):
+        """(layers, heads)."""
+        return self.profile.summary.entropy.shape
+
+    def measures(self):
+        """Names of the measures there are -> (title, help, float [L, N])."""
+        found = {name: (*words, getattr(self.profile.summary, name)) for name, words in MEASURES.items()}
+        if self.syntax is not None:
+            overall = self.syntax.overall
+            found["syntax"] = (*SYNTAX, np.maximum(overall.dependent_looks, overall.head_looks))
+        return found
+
+    def cluster_names(self):
+        """The name of each head's cluster, X strings: its number and where its heads look most."""
+        names = {cluster: self._cluster_name(cluster) for cluster in set(self.clusters.tolist())}
+        return [names[cluster] for cluster in self.clusters.tolist()]
+
+    def _cluster_name(self, cluster):
+        inside = self.clusters == cluster
+        shares = {kind: float(getattr(self.profile.summary, kind).ravel()[inside].mean()) for kind in _KINDS}
+        best = max(shares, key=shares.get)
+        # A fifth of the attention on one place is far more than any place has by chance.
+        where = f"to {_KINDS[best]}" if shares[best] > 0.2 else "spread out"
+        return f"{cluster + 1}: {where} ({int(inside.sum())})"
+
+    def rows(self):
+        """The table, one dict a head: layer, head, every measure, cluster; with syntax the best relation too."""
+        layers, heads = self.shape
+        best = best_relations(self.syntax) if self.syntax is not None else None
+        found = []
+        for index in range(layers * heads):
+            layer, head = divmod(index, heads)
+            row = {"layer": layer + 1, "head": head + 1}
+            row |= {name: float(values[layer, head]) for name, (_, _, values) in self.measures().items()}
+            if best:
+                row["relation"] = best[layer][head]
+            found.append({**row, "cluster": int(self.clusters[index]) + 1})
+        return found
+
+
+def made(profile, syntax=None):
+    """``HeadsFound`` of a profile, clusters and map worked out."""
+    return HeadsFound(profile, syntax, cluster_heads(profile.distances), map_of_heads(profile.distances))
+
+
+def best_relations(syntax, least=20):
+    """For every head the relation it follows best among those with ``least`` words, with the share: [L][N] strings."""
+    frequent = {name: one for name, one in syntax.relations.items() if one.count >= least}
+    layers, heads = syntax.overall.dependent_looks.shape
+    if not frequent:
+        return [[""] * heads for _ in range(layers)]
+    names = list(frequent)
+    shares = np.stack([np.maximum(one.dependent_looks, one.head_looks) for one in frequent.values()])
+    best = shares.argmax(axis=0)
+    return [
+        [f"{names[best[layer, head]]} {shares[best[layer, head], layer, head]:.0%}" for head in range(heads)]
+        for layer in range(layers)
+    ]
+
+
+def relation_rows(syntax):
+    """A dict a relation: how many, the head that follows it best, how often it is right, and a fixed offset."""
+    found = []
+    for name, one in syntax.relations.items():
+        shares = np.maximum(one.dependent_looks, one.head_looks)
+        layer, head = np.unravel_index(shares.argmax(), shares.shape)
+        direction = "dependent looks" if one.dependent_looks[layer, head] >= one.head_looks[layer, head] else "head looks"
+        found.append(
+            {
+                "relation": name,
+                "count": one.count,
+                "best": f"{layer + 1}.{head + 1}, {direction}",
+                "share": float(shares[layer, head]),
+                "offset": one.offset,
+                "offset_share": float(one.offset_share),
+            }
+        )
+    return found
