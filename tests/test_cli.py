@@ -37,7 +37,8 @@ def test_importing_helping_and_listing_do_not_import_tensorflow():
     code = (
         "import sys, bert_tf, bert_tf.explain, bert_tf.bert, bert_tf.checkpoints\n"
         "from bert_tf.cli import main\n"
-        "helps = [[name, '--help'] for name in ('predict', 'evaluate', 'pretrain', 'download', 'convert')]\n"
+        "names = ('predict', 'evaluate', 'pretrain', 'finetune', 'features', 'download', 'convert')\n"
+        "helps = [['finetune', 'classify', '--help'], *([name, '--help'] for name in names)]\n"
         "for argv in (['--help'], *helps, ['models'], ['info', 'bert-tiny']):\n"
         "    assert main(argv) == 0, argv\n"
         "assert main(['predict', 'a [MASK]', '--model', 'no-such-model']) == 2\n"
