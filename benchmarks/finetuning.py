@@ -4,11 +4,11 @@
         [--examples 1000] [--epochs 1] [--batch-size 16] [--reduced] [--threads 1] [--seeds 3] [--json FILE]
 
 Every side is a process of its own; they take turns of a few updates, so that what else the machine does falls on
-all alike. "transformers" gets our batches (rows of like length, padded to one of a few lengths), "transformers,
-own batches" what its Trainer makes by default: rows at random, padded to the longest. Both run
-BertForSequenceClassification with PyTorch's AdamW. The table has examples a second (without ours' first update of
-each length, which compiles, and without the others' first one) and each side's score on the dev set, over the
-seeds. Needs requirements-bench.txt.
+all alike; where others use the machine too, the examples a second of CPU time tell more. "transformers" gets our
+batches (rows of like length, padded to one of a few lengths), "transformers, own batches" what its Trainer makes by
+default: rows at random, padded to the longest. Both run BertForSequenceClassification with PyTorch's AdamW. The
+table has the speeds (without our first update of each length, which compiles, and without the others' first one)
+and each side's scores on the dev set, over the seeds. Needs requirements-bench.txt.
 """
 
 import argparse
@@ -149,20 +149,22 @@ def _serve(pipe, name, folder, seed, options):
     feed = EpochFeed(rows, options.batch_size, seed)
     batches = (_random_batches if "own batches" in name else _our_batches)(rows, feed, options, seed)
     left = options.epochs * feed.steps
-    seen, seconds, examples = set(), 0.0, 0
+    seen, seconds, cpu, examples = set(), 0.0, 0.0, 0
     pipe.send("ready")
     while True:
         if pipe.recv() == "result":
             scores = {} if options.no_score else _scores(score, dev, family, tokenizer, settings)
-            pipe.send({"examples_per_second": examples / max(seconds, 1e-9), "scores": scores})
+            pipe.send({"examples_per_second": examples / max(seconds, 1e-9),
+                       "examples_per_cpu_second": examples / max(cpu, 1e-9), "scores": scores})
             continue
         for _ in range(min(TURN, left)):
             batch = next(batches)
             length = batch["token_ids"].shape[1]
-            began = time.perf_counter()
+            began, begun_cpu = time.perf_counter(), time.process_time()
             update(batch)
             if length in seen or seen and name != "ours":     # others compile nothing: they only warm up once
                 seconds += time.perf_counter() - began
+                cpu += time.process_time() - begun_cpu
                 examples += int((batch["weights"] > 0).sum())
             seen.add(length)
             left -= 1
@@ -264,10 +266,13 @@ SIDES = {"ours": _ours, "transformers": _theirs, "transformers, own batches": _t
 def _say(results, options):
     print(f"{options.model}, GLUE {options.glue}, {options.examples} examples x {options.epochs}, batches of "
           f"{options.batch_size}, {options.threads} threads, {'reduced' if options.reduced else 'float32'}")
-    speeds = {name: statistics.median(one[name]["examples_per_second"] for one in results) for name in results[0]}
-    for name, speed in speeds.items():
-        ratio = f"  (ours is {speeds['ours'] / speed:.2f} times)" if "ours" in speeds and name != "ours" else ""
-        print(f"  {name:28} {speed:8.2f} examples/s{ratio}")
+    for name in results[0]:
+        shown = []
+        for kind, words in (("examples_per_second", "examples/s"), ("examples_per_cpu_second", "a second of CPU")):
+            speeds = {side: statistics.median(one[side][kind] for one in results) for side in results[0]}
+            ratio = f" (ours {speeds['ours'] / speeds[name]:.2f} times)" if "ours" in speeds and name != "ours" else ""
+            shown.append(f"{speeds[name]:8.2f} {words}{ratio}")
+        print(f"  {name:28} {'   '.join(shown)}")
         for metric in results[0][name]["scores"]:
             values = [one[name]["scores"][metric] for one in results]
             spread = f" ± {statistics.stdev(values):.4f}" if len(values) > 1 else ""
