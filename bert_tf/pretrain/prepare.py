@@ -94,12 +94,9 @@ def _in_order(todo, processes, worker_arguments):
         for chunk, mark in todo:
             yield worker(chunk), mark
         return
-    tokenizer, *others = worker_arguments
-    # The tokenizer holds a Rust object; each process makes its own.
-    made_of = (tokenizer.vocab, tokenizer.lower_case, tokenizer.strip_accents, tokenizer.tokenize_chinese_chars)
     # Spawned and not forked: a fork copies locks that the libraries' threads may hold.
     with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn"), _start_process,
-                             (made_of, others)) as pool:
+                             worker_arguments) as pool:
         waiting = deque()
         try:
             for chunk, mark in todo:
@@ -117,21 +114,13 @@ def _in_order(todo, processes, worker_arguments):
             pool.shutdown(cancel_futures=True)
 
 
-def make_tokenizer(vocab, lower_case, strip_accents, tokenize_chinese_chars):
-    """A `text.Tokenizer` of what one is made of."""
-    from bert_tf.text import Tokenizer
-
-    return Tokenizer(vocab, lower_case, strip_accents=strip_accents,
-                     tokenize_chinese_chars=tokenize_chinese_chars)
-
-
-def _start_process(made_of, others):
+def _start_process(*worker_arguments):
     global _work_on
     # Each process has a core to itself, and threads of its own would only get in the others' way.
     os.environ.update(TF_NUM_INTRAOP_THREADS="1", TF_NUM_INTEROP_THREADS="1", OMP_NUM_THREADS="1",
                       TOKENIZERS_PARALLELISM="false", TF_CPP_MIN_LOG_LEVEL="3", CUDA_VISIBLE_DEVICES="-1")
     threading.Thread(target=_leave_with_parent, daemon=True).start()
-    _work_on = ChunkWorker(make_tokenizer(*made_of), *others)
+    _work_on = ChunkWorker(*worker_arguments)
 
 
 def _leave_with_parent():

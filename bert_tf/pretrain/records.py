@@ -1,12 +1,14 @@
 """Masked examples as tf.train.Example in TFRecord, under the original's feature names.
 
-The frame of a record (its length, the record, and a checksum of each) is written here and not by
-TensorFlow's writer, which cannot go on with a file that is there. A shard is such frames one after another.
+To write them takes the protobuf library and no TensorFlow, which takes long to start. The frame of a record
+(its length, the record, and a checksum of each) is written here, as TensorFlow's writer cannot go on with a
+file that is there. A shard is such frames one after another.
 
 B batch, T tokens, P predictions a sequence.
 """
 
 import struct
+from functools import cache
 
 import numpy as np
 
@@ -28,20 +30,55 @@ def encode(batch):
     Args:
         batch: dict of arrays with the keys of `FEATURES`; `mask_weights` float, the rest int.
     """
-    from tensorflow.core.example import example_pb2
-
-    columns = [(name, np.reshape(batch[name], (len(batch["token_ids"]), -1)).tolist()) for name in FEATURES]
+    if not (rows := len(batch["token_ids"])):
+        return []
+    example = _example_message()()
+    columns = []
+    for name, stored in FEATURES.items():
+        feature = example.features.feature[stored]
+        kind = feature.float_list if name == "mask_weights" else feature.int64_list
+        columns.append((kind.value, np.reshape(batch[name], (rows, -1)).tolist()))
     records = []
-    for row in range(len(batch["token_ids"])):
-        example = example_pb2.Example()
-        features = example.features.feature
-        for name, values in columns:
-            feature = features[FEATURES[name]]
-            kind = feature.float_list if name == "mask_weights" else feature.int64_list
-            kind.value.extend(values[row])
+    for row in range(rows):
+        # One message filled again and again: to make one takes as long as to fill it.
+        for value, all_rows in columns:
+            value[:] = all_rows[row]
         # The features are a map, whose order is otherwise left to chance.
         records.append(example.SerializeToString(deterministic=True))
     return records
+
+
+@cache
+def _example_message():
+    """The class of tf.train.Example (tensorflow/core/example/example.proto and feature.proto)."""
+    from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+
+    file = descriptor_pb2.FileDescriptorProto(name="example.proto", package="tensorflow", syntax="proto3")
+    kinds = descriptor_pb2.FieldDescriptorProto
+
+    def message(name, *fields, of=file.message_type):
+        made = of.add(name=name)
+        for number, (field, kind, repeated) in fields:
+            kind = {"type": kind} if isinstance(kind, int) else {"type": kinds.TYPE_MESSAGE, "type_name": kind}
+            label = kinds.LABEL_REPEATED if repeated else kinds.LABEL_OPTIONAL
+            made.field.add(name=field, number=number, label=label, **kind)
+        return made
+
+    message("FloatList", (1, ("value", kinds.TYPE_FLOAT, True)))
+    message("Int64List", (1, ("value", kinds.TYPE_INT64, True)))
+    feature = message("Feature", (2, ("float_list", ".tensorflow.FloatList", False)),
+                      (3, ("int64_list", ".tensorflow.Int64List", False)))
+    feature.oneof_decl.add(name="kind")
+    for field in feature.field:
+        field.oneof_index = 0
+    features = message("Features", (1, ("feature", ".tensorflow.Features.FeatureEntry", True)))
+    entry = message("FeatureEntry", (1, ("key", kinds.TYPE_STRING, False)),
+                    (2, ("value", ".tensorflow.Feature", False)), of=features.nested_type)
+    entry.options.map_entry = True
+    message("Example", (1, ("features", ".tensorflow.Features", False)))
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName("tensorflow.Example"))
 
 
 def frame(record):

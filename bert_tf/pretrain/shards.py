@@ -30,7 +30,8 @@ def shard_name(number, count):
 
 def vocabulary_hash(tokenizer):
     """SHA-256 of a vocabulary and of how text is brought to it: hex."""
-    facts = json.dumps([tokenizer.lower_case, tokenizer.strip_accents, tokenizer.tokenize_chinese_chars])
+    names = ("lower_case", "strip_accents", "tokenize_chinese_chars")
+    facts = json.dumps([getattr(tokenizer, name, None) for name in names])
     return hashlib.sha256("\n".join([facts, *tokenizer.vocab]).encode()).hexdigest()
 
 

@@ -12,6 +12,7 @@ Source: Song et al. 2021, "Fast WordPiece Tokenization".
 """
 
 import importlib.util
+import itertools
 import re
 import sys
 import threading
@@ -168,7 +169,7 @@ def _make_fast(options: dict | None) -> FastTokenizer:
     def tokenize(chunk: list[bytes]) -> list[np.ndarray]:
         with tf.device("/CPU:0"):
             ragged = tokenizer.tokenize(tf.constant(chunk, dtype=tf.string))
-            flat, ends = ragged.flat_values.numpy(), ragged.row_splits.numpy()
-        return np.split(flat, ends[1:-1])
+            flat, ends = ragged.flat_values.numpy(), ragged.row_splits.numpy().tolist()
+        return [flat[start:end] for start, end in itertools.pairwise(ends)]
 
     return tokenize

@@ -2,10 +2,12 @@
 
 import gzip
 import itertools
+import json
 import lzma
 
 import numpy as np
 import pytest
+from backports import zstd
 
 from bert_tf.pretrain.corpus import TokenCorpus, prepare_corpus
 from bert_tf.pretrain.documents import TextError, find_files, read_documents
@@ -36,12 +38,35 @@ def test_archives_read_like_plain_text(text_file, tmp_path):
     assert len(plain) == 30
     (tmp_path / "a.gz").write_bytes(gzip.compress(TEXT.encode()))
     (tmp_path / "b.xz").write_bytes(lzma.compress(TEXT.encode()))
+    # Two frames one after the other, as parallel compressors write.
+    half = len(TEXT) // 2
+    (tmp_path / "c.zst").write_bytes(zstd.compress(TEXT[:half].encode()) + zstd.compress(TEXT[half:].encode()))
     assert list(read_documents(find_files([tmp_path / "*.gz"]))) == plain == list(read_documents([tmp_path / "b.xz"]))
+    assert list(read_documents([tmp_path / "c.zst"])) == plain
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.jsonl.zst"])
+def test_json_lines_have_a_document_a_line(name, tmp_path):
+    lines = [json.dumps({"id": 1, "body": "One.\nTwo.\n\n Three. "}), "", json.dumps({"body": "Été\u2028x"}),
+             json.dumps({"body": " "})]
+    data = "\n".join(lines).encode()
+    (tmp_path / name).write_bytes(zstd.compress(data) if name.endswith("zst") else data)
+    assert list(read_documents([tmp_path / name], "body")) == [["One.", "Two.", "Three."], ["Été\u2028x"]]
+
+
+@pytest.mark.parametrize("line, words", [
+    ("{", "line 2: not JSON"), ('{"txt": "a"}', "no text in a field 'text'.*it has: txt.*--field"),
+    ('["a"]', "it has: list"), ('{"text": 3}', "line 2: no text")])
+def test_bad_json_lines_are_named(line, words, tmp_path):
+    (tmp_path / "bad.jsonl").write_text('{"text": "good"}\n' + line)
+    with pytest.raises(TextError, match=f"bad.jsonl.*{words}"):
+        list(read_documents([tmp_path / "bad.jsonl"]))
 
 
 @pytest.mark.parametrize("name, data, words", [
     ("bad.txt", b"caf\xe9 au lait", "UTF-8"), ("cut.xz", lzma.compress(TEXT.encode())[:60], "damaged"),
-    ("cut.gz", gzip.compress(TEXT.encode())[:60], "damaged"), ("no.gz", b"plain", "damaged")])
+    ("cut.gz", gzip.compress(TEXT.encode())[:60], "damaged"), ("no.gz", b"plain", "damaged"),
+    ("cut.zst", zstd.compress(TEXT.encode())[:60], "damaged"), ("no.zst", b"plain", "damaged")])
 def test_bad_files_are_named(tmp_path, name, data, words):
     (tmp_path / name).write_bytes(data)
     with pytest.raises(TextError, match=f"{name}.*{words}"):
@@ -102,6 +127,15 @@ def test_masks_are_new_in_every_epoch(corpus):
     for batch, position in itertools.islice(feed(corpus), 40):
         batches.setdefault(position.epoch, []).append(batch["token_ids"])
     assert not np.array_equal(batches[0][0], batches[1][0])
+
+
+@pytest.mark.parametrize("objective", ["mlm", "sop"])
+def test_other_objectives_are_fed_the_same_way(corpus, objective):
+    run = list(itertools.islice(feed(corpus, objective=objective), 12))
+    (batch, _), place = run[8], run[7][1]
+    resumed, _ = next(iter(feed(corpus, objective=objective, start=place)))
+    assert all(np.array_equal(batch[name], resumed[name]) for name in batch)
+    assert batch["segment_ids"].any() == (objective == "sop") == any(b["nsp_labels"].any() for b, _ in run)
 
 
 def test_too_little_text_for_a_batch_says_so(corpus):

@@ -1,0 +1,54 @@
+"""`vocab`: a trained vocabulary that the tokenizer and Transformers read alike."""
+
+import pytest
+from tokenizers import BertWordPieceTokenizer
+
+from bert_tf.cli import main
+from bert_tf.pretrain.documents import TextError
+from bert_tf.pretrain.new_vocabulary import train_vocabulary
+from bert_tf.text import Tokenizer
+
+TEXTS = ["The Café played; the players replayed the game, playing in Málaga.",
+         "They run and ran, running the runner's last run: 1234 and 42!", "日本語 is written with 語 and 日."] * 20
+UNSEEN = ["A player reruns the Café game.", "Zebra 日本 ☃ running-replay 4321"]
+
+
+@pytest.mark.parametrize("cased", [False, True])
+def test_it_is_read_back_and_cuts_words_as_the_library_does(tmp_path, cased):
+    path = tmp_path / "text.txt"
+    path.write_text("\n".join(TEXTS), encoding="utf-8")
+    command = ["vocab", "--input", str(path), "--output", str(tmp_path / "vocab"), "--size", "260", "--quiet"]
+    assert main(command + ["--cased"] * cased) == 0
+    tokenizer = Tokenizer.from_folder(tmp_path / "vocab")
+    assert tokenizer.lower_case is not cased and tokenizer.vocab_size <= 260
+    library = BertWordPieceTokenizer(str(tmp_path / "vocab" / "vocab.txt"), lowercase=not cased)
+    for text in [*TEXTS[:3], *UNSEEN]:
+        assert list(tokenizer.tokenize(text).tokens) == library.encode(text, add_special_tokens=False).tokens
+    assert ("Café" if cased else "cafe") in "".join(tokenizer.tokenize("Café").tokens).replace("##", "")
+    assert len(tokenizer.tokenize("running").tokens) < len("running")
+    assert tokenizer.unk_id not in tokenizer.tokenize(" ".join(TEXTS[:3])).ids
+
+
+def test_the_special_tokens_stand_where_the_released_models_have_them():
+    vocabulary = train_vocabulary(lambda: TEXTS, 300)
+    assert [vocabulary.index(token) for token in ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")] == \
+        [0, 100, 101, 102, 103]
+    assert vocabulary[1:100] == tuple(f"[unused{number}]" for number in range(99))
+    assert len(set(vocabulary)) == len(vocabulary)
+    assert train_vocabulary(lambda: TEXTS, 200, unused=0)[:5] == ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+
+
+def test_the_same_text_gives_the_same_vocabulary_and_rare_words_stay_in_pieces():
+    assert train_vocabulary(lambda: TEXTS, 300) == train_vocabulary(lambda: TEXTS, 300)
+    rare = train_vocabulary(lambda: TEXTS + ["xylophone"], 5000, min_frequency=2)
+    assert "xylophone" not in rare and "playing" in rare
+    assert "xylophone" in train_vocabulary(lambda: TEXTS + ["xylophone"], 5000, min_frequency=1)
+
+
+def test_what_cannot_be_trained_is_told(tmp_path, capsys):
+    with pytest.raises(TextError, match="no text"):
+        train_vocabulary(lambda: [])
+    with pytest.raises(ValueError, match="--size is 120, but"):
+        train_vocabulary(lambda: TEXTS, 120)
+    assert main(["vocab", "--input", str(tmp_path / "none"), "--output", str(tmp_path)]) == 2
+    assert "none" in capsys.readouterr().err
