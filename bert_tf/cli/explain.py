@@ -5,14 +5,15 @@ import math
 
 import numpy as np
 
-from bert_tf.cli import explain_kinds
+from bert_tf.cli import explain_heads, explain_kinds
+from bert_tf.cli.files import replacing
 from bert_tf.cli.predict import add_model_arguments, load_model
 from bert_tf.cli.render import table
 from bert_tf.explain.errors import checked_pair, checked_text
 
 _METHODS = ("gradient", "integrated", "occlusion")
 _PARTS = ("heads", "layers", "feed-forward", "tokens")
-_MAPS = ("raw", "rollout", "norms", "effective")
+_MAPS = ("raw", "rollout", "flow", "norms", "effective")
 
 
 def add_arguments(parser):
@@ -30,6 +31,9 @@ def add_arguments(parser):
             "--top-k", type=int, default=5, metavar="K", help="predictions or rows shown (default 5)"
         )
         kind.add_argument("--json", action="store_true", help="print one JSON object, all rows in it")
+        kind.add_argument(
+            "--html", metavar="FILE", help="also write the figure as one HTML file that needs no network"
+        )
         kind.add_argument("--quiet", action="store_true", help="no progress bar")
         if add_own:
             add_own(kind)
@@ -47,12 +51,22 @@ def run(args):
     if args.kind != "likelihood":
         trace = bert.trace(args.text_a, args.text_b, args.mask)
     record, rows, aligns = KINDS[args.kind][0](bert, trace, args)
+    record = _plain({"model": bert.name, "kind": args.kind, **record})
+    if args.html is not None:
+        _write_figure(args.html, record)
     if args.json:
-        print(json.dumps(_plain({"model": bert.name, "kind": args.kind, **record}), ensure_ascii=False))
+        print(json.dumps(record, ensure_ascii=False))
         return 0
     title = bert.name if trace is None else f"{bert.name} · {' '.join(trace.tokens)}"
     print("\n".join([title, *table(rows, aligns)]))
     return 0
+
+
+def _write_figure(path, record):
+    from bert_tf.plots.explained import page_of
+
+    with replacing(path) as file:
+        file.write(page_of(record))
 
 
 def _add_attention(kind):
@@ -138,6 +152,15 @@ def _add_likelihood(kind):
     )
 
 
+def _add_neuron(kind):
+    kind.add_argument(
+        "--head", default="0.0", metavar="L.H", help="layer and head, from 0 (default 0.0)"
+    )
+    kind.add_argument(
+        "--token", type=int, default=1, metavar="P", help="position of the token that looks (default 1)"
+    )
+
+
 def _add_similarity(kind):
     kind.add_argument("--other", required=True, metavar="M", help="name or folder of the other model")
 
@@ -149,6 +172,12 @@ KINDS = {
         "which token looks at which, through all layers or weighted by what it moves",
         _add_attention,
     ),
+    "neuron": (
+        explain_heads.neuron,
+        "how the attention weights of one token in one head come about",
+        _add_neuron,
+    ),
+    "heads": (explain_heads.heads, "what every head does: entropy, distance, where it looks", None),
     "lens": (explain_kinds.lens, "what the masked-word head would say after each layer", _add_lens),
     "saliency": (explain_kinds.saliency, "which words an answer hangs on", _add_saliency),
     "ablation": (

@@ -13,12 +13,13 @@ from bert_tf.explain.errors import InputError
 
 
 def attention(bert, trace, args):
-    """Which token looks at which, a layer: raw means, rollout, norms, or effective attention."""
+    """Which token looks at which, a layer: raw means, rollout, flow, norms, or effective attention."""
     from bert_tf.explain import attention_rollout, effective_attention, norm_weighted_attention
 
     maps = {
         "raw": lambda: trace.attentions.mean(axis=1),
         "rollout": lambda: attention_rollout(trace),
+        "flow": lambda: _flow(trace, args),
         "norms": lambda: norm_weighted_attention(bert, trace).layers,
         "effective": lambda: effective_attention(bert, trace).mean(axis=1),
     }[args.method]()
@@ -29,6 +30,21 @@ def attention(bert, trace, args):
         for token, row, best in zip(trace.tokens, last, last.argmax(axis=1))
     ]
     return {"method": args.method, "tokens": trace.tokens, "layers": maps}, rows, "<<>"
+
+
+def _flow(trace, args):
+    from bert_tf.explain import attention_flow
+
+    layers = len(trace.attentions)
+    with _Progress(args) as progress:
+        return np.stack(
+            [
+                attention_flow(
+                    trace, layer, progress=lambda done, total: progress(layer * total + done, layers * total)
+                )
+                for layer in range(layers)
+            ]
+        )
 
 
 def lens(bert, trace, args):
@@ -119,7 +135,7 @@ def ablation(bert, trace, args):
 
     if not (args.heads or args.layers or args.feed_forward):
         return _sweep(bert, trace, args)
-    heads = tuple(_head(pair) for pair in args.heads)
+    heads = tuple(head_of(pair) for pair in args.heads)
     ablation = Ablation(heads, tuple(args.layers), tuple(args.feed_forward))
     effect = ablate(bert, trace, ablation, args.top_k)
     masks = [
@@ -391,7 +407,8 @@ def _predictions(mask):
     return [{"token": one.token, "probability": one.probability} for one in mask.predictions]
 
 
-def _head(pair):
+def head_of(pair):
+    """(layer, head) of "3.11", both from 0."""
     layer, _, head = pair.partition(".")
     if not (layer.isdecimal() and head.isdecimal()):
         raise InputError(f"A head is named LAYER.HEAD, both from 0, such as 3.11; not {pair!r:.40}.")

@@ -1,0 +1,271 @@
+"""A figure for each kind of ``python -m bert_tf explain``, drawn from the same record that ``--json`` prints.
+
+Dimension legend: L layers, N heads, T tokens.
+"""
+
+import numpy as np
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from bert_tf.plots.diverging import diverging_scale
+from bert_tf.plots.effects import ranked_bars
+from bert_tf.plots.heads import measure_map
+from bert_tf.plots.lens import state_names
+from bert_tf.plots.maps import block_starts
+from bert_tf.plots.theme import CATEGORIES, colourscale, distinct, dress, escape
+
+_MOST = 128  # tokens a side of a map; more are pooled by the greatest of each block
+
+
+def figure_of(record, dark=False):
+    """The figure of an ``explain`` record.
+
+    Args:
+        record: dict with ``kind`` and what that kind holds. dark: for a dark page.
+
+    Returns:
+        plotly.graph_objects.Figure.
+
+    Raises:
+        ValueError: a kind that is not known.
+    """
+    if record.get("kind") not in _KINDS:
+        raise ValueError(f"There is no figure for {record.get('kind')!r}: known are {', '.join(_KINDS)}.")
+    return _KINDS[record["kind"]](record, dark)
+
+
+def page_of(record):
+    """The figure as an HTML page of its own that needs no network."""
+    figure = figure_of(record)
+    about = f"{record['kind']} · {record['model']}" + (f" · {record['method']}" if "method" in record else "")
+    figure.update_layout(title={"text": escape(about), "font": {"size": 15}, "x": 0.01}, margin={"t": 80})
+    figure.update_layout(paper_bgcolor="#ffffff")
+    return figure.to_html(include_plotlyjs=True, full_html=True, config={"displaylogo": False})
+
+
+def _attention(record, dark):
+    """A map for each layer, chosen by a slider; the last one is open."""
+    figure, layers = go.Figure(), record["layers"]
+    for index, layer in enumerate(layers):
+        values, names = _pooled(np.array(layer, np.float32), record["tokens"])
+        figure.add_trace(_map(values, names, names, dark, "%{y} looks at %{x}<br>%{z:.3f}"))
+        figure.data[-1].visible = index == len(layers) - 1
+    _axes(figure)
+    steps = [
+        {"label": str(index + 1), "method": "restyle", "args": [{"visible": [at == index for at in range(len(layers))]}]}
+        for index in range(len(layers))
+    ]
+    figure.update_layout(sliders=[{"active": len(layers) - 1, "currentvalue": {"prefix": "layer "}, "steps": steps}])
+    return dress(figure, dark, int(np.clip(220 + 20 * len(names), 460, 1100)))
+
+
+def _lens(record, dark):
+    positions = record["positions"]
+    names = distinct(f"{one['position']}: {record['tokens'][one['position']]}" for one in positions)
+    first = [[state["predictions"][0] for state in one["states"]] for one in positions]
+    figure = go.Figure(
+        go.Heatmap(
+            z=[[one["probability"] for one in row] for row in first],
+            text=[[escape(one["token"]) for one in row] for row in first],
+            texttemplate="%{text}",
+            x=state_names(len(first[0])),
+            y=names,
+            zmin=0,
+            zmax=1,
+            colorscale=colourscale(dark),
+            colorbar={"thickness": 8, "outlinewidth": 0, "tickformat": ".0%"},
+            hovertemplate="%{y}, after layer %{x}<br>%{text} %{z:.1%}<extra></extra>",
+        )
+    )
+    _axes(figure)
+    return dress(figure, dark, 160 + 44 * len(names))
+
+
+def _saliency(record, dark):
+    words = record["words"]
+    unit = f"log-probability of {escape(record['target']['label'])}: part of each word"
+    return ranked_bars([word["text"] for word in words], [word["score"] for word in words], unit, dark)
+
+
+def _ablation(record, dark):
+    if "ranking" in record:
+        names = [".".join(map(str, one["off"])) if isinstance(one["off"], list) else str(one["off"]) for one in record["ranking"]]
+        bits = [float(np.mean(one["divergences_bits"])) if one["divergences_bits"] else None for one in record["ranking"]]
+        values = bits if None not in bits else [one["is_next_change"] for one in record["ranking"]]
+        unit = "change of the prediction, bits" if None not in bits else "change of P(IsNext)"
+        return ranked_bars([f"{record['sweep']} {name}" for name in names[:60]], values[:60], f"{unit}, each off alone", dark)
+    panels = [(f"token {mask['position']}", mask["before"], mask["after"]) for mask in record["masks"]]
+    if record["is_next_before"] is not None:
+        both = [[{"token": "B follows A", "probability": record[f"is_next_{when}"]}] for when in ("before", "after")]
+        panels.append(("next sentence", *both))
+    figure = make_subplots(rows=len(panels), cols=1, subplot_titles=[escape(name) for name, _, _ in panels])
+    for row, (_, before, after) in enumerate(panels, 1):
+        for name, answers, colour in (("as it is", before, CATEGORIES[0]), ("without", after, CATEGORIES[1])):
+            figure.add_trace(
+                go.Bar(
+                    x=[escape(one["token"]) for one in answers],
+                    y=[one["probability"] for one in answers],
+                    name=name,
+                    marker_color=colour,
+                    showlegend=row == 1,
+                    hovertemplate="%{x}: %{y:.2%}<extra></extra>",
+                ),
+                row=row,
+                col=1,
+            )
+    figure.update_yaxes(range=[0, 1], tickformat=".0%")
+    figure.update_xaxes(type="category")
+    return dress(figure, dark, 120 + 230 * len(panels))
+
+
+def _patching(record, dark):
+    recovered = np.array(record["recovered"], float)
+    names = distinct(
+        one if one == other else f"{other} → {one}" for one, other in zip(record["tokens"], record["corrupted_tokens"])
+    )
+    figure = go.Figure(_map(recovered, names, state_names(len(recovered)), dark, "after layer %{y}, %{x}<br>%{z:.2f} recovered"))
+    figure.update_traces(colorscale=diverging_scale(dark), zmin=-1, zmax=1)
+    figure.update_xaxes(tickangle=-90, type="category", ticks="", showgrid=False)
+    figure.update_yaxes(title="state put back", type="category", ticks="", showgrid=False)
+    return dress(figure, dark, 200 + 28 * len(recovered))
+
+
+def _counterfactual(record, dark):
+    masks = max((len(one["masks"]) for one in record["variants"]), default=0)
+    if not masks:
+        changes = [one["is_next_change"] or 0.0 for one in record["variants"]]
+        return ranked_bars([one["label"] for one in record["variants"]], changes, "change of P(IsNext)", dark)
+    kept = [one for one in record["variants"] if one["masks"]]
+    names = [f"{one['label']}: {' '.join(mask['predictions'][0]['token'] for mask in one['masks'])}" for one in kept]
+    bits = [float(np.mean([mask["divergence_bits"] for mask in one["masks"]])) for one in kept]
+    return ranked_bars(names, bits, "change of the prediction, bits", dark)
+
+
+def _likelihood(record, dark):
+    figure = make_subplots(rows=len(record["texts"]), cols=1, subplot_titles=[escape(one["text_a"]) for one in record["texts"]])
+    for row, one in enumerate(record["texts"], 1):
+        shown = [(token, value) for token, value in zip(one["tokens"], one["log_probabilities"]) if value is not None]
+        bars = go.Bar(
+            x=distinct(token for token, _ in shown),
+            y=[value for _, value in shown],
+            marker_color=CATEGORIES[0],
+            showlegend=False,
+            hovertemplate="%{x}: %{y:.2f} nats<extra></extra>",
+        )
+        figure.add_trace(bars, row=row, col=1)
+    figure.update_xaxes(type="category")
+    figure.update_yaxes(title="log-probability")
+    return dress(figure, dark, 120 + 240 * len(record["texts"]))
+
+
+def _vectors(record, dark):
+    names = distinct(one["token"] for one in record["tokens"])
+    figure = go.Figure()
+    for place, (part, colour) in enumerate(zip(("token", "segment", "position"), CATEGORIES)):
+        shares = [one["shares"][place] for one in record["tokens"]]
+        figure.add_trace(
+            go.Bar(x=shares, y=names, orientation="h", name=part, marker_color=colour,
+                   hovertemplate="%{y}, " + part + ": %{x:.2f}<extra></extra>")
+        )  # fmt: skip
+    figure.update_layout(barmode="relative", legend={"orientation": "h", "y": 1.02, "yanchor": "bottom"})
+    figure.update_yaxes(autorange="reversed", type="category", ticks="")
+    figure.update_xaxes(title="share of the sum")
+    return dress(figure, dark, 180 + 22 * len(names))
+
+
+def _similarity(record, dark):
+    values = np.array(record["cka"], float)
+    rows, columns = (state_names(size) for size in values.shape)
+    figure = go.Figure(_map(values, columns, rows, dark, "states %{y} and %{x}: %{z:.2f}"))
+    figure.update_traces(zmin=0, zmax=1)
+    figure.update_xaxes(title=escape(record["other"]), type="category", ticks="", showgrid=False)
+    figure.update_yaxes(title=escape(record["model"]), type="category", ticks="", showgrid=False)
+    return dress(figure, dark, 200 + 26 * len(rows))
+
+
+def _neuron(record, dark):
+    figure = make_subplots(
+        rows=1,
+        cols=3,
+        shared_yaxes=True,
+        column_widths=[0.4, 0.4, 0.2],
+        horizontal_spacing=0.03,
+        subplot_titles=("key", "query × key", "softmax"),
+    )
+    keys = np.array(record["keys"], np.float32)
+    products = keys * np.array(record["query_vector"], np.float32)
+    names = distinct(record["tokens"])
+    for column, values in enumerate((keys, products), 1):
+        strips = _map(values, list(range(1, keys.shape[1] + 1)), names, dark, "%{y}, component %{x}: %{z:.3f}")
+        most = float(np.abs(values).max(initial=1e-9))
+        strips.update(colorscale=diverging_scale(dark), zmin=-most, zmax=most, showscale=False)
+        figure.add_trace(strips, row=1, col=column)
+    bars = go.Bar(x=record["weights"], y=names, orientation="h", marker_color=CATEGORIES[0], showlegend=False,
+                  customdata=record["scores"], hovertemplate="%{y}: %{x:.1%}, sum / √d %{customdata:.2f}<extra></extra>")  # fmt: skip
+    figure.add_trace(bars, row=1, col=3)
+    figure.update_yaxes(autorange="reversed", type="category", ticks="", showgrid=False)
+    return dress(figure, dark, int(np.clip(150 + 20 * len(names), 300, 1600)))
+
+
+def _heads(record, dark):
+    """A grid for each measure, chosen from a menu."""
+    figure, measures = go.Figure(), record["measures"]
+    for index, (name, values) in enumerate(measures.items()):
+        drawn = measure_map(np.array(values, float), name.replace("_", " "), dark)
+        figure.add_trace(drawn.data[0])
+        figure.data[-1].visible = index == 0
+        if index == 0:
+            figure.update_layout(drawn.layout)
+    menu = [
+        {
+            "label": name.replace("_", " "),
+            "method": "update",
+            "args": [
+                {"visible": [at == index for at in range(len(measures))]},
+                {"xaxis.title.text": f"head: {name.replace('_', ' ')}"},
+            ],
+        }
+        for index, name in enumerate(measures)
+    ]
+    figure.update_layout(updatemenus=[{"buttons": menu, "x": 1, "xanchor": "right", "y": 1.02, "yanchor": "bottom"}])
+    return figure
+
+
+def _map(values, columns, rows, dark, hover):
+    return go.Heatmap(
+        z=values,
+        x=columns,
+        y=rows,
+        colorscale=colourscale(dark),
+        colorbar={"thickness": 8, "outlinewidth": 0},
+        hovertemplate=f"{hover}<extra></extra>",
+    )
+
+
+def _axes(figure):
+    figure.update_yaxes(autorange="reversed", type="category", ticks="", showgrid=False)
+    figure.update_xaxes(tickangle=-90, type="category", ticks="", showgrid=False)
+
+
+def _pooled(values, tokens):
+    """A map [T, T] of at most ``_MOST`` a side, and the names of its rows."""
+    if len(tokens) <= _MOST:
+        return values, distinct(tokens)
+    starts = block_starts(len(tokens), _MOST)
+    pooled = np.maximum.reduceat(np.maximum.reduceat(values, starts, axis=0), starts, axis=1)
+    return pooled, distinct(tokens[start] for start in starts)
+
+
+_KINDS = {
+    "attention": _attention,
+    "lens": _lens,
+    "saliency": _saliency,
+    "ablation": _ablation,
+    "patching": _patching,
+    "counterfactual": _counterfactual,
+    "likelihood": _likelihood,
+    "vectors": _vectors,
+    "similarity": _similarity,
+    "neuron": _neuron,
+    "heads": _heads,
+}

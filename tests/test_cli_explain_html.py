@@ -1,0 +1,146 @@
+"""`explain KIND --html FILE`: a figure of every kind in one file that needs no network; the kinds about single heads."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+from bert_tf import explain
+from bert_tf.cli import main
+from bert_tf.cli.explain import KINDS
+from bert_tf.plots.explained import figure_of
+
+TEXTS = ("the cats [MASK] on the mat", "it ran")
+ARGUMENTS = {
+    "patching": ["--against", "the dogs [MASK] on the mat"],
+    "neuron": ["--head", "1.2", "--token", "3"],
+    "similarity": ["--other", "MODEL"],
+}
+
+
+@pytest.fixture
+def record(tiny_folder, capsys):
+    def asked(kind, *arguments, texts=TEXTS):
+        given = [str(tiny_folder) if one == "MODEL" else str(one) for one in arguments]
+        assert main(["explain", kind, *texts, *given, "--model", str(tiny_folder), "--json", "--quiet"]) == 0
+        return json.loads(capsys.readouterr().out)
+
+    return asked
+
+
+def drawn(path):
+    """The figure's traces and layout as they stand in an HTML page."""
+    page = path.read_text("utf-8")
+    start = page.rindex("Plotly.newPlot(")
+    decoder, found, at = json.JSONDecoder(), [], start + len("Plotly.newPlot(")
+    while len(found) < 3:
+        at += re.match(r"[\s,]*", page[at:]).end()
+        one, length = decoder.raw_decode(page[at:])
+        found.append(one)
+        at += length
+    return found[1], found[2]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_has_a_figure_in_one_file(record, tmp_path, kind):
+    path = tmp_path / "figure.html"
+    found = record(kind, *ARGUMENTS.get(kind, ()), "--html", path)
+    page = path.read_text("utf-8")
+    assert "<script src=" not in page and "<link" not in page and len(list(tmp_path.iterdir())) == 1
+    data, layout = drawn(path)
+    assert data and layout["title"]["text"].startswith(f"{kind} · ")
+    for dark in (False, True):
+        assert len(figure_of(found, dark).data) == len(data)
+
+
+def test_the_map_of_every_layer_is_drawn_and_the_last_is_open(record, tiny_bert):
+    maps = tiny_bert.trace(*TEXTS).attentions.mean(axis=1)
+    figure = figure_of(record("attention", "--method", "raw"))
+    assert [trace.visible for trace in figure.data] == [False, True]
+    for trace, expected in zip(figure.data, maps):
+        np.testing.assert_allclose(trace.z, expected, atol=1e-4)
+    assert len(figure.layout.sliders[0].steps) == 2 and len(set(figure.data[0].y)) == len(figure.data[0].y)
+
+
+def test_a_long_text_is_pooled(record):
+    long = {"kind": "attention", "model": "m", "tokens": ["the"] * 300, "layers": np.eye(300)[None].tolist()}
+    figure = figure_of(long)
+    assert figure.data[0].z.shape == (128, 128) and (np.diag(figure.data[0].z) == 1).all()
+
+
+def test_words_and_their_scores_are_drawn_as_bars(record):
+    found = record("saliency", "--method", "gradient")
+    (bars,) = figure_of(found).data
+    np.testing.assert_allclose(bars.x, [word["score"] for word in found["words"]])
+
+
+def test_ablation_is_drawn_before_and_after_or_ranked(record):
+    named = record("ablation", "--heads", "0.1")
+    before, after = figure_of(named).data[:2]
+    assert list(before.y) == [one["probability"] for one in named["masks"][0]["before"]]
+    assert list(after.y) == [one["probability"] for one in named["masks"][0]["after"]]
+    ranked = record("ablation")
+    (bars,) = figure_of(ranked).data
+    assert bars.x[0] == max(bars.x) == pytest.approx(np.mean(ranked["ranking"][0]["divergences_bits"]))
+    without_masks = record("ablation", "--layers", "0", texts=("the cat sat", "it ran"))
+    assert [bars.name for bars in figure_of(without_masks).data] == ["as it is", "without"]
+
+
+def test_likelihood_of_two_texts_has_two_panels_and_leaves_out_what_is_not_scored(record):
+    found = record("likelihood", "--against", "a dog ran", texts=("the cats sat",))
+    first, second = figure_of(found).data
+    assert len(first.y) == len(found["texts"][0]["tokens"]) - 2 and sum(second.y) == pytest.approx(found["texts"][1]["total"], abs=1e-3)
+
+
+def test_user_text_is_not_taken_for_markup(record, tmp_path):
+    record("likelihood", "--html", tmp_path / "a.html", texts=("the <b>cat</b> </script>",))
+    page = (tmp_path / "a.html").read_text("utf-8")
+    assert "<b>cat</b>" not in page and "cat</b> </script>" not in page
+
+
+def test_a_kind_without_a_figure_is_refused():
+    with pytest.raises(ValueError, match="no figure for 'magic'"):
+        figure_of({"kind": "magic"})
+
+
+def test_neuron_gives_the_numbers_of_the_library(record, tiny_bert):
+    found = record("neuron", *ARGUMENTS["neuron"])
+    vectors = explain.head_vectors(tiny_bert, tiny_bert.trace(*TEXTS), 1, 2)
+    np.testing.assert_allclose(found["weights"], vectors.weights(3), atol=1e-5)
+    np.testing.assert_allclose(found["keys"], vectors.keys, atol=1e-4)
+    keys, products, bars = figure_of(found).data
+    np.testing.assert_allclose(products.z, vectors.products(3), atol=1e-4)
+    np.testing.assert_allclose(bars.x, vectors.weights(3), atol=1e-5)
+
+
+def test_heads_gives_the_numbers_of_the_library(record, tiny_bert):
+    found = record("heads")
+    summary = explain.summarise_heads(tiny_bert.trace(*TEXTS))
+    np.testing.assert_allclose(found["measures"]["entropy"], summary.entropy, atol=1e-4)
+    np.testing.assert_allclose(figure_of(found).data[0].z, summary.entropy, atol=1e-4)
+    assert np.shape(found["clusters"]) == (2, 4)
+
+
+def test_flow_is_a_method_of_attention(record, tiny_bert):
+    trace = tiny_bert.trace(*TEXTS)
+    found = record("attention", "--method", "flow")
+    np.testing.assert_allclose(found["layers"][-1], explain.attention_flow(trace), atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "arguments, says",
+    [
+        (["neuron", "the cat", "--head", "1"], "LAYER.HEAD"),
+        (["neuron", "the cat", "--head", "0.9"], "no head 9 in layer 0"),
+        (["neuron", "the cat", "--token", "7"], "There is no token 7"),
+        (["heads", "the cat", "--html", "FOLDER"], "is a folder"),
+        (["heads", "the cat", "--html", "FOLDER/none/a.html"], "No such file or directory"),
+    ],
+)
+def test_each_mistake_is_told_in_one_line(capsys, tiny_folder, tmp_path, arguments, says):
+    given = [one.replace("FOLDER", str(tmp_path)) for one in arguments]
+    assert main(["explain", *given, "--model", str(tiny_folder)]) == 2
+    lines = capsys.readouterr().err.strip().splitlines()
+    assert len(lines) == 1 and says in lines[0]
+    assert not list(tmp_path.iterdir())
