@@ -29,7 +29,9 @@ def run_task(args):
     elif args.text_b is None:
         record = {"text_a": args.text_a, "text": args.text_a}
     prediction = task.predict([record])[0]
-    print(json.dumps(prediction, ensure_ascii=False) if args.json else "\n".join(_lines(prediction)))
+    lines = [json.dumps(prediction, ensure_ascii=False)] if args.json else (
+        task.family.lines(prediction) or _lines(prediction))
+    print("\n".join(lines))
     return 0
 
 

@@ -54,7 +54,7 @@ class Answering(Family):
         if isinstance(record, Question):
             return record
         if not isinstance(record, dict):
-            raise DataError('Give a "question" and a "passage" as one object.')
+            raise DataError('Give a "question" and a "passage" in one object.')
         for name in ("question", "passage"):
             if not isinstance(record.get(name), str) or not record[name].strip():
                 raise DataError(f'Give a "question" and a "passage" as text; {name!r} is missing or empty.')
@@ -78,6 +78,7 @@ class Answering(Family):
     def encode(self, examples, tokenizer, settings, training=False):
         extra = {**_DEFAULTS, **settings.extra}
         passages, notes, owner, targets = {}, [], [], []
+        special = tokenizer.pack_pair([], [], settings.max_length).length
         sequences = {"token_ids": [], "segment_ids": []}
         for number, example in enumerate(examples):
             if example.passage not in passages:
@@ -85,14 +86,15 @@ class Answering(Family):
             passage = passages[example.passage]
             question = tokenizer.tokenize(example.question).ids
             question = question[: min(extra["question_length"], settings.max_length // 2)]
-            room = settings.max_length - len(question) - _SPECIAL
+            room = settings.max_length - len(question) - special
             answer = _answer_pieces(example, passage.offsets) if training else None
             for window in windows(len(passage.ids), room, min(extra["stride"], (room + 1) // 2)):
                 packed = tokenizer.pack_pair(question, passage.ids[slice(*window)], settings.max_length)
                 sequences["token_ids"].append(packed.token_ids)
                 sequences["segment_ids"].append(packed.segment_ids)
                 owner.append(number)
-                place = _Place(window, len(question) + 2, passage.offsets)
+                # Behind the question and what parts the two, before the last separator.
+                place = _Place(window, packed.length - 1 - (window.end - window.start), passage.offsets)
                 notes.append(place)
                 if training:
                     targets.append(_target(example, answer, place))
@@ -123,6 +125,11 @@ class Answering(Family):
                 row += 1
             predictions.append(_answer(example, rows.notes[first:row], outputs[first:row], extra))
         return predictions
+
+    def lines(self, prediction):
+        place = f" ({prediction['start']} to {prediction['end']})" if prediction["answer"] else ""
+        first = f"{prediction['answer'] or 'No answer'}{place}, {prediction['probability']:.1%}"
+        return [first, *(f"    {one['probability']:6.1%}  {one['text']}" for one in prediction["n_best"])]
 
     def tune(self, examples, outputs, rows, settings):
         if not settings.extra.get("no_answer"):

@@ -37,7 +37,11 @@ class Choosing(Family):
         return read_choices(path, columns, options.format, labelled)
 
     def example(self, record, settings):
-        return record if isinstance(record, Choices) else choices_of(record, labelled=False)
+        if isinstance(record, Choices):
+            return record
+        if not isinstance(record, dict) or not {"context", "sent1"} & set(record):
+            raise DataError('Give a "context" and a list of "choices" in one object.')
+        return choices_of(record, labelled=False)
 
     def settings(self, options, examples):
         return TaskSettings("choose", pair=True, max_length=options.length,
@@ -74,7 +78,8 @@ class Choosing(Family):
     def head(self, settings, config):
         from bert_tf.layers.choosing import ChoiceHead
 
-        return ChoiceHead(config.hidden_size, config.hidden_dropout_prob, config.initializer_range, name="head")
+        return ChoiceHead(config.hidden_size, config.hidden_dropout_prob, config.initializer_range,
+                          name="head")
 
     def objective(self, settings):
         from bert_tf.finetune.token_objectives import RightChoice
@@ -91,6 +96,10 @@ class Choosing(Family):
             predictions.append({"choice": best, "text": example.choices[best], "probability": chances[best],
                                 "probabilities": chances})
         return predictions
+
+    def lines(self, prediction):
+        return [prediction["text"], *(f"    {number}  {chance:.1%}"
+                                      for number, chance in enumerate(prediction["probabilities"]))]
 
     def score(self, examples, predictions, settings):
         from sklearn.metrics import accuracy_score

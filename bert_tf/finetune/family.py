@@ -101,6 +101,10 @@ class Family:
         """
         raise TypeError(f"{type(self).__name__} decodes nothing.")
 
+    def lines(self, prediction):
+        """A prediction of `decode` for a person, a list of lines; None to have its values listed."""
+        return None
+
     def score(self, examples, predictions, settings):
         """dict of metrics, floats; `settings.metric` is one of them."""
         raise TypeError(f"{type(self).__name__} measures nothing.")

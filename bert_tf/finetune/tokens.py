@@ -40,7 +40,7 @@ class Tagging(Family):
         parser.add_argument("--pieces", default="first",
                             help="pieces that learn a word's label: first, or all (B-X continued by I-X)")
         parser.add_argument("--stride", type=int, metavar="N",
-                            help="pieces by which the window moves over a long sentence (default: half of it)")
+                            help="pieces by which the window moves over a long sentence (default: half)")
 
     def read(self, path, options, settings=None, labelled=True):
         yield from read_labelled_words(path, options.column, options.words_field, options.labels_field,
@@ -90,11 +90,12 @@ class Tagging(Family):
                 labels, weights = _targets(example.labels, starts, settings)
             for span in windows(len(ids), room, stride):
                 inside = slice(*span)
-                sequences["token_ids"].append(_between(ids[inside], tokenizer.cls_id, tokenizer.sep_id))
-                sequences["segment_ids"].append(np.zeros(span.end - span.start + _SPECIAL, np.int32))
+                packed = tokenizer.pack_pair(ids[inside], None, settings.max_length)
+                sequences["token_ids"].append(packed.token_ids)
+                sequences["segment_ids"].append(packed.segment_ids)
                 if training:
-                    sequences["labels"].append(_between(labels[inside], 0, 0))
-                    sequences["label_weights"].append(_between(weights[inside], 0, 0))
+                    sequences["labels"].append(np.pad(labels[inside], 1))
+                    sequences["label_weights"].append(np.pad(weights[inside], 1))
                 owner.append(number)
                 notes.append((span, starts))
         return Rows(sequences, owner=np.array(owner), pad_id=tokenizer.pad_id, notes=notes)
@@ -125,6 +126,15 @@ class Tagging(Family):
             of_words = merge(spans, logits, int(starts[-1]))[starts[:-1]]
             predictions.append(_prediction(example, of_words, transitions, settings.labels, with_entities))
         return predictions
+
+    def lines(self, prediction):
+        if "entities" in prediction:
+            found = [f"{one['type']}  {one['text']}  ({one['start']} to {one['end']}, "
+                     f"{one['probability']:.1%})" for one in prediction["entities"]]
+            return found or ["No entities."]
+        width = max(map(len, prediction["words"]))
+        return [f"{word:<{width}}  {label}  {chance:.1%}" for word, label, chance in zip(
+            prediction["words"], prediction["labels"], prediction["probabilities"])]
 
     def score(self, examples, predictions, settings):
         from bert_tf.finetune.tag_score import tag_scores
@@ -171,10 +181,6 @@ def _targets(labels, starts, settings):
             inner = f"I-{label[2:]}" if is_entity_scheme([label]) else label
             numbers[start + 1: end], weights[start + 1: end] = index.get(inner, index[label]), 1
     return numbers, weights
-
-
-def _between(values, before, after):
-    return np.concatenate([np.array([before], values.dtype), values, np.array([after], values.dtype)])
 
 
 def _prediction(example, logits, transitions, labels, with_entities):

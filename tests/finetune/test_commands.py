@@ -1,0 +1,106 @@
+"""finetune, evaluate and predict for words, answers and choices by the command line."""
+
+import json
+
+import pytest
+
+from bert_tf.cli import main
+from tests.finetune.conftest import QUICK, finetune
+from tests.finetune.made_sets import sentences
+
+SHORT = ["--epochs", "1", *QUICK]
+
+
+def run(capsys, *arguments):
+    """(exit code, standard output, standard error)"""
+    capsys.readouterr()
+    code = main([str(argument) for argument in arguments])
+    return code, *capsys.readouterr()
+
+
+def conll(path, seed=0):
+    """Twenty sentences whose "park" is a place."""
+    path.write_text("\n\n".join("\n".join(
+        f"{word}\t{'B-LOC' if word == 'park' else 'O'}" for word in [*words, "park"])
+        for words in sentences(seed, 20)) + "\n")
+    return path
+
+
+@pytest.fixture(scope="module")
+def tagger(start_folder, tmp_path_factory):
+    """(folder of a tagger, its training file)"""
+    folder = tmp_path_factory.mktemp("tagger")
+    data = conll(folder / "train.conll")
+    assert finetune("tag", "--model", start_folder, "--train", data, "--dev", data, "--output",
+                    folder / "model", "--crf", *SHORT, "--epochs", "8") == 0
+    return folder / "model", data
+
+
+def test_a_tagger_is_trained_measured_and_used(tagger, capsys, tmp_path):
+    folder, data = tagger
+    metrics = json.loads((folder / "report" / "metrics.json").read_text())
+    assert {"precision", "recall", "f1", "accuracy"} <= set(metrics["dev"])
+    code, out, _ = run(capsys, "evaluate", "tag", "--model", folder, "--data", data, "--json", "--quiet")
+    assert code == 0 and json.loads(out)["f1"] == pytest.approx(metrics["dev"]["f1"])
+    code, out, _ = run(capsys, "predict", "--model", folder, "the cat ran in  the park", "--json")
+    found = json.loads(out)
+    assert code == 0 and found["spans"][-1] == [20, 24] and len(found["labels"]) == 6
+    code, out, _ = run(capsys, "predict", "--model", folder, "the cat ran in the park")
+    assert code == 0 and ("LOC  park  (19 to 23" in out or "No entities." in out)
+    (tmp_path / "in.jsonl").write_text('{"text": "a park"}\n{"words": ["a", "b c"]}\n{"text": ""}\n')
+    code, out, err = run(capsys, "predict", "--model", folder, "--input", tmp_path / "in.jsonl", "--quiet")
+    first, second, bad = map(json.loads, out.splitlines())
+    assert first["words"] == ["a", "park"] and second["words"] == ["a", "b c"]
+    assert bad["line"] == 3 and "empty" in bad["error"]
+
+
+def test_what_is_wrong_is_told_in_one_line(tagger, start_folder, capsys, tmp_path):
+    folder, data = tagger
+    (tmp_path / "bad.conll").write_text("the O\ncat\n")
+    for arguments, message in (
+        (["finetune", "tag", "--model", start_folder, "--train", tmp_path / "bad.conll", "--output",
+          tmp_path / "o"], "bad.conll, line 2: 1 columns"),
+        (["finetune", "answer", "--model", start_folder, "--train", data, "--output", tmp_path / "o"],
+         "is not JSON"),
+        (["finetune", "tag", "--model", start_folder, "--train", data, "--crf", "--pieces", "all", "--output",
+          tmp_path / "o"], "--crf scores words"),
+        (["evaluate", "answer", "--model", folder, "--data", data], "fine-tuned for 'tag'"),
+    ):
+        code, _, err = run(capsys, *arguments)
+        assert code == 2 and message in err and len(err.strip().splitlines()) == 1
+
+
+def test_answers_are_trained_measured_and_given(start_folder, capsys, tmp_path):
+    questions = [{"id": str(number), "question": "the city", "is_impossible": not number % 3,
+                  "answers": [{"text": "big house", "answer_start": 8}] if number % 3 else []}
+                 for number in range(12)]
+    paragraphs = [{"context": "the cat big house ran", "qas": questions}]
+    (tmp_path / "squad.json").write_text(json.dumps({"data": [{"paragraphs": paragraphs}]}))
+    data, model = tmp_path / "squad.json", tmp_path / "model"
+    assert finetune("answer", "--model", start_folder, "--train", data, "--dev", data, "--output", model,
+                    *SHORT, "--length", "32", "--question-length", "8") == 0
+    code, out, _ = run(capsys, "evaluate", "answer", "--model", model, "--data", data, "--json", "--quiet")
+    scores = json.loads(out)
+    # Nothing can be known here; the threshold that training tuned must do what is best, to answer them all.
+    assert code == 0 and scores["answerable"] == 8 and scores["f1"] >= 100 / 3
+    code, out, _ = run(capsys, "predict", "--model", model, "the city", "the cat big house ran", "--json")
+    found = json.loads(out)
+    assert code == 0 and found["n_best"][0]["text"] in "the cat big house ran"
+    assert run(capsys, "predict", "--model", model, "the city", "the cat big house ran")[0] == 0
+    code, _, err = run(capsys, "predict", "--model", model, "the city")
+    assert code == 2 and '"passage"' in err
+
+
+def test_choices_are_trained_measured_and_made(start_folder, capsys, tmp_path):
+    data, model = tmp_path / "swag.csv", tmp_path / "model"
+    rows = ["the cat,it,money,ran,0", "the cat,it,ran,money,1"] * 12
+    data.write_text("\n".join(["sent1,sent2,ending0,ending1,label", *rows]))
+    assert finetune("choose", "--model", start_folder, "--train", data, "--dev", data, "--output", model,
+                    *SHORT, "--epochs", "4") == 0
+    code, out, _ = run(capsys, "evaluate", "choose", "--model", model, "--data", data, "--json", "--quiet")
+    assert code == 0 and json.loads(out)["accuracy"] >= 0.5
+    (tmp_path / "in.jsonl").write_text('{"context": "the cat", "choices": ["it ran", "it money", "it is"]}\n')
+    code, out, _ = run(capsys, "predict", "--model", model, "--input", tmp_path / "in.jsonl", "--quiet")
+    assert code == 0 and len(json.loads(out)["probabilities"]) == 3
+    code, _, err = run(capsys, "predict", "--model", model, "the cat")
+    assert code == 2 and '"choices"' in err
