@@ -55,31 +55,33 @@ def masked(shared, encoding):
     return found
 
 
-def examples():
+def examples(offered=EXAMPLES):
     """Pills that put an example's texts and masks into the view."""
-    labels = [example.label for example in EXAMPLES]
+    labels = [example.label for example in offered]
     view = state.view()
-    shown = next((one.label for one in EXAMPLES if (one.a, one.b) == (view.a, view.b)), None)
+    shown = next((one.label for one in offered if (one.a, one.b) == (view.a, view.b)), None)
     if st.session_state.get("w_example") != shown:
         st.session_state["w_example"] = shown
 
     def pick():
         chosen = st.session_state["w_example"]
         # A second press on the chosen pill takes it back: the example starts over.
-        example = EXAMPLES[labels.index(chosen or shown or labels[0])]
+        example = offered[labels.index(chosen or shown or labels[0])]
         state.change(a=example.a, b=example.b, masks=example.masks, start=0)
 
     st.pills("Examples", labels, key="w_example", on_change=pick, label_visibility="collapsed")
 
 
-def text_fields():
-    """Both text fields, tied to the view."""
+_FIELDS = (
+    ("Text A", "Type a sentence. [MASK] may stand for a word."),
+    ("Text B (optional)", "A second text: does it follow the first?"),
+)
+
+
+def text_fields(fields=_FIELDS):
+    """The text fields, tied to the view: one or two pairs of label and hint."""
     view = state.view()
-    left, right = st.columns(2)
-    for column, name, label, hint in (
-        (left, "a", "Text A", "Type a sentence. [MASK] may stand for a word."),
-        (right, "b", "Text B (optional)", "A second text: does it follow the first?"),
-    ):
+    for column, name, (label, hint) in zip(st.columns(len(fields)), "ab", fields):
         key = f"w_text_{name}"
         if st.session_state.get(key) != getattr(view, name):
             st.session_state[key] = getattr(view, name)
@@ -87,8 +89,9 @@ def text_fields():
 
 
 def _texts_changed():
-    view = state.view()
-    state.put(view.with_text(st.session_state.get("w_text_a") or "", st.session_state.get("w_text_b") or ""))
+    view, typed = state.view(), st.session_state
+    # A page with one field leaves the other text as it is.
+    state.put(view.with_text(*((typed.get(f"w_text_{name}", getattr(view, name)) or "") for name in "ab")))
 
 
 def texts_are_usable():

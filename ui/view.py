@@ -24,9 +24,14 @@ PAGES = {
     "inputsum": ("Words", "Input"),
     "meaning": ("Words", "Meaning"),
     "neighbours": ("Words", "Neighbours"),
-    "compare": ("Compare", "Two models"),
+    "compare": ("Compare", "Side by side"),
+    "cka": ("Compare", "Layer likeness"),
+    "agreement": ("Compare", "Agreement"),
+    "tasks": ("Tasks", "Try one"),
+    "finetuned": ("Tasks", "Before and after"),
     "training": ("Training", "Curves"),
     "timelapse": ("Training", "Time-lapse"),
+    "dataset": ("Data", "Data"),
     "architecture": ("Learn", "Architecture"),
     "guide": ("Learn", "Guide"),
     "models": ("Models", "Models"),
@@ -174,7 +179,11 @@ def to_params(view: View, limits: Limits) -> dict[str, str]:
         if getattr(view, name) != getattr(_DEFAULT, name):
             params[key] = "1" if getattr(view, name) else "0"
     # A link opens one page: the settings of the others would only make it longer.
-    params |= {name: text for name, text in view.settings if name.startswith(f"{view.page}.")}
+    params |= {
+        name: text
+        for name, text in view.settings
+        if name.startswith(f"{view.page}.") and len(text) <= LONGEST_SETTING
+    }
     return params
 
 

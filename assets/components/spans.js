@@ -1,0 +1,64 @@
+// The visitor's own text with labelled places in it. All user text is set by textContent.
+
+function piece(state, part) {
+  if (part.kind === undefined) return document.createTextNode(part.text);
+  const span = document.createElement("button");
+  span.type = "button";
+  span.className = "span";
+  span.style.setProperty("--kind", state.colours[part.kind % state.colours.length]);
+  span.textContent = part.text;
+  if (part.label) {
+    const label = document.createElement("small");
+    label.textContent = part.label;
+    span.append(label);
+  }
+  span.dataset.tip = part.tip;
+  span.setAttribute("aria-label", part.tip);
+  span.tabIndex = -1;
+  return span;
+}
+
+function entry(state, one) {
+  const item = document.createElement("li");
+  item.style.setProperty("--kind", state.colours[one.kind % state.colours.length]);
+  const name = document.createElement("b");
+  name.textContent = one.label;
+  item.append(document.createElement("i"), name, document.createTextNode(one.note));
+  return item;
+}
+
+function onKey(state, event) {
+  const spans = [...state.root.querySelectorAll(".span")];
+  const here = spans.indexOf(event.target.closest(".span"));
+  const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1, Home: -spans.length, End: spans.length }[event.key];
+  if (here < 0 || step === undefined) return;
+  event.preventDefault();
+  const next = spans[Math.max(0, Math.min(spans.length - 1, here + step))];
+  spans[here].tabIndex = -1;
+  next.tabIndex = 0;
+  next.focus();
+}
+
+export default function ({ parentElement, data }) {
+  const root = parentElement.querySelector(".spans");
+  const state = root.state ?? (root.state = {});
+  Object.assign(state, { root, colours: data.colours });
+  const hint = root.querySelector(".hint");
+  const tell = (span) => { hint.textContent = span ? span.dataset.tip : state.pinned ?? data.hint; };
+  state.pinned = null;
+  root.querySelector(".text").replaceChildren(...data.parts.map((part) => piece(state, part)));
+  root.querySelector(".legend").replaceChildren(...data.legend.map((one) => entry(state, one)));
+  const first = root.querySelector(".span");
+  if (first) first.tabIndex = 0;
+  tell(null);
+  root.onpointerover = (event) => tell(event.target.closest?.(".span"));
+  root.onpointerleave = () => tell(null);
+  root.onfocusin = (event) => tell(event.target.closest(".span"));
+  root.onfocusout = () => tell(null);
+  // A tap on a touch screen leaves no pointer behind: what was tapped stays said.
+  root.onclick = (event) => {
+    state.pinned = event.target.closest(".span")?.dataset.tip ?? null;
+    tell(event.target.closest(".span"));
+  };
+  root.onkeydown = (event) => onKey(state, event);
+}

@@ -1,0 +1,77 @@
+"""What fine-tuned models say: probabilities of classes, curves of an answer's ends, heads that changed."""
+
+import plotly.graph_objects as go
+
+from bert_tf.plots.theme import CATEGORIES, colourscale, dress, escape
+
+
+def probabilities(names, values, dark=False):
+    """Named probabilities as horizontal bars, in the order given."""
+    figure = go.Figure(
+        go.Bar(
+            x=list(values),
+            y=[escape(name) for name in names],
+            orientation="h",
+            marker_color=CATEGORIES[0],
+            text=[f"{value:.1%}" for value in values],
+            textposition="auto",
+            hovertemplate="%{y}: %{x:.4f}<extra></extra>",
+        )
+    )
+    figure.update_yaxes(autorange="reversed", type="category", ticks="")
+    figure.update_xaxes(range=[0, 1], tickformat=".0%")
+    return dress(figure, dark, height=90 + 34 * len(values))
+
+
+def answer_curves(pieces, start, end, dark=False):
+    """The probability of each piece of a passage to begin and to end the answer.
+
+    Args:
+        pieces: texts. start, end: probabilities, one a piece. dark: for a dark page.
+    """
+    figure = go.Figure()
+    places = list(range(len(pieces)))
+    for name, values, colour in (("begins", start, CATEGORIES[0]), ("ends", end, CATEGORIES[1])):
+        figure.add_trace(
+            go.Scatter(
+                x=places,
+                y=list(values),
+                name=name,
+                mode="lines",
+                line={"color": colour, "width": 2, "shape": "hvh"},
+                customdata=[escape(piece) for piece in pieces],
+                hovertemplate="%{customdata}: " + name + " with %{y:.3f}<extra></extra>",
+            )
+        )
+    few = len(pieces) <= 60
+    figure.update_xaxes(
+        tickvals=places if few else None,
+        ticktext=[escape(piece) for piece in pieces] if few else None,
+        tickangle=-60 if few else 0,
+        showgrid=False,
+        title=None if few else "piece of the passage",
+    )
+    figure.update_yaxes(rangemode="tozero", tickformat=".0%")
+    figure.update_layout(legend={"orientation": "h", "y": 1.15, "x": 0})
+    return dress(figure, dark, height=300)
+
+
+def changed_heads(values, dark=False):
+    """How far each head has moved, float [L, N] in bits, layers downwards."""
+    layers, heads = values.shape
+    figure = go.Figure(
+        go.Heatmap(
+            z=values,
+            x=[str(head + 1) for head in range(heads)],
+            y=[str(layer + 1) for layer in range(layers)],
+            colorscale=colourscale(dark),
+            zmin=0,
+            hovertemplate="layer %{y}, head %{x}: %{z:.4f} bits<extra></extra>",
+            colorbar={"thickness": 8, "outlinewidth": 0, "title": {"text": "bits"}},
+            xgap=2,
+            ygap=2,
+        )
+    )
+    figure.update_yaxes(autorange="reversed", title="layer", type="category", showgrid=False, ticks="")
+    figure.update_xaxes(title="head", side="top", type="category", showgrid=False, ticks="")
+    return dress(figure, dark, height=130 + 28 * layers)

@@ -1,0 +1,241 @@
+"""Tasks: what a fine-tuned model says to the visitor's own text."""
+
+import functools
+
+import streamlit as st
+
+from bert_tf.explain import occlusion
+from bert_tf.explain.target import class_target
+from bert_tf.plots.diverging import diverging_ramp
+from bert_tf.plots.tasks import answer_curves, probabilities
+from ui import export, frame, highlights, inputs, jobs, models, state, tasks
+from ui.cells import marks
+from ui.kept import kept
+from ui.spans import labelled, spans
+from ui.words import milliseconds, percent, plain, title
+
+_FIELDS = {
+    "classify": (("Text", "A text to judge."), ("Second text", "The text to compare it with.")),
+    "tag": (("Text", "A text whose words are marked."), None),
+    "answer": (("Question", "What do you want to know?"), ("Passage", "The text that holds the answer.")),
+    "choose": (("Beginning", "How it begins."), ("Endings", "One possible ending a line.")),
+}
+_MOST_WORDS = 60
+
+
+def page():
+    st.title("Fine-tuned: one model, many tasks", anchor=False)
+    known = tasks.names()
+    if not known:
+        st.info(
+            "No fine-tuned model is here yet. Train one under New task, or with `python -m bert_tf finetune`, and "
+            "put its folder beside the other models.",
+            icon=":material/school:",
+        )
+        return
+    name = _picked(known)
+    settings = known[name]
+    tasks.examples(settings)
+    fields = _FIELDS[settings.task]
+    inputs.text_fields(fields if fields[1] and (settings.pair or settings.task != "classify") else fields[:1])
+    if not _usable(settings):
+        return
+    shared = inputs.model(name)
+    found = _prediction(shared, settings)
+    _DRAW[settings.task](shared, settings, found)
+    with st.container(horizontal=True):
+        st.button(
+            "Open its attention on this text",
+            icon=":material/arrow_forward:",
+            type="tertiary",
+            key="w_task_attention",
+            on_click=lambda: state.change(model=name, page="attention", masks=()),
+        )
+    st.caption(f"{title(name)} · {plain(settings.task)} · {milliseconds(found['seconds'])}")
+
+
+def _picked(known):
+    labels = {name: f"{title(name)}" for name in known}
+    first = next(iter(known))
+    name = st.segmented_control(
+        "Task model",
+        list(known),
+        format_func=labels.get,
+        **state.bound_setting("tasks.model", "w_task_model", first, known),
+    )
+    return name or first
+
+
+def _usable(settings):
+    view = state.view()
+    fields = _FIELDS[settings.task]
+    wanted = [("a", fields[0][0])]
+    if settings.pair or settings.task in ("answer", "choose"):
+        wanted.append(("b", fields[1][0]))
+    most = state.limits().max_characters
+    for side, label in wanted:
+        text = getattr(view, side)
+        if len(text) > most:
+            st.error(f"{label}: {len(text):,} characters; at most {most:,} are read here. Shorten it.")
+            return False
+        if not text.strip():
+            st.info(f"{label} is empty. Type one, or pick an example above.", icon=":material/keyboard:")
+            return False
+    return True
+
+
+def _prediction(shared, settings):
+    import time
+
+    view = state.view()
+
+    def ask():
+        began = time.perf_counter()
+        (found,) = shared.run(lambda bert: bert.task.predict([tasks.record(settings, view.a, view.b)]))
+        return {**found, "seconds": time.perf_counter() - began}
+
+    return kept("task", (shared.name, view.precision, view.a, view.b), ask)
+
+
+def _classes(shared, settings, found):
+    if settings.regression:
+        st.metric("Score", f"{found['value']:.2f}")
+        shares, label = {}, None
+    else:
+        shares = dict(sorted(found["probabilities"].items(), key=lambda one: -one[1]))
+        label = next(iter(shares))
+        _save("classes", ("class", "probability"), shares.items(), found, shares)
+        st.plotly_chart(
+            probabilities(shares, shares.values(), frame.is_dark()),
+            config=export.plot_config("classes"),
+            key="w_task_classes",
+        )
+    _words(shared, settings, label)
+
+
+def _save(name, header, rows, found, shares):
+    with inputs.heading("Classes"):
+        export.menu(name, header, lambda: list(rows), lambda: found, lambda: probabilities(shares, shares.values()))
+
+
+def _words(shared, settings, label):
+    """What each word does to the answer, by covering it."""
+    view = state.view()
+    trace = kept(
+        "task_trace",
+        (shared.name, view.precision, view.a, view.b),
+        lambda: shared.run(
+            lambda bert: bert.trace(view.a, models.given(view.b) if settings.pair else None, attentions=False)
+        ),
+    )
+    words = len(trace.words())
+    st.subheader("The words that mattered", anchor=False)
+    if words > _MOST_WORDS and not st.toggle(
+        f"Cover each of the {words} words in turn (takes a while)", key="w_task_words"
+    ):
+        return
+    target = shared.run(class_target, trace, label)
+    key = (shared.name, view.precision, view.a, view.b, target)
+    work = functools.partial(occlusion, level="word")
+    done = jobs.result(
+        "task words", key, "Covering words", lambda progress: shared.run(work, trace, target, progress=progress)
+    )
+    if done is None:
+        return
+    unit = "points" if settings.regression else "nats"
+    marks(
+        "c_task_words",
+        highlights.parts(trace, done.words, done.target, unit),
+        diverging_ramp(frame.is_dark()),
+        ("speaks against it", "speaks for it"),
+        "Point at a word, or tap it, for its score.",
+    )
+    what = "the score" if settings.regression else f"“{plain(target.label)}”"
+    st.caption(
+        f"Each word in turn replaced by [MASK]: what {what} then loses. Words that can stand in for each other all "
+        "look unimportant. Gradients of the same answer are under Why, Which words."
+    )
+
+
+def _tags(shared, settings, found):
+    places, labels = tasks.marked(found)
+    counts = [sum(kind == index for _, _, kind, _, _ in places) for index in range(len(labels))]
+    header = ("start", "end", "text", "label")
+    with inputs.heading("Marked"):
+        export.menu(
+            "marked",
+            header,
+            lambda: [(start, end, found["text"][start:end], label) for start, end, _, label, _ in places],
+            lambda: found,
+        )
+    if not places:
+        st.info("Nothing of the kinds that this model knows was found.", icon=":material/search_off:")
+    spans(
+        "c_task_spans",
+        labelled(found["text"], places),
+        [{"kind": index, "label": label, "note": f" {counts[index]}"} for index, label in enumerate(labels)],
+        "Point at a word, or tap it, for how sure the model is.",
+    )
+
+
+def _answers(shared, settings, found):
+    passage = state.view().b
+    with inputs.heading("Answer"):
+        export.menu(
+            "answers",
+            ("rank", "answer", "probability", "start", "end"),
+            lambda: [
+                (rank, one["text"], one["probability"], one["start"], one["end"])
+                for rank, one in enumerate(found["n_best"], 1)
+            ],
+            lambda: found,
+            lambda: _curves(passage, found, False),
+        )
+    if found["start"] is None:
+        st.info(
+            f"The model finds no answer in the passage ({percent(found['probability'])} sure of that).",
+            icon=":material/search_off:",
+        )
+        places = []
+    else:
+        tip = f"{found['answer']}: {percent(found['probability'])}"
+        places = [(found["start"], found["end"], 0, "", tip)]
+    spans("c_task_answer", labelled(passage, places), [], "")
+    left, right = st.columns([2, 3], gap="large")
+    with left:
+        st.dataframe(
+            {
+                "answer": [one["text"] for one in found["n_best"]],
+                "probability": [one["probability"] for one in found["n_best"]],
+            },
+            hide_index=True,
+            key="w_task_answers",
+            column_config={
+                "answer": "Answer",
+                "probability": st.column_config.ProgressColumn("Probability", min_value=0, max_value=1),
+            },
+        )
+    with right:
+        st.plotly_chart(
+            _curves(passage, found, frame.is_dark()), config=export.plot_config("answer"), key="w_task_curves"
+        )
+        st.caption("Where in the passage the answer begins and ends, each by itself.")
+
+
+def _curves(passage, found, dark):
+    pieces = [passage[start:end] for start, end in found["pieces"]]
+    return answer_curves(pieces, found["start_probabilities"], found["end_probabilities"], dark)
+
+
+def _endings(shared, settings, found):
+    choices = tasks.record(settings, state.view().a, state.view().b)["choices"]
+    shares = dict(zip(choices, found["probabilities"]))
+    _save("endings", ("ending", "probability"), shares.items(), found, shares)
+    st.plotly_chart(
+        probabilities(shares, shares.values(), frame.is_dark()),
+        config=export.plot_config("endings"),
+        key="w_task_endings",
+    )
+
+
+_DRAW = {"classify": _classes, "tag": _tags, "answer": _answers, "choose": _endings}

@@ -1,0 +1,143 @@
+"""Tasks and Before and after, driven without a browser."""
+
+import time
+
+import numpy as np
+import pytest
+
+from tests.app.look import component, told, walk
+from tests.app.made_tasks import save_tasks
+
+
+@pytest.fixture(scope="module")
+def task_home(tmp_path_factory):
+    home = tmp_path_factory.mktemp("tasks")
+    save_tasks(home)
+    return home
+
+
+@pytest.fixture(autouse=True)
+def with_tasks(environment, task_home, monkeypatch):
+    monkeypatch.setenv("BERT_TF_HOME", str(task_home))
+    monkeypatch.setenv("BERT_TF_EXPLORER", str(task_home / "explorer.toml"))
+    from ui import models, state, tasks
+
+    for cache in (state.limits, models.catalogue, tasks._settings):
+        cache.clear()
+    yield
+    tasks._settings.clear()
+
+
+def no_trouble(app):
+    assert not app.exception and not app.error, told(app)
+
+
+def loaded(name, task_home):
+    import bert_tf
+
+    return bert_tf.load(task_home / name)
+
+
+def settled(app):
+    """The page once the work beside it is done."""
+    for _ in range(400):
+        if component(app, "marks") is not None:
+            return app
+        time.sleep(0.05)
+        app.run()
+    raise AssertionError(f"the work did not end: {told(app)}")
+
+
+def tables(app):
+    return [frame.value for frame in app.dataframe]
+
+
+def test_classes_are_those_the_library_gives_with_the_words_that_mattered(open_app, task_home):
+    app = open_app(page="tasks", a="the cat sat", **{"tasks.model": "classes"})
+    no_trouble(app)
+    (said,) = loaded("classes", task_home).task.predict(["the cat sat"])
+    drawn = component(settled(app), "marks")
+    assert [part["text"] for part in drawn["a"] if "tip" in part] == ["the", "cat", "sat"]
+    assert f"“{said['label']}”" in told(app)
+
+
+def test_a_pair_task_asks_for_a_second_text(open_app):
+    app = open_app(page="tasks", a="the cat", **{"tasks.model": "pairs"})
+    no_trouble(app)
+    assert "Second text is empty" in told(app)
+    app.text_area(key="w_text_b").set_value("a dog").run()
+    no_trouble(app)
+    assert component(settled(app), "marks")["b"]
+
+
+def test_a_regression_shows_its_number(open_app, task_home):
+    app = open_app(page="tasks", a="the cat sat", **{"tasks.model": "score"})
+    no_trouble(app)
+    (said,) = loaded("score", task_home).task.predict(["the cat sat"])
+    assert app.metric[0].value == f"{said['value']:.2f}"
+
+
+def test_marked_words_are_cut_from_the_visitors_own_text(open_app, task_home):
+    text = "the cat ran in London  and sat in <b>Paris</b>"
+    app = open_app(page="tasks", a=text, **{"tasks.model": "tags"})
+    no_trouble(app)
+    parts = component(app, "spans")["parts"]
+    assert "".join(part["text"] for part in parts) == text
+    (said,) = loaded("tags", task_home).task.predict([text])
+    assert [part["text"] for part in parts if "kind" in part] == [one["text"] for one in said["entities"]]
+
+
+def test_an_answer_is_marked_where_the_library_finds_it(open_app, task_home):
+    passage = "the dog ran in the park. the cat sat on the mat. it was in London."
+    app = open_app(page="tasks", a="where was it", b=passage, **{"tasks.model": "answers"})
+    no_trouble(app)
+    (said,) = loaded("answers", task_home).task.predict([{"question": "where was it", "passage": passage}])
+    parts = component(app, "spans")["parts"]
+    assert "".join(part["text"] for part in parts) == passage
+    assert [part["text"] for part in parts if "kind" in part] == [said["answer"]]
+    assert list(tables(app)[0]["answer"]) == [one["text"] for one in said["n_best"]]
+
+
+def test_endings_are_weighed_against_each_other(open_app):
+    app = open_app(page="tasks", a="the cat", b="sat on the mat\nran in the park", **{"tasks.model": "endings"})
+    no_trouble(app)
+    app = open_app(page="tasks", a="the cat", b="sat on the mat", **{"tasks.model": "endings"})
+    assert "at least 2" in told(app) and not app.exception
+
+
+@pytest.mark.parametrize("model", ["classes", "tags", "answers"])
+def test_examples_and_texts_that_cannot_be_read_are_answered(open_app, model):
+    app = open_app(page="tasks", a=" ", b=" ", **{"tasks.model": model})
+    assert "is empty" in told(app) and not app.exception
+    app.button_group(key="w_task_example").set_value(app.button_group(key="w_task_example").options[0]).run()
+    no_trouble(app)
+    app.text_area(key="w_text_a").set_value("word " * 2000).run()
+    assert "10,000 characters; at most 5,000" in told(app) and not app.exception
+
+
+def test_without_a_fine_tuned_model_the_page_says_how_to_get_one(open_app, explorer_home, monkeypatch):
+    from ui import models, state
+
+    monkeypatch.setenv("BERT_TF_HOME", str(explorer_home))
+    monkeypatch.setenv("BERT_TF_EXPLORER", str(explorer_home / "explorer.toml"))
+    state.limits.clear()
+    models.catalogue.clear()
+    for page in ("tasks", "finetuned"):
+        app = open_app(page=page)
+        no_trouble(app)
+        assert "python -m bert_tf finetune" in told(app)
+
+
+def test_before_and_after_shows_the_heads_that_moved_most(open_app, task_home):
+    from bert_tf.explain.heads_changed import heads_changed
+
+    text = "the cat sat on the mat"
+    app = open_app(page="finetuned", a=text, **{"finetuned.model": "classes"})
+    no_trouble(app)
+    wanted = heads_changed(loaded("plain", task_home).trace(text), loaded("classes", task_home).trace(text))
+    layer, head = np.unravel_index(wanted.argmax(), wanted.shape)
+    assert app.button_group(key="w_finetuned_head").value == f"{layer + 1}.{head + 1}"
+    app.button(key="w_Open after").click().run()
+    no_trouble(app)
+    assert app.selectbox(key="w_model").value == "classes"
+    assert any(type(getattr(one, "proto", None)).__name__ == "BidiComponent" for one in walk(app._tree.root))

@@ -1,0 +1,116 @@
+"""The fine-tuned models that are here, examples for them, and their answers made ready to draw."""
+
+import streamlit as st
+
+from ui import models, state
+from ui.words import percent
+
+_NOUNS = {"classify": "Text classes", "tag": "Words marked", "answer": "Questions answered", "choose": "Endings chosen"}
+_MOST_CHOICES = 12
+
+#: Task, and whether it reads pairs -> (label, text A, text B) to start from.
+EXAMPLES = {
+    ("classify", False): (
+        ("Praise", "A warm, funny film, and one of the finest of the year.", ""),
+        ("Blame", "Two hours of noise without a single idea.", ""),
+        ("Both", "The story is thin, but the two leads are a joy to watch.", ""),
+        ("Not bad", "It is not bad at all, though nobody will call it a masterpiece.", ""),
+    ),
+    ("classify", True): (
+        ("The same", "The company sold its factory in May.", "In May the firm sold its plant."),
+        ("Not the same", "The company sold its factory in May.", "The company opened a new factory in May."),
+    ),
+    ("tag", False): (
+        ("Berlin", "Angela Merkel met Barack Obama in Berlin on a rainy Friday.", ""),
+        ("Fish", "The old man the boats, and the young can fish.", ""),
+        ("Book", "Please book a table; I left the book on it yesterday.", ""),
+    ),
+    ("answer", True): (
+        (
+            "Lighthouse",
+            "Who kept the lamp burning?",
+            "The lighthouse on the northern cape was built in 1862 from grey stone. For forty years Anna Berg, the "
+            "daughter of a fisherman, kept the lamp burning and wrote down every ship that passed. In 1961 the light "
+            "was replaced by an electric one.",
+        ),
+        (
+            "Tea",
+            "Why is green tea not brown?",
+            "All tea comes from one plant. Black tea is made of leaves that were left to oxidise, which turns them "
+            "brown. Green tea is heated soon after the harvest, so that the leaves do not oxidise.",
+        ),
+    ),
+    ("choose", True): (("Rain", "It began to rain, so she", "opened her umbrella.\nwatered the garden.\nate the piano."),),
+}
+
+
+def names():
+    """Titles of the fine-tuned models that may be chosen here: dict name -> ``TaskSettings``."""
+    return _settings(tuple((info.name, str(info.path)) for info in models.installed()))
+
+
+@st.cache_data(ttl=10, show_spinner=False, max_entries=8)
+def _settings(folders):
+    from bert_tf.finetune.task import read_settings
+
+    found = {}
+    for name, path in folders:
+        try:
+            settings = read_settings(path)
+        except (ValueError, OSError):
+            continue  # the folder of a training under way
+        if settings is not None:
+            found[name] = settings
+    return found
+
+
+def noun(settings):
+    """What a task does, in two words."""
+    return _NOUNS[settings.task]
+
+
+def examples(settings):
+    """Pills that put an example's texts into the view."""
+    known = EXAMPLES.get((settings.task, settings.pair or settings.task in ("answer", "choose")), ())
+    labels, view = [label for label, _, _ in known], state.view()
+    shown = next((label for label, a, b in known if (a, b) == (view.a, view.b)), None)
+    if st.session_state.get("w_task_example") != shown:
+        st.session_state["w_task_example"] = shown
+
+    def pick():
+        chosen = st.session_state["w_task_example"] or shown
+        _, a, b = known[labels.index(chosen)]
+        state.change(a=a, b=b, masks=(), start=0)
+
+    if labels:
+        st.pills("Examples", labels, key="w_task_example", on_change=pick, label_visibility="collapsed")
+
+
+def record(settings, a, b):
+    """The input as the task reads it."""
+    if settings.task == "answer":
+        return {"question": a, "passage": b, "curves": True}
+    if settings.task == "choose":
+        return {"context": a, "choices": [line.strip() for line in b.splitlines() if line.strip()][:_MOST_CHOICES]}
+    if settings.task == "tag":
+        return {"text": a}
+    return {"text_a": a, "text_b": b} if settings.pair else {"text_a": a}
+
+
+def marked(prediction):
+    """The labelled places of a tagged text: (places for ``spans.labelled``, labels in order of appearance)."""
+    if "entities" in prediction:
+        found = [(one["start"], one["end"], one["type"], one["probability"]) for one in prediction["entities"]]
+    else:
+        found = [
+            (start, end, label, chance)
+            for (start, end), label, chance in zip(
+                prediction["spans"], prediction["labels"], prediction["probabilities"]
+            )
+        ]
+    labels = list(dict.fromkeys(label for _, _, label, _ in found))
+    places = [
+        (start, end, labels.index(label), label, f"{prediction['text'][start:end]}: {label}, {percent(chance)}")
+        for start, end, label, chance in found
+    ]
+    return places, labels
