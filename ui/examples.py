@@ -31,3 +31,14 @@ EXAMPLES = (
     _example("Bank account", "She opened an account at the bank to save her money.", "", "a6"),
 )
 FIRST = EXAMPLES[0]
+
+#: Sentences of the kind that the shipped training learns, for the time-lapse.
+LEARNED = (
+    _example("Born", "He was born in London.", "", "a2"),
+    _example("Won", "The team won the game.", "", "a2"),
+    _example("Season", "They played the first game of the season.", "", "a7"),
+    _example("Age", "He died at the age of 75.", "", "a4"),
+    _example("One of", "It is one of the largest cities in the world.", "", "a2"),
+    _example("The next sentence", "The band played in London.", "They sang many songs.", "b3"),
+    _example("Another text", "The band played in London.", "The moon is far away from the earth.", "b1"),
+)

@@ -1,0 +1,182 @@
+"""Time-lapse: what the model of each step made of one text."""
+
+import time
+
+import numpy as np
+import streamlit as st
+
+from bert_tf import plots
+from bert_tf.explain import fill_mask
+from bert_tf.plots.training import answer_course
+from ui import components, export, frame, inputs, runs, state
+from ui.cards import cards
+from ui.examples import LEARNED
+from ui.kept import kept
+from ui.models import given
+from ui.spots import positions
+from ui.words import count, plain
+
+_STEP, _LAYER, _HEAD = "timelapse.at", "timelapse.layer", "timelapse.head"
+_PLAY = 0.9  # seconds that one snapshot is shown
+_MOST_TOKENS = 128  # all snapshots' attention maps are held at once
+
+
+class Snapshots:
+    """A series of snapshots as the shared parts of the pages take a model."""
+
+    def __init__(self, name, series):
+        self.name, self.series, self.tokenizer = name, series, series.tokenizer
+
+    def encode(self, a, b):
+        """Pack the texts as the snapshots will read them."""
+        return self.tokenizer.encode(a, given(b), max_length=self.series.max_length)
+
+
+def page():
+    st.title("How the answer came about", anchor=False)
+    known = runs.runs()
+    if not known:
+        st.info("There is no training to look at. Start one under Curves.", icon=":material/model_training:")
+        return
+    run = runs.read(runs.picker(known))
+    if not run.snapshots:
+        st.info("This training has kept no snapshots yet. They come with `pretrain --snapshots`, at the steps 0, 1, 2, 5, "
+                "10, 20, 50 and so on.", icon=":material/photo_library:")
+        return
+    inputs.examples(LEARNED)
+    inputs.text_fields()
+    if not inputs.texts_are_usable():
+        return
+    with st.spinner(f"Reading {count(len(run.snapshots), 'snapshot')} …", show_time=True):
+        series = _series(tuple((one.step, str(one.folder)) for one in run.snapshots))
+    shared = Snapshots(run.name, series)
+    encoding = inputs.read(shared)
+    if encoding is None:
+        return
+    inputs.token_strip(shared, encoding, "c_timelapse_chips")
+    masks = inputs.masked(shared, encoding)
+    if masks is None:
+        return
+    if encoding.length > _MOST_TOKENS:
+        st.warning(f"This text has {encoding.length} tokens; at most {_MOST_TOKENS} are followed through a training. "
+                   "Shorten it.", icon=":material/content_cut:")
+        return
+    view = state.view()
+    key = (str(run.folder), series.steps, view.a, view.b, positions(encoding, view.masks))
+    with st.spinner("Asking every snapshot …"):
+        moments = kept("timelapse", key, lambda: series.moments(view.a, given(view.b), masks))
+    playing = st.session_state.get("_timelapse_playing", False)
+    st.fragment(_lapse, run_every=_PLAY if playing else None)(shared, moments)
+    st.caption(f"{plain(run.name)} · {runs.facts(run)} · the model in the sidebar plays no part here")
+
+
+@st.cache_resource(max_entries=3, show_spinner=False)
+def _series(snapshots):
+    """The snapshots loaded, for all visitors."""
+    from bert_tf.explain.timelapse import Series
+    from bert_tf.train.run import Snapshot
+
+    return Series([Snapshot(step, folder) for step, folder in snapshots])
+
+
+def _lapse(shared, moments):
+    number = _number(moments)
+    moment = moments[number]
+    trace = moment.trace
+    courses = _courses(shared, moments)
+    _time(moments, number)
+    left, right = st.columns([1, 1], gap="large")
+    with left:
+        if trace.masks and trace.logits is not None:
+            components.bars("c_timelapse_bars", cards(fill_mask(trace, shared.tokenizer, state.view().top_k)))
+            for course in courses:
+                st.markdown(_entered(course))
+        else:
+            st.info("Nothing is hidden. Press a word above to follow what is guessed there.",
+                    icon=":material/touch_app:")
+        if trace.nsp is not None:
+            components.gauge("c_timelapse_gauge", float(trace.nsp.is_next))
+        scores = [one.trace.nsp.is_next for one in moments] if trace.nsp is not None else []
+        if courses or scores:
+            st.plotly_chart(answer_course(courses, shared.series.steps, number, scores, frame.is_dark()), key="w_timelapse_course",
+                            config=export.plot_config("time-lapse"))
+    with right:
+        _attention(shared, trace)
+
+
+def _number(moments):
+    """Which snapshot is shown; while it plays, the next one at each tick."""
+    steps, last = [moment.step for moment in moments], len(moments) - 1
+    wanted = state.setting(_STEP, steps[-1])
+    number = steps.index(wanted) if wanted in steps else last
+    if st.session_state.get("_timelapse_playing"):
+        if time.monotonic() - st.session_state["_timelapse_shown"] < 0.8 * _PLAY:
+            return number
+        if number == last:
+            st.session_state["_timelapse_playing"] = False
+            st.rerun()
+        number += 1
+        st.session_state["_timelapse_shown"] = time.monotonic()
+        state.set_setting(_STEP, steps[number], steps[-1])
+    return number
+
+
+def _time(moments, number):
+    steps, playing = [moment.step for moment in moments], st.session_state.get("_timelapse_playing", False)
+    if len(steps) == 1:
+        st.markdown(f"Step {steps[0]:,}, the only snapshot so far.")
+        return
+
+    def play():
+        st.session_state["_timelapse_playing"] = not playing
+        if not playing:
+            st.session_state["_timelapse_shown"] = time.monotonic()
+            if number == len(steps) - 1:
+                state.set_setting(_STEP, steps[0], steps[-1])
+
+    if st.session_state.get("w_timelapse_at") != steps[number]:
+        st.session_state["w_timelapse_at"] = steps[number]
+
+    def moved():
+        st.session_state["_timelapse_playing"] = False
+        state.set_setting(_STEP, st.session_state["w_timelapse_at"], steps[-1])
+
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        if st.button("Pause" if playing else "Play", icon=":material/pause:" if playing else ":material/play_arrow:",
+                     key="w_timelapse_play", width="content", on_click=play):
+            st.rerun()
+        st.select_slider("Step of the training", steps, key="w_timelapse_at", on_change=moved,
+                         format_func=lambda step: f"{step:,}")
+
+
+def _courses(shared, moments):
+    from bert_tf.explain.timelapse import course
+
+    last = moments[-1].trace
+    if last.logits is None:
+        return []
+    return [course(moments, shared.tokenizer, position) for position in last.masks]
+
+
+def _entered(course):
+    """Where a token stands over the training, in a sentence."""
+    said = [f"in the first {place} at step {step:,}" if place > 1 else f"first at step {step:,}"
+            for place, step in course.entered.items() if step is not None]
+    name = f"**{plain(course.token)}**"
+    if not said:
+        return f"{name} never comes among the first 10; its best rank is {int(course.ranks.min()):,}."
+    return f"{name} is {', '.join(said)}."
+
+
+def _attention(shared, trace):
+    layers, heads = trace.attentions.shape[:2]
+    left, right = st.columns(2)
+    bounds = ((left, "Layer", _LAYER, layers), (right, "Head", _HEAD, heads))
+    for column, label, name, most in bounds:
+        if most > 1:
+            column.slider(label, 1, most, **state.bound_setting(name, f"w_{name.replace('.', '_')}", 1, range(1, most + 1)))
+    layer, head = (min(max(state.setting(name, 1), 1), most) for _, _, name, most in bounds)
+    selection = plots.select(trace)
+    st.plotly_chart(plots.heatmap(trace, np.asarray(trace.attentions[layer - 1, head - 1]), selection, dark=frame.is_dark()),
+                    key="w_timelapse_map", config=export.plot_config(f"layer-{layer}-head-{head}"))
+    st.caption("A row is a token that looks, a column one that is looked at; the scale goes to the map's own strongest.")
