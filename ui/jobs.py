@@ -9,7 +9,7 @@ import threading
 import time
 
 import streamlit as st
-from streamlit.runtime import get_instance
+from streamlit.runtime import exists, get_instance
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from bert_tf.explain.errors import Cancelled
@@ -91,9 +91,13 @@ def start(name, key, function):
     """Begin a job; one of the same name is stopped. Returns: the ``Job``."""
     drop(name)
     session = get_script_run_ctx().session_id
-    # A visitor who has left wants nothing any more.
-    _jobs()[name] = made = Job(key, function, _slots(), lambda: get_instance().is_active_session(session))
+    _jobs()[name] = made = Job(key, function, _slots(), lambda: _is_here(session))
     return made
+
+
+def _is_here(session):
+    """Whether a visitor is still there: one who has left wants nothing any more. Without a server all are."""
+    return not exists() or get_instance().is_active_session(session)
 
 
 def drop(name):

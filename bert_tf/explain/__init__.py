@@ -27,6 +27,7 @@ from bert_tf.explain.counterfactual import (
     right_context,
     swapped,
     with_word,
+    without_each_word,
     without_word,
 )
 from bert_tf.explain.dataset import RowResult, RowSummary, hidden_places, score_rows, summarise_rows
@@ -199,6 +200,7 @@ __all__ = [
     "token_attention",
     "umap",
     "with_word",
+    "without_each_word",
     "without_word",
     "word_attention",
     "word_vectors",

@@ -17,7 +17,7 @@ from bert_tf.explain.predictions import check_top_k, mask_predictions
 from bert_tf.explain.trace import NextSentence
 
 # Tokens in one pass of a sweep, and masks whose distributions over the vocabulary are held at once.
-TOKENS_AT_ONCE = 4096
+TOKENS_AT_ONCE = 1024
 MASKS_AT_ONCE = 256
 
 

@@ -14,8 +14,8 @@ import numpy as np
 from bert_tf.explain.errors import InputError, report
 from bert_tf.explain.words import WordSpan
 
-# Tokens in one pass, so that the work of many steps or copies fits in memory at any length.
-TOKENS_AT_ONCE = 4096
+# Tokens in one pass: the work of many steps fits in memory at any length, and stops soon when it is cancelled.
+TOKENS_AT_ONCE = 1024
 
 
 @dataclass(frozen=True)

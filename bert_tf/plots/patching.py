@@ -1,0 +1,60 @@
+"""Where a state of one run, put into another, brings the first one's answer back.
+
+Dimension legend: L layers, T tokens.
+"""
+
+import numpy as np
+import plotly.graph_objects as go
+
+from bert_tf.plots.diverging import diverging_scale
+from bert_tf.plots.lens import state_names
+from bert_tf.plots.theme import dress, escape
+
+_TALLEST = 1400  # pixels
+_LABEL = 15  # pixels a label needs
+
+
+def patch_map(recovered, clean_tokens, corrupted_tokens, dark=False):
+    """Share of the difference that each state brings back, tokens downwards, layers across.
+
+    Args:
+        recovered: float [L+1, T], as ``PatchMap.recovered``.
+        clean_tokens, corrupted_tokens: T tokens each.
+        dark: for a dark page.
+    """
+    names = state_names(len(recovered))
+    labels = [
+        escape(one) if one == other else f"<b>{escape(one)} | {escape(other)}</b>"
+        for one, other in zip(clean_tokens, corrupted_tokens)
+    ]
+    count = len(labels)
+    height = int(min(130 + 24 * count, _TALLEST))
+    every = max(1, -(-count * _LABEL // (height - 110)))
+    shares = np.nan_to_num(np.asarray(recovered, np.float32)).T
+    figure = go.Figure(
+        go.Heatmap(
+            z=np.clip(shares, -1, 1),
+            customdata=np.dstack([shares, np.repeat(np.arange(count)[:, None], len(names), axis=1)]),
+            text=[[label] * len(names) for label in labels],
+            x=names,
+            y=list(range(count)),
+            zmin=-1,
+            zmax=1,
+            colorscale=diverging_scale(dark),
+            xgap=1,
+            ygap=1,
+            colorbar={"thickness": 8, "outlinewidth": 0, "tickformat": ".0%", "tickvals": [-1, -0.5, 0, 0.5, 1]},
+            hovertemplate="%{text}, after layer %{x}<br>brings back %{customdata[0]:.1%}<extra></extra>",
+        )
+    )
+    shown = list(range(0, count, every))
+    figure.update_yaxes(
+        autorange="reversed",
+        tickvals=shown,
+        ticktext=[labels[index] for index in shown],
+        showgrid=False,
+        zeroline=False,
+        ticks="",
+    )
+    figure.update_xaxes(title="after layer", type="category", side="top", showgrid=False, ticks="")
+    return dress(figure, dark, height=height)

@@ -1,0 +1,249 @@
+"""Patching: which state, carried over from one input into another, carries the answer with it."""
+
+import dataclasses
+import math
+
+import streamlit as st
+
+from bert_tf.explain import fill_mask, patch_states
+from bert_tf.plots.patching import patch_map
+from ui import export, frame, inputs, jobs, pairs, state, why
+from ui.kept import kept
+from ui.models import given
+from ui.words import count, percent, plain
+
+_MOST = 128  # tokens: the work grows with their square
+_SLIGHT = 0.1  # nats between the two inputs' answers below which shares say little
+_GUESSES = 8
+
+
+def page():
+    opened = inputs.opened("Where the answer is decided")
+    if opened is None:
+        return
+    shared, encoding = opened
+    trace = why.traced(shared, encoding)
+    if trace is None or not why.has_question(shared, trace):
+        return
+    if trace.length > _MOST:
+        st.info(
+            f"Every state of every layer is put over once, which takes long: at most {_MOST} tokens here, and "
+            f"this text has {trace.length}. Shorten it.",
+            icon=":material/content_cut:",
+        )
+        return
+    texts = _other_texts(shared, trace)
+    other = _aligned(shared, trace, encoding, texts)
+    if other is None:
+        return
+    target = why.target_picker("patching", shared, trace)
+    if target is None:
+        return
+    found = _patched(shared, trace, other, target)
+    if found is not None:
+        _draw(trace, other, found)
+
+
+def _other_texts(shared, trace):
+    """Fields for the second input; returns its (text_a, text_b)."""
+    st.subheader("The other input", anchor=False)
+    texts, columns = [], st.columns(2 if trace.text_b is not None else 1)
+    for column, side, own in zip(columns, "ab", (trace.text_a, trace.text_b)):
+        name, key, default = f"patching.{side}", f"w_patching_{side}", pairs.partner(own)
+        texts.append(state.setting(name, default)[: state.limits().max_characters])
+        column.text_area(
+            f"Text {side.upper()} of the other input",
+            height=68,
+            **state.bound_setting(name, key, default),
+        )
+    texts = tuple([*texts, ""][:2])
+    _helper(shared, trace)
+    return texts
+
+
+def _helper(shared, trace):
+    """Changing one word for another of as many tokens."""
+    words = [word for word in trace.words() if not set(word.positions) & set(trace.masks)]
+    if not words:
+        return
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        place = st.selectbox(
+            "Take text A and B as above, but instead of" if trace.text_b else "Take text A as above, but instead of",
+            range(len(words)),
+            format_func=lambda index: words[index].text,
+            index=None,
+            placeholder="Choose a word",
+            key="w_patching_word",
+            width=300,
+        )
+        if place is None or place >= len(words):
+            return
+        word = words[place]
+        guesses = kept("patching_guesses", (trace, place), lambda: _guesses(shared, trace, word))
+
+        def put():
+            value = st.session_state["w_patching_instead"]
+            if value:
+                _put(trace, word, str(value))
+
+        st.selectbox(
+            f"put in (a word of {count(len(word.positions), 'token')})",
+            guesses,
+            index=None,
+            placeholder="Choose or type a word",
+            key="w_patching_instead",
+            accept_new_options=True,
+            on_change=put,
+            width=300,
+        )
+
+
+def _put(trace, word, instead):
+    for side, own in (("a", trace.text_a), ("b", trace.text_b)):
+        if own is not None:
+            text = own[: word.start] + instead + own[word.end :] if word.source == side else own
+            state.set_setting(f"patching.{side}", text, pairs.partner(own))
+
+
+def _guesses(shared, trace, word):
+    """Words that the model expects there and that leave the number of tokens as it is."""
+    if "mlm" not in shared.bert.heads:
+        return []
+    hidden = shared.trace(trace.text_a, trace.text_b or "", (*_own_masks(trace), *word.positions))
+    if len(word.positions) > 1:
+        filled = {step.position: step.predictions[0].token for step in shared.fill_jointly(hidden, 1).steps}
+        found = ["".join(filled[position].removeprefix("##") for position in word.positions)]
+    else:
+        answers = {one.position: one for one in fill_mask(hidden, shared.tokenizer, 3 * _GUESSES)}
+        found = [one.token for one in answers[word.positions[0]].predictions]
+    fitting = [
+        text
+        for text in found
+        if text != word.text and len(shared.tokenizer.tokenize(text).tokens) == len(word.positions)
+        and any(letter.isalnum() for letter in text) and not text.startswith("##")
+    ]
+    return fitting[:_GUESSES]
+
+
+def _own_masks(trace):
+    """Positions masked by a press, not by a typed [MASK]."""
+    return tuple(p for p in trace.masks if trace.original_tokens[p] != trace.tokens[p])
+
+
+def _aligned(shared, trace, encoding, texts):
+    """The trace of the other input with the same positions masked, or None with the reason said."""
+    if not texts[0].strip() or (trace.text_b is not None and not texts[1].strip()):
+        st.info("The other input is empty. Type it, or change a word as offered above.", icon=":material/keyboard:")
+        return None
+    if texts == (trace.text_a, trace.text_b or ""):
+        st.info(
+            "The other input is still the same text. Change a word of it: choose one above, and what to put in its "
+            "place.",
+            icon=":material/touch_app:",
+        )
+        return None
+    view, other = state.view(), shared.encode(*texts)
+    if not pairs.aligned(encoding, other):
+        _say_lengths(encoding, other, (view.a, given(view.b)), (texts[0], given(texts[1])))
+        return None
+    masked = _own_masks(trace)
+    found = kept(
+        "patching_other",
+        (shared.name, view.precision, texts, masked),
+        lambda: shared.trace(*texts, masked),
+    )
+    if found.masks != trace.masks:
+        st.info("A [MASK] is typed in one input only. Put the same masks into both.", icon=":material/rule:")
+        return None
+    return found
+
+
+def _say_lengths(one, other, texts_one, texts_other):
+    sides = {
+        side: (sum(s == side for s in one.sources), sum(s == side for s in other.sources)) for side in "ab"
+    }
+    counted = " and ".join(
+        f"text {side.upper()} has {count(mine, 'token')} above and {theirs} in the other input"
+        for side, (mine, theirs) in sides.items()
+        if mine != theirs
+    )
+    lines = [f"A state can only be put over to its own place, and {counted}."]
+    for found in pairs.differences(one, other, texts_one, texts_other):
+        if found.pieces[0] != found.pieces[1]:
+            lines.append(
+                f"- “{plain(found.one[:80])}” is {count(found.pieces[0], 'token')}, “{plain(found.other[:80])}” "
+                f"is {found.pieces[1]}."
+            )
+    lines.append("\nChoose words of equally many tokens; the list above offers some.")
+    st.warning("\n".join(lines), icon=":material/straighten:")
+
+
+def _patched(shared, trace, other, target):
+    view = state.view()
+    key = (shared.name, view.precision, trace.text_a, trace.text_b, other.text_a, other.text_b, trace.masks, target)
+
+    def work(progress):
+        return shared.run(patch_states, trace, other, target, progress=progress)
+
+    return jobs.result("patching", key, "Putting every state over, one at a time", work)
+
+
+def _draw(trace, other, found):
+    with inputs.heading("Layer by position"):
+        st.button("Change places", icon=":material/swap_vert:", type="tertiary", on_click=_turn, args=(trace, other))
+        export.menu(
+            "patching",
+            ("state", "position", "token", "other_token", "log_probability", "recovered"),
+            lambda: _rows(trace, other, found),
+            lambda: _record(trace, other, found),
+            lambda: patch_map(found.recovered, trace.tokens, other.tokens),
+        )
+    label = plain(found.target.label)
+    st.markdown(
+        f"**{label}** has {percent(math.exp(found.clean))} in the first input and "
+        f"{percent(math.exp(found.corrupted))} in the other."
+    )
+    if abs(found.clean - found.corrupted) < _SLIGHT:
+        st.info(
+            "That is nearly the same, so there is little to bring back and the shares below say little. Change "
+            "another word, or look at another answer.",
+            icon=":material/balance:",
+        )
+    st.plotly_chart(
+        patch_map(found.recovered, trace.tokens, other.tokens, frame.is_dark()),
+        key="w_patching_map",
+        config=export.plot_config("patching"),
+    )
+    st.caption(
+        f"The model reads the other input; one state, of one token after one layer, is taken from the first. Blue: "
+        f"“{label}” comes back, 100% all the way; orange: it goes further away. Shares of log-probability. It tells "
+        "where a difference lies at a given depth, not that the model uses nothing else."
+    )
+
+
+def _turn(trace, other):
+    """The two inputs change places."""
+    view = dataclasses.replace(state.view(), a=other.text_a, b=other.text_b or "", start=0)
+    for side, text in (("a", trace.text_a), ("b", trace.text_b)):
+        if text is not None:
+            view = view.with_setting(f"patching.{side}", text)
+    state.put(view)
+
+
+def _rows(trace, other, found):
+    for layer, (scores, shares) in enumerate(zip(found.scores, found.recovered)):
+        for position, (score, share) in enumerate(zip(scores, shares)):
+            yield layer, position, trace.tokens[position], other.tokens[position], float(score), float(share)
+
+
+def _record(trace, other, found):
+    return {
+        "model": trace.model,
+        "target": {"position": found.target.position, "label": found.target.label},
+        "tokens": list(trace.tokens),
+        "other_tokens": list(other.tokens),
+        "log_probability": found.clean,
+        "other_log_probability": found.corrupted,
+        "scores": found.scores.tolist(),
+        "recovered": None if found.clean == found.corrupted else found.recovered.tolist(),
+    }

@@ -1,0 +1,251 @@
+"""The What-if page's views of one text changed: half the context, a word less, another word, A and B swapped."""
+
+import dataclasses
+import functools
+
+import streamlit as st
+
+from bert_tf import plots
+from bert_tf.explain import (
+    ask,
+    fill_mask,
+    left_context,
+    right_context,
+    swapped,
+    with_word,
+    without_each_word,
+)
+from bert_tf.plots.effects import ranked_bars
+from ui import components, export, frame, inputs, jobs, state, why
+from ui.cards import cards
+from ui.kept import kept
+from ui.words import percent, plain
+
+_MANY = 1000  # guesses kept for comparison: one that is not among them has less than 0.1%
+_LONGEST_LIST = 15
+
+
+def one_side(shared, trace):
+    """What stands before a mask alone, and what stands after it alone, beside the whole text."""
+    if not trace.masks:
+        st.info("This is about hidden words: press a word above to hide it.", icon=":material/touch_app:")
+        return
+    position = _mask_picker(trace)
+    variants = [left_context, right_context]
+    outcomes = kept(
+        "whatif_sides", (trace, position), lambda: shared.run(_asked, trace, variants, position, state.limits().max_top_k)
+    )
+    top_k = state.view().top_k
+    whole = next(one for one in fill_mask(trace, shared.tokenizer, top_k) if one.position == position)
+    sides = [_at(outcome, trace, position) for outcome in outcomes]
+    shown = cards([whole, *sides])
+    names = ("The whole text", "Only what stands before", "Only what stands after")
+    for card, name in zip(shown, names):
+        card["note"], card["predictions"] = name, card["predictions"][:top_k]
+    with inputs.heading("Both sides, or one"):
+        export.menu(
+            "one-side",
+            ("reads", "rank", "token", "probability"),
+            lambda: [
+                (name, rank, one["text"], one["p"])
+                for name, card in zip(names, shown)
+                for rank, one in enumerate(card["predictions"], start=1)
+            ],
+            lambda: {name: card["predictions"] for name, card in zip(names, shown)},
+            lambda: plots.predictions([whole, *sides]),
+        )
+    components.bars("c_whatif_sides", shown)
+    st.caption(
+        "A reader from left to right knows only what stands before a word; BERT is trained to use both sides. Cut "
+        "short like this it is out of its element: a model trained from left to right would do better with the "
+        "left side than this one does."
+    )
+    for outcome, name in zip(outcomes, names[1:]):
+        st.caption(f"{name}: {plain(' '.join(outcome.variant.tokens))}")
+
+
+def _asked(bert, trace, makers, position, top_k):
+    return ask(bert, trace, [maker(bert, trace, position) for maker in makers], top_k)
+
+
+def _at(outcome, trace, position):
+    """What an outcome says at one of the trace's masks."""
+    return outcome.masks[outcome.variant.rows.index(trace.masks.index(position))]
+
+
+def _mask_picker(trace):
+    if len(trace.masks) == 1:
+        return trace.masks[0]
+    names = [str(position) for position in trace.masks]
+    return int(
+        st.selectbox(
+            "Hidden word",
+            names,
+            format_func=lambda name: why.place_name(trace, int(name)),
+            width=300,
+            **state.bound_setting("whatif.at", "w_whatif_at", names[0], names),
+        )
+    )
+
+
+def a_word_less(shared, trace):
+    """Every word left out once, the one that matters most on top."""
+    view = state.view()
+    key = (shared.name, view.precision, view.a, view.b, trace.masks)
+    work = functools.partial(shared.run, without_each_word, trace, 1)
+    found = jobs.result(
+        "whatif_less", key, "Leaving out every word, one at a time", lambda progress: work(progress=progress)
+    )
+    if found is None:
+        return
+    if not found:
+        st.info("There is no word to leave out: each text needs two that are not hidden.", icon=":material/notes:")
+        return
+    rows = sorted((_less(word, outcome, trace) for word, outcome in found), key=lambda row: -row["effect"])
+    with inputs.heading("Without each word"):
+        export.menu(
+            "a-word-less",
+            tuple(rows[0]),
+            lambda: [tuple("" if cell is None else cell for cell in row.values()) for row in rows],
+            lambda: rows,
+            lambda: _less_figure(rows, trace, False),
+        )
+    left, right = st.columns([3, 2], gap="large")
+    with left:
+        st.dataframe(
+            {name: [row[name] for row in rows] for name in rows[0] if any(row[name] is not None for row in rows)},
+            hide_index=True,
+            width="stretch",
+            key="w_whatif_less",
+            column_config=_LESS_COLUMNS,
+        )
+    with right:
+        st.plotly_chart(
+            _less_figure(rows, trace, frame.is_dark()), key="w_whatif_less_bars", config=export.plot_config("a-word-less")
+        )
+    st.caption(
+        "The text without the word, read anew: what follows moves up. With several masks the numbers are means over "
+        "them, and the guess is that at the first."
+    )
+
+
+_LESS_COLUMNS = {
+    "text": st.column_config.TextColumn("Text", width="small"),
+    "word": "Without",
+    "guess": "First guess then",
+    "probability": st.column_config.NumberColumn("has", format="percent"),
+    "change": st.column_config.NumberColumn(
+        "Old guess, nats", format="%+.2f", help="What the first guess of the whole text has gained in log-probability."
+    ),
+    "effect": st.column_config.ProgressColumn("Difference", format="%.3f", min_value=0, max_value=1),
+    "is_next": st.column_config.NumberColumn("IsNext then", format="percent"),
+}
+
+
+def _less(word, outcome, trace):
+    masks = outcome.masks
+    effect = float(outcome.divergences.mean()) if masks else abs(outcome.nsp_change)
+    return {
+        "text": word.source.upper(),
+        "word": word.text,
+        "guess": masks[0].predictions[0].token if masks else None,
+        "probability": masks[0].predictions[0].probability if masks else None,
+        "change": float(outcome.changes.mean()) if masks else None,
+        "effect": effect,
+        "is_next": outcome.nsp.is_next if outcome.nsp else None,
+    }
+
+
+def _less_figure(rows, trace, dark):
+    unit = "bits between the two distributions" if trace.masks else "change of P(IsNext)"
+    strongest = rows[:_LONGEST_LIST]
+    return ranked_bars([row["word"] for row in strongest], [row["effect"] for row in strongest], unit, dark)
+
+
+def another_word(shared, trace):
+    """One word in the place of another."""
+    words = [word for word in trace.words() if not set(word.positions) & set(trace.masks)]
+    if not words:
+        st.info("Every word is hidden; there is none to replace.", icon=":material/notes:")
+        return
+    names = [f"{word.source}{word.index}" for word in words]
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        name = st.selectbox(
+            "Instead of",
+            names,
+            format_func=lambda name: words[names.index(name)].text,
+            width=260,
+            **state.bound_setting("whatif.word", "w_whatif_word", names[0], names),
+        )
+        instead = st.text_input(
+            "read",
+            placeholder="Type a word",
+            width=260,
+            max_chars=200,
+            **state.bound_setting("whatif.with", "w_whatif_with", ""),
+        )
+    if not instead.strip():
+        st.info("Type a word to put in its place.", icon=":material/keyboard:")
+        return
+    word = words[names.index(name)]
+    _before_after(shared, trace, functools.partial(with_word, word=word, replacement=instead), (word, instead))
+
+
+def swapped_texts(shared, trace):
+    """The second text first."""
+    if trace.text_b is None:
+        st.info("There is only one text. Type a text B to swap them.", icon=":material/swap_horiz:")
+        return
+    _before_after(shared, trace, swapped, "swap")
+
+
+def _before_after(shared, trace, maker, key):
+    outcome = kept("whatif_change", (trace, key), lambda: shared.run(_changed, trace, maker))
+    variant = outcome.variant
+    with inputs.heading(variant.label if variant.label == "A and B swapped" else plain(variant.label)):
+        export.menu(
+            "what-if",
+            ("mask", "token", "before", "after"),
+            lambda: [(card["title"], one["text"], one["was"], one["p"]) for card in shown for one in card["predictions"]],
+            lambda: _record(trace, outcome, shown),
+            (lambda: plots.predictions(_shorter(outcome.masks, state.view().top_k))) if outcome.masks else None,
+        )
+    st.caption(plain(" ".join(variant.tokens)))
+    before = fill_mask(trace, shared.tokenizer, _MANY) if variant.masks else ()
+    shown = why.changed_cards([before[row] for row in variant.rows], outcome.masks, state.view().top_k)
+    left, right = st.columns([3, 2], gap="large") if outcome.nsp else (st.container(), None)
+    if shown:
+        with left:
+            components.bars("c_whatif_bars", shown)
+            st.caption("The line marks what it was in the text above.")
+    if outcome.nsp:
+        with right if shown else left:
+            components.gauge("c_whatif_gauge", float(outcome.nsp.is_next))
+            st.caption(f"B follows A: {percent(trace.nsp.is_next)} in the text above.")
+
+
+def _changed(bert, trace, maker):
+    return ask(bert, trace, [maker(bert, trace)], _MANY)[0]
+
+
+def _shorter(answers, top_k):
+    return [dataclasses.replace(one, predictions=one.predictions[:top_k]) for one in answers]
+
+
+def _record(trace, outcome, shown):
+    return {
+        "model": trace.model,
+        "tokens": list(trace.tokens),
+        "changed_tokens": list(outcome.variant.tokens),
+        "masks": [
+            {
+                "mask": card["title"],
+                "predictions": [{"token": one["text"], "before": one["was"], "after": one["p"]} for one in card["predictions"]],
+            }
+            for card in shown
+        ],
+        "log_probability_changes": outcome.changes.tolist(),
+        "divergences_bits": outcome.divergences.tolist(),
+        "is_next_before": trace.nsp and trace.nsp.is_next,
+        "is_next_after": outcome.nsp and outcome.nsp.is_next,
+    }
