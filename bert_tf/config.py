@@ -37,6 +37,10 @@ SIZES = {name: (size["num_hidden_layers"], size["hidden_size"], size["num_attent
          for name, size in BERT.sizes.items()}
 
 
+#: Name of the settings' file beside a Google checkpoint -> the family member.
+GOOGLE_SETTINGS = {member.google_settings: member for member in MEMBERS.values() if member.google_settings}
+
+
 class ConfigError(ValueError):
     """A model setting that cannot be: the message names it, its value, and what is allowed."""
 
@@ -247,7 +251,7 @@ class BertConfig:
 
     @classmethod
     def from_json(cls, path) -> "BertConfig":
-        """From a file in either format; errors name the file."""
+        """From a file in either format, Google's told by the file's name; errors name the file."""
         path = Path(path)
         try:
             values = json.loads(path.read_text(encoding="utf-8"))
@@ -255,6 +259,8 @@ class BertConfig:
             raise ConfigError(f"{path} is not a JSON file: {error}.") from error
         if not isinstance(values, dict):
             raise ConfigError(f"{path} holds a JSON {type(values).__name__}; a model's settings are an object.")
+        if path.name in GOOGLE_SETTINGS:
+            values = GOOGLE_SETTINGS[path.name].from_google(values)
         try:
             return cls.from_dict(values)
         except ConfigError as error:

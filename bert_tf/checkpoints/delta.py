@@ -44,7 +44,7 @@ def open_delta(folder, open_folder):
     if values.get("base_sign") not in (None, signature(tensors)):
         raise CheckpointError(f"{folder} was trained on another {values['base_model']} than {base}; get the one "
                               "it was made from.")
-    own = {canonical_name(name): tensor for name, tensor in open_tensors(folder).items()}
+    own = {canonical_name(name, config.member): tensor for name, tensor in open_tensors(folder).items()}
     wanted = set(tensor_shapes(config, ()))
     # The other model's pre-training heads were not trained along; the pooler stays where the folder has none.
     kept = {name: tensor for name, tensor in tensors.items()

@@ -14,7 +14,7 @@ from bert_tf.checkpoints.library import models_dir
 from bert_tf.checkpoints.registry import nearest, released
 
 WEIGHTS = "model.safetensors"
-_NEEDED = ("config.json", "vocab.txt", WEIGHTS)
+_VOCABULARIES = {"wordpiece": ("vocab.txt",), "bytes": ("vocab.json", "merges.txt"), "pieces": ("spiece.model",)}
 _OPTIONAL = ("tokenizer_config.json",)
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _GIT_SHA1 = re.compile(r"[0-9a-f]{40}")
@@ -75,7 +75,8 @@ def _only_one(unfinished):
 
 def _fetch_all(model, unfinished, progress, endpoint):
     files, revision = {}, model.revision
-    for name in (*_NEEDED, *_OPTIONAL):
+    vocabulary = _VOCABULARIES[model.config.member.tokenizer]
+    for name in ("config.json", *vocabulary, WEIGHTS, *_OPTIONAL):
         facts = _look_up(model, name, revision, endpoint)
         if facts is not None:
             files[name] = facts

@@ -13,11 +13,19 @@ class DownloadError(OSError):
     """A download that did not come to its end: the message says why, and whether it can be resumed."""
 
 
-_HEAD_NAMES = {"pooler": "pooler", "mlm": "masked language model head", "nsp": "next-sentence head"}
+_HEAD_NAMES = {
+    "pooler": "pooler",
+    "mlm": "masked language model head",
+    "nsp": "next-sentence head",
+    "sop": "sentence-order head",
+    "replaced": "replaced-token head",
+}
 _HEAD_USES = {
     "pooler": "give a pooled output",
     "mlm": "predict masked words",
     "nsp": "score whether one sentence follows another",
+    "sop": "score whether two texts are in order",
+    "replaced": "score which tokens were replaced",
 }
 
 
@@ -25,7 +33,7 @@ class MissingHead(CheckpointError):
     """A prediction was asked of a model whose checkpoint has no weights for it.
 
     Args:
-        head: `"pooler"`, `"mlm"` or `"nsp"`.
+        head: one of `names.HEADS`.
         model: the model's name, for the message.
     """
 

@@ -1,6 +1,7 @@
 """Google's TensorFlow checkpoints: bert_config.json, vocab.txt, bert_model.ckpt.index and .data-*.
 
-Names as in google-research/bert, `modeling.py` and `run_pretraining.py`. Dense kernels are [in, out] there.
+Names as in google-research/bert, `modeling.py` and `run_pretraining.py`, for ALBERT and ELECTRA as in theirs
+(`bert_tf.family`). Dense kernels are [in, out] there.
 """
 
 import re
@@ -9,11 +10,12 @@ from pathlib import Path
 import numpy as np
 
 from bert_tf.checkpoints.errors import CheckpointError
-from bert_tf.checkpoints.files import replacing, write_json
-from bert_tf.checkpoints.names import tensor_shapes
+from bert_tf.checkpoints.files import read_json, replacing, write_json
+from bert_tf.checkpoints.names import heads_among, tensor_shapes
 from bert_tf.checkpoints.stored import StoredTensor
-from bert_tf.config import BertConfig
-from bert_tf.text import Tokenizer
+from bert_tf.config import GOOGLE_SETTINGS, BertConfig
+from bert_tf.family.member import rename
+from bert_tf.text import read_tokenizer
 
 PREFIX = "bert_model.ckpt"
 # The optimiser's moments and counters lie beside the weights in a checkpoint of a training run.
@@ -29,19 +31,24 @@ def find_prefix(folder):
         step = re.search(r"-(\d+)\.index$", path.name)
         return path.name == f"{PREFIX}.index", int(step.group(1)) if step else -1, path.name
 
-    found = sorted(Path(folder).glob("*.ckpt*.index"), key=rank)
+    found = sorted(Path(folder).glob("*.index"), key=rank)
     return found[-1].with_suffix("") if found else None
 
 
-def google_name(name):
-    """Google's name of a canonical one, and whether its matrix is transposed there."""
-    if name == "cls.predictions.bias":
+def google_name(name, pairs=()):
+    """Google's name of a canonical one, and whether its matrix is transposed there.
+
+    Args:
+        name: canonical. pairs: of `Member.google_names`.
+    """
+    theirs = rename(name, pairs)
+    if theirs == "cls.predictions.bias":
         return "cls/predictions/output_bias", False
-    if name.startswith("cls.seq_relationship."):
-        return f"cls/seq_relationship/output_{'weights' if name.endswith('weight') else 'bias'}", False
-    path = re.sub(r"\.layer\.(\d+)\.", r".layer_\1.", name).replace(".", "/")
-    if "/LayerNorm/" in path:
-        return path.replace("Norm/weight", "Norm/gamma").replace("Norm/bias", "Norm/beta"), False
+    if theirs.startswith("cls.seq_relationship."):
+        return f"cls/seq_relationship/output_{'weights' if theirs.endswith('weight') else 'bias'}", False
+    path = re.sub(r"\.layer\.(\d+)\.", r".layer_\1.", theirs).replace(".", "/")
+    if ".LayerNorm." in name:
+        return re.sub("/weight$", "/gamma", re.sub("/bias$", "/beta", path)), False
     if name.startswith("bert.embeddings."):
         return path.removesuffix("/weight"), False
     return re.sub(r"/weight$", "/kernel", path), path.endswith("/weight")
@@ -58,23 +65,34 @@ def open_google(folder):
     import tensorflow as tf
 
     folder, prefix = Path(folder), find_prefix(folder)
-    settings = folder / "bert_config.json"
-    if not settings.is_file():
+    settings = next((folder / name for name in (*GOOGLE_SETTINGS, "config.json") if (folder / name).is_file()), None)
+    if settings is None:
         raise CheckpointError(f"{folder} has no bert_config.json, which a Google checkpoint folder needs.")
     config = BertConfig.from_json(settings)
+    heads = _heads_wanted(config.member, read_json(settings).get("architectures", ()))
+    pairs, others = config.member.google_names[heads], config.member.google_others.get(heads, ())
     try:
         reader = tf.train.load_checkpoint(str(prefix))
         shapes, dtypes = reader.get_variable_to_shape_map(), reader.get_variable_to_dtype_map()
     except (tf.errors.OpError, ValueError, RuntimeError) as error:
         raise CheckpointError(f"{prefix}.index is not a complete checkpoint index ({error}).") from error
     _check_data_files(prefix, sum(_bytes(shapes[name], dtypes[name]) for name in shapes))
-    ours = {google_name(name)[0]: name for name in tensor_shapes(config)}
+    ours = {google_name(name, pairs)[0]: name for name in tensor_shapes(config, heads)}
     tensors = {}
     for name in shapes:
-        if not _TRAINING_STATE.search(name):
+        if not _TRAINING_STATE.search(name) and not name.startswith(others):
             canonical = ours.get(name, name)
-            tensors[canonical] = _stored(prefix, reader, name, tuple(shapes[name]), google_name(canonical)[1])
-    return config, Tokenizer.from_folder(folder), tensors
+            transposed = google_name(canonical, pairs)[1]
+            tensors[canonical] = _stored(prefix, reader, name, tuple(shapes[name]), transposed)
+    return config, read_tokenizer(folder), tensors
+
+
+def _heads_wanted(member, architectures):
+    """Which model of a checkpoint that holds two (ELECTRA's) the settings are for; the first if they do not say."""
+    kinds = list(member.google_names)
+    if not kinds:
+        raise CheckpointError(f"{member.title} has no TensorFlow checkpoints; use its safetensors.")
+    return next((heads for heads in kinds if member.architecture(heads) in architectures), kinds[0])
 
 
 def _bytes(shape, dtype):
@@ -109,12 +127,20 @@ def write_google(folder, config, tokenizer, tensors):
     Args:
         folder: existing Path. config: BertConfig. tokenizer: Tokenizer.
         tensors: dict canonical name -> float32 array in Hugging Face's orientation.
+
+    Raises:
+        CheckpointError: there are no such checkpoints of this family member.
     """
     import tensorflow as tf
 
+    member, heads = config.member, heads_among(tensors)
+    kind = next((kind for kind in member.google_names if heads <= set(kind)), None)
+    if kind is None:
+        raise CheckpointError(f"There is no TensorFlow checkpoint format for a {member.title} with the heads "
+                              f"{', '.join(sorted(heads))}; write the format 'hf'.")
     names, values = [], []
     for canonical, value in tensors.items():
-        name, transposed = google_name(canonical)
+        name, transposed = google_name(canonical, member.google_names[kind])
         names.append(name)
         values.append(tf.convert_to_tensor(value.T if transposed else value, tf.float32))
     with replacing(folder / PREFIX) as temporary:
@@ -125,4 +151,5 @@ def write_google(folder, config, tokenizer, tensors):
         temporary.touch()
     (folder / PREFIX).unlink()
     tokenizer.save(folder)
-    write_json(folder / "bert_config.json", config.to_google_dict())
+    chosen = {"architectures": [member.architecture(kind)]} if len(member.google_names) > 1 else {}
+    write_json(folder / member.google_settings, {**config.to_google_dict(), **chosen})

@@ -8,7 +8,7 @@ from bert_tf.checkpoints.errors import CheckpointError
 from bert_tf.checkpoints.names import canonical_name
 from bert_tf.checkpoints.safetensors_folder import open_tensors
 from bert_tf.config import BertConfig
-from bert_tf.text import Tokenizer
+from bert_tf.text import read_tokenizer
 
 _TABLE = "bert.embeddings.word_embeddings.weight"
 _BIAS = "cls.predictions.bias"
@@ -27,14 +27,18 @@ def open_huggingface(folder):
     if not (folder / "config.json").is_file():
         raise CheckpointError(f"{folder} has no config.json; a model folder needs config.json, vocab.txt and "
                               "model.safetensors.")
-    tensors = _canonical(open_tensors(folder))
-    return BertConfig.from_json(folder / "config.json"), Tokenizer.from_folder(folder), _tied(tensors)
+    config = BertConfig.from_json(folder / "config.json")
+    tensors = _canonical(open_tensors(folder), config.member)
+    return config, read_tokenizer(folder), _tied(tensors)
 
 
-def _canonical(stored):
+def _canonical(stored, member):
     tensors = {}
     for name, tensor in stored.items():
-        canonical = canonical_name(name)
+        if name.startswith("bert.") and member.model_type != "bert":
+            raise CheckpointError(f"{tensor.file}: {name} is a tensor of BERT, but the settings say model_type "
+                                  f"{member.model_type!r}; they must be of the same model.")
+        canonical = canonical_name(name, member)
         if canonical in tensors:
             raise CheckpointError(f"{tensor.file} has {canonical} twice, as {tensors[canonical].name} and as "
                                   f"{name}.")

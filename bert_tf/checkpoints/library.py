@@ -12,13 +12,13 @@ import platformdirs
 
 from bert_tf.checkpoints.errors import CheckpointError, UnknownModel
 from bert_tf.checkpoints.kerashub import is_preset, preset_config
-from bert_tf.checkpoints.names import canonical_name, heads_among, parameter_count
+from bert_tf.checkpoints.names import canonical_name, heads_among
 from bert_tf.checkpoints.registry import RELEASED, nearest, released
 from bert_tf.checkpoints.safetensors_folder import open_tensors
-from bert_tf.config import BertConfig, ConfigError
+from bert_tf.config import GOOGLE_SETTINGS, BertConfig, ConfigError, parameter_counts
 
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-_WEIGHT_FILES = ("*.safetensors", "*.ckpt*", "*.weights.h5", "pytorch_model.bin")
+_WEIGHT_FILES = ("*.safetensors", "*.ckpt*", "*.index", "*.weights.h5", "pytorch_model.bin")
 _LICENCE = re.compile(r"^licen[sc]e:\s*(.+)$", re.MULTILINE)
 _SOURCE = re.compile(r"^(?:source|base_model):\s*(.+)$", re.MULTILINE)
 
@@ -30,7 +30,7 @@ class ModelInfo:
     Attributes:
         name: what `find` and `download` take. path: its folder, None when not on this machine.
         size_bytes: of its files here, else of the download. licence, source: text, "" where not stated.
-        heads: frozenset of `"pooler"`, `"mlm"`, `"nsp"`; None where only loading can tell.
+        heads: frozenset of those it has (`checkpoints.names.HEADS`); None where only loading can tell.
         installed: on this machine. kind: `"embedded"`, `"folder"` or `"released"`.
         config: BertConfig, None where the folder's settings cannot be read. parameters: with the heads.
         problem: one sentence when the folder cannot be used, else None.
@@ -138,11 +138,12 @@ def _describe(folder, kind):
              "source": known.source if known else _first(_SOURCE, text),
              "aliases": known.aliases if known else ()}
     try:
-        config, heads = read_config(folder), stored_heads(folder)
+        config = read_config(folder)
+        heads = stored_heads(folder, config.member)
     except (CheckpointError, ConfigError, OSError) as error:
         return ModelInfo(folder.name, folder, size, heads=None, installed=True, kind=kind,
                          problem=str(error), **facts)
-    parameters = None if heads is None else parameter_count(config, heads)
+    parameters = None if heads is None else parameter_counts(config, heads)["total"]
     return ModelInfo(folder.name, folder, size, heads=heads, installed=True, kind=kind, config=config,
                      parameters=parameters, **facts)
 
@@ -165,16 +166,16 @@ def read_config(folder):
     """
     if is_preset(folder):
         return preset_config(folder)
-    for name in ("config.json", "bert_config.json"):
+    for name in ("config.json", *GOOGLE_SETTINGS):
         if (folder / name).is_file():
             return BertConfig.from_json(folder / name)
     raise CheckpointError(f"{folder} has neither config.json nor bert_config.json; a model folder needs one.")
 
 
-def stored_heads(folder):
+def stored_heads(folder, member):
     """The heads in a folder, from the headers of its safetensors files; None for a Google checkpoint."""
     if is_preset(folder):
         return frozenset({"pooler"})
-    if next(folder.glob("*.ckpt.index"), None):
+    if next(folder.glob("*.index"), None):
         return None
-    return heads_among(canonical_name(name) for name in open_tensors(folder))
+    return heads_among(canonical_name(name, member) for name in open_tensors(folder))

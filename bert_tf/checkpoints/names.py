@@ -1,45 +1,52 @@
-"""Which tensors a BERT checkpoint holds: their canonical names and shapes, by arithmetic alone.
+"""Which tensors a checkpoint holds: their canonical names and shapes, by arithmetic alone.
 
-The canonical names and orientations are Hugging Face's, with the `bert.` prefix: matrices of dense layers are
-[out, in]. H hidden size, V vocabulary.
+The canonical names and orientations are Hugging Face's for BERT, with the `bert.` prefix: matrices of dense layers
+are [out, in]. The other family members have the same names here; what their files call them says
+`bert_tf.family`. H hidden size, V vocabulary.
 """
 
 import re
 
-HEADS = ("pooler", "mlm", "nsp")
+from bert_tf.family import BERT
 
-_HEAD_STARTS = {"pooler": "bert.pooler.", "mlm": "cls.predictions.", "nsp": "cls.seq_relationship."}
+HEADS = ("pooler", "mlm", "nsp", "sop", "replaced")
+
+_HEAD_STARTS = {"pooler": "bert.pooler.", "mlm": "cls.predictions.", "nsp": "cls.seq_relationship.",
+                "sop": "sop_classifier.", "replaced": "discriminator_predictions."}
 # Of a fine-tuned model's head; `finetune` reads them.
 _TASK_STARTS = ("classifier.", "qa_outputs.", "attention_pooling.", "crf.")
 _EMBEDDING_TABLES = ("word_embeddings", "position_embeddings", "token_type_embeddings")
-_BARE_STARTS = ("embeddings.", "encoder.", "pooler.")
 # Index buffers that older files store beside the weights.
 _BUFFERS = re.compile(r"(^|\.)embeddings\.(position_ids|token_type_ids)$")
 
 
-def tensor_shapes(config, heads=HEADS):
+def tensor_shapes(config, heads=None):
     """Every tensor of a checkpoint with these heads.
 
     Args:
-        config: BertConfig. heads: any of `"pooler"`, `"mlm"`, `"nsp"`.
+        config: BertConfig. heads: any of `HEADS`; None for all that the family member may have.
 
     Returns: dict canonical name -> shape (tuple of int), in the order of a forward pass.
     """
-    width, inner = config.hidden_size, config.intermediate_size
+    heads = config.member.heads if heads is None else heads
+    width, inner, narrow = config.hidden_size, config.intermediate_size, config.embedding_width
     shapes = {}
 
     def dense(name, size_out, size_in):
         shapes[f"{name}.weight"], shapes[f"{name}.bias"] = (size_out, size_in), (size_out,)
 
-    def norm(name):
-        shapes[f"{name}.weight"] = shapes[f"{name}.bias"] = (width,)
+    def norm(name, size=width):
+        shapes[f"{name}.weight"] = shapes[f"{name}.bias"] = (size,)
 
     rows = (config.vocab_size, config.max_position_embeddings, config.type_vocab_size)
     for table, count in zip(_EMBEDDING_TABLES, rows, strict=True):
-        shapes[f"bert.embeddings.{table}.weight"] = (count, width)
-    norm("bert.embeddings.LayerNorm")
-    for index in range(config.num_hidden_layers):
-        layer = f"bert.encoder.layer.{index}"
+        if count:
+            shapes[f"bert.embeddings.{table}.weight"] = (count, narrow)
+    norm("bert.embeddings.LayerNorm", narrow)
+    if narrow != width:
+        dense("bert.embeddings_project", width, narrow)
+    for group in dict.fromkeys(config.layer_groups):
+        layer = f"bert.encoder.layer.{group}"
         for part in ("query", "key", "value"):
             dense(f"{layer}.attention.self.{part}", width, width)
         dense(f"{layer}.attention.output.dense", width, width)
@@ -50,11 +57,16 @@ def tensor_shapes(config, heads=HEADS):
     if "pooler" in heads:
         dense("bert.pooler.dense", width, width)
     if "mlm" in heads:
-        dense("cls.predictions.transform.dense", width, width)
-        norm("cls.predictions.transform.LayerNorm")
+        dense("cls.predictions.transform.dense", narrow, width)
+        norm("cls.predictions.transform.LayerNorm", narrow)
         shapes["cls.predictions.bias"] = (config.vocab_size,)
     if "nsp" in heads:
         dense("cls.seq_relationship", 2, width)
+    if "sop" in heads:
+        dense("sop_classifier.classifier", 2, width)
+    if "replaced" in heads:
+        dense("discriminator_predictions.dense", width, width)
+        dense("discriminator_predictions.dense_prediction", 1, width)
     return shapes
 
 
@@ -70,21 +82,13 @@ def is_task_tensor(name):
     return name.startswith(_TASK_STARTS)
 
 
-def canonical_name(stored):
+def canonical_name(stored, member=BERT):
     """The canonical name of a tensor in a Hugging Face file, or None for a buffer that is not a weight.
 
-    Adds the `bert.` prefix where a file was saved without it, and calls `gamma` and `beta` weight and bias.
+    Adds the model's prefix where a file was saved without it, and calls `gamma` and `beta` weight and bias.
     """
     if _BUFFERS.search(stored):
         return None
-    name = f"bert.{stored}" if stored.startswith(_BARE_STARTS) else stored
+    name = member.own_name(stored)
     name = re.sub(r"\bLayerNorm\.gamma\b", "LayerNorm.weight", name)
     return re.sub(r"\bLayerNorm\.beta\b", "LayerNorm.bias", name)
-
-
-def parameter_count(config, heads=HEADS):
-    """Number of weights of a model with these heads (the tied decoder counted once)."""
-    total = 0
-    for shape in tensor_shapes(config, heads).values():
-        total += shape[0] * (shape[1] if len(shape) == 2 else 1)
-    return total

@@ -17,7 +17,7 @@ from bert_tf.checkpoints.names import HEADS, heads_among, is_task_tensor, tensor
 from bert_tf.checkpoints.safetensors_folder import has_safetensors
 
 # What a model with all heads, and one with fewer, gives when it is called as it comes.
-_OUTPUTS = {"mlm": "mlm_logits", "nsp": "nsp_logits"}
+_OUTPUTS = {head: f"{head}_logits" for head in HEADS if head != "pooler"}
 _BLOCK_VALUES = 1 << 21
 
 
@@ -77,10 +77,10 @@ def check(folder, config, tokenizer, tensors):
         raise CheckpointError(f"{folder}: the vocabulary has {tokenizer.vocab_size} tokens, but the settings "
                               f"say vocab_size {config.vocab_size}; they must be of the same model.")
     heads = heads_among(tensors)
-    expected = tensor_shapes(config, heads | ({"pooler"} if "nsp" in heads else frozenset()))
+    expected = tensor_shapes(config, heads | ({"pooler"} if heads & {"nsp", "sop"} else frozenset()))
     for name, tensor in tensors.items():
         if name not in expected:
-            raise CheckpointError(f"{tensor.file}: {tensor.name} {tensor.shape} is no tensor of a BERT with "
+            raise CheckpointError(f"{tensor.file}: {tensor.name} {tensor.shape} is no tensor of a {config.member.title} model with "
                                   f"{config.num_hidden_layers} layers and its pre-training heads.")
         if tensor.shape != expected[name]:
             raise CheckpointError(f"{tensor.file}: {tensor.name} has shape {tensor.shape}, but the settings "

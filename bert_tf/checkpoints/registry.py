@@ -1,4 +1,4 @@
-"""The released BERT models that can be downloaded by name. Reading this needs no TensorFlow and no network.
+"""The released models of the family that can be downloaded by name. Reading this needs no TensorFlow and no network.
 
 Sizes are those of the fp32 `model.safetensors` (the weights' own bytes where the file's exact size is not
 known). A SHA-256 is given only where it is known for the pinned revision; for the others the download is
@@ -8,8 +8,8 @@ checked against the hash that the hub itself declares.
 import difflib
 from dataclasses import dataclass, field
 
-from bert_tf.checkpoints.names import HEADS, parameter_count
-from bert_tf.config import BertConfig
+from bert_tf.config import BertConfig, parameter_counts
+from bert_tf.family import BERT, MEMBERS
 
 UNCASED_VOCABULARY, CASED_VOCABULARY = 30522, 28996
 
@@ -37,13 +37,13 @@ class Released:
     sha256: str | None = None
     safetensors: bool | None = True
     licence: str = "Apache-2.0"
-    heads: frozenset = frozenset(HEADS)
+    heads: frozenset = frozenset(BERT.heads)
     exact_size: int | None = field(default=None, repr=False)
 
     @property
     def parameters(self):
         """Number of weights with all heads."""
-        return parameter_count(self.config, self.heads)
+        return parameter_counts(self.config, self.heads)["total"]
 
     @property
     def size_bytes(self):
@@ -92,8 +92,34 @@ def _miniature(layers, width):
 
 _MINIATURES = tuple(_miniature(layers, width) for layers in MINIATURE_LAYERS for width in MINIATURE_WIDTHS)
 
+
+
+def _member(name, owner, size, source, heads, **known):
+    """A released model of another family member, its name beginning with the member's."""
+    member = MEMBERS[name.split("-")[0]]
+    config = BertConfig.named(size, member.model_type, **known.pop("settings", {}))
+    return Released(name=name, repo=f"{owner}/{name}", config=config, lower_case=known.pop("lower_case", True),
+                    source=f"{member.source}, {source}", heads=frozenset(heads), **known)
+
+
+# Of these files the exact sizes are not known, nor (None) whether the newest revision holds safetensors.
+_FAMILY = (
+    *(_member(f"roberta-{size}", "FacebookAI", size, "facebookresearch/fairseq", ("pooler", "mlm"), licence="MIT",
+              lower_case=False) for size in ("base", "large")),
+    _member("distilbert-base-uncased", "distilbert", "base", "huggingface/transformers", ("mlm",)),
+    _member("distilbert-base-cased", "distilbert", "base", "huggingface/transformers", ("mlm",), lower_case=False,
+            settings={"vocab_size": CASED_VOCABULARY}),
+    *(_member(f"albert-{size}-{version}", "albert", size, "google-research/albert", ("pooler", "mlm"),
+              safetensors=True if size == "base" else None)
+      for version in ("v1", "v2") for size in ("base", "large", "xlarge", "xxlarge")),
+    *(_member(f"electra-{size}-discriminator", "google", size, "google-research/electra", ("replaced",),
+              safetensors=None) for size in ("small", "base", "large")),
+    *(_member(f"electra-{size}-generator", "google", f"{size}-generator", "google-research/electra", ("mlm",),
+              safetensors=None) for size in ("small", "base", "large")),
+)
+
 #: every released model, largest family first
-RELEASED = _ORIGINALS + _MINIATURES
+RELEASED = _ORIGINALS + _MINIATURES + _FAMILY
 
 _BY_NAME = {key.lower(): model for model in RELEASED for key in (model.name, model.repo, *model.aliases)}
 

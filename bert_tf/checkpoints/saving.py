@@ -7,9 +7,10 @@ import numpy as np
 
 from bert_tf.checkpoints.errors import CheckpointError
 from bert_tf.checkpoints.files import write_json, write_text
-from bert_tf.checkpoints.names import parameter_count, tensor_shapes
+from bert_tf.checkpoints.names import tensor_shapes
 from bert_tf.checkpoints.quantize import SCALE_SUFFIX, quantize_rows
 from bert_tf.checkpoints.safetensors_folder import write_tensors
+from bert_tf.config import parameter_counts
 
 DTYPES = ("float32", "float16", "int8")
 _BYTES = {"float32": 4, "float16": 2}
@@ -47,11 +48,12 @@ def save(folder, config, tokenizer, model, dtype="float32", card=None, max_shard
     sizes = [*(_stored_bytes(shape, dtype) for shape in shapes.values()),
              *(_stored_bytes(value.shape, narrow) for value in head.values())]
     packed = itertools.chain(
-        (_packed(name, value, dtype) for name, value in tensor_values(model) if name in shapes),
+        (_packed(config.member.stored_name(name), value, dtype) for name, value in tensor_values(model)
+         if name in shapes),
         (_packed(name, value, narrow) for name, value in head.items()))
     write_tensors(folder, packed, sizes, max_shard_bytes)
-    tokenizer.save(folder, model_max_length=config.max_position_embeddings)
-    architecture = {"architectures": [_architecture(model.bert_heads)]}
+    tokenizer.save(folder, model_max_length=config.max_tokens)
+    architecture = {"architectures": [config.member.architecture(model.bert_heads)]}
     write_json(folder / "config.json", {**config.to_hf_dict(), **architecture, **(settings or {})})
     write_text(folder / "README.md", _default_card(config, model.bert_heads, dtype) if card is None else card)
     return folder
@@ -90,15 +92,9 @@ def _packed(name, value, dtype):
     return {name: value}
 
 
-def _architecture(heads):
-    # The nearest class of Transformers: it fills a head that is missing with random values, and says so.
-    if "mlm" in heads:
-        return "BertForPreTraining" if {"nsp", "pooler"} <= set(heads) else "BertForMaskedLM"
-    return "BertForNextSentencePrediction" if "nsp" in heads else "BertModel"
-
-
 def _default_card(config, heads, dtype):
     names = ", ".join(sorted(heads)) or "none"
-    return (f"---\nlibrary_name: keras\n---\n\n# BERT, {config.num_hidden_layers} layers of "
-            f"{config.hidden_size}\n\n{parameter_count(config, heads):,} parameters, vocabulary of "
-            f"{config.vocab_size:,}, heads: {names}. Weights stored as {dtype}.\n")
+    count = parameter_counts(config, heads)["total"]
+    return (f"---\nlibrary_name: keras\n---\n\n# {config.member.title}, {config.num_hidden_layers} layers of "
+            f"{config.hidden_size}\n\n{count:,} parameters, vocabulary of {config.vocab_size:,}, heads: {names}. "
+            f"Weights stored as {dtype}.\n")

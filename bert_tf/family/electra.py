@@ -8,7 +8,7 @@ _DISCRIMINATOR = (("discriminator_predictions.dense_prediction", "discriminator_
 # The token, position and segment tables of the two models are the same tensors.
 _GENERATOR = (("bert.embeddings", "electra.embeddings"),
               ("cls.predictions.transform", "generator_predictions"),
-              ("cls.predictions", "generator_predictions"), ("bert", "generator"))
+              ("cls.predictions.bias", "generator_predictions.output_bias"), ("bert", "generator"))
 
 ELECTRA = Member(
     model_type="electra",
@@ -37,4 +37,6 @@ ELECTRA = Member(
                    (set(), "ElectraModel")),
     google_settings="electra_config.json",
     google_names={("replaced",): _DISCRIMINATOR, ("mlm",): _GENERATOR},
+    google_others={("replaced",): ("generator",),
+                   ("mlm",): ("electra/encoder", "electra/embeddings_project", "discriminator_predictions")},
 )

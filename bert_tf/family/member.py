@@ -29,7 +29,8 @@ class Member:
         architectures: (heads, Transformers' class), the first whose heads are all there counts.
         google_settings: name of the settings' file beside its TF checkpoint, None where none was released.
         google_values: setting -> {value in that file: ours}, where the same word means another thing there.
-        google_names: heads in one model -> pairs for Google's tensors, dotted.
+        google_names: heads in one model -> pairs for Google's tensors, dotted. google_others: the same -> how the
+            tensors of another model in the same checkpoint begin.
         tokenizer: "wordpiece", "bytes" or "pieces" (SentencePiece).
     """
 
@@ -50,6 +51,7 @@ class Member:
     google_settings: str | None = None
     google_values: dict = field(default_factory=dict)
     google_names: dict = field(default_factory=dict)
+    google_others: dict = field(default_factory=dict)
     tokenizer: str = "wordpiece"
 
     def stored_name(self, name):
@@ -61,6 +63,12 @@ class Member:
         if stored.startswith(_BARE):
             stored = f"{self.model_type}.{stored}"
         return rename(stored, _reversed(self.names))
+
+    def from_google(self, values):
+        """The settings of Google's file in our words."""
+        return {"model_type": self.model_type,
+                **{name: self.google_values.get(name, {}).get(value, value) if isinstance(value, str) else value
+                   for name, value in values.items()}}
 
     def architecture(self, heads):
         """The Transformers class for a model with these heads."""

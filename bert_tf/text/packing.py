@@ -69,18 +69,19 @@ def truncate_longest_first(length_a: int, length_b: int, room: int) -> tuple[int
     return (longer, shorter) if length_a > length_b else (shorter, longer)
 
 
-def plan_truncation(length_a: int, length_b: int | None, max_length: int) -> Truncation:
+def plan_truncation(length_a: int, length_b: int | None, max_length: int, between: int = 1) -> Truncation:
     """Say how many tokens must be cut from A and B so that the packed sequence is not over ``max_length``.
 
     Args:
         length_a: tokens of A.
         length_b: tokens of B, None for a single text.
         max_length: greatest T, special tokens counted.
+        between: separators between A and B.
 
     Raises:
         TextError: ``max_length`` leaves no place even for the special tokens.
     """
-    specials = 2 if length_b is None else 3
+    specials = 2 if length_b is None else 2 + between
     if max_length < specials:
         raise TextError(
             f"max_length is {max_length}, but the special tokens alone take {specials}: "
@@ -100,6 +101,8 @@ def pack_pair(
     *,
     cls_id: int = 101,
     sep_id: int = 102,
+    between: int = 1,
+    second_segment: int = 1,
 ) -> PackedPair:
     """Pack token ids into ``[CLS] A [SEP]`` or ``[CLS] A [SEP] B [SEP]`` with segment ids 0 and 1.
 
@@ -109,6 +112,8 @@ def pack_pair(
         max_length: greatest T; what is over is cut longest-first and reported.
         cls_id: id of [CLS]; 101 in every vocabulary released with BERT.
         sep_id: id of [SEP]; 102 in every vocabulary released with BERT.
+        between: separators between A and B; RoBERTa has two.
+        second_segment: segment id of B; 0 in models of one segment.
 
     Returns:
         Token ids and segment ids, int32 [T], and the truncation.
@@ -117,19 +122,21 @@ def pack_pair(
         TextError: ``max_length`` leaves no place even for the special tokens.
     """
     length_b = None if ids_b is None else len(ids_b)
-    cut = plan_truncation(len(ids_a), length_b, max_length)
+    cut = plan_truncation(len(ids_a), length_b, max_length, between)
     kept_a = len(ids_a) - cut.tokens_a
     kept_b = 0 if length_b is None else length_b - cut.tokens_b
-    length = kept_a + 2 if length_b is None else kept_a + kept_b + 3
+    length = kept_a + 2 if length_b is None else kept_a + kept_b + 2 + between
     token_ids = np.empty(length, dtype=np.int32)
     segment_ids = np.zeros(length, dtype=np.int32)
     token_ids[0] = cls_id
     token_ids[1 : kept_a + 1] = ids_a[:kept_a]
     token_ids[kept_a + 1] = sep_id
     if length_b is not None:
-        token_ids[kept_a + 2 : -1] = ids_b[:kept_b]
+        start = kept_a + 1 + between
+        token_ids[kept_a + 1 : start] = sep_id
+        token_ids[start:-1] = ids_b[:kept_b]
         token_ids[-1] = sep_id
-        segment_ids[kept_a + 2 :] = 1
+        segment_ids[start:] = second_segment
     return PackedPair(token_ids, segment_ids, cut)
 
 

@@ -121,7 +121,7 @@ def read_folder(folder: str | Path) -> tuple[tuple[str, ...], dict]:
             f"{folder} holds neither {VOCABULARY_FILE} nor {RUST_FILE}: choose the folder of a BERT model."
         )
     if (folder / CONFIG_FILE).is_file():
-        config = _read_json(folder / CONFIG_FILE)
+        config = read_json(folder / CONFIG_FILE)
         for key in ("do_lower_case", "strip_accents", "tokenize_chinese_chars"):
             if config.get(key) is not None:
                 options[key] = config[key]
@@ -133,7 +133,8 @@ def read_folder(folder: str | Path) -> tuple[tuple[str, ...], dict]:
     return tokens, options
 
 
-def _read_json(path: Path) -> dict:
+def read_json(path: Path) -> dict:
+    """The object in a JSON file; VocabularyError where it holds none."""
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
@@ -144,7 +145,7 @@ def _read_json(path: Path) -> dict:
 
 
 def _read_tokenizer_json(path: Path) -> tuple[tuple[str, ...], dict]:
-    data = _read_json(path)
+    data = read_json(path)
     model = data.get("model")
     is_wordpiece = isinstance(model, dict) and model.get("type") == "WordPiece"
     if not is_wordpiece or not isinstance(model.get("vocab"), dict):

@@ -1,0 +1,156 @@
+"""Family members in files: own folder, export to Transformers, Google's checkpoints, the registry."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import safetensors.numpy
+import transformers
+
+from bert_tf import checkpoints
+from bert_tf.checkpoints import CheckpointError
+from bert_tf.checkpoints.names import canonical_name, tensor_shapes
+from bert_tf.config import BertConfig, parameter_counts
+from bert_tf.family import MEMBERS
+from bert_tf.models import named_variables
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "family"
+NAMES = ("roberta", "distilbert", "albert", "electra-discriminator", "electra-generator")
+
+
+def same_weights(one, other):
+    first, second = named_variables(one), named_variables(other)
+    assert first.keys() == second.keys() and one.bert_heads == other.bert_heads
+    for name, variable in first.items():
+        assert np.array_equal(np.asarray(variable), np.asarray(second[name])), name
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_saved_and_read_again(name, tmp_path):
+    config, tokenizer, model = checkpoints.read(GOLDEN / name)
+    checkpoints.save(tmp_path / "own", config, tokenizer, model)
+    again_config, again_tokenizer, again = checkpoints.read(tmp_path / "own")
+    assert again_config == config and again_tokenizer.vocab == tokenizer.vocab
+    same_weights(model, again)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_exported_to_transformers_with_equal_outputs(name, tmp_path):
+    import torch
+
+    config, tokenizer, model = checkpoints.read(GOLDEN / name)
+    checkpoints.save(tmp_path / "hf", config, tokenizer, model)
+    kind = json.loads((tmp_path / "hf" / "config.json").read_text())["architectures"][0]
+    theirs, report = getattr(transformers, kind).from_pretrained(tmp_path / "hf", output_loading_info=True)
+    assert not report["missing_keys"] and not report["mismatched_keys"]
+    assert all("pooler" in key for key in report["unexpected_keys"])       # RobertaForMaskedLM has none
+    stored = np.load(GOLDEN / f"{name}.npz")
+    given = {"input_ids": torch.tensor(stored["token_ids"]), "attention_mask": torch.tensor(stored["padding_mask"])}
+    if config.type_vocab_size:
+        given["token_type_ids"] = torch.tensor(stored["segment_ids"])
+    with torch.no_grad():
+        found = theirs.eval()(**given)
+    logits = found.get("prediction_logits", found.get("logits")).numpy()
+    real = stored["padding_mask"].astype(bool)
+    wanted = stored["replaced_logits" if logits.ndim == 2 else "mlm_logits_all"]
+    np.testing.assert_allclose(logits[real], wanted[real], atol=1e-5, rtol=0)
+    loaded = transformers.AutoTokenizer.from_pretrained(tmp_path / "hf")
+    text = "The licence, a work."
+    assert loaded(text, add_special_tokens=False).input_ids == tokenizer.tokenize(text).ids.tolist()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_file_without_the_models_prefix_is_read(name, tmp_path):
+    config, tokenizer, model = checkpoints.read(GOLDEN / name)
+    checkpoints.save(tmp_path / "own", config, tokenizer, model)
+    path = tmp_path / "own" / "model.safetensors"
+    prefix = f"{config.model_type}."
+    tensors = {key.removeprefix(prefix): value for key, value in safetensors.numpy.load_file(path).items()}
+    safetensors.numpy.save_file(tensors, path, metadata={"format": "pt"})
+    same_weights(model, checkpoints.read(tmp_path / "own")[2])
+
+
+@pytest.mark.parametrize("model_type", MEMBERS)
+def test_every_name_finds_its_way_back(model_type):
+    config = BertConfig.named("base", model_type)
+    stored = [config.member.stored_name(name) for name in tensor_shapes(config)]
+    assert len(set(stored)) == len(stored)
+    assert [canonical_name(name, config.member) for name in stored] == list(tensor_shapes(config))
+
+
+@pytest.mark.parametrize("model_type", MEMBERS)
+def test_counts_by_arithmetic_are_those_of_the_tensors(model_type):
+    for size, member in ((size, MEMBERS[model_type]) for size in MEMBERS[model_type].sizes):
+        config = BertConfig.named(size, model_type)
+        counted = sum(int(np.prod(shape)) for shape in tensor_shapes(config).values())
+        assert counted == parameter_counts(config, member.heads)["total"]
+
+
+@pytest.mark.parametrize("name", ["albert", "electra-discriminator", "electra-generator"])
+def test_google_checkpoints_round_trip(name, tmp_path):
+    done = checkpoints.convert(GOLDEN / name, tmp_path / "google", to="google")
+    config, tokenizer, again = checkpoints.read(done.path)
+    before, _, model = checkpoints.read(GOLDEN / name)
+    same_weights(model, again)
+    assert config == before
+
+
+def test_googles_own_names_of_tensors(tmp_path):
+    """As google-research/albert and google-research/electra name them in their released checkpoints."""
+    import tensorflow as tf
+
+    def names(member):
+        checkpoints.convert(GOLDEN / member, tmp_path / member, to="google")
+        return {name for name, _ in tf.train.list_variables(str(tmp_path / member / "bert_model.ckpt"))}
+
+    group = "bert/encoder/transformer/group_1/inner_group_0"
+    assert {"bert/encoder/embedding_hidden_mapping_in/kernel", f"{group}/attention_1/self/query/kernel",
+            f"{group}/attention_1/output/dense/bias", f"{group}/LayerNorm/gamma", f"{group}/LayerNorm_1/beta",
+            f"{group}/ffn_1/intermediate/dense/kernel", f"{group}/ffn_1/intermediate/output/dense/kernel",
+            "bert/pooler/dense/kernel", "cls/predictions/output_bias", "cls/predictions/transform/dense/kernel",
+            "cls/seq_relationship/output_weights", "bert/embeddings/word_embeddings"} <= names("albert")
+    assert {"electra/embeddings_project/kernel", "electra/encoder/layer_1/attention/self/key/kernel",
+            "discriminator_predictions/dense/kernel", "discriminator_predictions/dense_1/bias"
+            } <= names("electra-discriminator")
+    assert {"electra/embeddings/word_embeddings", "generator/encoder/layer_0/output/dense/kernel",
+            "generator_predictions/dense/kernel", "generator_predictions/LayerNorm/gamma",
+            "generator_predictions/output_bias"} <= names("electra-generator")
+
+
+def test_one_electra_checkpoint_holds_both_models(tmp_path):
+    """The released ones do: each of the two is read out of it by what the settings say."""
+    import tensorflow as tf
+
+    for name in ("electra-discriminator", "electra-generator"):
+        checkpoints.convert(GOLDEN / name, tmp_path / name, to="google")
+    readers = [tf.train.load_checkpoint(str(tmp_path / name / "bert_model.ckpt"))
+               for name in ("electra-generator", "electra-discriminator")]
+    # The later one's tables stay: the two share theirs in a released checkpoint.
+    joined = {key: reader.get_tensor(key) for reader in readers for key in reader.get_variable_to_shape_map()}
+    tf.raw_ops.SaveV2(prefix=str(tmp_path / "electra-discriminator" / "bert_model.ckpt"), tensor_names=list(joined),
+                      shape_and_slices=[""] * len(joined), tensors=[tf.constant(value) for value in joined.values()])
+    same_weights(checkpoints.read(GOLDEN / "electra-discriminator")[2],
+                 checkpoints.read(tmp_path / "electra-discriminator")[2])
+
+
+def test_albert_of_google_computes_tanh_gelu_under_the_plain_name(tmp_path):
+    done = checkpoints.convert(GOLDEN / "albert", tmp_path / "google", to="google")
+    written = json.loads((done.path / "albert_config.json").read_text())
+    assert written["hidden_act"] == "gelu" and BertConfig.from_json(done.path / "albert_config.json").hidden_act == "gelu_new"
+
+
+@pytest.mark.parametrize("to", ["google", "keras-nlp"])
+def test_what_has_no_such_format_is_refused_in_one_sentence(to, tmp_path):
+    with pytest.raises(CheckpointError, match="RoBERTa"):
+        checkpoints.convert(GOLDEN / "roberta", tmp_path / "out", to=to)
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_registry_knows_sizes_and_licences():
+    known = {model.name: model for model in checkpoints.RELEASED}
+    assert known["roberta-base"].licence == "MIT" and known["albert-base-v2"].licence == "Apache-2.0"
+    assert known["roberta-base"].parameters == 124_645_632 + 590_592 + 2 * 768 + 50_265
+    assert known["electra-small-generator"].config.embedding_size == 128
+    for name in ("distilbert-base-cased", "albert-xxlarge-v1", "electra-large-discriminator"):
+        assert checkpoints.released(name).size_bytes == 4 * known[name].parameters
