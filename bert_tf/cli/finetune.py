@@ -24,6 +24,9 @@ def _add_common(parser):
     parser.add_argument("--model", required=True, metavar="M", help="name or folder of the model to start from")
     parser.add_argument("--train", required=True, metavar="FILE", help="examples to learn from")
     parser.add_argument("--dev", metavar="FILE", help="examples to choose the best epoch by")
+    parser.add_argument("--dev-share", type=float, metavar="SHARE",
+                        help="instead of --dev: keep this share of --train back for it (0.1: a tenth), drawn by "
+                             "chance, always the same; of questions whole passages")
     parser.add_argument("--output", required=True, metavar="DIR", help="folder of the new model; resumed if it exists")
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--learning-rate", type=float, default=3e-5)
@@ -73,13 +76,12 @@ def run(args):
     if args.max_train is not None and args.max_train < 1 or args.seeds < 1:
         raise TaskError("--max-train and --seeds must be 1 or more.")
     how = _fit_settings(args)
-    train = list(task.read(args.train, args))
+    train, dev = _examples(task, args)
     if args.max_train and args.max_train < len(train):
         train = random.Random(0).sample(train, args.max_train)
     settings = task.settings(args, train)
     settings = task.training_settings(args, train, settings)
     task.check(train, settings)
-    dev = list(task.read(args.dev, args)) if args.dev else []
     task.check(dev, settings)
     print(f"{len(train):,} examples to learn from, {len(dev):,} to measure on.", flush=True)
     import_tensorflow()
@@ -89,6 +91,21 @@ def run(args):
     if not done:
         print(f"Stopped; the same command goes on. The best model so far, if any, is in {args.output}.", flush=True)
     return 0
+
+
+def _examples(task, args):
+    """(examples to learn from, examples to measure on)"""
+    train = list(task.read(args.train, args))
+    if args.dev_share is None:
+        return train, list(task.read(args.dev, args)) if args.dev else []
+    if args.dev:
+        raise TaskError("--dev and --dev-share say both what to measure on; give one of them.")
+    if not 0 < args.dev_share < 1:
+        raise TaskError(f"--dev-share is {args.dev_share}; it must lie between 0 and 1.")
+    train, dev = task.split(train, args.dev_share)
+    if not train or not dev:
+        raise TaskError(f"{args.train} is too small for a --dev-share of {args.dev_share}; give a --dev file.")
+    return train, dev
 
 
 def _fit_settings(args):

@@ -14,7 +14,7 @@ from bert_tf.finetune.best_spans import best_spans
 from bert_tf.finetune.errors import DataError, TaskError
 from bert_tf.finetune.family import Family, Findings
 from bert_tf.finetune.rows import Rows
-from bert_tf.finetune.squad_data import Question, read_squad
+from bert_tf.finetune.squad_data import Question, read_squad, split_by_passage
 from bert_tf.finetune.squad_score import best_threshold, question_scores, squad_scores
 from bert_tf.finetune.task import TaskSettings
 from bert_tf.finetune.windows import best_window, merge, windows
@@ -60,6 +60,9 @@ class Answering(Family):
                 raise DataError(f'Give a "question" and a "passage" as text; {name!r} is missing or empty.')
         return Question(str(record.get("id", "")), record["question"], record["passage"], (),
                         curves=bool(record.get("curves", False)))
+
+    def split(self, examples, share, seed=0):
+        return split_by_passage(examples, share, seed)
 
     def settings(self, options, examples):
         chosen = {"stride": options.stride, "question_length": options.question_length,

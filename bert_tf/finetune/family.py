@@ -6,6 +6,8 @@ model reads at once (an example longer than the model becomes several).
 
 from dataclasses import dataclass, field
 
+import numpy as np
+
 
 @dataclass
 class Findings:
@@ -63,6 +65,13 @@ class Family:
     def settings(self, options, examples):
         """`TaskSettings` for training on these examples. Raises: DataError, TaskError."""
         raise TypeError(f"{type(self).__name__} trains no models.")
+
+    def split(self, examples, share, seed=0):
+        """Two lists: the examples without about a `share` of them, and that share, drawn by chance."""
+        order = np.random.default_rng(seed).permutation(len(examples))
+        kept = set(order[: round(share * len(examples))].tolist())
+        return ([example for place, example in enumerate(examples) if place not in kept],
+                [example for place, example in enumerate(examples) if place in kept])
 
     def check(self, examples, settings):
         """Raises DataError where an example does not fit the settings (a label that training never saw)."""

@@ -54,6 +54,14 @@ def test_a_tagger_is_trained_measured_and_used(tagger, capsys, tmp_path):
     assert bad["line"] == 3 and "empty" in bad["error"]
 
 
+def test_a_share_of_the_training_file_is_kept_back():
+    from bert_tf.finetune.families import family
+
+    train, dev = family("tag").split(list(range(50)), 0.1)
+    assert len(dev) == 5 and sorted(train + dev) == list(range(50))
+    assert (train, dev) == family("tag").split(list(range(50)), 0.1)
+
+
 def test_what_is_wrong_is_told_in_one_line(tagger, start_folder, capsys, tmp_path):
     folder, data = tagger
     (tmp_path / "bad.conll").write_text("the O\ncat\n")
@@ -64,6 +72,10 @@ def test_what_is_wrong_is_told_in_one_line(tagger, start_folder, capsys, tmp_pat
          "is not JSON"),
         (["finetune", "tag", "--model", start_folder, "--train", data, "--crf", "--pieces", "all", "--output",
           tmp_path / "o"], "--crf scores words"),
+        (["finetune", "tag", "--model", start_folder, "--train", data, "--dev-share", "1", "--output",
+          tmp_path / "o"], "--dev-share is 1.0"),
+        (["finetune", "tag", "--model", start_folder, "--train", data, "--dev-share", "0.01", "--output",
+          tmp_path / "o"], "too small for a --dev-share"),
         (["evaluate", "answer", "--model", folder, "--data", data], "fine-tuned for 'tag'"),
     ):
         code, _, err = run(capsys, *arguments)
@@ -95,10 +107,11 @@ def test_choices_are_trained_measured_and_made(start_folder, capsys, tmp_path):
     data, model = tmp_path / "swag.csv", tmp_path / "model"
     rows = ["the cat,it,money,ran,0", "the cat,it,ran,money,1"] * 12
     data.write_text("\n".join(["sent1,sent2,ending0,ending1,label", *rows]))
-    assert finetune("choose", "--model", start_folder, "--train", data, "--dev", data, "--output", model,
-                    *SHORT, "--epochs", "4") == 0
+    assert finetune("choose", "--model", start_folder, "--train", data, "--dev-share", "0.25", "--output",
+                    model, *SHORT, "--epochs", "4") == 0
     code, out, _ = run(capsys, "evaluate", "choose", "--model", model, "--data", data, "--json", "--quiet")
     assert code == 0 and json.loads(out)["accuracy"] >= 0.5
+    assert json.loads((model / "report" / "metrics.json").read_text())["dev_examples"] == 6
     (tmp_path / "in.jsonl").write_text('{"context": "the cat", "choices": ["it ran", "it money", "it is"]}\n')
     code, out, _ = run(capsys, "predict", "--model", model, "--input", tmp_path / "in.jsonl", "--quiet")
     assert code == 0 and len(json.loads(out)["probabilities"]) == 3
