@@ -33,7 +33,7 @@ def save_task(folder, config, tokenizer, network, settings, card=None, dtype="fl
     head = {name: _outward(np.asarray(variable)) for name, variable in network.head.named_variables().items()}
     frozen = _frozen(network) if delta_of else ()
     save(folder, config, tokenizer, network.bert, dtype, card=card, head=head,
-         settings=_config_entries(settings), leave_out=frozen)
+         settings=_config_entries(settings, config.model_type), leave_out=frozen)
     values = settings.replace(base_model=str(delta_of) if delta_of else None).to_dict()
     if delta_of:
         _, base_tokenizer, tensors = open_folder(find(delta_of))
@@ -79,9 +79,11 @@ def _frozen(network):
                      if not variables[name].trainable)
 
 
-def _config_entries(settings):
-    """What Transformers reads of a task in config.json."""
-    entries = {"architectures": [family(settings.task).architecture], "finetuning_task": settings.task}
+def _config_entries(settings, model_type):
+    """What Transformers reads of a task in config.json. Only BERT's heads are the same there as here."""
+    entries = {"finetuning_task": settings.task}
+    if model_type == "bert":
+        entries["architectures"] = [family(settings.task).architecture]
     names = list(settings.labels) or (["value"] if settings.regression else [])
     if names:
         entries["id2label"] = {str(index): name for index, name in enumerate(names)}
