@@ -3,20 +3,22 @@
 from ui.words import percent
 
 
-def cards(answers, number_from=None):
+def cards(answers, number_from=None, shared=None):
     """One card for each mask.
 
     Args:
         answers: ``MaskPrediction``s, in the order to show them.
         number_from: None, or "joint" order: the foot then says in which step a mask was filled.
+        shared: dict from position to the tokens that another model guesses too; guesses of a mask in it that
+            are not among them are marked. None for no marks.
     """
     return [
-        _card(answer, step if number_from is not None else None)
+        _card(answer, step if number_from is not None else None, (shared or {}).get(answer.position))
         for step, answer in enumerate(answers, start=number_from or 0)
     ]
 
 
-def _card(answer, step):
+def _card(answer, step, shared):
     title = answer.original if answer.original is not None else "[MASK]"
     return {
         "position": answer.position,
@@ -29,6 +31,7 @@ def _card(answer, step):
                 "text": one.token,
                 "p": float(one.probability),
                 "right": one.token == answer.original,
+                "alone": shared is not None and one.token not in shared,
             }
             for one in answer.predictions
         ],

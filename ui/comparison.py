@@ -3,6 +3,7 @@
 import streamlit as st
 
 from bert_tf.explain import summarise_heads
+from ui import state
 from ui.words import megabytes, milliseconds, title
 
 WANTED = ("bert-base-uncased", "bert-large-uncased")
@@ -13,7 +14,7 @@ def preset(installed, view):
     """Which two models to compare: those the view names, else Base beside Large, else what there is.
 
     Args:
-        installed: ``ModelInfo`` of at least two models, the default first.
+        installed: ``ModelInfo`` of the models there are, the default first.
         view: the visitor's view.
 
     Returns:
@@ -30,23 +31,82 @@ def preset(installed, view):
         base = large.name.replace("large", "base").replace("-whole-word-masking", "")
         model = base if base in names and base != large.name else view.model
         return (model, large.name) if model != large.name else (names[0], large.name)
-    return view.model, next(name for name in names if name != view.model)
+    return view.model, next((name for name in names if name != view.model), view.model)
 
 
-def agreement_rows(found, trace):
+def pickers(installed, page):
+    """The choice of two models, tied to the view.
+
+    Args:
+        installed: as ``preset`` takes it. page: name of the page, for the widgets' keys.
+    """
+    names = [info.name for info in installed]
+    model, other = preset(installed, state.view())
+    state.settle(model=model, other=other)
+    left, right = st.columns(2)
+    left.selectbox("One model", names, format_func=title, **state.bound("model", f"w_{page}_model"))
+    right.selectbox("The other", names, format_func=title, **state.bound("other", f"w_{page}_other"))
+    if model == other:
+        st.caption("Both are the same model.")
+
+
+def agreement_rows(found, traces):
     """The agreement at every mask as columns of a table."""
 
-    def word(position):
+    def word(trace, position):
         typed = trace.original_tokens[position] == trace.tokens[position]
         return "[MASK]" if typed else trace.original_tokens[position]
 
+    def words(mask):
+        pair = [word(trace, at) for trace, at in zip(traces, (mask.position_a, mask.position_b))]
+        return pair[0] if pair[0].lower() == pair[1].lower() else " | ".join(pair)
+
     return {
-        "masked": [word(mask.position_a) for mask in found.masks],
+        "masked": [words(mask) for mask in found.masks],
         "one": [mask.predictions_a[0].token for mask in found.masks],
         "other": [mask.predictions_b[0].token for mask in found.masks],
         "shared": [mask.overlap for mask in found.masks],
         "divergence": [mask.divergence for mask in found.masks],
     }
+
+
+def shared_guesses(found, side):
+    """For every mask of one side the guesses that the other side has too: dict from position to set of tokens.
+
+    Args:
+        found: ``Comparison``. side: "a" or "b".
+    """
+    named = {}
+    for mask in found.masks:
+        own, other = (mask.predictions_a, mask.predictions_b)[:: 1 if side == "a" else -1]
+        known = {_folded(one.token, found.folded) for one in other}
+        position = mask.position_a if side == "a" else mask.position_b
+        named[position] = {one.token for one in own if _folded(one.token, found.folded) in known}
+    return named
+
+
+def layer_rows(lenses, layers, folded):
+    """The likeliest words of two lenses at the same relative depth, the embeddings first.
+
+    Args:
+        lenses: two ``Lens``es of one position each. layers: pairs of layers from 0. folded: whether upper and
+            lower case are one.
+
+    Returns:
+        list of (state, state, word, probability, word, probability, whether the words are the same).
+    """
+    rows = []
+    for states in [(0, 0), *((one + 1, other + 1) for one, other in layers)]:
+        best = [
+            (lens.tokens[0][state][0], float(lens.probabilities[0, state, 0])) for lens, state in zip(lenses, states)
+        ]
+        same = _folded(best[0][0], folded) == _folded(best[1][0], folded)
+        rows.append((*states, *best[0], *best[1], same))
+    return rows
+
+
+def _folded(token, folded):
+    return token.lower() if folded else token
 
 
 def facts(pair, traces, infos, seconds):
@@ -62,9 +122,10 @@ def facts(pair, traces, infos, seconds):
             "Time for this text",
         ]
     }
-    for shared, trace, took in zip(pair, traces, seconds):
+    for side, trace, took in zip(pair, traces, seconds):
+        shared = side.shared
         config, info = shared.config, infos.get(shared.name)
-        column = title(shared.name) + (" " if title(shared.name) in table else "")
+        column = side.name + (" " if side.name in table else "")
         table[column] = [
             f"{config.num_hidden_layers} × {config.num_attention_heads}",
             str(config.hidden_size),
@@ -77,21 +138,21 @@ def facts(pair, traces, infos, seconds):
     return table
 
 
-def latency(shared, view, masked):
-    """Median seconds of a warm pass over the view's texts; measured once for each text of a visit."""
-    key = (shared.name, view.precision, view.a, view.b, masked)
+def latency(side, precision):
+    """Median seconds of a warm pass over a side's texts; measured once for each text of a visit."""
+    key = (side.shared.name, precision, side.text_a, side.text_b, side.masked)
     kept = st.session_state.setdefault("_latencies", {})
     if key not in kept:
         if len(kept) > 20:
             kept.clear()
-        kept[key] = shared.latency(view.a, view.b, masked)
+        kept[key] = side.shared.latency(side.text_a, side.text_b, side.masked)
     return kept[key]
 
 
 def spread(pair, traces):
     """Mean entropy of the attention in every layer of both models: dict from title to float [L]."""
     profiles = {}
-    for shared, trace in zip(pair, traces):
-        name = title(shared.name) + (" " if title(shared.name) in profiles else "")
+    for side, trace in zip(pair, traces):
+        name = side.name + (" " if side.name in profiles else "")
         profiles[name] = summarise_heads(trace).entropy.mean(axis=1)
     return profiles

@@ -55,17 +55,18 @@ def _store() -> TraceStore:
     return TraceStore(state.limits().max_trace_megabytes * 1_000_000)
 
 
-def attention_trace(shared, masked):
-    """The trace of the view's texts with attention maps, computed if it is not kept.
+def attention_trace(shared, masked, texts=None):
+    """The trace of the view's texts, or of others, with attention maps, computed if it is not kept.
 
     Maps of more than 128 tokens are kept in half precision: a screen shows no more of them.
     """
     view = state.view()
     session = get_script_run_ctx().session_id
-    key = (session, shared.name, view.precision, view.a, view.b, masked)
+    a, b = texts or (view.a, view.b)
+    key = (session, shared.name, view.precision, a, b, masked)
     trace = _store().get(key)
     if trace is None:
-        trace = shared.trace(view.a, view.b, masked, attentions=True)
+        trace = shared.trace(a, b, masked, attentions=True)
         if trace.length > 128:
             trace = dataclasses.replace(trace, attentions=trace.attentions.astype(np.float16))
         _store().put(key, trace)

@@ -31,6 +31,7 @@ function buildBar(still) {
 function paintBar(item, card, prediction, still) {
   const bar = item.firstElementChild;
   bar.classList.toggle("right", prediction.right);
+  bar.classList.toggle("alone", Boolean(prediction.alone));
   bar.style.setProperty("--share", `${Math.max(100 * prediction.p, 0.6)}%`);
   bar.querySelector(".word").textContent = prediction.text;
   const before = prediction.was;
@@ -38,7 +39,8 @@ function paintBar(item, card, prediction, still) {
   bar.style.setProperty("--was", `${100 * (before ?? 0)}%`);
   const said = before === undefined ? percent(prediction.p) : `${percent(before)} → ${percent(prediction.p)}`;
   bar.querySelector(".share").textContent = said;
-  bar.title = before === undefined ? `${prediction.text}: ${(100 * prediction.p).toPrecision(4)}%` : `${prediction.text}: ${said}`;
+  const alone = prediction.alone ? ", not guessed by the other" : "";
+  bar.title = before === undefined ? `${prediction.text}: ${(100 * prediction.p).toPrecision(4)}%${alone}` : `${prediction.text}: ${said}`;
   if (still) return;
   bar.dataset.position = card.position;
   bar.dataset.token = prediction.id;

@@ -29,7 +29,7 @@ function describe(chip) {
 function paint(element, chip, next) {
   const pressable = Boolean(chip.spot);
   const joins = next && next.kind === "piece" && next.side === chip.side && chip.kind !== "special";
-  element.className = ["chip", chip.kind, chip.kind === "piece" ? "joined" : "", joins ? "joins" : ""].join(" ");
+  element.className = ["chip", chip.kind, chip.kind === "piece" ? "joined" : "", joins ? "joins" : "", chip.differs ? "differs" : ""].join(" ");
   element.replaceChildren(...label(chip, chip.masked || chip.kind === "typed"));
   element.title = describe(chip);
   if (pressable) {

@@ -1,7 +1,9 @@
 """Two models beside each other."""
 
+import numpy as np
 import plotly.graph_objects as go
 
+from bert_tf.plots.diverging import diverging_scale
 from bert_tf.plots.theme import CATEGORIES, colourscale, dress, escape
 
 
@@ -60,3 +62,60 @@ def likeness_map(values, name_a, name_b, dark=False):
     figure.update_yaxes(title=f"layer of {escape(name_a)}", **common)
     figure.update_xaxes(title=f"layer of {escape(name_b)}", **common)
     return dress(figure, dark, height=150 + 26 * max(len(rows), 8))
+
+
+def answers_by_depth(curves, dark=False):
+    """The probability of an answer after every state of two models, over relative depth.
+
+    Args:
+        curves: dict from name to float [L + 1], state 0 the embeddings.
+        dark: for a dark page.
+    """
+    figure = go.Figure()
+    for index, (name, values) in enumerate(curves.items()):
+        last = len(values) - 1
+        figure.add_trace(
+            go.Scatter(
+                x=[state / last for state in range(last + 1)],
+                y=[float(value) for value in values],
+                name=escape(name),
+                mode="lines+markers",
+                line={"color": CATEGORIES[index], "dash": ("solid", "dot")[index % 2]},
+                marker={"symbol": ("circle", "diamond")[index % 2], "size": 8},
+                customdata=list(range(last + 1)),
+                hovertemplate="after layer %{customdata}: %{y:.1%}<extra>" + escape(name) + "</extra>",
+            )
+        )
+    figure.update_xaxes(title="relative depth", tickformat=".0%", range=[-0.03, 1.04])
+    figure.update_yaxes(title="probability", tickformat=".0%", range=[0, 1.04])
+    figure.update_layout(legend={"orientation": "h", "y": 1, "yanchor": "bottom", "x": 0})
+    return dress(figure, dark, height=420)
+
+
+def difference_map(values, tokens, dark=False):
+    """One attention map less another of as many tokens.
+
+    Args:
+        values: float [T, T], from -1 to 1.
+        tokens: T names.
+        dark: for a dark page.
+    """
+    most = max(float(np.abs(values).max(initial=0)), 1e-3)
+    places = list(range(len(tokens)))
+    names = [escape(token) for token in tokens]
+    figure = go.Figure(
+        go.Heatmap(
+            z=np.asarray(values, np.float32),
+            x=places,
+            y=places,
+            zmin=-most,
+            zmax=most,
+            colorscale=diverging_scale(dark),
+            hovertemplate="%{y} looks at %{x}<br>%{z:+.3f}<extra></extra>",
+            colorbar={"thickness": 8, "outlinewidth": 0, "len": 0.9, "tickformat": "+.2f", "xpad": 4},
+        )
+    )
+    common = {"tickvals": places, "ticktext": names, "showgrid": False, "ticks": "", "tickfont": {"size": 11}}
+    figure.update_yaxes(autorange="reversed", **common)
+    figure.update_xaxes(tickangle=-90, **common)
+    return dress(figure, dark, height=int(np.clip(130 + 22 * len(tokens), 340, 760)))

@@ -1,6 +1,7 @@
 """Reading what a page shows, for tests."""
 
 import json
+import time
 
 
 def component(app, key):
@@ -30,3 +31,14 @@ def param(app, key):
     """A parameter of the address, as text; None if it is not there."""
     value = app.query_params.get(key)
     return value[0] if isinstance(value, list) else value
+
+
+def settled(app, tries=400):
+    """Run the page again until the work beside it is done, and nothing went wrong on the way."""
+    for _ in range(tries):
+        assert not app.exception and not app.error, told(app)
+        if not any((button.key or "").startswith("w_stop_") for button in app.button):
+            return app
+        time.sleep(0.05)
+        app.run()
+    raise AssertionError("the work did not end")

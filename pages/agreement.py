@@ -1,0 +1,155 @@
+"""Agreement: two models on every row of a file, those they differ on most first."""
+
+import streamlit as st
+
+from bert_tf.explain import agreement
+from ui import comparison, export, files, inputs, jobs, models, opening, state
+from ui.words import count, percent, title
+
+_AT_ONCE = 40  # rows that are asked about without a press on Run
+_HEADER = ("row", "text_a", "text_b", "hidden", "guesses_a", "guesses_b", "same_first", "divergence_bits", "is_next_a",
+           "is_next_b", "problem")  # fmt: skip
+
+
+def page():
+    st.title("Where two models differ", anchor=False)
+    installed = models.installed()
+    if len(installed) < 2:
+        st.info(
+            "A comparison needs two models, and only one is installed here. See Models.",
+            icon=":material/compare_arrows:",
+        )
+        return
+    comparison.pickers(installed, "agreement")
+    read = files.rows("agreement", typed=True)
+    if read is None:
+        return
+    rows, file_key = read
+    hide = files.hide_picker("agreement")
+    view = state.view()
+    pair = [inputs.model(name) for name in (view.model, view.other)]
+    lacking = [title(shared.name) for shared in pair if "mlm" not in shared.bert.heads]
+    if lacking:
+        st.caption(f"No head for masked words: {' and '.join(lacking)}. Only next-sentence scores are compared.")
+    key = (view.model, view.other, view.precision, file_key, hide, view.top_k)
+    if not files.asked("agreement", key, len(rows.rows) <= _AT_ONCE):
+        st.caption(f"{count(len(rows.rows), 'row')}, read by both models.")
+        return
+    found = jobs.result(
+        "agreement",
+        key,
+        f"Asking both models about {count(len(rows.rows), 'row')}",
+        lambda progress: agreement(*map(_Held, pair), rows.rows, hide, view.top_k, progress),
+    )
+    if found is not None:
+        _show(pair, found)
+
+
+class _Held:
+    """A model that is held for one trace at a time: other visitors come in between."""
+
+    def __init__(self, shared):
+        self._shared, bert = shared, shared.bert
+        self.tokenizer, self.config, self.name = bert.tokenizer, bert.config, bert.name
+
+    def trace(self, *args, **kwargs):
+        return self._shared.run(lambda bert: bert.trace(*args, **kwargs))
+
+
+def _show(pair, found):
+    with inputs.heading("Those they differ on most come first"):
+        export.menu("agreement", _HEADER, lambda: map(_line, found.rows), lambda: _record(found))
+    shown = []
+    if found.masks:
+        shown += [("Same first guess", percent(found.same_first)), ("Mean divergence", f"{found.divergence:.3f} bits")]
+    if found.pairs:
+        shown.append(("Same verdict on B", percent(found.same_next)))
+    if not shown:
+        st.info(
+            "Nothing was compared: no word is hidden in these rows and no row is a pair that both models judge.",
+            icon=":material/touch_app:",
+        )
+    for column, (label, value) in zip(st.columns(4), shown):
+        column.metric(label, value)
+    event = st.dataframe(
+        _table(found),
+        hide_index=True,
+        width="stretch",
+        height=min(60 + 36 * len(found.rows), 520),
+        key="w_agreement_table",
+        on_select="rerun",
+        selection_mode="single-row",
+        column_config=_columns(pair),
+    )
+    chosen = event.selection.rows
+    if chosen and chosen[0] < len(found.rows):
+        one = found.rows[chosen[0]]
+        opening.open_row("w_agreement_open", one.row, one.places, "compare")
+    else:
+        st.caption(
+            "Divergence: Jensen-Shannon, over the tokens both vocabularies have; 0 bits the same, 1 bit nothing in "
+            "common. Press the box before a row to open it in Compare. Agreement says nothing of who is right."
+        )
+
+
+def _table(found):
+    rows = found.rows
+    columns = {
+        "row": [one.row.number for one in rows],
+        "a": [one.row.text_a for one in rows],
+        "b": [one.row.text_b for one in rows],
+        "hidden": [" ".join(token or "[MASK]" for token in one.originals) or None for one in rows],
+        "one": [" ".join(mask.predictions_a[0].token for mask in one.masks) or None for one in rows],
+        "other": [" ".join(mask.predictions_b[0].token for mask in one.masks) or None for one in rows],
+        "divergence": [one.divergence for one in rows],
+        "next_a": [one.next_a for one in rows],
+        "next_b": [one.next_b for one in rows],
+        "problem": [one.problem for one in rows],
+    }
+    return {name: values for name, values in columns.items() if any(value is not None for value in values)}
+
+
+def _columns(pair):
+    one, other = (title(shared.name) for shared in pair)
+    return {
+        "row": st.column_config.NumberColumn("Row", width="small"),
+        "a": st.column_config.TextColumn("Text A", width="large"),
+        "b": "Text B",
+        "hidden": "Hidden",
+        "one": f"{one} says",
+        "other": f"{other} says",
+        "divergence": st.column_config.ProgressColumn("Divergence", format="%.3f bits", min_value=0, max_value=1),
+        "next_a": st.column_config.NumberColumn(f"P(IsNext), {one}", format="percent"),
+        "next_b": st.column_config.NumberColumn(f"P(IsNext), {other}", format="percent"),
+        "problem": "Problem",
+    }
+
+
+def _line(one):
+    return (
+        one.row.number,
+        one.row.text_a,
+        one.row.text_b or "",
+        " ".join(token or "[MASK]" for token in one.originals),
+        " / ".join(" ".join(guess.token for guess in mask.predictions_a) for mask in one.masks),
+        " / ".join(" ".join(guess.token for guess in mask.predictions_b) for mask in one.masks),
+        one.same_first,
+        "" if one.divergence is None else one.divergence,
+        "" if one.next_a is None else one.next_a,
+        "" if one.next_b is None else one.next_b,
+        one.problem or "",
+    )
+
+
+def _record(found):
+    names = (*_HEADER[:4], "guesses_a", "guesses_b", *_HEADER[6:])
+    return {
+        "model_a": found.model_a,
+        "model_b": found.model_b,
+        "masks": found.masks,
+        "same_first": found.same_first,
+        "mean_divergence_bits": found.divergence,
+        "pairs": found.pairs,
+        "same_next": found.same_next,
+        "rows": [dict(zip(names, _line(one))) for one in found.rows],
+    }

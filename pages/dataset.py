@@ -1,0 +1,236 @@
+"""Data: a whole file asked at once, its rows to browse and to open."""
+
+import streamlit as st
+
+from bert_tf.explain import score_rows, summarise_rows
+from ui import export, files, inputs, jobs, opening, state
+from ui.words import count, percent, title
+
+_ASK = {"masks": "Hidden words", "next": "Next sentence", "perplexity": "Pseudo-perplexity"}
+_HEADS = {"masks": "mlm", "next": "nsp", "perplexity": "mlm"}
+_AT_ONCE = 40  # rows that are asked about without a press on Run
+_HEADER = ("row", "text_a", "text_b", "tokens", "hidden", "rank_of_original", "probability_of_original", "guesses",
+           "probabilities", "is_next", "perplexity", "log_likelihood", "problem")  # fmt: skip
+
+
+def page():
+    st.title("A whole file at once", anchor=False)
+    read = files.rows("dataset")
+    if read is None:
+        return
+    rows, file_key = read
+    shared = inputs.model()
+    ask, hide = _settings(shared, rows)
+    if not ask:
+        return
+    view = state.view()
+    key = (shared.name, view.precision, file_key, ask, hide, view.top_k)
+    if not files.asked("dataset", key, len(rows.rows) <= _AT_ONCE and "perplexity" not in ask):
+        st.caption(f"{count(len(rows.rows), 'row')}. Pseudo-perplexity takes as many passes as a row has tokens.")
+        return
+    results = jobs.result(
+        "dataset",
+        key,
+        f"Asking {title(shared.name)} about {count(len(rows.rows), 'row')}",
+        lambda progress: shared.run(score_rows, rows.rows, ask, hide, view.top_k, progress=progress),
+    )
+    if results is not None:
+        _show(shared, results)
+
+
+def _settings(shared, rows):
+    able = [name for name in _ASK if _HEADS[name] in shared.bert.heads]
+    missing = [_ASK[name].lower() for name in _ASK if name not in able]
+    if missing:
+        st.caption(f"{title(shared.name)} has no head for {' and '.join(missing)}.")
+    if not able:
+        st.warning("This model predicts nothing. Choose another in the sidebar.", icon=":material/block:")
+        return (), "given"
+    if "next" in able and not any(row.text_b for row in rows.rows):
+        able.remove("next")
+    wanted = state.setting("dataset.ask", "masks,next").split(",")
+    wanted = [name for name in able if name in wanted]
+    if st.session_state.get("w_dataset_ask") != wanted:
+        st.session_state["w_dataset_ask"] = wanted
+
+    def pull():
+        chosen = st.session_state["w_dataset_ask"]
+        # What the file or the model cannot answer keeps its place in the choice.
+        rest = [name for name in state.setting("dataset.ask", "masks,next").split(",") if name not in able]
+        kept = [name for name in _ASK if name in (*chosen, *rest)]
+        state.set_setting("dataset.ask", ",".join(kept) or "none", "masks,next")
+
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        ask = st.segmented_control(
+            "Asked for",
+            able,
+            format_func=_ASK.get,
+            selection_mode="multi",
+            key="w_dataset_ask",
+            on_change=pull,
+        )
+        hide = files.hide_picker("dataset") if "masks" in ask else "given"
+    if not ask:
+        st.info("Choose what to ask the model for.", icon=":material/touch_app:")
+    return tuple(ask), hide
+
+
+def _show(shared, results):
+    summary = summarise_rows(results)
+    with inputs.heading(count(summary.rows, "row")):
+        export.menu("rows", _HEADER, lambda: map(_line, results), lambda: _record(shared, results, summary))
+    _figures(summary)
+    shown = _filtered(results)
+    if not shown:
+        st.info("No row is left under this filter.", icon=":material/filter_alt_off:")
+        return
+    event = st.dataframe(
+        _table(shown),
+        hide_index=True,
+        width="stretch",
+        height=min(60 + 36 * len(shown), 520),
+        key="w_dataset_table",
+        on_select="rerun",
+        selection_mode="single-row",
+        column_config=_COLUMNS,
+    )
+    chosen = event.selection.rows
+    if chosen and chosen[0] < len(shown):
+        one = shown[chosen[0]]
+        opening.open_row("w_dataset_open", one.row, one.places)
+    else:
+        st.caption("Press a column's name to sort, and the box before a row to open that row in another view.")
+    problems = [one for one in results if one.problem]
+    if problems:
+        st.caption(f"{count(len(problems), 'row')} could not be answered in full: the last column says why.")
+
+
+def _figures(summary):
+    shown = []
+    if summary.masks:
+        shown += [("First guess right", percent(summary.first)), ("Among the guesses", percent(summary.among))]
+    if summary.next:
+        shown.append(("B follows A", percent(summary.follows)))
+    if summary.perplexity:
+        shown.append(("Pseudo-perplexity", f"{summary.perplexity:,.1f}"))
+    if shown:
+        for column, (label, value) in zip(st.columns(max(len(shown), 4)), shown):
+            column.metric(label, value)
+
+
+_SHOW = {"all": "All rows", "wrong": "First guess wrong", "right": "First guess right", "problem": "With a problem"}
+
+
+def _filtered(results):
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        words = st.text_input(
+            "Containing", max_chars=100, width=260, **state.bound_setting("dataset.words", "w_dataset_words", "")
+        )
+        kinds = [kind for kind in _SHOW if kind == "all" or any(_is(one, kind) for one in results)]
+        kind = st.segmented_control(
+            "Show",
+            kinds,
+            format_func=_SHOW.get,
+            required=True,
+            **state.bound_setting("dataset.show", "w_dataset_show", "all", kinds),
+        )
+    wanted = (words or "").casefold().strip()
+    return [
+        one
+        for one in results
+        if _is(one, kind) and wanted in f"{one.row.text_a}\n{one.row.text_b or ''}".casefold()
+    ]
+
+
+def _is(one, kind):
+    ranks = [mask.original_rank for mask in one.masks if mask.original is not None]
+    return {
+        "all": True,
+        "wrong": any(rank > 1 for rank in ranks),
+        "right": bool(ranks) and all(rank == 1 for rank in ranks),
+        "problem": one.problem is not None,
+    }[kind]
+
+
+def _table(shown):
+    """Columns of the rows; those without anything in them are left out."""
+    columns = {
+        "row": [one.row.number for one in shown],
+        "a": [one.row.text_a for one in shown],
+        "b": [one.row.text_b for one in shown],
+        "hidden": [" ".join(mask.original or "[MASK]" for mask in one.masks) or None for one in shown],
+        "guess": [" ".join(mask.predictions[0].token for mask in one.masks) or None for one in shown],
+        "share": [one.masks[0].predictions[0].probability if one.masks else None for one in shown],
+        "rank": [max((m.original_rank for m in one.masks if m.original), default=None) for one in shown],
+        "next": [one.is_next for one in shown],
+        "perplexity": [one.perplexity for one in shown],
+        "tokens": [one.tokens or None for one in shown],
+        "problem": [one.problem for one in shown],
+    }
+    return {name: values for name, values in columns.items() if any(value is not None for value in values)}
+
+
+_COLUMNS = {
+    "row": st.column_config.NumberColumn("Row", width="small"),
+    "a": st.column_config.TextColumn("Text A", width="large"),
+    "b": st.column_config.TextColumn("Text B", width="medium"),
+    "hidden": "Hidden",
+    "guess": "First guess",
+    "share": st.column_config.ProgressColumn("Its probability", format="percent", min_value=0, max_value=1),
+    "rank": st.column_config.NumberColumn(
+        "Rank of the hidden", help="Where the hidden token stands among all tokens; of several, the worst."
+    ),
+    "next": st.column_config.ProgressColumn("P(IsNext)", format="percent", min_value=0, max_value=1),
+    "perplexity": st.column_config.NumberColumn("Pseudo-perplexity", format="%.1f"),
+    "tokens": "Tokens",
+    "problem": "Problem",
+}
+
+
+def _line(one):
+    masks = one.masks
+    return (
+        one.row.number,
+        one.row.text_a,
+        one.row.text_b or "",
+        one.tokens,
+        " ".join(mask.original or "[MASK]" for mask in masks),
+        " ".join(str(mask.original_rank or "") for mask in masks),
+        " ".join("" if mask.original is None else f"{mask.original_probability:.6g}" for mask in masks),
+        " / ".join(" ".join(guess.token for guess in mask.predictions) for mask in masks),
+        " / ".join(" ".join(f"{guess.probability:.6g}" for guess in mask.predictions) for mask in masks),
+        "" if one.is_next is None else one.is_next,
+        "" if one.perplexity is None else one.perplexity,
+        "" if one.log_likelihood is None else one.log_likelihood,
+        one.problem or "",
+    )
+
+
+def _record(shared, results, summary):
+    return {
+        "model": shared.name,
+        "summary": vars(summary),
+        "rows": [
+            {
+                "row": one.row.number,
+                "text_a": one.row.text_a,
+                "text_b": one.row.text_b,
+                "tokens": one.tokens,
+                "masks": [
+                    {
+                        "position": mask.position,
+                        "original": mask.original,
+                        "rank": mask.original_rank,
+                        "probability": mask.original_probability,
+                        "predictions": [[guess.token, guess.probability] for guess in mask.predictions],
+                    }
+                    for mask in one.masks
+                ],
+                "is_next": one.is_next,
+                "perplexity": one.perplexity,
+                "log_likelihood": one.log_likelihood,
+                "problem": one.problem,
+            }
+            for one in results
+        ],
+    }

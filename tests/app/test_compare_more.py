@@ -1,0 +1,123 @@
+"""Two texts, two models with two texts, layers side by side, layer likeness, agreement over a file."""
+
+import json
+
+import numpy as np
+import pytest
+
+import bert_tf
+from bert_tf.explain import compare, logit_lens
+from tests.app.look import param, settled, told, walk
+
+PAIR = {"a": "The bunny ate the carrot.", "b": "It was good."}
+
+
+@pytest.fixture(scope="module")
+def cased(explorer_home):
+    return bert_tf.load(explorer_home / "tiny-cased")
+
+
+@pytest.fixture(scope="module")
+def uncased(explorer_home):
+    return bert_tf.load(explorer_home / "tiny-uncased")
+
+
+def figures(app):
+    return [json.loads(one.proto.spec) for one in app.get("plotly_chart")]
+
+
+def components(app, name):
+    found = []
+    for element in walk(app._tree.root):
+        proto = getattr(element, "proto", None)
+        if type(proto).__name__ == "BidiComponent" and proto.component_name == f"bert_{name}":
+            found.append(json.loads(proto.json))
+    return found
+
+
+def test_one_model_reads_two_texts(open_app, cased):
+    second = {"compare.what": "texts", "compare.a": "The dog ate a bone.", "compare.b": "", "compare.mask": "a4"}
+    app = settled(open_app(page="compare", **PAIR, mask="a4", **second))
+    assert "One model, two texts" in told(app)
+    cards = [one["cards"] for one in components(app, "bars")]
+    traces = [cased.trace(PAIR["a"], PAIR["b"], mask=["carrot"]), cased.trace("The dog ate a bone.", mask=["bone"])]
+    found = compare(*traces, cased.tokenizer, cased.tokenizer, 3, 3, across=True)
+    assert [len(card) for card in cards] == [len(trace.masks) for trace in traces]
+    for card, trace in zip(cards, traces):
+        best = cased.fill_mask(trace, 5)[0].predictions
+        assert [one["text"] for one in card[0]["predictions"]] == [one.token for one in best]
+    table = app.dataframe[0].value
+    assert list(table["divergence"]) == pytest.approx([mask.divergence for mask in found.masks], abs=1e-4)
+    theirs = {one.token for one in found.masks[0].predictions_b}
+    assert [one["alone"] for one in cards[0][0]["predictions"]] == [
+        one.token not in theirs for one in found.masks[0].predictions_a
+    ]
+    differing = [chip["text"] for chip in components(app, "chips")[1]["chips"] if chip["differs"]]
+    assert "dog" in "".join(one.strip("#") for one in differing) and "ate" not in differing
+
+
+def test_the_second_texts_are_typed_and_their_masks_kept_in_the_link(open_app):
+    app = settled(open_app(page="compare", **PAIR, mask="a1", **{"compare.what": "both"}))
+    assert len(components(app, "chips")) == 2
+    app.text_area(key="w_second_a").set_value("A cat slept.").run()
+    app = settled(app)
+    assert param(app, "compare.a") == "A cat slept." and param(app, "compare.mask") is None
+    assert "".join(chip["text"].strip("#") for chip in components(app, "chips")[1]["chips"][1:-1]) == "acatslept."
+    app.text_area(key="w_second_a").set_value("   ").run()
+    assert "Second text A is empty" in told(app) and not app.exception
+
+
+def test_attention_is_drawn_as_the_difference_of_a_head(open_app, cased):
+    link = {"compare.what": "texts", "compare.a": "The bunny ate the apple.", "compare.b": "It was good."}
+    app = settled(
+        open_app(page="compare", a="The bunny ate the carrot.", b="It was bad.", **link, depth="100",
+                 **{"compare.head": "2", "compare.drawn": "heatmap"})  # fmt: skip
+    )
+    shown = [one["data"][0]["z"] for one in figures(app)[:2]]
+    first = cased.trace("The bunny ate the carrot.", "It was bad.")
+    assert len(shown) == 2 and "layer 3 of 3, head 2" in told(app)
+    assert np.asarray(_array(shown[0])).max() == pytest.approx(first.attentions[2, 1].max(), abs=1e-4)
+
+
+def _array(packed):
+    """A matrix of a figure's JSON, packed or not."""
+    if isinstance(packed, dict):
+        import base64
+
+        flat = np.frombuffer(base64.b64decode(packed["bdata"]), packed["dtype"])
+        return flat.reshape([int(size) for size in packed["shape"].split(",")])
+    return np.array(packed, float)
+
+
+def test_the_difference_is_that_of_the_maps(open_app, cased):
+    link = {"compare.what": "texts", "compare.a": "The cat is good.", "compare.b": "", "compare.drawn": "difference"}
+    app = settled(open_app(page="compare", a="The dog is good.", b="", depth="34", **link))
+    traces = [cased.trace(text) for text in ("The dog is good.", "The cat is good.")]
+    assert traces[0].length == traces[1].length
+    wanted = traces[0].attentions[0].mean(axis=0) - traces[1].attentions[0].mean(axis=0)
+    np.testing.assert_allclose(_array(figures(app)[0]["data"][0]["z"]), wanted, atol=1e-4)
+
+
+def test_layers_of_two_models_stand_side_by_side(open_app, cased, uncased):
+    app = settled(open_app(page="compare", **PAIR, mask="a2", **{"compare.look": "layers"}))
+    table = app.dataframe[1].value
+    traces = [bert.trace(PAIR["a"], PAIR["b"], mask=["ate"]) for bert in (cased, uncased)]
+    lenses = [logit_lens(bert, trace, top_k=1) for bert, trace in zip((cased, uncased), traces)]
+    assert len(table) == 1 + 3
+    assert list(table["one"]) == [lenses[0].tokens[0][state][0] for state in range(4)]
+    assert table["other"].iloc[-1] == lenses[1].tokens[0][2][0]
+    same = [one.lower() == other.lower() for one, other in zip(table["one"], table["other"])]
+    assert list(table[" "]) == ["" if one else "≠" for one in same]
+    curve = figures(app)[0]["data"][0]
+    np.testing.assert_allclose(_array(curve["y"]), lenses[0].answer_probabilities[0], atol=1e-4)
+
+
+def test_without_a_hidden_word_layers_say_what_to_do(open_app):
+    app = settled(open_app(page="compare", **PAIR, **{"compare.look": "layers"}))
+    assert "needs a word that is hidden on both sides" in told(app)
+
+
+@pytest.mark.parametrize("odd", [{"compare.what": "x"}, {"compare.head": "99"}, {"compare.drawn": "x"},
+                                 {"compare.what": "texts", "compare.mask": "q,a999", "compare.a": "A b."}])  # fmt: skip
+def test_odd_links_open_the_page(open_app, odd):
+    settled(open_app(page="compare", **PAIR, mask="a1", **odd))

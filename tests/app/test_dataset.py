@@ -1,0 +1,128 @@
+"""Whole files: the data page and the agreement of two models, compared with the library's numbers."""
+
+import pytest
+
+import bert_tf
+from bert_tf.explain import agreement, layer_similarity, read_rows, score_rows, summarise_rows
+from tests.app.look import param, settled, told
+from tests.app.test_words import array, figure
+from ui.files import SAMPLES
+from ui.limits import ROOT
+from ui.opening import row_view
+from ui.view import Spot, View
+
+
+@pytest.fixture(scope="module")
+def cased(explorer_home):
+    return bert_tf.load(explorer_home / "tiny-cased")
+
+
+@pytest.fixture(scope="module")
+def uncased(explorer_home):
+    return bert_tf.load(explorer_home / "tiny-uncased")
+
+
+def sample(name):
+    kind = {"txt": "text", "csv": "table", "jsonl": "jsonl"}[name.rpartition(".")[2]]
+    return read_rows((ROOT / "assets" / "samples" / name).read_bytes(), kind)
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_the_samples_are_read_without_a_problem(name):
+    found = sample(name)
+    assert not found.problems and 10 <= len(found.rows) <= 40
+    assert name != "pairs.jsonl" or all(row.text_b for row in found.rows)
+    assert name != "facts.csv" or all("[MASK]" in row.text_a for row in found.rows)
+
+
+def test_a_sample_is_asked_at_once_and_its_numbers_are_the_librarys(open_app, cased):
+    app = settled(open_app(page="dataset", top="3", **{"dataset.hide": "last"}))
+    found = score_rows(cased, sample("sentences.txt").rows, ("masks",), "last", 3)
+    table = app.dataframe[0].value
+    assert list(table["guess"]) == [one.masks[0].predictions[0].token for one in found]
+    assert list(table["rank"]) == [one.masks[0].original_rank for one in found]
+    summary = summarise_rows(found)
+    assert app.metric[0].value == f"{100 * summary.first:.1f}%" or summary.first < 0.001
+    assert "problem" not in table and "next" not in table
+
+
+def test_pairs_get_their_next_sentence_scores(open_app, cased):
+    app = settled(open_app(page="dataset", **{"dataset.file": "pairs.jsonl", "dataset.ask": "next"}))
+    found = score_rows(cased, sample("pairs.jsonl").rows, ("next",), "given")
+    assert list(app.dataframe[0].value["next"]) == pytest.approx([one.is_next for one in found], abs=1e-4)
+    assert "hidden" not in app.dataframe[0].value
+
+
+def test_perplexity_begins_when_asked_for_and_can_be_filtered(open_app, cased):
+    app = open_app(page="dataset", **{"dataset.file": "pairs.jsonl", "dataset.ask": "perplexity"})
+    assert not app.dataframe and "as many passes" in told(app)
+    app.button(key="w_dataset_run").click().run()
+    app = settled(app)
+    table = app.dataframe[0].value
+    wanted = score_rows(cased, sample("pairs.jsonl").rows[:1], ("perplexity",))[0]
+    assert table["perplexity"][0] == pytest.approx(wanted.perplexity, rel=1e-3)
+    app.text_input(key="w_dataset_words").set_value("VOLCANO").run()
+    assert len(settled(app).dataframe[0].value) == 2 and param(app, "dataset.words") == "VOLCANO"
+    app.text_input(key="w_dataset_words").set_value("nowhere to be found").run()
+    assert "No row is left" in told(app)
+
+
+def test_columns_of_a_table_can_be_chosen(open_app):
+    app = settled(open_app(page="dataset", **{"dataset.file": "facts.csv", "dataset.first": "answer", "dataset.hide": "last"}))
+    assert list(app.dataframe[0].value["a"][:2]) == ["Paris", "Rome"]
+    app = settled(open_app(page="dataset", **{"dataset.file": "facts.csv", "dataset.first": "no such"}))
+    assert "[MASK]" in app.dataframe[0].value["a"][0]
+
+
+def test_nothing_chosen_and_nothing_given_say_what_to_do(open_app):
+    app = settled(open_app(page="dataset", **{"dataset.ask": "none"}))
+    assert "Choose what to ask" in told(app)
+    app = settled(open_app(page="dataset", **{"dataset.file": "upload"}))
+    assert "Choose a file" in told(app)
+    settled(open_app(page="dataset", **{"dataset.file": "zzz", "dataset.hide": "q", "dataset.show": "q"}))
+
+
+def test_a_row_opens_with_its_words_hidden():
+    (row,) = read_rows("one two\tthree").rows
+    found = row_view(View(a="x", start=5), row, (("a", 1, -1), ("b", 0, 2)))
+    assert (found.a, found.b, found.start) == ("one two", "three", 0)
+    assert found.masks == (Spot("a", 1), Spot("b", 0, 2))
+
+
+def test_two_models_agree_as_far_as_the_library_says(open_app, cased, uncased):
+    app = settled(open_app(page="agreement", **{"agreement.file": "pairs.jsonl"}))
+    found = agreement(cased, uncased, sample("pairs.jsonl").rows)
+    table = app.dataframe[0].value
+    assert list(table["row"]) == [one.row.number for one in found.rows]
+    assert list(table["divergence"]) == pytest.approx([one.divergence for one in found.rows], abs=1e-4)
+    assert list(table["one"]) == [one.masks[0].predictions_a[0].token if one.masks else None for one in found.rows]
+    assert app.metric[1].value == f"{found.divergence:.3f} bits"
+    assert app.metric[2].label == "Same verdict on B"
+
+
+def test_typed_lines_are_compared_too(open_app):
+    app = open_app(page="agreement", **{"agreement.file": "typed"})
+    assert "Type texts" in told(app)
+    app.text_area(key="w_agreement_lines").set_value("The cat sat.\nThe [MASK] ran.").run()
+    assert len(settled(app).dataframe[0].value) == 2 and param(app, "agreement.lines").startswith("The cat")
+
+
+def test_layer_likeness_is_the_librarys(open_app, cased, uncased):
+    app = settled(open_app(page="cka"))
+    texts = [row.text_a for row in sample("sentences.txt").rows]
+    wanted = layer_similarity(*([bert.trace(text) for text in texts] for bert in (cased, uncased)))
+    shown = figure(app, 0)[0]
+    assert wanted.shape == (4, 3)
+    assert array(shown["z"]) == pytest.approx(wanted, abs=1e-3)
+    assert "Over 2" in told(app)
+
+
+def test_layer_likeness_of_the_view_and_of_a_text_that_is_too_short(open_app, cased):
+    app = settled(open_app(page="cka", a="The bunny ate the carrot.", **{"cka.source": "view", "with": "tiny-uncased"}))
+    assert array(figure(app, 0)[0]["z"]).shape == (4, 3)
+    app = open_app(page="cka", a="Hello.", **{"cka.source": "view"})
+    for _ in range(100):
+        if app.error:
+            break
+        app.run()
+    assert "CKA needs at least 4 words" in told(app) and not app.exception

@@ -1,0 +1,170 @@
+"""Words as vectors: what goes in, one word in many sentences, nearest words; compared with the library's numbers."""
+
+import base64
+import json
+
+import numpy as np
+import pytest
+
+import bert_tf
+from bert_tf.explain import (
+    cosine_similarities,
+    embedding_parts,
+    embedding_table,
+    nearest_tokens,
+    occurrences,
+    principal_components,
+    sense_separation,
+    umap,
+)
+from bert_tf.explain.vectors import word_ids
+from tests.app.look import component, param, settled, told
+from ui import senses
+
+PAIR = {"a": "The bunny ate the carrot.", "b": "It was good."}
+
+
+@pytest.fixture(scope="module")
+def bert(explorer_home):
+    return bert_tf.load(explorer_home / "tiny-cased")
+
+
+def figure(app, index):
+    return json.loads(app.get("plotly_chart")[index].proto.spec)["data"]
+
+
+def array(packed):
+    """Numbers of a figure's JSON, packed or not."""
+    if isinstance(packed, dict):
+        flat = np.frombuffer(base64.b64decode(packed["bdata"]), packed["dtype"])
+        return flat.reshape([int(size) for size in packed["shape"].split(",")]) if "shape" in packed else flat
+    return np.array(packed, float)
+
+
+@pytest.mark.parametrize("page", ["inputsum", "meaning", "neighbours"])
+def test_a_page_opens_on_an_empty_link_and_survives_an_odd_one(open_app, page):
+    assert settled(open_app(page=page)).title
+    odd = {"start": "-4", "at": "x", "vector": "99", "of": "y", "layer": "77", "way": "z", "example": "q", "space": "7"}
+    settled(open_app(page=page, **{f"{page}.{name}": value for name, value in odd.items()}))
+
+
+def test_the_sum_is_taken_apart_as_the_library_does(open_app, bert):
+    app = settled(open_app(page="inputsum", **PAIR, mask="a4"))
+    trace = bert.trace(PAIR["a"], PAIR["b"], mask=["carrot"])
+    parts = embedding_parts(bert, trace)
+    for row, bars in enumerate(figure(app, 0)):
+        np.testing.assert_allclose(array(bars["x"]), parts.shares[row], atol=1e-4)
+    table = app.dataframe[0].value
+    assert list(table["word"]) == list(trace.tokens)
+    np.testing.assert_allclose(table["position"], parts.norms[2], atol=1e-4)
+    np.testing.assert_allclose(array(figure(app, 1)[0]["z"]), cosine_similarities(parts.total), atol=1e-4)
+    table = cosine_similarities(embedding_table(bert, "position"))
+    np.testing.assert_allclose(array(figure(app, 2)[0]["z"]), table[::4, ::4], atol=1e-4)
+    np.testing.assert_allclose(array(figure(app, 3)[0]["y"])[1], np.diagonal(table, 1).mean(), atol=1e-4)
+
+
+def test_the_likeness_of_one_part_can_be_chosen(open_app, bert):
+    app = settled(open_app(page="inputsum", **PAIR, **{"inputsum.of": "segment"}))
+    trace = bert.trace(PAIR["a"], PAIR["b"])
+    wanted = cosine_similarities(embedding_parts(bert, trace).vectors[1])
+    np.testing.assert_allclose(array(figure(app, 1)[0]["z"]), wanted, atol=1e-4)
+    app.button_group(key="w_sum_of").set_value("token").run()
+    assert param(settled(app), "inputsum.of") == "token"
+
+
+def test_long_texts_are_drawn_in_windows(open_app):
+    app = settled(open_app(page="inputsum", a="The bunny ate a carrot . " * 30))
+    assert len(app.dataframe[0].value) == 48
+    app.slider(key="w_sum_start").set_value(20).run()
+    assert param(settled(app), "inputsum.start") == "20"
+    assert len(component(settled(open_app(page="neighbours", a="The bunny ate . " * 30)), "cells")["rows"]) == 32
+
+
+def test_neighbours_are_the_librarys(open_app, bert):
+    app = settled(open_app(page="neighbours", **PAIR, **{"neighbours.at": "2", "neighbours.vector": "3"}))
+    shown = component(app, "cells")
+    trace = bert.trace(PAIR["a"], PAIR["b"])
+    ids = word_ids(bert.tokenizer)
+    own = int(trace.token_ids[2])
+    static = embedding_table(bert, "token")[own]
+    vectors = [static, *trace.hidden_states[:, 2]]
+    wanted = [nearest_tokens(bert, vector, 10, True, ids) for vector in vectors]
+    width = len(shown["columns"])
+    assert shown["columns"] == ["static", "in", "1", "2", "3"] and shown["picked"] == 2 * width + 3
+    row = slice(2 * width, 3 * width)
+    assert shown["texts"][row] == [next(one.token for one in near if one.id != own) for near in wanted]
+    assert shown["edges"][row] == [near[0].id == own for near in wanted]
+    for table, near in zip(app.dataframe, (wanted[0], wanted[3])):
+        assert list(table.value["word"]) == [one.token for one in near]
+        np.testing.assert_allclose(table.value["cosine"], [one.similarity for one in near], atol=1e-4)
+    app.toggle(key="w_near_centred").set_value(False).run()
+    plain = nearest_tokens(bert, static, 10, False, ids)
+    assert list(settled(app).dataframe[0].value["word"]) == [one.token for one in plain]
+
+
+def test_a_word_is_laid_out_layer_by_layer(open_app, bert):
+    app = settled(open_app(page="meaning", **{"meaning.layer": "2"}))
+    read = senses.read(senses.example("bank"), 100, 2000)
+    found = occurrences(bert, read.texts, "bank")
+    labels = [read.senses[text] for text in found.texts]
+    assert set(labels) == {"money", "river"} and len(labels) == len(read.texts) >= 16
+    wanted, _ = principal_components(found.vectors[2], 2)
+    groups = figure(app, 0)
+    assert [group["name"] for group in groups] == list(dict.fromkeys(labels))
+    rows = [index for index, label in enumerate(labels) if label == groups[0]["name"]]
+    np.testing.assert_allclose(array(groups[0]["x"]), wanted[rows, 0], atol=1e-3)
+    order = sorted(range(len(labels)), key=lambda index: labels[index])
+    cosines = cosine_similarities(found.vectors[2][order])
+    np.testing.assert_allclose(array(figure(app, 1)[0]["z"]), cosines, atol=1e-4)
+    apart = sense_separation(found.vectors, labels)
+    np.testing.assert_allclose(array(figure(app, 2)[0]["y"]), apart.nearest, atol=1e-6)
+    app.slider(key="w_meaning_layer").set_value(1).run()
+    assert param(settled(app), "meaning.layer") == "1"
+
+
+def test_umap_in_space_is_the_librarys(open_app, bert):
+    app = settled(open_app(page="meaning", **{"meaning.way": "umap", "meaning.space": "1", "meaning.example": "bat"}))
+    read = senses.read(senses.example("bat"), 100, 2000)
+    wanted = umap(occurrences(bert, read.texts, "bat").vectors[3], 3)
+    groups = figure(app, 0)
+    assert [group["type"] for group in groups] == ["scatter3d"] * 2
+    rows = [index for index, label in enumerate(read.senses) if label == "animal"]
+    # The same neighbours lie as near: UMAP itself may take another turn at the last digits.
+    assert len(array(groups[0]["z"])) == len(rows) and np.isfinite(array(groups[0]["z"])).all()
+    assert abs(np.ptp(array(groups[0]["x"])) - np.ptp(wanted[rows, 0])) < 1 + np.ptp(wanted[:, 0])
+
+
+def test_own_sentences_without_senses_are_read_too(open_app):
+    lines = "They sat on the bench.\nA bench stood there, a long bench.\nNothing here."
+    app = settled(open_app(page="meaning", **{"meaning.example": "own sentences", "meaning.word": "bench", "meaning.lines": lines}))
+    assert "“bench” 3 times in 3 sentences (1 without it)" in told(app)
+    assert len(figure(app, 0)) == 1 and "Give at least two senses" in told(app)
+
+
+def test_what_is_missing_for_own_sentences_is_said(open_app):
+    app = open_app(page="meaning", **{"meaning.example": "own sentences"})
+    assert "Type a word" in told(app) and not app.exception
+    app = open_app(page="meaning", **{"meaning.example": "own sentences", "meaning.word": "zebra", "meaning.lines": "A cat."})
+    for _ in range(100):
+        if app.error:
+            break
+        app.run()
+    assert "'zebra' is in none of the 1 texts" in told(app) and not app.exception
+
+
+def test_typed_lines_are_read_with_and_without_a_sense():
+    read = senses.read("river | On the bank.\n\n money|The bank.\nBank only", 2, 8)
+    assert read == senses.Sentences(("On the b", "The bank"), ("river", "money"), 1)
+    for word in senses.WORDS:
+        found = senses.read(senses.example(word), 100, 2000)
+        assert len(set(found.senses)) >= 2 and all(word in text.lower() for text in found.texts)
+
+
+def test_too_few_points_for_umap_are_answered_with_a_sentence(open_app):
+    link = {"meaning.example": "own sentences", "meaning.word": "cat", "meaning.lines": "A cat.\nThe cat.", "meaning.way": "umap"}
+    app = open_app(page="meaning", **link)
+    for _ in range(100):
+        if app.error or app.warning:
+            break
+        app.run()
+    assert "UMAP needs at least 5" in told(app) and not app.exception

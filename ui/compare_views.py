@@ -1,0 +1,202 @@
+"""The lower half of the Compare page: attention and layers of both sides, next to each other."""
+
+import streamlit as st
+
+from bert_tf import plots
+from bert_tf.explain import aligned_layers, logit_lens
+from bert_tf.plots.comparison import answers_by_depth, difference_map
+from ui import comparison, components, export, frame, inputs, state
+from ui.kept import kept
+from ui.words import percent
+
+LOOKS = {"attention": "Attention", "layers": "Layer by layer"}
+_DRAWN = {"heatmap": "Heatmaps", "lines": "Lines", "difference": "Difference"}
+_MOST = 64  # tokens a side that are drawn
+
+
+def draw(pair, traces, found):
+    """What the visitor chose to look at below the predictions.
+
+    Args:
+        pair: ``Side``s. traces: theirs. found: ``Comparison``.
+    """
+    look = st.segmented_control(
+        "Look at",
+        list(LOOKS),
+        format_func=LOOKS.get,
+        label_visibility="collapsed",
+        required=True,
+        **state.bound_setting("compare.look", "w_compare_look", "attention", LOOKS),
+    )
+    if look == "layers":
+        _layers(pair, found)
+    else:
+        _attention(pair, traces)
+
+
+def _attention(pair, traces):
+    st.subheader("Attention at the same depth", anchor=False)
+    counts = [side.shared.config.num_hidden_layers for side in pair]
+    layers = aligned_layers(*counts)
+    place, head, drawn = _settings(layers, traces)
+    chosen = layers[place]
+    maps = [_weights(trace, layer, head) for trace, layer in zip(traces, chosen)]
+    if drawn == "difference":
+        _difference(pair, traces, maps, chosen)
+    else:
+        for column, side, trace, weights, layer, count in zip(
+            st.columns(2, gap="large"), pair, traces, maps, chosen, counts
+        ):
+            with column:
+                heads = "mean of its heads" if head is None else f"head {head + 1}"
+                st.markdown(f"**{side.name}**, layer {layer + 1} of {count}, {heads}")
+                _one(side, trace, weights, f"layer-{layer + 1}-{side.key}", drawn)
+    if head is not None and pair[0].shared is not pair[1].shared:
+        st.caption("Heads of two models share nothing but their number.")
+    _spread(pair, traces)
+
+
+def _settings(layers, traces):
+    """(index of the pair of layers, head or None for the mean, how it is drawn)."""
+    last = len(layers) - 1
+    heads = min(trace.attentions.shape[1] for trace in traces)
+    ways = [way for way in _DRAWN if way != "difference" or traces[0].length == traces[1].length <= _MOST]
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        place = st.select_slider(
+            "Depth",
+            range(last + 1),
+            format_func=lambda index: "layer {} | layer {}".format(*(layer + 1 for layer in layers[index])),
+            width=380,
+            **state.bound(
+                "depth",
+                "w_depth",
+                read=lambda index: round(100 * (index + 1) / (last + 1)),
+                show=lambda depth: min(max(round(depth * (last + 1) / 100) - 1, 0), last),
+            ),
+        )
+        head = st.selectbox(
+            "Head",
+            range(heads + 1),
+            format_func=lambda number: f"Head {number}" if number else "Mean of all",
+            width=160,
+            **state.bound_setting("compare.head", "w_compare_head", 0, range(heads + 1)),
+        )
+        drawn = st.segmented_control(
+            "Drawn as",
+            ways,
+            format_func=_DRAWN.get,
+            required=True,
+            **state.bound_setting("compare.drawn", "w_compare_drawn", "heatmap", ways),
+        )
+    return place, head - 1 if head else None, drawn
+
+
+def _weights(trace, layer, head):
+    maps = trace.attentions[layer]
+    return maps.mean(axis=0, dtype="float32") if head is None else maps[head]
+
+
+def _one(side, trace, weights, name, drawn):
+    selection = plots.select(trace)
+    if drawn == "lines":
+        components.lines(f"c_compare_lines_{side.key}", plots.lines(trace, weights, selection.window(0, _MOST)), name)
+        return
+    st.plotly_chart(
+        plots.heatmap(trace, weights, selection, most=_MOST, dark=frame.is_dark(), height=430),
+        key=f"w_compare_map_{side.key}",
+        config=export.plot_config(name),
+    )
+
+
+def _difference(pair, traces, maps, layers):
+    tokens = [
+        one if one == other else f"{one} | {other}" for one, other in zip(traces[0].tokens, traces[1].tokens)
+    ]
+    st.markdown(f"**{pair[0].name}**, layer {layers[0] + 1}, less **{pair[1].name}**, layer {layers[1] + 1}")
+    st.plotly_chart(
+        difference_map(maps[0].astype("float32") - maps[1], tokens, frame.is_dark()),
+        key="w_compare_difference",
+        config=export.plot_config("difference"),
+    )
+    st.caption("Blue: the first looks there more. Orange: the second. Tokens are paired by their place.")
+
+
+def _spread(pair, traces):
+    st.plotly_chart(
+        plots.depth_profile(comparison.spread(pair, traces), "mean entropy of a row, bits", frame.is_dark()),
+        key="w_profile",
+        config=export.plot_config("entropy"),
+    )
+    st.caption("How widely attention is spread in every layer: 0 bits is one place.")
+
+
+def _layers(pair, found):
+    if not found.masks:
+        st.info(
+            "Layer by layer needs a word that is hidden on both sides, and two models with a head for masked words.",
+            icon=":material/touch_app:",
+        )
+        return
+    place = 0
+    if len(found.masks) > 1:
+        place = st.selectbox(
+            "Mask",
+            range(len(found.masks)),
+            format_func=lambda index: f"{index + 1}: {_named(pair, found.masks[index])}",
+            width=260,
+            **state.bound_setting("compare.at", "w_compare_at", 0, range(len(found.masks))),
+        )
+    mask = found.masks[place]
+    lenses = [_lens(side, at) for side, at in zip(pair, (mask.position_a, mask.position_b))]
+    counts = [side.shared.config.num_hidden_layers for side in pair]
+    rows = comparison.layer_rows(lenses, aligned_layers(*counts), found.folded)
+    with inputs.heading("The likeliest word after each layer"):
+        export.menu(
+            "layers-compared",
+            ("layer_a", "layer_b", "word_a", "probability_a", "word_b", "probability_b", "same"),
+            lambda: rows,
+            lambda: {"models": [side.shared.name for side in pair], "rows": [list(row) for row in rows]},
+            camera=False,
+        )
+    left, right = st.columns([5, 6], gap="large")
+    with left:
+        st.dataframe(
+            {
+                "Layers": [f"{row[0]} | {row[1]}" for row in rows],
+                "one": [row[2] for row in rows],
+                "p": [percent(row[3]) for row in rows],
+                " ": ["" if row[6] else "≠" for row in rows],
+                "other": [row[4] for row in rows],
+                "q": [percent(row[5]) for row in rows],
+            },
+            hide_index=True,
+            width="stretch",
+            height=min(40 + 36 * len(rows), 470),
+            key="w_compare_layers",
+            column_config={"one": pair[0].name, "other": pair[1].name, "p": "", "q": ""},
+        )
+    with right:
+        curves = {f"{side.name}: {lens.answers[0].token}": lens.answer_probabilities[0] for side, lens in zip(pair, lenses)}
+        if len(curves) == 1:
+            curves = {f"{side.key.upper()}: {lens.answers[0].token}": lens.answer_probabilities[0] for side, lens in zip(pair, lenses)}
+        st.plotly_chart(
+            answers_by_depth(curves, frame.is_dark()), key="w_compare_answers", config=export.plot_config("answers")
+        )
+    st.caption(
+        "The head for masked words on every layer's state, at the same relative depth; ≠ marks where the likeliest "
+        "words differ. Right: the probability of each side's own final answer."
+    )
+
+
+def _named(pair, mask):
+    return pair[0].encoding.tokens[mask.position_a]
+
+
+def _lens(side, position):
+    key = (side.shared.name, state.view().precision, side.text_a, side.text_b, side.masked, position)
+
+    def make():
+        trace = side.trace(hidden_states=True)
+        return side.shared.run(logit_lens, trace, (position,), 1)
+
+    return kept(f"compare_lens_{side.key}", key, make)

@@ -1,0 +1,160 @@
+"""A file of texts on a page: picked among the samples, uploaded or typed; read within the deployment's limits."""
+
+import functools
+
+import streamlit as st
+
+from bert_tf.explain import kind_of, read_rows
+from ui import jobs, state
+from ui.kept import kept
+from ui.limits import ROOT
+from ui.words import count, plain
+
+_FOLDER = ROOT / "assets" / "samples"
+SAMPLES = {"sentences.txt": "Sentences", "pairs.jsonl": "Pairs", "facts.csv": "Facts to fill in"}
+_OWN, _TYPED = "upload", "typed"
+HIDE = {"random": "A word of each row", "last": "The last word", "given": "What the file hides"}
+
+
+def rows(page, typed=False):
+    """Widgets that choose a file, and what was read of it.
+
+    Args:
+        page: name of the page; its setting "file" holds the choice. typed: whether lines may be typed.
+
+    Returns:
+        (``Rows``, what makes it unlike another file), or None with the reason said.
+    """
+    names = {**SAMPLES, _OWN: "Your file", **({_TYPED: "Typed lines"} if typed else {})}
+    chosen = st.pills(
+        "File",
+        list(names),
+        format_func=names.get,
+        label_visibility="collapsed",
+        required=True,
+        **state.bound_setting(f"{page}.file", f"w_{page}_file", "sentences.txt", names),
+    )
+    if chosen == _OWN:
+        name, data = _uploaded(page)
+    elif chosen == _TYPED:
+        name, data = "lines.txt", _lines(page)
+    else:
+        name, data = chosen, _sample(chosen)
+    if not data or not data.strip():
+        what = "Choose a file" if chosen == _OWN else "Type texts, one a line"
+        st.info(f"{what}: text (one a line, a tab before the second of a pair), JSON lines, CSV or TSV.", icon=":material/upload_file:")
+        return None
+    return _read(page, name, data)
+
+
+@functools.lru_cache(maxsize=None)
+def _sample(name):
+    return (_FOLDER / name).read_bytes()
+
+
+def _uploaded(page):
+    """(name, bytes) of the visitor's file, which outlives the widget: it is gone while another page is shown."""
+    place, most = f"_file_{page}", state.limits().max_file_kilobytes
+    given = st.file_uploader(
+        f"A file of texts, at most {most:,} kB",
+        type=["txt", "csv", "tsv", "jsonl", "ndjson"],
+        key=f"w_{page}_upload",
+    )
+    if given is not None:
+        if given.size > 1000 * most:
+            st.error(f"The file has {given.size / 1000:,.0f} kB; at most {most:,} kB are read. Upload a part of it.")
+            return "", b""
+        st.session_state[place] = (given.name, given.getvalue())
+    name, data = st.session_state.get(place, ("", b""))
+    if data:
+        st.caption(f"Read from {plain(name[:80])}. It stays on the server only as long as this visit.")
+    return name, data
+
+
+def _lines(page):
+    return st.text_area(
+        "Lines",
+        height=150,
+        max_chars=1000 * state.limits().max_file_kilobytes,
+        placeholder="One text a line; a tab before the second of a pair.",
+        **state.bound_setting(f"{page}.lines", f"w_{page}_lines", ""),
+    )
+
+
+def _read(page, name, data):
+    limits, kind = state.limits(), kind_of(name)
+    first = second = None
+    bounds = {"most_rows": limits.max_rows, "most_characters": limits.max_row_characters}
+    if kind != "text":
+        first, second = _columns(page, kept(f"{page}_columns", (name, data), lambda: _tried(data, kind, bounds)))
+    key = (name, data, first, second)
+    found = kept(f"{page}_rows", key, lambda: read_rows(data, kind, first, second, **bounds))
+    _say(found, limits)
+    return found, key
+
+
+def _tried(data, kind, bounds):
+    return read_rows(data, kind, **bounds)
+
+
+def _columns(page, found):
+    if len(found.columns) < 2:
+        return None, None
+    left, right, _ = st.columns([1, 1, 2])
+    first = left.selectbox(
+        "Text A",
+        found.columns,
+        **state.bound_setting(f"{page}.first", f"w_{page}_first", found.first, found.columns),
+    )
+    options = ["", *found.columns]
+    second = right.selectbox(
+        "Text B",
+        options,
+        format_func=lambda name: name or "none",
+        **state.bound_setting(f"{page}.second", f"w_{page}_second", found.second or "", options),
+    )
+    return first, second
+
+
+def _say(found, limits):
+    if found.left_out:
+        st.warning(
+            f"The first {limits.max_rows:,} rows are read; {count(found.left_out, 'row')} after them "
+            f"{'are' if found.left_out > 1 else 'is'} left out.",
+            icon=":material/content_cut:",
+        )
+    if found.problems:
+        with st.expander(f"{count(len(found.problems), 'line')} passed over", icon=":material/report:"):
+            for number, why in found.problems[:50]:
+                st.caption(f"Line {number:,}: {plain(why)}")
+
+
+def hide_picker(page):
+    """The choice of what to hide in every row."""
+    return st.segmented_control(
+        "Hidden",
+        list(HIDE),
+        format_func=HIDE.get,
+        required=True,
+        help="Where a row hides something itself ([MASK] in it, or a word named under “mask”), that is what is hidden.",
+        **state.bound_setting(f"{page}.hide", f"w_{page}_hide", "random", HIDE),
+    )
+
+
+def asked(page, key, at_once):
+    """Whether the work for ``key`` may begin: a button asks for it, unless it is short.
+
+    Args:
+        page: name of the page, of its job too. key: of the work. at_once: whether no button is needed.
+    """
+    place = f"_asked_{page}"
+    if at_once or st.session_state.get(place) == key:
+        return True
+    # What was asked for before is wanted no more.
+    jobs.drop(page)
+    st.button("Run", icon=":material/play_arrow:", type="primary", key=f"w_{page}_run", on_click=_ask, args=(place, key))
+    return False
+
+
+def _ask(place, key):
+    st.session_state[place] = key

@@ -1,0 +1,41 @@
+"""From a row of a table to a page that shows it."""
+
+import dataclasses
+import urllib.parse
+
+import streamlit as st
+
+from ui import state
+from ui.view import PAGES, Spot, to_params
+
+#: Pages that show the view's texts.
+_PAGES = ("predict", "attention", "modelview", "neuron", "methods", "heads", "lens", "ablation", "saliency", "patching",
+          "whatif", "inputsum", "neighbours", "compare", "architecture")  # fmt: skip
+
+
+def row_view(view, row, places):
+    """The view of one row.
+
+    Args:
+        view: ``View``. row: ``bert_tf.explain.Row``. places: what was hidden, as ``hidden_places`` names it.
+    """
+    spots = tuple(sorted(Spot(*place) for place in places))
+    return dataclasses.replace(view, a=row.text_a, b=row.text_b or "", masks=spots, start=0)
+
+
+def open_row(key, row, places, first="predict"):
+    """Widgets that open a row in any page that shows texts.
+
+    Args:
+        key: of the widgets. row, places: as ``row_view`` takes them. first: the page that is offered first.
+    """
+    pages = [name for name in (first, *_PAGES) if name in PAGES]
+    pages = list(dict.fromkeys(pages))
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+        page = st.selectbox(
+            f"Open row {row.number:,} in", pages, format_func=lambda name: PAGES[name][1], key=f"{key}_page", width=220
+        )
+        wanted = dataclasses.replace(row_view(state.view(), row, places), page=page)
+        st.button("Open", icon=":material/open_in_full:", key=f"{key}_go", on_click=state.put, args=(wanted,))
+        link = "?" + urllib.parse.urlencode(to_params(wanted, state.limits()))
+        st.link_button("In a new tab", link, icon=":material/open_in_new:", type="tertiary")
