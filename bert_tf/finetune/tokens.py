@@ -83,7 +83,7 @@ class Tagging(Family):
             sequences |= {"labels": [], "label_weights": []}
         owner, notes = [], []
         for number, example in enumerate(examples):
-            split = [pieces[word] for word in example.words]
+            split = [pieces[word] for word in _spaced(example.words)]
             starts = np.cumsum([0, *map(len, split)])
             ids = np.concatenate([*split, np.zeros(0, np.int32)]).astype(np.int32)
             if training:
@@ -162,10 +162,16 @@ class Tagging(Family):
 
 
 def _piece_lookup(examples, tokenizer):
-    """Each distinct word's piece ids; one that leaves nothing (a lone control character) is [UNK]."""
-    words = list(dict.fromkeys(chain.from_iterable(example.words for example in examples)))
+    """The piece ids of each distinct word as `_spaced` gives it; one that leaves nothing (a lone control
+    character) is [UNK]."""
+    words = list(dict.fromkeys(chain.from_iterable(_spaced(example.words) for example in examples)))
     unknown = np.array([tokenizer.unk_id], np.int32)
     return {word: ids if len(ids) else unknown for word, ids in zip(words, tokenizer.batch_ids(words))}
+
+
+def _spaced(words):
+    """The words with the space before them, which is part of a byte-level tokenizer's pieces."""
+    return [f" {word}" if place else word for place, word in enumerate(words)]
 
 
 def _targets(labels, starts, settings):

@@ -85,6 +85,23 @@ def test_a_folder_that_transformers_wrote_is_read_with_the_same_predictions(save
     assert len(second.predict(examples)) == len(examples)
 
 
+def test_a_saved_model_computes_the_same(saved, tmp_path):
+    import tensorflow as tf
+
+    from bert_tf.finetune.export import export_task
+
+    folder, _, _, examples, names = saved
+    _, rows, expected = outputs_of(folder, examples)
+    module = tf.saved_model.load(str(export_task(folder, tmp_path / "serving", "savedmodel")))
+    batch = rows.batch(range(len(rows)))
+    found = module.signatures["serving_default"](
+        **{name: tf.constant(batch[name]) for name in ("token_ids", "segment_ids", "padding_mask")})
+    for name in names:
+        for row, output in enumerate(expected):
+            length = len(output[name]) if output[name].ndim == 1 and name == "logits" else rows.lengths[row]
+            assert np.abs(found[name][row].numpy()[:length] - output[name][:length]).max() <= 1e-5
+
+
 def test_the_transitions_of_a_chain_are_kept(tiny_bert, tmp_path):
     import bert_tf
     from bert_tf.finetune.folder import save_task

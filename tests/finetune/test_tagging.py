@@ -1,12 +1,15 @@
 """The family `tag`: pieces and labels, windows, decoding, learning a made set, scores."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
-from tests.finetune.made_sets import options, scored, sentences, train
 
 from bert_tf.finetune.errors import DataError, TaskError
+from bert_tf.finetune.task import TaskSettings
 from bert_tf.finetune.tokens import FAMILY
 from bert_tf.finetune.word_data import LabelledWords
+from tests.finetune.made_sets import options, scored, sentences, train
 
 PLACES = {"river", "bank", "park"}
 TAGS = {"crf": False, "pieces": "first", "stride": None}
@@ -80,6 +83,18 @@ def test_a_word_of_300_characters_and_one_of_nothing(tiny_bert):
     unknown = tiny_bert.tokenizer.unk_id
     assert list(rows.sequences["token_ids"][0][1:3]) == [unknown, unknown]
     assert rows.sequences["label_weights"][0].sum() == 3
+
+
+def test_pieces_are_those_of_the_running_text_for_every_tokenizer(tiny_bert):
+    from bert_tf.text import read_tokenizer
+
+    golden = Path(__file__).parents[1] / "golden" / "family"
+    example = LabelledWords(("the", "cat", "sat", "on"), None)
+    settings = TaskSettings("tag", ("A", "B"), max_length=32)
+    others = [read_tokenizer(golden / name) for name in ("roberta", "albert")]
+    for tokenizer in (tiny_bert.tokenizer, *others):
+        row, = FAMILY.encode([example], tokenizer, settings).sequences["token_ids"]
+        assert list(row) == list(tokenizer.encode(example.text).token_ids)
 
 
 def test_labels_that_training_never_saw_count_as_wrong(tagger):
