@@ -61,6 +61,27 @@ def test_a_killed_run_goes_on_to_the_very_same_model(start_folder, trained, tmp_
         np.testing.assert_allclose(value, expected[name], atol=2e-5, err_msg=name)
 
 
+TWO_DEVICES = """
+import sys
+import tensorflow as tf
+tf.config.set_logical_device_configuration(tf.config.list_physical_devices("CPU")[0],
+                                           [tf.config.LogicalDeviceConfiguration()] * 2)
+from tests.finetune.test_fit import run
+run(sys.argv[1], sys.argv[2], batch_size=10, strategy="mirrored", accumulate=5, dropout=0.0)
+"""
+
+
+def test_two_devices_with_micro_batches_make_the_same_model_as_one(start_folder, tmp_path):
+    # Batches of 10 of 16 examples: the second one is filled up, and unevenly over the devices.
+    run(start_folder, tmp_path / "one", batch_size=10, dropout=0.0)
+    done = subprocess.run([sys.executable, "-c", TWO_DEVICES, str(start_folder), str(tmp_path / "two")], cwd=ROOT,
+                          capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    expected = weights(tmp_path / "one")
+    for name, value in weights(tmp_path / "two").items():
+        np.testing.assert_allclose(value, expected[name], atol=1e-5, err_msg=name)
+
+
 def test_a_finished_run_is_not_trained_again(start_folder, tmp_path):
     first = run(start_folder, tmp_path)
     before = weights(tmp_path)

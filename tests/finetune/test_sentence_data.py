@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from bert_tf.finetune.errors import DataError, TaskError
-from bert_tf.finetune.sentences import Layout, glue_layout, read_sentences
+from bert_tf.finetune.sentences import Layout, Sentence, glue_layout, read_sentences
 from bert_tf.finetune.sequence import FAMILY, targets
 from bert_tf.finetune.task import TaskSettings, read_settings
 
@@ -111,6 +111,13 @@ def test_a_glue_file_of_another_task_says_found_and_expected(tmp_path):
         glue_layout("rte", path)
     with pytest.raises(DataError, match="line 2: the label is '7'; this task has 0, 1"):
         list(FAMILY.read(write(tmp_path, "y.tsv", "sentence\tlabel\na\t7\n"), options(glue="sst2")))
+
+
+def test_very_long_words_and_texts_are_cut_to_the_length(tiny_bert):
+    examples = [Sentence("a" * 300), Sentence("the cat " * 10_000), Sentence("big", "the dog " * 10_000)]
+    rows = FAMILY.encode(examples, tiny_bert.tokenizer, TaskSettings("classify", ("a", "b"), max_length=32))
+    assert rows.lengths.tolist() == [3, 32, 32]
+    assert rows.sequences["token_ids"][0][1] == tiny_bert.tokenizer.unk_id
 
 
 def test_labels_are_in_order_and_checked(tmp_path):
