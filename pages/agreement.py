@@ -7,8 +7,8 @@ from ui import comparison, export, files, inputs, jobs, models, opening, state
 from ui.words import count, percent, title
 
 _AT_ONCE = 40  # rows that are asked about without a press on Run
-_HEADER = ("row", "text_a", "text_b", "hidden", "guesses_a", "guesses_b", "same_first", "divergence_bits", "is_next_a",
-           "is_next_b", "problem")  # fmt: skip
+_HEADER = ("row", "text_a", "text_b", "hidden", "guesses_a", "guesses_b", "same_first", "divergence_bits",
+           "is_next_a", "is_next_b", "problem")  # fmt: skip
 
 
 def page():
@@ -30,7 +30,9 @@ def page():
     pair = [inputs.model(name) for name in (view.model, view.other)]
     lacking = [title(shared.name) for shared in pair if "mlm" not in shared.bert.heads]
     if lacking:
-        st.caption(f"No head for masked words: {' and '.join(lacking)}. Only next-sentence scores are compared.")
+        st.caption(
+            f"No head for masked words: {' and '.join(lacking)}. Only next-sentence scores are compared."
+        )
     key = (view.model, view.other, view.precision, file_key, hide, view.top_k)
     if not files.asked("agreement", key, len(rows.rows) <= _AT_ONCE):
         st.caption(f"{count(len(rows.rows), 'row')}, read by both models.")
@@ -61,12 +63,15 @@ def _show(pair, found):
         export.menu("agreement", _HEADER, lambda: map(_line, found.rows), lambda: _record(found))
     shown = []
     if found.masks:
-        shown += [("Same first guess", percent(found.same_first)), ("Mean divergence", f"{found.divergence:.3f} bits")]
+        shown += [
+            ("Same first guess", percent(found.same_first)),
+            ("Mean divergence", f"{found.divergence:.3f} bits"),
+        ]
     if found.pairs:
         shown.append(("Same verdict on B", percent(found.same_next)))
     if not shown:
         st.info(
-            "Nothing was compared: no word is hidden in these rows and no row is a pair that both models judge.",
+            "Nothing was compared: no word is hidden in these rows, and no row is a pair that both judge.",
             icon=":material/touch_app:",
         )
     for column, (label, value) in zip(st.columns(4), shown):
@@ -87,8 +92,9 @@ def _show(pair, found):
         opening.open_row("w_agreement_open", one.row, one.places, "compare")
     else:
         st.caption(
-            "Divergence: Jensen-Shannon, over the tokens both vocabularies have; 0 bits the same, 1 bit nothing in "
-            "common. Press the box before a row to open it in Compare. Agreement says nothing of who is right."
+            "Divergence: Jensen-Shannon, over the tokens both vocabularies have; 0 bits the same, 1 bit "
+            "nothing in common. Press the box before a row to open it in Compare. Agreement says nothing of who is "
+            "right."
         )
 
 
@@ -118,7 +124,9 @@ def _columns(pair):
         "hidden": "Hidden",
         "one": f"{one} says",
         "other": f"{other} says",
-        "divergence": st.column_config.ProgressColumn("Divergence", format="%.3f bits", min_value=0, max_value=1),
+        "divergence": st.column_config.ProgressColumn(
+            "Divergence", format="%.3f bits", min_value=0, max_value=1
+        ),
         "next_a": st.column_config.NumberColumn(f"P(IsNext), {one}", format="percent"),
         "next_b": st.column_config.NumberColumn(f"P(IsNext), {other}", format="percent"),
         "problem": "Problem",

@@ -31,7 +31,10 @@ def page():
     pair = [inputs.model(name) for name in (view.model, view.other)]
     key = (view.model, view.other, view.precision, texts)
     found = jobs.result(
-        "cka", key, f"Reading {count(len(texts), 'text')} with both models", lambda progress: _likeness(pair, texts, progress)
+        "cka",
+        key,
+        f"Reading {count(len(texts), 'text')} with both models",
+        lambda progress: _likeness(pair, texts, progress),
     )
     if found is not None:
         _show(pair, found)
@@ -67,12 +70,16 @@ def _likeness(pair, texts, progress):
     words, traces = 0, ([], [])
     for done, (a, b) in enumerate(texts, start=1):
         for shared, kept in zip(pair, traces):
-            kept.append(shared.run(lambda bert: bert.trace(a, given(b), attentions=False)))
+            kept.append(shared.run(_traced, a, b))
         words += len(traces[0][-1].words())
         report(progress, done, len(texts))
         if words >= _MOST_WORDS:
             break
     return layer_similarity(*traces), words
+
+
+def _traced(bert, a, b):
+    return bert.trace(a, given(b), attentions=False)
 
 
 def _show(pair, found):
@@ -94,15 +101,18 @@ def _show(pair, found):
             lambda: likeness_map(values, *names, dark),
             lambda: {"cka": values},
         )
-    st.plotly_chart(likeness_map(values, *names, dark), config=export.plot_config("layer-likeness"), key="w_cka_map")
+    st.plotly_chart(
+        likeness_map(values, *names, dark), config=export.plot_config("layer-likeness"), key="w_cka_map"
+    )
     if np.isfinite(values[1:, 1:]).any():
-        best = np.nanargmax(np.where(np.isfinite(values[-1]), values[-1], -np.inf))
+        best = int(np.nanargmax(np.where(np.isfinite(values[-1]), values[-1], -np.inf)))
+        where = f"layer {best}" if best else "the embeddings"
         st.markdown(
-            f"The last layer of {plain(names[0])} is most like {'the embeddings' if best == 0 else f'layer {best}'} of "
-            f"{plain(names[1])}: {values[-1, best]:.2f}."
+            f"The last layer of {plain(names[0])} is most like {where} of {plain(names[1])}: "
+            f"{values[-1, best]:.2f}."
         )
     st.caption(
-        f"Over {count(words, 'word')}. 1: the same up to rotation and scale. 0: nothing in common; the estimate is "
-        "unbiased and may fall a little below. It compares where words lie, not what a layer does with them "
-        "(Kornblith et al. 2019; Nguyen et al. 2021)."
+        f"Over {count(words, 'word')}. 1: the same up to rotation and scale. 0: nothing in common; the "
+        "estimate is unbiased and may fall a little below. It compares where words lie, not what a layer "
+        "does with them (Kornblith et al. 2019; Nguyen et al. 2021)."
     )

@@ -76,10 +76,10 @@ def _results(pair, traces, found):
                 st.caption("No head for masked words.")
             else:
                 st.caption("Nothing is hidden: press a token above.")
-            if trace.nsp is not None:
-                components.gauge(f"c_compare_gauge_{side.key}", float(trace.nsp.is_next))
-            elif trace.text_b is not None:
-                st.caption("No next-sentence head.")
+            if trace.text_b is not None:
+                heads.pair_verdict(f"c_compare_gauge_{side.key}", trace)
+            if trace.replaced is not None:
+                heads.replaced_tokens(f"c_compare_replaced_{side.key}", trace)
     if found.masks:
         st.caption("An orange edge marks a guess that the other side does not have among its own.")
 

@@ -9,8 +9,8 @@ from ui.words import count, percent, title
 _ASK = {"masks": "Hidden words", "next": "Next sentence", "perplexity": "Pseudo-perplexity"}
 _HEADS = {"masks": "mlm", "next": "nsp", "perplexity": "mlm"}
 _AT_ONCE = 40  # rows that are asked about without a press on Run
-_HEADER = ("row", "text_a", "text_b", "tokens", "hidden", "rank_of_original", "probability_of_original", "guesses",
-           "probabilities", "is_next", "perplexity", "log_likelihood", "problem")  # fmt: skip
+_HEADER = ("row", "text_a", "text_b", "tokens", "hidden", "rank_of_original", "probability_of_original",
+           "guesses", "probabilities", "is_next", "perplexity", "log_likelihood", "problem")  # fmt: skip
 
 
 def page():
@@ -26,7 +26,9 @@ def page():
     view = state.view()
     key = (shared.name, view.precision, file_key, ask, hide, view.top_k)
     if not files.asked("dataset", key, len(rows.rows) <= _AT_ONCE and "perplexity" not in ask):
-        st.caption(f"{count(len(rows.rows), 'row')}. Pseudo-perplexity takes as many passes as a row has tokens.")
+        st.caption(
+            f"{count(len(rows.rows), 'row')}. Pseudo-perplexity takes as many passes as a row has tokens."
+        )
         return
     results = jobs.result(
         "dataset",
@@ -99,7 +101,10 @@ def _show(shared, results):
         one = shown[chosen[0]]
         opening.open_row("w_dataset_open", one.row, one.places)
     else:
-        st.caption("Press a column's name to sort, and the box before a row to open that row in another view.")
+        st.caption(
+            "Press a column's name to sort, and the box before a row to open that row in another view. Every "
+            "row is asked alone; a first guess that is not the hidden word may still be a good one."
+        )
     problems = [one for one in results if one.problem]
     if problems:
         st.caption(f"{count(len(problems), 'row')} could not be answered in full: the last column says why.")
@@ -108,7 +113,10 @@ def _show(shared, results):
 def _figures(summary):
     shown = []
     if summary.masks:
-        shown += [("First guess right", percent(summary.first)), ("Among the guesses", percent(summary.among))]
+        shown += [
+            ("First guess right", percent(summary.first)),
+            ("Among the guesses", percent(summary.among)),
+        ]
     if summary.next:
         shown.append(("B follows A", percent(summary.follows)))
     if summary.perplexity:
@@ -118,22 +126,32 @@ def _figures(summary):
             column.metric(label, value)
 
 
-_SHOW = {"all": "All rows", "wrong": "First guess wrong", "right": "First guess right", "problem": "With a problem"}
+_SHOW = {
+    "all": "All rows",
+    "wrong": "First guess wrong",
+    "right": "First guess right",
+    "problem": "With a problem",
+}
 
 
 def _filtered(results):
+    kinds = ["all", *(kind for kind in _SHOW if kind != "all" and any(_is(one, kind) for one in results))]
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         words = st.text_input(
-            "Containing", max_chars=100, width=260, **state.bound_setting("dataset.words", "w_dataset_words", "")
+            "Containing",
+            max_chars=100,
+            width=260,
+            **state.bound_setting("dataset.words", "w_dataset_words", ""),
         )
-        kinds = [kind for kind in _SHOW if kind == "all" or any(_is(one, kind) for one in results)]
-        kind = st.segmented_control(
-            "Show",
-            kinds,
-            format_func=_SHOW.get,
-            required=True,
-            **state.bound_setting("dataset.show", "w_dataset_show", "all", kinds),
-        )
+        kind = "all"
+        if len(kinds) > 1:
+            kind = st.segmented_control(
+                "Show",
+                kinds,
+                format_func=_SHOW.get,
+                required=True,
+                **state.bound_setting("dataset.show", "w_dataset_show", "all", kinds),
+            )
     wanted = (words or "").casefold().strip()
     return [
         one

@@ -12,8 +12,9 @@ from ui.words import plain, title
 
 _WINDOW = 48  # tokens of a longer text that are drawn at once
 _STEP = 4  # of the position table every fourth row is drawn
-_HEADER = ("position", "token", *(f"{part}_norm" for part in PARTS), "sum_norm", *(f"{part}_share" for part in PARTS),
-           "cosine_token_segment", "cosine_token_position", "cosine_segment_position")  # fmt: skip
+_HEADER = ("position", "token", *(f"{part}_norm" for part in PARTS), "sum_norm",
+           *(f"{part}_share" for part in PARTS), "cosine_token_segment", "cosine_token_position",
+           "cosine_segment_position")  # fmt: skip
 
 
 def page():
@@ -36,7 +37,10 @@ def _window(trace):
         return range(trace.length)
     most = trace.length - _WINDOW + 1
     first = st.slider(
-        f"{_WINDOW} tokens from", 1, most, **state.bound_setting("inputsum.start", "w_sum_start", 1, range(1, most + 1))
+        f"{_WINDOW} tokens from",
+        1,
+        most,
+        **state.bound_setting("inputsum.start", "w_sum_start", 1, range(1, most + 1)),
     )
     return range(first - 1, first - 1 + _WINDOW)
 
@@ -57,7 +61,10 @@ def _sum(trace, parts, shown):
         st.dataframe(
             {
                 "word": tokens,
-                **{part: [float(norm) for norm in parts.norms[row, list(shown)]] for row, part in enumerate(PARTS)},
+                **{
+                    part: [float(norm) for norm in parts.norms[row, list(shown)]]
+                    for row, part in enumerate(PARTS)
+                },
                 "sum": [float(parts.total_norms[at]) for at in shown],
                 "alike": [float(parts.cosines[at, 0, 2]) for at in shown],
             },
@@ -68,7 +75,9 @@ def _sum(trace, parts, shown):
             column_config={
                 "word": "",
                 **{
-                    name: st.column_config.NumberColumn(name.capitalize(), format="%.2f", help=f"Length of the {name}'s vector.")
+                    name: st.column_config.NumberColumn(
+                        name.capitalize(), format="%.2f", help=f"Length of the {name}'s vector."
+                    )
                     for name in (*PARTS, "sum")
                 },
                 "alike": st.column_config.NumberColumn(
@@ -78,7 +87,8 @@ def _sum(trace, parts, shown):
         )
     st.caption(
         "Bars: how much of the sum's length each part brings; one that points the other way is below 0. "
-        "Table: the vectors' lengths. This is before layer normalisation and says nothing of what the layers make of it."
+        "Table: the vectors' lengths. This is before layer normalisation and says nothing of what the layers "
+        "make of it."
     )
 
 
@@ -94,7 +104,9 @@ def _likeness(trace, parts, shown):
     vectors = parts.total if of not in PARTS else parts.vectors[PARTS.index(of)]
     st.plotly_chart(
         cosine_map(
-            cosine_similarities(vectors[list(shown)]), [trace.tokens[at] for at in shown], dark=frame.is_dark()
+            cosine_similarities(vectors[list(shown)]),
+            [trace.tokens[at] for at in shown],
+            dark=frame.is_dark(),
         ),
         config=export.plot_config(f"likeness-{of}"),
         key="w_sum_map",
@@ -127,7 +139,11 @@ def _positions(shared):
     with right:
         st.plotly_chart(
             curves(
-                {"mean cosine": [float(np.diagonal(values, gap).mean()) for gap in range(min(65, len(values)))]},
+                {
+                    "mean cosine": [
+                        float(np.diagonal(values, gap).mean()) for gap in range(min(65, len(values)))
+                    ]
+                },
                 range(min(65, len(values))),
                 "positions apart",
                 "mean cosine",
@@ -138,8 +154,8 @@ def _positions(shared):
             key="w_sum_apart",
         )
     st.caption(
-        f"{plain(title(shared.name))} learned one vector for each of its {len(values)} positions. Neighbours are "
-        "alike where the model learned an order; the map shows the table, not how attention uses it."
+        f"{plain(title(shared.name))} learned one vector for each of its {len(values)} positions. Neighbours "
+        "are alike where the model learned an order; the map shows the table, not how attention uses it."
     )
 
 

@@ -20,7 +20,9 @@ def page():
     limits = state.limits()
     read = senses.read(typed, limits.max_sentences, limits.max_row_characters)
     if not word.strip() or not read.texts:
-        st.info("Type a word, and below it sentences in which it stands, one a line.", icon=":material/keyboard:")
+        st.info(
+            "Type a word, and below it sentences in which it stands, one a line.", icon=":material/keyboard:"
+        )
         return
     if read.left_out:
         st.warning(
@@ -89,8 +91,9 @@ def _look(shared, word, read, found):
     tips = [read.texts[text] for text in found.texts]
     layers = found.vectors.shape[0] - 1
     missing = len(read.texts) - len(set(found.texts))
-    said = f"{plain(title(shared.name))} · “{plain(word)}” {count(len(tips), 'time')} in {count(len(read.texts), 'sentence')}"
-    st.caption(said + (f" ({missing:,} without it)" if missing else ""))
+    said = f"“{plain(word)}” {count(len(tips), 'time')} in {count(len(read.texts), 'sentence')}"
+    without = f" ({missing:,} without it)" if missing else ""
+    st.caption(f"{plain(title(shared.name))} · {said}{without}")
     layer, way, space = _settings(layers)
     coordinates, axes = _laid_out(found, layer, way, 3 if space else 2)
     left, right = st.columns([6, 5], gap="large")
@@ -125,9 +128,13 @@ def _settings(layers):
 def _laid_out(found, layer, way, dimensions):
     """(coordinates [W, K], titles of the axes)."""
     if way == "umap":
-        return kept("meaning_umap", (found, layer, dimensions), lambda: umap(found.vectors[layer], dimensions)), ("",) * 3
+        return kept(
+            "meaning_umap", (found, layer, dimensions), lambda: umap(found.vectors[layer], dimensions)
+        ), ("",) * 3
     coordinates, shares = principal_components(found.vectors[layer], dimensions)
-    return coordinates, tuple(f"component {index}: {percent(share)}" for index, share in enumerate(shares, start=1))
+    return coordinates, tuple(
+        f"component {index}: {percent(share)}" for index, share in enumerate(shares, start=1)
+    )
 
 
 def _points(word, labels, tips, layer, coordinates, axes):
@@ -203,7 +210,12 @@ def _separation(found, labels, layer):
     with left:
         st.plotly_chart(
             curves(
-                {"same sense nearest": apart.nearest}, names, "after layer", "nearest of the same sense", dark, percent=True
+                {"same sense nearest": apart.nearest},
+                names,
+                "after layer",
+                "nearest of the same sense",
+                dark,
+                percent=True,
             ),
             config=export.plot_config("senses-nearest"),
             key="w_meaning_nearest",
@@ -211,12 +223,17 @@ def _separation(found, labels, layer):
     with right:
         st.plotly_chart(
             curves(
-                {"same sense": apart.within, "other sense": apart.between}, names, "after layer", "mean cosine", dark
+                {"same sense": apart.within, "other sense": apart.between},
+                names,
+                "after layer",
+                "mean cosine",
+                dark,
             ),
             config=export.plot_config("senses-cosine"),
             key="w_meaning_cosine",
         )
     st.caption(
-        f"After layer {layer}, the nearest other sentence has the same sense for {percent(float(apart.nearest[layer]))} "
-        "of them. That the senses lie apart does not say that the model uses them."
+        f"After layer {layer}, the nearest other sentence has the same sense for "
+        f"{percent(float(apart.nearest[layer]))} of them. That senses lie apart does not say that the model "
+        "uses them."
     )

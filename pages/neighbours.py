@@ -81,27 +81,31 @@ def _table(trace, shown, found):
         state.set_setting("neighbours.at", shown[row], -1)
         state.set_setting("neighbours.vector", column, -1)
 
-    with inputs.heading("The nearest other word"):
-        with st.container(horizontal=True, vertical_alignment="center", width="content"):
-            st.toggle(
-                "Centred",
-                **state.bound_setting("neighbours.centred", "w_near_centred", True),
-                help="The vectors of a vocabulary share a direction that hides their differences: their mean is "
-                "taken from both sides first (Mu and Viswanath 2018).",
-            )
-            export.menu(
-                "neighbours",
-                _HEADER,
-                lambda: _rows(trace, shown, found),
-                lambda: _record(trace, shown, found),
-            )
+    menu = st.container(horizontal=True, vertical_alignment="center", width="content")
+    with inputs.heading("The nearest other word"), menu:
+        st.toggle(
+            "Centred",
+            **state.bound_setting("neighbours.centred", "w_near_centred", True),
+            help="The vectors of a vocabulary share a direction that hides their differences: their "
+            "mean is taken from both sides first (Mu and Viswanath 2018).",
+        )
+        export.menu(
+            "neighbours",
+            _HEADER,
+            lambda: _rows(trace, shown, found),
+            lambda: _record(trace, shown, found),
+        )
     cells(
         "c_near",
         "The nearest other word of each token's vectors, a row a token. Arrow keys move, Enter opens one.",
         "after layer",
         [trace.tokens[at] for at in shown],
         names,
-        [_tip(trace.tokens[at], name, near) for at, line in zip(shown, found) for name, near in zip(names, line)],
+        [
+            _tip(trace.tokens[at], name, near)
+            for at, line in zip(shown, found)
+            for name, near in zip(names, line)
+        ],
         plots.ramp(frame.is_dark()),
         pressed,
         texts=[one.token for line in best for one in line],
@@ -109,12 +113,12 @@ def _table(trace, shown, found):
         edges=[one for line in own for one in line],
         picked=row * len(names) + column,
         strong=[index for index, at in enumerate(shown) if at in trace.masks],
-        hint="Framed in bold: the token's own word is still the nearest of all. Point at a cell, or press it.",
+        hint="Framed in bold: the token's own word is the nearest of all. Point at a cell, or press it.",
         legend=("0", "cosine 1"),
     )
     st.caption(
-        "Cosines with the vocabulary's own vectors, the table that goes into the model. “Static” is the token's own "
-        "row of it, “in” the sum of the three parts. Deeper states live in a space of their own: there, "
+        "Cosines with the vocabulary's own vectors, the table that goes into the model. “Static” is the "
+        "token's own row of it, “in” the sum of the three parts. Deeper states live in a space of their own: there, "
         "Layer by layer asks the head that was trained to read them."
     )
 
@@ -144,7 +148,9 @@ def _detail(trace, shown, found):
                 key=f"w_near_{'static' if index == 0 else 'state'}",
                 column_config={
                     "word": "Word",
-                    "cosine": st.column_config.ProgressColumn("Cosine", format="%.3f", min_value=0, max_value=1),
+                    "cosine": st.column_config.ProgressColumn(
+                        "Cosine", format="%.3f", min_value=0, max_value=1
+                    ),
                 },
             )
 
@@ -164,7 +170,9 @@ def _record(trace, shown, found):
             {
                 "position": at,
                 "token": trace.tokens[at],
-                "nearest": [[{"token": one.token, "cosine": one.similarity} for one in near] for near in line],
+                "nearest": [
+                    [{"token": one.token, "cosine": one.similarity} for one in near] for near in line
+                ],
             }
             for at, line in zip(shown, found)
         ],

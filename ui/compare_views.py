@@ -99,7 +99,9 @@ def _weights(trace, layer, head):
 def _one(side, trace, weights, name, drawn):
     selection = plots.select(trace)
     if drawn == "lines":
-        components.lines(f"c_compare_lines_{side.key}", plots.lines(trace, weights, selection.window(0, _MOST)), name)
+        components.lines(
+            f"c_compare_lines_{side.key}", plots.lines(trace, weights, selection.window(0, _MOST)), name
+        )
         return
     st.plotly_chart(
         plots.heatmap(trace, weights, selection, most=_MOST, dark=frame.is_dark(), height=430),
@@ -133,7 +135,7 @@ def _spread(pair, traces):
 def _layers(pair, found):
     if not found.masks:
         st.info(
-            "Layer by layer needs a word that is hidden on both sides, and two models with a head for masked words.",
+            "Layer by layer needs a word that is hidden on both sides, and a head for masked words on both.",
             icon=":material/touch_app:",
         )
         return
@@ -176,15 +178,23 @@ def _layers(pair, found):
             column_config={"one": pair[0].name, "other": pair[1].name, "p": "", "q": ""},
         )
     with right:
-        curves = {f"{side.name}: {lens.answers[0].token}": lens.answer_probabilities[0] for side, lens in zip(pair, lenses)}
+        curves = {
+            f"{side.name}: {lens.answers[0].token}": lens.answer_probabilities[0]
+            for side, lens in zip(pair, lenses)
+        }
         if len(curves) == 1:
-            curves = {f"{side.key.upper()}: {lens.answers[0].token}": lens.answer_probabilities[0] for side, lens in zip(pair, lenses)}
+            curves = {
+                f"{side.key.upper()}: {lens.answers[0].token}": lens.answer_probabilities[0]
+                for side, lens in zip(pair, lenses)
+            }
         st.plotly_chart(
-            answers_by_depth(curves, frame.is_dark()), key="w_compare_answers", config=export.plot_config("answers")
+            answers_by_depth(curves, frame.is_dark()),
+            key="w_compare_answers",
+            config=export.plot_config("answers"),
         )
     st.caption(
-        "The head for masked words on every layer's state, at the same relative depth; ≠ marks where the likeliest "
-        "words differ. Right: the probability of each side's own final answer."
+        "The head for masked words on every layer's state, at the same relative depth; ≠ marks where the "
+        "likeliest words differ. Right: the probability of each side's own final answer."
     )
 
 

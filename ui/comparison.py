@@ -71,7 +71,7 @@ def agreement_rows(found, traces):
 
 
 def shared_guesses(found, side):
-    """For every mask of one side the guesses that the other side has too: dict from position to set of tokens.
+    """For every mask of one side the guesses that the other has too: dict from position to set of tokens.
 
     Args:
         found: ``Comparison``. side: "a" or "b".
@@ -98,7 +98,8 @@ def layer_rows(lenses, layers, folded):
     rows = []
     for states in [(0, 0), *((one + 1, other + 1) for one, other in layers)]:
         best = [
-            (lens.tokens[0][state][0], float(lens.probabilities[0, state, 0])) for lens, state in zip(lenses, states)
+            (lens.tokens[0][state][0], float(lens.probabilities[0, state, 0]))
+            for lens, state in zip(lenses, states)
         ]
         same = _folded(best[0][0], folded) == _folded(best[1][0], folded)
         rows.append((*states, *best[0], *best[1], same))

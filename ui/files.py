@@ -1,4 +1,4 @@
-"""A file of texts on a page: picked among the samples, uploaded or typed; read within the deployment's limits."""
+"""A file of texts on a page: a sample, uploaded or typed, and read within the deployment's limits."""
 
 import functools
 
@@ -42,18 +42,21 @@ def rows(page, typed=False):
         name, data = chosen, _sample(chosen)
     if not data or not data.strip():
         what = "Choose a file" if chosen == _OWN else "Type texts, one a line"
-        st.info(f"{what}: text (one a line, a tab before the second of a pair), JSON lines, CSV or TSV.", icon=":material/upload_file:")
+        st.info(
+            f"{what}: text (one a line, a tab before the second of a pair), JSON lines, CSV or TSV.",
+            icon=":material/upload_file:",
+        )
         return None
     return _read(page, name, data)
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _sample(name):
     return (_FOLDER / name).read_bytes()
 
 
 def _uploaded(page):
-    """(name, bytes) of the visitor's file, which outlives the widget: it is gone while another page is shown."""
+    """(name, bytes) of the visitor's file. It outlives the widget, which is gone on another page."""
     place, most = f"_file_{page}", state.limits().max_file_kilobytes
     given = st.file_uploader(
         f"A file of texts, at most {most:,} kB",
@@ -62,7 +65,9 @@ def _uploaded(page):
     )
     if given is not None:
         if given.size > 1000 * most:
-            st.error(f"The file has {given.size / 1000:,.0f} kB; at most {most:,} kB are read. Upload a part of it.")
+            st.error(
+                f"The file has {given.size / 1000:,.0f} kB; at most {most:,} kB are read. Upload a part."
+            )
             return "", b""
         st.session_state[place] = (given.name, given.getvalue())
     name, data = st.session_state.get(place, ("", b""))
@@ -86,7 +91,9 @@ def _read(page, name, data):
     first = second = None
     bounds = {"most_rows": limits.max_rows, "most_characters": limits.max_row_characters}
     if kind != "text":
-        first, second = _columns(page, kept(f"{page}_columns", (name, data), lambda: _tried(data, kind, bounds)))
+        first, second = _columns(
+            page, kept(f"{page}_columns", (name, data), lambda: _tried(data, kind, bounds))
+        )
     key = (name, data, first, second)
     found = kept(f"{page}_rows", key, lambda: read_rows(data, kind, first, second, **bounds))
     _say(found, limits)
@@ -136,7 +143,7 @@ def hide_picker(page):
         list(HIDE),
         format_func=HIDE.get,
         required=True,
-        help="Where a row hides something itself ([MASK] in it, or a word named under “mask”), that is what is hidden.",
+        help="Where a row hides something itself ([MASK] in it, or a word under “mask”), that is hidden.",
         **state.bound_setting(f"{page}.hide", f"w_{page}_hide", "random", HIDE),
     )
 
@@ -152,7 +159,14 @@ def asked(page, key, at_once):
         return True
     # What was asked for before is wanted no more.
     jobs.drop(page)
-    st.button("Run", icon=":material/play_arrow:", type="primary", key=f"w_{page}_run", on_click=_ask, args=(place, key))
+    st.button(
+        "Run",
+        icon=":material/play_arrow:",
+        type="primary",
+        key=f"w_{page}_run",
+        on_click=_ask,
+        args=(place, key),
+    )
     return False
 
 

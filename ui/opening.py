@@ -9,8 +9,8 @@ from ui import state
 from ui.view import PAGES, Spot, to_params
 
 #: Pages that show the view's texts.
-_PAGES = ("predict", "attention", "modelview", "neuron", "methods", "heads", "lens", "ablation", "saliency", "patching",
-          "whatif", "inputsum", "neighbours", "compare", "architecture")  # fmt: skip
+_PAGES = ("predict", "attention", "modelview", "neuron", "methods", "heads", "lens", "ablation", "saliency",
+          "patching", "whatif", "inputsum", "neighbours", "compare", "architecture")  # fmt: skip
 
 
 def row_view(view, row, places):
@@ -33,7 +33,11 @@ def open_row(key, row, places, first="predict"):
     pages = list(dict.fromkeys(pages))
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         page = st.selectbox(
-            f"Open row {row.number:,} in", pages, format_func=lambda name: PAGES[name][1], key=f"{key}_page", width=220
+            f"Open row {row.number:,} in",
+            pages,
+            format_func=lambda name: PAGES[name][1],
+            key=f"{key}_page",
+            width=220,
         )
         wanted = dataclasses.replace(row_view(state.view(), row, places), page=page)
         st.button("Open", icon=":material/open_in_full:", key=f"{key}_go", on_click=state.put, args=(wanted,))

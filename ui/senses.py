@@ -1,4 +1,4 @@
-"""Sentences about one word, and their senses: the examples, and reading what a visitor types. No Streamlit."""
+"""Sentences about one word with their senses: the examples, and reading what is typed. No Streamlit."""
 
 import dataclasses
 import functools
@@ -23,7 +23,7 @@ class Sentences:
     left_out: int = 0
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def example(word):
     """The sentences about one of ``WORDS``, as a visitor would type them."""
     lines = (_FOLDER / f"{word}.tsv").read_text("utf-8").splitlines()

@@ -79,7 +79,9 @@ def put_second(text_a, text_b, spots):
 def fields():
     """The text fields of the second side."""
     text_a, text_b, _ = second_texts()
-    for column, name, text, label in zip(st.columns(2), "ab", (text_a, text_b), ("Second text A", "Second text B (optional)")):
+    for column, name, text, label in zip(
+        st.columns(2), "ab", (text_a, text_b), ("Second text A", "Second text B (optional)")
+    ):
         key = f"w_second_{name}"
         if st.session_state.get(key) != text:
             st.session_state[key] = text
@@ -99,7 +101,10 @@ def sides(what):
     names = (view.model, view.model if what == "texts" else view.other)
     second = (view.a, view.b, view.masks) if what == "models" else second_texts()
     if len(second[0]) + len(second[1]) > state.limits().max_characters:
-        st.error(f"The second texts are longer than {state.limits().max_characters:,} characters.", icon=":material/error:")
+        st.error(
+            f"The second texts are longer than {state.limits().max_characters:,} characters.",
+            icon=":material/error:",
+        )
         return None
     if not second[0].strip():
         st.info("Second text A is empty. Type a sentence.", icon=":material/keyboard:")
@@ -111,7 +116,9 @@ def sides(what):
         if encoding is None:
             return None
         if not any(encoding.sources):
-            st.info("There is nothing in the second text that the model can read.", icon=":material/keyboard:")
+            st.info(
+                "There is nothing in the second text that the model can read.", icon=":material/keyboard:"
+            )
             return None
         called = {"models": title(name), "texts": f"Text {1 + (key == 'b')}"}.get(what)
         called = called or f"{title(name)}, text {1 + (key == 'b')}"
@@ -122,7 +129,9 @@ def sides(what):
             at for at, one in enumerate(side.encoding.token_ids) if int(one) == side.shared.tokenizer.mask_id
         }
         if len(masks) > most:
-            raise ValueError(f"There are {len(masks)} masks; at most {most} are predicted at once. Unmask some.")
+            raise ValueError(
+                f"There are {len(masks)} masks; at most {most} are predicted at once. Unmask some."
+            )
     return found
 
 

@@ -48,8 +48,8 @@ class Agreement:
     """Two models on many rows.
 
     Attributes:
-        model_a, model_b: their names. rows: `RowAgreement`s, those that differ most first: by divergence, then
-            by the difference of P(IsNext); rows with a problem last.
+        model_a, model_b: their names. rows: `RowAgreement`s, those that differ most first: by divergence,
+            then by the difference of P(IsNext); rows with a problem last.
         masks: how many masks were compared. same_first: share with the same first guess; None without masks.
         divergence: mean over the masks in bits.
         pairs: how many rows have both next-sentence scores. same_next: share with the same verdict.
@@ -91,7 +91,9 @@ def agreement(bert_a, bert_b, rows, hide="random", top_k=5, progress=None):
         same_first=sum(one.same_first for one in found) / len(masks) if masks else None,
         divergence=float(np.mean([mask.divergence for mask in masks])) if masks else None,
         pairs=len(pairs),
-        same_next=np.mean([(one.next_a > 0.5) == (one.next_b > 0.5) for one in pairs]).item() if pairs else None,
+        same_next=np.mean([(one.next_a > 0.5) == (one.next_b > 0.5) for one in pairs]).item()
+        if pairs
+        else None,
     )
 
 

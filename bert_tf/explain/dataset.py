@@ -50,7 +50,7 @@ class RowSummary:
     Attributes:
         rows: how many. masks: hidden words whose original is known; first, among: the share of them that was
             the first guess, one of the guesses. next: rows with a score; follows: the share above one half.
-        perplexity: exp of the mean negative log-probability of a token, over all rows' tokens; None if unasked.
+        perplexity: exp of the mean negative log-probability of all rows' tokens; None if unasked.
     """
 
     rows: int

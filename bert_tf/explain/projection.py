@@ -18,7 +18,7 @@ def umap(vectors, count=2, neighbours=10):
     Distances between far points and the axes mean nothing; only who is near whom does.
 
     Args:
-        vectors: float [W, H]. count: dimensions K. neighbours: of each point that are kept near; at most W - 1.
+        vectors: float [W, H]. count: dimensions K. neighbours: of each point that are kept near.
     Returns:
         float64 [W, K], the same at every call.
     Raises:

@@ -63,8 +63,8 @@ def read_rows(data, kind="text", first=None, second=None, most_rows=1000, most_c
         data: bytes in UTF-8, or str.
         kind: "text": a text a line, a tab before the second of a pair. "jsonl": an object a line. "table":
             CSV or TSV with a header line.
-        first, second: column or key of text A and of text B; None looks for a usual one ("text_a", "sentence",
-            "text_b", "sentence2", ...). second may be "" for none.
+        first, second: column or key of text A and of text B; None looks for a usual one ("text_a",
+            "sentence", "text_b", "sentence2", ...). second may be "" for none.
         most_rows, most_characters: rows, and characters of a row's text, at most.
     Returns:
         `Rows`. A key or column "mask" names a word to hide, or a list of them.
@@ -77,7 +77,9 @@ def read_rows(data, kind="text", first=None, second=None, most_rows=1000, most_c
         try:
             data = data.decode("utf-8-sig")
         except UnicodeDecodeError as error:
-            raise InputError(f"The file is not text in UTF-8 (byte {error.start}): save it as UTF-8.") from None
+            raise InputError(
+                f"The file is not text in UTF-8 (byte {error.start}): save it as UTF-8."
+            ) from None
     records, problems = {"text": _lines, "jsonl": _objects, "table": _table}[kind](data)
     columns = tuple(dict.fromkeys(key for _, record in records for key in record))
     first, second = _columns(columns, first, second)

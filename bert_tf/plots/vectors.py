@@ -59,8 +59,8 @@ def cosine_map(values, names=None, tips=None, dark=False, height=None, spread=Fa
         tips: what is said of each when it is pointed at; None for the names.
         dark: for a dark page.
         height: in pixels; None chooses it.
-        spread: whether the colours end at the greatest cosine of two different vectors instead of at 1: hidden
-            states all point much the same way.
+        spread: whether the colours span the cosines of different vectors instead of -1 to 1: hidden states
+            all point much the same way.
     """
     count = len(values)
     names = [escape(name) for name in names] if names is not None else list(range(count))
@@ -81,12 +81,18 @@ def cosine_map(values, names=None, tips=None, dark=False, height=None, spread=Fa
             customdata=[[f"{tips[row]}<br>{tips[column]}" for column in range(count)] for row in range(count)]
             if count <= 40
             else None,
-            hovertemplate=("%{customdata}" if count <= 40 else "%{y} and %{x}") + "<br>cosine %{z:.3f}<extra></extra>",
+            hovertemplate=("%{customdata}" if count <= 40 else "%{y} and %{x}")
+            + "<br>cosine %{z:.3f}<extra></extra>",
             colorbar={"thickness": 8, "outlinewidth": 0, "len": 0.9, "tickformat": ".2f", "xpad": 4},
         )
     )
     every = max(1, -(-count // 40))
-    common = {"tickvals": list(range(0, count, every)), "ticktext": names[::every], "showgrid": False, "ticks": ""}
+    common = {
+        "tickvals": list(range(0, count, every)),
+        "ticktext": names[::every],
+        "showgrid": False,
+        "ticks": "",
+    }
     figure.update_xaxes(tickangle=-90, tickfont={"size": 11}, **common)
     figure.update_yaxes(autorange="reversed", tickfont={"size": 11}, **common)
     return dress(figure, dark, height or int(np.clip(120 + 22 * count, 320, 620)))

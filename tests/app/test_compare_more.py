@@ -36,11 +36,19 @@ def components(app, name):
 
 
 def test_one_model_reads_two_texts(open_app, cased):
-    second = {"compare.what": "texts", "compare.a": "The dog ate a bone.", "compare.b": "", "compare.mask": "a4"}
+    second = {
+        "compare.what": "texts",
+        "compare.a": "The dog ate a bone.",
+        "compare.b": "",
+        "compare.mask": "a4",
+    }
     app = settled(open_app(page="compare", **PAIR, mask="a4", **second))
     assert "One model, two texts" in told(app)
     cards = [one["cards"] for one in components(app, "bars")]
-    traces = [cased.trace(PAIR["a"], PAIR["b"], mask=["carrot"]), cased.trace("The dog ate a bone.", mask=["bone"])]
+    traces = [
+        cased.trace(PAIR["a"], PAIR["b"], mask=["carrot"]),
+        cased.trace("The dog ate a bone.", mask=["bone"]),
+    ]
     found = compare(*traces, cased.tokenizer, cased.tokenizer, 3, 3, across=True)
     assert [len(card) for card in cards] == [len(trace.masks) for trace in traces]
     for card, trace in zip(cards, traces):
@@ -62,7 +70,10 @@ def test_the_second_texts_are_typed_and_their_masks_kept_in_the_link(open_app):
     app.text_area(key="w_second_a").set_value("A cat slept.").run()
     app = settled(app)
     assert param(app, "compare.a") == "A cat slept." and param(app, "compare.mask") is None
-    assert "".join(chip["text"].strip("#") for chip in components(app, "chips")[1]["chips"][1:-1]) == "acatslept."
+    assert (
+        "".join(chip["text"].strip("#") for chip in components(app, "chips")[1]["chips"][1:-1])
+        == "acatslept."
+    )
     app.text_area(key="w_second_a").set_value("   ").run()
     assert "Second text A is empty" in told(app) and not app.exception
 
@@ -70,8 +81,14 @@ def test_the_second_texts_are_typed_and_their_masks_kept_in_the_link(open_app):
 def test_attention_is_drawn_as_the_difference_of_a_head(open_app, cased):
     link = {"compare.what": "texts", "compare.a": "The bunny ate the apple.", "compare.b": "It was good."}
     app = settled(
-        open_app(page="compare", a="The bunny ate the carrot.", b="It was bad.", **link, depth="100",
-                 **{"compare.head": "2", "compare.drawn": "heatmap"})  # fmt: skip
+        open_app(
+            page="compare",
+            a="The bunny ate the carrot.",
+            b="It was bad.",
+            **link,
+            depth="100",
+            **{"compare.head": "2", "compare.drawn": "heatmap"},
+        )
     )
     shown = [one["data"][0]["z"] for one in figures(app)[:2]]
     first = cased.trace("The bunny ate the carrot.", "It was bad.")
@@ -90,7 +107,12 @@ def _array(packed):
 
 
 def test_the_difference_is_that_of_the_maps(open_app, cased):
-    link = {"compare.what": "texts", "compare.a": "The cat is good.", "compare.b": "", "compare.drawn": "difference"}
+    link = {
+        "compare.what": "texts",
+        "compare.a": "The cat is good.",
+        "compare.b": "",
+        "compare.drawn": "difference",
+    }
     app = settled(open_app(page="compare", a="The dog is good.", b="", depth="34", **link))
     traces = [cased.trace(text) for text in ("The dog is good.", "The cat is good.")]
     assert traces[0].length == traces[1].length
@@ -117,7 +139,10 @@ def test_without_a_hidden_word_layers_say_what_to_do(open_app):
     assert "needs a word that is hidden on both sides" in told(app)
 
 
-@pytest.mark.parametrize("odd", [{"compare.what": "x"}, {"compare.head": "99"}, {"compare.drawn": "x"},
-                                 {"compare.what": "texts", "compare.mask": "q,a999", "compare.a": "A b."}])  # fmt: skip
+ODD = ({"compare.what": "x"}, {"compare.head": "99"}, {"compare.drawn": "x"},
+       {"compare.what": "texts", "compare.mask": "q,a99", "compare.a": "A b."})  # fmt: skip
+
+
+@pytest.mark.parametrize("odd", ODD)
 def test_odd_links_open_the_page(open_app, odd):
     settled(open_app(page="compare", **PAIR, mask="a1", **odd))

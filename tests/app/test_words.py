@@ -1,4 +1,4 @@
-"""Words as vectors: what goes in, one word in many sentences, nearest words; compared with the library's numbers."""
+"""Words as vectors, on the pages: what goes in, one word in many sentences, nearest words."""
 
 import base64
 import json
@@ -44,7 +44,16 @@ def array(packed):
 @pytest.mark.parametrize("page", ["inputsum", "meaning", "neighbours"])
 def test_a_page_opens_on_an_empty_link_and_survives_an_odd_one(open_app, page):
     assert settled(open_app(page=page)).title
-    odd = {"start": "-4", "at": "x", "vector": "99", "of": "y", "layer": "77", "way": "z", "example": "q", "space": "7"}
+    odd = {
+        "start": "-4",
+        "at": "x",
+        "vector": "99",
+        "of": "y",
+        "layer": "77",
+        "way": "z",
+        "example": "q",
+        "space": "7",
+    }
     settled(open_app(page=page, **{f"{page}.{name}": value for name, value in odd.items()}))
 
 
@@ -77,7 +86,9 @@ def test_long_texts_are_drawn_in_windows(open_app):
     assert len(app.dataframe[0].value) == 48
     app.slider(key="w_sum_start").set_value(20).run()
     assert param(settled(app), "inputsum.start") == "20"
-    assert len(component(settled(open_app(page="neighbours", a="The bunny ate . " * 30)), "cells")["rows"]) == 32
+    assert (
+        len(component(settled(open_app(page="neighbours", a="The bunny ate . " * 30)), "cells")["rows"]) == 32
+    )
 
 
 def test_neighbours_are_the_librarys(open_app, bert):
@@ -123,7 +134,9 @@ def test_a_word_is_laid_out_layer_by_layer(open_app, bert):
 
 
 def test_umap_in_space_is_the_librarys(open_app, bert):
-    app = settled(open_app(page="meaning", **{"meaning.way": "umap", "meaning.space": "1", "meaning.example": "bat"}))
+    app = settled(
+        open_app(page="meaning", **{"meaning.way": "umap", "meaning.space": "1", "meaning.example": "bat"})
+    )
     read = senses.read(senses.example("bat"), 100, 2000)
     wanted = umap(occurrences(bert, read.texts, "bat").vectors[3], 3)
     groups = figure(app, 0)
@@ -136,7 +149,12 @@ def test_umap_in_space_is_the_librarys(open_app, bert):
 
 def test_own_sentences_without_senses_are_read_too(open_app):
     lines = "They sat on the bench.\nA bench stood there, a long bench.\nNothing here."
-    app = settled(open_app(page="meaning", **{"meaning.example": "own sentences", "meaning.word": "bench", "meaning.lines": lines}))
+    app = settled(
+        open_app(
+            page="meaning",
+            **{"meaning.example": "own sentences", "meaning.word": "bench", "meaning.lines": lines},
+        )
+    )
     assert "“bench” 3 times in 3 sentences (1 without it)" in told(app)
     assert len(figure(app, 0)) == 1 and "Give at least two senses" in told(app)
 
@@ -144,7 +162,10 @@ def test_own_sentences_without_senses_are_read_too(open_app):
 def test_what_is_missing_for_own_sentences_is_said(open_app):
     app = open_app(page="meaning", **{"meaning.example": "own sentences"})
     assert "Type a word" in told(app) and not app.exception
-    app = open_app(page="meaning", **{"meaning.example": "own sentences", "meaning.word": "zebra", "meaning.lines": "A cat."})
+    app = open_app(
+        page="meaning",
+        **{"meaning.example": "own sentences", "meaning.word": "zebra", "meaning.lines": "A cat."},
+    )
     for _ in range(100):
         if app.error:
             break
@@ -161,7 +182,12 @@ def test_typed_lines_are_read_with_and_without_a_sense():
 
 
 def test_too_few_points_for_umap_are_answered_with_a_sentence(open_app):
-    link = {"meaning.example": "own sentences", "meaning.word": "cat", "meaning.lines": "A cat.\nThe cat.", "meaning.way": "umap"}
+    link = {
+        "meaning.example": "own sentences",
+        "meaning.word": "cat",
+        "meaning.lines": "A cat.\nThe cat.",
+        "meaning.way": "umap",
+    }
     app = open_app(page="meaning", **link)
     for _ in range(100):
         if app.error or app.warning:

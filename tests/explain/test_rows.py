@@ -16,7 +16,8 @@ def test_a_line_is_a_text_and_a_tab_begins_the_second():
 
 
 def test_json_lines_name_texts_and_masks_and_bad_lines_are_told():
-    data = '{"text": "a b", "mask": "b"}\nnot json\n[1]\n{"text": "c", "text_b": "d", "mask": ["c", 2]}\n{"text": 5}'
+    good = '{"text": "a b", "mask": "b"}', '{"text": "c", "text_b": "d", "mask": ["c", 2]}'
+    data = "\n".join([good[0], "not json", "[1]", good[1], '{"text": 5}'])
     found = read_rows(data.encode(), "jsonl")
     assert texts(found) == [(1, "a b", None), (4, "c", "d")]
     assert [row.mask for row in found.rows] == [("b",), ("c", 2)]
@@ -30,10 +31,19 @@ def test_a_string_with_another_line_end_inside_stays_one_json_line():
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t"])
 def test_tables_are_read_by_the_delimiter_of_their_header(delimiter):
-    data = delimiter.join(["id", "sentence1", "sentence2"]) + "\r\n" + delimiter.join(["1", '"a, b"', "c"]) + "\r\n"
+    data = (
+        delimiter.join(["id", "sentence1", "sentence2"])
+        + "\r\n"
+        + delimiter.join(["1", '"a, b"', "c"])
+        + "\r\n"
+    )
     found = read_rows(data, "table")
     assert texts(found) == [(1, "a, b", "c")]
-    assert (found.first, found.second, found.columns) == ("sentence1", "sentence2", ("id", "sentence1", "sentence2"))
+    assert (found.first, found.second, found.columns) == (
+        "sentence1",
+        "sentence2",
+        ("id", "sentence1", "sentence2"),
+    )
 
 
 def test_columns_can_be_chosen_and_the_second_left_away():
@@ -50,13 +60,16 @@ def test_rows_and_characters_are_bounded():
     assert found.problems == ((4, "It has 50 characters; at most 20 of a text are read."),)
 
 
-@pytest.mark.parametrize("data, kind, says", [
-    (b"\xff\xfe", "text", "UTF-8"),
-    (b"", "text", "no text"),
-    (b"[1]\n", "jsonl", "Line 1: A JSON object"),
-    (b"a,b\n", "table", "no text"),
-    (b"x", "pdf", "kind"),
-])
+@pytest.mark.parametrize(
+    "data, kind, says",
+    [
+        (b"\xff\xfe", "text", "UTF-8"),
+        (b"", "text", "no text"),
+        (b"[1]\n", "jsonl", "Line 1: A JSON object"),
+        (b"a,b\n", "table", "no text"),
+        (b"x", "pdf", "kind"),
+    ],
+)
 def test_a_file_without_texts_is_refused_with_a_sentence(data, kind, says):
     with pytest.raises(InputError, match=says):
         read_rows(data, kind)
@@ -64,7 +77,11 @@ def test_a_file_without_texts_is_refused_with_a_sentence(data, kind, says):
 
 def test_the_kind_follows_from_the_name():
     assert [kind_of(name) for name in ("a.CSV", "b.tsv", "c.jsonl", "d.txt", "e")] == [
-        "table", "table", "jsonl", "text", "text"
+        "table",
+        "table",
+        "jsonl",
+        "text",
+        "text",
     ]
 
 

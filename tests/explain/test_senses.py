@@ -29,7 +29,9 @@ def test_the_means_are_those_of_the_pairs():
     assert found.nearest[0] == 0.75
 
 
-@pytest.mark.parametrize("senses, says", [(["x"] * 3, "two senses"), (["x", "y", "z"], "two senses"), (["x"], "labels")])
+@pytest.mark.parametrize(
+    "senses, says", [(["x"] * 3, "two senses"), (["x", "y", "z"], "two senses"), (["x"], "labels")]
+)
 def test_without_two_senses_there_is_nothing_to_tell(senses, says):
     with pytest.raises(InputError, match=says):
         sense_separation(np.ones((1, 3, 2)), senses)
