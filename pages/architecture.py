@@ -4,7 +4,7 @@ import numpy as np
 import streamlit as st
 
 from bert_tf import plots
-from bert_tf.config import SIZES, BertConfig, parameter_counts
+from bert_tf.config import BertConfig, parameter_counts
 from bert_tf.explain.architecture import parts, passing
 from bert_tf.plots.architecture import MOST_TOKENS, MOST_UNITS, activations, sizes
 from ui import components, export, frame, inputs, lessons, state
@@ -180,13 +180,14 @@ def _next_sentence(trace):
 def _sizes(shared):
     st.subheader("Beside the other sizes", anchor=False)
     config = shared.config
-    rows = [(size, BertConfig.named(size, vocab_size=config.vocab_size)) for size in SIZES]
-    rows = [(name, parameter_counts(one, ("pooler", "mlm", "nsp"))) for name, one in rows]
-    rows.append((f"{title(shared.name)} (loaded)", parameter_counts(config, sorted(shared.bert.heads))))
+    member = config.member
+    rows = [(size, BertConfig.named(size, config.model_type, vocab_size=config.vocab_size)) for size in member.sizes]
+    rows = [(name, parameter_counts(one, member.trained)) for name, one in rows]
+    rows.append((f"{title(shared.name)} (loaded)", parameter_counts(config, sorted(shared.bert.model.bert_heads))))
     plain = [(name, {part: n for part, n in counts.items() if part != "total"}) for name, counts in rows]
     st.plotly_chart(sizes(plain, frame.is_dark()), config=export.plot_config("sizes"), key="w_architecture_sizes")
     st.caption(
-        f"The named sizes with this model's vocabulary of {config.vocab_size:,}: "
+        f"{member.title}'s sizes with this model's vocabulary of {config.vocab_size:,}: "
         + ", ".join(f"{name} {_parameters(counts['total'])}" for name, counts in rows[:-1])
         + "."
     )

@@ -72,6 +72,18 @@ PARTS = {
         f"{_DEVLIN}, section 3.1, task 2; Liu et al. 2019, RoBERTa",
         ("predict", "whatif"),
     ),
+    "sop": Lesson(
+        "Two numbers out of the pooled vector: are the two texts in their order, or swapped? Both come from one "
+        "document, so the subject gives nothing away, which it does in BERT's next-sentence task.",
+        "Lan et al. 2020, ALBERT, section 3.1",
+        ("predict", "family"),
+    ),
+    "replaced": Lesson(
+        "One number a token: was it put there in the place of another? Every token teaches something, not only the "
+        "hidden 15%, which is why ELECTRA learns more from the same text.",
+        "Clark et al. 2020, ELECTRA, section 3",
+        ("predict", "family"),
+    ),
     "mlm": Lesson(
         "The hidden state at a masked place, transformed once and compared with **every row of the token table**: "
         "the table that reads words also writes them. In training 15% of the tokens were to be guessed, most of "

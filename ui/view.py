@@ -33,6 +33,7 @@ PAGES = {
     "timelapse": ("Training", "Time-lapse"),
     "dataset": ("Data", "Data"),
     "architecture": ("Learn", "Architecture"),
+    "family": ("Learn", "Family"),
     "guide": ("Learn", "Guide"),
     "models": ("Models", "Models"),
 }

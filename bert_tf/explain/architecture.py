@@ -9,7 +9,13 @@ import numpy as np
 
 #: Parts of one encoder layer, in the order in which a sentence passes them.
 LAYER_PARTS = ("attention", "attention_norm", "feed_forward", "feed_forward_norm")
-_HEAD_TITLES = {"pooler": "Pooler", "mlm": "Masked word head", "nsp": "Next sentence head"}
+_HEAD_TITLES = {
+    "pooler": "Pooler",
+    "mlm": "Masked word head",
+    "nsp": "Next sentence head",
+    "sop": "Sentence order head",
+    "replaced": "Replaced token head",
+}
 
 
 @dataclass(frozen=True)
@@ -34,43 +40,60 @@ class Part:
     repeats: int = 1
 
 
+def work(config, tokens, masks=1):
+    """Floating point operations of one pass by part, of the matrix products alone.
+
+    Args:
+        config: a `BertConfig`. tokens: T of the input. masks: P places the masked-word head is asked for.
+    Returns:
+        dict part -> int, for the parts of an encoder (all layers together) and for every head there is.
+    """
+    hidden, wide, narrow = config.hidden_size, config.intermediate_size, config.embedding_width
+    count = config.num_hidden_layers
+    return {
+        "embeddings": 2 * tokens * narrow * hidden if narrow != hidden else 0,
+        # Four projections; scores and weighted sum are T x T x H each.
+        "attention": count * (8 * tokens * hidden * hidden + 4 * tokens * tokens * hidden),
+        "feed_forward": count * 4 * tokens * hidden * wide,
+        "pooler": 2 * hidden * hidden,
+        "nsp": 4 * hidden,
+        "sop": 4 * hidden,
+        "mlm": 2 * masks * narrow * (hidden + config.vocab_size),
+        "replaced": 2 * tokens * hidden * (hidden + 1),
+    }
+
+
 def parts(model, tokens, masks=1):
     """The parts of the very model that is loaded, in the order of a forward pass.
 
-    Args:
-        model: a `BertModel`. tokens: T of the input. masks: P places the masked-word head is asked for.
+    Args and unit of the work as in `work`; model: a `BertModel`.
+
     Returns:
         tuple of `Part`.
     """
     config, layers = model.bert_config, model.bert_layers
-    hidden, wide, count = config.hidden_size, config.intermediate_size, config.num_hidden_layers
+    count, flops = config.num_hidden_layers, work(config, tokens, masks)
     encoder = [layers[f"layer_{index}"] for index in range(count)]
-    states = (("T", tokens), ("H", hidden))
-    # Four projections; scores and weighted sum are T x T x H each.
-    attention = count * (8 * tokens * hidden * hidden + 4 * tokens * tokens * hidden)
-    feed_forward = count * 4 * tokens * hidden * wide
-    found = [Part("embeddings", "Embeddings", states, _weights([layers["embeddings"]]), 0)]
-    for name, title, flops in (
-        ("attention", "Self-attention", attention),
-        ("attention_norm", "Add & norm", 0),
-        ("feed_forward", "Feed-forward", feed_forward),
-        ("feed_forward_norm", "Add & norm", 0),
-    ):
-        found.append(Part(name, title, states, _weights(getattr(x, name) for x in encoder), flops, count))
-    return (*found, *_head_parts(model, tokens, masks))
-
-
-def _head_parts(model, tokens, masks):
-    config, layers = model.bert_config, model.bert_layers
-    hidden, words = config.hidden_size, config.vocab_size
-    known = {
-        "pooler": ((("H", hidden),), 2 * hidden * hidden),
-        "nsp": ((("classes", 2),), 4 * hidden),
-        "mlm": ((("P", masks), ("V", words)), 2 * masks * hidden * (hidden + words)),
+    states = (("T", tokens), ("H", config.hidden_size))
+    found = [Part("embeddings", "Embeddings", states, _weights([layers["embeddings"]]), flops["embeddings"])]
+    for name, title in zip(LAYER_PARTS, ("Self-attention", "Add & norm", "Feed-forward", "Add & norm")):
+        weights = _weights(getattr(layer, name) for layer in encoder)
+        found.append(Part(name, title, states, weights, flops.get(name, 0), count))
+    shapes = {
+        "pooler": (("H", config.hidden_size),),
+        "nsp": (("classes", 2),),
+        "sop": (("classes", 2),),
+        "mlm": (("P", masks), ("V", config.vocab_size)),
+        "replaced": (("T", tokens),),
     }
-    for name, (shape, flops) in known.items():
-        if name in model.bert_heads:
-            yield Part(name, _HEAD_TITLES[name], shape, _weights([layers[name]]), flops)
+    return (
+        *found,
+        *(
+            Part(head, title, shapes[head], _weights([layers[head]]), flops[head])
+            for head, title in _HEAD_TITLES.items()
+            if head in model.bert_heads
+        ),
+    )
 
 
 def _weights(layers):

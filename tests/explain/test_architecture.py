@@ -59,3 +59,35 @@ def test_a_layer_that_is_not_there_and_a_bare_trace_are_refused(bert):
         passing(bert, trace, 2)
     with pytest.raises(ValueError, match="hidden_states=True"):
         passing(bert, bert.trace("the cat", hidden_states=False), 0)
+
+
+@pytest.mark.parametrize("member", ["albert", "electra", "distilbert", "roberta"])
+def test_the_parts_of_every_member_hold_all_its_weights_once(member):
+    config = BertConfig.named(
+        "base", member, vocab_size=40, hidden_size=16, num_attention_heads=2, intermediate_size=20, num_hidden_layers=2,
+        **({"embedding_size": 8} if member in ("albert", "electra") else {}),
+    )  # fmt: skip
+    model = build_pretraining_model(config)
+    found = parts(model, 5)
+    assert sum(part.parameters for part in found) == model.count_params()
+    assert {part.name for part in found} >= set(config.member.trained)
+
+
+def test_the_family_table_has_every_size_and_shared_layers_save_no_work():
+    from bert_tf.explain.family_table import family_rows
+    from bert_tf.family import MEMBERS
+
+    rows = {row.name: row for row in family_rows()}
+    assert len(rows) == sum(len(member.sizes) for member in MEMBERS.values())
+    albert, bert = rows["ALBERT base"], rows["BERT base"]
+    assert albert.parameters["total"] < bert.parameters["total"] / 8
+    assert albert.flops == pytest.approx(bert.flops, rel=0.01)
+
+
+def test_the_speed_of_an_encoder_is_measured():
+    from bert_tf.explain.family_table import FamilyRow, measure_speed
+    from bert_tf.family import MEMBERS
+
+    config = BertConfig.named("tiny", vocab_size=50)
+    (seconds,) = measure_speed([FamilyRow(MEMBERS["bert"], "tiny", config, {}, 0)], tokens=8, passes=2)
+    assert 0 < seconds < 5
