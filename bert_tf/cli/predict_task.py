@@ -6,10 +6,13 @@ import sys
 from collections import deque
 from contextlib import nullcontext
 
+from bert_tf.checkpoints import find
 from bert_tf.cli.files import replacing
 from bert_tf.cli.render import bar, percent, table
 from bert_tf.explain.errors import InputError
-from bert_tf.finetune.tables import table_format, try_records
+from bert_tf.finetune.families import family
+from bert_tf.finetune.tables import table_format
+from bert_tf.finetune.task import read_settings
 
 
 def run_task(args):
@@ -57,7 +60,7 @@ def _predict_file(args):
         raise InputError(f"--batch-size must be at least 1, not {args.batch_size}.")
     if args.output not in (None, "-") and args.input == args.output:
         raise InputError(f"--input and --output are the same file, {args.output}: give another name to write to.")
-    records = try_records(args.input)
+    records = family(read_settings(find(args.model)).task).records(args.input)
     first = next(records, None)     # before the seconds that loading takes
     if first is None:
         raise InputError(f"{args.input} holds no example.")

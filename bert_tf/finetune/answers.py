@@ -7,6 +7,7 @@ T tokens, n pieces of a passage. Source: Devlin et al. 2019, sections 4.2 and 4.
 """
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
@@ -60,6 +61,11 @@ class Answering(Family):
                 raise DataError(f'Give a "question" and a "passage" as text; {name!r} is missing or empty.')
         return Question(str(record.get("id", "")), record["question"], record["passage"], (),
                         curves=bool(record.get("curves", False)))
+
+    def records(self, path):
+        if Path(path).suffix.lower() != ".json":
+            return super().records(path)
+        return enumerate(read_squad(path), 1)
 
     def split(self, examples, share, seed=0):
         return split_by_passage(examples, share, seed)

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from bert_tf.finetune.tables import try_records
+
 
 @dataclass
 class Findings:
@@ -61,6 +63,11 @@ class Family:
         Raises: DataError without file and line, which the caller adds.
         """
         raise TypeError(f"{type(self).__name__} reads no records.")
+
+    def records(self, path):
+        """Yields (number, record) of a file to predict for, by its ending: number of the line, and what `example`
+        takes, or a DataError in its place. Raises: DataError, OSError."""
+        return try_records(path)
 
     def settings(self, options, examples):
         """`TaskSettings` for training on these examples. Raises: DataError, TaskError."""

@@ -7,6 +7,7 @@ T tokens, W words, K labels. Source: Devlin et al. 2019, section 5.3 (first piec
 """
 
 from itertools import chain
+from pathlib import Path
 
 import numpy as np
 
@@ -17,7 +18,13 @@ from bert_tf.finetune.labels import entities, is_entity_scheme, label_list
 from bert_tf.finetune.rows import Rows
 from bert_tf.finetune.task import TaskSettings
 from bert_tf.finetune.windows import merge, windows
-from bert_tf.finetune.word_data import CONLLU_COLUMNS, LabelledWords, read_labelled_words, words_of_text
+from bert_tf.finetune.word_data import (
+    COLUMN_ENDINGS,
+    CONLLU_COLUMNS,
+    LabelledWords,
+    read_labelled_words,
+    words_of_text,
+)
 
 PIECES = ("first", "all")
 _SPECIAL = 2
@@ -59,6 +66,11 @@ class Tagging(Family):
         if not found.words:
             raise DataError("The text is empty; give at least one word.")
         return found
+
+    def records(self, path):
+        if Path(path).suffix.lower() not in COLUMN_ENDINGS:
+            return super().records(path)
+        return enumerate(read_labelled_words(path, labelled=False), 1)
 
     def settings(self, options, examples):
         if options.pieces not in PIECES:

@@ -15,6 +15,8 @@ from bert_tf.text.conllu import ConlluError, read_rows
 
 #: CoNLL-U columns a label can be read from.
 CONLLU_COLUMNS = {"upos": 3, "xpos": 4, "deprel": 7}
+#: Endings of files with one word a line.
+COLUMN_ENDINGS = (".conll", ".conllu", ".bio", ".iob")
 _MAX_COLUMNS = 4
 
 
@@ -57,7 +59,7 @@ def read_labelled_words(path, column=None, words_field="words", labels_field="la
         column: CoNLL-U: "upos" (the default), "xpos" or "deprel". CoNLL: number of the label column from 1;
             default: the last one.
         words_field, labels_field: names in JSON lines.
-        labelled: False to do without labels: CoNLL of one column, JSON lines without the field.
+        labelled: False to do without labels: one column, CoNLL-U with "_", JSON lines without the field.
     Returns:
         list of `LabelledWords`.
     Raises:
@@ -70,7 +72,7 @@ def read_labelled_words(path, column=None, words_field="words", labels_field="la
     ending = path.suffix.lower()
     lines = _lines(path)
     if ending == ".conllu":
-        sentences = _read_conllu(path, lines, column)
+        sentences = _read_conllu(path, lines, column, labelled)
     elif ending in (".jsonl", ".json"):
         sentences = _read_jsonl(path, lines, words_field, labels_field if labelled else None)
     else:
@@ -90,7 +92,7 @@ def _lines(path):
     return [line.removesuffix("\r") for line in text.split("\n")]
 
 
-def _read_conllu(path, lines, column):
+def _read_conllu(path, lines, column, labelled):
     column = column or "upos"
     if column not in CONLLU_COLUMNS:
         raise DataError(f"There is no CoNLL-U column {column!r}; choose from {', '.join(CONLLU_COLUMNS)}.")
@@ -100,7 +102,7 @@ def _read_conllu(path, lines, column):
             labels = []
             for row in rows:
                 label = row.fields[CONLLU_COLUMNS[column]]
-                if label == "_":
+                if label == "_" and labelled:
                     raise DataError(f"{path}, line {row.line}: the column {column} is empty ('_').")
                 labels.append(label)
             sentences.append(LabelledWords(tuple(row.form for row in rows), tuple(labels),

@@ -52,6 +52,9 @@ def test_a_tagger_is_trained_measured_and_used(tagger, capsys, tmp_path):
     first, second, bad = map(json.loads, out.splitlines())
     assert first["words"] == ["a", "park"] and second["words"] == ["a", "b c"]
     assert bad["line"] == 3 and "empty" in bad["error"]
+    (tmp_path / "in.conll").write_text("a\npark\n\nthe\n")
+    code, out, _ = run(capsys, "predict", "--model", folder, "--input", tmp_path / "in.conll", "--quiet")
+    assert code == 0 and [json.loads(line)["words"] for line in out.splitlines()] == [["a", "park"], ["the"]]
 
 
 def test_a_share_of_the_training_file_is_kept_back():
@@ -99,6 +102,8 @@ def test_answers_are_trained_measured_and_given(start_folder, capsys, tmp_path):
     found = json.loads(out)
     assert code == 0 and found["n_best"][0]["text"] in "the cat big house ran"
     assert run(capsys, "predict", "--model", model, "the city", "the cat big house ran")[0] == 0
+    code, out, _ = run(capsys, "predict", "--model", model, "--input", data, "--quiet")
+    assert code == 0 and [json.loads(line)["id"] for line in out.splitlines()] == [str(n) for n in range(12)]
     code, _, err = run(capsys, "predict", "--model", model, "the city")
     assert code == 2 and '"passage"' in err
 

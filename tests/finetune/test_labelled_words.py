@@ -99,6 +99,8 @@ def test_a_file_without_labels_is_read_where_none_are_wanted(tmp_path):
     (tmp_path / "a.txt").write_text("EU\nrejects\n")
     found, = read_labelled_words(tmp_path / "a.txt", labelled=False)
     assert found.words == ("EU", "rejects") and found.labels is None
+    (tmp_path / "a.conllu").write_text("1\tEU" + "\t_" * 8)
+    assert read_labelled_words(tmp_path / "a.conllu", labelled=False)[0].words == ("EU",)
 
 
 def test_words_of_running_text():
