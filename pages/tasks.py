@@ -201,7 +201,7 @@ def _answers(shared, settings, found):
         tip = f"{found['answer']}: {percent(found['probability'])}"
         places = [(found["start"], found["end"], 0, "", tip)]
     spans("c_task_answer", labelled(passage, places), [], "")
-    left, right = st.columns([2, 3], gap="large")
+    left, right = st.columns(2, gap="large")
     with left:
         st.dataframe(
             {
@@ -211,7 +211,7 @@ def _answers(shared, settings, found):
             hide_index=True,
             key="w_task_answers",
             column_config={
-                "answer": "Answer",
+                "answer": st.column_config.TextColumn("Answer", width="medium"),
                 "probability": st.column_config.ProgressColumn("Probability", min_value=0, max_value=1),
             },
         )
