@@ -1,14 +1,16 @@
 """Fine-tuning side by side with Transformers: the same weights, head, settings and order of the examples.
 
-    python benchmarks/finetuning.py --model bert-small-uncased-embedded --glue stsb --train train.csv --dev dev.csv
-        [--examples 1000] [--epochs 1] [--batch-size 16] [--reduced] [--threads 1] [--seeds 3] [--json FILE]
+    python benchmarks/finetuning.py --model bert-small-uncased-embedded --glue stsb --train train.csv --dev
+        dev.csv [--examples 1000] [--epochs 1] [--batch-size 16] [--reduced] [--threads 1] [--seeds 3] [--json
+        FILE]
 
-Every side is a process of its own; they take turns of a few updates, so that what else the machine does falls on
-all alike; where others use the machine too, the examples a second of CPU time tell more. "transformers" gets our
-batches (rows of like length, padded to one of a few lengths), "transformers, own batches" what its Trainer makes by
-default: rows at random, padded to the longest. Both run BertForSequenceClassification with PyTorch's AdamW. The
-table has the speeds (without our first update of each length, which compiles, and without the others' first one)
-and each side's scores on the dev set, over the seeds. Needs requirements-bench.txt.
+Every side is a process of its own; they take turns of a few updates, so that what else the machine does falls
+on all alike; where others use the machine too, the examples a second of CPU time tell more. "transformers"
+gets our batches (rows of like length, padded to one of a few lengths), "transformers, own batches" what its
+Trainer makes by default: rows at random, padded to the longest. Both run BertForSequenceClassification with
+PyTorch's AdamW. The table has the speeds (without our first update of each length, which compiles, and
+without the others' first one) and each side's scores on the dev set, over the seeds. Needs
+requirements-bench.txt.
 """
 
 import argparse
@@ -40,7 +42,9 @@ def main(arguments=None):
     parser.add_argument("--batch-size", type=int, default=16)
     parser.add_argument("--length", type=int, default=128)
     parser.add_argument("--learning-rate", type=float, default=5e-5)
-    parser.add_argument("--reduced", action="store_true", help="bfloat16 products here, autocast to bfloat16 there")
+    parser.add_argument(
+        "--reduced", action="store_true", help="bfloat16 products here, autocast to bfloat16 there"
+    )
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--sides", nargs="+", default=list(SIDES), choices=list(SIDES))
@@ -95,9 +99,21 @@ def _data(options):
     from bert_tf.finetune.families import family
 
     task = family("classify")
-    how = Namespace(glue=options.glue, format=None, columns=None, text_column=None, text2_column=None,
-                    label_column=None, label_separator="|", multi_label=False, regression=False, pooling="cls",
-                    length=options.length, metric=None, class_weights=None)
+    how = Namespace(
+        glue=options.glue,
+        format=None,
+        columns=None,
+        text_column=None,
+        text2_column=None,
+        label_column=None,
+        label_separator="|",
+        multi_label=False,
+        regression=False,
+        pooling="cls",
+        length=options.length,
+        metric=None,
+        class_weights=None,
+    )
     train, dev = list(task.read(options.train, how))[: options.examples], list(task.read(options.dev, how))
     return task, train, dev, task.settings(how, train)
 
@@ -120,7 +136,9 @@ class _Side:
     def __init__(self, name, folder, seed, options):
         context = multiprocessing.get_context("spawn")
         self._pipe, theirs = context.Pipe()
-        self._process = context.Process(target=_serve, args=(theirs, name, folder, seed, options), daemon=True)
+        self._process = context.Process(
+            target=_serve, args=(theirs, name, folder, seed, options), daemon=True
+        )
         self._process.start()
         if self._pipe.recv() != "ready":
             raise SystemExit(f"{name} did not start")
@@ -143,8 +161,9 @@ def _serve(pipe, name, folder, seed, options):
     from bert_tf.finetune.feed import EpochFeed
 
     family, train, dev, settings = _data(options)
-    update, score, tokenizer = SIDES[name](folder, settings, family, options, seed,
-                                           total=options.epochs * -(-len(train) // options.batch_size))
+    update, score, tokenizer = SIDES[name](
+        folder, settings, family, options, seed, total=options.epochs * -(-len(train) // options.batch_size)
+    )
     rows = family.encode(train, tokenizer, settings, training=True)
     feed = EpochFeed(rows, options.batch_size, seed)
     batches = (_random_batches if "own batches" in name else _our_batches)(rows, feed, options, seed)
@@ -154,15 +173,20 @@ def _serve(pipe, name, folder, seed, options):
     while True:
         if pipe.recv() == "result":
             scores = {} if options.no_score else _scores(score, dev, family, tokenizer, settings)
-            pipe.send({"examples_per_second": examples / max(seconds, 1e-9),
-                       "examples_per_cpu_second": examples / max(cpu, 1e-9), "scores": scores})
+            pipe.send(
+                {
+                    "examples_per_second": examples / max(seconds, 1e-9),
+                    "examples_per_cpu_second": examples / max(cpu, 1e-9),
+                    "scores": scores,
+                }
+            )
             continue
         for _ in range(min(TURN, left)):
             batch = next(batches)
             length = batch["token_ids"].shape[1]
             began, begun_cpu = time.perf_counter(), time.process_time()
             update(batch)
-            if length in seen or seen and name != "ours":     # others compile nothing: they only warm up once
+            if length in seen or seen and name != "ours":  # others compile nothing: they only warm up once
                 seconds += time.perf_counter() - began
                 cpu += time.process_time() - begun_cpu
                 examples += int((batch["weights"] > 0).sum())
@@ -179,7 +203,7 @@ def _random_batches(rows, feed, options, seed):
     for epoch in range(options.epochs):
         order = np.random.default_rng((seed, epoch)).permutation(len(rows))
         for first in range(0, len(order), options.batch_size):
-            yield rows.batch(order[first: first + options.batch_size])
+            yield rows.batch(order[first : first + options.batch_size])
 
 
 def _scores(forward, dev, family, tokenizer, settings):
@@ -207,13 +231,21 @@ def _ours(folder, settings, family, options, seed, total):
     network = _network(config, source, family, settings)
     load_head(folder, network)
     apply_precision(network.bert, "bfloat16_products" if options.reduced else "float32")
-    optimizer = make_optimizer(network.trainable_variables, options.learning_rate, total, warmup_steps(0.1, total))
+    optimizer = make_optimizer(
+        network.trainable_variables, options.learning_rate, total, warmup_steps(0.1, total)
+    )
     step = Step(network, family.objective(settings), optimizer)
     signature = [{name: tf.TensorSpec((None, None), tf.int32) for name in INPUTS}]
-    forward = tf.function(lambda batch: network(batch, training=False), input_signature=signature, autograph=False)
-    return (lambda batch: float(step(batch)["loss"]),
-            lambda batch: {name: np.asarray(value) for name, value in
-                           forward({name: batch[name] for name in INPUTS}).items()}, tokenizer)
+    forward = tf.function(
+        lambda batch: network(batch, training=False), input_signature=signature, autograph=False
+    )
+    return (
+        lambda batch: float(step(batch)["loss"]),
+        lambda batch: {
+            name: np.asarray(value) for name, value in forward({name: batch[name] for name in INPUTS}).items()
+        },
+        tokenizer,
+    )
 
 
 def _theirs(folder, settings, family, options, seed, total):
@@ -226,25 +258,38 @@ def _theirs(folder, settings, family, options, seed, total):
     torch.set_num_threads(options.threads)
     torch.manual_seed(seed)
     model = transformers.BertForSequenceClassification.from_pretrained(folder)
-    plain = [value for name, value in model.named_parameters() if name.endswith("bias") or "LayerNorm" in name]
-    decayed = [value for name, value in model.named_parameters()
-               if not (name.endswith("bias") or "LayerNorm" in name)]
-    optimizer = torch.optim.AdamW([{"params": decayed, "weight_decay": 0.01}, {"params": plain, "weight_decay": 0.0}],
-                                  lr=options.learning_rate, eps=1e-6)
+    plain = [
+        value for name, value in model.named_parameters() if name.endswith("bias") or "LayerNorm" in name
+    ]
+    decayed = [
+        value
+        for name, value in model.named_parameters()
+        if not (name.endswith("bias") or "LayerNorm" in name)
+    ]
+    optimizer = torch.optim.AdamW(
+        [{"params": decayed, "weight_decay": 0.01}, {"params": plain, "weight_decay": 0.0}],
+        lr=options.learning_rate,
+        eps=1e-6,
+    )
     schedule = transformers.get_linear_schedule_with_warmup(optimizer, warmup_steps(0.1, total), total)
 
     def logits(batch):
         arrays = [torch.from_numpy(np.ascontiguousarray(batch[name])).long() for name in INPUTS]
         with torch.autocast("cpu", torch.bfloat16, enabled=options.reduced):
-            return model(input_ids=arrays[0], token_type_ids=arrays[1], attention_mask=arrays[2]).logits.float()
+            return model(
+                input_ids=arrays[0], token_type_ids=arrays[1], attention_mask=arrays[2]
+            ).logits.float()
 
     def update(batch):
         model.train()
         real = torch.from_numpy(batch["weights"]) > 0
         wanted = torch.from_numpy(batch["targets"])
         found = logits(batch)[real]
-        loss = (torch.nn.functional.mse_loss(found[:, 0], wanted[real]) if settings.regression
-                else torch.nn.functional.cross_entropy(found, wanted[real].long()))
+        loss = (
+            torch.nn.functional.mse_loss(found[:, 0], wanted[real])
+            if settings.regression
+            else torch.nn.functional.cross_entropy(found, wanted[real].long())
+        )
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
@@ -264,13 +309,22 @@ SIDES = {"ours": _ours, "transformers": _theirs, "transformers, own batches": _t
 
 
 def _say(results, options):
-    print(f"{options.model}, GLUE {options.glue}, {options.examples} examples x {options.epochs}, batches of "
-          f"{options.batch_size}, {options.threads} threads, {'reduced' if options.reduced else 'float32'}")
+    print(
+        f"{options.model}, GLUE {options.glue}, {options.examples} examples x {options.epochs}, batches of "
+        f"{options.batch_size}, {options.threads} threads, {'reduced' if options.reduced else 'float32'}"
+    )
     for name in results[0]:
         shown = []
-        for kind, words in (("examples_per_second", "examples/s"), ("examples_per_cpu_second", "a second of CPU")):
+        for kind, words in (
+            ("examples_per_second", "examples/s"),
+            ("examples_per_cpu_second", "a second of CPU"),
+        ):
             speeds = {side: statistics.median(one[side][kind] for one in results) for side in results[0]}
-            ratio = f" (ours {speeds['ours'] / speeds[name]:.2f} times)" if "ours" in speeds and name != "ours" else ""
+            ratio = (
+                f" (ours {speeds['ours'] / speeds[name]:.2f} times)"
+                if "ours" in speeds and name != "ours"
+                else ""
+            )
             shown.append(f"{speeds[name]:8.2f} {words}{ratio}")
         print(f"  {name:28} {'   '.join(shown)}")
         for metric in results[0][name]["scores"]:

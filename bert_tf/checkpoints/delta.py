@@ -1,7 +1,7 @@
 """Folders that hold only what differs from another model: a task's head and the layers that were trained.
 
-Such a folder's task.json names the other model as "base_model". Its settings are the folder's own; every tensor
-that it lacks, and the vocabulary if it has none, are the other model's.
+Such a folder's task.json names the other model as "base_model". Its settings are the folder's own; every
+tensor that it lacks, and the vocabulary if it has none, are the other model's.
 """
 
 import hashlib
@@ -37,18 +37,25 @@ def open_delta(folder, open_folder):
     values = read_json(folder / "task.json")
     base = find(values["base_model"])
     if base_model(base):
-        raise CheckpointError(f"{folder} lies over {base}, which itself lies over another model; only one "
-                              "model under a folder is read.")
+        raise CheckpointError(
+            f"{folder} lies over {base}, which itself lies over another model; only one "
+            "model under a folder is read."
+        )
     config = BertConfig.from_json(folder / "config.json")
     _, tokenizer, tensors = open_folder(base)
     if values.get("base_sign") not in (None, signature(tensors)):
-        raise CheckpointError(f"{folder} was trained on another {values['base_model']} than {base}; get the one "
-                              "it was made from.")
+        raise CheckpointError(
+            f"{folder} was trained on another {values['base_model']} than {base}; get the one "
+            "it was made from."
+        )
     own = {canonical_name(name, config.member): tensor for name, tensor in open_tensors(folder).items()}
     wanted = set(tensor_shapes(config, ()))
     # The other model's pre-training heads were not trained along; the pooler stays where the folder has none.
-    kept = {name: tensor for name, tensor in tensors.items()
-            if not is_task_tensor(name) and (name in wanted or name.startswith("bert.pooler."))}
+    kept = {
+        name: tensor
+        for name, tensor in tensors.items()
+        if not is_task_tensor(name) and (name in wanted or name.startswith("bert.pooler."))
+    }
     tokenizer = Tokenizer.from_folder(folder) if (folder / "vocab.txt").is_file() else tokenizer
     return config, tokenizer, {**kept, **own}
 

@@ -1,4 +1,5 @@
-"""`evaluate TASK`: masked words and next sentences on a text file, or a fine-tuned model on a file of examples."""
+"""`evaluate TASK`: masked words and next sentences on a text file, or a fine-tuned model on a file of
+examples."""
 
 import json
 import sys

@@ -17,7 +17,9 @@ def add_tasks(tasks):
         add_model_arguments(parser)
         parser.add_argument("--data", required=True, metavar="FILE", help="examples with their answers")
         parser.add_argument("--limit", type=int, metavar="N", help="only the first N examples")
-        parser.add_argument("--report", metavar="DIR", help="also write a report: figures, tables, the worst errors")
+        parser.add_argument(
+            "--report", metavar="DIR", help="also write a report: figures, tables, the worst errors"
+        )
         parser.add_argument("--batch-size", type=int, default=32, metavar="N")
         parser.add_argument("--json", action="store_true", help="print one JSON object")
         parser.add_argument("--quiet", action="store_true", help="no progress bar")
@@ -36,7 +38,9 @@ def task_settings(args):
     name = args.model or DEFAULT_MODEL
     settings = read_settings(find(name))
     if settings is None:
-        raise TaskError(f"{name} is not fine-tuned for any task; make a model with `python -m bert_tf finetune`.")
+        raise TaskError(
+            f"{name} is not fine-tuned for any task; make a model with `python -m bert_tf finetune`."
+        )
     if settings.task != args.task:
         raise TaskError(f"{name} was fine-tuned for {settings.task!r}, not {args.task!r}.")
     return settings
@@ -55,12 +59,20 @@ def run_task(args):
     if args.report:
         from bert_tf.finetune.report import write_findings
 
-        metrics = {"task": settings.task, "metric": settings.metric, "dev_examples": len(examples), "dev": scores}
+        metrics = {
+            "task": settings.task,
+            "metric": settings.metric,
+            "dev_examples": len(examples),
+            "dev": scores,
+        }
         write_findings(args.report, metrics, task.findings(examples, predictions, model.settings))
     if args.json:
         print(json.dumps({"model": args.model, "data": args.data, "examples": len(examples), **scores}))
     else:
-        rows = [("examples", f"{len(examples):,}"), *((name, f"{value:.4f}") for name, value in scores.items())]
+        rows = [
+            ("examples", f"{len(examples):,}"),
+            *((name, f"{value:.4f}") for name, value in scores.items()),
+        ]
         print("\n".join([str(args.model), *table(rows, "<>")]))
     return 0
 

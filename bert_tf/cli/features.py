@@ -14,15 +14,30 @@ _ROWS_A_GROUP = 4096
 
 def add_arguments(parser):
     add_model_arguments(parser)
-    parser.add_argument("--input", required=True, metavar="FILE",
-                        help="a text a line (.txt), or a table (.csv, .tsv, .jsonl) with a column of texts")
+    parser.add_argument(
+        "--input",
+        required=True,
+        metavar="FILE",
+        help="a text a line (.txt), or a table (.csv, .tsv, .jsonl) with a column of texts",
+    )
     parser.add_argument("--output", required=True, metavar="FILE", help=".npy (float32 [N, H]) or .parquet")
-    parser.add_argument("--pooling", default="mean", metavar="P",
-                        help="mean (default), max, first ([CLS]) or cls (the pooler)")
-    parser.add_argument("--layer", type=int, default=-1, metavar="I",
-                        help="0 for the embeddings, 1 and up for the layers, -1 (default) for the last")
+    parser.add_argument(
+        "--pooling",
+        default="mean",
+        metavar="P",
+        help="mean (default), max, first ([CLS]) or cls (the pooler)",
+    )
+    parser.add_argument(
+        "--layer",
+        type=int,
+        default=-1,
+        metavar="I",
+        help="0 for the embeddings, 1 and up for the layers, -1 (default) for the last",
+    )
     parser.add_argument("--length", type=int, metavar="T", help="tokens a text is cut to")
-    parser.add_argument("--format", metavar="F", help="lines, csv, tsv or jsonl (default: by the file's ending)")
+    parser.add_argument(
+        "--format", metavar="F", help="lines, csv, tsv or jsonl (default: by the file's ending)"
+    )
     parser.add_argument("--columns", metavar="A,B,…", help="names of the columns of a file without a header")
     parser.add_argument("--text-column", metavar="NAME")
     parser.add_argument("--text2-column", metavar="NAME")
@@ -37,7 +52,7 @@ def run(args):
     from bert_tf.explain.sentence_vectors import sentence_vectors
 
     write = _writer(args.output)
-    count = sum(1 for _ in _texts(args))    # and whether every row can be read, before anything is computed
+    count = sum(1 for _ in _texts(args))  # and whether every row can be read, before anything is computed
     if not count:
         raise InputError(f"{args.input} holds no text.")
     bert = load_model(args)
@@ -70,7 +85,9 @@ def _writer(path):
     writers = {"npy": _write_npy, "parquet": _write_parquet}
     ending = path.lower().rpartition(".")[2]
     if ending not in writers:
-        raise InputError(f"{path}: vectors are written as .npy or .parquet; give the file one of these endings.")
+        raise InputError(
+            f"{path}: vectors are written as .npy or .parquet; give the file one of these endings."
+        )
     return writers[ending]
 
 

@@ -5,9 +5,29 @@ from pathlib import Path
 from bert_tf.finetune.errors import TaskError
 from bert_tf.finetune.families import FAMILIES, family
 
-_FIT_OPTIONS = ("epochs", "learning_rate", "batch_size", "seed", "warmup", "weight_decay", "optimizer",
-                "layer_decay", "freeze_layers", "dropout", "precision", "strategy", "accumulate", "jit", "patience",
-                "evaluate_every", "lengths", "log_every", "save_every", "store", "delta")
+_FIT_OPTIONS = (
+    "epochs",
+    "learning_rate",
+    "batch_size",
+    "seed",
+    "warmup",
+    "weight_decay",
+    "optimizer",
+    "layer_decay",
+    "freeze_layers",
+    "dropout",
+    "precision",
+    "strategy",
+    "accumulate",
+    "jit",
+    "patience",
+    "evaluate_every",
+    "lengths",
+    "log_every",
+    "save_every",
+    "store",
+    "delta",
+)
 
 
 def add_arguments(parser):
@@ -21,46 +41,98 @@ def add_arguments(parser):
 
 
 def _add_common(parser):
-    parser.add_argument("--model", required=True, metavar="M", help="name or folder of the model to start from")
+    parser.add_argument(
+        "--model", required=True, metavar="M", help="name or folder of the model to start from"
+    )
     parser.add_argument("--train", required=True, metavar="FILE", help="examples to learn from")
     parser.add_argument("--dev", metavar="FILE", help="examples to choose the best epoch by")
-    parser.add_argument("--dev-share", type=float, metavar="SHARE",
-                        help="instead of --dev: keep this share of --train back for it (0.1: a tenth), drawn by "
-                             "chance, always the same; of questions whole passages")
-    parser.add_argument("--output", required=True, metavar="DIR", help="folder of the new model; resumed if it exists")
+    parser.add_argument(
+        "--dev-share",
+        type=float,
+        metavar="SHARE",
+        help="instead of --dev: keep this share of --train back for it (0.1: a tenth), drawn by "
+        "chance, always the same; of questions whole passages",
+    )
+    parser.add_argument(
+        "--output", required=True, metavar="DIR", help="folder of the new model; resumed if it exists"
+    )
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--learning-rate", type=float, default=3e-5)
-    parser.add_argument("--batch-size", type=int, default=32, help="rows of an update, over all devices together")
-    parser.add_argument("--length", type=int, default=128, metavar="T", help="tokens an input is cut to (default 128)")
+    parser.add_argument(
+        "--batch-size", type=int, default=32, help="rows of an update, over all devices together"
+    )
+    parser.add_argument(
+        "--length", type=int, default=128, metavar="T", help="tokens an input is cut to (default 128)"
+    )
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--seeds", type=int, default=1, metavar="N",
-                        help="train N times, with seeds from --seed on: mean and spread; the best is kept")
+    parser.add_argument(
+        "--seeds",
+        type=int,
+        default=1,
+        metavar="N",
+        help="train N times, with seeds from --seed on: mean and spread; the best is kept",
+    )
     parser.add_argument("--max-train", type=int, metavar="N", help="use only N examples, drawn by chance")
     parser.add_argument("--metric", metavar="NAME", help="the score that the best epoch is chosen by")
-    parser.add_argument("--patience", type=int, metavar="N", help="stop after N measurements without a better score")
-    parser.add_argument("--evaluate-every", type=int, metavar="N", help="updates between measurements (default: an epoch)")
-    parser.add_argument("--warmup", type=float, default=0.1,
-                        help="below 1 the share of the updates to warm up in, else their number")
-    parser.add_argument("--freeze-layers", type=int, default=0, metavar="N",
-                        help="keep the embeddings and the lowest N layers as they are")
-    parser.add_argument("--layer-decay", type=float, default=1.0, metavar="FACTOR",
-                        help="each layer learns by this factor slower than the one above it")
+    parser.add_argument(
+        "--patience", type=int, metavar="N", help="stop after N measurements without a better score"
+    )
+    parser.add_argument(
+        "--evaluate-every", type=int, metavar="N", help="updates between measurements (default: an epoch)"
+    )
+    parser.add_argument(
+        "--warmup",
+        type=float,
+        default=0.1,
+        help="below 1 the share of the updates to warm up in, else their number",
+    )
+    parser.add_argument(
+        "--freeze-layers",
+        type=int,
+        default=0,
+        metavar="N",
+        help="keep the embeddings and the lowest N layers as they are",
+    )
+    parser.add_argument(
+        "--layer-decay",
+        type=float,
+        default=1.0,
+        metavar="FACTOR",
+        help="each layer learns by this factor slower than the one above it",
+    )
     parser.add_argument("--weight-decay", type=float, default=0.01)
     parser.add_argument("--optimizer", default="adamw", help="adamw or lamb")
     parser.add_argument("--dropout", type=float, help="instead of the model's own")
-    parser.add_argument("--precision", default="float32",
-                        help="float32, bfloat16_products (fast on CPUs with AVX512-BF16), mixed_bfloat16, mixed_float16")
-    parser.add_argument("--strategy", default="auto", metavar="NAME", help="auto, one, mirrored, multiworker or tpu")
-    parser.add_argument("--accumulate", type=int, default=1, metavar="K", help="micro-batches, for less memory")
+    parser.add_argument(
+        "--precision",
+        default="float32",
+        help="float32, bfloat16_products (fast on CPUs with AVX512-BF16), mixed_bfloat16, mixed_float16",
+    )
+    parser.add_argument(
+        "--strategy", default="auto", metavar="NAME", help="auto, one, mirrored, multiworker or tpu"
+    )
+    parser.add_argument(
+        "--accumulate", type=int, default=1, metavar="K", help="micro-batches, for less memory"
+    )
     parser.add_argument("--jit", action="store_true", help="compile the step with XLA")
     parser.add_argument("--threads", type=int, help="CPU threads to use")
-    parser.add_argument("--lengths", type=int, default=4, metavar="N",
-                        help="how many lengths batches are padded to; the step is compiled for each (default 4)")
-    parser.add_argument("--store", default="float32", metavar="D", help="the model as float32, float16 or int8")
-    parser.add_argument("--delta", action="store_true",
-                        help="store only what was trained; --model is then needed to load it")
+    parser.add_argument(
+        "--lengths",
+        type=int,
+        default=4,
+        metavar="N",
+        help="how many lengths batches are padded to; the step is compiled for each (default 4)",
+    )
+    parser.add_argument(
+        "--store", default="float32", metavar="D", help="the model as float32, float16 or int8"
+    )
+    parser.add_argument(
+        "--delta", action="store_true", help="store only what was trained; --model is then needed to load it"
+    )
     parser.add_argument("--log-every", type=int, default=20, metavar="N")
-    parser.add_argument("--save-every", type=int, default=500, metavar="N", help="updates between checkpoints")
+    parser.add_argument(
+        "--save-every", type=int, default=500, metavar="N", help="updates between checkpoints"
+    )
 
 
 def run(args):
@@ -86,10 +158,22 @@ def run(args):
     print(f"{len(train):,} examples to learn from, {len(dev):,} to measure on.", flush=True)
     import_tensorflow()
     _use_threads(args.threads)
-    done = fit_seeds(task, args.model, train, dev, settings, how, Path(args.output), args.seeds,
-                     say=lambda line: print(line, flush=True))
+    done = fit_seeds(
+        task,
+        args.model,
+        train,
+        dev,
+        settings,
+        how,
+        Path(args.output),
+        args.seeds,
+        say=lambda line: print(line, flush=True),
+    )
     if not done:
-        print(f"Stopped; the same command goes on. The best model so far, if any, is in {args.output}.", flush=True)
+        print(
+            f"Stopped; the same command goes on. The best model so far, if any, is in {args.output}.",
+            flush=True,
+        )
     return 0
 
 
@@ -104,7 +188,9 @@ def _examples(task, args):
         raise TaskError(f"--dev-share is {args.dev_share}; it must lie between 0 and 1.")
     train, dev = task.split(train, args.dev_share)
     if not train or not dev:
-        raise TaskError(f"{args.train} is too small for a --dev-share of {args.dev_share}; give a --dev file.")
+        raise TaskError(
+            f"{args.train} is too small for a --dev-share of {args.dev_share}; give a --dev file."
+        )
     return train, dev
 
 
@@ -120,4 +206,3 @@ def _use_threads(threads):
 
         tf.config.threading.set_intra_op_parallelism_threads(threads)
         tf.config.threading.set_inter_op_parallelism_threads(1)
-

@@ -21,9 +21,9 @@ def sentence_vectors(bert, texts, pooling="mean", layer=-1, batch_size=32, max_l
 
     Args:
         bert: a `Bert`. texts: iterable of texts or (text_a, text_b) pairs.
-        pooling: "mean" or "max" over the real tokens ([CLS] and [SEP] are among them), "first" (the hidden state
-            of [CLS]), "cls" (the pooler's output, of the last layer only), or "attention": the weighted mean of a
-            model that was fine-tuned with one.
+        pooling: "mean" or "max" over the real tokens ([CLS] and [SEP] are among them), "first" (the hidden
+            state of [CLS]), "cls" (the pooler's output, of the last layer only), or "attention": the weighted
+            mean of a model that was fine-tuned with one.
         layer: hidden state 0 (the embeddings) to L, or from the end: -1 is the last.
         batch_size: texts in one pass. max_length: tokens a text is cut to; by default what the model reads.
 
@@ -43,18 +43,24 @@ def _checked(bert, pooling, layer, batch_size):
         raise InputError(f"There is no pooling {pooling!r}; choose from {', '.join(POOLINGS)}.")
     count = bert.config.num_hidden_layers
     if isinstance(layer, bool) or not isinstance(layer, int) or not -count - 1 <= layer <= count:
-        raise InputError(f"There is no layer {layer!r}; the model has 0 (the embeddings) to {count}, or -1 to "
-                         f"{-count - 1} from the end.")
+        raise InputError(
+            f"There is no layer {layer!r}; the model has 0 (the embeddings) to {count}, or -1 to "
+            f"{-count - 1} from the end."
+        )
     if batch_size < 1:
         raise InputError(f"batch_size must be at least 1, not {batch_size}.")
     layer = layer + count + 1 if layer < 0 else layer
     if pooling == "attention" and (bert.task is None or bert.task.settings.pooling != "attention"):
-        raise InputError(f"{bert.name} has no weights for pooling attention; fine-tune a model with --pooling "
-                         "attention, or choose mean.")
+        raise InputError(
+            f"{bert.name} has no weights for pooling attention; fine-tune a model with --pooling "
+            "attention, or choose mean."
+        )
     if pooling == "cls":
         require_head(bert.heads, "pooler", bert.name)
         if layer != count:
-            raise InputError("The pooler reads the last layer only; choose pooling first for [CLS] of another.")
+            raise InputError(
+                "The pooler reads the last layer only; choose pooling first for [CLS] of another."
+            )
     return layer
 
 
@@ -65,7 +71,7 @@ def _stream(bert, texts, pooling, layer, batch_size, length):
         vectors = [None] * len(packed)
         order = sorted(range(len(packed)), key=lambda index: packed[index].length)
         for first in range(0, len(order), batch_size):
-            places = order[first: first + batch_size]
+            places = order[first : first + batch_size]
             batch = pad_batch([packed[index] for index in places], pad_id=bert.tokenizer.pad_id)
             for place, vector in zip(places, _pooled(bert, batch, pooling, layer)):
                 vectors[place] = vector

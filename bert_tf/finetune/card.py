@@ -1,33 +1,59 @@
 """The model card of a fine-tuned model, written from what is known of its making."""
 
-_WORDS = {"classify": "text classification", "tag": "labels for words", "answer": "answers out of a passage",
-          "choose": "choice among several texts"}
-_HUB = {"classify": "text-classification", "tag": "token-classification", "answer": "question-answering",
-        "choose": "multiple-choice"}
+_WORDS = {
+    "classify": "text classification",
+    "tag": "labels for words",
+    "answer": "answers out of a passage",
+    "choose": "choice among several texts",
+}
+_HUB = {
+    "classify": "text-classification",
+    "tag": "token-classification",
+    "answer": "question-answering",
+    "choose": "multiple-choice",
+}
 
 
 def model_card(name, settings, metrics, bert):
     """The text of README.md.
 
     Args:
-        name: of the model. settings: `TaskSettings`. metrics: as in report/metrics.json. bert: the loaded `Bert`.
+        name: of the model. settings: `TaskSettings`. metrics: as in report/metrics.json. bert: the loaded
+            `Bert`.
     """
     how = metrics["training"]
-    return "\n".join([
-        "---", "library_name: keras", f"pipeline_tag: {_HUB[settings.task]}", f"base_model: {metrics['start']}", "---",
-        "", f"# {name}", "",
-        f"A BERT of {bert.config.num_hidden_layers} layers of {bert.config.hidden_size}, fine-tuned for "
-        f"{_WORDS[settings.task]} from {metrics['start']}.", "",
-        *_use(name, settings), "", "## How it was made", "",
-        f"{metrics['train_examples']:,} examples, {how['epochs']} epochs, batches of {how['batch_size']}, learning "
-        f"rate {how['learning_rate']:g}, warm-up {how['warmup']:g}, dropout "
-        f"{'the model’s own' if how['dropout'] is None else how['dropout']}, seed {how['seed']}, precision "
-        f"{how['precision']}; inputs cut to {settings.max_length} tokens"
-        f"{_frozen(how['freeze_layers'])}.", "",
-        *_measured(metrics), "## Limits", "",
-        "It knows what its examples showed and no more; texts of another kind or language get answers as sure as "
-        "any. It carries the biases of the model it was made from and of the examples. Measure it on data of "
-        "your own before relying on it.", ""])
+    return "\n".join(
+        [
+            "---",
+            "library_name: keras",
+            f"pipeline_tag: {_HUB[settings.task]}",
+            f"base_model: {metrics['start']}",
+            "---",
+            "",
+            f"# {name}",
+            "",
+            f"A BERT of {bert.config.num_hidden_layers} layers of {bert.config.hidden_size}, fine-tuned for "
+            f"{_WORDS[settings.task]} from {metrics['start']}.",
+            "",
+            *_use(name, settings),
+            "",
+            "## How it was made",
+            "",
+            f"{metrics['train_examples']:,} examples, {how['epochs']} epochs, batches of "
+            f"{how['batch_size']}, learning rate {how['learning_rate']:g}, warm-up {how['warmup']:g}, dropout "
+            f"{'the model’s own' if how['dropout'] is None else how['dropout']}, seed {how['seed']}, "
+            f"precision {how['precision']}; inputs cut to {settings.max_length} tokens"
+            f"{_frozen(how['freeze_layers'])}.",
+            "",
+            *_measured(metrics),
+            "## Limits",
+            "",
+            "It knows what its examples showed and no more; texts of another kind or language get answers "
+            "as sure as any. It carries the biases of the model it was made from and of the examples. "
+            "Measure it on data of your own before relying on it.",
+            "",
+        ]
+    )
 
 
 def _use(name, settings):
@@ -37,7 +63,14 @@ def _use(name, settings):
         kind = [f"Labels: {shown}." if not settings.multi_label else f"Any of the labels: {shown}.", ""]
     elif settings.regression:
         kind = ["It gives one number.", ""]
-    return [*kind, "```python", "import bert_tf", f'task = bert_tf.load("{name}").task', "task.predict([...])", "```"]
+    return [
+        *kind,
+        "```python",
+        "import bert_tf",
+        f'task = bert_tf.load("{name}").task',
+        "task.predict([...])",
+        "```",
+    ]
 
 
 def _frozen(layers):
@@ -47,9 +80,16 @@ def _frozen(layers):
 def _measured(metrics):
     if "dev" not in metrics:
         return []
-    lines = ["## Measured", "", f"On {metrics['dev_examples']:,} examples of the dev set, by which the best epoch "
-             "was chosen:", "", "| metric | value |", "|---|---|",
-             *(f"| {name} | {value:.4f} |" for name, value in metrics["dev"].items()), ""]
+    lines = [
+        "## Measured",
+        "",
+        f"On {metrics['dev_examples']:,} examples of the dev set, by which the best epoch was chosen:",
+        "",
+        "| metric | value |",
+        "|---|---|",
+        *(f"| {name} | {value:.4f} |" for name, value in metrics["dev"].items()),
+        "",
+    ]
     for name, value in metrics.get("seeds", {}).items():
         lines.append(f"- {name} over {len(value['values'])} seeds: {value['mean']:.4f} ± {value['std']:.4f}")
     return [*lines, ""] if "seeds" in metrics else lines

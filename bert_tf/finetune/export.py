@@ -55,14 +55,15 @@ def _write_folder(folder, bert, dtype):
 
 
 def write_saved_model(folder, bert):
-    """Writes a SavedModel with a signature `serving_default` that takes ids and, where tensorflow-text tokenizes
-    as this project does, one named `text` that takes raw text.
+    """Writes a SavedModel with a signature `serving_default` that takes ids and, where tensorflow-text
+    tokenizes as this project does, one named `text` that takes raw text.
 
-    `serving_default`: int32 token_ids, segment_ids, padding_mask [B, T] ([B, C, T] for choices). `text`: string
-    text_a [B] and, for pairs, text_b [B]. Both give the head's outputs, and "probabilities" for labels.
+    `serving_default`: int32 token_ids, segment_ids, padding_mask [B, T] ([B, C, T] for choices). `text`:
+    string text_a [B] and, for pairs, text_b [B]. Both give the head's outputs, and "probabilities" for
+    labels.
 
-    The two tokenizers agree on text in the scripts that `text.batch.ALIKE` lists, without control characters or
-    words of over 100 bytes.
+    The two tokenizers agree on text in the scripts that `text.batch.ALIKE` lists, without control characters
+    or words of over 100 bytes.
     """
     import tensorflow as tf
 
@@ -76,8 +77,9 @@ def write_saved_model(folder, bert):
         outputs = task.network(dict(zip(names, (token_ids, segment_ids, padding_mask))), training=False)
         return _with_probabilities(outputs, task.settings)
 
-    module.ids = tf.function(answer, autograph=False, input_signature=[
-        tf.TensorSpec(shape, tf.int32, name=name) for name in names])
+    module.ids = tf.function(
+        answer, autograph=False, input_signature=[tf.TensorSpec(shape, tf.int32, name=name) for name in names]
+    )
     signatures = {"serving_default": module.ids}
     if task.settings.task == "classify" and (tokenizer := _text_tokenizer(bert)) is not None:
         module.tokenizer = tokenizer
@@ -98,8 +100,8 @@ def _with_probabilities(outputs, settings):
 def _text_tokenizer(bert):
     """tensorflow-text's tokenizer with the model's vocabulary, None where there is none that does the same.
 
-    It has one switch for lower-casing and accents together, always splits Chinese characters, and would find a
-    token with a space in it across two words.
+    It has one switch for lower-casing and accents together, always splits Chinese characters, and would find
+    a token with a space in it across two words.
     """
     own = bert.tokenizer
     if not getattr(own, "tokenize_chinese_chars", False):
@@ -112,8 +114,9 @@ def _text_tokenizer(bert):
         import tensorflow_text
     except ImportError:
         return None
-    return tensorflow_text.FastBertTokenizer(list(own.vocab), token_out_type=tf.int32,
-                                             lower_case_nfd_strip_accents=own.lower_case)
+    return tensorflow_text.FastBertTokenizer(
+        list(own.vocab), token_out_type=tf.int32, lower_case_nfd_strip_accents=own.lower_case
+    )
 
 
 def _text_function(bert, tokenizer, answer):
@@ -135,11 +138,13 @@ def _text_function(bert, tokenizer, answer):
             pieces += [part, column(own.sep_id)]
             segments.append(tf.ones_like(tf.concat(pieces[-2:], axis=1)) * number)
         ids = tf.concat(pieces, axis=1)
-        return answer(ids.to_tensor(own.pad_id), tf.concat(segments, axis=1).to_tensor(),
-                      tf.ones_like(ids).to_tensor())
+        return answer(
+            ids.to_tensor(own.pad_id), tf.concat(segments, axis=1).to_tensor(), tf.ones_like(ids).to_tensor()
+        )
 
-    return tf.function(run, autograph=False,
-                       input_signature=[tf.TensorSpec((None,), tf.string, name=name) for name in names])
+    return tf.function(
+        run, autograph=False, input_signature=[tf.TensorSpec((None,), tf.string, name=name) for name in names]
+    )
 
 
 def _truncated(parts, room):
@@ -154,8 +159,10 @@ def _truncated(parts, room):
     small = tf.where(shorter <= room // 2, shorter, room // 2)
     large = room - small
     fits = a + b <= room
-    return [_first(parts[0], tf.where(fits, a, tf.where(a > b, large, small))),
-            _first(parts[1], tf.where(fits, b, tf.where(a > b, small, large)))]
+    return [
+        _first(parts[0], tf.where(fits, a, tf.where(a > b, large, small))),
+        _first(parts[1], tf.where(fits, b, tf.where(a > b, small, large))),
+    ]
 
 
 def _first(ragged, counts):

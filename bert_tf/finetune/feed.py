@@ -1,8 +1,8 @@
 """Epochs of batches in an order that a seed fixes and a position resumes.
 
-Rows are shuffled anew each epoch; within windows of many batches they are sorted by length, so that a batch holds
-rows of like length and little of it is padding, and the batches are shuffled again. Every row comes exactly once
-an epoch: the last batch is filled up with rows that count nothing.
+Rows are shuffled anew each epoch; within windows of many batches they are sorted by length, so that a batch
+holds rows of like length and little of it is padding, and the batches are shuffled again. Every row comes
+exactly once an epoch: the last batch is filled up with rows that count nothing.
 """
 
 import numpy as np
@@ -43,7 +43,9 @@ class EpochFeed:
         order = rng.permutation(len(self.rows))
         window, batches = self.batch_size * WINDOW_BATCHES, []
         for first in range(0, len(order), window):
-            part = order[first: first + window]
+            part = order[first : first + window]
             part = part[np.argsort(self.rows.lengths[part], kind="stable")]
-            batches += [part[start: start + self.batch_size] for start in range(0, len(part), self.batch_size)]
+            batches += [
+                part[start : start + self.batch_size] for start in range(0, len(part), self.batch_size)
+            ]
         return [batches[index] for index in rng.permutation(len(batches))]

@@ -1,8 +1,9 @@
 """Fine-tuning through the one training loop: epochs, measuring on the dev set, the best model kept, resuming.
 
-In the output folder lie the best model so far (ready to load) and `run/`: checkpoints, the log, and `rounds.json`
-with what was measured after each round. A round is an epoch, or `evaluate_every` updates. After a stop or a crash
-the same call goes on where the last checkpoint is; every round that was not measured is measured then.
+In the output folder lie the best model so far (ready to load) and `run/`: checkpoints, the log, and
+`rounds.json` with what was measured after each round. A round is an epoch, or `evaluate_every` updates. After
+a stop or a crash the same call goes on where the last checkpoint is; every round that was not measured is
+measured then.
 """
 
 import dataclasses
@@ -26,9 +27,11 @@ class FitSettings:
     """How to train. The defaults are the paper's (Devlin et al. 2019, section A.3).
 
     Args:
-        epochs: over the training examples. learning_rate: the peak. batch_size: rows an update, over all devices.
-        seed: of the head, the order and the dropout. warmup: below 1 a share of the updates, else their number.
-        weight_decay, optimizer: as in `train.optimizer`. layer_decay: factor of the learning rate a layer down.
+        epochs: over the training examples. learning_rate: the peak.
+        batch_size: rows an update, over all devices. seed: of the head, the order and the dropout.
+        warmup: below 1 a share of the updates, else their number.
+        weight_decay, optimizer: as in `train.optimizer`.
+        layer_decay: factor of the learning rate a layer down.
         freeze_layers: embeddings and the lowest so many layers stay as they are (0: nothing frozen).
         dropout: instead of the model's own. precision, strategy, accumulate, jit: as in pre-training.
         patience: rounds without a better score before it stops, None for never.
@@ -60,7 +63,15 @@ class FitSettings:
     delta: bool = False
 
     def __post_init__(self):
-        for name in ("epochs", "batch_size", "lengths", "log_every", "save_every", "patience", "evaluate_every"):
+        for name in (
+            "epochs",
+            "batch_size",
+            "lengths",
+            "log_every",
+            "save_every",
+            "patience",
+            "evaluate_every",
+        ):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise TaskError(f"--{name.replace('_', '-')} is {value}; it must be 1 or more.")
@@ -98,7 +109,7 @@ def fit(family, start, train, dev, settings, how, output, say=print):
     """
     from bert_tf.train.strategy import make_strategy
 
-    strategy = make_strategy(how.strategy)     # before anything else in TensorFlow
+    strategy = make_strategy(how.strategy)  # before anything else in TensorFlow
     run = _Run(family, start, settings, how, Path(output), strategy, say)
     run.prepare(train, dev)
     return run.train()
@@ -127,8 +138,10 @@ class _Run:
         keras.utils.set_random_seed(how.seed)
         self.config, self.tokenizer, source = read(find(self.start))
         if self.settings.max_length > self.config.max_position_embeddings:
-            raise TaskError(f"--length is {self.settings.max_length}; this model reads at most "
-                            f"{self.config.max_position_embeddings} tokens.")
+            raise TaskError(
+                f"--length is {self.settings.max_length}; this model reads at most "
+                f"{self.config.max_position_embeddings} tokens."
+            )
         self._check_run(len(train), len(dev))
         rows = self.family.encode(train, self.tokenizer, self.settings, training=True)
         self.feed = EpochFeed(rows, how.batch_size, how.seed, how.lengths)
@@ -138,8 +151,16 @@ class _Run:
         with scope(self.strategy):
             self.network, optimizer = self._make(source, rows)
         del source
-        self.trainer = Trainer(self.network, self.family.objective(self.settings), optimizer, self.folder,
-                               jit_compile=how.jit, keep=1, strategy=self.strategy, accumulate=how.accumulate)
+        self.trainer = Trainer(
+            self.network,
+            self.family.objective(self.settings),
+            optimizer,
+            self.folder,
+            jit_compile=how.jit,
+            keep=1,
+            strategy=self.strategy,
+            accumulate=how.accumulate,
+        )
 
     def _make(self, source, rows):
         """(network with the source's weights, built optimiser)."""
@@ -162,23 +183,36 @@ class _Run:
         # The head stays in float32: next to nothing to compute, and its logits are what is learned from.
         apply_precision(network.bert, how.precision)
         optimizer = make_optimizer(
-            network.trainable_variables, how.learning_rate, self.total, warmup_steps(how.warmup, self.total),
-            how.weight_decay, how.optimizer, layer_factors(network, how.layer_decay))
+            network.trainable_variables,
+            how.learning_rate,
+            self.total,
+            warmup_steps(how.warmup, self.total),
+            how.weight_decay,
+            how.optimizer,
+            layer_factors(network, how.layer_decay),
+        )
         return network, with_loss_scale(optimizer, network.trainable_variables, how.precision)
 
     def _check_run(self, train, dev):
         """Notes what the run is made of, or refuses to go on with a run that was made of something else."""
-        made_of = {"start": str(self.start), "task": self.settings.to_dict(), "train": train, "dev": dev,
-                   **{name: value for name, value in dataclasses.asdict(self.how).items() if name not in _FREE}}
+        made_of = {
+            "start": str(self.start),
+            "task": self.settings.to_dict(),
+            "train": train,
+            "dev": dev,
+            **{name: value for name, value in dataclasses.asdict(self.how).items() if name not in _FREE},
+        }
         path = self.folder / "settings.json"
         made_of = json.loads(json.dumps(made_of))
         if path.is_file():
             before = json.loads(path.read_text(encoding="utf-8"))
             other = sorted(name for name in made_of if before.get(name) != made_of[name])
             if other:
-                raise TaskError(f"{self.output} holds a run with another {other[0]} "
-                                f"({str(before.get(other[0])):.80}, not {str(made_of[other[0]]):.80}); give "
-                                "another --output, or the settings it was made with.")
+                raise TaskError(
+                    f"{self.output} holds a run with another {other[0]} "
+                    f"({str(before.get(other[0])):.80}, not {str(made_of[other[0]]):.80}); give "
+                    "another --output, or the settings it was made with."
+                )
             return
         self.folder.mkdir(parents=True, exist_ok=True)
         write_json(path, made_of)
@@ -199,8 +233,15 @@ class _Run:
                     break
                 continue
             if step < end:
-                step = self.trainer.train(batches, step, end, encode_position=int, save_every=self.how.save_every,
-                                          log_every=self.how.log_every, report=self._say_record)
+                step = self.trainer.train(
+                    batches,
+                    step,
+                    end,
+                    encode_position=int,
+                    save_every=self.how.save_every,
+                    log_every=self.how.log_every,
+                    report=self._say_record,
+                )
             if step < end:
                 return Fitted(rounds, False, step, self.settings)
             rounds.append(self._measure(end, rounds))
@@ -233,8 +274,13 @@ class _Run:
             self.save()
         idle = 0 if best else 1 + len(before) - 1 - int(np.argmax(before))
         last = step >= self.total or (self.how.patience is not None and idle >= self.how.patience)
-        record = {"step": step, "epoch": round(step / self.feed.steps, 3), "dev": scores, "best": best,
-                  "last": last}
+        record = {
+            "step": step,
+            "epoch": round(step / self.feed.steps, 3),
+            "dev": scores,
+            "best": best,
+            "last": last,
+        }
         if self.trainer.chief:
             told = "  ".join(f"{name} {value:.4f}" for name, value in scores.items())
             self.say(f"after epoch {record['epoch']:g}  {told}{'  (best)' if best else ''}")
@@ -255,23 +301,38 @@ class _Run:
             import tensorflow as tf
 
             shape = (None, None, None) if self.family.several else (None, None)
-            signature = {name: tf.TensorSpec(shape, tf.int32)
-                         for name in ("token_ids", "segment_ids", "padding_mask")}
-            self._compiled = tf.function(lambda batch: self.network(batch, training=False),
-                                         input_signature=[signature], autograph=False)
+            signature = {
+                name: tf.TensorSpec(shape, tf.int32) for name in ("token_ids", "segment_ids", "padding_mask")
+            }
+            self._compiled = tf.function(
+                lambda batch: self.network(batch, training=False),
+                input_signature=[signature],
+                autograph=False,
+            )
         names = ("token_ids", "segment_ids", "padding_mask")
-        return lambda batch: {name: np.asarray(value) for name, value in
-                              self._compiled({name: batch[name].astype(np.int32) for name in names}).items()}
+        return lambda batch: {
+            name: np.asarray(value)
+            for name, value in self._compiled({name: batch[name].astype(np.int32) for name in names}).items()
+        }
 
     def save(self):
         """Writes the model as it is now into the output folder."""
         from bert_tf.finetune.folder import save_task
 
-        save_task(self.output, self.config, self.tokenizer, self.network, self.settings, dtype=self.how.store,
-                  delta_of=self.start if self.how.delta else None)
+        save_task(
+            self.output,
+            self.config,
+            self.tokenizer,
+            self.network,
+            self.settings,
+            dtype=self.how.store,
+            delta_of=self.start if self.how.delta else None,
+        )
 
     def _say_record(self, record):
         left = (self.total - record["step"]) * record["seconds_per_step"] / 60
         more = f"  accuracy {record['accuracy']:.3f}" if "accuracy" in record else ""
-        self.say(f"update {record['step']}/{self.total}  loss {record['loss']:.4f}{more}  "
-                 f"{record['tokens_per_second']:,.0f} tokens/s  {left:.0f} min left")
+        self.say(
+            f"update {record['step']}/{self.total}  loss {record['loss']:.4f}{more}  "
+            f"{record['tokens_per_second']:,.0f} tokens/s  {left:.0f} min left"
+        )

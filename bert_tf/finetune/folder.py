@@ -1,7 +1,7 @@
 """A fine-tuned model as a folder: our model folder with the head's tensors among the others, and task.json.
 
-Tensors and settings are named as Hugging Face names them, so that Transformers loads the folder and a folder of
-Transformers' is loaded here.
+Tensors and settings are named as Hugging Face names them, so that Transformers loads the folder and a folder
+of Transformers' is loaded here.
 """
 
 from pathlib import Path
@@ -25,15 +25,24 @@ def save_task(folder, config, tokenizer, network, settings, card=None, dtype="fl
         folder: path, made if it is not there. config: `BertConfig`. tokenizer: `Tokenizer`.
         network: `TaskNetwork`. settings: `TaskSettings`. card: text of README.md, None for a short one.
         dtype: as in `checkpoints.save`; the head is never stored in eight bits.
-        delta_of: name or folder of the model that training began from: then only the tensors that were trained
-            are written, and this model is needed to load the folder.
+        delta_of: name or folder of the model that training began from: then only the tensors that were
+            trained are written, and this model is needed to load the folder.
 
     Raises: CheckpointError as `checkpoints.save`.
     """
     head = {name: _outward(np.asarray(variable)) for name, variable in network.head.named_variables().items()}
     frozen = _frozen(network) if delta_of else ()
-    save(folder, config, tokenizer, network.bert, dtype, card=card, head=head,
-         settings=_config_entries(settings, config.model_type), leave_out=frozen)
+    save(
+        folder,
+        config,
+        tokenizer,
+        network.bert,
+        dtype,
+        card=card,
+        head=head,
+        settings=_config_entries(settings, config.model_type),
+        leave_out=frozen,
+    )
     values = settings.replace(base_model=str(delta_of) if delta_of else None).to_dict()
     if delta_of:
         _, base_tokenizer, tensors = open_folder(find(delta_of))
@@ -52,15 +61,18 @@ def load_head(folder, network):
     stored = {name: tensor for name, tensor in open_folder(folder)[2].items() if is_task_tensor(name)}
     variables = network.head.named_variables()
     if unknown := sorted(set(stored) - set(variables)):
-        raise CheckpointError(f"{folder}: {unknown[0]} does not belong to a {network.name!r} head of these "
-                              "settings.")
+        raise CheckpointError(
+            f"{folder}: {unknown[0]} does not belong to a {network.name!r} head of these settings."
+        )
     for name, variable in variables.items():
         if name not in stored:
             raise CheckpointError(f"{folder}: {name} is missing from the weights; the head is incomplete.")
         value = _outward(stored[name].read()).astype(np.float32)
         if value.shape != tuple(variable.shape):
-            raise CheckpointError(f"{folder}: {name} has shape {stored[name].shape}, but its settings ask for "
-                                  f"{_outward(np.asarray(variable)).shape}.")
+            raise CheckpointError(
+                f"{folder}: {name} has shape {stored[name].shape}, but its settings ask for "
+                f"{_outward(np.asarray(variable)).shape}."
+            )
         variable.assign(value)
 
 
@@ -75,8 +87,11 @@ def _outward(value):
 def _frozen(network):
     """Names of the encoder's tensors that were not trained."""
     variables = network.named_variables()
-    return frozenset(name for name in tensor_shapes(network.bert_config, network.bert_heads)
-                     if not variables[name].trainable)
+    return frozenset(
+        name
+        for name in tensor_shapes(network.bert_config, network.bert_heads)
+        if not variables[name].trainable
+    )
 
 
 def _config_entries(settings, model_type):
@@ -89,8 +104,13 @@ def _config_entries(settings, model_type):
         entries["id2label"] = {str(index): name for index, name in enumerate(names)}
         entries["label2id"] = {name: index for index, name in enumerate(names)}
     if settings.task == "classify":
-        entries["problem_type"] = ("regression" if settings.regression else "multi_label_classification"
-                                   if settings.multi_label else "single_label_classification")
+        entries["problem_type"] = (
+            "regression"
+            if settings.regression
+            else "multi_label_classification"
+            if settings.multi_label
+            else "single_label_classification"
+        )
     return entries
 
 

@@ -32,8 +32,8 @@ class TaskModel:
         """Predictions for a list of inputs.
 
         Args:
-            inputs: what the family reads: for "classify" texts or (text_a, text_b) pairs; or JSON-able records,
-                or its own examples. batch_size: rows in one pass.
+            inputs: what the family reads: for "classify" texts or (text_a, text_b) pairs; or JSON-able
+                records, or its own examples. batch_size: rows in one pass.
 
         Returns: list of dicts, in the order of the inputs; see the family's `decode`.
 
@@ -45,8 +45,9 @@ class TaskModel:
         """The same for any number of inputs in constant memory: a generator of predictions, in order.
 
         Args:
-            inputs: as in `predict`; one that is an exception (a bad line of a file) is handed on in its place.
-            errors: "raise", or "return" for the exception of an input that cannot be read in place of its answer.
+            inputs: as in `predict`; one that is an exception (a bad line of a file) is handed on in its
+            place. errors: "raise", or "return" for the exception of an input that cannot be read in place of
+            its answer.
         """
         source = iter(inputs)
         while window := list(islice(source, batch_size * WINDOW_BATCHES)):
@@ -70,7 +71,8 @@ class TaskModel:
                     raise one
                 example = self.family.example(one, self.settings)
                 if errors == "return":
-                    # Half a surrogate pair, say, is told only by the tokenizer, which refuses the whole window.
+                    # Half a surrogate pair, say, is told only by the tokenizer, which refuses the whole
+                    # window.
                     self.family.encode([example], self._tokenizer, self.settings)
                 found.append(example)
             except ValueError as error:
@@ -85,15 +87,19 @@ class TaskModel:
 
     def _forward(self, batch):
         shape = batch["token_ids"].shape
-        arrays = {name: batch[name].reshape(-1, shape[-1])
-                  for name in ("token_ids", "segment_ids", "padding_mask")}
+        arrays = {
+            name: batch[name].reshape(-1, shape[-1]) for name in ("token_ids", "segment_ids", "padding_mask")
+        }
         # A row of padding alone (a batch is never filled up here, but a choice may be missing) has no token.
         pooled = self.family.needs_pooler(self.settings)
         wanted = ("sequence_output", *(("pooled_output",) if pooled else ()))
         found = self._runtime.run(arrays, wanted)
-        results = self.network.head(found["sequence_output"], found.get("pooled_output"), arrays["padding_mask"],
-                                    training=False)
-        return {name: np.asarray(value).reshape(*shape[:-1], *value.shape[1:]) for name, value in results.items()}
+        results = self.network.head(
+            found["sequence_output"], found.get("pooled_output"), arrays["padding_mask"], training=False
+        )
+        return {
+            name: np.asarray(value).reshape(*shape[:-1], *value.shape[1:]) for name, value in results.items()
+        }
 
 
 def run_rows(rows, batch_size, forward):
@@ -107,7 +113,7 @@ def run_rows(rows, batch_size, forward):
     outputs = [None] * len(rows)
     order = np.argsort(rows.lengths, kind="stable")
     for first in range(0, len(order), batch_size):
-        indices = order[first: first + batch_size]
+        indices = order[first : first + batch_size]
         results = forward(rows.batch(indices))
         for place, index in enumerate(indices):
             outputs[index] = {name: value[place] for name, value in results.items()}

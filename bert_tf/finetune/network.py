@@ -39,7 +39,8 @@ class TaskNetwork(keras.Model):
 
     Attributes:
         bert: the `BertModel` whose layers it has. head: the layer on top.
-        bert_config, bert_heads, bert_layers: as `BertModel`'s, so that freezing and learning rates by layer work.
+        bert_config, bert_heads, bert_layers: as `BertModel`'s, so that freezing and learning rates by layer
+            work.
     """
 
     def __init__(self, bert, head, needs_pooler, several=False, **kwargs):
@@ -47,13 +48,17 @@ class TaskNetwork(keras.Model):
         encoder = view(bert, outputs, name="encoder")
         shape = (None, None) if several else (None,)
         inputs = {name: keras.Input(shape, dtype="int32", name=name) for name in _INPUTS}
-        flat = {name: ChoicesApart(name=f"{name}_apart")(tensor) if several else tensor
-                for name, tensor in inputs.items()}
+        flat = {
+            name: ChoicesApart(name=f"{name}_apart")(tensor) if several else tensor
+            for name, tensor in inputs.items()
+        }
         found = encoder(flat)
         results = head(found["sequence_output"], found.get("pooled_output"), flat["padding_mask"])
         if several:
-            results = {name: ChoicesTogether(name=f"{name}_together")(tensor, inputs["token_ids"])
-                       for name, tensor in results.items()}
+            results = {
+                name: ChoicesTogether(name=f"{name}_together")(tensor, inputs["token_ids"])
+                for name, tensor in results.items()
+            }
         super().__init__(inputs=inputs, outputs=results, **kwargs)
         self.bert_config, self.bert_heads = bert.bert_config, bert.bert_heads
         self._parts = lambda: (bert, head)

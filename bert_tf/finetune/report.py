@@ -17,8 +17,9 @@ def write_report(output, dev, train_count, how, start, scores, say=print):
     """Loads the model of a folder, measures it in float32 on the dev set, and writes `report/` and the card.
 
     Args:
-        output: folder of the model. dev: list of examples, may be empty. train_count: examples it learned from.
-        how: `FitSettings`. start: what it was trained from. scores: list of the best scores of each seed.
+        output: folder of the model. dev: list of examples, may be empty. train_count: examples it learned
+        from. how: `FitSettings`. start: what it was trained from. scores: list of the best scores of each
+        seed.
 
     Returns: dict as in metrics.json.
     """
@@ -28,8 +29,14 @@ def write_report(output, dev, train_count, how, start, scores, say=print):
     output = Path(output)
     bert = bert_tf.load(output)
     settings = bert.task.settings
-    metrics = {"task": settings.task, "metric": settings.metric, "start": str(start), "train_examples": train_count,
-               "dev_examples": len(dev), "training": dataclasses.asdict(how)}
+    metrics = {
+        "task": settings.task,
+        "metric": settings.metric,
+        "start": str(start),
+        "train_examples": train_count,
+        "dev_examples": len(dev),
+        "training": dataclasses.asdict(how),
+    }
     if dev:
         predictions = bert.task.predict(dev)
         metrics["dev"] = bert.task.family.score(dev, predictions, settings)
@@ -70,7 +77,9 @@ def _progress(folder):
     records = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines() if line]
     # A run that was killed logged some updates twice; the later record is the one that counts.
     records = [*{one["step"]: one for one in records if "loss" in one}.values()]
-    return sorted(records, key=lambda one: one["step"]), json.loads(rounds.read_text(encoding="utf-8"))["rounds"]
+    return sorted(records, key=lambda one: one["step"]), json.loads(rounds.read_text(encoding="utf-8"))[
+        "rounds"
+    ]
 
 
 def _write_errors(path, rows):
@@ -118,16 +127,20 @@ def _numbers(metrics):
         if row["metric"] in metrics.get("seeds", {}):
             found = metrics["seeds"][row["metric"]]
             row["over the seeds"] = f"{found['mean']:.4f} ± {found['std']:.4f}"
-    facts = [f"{metrics[name]:,} {words}" for name, words in (
-        ("train_examples", "examples to learn from"), ("dev_examples", "to measure on")) if name in metrics]
+    facts = [
+        f"{metrics[name]:,} {words}"
+        for name, words in (("train_examples", "examples to learn from"), ("dev_examples", "to measure on"))
+        if name in metrics
+    ]
     return f"<p>{html.escape(', '.join(facts))}</p>{_table(rows) if rows else ''}"
 
 
 def _table(rows):
     names = list(dict.fromkeys(name for row in rows for name in row))
     head = "".join(f"<th>{html.escape(name)}</th>" for name in names)
-    body = "".join("<tr>" + "".join(f"<td>{_cell(row.get(name, ''))}</td>" for name in names) + "</tr>"
-                   for row in rows)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{_cell(row.get(name, ''))}</td>" for name in names) + "</tr>" for row in rows
+    )
     return f"<div class=wide><table><tr>{head}</tr>{body}</table></div>"
 
 
@@ -139,9 +152,11 @@ _FRAME = """<!doctype html>
 <html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>{title}</title>
 <style>
-body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; color: #1d2330; }}
+body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem;
+       color: #1d2330; }}
 table {{ border-collapse: collapse; font-size: 0.9rem; }}
-td, th {{ text-align: left; vertical-align: top; padding: 0.25rem 0.75rem 0.25rem 0; border-bottom: 1px solid #dde1e8; }}
+td, th {{ text-align: left; vertical-align: top; padding: 0.25rem 0.75rem 0.25rem 0;
+          border-bottom: 1px solid #dde1e8; }}
 .wide {{ overflow-x: auto; }}
 </style>
 {body}

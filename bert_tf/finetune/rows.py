@@ -18,8 +18,8 @@ class Rows:
         sequences: name -> list of N arrays, [t] or [C, t] with the same t in every list: `token_ids`,
             `segment_ids` and whatever else has a value a token. Padded at the end with 0, `token_ids` with
             `pad_id`.
-        values: name -> array [N, ...]: what has a value a row. "weights" float32 [N], how much a row counts in
-            the loss, is added where it is missing.
+        values: name -> array [N, ...]: what has a value a row. "weights" float32 [N], how much a row counts
+            in the loss, is added where it is missing.
         owner: int [N], the example of each row; by default one row an example.
         pad_id: of [PAD].
         notes: a family's own, for `decode` (offsets, say); one a row.
@@ -44,8 +44,8 @@ class Rows:
         """Some rows as arrays.
 
         Args:
-            indices: of the rows. length: T; by default the longest row's. size: B; what is over is filled with
-                rows of padding whose weight is 0.
+            indices: of the rows. length: T; by default the longest row's. size: B; what is over is filled
+                with rows of padding whose weight is 0.
 
         Returns: dict of arrays [B, ...] with `padding_mask` (1 real, 0 padding) among them.
         """
@@ -85,9 +85,18 @@ def choose_lengths(lengths, count=4):
     best = {0: (0, ())}
     answers = []
     for _ in range(count):
-        best = {end: min((best[start][0] + int(sizes[end - 1] * (below[end] - below[start])),
-                          (*best[start][1], int(sizes[end - 1]))) for start in best if start < end)
-                for end in range(1, len(sizes) + 1) if any(start < end for start in best)}
+        best = {
+            end: min(
+                (
+                    best[start][0] + int(sizes[end - 1] * (below[end] - below[start])),
+                    (*best[start][1], int(sizes[end - 1])),
+                )
+                for start in best
+                if start < end
+            )
+            for end in range(1, len(sizes) + 1)
+            if any(start < end for start in best)
+        }
         if len(sizes) in best:
             answers.append(best[len(sizes)])
     return [size * _STEP for size in min(answers)[1]]

@@ -50,8 +50,11 @@ def spread(scores):
     for name in scores[0]:
         if name != "seed":
             values = [float(one[name]) for one in scores]
-            found[name] = {"mean": float(np.mean(values)),
-                           "std": float(np.std(values, ddof=1)) if len(values) > 1 else 0.0, "values": values}
+            found[name] = {
+                "mean": float(np.mean(values)),
+                "std": float(np.std(values, ddof=1)) if len(values) > 1 else 0.0,
+                "values": values,
+            }
     return found
 
 
@@ -77,5 +80,3 @@ def _copy_model(source, target):
     for name in ("rounds.json", "metrics.jsonl", "settings.json"):
         if (source / "run" / name).is_file():
             shutil.copy2(source / "run" / name, target / "run" / name)
-
-

@@ -58,8 +58,13 @@ def glue_layout(name, path, kind=None):
         raise DataError(f"There is no GLUE task {name!r}; choose from {', '.join(GLUE)}.")
     task, kind = GLUE[name], table_format(path, kind)
     text, text2 = (*task.texts, None)[:2]
-    common = {"text": text, "text2": text2, "label": task.label, "regression": task.regression,
-              "names": task.names}
+    common = {
+        "text": text,
+        "text2": text2,
+        "label": task.label,
+        "regression": task.regression,
+        "names": task.names,
+    }
     if kind == "jsonl":
         return Layout(**common)
     _, first = next(read_rows(path, kind), (0, []))
@@ -71,7 +76,9 @@ def glue_layout(name, path, kind=None):
         if len(columns) == len(first):
             return Layout(columns=columns, **common)
     expected = ", ".join([*task.texts, task.label])
-    raise DataError(f"{path}: its header is {', '.join(first):.160}; GLUE's {name} has the columns {expected}.")
+    raise DataError(
+        f"{path}: its header is {', '.join(first):.160}; GLUE's {name} has the columns {expected}."
+    )
 
 
 def read_sentences(path, layout, kind=None, labelled=True):
@@ -89,22 +96,29 @@ def read_sentences(path, layout, kind=None, labelled=True):
         if places is None:
             places = _places(path, record, layout, labelled)
         text, text2, label = places
-        yield Sentence(_text(record, text, where), _text(record, text2, where) if text2 else None,
-                       _target(record, label, layout, where) if labelled else None, where)
+        yield Sentence(
+            _text(record, text, where),
+            _text(record, text2, where) if text2 else None,
+            _target(record, label, layout, where) if labelled else None,
+            where,
+        )
     if places is None:
         raise DataError(f"{path} holds no example; it needs a row for each.")
 
 
 def _places(path, record, layout, labelled):
     """(text, second text or None, label or None) by name, found among a record's columns."""
+
     def place(given, usual, what, option):
         if given is not None and given not in record:
             raise DataError(f"{path} has no column {given!r}; its columns are {', '.join(record):.160}.")
         found = given or next((name for name in usual if name in record), None)
         if found is None and option:
-            raise DataError(f"{path}: no column with the {what} was found; its columns are "
-                            f"{', '.join(record):.160}; expected was {' or '.join(usual)}, or name it with "
-                            f"{option}.")
+            raise DataError(
+                f"{path}: no column with the {what} was found; its columns are "
+                f"{', '.join(record):.160}; expected was {' or '.join(usual)}, or name it with "
+                f"{option}."
+            )
         return found
 
     text = place(layout.text, _TEXT, "text", "--text-column")

@@ -24,21 +24,38 @@ class SequenceFamily(Family):
     def add_reading_arguments(self, parser):
         parser.add_argument("--glue", metavar="NAME", help=f"the file is one of GLUE's: {', '.join(GLUE)}")
         parser.add_argument("--format", metavar="F", help="csv, tsv or jsonl (default: by the file's ending)")
-        parser.add_argument("--columns", metavar="A,B,…", help="names of the columns of a file without a header")
-        parser.add_argument("--text-column", metavar="NAME", help="column of the text (default: text, sentence, …)")
+        parser.add_argument(
+            "--columns", metavar="A,B,…", help="names of the columns of a file without a header"
+        )
+        parser.add_argument(
+            "--text-column", metavar="NAME", help="column of the text (default: text, sentence, …)"
+        )
         parser.add_argument("--text2-column", metavar="NAME", help="column of a pair's second text")
-        parser.add_argument("--label-column", metavar="NAME", help="column of the label (default: label, score)")
-        parser.add_argument("--label-separator", default="|", metavar="C",
-                            help="between the labels of one field, with --multi-label (default |)")
+        parser.add_argument(
+            "--label-column", metavar="NAME", help="column of the label (default: label, score)"
+        )
+        parser.add_argument(
+            "--label-separator",
+            default="|",
+            metavar="C",
+            help="between the labels of one field, with --multi-label (default |)",
+        )
 
     def add_training_arguments(self, parser):
         kind = parser.add_mutually_exclusive_group()
         kind.add_argument("--multi-label", action="store_true", help="any number of labels an example")
         kind.add_argument("--regression", action="store_true", help="the label is a number")
-        parser.add_argument("--pooling", default="cls", metavar="P",
-                            help=f"the sentence's vector: {', '.join(POOLINGS)} (default cls: the pooler)")
-        parser.add_argument("--class-weights", metavar="W",
-                            help='"balanced", or LABEL=WEIGHT,…: how much the examples of a label count')
+        parser.add_argument(
+            "--pooling",
+            default="cls",
+            metavar="P",
+            help=f"the sentence's vector: {', '.join(POOLINGS)} (default cls: the pooler)",
+        )
+        parser.add_argument(
+            "--class-weights",
+            metavar="W",
+            help='"balanced", or LABEL=WEIGHT,…: how much the examples of a label count',
+        )
 
     def read(self, path, options, settings=None, labelled=True):
         layout = self._layout(path, options, settings)
@@ -49,8 +66,15 @@ class SequenceFamily(Family):
             return glue_layout(options.glue, path, options.format)
         kind = settings or options
         columns = tuple(name.strip() for name in options.columns.split(",")) if options.columns else None
-        return Layout(options.text_column, options.text2_column, options.label_column, columns,
-                      kind.regression, kind.multi_label, options.label_separator)
+        return Layout(
+            options.text_column,
+            options.text2_column,
+            options.label_column,
+            columns,
+            kind.regression,
+            kind.multi_label,
+            options.label_separator,
+        )
 
     def example(self, record, settings):
         if isinstance(record, Sentence):
@@ -58,14 +82,18 @@ class SequenceFamily(Family):
         if isinstance(record, str):
             texts = (record, None)
         elif isinstance(record, dict):
-            texts = (_first(record, "text_a", "text", "sentence", "sentence1"),
-                     _first(record, "text_b", "text2", "sentence2"))
+            texts = (
+                _first(record, "text_a", "text", "sentence", "sentence1"),
+                _first(record, "text_b", "text2", "sentence2"),
+            )
         else:
             texts = (*record, None)[:2]
         for text in texts[: 2 if settings.pair else 1]:
             if not isinstance(text, str) or not text.strip():
-                raise DataError(f'This model reads {"two texts" if settings.pair else "a text"}; one is '
-                                f'{text!r:.40} (a JSON line needs "text_a"{_SECOND if settings.pair else ""}).')
+                raise DataError(
+                    f"This model reads {'two texts' if settings.pair else 'a text'}; one is "
+                    f'{text!r:.40} (a JSON line needs "text_a"{_SECOND if settings.pair else ""}).'
+                )
         return Sentence(texts[0], texts[1] or None)
 
     def settings(self, options, examples):
@@ -78,21 +106,34 @@ class SequenceFamily(Family):
             labels = tuple(dict.fromkeys(glue.names.values()))
         else:
             labels = _label_names(examples, multi_label)
-        metric = glue.metric if glue else ("spearman" if regression else "f1_micro" if multi_label else "accuracy")
-        return TaskSettings(self.task, labels, options.pooling, multi_label, regression,
-                            pair=examples[0].text_b is not None, max_length=options.length,
-                            metric=options.metric or metric)
+        metric = (
+            glue.metric if glue else ("spearman" if regression else "f1_micro" if multi_label else "accuracy")
+        )
+        return TaskSettings(
+            self.task,
+            labels,
+            options.pooling,
+            multi_label,
+            regression,
+            pair=examples[0].text_b is not None,
+            max_length=options.length,
+            metric=options.metric or metric,
+        )
 
     def check(self, examples, settings):
         known = set(settings.labels)
         for one in examples:
             if (one.text_b is not None) != settings.pair:
-                raise DataError(f"{one.where}: this model reads {'pairs' if settings.pair else 'single texts'}, "
-                                f"and this is {'a pair' if one.text_b is not None else 'a single text'}.")
+                raise DataError(
+                    f"{one.where}: this model reads {'pairs' if settings.pair else 'single texts'}, "
+                    f"and this is {'a pair' if one.text_b is not None else 'a single text'}."
+                )
             for label in () if settings.regression else _labels_of(one):
                 if label not in known:
-                    raise DataError(f"{one.where}: the label {label!r:.60} is not one of the model's: "
-                                    f"{', '.join(settings.labels):.160}.")
+                    raise DataError(
+                        f"{one.where}: the label {label!r:.60} is not one of the model's: "
+                        f"{', '.join(settings.labels):.160}."
+                    )
 
     def needs_pooler(self, settings):
         return settings.pooling == "cls"
@@ -100,12 +141,19 @@ class SequenceFamily(Family):
     def encode(self, examples, tokenizer, settings, training=False):
         pairs = [(one.text_a, one.text_b) for one in examples]
         packed = tokenizer.encode_batch(pairs, max_length=settings.max_length)
-        rows = Rows({"token_ids": [one.token_ids for one in packed],
-                     "segment_ids": [one.segment_ids for one in packed]}, pad_id=tokenizer.pad_id)
+        rows = Rows(
+            {
+                "token_ids": [one.token_ids for one in packed],
+                "segment_ids": [one.segment_ids for one in packed],
+            },
+            pad_id=tokenizer.pad_id,
+        )
         if training:
             rows.values["targets"] = targets(examples, settings)
             if weights := settings.extra.get("class_weights"):
-                rows.values["weights"] = np.array([weights.get(one.target, 1.0) for one in examples], np.float32)
+                rows.values["weights"] = np.array(
+                    [weights.get(one.target, 1.0) for one in examples], np.float32
+                )
         return rows
 
     def training_settings(self, options, examples, settings):
@@ -120,8 +168,13 @@ class SequenceFamily(Family):
     def head(self, settings, config):
         from bert_tf.layers.classifier import SentenceHead
 
-        return SentenceHead(1 if settings.regression else len(settings.labels), settings.pooling,
-                            config.hidden_dropout_prob, config.initializer_range, name="head")
+        return SentenceHead(
+            1 if settings.regression else len(settings.labels),
+            settings.pooling,
+            config.hidden_dropout_prob,
+            config.initializer_range,
+            name="head",
+        )
 
     def start_head(self, head, rows, settings):
         if settings.regression:
@@ -140,12 +193,23 @@ class SequenceFamily(Family):
         names = settings.labels
         if settings.multi_label:
             shares = 1 / (1 + np.exp(-logits.astype(np.float64)))
-            return [{"labels": [name for name, share in zip(names, row) if share > THRESHOLD],
-                     "probabilities": _named(names, row)} for row in shares]
+            return [
+                {
+                    "labels": [name for name, share in zip(names, row) if share > THRESHOLD],
+                    "probabilities": _named(names, row),
+                }
+                for row in shares
+            ]
         powers = np.exp(logits.astype(np.float64) - logits.max(axis=1, keepdims=True))
         shares = powers / powers.sum(axis=1, keepdims=True)
-        return [{"label": names[row.argmax()], "probability": float(row.max()),
-                 "probabilities": _named(names, row)} for row in shares]
+        return [
+            {
+                "label": names[row.argmax()],
+                "probability": float(row.max()),
+                "probabilities": _named(names, row),
+            }
+            for row in shares
+        ]
 
     def score(self, examples, predictions, settings):
         from bert_tf.finetune.sentence_scores import score
@@ -192,8 +256,9 @@ def _label_names(examples, multi_label):
     found = {label for one in examples for label in _labels_of(one)}
     if not found or len(found) == 1 and not multi_label:
         only = f"only the label {next(iter(found))!r:.60}" if found else "no label"
-        raise DataError(f"{examples[0].where.rpartition(' line ')[0]} holds {only}; there is nothing to tell "
-                        "apart.")
+        raise DataError(
+            f"{examples[0].where.rpartition(' line ')[0]} holds {only}; there is nothing to tell apart."
+        )
 
     def place(label):
         try:
@@ -216,6 +281,8 @@ def _class_weights(text, examples, labels):
         except ValueError:
             weights[label] = -1.0
         if label not in labels or not 0 <= weights[label] < float("inf"):
-            raise TaskError(f"--class-weights has {part!r:.60}; it must be \"balanced\" or LABEL=WEIGHT,… with "
-                            f"the labels {', '.join(labels):.160}.")
+            raise TaskError(
+                f'--class-weights has {part!r:.60}; it must be "balanced" or LABEL=WEIGHT,… with '
+                f"the labels {', '.join(labels):.160}."
+            )
     return weights

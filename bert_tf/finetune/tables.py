@@ -1,7 +1,7 @@
 """Tables of examples: CSV, TSV and JSON lines, row by row with their line numbers.
 
-CSV follows RFC 4180 (quotes may hold commas and line breaks). In TSV a quote is a character like any other, as in
-GLUE's files. A byte-order mark and CRLF are taken off.
+CSV follows RFC 4180 (quotes may hold commas and line breaks). In TSV a quote is a character like any other,
+as in GLUE's files. A byte-order mark and CRLF are taken off.
 """
 
 import csv
@@ -12,13 +12,20 @@ from pathlib import Path
 
 from bert_tf.finetune.errors import DataError
 
-FORMATS = {".csv": "csv", ".tsv": "tsv", ".tab": "tsv", ".txt": "tsv", ".jsonl": "jsonl", ".json": "jsonl",
-           ".ndjson": "jsonl"}
+FORMATS = {
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".tab": "tsv",
+    ".txt": "tsv",
+    ".jsonl": "jsonl",
+    ".json": "jsonl",
+    ".ndjson": "jsonl",
+}
 _LONGEST_FIELD = 1 << 27
 
 
 def table_format(path, name=None):
-    """"csv", "tsv" or "jsonl": the given name, or what the file's ending says. Raises: DataError."""
+    """ "csv", "tsv" or "jsonl": the given name, or what the file's ending says. Raises: DataError."""
     if name is not None:
         if name not in FORMATS.values():
             raise DataError(f"There is no format {name!r}; choose from csv, tsv, jsonl.")
@@ -27,8 +34,9 @@ def table_format(path, name=None):
         return "jsonl"
     ending = Path(path).suffix.lower()
     if ending not in FORMATS:
-        raise DataError(f"{path}: its ending {ending!r} tells no format; name it .csv, .tsv or .jsonl, or give "
-                        "--format.")
+        raise DataError(
+            f"{path}: its ending {ending!r} tells no format; name it .csv, .tsv or .jsonl, or give --format."
+        )
     return FORMATS[ending]
 
 
@@ -58,8 +66,8 @@ def read_records(path, kind=None, columns=None):
 
     Args:
         path: of the file. kind: "csv", "tsv", "jsonl", "lines" (a text each, whose column is the one of
-            `columns`), or None to go by the ending. columns: names of the columns of a file without a header line,
-            or None where its first line names them.
+            `columns`), or None to go by the ending. columns: names of the columns of a file without a header
+            line, or None where its first line names them.
 
     Raises: DataError naming file and line, OSError.
     """
@@ -72,7 +80,9 @@ def read_records(path, kind=None, columns=None):
 def try_records(path, kind=None, columns=None):
     """As `read_records`, with the DataError of a bad row in its place, so that the reading can go on."""
     if kind == "lines":
-        yield from ((number, {columns[0]: line.rstrip("\r\n")}) for number, line in _lines(path) if line.strip())
+        yield from (
+            (number, {columns[0]: line.rstrip("\r\n")}) for number, line in _lines(path) if line.strip()
+        )
         return
     kind = table_format(path, kind)
     if kind == "jsonl":
@@ -89,8 +99,13 @@ def try_records(path, kind=None, columns=None):
         if len(fields) == len(columns):
             yield number, dict(zip(columns, fields))
         else:
-            yield number, DataError(f"{path} line {number}: {len(fields)} fields, where {len(columns)} are "
-                                    f"expected ({', '.join(columns):.120}).")
+            yield (
+                number,
+                DataError(
+                    f"{path} line {number}: {len(fields)} fields, where {len(columns)} are "
+                    f"expected ({', '.join(columns):.120})."
+                ),
+            )
 
 
 def _json_record(path, number, line):
@@ -110,8 +125,9 @@ def _lines(path):
             try:
                 yield number, line.decode("utf-8-sig" if number == 1 else "utf-8")
             except UnicodeDecodeError as error:
-                raise DataError(f"{path} line {number}: not UTF-8 ({error.reason}); save the file as "
-                                "UTF-8.") from error
+                raise DataError(
+                    f"{path} line {number}: not UTF-8 ({error.reason}); save the file as UTF-8."
+                ) from error
 
 
 def _open(path):

@@ -17,8 +17,12 @@ POOLINGS = ("cls", "mean", "attention", "max")
 FILE = "task.json"
 
 # The end of Transformers' class names (BertForTokenClassification, say) -> the task.
-_CLASSES = {"ForSequenceClassification": "classify", "ForTokenClassification": "tag",
-            "ForQuestionAnswering": "answer", "ForMultipleChoice": "choose"}
+_CLASSES = {
+    "ForSequenceClassification": "classify",
+    "ForTokenClassification": "tag",
+    "ForQuestionAnswering": "answer",
+    "ForMultipleChoice": "choose",
+}
 
 
 @dataclass(frozen=True)
@@ -34,8 +38,8 @@ class TaskSettings:
         pair: the inputs are two texts.
         max_length: tokens that an input, or a window of it, is cut to.
         metric: the name in the scores that the best epoch is chosen by; higher is better.
-        base_model: name or folder of the model whose tensors stand in for those that the folder lacks, or None.
-        extra: what else a family needs, JSON-able.
+        base_model: name or folder of the model whose tensors stand in for those that the folder lacks, or
+        None. extra: what else a family needs, JSON-able.
 
     Raises:
         TaskError: on values that do not go together.
@@ -91,7 +95,8 @@ def read_settings(folder):
     Returns: `TaskSettings`, or None for a model without a task.
 
     Raises:
-        CheckpointError, TaskError: a task.json or config.json that cannot be used; the message names the file.
+        CheckpointError, TaskError: a task.json or config.json that cannot be used; the message names the
+            file.
     """
     path = Path(folder) / FILE
     if not path.is_file():
@@ -117,8 +122,16 @@ def _from_config(path):
         raise CheckpointError(f"{path}: id2label must name the labels 0 to {len(names) - 1}.") from error
     kind = config.get("problem_type")
     regression = task == "classify" and (kind == "regression" or kind is None and len(labels) == 1)
-    return TaskSettings(task, labels if task in ("classify", "tag") and not regression else (),
-                        multi_label=kind == "multi_label_classification", regression=regression,
-                        max_length=min(512, config.get("max_position_embeddings", 512)),
-                        metric={"classify": "spearman" if regression else "accuracy", "tag": "f1",
-                                "answer": "f1", "choose": "accuracy"}[task])
+    return TaskSettings(
+        task,
+        labels if task in ("classify", "tag") and not regression else (),
+        multi_label=kind == "multi_label_classification",
+        regression=regression,
+        max_length=min(512, config.get("max_position_embeddings", 512)),
+        metric={
+            "classify": "spearman" if regression else "accuracy",
+            "tag": "f1",
+            "answer": "f1",
+            "choose": "accuracy",
+        }[task],
+    )

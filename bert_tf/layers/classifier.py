@@ -2,8 +2,8 @@
 
 B batch, T tokens, H hidden, K outputs.
 
-Sources: Devlin et al. 2019, section 4.1; Reimers & Gurevych 2019 (mean and maximum over the tokens); Lin et al.
-2017 (weights learned by attention).
+Sources: Devlin et al. 2019, section 4.1; Reimers & Gurevych 2019 (mean and maximum over the tokens); Lin et
+al. 2017 (weights learned by attention).
 """
 
 import keras
@@ -17,8 +17,8 @@ class SentenceVector(keras.layers.Layer):
     """One vector of a sequence.
 
     Args:
-        kind: "cls" (the pooler's output as it is), "mean" or "max" over the real tokens, or "attention": the mean
-            with weights out of a learned score a token.
+        kind: "cls" (the pooler's output as it is), "mean" or "max" over the real tokens, or "attention": the
+            mean with weights out of a learned score a token.
         stddev: of the initialiser.
 
     Call arguments: sequence [B, T, H], pooled [B, H] (for "cls", else None), padding_mask [B, T].
@@ -28,8 +28,11 @@ class SentenceVector(keras.layers.Layer):
     def __init__(self, kind, stddev=0.02, **kwargs):
         super().__init__(**kwargs)
         self.settings = {"kind": kind, "stddev": stddev}
-        self.scores = keras.layers.Dense(1, kernel_initializer=initializer(stddev), dtype="float32",
-                                         name="scores") if kind == "attention" else None
+        self.scores = (
+            keras.layers.Dense(1, kernel_initializer=initializer(stddev), dtype="float32", name="scores")
+            if kind == "attention"
+            else None
+        )
 
     def build(self, sequence_shape, *_):
         if self.scores is not None:
@@ -40,7 +43,7 @@ class SentenceVector(keras.layers.Layer):
         if kind == "cls":
             return ops.cast(pooled, "float32")
         sequence = ops.cast(sequence, "float32")
-        real = ops.cast(ops.expand_dims(padding_mask, -1), "float32")                   # [B, T, 1]
+        real = ops.cast(ops.expand_dims(padding_mask, -1), "float32")  # [B, T, 1]
         if kind == "max":
             return ops.max(sequence + (1.0 - real) * MASKED_SCORE, axis=1)
         if kind == "attention":
@@ -71,8 +74,9 @@ class SentenceHead(keras.layers.Layer):
         self.vector = SentenceVector(pooling, stddev, name="vector")
         self.dropout = keras.layers.Dropout(dropout, name="dropout")
         # In float32 whatever the encoder computes in: a few thousand products, and the loss' last digits.
-        self.classifier = keras.layers.Dense(outputs, kernel_initializer=initializer(stddev), dtype="float32",
-                                             name="classifier")
+        self.classifier = keras.layers.Dense(
+            outputs, kernel_initializer=initializer(stddev), dtype="float32", name="classifier"
+        )
 
     def build(self, sequence_shape, *_):
         self.vector.build(sequence_shape)
@@ -88,8 +92,11 @@ class SentenceHead(keras.layers.Layer):
     def named_variables(self):
         """Name -> variable; `classifier` is what Hugging Face's BertForSequenceClassification calls it."""
         scores = self.vector.scores
-        extra = {} if scores is None else {"attention_pooling.weight": scores.kernel,
-                                           "attention_pooling.bias": scores.bias}
+        extra = (
+            {}
+            if scores is None
+            else {"attention_pooling.weight": scores.kernel, "attention_pooling.bias": scores.bias}
+        )
         return {"classifier.weight": self.classifier.kernel, "classifier.bias": self.classifier.bias, **extra}
 
     def get_config(self):

@@ -10,18 +10,36 @@ def learning_curve(records, rounds, metric, dark=False):
     """Training loss over the updates, and beside it the dev score of every round.
 
     Args:
-        records: list of dicts with "step" and "loss" (`run/metrics.jsonl`). rounds: list of dicts with "step",
-            "dev" and "best" (`run/rounds.json`). metric: name of the score. dark: for a dark page.
+        records: list of dicts with "step" and "loss" (`run/metrics.jsonl`). rounds: list of dicts with
+            "step", "dev" and "best" (`run/rounds.json`). metric: name of the score. dark: for a dark page.
     """
     measured = [one for one in rounds if metric in one["dev"]]
     figure = make_subplots(rows=1, cols=2 if measured else 1, horizontal_spacing=0.12)
-    figure.add_trace(go.Scatter(x=[one["step"] for one in records], y=[one["loss"] for one in records],
-                                mode="lines", name="training loss", line={"color": CATEGORIES[0]}), 1, 1)
+    figure.add_trace(
+        go.Scatter(
+            x=[one["step"] for one in records],
+            y=[one["loss"] for one in records],
+            mode="lines",
+            name="training loss",
+            line={"color": CATEGORIES[0]},
+        ),
+        1,
+        1,
+    )
     figure.update_yaxes(title="training loss", rangemode="tozero", row=1, col=1)
     if measured:
-        figure.add_trace(go.Scatter(
-            x=[one["step"] for one in measured], y=[one["dev"][metric] for one in measured], mode="lines+markers",
-            name=f"dev {metric}", line={"color": CATEGORIES[1]}, marker={"size": 8}), 1, 2)
+        figure.add_trace(
+            go.Scatter(
+                x=[one["step"] for one in measured],
+                y=[one["dev"][metric] for one in measured],
+                mode="lines+markers",
+                name=f"dev {metric}",
+                line={"color": CATEGORIES[1]},
+                marker={"size": 8},
+            ),
+            1,
+            2,
+        )
         figure.update_yaxes(title=f"dev {metric}", row=1, col=2)
     figure.update_xaxes(title="updates")
     figure.update_layout(showlegend=False)
@@ -37,10 +55,20 @@ def confusion_matrix(labels, counts, dark=False):
     names = [escape(label) for label in labels]
     totals = [max(1, sum(row)) for row in counts]
     shares = [[count / total for count in row] for row, total in zip(counts, totals)]
-    figure = go.Figure(go.Heatmap(
-        z=shares, x=names, y=names, zmin=0, zmax=1, colorscale=colourscale(dark), showscale=False, text=counts,
-        texttemplate="%{text}" if len(labels) <= 20 else None,
-        hovertemplate="true %{y}, found %{x}: %{text} (%{z:.1%})<extra></extra>"))
+    figure = go.Figure(
+        go.Heatmap(
+            z=shares,
+            x=names,
+            y=names,
+            zmin=0,
+            zmax=1,
+            colorscale=colourscale(dark),
+            showscale=False,
+            text=counts,
+            texttemplate="%{text}" if len(labels) <= 20 else None,
+            hovertemplate="true %{y}, found %{x}: %{text} (%{z:.1%})<extra></extra>",
+        )
+    )
     figure.update_xaxes(title="found", side="bottom", type="category")
     figure.update_yaxes(title="true", autorange="reversed", type="category")
     return dress(figure, dark, height=max(260, 60 + 26 * len(labels)))
@@ -51,10 +79,16 @@ def label_bars(rows, dark=False):
 
     Args: rows: list of dicts with "label", "f1" and "examples". dark: for a dark page.
     """
-    figure = go.Figure(go.Bar(
-        x=[row["f1"] for row in rows], y=[escape(str(row["label"])) for row in rows], orientation="h",
-        marker={"color": CATEGORIES[0]}, customdata=[row.get("examples", 0) for row in rows],
-        hovertemplate="%{y}: F1 %{x:.3f} over %{customdata} examples<extra></extra>"))
+    figure = go.Figure(
+        go.Bar(
+            x=[row["f1"] for row in rows],
+            y=[escape(str(row["label"])) for row in rows],
+            orientation="h",
+            marker={"color": CATEGORIES[0]},
+            customdata=[row.get("examples", 0) for row in rows],
+            hovertemplate="%{y}: F1 %{x:.3f} over %{customdata} examples<extra></extra>",
+        )
+    )
     figure.update_xaxes(title="F1", range=[0, 1])
     figure.update_yaxes(autorange="reversed", type="category")
     return dress(figure, dark, height=max(200, 60 + 24 * len(rows)))

@@ -1,4 +1,5 @@
-"""The figures of `plots.finetuning` as PNG files, drawn by Matplotlib: Plotly would need a browser for that."""
+"""The figures of `plots.finetuning` as PNG files, drawn by Matplotlib: Plotly would need a browser for
+that."""
 
 from bert_tf.plots.theme import CATEGORIES, LIGHT_RAMP
 
@@ -19,8 +20,12 @@ def learning_curve_png(path, records, rounds, metric):
     axes[0].set(xlabel="updates", ylabel="training loss")
     axes[0].set_ylim(bottom=0)
     if measured:
-        axes[1].plot([one["step"] for one in measured], [one["dev"][metric] for one in measured], marker="o",
-                     color=CATEGORIES[1])
+        axes[1].plot(
+            [one["step"] for one in measured],
+            [one["dev"][metric] for one in measured],
+            marker="o",
+            color=CATEGORIES[1],
+        )
         axes[1].set(xlabel="updates", ylabel=f"dev {metric}")
     for axis in axes:
         axis.spines[["top", "right"]].set_visible(False)
@@ -39,14 +44,22 @@ def confusion_matrix_png(path, labels, counts):
     places = range(len(labels))
     # "$" would begin a formula.
     names = [str(label).replace("$", r"\$") for label in labels]
-    axis.set_xticks(places, names, rotation=45 if len(labels) > 4 else 0, ha="right" if len(labels) > 4 else "center")
+    axis.set_xticks(
+        places, names, rotation=45 if len(labels) > 4 else 0, ha="right" if len(labels) > 4 else "center"
+    )
     axis.set_yticks(places, names)
     axis.set(xlabel="found", ylabel="true")
     if len(labels) <= 20:
         for row in places:
             for column in places:
-                axis.text(column, row, counts[row][column], ha="center", va="center",
-                          color="white" if shares[row][column] > 0.5 else "black")
+                axis.text(
+                    column,
+                    row,
+                    counts[row][column],
+                    ha="center",
+                    va="center",
+                    color="white" if shares[row][column] > 0.5 else "black",
+                )
     figure.savefig(path)
 
 
@@ -54,8 +67,11 @@ def label_bars_png(path, rows):
     """As `plots.finetuning.label_bars`, into a file."""
     figure = _figure(6, max(1.8, 0.6 + 0.28 * len(rows)))
     axis = figure.subplots()
-    axis.barh([str(row["label"]).replace("$", r"\$") for row in rows], [row["f1"] for row in rows],
-              color=CATEGORIES[0])
+    axis.barh(
+        [str(row["label"]).replace("$", r"\$") for row in rows],
+        [row["f1"] for row in rows],
+        color=CATEGORIES[0],
+    )
     axis.invert_yaxis()
     axis.set(xlabel="F1", xlim=(0, 1))
     axis.spines[["top", "right"]].set_visible(False)

@@ -10,8 +10,20 @@ from bert_tf.cli import main
 from tests.conftest import make_bert
 
 WORDS = "the a cat dog sat on mat ran in park river".split()
-QUICK = ["--learning-rate", "3e-3", "--batch-size", "16", "--dropout", "0", "--lengths", "1", "--length", "16",
-         "--strategy", "one"]
+QUICK = [
+    "--learning-rate",
+    "3e-3",
+    "--batch-size",
+    "16",
+    "--dropout",
+    "0",
+    "--lengths",
+    "1",
+    "--length",
+    "16",
+    "--strategy",
+    "one",
+]
 
 
 def sentence(rng, *extra):
@@ -40,8 +52,10 @@ def make_set(folder, make, train=160, held=40, seed=0):
     """(train.csv, held.csv) of rows that `make(rng)` gives."""
     rng = random.Random(seed)
     folder.mkdir(parents=True, exist_ok=True)
-    return (write_csv(folder / "train.csv", [make(rng) for _ in range(train)]),
-            write_csv(folder / "held.csv", [make(rng) for _ in range(held)]))
+    return (
+        write_csv(folder / "train.csv", [make(rng) for _ in range(train)]),
+        write_csv(folder / "held.csv", [make(rng) for _ in range(held)]),
+    )
 
 
 def finetune(task, *arguments):
@@ -65,6 +79,21 @@ def trained(start_folder, tmp_path_factory):
     """(folder of a classifier with the pooler, its train.csv, its held.csv)."""
     folder = tmp_path_factory.mktemp("trained")
     train, held = make_set(folder / "data", one_label)
-    assert finetune("classify", "--model", start_folder, "--train", train, "--dev", held, "--output",
-                    folder / "model", "--epochs", 6, *QUICK) == 0
+    assert (
+        finetune(
+            "classify",
+            "--model",
+            start_folder,
+            "--train",
+            train,
+            "--dev",
+            held,
+            "--output",
+            folder / "model",
+            "--epochs",
+            6,
+            *QUICK,
+        )
+        == 0
+    )
     return folder / "model", train, held

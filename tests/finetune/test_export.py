@@ -43,9 +43,12 @@ def test_a_saved_model_takes_ids_or_raw_text(trained, tmp_path):
     expected = shares(bert.task.predict(TEXTS))
     found = served["text"](text_a=tf.constant(TEXTS))["probabilities"]
     np.testing.assert_allclose(found, expected, atol=1e-5)
-    rows = bert.task.family.encode([bert.task.family.example(TEXTS[0], bert.task.settings)], bert.tokenizer,
-                                   bert.task.settings)
-    batch = {name: tf.constant(rows.batch([0])[name]) for name in ("token_ids", "segment_ids", "padding_mask")}
+    rows = bert.task.family.encode(
+        [bert.task.family.example(TEXTS[0], bert.task.settings)], bert.tokenizer, bert.task.settings
+    )
+    batch = {
+        name: tf.constant(rows.batch([0])[name]) for name in ("token_ids", "segment_ids", "padding_mask")
+    }
     np.testing.assert_allclose(served["serving_default"](**batch)["probabilities"], expected[:1], atol=1e-5)
 
 
@@ -61,8 +64,10 @@ def test_raw_pairs_are_cut_as_the_tokenizer_cuts_them(pair_folder, tmp_path):
 
 def test_a_folder_is_written_again_and_refused_where_something_lies(pair_folder, tmp_path):
     export_task(pair_folder, tmp_path / "copy", "own", "float16")
-    first, second = (bert_tf.load(folder).task.predict(list(zip(TEXTS, SECOND)))
-                     for folder in (pair_folder, tmp_path / "copy"))
+    first, second = (
+        bert_tf.load(folder).task.predict(list(zip(TEXTS, SECOND)))
+        for folder in (pair_folder, tmp_path / "copy")
+    )
     np.testing.assert_allclose(shares(first), shares(second), atol=5e-3)
     with pytest.raises(TaskError, match="is there already and not empty"):
         export_task(pair_folder, tmp_path / "copy")

@@ -16,8 +16,12 @@ def test_a_vector_is_pooled_from_the_hidden_states(tiny_bert, pooling):
     for text, vector in zip(TEXTS, sentence_vectors(tiny_bert, TEXTS, pooling, batch_size=3)):
         trace = tiny_bert.trace(text)
         states = trace.hidden_states[-1]
-        expected = {"mean": states.mean(axis=0), "max": states.max(axis=0), "first": states[0],
-                    "cls": trace.pooled}[pooling]
+        expected = {
+            "mean": states.mean(axis=0),
+            "max": states.max(axis=0),
+            "first": states[0],
+            "cls": trace.pooled,
+        }[pooling]
         np.testing.assert_allclose(vector, expected, atol=1e-5)
 
 
@@ -28,10 +32,15 @@ def test_any_layer_can_be_asked_for(tiny_bert):
         np.testing.assert_allclose(vector, states[layer].mean(axis=0), atol=1e-5)
 
 
-@pytest.mark.parametrize("changes, said", [
-    ({"pooling": "sum"}, "no pooling 'sum'"), ({"layer": 3}, "no layer 3; the model has 0"),
-    ({"pooling": "cls", "layer": 1}, "pooler reads the last layer only"),
-    ({"pooling": "attention"}, "has no weights for pooling attention")])
+@pytest.mark.parametrize(
+    "changes, said",
+    [
+        ({"pooling": "sum"}, "no pooling 'sum'"),
+        ({"layer": 3}, "no layer 3; the model has 0"),
+        ({"pooling": "cls", "layer": 1}, "pooler reads the last layer only"),
+        ({"pooling": "attention"}, "has no weights for pooling attention"),
+    ],
+)
 def test_what_cannot_be_had_is_told(tiny_bert, changes, said):
     with pytest.raises(InputError, match=said):
         sentence_vectors(tiny_bert, TEXTS, **changes)
@@ -42,8 +51,23 @@ def test_a_file_becomes_numpy_or_parquet(tiny_bert, tiny_folder, tmp_path, capsy
     source.write_bytes("\ufeff".encode() + "\r\n".join([*TEXTS[:2], "", *TEXTS[2:]]).encode() + b"\r\n")
     expected = np.stack(list(sentence_vectors(tiny_bert, TEXTS)))
     for name in ("out.npy", "out.parquet"):
-        assert main(["features", "--model", str(tiny_folder), "--input", str(source), "--output",
-                     str(tmp_path / name), "--batch-size", "2", "--quiet"]) == 0
+        assert (
+            main(
+                [
+                    "features",
+                    "--model",
+                    str(tiny_folder),
+                    "--input",
+                    str(source),
+                    "--output",
+                    str(tmp_path / name),
+                    "--batch-size",
+                    "2",
+                    "--quiet",
+                ]
+            )
+            == 0
+        )
     np.testing.assert_allclose(np.load(tmp_path / "out.npy", mmap_mode="r"), expected, atol=1e-5)
     table = parquet.read_table(tmp_path / "out.parquet")
     np.testing.assert_allclose(np.array(table["vector"].to_pylist()), expected, atol=1e-5)
@@ -52,8 +76,18 @@ def test_a_file_becomes_numpy_or_parquet(tiny_bert, tiny_folder, tmp_path, capsy
 def test_a_table_gives_its_column_of_texts(tiny_folder, tmp_path, capsys):
     source = tmp_path / "a.csv"
     source.write_text("id,body\n1,big\n2,\n", encoding="utf-8")
-    arguments = ["features", "--model", str(tiny_folder), "--input", str(source), "--output",
-                 str(tmp_path / "a.npy"), "--text-column", "body", "--quiet"]
+    arguments = [
+        "features",
+        "--model",
+        str(tiny_folder),
+        "--input",
+        str(source),
+        "--output",
+        str(tmp_path / "a.npy"),
+        "--text-column",
+        "body",
+        "--quiet",
+    ]
     assert main(arguments) == 2
     assert "line 3: body holds no text" in capsys.readouterr().err
     source.write_text("id,body\n1,big\n2,a cat\n", encoding="utf-8")

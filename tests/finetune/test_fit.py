@@ -23,12 +23,15 @@ from tests.finetune.conftest import QUICK, finetune
 
 ROOT = Path(__file__).resolve().parents[2]
 SETTINGS = TaskSettings("classify", ("large", "little"), max_length=16)
-EXAMPLES = [Sentence(f"the {word} cat", target=label) for word, label in (("big", "large"), ("small", "little"))] * 8
+EXAMPLES = [
+    Sentence(f"the {word} cat", target=label) for word, label in (("big", "large"), ("small", "little"))
+] * 8
 
 
 def run(start, output, **changes):
-    how = FitSettings(**{"epochs": 2, "batch_size": 8, "strategy": "one", "lengths": 1, "learning_rate": 1e-3,
-                         **changes})
+    how = FitSettings(
+        **{"epochs": 2, "batch_size": 8, "strategy": "one", "lengths": 1, "learning_rate": 1e-3, **changes}
+    )
     return fit(family("classify"), start, EXAMPLES, EXAMPLES, SETTINGS, how, output, say=lambda line: None)
 
 
@@ -37,14 +40,47 @@ def weights(folder):
 
 
 def test_a_killed_run_goes_on_to_the_very_same_model(start_folder, trained, tmp_path):
-    options = ["--model", start_folder, "--train", trained[1], "--dev", trained[2], "--epochs", 3, "--save-every", 3,
-               "--log-every", 1, *QUICK[:4], "--lengths", "1", "--length", "16", "--strategy", "one"]
+    options = [
+        "--model",
+        start_folder,
+        "--train",
+        trained[1],
+        "--dev",
+        trained[2],
+        "--epochs",
+        3,
+        "--save-every",
+        3,
+        "--log-every",
+        1,
+        *QUICK[:4],
+        "--lengths",
+        "1",
+        "--length",
+        "16",
+        "--strategy",
+        "one",
+    ]
     straight, killed = tmp_path / "straight", tmp_path / "killed"
     assert finetune("classify", *options, "--output", straight) == 0
-    command = [sys.executable, "-m", "bert_tf", "finetune", "classify", *map(str, options), "--output", str(killed)]
+    command = [
+        sys.executable,
+        "-m",
+        "bert_tf",
+        "finetune",
+        "classify",
+        *map(str, options),
+        "--output",
+        str(killed),
+    ]
     log = killed / "run" / "metrics.jsonl"
-    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                               env={**os.environ, "PYTHONPATH": str(ROOT)})
+    process = subprocess.Popen(
+        command,
+        cwd=ROOT,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
     waited = time.monotonic() + 100
     while time.monotonic() < waited and process.poll() is None:
         if log.is_file() and len(log.read_text().splitlines()) >= 12:
@@ -54,7 +90,9 @@ def test_a_killed_run_goes_on_to_the_very_same_model(start_folder, trained, tmp_
     process.wait()
     assert not (killed / "report").exists()
     assert finetune("classify", *options, "--output", killed) == 0
-    rounds = [json.loads((folder / "run" / "rounds.json").read_text())["rounds"] for folder in (straight, killed)]
+    rounds = [
+        json.loads((folder / "run" / "rounds.json").read_text())["rounds"] for folder in (straight, killed)
+    ]
     assert [one["step"] for one in rounds[0]] == [one["step"] for one in rounds[1]] == [10, 20, 30]
     expected = weights(straight)
     for name, value in weights(killed).items():
@@ -74,8 +112,13 @@ run(sys.argv[1], sys.argv[2], batch_size=10, strategy="mirrored", accumulate=5, 
 def test_two_devices_with_micro_batches_make_the_same_model_as_one(start_folder, tmp_path):
     # Batches of 10 of 16 examples: the second one is filled up, and unevenly over the devices.
     run(start_folder, tmp_path / "one", batch_size=10, dropout=0.0)
-    done = subprocess.run([sys.executable, "-c", TWO_DEVICES, str(start_folder), str(tmp_path / "two")], cwd=ROOT,
-                          capture_output=True, text=True, timeout=300)
+    done = subprocess.run(
+        [sys.executable, "-c", TWO_DEVICES, str(start_folder), str(tmp_path / "two")],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
     assert done.returncode == 0, done.stderr
     expected = weights(tmp_path / "one")
     for name, value in weights(tmp_path / "two").items():
@@ -120,8 +163,14 @@ def test_frozen_layers_stay_as_they_were(start_folder, tmp_path):
         assert np.array_equal(value, before[name]) == ("pooler" not in name), name
 
 
-@pytest.mark.parametrize("wrong, said", [({"epochs": 0}, "--epochs is 0"), ({"learning_rate": 0}, "--learning-rate"),
-                                         ({"dropout": 1.0}, "--dropout is 1.0")])
+@pytest.mark.parametrize(
+    "wrong, said",
+    [
+        ({"epochs": 0}, "--epochs is 0"),
+        ({"learning_rate": 0}, "--learning-rate"),
+        ({"dropout": 1.0}, "--dropout is 1.0"),
+    ],
+)
 def test_settings_that_cannot_be_are_refused(wrong, said):
     with pytest.raises(TaskError, match=said):
         FitSettings(**wrong)
@@ -129,8 +178,15 @@ def test_settings_that_cannot_be_are_refused(wrong, said):
 
 def test_a_length_the_model_does_not_read_is_refused(start_folder, tmp_path):
     with pytest.raises(TaskError, match="--length is 500; this model reads at most 128"):
-        fit(family("classify"), start_folder, EXAMPLES, [], SETTINGS.replace(max_length=500),
-            FitSettings(strategy="one"), tmp_path)
+        fit(
+            family("classify"),
+            start_folder,
+            EXAMPLES,
+            [],
+            SETTINGS.replace(max_length=500),
+            FitSettings(strategy="one"),
+            tmp_path,
+        )
 
 
 def test_mean_and_spread_over_seeds():
@@ -140,8 +196,27 @@ def test_mean_and_spread_over_seeds():
 
 
 def test_several_seeds_keep_the_best_model(start_folder, trained, tmp_path):
-    assert finetune("classify", "--model", start_folder, "--train", trained[1], "--dev", trained[2], "--output",
-                    tmp_path, "--epochs", 1, "--seeds", 2, "--max-train", 64, *QUICK) == 0
+    assert (
+        finetune(
+            "classify",
+            "--model",
+            start_folder,
+            "--train",
+            trained[1],
+            "--dev",
+            trained[2],
+            "--output",
+            tmp_path,
+            "--epochs",
+            1,
+            "--seeds",
+            2,
+            "--max-train",
+            64,
+            *QUICK,
+        )
+        == 0
+    )
     metrics = json.loads((tmp_path / "report" / "metrics.json").read_text())
     values = metrics["seeds"]["accuracy"]["values"]
     assert len(values) == 2 and metrics["dev"]["accuracy"] == pytest.approx(max(values), abs=0.03)

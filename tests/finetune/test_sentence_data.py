@@ -23,9 +23,21 @@ def write(folder, name, text):
 
 
 def options(**changes):
-    base = {"glue": None, "format": None, "columns": None, "text_column": None, "text2_column": None,
-            "label_column": None, "label_separator": "|", "multi_label": False, "regression": False,
-            "pooling": "cls", "length": 32, "metric": None, "class_weights": None}
+    base = {
+        "glue": None,
+        "format": None,
+        "columns": None,
+        "text_column": None,
+        "text2_column": None,
+        "label_column": None,
+        "label_separator": "|",
+        "multi_label": False,
+        "regression": False,
+        "pooling": "cls",
+        "length": 32,
+        "metric": None,
+        "class_weights": None,
+    }
     return SimpleNamespace(**{**base, **changes})
 
 
@@ -41,7 +53,10 @@ def test_in_tsv_a_quote_is_a_character(tmp_path):
 
 def test_json_lines_with_several_labels_as_a_list_and_columns_by_name(tmp_path):
     path = write(tmp_path, "a.jsonl", '{"body": "a", "tags": ["x", "y"]}\n\n{"body": "b", "tags": []}\n')
-    assert read(path, text="body", label="tags", multi_label=True) == [("a", None, ("x", "y")), ("b", None, ())]
+    assert read(path, text="body", label="tags", multi_label=True) == [
+        ("a", None, ("x", "y")),
+        ("b", None, ()),
+    ]
 
 
 def test_a_file_without_a_header_takes_the_names_given(tmp_path):
@@ -50,17 +65,26 @@ def test_a_file_without_a_header_takes_the_names_given(tmp_path):
     assert found == [("one", "two", 4.5), ("three", "four", 0.0)]
 
 
-@pytest.mark.parametrize("text, layout, said", [
-    ("text,label\na,x\nb\n", {}, "line 3: 1 fields, where 2 are expected (text, label)"),
-    ("text,label\na,x\n ,y\n", {}, "line 3: text holds no text (' ')"),
-    ("text,label\na,x\nb,\n", {}, "line 3: label holds no label ('')"),
-    ("text,label\na,high\n", {"regression": True}, "line 2: label is 'high', where a number is expected"),
-    ("text,label\na,nan\n", {"regression": True}, "line 2: label is 'nan'"),
-    ("body,klass\na,x\n", {}, "no column with the text was found; its columns are body, klass; expected was text"),
-    ("text,label\na,x\n", {"label": "class"}, "has no column 'class'; its columns are text, label"),
-    ("text,label\n", {}, "holds no example"), ("", {}, "is empty"),
-    ('text,label\n"a,x\n', {}, "line 2: not CSV"),
-    (b"text,label\na,x\n\xff,y\n", {}, "line 3: not UTF-8")])
+@pytest.mark.parametrize(
+    "text, layout, said",
+    [
+        ("text,label\na,x\nb\n", {}, "line 3: 1 fields, where 2 are expected (text, label)"),
+        ("text,label\na,x\n ,y\n", {}, "line 3: text holds no text (' ')"),
+        ("text,label\na,x\nb,\n", {}, "line 3: label holds no label ('')"),
+        ("text,label\na,high\n", {"regression": True}, "line 2: label is 'high', where a number is expected"),
+        ("text,label\na,nan\n", {"regression": True}, "line 2: label is 'nan'"),
+        (
+            "body,klass\na,x\n",
+            {},
+            "no column with the text was found; its columns are body, klass; expected was text",
+        ),
+        ("text,label\na,x\n", {"label": "class"}, "has no column 'class'; its columns are text, label"),
+        ("text,label\n", {}, "holds no example"),
+        ("", {}, "is empty"),
+        ('text,label\n"a,x\n', {}, "line 2: not CSV"),
+        (b"text,label\na,x\n\xff,y\n", {}, "line 3: not UTF-8"),
+    ],
+)
 def test_bad_files_are_named_with_the_line(tmp_path, text, layout, said):
     path = write(tmp_path, "bad.csv", text)
     with pytest.raises(DataError) as error:
@@ -77,16 +101,26 @@ def test_bad_json_lines_are_named(tmp_path):
 GLUE_FILES = {
     "cola": ("gj04\t1\t\tThe cat sat.\ngj04\t0\t*\tCat the.\n", ("The cat sat.", None, "acceptable")),
     "sst2": ("sentence\tlabel\na fine film \t1\n", ("a fine film ", None, "positive")),
-    "mrpc": ("\ufeffQuality\t#1 ID\t#2 ID\t#1 String\t#2 String\n1\t1\t2\tHe said \"a\tHe said a\n",
-             ('He said "a', "He said a", "equivalent")),
+    "mrpc": (
+        '\ufeffQuality\t#1 ID\t#2 ID\t#1 String\t#2 String\n1\t1\t2\tHe said "a\tHe said a\n',
+        ('He said "a', "He said a", "equivalent"),
+    ),
     "stsb": ("index\tgenre\tsentence1\tsentence2\tscore\n0\tnews\ta\tb\t3.2\n", ("a", "b", 3.2)),
-    "qqp": ("id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\n1\t2\t3\twhy\twhat\t0\n",
-            ("why", "what", "not_duplicate")),
-    "mnli": ("index\tsentence1\tsentence2\tlabel1\tgold_label\n0\ta\tb\tneutral\tentailment\n",
-             ("a", "b", "entailment")),
-    "qnli": ("index\tquestion\tsentence\tlabel\n0\twhy\tso\tnot_entailment\n", ("why", "so", "not_entailment")),
+    "qqp": (
+        "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\n1\t2\t3\twhy\twhat\t0\n",
+        ("why", "what", "not_duplicate"),
+    ),
+    "mnli": (
+        "index\tsentence1\tsentence2\tlabel1\tgold_label\n0\ta\tb\tneutral\tentailment\n",
+        ("a", "b", "entailment"),
+    ),
+    "qnli": (
+        "index\tquestion\tsentence\tlabel\n0\twhy\tso\tnot_entailment\n",
+        ("why", "so", "not_entailment"),
+    ),
     "rte": ("index\tsentence1\tsentence2\tlabel\n0\ta\tb\tentailment\n", ("a", "b", "entailment")),
-    "wnli": ("index\tsentence1\tsentence2\tlabel\n0\ta\tb\t1\n", ("a", "b", "entailment"))}
+    "wnli": ("index\tsentence1\tsentence2\tlabel\n0\ta\tb\t1\n", ("a", "b", "entailment")),
+}
 
 
 @pytest.mark.parametrize("name", GLUE_FILES)
@@ -106,8 +140,10 @@ def test_stsb_also_comes_as_three_columns_without_a_header(tmp_path):
 
 def test_a_glue_file_of_another_task_says_found_and_expected(tmp_path):
     path = write(tmp_path, "x.tsv", "sentence\tlabel\na\t1\n")
-    with pytest.raises(DataError, match="its header is sentence, label; GLUE's rte has the columns sentence1, "
-                                        "sentence2, label"):
+    with pytest.raises(
+        DataError,
+        match="its header is sentence, label; GLUE's rte has the columns sentence1, sentence2, label",
+    ):
         glue_layout("rte", path)
     with pytest.raises(DataError, match="line 2: the label is '7'; this task has 0, 1"):
         list(FAMILY.read(write(tmp_path, "y.tsv", "sentence\tlabel\na\t7\n"), options(glue="sst2")))
@@ -161,8 +197,16 @@ def test_the_settings_of_a_task_go_through_a_file(tmp_path):
         read_settings(tmp_path)
 
 
-@pytest.mark.parametrize("wrong", [{"task": "sing"}, {"labels": ["a", "a"]}, {"max_length": 2}, {"labels": [1, 2]},
-                                   {"multi_label": True, "regression": True}])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"task": "sing"},
+        {"labels": ["a", "a"]},
+        {"max_length": 2},
+        {"labels": [1, 2]},
+        {"multi_label": True, "regression": True},
+    ],
+)
 def test_settings_that_cannot_be_are_refused(wrong):
     with pytest.raises(TaskError):
         TaskSettings(**{"task": "classify", **wrong})

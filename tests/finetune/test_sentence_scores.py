@@ -31,14 +31,20 @@ def test_scores_of_one_label_are_scikit_learns():
 
 def test_the_f1_of_two_labels_is_that_of_the_second():
     true, found = ["n", "p", "p", "p", "n"], ["p", "p", "p", "n", "n"]
-    scores = score([Sentence("x", target=one) for one in true],
-                   [{"label": one, "probability": 1.0} for one in found], TaskSettings("classify", ("n", "p")))
+    scores = score(
+        [Sentence("x", target=one) for one in true],
+        [{"label": one, "probability": 1.0} for one in found],
+        TaskSettings("classify", ("n", "p")),
+    )
     assert scores["f1"] == pytest.approx(2 / 3) and scores["accuracy"] == pytest.approx(3 / 5)
 
 
 def test_a_set_of_one_class_has_no_correlation_and_no_crash():
-    scores = score([Sentence("x", target="n")] * 3, [{"label": "n", "probability": 1.0}] * 3,
-                   TaskSettings("classify", ("n", "p")))
+    scores = score(
+        [Sentence("x", target="n")] * 3,
+        [{"label": "n", "probability": 1.0}] * 3,
+        TaskSettings("classify", ("n", "p")),
+    )
     assert scores["accuracy"] == 1 and scores["matthews"] == 0 and scores["f1"] == 0
 
 
@@ -46,8 +52,9 @@ def test_scores_of_numbers_are_scipys():
     true = RNG.normal(size=30)
     found = true + RNG.normal(size=30)
     settings = TaskSettings("classify", regression=True)
-    scores = score([Sentence("x", target=float(one)) for one in true],
-                   [{"value": float(one)} for one in found], settings)
+    scores = score(
+        [Sentence("x", target=float(one)) for one in true], [{"value": float(one)} for one in found], settings
+    )
     assert scores["pearson"] == pytest.approx(stats.pearsonr(true, found).statistic)
     assert scores["spearman"] == pytest.approx(stats.spearmanr(true, found).statistic)
     flat = score([Sentence("x", target=1.0)] * 2, [{"value": 1.0}] * 2, settings)
@@ -61,12 +68,16 @@ def test_scores_of_several_labels_are_scikit_learns():
         return [tuple(label for label, on in zip(LABELS, row) if on) for row in rows]
 
     examples = [Sentence("x", target=labels) for labels in named(true)]
-    predictions = [{"labels": list(labels), "probabilities": dict.fromkeys(LABELS, 0.5)} for labels in named(found)]
+    predictions = [
+        {"labels": list(labels), "probabilities": dict.fromkeys(LABELS, 0.5)} for labels in named(found)
+    ]
     settings = TaskSettings("classify", LABELS, multi_label=True)
     scores = score(examples, predictions, settings)
     assert scores["f1_micro"] == pytest.approx(metrics.f1_score(true, found, average="micro"))
     assert scores["all_labels_right"] == pytest.approx(np.mean([(x == y).all() for x, y in zip(true, found)]))
-    assert len(findings(examples, predictions, settings).worst) == sum((x != y).any() for x, y in zip(true, found))
+    assert len(findings(examples, predictions, settings).worst) == sum(
+        (x != y).any() for x, y in zip(true, found)
+    )
 
 
 @pytest.mark.parametrize("kind", ["one", "several", "number"])
@@ -74,18 +85,31 @@ def test_losses_are_pytorchs_and_parts_add_up(kind):
     outputs = 1 if kind == "number" else 3
     logits = RNG.normal(size=(8, outputs)).astype("float32") * 3
     weights = np.array([1, 2, 0.5, 1, 1, 1, 0, 0], "float32")
-    wanted = {"one": RNG.integers(0, 3, 8).astype("int32"), "number": RNG.normal(size=8).astype("float32"),
-              "several": RNG.integers(0, 2, (8, 3)).astype("float32")}[kind]
+    wanted = {
+        "one": RNG.integers(0, 3, 8).astype("int32"),
+        "number": RNG.normal(size=8).astype("float32"),
+        "several": RNG.integers(0, 2, (8, 3)).astype("float32"),
+    }[kind]
     objective = SentenceObjective(kind == "number", kind == "several")
     batch = {"targets": wanted, "weights": weights}
     tensor, goal = torch.tensor(logits), torch.tensor(wanted)
     functional = torch.nn.functional
-    theirs = {"one": lambda: functional.cross_entropy(tensor, goal.long(), reduction="none"),
-              "several": lambda: functional.binary_cross_entropy_with_logits(tensor, goal, reduction="none").mean(-1),
-              "number": lambda: (tensor[:, 0] - goal) ** 2}[kind]()
+    theirs = {
+        "one": lambda: functional.cross_entropy(tensor, goal.long(), reduction="none"),
+        "several": lambda: functional.binary_cross_entropy_with_logits(tensor, goal, reduction="none").mean(
+            -1
+        ),
+        "number": lambda: (tensor[:, 0] - goal) ** 2,
+    }[kind]()
     expected = float((theirs * torch.tensor(weights)).sum() / weights.sum())
     assert float(objective({"logits": logits}, batch)["loss"]) == pytest.approx(expected, rel=1e-5)
     counts = objective.counts(batch)
-    parts = sum(float(objective({"logits": logits[part]}, {name: value[part] for name, value in batch.items()},
-                                counts)["loss"]) for part in (slice(0, 3), slice(3, 8)))
+    parts = sum(
+        float(
+            objective({"logits": logits[part]}, {name: value[part] for name, value in batch.items()}, counts)[
+                "loss"
+            ]
+        )
+        for part in (slice(0, 3), slice(3, 8))
+    )
     assert parts == pytest.approx(expected, rel=1e-5)

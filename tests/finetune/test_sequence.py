@@ -23,24 +23,53 @@ def number(rng):
 
 def pair(rng):
     words = rng.choice([("big", "big"), ("big", "small"), ("small", "big"), ("small", "small")])
-    return {"sentence1": words[0], "sentence2": f"{words[1]} {sentence(rng)}",
-            "label": "second big" if words[1] == "big" else "second small"}
+    return {
+        "sentence1": words[0],
+        "sentence2": f"{words[1]} {sentence(rng)}",
+        "label": "second big" if words[1] == "big" else "second small",
+    }
 
 
-@pytest.mark.parametrize("make, options, metric, chance", [
-    (several_labels, ["--multi-label", "--pooling", "max"], "all_labels_right", 0.4),
-    (number, ["--regression", "--pooling", "mean"], "pearson", 0.4),
-    (pair, ["--pooling", "attention"], "accuracy", 0.7)])
-def test_each_kind_learns_a_small_set_and_beats_chance_on_a_held_one(start_folder, tmp_path, capsys, make, options,
-                                                                     metric, chance):
+@pytest.mark.parametrize(
+    "make, options, metric, chance",
+    [
+        (several_labels, ["--multi-label", "--pooling", "max"], "all_labels_right", 0.4),
+        (number, ["--regression", "--pooling", "mean"], "pearson", 0.4),
+        (pair, ["--pooling", "attention"], "accuracy", 0.7),
+    ],
+)
+def test_each_kind_learns_a_small_set_and_beats_chance_on_a_held_one(
+    start_folder, tmp_path, capsys, make, options, metric, chance
+):
     train, held = make_set(tmp_path, make)
     output = tmp_path / "model"
-    assert finetune("classify", "--model", start_folder, "--train", train, "--dev", train, "--output", output,
-                    "--epochs", 22, "--metric", metric, *QUICK, *options) == 0
+    assert (
+        finetune(
+            "classify",
+            "--model",
+            start_folder,
+            "--train",
+            train,
+            "--dev",
+            train,
+            "--output",
+            output,
+            "--epochs",
+            22,
+            "--metric",
+            metric,
+            *QUICK,
+            *options,
+        )
+        == 0
+    )
     scores = {}
     for name, path in (("train", train), ("held", held)):
         capsys.readouterr()
-        assert main(["evaluate", "classify", "--model", str(output), "--data", str(path), "--json", "--quiet"]) == 0
+        assert (
+            main(["evaluate", "classify", "--model", str(output), "--data", str(path), "--json", "--quiet"])
+            == 0
+        )
         scores[name] = json.loads(capsys.readouterr().out)[metric]
     assert scores["train"] >= (0.98 if metric == "pearson" else 1.0), scores
     assert scores["held"] > chance, scores
@@ -60,7 +89,11 @@ def test_the_report_says_what_was_measured(trained):
     metrics = json.loads((folder / "report" / "metrics.json").read_text())
     assert metrics["dev"]["accuracy"] == 1.0 and metrics["train_examples"] == 160
     page = (folder / "report" / "report.html").read_text()
-    assert "http-equiv" not in page and "<script src" not in page and "cdn.plot.ly" not in page.split("<script")[0]
+    assert (
+        "http-equiv" not in page
+        and "<script src" not in page
+        and "cdn.plot.ly" not in page.split("<script")[0]
+    )
     for name in ("learning_curve", "confusion", "labels"):
         assert (folder / "report" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
     card = (folder / "README.md").read_text()
@@ -75,11 +108,23 @@ def test_the_explorer_can_open_a_fine_tuned_model(trained):
 
 def test_predictions_of_many_keep_their_order_and_tell_of_bad_ones(trained):
     task = bert_tf.load(trained[0]).task
-    inputs = [{"text": "big cat"}, ValueError("line 2 is broken"), "the small dog sat", {"text": ""}, "\ud800 a",
-              "big"]
+    inputs = [
+        {"text": "big cat"},
+        ValueError("line 2 is broken"),
+        "the small dog sat",
+        {"text": ""},
+        "\ud800 a",
+        "big",
+    ]
     found = list(task.predict_many(inputs, batch_size=2, errors="return"))
     assert [one["label"] if isinstance(one, dict) else "bad" for one in found] == [
-        "large", "bad", "little", "bad", "bad", "large"]
+        "large",
+        "bad",
+        "little",
+        "bad",
+        "bad",
+        "large",
+    ]
     assert sum(found[0]["probabilities"].values()) == pytest.approx(1, abs=1e-5)
 
 
@@ -88,15 +133,18 @@ def test_padding_and_company_do_not_change_a_prediction(trained):
     texts = ["big", "the small dog sat on the mat in the park", "a big red cat"]
     together = task.predict(texts)
     alone = [task.predict([text])[0] for text in texts]
-    np.testing.assert_allclose([one["probability"] for one in together], [one["probability"] for one in alone],
-                               atol=1e-5)
+    np.testing.assert_allclose(
+        [one["probability"] for one in together], [one["probability"] for one in alone], atol=1e-5
+    )
 
 
 def test_a_file_is_predicted_line_by_line(trained, tmp_path, capsys):
     folder, _, held = trained
     source, target = tmp_path / "in.csv", tmp_path / "out.csv"
     lines = open(held, encoding="utf-8").read().splitlines()[:5]
-    source.write_text("\n".join([*lines, "one field too many,large,x", "the big cat,large"]), encoding="utf-8")
+    source.write_text(
+        "\n".join([*lines, "one field too many,large,x", "the big cat,large"]), encoding="utf-8"
+    )
     assert main(["predict", "--model", str(folder), "--input", str(source), "--output", str(target)]) == 0
     rows = list(csv.DictReader(open(target, encoding="utf-8")))
     assert len(rows) == 6 and rows[-1]["label"] == "large" and rows[0]["text"] == lines[1].split(",")[0]
@@ -111,13 +159,23 @@ def test_one_text_is_predicted_from_the_command_line(trained, capsys):
     assert "label: large" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("argv, said", [
-    (["evaluate", "tag", "--model", "{model}", "--data", "x"], "fine-tuned for 'classify', not 'tag'"),
-    (["evaluate", "classify", "--model", "{start}", "--data", "x"], "not fine-tuned for any task"),
-    (["predict", "a", "--mask", "b", "--model", "{model}"], "--mask and --trace go with a model that fills"),
-    (["predict", "--model", "{model}"], "Give a text to predict for"),
-    (["finetune", "classify", "--model", "{start}", "--train", "/no/file.csv", "--output", "/tmp/x"], "/no/file.csv"),
-    (["finetune", "sing", "--model", "x"], "invalid choice: 'sing'")])
+@pytest.mark.parametrize(
+    "argv, said",
+    [
+        (["evaluate", "tag", "--model", "{model}", "--data", "x"], "fine-tuned for 'classify', not 'tag'"),
+        (["evaluate", "classify", "--model", "{start}", "--data", "x"], "not fine-tuned for any task"),
+        (
+            ["predict", "a", "--mask", "b", "--model", "{model}"],
+            "--mask and --trace go with a model that fills",
+        ),
+        (["predict", "--model", "{model}"], "Give a text to predict for"),
+        (
+            ["finetune", "classify", "--model", "{start}", "--train", "/no/file.csv", "--output", "/tmp/x"],
+            "/no/file.csv",
+        ),
+        (["finetune", "sing", "--model", "x"], "invalid choice: 'sing'"),
+    ],
+)
 def test_mistakes_are_told_in_one_line(trained, start_folder, capsys, argv, said):
     argv = [part.format(model=trained[0], start=start_folder) for part in argv]
     assert main(argv) == 2

@@ -1,4 +1,5 @@
-"""Folders of fine-tuned models: Transformers reads ours, we read theirs, and those that hold only a difference."""
+"""Folders of fine-tuned models: Transformers reads ours, we read theirs, and those that hold only a
+difference."""
 
 import json
 import shutil
@@ -39,8 +40,14 @@ def their_logits(folder, kind="AutoModelForSequenceClassification"):
     for text_a, text_b in TEXTS:
         packed = tokenizer.encode(text_a, text_b)
         with torch.no_grad():
-            found.append(model(input_ids=torch.tensor(packed.token_ids)[None].long(),
-                               token_type_ids=torch.tensor(packed.segment_ids)[None].long()).logits[0].numpy())
+            found.append(
+                model(
+                    input_ids=torch.tensor(packed.token_ids)[None].long(),
+                    token_type_ids=torch.tensor(packed.segment_ids)[None].long(),
+                )
+                .logits[0]
+                .numpy()
+            )
     return found
 
 
@@ -52,8 +59,10 @@ def test_transformers_gives_the_same_logits_of_our_folder(trained):
     assert config["id2label"] == {"0": "large", "1": "little"}
 
 
-@pytest.mark.parametrize("problem, labels", [("single_label_classification", 3), ("regression", 1),
-                                             ("multi_label_classification", 4)])
+@pytest.mark.parametrize(
+    "problem, labels",
+    [("single_label_classification", 3), ("regression", 1), ("multi_label_classification", 4)],
+)
 def test_we_give_the_same_logits_of_their_folder(tiny_bert, tmp_path, problem, labels):
     import torch
     import transformers
@@ -76,9 +85,32 @@ def test_a_delta_holds_what_was_trained_and_needs_its_model(start_folder, traine
     base = tmp_path / "home" / "base"
     shutil.copytree(start_folder, base)
     folder = tmp_path / "delta"
-    assert finetune("classify", "--model", "base", "--train", trained[1], "--dev", trained[2], "--output", folder,
-                    "--epochs", 3, "--freeze-layers", 1, "--delta", *QUICK) == 0
-    assert set(open_tensors(folder)) == {"bert.pooler.dense.weight", "bert.pooler.dense.bias", "classifier.weight", "classifier.bias"}
+    assert (
+        finetune(
+            "classify",
+            "--model",
+            "base",
+            "--train",
+            trained[1],
+            "--dev",
+            trained[2],
+            "--output",
+            folder,
+            "--epochs",
+            3,
+            "--freeze-layers",
+            1,
+            "--delta",
+            *QUICK,
+        )
+        == 0
+    )
+    assert set(open_tensors(folder)) == {
+        "bert.pooler.dense.weight",
+        "bert.pooler.dense.bias",
+        "classifier.weight",
+        "classifier.bias",
+    }
     assert not (folder / "vocab.txt").exists()
     ours = {name: np.asarray(value) for name, value in named_variables(bert_tf.load(folder).model).items()}
     original = {name: np.asarray(value) for name, value in named_variables(checkpoints.read(base)[2]).items()}
@@ -106,7 +138,9 @@ def test_every_pooling_goes_through_a_folder(tiny_bert, tmp_path, pooling):
     again = bert_tf.load(tmp_path).task
     assert again.settings == settings and ("pooler" in again.network.bert_heads) == (pooling == "cls")
     for name, variable in network.head.named_variables().items():
-        np.testing.assert_array_equal(np.asarray(variable), np.asarray(again.network.head.named_variables()[name]))
+        np.testing.assert_array_equal(
+            np.asarray(variable), np.asarray(again.network.head.named_variables()[name])
+        )
 
 
 def test_a_head_of_another_shape_is_refused(trained, tmp_path):
