@@ -6,12 +6,14 @@ documents are read in overlapping windows, and each word is judged in the window
 T tokens, W words, K labels. Source: Devlin et al. 2019, section 5.3 (first piece, maximal document context).
 """
 
+from collections import Counter
 from itertools import chain
 from pathlib import Path
 
 import numpy as np
 
 from bert_tf.finetune.chain import marginals, viterbi
+from bert_tf.finetune.class_weights import class_weights
 from bert_tf.finetune.errors import DataError, TaskError
 from bert_tf.finetune.family import Family, Findings
 from bert_tf.finetune.labels import entities, is_entity_scheme, label_list
@@ -48,6 +50,8 @@ class Tagging(Family):
                             help="pieces that learn a word's label: first, or all (B-X continued by I-X)")
         parser.add_argument("--stride", type=int, metavar="N",
                             help="pieces by which the window moves over a long sentence (default: half)")
+        parser.add_argument("--class-weights", metavar="W",
+                            help='"balanced", or LABEL=WEIGHT,…: how much the words of a label count')
 
     def read(self, path, options, settings=None, labelled=True):
         yield from read_labelled_words(path, options.column, options.words_field, options.labels_field,
@@ -85,6 +89,16 @@ class Tagging(Family):
         return TaskSettings("tag", labels, max_length=options.length,
                             metric=options.metric or ("f1" if is_entity_scheme(labels) else "accuracy"),
                             extra={"crf": options.crf, "pieces": options.pieces, "stride": stride})
+
+    def training_settings(self, options, examples, settings):
+        if not options.class_weights:
+            return settings
+        if options.crf:
+            raise TaskError("--class-weights weighs words and --crf learns whole sequences: leave one of them "
+                            "out.")
+        found = Counter(chain.from_iterable(example.labels for example in examples))
+        weights = class_weights(options.class_weights, {label: found[label] for label in settings.labels})
+        return settings.replace(extra={**settings.extra, "class_weights": weights})
 
     def encode(self, examples, tokenizer, settings, training=False):
         room = settings.max_length - _SPECIAL
@@ -190,14 +204,15 @@ def _targets(labels, starts, settings):
     """(label numbers, weights) of every piece; labels the model does not know weigh nothing."""
     index = {label: number for number, label in enumerate(settings.labels)}
     numbers, weights = np.zeros(starts[-1], np.int32), np.zeros(starts[-1], np.float32)
-    whole = settings.extra.get("pieces") == "all"
+    whole, weight_of = settings.extra.get("pieces") == "all", settings.extra.get("class_weights", {})
     for label, start, end in zip(labels, starts, starts[1:]):
         if label not in index:
             continue
-        numbers[start], weights[start] = index[label], 1
+        weight = weight_of.get(label, 1)
+        numbers[start], weights[start] = index[label], weight
         if whole:
             inner = f"I-{label[2:]}" if is_entity_scheme([label]) else label
-            numbers[start + 1: end], weights[start + 1: end] = index.get(inner, index[label]), 1
+            numbers[start + 1: end], weights[start + 1: end] = index.get(inner, index[label]), weight
     return numbers, weights
 
 

@@ -77,6 +77,26 @@ def test_labels_stand_on_the_first_piece_or_on_all(tiny_bert):
     assert list(whole["labels"][0]) == [0, 1, 2, 2, 0, 0]       # O, B-LOC, I-LOC: the entity goes on
 
 
+def test_labels_can_weigh_more_or_less(tiny_bert):
+    examples = [LabelledWords(("bank", "the", "the", "the"), ("B-A", "O", "O", "O"))]
+    plain = FAMILY.settings(options(**TAGS), examples)
+
+    def weights(text):
+        settings = FAMILY.training_settings(options(**TAGS, class_weights=text), examples, plain)
+        rows = FAMILY.encode(examples, tiny_bert.tokenizer, settings, True)
+        return list(rows.sequences["label_weights"][0])
+
+    assert weights(None) == [0, 1, 1, 1, 1, 0]
+    assert weights("O=0.5,B-A=3") == [0, 3, 0.5, 0.5, 0.5, 0]
+    # Four words, three labels (O, B-A, I-A): each word of a label that occurs n times counts 4 / 3n.
+    assert weights("balanced") == pytest.approx([0, 4 / 3, 4 / 9, 4 / 9, 4 / 9, 0])
+    for wrong in ("X=1", "O", "O=-1", "O=nan"):
+        with pytest.raises(TaskError, match="--class-weights has"):
+            weights(wrong)
+    with pytest.raises(TaskError, match="leave one of them"):
+        FAMILY.training_settings(options(crf=True, class_weights="balanced"), examples, plain)
+
+
 def test_a_word_of_300_characters_and_one_of_nothing(tiny_bert):
     examples = [LabelledWords(("x" * 300, "\x07", "cat"), ("B-A", "O", "B-B"))]
     rows = FAMILY.encode(examples, tiny_bert.tokenizer, FAMILY.settings(options(**TAGS), examples), True)
