@@ -1,7 +1,6 @@
 """Patching: which state, carried over from one input into another, carries the answer with it."""
 
 import dataclasses
-import math
 
 import streamlit as st
 
@@ -10,7 +9,7 @@ from bert_tf.plots.patching import patch_map
 from ui import export, frame, inputs, jobs, pairs, state, why
 from ui.kept import kept
 from ui.models import given
-from ui.words import count, percent, plain
+from ui.words import count, plain
 
 _MOST = 128  # tokens: the work grows with their square
 _SLIGHT = 0.1  # nats between the two inputs' answers below which shares say little
@@ -23,7 +22,7 @@ def page():
         return
     shared, encoding = opened
     trace = why.traced(shared, encoding)
-    if trace is None or not why.has_question(shared, trace):
+    if trace is None or not why.has_question(shared, trace, with_classes=True):
         return
     if trace.length > _MOST:
         st.info(
@@ -90,7 +89,7 @@ def _helper(shared, trace):
             f"put in (a word of {count(len(word.positions), 'token')})",
             guesses,
             index=None,
-            placeholder="Choose or type a word",
+            placeholder="Choose or type a word" if guesses else "Type a word",
             key="w_patching_instead",
             accept_new_options=True,
             on_change=put,
@@ -200,8 +199,8 @@ def _draw(trace, other, found):
         )
     label = plain(found.target.label)
     st.markdown(
-        f"**{label}** has {percent(math.exp(found.clean))} in the first input and "
-        f"{percent(math.exp(found.corrupted))} in the other."
+        f"**{label}** has {why.said(found.target, found.clean)} in the first input and "
+        f"{why.said(found.target, found.corrupted)} in the other."
     )
     if abs(found.clean - found.corrupted) < _SLIGHT:
         st.info(
@@ -216,7 +215,7 @@ def _draw(trace, other, found):
     )
     st.caption(
         f"The model reads the other input; one state, of one token after one layer, is taken from the first. Blue: "
-        f"“{label}” comes back, 100% all the way; orange: it goes further away. Shares of log-probability. It tells "
+        f"“{label}” comes back, 100% all the way; orange: it goes further away. Shares of the difference. It tells "
         "where a difference lies at a given depth, not that the model uses nothing else."
     )
 

@@ -1,7 +1,6 @@
 """Which words: what each word of the visitor's texts does to one answer."""
 
 import functools
-import math
 
 import streamlit as st
 
@@ -10,7 +9,7 @@ from bert_tf.plots.diverging import diverging_ramp
 from bert_tf.plots.effects import ranked_bars
 from ui import export, frame, highlights, inputs, jobs, state, why
 from ui.cells import marks
-from ui.words import percent, plain
+from ui.words import plain
 
 _METHODS = {"integrated": "Integrated gradients", "gradient": "Gradient × input", "occlusion": "Occlusion"}
 _STEPS = (8, 16, 32, 64, 128)
@@ -32,7 +31,7 @@ def page():
         return
     shared, encoding = opened
     trace = why.traced(shared, encoding)
-    if trace is None or not why.has_question(shared, trace):
+    if trace is None or not why.has_question(shared, trace, with_classes=True):
         return
     target = why.target_picker("saliency", shared, trace)
     method, steps, baseline = _method()
@@ -88,14 +87,14 @@ def _draw(trace, found, method, baseline):
     with inputs.heading(f"What speaks for “{plain(found.target.label)}”"):
         export.menu(
             f"words-{method}",
-            ("text", "word", "score_nats"),
+            ("text", "word", "score"),
             lambda: [(one.word.source, one.word.text, one.score) for one in words],
             lambda: _record(trace, found, baseline),
-            lambda: _figure(words, False),
+            lambda: _figure(found, False),
         )
     marks(
         "c_saliency",
-        highlights.parts(trace, words, found.target),
+        highlights.parts(trace, words, found.target, why.unit(found.target)),
         diverging_ramp(frame.is_dark()),
         ("speaks against it", "speaks for it"),
         "Point at a word, or tap it, for its score. Coloured by the strongest of this text.",
@@ -104,7 +103,7 @@ def _draw(trace, found, method, baseline):
     left, right = st.columns([3, 2], gap="large")
     with left:
         st.plotly_chart(
-            _figure(words, frame.is_dark()), key="w_saliency_bars", config=export.plot_config(f"words-{method}")
+            _figure(found, frame.is_dark()), key="w_saliency_bars", config=export.plot_config(f"words-{method}")
         )
     with right:
         st.dataframe(
@@ -119,27 +118,27 @@ def _draw(trace, found, method, baseline):
             column_config={
                 "text": st.column_config.TextColumn("Text", width="small"),
                 "word": "Word",
-                "score": st.column_config.NumberColumn("Score, nats", format="%+.3f"),
+                "score": st.column_config.NumberColumn(f"Score, {why.unit(found.target)}", format="%+.3f"),
             },
         )
 
 
 def _sums(found):
-    said = f" “{plain(found.target.label)}” has {percent(math.exp(found.score))} here."
+    said = f" “{plain(found.target.label)}” has {why.said(found.target, found.score)} here."
     if found.gap is None:
         return said
     gained = found.score - found.baseline_score
+    unit = why.unit(found.target)
     return (
-        f"{said} From the start to here it gains {gained:+.3f} nats; the scores add up to {gained + found.gap:+.3f}: "
+        f"{said} From the start to here it gains {gained:+.3f} {unit}; the scores add up to {gained + found.gap:+.3f}: "
         f"convergence gap {found.gap:+.3f}" + (", more steps make it smaller." if abs(found.gap) > 0.05 else ".")
     )
 
 
-def _figure(words, dark):
-    strongest = sorted(words, key=lambda one: -abs(one.score))[:_LONGEST_LIST]
-    return ranked_bars(
-        [one.word.text for one in strongest], [one.score for one in strongest], "nats of log-probability", dark
-    )
+def _figure(found, dark):
+    strongest = sorted(found.words, key=lambda one: -abs(one.score))[:_LONGEST_LIST]
+    unit = {"nats": "nats of log-probability"}.get(why.unit(found.target), why.unit(found.target))
+    return ranked_bars([one.word.text for one in strongest], [one.score for one in strongest], unit, dark)
 
 
 def _record(trace, found, baseline):

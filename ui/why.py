@@ -1,10 +1,12 @@
 """What the pages that ask why have in common: the trace they work on, the question, the target."""
 
+import math
+
 import streamlit as st
 
 from ui import inputs, state
 from ui.kept import kept
-from ui.words import plain, title
+from ui.words import percent, plain, title
 
 
 def traced(shared, encoding, hidden_states=False):
@@ -28,9 +30,21 @@ def traced(shared, encoding, hidden_states=False):
     return kept("why_trace", key, make)
 
 
-def has_question(shared, trace):
-    """Whether the model answers anything about the trace, a mask or the pair; says what to do if not."""
+def classes(shared):
+    """The ``TaskSettings`` of a model that was fine-tuned to classify texts, else None."""
+    task = shared.bert.task
+    return task.settings if task and task.settings.task == "classify" else None
+
+
+def has_question(shared, trace, with_classes=False):
+    """Whether the model answers anything about the trace, a mask or the pair; says what to do if not.
+
+    Args:
+        with_classes: whether the class of a fine-tuned model is such an answer here.
+    """
     heads = shared.bert.heads
+    if with_classes and classes(shared):
+        return True
     if (trace.masks and "mlm" in heads) or (not trace.masks and trace.text_b is not None and "nsp" in heads):
         return True
     if not {"mlm", "nsp"} & set(heads):
@@ -61,19 +75,23 @@ def target_picker(page, shared, trace):
     Returns:
         ``Target``, or None with the reason said.
     """
-    from bert_tf.explain import mask_target, next_sentence_target
+    from bert_tf.explain.target import class_target, mask_target, next_sentence_target
 
     places = [str(position) for position in trace.masks if "mlm" in shared.bert.heads]
     if judges_pair(shared, trace):
         places.append("next")
+    if classes(shared):
+        places.insert(0, "class")
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         of = st.selectbox(
             "What is explained",
             places,
-            format_func=lambda place: "Next sentence" if place == "next" else place_name(trace, int(place)),
+            format_func=lambda place: _PLACES.get(place) or place_name(trace, int(place)),
             width=260,
             **state.bound_setting(f"{page}.of", f"w_{page}_of", places[0], places),
         )
+        if of == "class":
+            return class_target(shared.bert, trace, _class_picker(page, classes(shared)))
         if of == "next":
             label = st.segmented_control(
                 "Answer",
@@ -87,6 +105,41 @@ def target_picker(page, shared, trace):
     except ValueError as error:
         st.warning(plain(str(error)), icon=":material/spellcheck:")
         return None
+
+
+_PLACES = {"next": "Next sentence", "class": "The class"}
+
+
+def _class_picker(page, settings):
+    """A choice among the classes; None for the likeliest."""
+    if settings.regression or not settings.labels:
+        return None
+    labels = ["", *settings.labels]
+    return (
+        st.selectbox(
+            "Class",
+            labels,
+            format_func=lambda label: label or "The likeliest",
+            width=260,
+            **state.bound_setting(f"{page}.label", f"w_{page}_label", "", labels),
+        )
+        or None
+    )
+
+
+def unit(target):
+    """What a target's scores are counted in."""
+    return "of the value" if _is_value(target) else "nats"
+
+
+def said(target, score):
+    """A target's score as people read it: a probability, or the value of a regression."""
+    return f"{score:.3f}" if _is_value(target) else percent(math.exp(score))
+
+
+def _is_value(target):
+    """Whether it is the number of a regression, not the logarithm of a probability."""
+    return target.of_task and target.label == "value"
 
 
 def token_picker(name, key, shared, trace, position, label):

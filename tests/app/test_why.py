@@ -1,0 +1,375 @@
+"""The pages that ask why, driven without a browser; what they show is compared with the library's numbers."""
+
+import json
+import time
+
+import numpy as np
+import pytest
+
+from tests.app.look import component, param, told
+
+PAIR = {"a": "The bunny ate the carrot.", "b": "It was good."}
+WHY = ("lens", "ablation", "saliency", "patching", "whatif")
+
+
+@pytest.fixture(scope="module")
+def bert(explorer_home):
+    import bert_tf
+
+    return bert_tf.load(explorer_home / "tiny-cased")
+
+
+def settled(app, tries=200):
+    """Run the page again until the work beside it is done."""
+    for _ in range(tries):
+        assert not app.exception and not app.error, told(app)
+        if not any((button.key or "").startswith("w_stop_") for button in app.button):
+            return app
+        time.sleep(0.05)
+        app.run()
+    pytest.fail("the work did not end")
+
+
+def figure(app, index=0):
+    return json.loads(app.get("plotly_chart")[index].proto.spec)
+
+
+def heat(app, index=0):
+    return figure(app, index)["data"][0]
+
+
+def mask_position(bert, trace_tokens, word):
+    return trace_tokens.index(word)
+
+
+@pytest.mark.parametrize("page", WHY)
+def test_a_page_opens_on_an_empty_link_and_says_what_it_shows(open_app, page):
+    app = settled(open_app(page=page))
+    assert app.title and len(app.caption) >= 1
+
+
+@pytest.mark.parametrize("page", WHY)
+def test_without_a_question_a_page_says_how_to_ask_one(open_app, page):
+    app = settled(open_app(page=page, a="The bunny ate the carrot."))
+    # The lens reads any token; all others need a mask or a pair.
+    assert page == "lens" or "Press a word above to hide it" in told(app)
+
+
+@pytest.mark.parametrize("page", WHY)
+def test_odd_settings_of_a_link_are_passed_over(open_app, page):
+    odd = {"off": "99-1.f_x-_1-", "tokens": "7.x.99999", "of": "zz", "at": "9999", "steps": "3", "kind": "??", "word": "b99"}
+    settled(open_app(page=page, **PAIR, mask="a1", **{f"{page}.{name}": value for name, value in odd.items()}))
+
+
+# Layer by layer
+
+
+def test_the_lens_shows_the_library_s_words_and_where_the_answer_settles(open_app, bert):
+    app = settled(open_app(page="lens", **PAIR, mask="a3"))
+    shown = component(app, "cells")
+    trace = bert.trace(PAIR["a"], PAIR["b"], mask=("the",))
+    from bert_tf.explain import logit_lens
+
+    lens = logit_lens(bert, trace)
+    assert shown["texts"] == [best[0] for line in lens.tokens for best in line]
+    assert np.allclose(shown["shades"], lens.probabilities[:, :, 0].ravel(), atol=1e-3)
+    assert [index for index, edge in enumerate(shown["edges"]) if edge] == [int(lens.settled[0])]
+
+
+def test_all_tokens_can_be_read_and_one_be_opened(open_app, bert):
+    app = settled(open_app(page="lens", **PAIR, mask="a3", **{"lens.rows": "all", "lens.at": "2", "lens.layer": "1"}))
+    trace = bert.trace(PAIR["a"], PAIR["b"], mask=("the",))
+    shown = component(app, "cells")
+    assert len(shown["rows"]) == trace.length and shown["picked"] == 2 * 4 + 1
+    assert f"Token 2: {trace.tokens[2]}" in told(app) and "Layer 1 says" in told(app)
+
+
+def test_a_word_can_be_followed_and_one_that_is_none_is_refused(open_app, bert):
+    from bert_tf.explain import logit_lens
+
+    trace = bert.trace(PAIR["a"], PAIR["b"], mask=("the",))
+    word = bert.tokenizer.vocab.index("carrot") if "carrot" in bert.tokenizer.vocab else None
+    name = "good" if word is None else "carrot"
+    app = settled(open_app(page="lens", **PAIR, mask="a3", **{"lens.follow": name}))
+    lens = logit_lens(bert, trace, answers=[bert.tokenizer.vocab.index(name)])
+    assert np.array_equal(_numbers(figure(app)["data"][0]["y"]), lens.answer_ranks[0])
+    app = settled(open_app(page="lens", **PAIR, mask="a3", **{"lens.follow": "zzzqqq"}))
+    assert "no token of this model" in told(app)
+
+
+def _numbers(values):
+    """A figure's numbers, which Plotly writes as a list or as bytes in base64."""
+    if isinstance(values, dict):
+        import base64
+
+        return np.frombuffer(base64.b64decode(values["bdata"]), values["dtype"])
+    return np.array(values)
+
+
+def test_a_long_text_is_read_through_a_window(open_app):
+    app = settled(open_app(page="lens", a="The bunny ate . " * 30, **{"lens.rows": "all"}))
+    assert len(component(app, "cells")["rows"]) == 64
+    app.slider(key="w_lens_start").set_value(5).run()
+    assert param(app, "lens.start") == "5"
+
+
+# Switch off
+
+
+def test_what_is_switched_off_changes_the_answer_as_the_library_says(open_app, bert):
+    from bert_tf.explain import Ablation, ablate
+
+    app = settled(open_app(page="ablation", **PAIR, mask="a3", **{"ablation.off": "1-2.f_3-x", "ablation.tokens": "5"}))
+    trace = bert.trace(PAIR["a"], PAIR["b"], mask=("the",))
+    off = Ablation(heads=((0, 1),), layers=(2,), feed_forward=(0,), tokens=(5,))
+    effect = ablate(bert, trace, off, top_k=1000, shifts=True)
+    card = component(app, "bars")["cards"][0]
+    first = effect.after[0].predictions[0]
+    assert (card["predictions"][0]["text"], card["predictions"][0]["p"]) == (first.token, pytest.approx(first.probability))
+    was = {one.id: one.probability for one in effect.before[0].predictions}
+    assert card["predictions"][0]["was"] == pytest.approx(was.get(first.id, 0.0), abs=1e-6)
+    assert component(app, "gauge")["is_next"] == pytest.approx(effect.nsp_after.is_next, abs=1e-6)
+    shown = component(app, "cells")
+    assert [index for index, off in enumerate(shown["off"]) if off] == [1, 4, 2 * 6 + 5]
+    assert shown["shades"][6] == pytest.approx(np.sqrt(effect.shifts[1, 0]), abs=1e-3)
+
+
+def test_everything_can_be_switched_on_again(open_app):
+    app = settled(open_app(page="ablation", **PAIR, mask="a3", **{"ablation.off": "1-2", "ablation.tokens": "5"}))
+    app.button(key="w_ablation_reset").click().run()
+    assert param(app, "ablation.off") is None and param(app, "ablation.tokens") is None
+    assert not any(component(app, "cells")["off"])
+
+
+def test_the_sweep_ranks_the_parts_as_the_library_does(open_app, bert):
+    from bert_tf.explain import every_head, sweep
+
+    app = settled(open_app(page="ablation", **PAIR, mask="a3", **{"ablation.colour": "effect"}))
+    trace = bert.trace(PAIR["a"], PAIR["b"], mask=("the",))
+    found = sweep(bert, trace, every_head(bert.config))
+    lost = -found.changes.mean(axis=1)
+    order = np.argsort(-np.abs(lost), kind="stable")
+    bars = heat(app)
+    assert bars["y"][0].rstrip("\u200b") == f"layer {order[0] // 4 + 1}, head {order[0] % 4 + 1}"
+    assert np.allclose(_numbers(bars["x"]), lost[order], atol=1e-5)
+    heads = np.array(component(app, "cells")["shades"]).reshape(3, 6)[:, :4]
+    assert np.allclose(heads, 0.5 + 0.5 * lost.reshape(3, 4) / np.abs(lost).max(), atol=2e-3)
+
+
+def test_effects_on_the_next_sentence_are_those_of_its_head(open_app, bert):
+    from bert_tf.explain import every_layer, sweep
+
+    app = settled(
+        open_app(page="ablation", **PAIR, mask="a3", **{"ablation.colour": "effect", "ablation.on": "next", "ablation.kind": "blocks"})
+    )
+    trace = bert.trace(PAIR["a"], PAIR["b"], mask=("the",))
+    sign = -1 if trace.nsp.is_next >= 0.5 else 1
+    wanted = sign * sweep(bert, trace, every_layer(bert.config)).nsp_changes
+    shown = dict(zip(heat(app)["y"], _numbers(heat(app)["x"])))
+    assert np.allclose([shown[f"layer {index + 1}, the whole layer"] for index in range(3)], wanted, atol=1e-5)
+
+
+# Which words
+
+
+@pytest.mark.parametrize("method", ["integrated", "gradient", "occlusion"])
+def test_the_words_carry_the_library_s_scores(open_app, bert, method):
+    from bert_tf.explain import gradient_x_input, integrated_gradients, mask_target, occlusion
+
+    app = settled(open_app(page="saliency", **PAIR, mask="a3", **{"saliency.method": method, "saliency.steps": "8"}))
+    trace = bert.trace(PAIR["a"], PAIR["b"], mask=("the",))
+    target = mask_target(bert, trace)
+    found = {
+        "integrated": lambda: integrated_gradients(bert, trace, target, steps=8),
+        "gradient": lambda: gradient_x_input(bert, trace, target),
+        "occlusion": lambda: occlusion(bert, trace, target, level="word"),
+    }[method]()
+    assert f"“{target.label}”" in told(app).replace("\\", "")
+    table = app.dataframe[0].value
+    assert list(table["word"]) == [one.word.text for one in found.words]
+    assert np.allclose(table["score"], [one.score for one in found.words], rtol=1e-2, atol=1e-6)
+    assert ("convergence gap" in told(app)) == (method == "integrated")
+    parts = component(app, "marks")["a"]
+    assert "".join(part["text"] for part in parts) == PAIR["a"]
+    assert [part["text"] for part in parts if part.get("asked")] == ["the"]
+
+
+def test_the_next_sentence_and_any_token_can_be_explained(open_app, bert):
+    from bert_tf.explain import next_sentence_target, occlusion
+
+    link = {"saliency.method": "occlusion", "saliency.of": "next", "saliency.follows": "NotNext"}
+    app = settled(open_app(page="saliency", **PAIR, mask="a3", **link))
+    trace = bert.trace(PAIR["a"], PAIR["b"], mask=("the",))
+    found = occlusion(bert, trace, next_sentence_target(bert, trace, False), level="word")
+    assert np.allclose(app.dataframe[0].value["score"], [one.score for one in found.words], atol=1e-4)
+    app = settled(open_app(page="saliency", **PAIR, mask="a3", **{"saliency.method": "gradient", "saliency.token": "good"}))
+    assert "speaks for “good”" in told(app)
+    app = settled(open_app(page="saliency", **PAIR, mask="a3", **{"saliency.token": "zzzqqq"}))
+    assert "no token of this model" in told(app)
+
+
+def test_text_of_the_visitor_reaches_the_marks_unchanged(open_app):
+    evil = "<b>bold</b> & [MASK]"
+    app = settled(open_app(page="saliency", a=evil, **{"saliency.method": "gradient"}))
+    assert "".join(part["text"] for part in component(app, "marks")["a"]) == evil
+
+
+# Patching
+
+
+def test_the_patch_map_is_the_library_s(open_app, bert):
+    from bert_tf.explain import mask_target, patch_states
+
+    other = "The bunny ate a carrot."
+    app = settled(open_app(page="patching", **PAIR, mask="a2", **{"patching.a": other}))
+    clean, corrupted = (bert.trace(text, PAIR["b"], mask=("ate",)) for text in (PAIR["a"], other))
+    found = patch_states(bert, clean, corrupted, mask_target(bert, clean))
+    assert np.allclose(_numbers(heat(app)["z"]).reshape(clean.length, 4), np.clip(found.recovered.T, -1, 1), atol=1e-3)
+
+
+def test_inputs_of_different_lengths_are_told_apart_with_the_words(open_app):
+    app = settled(open_app(page="patching", **PAIR, mask="a2", **{"patching.a": "The unbelievable bunny ate the carrot."}))
+    said = told(app)
+    assert "tokens above and" in said and "“unbelievable”" in said and not app.get("plotly_chart")
+
+
+def test_the_same_text_is_not_compared_with_itself(open_app):
+    app = settled(open_app(page="patching", **PAIR, mask="a2"))
+    assert "still the same text" in told(app)
+
+
+def test_a_word_can_be_changed_by_choosing_another(open_app, bert):
+    app = settled(open_app(page="patching", **PAIR, mask="a2"))
+    app.selectbox(key="w_patching_word").select_index(2).run()
+    box = app.selectbox(key="w_patching_instead")
+    assert box.options and all(len(bert.tokenizer.tokenize(word).tokens) == 1 for word in box.options)
+    box.select_index(0).run()
+    assert box.options[0] in settled(app).text_area(key="w_patching_a").value
+    assert app.get("plotly_chart")
+
+
+def test_changing_places_turns_the_two_inputs_round(open_app):
+    app = settled(open_app(page="patching", a="The bunny ate it.", mask="a2", **{"patching.a": "The bunny ate some."}))
+    next(button for button in app.button if button.label == "Change places").click().run()
+    settled(app)
+    assert param(app, "a") == "The bunny ate some." and param(app, "patching.a") == "The bunny ate it."
+    assert param(app, "mask") == "a2"
+
+
+# What if
+
+
+def test_both_sides_stand_beside_the_library_s_halves(open_app, bert):
+    from bert_tf.explain import ask, left_context, right_context
+
+    app = settled(open_app(page="whatif", **PAIR, mask="a3"))
+    trace = bert.trace(PAIR["a"], PAIR["b"], mask=("the",))
+    wanted = ask(bert, trace, [cut(bert, trace, trace.masks[0]) for cut in (left_context, right_context)])
+    cards = component(app, "bars")["cards"]
+    assert [card["note"] for card in cards] == ["The whole text", "Only what stands before", "Only what stands after"]
+    for card, outcome in zip(cards[1:], wanted):
+        assert card["predictions"][0]["p"] == pytest.approx(outcome.masks[0].predictions[0].probability, abs=1e-6)
+
+
+def test_every_word_is_left_out_once(open_app, bert):
+    from bert_tf.explain import without_each_word
+
+    app = settled(open_app(page="whatif", **PAIR, mask="a3", **{"whatif.kind": "less"}))
+    trace = bert.trace(PAIR["a"], PAIR["b"], mask=("the",))
+    wanted = {word.text: float(outcome.divergences[0]) for word, outcome in without_each_word(bert, trace)}
+    table = app.dataframe[0].value
+    assert list(table["effect"]) == sorted(table["effect"], reverse=True) and len(table) == 9
+    assert np.allclose(table["effect"], [wanted[word] for word in table["word"]], atol=1e-5) or "." in wanted
+
+
+def test_another_word_and_a_swap_are_shown_before_and_after(open_app, bert):
+    from bert_tf.explain import ask, swapped, with_word
+
+    link = {"whatif.kind": "word", "whatif.word": "a1", "whatif.with": "dog"}
+    trace = bert.trace(PAIR["a"], PAIR["b"], mask=("the",))
+    word = next(word for word in trace.words() if word.text == "bunny")
+    for app, variant in (
+        (open_app(page="whatif", **PAIR, mask="a3", **link), with_word(bert, trace, word, "dog")),
+        (open_app(page="whatif", **PAIR, mask="a3", **{"whatif.kind": "swap"}), swapped(bert, trace)),
+    ):
+        outcome = ask(bert, trace, [variant])[0]
+        shown = component(settled(app), "bars")["cards"][0]["predictions"][0]
+        assert shown["p"] == pytest.approx(outcome.masks[0].predictions[0].probability, abs=1e-6)
+        assert component(app, "gauge")["is_next"] == pytest.approx(outcome.nsp.is_next, abs=1e-6)
+
+
+def test_minimal_pairs_are_scored_as_by_the_library(open_app, bert):
+    from bert_tf.explain import minimal_pairs
+    from ui.minimal import PAIRS
+
+    app = settled(open_app(page="whatif", **{"whatif.kind": "pairs", "whatif.all": "1"}))
+    found = minimal_pairs(bert, [(pair.good, pair.bad) for pair in PAIRS])
+    assert np.allclose(app.dataframe[0].value["margin"], [pair.margin for pair in found], atol=1e-3)
+    assert f"{abs(found[0].margin):.2f} nats" in told(app)
+    app.text_input(key="w_whatif_good").set_value("The dogs bark.").run()
+    assert param(settled(app), "whatif.good") == "The dogs bark."
+
+
+# All of them
+
+
+@pytest.fixture
+def headless(explorer_home):
+    """A model of the same home without any head."""
+    from bert_tf.checkpoints import save
+    from bert_tf.config import BertConfig
+    from bert_tf.models import build_encoder
+    from bert_tf.text import Tokenizer
+    from tests.app.conftest import ROOT
+
+    tokenizer = Tokenizer.from_folder(ROOT / "assets" / "models" / "bert-base-cased-embedded")
+    config = BertConfig(
+        vocab_size=tokenizer.vocab_size, hidden_size=16, intermediate_size=32, num_hidden_layers=1, num_attention_heads=2
+    )
+    save(explorer_home / "tiny-cased-headless", config, tokenizer, build_encoder(config))
+    return "tiny-cased-headless"
+
+
+@pytest.mark.parametrize("page", WHY)
+def test_a_model_without_heads_is_answered_with_a_sentence(open_app, headless, explorer_home, tmp_path, monkeypatch, page):
+    from ui import models, state
+
+    text = (explorer_home / "explorer.toml").read_text().replace('"tiny-uncased"', f'"{headless}"')
+    (tmp_path / "headless.toml").write_text(text)
+    monkeypatch.setenv("BERT_TF_EXPLORER", str(tmp_path / "headless.toml"))
+    state.limits.clear()
+    models.catalogue.clear()
+    app = settled(open_app(page=page, **PAIR, mask="a1", model=headless))
+    assert "head" in told(app) and "Choose another model" in told(app)
+
+
+def test_parts_survive_their_link():
+    from ui import parts
+
+    places = frozenset({(0, 0), (0, 4), (2, 3), (1, 5)})
+    assert parts.read(parts.written(places, 4), 3, 4) == places
+    assert parts.written(places, 4) == "1-1.f_2-x_3-4"
+    every = frozenset(parts.every(24, 16))
+    assert len(parts.written(every, 16)) < 2000 and parts.read(parts.written(every, 16), 24, 16) == every
+
+
+def test_a_fine_tuned_class_is_explained(open_app, monkeypatch):
+    from bert_tf.explain import occlusion
+    from bert_tf.explain.open_model import OpenModel
+    from bert_tf.explain.target import class_target
+    from bert_tf.finetune.families import family
+    from bert_tf.finetune.model import TaskModel
+    from bert_tf.finetune.network import network_over
+    from bert_tf.finetune.task import TaskSettings
+    from ui.models import shared_model
+
+    bert = shared_model("tiny-cased").bert
+    settings = TaskSettings("classify", ("bad", "good"), "mean")
+    task = TaskModel(settings, network_over(bert.model, family("classify"), settings), bert.tokenizer, bert.runtime)
+    monkeypatch.setattr(bert, "task", task)
+    monkeypatch.setitem(vars(bert), "opened", OpenModel(bert.model, task))
+    app = settled(open_app(page="saliency", a="It was good.", **{"saliency.method": "occlusion", "saliency.label": "good"}))
+    trace = bert.trace("It was good.")
+    found = occlusion(bert, trace, class_target(bert, trace, "good"), level="word")
+    assert "speaks for “good”" in told(app)
+    assert np.allclose(app.dataframe[0].value["score"], [one.score for one in found.words], rtol=1e-2, atol=1e-6)

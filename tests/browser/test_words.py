@@ -1,0 +1,269 @@
+"""Words as vectors, two sides, whole files: what a visitor does, in a real Chromium."""
+
+import csv
+import io
+import json
+import re
+
+import numpy as np
+import pytest
+from playwright.sync_api import expect
+
+import bert_tf
+from bert_tf.explain import (
+    agreement,
+    compare,
+    embedding_parts,
+    layer_similarity,
+    nearest_tokens,
+    occurrences,
+    principal_components,
+    read_rows,
+    score_rows,
+    summarise_rows,
+)
+from bert_tf.explain.vectors import word_ids
+from tests.browser.test_explorer import PAIR, chip, parameters, wait_for_link
+from ui import senses
+from ui.limits import ROOT
+from ui.words import percent
+
+expect.set_options(timeout=120_000)  # the machine may be busy
+FIGURE = ".js-plotly-plot"
+TEXTS = ("The bunny ate the carrot.", "It was good.")
+NUMBERS = """([sign, index]) => {
+  const kinds = { f4: Float32Array, f8: Float64Array, i1: Int8Array, u1: Uint8Array, i2: Int16Array, i4: Int32Array };
+  const list = (value) => {
+    if (value?.bdata) {
+      const bytes = Uint8Array.from(atob(value.bdata), (letter) => letter.charCodeAt(0));
+      return Array.from(new kinds[value.dtype](bytes.buffer));
+    }
+    return Array.from(value ?? [], (row) => (typeof row === "object" && row ? Array.from(row) : row)).flat();
+  };
+  return document.querySelectorAll(sign)[index].data.map((one) => (
+    { type: one.type, name: one.name, x: list(one.x), y: list(one.y), z: list(one.z) }));
+}"""
+
+
+@pytest.fixture(scope="module")
+def cased(server_home):
+    return bert_tf.load(server_home / "tiny-cased")
+
+
+@pytest.fixture(scope="module")
+def uncased(server_home):
+    return bert_tf.load(server_home / "tiny-uncased")
+
+
+def numbers(page, index=0):
+    """What a figure on the page was given, once it is drawn."""
+    expect(page.locator(FIGURE).nth(index).locator(".main-svg, canvas").first).to_be_attached()
+    return page.evaluate(NUMBERS, [FIGURE, index])
+
+
+def saved(page, name="CSV", menu=0):
+    """The text of a file from a page's menu."""
+    page.get_by_role("button", name="Save").nth(menu).click()
+    with page.expect_download() as download:
+        page.get_by_role("button", name=name).click()
+    return download.value.path().read_text("utf-8")
+
+
+def press_row(page, row):
+    """A press on the box before a row of the page's table, which is a canvas."""
+    page.locator("[data-testid=stDataFrame] canvas").first.click(position={"x": 18, "y": 35 * (row + 1) + 17})
+
+
+def test_the_sum_is_drawn_and_follows_a_mask(visit, cased):
+    page = visit(PAIR + "&page=inputsum").page
+    parts = embedding_parts(cased, cased.trace(*TEXTS))
+    for row, bars in enumerate(numbers(page)):
+        assert bars["x"] == pytest.approx(parts.shares[row].tolist(), abs=1e-4)
+    expect(page.locator(FIGURE)).to_have_count(4)
+    chip(page, "bunny").click()
+    wait_for_link(page, "mask", "a1")
+    masked = embedding_parts(cased, cased.trace(*TEXTS, mask=["bunny"]))
+    page.wait_for_function(
+        "([sign, length]) => Math.abs(document.querySelector(sign).data[0].y.length - length) < 1",
+        arg=[FIGURE, masked.norms.shape[1]],
+    )
+    rows = list(csv.DictReader(io.StringIO(saved(page))))
+    assert [float(row["token_norm"]) for row in rows] == pytest.approx(masked.norms[0].tolist(), rel=1e-3)
+    page.keyboard.press("Escape")
+    page.get_by_role("radio", name="Position").click()
+    wait_for_link(page, "inputsum.of", "position")
+
+
+def test_a_word_moves_through_the_layers(visit, cased):
+    page = visit("/?page=meaning&meaning.layer=1").page
+    read = senses.read(senses.example("bank"), 100, 2000)
+    found = occurrences(cased, read.texts, "bank")
+    wanted, _ = principal_components(found.vectors[1], 2)
+    money = [index for index, sense in enumerate(read.senses) if sense == "money"]
+    assert numbers(page)[0]["x"] == pytest.approx(wanted[money, 0].tolist(), abs=1e-3)
+    page.get_by_role("slider").first.press("ArrowRight")
+    wait_for_link(page, "meaning.layer", "2")
+    wanted, _ = principal_components(found.vectors[2], 2)
+    page.wait_for_function(
+        f"(wanted) => Math.abs(({NUMBERS})(['{FIGURE}', 0])[0].x[0] - wanted) < 1e-3",
+        arg=float(wanted[money[0], 0]),
+    )
+    page.get_by_role("radio", name="UMAP").click()
+    wait_for_link(page, "meaning.way", "umap")
+    page.get_by_text("3D", exact=True).click()
+    wait_for_link(page, "meaning.space", "1")
+    page.wait_for_function(f"() => document.querySelector('{FIGURE}').data[0].type === 'scatter3d'")
+    page.get_by_role("radio", name="bat").click()
+    expect(page.get_by_text("“bat” 18 times in 18 sentences")).to_be_visible()
+
+
+def test_own_sentences_are_typed(visit):
+    page = visit("/?page=meaning").page
+    page.get_by_role("radio", name="Your own").click()
+    expect(page.get_by_text("Type a word, and below it sentences")).to_be_visible()
+    page.get_by_label("Word", exact=True).fill("bank")
+    page.get_by_label("Word", exact=True).press("Enter")
+    page.get_by_label("Sentences").fill("a | The bank.\n<b>b</b> | <img src=x onerror=alert(1)> bank bank")
+    page.get_by_label("Sentences").press("Control+Enter")
+    expect(page.get_by_text("“bank” 3 times in 2 sentences")).to_be_visible()
+    assert page.locator("img[src=x]").count() == 0
+
+
+def test_neighbours_of_a_pressed_cell(visit, cased):
+    page = visit(PAIR + "&page=neighbours").page
+    trace = cased.trace(*TEXTS)
+    vectors = trace.hidden_states[2]
+    near = nearest_tokens(cased, vectors, 2, True, word_ids(cased.tokenizer))
+    wanted = [
+        next(one.token for one in two if one.id != own) for two, own in zip(near, trace.token_ids.tolist())
+    ]
+    cells = page.locator(".cells tbody td")
+    cells.last.wait_for()
+    width = len(trace.hidden_states) + 1
+    shown = cells.all_inner_texts()
+    assert [shown[row * width + 3] for row in range(trace.length)] == wanted
+    cells.nth(2 * width + 3).click()
+    wait_for_link(page, "neighbours.at", "2")
+    wait_for_link(page, "neighbours.vector", "3")
+    expect(page.get_by_text("After layer 2", exact=True)).to_be_visible()
+
+
+def test_two_texts_stand_side_by_side(visit, cased):
+    page = visit(PAIR + "&page=compare&mask=a4").page
+    page.get_by_role("radio", name="Two texts").click()
+    expect(page.get_by_role("heading", name="One model, two texts")).to_be_visible()
+    page.get_by_label("Second text A").fill("The dog ate the bone.")
+    page.get_by_label("Second text A").press("Tab")
+    wait_for_link(page, "compare.a", "The dog ate the bone.")
+    page.locator(".chips").nth(1).locator("button.chip", has_text=re.compile("^(bone|bo)$")).first.click()
+    wait_for_link(page, "compare.mask", "a4")
+    expect(page.locator(".card .title").last).to_have_text(re.compile("^(bone|bo|##ne)$"))
+    rows = list(csv.DictReader(io.StringIO(saved(page))))
+    second = parameters(page)
+    traces = [
+        cased.trace(*TEXTS, mask=["carrot"]),
+        cased.trace("The dog ate the bone.", second["compare.b"] or None, mask=["bone"]),
+    ]
+    found = compare(*traces, cased.tokenizer, cased.tokenizer, 3, 3, across=True)
+    assert [float(row["jensen_shannon_bits"]) for row in rows] == pytest.approx(
+        [mask.divergence for mask in found.masks], abs=1e-4
+    )
+    page.keyboard.press("Escape")
+    page.get_by_role("radio", name="Layer by layer").click()
+    expect(page.get_by_text("The likeliest word after each layer")).to_be_visible()
+    page.reload()
+    expect(page.get_by_text("The likeliest word after each layer")).to_be_visible()
+
+
+def test_layers_of_two_models_are_likened(visit, cased, uncased):
+    page = visit("/?page=cka").page
+    rows = read_rows((ROOT / "assets/samples/sentences.txt").read_bytes()).rows
+    wanted = layer_similarity(*([bert.trace(row.text_a) for row in rows] for bert in (cased, uncased)))
+    assert numbers(page)[0]["z"] == pytest.approx(wanted.ravel().tolist(), abs=1e-3)
+    page.get_by_role("radio", name="The page's text").click()
+    wait_for_link(page, "cka.source", "view")
+    page.wait_for_function(f"() => document.querySelectorAll('{FIGURE}').length === 1")
+
+
+def test_the_row_two_models_differ_on_most_opens_in_compare(visit, cased, uncased):
+    page = visit("/?page=agreement&agreement.file=pairs.jsonl").page
+    page.locator("[data-testid=stDataFrame] canvas").first.wait_for()
+    rows = list(csv.DictReader(io.StringIO(saved(page))))
+    found = agreement(
+        cased, uncased, read_rows((ROOT / "assets/samples/pairs.jsonl").read_bytes(), "jsonl").rows
+    )
+    assert [int(row["row"]) for row in rows] == [one.row.number for one in found.rows]
+    assert [float(row["divergence_bits"]) for row in rows] == pytest.approx(
+        [one.divergence for one in found.rows], abs=1e-4
+    )
+    page.keyboard.press("Escape")
+    press_row(page, 0)
+    page.get_by_role("button", name="Open", exact=True).click()
+    expect(page.get_by_role("heading", name="Where they agree")).to_be_visible()
+    assert parameters(page)["a"] == found.rows[0].row.text_a and "mask" in parameters(page)
+
+
+def test_an_uploaded_file_is_asked_filtered_and_opened(visit, cased):
+    page = visit("/?page=dataset&dataset.file=upload&dataset.hide=last").page
+    lines = [{"text_a": f"The cat number {n} sat.", "text_b": "It <b>was</b> good."} for n in range(45)]
+    lines[7]["text_a"] = "A dog ran."
+    data = "\n".join(map(json.dumps, lines)) + "\nno json"
+    page.locator("input[type=file]").set_input_files(
+        {"name": "mine.jsonl", "mimeType": "application/jsonl", "buffer": data.encode()}
+    )
+    page.get_by_role("button", name="Run").click()
+    page.locator("[data-testid=stDataFrame] canvas").first.wait_for()
+    expect(page.get_by_text("1 line passed over")).to_be_visible()
+    found = score_rows(cased, read_rows(data, "jsonl").rows, ("masks", "next"), "last")
+    rows = list(csv.DictReader(io.StringIO(saved(page))))
+    assert [float(row["is_next"]) for row in rows] == pytest.approx([one.is_next for one in found], abs=1e-4)
+    assert [int(row["rank_of_original"].split()[0]) for row in rows] == [
+        one.masks[0].original_rank for one in found
+    ]
+    follows = summarise_rows(found).follows
+    expect(page.locator("[data-testid=stMetricValue]").last).to_have_text(percent(follows))
+    page.keyboard.press("Escape")
+    page.get_by_label("Containing").fill("DOG RAN")
+    page.get_by_label("Containing").press("Enter")
+    wait_for_link(page, "dataset.words", "DOG RAN")
+    page.wait_for_timeout(1000)
+    press_row(page, 0)
+    expect(page.get_by_text("Open row 8 in")).to_be_visible()
+    page.get_by_role("button", name="Open", exact=True).click()
+    expect(page.get_by_role("heading", name="Hide a word")).to_be_visible()
+    assert parameters(page)["a"] == "A dog ran." and parameters(page)["mask"]
+    page.get_by_role("link", name="Data").click()
+    expect(page.get_by_text("Read from mine.jsonl")).to_be_visible()
+    page.locator("[data-testid=stDataFrame] canvas").first.wait_for()
+
+
+def test_long_work_over_a_file_can_be_stopped(visit):
+    page = visit("/?page=dataset&dataset.file=upload&dataset.ask=perplexity").page
+    data = "\n".join("The cat sat on the mat and looked at the people of the town. " * 6 for _ in range(400))
+    page.locator("input[type=file]").set_input_files(
+        {"name": "long.txt", "mimeType": "text/plain", "buffer": data.encode()}
+    )
+    page.get_by_role("button", name="Run").click()
+    page.get_by_role("button", name="Stop").click()
+    expect(page.get_by_text(re.compile("stopped"))).to_be_visible()
+    expect(page.get_by_role("button", name="Start again")).to_be_visible()
+
+
+def test_nothing_is_wider_than_a_telephone(visit):
+    page = visit(PAIR + "&page=inputsum&mask=a1", viewport={"width": 390, "height": 844}).page
+    for name, sign in (
+        ("Input", FIGURE),
+        ("Meaning", FIGURE),
+        ("Neighbours", ".cells"),
+        ("Compare", FIGURE),
+        ("Layer likeness", FIGURE),
+        ("Agreement", "[data-testid=stDataFrame]"),
+        ("Data", "[data-testid=stDataFrame]"),
+    ):
+        page.get_by_role("link", name=name, exact=True).click()
+        page.locator(sign).last.wait_for()
+        wide = page.evaluate("""() => {
+          const main = document.querySelector('[data-testid=stMain]');
+          return main.scrollWidth - main.clientWidth;
+        }""")
+        assert wide <= 1, name
