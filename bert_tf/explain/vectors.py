@@ -10,11 +10,17 @@ import numpy as np
 
 from bert_tf.explain.errors import InputError, WordNotFound, report
 from bert_tf.explain.predictions import check_top_k
+from bert_tf.explain.prepare import prepare
+from bert_tf.explain.words import words_of
+from bert_tf.text import pad_batch
 
 PARTS = ("token", "segment", "position")
 
 # Vectors compared with the vocabulary at once: their cosines are then 30 MB.
 _ROWS = 256
+
+# Texts in one forward pass: few, for others wait for the model meanwhile.
+_TEXTS = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +84,10 @@ def embedding_parts(bert, trace):
 
 
 def embedding_table(bert, part):
-    """A table of the input embeddings, float32 [V or 2 or positions, H]; `part` out of `PARTS`."""
+    """A table of the input embeddings, float32 [V or 2 or positions, E]; `part` out of `PARTS`.
+
+    A model without segments has zeros for them; positions begin with the first that is used.
+    """
     from bert_tf.models import named_variables
 
     stored = {
@@ -88,8 +97,11 @@ def embedding_table(bert, part):
     }
     if part not in stored:
         raise InputError(f"There is no embedding table {part!r}; choose from {', '.join(PARTS)}.")
-    variable = named_variables(bert.model)[f"bert.embeddings.{stored[part]}.weight"]
-    return np.asarray(variable).astype(np.float32, copy=False)
+    variable = named_variables(bert.model).get(f"bert.embeddings.{stored[part]}.weight")
+    if variable is None:
+        return np.zeros((2, bert.config.embedding_width), np.float32)
+    table = np.asarray(variable).astype(np.float32, copy=False)
+    return table[bert.config.position_offset :] if part == "position" else table
 
 
 def cosine_similarities(vectors, others=None):
@@ -175,26 +187,33 @@ def occurrences(bert, texts, word, progress=None):
 
     Args:
         bert: a `Bert`. texts: strings. word: its spelling; upper and lower case count as one.
-        progress: callable(done, total) in texts; returning False cancels.
+        progress: callable(done, total) in texts that have it; returning False cancels.
     Returns:
         `Occurrences`, in the order of the texts. Texts without the word add none.
     Raises:
         WordNotFound: the word is in none of them. InputError, TextError: a text that is none. Cancelled: by
             `progress`.
     """
-    places, spans, vectors = [], [], []
-    texts = list(texts)
-    for index, text in enumerate(texts):
-        trace = bert.trace(text, attentions=False)
-        found = [span for span in trace.words() if span.text.casefold() == word.strip().casefold()]
-        if found:
-            places += [index] * len(found)
-            spans += found
-            vectors.append(word_vectors(trace, found))
-        report(progress, index + 1, len(texts))
-    if not spans:
+    texts, wanted = list(texts), word.strip().casefold()
+    read = [prepare(bert.tokenizer, bert.max_length, text) for text in texts]
+    found = [
+        [span for span in words_of(one.encoding, one.text_a) if span.text.casefold() == wanted] for one in read
+    ]
+    having = [index for index, spans in enumerate(found) if spans]
+    if not having:
         raise WordNotFound(f"The word {word!r:.60} is in none of the {len(texts)} texts.")
-    return Occurrences(tuple(places), tuple(spans), np.concatenate(vectors, axis=1))
+    places, spans, vectors = [], [], []
+    for start in range(0, len(having), _TEXTS):
+        block = having[start : start + _TEXTS]
+        batch = pad_batch([read[index] for index in block], pad_id=bert.tokenizer.pad_id)
+        states = bert.runtime.run(batch, ("hidden_states",))["hidden_states"]  # L+1 of [B, T, H]
+        for row, index in enumerate(block):
+            for span in found[index]:
+                places.append(index)
+                spans.append(span)
+                vectors.append([layer[row, list(span.positions)].mean(axis=0) for layer in states])
+        report(progress, min(start + _TEXTS, len(having)), len(having))
+    return Occurrences(tuple(places), tuple(spans), np.array(vectors, np.float32).swapaxes(0, 1))
 
 
 def principal_components(vectors, count=2):
