@@ -11,10 +11,12 @@ import numpy as np
 from bert_tf.checkpoints.errors import require_head
 from bert_tf.explain import (
     NextSentence,
+    SentenceOrder,
     Trace,
     answer_from,
     fill_jointly,
     fill_mask,
+    sigmoid,
     text_with,
 )
 from bert_tf.explain.many import predict_many
@@ -65,7 +67,7 @@ class Bert:
         runtime: `Runtime` over that model.
         name: what the model is called.
         path: the folder it came from, or None.
-        heads: frozenset of those it has, of "pooler", "mlm", "nsp".
+        heads: frozenset of those it has, of `bert_tf.models.ALL_HEADS`.
         task: `TaskModel` of a fine-tuned model, else None.
     """
 
@@ -127,7 +129,7 @@ class Bert:
         tokens = list(encoding.tokens)
         for position in masks:
             tokens[position] = self.tokenizer.id_to_token(self.tokenizer.mask_id)
-        scored = ready.text_b is not None and "nsp" in self.heads
+        paired = ready.text_b is not None
         return Trace(
             model=self.name,
             heads=self.heads,
@@ -143,7 +145,9 @@ class Bert:
             segments=encoding.segment_ids,
             masks=masks,
             truncated=encoding.truncated,
-            nsp=NextSentence.from_logits(results["nsp_logits"]) if scored else None,
+            nsp=NextSentence.from_logits(results["nsp_logits"]) if paired and "nsp" in self.heads else None,
+            sop=SentenceOrder.from_logits(results["sop_logits"]) if paired and "sop" in self.heads else None,
+            replaced=sigmoid(results["replaced_logits"]) if "replaced" in self.heads else None,
             logits=results.get("mlm_logits"),
             attentions=results.get("attentions"),
             hidden_states=results.get("hidden_states"),
@@ -170,7 +174,7 @@ class Bert:
 
     def fill_in(self, trace, position, token):
         """(text_a, text_b) of a trace with a token in the place of one position; see `explain.text_with`."""
-        return text_with(trace, {position: token})
+        return text_with(trace, {position: self.tokenizer.spelling(token)})
 
     def mlm_logits(self, token_ids, segment_ids, positions):
         """MLM logits of one sequence at some positions.
@@ -214,4 +218,10 @@ class Bert:
         return single
 
 
-_HEAD_OUTPUTS = (("mlm", "mlm_logits"), ("nsp", "nsp_logits"), ("pooler", "pooled_output"))
+_HEAD_OUTPUTS = (
+    ("mlm", "mlm_logits"),
+    ("nsp", "nsp_logits"),
+    ("sop", "sop_logits"),
+    ("replaced", "replaced_logits"),
+    ("pooler", "pooled_output"),
+)

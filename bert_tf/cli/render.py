@@ -42,6 +42,14 @@ def answer_lines(answer, seconds=None):
         lines += ["", "Does the second text follow the first?"]
         shares = (("    yes", answer.nsp.is_next), ("    no", answer.nsp.not_next))
         lines += table([(label, percent(share), bar(share)) for label, share in shares], "<><")
+    if answer.sop is not None:
+        lines += ["", "Are the two texts in their order?"]
+        shares = (("    yes", answer.sop.in_order), ("    swapped", answer.sop.swapped))
+        lines += table([(label, percent(share), bar(share)) for label, share in shares], "<><")
+    if answer.replaced is not None:
+        lines += ["", "Which tokens look put there in the place of others?"]
+        scored = zip(answer.tokens, answer.replaced, strict=True)
+        lines += table([("   ", token.strip(), percent(share), bar(share)) for token, share in scored], "<<><")
     return lines
 
 

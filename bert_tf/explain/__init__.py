@@ -56,7 +56,7 @@ from bert_tf.explain.lens import Lens, logit_lens
 from bert_tf.explain.methods import TokenAttention, token_attention
 from bert_tf.explain.neuron import HeadVectors, head_vectors, query_key_vectors
 from bert_tf.explain.patching import PatchMap, patch_states
-from bert_tf.explain.predictions import MaskPrediction, Prediction, fill_mask
+from bert_tf.explain.predictions import MaskPrediction, Prediction, fill_mask, sigmoid
 from bert_tf.explain.projection import umap
 from bert_tf.explain.pseudo_likelihood import MinimalPair, PseudoLikelihood, minimal_pairs, pseudo_likelihood
 from bert_tf.explain.rollout import attention_rollout
@@ -74,7 +74,8 @@ from bert_tf.explain.syntax import (
     word_attention,
 )
 from bert_tf.explain.target import Target, mask_target, next_sentence_target
-from bert_tf.explain.trace import NextSentence, Trace
+from bert_tf.explain.replaced import Game, play, replaced_scores
+from bert_tf.explain.trace import NextSentence, SentenceOrder, Trace
 from bert_tf.explain.value_attention import NormWeighted, effective_attention, norm_weighted_attention
 from bert_tf.explain.vectors import (
     EmbeddingParts,
@@ -112,7 +113,12 @@ __all__ = [
     "MaskTruncated",
     "MinimalPair",
     "Neighbour",
+    "Game",
     "NextSentence",
+    "SentenceOrder",
+    "play",
+    "replaced_scores",
+    "sigmoid",
     "NormWeighted",
     "NotComparable",
     "NothingToPredict",

@@ -1,4 +1,6 @@
-"""The short answer to one input: what the masks hide, and whether the second text follows the first."""
+"""The short answer to one input: what the masks hide, whether the second text follows the first or is in order, and
+which tokens look replaced.
+"""
 
 from dataclasses import dataclass
 from typing import Optional
@@ -6,7 +8,7 @@ from typing import Optional
 from bert_tf.checkpoints.errors import require_head
 from bert_tf.explain.errors import NothingToPredict
 from bert_tf.explain.predictions import fill_mask
-from bert_tf.explain.trace import NextSentence
+from bert_tf.explain.trace import NextSentence, SentenceOrder
 from bert_tf.text import Truncation
 
 
@@ -20,6 +22,8 @@ class Answer:
         masks: `MaskPrediction`s, ascending positions.
         nsp: `NextSentence`, or None without a second text or without an NSP head.
         truncated: `Truncation`, zeros if everything was read.
+        sop: `SentenceOrder`, or None without a second text or without such a head.
+        replaced: for each token the probability that it was replaced; None if the model has no head for it.
     """
 
     model: str
@@ -27,13 +31,19 @@ class Answer:
     masks: tuple
     nsp: Optional[NextSentence]
     truncated: Truncation
+    sop: Optional[SentenceOrder] = None
+    replaced: Optional[tuple] = None
 
     def to_json(self):
         """A dict that `json.dumps` takes.
 
         "nsp" is null without a second text. "truncated" is null if everything was read, otherwise how many
-        tokens were cut off either text. "original" is null where the user typed "[MASK]".
+        tokens were cut off either text. "original" is null where the user typed "[MASK]". "sop" (a pair) and
+        "replaced" (a number a token) are there only if the model has a head for them.
         """
+        extra = {} if self.sop is None else {"sop": self.sop._asdict()}
+        if self.replaced is not None:
+            extra["replaced"] = list(self.replaced)
         return {
             "model": self.model,
             "tokens": list(self.tokens),
@@ -49,6 +59,7 @@ class Answer:
             ],
             "nsp": None if self.nsp is None else self.nsp._asdict(),
             "truncated": self.truncated._asdict() if any(self.truncated) else None,
+            **extra,
         }
 
 
@@ -56,21 +67,24 @@ def answer_from(trace, tokenizer, top_k=5):
     """The answer a trace holds.
 
     Raises:
-        NothingToPredict: no mask and no second text.
+        NothingToPredict: no mask and no second text, unless the model judges every token.
         MissingHead: what was asked needs a head that the model lacks.
         InputError: `top_k` is not a positive whole number.
     """
     check_question(trace.masks, trace.text_b, trace.heads, trace.model)
     masks = fill_mask(trace, tokenizer, top_k) if trace.masks else ()
-    return Answer(trace.model, trace.tokens, masks, trace.nsp, trace.truncated)
+    replaced = None if trace.replaced is None else tuple(map(float, trace.replaced))
+    return Answer(trace.model, trace.tokens, masks, trace.nsp, trace.truncated, trace.sop, replaced)
 
 
 def check_question(masks, text_b, heads, model):
     """Raise NothingToPredict or MissingHead unless the model can answer something about this input."""
     if masks:
         require_head(heads, "mlm", model)
+    elif "replaced" in heads:
+        return
     elif text_b is not None:
-        require_head(heads, "nsp", model)
+        require_head(heads, "sop" if "sop" in heads else "nsp", model)
     else:
         raise NothingToPredict(
             'There is nothing to predict: type "[MASK]" in the text, name a word to mask, '

@@ -105,7 +105,7 @@ def compare(trace_a, trace_b, tokenizer_a, tokenizer_b, layers_a, layers_b, top_
 
 def common_vocabulary(tokenizer_a, tokenizer_b):
     """The `CommonVocabulary` of two tokenizers; the last few are kept."""
-    return _common(*((one.vocab, one.lower_case, one.special_ids) for one in (tokenizer_a, tokenizer_b)))
+    return _common(*((one.spellings, one.lower_case, one.special_ids) for one in (tokenizer_a, tokenizer_b)))
 
 
 @lru_cache(maxsize=4)
@@ -206,7 +206,7 @@ def _agreements(trace_a, trace_b, tokenizer_a, tokenizer_b, pairs, common, top_k
                 position_b=b.position,
                 predictions_a=a.predictions,
                 predictions_b=b.predictions,
-                overlap=_overlap(a.predictions, b.predictions, common.folded),
+                overlap=_overlap(_names(tokenizer_a, a), _names(tokenizer_b, b), common.folded),
                 divergence=jensen_shannon(p, q),
                 coverage_a=coverage_a,
                 coverage_b=coverage_b,
@@ -215,11 +215,13 @@ def _agreements(trace_a, trace_b, tokenizer_a, tokenizer_b, pairs, common, top_k
     return tuple(agreements)
 
 
-def _overlap(predictions_a, predictions_b, folded):
-    names_a, names_b = (
-        {p.token.lower() if folded else p.token for p in predictions}
-        for predictions in (predictions_a, predictions_b)
-    )
+def _names(tokenizer, answer):
+    return {tokenizer.spellings[prediction.id] for prediction in answer.predictions}
+
+
+def _overlap(names_a, names_b, folded):
+    if folded:
+        names_a, names_b = ({name.lower() for name in names} for names in (names_a, names_b))
     # Folding may make one of "The" and "the": the smaller set is then all that could be shared.
     return len(names_a & names_b) / max(1, min(len(names_a), len(names_b)))
 

@@ -66,7 +66,8 @@ def fill_jointly(bert, trace, top_k=5):
         if left:
             logits = bert.mlm_logits(ids, trace.segments, left)
     chosen = {step.position: step.predictions[0].token for step in steps}
-    text_a, text_b = text_with(trace, chosen)
+    spelled = {position: bert.tokenizer.spelling(token) for position, token in chosen.items()}
+    text_a, text_b = text_with(trace, spelled)
     return JointFill(
         steps=tuple(steps),
         tokens=tuple(chosen.get(position, token) for position, token in enumerate(trace.tokens)),

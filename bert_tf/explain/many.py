@@ -9,9 +9,9 @@ import numpy as np
 
 from bert_tf.explain.answer import Answer, check_question
 from bert_tf.explain.errors import InputError
-from bert_tf.explain.predictions import check_top_k, mask_predictions
+from bert_tf.explain.predictions import check_top_k, mask_predictions, sigmoid
 from bert_tf.explain.prepare import prepare
-from bert_tf.explain.trace import NextSentence
+from bert_tf.explain.trace import NextSentence, SentenceOrder
 from bert_tf.text import pad_batch
 
 # Batches sorted together. More gives tighter batches, and longer to wait for the first answer.
@@ -97,15 +97,20 @@ def _run(bert, batch, top_k):
         for row, one in enumerate(batch):
             inputs["mask_positions"][row, : len(one.masks)] = one.masks
         outputs.append("mlm_logits")
-    if "nsp" in bert.heads and any(one.text_b is not None for one in batch):
-        outputs.append("nsp_logits")
+    paired = any(one.text_b is not None for one in batch)
+    outputs += [f"{head}_logits" for head in ("nsp", "sop") if paired and head in bert.heads]
+    outputs += ["replaced_logits"] if "replaced" in bert.heads else []
     results = bert.runtime.run(inputs, tuple(outputs))
     for row, one in enumerate(batch):
-        masks, nsp = (), None
+        masks, nsp, sop, replaced = (), None, None, None
         if one.masks:
             logits = results["mlm_logits"][row, : len(one.masks)]
             masks = mask_predictions(logits, one.masks, one.original_ids, bert.tokenizer, top_k)
         if one.text_b is not None and "nsp" in bert.heads:
             nsp = NextSentence.from_logits(results["nsp_logits"][row])
+        if one.text_b is not None and "sop" in bert.heads:
+            sop = SentenceOrder.from_logits(results["sop_logits"][row])
+        if "replaced" in bert.heads:
+            replaced = tuple(map(float, sigmoid(results["replaced_logits"][row, : len(one.token_ids)])))
         tokens = tuple(bert.tokenizer.vocab[i] for i in one.token_ids)
-        yield Answer(bert.name, tokens, masks, nsp, one.encoding.truncated)
+        yield Answer(bert.name, tokens, masks, nsp, one.encoding.truncated, sop, replaced)

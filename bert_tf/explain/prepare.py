@@ -43,11 +43,12 @@ def prepare(tokenizer, max_length, text_a, text_b=None, mask=(), level="token"):
         InputError, TextError: as `Bert.trace`.
     """
     text_a, text_b = checked_pair(text_a, text_b)
-    encoding = tokenizer.encode(text_a, text_b, max_length=max_length)
+    read_a, read_b = (text and tokenizer.understood(text) for text in (text_a, text_b))
+    encoding = tokenizer.encode(read_a, read_b, max_length=max_length)
     for source, text in (("a", text_a), ("b", text_b)):
         if text is not None and source not in encoding.sources:
             raise EmptyText(f"text_{source} holds nothing that can be read: {text!r:.60}.")
-    masks = resolve_masks(encoding, text_a, text_b, mask, level, tokenizer)
+    masks = resolve_masks(encoding, read_a, read_b, mask, level, tokenizer)
     ids = np.array(encoding.token_ids)
     originals = ids[list(masks)]
     ids[list(masks)] = tokenizer.mask_id

@@ -167,13 +167,16 @@ def word_scores(trace, tokens):
 
 def _erased(bert, trace, baseline):
     """The trace's token ids with every token that may be replaced replaced."""
-    vocab = bert.tokenizer.vocab
-    if baseline not in vocab:
+    tokenizer = bert.tokenizer
+    # These two are called otherwise in other vocabularies ("<pad>", "<mask>").
+    known = {"[PAD]": tokenizer.pad_id, "[MASK]": tokenizer.mask_id}.get(baseline)
+    if known is None and baseline not in tokenizer:
         raise InputError(
             f'The baseline {baseline!r:.40} is no token of this model\'s vocabulary; "[PAD]" and '
             '"[MASK]" are the usual ones.'
         )
-    return np.where(_replaceable(trace), vocab.index(baseline), trace.token_ids).astype(np.int32)
+    filler = tokenizer.token_to_id(baseline) if known is None else known
+    return np.where(_replaceable(trace), filler, trace.token_ids).astype(np.int32)
 
 
 def _replaceable(trace):

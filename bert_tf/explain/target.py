@@ -107,13 +107,13 @@ def _class(settings, number):
 
 def vocabulary_id(tokenizer, token):
     """The id of a token of the vocabulary; InputError if it is none."""
-    if token not in tokenizer.vocab:
-        pieces = (
-            " ".join(tokenizer.tokenize(token).tokens) if isinstance(token, str) and token.strip() else ""
-        )
-        hint = f" It is made of: {pieces}." if pieces else ""
-        raise InputError(f"{token!r:.60} is no token of this model's vocabulary.{hint}")
-    return tokenizer.vocab.index(token)
+    for index in (tokenizer.spellings, tokenizer.vocab):
+        if token in index:
+            return index.index(token)
+    is_text = isinstance(token, str) and token.strip()
+    pieces = " ".join(piece.strip() for piece in tokenizer.tokenize(token).tokens) if is_text else ""
+    hint = f" It is made of: {pieces}." if pieces else ""
+    raise InputError(f"{token!r:.60} is no token of this model's vocabulary.{hint}")
 
 
 def _logits(bert, trace, position):

@@ -27,13 +27,25 @@ class NextSentence(NamedTuple):
         return cls(float(is_next), float(1.0 - is_next))
 
 
+class SentenceOrder(NamedTuple):
+    """The sentence-order head's two probabilities (ALBERT); they add up to 1."""
+
+    in_order: float
+    swapped: float
+
+    @classmethod
+    def from_logits(cls, logits):
+        """Softmax of the head's two logits [2], index 0 in order."""
+        return cls(*NextSentence.from_logits(logits))
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Trace:
     """What went into one forward pass and what came out of it. Its arrays are read-only.
 
     Attributes:
         model: name of the model.
-        heads: those the model has, of "pooler", "mlm", "nsp".
+        heads: those the model has, of `bert_tf.models.ALL_HEADS`.
         text_a, text_b: the user's texts; `text_b` is None when there was no pair.
         tokens: T strings, "[MASK]" where masked.
         original_tokens: T strings as the tokenizer read them.
@@ -51,6 +63,9 @@ class Trace:
         pooled: float32 [H]; None if the model has no pooler.
         truncated: `Truncation`, zeros if everything was read.
         seconds: wall time of tokenising and the forward pass.
+        sop: `SentenceOrder`; None without a second text or without such a head.
+        replaced: float32 [T], probability that a token was put there in the place of another; None if the model
+            has no head for it.
     """
 
     model: str
@@ -73,6 +88,8 @@ class Trace:
     pooled: Optional[np.ndarray]
     truncated: Truncation
     seconds: float
+    sop: Optional[SentenceOrder] = None
+    replaced: Optional[np.ndarray] = None
 
     def __post_init__(self):
         for field in fields(self):
@@ -109,7 +126,7 @@ class Trace:
                     plain[field.name] = None if value is None else value.tolist()
             elif field.name == "heads":
                 plain["heads"] = sorted(value)
-            elif field.name in ("nsp", "truncated"):
+            elif field.name in ("nsp", "sop", "truncated"):
                 plain[field.name] = None if value is None else value._asdict()
             elif isinstance(value, np.ndarray):
                 plain[field.name] = value.tolist()

@@ -118,8 +118,8 @@ def output_kernels(bert):
     variables, config = named_variables(bert.model), bert.config
     heads, width = config.num_attention_heads, config.hidden_size
     kernels = [
-        np.asarray(variables[f"bert.encoder.layer.{layer}.attention.output.dense.weight"])
-        for layer in range(config.num_hidden_layers)
+        np.asarray(variables[f"bert.encoder.layer.{group}.attention.output.dense.weight"])
+        for group in config.layer_groups
     ]
     return np.stack(kernels).astype(np.float32, copy=False).reshape(-1, heads, width // heads, width)
 

@@ -104,6 +104,15 @@ class BaseTokenizer:
     def spellings(self) -> tuple[str, ...]:
         return self.vocab
 
+    def spelling(self, token: str) -> str:
+        """A token in BERT's spelling; text that is no token stays as it is."""
+        index = self._ids.get(token)
+        return token if index is None else self.spellings[index]
+
+    def understood(self, text: str) -> str:
+        """The text with "[MASK]" as this vocabulary writes it; as many characters as before."""
+        return text.replace("[MASK]", self.mask_token) if len(self.mask_token) == len("[MASK]") else text
+
     @property
     def vocab_size(self) -> int:
         """Number of tokens in the vocabulary."""

@@ -1,0 +1,159 @@
+"""What can be read out of the other family members: by the heads they declare, and in their own tokens."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import bert_tf
+from bert_tf.checkpoints import MissingHead
+from bert_tf.explain import (
+    InputError,
+    NothingToPredict,
+    compare,
+    embedding_parts,
+    mask_target,
+    play,
+    replaced_scores,
+    summarise_heads,
+    text_with,
+)
+from bert_tf.explain.value_attention import output_kernels
+
+FAMILY = Path(__file__).parents[1] / "golden" / "family"
+NAMES = ("roberta", "distilbert", "albert", "electra-discriminator", "electra-generator")
+
+
+@pytest.fixture(scope="module")
+def berts():
+    return {name: bert_tf.load(FAMILY / name) for name in NAMES}
+
+
+@pytest.fixture(params=NAMES)
+def bert(request, berts):
+    return berts[request.param]
+
+
+def text_for(bert):
+    return "w1 w2 w3 w4 w5" if "w1" in bert.tokenizer else "the license of the work"
+
+
+def test_a_trace_has_what_the_heads_give(bert):
+    trace = bert.trace(text_for(bert), text_for(bert), mask=[2] if "mlm" in bert.heads else ())
+    assert (trace.logits is not None) == ("mlm" in bert.heads)
+    assert (trace.sop is not None) == ("sop" in bert.heads) and trace.nsp is None
+    assert (trace.replaced is not None) == ("replaced" in bert.heads)
+    assert (trace.pooled is not None) == ("pooler" in bert.heads)
+    layers = bert.config.num_hidden_layers
+    assert trace.attentions.shape == (layers, 4, trace.length, trace.length)
+    assert trace.hidden_states.shape == (layers + 1, trace.length, 24)
+    assert np.isfinite(summarise_heads(trace).entropy).all()
+    assert trace.to_dict()["heads"] == sorted(bert.heads)
+
+
+def test_one_answer_and_many_are_the_same(bert):
+    mask = [2] if "mlm" in bert.heads else []
+    rows = [(text_for(bert), None, mask), (text_for(bert), text_for(bert), mask)]
+    for row, answer in zip(rows, bert.predict_many(rows)):
+        alone = bert.predict(*row)
+        assert answer.tokens == alone.tokens and (answer.sop is None) == (alone.sop is None)
+        if alone.replaced is not None:
+            np.testing.assert_allclose(answer.replaced, alone.replaced, atol=1e-5)
+            assert len(alone.to_json()["replaced"]) == len(alone.tokens)
+        assert [m.predictions[0].id for m in answer.masks] == [m.predictions[0].id for m in alone.masks]
+
+
+def test_the_open_model_gives_the_same_states(bert):
+    trace = bert.trace(text_for(bert), text_for(bert))
+    states = bert.opened.states(trace.token_ids[None], trace.segments[None])
+    for ours, theirs in zip(states, trace.hidden_states, strict=True):
+        np.testing.assert_allclose(np.asarray(ours)[0], theirs, atol=1e-5)
+
+
+def test_gradients_reach_the_token_vectors(bert):
+    if "mlm" not in bert.heads:
+        pytest.raises(MissingHead, mask_target, bert, bert.trace(text_for(bert)))
+        return
+    trace = bert.trace(text_for(bert), mask=[2])
+    target = mask_target(bert, trace)
+    vectors = bert.opened.token_vectors(trace.token_ids[None]).numpy()
+    score, slope = bert.opened.gradient(vectors, trace.segments[None], target)
+    assert slope.shape == (1, trace.length, bert.config.embedding_width)
+    step = 1e-2 * slope / np.linalg.norm(slope)
+    moved = [bert.opened.gradient(vectors + sign * step, trace.segments[None], target)[0][0] for sign in (1, -1)]
+    assert (moved[0] - moved[1]) / 2e-2 == pytest.approx(np.linalg.norm(slope), rel=0.05)
+
+
+def test_embeddings_add_up_to_the_input(bert):
+    trace = bert.trace(text_for(bert), text_for(bert))
+    parts = embedding_parts(bert, trace)
+    batch = {"token_ids": trace.token_ids[None], "segment_ids": trace.segments[None],
+             "padding_mask": np.ones((1, trace.length), np.int32)}
+    wanted = bert.runtime.run(batch, ("embeddings_sum",))["embeddings_sum"][0]
+    np.testing.assert_allclose(parts.total, wanted, atol=1e-5)
+
+
+def test_a_layer_of_a_group_has_its_groups_kernels(berts):
+    kernels = output_kernels(berts["albert"])
+    assert len(kernels) == 4 and np.array_equal(kernels[0], kernels[1])
+    assert not np.array_equal(kernels[1], kernels[2])
+
+
+def test_what_a_model_cannot_do_is_said(berts):
+    with pytest.raises(MissingHead, match="next-sentence"):
+        berts["roberta"].predict("the work", "the license")
+    with pytest.raises(MissingHead, match="masked language"):
+        berts["electra-discriminator"].predict("w1 w2", mask=["w1"])
+    with pytest.raises(NothingToPredict):
+        berts["albert"].predict("the work")
+    assert berts["albert"].predict("the work", "the license").sop.swapped <= 1
+
+
+def test_both_ways_of_writing_a_mask_are_understood(berts):
+    own, common = (berts["roberta"].trace(f"the {mask} of work") for mask in ("<mask>", "[MASK]"))
+    assert own.tokens == common.tokens and own.masks == common.masks and len(own.masks) == 1
+    assert own.offsets[own.masks[0]] == (4, 10)
+
+
+def test_a_guess_is_put_into_the_text_as_it_would_be_read(berts):
+    bert = berts["roberta"]
+    trace = bert.trace("the <mask> work")
+    place = trace.masks[0]
+    assert bert.fill_in(trace, place, " the")[0] == "the the work"
+    assert bert.fill_in(trace, place, "s")[0] == "thes work"
+    assert text_with(trace, {place: "of"})[0] == "the of work"
+
+
+def test_a_token_is_found_as_a_person_writes_it(berts):
+    bert = berts["roberta"]
+    trace = bert.trace("the <mask> work")
+    assert mask_target(bert, trace, token="the").label == " the"
+    assert mask_target(bert, trace, token="##s").label == "s"
+    with pytest.raises(InputError, match="made of"):
+        mask_target(bert, trace, token="licensework")
+
+
+def test_members_with_different_tokens_are_compared(berts):
+    found = compare(*(berts[name].trace("the work of a license", mask=["license"]) for name in ("roberta", "albert")),
+                    *(berts[name].tokenizer for name in ("roberta", "albert")), 2, 4)
+    assert found.common_tokens > 20 and found.layers == ((0, 0), (0, 1), (1, 2), (1, 3))
+
+
+def test_the_game_of_generator_and_discriminator(berts):
+    text = " ".join(f"w{number}" for number in range(1, 21))
+    game = play(berts["electra-generator"], berts["electra-discriminator"], text, share=0.25, seed=3)
+    assert len(game.places) == 5
+    changed = [ours != theirs for ours, theirs in zip(game.tokens, game.original_tokens)]
+    assert game.replaced.tolist() == changed and set(np.flatnonzero(game.replaced)) <= set(game.places)
+    ids = [berts["electra-generator"].tokenizer.token_to_id(token) for token in game.tokens]
+    again = replaced_scores(berts["electra-discriminator"], ids, np.zeros(len(ids)))
+    assert np.array_equal(game.scores, again)
+    assert game.caught == sum(changed[i] and game.scores[i] > 0.5 for i in range(len(ids)))
+    assert play(berts["electra-generator"], berts["electra-discriminator"], text, mask=["w3"]).places == (3,)
+
+
+def test_a_game_needs_one_vocabulary_and_both_heads(berts):
+    with pytest.raises(InputError, match="vocabular"):
+        play(berts["roberta"], berts["electra-discriminator"], "w1 w2")
+    with pytest.raises(MissingHead):
+        play(berts["electra-generator"], berts["electra-generator"], "w1 w2")
