@@ -8,6 +8,10 @@ import tomllib
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
+#: How the names of models begin that visitors fine-tune.
+OWN = "own-"
+
+
 class LimitsError(ValueError):
     """The limits file holds an unknown key or a value of the wrong kind."""
 
@@ -38,10 +42,11 @@ class Limits:
     max_steps: int = 2_000
     max_minutes: int = 30
     max_runs: int = 1
+    max_epochs: int = 10
 
     def offers(self, name: str) -> bool:
-        """Whether the model called ``name`` may be chosen here."""
-        return not self.offered or name in self.offered
+        """Whether the model called ``name`` may be chosen here; one that a visitor made here always may."""
+        return not self.offered or name in self.offered or name.startswith(OWN)
 
 
 _SECTIONS = {
@@ -50,7 +55,7 @@ _SECTIONS = {
     "cache": ("max_trace_megabytes",),
     "predict": ("max_masks", "max_top_k"),
     "jobs": ("max_jobs",),
-    "training": ("runs", "train", "max_text", "max_steps", "max_minutes", "max_runs"),
+    "training": ("runs", "train", "max_text", "max_steps", "max_minutes", "max_runs", "max_epochs"),
     "files": ("max_sentences", "max_file_kilobytes", "max_rows", "max_row_characters"),
 }
 _SMALLEST = {"max_tokens": 4}

@@ -1,4 +1,4 @@
-"""Trainings started from the page: `python -m bert_tf pretrain` in a process of its own, bounded by the limits.
+"""Trainings started from the page: a command of `python -m bert_tf` in a process of its own, bounded by the limits.
 
 A pause ends the process after its last step is saved, so that a paused training holds neither memory nor a core;
 going on runs the same command again.
@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 import time
+import weakref
 
 import streamlit as st
 
@@ -23,22 +24,25 @@ _NICE = 10  # the page is to stay quick while somebody trains
 _BATCH, _LENGTH = 16, 64
 
 
+_ALL = weakref.WeakSet()
+
+
 class Training:
     """One training started here; its methods may be called from any visitor's thread.
 
     Args:
-        folder: of the run, with `text.txt` in it. options: of the command, beyond those. seconds: it may run for.
+        folder: of the run. arguments: of `python -m bert_tf`. seconds: it may run for.
 
     Attributes: problem: a sentence, when it failed.
     """
 
-    def __init__(self, folder, options, seconds):
+    def __init__(self, folder, arguments, seconds):
         self.folder, self.problem = folder, None
-        self._command = [sys.executable, "-m", "bert_tf", "pretrain", "--text", str(folder / "text.txt"), "--output",
-                         str(folder), *map(str, options)]
+        self._command = [sys.executable, "-m", "bert_tf", *map(str, arguments)]
         self._left, self._began, self._process, self._wish = seconds, None, None, "run"
         self._timer, self._lock = None, threading.Lock()
         self.go_on()
+        _ALL.add(self)
 
     @property
     def status(self):
@@ -89,14 +93,14 @@ class Training:
 
     def _last_line(self):
         lines = (self.folder / "output.log").read_text(encoding="utf-8", errors="replace").strip().splitlines()
-        return lines[-1].rsplit("bert_tf: ", 1)[-1] if lines else "It ended without a word."
+        # Where files lie on the server is nothing for a visitor.
+        said = lines[-1].rsplit("bert_tf: ", 1)[-1].replace(f"{self.folder}{os.sep}", "") if lines else ""
+        return said or "It ended without a word."
 
 
 @st.cache_resource(show_spinner=False)
 def _started():
-    found = {}
-    atexit.register(lambda: [training.kill() for training in found.values()])
-    return found
+    return {}
 
 
 def started(name):
@@ -104,9 +108,15 @@ def started(name):
     return _started().get(name)
 
 
+@atexit.register
+def _end_all():
+    for training in list(_ALL):
+        training.kill()
+
+
 def running():
-    """How many trainings hold a process now."""
-    return sum(training.status in ("running", "ending") for training in _started().values())
+    """How many trainings of any kind hold a process now."""
+    return sum(training.status in ("running", "ending") for training in list(_ALL))
 
 
 def start(text, steps, rate, warm):
@@ -130,7 +140,8 @@ def start(text, steps, rate, warm):
     every = max(1, steps // 100)
     options = [*begin, "--steps", steps, "--batch-size", _BATCH, "--length", _LENGTH, "--learning-rate", rate,
                "--dropout", 0, "--log-every", every, "--save-every", 20 * every, "--threads", 2, "--snapshots"]
-    _started()[name] = Training(folder, options, 60 * state.limits().max_minutes)
+    arguments = ["pretrain", "--text", folder / "text.txt", "--output", folder, *options]
+    _started()[name] = Training(folder, arguments, 60 * state.limits().max_minutes)
     return name
 
 

@@ -29,6 +29,7 @@ PAGES = {
     "agreement": ("Compare", "Agreement"),
     "tasks": ("Tasks", "Try one"),
     "finetuned": ("Tasks", "Before and after"),
+    "newtask": ("Tasks", "New task"),
     "training": ("Training", "Curves"),
     "timelapse": ("Training", "Time-lapse"),
     "dataset": ("Data", "Data"),

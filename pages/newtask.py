@@ -1,0 +1,126 @@
+"""New task: a model fine-tuned on the visitor's own file, while the page goes on."""
+
+import streamlit as st
+
+from bert_tf.plots.finetuning import learning_curve
+from ui import export, finetuning, frame, models, state, tasks
+from ui.words import percent, plain, title
+
+_LOOK = 2.0  # seconds between two looks at a training that goes on
+_DEFAULT_MODEL = "bert-small-uncased-embedded"
+
+
+def page():
+    st.title("Teach it a task of your own", anchor=False)
+    if not state.limits().train:
+        st.info("Training from the page is switched off here.", icon=":material/block:")
+        return
+    _form()
+    begun = finetuning.names()
+    if not begun:
+        return
+    chosen = st.session_state.get("_newtask")
+    name = chosen if chosen in begun else begun[0]
+    live = finetuning.started(name).status in ("running", "ending")
+    st.fragment(_watch, run_every=_LOOK if live else None)(name)
+
+
+def _form():
+    limits = state.limits()
+    plain_models = [info.name for info in models.installed() if info.name not in tasks.names() and info.config]
+    first = _DEFAULT_MODEL if _DEFAULT_MODEL in plain_models else plain_models[0]
+    left, right = st.columns(2, gap="large")
+    with left:
+        task = st.segmented_control(
+            "Task", list(finetuning.TASKS), format_func=lambda one: finetuning.TASKS[one][0], default="classify",
+            key="w_newtask_task",
+        )  # fmt: skip
+        task = task or "classify"
+        file = st.file_uploader("Examples", type=list(finetuning.TASKS[task][1]), key=f"w_newtask_file_{task}")
+        st.caption(finetuning.TASKS[task][2])
+    with right:
+        model = st.selectbox(
+            "Start from", plain_models, index=plain_models.index(first), format_func=title, key="w_newtask_model"
+        )
+        epochs = st.slider("Epochs", 1, limits.max_epochs, min(3, limits.max_epochs), key="w_newtask_epochs")
+        top_only = st.toggle(
+            "Only the two highest layers learn",
+            value=True,
+            key="w_newtask_top",
+            help="Three times as fast, and often nearly as good on small files.",
+        )
+        pressed = st.button("Train", type="primary", icon=":material/play_arrow:", key="w_newtask_start")
+    st.caption(
+        f"A fifth of the examples is held back for measuring. At most {limits.max_text:,} bytes and "
+        f"{limits.max_minutes} minutes here; everybody who opens this explorer sees the model."
+    )
+    if pressed:
+        _start(task, file, model, epochs, top_only)
+
+
+def _start(task, file, model, epochs, top_only):
+    if file is None:
+        st.warning("Choose a file of examples first.", icon=":material/upload_file:")
+        return
+    try:
+        st.session_state["_newtask"] = finetuning.start(task, file.name, file.getvalue(), model, epochs, top_only)
+    except (ValueError, OSError) as error:
+        st.warning(plain(str(error)), icon=":material/block:")
+
+
+def _watch(name):
+    """Redrawn by itself while the training goes on."""
+    training = finetuning.started(name)
+    status = training.status
+    if status not in ("running", "ending") and st.session_state.get("_newtask_live") == name:
+        # It has just ended: the model appears in the pickers, and the page rests.
+        st.session_state["_newtask_live"] = None
+        models.catalogue.clear()
+        st.rerun()
+    st.session_state["_newtask_live"] = name if status in ("running", "ending") else None
+    said = {"running": "It trains.", "ending": "It saves …", "stopped": "Stopped.", "done": "Done.", "failed": "It failed."}
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.markdown(f"**{said[status]}**", width="content")
+        st.markdown(plain(name), width="content")
+        if status == "running" and st.button("Stop", icon=":material/stop:", key="w_newtask_stop", width="content"):
+            training.end("stop")
+            st.rerun()
+        if status == "done":
+            st.button(
+                "Try it", icon=":material/arrow_forward:", key="w_newtask_try", width="content",
+                on_click=lambda: state.put(_opened(name)),
+            )  # fmt: skip
+    if status == "failed":
+        st.error(plain(training.problem), icon=":material/error:")
+    _curves(name, status)
+
+
+def _opened(name):
+    import dataclasses
+
+    view = dataclasses.replace(state.view(), page="tasks", a="", b="", masks=())
+    return view.with_setting("tasks.model", name)
+
+
+def _curves(name, status):
+    records, rounds = finetuning.records(name)
+    if not records:
+        if status in ("running", "ending"):
+            st.info("The file is read and the model made; the first figures come in a moment.",
+                    icon=":material/hourglass_top:")  # fmt: skip
+        return
+    last = records[-1]
+    shown = [f"update **{last['step']:,}**", f"loss **{last['loss']:.3f}**"]
+    metric = next((name for one in rounds for name in one["dev"] if name in _SCORES), None)
+    if metric:
+        best = max(one["dev"][metric] for one in rounds)
+        shown.append(f"best {_SCORES[metric]} on what was held back **{percent(best)}**")
+    st.markdown(" · ".join(shown))
+    st.plotly_chart(
+        learning_curve(records, rounds, metric or "", frame.is_dark()),
+        config=export.plot_config("learning"),
+        key="w_newtask_curve",
+    )
+
+
+_SCORES = {"accuracy": "accuracy", "f1": "F1", "spearman": "rank correlation"}

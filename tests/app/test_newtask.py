@@ -1,0 +1,105 @@
+"""A fine-tuning started from the page."""
+
+import csv
+import io
+import random
+import time
+
+import pytest
+
+from tests.app.look import told
+
+
+@pytest.fixture(autouse=True)
+def own_home(environment, tmp_path, monkeypatch, explorer_home):
+    """A models folder of its own: what is trained here is no other test's."""
+    import shutil
+
+    from ui import finetuning, models, state, tasks
+
+    home = tmp_path / "home"
+    shutil.copytree(explorer_home, home)
+    monkeypatch.setenv("BERT_TF_HOME", str(home))
+    monkeypatch.setenv("BERT_TF_EXPLORER", str(home / "explorer.toml"))
+    for cache in (state.limits, models.catalogue, tasks._settings, finetuning._started):
+        cache.clear()
+    yield home
+    for training in finetuning._started().values():
+        training.kill()
+    for cache in (finetuning._started, tasks._settings):
+        cache.clear()
+
+
+def examples(rows=60):
+    rng, out = random.Random(0), io.StringIO()
+    writer = csv.writer(out)
+    writer.writerow(["text", "label"])
+    for _ in range(rows):
+        label = rng.choice(["good", "bad"])
+        writer.writerow([f"the film was {label} and long", label])
+    return out.getvalue().encode()
+
+
+def began(app, name, content):
+    app.file_uploader(key="w_newtask_file_classify").upload(name, content, "text/csv").run()
+    app.selectbox(key="w_newtask_model").set_value("tiny-cased").run()
+    return app.button(key="w_newtask_start").click().run()
+
+
+def test_a_file_becomes_a_model_that_the_tasks_page_opens(open_app):
+    from ui import finetuning
+
+    app = began(open_app(page="newtask"), "films.csv", examples())
+    assert not app.exception and not app.warning, told(app)
+    (name,) = finetuning.names()
+    training = finetuning.started(name)
+    deadline = time.monotonic() + 240
+    while training.status == "running" and time.monotonic() < deadline:
+        time.sleep(0.2)
+    assert training.status == "done", training.problem
+    records, rounds = finetuning.records(name)
+    assert records and {"step", "loss"} <= set(records[0]) and "accuracy" in rounds[-1]["dev"]
+
+    app.run()
+    app.button(key="w_newtask_try").click().run()
+    assert not app.exception and not app.error, told(app)
+    assert name in app.button_group(key="w_task_model").options
+
+
+@pytest.mark.parametrize(
+    "name, content, says",
+    [
+        ("films.csv", b" \n", "The file is empty"),
+        ("films.exe", b"x", "The file ends in .exe; this task reads .csv, .tsv, .jsonl"),
+        ("films.csv", b"x" * 600_000, "600,000 bytes; at most 500,000"),
+    ],
+)
+def test_files_that_cannot_be_learnt_from_are_refused_with_a_sentence(name, content, says):
+    from ui import finetuning
+
+    with pytest.raises(ValueError, match=says.replace(".", r"\.").replace(";", ".")):
+        finetuning.start("classify", name, content, "tiny-cased", 1, True)
+
+
+def test_a_file_the_command_cannot_read_ends_with_its_sentence(open_app):
+    from ui import finetuning
+
+    name = finetuning.start("classify", "films.csv", b"a,b\n1,2\n", "tiny-cased", 1, True)
+    training = finetuning.started(name)
+    deadline = time.monotonic() + 120
+    while training.status == "running" and time.monotonic() < deadline:
+        time.sleep(0.2)
+    assert training.status == "failed"
+    assert training.problem.startswith("task-input.csv: no column")
+    app = open_app(page="newtask")
+    assert any("no column" in one.value for one in app.error)
+
+
+def test_where_training_is_switched_off_the_page_says_so(open_app, own_home):
+    from ui import state
+
+    text = (own_home / "explorer.toml").read_text() + "\n[training]\ntrain = false\n"
+    (own_home / "explorer.toml").write_text(text)
+    state.limits.clear()
+    app = open_app(page="newtask")
+    assert "switched off" in told(app) and not app.exception

@@ -1,0 +1,124 @@
+"""Fine-tunings started from the page: `python -m bert_tf finetune` in a process of its own, bounded by the limits."""
+
+import json
+import secrets
+import time
+
+import streamlit as st
+
+from bert_tf.checkpoints import models_dir
+from ui import state
+from ui.limits import OWN
+from ui.training import Training, running
+
+#: Task -> (what it learns, the endings its files may have, what is in them).
+TASKS = {
+    "classify": (
+        "Classes of texts",
+        ("csv", "tsv", "jsonl"),
+        "A table with the columns text and label (and text2 for pairs), or JSON lines with these names.",
+    ),
+    "tag": (
+        "Words marked",
+        ("conll", "conllu", "txt", "jsonl"),
+        "CoNLL: a word and its label a line, a blank line between sentences; CoNLL-U for parts of speech; or JSON "
+        "lines with words and labels.",
+    ),
+    "answer": ("Answers in passages", ("json",), "A file in SQuAD's form, 1.1 or 2.0."),
+}
+_FILE = "task-input"
+
+
+@st.cache_resource(show_spinner=False)
+def _started():
+    return {}
+
+
+def started(name):
+    """The ``Training`` of a fine-tuning that this server began, or None."""
+    return _started().get(name)
+
+
+def names():
+    """The names of those begun here, the newest first."""
+    return list(_started())[::-1]
+
+
+def start(task, file_name, content, model, epochs, top_only):
+    """Begin a fine-tuning on a visitor's file; a fifth of it is held back for measuring.
+
+    Args:
+        task: a key of ``TASKS``. file_name: of the upload, for its ending. content: bytes.
+        model: name of an installed model. epochs: over the file.
+        top_only: whether only the head and the two highest layers learn.
+
+    Returns: the new model's name.
+
+    Raises: ValueError with a sentence, if the file or the limits forbid it.
+    """
+    ending = file_name.rpartition(".")[2].lower()
+    check(task, ending, content, epochs)
+    name = f"{OWN}{task}-{time.strftime('%m%d-%H%M')}-{secrets.token_hex(2)}"
+    folder = models_dir() / name
+    folder.mkdir(parents=True)
+    source = folder / f"{_FILE}.{ending}"
+    source.write_bytes(content)
+    options = ["--model", model, "--train", source, "--dev-share", 0.2, "--output", folder, "--epochs", epochs]
+    options += ["--batch-size", 16, "--log-every", 2, "--save-every", 50, "--strategy", "one", "--threads", 2]
+    options += ["--learning-rate", 2e-4 if top_only else 5e-5, "--precision", "bfloat16_products"]
+    if top_only:
+        options += ["--freeze-layers", max(_layers(model) - 2, 0)]
+    arguments = ["finetune", task, *options]
+    _started()[name] = Training(folder, arguments, 60 * state.limits().max_minutes)
+    return name
+
+
+def check(task, ending, content, epochs):
+    """Raises ValueError, a sentence for the visitor, unless a fine-tuning of this file may start now."""
+    limits = state.limits()
+    if not limits.train:
+        raise ValueError("Training from the page is switched off here (explorer.toml, [training]).")
+    if ending not in TASKS[task][1]:
+        raise ValueError(f"The file ends in .{ending:.10}; this task reads {', '.join('.' + e for e in TASKS[task][1])}.")
+    if not content.strip():
+        raise ValueError("The file is empty; give one with examples.")
+    if len(content) > limits.max_text:
+        raise ValueError(f"The file has {len(content):,} bytes; at most {limits.max_text:,} are taken here.")
+    if not 1 <= epochs <= limits.max_epochs:
+        raise ValueError(f"{epochs} epochs were asked for; at most {limits.max_epochs} are done here.")
+    if running() >= limits.max_runs:
+        raise ValueError("Another training is running here; stop it, or wait until it is over.")
+
+
+def records(name):
+    """(log records, rounds measured) of a fine-tuning so far: lists of dicts."""
+    folder = models_dir() / name / "run"
+    return _lines(folder / "metrics.jsonl"), _rounds(folder / "rounds.json")
+
+
+def _lines(path):
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return []
+    found = []
+    for line in lines:
+        try:
+            found.append(json.loads(line))
+        except ValueError:
+            continue  # the line that is being written
+    return found
+
+
+def _rounds(path):
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))["rounds"]
+    except (OSError, ValueError, KeyError):
+        return []
+
+
+def _layers(model):
+    from ui.models import installed
+
+    config = next(info.config for info in installed() if info.name == model)
+    return config.num_hidden_layers
