@@ -1,6 +1,8 @@
 """The model card of a fine-tuned model, written from what is known of its making."""
 
-_WORDS = {
+from pathlib import Path
+
+TASK_WORDS = {
     "classify": "text classification",
     "tag": "labels for words",
     "answer": "answers out of a passage",
@@ -21,29 +23,25 @@ def model_card(name, settings, metrics, bert):
         name: of the model. settings: `TaskSettings`. metrics: as in report/metrics.json. bert: the loaded
             `Bert`.
     """
-    how = metrics["training"]
+    start = Path(metrics["start"]).name
     return "\n".join(
         [
             "---",
             "library_name: keras",
             f"pipeline_tag: {_HUB[settings.task]}",
-            f"base_model: {metrics['start']}",
+            f"base_model: {start}",
             "---",
             "",
             f"# {name}",
             "",
             f"A BERT of {bert.config.num_hidden_layers} layers of {bert.config.hidden_size}, fine-tuned for "
-            f"{_WORDS[settings.task]} from {metrics['start']}.",
+            f"{TASK_WORDS[settings.task]} from {start}.",
             "",
             *_use(name, settings),
             "",
             "## How it was made",
             "",
-            f"{metrics['train_examples']:,} examples, {how['epochs']} epochs, batches of "
-            f"{how['batch_size']}, learning rate {how['learning_rate']:g}, warm-up {how['warmup']:g}, dropout "
-            f"{'the model’s own' if how['dropout'] is None else how['dropout']}, seed {how['seed']}, "
-            f"precision {how['precision']}; inputs cut to {settings.max_length} tokens"
-            f"{_frozen(how['freeze_layers'])}.",
+            _making(metrics, settings),
             "",
             *_measured(metrics),
             "## Limits",
@@ -73,8 +71,16 @@ def _use(name, settings):
     ]
 
 
-def _frozen(layers):
-    return f"; embeddings and the lowest {layers} layers kept as they were" if layers else ""
+def _making(metrics, settings):
+    how, frozen = metrics["training"], ""
+    if how["freeze_layers"]:
+        frozen = f"; embeddings and the lowest {how['freeze_layers']} layers kept as they were"
+    dropout = "the model's own dropout" if how["dropout"] is None else f"dropout {how['dropout']:g}"
+    return (
+        f"{metrics['train_examples']:,} examples, {how['epochs']} epochs, batches of {how['batch_size']}, "
+        f"learning rate {how['learning_rate']:g}, warm-up {how['warmup']:g}, {dropout}, seed {how['seed']}, "
+        f"precision {how['precision']}; inputs cut to {settings.max_length} tokens{frozen}."
+    )
 
 
 def _measured(metrics):

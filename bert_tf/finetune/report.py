@@ -10,7 +10,7 @@ import json
 from pathlib import Path
 
 from bert_tf.checkpoints.files import replacing, write_json, write_text
-from bert_tf.finetune.card import model_card
+from bert_tf.finetune.card import TASK_WORDS, model_card
 
 
 def write_report(output, dev, train_count, how, start, scores, say=print):
@@ -104,7 +104,7 @@ def _page(metrics, findings, progress):
     """One HTML page that needs nothing beside it; the drawing library is in it once."""
     from bert_tf.plots import finetuning as plots
 
-    parts = [f"<h1>{html.escape(metrics['task'])}</h1>", _numbers(metrics)]
+    parts = [f"<h1>{html.escape(TASK_WORDS[metrics['task']].capitalize())}</h1>", _numbers(metrics)]
     figures = []
     if progress:
         figures.append(("How it learned", plots.learning_curve(*progress, metrics["metric"])))
@@ -139,13 +139,14 @@ def _table(rows):
     names = list(dict.fromkeys(name for row in rows for name in row))
     head = "".join(f"<th>{html.escape(name)}</th>" for name in names)
     body = "".join(
-        "<tr>" + "".join(f"<td>{_cell(row.get(name, ''))}</td>" for name in names) + "</tr>" for row in rows
+        "<tr>" + "".join(_cell(row.get(name, "")) for name in names) + "</tr>" for row in rows
     )
     return f"<div class=wide><table><tr>{head}</tr>{body}</table></div>"
 
 
 def _cell(value):
-    return html.escape(f"{value:.4f}" if isinstance(value, float) else str(value))
+    text = f"{value:.4f}" if isinstance(value, float) else str(value)
+    return f"<td{' class=long' if len(text) > 40 else ''}>{html.escape(text)}</td>"
 
 
 _FRAME = """<!doctype html>
@@ -157,6 +158,8 @@ body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem aut
 table {{ border-collapse: collapse; font-size: 0.9rem; }}
 td, th {{ text-align: left; vertical-align: top; padding: 0.25rem 0.75rem 0.25rem 0;
           border-bottom: 1px solid #dde1e8; }}
+td {{ min-width: 3rem; }}
+.long {{ min-width: 16rem; }}
 .wide {{ overflow-x: auto; }}
 </style>
 {body}

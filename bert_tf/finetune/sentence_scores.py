@@ -155,4 +155,6 @@ def _row(example, true, found, sure):
         if example.text_b is None
         else {"text": example.text_a, "second text": example.text_b}
     )
-    return {"where": example.where, **texts, "expected": true, "found": found, "confidence": sure}
+    # The file's name without its folder: a report is handed around.
+    where = example.where.replace("\\", "/").rpartition("/")[2]
+    return {"where": where, **texts, "expected": true, "found": found, "confidence": sure}
