@@ -143,8 +143,7 @@ def test_a_training_is_paused_goes_on_and_ends(only_mini):
 
 
 def test_a_training_that_fails_says_why(tmp_path):
-    (tmp_path / "text.txt").write_text(TEXT)
-    failing = training.Training(tmp_path, ["--size", "tiny", "--steps", "many"], 60)
+    failing = training.Training(tmp_path, ["pretrain", "--size", "tiny", "--steps", "many"], 60)
     end = time.monotonic() + 60
     while failing.status == "running" and time.monotonic() < end:
         time.sleep(0.05)
