@@ -3,7 +3,7 @@
 import streamlit as st
 
 from bert_tf.explain import compare, fill_mask
-from ui import compare_views, comparison, components, downloads, export, inputs, models, sides, state
+from ui import compare_views, comparison, components, downloads, export, heads, inputs, models, sides, state
 from ui.cards import cards
 
 _TITLES = {
@@ -70,7 +70,7 @@ def _results(pair, traces, found):
             st.markdown(f"**{side.name}**")
             if trace.masks and trace.logits is not None:
                 answers = fill_mask(trace, side.shared.tokenizer, state.view().top_k)
-                shared = comparison.shared_guesses(found, side.key)
+                shared = comparison.shared_guesses(found, pair, side.key)
                 components.bars(f"c_compare_bars_{side.key}", cards(answers, shared=shared))
             elif trace.masks:
                 st.caption("No head for masked words.")

@@ -5,6 +5,14 @@ import streamlit as st
 from ui import downloads, models
 from ui.words import megabytes, title
 
+#: What a head is for, in the catalogue's words.
+_PREDICTS = {
+    "mlm": "masked words",
+    "nsp": "next sentence",
+    "sop": "sentence order",
+    "replaced": "replaced tokens",
+}
+
 
 def page():
     st.title("The models", anchor=False)
@@ -39,7 +47,7 @@ def _facts(info):
     facts.append(f"{megabytes(info.size_bytes)} on disk")
     if info.heads is not None:
         named = [
-            words for head, words in (("mlm", "masked words"), ("nsp", "next sentence")) if head in info.heads
+            words for head, words in _PREDICTS.items() if head in info.heads
         ]
         facts.append("predicts " + " and ".join(named) if named else "no prediction heads")
     return facts + [info.licence] * bool(info.licence)

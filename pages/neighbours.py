@@ -45,10 +45,15 @@ def _window(trace):
 
 
 def _nearest(shared, trace, shown, centred):
-    """Neighbours of every shown token: [token][vector], vector 0 the static one and then every state."""
+    """Neighbours of every shown token: [token][vector], vector 0 the static one and then every state.
+
+    Where states are of another width than the vocabulary's vectors, there is the static one alone.
+    """
     table = shared.run(embedding_table, "token")
     static = table[trace.token_ids[list(shown)]][None]
-    vectors = np.concatenate([static, trace.hidden_states[:, list(shown)]]).swapaxes(0, 1)
+    states = trace.hidden_states[:, list(shown)]
+    same = states.shape[-1] == static.shape[-1]
+    vectors = (np.concatenate([static, states]) if same else static).swapaxes(0, 1)
     flat = shared.run(
         nearest_tokens, vectors.reshape(-1, vectors.shape[-1]), _TOP, centred, word_ids(shared.tokenizer)
     )
@@ -57,7 +62,7 @@ def _nearest(shared, trace, shown, centred):
 
 
 def _names(found):
-    return ["static", "in", *map(str, range(1, len(found[0]) - 1))]
+    return ["static", "in", *map(str, range(1, len(found[0]) - 1))][: len(found[0])]
 
 
 def _first_other(near, own):

@@ -5,7 +5,7 @@ import dataclasses
 import streamlit as st
 
 from bert_tf.explain import fill_mask
-from ui import components, export, inputs, state
+from ui import components, export, heads, inputs, state
 from ui.cards import cards
 from ui.filling import filled
 from ui.words import count, milliseconds, title
@@ -19,14 +19,14 @@ def page():
     trace = _trace(shared, encoding)
     if trace is None:
         return
-    if trace.text_b is None:
-        _predictions(shared, trace)
+    if trace.text_b is None or not {"nsp", "sop", "mlm"} & shared.bert.heads:
+        _words(shared, trace)
     else:
         left, right = st.columns([2, 1], gap="large")
         with left:
-            _predictions(shared, trace)
+            _words(shared, trace)
         with right:
-            _next_sentence(trace)
+            _pair(trace)
     _footer(shared, trace)
 
 
@@ -41,6 +41,16 @@ def _trace(shared, encoding):
     if kept is None or kept[0] != key:
         kept = st.session_state["_predict_trace"] = (key, shared.trace(view.a, view.b, masked))
     return kept[1]
+
+
+def _words(shared, trace):
+    """What the model says of single words, by its heads: guesses at masks, a score for every token."""
+    if trace.replaced is not None:
+        st.subheader("Replaced or original", anchor=False)
+        heads.replaced_tokens("c_replaced", trace)
+        if not trace.masks:
+            return
+    _predictions(shared, trace)
 
 
 def _predictions(shared, trace):
@@ -111,8 +121,8 @@ def _joint_result(joint):
     st.button("Fill in all first guesses", icon=":material/done_all:", key="w_fill_all", on_click=fill_all)
 
 
-def _next_sentence(trace):
-    with inputs.heading("Next sentence"):
+def _pair(trace):
+    with inputs.heading("Next sentence" if trace.sop is None else "Sentence order"):
         st.button(
             "Swap A and B",
             icon=":material/swap_horiz:",
@@ -120,13 +130,18 @@ def _next_sentence(trace):
             type="tertiary",
             on_click=lambda: state.put(state.view().swapped()),
         )
-    if trace.nsp is None:
+    if trace.nsp is None and trace.sop is None:
         st.warning(
             "This model has no next-sentence head, so it cannot say whether B follows A.",
             icon=":material/block:",
         )
-    else:
-        components.gauge("c_gauge", float(trace.nsp.is_next))
+        return
+    heads.pair_verdict("c_gauge", trace)
+    if trace.sop is not None:
+        st.caption(
+            "It learnt this on two stretches of one text, half of the time swapped: the subject gives "
+            "nothing away."
+        )
 
 
 def _footer(shared, trace):

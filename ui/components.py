@@ -6,6 +6,7 @@ browser may be anything.
 
 import streamlit as st
 
+from ui import state
 from ui.limits import ROOT
 
 _FOLDER = ROOT / "assets" / "components"
@@ -39,7 +40,7 @@ def nav(key, groups, pages, dark, on_go):
         if isinstance(value, str):
             on_go(value)
 
-    _NAV(key=key, data={"groups": groups, "pages": pages, "dark": dark}, on_go_change=pressed, on_theme_change=lambda: None)
+    _NAV(key=key, data={"groups": groups, "pages": pages, "dark": dark}, on_go_change=pressed, on_theme_change=state.again)
 
 
 def chips(key, shown, on_toggle):
@@ -70,9 +71,9 @@ def bars(key, cards, on_fill=None):
         _BARS(key=key, data={"cards": cards}, on_fill_change=pressed)
 
 
-def gauge(key, is_next):
-    """Draw the next-sentence score: the probability that B follows A."""
-    _GAUGE(key=key, data={"is_next": is_next})
+def gauge(key, is_next, order=False):
+    """Draw the score of a pair: the probability that B follows A, or (``order``) that the two are in order."""
+    _GAUGE(key=key, data={"is_next": is_next, "order": order})
 
 
 def grid(key, tiles, on_open, ramp, chosen=None, style="maps", dark=False, tallest=52, texts=None, name="all-heads",

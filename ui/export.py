@@ -36,7 +36,7 @@ def predictions_json(trace, answers):
     """The predictions as JSON text, in the form of ``python -m bert_tf predict --json``."""
     from bert_tf.explain import Answer
 
-    answer = Answer(trace.model, trace.tokens, tuple(answers), trace.nsp, trace.truncated)
+    answer = Answer(trace.model, trace.tokens, tuple(answers), trace.nsp, trace.truncated, trace.sop)
     return json.dumps(answer.to_json(), ensure_ascii=False, indent=2)
 
 

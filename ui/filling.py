@@ -28,7 +28,7 @@ def filled(view, shared, trace, position, token_id):
         other: tokenizer.id_to_token(tokenizer.mask_id)
         for other in (positions(trace, [spot]) if spot else ())
     }
-    written[position] = tokenizer.id_to_token(token_id)
+    written[position] = tokenizer.spellings[token_id]
     a, b = text_with(trace, written)
     source, word, _ = places(trace)[position]
     before, after = _words(trace, source), _words(shared.encode(a, b or ""), source)

@@ -48,7 +48,8 @@ class SharedModel:
     def encode(self, a, b):
         """Pack the texts as the model will read them; an empty B is no B."""
         room = min(limits().max_tokens, self.bert.max_length)
-        return self.tokenizer.encode(a, given(b), max_length=room)
+        a, b = (text and self.tokenizer.understood(text) for text in (a, given(b)))
+        return self.tokenizer.encode(a, b, max_length=room)
 
     def trace(self, a, b, masked, attentions=False, hidden_states=False):
         """One forward pass with the positions ``masked``."""

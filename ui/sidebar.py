@@ -54,6 +54,13 @@ def _facts(info):
         lines.append(f"{megabytes(info.size_bytes)} on disk")
     if info.licence:
         lines.append(str(info.licence))
-    missing = {"mlm": "masked words", "nsp": "next sentence"}
-    lines += [f"no {what} head" for head, what in missing.items() if info.heads and head not in info.heads]
+    lines += _heads(info.heads or ())
     st.caption(" · ".join(lines))
+
+
+def _heads(heads):
+    """What a model can be asked beside BERT's two questions, and which of these it cannot."""
+    missing = {"mlm": "masked words", "nsp": "next sentence"}
+    more = {"sop": "sentence order", "replaced": "replaced tokens"}
+    lines = [f"{what} head" for head, what in more.items() if head in heads]
+    return lines + [f"no {what} head" for head, what in missing.items() if heads and head not in heads]

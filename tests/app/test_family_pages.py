@@ -1,0 +1,87 @@
+"""Pages with the other family members: what a model declares is shown, what it has not is said, and nothing fails."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.app.look import component, told
+
+FAMILY = Path(__file__).parents[1] / "golden" / "family"
+TEXTS = {"roberta": "the license of the work", "distilbert": "w1 w2 w3 w4", "albert": "the license of the work",
+         "electra-discriminator": "w1 w2 w3 w4", "electra-generator": "w1 w2 w3 w4"}
+LIMITS = '[models]\ndefault = "roberta"\nwarm = false\n'
+
+
+@pytest.fixture
+def family_home(tmp_path, monkeypatch):
+    """A models folder with one small random model of each kind, before any page is opened."""
+    from ui import models, state
+
+    for name in TEXTS:
+        shutil.copytree(FAMILY / name, tmp_path / name)
+    (tmp_path / "explorer.toml").write_text(LIMITS)
+    monkeypatch.setenv("BERT_TF_HOME", str(tmp_path))
+    monkeypatch.setenv("BERT_TF_EXPLORER", str(tmp_path / "explorer.toml"))
+    state.limits.clear()
+    models.catalogue.clear()
+
+
+@pytest.fixture
+def at(family_home, open_app):
+    def opened(model, **params):
+        app = open_app(model=model, a=TEXTS[model], **params)
+        assert not app.exception and not app.error, told(app)
+        return app
+
+    return opened
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_predict_shows_what_the_heads_give(at, name):
+    app = at(name, b=TEXTS[name], mask="a1")
+    masked, pair = name != "electra-discriminator", name == "albert"
+    assert (component(app, "bars") is not None) == masked
+    assert (component(app, "gauge") is not None) == pair
+    assert (component(app, "marks") is not None) == (name == "electra-discriminator")
+    if not masked:
+        assert "no head for masked words" in told(app)
+    elif not pair:
+        assert "no next-sentence head" in told(app)
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_attention_is_drawn(at, name):
+    grid = component(at(name, page="attention", b=TEXTS[name]), "grid")
+    assert grid["layers"] == (4 if name == "albert" else 2) and grid["heads"] == 4
+
+
+@pytest.mark.parametrize("name, other", [("roberta", "albert"), ("electra-discriminator", "electra-generator"),
+                                         ("distilbert", "roberta")])
+def test_two_members_are_compared(at, name, other):
+    app = at(name, page="compare", b=TEXTS[name], with_model=other, mask="a1")
+    assert "Predictions" in told(app)
+
+
+def test_every_token_has_its_score(at):
+    drawn = component(at("electra-discriminator"), "marks")
+    words = [part for part in drawn["a"] if "tip" in part]
+    assert [part["text"] for part in words] == ["w1", "w2", "w3", "w4"]
+    assert all(0 <= part["shade"] <= 1 and "replaced" in part["tip"] for part in words)
+    assert "".join(part["text"] for part in drawn["a"]) == TEXTS["electra-discriminator"]
+
+
+def test_sentence_order_has_its_own_words(at):
+    app = at("albert", b=TEXTS["albert"])
+    assert component(app, "gauge")["order"] is True and "Sentence order" in told(app)
+
+
+def test_a_typed_mask_is_one_in_every_member(at, open_app):
+    app = open_app(model="roberta", a="the [MASK] of work")
+    assert not app.exception and component(app, "bars")["cards"][0]["title"] == "[MASK]"
+
+
+@pytest.mark.parametrize("page", ["models", "inputsum", "neighbours", "saliency", "architecture"])
+@pytest.mark.parametrize("name", ["albert", "electra-discriminator"])
+def test_other_pages_open(at, page, name):
+    at(name, page=page, mask="a1")
