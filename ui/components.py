@@ -40,7 +40,8 @@ def nav(key, groups, pages, dark, on_go):
         if isinstance(value, str):
             on_go(value)
 
-    _NAV(key=key, data={"groups": groups, "pages": pages, "dark": dark}, on_go_change=pressed, on_theme_change=state.again)
+    data = {"groups": groups, "pages": pages, "dark": dark}
+    _NAV(key=key, data=data, on_go_change=pressed, on_theme_change=state.again)
 
 
 def chips(key, shown, on_toggle):

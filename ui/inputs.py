@@ -60,8 +60,7 @@ def examples(offered=EXAMPLES):
     labels = [example.label for example in offered]
     view = state.view()
     shown = next((one.label for one in offered if (one.a, one.b) == (view.a, view.b)), None)
-    if st.session_state.get("w_example") != shown:
-        st.session_state["w_example"] = shown
+    state.give("w_example", shown)
 
     def pick():
         chosen = st.session_state["w_example"]
@@ -83,8 +82,7 @@ def text_fields(fields=_FIELDS):
     view = state.view()
     for column, name, (label, hint) in zip(st.columns(len(fields)), "ab", fields):
         key = f"w_text_{name}"
-        if st.session_state.get(key) != getattr(view, name):
-            st.session_state[key] = getattr(view, name)
+        state.give(key, getattr(view, name))
         column.text_area(label, key=key, on_change=_texts_changed, placeholder=hint, height=92)
 
 

@@ -138,7 +138,7 @@ def result(name, key, label, function):
 def _bar(name, label):
     found = job(name)
     if found is None or not found.running:
-        st.rerun()
+        state.rerun()
     share = found.done / found.total if found.total else 0.0
     seconds = time.monotonic() - found.began
     left = f", about {seconds / share - seconds:.0f} s left" if share > 0.02 and seconds > 2 else ""

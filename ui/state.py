@@ -15,6 +15,7 @@ from ui.limits import Limits, read_limits
 from ui.view import View, from_params, to_params
 
 _VIEW, _WRITTEN, _TOUCHED = "_view", "_written_params", "_touched"
+_GIVEN, _AGAIN = "_given", "_again"
 
 
 @st.cache_resource(show_spinner=False)
@@ -31,6 +32,8 @@ def open_view() -> View:
     state = st.session_state
     params = st.query_params.to_dict()
     touched = state.pop(_TOUCHED, False)
+    if not state.pop(_AGAIN, False):
+        state[_GIVEN] = set()
     fresh = _VIEW not in state
     if fresh or (params and not touched and params != state.get(_WRITTEN)):
         state[_VIEW] = from_params(params, limits())
@@ -75,9 +78,7 @@ def bound(name: str, key: str, read=lambda value: value, show=lambda value: valu
         read: widget's value -> field's value; None from a widget means "leave it".
         show: field's value -> widget's value.
     """
-    wanted = show(getattr(view(), name))
-    if key not in st.session_state or st.session_state[key] != wanted:
-        st.session_state[key] = wanted
+    give(key, show(getattr(view(), name)))
 
     def pull():
         value = st.session_state[key]
@@ -85,6 +86,29 @@ def bound(name: str, key: str, read=lambda value: value, show=lambda value: valu
             change(**{name: read(value)})
 
     return {"key": key, "on_change": pull}
+
+
+def give(key: str, value) -> None:
+    """Set a widget's value before it is drawn.
+
+    A browser that is given a value and then, before it has drawn it, a run without one, shows an empty widget and
+    reports that as the visitor's wish. So the value goes along with every run that the visitor did not ask for.
+    """
+    given = st.session_state.setdefault(_GIVEN, set())
+    if key in given or key not in st.session_state or st.session_state[key] != value:
+        given.add(key)
+        st.session_state[key] = value
+
+
+def rerun() -> None:
+    """Run the page again, though the visitor has done nothing: what the last run gave may not have been drawn yet."""
+    again()
+    st.rerun()
+
+
+def again() -> None:
+    """Say of the next run that the visitor has not asked for it. From a callback."""
+    st.session_state[_AGAIN] = True
 
 
 def setting(name: str, default):
@@ -112,8 +136,7 @@ def bound_setting(name: str, key: str, default, allowed=None) -> dict:
     wanted = setting(name, default)
     if allowed is not None and wanted not in allowed:
         wanted = default
-    if key not in st.session_state or st.session_state[key] != wanted:
-        st.session_state[key] = wanted
+    give(key, wanted)
 
     def pull():
         value = st.session_state[key]
