@@ -3,7 +3,7 @@
 import streamlit as st
 
 from bert_tf.explain import attention_flow, token_attention
-from bert_tf.explain.methods import scaled
+from bert_tf.explain.methods import mean_maps, scaled
 from bert_tf.explain.value_attention import value_vectors
 from bert_tf.plots.methods import method_bars
 from ui import attention, export, frame, inputs, jobs, state
@@ -72,10 +72,11 @@ def _columns(shared, trace, position, head):
     text = (shared.name, view.precision, view.a, view.b, trace.masks)
     with st.spinner("Reading …"):
         values = kept("methods values", text, lambda: shared.run(value_vectors, trace))
+        means = kept("methods means", text, lambda: mean_maps(trace))
         found = kept(
             "methods",
             (text, view.layer, position, head),
-            lambda: token_attention(shared.bert, trace, view.layer, position, head, values),
+            lambda: token_attention(shared.bert, trace, view.layer, position, head, values, means),
         )
     one = head is not None
     columns = [

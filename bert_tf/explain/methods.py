@@ -10,7 +10,7 @@ import numpy as np
 
 from bert_tf.explain.attention import attention_maps
 from bert_tf.explain.errors import InputError
-from bert_tf.explain.rollout import rollout
+from bert_tf.explain.rollout import rollout_row
 from bert_tf.explain.value_attention import moved_grams, output_kernels, project, value_vectors, weigh
 
 
@@ -36,13 +36,14 @@ class TokenAttention:
     rollout: np.ndarray
 
 
-def token_attention(bert, trace, layer, position, head=None, values=None):
+def token_attention(bert, trace, layer, position, head=None, values=None, means=None):
     """Raw, effective and norm-weighted attention and rollout of one token at one layer.
 
     Args:
         bert: the `Bert` that made the trace. trace: a `Trace` with attention maps.
         layer, position: from 0. head: from 0; None for all of the layer together.
         values: what `value_vectors` gave for the trace; None runs the model once.
+        means: the means of each layer's heads, [L, T, T]; None works them out.
     Returns:
         `TokenAttention`.
     Raises:
@@ -57,12 +58,15 @@ def token_attention(bert, trace, layer, position, head=None, values=None):
             raise InputError(f"There is no {name} {value}: they are numbered 0 to {size - 1}.")
     values = value_vectors(bert, trace) if values is None else values
     one, kernels = slice(layer, layer + 1), output_kernels(bert)[layer : layer + 1]
-    weights = maps[one].astype(np.float32)
-    effective = project(weights, values[one], kernels)[0, :, position].astype(np.float64)
+    # Only the row of this token: whole maps of 512 tokens would take a second.
+    weights = maps[one, :, position : position + 1].astype(np.float32)
+    effective = project(weights, values[one], kernels)[0, :, 0].astype(np.float64)
     moved = weigh(weights, moved_grams(values[one], kernels))
-    norms = (moved.layers[0, position] if head is None else moved.heads[0, head, position]).astype(np.float64)
-    raw = weights[0, :, position].astype(np.float64)
-    mixed = rollout(maps[: layer + 1].mean(axis=1, dtype=np.float32))[-1, position]
+    norms = (moved.layers[0, 0] if head is None else moved.heads[0, head, 0]).astype(np.float64)
+    raw = weights[0, :, 0].astype(np.float64)
+    if means is None:
+        means = mean_maps(trace)
+    mixed = rollout_row(means[: layer + 1], position)
     return TokenAttention(
         layer,
         head,
@@ -72,6 +76,11 @@ def token_attention(bert, trace, layer, position, head=None, values=None):
         scaled(norms),
         mixed,
     )
+
+
+def mean_maps(trace):
+    """The means of each layer's heads, float32 [L, T, T]."""
+    return attention_maps(trace).mean(axis=1, dtype=np.float32)
 
 
 def scaled(values):

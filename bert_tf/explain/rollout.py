@@ -40,6 +40,15 @@ def rollout(maps, residual=0.5):
     return np.stack(layers)
 
 
+def rollout_row(maps, position, residual=0.5):
+    """The row of `position` in the last of `rollout(maps, residual)`, without the other rows: float64 [T]."""
+    checked_residual(residual)
+    row = np.eye(1, maps.shape[-1], position)[0]
+    for layer in maps[::-1]:
+        row = (1 - residual) * (row @ layer) + residual * row
+    return row
+
+
 def checked_residual(residual):
     """`residual` if it is a share, else an InputError."""
     if not 0 <= residual <= 1:
