@@ -38,7 +38,7 @@ def page():
 def _chooser():
     names = [*senses.WORDS, _OWN]
     return st.pills(
-        "Word",
+        "Example",
         names,
         format_func=lambda name: "Your own" if name == _OWN else name,
         label_visibility="collapsed",

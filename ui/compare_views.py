@@ -151,7 +151,7 @@ def _layers(pair, found):
     mask = found.masks[place]
     lenses = [_lens(side, at) for side, at in zip(pair, (mask.position_a, mask.position_b))]
     counts = [side.shared.config.num_hidden_layers for side in pair]
-    rows = comparison.layer_rows(lenses, aligned_layers(*counts), found.folded)
+    rows = comparison.layer_rows(lenses, pair, aligned_layers(*counts), found.folded)
     with inputs.heading("The likeliest word after each layer"):
         export.menu(
             "layers-compared",

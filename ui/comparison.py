@@ -70,27 +70,30 @@ def agreement_rows(found, traces):
     }
 
 
-def shared_guesses(found, side):
+def shared_guesses(found, pair, side):
     """For every mask of one side the guesses that the other has too: dict from position to set of tokens.
 
     Args:
-        found: ``Comparison``. side: "a" or "b".
+        found: ``Comparison``. pair: the two sides. side: "a" or "b".
     """
-    named = {}
+    named, order = {}, slice(None, None, 1 if side == "a" else -1)
+    own_tokenizer, other_tokenizer = [one.shared.tokenizer for one in pair][order]
     for mask in found.masks:
-        own, other = (mask.predictions_a, mask.predictions_b)[:: 1 if side == "a" else -1]
-        known = {_folded(one.token, found.folded) for one in other}
+        own, other = (mask.predictions_a, mask.predictions_b)[order]
+        known = {_plain(one.token, other_tokenizer, found.folded) for one in other}
         position = mask.position_a if side == "a" else mask.position_b
-        named[position] = {one.token for one in own if _folded(one.token, found.folded) in known}
+        named[position] = {
+            one.token for one in own if _plain(one.token, own_tokenizer, found.folded) in known
+        }
     return named
 
 
-def layer_rows(lenses, layers, folded):
+def layer_rows(lenses, pair, layers, folded):
     """The likeliest words of two lenses at the same relative depth, the embeddings first.
 
     Args:
-        lenses: two ``Lens``es of one position each. layers: pairs of layers from 0. folded: whether upper and
-            lower case are one.
+        lenses: two ``Lens``es of one position each. pair: the sides they are of. layers: pairs of layers from
+            0. folded: whether upper and lower case are one.
 
     Returns:
         list of (state, state, word, probability, word, probability, whether the words are the same).
@@ -101,13 +104,14 @@ def layer_rows(lenses, layers, folded):
             (lens.tokens[0][state][0], float(lens.probabilities[0, state, 0]))
             for lens, state in zip(lenses, states)
         ]
-        same = _folded(best[0][0], folded) == _folded(best[1][0], folded)
+        same = len({_plain(one[0], side.shared.tokenizer, folded) for one, side in zip(best, pair)}) == 1
         rows.append((*states, *best[0], *best[1], same))
     return rows
 
 
-def _folded(token, folded):
-    return token.lower() if folded else token
+def _plain(token, tokenizer, folded):
+    """A token as it compares between vocabularies."""
+    return tokenizer.spelling(token).lower() if folded else tokenizer.spelling(token)
 
 
 def facts(pair, traces, infos, seconds):
