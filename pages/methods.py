@@ -71,7 +71,7 @@ def _columns(shared, trace, position, head):
     view = state.view()
     text = (shared.name, view.precision, view.a, view.b, trace.masks)
     with st.spinner("Reading …"):
-        values = kept("methods values", text, lambda: shared.run(value_vectors, trace))
+        values = _values(shared, trace, text)
         means = kept("methods means", text, lambda: mean_maps(trace))
         found = kept(
             "methods",
@@ -89,6 +89,14 @@ def _columns(shared, trace, position, head):
     if flow is not None:
         columns.append({"name": "Flow", "note": "share of the greatest flow", "values": scaled(flow)})
     return columns
+
+
+def _values(shared, trace, text):
+    """The open layer's value vectors: of a short text all layers' are kept, of a long one those of the layer."""
+    layer = state.view().layer
+    if trace.length <= attention.LARGEST:
+        return kept("methods values", text, lambda: shared.run(value_vectors, trace))[layer]
+    return kept("methods values", (text, layer), lambda: shared.run(value_vectors, trace)[layer].copy())
 
 
 def _flow(trace, position, text):

@@ -42,7 +42,7 @@ def token_attention(bert, trace, layer, position, head=None, values=None, means=
     Args:
         bert: the `Bert` that made the trace. trace: a `Trace` with attention maps.
         layer, position: from 0. head: from 0; None for all of the layer together.
-        values: what `value_vectors` gave for the trace; None runs the model once.
+        values: the layer's value vectors [N, T, D], as `value_vectors` gives them; None runs the model once.
         means: the means of each layer's heads, [L, T, T]; None works them out.
     Returns:
         `TokenAttention`.
@@ -56,12 +56,12 @@ def token_attention(bert, trace, layer, position, head=None, values=None, means=
     for name, (value, size) in sizes.items():
         if not 0 <= value < size:
             raise InputError(f"There is no {name} {value}: they are numbered 0 to {size - 1}.")
-    values = value_vectors(bert, trace) if values is None else values
-    one, kernels = slice(layer, layer + 1), output_kernels(bert)[layer : layer + 1]
+    values = value_vectors(bert, trace)[layer] if values is None else values
+    values, kernels = values[None], output_kernels(bert)[layer : layer + 1]
     # Only the row of this token: whole maps of 512 tokens would take a second.
-    weights = maps[one, :, position : position + 1].astype(np.float32)
-    effective = project(weights, values[one], kernels)[0, :, 0].astype(np.float64)
-    moved = weigh(weights, moved_grams(values[one], kernels))
+    weights = maps[layer : layer + 1, :, position : position + 1].astype(np.float32)
+    effective = project(weights, values, kernels)[0, :, 0].astype(np.float64)
+    moved = weigh(weights, moved_grams(values, kernels))
     norms = (moved.layers[0, 0] if head is None else moved.heads[0, head, 0]).astype(np.float64)
     raw = weights[0, :, 0].astype(np.float64)
     if means is None:

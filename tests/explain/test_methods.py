@@ -48,3 +48,16 @@ def test_one_head(tiny_bert, trace):
 def test_a_place_that_is_not_there_is_named(tiny_bert, trace, place, says):
     with pytest.raises(InputError, match=says):
         token_attention(tiny_bert, trace, **place)
+
+
+def test_what_was_worked_out_before_is_used(tiny_bert, trace):
+    from bert_tf.explain.methods import mean_maps
+    from bert_tf.explain.value_attention import value_vectors
+
+    fresh = token_attention(tiny_bert, trace, 1, 4)
+    values = value_vectors(tiny_bert, trace)
+    given = token_attention(tiny_bert, trace, 1, 4, values=values[1], means=mean_maps(trace))
+    for name in ("raw", "effective", "norms", "rollout"):
+        np.testing.assert_array_equal(getattr(given, name), getattr(fresh, name))
+    other = token_attention(tiny_bert, trace, 1, 4, values=values[0], means=np.eye(trace.length)[None].repeat(2, 0))
+    assert other.rollout[4] == 1 and not np.allclose(other.norms, given.norms)
