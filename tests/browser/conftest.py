@@ -18,12 +18,19 @@ PATIENCE = 120_000  # milliseconds: a first pass compiles, and the machine may b
 
 
 @pytest.fixture(scope="session")
-def server(tmp_path_factory):
-    """Address of a running explorer with two small random models."""
+def server_home(tmp_path_factory):
+    """The folder of the models that the explorer under test serves."""
     home = tmp_path_factory.mktemp("browser")
     save_tiny(home, "tiny-cased", "bert-base-cased-embedded", num_hidden_layers=3, num_attention_heads=4)
     save_tiny(home, "tiny-uncased", "bert-small-uncased-embedded", num_hidden_layers=2, num_attention_heads=2)
     (home / "explorer.toml").write_text(LIMITS)
+    return home
+
+
+@pytest.fixture(scope="session")
+def server(server_home):
+    """Address of a running explorer with two small random models."""
+    home = server_home
     with socket.socket() as place:
         place.bind(("127.0.0.1", 0))
         port = place.getsockname()[1]

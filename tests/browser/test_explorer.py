@@ -113,7 +113,7 @@ def test_text_is_never_taken_for_markup(visit):
 
 def test_the_heatmap_is_drawn(visit):
     page = visit(PAIR + "&page=attention").page
-    page.get_by_role("tab", name="Heatmap").click()
+    page.get_by_role("radio", name="Heatmap").click()
     expect(page.locator(".js-plotly-plot .hm").first).to_be_visible()
 
 
@@ -169,7 +169,7 @@ def test_an_address_of_a_page_opens_it(visit, server):
 def test_figures_follow_a_change_of_theme(visit):
     page = visit(PAIR + "&page=attention").page
     ink = "() => getComputedStyle(document.querySelector('.js-plotly-plot .ytick text')).fill"
-    page.get_by_role("tab", name="Heatmap").click()
+    page.get_by_role("radio", name="Heatmap").click()
     page.locator(".js-plotly-plot .ytick text").first.wait_for()
     before = page.evaluate(ink)
     page.emulate_media(color_scheme="dark")

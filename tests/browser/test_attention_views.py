@@ -1,0 +1,186 @@
+"""The pages about attention in a real Chromium: opened, acted upon, their numbers read."""
+
+import json
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+expect.set_options(timeout=120_000)  # the machine may be busy
+TEXTS = ("The bunny ate the carrot.", "It was good.")
+PAIR = "/?a=The+bunny+ate+the+carrot.&b=It+was+good."
+
+
+@pytest.fixture(scope="module")
+def model(server_home):
+    import bert_tf
+
+    return bert_tf.load(server_home / "tiny-cased")
+
+
+@pytest.fixture(scope="module")
+def trace(model):
+    return model.trace(*TEXTS)
+
+
+def press_head(page, layer, head):
+    """A press on the canvas of three layers by four heads, behind its margin of numbers."""
+    board = page.locator(".board canvas")
+    board.wait_for()
+    box = board.bounding_box()
+    across, down = (22 + (box[side] - 22) * (place - 0.5) / count for side, place, count in
+                    (("width", head, 4), ("height", layer, 3)))  # fmt: skip
+    board.click(position={"x": across, "y": down})
+
+
+def percent(text):
+    return float(re.search(r"−?[\d.]+(?=%)", text).group().replace("−", "-")) / 100
+
+
+def test_several_heads_are_drawn_together(visit, trace):
+    page = visit(PAIR + "&page=attention").page
+    press_head(page, 2, 3)
+    expect(page.get_by_role("heading", name="Layer 2, head 3")).to_be_visible()
+    page.get_by_text("Several heads").click()
+    press_head(page, 3, 1)
+    expect(page.locator(".heads .head")).to_have_count(2)
+    expect(page.get_by_role("heading", name="2 heads")).to_be_visible()
+    colours = page.locator(".wires path").evaluate_all("paths => [...new Set(paths.map(one => one.getAttribute('stroke')))]")
+    assert sorted(colours) == ["#0072b2", "#e69f00"]
+    row = page.locator(".lines .left .token").nth(1)
+    row.hover()
+    expect(page.locator(".lines .hint")).to_contain_text("looks most at")
+    both = trace.attentions[[1, 2], [2, 0], 1]
+    assert abs(percent(page.locator(".lines .hint").inner_text()) - both.max()) < 0.01
+    page.locator(".heads .head").first.click()
+    expect(page.get_by_role("heading", name="Layer 3, head 1")).to_be_visible()
+
+
+def test_a_head_press_does_not_send_the_small_maps_again(visit):
+    words = "+".join(["The+bunny+ate+the+carrot"] * 24)
+    one = visit(f"/?page=attention&a={words}")
+    page, sent = one.page, []
+    page.on("websocket", lambda socket: socket.on("framereceived", lambda frame: sent.append(len(frame))))
+    page.reload()
+    page.locator(".board canvas").wait_for()
+    expect(page.get_by_role("heading", name="Layer 1, head 1")).to_be_visible()
+    page.wait_for_timeout(1500)
+    first = max(sent)
+    sent.clear()
+    press_head(page, 2, 2)
+    expect(page.get_by_role("heading", name="Layer 2, head 2")).to_be_visible()
+    page.wait_for_timeout(1000)
+    # The lines of the new head are sent; the maps of all heads, larger than all else, are not.
+    assert sum(sent) < 40_000 + 0.8 * first, (first, sorted(sent)[-3:])
+
+
+def test_the_model_view_opens_a_head_and_comes_back(visit, trace):
+    page = visit(PAIR + "&page=modelview").page
+    press_head(page, 3, 2)
+    expect(page.get_by_role("heading", name="Layer 3, head 2")).to_be_visible()
+    expect(page.locator(".lines .left .token")).to_have_count(trace.length)
+    page.get_by_role("button", name="All heads").click()
+    page.locator(".board").focus()
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="Layer 2, head 2")).to_be_visible()
+    page.wait_for_function("() => new URL(location).searchParams.get('modelview.zoom') === '1'")
+
+
+def test_the_neuron_view_shows_the_librarys_numbers_and_follows_its_tokens(visit, model, trace):
+    from bert_tf.explain import head_vectors
+
+    page = visit(PAIR + "&page=neuron&layer=2&head=3").page
+    page.locator(".query").nth(4).click()
+    expect(page.locator(".query").nth(4)).to_have_attribute("aria-selected", "true")
+    expect(page.locator(".pair .say")).to_contain_text(f"“{trace.tokens[4]}” looks at")
+    vectors = head_vectors(model, trace, 1, 2)
+    shares = [percent(text) for text in page.locator(".key .share").all_inner_texts()]
+    scores = [float(text.replace("−", "-")) for text in page.locator(".key .score").all_inner_texts()]
+    assert shares == pytest.approx(vectors.weights(4).tolist(), abs=6e-4)
+    assert scores == pytest.approx(vectors.scores(4).tolist(), abs=6e-3)
+    page.locator(".key").nth(6).click()
+    expect(page.locator(".pair .say")).to_contain_text(f"looks at “{trace.tokens[6]}”")
+    page.wait_for_function("() => new URL(location).searchParams.get('neuron.key') === '6'")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    expect(page.locator(".pair .say")).to_contain_text(f"looks at “{trace.tokens[7]}”")
+    painted = page.locator(".pair .q").evaluate(
+        "canvas => canvas.getContext('2d').getImageData(0, 0, canvas.width, 1).data.some(Boolean)"
+    )
+    assert painted and page.locator(".pair .q").evaluate("canvas => canvas.width") == vectors.size
+
+
+def test_methods_show_the_librarys_numbers_for_the_pressed_token(visit, model, trace):
+    from bert_tf.explain import attention_flow, token_attention
+
+    page = visit(PAIR + "&page=methods&layer=3").page
+    page.locator("button.token").nth(5).click()
+    expect(page.get_by_role("heading", name=re.compile(re.escape(trace.tokens[5]) + ".*after layer 3"))).to_be_visible()
+    expect(page.locator(".weights thead th")).to_have_count(6)
+    found, flow = token_attention(model, trace, 2, 5), attention_flow(trace, 2, [5])[0]
+    wanted = [found.raw, found.effective, found.norms, found.rollout, flow / flow.sum()]
+    # The row of the token itself tells this token's table from the one before.
+    expect(page.locator(".weights tbody tr").nth(5).locator(".bar").nth(3)).to_have_text(f"{100 * found.rollout[5]:.1f}%")
+    for row in (0, 5, trace.length - 1):
+        shown = page.locator(".weights tbody tr").nth(row).locator(".bar").all_inner_texts()
+        assert [percent(text) for text in shown] == pytest.approx([float(one[row]) for one in wanted], abs=6e-4)
+
+
+def test_what_heads_do_opens_a_head_and_is_saved_as_a_table(visit, trace):
+    from bert_tf.explain import summarise_heads
+
+    page = visit(PAIR + "&page=heads&heads.measure=sep_share").page
+    press_head(page, 2, 4)
+    expect(page.get_by_role("heading", name="Layer 2, head 4")).to_be_visible()
+    summary = summarise_heads(trace)
+    expect(page.get_by_text(f"to [SEP] {summary.sep_share[1, 3]:.2f}")).to_be_visible()
+    expect(page.locator(".js-plotly-plot .scatterlayer .point").first).to_be_visible()
+    page.get_by_role("button", name="Save", exact=True).click()
+    with page.expect_download() as download:
+        page.get_by_role("button", name="JSON").click()
+    table = json.loads(download.value.path().read_text("utf-8"))["heads"]
+    assert table[7]["entropy"] == pytest.approx(summary.entropy[1, 3], abs=1e-5)
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="Open this head").click()
+    expect(page.get_by_role("heading", name="Where every token looks")).to_be_visible()
+
+
+def test_the_warning_is_a_press_away(visit):
+    page = visit(PAIR + "&page=methods").page
+    page.get_by_role("button", name="Attention is not explanation").click()
+    expect(page.get_by_text("Wiegreffe and Pinter (2019)")).to_be_visible()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_nothing_is_wider_than_a_telephone(visit, scheme):
+    page = visit(PAIR + "&page=modelview", viewport={"width": 390, "height": 844}, color_scheme=scheme).page
+    for name, sign in (
+        ("Model view", ".board canvas"),
+        ("Neuron", ".neuron .key"),
+        ("Methods", ".weights .bar"),
+        ("What heads do", ".js-plotly-plot"),
+    ):
+        page.get_by_role("link", name=name).click()
+        page.locator(sign).last.wait_for()
+        wide = page.evaluate("""() => {
+          const main = document.querySelector('[data-testid=stMain]');
+          return main.scrollWidth - main.clientWidth;
+        }""")
+        assert wide <= 1, name
+
+
+def test_a_figure_from_the_command_line_draws_itself_without_a_network(chromium, server_home, trace, tmp_path):
+    from bert_tf.cli import main
+
+    path = tmp_path / "figure.html"
+    assert main(["explain", "attention", *TEXTS, "--model", str(server_home / "tiny-cased"), "--html", str(path)]) == 0
+    context = chromium.new_context(offline=True)
+    page, wrong = context.new_page(), []
+    page.on("request", lambda request: request.url.startswith("http") and wrong.append(request.url))
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.goto(path.as_uri())
+    page.locator(".js-plotly-plot .hm").first.wait_for()
+    assert page.locator(".ytick").count() == trace.length
+    context.close()
+    assert wrong == []
