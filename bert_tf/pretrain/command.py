@@ -18,6 +18,13 @@ def add_arguments(parser):
     start.add_argument("--init", metavar="MODEL", help="warm start from this model; heads it lacks start fresh")
     start.add_argument("--size", help="start from random weights (needs --vocab): a named size, or "
                                       "LAYERSxWIDTHxHEADS like 3x128x4")
+    start.add_argument("--student-layers", type=int, metavar="N",
+                       help="start from N of the --teacher's layers, evenly spread")
+    parser.add_argument("--teacher", metavar="MODEL",
+                        help="learn from this model's answers too; it must have the same vocabulary")
+    parser.add_argument("--distil", default="states", metavar="WAY",
+                        help="what of the teacher: states (its predictions and last hidden states, DistilBERT's way) "
+                             "or relations (how its last layer relates tokens, MiniLM's way, for any width)")
     parser.add_argument("--vocab", metavar="FOLDER", help="folder with vocab.txt, for --size (default: --records)")
     parser.add_argument("--positions", type=int, default=512, help="longest input of a model of --size, in tokens")
     parser.add_argument("--steps", type=int, default=1000, help="updates in all")
@@ -72,31 +79,34 @@ def run(args):
     import keras
 
     from bert_tf import checkpoints
-    from bert_tf.pretrain.objective import make_objective
     from bert_tf.pretrain.phases import plan_phases
     from bert_tf.train.loop import Trainer
-    from bert_tf.train.peak import measure_peak, training_flops
+    from bert_tf.train.peak import measure_peak
     from bert_tf.train.snapshots import Snapshots
     from bert_tf.train.step import check_batch_size
 
     check_batch_size(args.batch_size, strategy, args.accumulate)
     keras.utils.set_random_seed(args.seed)
     output = Path(args.output)
-    config, tokenizer, source = _start(args)
+    with scope(strategy):
+        taught_by = _teacher(args)
+    teacher = taught_by and taught_by[2]
+    config, tokenizer, source = _start(args, taught_by)
     if args.dropout is not None:
         config = config.replace(hidden_dropout_prob=args.dropout, attention_probs_dropout_prob=args.dropout)
     corpus = _records(args, tokenizer) if args.records else _prepare(args, tokenizer, strategy)
     phases = plan_phases(args.phases, args.length, args.steps, config.max_position_embeddings)
-    objective = make_objective(args.objective)
+    objective = _objective(args)
     with scope(strategy):
         model, optimizer = _make(args, config, source, corpus, objective)
+        network = objective.network(model, teacher) if teacher else model
     del source
     if args.keep < 1:
         raise ValueError(f"--keep is {args.keep}; at least 1 checkpoint must be kept to go on from.")
     trainer = Trainer(
-        model, objective, optimizer, output, jit_compile=args.jit, keep=args.keep,
+        network, objective, optimizer, output, jit_compile=args.jit, keep=args.keep,
         strategy=strategy, accumulate=args.accumulate, peak=measure_peak(args.precision) * replicas(strategy),
-        flops_of=lambda batch: training_flops(config, *batch["token_ids"].shape, batch["mask_labels"].shape[1]))
+        flops_of=lambda batch: _flops(config, teacher, *batch["token_ids"].shape, batch["mask_labels"].shape[1]))
     if trainer.chief:
         record_settings(output, args, model, tokenizer, corpus)
     snapshots = Snapshots(output, lambda folder: checkpoints.save(folder, config, tokenizer, model, "float16"),
@@ -213,16 +223,48 @@ def freeze(model, layers):
             model.bert_layers[name].trainable = False
 
 
-def _start(args):
+def _teacher(args):
+    """(config, tokenizer, model) of the model to learn from, or None."""
+    from bert_tf import checkpoints
+
+    if not args.teacher:
+        if args.student_layers is not None:
+            raise ValueError("--student-layers starts from a teacher's layers and needs --teacher MODEL.")
+        return None
+    return checkpoints.read(checkpoints.find(args.teacher))
+
+
+def _objective(args):
+    from bert_tf.pretrain.distill import Distillation
+    from bert_tf.pretrain.objective import make_objective
+
+    objective = make_objective(args.objective)
+    return Distillation(objective, args.distil) if args.teacher else objective
+
+
+def _flops(config, teacher, *shape):
+    """Of an update; a teacher only reads."""
+    from bert_tf.train.peak import training_flops
+
+    reading = training_flops(teacher.bert_config, *shape) / 3 if teacher else 0.0
+    return training_flops(config, *shape) + reading
+
+
+def _start(args, taught_by=None):
     """(config, tokenizer, model to start from or None)"""
     from bert_tf import checkpoints
-    from bert_tf.text import Tokenizer
+    from bert_tf.text import read_tokenizer
 
+    if args.student_layers is not None:
+        from bert_tf.pretrain.distill import student_of
+
+        student = student_of(taught_by[2], args.student_layers)
+        return student.bert_config, taught_by[1], student
     if args.init:
         return checkpoints.read(checkpoints.find(args.init))
     if not (args.vocab or args.records):
         raise ValueError("--size starts from random weights and needs --vocab FOLDER with a vocab.txt.")
-    tokenizer = Tokenizer.from_folder(args.vocab or args.records)
+    tokenizer = read_tokenizer(args.vocab or args.records)
     return _config_of_size(args.size, vocab_size=tokenizer.vocab_size,
                            max_position_embeddings=args.positions), tokenizer, None
 
