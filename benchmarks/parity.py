@@ -1,10 +1,11 @@
 """Parity with Transformers at true size: random weights, saved by Transformers, read and run here.
 
-    python benchmarks/parity.py [--sizes base large] [--tokens 128] [--json FILE]
+    python benchmarks/parity.py [--models bert-base bert-large roberta-base ...] [--tokens 128] [--json FILE]
 
-Compares every hidden state, every attention map, the pooled output, the MLM logits and the NSP logits at the
-real positions of a padded batch, and prints the largest absolute difference of each, as a Markdown table.
-Exit code 1 if a hidden state or logit differs by more than 1e-4, or an argmax anywhere.
+Compares every hidden state, every attention map, the pooled output and each head's logits at the real positions of
+a padded batch, and prints the largest absolute difference of each, as a Markdown table. A model is a family
+member's name and one of its sizes. Exit code 1 if a hidden state or logit differs by more than 1e-4, or an argmax
+anywhere.
 """
 
 import argparse
@@ -17,48 +18,75 @@ from pathlib import Path
 import numpy as np
 
 TOLERANCE = 1e-4
-OUTPUTS = ("embeddings_sum", "hidden_states", "attentions", "pooled_output", "mlm_logits_all", "nsp_logits")
+OUTPUTS = ("hidden_states", "attentions", "pooled_output", "mlm_logits_all", "nsp_logits", "sop_logits",
+           "replaced_logits")
+MODELS = ("bert-base", "bert-large", "roberta-base", "roberta-large", "distilbert-base", "albert-base",
+          "albert-xxlarge", "electra-small", "electra-base", "electra-large", "electra-small-generator")
 
 
-def make_batch(vocab_size, tokens):
+def make_batch(config, tokens):
     rng = np.random.default_rng(0)
-    ids = rng.integers(1000, vocab_size, (2, tokens))
+    ids = rng.integers(1000, config.vocab_size, (2, tokens))
     padding = np.ones_like(ids)
     padding[1, tokens * 3 // 4:] = 0
     segments = np.zeros_like(ids)
-    segments[:, tokens // 2:] = 1
-    return {"token_ids": ids * padding, "segment_ids": segments * padding, "padding_mask": padding}
+    if config.type_vocab_size > 1:
+        segments[:, tokens // 2:] = 1
+    return {"token_ids": np.where(padding == 1, ids, config.pad_token_id), "segment_ids": segments * padding,
+            "padding_mask": padding}
 
 
-def run_transformers(config, batch, folder):
+def run_transformers(config, heads, batch, folder):
     """Saves a random model to the folder. Returns: dict of arrays under this project's names."""
     import torch
-    from transformers import BertConfig as TheirConfig
-    from transformers import BertForPreTraining
+    import transformers
 
     torch.manual_seed(0)
-    model = BertForPreTraining(TheirConfig(**config.to_hf_dict(), attn_implementation="eager")).eval()
+    kind = getattr(transformers, config.member.architecture(heads))
+    settings = {name: value for name, value in config.to_hf_dict().items() if name != "architectures"}
+    model = kind(kind.config_class(**settings, attn_implementation="eager")).eval()
     model.save_pretrained(folder)
-    ids, segments, mask = (torch.tensor(batch[name]) for name in ("token_ids", "segment_ids", "padding_mask"))
+    given = {"input_ids": batch["token_ids"], "attention_mask": batch["padding_mask"]}
+    if config.type_vocab_size:
+        given["token_type_ids"] = batch["segment_ids"]
+    given = {name: torch.tensor(value) for name, value in given.items()}
     with torch.no_grad():
-        base = model.bert(input_ids=ids, token_type_ids=segments, attention_mask=mask,
-                          output_hidden_states=True, output_attentions=True)
-        mlm, nsp = model.cls(base.last_hidden_state, base.pooler_output)
-        tables = model.bert.embeddings
-        total = (tables.word_embeddings(ids) + tables.token_type_embeddings(segments)
-                 + tables.position_embeddings(torch.arange(ids.shape[1])))
-    return {"embeddings_sum": total.numpy(), "hidden_states": [x.numpy() for x in base.hidden_states],
-            "attentions": [x.numpy() for x in base.attentions], "pooled_output": base.pooler_output.numpy(),
-            "mlm_logits_all": mlm.numpy(), "nsp_logits": nsp.numpy()}
+        found = model(**given, output_hidden_states=True, output_attentions=True)
+        pooled = model.base_model(**given).get("pooler_output") if "pooler" in heads else None
+    logits = found.get("prediction_logits", found.get("logits"))
+    values = {"pooled_output": pooled, "nsp_logits": found.get("seq_relationship_logits"),
+              "sop_logits": found.get("sop_logits"),
+              "replaced_logits" if logits.ndim == 2 else "mlm_logits_all": logits}
+    return {"hidden_states": [x.numpy() for x in found.hidden_states],
+            "attentions": [x.numpy() for x in found.attentions],
+            **{name: value.numpy() for name, value in values.items() if value is not None}}
 
 
-def run_ours(folder, batch):
+def write_vocabulary(folder, config):
+    """A vocabulary of the right kind and size; its words mean nothing."""
+    from tokenizers import Tokenizer, models, pre_tokenizers
+
+    size, kind = config.vocab_size, config.member.tokenizer
+    if kind == "wordpiece":
+        words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"w{i}" for i in range(size - 5))]
+        (folder / "vocab.txt").write_text("\n".join(words) + "\n")
+    elif kind == "bytes":
+        known = ["<s>", "<pad>", "</s>", "<unk>", "<mask>", *pre_tokenizers.ByteLevel.alphabet()]
+        words = known + [f"w{i}" for i in range(size - len(known))]
+        (folder / "vocab.json").write_text(json.dumps({word: index for index, word in enumerate(words)}))
+        (folder / "merges.txt").write_text("#version: 0.2\n")
+    else:
+        words = ["<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]", *(f"w{i}" for i in range(size - 5))]
+        Tokenizer(models.Unigram([(word, 0.0) for word in words], 1, False)).save(str(folder / "tokenizer.json"))
+
+
+def run_ours(folder, batch, outputs):
     from bert_tf import checkpoints
     from bert_tf.models import view
 
     _, _, model = checkpoints.read(folder)
     inputs = {name: array.astype("int32") for name, array in batch.items()}
-    found = view(model, OUTPUTS)(inputs)
+    found = view(model, outputs)(inputs)
     return {name: [np.asarray(x) for x in value] if isinstance(value, (list, tuple)) else np.asarray(value)
             for name, value in found.items()}
 
@@ -74,42 +102,51 @@ def difference(name, ours, theirs, real):
     return float(np.abs(ours - theirs).max())
 
 
-def compare(size, tokens):
+def compare(name, tokens):
     from bert_tf.config import BertConfig
 
-    config = BertConfig.named(size)
-    batch = make_batch(config.vocab_size, tokens)
+    model_type, size = name.split("-", 1)
+    config = BertConfig.named(size, model_type)
+    heads = ("mlm",) if size.endswith("generator") else config.member.trained
+    batch = make_batch(config, tokens)
     real = batch["padding_mask"].astype(bool)
     with tempfile.TemporaryDirectory() as folder:
-        theirs = run_transformers(config, batch, folder)
+        theirs = run_transformers(config, heads, batch, folder)
         gc.collect()
-        words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"w{i}" for i in range(config.vocab_size - 5))]
-        (Path(folder) / "vocab.txt").write_text("\n".join(words) + "\n")
-        ours = run_ours(folder, batch)
-    row = {"size": size, "tokens": tokens, **{name: difference(name, ours[name], theirs[name], real)
-                                              for name in OUTPUTS}}
-    row["argmax_equal"] = all(bool((ours[name].argmax(-1) == theirs[name].argmax(-1))[where].all())
-                              for name, where in (("mlm_logits_all", real), ("nsp_logits", ...)))
+        write_vocabulary(Path(folder), config)
+        ours = run_ours(folder, batch, tuple(theirs))
+    row = {"model": name, "tokens": tokens,
+           **{output: difference(output, ours[output], theirs[output], real) for output in theirs}}
+    row["argmax_equal"] = all(
+        bool((ours[output].argmax(-1) == theirs[output].argmax(-1))[real if output == "mlm_logits_all" else ...].all())
+        for output in ("mlm_logits_all", "nsp_logits", "sop_logits") if output in theirs)
     return row
+
+
+def written(value):
+    if value is None:
+        return "–"
+    return f"{value:.1e}" if isinstance(value, float) else str(value)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--sizes", nargs="+", default=["base", "large"])
+    parser.add_argument("--models", nargs="+", default=MODELS)
     parser.add_argument("--tokens", type=int, default=128)
     parser.add_argument("--json", metavar="FILE")
     args = parser.parse_args()
-    columns = ("size", "tokens", *OUTPUTS, "argmax_equal")
+    columns = ("model", "tokens", *OUTPUTS, "argmax_equal")
     print("| " + " | ".join(columns) + " |\n|" + "---|" * len(columns))
     rows = []
-    for size in args.sizes:
-        row = compare(size, args.tokens)
+    for name in args.models:
+        row = compare(name, args.tokens)
         rows.append(row)
-        print("| " + " | ".join(f"{row[c]:.1e}" if isinstance(row[c], float) else str(row[c]) for c in columns) + " |",
-              flush=True)
+        print("| " + " | ".join(written(row.get(column)) for column in columns) + " |", flush=True)
+        gc.collect()
     if args.json:
         Path(args.json).write_text(json.dumps(rows, indent=1))
-    good = all(row["argmax_equal"] and max(row[n] for n in OUTPUTS if n != "attentions") <= TOLERANCE for row in rows)
+    compared = [name for name in OUTPUTS if name != "attentions"]
+    good = all(row["argmax_equal"] and max(row.get(name, 0) for name in compared) <= TOLERANCE for row in rows)
     sys.exit(0 if good else 1)
 
 

@@ -1,12 +1,13 @@
 """Compare our tokenizer with Transformers' BertTokenizer on lines of a text file, cased and uncased.
 
-    python benchmarks/tokenizer_parity.py --text FILE [--lines 10000] [--speed]
+    python benchmarks/tokenizer_parity.py --text FILE [--lines 10000] [--speed] [--folders FOLDER ...]
 
 For every line the ids, pieces, word ids and offsets of `Tokenizer.tokenize` and the ids of the fast batch
 path are compared with Transformers' (offsets may be longer by combining marks, see
 `bert_tf/text/tokenizer.py`). With --speed also the throughput of the batch paths beside Transformers' and
-the bare Rust library, interleaved, per second of processor time, and as ratios. Exit code 1 when anything
-differs.
+the bare Rust library, interleaved, per second of processor time, and as ratios. With --folders the byte-level or
+SentencePiece tokenizers of those model folders are compared instead, with RobertaTokenizer or AlbertTokenizer, on the
+lines and on the hard strings of tests/golden. Exit code 1 when anything differs.
 """
 
 import argparse
@@ -61,6 +62,44 @@ def compare(tokenizer, reference, lines: list[str]) -> dict:
     return {"lines": len(lines), "tokens": tokens, "lines_that_differ": differ, "first_difference": first}
 
 
+def compare_folder(folder: Path, lines: list[str]) -> dict:
+    """Count the texts whose ids, offsets (spaces aside) or, byte-level, words differ from Transformers'."""
+    import transformers
+
+    from bert_tf.text import read_tokenizer
+
+    ours = read_tokenizer(folder)
+    theirs = getattr(transformers, ours.transformers_class).from_pretrained(folder)
+    differ, tokens, first = dict.fromkeys(("ids", "offsets", "words", "batch_ids"), 0), 0, None
+    for text, batch in zip(lines, ours.batch_ids(lines), strict=True):
+        mine = ours.tokenize(text)
+        wanted = theirs(text, add_special_tokens=False, return_offsets_mapping=True)
+        tokens += len(mine)
+        spans = [text[start:end].strip() for start, end in wanted["offset_mapping"]]
+        same = {
+            "ids": mine.ids.tolist() == wanted["input_ids"],
+            "batch_ids": batch.tolist() == wanted["input_ids"],
+            "offsets": len(spans) == len(mine)
+            and all(text[slice(*span)].strip().startswith(other) for span, other in zip(mine.offsets, spans)),
+            # SentencePiece's own words hold their punctuation; ours are BERT's.
+            "words": ours.separators_between == 1 or list(mine.word_ids) == wanted.word_ids(),
+        }
+        for key, agrees in same.items():
+            differ[key] += not agrees
+        if first is None and not all(same.values()):
+            first = text
+    return {"kind": type(ours).__name__, "vocabulary": ours.vocab_size, "texts": len(lines), "tokens": tokens,
+            "texts_that_differ": differ, "first_difference": first}
+
+
+def hard_strings() -> list[str]:
+    """Those of the golden files."""
+    sys.path.insert(0, str(ROOT / "tests" / "golden"))
+    from make_tokenizer_golden import TEXTS
+
+    return TEXTS
+
+
 def speed(tokenizer, reference, lines: list[str], rounds: int = 3) -> dict:
     """Median megabytes of text a second of processor time."""
     megabytes = sum(len(line.encode()) for line in lines) / 1e6
@@ -88,6 +127,7 @@ def main() -> int:
     parser.add_argument("--text", type=Path, required=True, help="a UTF-8 text file, one paragraph a line")
     parser.add_argument("--lines", type=int, default=10_000)
     parser.add_argument("--speed", action="store_true", help="measure throughput too")
+    parser.add_argument("--folders", type=Path, nargs="+", help="model folders of other tokenizers to compare")
     arguments = parser.parse_args()
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
     import tokenizers
@@ -97,6 +137,10 @@ def main() -> int:
     from bert_tf.text.batch import fast_bytes
 
     lines = spread_lines(arguments.text, arguments.lines)
+    if arguments.folders:
+        report = {str(folder): compare_folder(folder, lines + hard_strings()) for folder in arguments.folders}
+        print(json.dumps(report, indent=2, ensure_ascii=False))
+        return int(any(sum(one["texts_that_differ"].values()) for one in report.values()))
     report: dict = {
         "text": arguments.text.name,
         "transformers": transformers.__version__,

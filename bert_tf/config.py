@@ -102,11 +102,11 @@ class BertConfig:
                 _check_integer(name, getattr(self, name), least=1)
         for name, value in self.member.only.items():
             if getattr(self, name) != value:
-                raise ConfigError(f"{name} is {getattr(self, name)!r}; in a model of type {self.model_type!r} it "
-                                  f"is {value!r}.")
+                raise ConfigError(f"{name} is {getattr(self, name)!r}; in a model of type "
+                                  f"{self.model_type!r} it is {value!r}.")
         if self.position_offset >= self.max_position_embeddings:
-            raise ConfigError(f"max_position_embeddings is {self.max_position_embeddings}, but positions start "
-                              f"at {self.position_offset} in this model; give more.")
+            raise ConfigError(f"max_position_embeddings is {self.max_position_embeddings}, but positions "
+                              f"start at {self.position_offset} in this model; give more.")
         if self.num_hidden_layers % (self.num_hidden_groups or 1):
             raise ConfigError(f"num_hidden_layers {self.num_hidden_layers} cannot be divided among "
                               f"num_hidden_groups {self.num_hidden_groups}; choose a multiple.")

@@ -25,8 +25,8 @@ def replaced_tokens(key, trace):
     marks(key, replaced_parts(trace), ramp(frame.is_dark()), ("original", "replaced"), _HINT)
     suspected = sum(1 for place in _inside(trace) if trace.replaced[place] > 0.5)
     st.caption(
-        f"{count(suspected, 'token')} over one half. Such a model learnt to tell a text's own words from those that "
-        "a small generator put there: it judges what fits, not what is true."
+        f"{count(suspected, 'token')} over one half. Such a model learnt to tell a text's own words from those "
+        "that a small generator put there: it judges what fits, not what is true."
     )
 
 

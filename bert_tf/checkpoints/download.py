@@ -14,7 +14,11 @@ from bert_tf.checkpoints.library import models_dir
 from bert_tf.checkpoints.registry import nearest, released
 
 WEIGHTS = "model.safetensors"
-_VOCABULARIES = {"wordpiece": ("vocab.txt",), "bytes": ("vocab.json", "merges.txt"), "pieces": ("spiece.model",)}
+_VOCABULARIES = {
+    "wordpiece": ("vocab.txt",),
+    "bytes": ("vocab.json", "merges.txt"),
+    "pieces": ("spiece.model",),
+}
 _OPTIONAL = ("tokenizer_config.json",)
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _GIT_SHA1 = re.compile(r"[0-9a-f]{40}")

@@ -65,7 +65,8 @@ def open_google(folder):
     import tensorflow as tf
 
     folder, prefix = Path(folder), find_prefix(folder)
-    settings = next((folder / name for name in (*GOOGLE_SETTINGS, "config.json") if (folder / name).is_file()), None)
+    known = (folder / name for name in (*GOOGLE_SETTINGS, "config.json"))
+    settings = next((path for path in known if path.is_file()), None)
     if settings is None:
         raise CheckpointError(f"{folder} has no bert_config.json, which a Google checkpoint folder needs.")
     config = BertConfig.from_json(settings)
@@ -88,7 +89,7 @@ def open_google(folder):
 
 
 def _heads_wanted(member, architectures):
-    """Which model of a checkpoint that holds two (ELECTRA's) the settings are for; the first if they do not say."""
+    """Which model of a checkpoint that holds two (ELECTRA's) the settings are for; else the first."""
     kinds = list(member.google_names)
     if not kinds:
         raise CheckpointError(f"{member.title} has no TensorFlow checkpoints; use its safetensors.")

@@ -36,8 +36,8 @@ def _canonical(stored, member):
     tensors = {}
     for name, tensor in stored.items():
         if name.startswith("bert.") and member.model_type != "bert":
-            raise CheckpointError(f"{tensor.file}: {name} is a tensor of BERT, but the settings say model_type "
-                                  f"{member.model_type!r}; they must be of the same model.")
+            raise CheckpointError(f"{tensor.file}: {name} is a tensor of BERT, but the settings say "
+                                  f"model_type {member.model_type!r}; they must be of the same model.")
         canonical = canonical_name(name, member)
         if canonical in tensors:
             raise CheckpointError(f"{tensor.file} has {canonical} twice, as {tensors[canonical].name} and as "

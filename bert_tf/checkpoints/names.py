@@ -1,8 +1,8 @@
 """Which tensors a checkpoint holds: their canonical names and shapes, by arithmetic alone.
 
-The canonical names and orientations are Hugging Face's for BERT, with the `bert.` prefix: matrices of dense layers
-are [out, in]. The other family members have the same names here; what their files call them says
-`bert_tf.family`. H hidden size, V vocabulary.
+The canonical names and orientations are Hugging Face's for BERT, with the `bert.` prefix: matrices of dense
+layers are [out, in]. The other family members have the same names here; `bert_tf.family` says what their files
+call them. H hidden size, V vocabulary.
 """
 
 import re

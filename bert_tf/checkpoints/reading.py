@@ -80,7 +80,8 @@ def check(folder, config, tokenizer, tensors):
     expected = tensor_shapes(config, heads | ({"pooler"} if heads & {"nsp", "sop"} else frozenset()))
     for name, tensor in tensors.items():
         if name not in expected:
-            raise CheckpointError(f"{tensor.file}: {tensor.name} {tensor.shape} is no tensor of a {config.member.title} model with "
+            raise CheckpointError(f"{tensor.file}: {tensor.name} {tensor.shape} is no tensor of a "
+                                  f"{config.member.title} model with "
                                   f"{config.num_hidden_layers} layers and its pre-training heads.")
         if tensor.shape != expected[name]:
             raise CheckpointError(f"{tensor.file}: {tensor.name} has shape {tensor.shape}, but the settings "

@@ -1,4 +1,4 @@
-"""The released models of the family that can be downloaded by name. Reading this needs no TensorFlow and no network.
+"""The released models that can be downloaded by name. Reading this needs no TensorFlow and no network.
 
 Sizes are those of the fp32 `model.safetensors` (the weights' own bytes where the file's exact size is not
 known). A SHA-256 is given only where it is known for the pinned revision; for the others the download is
@@ -98,17 +98,17 @@ def _member(name, owner, size, source, heads, **known):
     """A released model of another family member, its name beginning with the member's."""
     member = MEMBERS[name.split("-")[0]]
     config = BertConfig.named(size, member.model_type, **known.pop("settings", {}))
-    return Released(name=name, repo=f"{owner}/{name}", config=config, lower_case=known.pop("lower_case", True),
-                    source=f"{member.source}, {source}", heads=frozenset(heads), **known)
+    return Released(name=name, repo=f"{owner}/{name}", config=config,
+                    lower_case=known.pop("lower_case", True), source=f"{member.source}, {source}", heads=frozenset(heads), **known)
 
 
 # Of these files the exact sizes are not known, nor (None) whether the newest revision holds safetensors.
 _FAMILY = (
-    *(_member(f"roberta-{size}", "FacebookAI", size, "facebookresearch/fairseq", ("pooler", "mlm"), licence="MIT",
-              lower_case=False) for size in ("base", "large")),
+    *(_member(f"roberta-{size}", "FacebookAI", size, "facebookresearch/fairseq", ("pooler", "mlm"),
+              licence="MIT", lower_case=False) for size in ("base", "large")),
     _member("distilbert-base-uncased", "distilbert", "base", "huggingface/transformers", ("mlm",)),
-    _member("distilbert-base-cased", "distilbert", "base", "huggingface/transformers", ("mlm",), lower_case=False,
-            settings={"vocab_size": CASED_VOCABULARY}),
+    _member("distilbert-base-cased", "distilbert", "base", "huggingface/transformers", ("mlm",),
+            lower_case=False, settings={"vocab_size": CASED_VOCABULARY}),
     *(_member(f"albert-{size}-{version}", "albert", size, "google-research/albert", ("pooler", "mlm"),
               safetensors=True if size == "base" else None)
       for version in ("v1", "v2") for size in ("base", "large", "xlarge", "xxlarge")),

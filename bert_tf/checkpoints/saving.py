@@ -96,5 +96,5 @@ def _default_card(config, heads, dtype):
     names = ", ".join(sorted(heads)) or "none"
     count = parameter_counts(config, heads)["total"]
     return (f"---\nlibrary_name: keras\n---\n\n# {config.member.title}, {config.num_hidden_layers} layers of "
-            f"{config.hidden_size}\n\n{count:,} parameters, vocabulary of {config.vocab_size:,}, heads: {names}. "
-            f"Weights stored as {dtype}.\n")
+            f"{config.hidden_size}\n\n{count:,} parameters, vocabulary of {config.vocab_size:,}, heads: "
+            f"{names}. Weights stored as {dtype}.\n")

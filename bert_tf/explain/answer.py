@@ -1,5 +1,5 @@
-"""The short answer to one input: what the masks hide, whether the second text follows the first or is in order, and
-which tokens look replaced.
+"""The short answer to one input: what the masks hide, whether the second text follows the first, whether the
+two are in order, which tokens look replaced.
 """
 
 from dataclasses import dataclass

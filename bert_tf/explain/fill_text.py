@@ -6,8 +6,8 @@ def text_with(trace, tokens):
 
     Args:
         trace: a `Trace`.
-        tokens: dict from token position to token in BERT's spelling (`Tokenizer.spellings`), such as {7: "China"}
-            or {8: "##ing"}.
+        tokens: dict from token position to token in BERT's spelling (`Tokenizer.spellings`), such as
+            {7: "China"} or {8: "##ing"}.
     Returns:
         (text_a, text_b); `text_b` is None if the trace has none. Everything not replaced stays as the user
         wrote it.

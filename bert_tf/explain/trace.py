@@ -64,8 +64,8 @@ class Trace:
         truncated: `Truncation`, zeros if everything was read.
         seconds: wall time of tokenising and the forward pass.
         sop: `SentenceOrder`; None without a second text or without such a head.
-        replaced: float32 [T], probability that a token was put there in the place of another; None if the model
-            has no head for it.
+        replaced: float32 [T], probability that a token was put there in the place of another; None if the
+            model has no head for it.
     """
 
     model: str

@@ -14,7 +14,7 @@ ELECTRA = Member(
     model_type="electra",
     title="ELECTRA",
     source="Clark et al. 2020",
-    changes=("A small generator fills masked places; the discriminator judges of every token if it was replaced.",
+    changes=("A small generator fills masked places; the discriminator judges every token: replaced or not.",
              "Both read with the same embeddings; small ones are 128 wide and projected to the hidden size.",
              "No pooler and no next sentence."),
     heads=("mlm", "replaced"),

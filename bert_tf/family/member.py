@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 class Member:
     """A family member, told by how it differs from BERT.
 
-    Names of tensors are pairs (ours, theirs) of dotted beginnings with `*` for a layer's number; the first pair
-    that fits counts, and what fits none stays as it is. Ours are those of BERT in Hugging Face's files.
+    Names of tensors are pairs (ours, theirs) of dotted beginnings with `*` for a layer's number; the first
+    pair that fits counts, and what fits none stays as it is. Ours are those of BERT in Hugging Face's files.
 
     Attributes:
         model_type: Hugging Face's word for it. title: as it is written. source: the paper.
@@ -29,8 +29,8 @@ class Member:
         architectures: (heads, Transformers' class), the first whose heads are all there counts.
         google_settings: name of the settings' file beside its TF checkpoint, None where none was released.
         google_values: setting -> {value in that file: ours}, where the same word means another thing there.
-        google_names: heads in one model -> pairs for Google's tensors, dotted. google_others: the same -> how the
-            tensors of another model in the same checkpoint begin.
+        google_names: heads in one model -> pairs for Google's tensors, dotted.
+        google_others: the same -> how the tensors of another model in the same checkpoint begin.
         tokenizer: "wordpiece", "bytes" or "pieces" (SentencePiece).
     """
 
@@ -66,9 +66,9 @@ class Member:
 
     def from_google(self, values):
         """The settings of Google's file in our words."""
-        return {"model_type": self.model_type,
-                **{name: self.google_values.get(name, {}).get(value, value) if isinstance(value, str) else value
-                   for name, value in values.items()}}
+        ours = {name: known[values[name]] for name, known in self.google_values.items()
+                if values.get(name) in known}
+        return {"model_type": self.model_type, **values, **ours}
 
     def architecture(self, heads):
         """The Transformers class for a model with these heads."""

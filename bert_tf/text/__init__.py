@@ -1,4 +1,6 @@
-"""Text to token ids and back: WordPiece, byte-level and SentencePiece with offsets, pair packing, truncation, padding. No TensorFlow."""
+"""Text to token ids and back: WordPiece, byte-level and SentencePiece tokenizers with offsets, packing of pairs,
+truncation, padding. No TensorFlow.
+"""
 
 from bert_tf.text.base import BaseTokenizer, Encoding, Tokens
 from bert_tf.text.byte_level import ByteLevelTokenizer

@@ -1,8 +1,8 @@
 """RoBERTa's byte-level byte-pair encoding: every text is spelled from the 256 bytes, so nothing is unknown.
 
-What was matched: ``transformers.RobertaTokenizer`` of Transformers 5.23, with the mask taking the space before it
-along as in the released files. Numbers of words are the Rust library's: letters, digits and punctuation are words
-apart. Sources: Radford et al. 2019, section 2.2; Liu et al. 2019, section 4.4.
+What was matched: ``transformers.RobertaTokenizer`` of Transformers 5.23, with the mask taking the space before
+it along as in the released files. Numbers of words are the Rust library's: letters, digits and punctuation are
+words apart. Sources: Radford et al. 2019, section 2.2; Liu et al. 2019, section 4.4.
 """
 
 from pathlib import Path
@@ -36,7 +36,8 @@ class ByteLevelTokenizer(RustBackedTokenizer):
         try:
             model = models.BPE(*models.BPE.read_file(str(vocabulary), str(merges)))
         except Exception as error:  # the Rust library raises nothing narrower
-            raise VocabularyError(f"{vocabulary} and {merges.name} are no byte-pair encoding: {error}.") from None
+            names = f"{vocabulary} and {merges.name}"
+            raise VocabularyError(f"{names} are no byte-pair encoding: {error}.") from None
         rust = RustTokenizer(model)
         rust.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
         rust.decoder = decoders.ByteLevel()
@@ -66,7 +67,7 @@ class ByteLevelTokenizer(RustBackedTokenizer):
 
 def _byte_of_character() -> dict[str, int]:
     """The character that stands for each byte (GPT-2's `bytes_to_unicode`): itself if it can be seen."""
-    seen = [*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)]
+    seen = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     others = [byte for byte in range(256) if byte not in seen]
     return {chr(byte): byte for byte in seen} | {chr(256 + place): byte for place, byte in enumerate(others)}
 

@@ -15,8 +15,8 @@ _KINDS = {"BPE": ByteLevelTokenizer, "Unigram": PieceTokenizer}
 def read_tokenizer(folder: str | Path) -> BaseTokenizer:
     """Read the tokenizer of a model folder.
 
-    Read are ``vocab.txt`` (WordPiece), else ``tokenizer.json`` (of any kind), else ``vocab.json`` with ``merges.txt``
-    (byte-level) or a SentencePiece model (``spiece.model``, or the only ``*.model`` there is).
+    Read are ``vocab.txt`` (WordPiece), else ``tokenizer.json`` (of any kind), else ``vocab.json`` with
+    ``merges.txt`` (byte-level) or a SentencePiece model (``spiece.model``, or the only ``*.model`` there is).
 
     Raises:
         FileNotFoundError: the folder holds none of them.
@@ -37,9 +37,8 @@ def read_tokenizer(folder: str | Path) -> BaseTokenizer:
         elif (path := _model_file(folder)) is not None:
             options = folder / vocabularies.CONFIG_FILE
             known = vocabularies.read_json(options) if options.is_file() else {}
-            return PieceTokenizer.from_model(
-                path, special_tokens_of(folder), known.get("do_lower_case", True), known.get("keep_accents", False)
-            )
+            lower_case, keep_accents = known.get("do_lower_case", True), known.get("keep_accents", False)
+            return PieceTokenizer.from_model(path, special_tokens_of(folder), lower_case, keep_accents)
     return Tokenizer.from_folder(folder)
 
 

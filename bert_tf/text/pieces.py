@@ -1,8 +1,8 @@
 """ALBERT's SentencePiece tokenizer: the likeliest division of a text under a unigram model.
 
-What was matched: ``transformers.AlbertTokenizer`` of Transformers 5.23. Numbers of words are BERT's: a punctuation
-mark is a word of its own, though it may be in one piece of a SentencePiece "word". Sources: Kudo 2018; Lan et al.
-2020, section 4.1.
+What was matched: ``transformers.AlbertTokenizer`` of Transformers 5.23. Numbers of words are BERT's: a
+punctuation mark is a word of its own, though SentencePiece counts it to the word before. Sources: Kudo 2018; Lan
+et al. 2020, section 4.1.
 """
 
 from bisect import bisect_right
@@ -27,7 +27,9 @@ class PieceTokenizer(RustBackedTokenizer):
     _stored: bytes | None = None
 
     @classmethod
-    def from_model(cls, path: Path, special_tokens=None, lower_case=True, keep_accents=False) -> "PieceTokenizer":
+    def from_model(
+        cls, path: Path, special_tokens=None, lower_case=True, keep_accents=False
+    ) -> "PieceTokenizer":
         """From a ``spiece.model``.
 
         Args:
@@ -57,7 +59,7 @@ class PieceTokenizer(RustBackedTokenizer):
         return [order[number] for number in numbers]
 
     def save(self, folder: str | Path, model_max_length: int = 512) -> None:
-        """Write ``tokenizer.json``, ``tokenizer_config.json`` and, where it came from one, ``spiece.model``."""
+        """Write ``tokenizer.json``, ``tokenizer_config.json`` and, if it came from one, ``spiece.model``."""
         super().save(folder, model_max_length)
         if self._stored is not None:
             (Path(folder) / MODEL_FILE).write_bytes(self._stored)
@@ -81,7 +83,7 @@ def _rust_from_proto(proto, tokens, lower_case, keep_accents) -> RustTokenizer:
     names = {name: index for index, (name, _) in enumerate(vocabulary)}
     missing = [token for token in tokens if token not in names]
     if missing:
-        raise VocabularyError(f"The SentencePiece model has no piece {', '.join(missing)}, which ALBERT needs.")
+        raise VocabularyError(f"The SentencePiece model lacks {', '.join(missing)}, which ALBERT needs.")
     rust = RustTokenizer(models.Unigram(vocabulary, unk_id=names[tokens[1]], byte_fallback=False))
     steps = [normalizers.Replace("``", '"'), normalizers.Replace("''", '"')]
     if not keep_accents:

@@ -1,7 +1,7 @@
 """What the byte-level and the SentencePiece tokenizer share: they are made from a ``tokenizer.json``.
 
-Their pieces are shown as text: a piece that begins a word after a space begins with a space (" Paris"), any other
-goes on what stands before it ("ing"). Shapes: T tokens.
+Their pieces are shown as text: a piece that begins a word after a space begins with a space (" Paris"), any
+other goes on what stands before it ("ing"). Shapes: T tokens.
 """
 
 import json
@@ -38,7 +38,7 @@ class RustBackedTokenizer(BaseTokenizer):
         try:
             rust = RustTokenizer.from_str(settings)
         except Exception as error:  # the Rust library raises nothing narrower
-            raise VocabularyError(f"The settings are no tokenizer of the library tokenizers: {error}.") from None
+            raise VocabularyError(f"This is no tokenizer of the library tokenizers: {error}.") from None
         special_tokens = tuple(special_tokens or self.default_tokens)
         missing = [token for token in special_tokens if rust.token_to_id(token) is None]
         if missing:
@@ -47,7 +47,8 @@ class RustBackedTokenizer(BaseTokenizer):
         rust.no_padding()
         raw = [rust.id_to_token(index) for index in range(rust.get_vocab_size())]
         if None in raw:
-            raise VocabularyError(f"The vocabulary of {len(raw)} tokens has none with the id {raw.index(None)}.")
+            missing_id = raw.index(None)
+            raise VocabularyError(f"The vocabulary of {len(raw)} tokens has none with the id {missing_id}.")
         specials = {token.content for token in rust.get_added_tokens_decoder().values()} | set(special_tokens)
         readable = _each_another(raw, [piece if piece in specials else self.show(piece) for piece in raw])
         self._spellings = tuple(
@@ -87,7 +88,8 @@ class RustBackedTokenizer(BaseTokenizer):
         (folder / RUST_FILE).write_text(self._rust.to_str(), encoding="utf-8", newline="\n")
         roles = dict(zip(_ROLES, self.special_tokens, strict=True))
         options = {"tokenizer_class": self.transformers_class, "model_max_length": model_max_length, **roles}
-        (folder / CONFIG_FILE).write_text(json.dumps(options, indent=2) + "\n", encoding="utf-8", newline="\n")
+        text = json.dumps(options, indent=2) + "\n"
+        (folder / CONFIG_FILE).write_text(text, encoding="utf-8", newline="\n")
 
     def tokenize(self, text: str) -> Tokens:
         """Split a text into pieces.
@@ -96,7 +98,7 @@ class RustBackedTokenizer(BaseTokenizer):
             text: any text.
 
         Returns:
-            Ids, readable pieces, offsets (without the space before a word) and word ids; no special tokens added.
+            Ids, readable pieces, offsets (without the space before a word) and word ids; no special tokens.
 
         Raises:
             TextError: not a str, or half a surrogate pair in it.
@@ -154,7 +156,7 @@ def special_tokens_of(folder: Path) -> tuple[str, ...] | None:
 
 
 def mark_special(rust: RustTokenizer, tokens: Sequence[str], mask: str) -> None:
-    """Make tokens of the vocabulary special; the mask takes the space before it along, as the released ones do."""
+    """Make tokens of the vocabulary special; the mask takes the space before it along, as released."""
     rust.add_special_tokens([AddedToken(token, special=True, lstrip=token == mask, normalized=False)
                              for token in tokens])
 

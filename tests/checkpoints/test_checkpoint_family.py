@@ -137,7 +137,8 @@ def test_one_electra_checkpoint_holds_both_models(tmp_path):
 def test_albert_of_google_computes_tanh_gelu_under_the_plain_name(tmp_path):
     done = checkpoints.convert(GOLDEN / "albert", tmp_path / "google", to="google")
     written = json.loads((done.path / "albert_config.json").read_text())
-    assert written["hidden_act"] == "gelu" and BertConfig.from_json(done.path / "albert_config.json").hidden_act == "gelu_new"
+    assert written["hidden_act"] == "gelu"
+    assert BertConfig.from_json(done.path / "albert_config.json").hidden_act == "gelu_new"
 
 
 @pytest.mark.parametrize("to", ["google", "keras-nlp"])
