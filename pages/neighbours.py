@@ -28,7 +28,9 @@ def page():
     centred = state.setting("neighbours.centred", True)
     found = kept("neighbours", (trace, shown, centred), lambda: _nearest(shared, trace, shown, centred))
     if len(found[0]) == 1:
-        st.caption("This model's states are larger than its word vectors: only the static ones have neighbours.")
+        st.caption(
+            "This model's states are larger than its word vectors: only the static ones have neighbours."
+        )
     _table(trace, shown, found)
     _detail(trace, shown, found)
 

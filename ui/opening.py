@@ -40,6 +40,8 @@ def open_row(key, row, places, first="predict"):
             width=220,
         )
         wanted = dataclasses.replace(row_view(state.view(), row, places), page=page)
-        st.button("Open", icon=":material/open_in_full:", key=f"{key}_go", on_click=state.put, args=(wanted,))
+        st.button(
+            "Open here", icon=":material/open_in_full:", key=f"{key}_go", on_click=state.put, args=(wanted,)
+        )
         link = "?" + urllib.parse.urlencode(to_params(wanted, state.limits()))
         st.link_button("In a new tab", link, icon=":material/open_in_new:", type="tertiary")

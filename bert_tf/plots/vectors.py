@@ -9,7 +9,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from bert_tf.plots.diverging import diverging_scale
-from bert_tf.plots.theme import CATEGORIES, dress, escape
+from bert_tf.plots.theme import CATEGORIES, dress, escape, head_colours
 
 _SYMBOLS = ("circle", "diamond", "square", "x", "cross", "circle-open")
 _GREY = "#8a92a0"
@@ -134,7 +134,7 @@ def curves(values, names, axis, title, dark=False, height=300, percent=False):
         dark: for a dark page. height: in pixels. percent: whether they are shares.
     """
     figure = go.Figure()
-    form = ".1%" if percent else ".3f"
+    form, colours = ".1%" if percent else ".3f", head_colours(dark)
     for index, (name, series) in enumerate(values.items()):
         figure.add_trace(
             go.Scatter(
@@ -142,13 +142,15 @@ def curves(values, names, axis, title, dark=False, height=300, percent=False):
                 y=[float(value) for value in series],
                 name=escape(name),
                 mode="lines+markers" if len(series) < 60 else "lines",
-                line={"color": CATEGORIES[index % 6], "dash": ("solid", "dot", "dash")[index % 3]},
+                line={"color": colours[index % 6], "dash": ("solid", "dot", "dash")[index % 3]},
                 marker={"symbol": _SYMBOLS[index % 6], "size": 7},
                 hovertemplate=f"%{{x}}: %{{y:{form}}}<extra>{escape(name)}</extra>",
             )
         )
     figure.update_xaxes(title=axis, showgrid=False)
-    figure.update_yaxes(title=title, tickformat=".0%" if percent else None)
+    figure.update_yaxes(title=title)
+    if percent:
+        figure.update_yaxes(tickformat=".0%", range=[0, 1.04])
     figure.update_layout(
         showlegend=len(values) > 1, legend={"orientation": "h", "y": 1, "yanchor": "bottom", "x": 0}
     )
@@ -167,12 +169,12 @@ def points(coordinates, tips, groups=None, axes=("", "", ""), dark=False, height
     """
     names = list(dict.fromkeys(groups)) if groups is not None else [None]
     figure = go.Figure()
-    space = coordinates.shape[1] == 3
+    space, colours = coordinates.shape[1] == 3, head_colours(dark)
     for index, name in enumerate(names):
         rows = [row for row in range(len(tips)) if groups is None or groups[row] == name]
         place = dict(zip("xyz", coordinates[rows].T.astype(np.float32).tolist()))
         look = {
-            "color": CATEGORIES[index % 6] if name != "" else _GREY,
+            "color": colours[index % 6] if name != "" else _GREY,
             "symbol": _SYMBOLS[index % 6],
             "size": 5 if space else 11,
             "line": {"width": 1, "color": "#171b22" if dark else "#ffffff"},

@@ -1,0 +1,57 @@
+"""Vectors as figures: what is drawn is what was given, and text is never markup."""
+
+import numpy as np
+import pytest
+
+from bert_tf.plots.comparison import answers_by_depth, difference_map, likeness_map
+from bert_tf.plots.vectors import cosine_map, curves, part_shares, points, position_map
+
+EVIL = "<b>x</b>"
+
+
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("count", [2, 3])
+def test_points_are_grouped_by_sense_and_keep_their_places(count, dark):
+    places = np.arange(4.0 * count).reshape(4, count)
+    figure = points(places, ["s1", EVIL, "s3", "s4"], ["one", "two", "one", ""], dark=dark)
+    assert [trace.name for trace in figure.data] == ["one", "two", "no sense given"]
+    assert list(figure.data[0].x) == [0.0, 2.0 * count] and list(figure.data[0].text) == ["s1", "s3"]
+    assert figure.data[1].text[0] == "&lt;b&gt;x&lt;/b&gt;"
+    assert {trace.type for trace in figure.data} == {"scatter3d" if count == 3 else "scatter"}
+    assert len({trace.marker.symbol for trace in figure.data}) == 3
+    assert len(points(places, ["a"] * 4).data) == 1
+
+
+def test_shares_are_bars_of_three_parts():
+    shares = np.array([[0.6, 0.5], [0.5, 0.2], [-0.1, 0.3]])
+    figure = part_shares(["a", EVIL], shares, ("token", "segment", "position"))
+    assert [trace.name for trace in figure.data] == ["token", "segment", "position"]
+    np.testing.assert_allclose([trace.x for trace in figure.data], shares)
+    assert figure.layout.yaxis.ticktext[1] == "&lt;b&gt;x&lt;/b&gt;"
+
+
+def test_colours_of_cosines_can_span_what_occurs():
+    values = np.array([[1, 0.5, 0.7], [0.5, 1, 0.6], [0.7, 0.6, 1]])
+    assert (cosine_map(values).data[0].zmin, cosine_map(values).data[0].zmax) == (-1, 1)
+    spread = cosine_map(values, ["a", "b", EVIL], ["t1", "t2", EVIL], spread=True)
+    assert (spread.data[0].zmin, spread.data[0].zmax) == (0.5, 0.7)
+    assert spread.data[0].customdata[0][2] == "t1<br>&lt;b&gt;x&lt;/b&gt;"
+    large = cosine_map(np.eye(90))
+    assert large.data[0].customdata is None and len(large.layout.xaxis.tickvals) <= 40
+
+
+def test_maps_hold_the_numbers_they_were_given():
+    values = np.array([[0.25, np.nan], [0.5, 1.0], [0.75, 0.5]])
+    np.testing.assert_array_equal(likeness_map(values, EVIL, "b").data[0].z, values)
+    assert EVIL not in str(likeness_map(values, EVIL, "b").to_dict())
+    assert list(position_map(np.eye(3), 4).data[0].x) == [0, 4, 8]
+    difference = difference_map(np.array([[0.2, -0.3], [0, 0.1]]), ["a", "b"])
+    assert difference.data[0].zmax == pytest.approx(0.3) and difference.data[0].zmin == pytest.approx(-0.3)
+
+
+def test_curves_are_named_and_run_over_relative_depth():
+    figure = curves({"one": [0.1, 0.2], EVIL: [0.3, 0.4]}, ["in", "1"], "after layer", "share", percent=True)
+    assert [trace.name for trace in figure.data] == ["one", "&lt;b&gt;x&lt;/b&gt;"]
+    assert figure.layout.yaxis.range == (0, 1.04)
+    depth = answers_by_depth({"a": [0, 0.5, 1], "b": [0, 1]})
+    assert [list(trace.x) for trace in depth.data] == [[0, 0.5, 1], [0, 1]]
