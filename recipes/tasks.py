@@ -4,7 +4,7 @@
     python recipes/tasks.py words     --train en_ewt-ud-train.conllu --dev en_ewt-ud-dev.conllu --work build
     python recipes/tasks.py questions --train squad-train.json --work build
 
-Each lies over the embedded Base: only its head and its highest layers were trained and are stored, in eight bits,
+Each lies over the embedded Base: only its head and its highest layer were trained and are stored, in eight bits,
 so that all three together take under 25 MB. The training is `python -m bert_tf finetune` and resumes when it was
 stopped; the folder is then copied without its checkpoints and its card completed.
 """
@@ -29,12 +29,12 @@ KINDS = {
     ),
     "words": (
         "parts-of-speech-base-cased", "tag",
-        {"freeze-layers": 12, "epochs": 2, "learning-rate": 2e-3, "batch-size": 32, "length": 96},
+        {"freeze-layers": 11, "epochs": 1, "learning-rate": 3e-4, "batch-size": 32, "length": 96},
         "Universal Dependencies English Web Treebank (UD_English-EWT, CC BY-SA 4.0): universal part-of-speech tags.",
     ),
     "questions": (
         "questions-base-cased", "answer",
-        {"freeze-layers": 10, "epochs": 1, "learning-rate": 2e-4, "batch-size": 16, "length": 256},
+        {"freeze-layers": 11, "epochs": 1, "learning-rate": 3e-4, "batch-size": 16, "length": 256},
         "SQuAD 1.1 (Rajpurkar et al. 2016, CC BY-SA 4.0), of its training set the part that is kept here; a tenth of "
         "the passages was held back for measuring.",
     ),
