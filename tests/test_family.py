@@ -128,3 +128,36 @@ def test_a_model_file_with_an_inner_group_is_refused():
 def test_the_longest_input_ends_with_the_position_table():
     assert BertConfig.named("base", "roberta").max_tokens == 512
     assert BertConfig.base().max_tokens == 512
+
+
+RELEASED_FILES = {
+    "roberta": {"architectures": ["RobertaForMaskedLM"], "attention_probs_dropout_prob": 0.1, "bos_token_id": 0,
+                "eos_token_id": 2, "hidden_act": "gelu", "hidden_dropout_prob": 0.1, "hidden_size": 768,
+                "initializer_range": 0.02, "intermediate_size": 3072, "layer_norm_eps": 1e-05,
+                "max_position_embeddings": 514, "model_type": "roberta", "num_attention_heads": 12,
+                "num_hidden_layers": 12, "pad_token_id": 1, "type_vocab_size": 1, "vocab_size": 50265},
+    "distilbert": {"activation": "gelu", "architectures": ["DistilBertForMaskedLM"], "attention_dropout": 0.1,
+                   "dim": 768, "dropout": 0.1, "hidden_dim": 3072, "initializer_range": 0.02,
+                   "max_position_embeddings": 512, "model_type": "distilbert", "n_heads": 12, "n_layers": 6,
+                   "pad_token_id": 0, "qa_dropout": 0.1, "seq_classif_dropout": 0.2, "sinusoidal_pos_embds": False,
+                   "tie_weights_": True, "transformers_version": "4.10.0.dev0", "vocab_size": 30522},
+    "albert": {"architectures": ["AlbertForMaskedLM"], "attention_probs_dropout_prob": 0, "bos_token_id": 2,
+               "classifier_dropout_prob": 0.1, "down_scale_factor": 1, "embedding_size": 128, "eos_token_id": 3,
+               "gap_size": 0, "hidden_act": "gelu_new", "hidden_dropout_prob": 0, "hidden_size": 768,
+               "initializer_range": 0.02, "inner_group_num": 1, "intermediate_size": 3072, "layer_norm_eps": 1e-12,
+               "max_position_embeddings": 512, "model_type": "albert", "net_structure_type": 0,
+               "num_attention_heads": 12, "num_hidden_groups": 1, "num_hidden_layers": 12, "num_memory_blocks": 0,
+               "pad_token_id": 0, "type_vocab_size": 2, "vocab_size": 30000},
+    "electra": {"architectures": ["ElectraForPreTraining"], "attention_probs_dropout_prob": 0.1,
+                "embedding_size": 768, "hidden_act": "gelu", "hidden_dropout_prob": 0.1, "hidden_size": 768,
+                "initializer_range": 0.02, "intermediate_size": 3072, "layer_norm_eps": 1e-12,
+                "max_position_embeddings": 512, "model_type": "electra", "num_attention_heads": 12,
+                "num_hidden_layers": 12, "pad_token_id": 0, "summary_activation": "gelu",
+                "summary_last_dropout": 0.1, "summary_type": "first", "summary_use_proj": True,
+                "type_vocab_size": 2, "vocab_size": 30522},
+}
+
+
+@pytest.mark.parametrize("model_type", RELEASED_FILES)
+def test_settings_with_every_key_of_the_released_files_are_read(model_type):
+    assert BertConfig.from_dict(RELEASED_FILES[model_type]) == BertConfig.named("base", model_type)
