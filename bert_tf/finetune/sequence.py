@@ -5,6 +5,7 @@ Sources: Devlin et al. 2019, section 4.1; Wang et al. 2019 (GLUE) for the tasks 
 
 import numpy as np
 
+from bert_tf.finetune.class_weights import class_weights
 from bert_tf.finetune.errors import DataError, TaskError
 from bert_tf.finetune.family import Family
 from bert_tf.finetune.glue import GLUE
@@ -162,7 +163,8 @@ class SequenceFamily(Family):
             return settings
         if settings.regression or settings.multi_label:
             raise TaskError("--class-weights goes with one label an example.")
-        weights = _class_weights(options.class_weights, examples, settings.labels)
+        counts = {label: sum(one.target == label for one in examples) for label in settings.labels}
+        weights = class_weights(options.class_weights, counts)
         return settings.replace(extra={**settings.extra, "class_weights": weights})
 
     def head(self, settings, config):
@@ -267,22 +269,3 @@ def _label_names(examples, multi_label):
             return 1, 0.0, label
 
     return tuple(sorted(found, key=place))
-
-
-def _class_weights(text, examples, labels):
-    if text == "balanced":
-        counts = {label: sum(one.target == label for one in examples) for label in labels}
-        return {label: len(examples) / (len(labels) * count) for label, count in counts.items() if count}
-    weights = {}
-    for part in text.split(","):
-        label, _, number = part.rpartition("=")
-        try:
-            weights[label] = float(number)
-        except ValueError:
-            weights[label] = -1.0
-        if label not in labels or not 0 <= weights[label] < float("inf"):
-            raise TaskError(
-                f'--class-weights has {part!r:.60}; it must be "balanced" or LABEL=WEIGHT,… with '
-                f"the labels {', '.join(labels):.160}."
-            )
-    return weights
