@@ -25,6 +25,9 @@ def add_arguments(parser):
     parser.add_argument("--distil", default="states", metavar="WAY",
                         help="what of the teacher: states (its predictions and last hidden states, DistilBERT's way) "
                              "or relations (how its last layer relates tokens, MiniLM's way, for any width)")
+    parser.add_argument("--generator", type=float, metavar="SHARE",
+                        help="ELECTRA's way: a generator of this share of the width (0.25) fills the masked places, and "
+                             "the model learns which tokens it wrote; with --objective mlm")
     parser.add_argument("--vocab", metavar="FOLDER", help="folder with vocab.txt, for --size (default: --records)")
     parser.add_argument("--positions", type=int, default=512, help="longest input of a model of --size, in tokens")
     parser.add_argument("--steps", type=int, default=1000, help="updates in all")
@@ -98,8 +101,7 @@ def run(args):
     phases = plan_phases(args.phases, args.length, args.steps, config.max_position_embeddings)
     objective = _objective(args)
     with scope(strategy):
-        model, optimizer = _make(args, config, source, corpus, objective)
-        network = objective.network(model, teacher) if teacher else model
+        model, generator, network, optimizer = _make(args, config, source, corpus, objective, teacher)
     del source
     if args.keep < 1:
         raise ValueError(f"--keep is {args.keep}; at least 1 checkpoint must be kept to go on from.")
@@ -114,6 +116,8 @@ def run(args):
     step = _train(args, trainer, phases, corpus, tokenizer, snapshots)
     if trainer.chief:
         checkpoints.save(output / "model", config, tokenizer, model)
+        if generator:
+            checkpoints.save(output / "generator", generator.bert_config, tokenizer, generator)
         print(f"Step {step}: model written to {output / 'model'}.", flush=True)
     return 0
 
@@ -156,9 +160,13 @@ def _prepare(args, tokenizer, strategy):
     return corpus or prepare()
 
 
-def _make(args, config, source, corpus, objective):
-    """(model, built optimiser), to be made within the strategy's scope."""
+def _make(args, config, source, corpus, objective, teacher):
+    """(model, its generator or None, what is trained, built optimiser), to be made within the strategy's scope.
+
+    What is trained is the model itself, or one with a teacher or a generator beside it.
+    """
     from bert_tf.models import build_pretraining_model
+    from bert_tf.pretrain.electra import make_generator
     from bert_tf.train.optimizer import layer_factors, make_optimizer, warmup_steps
     from bert_tf.train.precision import apply_precision, build_policy, with_loss_scale
     from bert_tf.train.remat import rematerialise
@@ -167,13 +175,19 @@ def _make(args, config, source, corpus, objective):
                                     dtype=build_policy(args.precision))
     fill(model, source, corpus)
     freeze(model, args.freeze_layers)
-    apply_precision(model, args.precision)
+    generator = make_generator(model, args.generator) if args.generator else None
+    if generator:
+        fill(generator, None, corpus)
+    beside = generator or teacher
+    network = objective.network(model, beside) if beside else model
+    for one in filter(None, (network, teacher)):
+        apply_precision(one, args.precision)
     if args.rematerialise:
         rematerialise(model)
-    optimizer = make_optimizer(model.trainable_variables, args.learning_rate, args.steps,
-                               warmup_steps(args.warmup, args.steps), args.weight_decay, args.optimizer,
-                               layer_factors(model, args.layer_decay))
-    return model, with_loss_scale(optimizer, model.trainable_variables, args.precision)
+    variables = network.trainable_variables
+    optimizer = make_optimizer(variables, args.learning_rate, args.steps, warmup_steps(args.warmup, args.steps),
+                               args.weight_decay, args.optimizer, layer_factors(model, args.layer_decay))
+    return model, generator, network, with_loss_scale(optimizer, variables, args.precision)
 
 
 def _train(args, trainer, phases, corpus, tokenizer, snapshots):
@@ -236,9 +250,14 @@ def _teacher(args):
 
 def _objective(args):
     from bert_tf.pretrain.distill import Distillation
+    from bert_tf.pretrain.electra import ReplacedTokenDetection
     from bert_tf.pretrain.objective import make_objective
 
     objective = make_objective(args.objective)
+    if args.generator:
+        if args.objective != "mlm" or args.teacher:
+            raise ValueError("--generator goes with --objective mlm and without --teacher.")
+        return ReplacedTokenDetection()
     return Distillation(objective, args.distil) if args.teacher else objective
 
 
@@ -265,8 +284,9 @@ def _start(args, taught_by=None):
     if not (args.vocab or args.records):
         raise ValueError("--size starts from random weights and needs --vocab FOLDER with a vocab.txt.")
     tokenizer = read_tokenizer(args.vocab or args.records)
-    return _config_of_size(args.size, vocab_size=tokenizer.vocab_size,
-                           max_position_embeddings=args.positions), tokenizer, None
+    member = {"model_type": "electra"} if args.generator else {}
+    return _config_of_size(args.size, vocab_size=tokenizer.vocab_size, max_position_embeddings=args.positions,
+                           **member), tokenizer, None
 
 
 def _config_of_size(size, **settings):
@@ -277,8 +297,10 @@ def _config_of_size(size, **settings):
     if len(numbers) != 3 or not all(number.isdigit() and int(number) for number in numbers):
         return BertConfig.named(size, **settings)
     layers, hidden, heads = map(int, numbers)
+    # Said outright, as a file of ELECTRA's that does not say it means 128.
+    narrow = {"embedding_size": hidden} if settings.get("model_type") == "electra" else {}
     return BertConfig(num_hidden_layers=layers, hidden_size=hidden, num_attention_heads=heads,
-                      intermediate_size=4 * hidden, **settings)
+                      intermediate_size=4 * hidden, **narrow, **settings)
 
 
 def fill(model, source, corpus=None):

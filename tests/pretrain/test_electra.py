@@ -1,0 +1,148 @@
+"""ELECTRA's generator and discriminator, trained together."""
+
+import keras
+import numpy as np
+import pytest
+
+from bert_tf.config import BertConfig
+from bert_tf.models import build_pretraining_model, named_variables
+from bert_tf.pretrain.electra import ReplacedTokenDetection, Replacement, generator_config, make_generator
+
+TINY = {"vocab_size": 40, "embedding_size": 12, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4,
+        "intermediate_size": 64, "max_position_embeddings": 20, "hidden_dropout_prob": 0.0,
+        "attention_probs_dropout_prob": 0.0}
+
+
+def pair(seed=0):
+    keras.utils.set_random_seed(seed)
+    discriminator = build_pretraining_model(BertConfig.named("small", "electra", **TINY))
+    return discriminator, make_generator(discriminator)
+
+
+def batch(seed=0, rows=8, tokens=12, masks=3):
+    """Every word is followed by the one after it in the vocabulary, so that what is wrong can be told."""
+    rng = np.random.default_rng(seed)
+    first = rng.integers(5, 20, (rows, 1))
+    ids = (first + np.arange(tokens)).astype(np.int32)
+    positions = np.stack([rng.choice(np.arange(1, tokens), masks, replace=False) for _ in range(rows)]).astype(np.int32)
+    labels = np.take_along_axis(ids, positions, 1)
+    masked = ids.copy()
+    np.put_along_axis(masked, positions, 4, 1)
+    return {"token_ids": masked, "segment_ids": np.zeros_like(ids), "padding_mask": np.ones_like(ids),
+            "mask_positions": positions, "mask_labels": labels, "mask_weights": np.ones((rows, masks), np.float32)}
+
+
+def test_the_generator_reads_with_the_discriminators_tables():
+    discriminator, generator = pair()
+    ours, theirs = generator.bert_layers["embeddings"], discriminator.bert_layers["embeddings"]
+    for name in ("token_table", "position_table", "segment_table"):
+        assert getattr(ours, name) is getattr(theirs, name)
+    assert ours.norm is theirs.norm and ours.projection is not theirs.projection
+    network = ReplacedTokenDetection().network(discriminator, generator)
+    names = [id(variable) for variable in network.trainable_variables]
+    assert len(names) == len(set(names))
+    shared = 3 + 2
+    assert len(names) == len(discriminator.trainable_variables) + len(generator.trainable_variables) - shared
+
+
+def test_the_generator_is_a_quarter_as_wide():
+    config = generator_config(BertConfig.named("base", "electra"))
+    assert (config.hidden_size, config.num_attention_heads, config.intermediate_size) == (192, 3, 768)
+    assert config.num_hidden_layers == 12 and config.embedding_width == 768
+    with pytest.raises(ValueError, match="share is 0"):
+        generator_config(config, 0)
+
+
+def test_a_draw_of_the_original_counts_as_original_and_fillers_write_nothing():
+    data = batch(rows=2)
+    data["mask_weights"][0, 2] = 0
+    data["mask_positions"][0, 2] = 0
+    sure = np.full((2, 3, 40), -50, np.float32)
+    np.put_along_axis(sure, data["mask_labels"][..., None], 50, 2)
+    sure[1, 1] = -50
+    sure[1, 1, 7] = 50
+    names = ("token_ids", "mask_positions", "mask_labels", "mask_weights")
+    written, wrong = map(np.asarray, Replacement()(sure, *(data[name] for name in names)))
+    expected = data["token_ids"].copy()
+    for row, column in ((0, 0), (0, 1), (1, 0), (1, 2)):
+        expected[row, data["mask_positions"][row, column]] = data["mask_labels"][row, column]
+    expected[1, data["mask_positions"][1, 1]] = 7
+    np.testing.assert_array_equal(written, expected)
+    assert wrong.sum() == 1 and wrong[1, data["mask_positions"][1, 1]] == 1
+
+
+def test_draws_follow_the_generators_probabilities():
+    logits = np.log(np.array([0.7, 0.2, 0.1], np.float32)) * np.ones((400, 1, 1), np.float32)
+    ids = np.zeros((400, 2), np.int32)
+    places, labels = np.ones((400, 1), np.int32), np.zeros((400, 1), np.int32)
+    written, _ = Replacement(seed=5)(logits, ids, places, labels, np.ones((400, 1), np.float32))
+    shares = np.bincount(np.asarray(written)[:, 1], minlength=3) / 400
+    np.testing.assert_allclose(shares, [0.7, 0.2, 0.1], atol=0.08)
+
+
+def test_the_losses_are_those_of_torch():
+    import torch
+
+    objective = ReplacedTokenDetection()
+    network, data = objective.network(*pair()), batch()
+    data["padding_mask"][0, 9:] = 0
+    outputs = network({name: data[name] for name in objective.model_inputs}, training=False)
+    found = {name: float(value) for name, value in objective(outputs, data).items()}
+    logits, labels = (torch.tensor(np.asarray(outputs[name])) for name in ("replaced_logits", "replaced_labels"))
+    real = torch.tensor(data["padding_mask"]).bool()
+    wanted = torch.nn.functional.binary_cross_entropy_with_logits(logits[real], labels[real])
+    mlm = torch.nn.functional.cross_entropy(torch.tensor(np.asarray(outputs["mlm_logits"])).reshape(-1, 40),
+                                            torch.tensor(data["mask_labels"]).long().reshape(-1))
+    assert found["replaced_loss"] == pytest.approx(float(wanted), rel=1e-4)
+    assert found["loss"] == pytest.approx(float(mlm) + 50 * float(wanted), rel=1e-4)
+
+
+def test_both_learn_and_the_discriminator_beats_the_trivial_guess(tmp_path):
+    from bert_tf.train.loop import Trainer
+    from bert_tf.train.optimizer import adamw
+
+    discriminator, generator = pair(seed=2)
+    objective = ReplacedTokenDetection()
+    network = objective.network(discriminator, generator)
+    table = np.array(named_variables(discriminator)["bert.embeddings.word_embeddings.weight"])
+    optimizer = adamw(network.trainable_variables, 3e-3, total_steps=250, warmup_steps=10)
+    trainer = Trainer(network, objective, optimizer, tmp_path)
+    seen = []
+    trainer.train(((batch(seed=step), step) for step in range(250)), 0, 250, encode_position=int, log_every=25,
+                  report=seen.append)
+    first, last = seen[0], seen[-1]
+    assert last["mlm_loss"] < first["mlm_loss"] and last["replaced_loss"] < first["replaced_loss"]
+    # To call every token original is right in all but the replaced ones.
+    assert last["replaced_accuracy"] > 1 - last["replaced_share"] + 0.02
+    assert not np.allclose(table, np.array(named_variables(discriminator)["bert.embeddings.word_embeddings.weight"]))
+
+
+def test_the_command_writes_both_models_and_resumes(tmp_path):
+    from argparse import ArgumentParser
+
+    from bert_tf import checkpoints
+    from bert_tf.pretrain import command
+    from tests.conftest import make_bert
+
+    make_bert().tokenizer.save(tmp_path / "words", model_max_length=64)
+    (tmp_path / "text.txt").write_text("\n\n".join(["The cat sat on the mat. She ran in the park."] * 12))
+    parser = ArgumentParser()
+    command.add_arguments(parser)
+
+    def run(steps, *extra):
+        return command.run(parser.parse_args([
+            "--text", str(tmp_path / "text.txt"), "--output", str(tmp_path / "run"), "--batch-size", "4", "--length",
+            "24", "--size", "1x16x4", "--positions", "64", "--vocab", str(tmp_path / "words"), "--steps", "4",
+            "--stop-after", str(steps), "--log-every", "1", *extra]))
+
+    with pytest.raises(ValueError, match="--objective mlm"):
+        run(2, "--generator", "0.25")
+    assert run(2, "--generator", "0.25", "--objective", "mlm") == 0
+    assert run(4, "--generator", "0.25", "--objective", "mlm") == 0
+    found = checkpoints.read(tmp_path / "run" / "model")[2]
+    assert found.bert_heads == {"replaced"} and found.bert_config.model_type == "electra"
+    generator = checkpoints.read(tmp_path / "run" / "generator")[2]
+    assert generator.bert_heads == {"mlm"} and generator.bert_config.num_attention_heads == 1
+    np.testing.assert_array_equal(
+        *(np.asarray(named_variables(one)["bert.embeddings.word_embeddings.weight"]) for one in (found, generator)))
+    assert "replaced_found" in (tmp_path / "run" / "metrics.jsonl").read_text()
