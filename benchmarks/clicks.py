@@ -71,7 +71,7 @@ PRESS = """async ([act, turn]) => {
       all[(turn + 2) % Math.min(all.length, 9)].click();
     }
   };
-  const target = { head: '.board canvas', zoom: '.board canvas', chip: 'button.chip' }[act] ?? act;
+  const target = { head: '.board canvas[style]', zoom: '.board canvas[style]', chip: 'button.chip' }[act] ?? act;
   for (let frames = 0; !find(target); frames++) {
     if (frames > 3600) throw new Error(`there is no ${target} to press`);
     await frame();
