@@ -100,6 +100,24 @@ def test_the_report_says_what_was_measured(trained):
     assert "accuracy | 1.0000" in card and "little" in card
 
 
+def test_measuring_writes_a_report_where_asked(trained, tmp_path, capsys):
+    folder, _, held = trained
+    mixed = tmp_path / "mixed.csv"
+    mixed.write_text(held.read_text(encoding="utf-8") + "a big <b>dog</b>,little\n", encoding="utf-8")
+    command = ["evaluate", "classify", "--model", str(folder), "--data", str(mixed), "--quiet"]
+    assert main([*command, "--report", str(tmp_path / "report")]) == 0
+    shown = capsys.readouterr().out
+    assert "accuracy" in shown and "0.9756" in shown
+    metrics = json.loads((tmp_path / "report" / "metrics.json").read_text())
+    assert metrics["dev"]["accuracy"] == pytest.approx(40 / 41)
+    worst = list(csv.DictReader(open(tmp_path / "report" / "errors.csv", encoding="utf-8")))
+    assert [(row["expected"], row["found"], row["where"]) for row in worst] == [
+        ("little", "large", "mixed.csv line 42")
+    ]
+    page = (tmp_path / "report" / "report.html").read_text(encoding="utf-8")
+    assert "&lt;b&gt;dog&lt;/b&gt;" in page and "<b>dog" not in page
+
+
 def test_the_explorer_can_open_a_fine_tuned_model(trained):
     bert = bert_tf.load(trained[0])
     trace = bert.trace("the big cat")
