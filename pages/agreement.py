@@ -74,8 +74,9 @@ def _show(pair, found):
             "Nothing was compared: no word is hidden in these rows, and no row is a pair that both judge.",
             icon=":material/touch_app:",
         )
-    for column, (label, value) in zip(st.columns(4), shown):
-        column.metric(label, value)
+    with st.container(horizontal=True, gap="large"):
+        for label, value in shown:
+            st.metric(label, value, width="content")
     event = st.dataframe(
         _table(found),
         hide_index=True,
@@ -102,12 +103,12 @@ def _table(found):
     rows = found.rows
     columns = {
         "row": [one.row.number for one in rows],
+        "divergence": [one.divergence for one in rows],
         "a": [one.row.text_a for one in rows],
         "b": [one.row.text_b for one in rows],
         "hidden": [" ".join(token or "[MASK]" for token in one.originals) or None for one in rows],
         "one": [" ".join(mask.predictions_a[0].token for mask in one.masks) or None for one in rows],
         "other": [" ".join(mask.predictions_b[0].token for mask in one.masks) or None for one in rows],
-        "divergence": [one.divergence for one in rows],
         "next_a": [one.next_a for one in rows],
         "next_b": [one.next_b for one in rows],
         "problem": [one.problem for one in rows],
@@ -119,8 +120,8 @@ def _columns(pair):
     one, other = (title(shared.name) for shared in pair)
     return {
         "row": st.column_config.NumberColumn("Row", width="small"),
-        "a": st.column_config.TextColumn("Text A", width="large"),
-        "b": "Text B",
+        "a": st.column_config.TextColumn("Text A", width="medium"),
+        "b": st.column_config.TextColumn("Text B", width="medium"),
         "hidden": "Hidden",
         "one": f"{one} says",
         "other": f"{other} says",

@@ -94,7 +94,7 @@ def _show(shared, results):
         key="w_dataset_table",
         on_select="rerun",
         selection_mode="single-row",
-        column_config=_COLUMNS,
+        column_config=_COLUMNS | (_OF_PAIRS if any(one.row.text_b for one in shown) else {}),
     )
     chosen = event.selection.rows
     if chosen and chosen[0] < len(shown):
@@ -122,8 +122,9 @@ def _figures(summary):
     if summary.perplexity:
         shown.append(("Pseudo-perplexity", f"{summary.perplexity:,.1f}"))
     if shown:
-        for column, (label, value) in zip(st.columns(max(len(shown), 4)), shown):
-            column.metric(label, value)
+        with st.container(horizontal=True, gap="large"):
+            for label, value in shown:
+                st.metric(label, value, width="content")
 
 
 _SHOW = {
@@ -203,6 +204,8 @@ _COLUMNS = {
     "tokens": "Tokens",
     "problem": "Problem",
 }
+
+_OF_PAIRS = {"a": st.column_config.TextColumn("Text A", width="medium")}
 
 
 def _line(one):

@@ -168,8 +168,7 @@ def _points(word, labels, tips, layer, coordinates, axes):
 
 def _map(labels, tips, vectors, layer):
     order = sorted(range(len(labels)), key=lambda index: labels[index])
-    with inputs.heading("How alike they are"):
-        pass
+    inputs.heading("How alike they are")
     names = [labels[index] or str(index + 1) for index in order]
     st.plotly_chart(
         cosine_map(

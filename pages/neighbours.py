@@ -90,8 +90,8 @@ def _table(trace, shown, found):
         state.set_setting("neighbours.at", shown[row], -1)
         state.set_setting("neighbours.vector", column, -1)
 
-    menu = st.container(horizontal=True, vertical_alignment="center", width="content")
-    with inputs.heading("The nearest other word"), menu:
+    heading = inputs.heading("The nearest other word")
+    with heading.container(horizontal=True, vertical_alignment="center", width="content"):
         st.toggle(
             "Centred",
             **state.bound_setting("neighbours.centred", "w_near_centred", True),

@@ -160,7 +160,7 @@ def _layers(pair, found):
             lambda: {"models": [side.shared.name for side in pair], "rows": [list(row) for row in rows]},
             camera=False,
         )
-    left, right = st.columns([5, 6], gap="large")
+    left, right = st.columns([6, 5], gap="medium")
     with left:
         st.dataframe(
             {
@@ -175,7 +175,14 @@ def _layers(pair, found):
             width="stretch",
             height=min(40 + 36 * len(rows), 470),
             key="w_compare_layers",
-            column_config={"one": pair[0].name, "other": pair[1].name, "p": "", "q": ""},
+            column_config={
+                "Layers": st.column_config.TextColumn(width=60),
+                "one": st.column_config.TextColumn(pair[0].name, width=130),
+                "other": st.column_config.TextColumn(pair[1].name, width=130),
+                "p": st.column_config.TextColumn("", width=65),
+                " ": st.column_config.TextColumn(width=35),
+                "q": st.column_config.TextColumn("", width=65),
+            },
         )
     with right:
         curves = {
