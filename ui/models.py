@@ -6,6 +6,7 @@ import time
 
 import numpy as np
 import streamlit as st
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from ui.limits import read_limits
 from ui.state import limits
@@ -132,8 +133,29 @@ def _read(name):
     from bert_tf import load
     from bert_tf.checkpoints import find
 
+    keep_keras()
     # What reaches the file system is a name that was looked up, never a text from a browser.
     return load(find(name, allow_paths=False))
+
+
+def keep_keras():
+    """Keep Streamlit from resetting Keras after each of its runs.
+
+    The reset takes the state of all threads away: what another visitor, or a job, is compiling at that moment
+    would lose hold of its weights half-way, and compute with those of another layer from then on.
+    """
+    import keras
+
+    reset = keras.backend.clear_session
+    if getattr(reset, "spares_runs", False):
+        return
+
+    def clear_session(*args, **kwargs):
+        if get_script_run_ctx(suppress_warning=True) is None:
+            reset(*args, **kwargs)
+
+    clear_session.spares_runs = True
+    keras.backend.clear_session = clear_session
 
 
 def _computing_in(precision, bert):

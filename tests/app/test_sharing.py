@@ -92,3 +92,14 @@ def test_a_deployment_may_read_fewer_tokens_than_the_model(explorer_home, tmp_pa
     )
     assert found.length == 12 and sum(found.truncated) == 2
     assert found.text_a.endswith("seven")
+
+
+def test_a_run_leaves_what_another_thread_compiles_alone(open_app):
+    """Streamlit resets Keras after every run; a scope that was open in another thread would be gone."""
+    import keras
+
+    open_app()
+    variable = keras.Variable(np.zeros(2))
+    with keras.StatelessScope(state_mapping=[(variable, keras.ops.ones(2))]):
+        open_app()
+        assert np.array(variable.value).tolist() == [1, 1]
