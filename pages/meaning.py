@@ -10,6 +10,7 @@ from ui.kept import kept
 from ui.words import count, percent, plain, title
 
 _OWN = "own sentences"
+_MOST = 300  # occurrences: each is a vector for every layer, and each pair of them a cell of the map
 _HEADER = ("sentence", "sense", "word", "layer", "x", "y", "z")
 
 
@@ -82,7 +83,7 @@ def _occurrences(shared, word, read):
         "meaning",
         key,
         f"Reading {count(len(read.texts), 'sentence')}",
-        lambda progress: shared.run(occurrences, read.texts, word, progress=progress),
+        lambda progress: shared.run(occurrences, read.texts, word, progress=progress, most=_MOST),
     )
 
 
@@ -93,6 +94,8 @@ def _look(shared, word, read, found):
     missing = len(read.texts) - len(set(found.texts))
     said = f"“{plain(word)}” {count(len(tips), 'time')} in {count(len(read.texts), 'sentence')}"
     without = f" ({missing:,} without it)" if missing else ""
+    if len(tips) == _MOST:
+        without = " (the first ones; more are not read)"
     st.caption(f"{plain(title(shared.name))} · {said}{without}")
     layer, way, space = _settings(layers)
     coordinates, axes = _laid_out(found, layer, way, 3 if space else 2)

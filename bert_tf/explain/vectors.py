@@ -182,12 +182,13 @@ def word_vectors(trace, words=None):
     return np.stack(means, axis=1)
 
 
-def occurrences(bert, texts, word, progress=None):
+def occurrences(bert, texts, word, progress=None, most=None):
     """The vectors of one word in many texts, as "bank" by the river and of money.
 
     Args:
         bert: a `Bert`. texts: strings. word: its spelling; upper and lower case count as one.
         progress: callable(done, total) in texts that have it; returning False cancels.
+        most: how many occurrences are taken, the first ones; None for all.
     Returns:
         `Occurrences`, in the order of the texts. Texts without the word add none.
     Raises:
@@ -199,6 +200,9 @@ def occurrences(bert, texts, word, progress=None):
     found = [
         [span for span in words_of(one.encoding, one.text_a) if span.text.casefold() == wanted] for one in read
     ]
+    if most is not None:
+        before = np.cumsum([0, *map(len, found)])
+        found = [spans[: max(most - start, 0)] for spans, start in zip(found, before)]
     having = [index for index, spans in enumerate(found) if spans]
     if not having:
         raise WordNotFound(f"The word {word!r:.60} is in none of the {len(texts)} texts.")

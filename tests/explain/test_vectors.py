@@ -94,6 +94,8 @@ def test_a_word_is_found_wherever_it_stands(tiny_bert):
     assert found.vectors.shape == (3, 3, 32)
     trace = tiny_bert.trace(texts[0])
     np.testing.assert_allclose(found.vectors[:, 0], trace.hidden_states[:, 2], atol=1e-5)
+    first = occurrences(tiny_bert, texts, "bank", most=2)
+    assert first.texts == (0, 2) and [word.index for word in first.words] == [1, 0]
     with pytest.raises(WordNotFound, match="none of the 3 texts"):
         occurrences(tiny_bert, texts, "spring")
     with pytest.raises(Cancelled):
