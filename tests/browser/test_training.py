@@ -1,0 +1,57 @@
+"""Trainings in a real Chromium: the shipped run's curves, and its time-lapse from first guess to last."""
+
+import re
+
+from playwright.sync_api import expect
+
+from tests.browser.test_explorer import wait_for_link
+
+BORN = "/?page=timelapse&a=He+was+born+in+London.&mask=a2"
+
+
+def test_the_shipped_run_is_opened(visit):
+    page = visit("/?page=training").page
+    expect(page.get_by_text(re.compile(r"Step [\d,]+ of [\d,]+"))).to_be_visible()
+    expect(page.locator(".js-plotly-plot")).to_have_count(3)
+    page.get_by_role("button", name="Time-lapse").click()
+    expect(page.get_by_role("heading", name="How the answer came about")).to_be_visible()
+
+
+def test_the_time_lapse_plays_and_its_link_opens_the_same(visit):
+    page = visit(BORN).page
+    expect(page.locator(".card .title")).to_have_text(["born"])
+    expect(page.get_by_text(re.compile(r"^born is .*first at step [\d,]+\.$"))).to_be_visible()
+    last = page.locator(".card .word").all_text_contents()
+    page.get_by_role("button", name="Play").click()
+    expect(page.get_by_role("button", name="Pause")).to_be_visible()
+    expect(page.locator(".card .word")).not_to_have_text(last)
+    expect(page.get_by_role("button", name="Play")).to_be_visible(timeout=120_000)
+    expect(page.locator(".card .word")).to_have_text(last)
+
+    slider = page.get_by_role("slider", name="Step of the training")
+    slider.focus()
+    slider.press("ArrowLeft")
+    expect(page.locator(".card .word")).not_to_have_text(last)
+    before = page.locator(".card .word").all_text_contents()
+    page.get_by_label("Text B").focus()
+    page.get_by_label("Text B").fill("It is in England.")
+    page.get_by_label("Text B").press("Tab")
+    wait_for_link(page, "b", "It is in England.")
+    assert "timelapse.at" in page.url
+    expect(page.locator(".gauge .left")).to_have_text(re.compile(r"IsNext"))
+    again = visit(re.sub(r"^[^?]*", "/", page.url).replace("b=It+is+in+England.", "b=")).page
+    expect(again.locator(".card .word")).to_have_text(before)
+
+
+def test_on_a_phone_nothing_is_wider_than_the_page(visit):
+    page = visit(BORN, viewport={"width": 390, "height": 844}).page
+    page.locator(".card .word").first.wait_for()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def test_a_short_text_is_refused_with_a_sentence(visit):
+    page = visit("/?page=training").page
+    page.get_by_text("Train a small model on a text of yours").click()
+    page.get_by_label("Text", exact=True).fill("Too few words.")
+    page.get_by_role("button", name="Train", exact=True).click()
+    expect(page.get_by_text(re.compile("3 words; give at least 300"))).to_be_visible()
