@@ -24,8 +24,9 @@ def page():
     with right:
         _heads(trace, selection, chosen)
     st.caption(
-        "From left to right: the token that looks, and where. A line is as strong as the weight; the weights of a token "
-        "add up to 1 in each head. What is moved along a line, and whether it matters, is not shown."
+        "From left to right: the token that looks, and where. A line is as strong as the weight; the weights"
+        " of a token add up to 1 in each head. What is moved along a line, and whether it matters, is not"
+        " shown."
     )
     attention.warning()
     attention.footer(shared, trace)
@@ -77,7 +78,11 @@ def _heads(trace, selection, chosen):
     layer, head = chosen[0]
     weights = trace.attentions[layer, head]
     several = len(chosen) > 1
-    name = "heads-" + "-".join(f"{one[0] + 1}.{one[1] + 1}" for one in chosen) if several else f"layer-{layer + 1}-head-{head + 1}"
+    name = (
+        "heads-" + "-".join(f"{one[0] + 1}.{one[1] + 1}" for one in chosen)
+        if several
+        else f"layer-{layer + 1}-head-{head + 1}"
+    )
     with inputs.heading(f"{len(chosen)} heads" if several else f"Layer {layer + 1}, head {head + 1}"):
         export.attention(trace, weights, selection, f"layer-{layer + 1}-head-{head + 1}")
     as_map = state.setting(_AS, "lines") == "map"
@@ -92,15 +97,19 @@ def _heads(trace, selection, chosen):
         st.toggle(
             "Several heads",
             **state.bound_setting(_SEVERAL, "w_several", False),
-            help="On: a press on a small map adds its head, in a colour of its own, or takes it away. "
-            f"Up to {plots.MOST_HEADS} together.",
+            help=(
+                "On: a press on a small map adds its head, in a colour of its own, or takes it away. "
+                f"Up to {plots.MOST_HEADS} together."
+            ),
         )
         components.heads("c_heads", chosen, colours, state.setting(_SEVERAL, False), _drop(chosen))
     detail = attention.detail(selection)
     if as_map:
         _heatmaps(trace, weights, selection, detail, name)
         if several:
-            st.caption(f"A heatmap shows one head: layer {layer + 1}, head {head + 1}. Lines show all of them.")
+            st.caption(
+                f"A heatmap shows one head: layer {layer + 1}, head {head + 1}. Lines show all of them."
+            )
     else:
         maps = trace.attentions[[one for one, _ in chosen], [one for _, one in chosen]]
         components.lines("c_lines", plots.lines(trace, maps, detail), name, colours, attention.least(_LEAST))

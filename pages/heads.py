@@ -58,15 +58,15 @@ def _of_text(shared, trace):
 def _of_file(shared):
     limits = state.limits()
     file = st.file_uploader(
-        f"A file of texts (a text a line, CSV, JSON lines), or CoNLL-U with dependency trees; the first "
+        "A file of texts (a text a line, CSV, JSON lines), or CoNLL-U with dependency trees; the first "
         f"{limits.max_rows:,} are read",
         type=["txt", "csv", "tsv", "jsonl", "conllu"],
         key="w_heads_file",
     )
     if file is None:
         st.info(
-            "Give a file to see what the heads do over many texts. With a CoNLL-U file you also see which follow its "
-            "syntax.",
+            "Give a file to see what the heads do over many texts. With a CoNLL-U file you also see which"
+            " follow its syntax.",
             icon=":material/upload_file:",
         )
         return None
@@ -100,15 +100,21 @@ def _read(name, data, limits):
             raise ValueError("The file is not text in UTF-8: save it as UTF-8.") from error
         sentences = [one for one in read_conllu(text.splitlines()) if one.words]
         if not sentences:
-            raise ValueError("There is no sentence in the file. A CoNLL-U file has ten fields a word, parted by tabs.")
+            raise ValueError(
+                "There is no sentence in the file. A CoNLL-U file has ten fields a word, parted by tabs."
+            )
         left = len(sentences) - limits.max_rows
         notes = [f"{count(left, 'more sentence')} in the file: not read."] if left > 0 else []
         kept = sentences[: limits.max_rows]
         return kept, [" ".join(one.words) for one in kept], notes
-    found = read_rows(data, kind_of(name), most_rows=limits.max_rows, most_characters=limits.max_row_characters)
+    found = read_rows(
+        data, kind_of(name), most_rows=limits.max_rows, most_characters=limits.max_row_characters
+    )
     notes = [f"{count(found.left_out, 'more text')} in the file: not read."] if found.left_out else []
     if found.problems:
-        notes.append(f"{count(len(found.problems), 'line')} could not be read; the first: {found.problems[0][1]}")
+        notes.append(
+            f"{count(len(found.problems), 'line')} could not be read; the first: {found.problems[0][1]}"
+        )
     return [], [(row.text_a, row.text_b) for row in found.rows], notes
 
 
@@ -138,7 +144,9 @@ def _measures(found):
         )
     with right:
         st.markdown("**Heads that do alike lie together**")
-        names = [f"layer {index // heads + 1}, head {index % heads + 1}" for index in range(len(found.clusters))]
+        names = [
+            f"layer {index // heads + 1}, head {index % heads + 1}" for index in range(len(found.clusters))
+        ]
         chosen = view.layer * heads + view.head
         st.plotly_chart(
             heads_plane(found.places, names, found.clusters, found.cluster_names(), dark, chosen),
@@ -148,9 +156,9 @@ def _measures(found):
             selection_mode="points",
         )
         st.caption(
-            "Distance: Jensen-Shannon divergence between what two heads look at, a mean over tokens, brought to a plane by "
-            "classical scaling; clusters by average linkage (Clark et al. 2019, section 6). A plane cannot keep every "
-            "distance."
+            "Distance: Jensen-Shannon divergence between what two heads look at, a mean over tokens, brought"
+            " to a plane by classical scaling; clusters by average linkage (Clark et al. 2019, section 6). A"
+            " plane cannot keep every distance."
         )
     _card(found, measures)
 
@@ -196,7 +204,12 @@ def _table(found, model):
             "heads",
             list(rows[0]),
             lambda: [tuple(row.values()) for row in rows],
-            lambda: {"model": model, "texts": found.profile.texts, "tokens": found.profile.tokens, "heads": rows},
+            lambda: {
+                "model": model,
+                "texts": found.profile.texts,
+                "tokens": found.profile.tokens,
+                "heads": rows,
+            },
             lambda: _figure(measures),
             lambda: {
                 **{name: values for name, (_, _, values) in measures.items()},
@@ -247,12 +260,17 @@ def _relations(syntax):
             "count": "Words",
             "best": "Best head",
             "share": st.column_config.ProgressColumn("Right", format="percent", min_value=0, max_value=1),
-            "offset": st.column_config.NumberColumn("Fixed offset", help="Distance in words to the head that is right most often."),
-            "offset_share": st.column_config.ProgressColumn("Offset right", format="percent", min_value=0, max_value=1),
+            "offset": st.column_config.NumberColumn(
+                "Fixed offset", help="Distance in words to the head that is right most often."
+            ),
+            "offset_share": st.column_config.ProgressColumn(
+                "Offset right", format="percent", min_value=0, max_value=1
+            ),
         },
     )
     skipped = f" {count(syntax.skipped, 'sentence')} too long for the model." if syntax.skipped else ""
     st.caption(
-        "For each relation the head of the model that finds it most often, beside always guessing the word at a fixed "
-        f"offset: only what does better than that has learnt more than a distance. Over {count(syntax.sentences, 'sentence')}.{skipped}"
+        "For each relation the head of the model that finds it most often, beside always guessing the word"
+        " at a fixed offset: only what does better than that has learnt more than a distance. Over"
+        f" {count(syntax.sentences, 'sentence')}.{skipped}"
     )

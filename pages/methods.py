@@ -61,8 +61,10 @@ def _pickers(trace):
         list(names),
         format_func=names.get,
         **state.bound_setting(_OF, "w_methods_of", "layer", tuple(names)),
-        help="Raw, effective and norm-weighted attention can be read of one head. Rollout and flow run through all heads "
-        "of all layers up to this one.",
+        help=(
+            "Raw, effective and norm-weighted attention can be read of one head. Rollout and flow run through"
+            " all heads of all layers up to this one."
+        ),
     )
 
 
@@ -80,7 +82,11 @@ def _columns(shared, trace, position, head):
         )
     one = head is not None
     columns = [
-        {"name": "Raw", "note": "the weights of the head" if one else "mean of the heads", "values": found.raw},
+        {
+            "name": "Raw",
+            "note": "the weights of the head" if one else "mean of the heads",
+            "values": found.raw,
+        },
         {"name": "Effective", "note": "what reaches the output", "values": found.effective},
         {"name": "Norm-weighted", "note": "share of what is moved", "values": found.norms},
         {"name": "Rollout", "note": "mixed from, all layers", "values": found.rollout},
@@ -92,7 +98,7 @@ def _columns(shared, trace, position, head):
 
 
 def _values(shared, trace, text):
-    """The open layer's value vectors: of a short text all layers' are kept, of a long one those of the layer."""
+    """The open layer's value vectors: of a long text only these are kept."""
     layer = state.view().layer
     if trace.length <= attention.LARGEST:
         return kept("methods values", text, lambda: shared.run(value_vectors, trace))[layer]
@@ -110,11 +116,12 @@ def _flow(trace, position, text):
 
 def _notes(trace):
     st.caption(
-        "**Effective** (Brunner et al. 2020): without the part of the weights that cannot change the layer's output; it is "
-        "all of them unless there are more tokens than a head has components, and may be negative. **Norm-weighted** "
-        "(Kobayashi et al. 2020): weights times the length of the vectors they move. **Rollout** and **flow** (Abnar and "
-        "Zuidema 2020): through all layers, half of each step passing around the attention; rollout multiplies the maps, "
-        "flow asks how much the narrowest places let through. None of them knows what the feed-forward blocks do."
+        "**Effective** (Brunner et al. 2020): without the part of the weights that cannot change the layer's"
+        " output; it is all of them unless there are more tokens than a head has components, and may be"
+        " negative. **Norm-weighted** (Kobayashi et al. 2020): weights times the length of the vectors they"
+        " move. **Rollout** and **flow** (Abnar and Zuidema 2020): through all layers, half of each step"
+        " passing around the attention; rollout multiplies the maps, flow asks how much the narrowest places"
+        " let through. None of them knows what the feed-forward blocks do."
     )
     if trace.length > _MOST_FLOW:
         st.caption(f"Flow is worked out for at most {_MOST_FLOW} tokens; this text has {trace.length}.")
@@ -126,7 +133,8 @@ def _save(trace, position, head, columns):
         f"methods-layer-{view.layer + 1}-token-{position}",
         ("position", "token", *(one["name"].lower() for one in columns)),
         lambda: [
-            (place, token, *(float(one["values"][place]) for one in columns)) for place, token in enumerate(trace.tokens)
+            (place, token, *(float(one["values"][place]) for one in columns))
+            for place, token in enumerate(trace.tokens)
         ],
         lambda: {
             "model": trace.model,

@@ -62,13 +62,20 @@ def _sheet(trace, selection):
         label="Every head of every layer.",
     )
     what = {
-        "lines": "In each drawing the text runs down both sides: lines go from the tokens that look (left) to where they "
-        "look (right), blue from text A, orange from text B.",
+        "lines": (
+            "In each drawing the text runs down both sides: lines go from the tokens that look (left) to"
+            " where they look (right), blue from text A, orange from text B."
+        ),
         "maps": "In each map a row is a token that looks, a column one that is looked at.",
     }[style]
-    pooled = " Neighbouring tokens share a row, which shows the strongest of them." if _pooled(small, selection) else ""
+    pooled = (
+        " Neighbouring tokens share a row, which shows the strongest of them."
+        if _pooled(small, selection)
+        else ""
+    )
     st.caption(
-        f"{what} Each is scaled to its own strongest weight, so strength cannot be compared between heads.{pooled}"
+        f"{what} Each is scaled to its own strongest weight, so strength cannot be compared between"
+        f" heads.{pooled}"
     )
 
 
@@ -83,9 +90,20 @@ def _enlarged(trace, selection):
     weights = trace.attentions[view.layer, view.head]
     with inputs.heading(f"Layer {view.layer + 1}, head {view.head + 1}"):
         with st.container(horizontal=True, gap="small", width="content"):
-            st.button("All heads", icon=":material/grid_view:", key="w_modelview_back", on_click=_zoom, args=(False,))
+            st.button(
+                "All heads",
+                icon=":material/grid_view:",
+                key="w_modelview_back",
+                on_click=_zoom,
+                args=(False,),
+            )
             export.attention(trace, weights, selection, name)
     attention.pickers((layers, heads), _LEAST)
     detail = attention.detail(selection)
-    components.lines("c_modelview_lines", plots.lines(trace, weights, detail), name, least=attention.least(_LEAST))
-    st.caption("From the token that looks (left) to where it looks; a line is as strong as the weight, between 0 and 1.")
+    components.lines(
+        "c_modelview_lines", plots.lines(trace, weights, detail), name, least=attention.least(_LEAST)
+    )
+    st.caption(
+        "From the token that looks (left) to where it looks; a line is as strong as the weight, between 0"
+        " and 1."
+    )

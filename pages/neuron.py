@@ -34,12 +34,21 @@ def page():
     if key not in places:
         key = places[int(np.argmax(vectors.weights(query)[places]))]
     neuron(
-        "c_neuron", trace.tokens, vectors, query, key, selection.rows, places, frame.is_dark(), _pick_query, _pick_key
+        "c_neuron",
+        trace.tokens,
+        vectors,
+        query,
+        key,
+        selection.rows,
+        places,
+        frame.is_dark(),
+        _pick_query,
+        _pick_key,
     )
     st.caption(
-        "The query says what a token looks for, a key what a token offers. Their products, added up and divided by the "
-        "root of the vector's length, go through the softmax over all tokens, also those that are filtered out here. "
-        "What a single component stands for is not known."
+        "The query says what a token looks for, a key what a token offers. Their products, added up and"
+        " divided by the root of the vector's length, go through the softmax over all tokens, also those that"
+        " are filtered out here. What a single component stands for is not known."
     )
     attention.warning_link()
     attention.footer(shared, trace)
@@ -62,7 +71,7 @@ def _pick_key(position):
 
 
 def _vectors(shared, trace):
-    """The open head's queries and keys: of a short text all heads' are kept, of a long one those of the layer."""
+    """The open head's queries and keys: of a long text only its layer's are kept."""
     view = state.view()
     part = slice(None) if trace.length <= attention.LARGEST else slice(view.layer, view.layer + 1)
     key = (shared.name, view.precision, view.a, view.b, trace.masks, part.start)
@@ -80,7 +89,10 @@ def _save(trace, vectors, query, places):
     export.menu(
         name,
         ("position", "token", "score", "weight"),
-        lambda: [(place, trace.tokens[place], float(scores[place]), float(weights[place])) for place in range(trace.length)],
+        lambda: [
+            (place, trace.tokens[place], float(scores[place]), float(weights[place]))
+            for place in range(trace.length)
+        ],
         lambda: {
             "model": trace.model,
             "layer": vectors.layer + 1,

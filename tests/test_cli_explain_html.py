@@ -1,4 +1,4 @@
-"""`explain KIND --html FILE`: a figure of every kind in one file that needs no network; the kinds about single heads."""
+"""`explain KIND --html FILE`: a figure of every kind in one file without a network; kinds about heads."""
 
 import json
 import re
@@ -90,7 +90,9 @@ def test_ablation_is_drawn_before_and_after_or_ranked(record):
 def test_likelihood_of_two_texts_has_two_panels_and_leaves_out_what_is_not_scored(record):
     found = record("likelihood", "--against", "a dog ran", texts=("the cats sat",))
     first, second = figure_of(found).data
-    assert len(first.y) == len(found["texts"][0]["tokens"]) - 2 and sum(second.y) == pytest.approx(found["texts"][1]["total"], abs=1e-3)
+    assert len(first.y) == len(found["texts"][0]["tokens"]) - 2 and sum(second.y) == pytest.approx(
+        found["texts"][1]["total"], abs=1e-3
+    )
 
 
 def test_user_text_is_not_taken_for_markup(record, tmp_path):

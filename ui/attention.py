@@ -1,4 +1,4 @@
-"""What the pages about attention share: the trace, the filters, the pickers of layer and head, and one warning."""
+"""What the pages about attention share: trace, filters, pickers of layer and head, and one warning."""
 
 import streamlit as st
 
@@ -39,7 +39,9 @@ def filters(trace):
     names = {"all": "All", "aa": "A→A", "ab": "A→B", "ba": "B→A", "bb": "B→B"}
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         if trace.text_b is not None:
-            st.segmented_control("Show", list(names), format_func=names.get, **state.bound("shown", "w_shown"))
+            st.segmented_control(
+                "Show", list(names), format_func=names.get, **state.bound("shown", "w_shown")
+            )
         elif state.view().shown != "all":
             state.settle(shown="all")
         st.toggle(
@@ -98,26 +100,28 @@ def footer(shared, trace):
 
 def warning():
     """That attention is not explanation: said in full here, linked to from the other pages."""
-    with st.expander("Is attention an explanation?", expanded=state.setting(_READ, False), icon=":material/help:"):
-        st.markdown(
-            """
-**No, not by itself.** A weight says how much of one token's value vector goes into another's sum, in one head of one
-layer. It does not say that the answer hangs on it.
+    with st.expander(
+        "Is attention an explanation?", expanded=state.setting(_READ, False), icon=":material/help:"
+    ):
+        st.markdown("""
+**No, not by itself.** A weight says how much of one token's value vector goes into another's sum, in one
+head of one layer. It does not say that the answer hangs on it.
 
-- Jain and Wallace (2019), *Attention is not Explanation*: weights often disagree with gradients and with leaving words
-  out, and quite different weights can give the same prediction.
-- Serrano and Smith (2019), *Is Attention Interpretable?*: setting the greatest weights to zero often changes nothing.
-- Wiegreffe and Pinter (2019), *Attention is not not Explanation*: other weights that are also *learnt* do worse, so the
-  weights are not arbitrary either; whether they explain depends on what one means by it.
-- Brunner et al. (2020) and Kobayashi et al. (2020): a part of a map cannot reach the output at all, and a large weight
-  on a short vector moves little. [SEP] is the usual case. *Methods* shows both.
-- Abnar and Zuidema (2020): after a few layers a token's vector is a mixture of all tokens, so that a weight in a deep
-  layer points at a place, no longer at a word. Rollout and flow, also under *Methods*, follow the mixing.
+- Jain and Wallace (2019), *Attention is not Explanation*: weights often disagree with gradients and with
+  leaving words out, and quite different weights can give the same prediction.
+- Serrano and Smith (2019), *Is Attention Interpretable?*: setting the greatest weights to zero often
+  changes nothing.
+- Wiegreffe and Pinter (2019), *Attention is not not Explanation*: other weights that are also *learnt* do
+  worse, so the weights are not arbitrary either; whether they explain depends on what one means by it.
+- Brunner et al. (2020) and Kobayashi et al. (2020): a part of a map cannot reach the output at all, and a
+  large weight on a short vector moves little. [SEP] is the usual case. *Methods* shows both.
+- Abnar and Zuidema (2020): after a few layers a token's vector is a mixture of all tokens, so that a weight
+  in a deep layer points at a place, no longer at a word. Rollout and flow, also under *Methods*, follow the
+  mixing.
 
-Read a head as a description of what the model moves where. To learn what an answer hangs on, change something and look
-again: hide a word, replace it, or switch the head off.
-"""
-        )
+Read a head as a description of what the model moves where. To learn what an answer hangs on, change
+something and look again: hide a word, replace it, or switch the head off.
+""")
 
 
 def warning_link():

@@ -77,15 +77,27 @@ def gauge(key, is_next, order=False):
     _GAUGE(key=key, data={"is_next": is_next, "order": order})
 
 
-def grid(key, tiles, on_open, ramp, chosen=None, style="maps", dark=False, tallest=52, texts=None, name="all-heads",
-         hint="Layers downwards, heads across; each map scaled to its own strongest.", label="Maps of all heads."):  # fmt: skip
+def grid(
+    key,
+    tiles,
+    on_open,
+    ramp,
+    chosen=None,
+    style="maps",
+    dark=False,
+    tallest=52,
+    texts=None,
+    name="all-heads",
+    hint="Layers downwards, heads across; each map scaled to its own strongest.",
+    label="Maps of all heads.",
+):
     """Draw something small of every head; ``on_open(layer, head)`` follows a press.
 
     Args:
         tiles: ``bert_tf.plots.Tiles``.
         ramp: list of "#rrggbb", the colour scale from 0 to 1.
-        chosen: pairs (layer, head) that are framed; None for those that ``heads`` draws on the same page, so that
-            the maps are not sent again when they change.
+        chosen: pairs (layer, head) that are framed; None for those that ``heads`` draws on the same page, so
+            that the maps are not sent again when they change.
         style: "maps", or "lines" between the tokens, coloured by ``tiles.sides``.
         dark: whether lines are drawn for a dark page. tallest: pixels a row of heads takes at most.
         texts: a short text for each head, layer by layer, shown where there is room; None for none.

@@ -11,7 +11,7 @@ _NEURON, _WEIGHTS = register("neuron"), register("weights")
 
 
 def neuron(key, tokens, vectors, query, chosen, queries, keys, dark, on_query, on_key):
-    """Draw how the weights of one query come about; ``on_query`` and ``on_key`` follow presses with a position.
+    """Draw how the weights of one query come about; ``on_query`` and ``on_key`` get the pressed position.
 
     Args:
         tokens: of the trace. vectors: a ``bert_tf.explain.HeadVectors``.

@@ -11,13 +11,28 @@ MEASURES = {
     "entropy": ("Entropy", "How widely a token's attention is spread, in bits: 0 is one place."),
     "distance": ("Distance", "How far from itself a token looks, in tokens."),
     "cls_share": ("To [CLS]", "Share of the attention that goes to [CLS]."),
-    "sep_share": ("To [SEP]", "Share that goes to [SEP], where heads look that have nothing to say (Clark et al. 2019)."),
+    "sep_share": (
+        "To [SEP]",
+        "Share that goes to [SEP], where heads look that have nothing to say (Clark et al. 2019).",
+    ),
     "previous_share": ("To the token before", "Share that goes to the token before."),
     "next_share": ("To the token after", "Share that goes to the token after."),
     "self_share": ("To itself", "Share that goes to the token itself."),
 }
-SYNTAX = ("Syntax", "Share of words whose most attended word is their head in the file's tree, or that their head attends to most; the better of the two.")
-_KINDS = {"cls_share": "[CLS]", "sep_share": "[SEP]", "previous_share": "the token before", "next_share": "the token after", "self_share": "itself"}
+SYNTAX = (
+    "Syntax",
+    (
+        "Share of words whose most attended word is their head in the file's tree, or that their head attends"
+        " to most; the better of the two."
+    ),
+)
+_KINDS = {
+    "cls_share": "[CLS]",
+    "sep_share": "[SEP]",
+    "previous_share": "the token before",
+    "next_share": "the token after",
+    "self_share": "itself",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +76,7 @@ class HeadsFound:
         return f"{cluster + 1}: {where} ({int(inside.sum())})"
 
     def rows(self):
-        """The table, one dict a head: layer, head, every measure, cluster; with syntax the best relation too."""
+        """The table, one dict a head: layer, head, every measure, cluster; with syntax the best relation."""
         layers, heads = self.shape
         best = best_relations(self.syntax) if self.syntax is not None else None
         found = []
@@ -81,7 +96,7 @@ def made(profile, syntax=None):
 
 
 def best_relations(syntax, least=20):
-    """For every head the relation it follows best among those with ``least`` words, with the share: [L][N] strings."""
+    """For every head the relation of ``least`` words or more that it follows best: [L][N] strings."""
     frequent = {name: one for name, one in syntax.relations.items() if one.count >= least}
     layers, heads = syntax.overall.dependent_looks.shape
     if not frequent:
@@ -96,12 +111,16 @@ def best_relations(syntax, least=20):
 
 
 def relation_rows(syntax):
-    """A dict a relation: how many, the head that follows it best, how often it is right, and a fixed offset."""
+    """A dict a relation: how many, the best head, how often it is right, and a fixed offset."""
     found = []
     for name, one in syntax.relations.items():
         shares = np.maximum(one.dependent_looks, one.head_looks)
         layer, head = np.unravel_index(shares.argmax(), shares.shape)
-        direction = "dependent looks" if one.dependent_looks[layer, head] >= one.head_looks[layer, head] else "head looks"
+        direction = (
+            "dependent looks"
+            if one.dependent_looks[layer, head] >= one.head_looks[layer, head]
+            else "head looks"
+        )
         found.append(
             {
                 "relation": name,

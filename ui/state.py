@@ -91,8 +91,8 @@ def bound(name: str, key: str, read=lambda value: value, show=lambda value: valu
 def give(key: str, value) -> None:
     """Set a widget's value before it is drawn.
 
-    A browser that is given a value and then, before it has drawn it, a run without one, shows an empty widget and
-    reports that as the visitor's wish. So the value goes along with every run that the visitor did not ask for.
+    A browser that is given a value and then, before it has drawn it, a run without one, shows an empty widget
+    and reports that as the visitor's wish. So it goes along with every run the visitor did not ask for.
     """
     given = st.session_state.setdefault(_GIVEN, set())
     if key in given or key not in st.session_state or st.session_state[key] != value:
@@ -101,7 +101,7 @@ def give(key: str, value) -> None:
 
 
 def rerun() -> None:
-    """Run the page again, though the visitor has done nothing: what the last run gave may not have been drawn yet."""
+    """Run the page again, though the visitor has done nothing: the last run may not have been drawn yet."""
     again()
     st.rerun()
 

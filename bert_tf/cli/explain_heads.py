@@ -25,7 +25,10 @@ def neuron(bert, trace, args):
         "weights": weights,
     }
     rows = [(f"{trace.tokens[args.token]} looks at", "q k / sqrt(d)", "weight")]
-    rows += [(token, f"{score:.3f}", percent(weight)) for token, score, weight in zip(trace.tokens, scores, weights)]
+    rows += [
+        (token, f"{score:.3f}", percent(weight))
+        for token, score, weight in zip(trace.tokens, scores, weights)
+    ]
     return record, rows, "<>>"
 
 
@@ -40,8 +43,16 @@ def heads(bert, trace, args):
     clusters = cluster_heads(found.distances).reshape(layers, count)
     rows = [("head", *(name.removesuffix("_share") for name in MEASURES), "cluster")]
     rows += [
-        (f"{layer}.{head}", *(f"{measures[name][layer, head]:.2f}" for name in MEASURES), str(clusters[layer, head]))
+        (
+            f"{layer}.{head}",
+            *(f"{measures[name][layer, head]:.2f}" for name in MEASURES),
+            str(clusters[layer, head]),
+        )
         for layer in range(layers)
         for head in range(count)
     ]
-    return {"tokens": trace.tokens, "measures": measures, "clusters": clusters}, rows, "<" + ">" * (len(MEASURES) + 1)
+    return (
+        {"tokens": trace.tokens, "measures": measures, "clusters": clusters},
+        rows,
+        "<" + ">" * (len(MEASURES) + 1),
+    )

@@ -17,9 +17,9 @@ _UNIT = 1 << 20
 def attention_flow(trace, layer=-1, positions=None, residual=0.5, most_tokens=128, progress=None):
     """The greatest flow from tokens after a layer to every input token through all layers' attention.
 
-    Between two layers a pipe from token i to token j holds the mean of the heads' attention, `residual` of the
-    identity mixed in. Each input token is the one drain of a maximum-flow problem of its own, as in the paper,
-    so a row need not add up to 1.
+    Between two layers a pipe from token i to token j holds the mean of the heads' attention, `residual` of
+    the identity mixed in. Each input token is the one drain of a maximum-flow problem of its own, as in the
+    paper, so a row need not add up to 1.
 
     Args:
         trace: a `Trace` with attention maps. layer: from 0; -1 for the last.
@@ -30,13 +30,16 @@ def attention_flow(trace, layer=-1, positions=None, residual=0.5, most_tokens=12
     Returns:
         float64 [K, T]; row: token after the layer, column: input token; between 0 and 1.
     Raises:
-        InputError: no attention maps, more than `most_tokens` tokens, a layer, position or residual out of range.
+        InputError: no attention maps, more than `most_tokens` tokens, a layer, position or residual out of
+            range.
         Cancelled: by `progress`.
     """
     maps = attention_maps(trace)
     tokens = maps.shape[-1]
     if tokens > most_tokens:
-        raise InputError(f"Flow is worked out for at most {most_tokens} tokens, not {tokens}: shorten the text.")
+        raise InputError(
+            f"Flow is worked out for at most {most_tokens} tokens, not {tokens}: shorten the text."
+        )
     if not -len(maps) <= layer < len(maps):
         raise InputError(f"There is no layer {layer}: this model has {len(maps)}, numbered from 0.")
     wanted = list(range(tokens) if positions is None else positions)

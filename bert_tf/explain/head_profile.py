@@ -20,8 +20,8 @@ class HeadProfile:
 
     Attributes:
         summary: `HeadSummary`, means over all tokens of all texts.
-        distances: float64 [X, X], the mean over the tokens of the Jensen-Shannon divergence in bits between what
-            two heads (layer by layer) look at: 0 the same, 1 nothing in common.
+        distances: float64 [X, X], the mean over the tokens of the Jensen-Shannon divergence in bits between
+            what two heads (layer by layer) look at: 0 the same, 1 nothing in common.
         texts, tokens: how many were read. skipped: texts with nothing in them to read.
     """
 
@@ -37,7 +37,7 @@ def profile_heads(bert, texts, rows=64, progress=None):
 
     Args:
         bert: a `Bert`. texts: strings, or pairs (text A, text B or None).
-        rows: tokens of a text, evenly spread over it, that the distances between heads are taken from at most.
+        rows: tokens of a text at most, evenly spread over it, that distances between heads are taken from.
         progress: callable(done, total) in texts; returning False cancels.
     Returns:
         `HeadProfile`.
@@ -113,7 +113,9 @@ def map_of_heads(distances):
     from sklearn.manifold import ClassicalMDS
 
     if len(distances) < 3:
-        return np.column_stack([np.linspace(0, distances.max(initial=0), len(distances)), np.zeros(len(distances))])
+        return np.column_stack(
+            [np.linspace(0, distances.max(initial=0), len(distances)), np.zeros(len(distances))]
+        )
     return ClassicalMDS(n_components=2, metric="precomputed").fit_transform(distances)
 
 

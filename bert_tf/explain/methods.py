@@ -22,9 +22,10 @@ class TokenAttention:
         layer, position: from 0. head: from 0, or None for the mean of the layer's heads.
         raw: the weights themselves.
         effective: the part of them that reaches the layer's output.
-        norms: lengths of the vectors that are moved; of all heads together their sum, in which they may cancel.
-            Scaled to add up to 1.
-        rollout: which input tokens the vector after the layer was mixed from, all heads of all layers up to it.
+        norms: lengths of the vectors that are moved; of all heads together their sum, in which they may
+            cancel. Scaled to add up to 1.
+        rollout: which input tokens the vector after the layer was mixed from, through all heads of all layers
+            up to it.
     """
 
     layer: int

@@ -37,7 +37,7 @@ def figure_of(record, dark=False):
 def page_of(record):
     """The figure as an HTML page of its own that needs no network."""
     figure = figure_of(record)
-    about = f"{record['kind']} · {record['model']}" + (f" · {record['method']}" if "method" in record else "")
+    about = " · ".join(record[name] for name in ("kind", "model", "method") if name in record)
     figure.update_layout(title={"text": escape(about), "font": {"size": 15}, "x": 0.01}, margin={"t": 80})
     figure.update_layout(paper_bgcolor="#ffffff")
     return figure.to_html(include_plotlyjs=True, full_html=True, config={"displaylogo": False})
@@ -52,10 +52,16 @@ def _attention(record, dark):
         figure.data[-1].visible = index == len(layers) - 1
     _axes(figure)
     steps = [
-        {"label": str(index + 1), "method": "restyle", "args": [{"visible": [at == index for at in range(len(layers))]}]}
+        {
+            "label": str(index + 1),
+            "method": "restyle",
+            "args": [{"visible": [at == index for at in range(len(layers))]}],
+        }
         for index in range(len(layers))
     ]
-    figure.update_layout(sliders=[{"active": len(layers) - 1, "currentvalue": {"prefix": "layer "}, "steps": steps}])
+    figure.update_layout(
+        sliders=[{"active": len(layers) - 1, "currentvalue": {"prefix": "layer "}, "steps": steps}]
+    )
     return dress(figure, dark, int(np.clip(220 + 20 * len(names), 460, 1100)))
 
 
@@ -89,14 +95,25 @@ def _saliency(record, dark):
 
 def _ablation(record, dark):
     if "ranking" in record:
-        names = [".".join(map(str, one["off"])) if isinstance(one["off"], list) else str(one["off"]) for one in record["ranking"]]
-        bits = [float(np.mean(one["divergences_bits"])) if one["divergences_bits"] else None for one in record["ranking"]]
+        names = [
+            ".".join(map(str, one["off"])) if isinstance(one["off"], list) else str(one["off"])
+            for one in record["ranking"]
+        ]
+        bits = [
+            float(np.mean(one["divergences_bits"])) if one["divergences_bits"] else None
+            for one in record["ranking"]
+        ]
         values = bits if None not in bits else [one["is_next_change"] for one in record["ranking"]]
         unit = "change of the prediction, bits" if None not in bits else "change of P(IsNext)"
-        return ranked_bars([f"{record['sweep']} {name}" for name in names[:60]], values[:60], f"{unit}, each off alone", dark)
+        return ranked_bars(
+            [f"{record['sweep']} {name}" for name in names[:60]], values[:60], f"{unit}, each off alone", dark
+        )
     panels = [(f"token {mask['position']}", mask["before"], mask["after"]) for mask in record["masks"]]
     if record["is_next_before"] is not None:
-        both = [[{"token": "B follows A", "probability": record[f"is_next_{when}"]}] for when in ("before", "after")]
+        both = [
+            [{"token": "B follows A", "probability": record[f"is_next_{when}"]}]
+            for when in ("before", "after")
+        ]
         panels.append(("next sentence", *both))
     figure = make_subplots(rows=len(panels), cols=1, subplot_titles=[escape(name) for name, _, _ in panels])
     for row, (_, before, after) in enumerate(panels, 1):
@@ -121,9 +138,18 @@ def _ablation(record, dark):
 def _patching(record, dark):
     recovered = np.array(record["recovered"], float)
     names = distinct(
-        one if one == other else f"{other} → {one}" for one, other in zip(record["tokens"], record["corrupted_tokens"])
+        one if one == other else f"{other} → {one}"
+        for one, other in zip(record["tokens"], record["corrupted_tokens"])
     )
-    figure = go.Figure(_map(recovered, names, state_names(len(recovered)), dark, "after layer %{y}, %{x}<br>%{z:.2f} recovered"))
+    figure = go.Figure(
+        _map(
+            recovered,
+            names,
+            state_names(len(recovered)),
+            dark,
+            "after layer %{y}, %{x}<br>%{z:.2f} recovered",
+        )
+    )
     figure.update_traces(colorscale=diverging_scale(dark), zmin=-1, zmax=1)
     figure.update_xaxes(tickangle=-90, type="category", ticks="", showgrid=False)
     figure.update_yaxes(title="state put back", type="category", ticks="", showgrid=False)
@@ -136,15 +162,24 @@ def _counterfactual(record, dark):
         changes = [one["is_next_change"] or 0.0 for one in record["variants"]]
         return ranked_bars([one["label"] for one in record["variants"]], changes, "change of P(IsNext)", dark)
     kept = [one for one in record["variants"] if one["masks"]]
-    names = [f"{one['label']}: {' '.join(mask['predictions'][0]['token'] for mask in one['masks'])}" for one in kept]
+    names = [
+        f"{one['label']}: {' '.join(mask['predictions'][0]['token'] for mask in one['masks'])}"
+        for one in kept
+    ]
     bits = [float(np.mean([mask["divergence_bits"] for mask in one["masks"]])) for one in kept]
     return ranked_bars(names, bits, "change of the prediction, bits", dark)
 
 
 def _likelihood(record, dark):
-    figure = make_subplots(rows=len(record["texts"]), cols=1, subplot_titles=[escape(one["text_a"]) for one in record["texts"]])
+    figure = make_subplots(
+        rows=len(record["texts"]), cols=1, subplot_titles=[escape(one["text_a"]) for one in record["texts"]]
+    )
     for row, one in enumerate(record["texts"], 1):
-        shown = [(token, value) for token, value in zip(one["tokens"], one["log_probabilities"]) if value is not None]
+        shown = [
+            (token, value)
+            for token, value in zip(one["tokens"], one["log_probabilities"])
+            if value is not None
+        ]
         bars = go.Bar(
             x=distinct(token for token, _ in shown),
             y=[value for _, value in shown],
@@ -196,12 +231,21 @@ def _neuron(record, dark):
     products = keys * np.array(record["query_vector"], np.float32)
     names = distinct(record["tokens"])
     for column, values in enumerate((keys, products), 1):
-        strips = _map(values, list(range(1, keys.shape[1] + 1)), names, dark, "%{y}, component %{x}: %{z:.3f}")
+        strips = _map(
+            values, list(range(1, keys.shape[1] + 1)), names, dark, "%{y}, component %{x}: %{z:.3f}"
+        )
         most = float(np.abs(values).max(initial=1e-9))
         strips.update(colorscale=diverging_scale(dark), zmin=-most, zmax=most, showscale=False)
         figure.add_trace(strips, row=1, col=column)
-    bars = go.Bar(x=record["weights"], y=names, orientation="h", marker_color=CATEGORIES[0], showlegend=False,
-                  customdata=record["scores"], hovertemplate="%{y}: %{x:.1%}, sum / √d %{customdata:.2f}<extra></extra>")  # fmt: skip
+    bars = go.Bar(
+        x=record["weights"],
+        y=names,
+        orientation="h",
+        marker_color=CATEGORIES[0],
+        showlegend=False,
+        customdata=record["scores"],
+        hovertemplate="%{y}: %{x:.1%}, sum / √d %{customdata:.2f}<extra></extra>",
+    )
     figure.add_trace(bars, row=1, col=3)
     figure.update_yaxes(autorange="reversed", type="category", ticks="", showgrid=False)
     return dress(figure, dark, int(np.clip(150 + 20 * len(names), 300, 1600)))
@@ -227,7 +271,9 @@ def _heads(record, dark):
         }
         for index, name in enumerate(measures)
     ]
-    figure.update_layout(updatemenus=[{"buttons": menu, "x": 1, "xanchor": "right", "y": 1.02, "yanchor": "bottom"}])
+    figure.update_layout(
+        updatemenus=[{"buttons": menu, "x": 1, "xanchor": "right", "y": 1.02, "yanchor": "bottom"}]
+    )
     return figure
 
 

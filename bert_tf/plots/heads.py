@@ -37,8 +37,8 @@ def heads_plane(places, names, clusters, titles, dark=False, chosen=None):
     """Heads as points: those that do alike lie together.
 
     Args:
-        places: float [L x N, 2]. names: what each head is called. clusters: the number of each head's cluster, int
-            [L x N], from 0. titles: the name of each head's cluster.
+        places: float [L x N, 2]. names: what each head is called.
+        clusters: the number of each head's cluster, int [L x N], from 0. titles: its cluster's name.
         dark: for a dark page. chosen: index of a head with a ring around it, or None.
     """
     # Cluster by cluster, so that the legend stands in their order.
@@ -56,7 +56,12 @@ def heads_plane(places, names, clusters, titles, dark=False, chosen=None):
                 x=[float(places[chosen][0])],
                 y=[float(places[chosen][1])],
                 mode="markers",
-                marker={"symbol": "circle-open", "size": 20, "line": {"width": 3}, "color": "#e4e7ec" if dark else "#1d2330"},
+                marker={
+                    "symbol": "circle-open",
+                    "size": 20,
+                    "line": {"width": 3},
+                    "color": "#e4e7ec" if dark else "#1d2330",
+                },
                 hoverinfo="skip",
                 showlegend=False,
             )

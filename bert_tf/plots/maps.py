@@ -41,7 +41,7 @@ def select(trace, shown="all", special=True, punctuation=True):
     """Choose tokens by segment.
 
     Args:
-        trace: has ``tokens``, ``segments`` int [T] and ``sources`` (None for the special tokens the model adds).
+        trace: has ``tokens``, ``segments`` int [T] and ``sources`` (None for tokens the model adds).
         shown: a key of ``SELECTIONS``; "ab" are the tokens of A looking at those of B.
         special: whether [CLS] and [SEP] are among them ([CLS] and the first [SEP] count to A).
         punctuation: whether tokens of punctuation alone are among them.

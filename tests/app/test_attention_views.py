@@ -1,4 +1,4 @@
-"""The pages about attention, driven without a browser: what they hand to their components is the library's."""
+"""The pages about attention, without a browser: what their components get is the library's."""
 
 import base64
 
@@ -29,7 +29,9 @@ def no_trouble(app):
 
 
 def size(app):
-    return sum(element.proto.ByteSize() for element in walk(app._tree.root) if getattr(element, "proto", None))
+    return sum(
+        element.proto.ByteSize() for element in walk(app._tree.root) if getattr(element, "proto", None)
+    )
 
 
 def parts(base, *shape):
@@ -72,7 +74,9 @@ def test_a_heatmap_is_sent_only_when_it_is_looked_at(open_app):
 
 
 def test_punctuation_and_faint_weights_can_be_hidden(open_app):
-    app = no_trouble(open_app(page="attention", punctuation="0", special="0", **PAIR, **{"attention.least": "30"}))
+    app = no_trouble(
+        open_app(page="attention", punctuation="0", special="0", **PAIR, **{"attention.least": "30"})
+    )
     lines = component(app, "lines")
     assert "." not in lines["left"] and "The" in lines["left"] and lines["least"] == pytest.approx(0.3)
     app.toggle(key="w_punctuation").set_value(True).run()
@@ -157,8 +161,13 @@ def test_methods_stand_side_by_side(open_app, model, trace):
         app.run()
     found = token_attention(model, trace, 1, 3)
     flow = attention_flow(trace, 1, [3])[0]
-    wanted = {"Raw": found.raw, "Effective": found.effective, "Norm-weighted": found.norms, "Rollout": found.rollout,
-              "Flow": flow / flow.sum()}  # fmt: skip
+    wanted = {
+        "Raw": found.raw,
+        "Effective": found.effective,
+        "Norm-weighted": found.norms,
+        "Rollout": found.rollout,
+        "Flow": flow / flow.sum(),
+    }
     assert list(columns) == list(wanted)
     for name, values in wanted.items():
         np.testing.assert_allclose(columns[name], values, atol=1e-3, err_msg=name)
@@ -176,7 +185,9 @@ def test_the_flow_of_a_long_text_is_left_out_with_a_sentence(open_app):
 def test_what_heads_do_shows_the_chosen_measure_and_a_table(open_app, trace):
     from bert_tf.explain import summarise_heads
 
-    app = wait_for(open_app(page="heads", layer="2", head="4", **PAIR, **{"heads.measure": "sep_share"}), "grid")
+    app = wait_for(
+        open_app(page="heads", layer="2", head="4", **PAIR, **{"heads.measure": "sep_share"}), "grid"
+    )
     summary = summarise_heads(trace)
     grid = component(no_trouble(app), "grid")
     assert grid["texts"] == [f"{value:.2f}" for value in summary.sep_share.ravel()]
@@ -190,7 +201,9 @@ def test_what_heads_do_shows_the_chosen_measure_and_a_table(open_app, trace):
 
 CONLLU = "".join(
     f"{number}\t{word}\t_\t_\t_\t_\t{head}\t{relation}\t_\t_\n"
-    for number, (word, head, relation) in enumerate([("The", 2, "det"), ("bunny", 3, "nsubj"), ("ran", 0, "root")], 1)
+    for number, (word, head, relation) in enumerate(
+        [("The", 2, "det"), ("bunny", 3, "nsubj"), ("ran", 0, "root")], 1
+    )
 )
 
 
@@ -199,7 +212,9 @@ def test_a_parsed_file_adds_syntax(open_app, model):
 
     app = open_app(page="heads", **PAIR, **{"heads.of": "file", "heads.measure": "syntax"})
     assert "Give a file" in told(app)
-    app.file_uploader(key="w_heads_file").upload("trees.conllu", f"{CONLLU}\n{CONLLU}\n".encode(), "text/plain").run()
+    app.file_uploader(key="w_heads_file").upload(
+        "trees.conllu", f"{CONLLU}\n{CONLLU}\n".encode(), "text/plain"
+    ).run()
     wait_for(no_trouble(app), "grid")
     agreement = syntax_agreement(model, read_conllu(f"{CONLLU}\n{CONLLU}\n".splitlines()))
     best = np.maximum(agreement.overall.dependent_looks, agreement.overall.head_looks)

@@ -1,4 +1,4 @@
-"""Values that the explorer gives its widgets reach the browser even where one run follows hard upon another."""
+"""Values given to widgets reach the browser even where one run follows hard upon another."""
 
 PAIR = {"a": "The bunny ate the carrot.", "b": "It was good."}
 

@@ -45,7 +45,9 @@ def test_several_heads_are_drawn_together(visit, trace):
     press_head(page, 3, 1)
     expect(page.locator(".heads .head")).to_have_count(2)
     expect(page.get_by_role("heading", name="2 heads")).to_be_visible()
-    colours = page.locator(".wires path").evaluate_all("paths => [...new Set(paths.map(one => one.getAttribute('stroke')))]")
+    colours = page.locator(".wires path").evaluate_all(
+        "paths => [...new Set(paths.map(one => one.getAttribute('stroke')))]"
+    )
     assert sorted(colours) == ["#0072b2", "#e69f00"]
     row = page.locator(".lines .left .token").nth(1)
     row.hover()
@@ -116,15 +118,21 @@ def test_methods_show_the_librarys_numbers_for_the_pressed_token(visit, model, t
 
     page = visit(PAIR + "&page=methods&layer=3").page
     page.locator("button.token").nth(5).click()
-    expect(page.get_by_role("heading", name=re.compile(re.escape(trace.tokens[5]) + ".*after layer 3"))).to_be_visible()
+    expect(
+        page.get_by_role("heading", name=re.compile(re.escape(trace.tokens[5]) + ".*after layer 3"))
+    ).to_be_visible()
     expect(page.locator(".weights thead th")).to_have_count(6)
     found, flow = token_attention(model, trace, 2, 5), attention_flow(trace, 2, [5])[0]
     wanted = [found.raw, found.effective, found.norms, found.rollout, flow / flow.sum()]
     # The row of the token itself tells this token's table from the one before.
-    expect(page.locator(".weights tbody tr").nth(5).locator(".bar").nth(3)).to_have_text(f"{100 * found.rollout[5]:.1f}%")
+    expect(page.locator(".weights tbody tr").nth(5).locator(".bar").nth(3)).to_have_text(
+        f"{100 * found.rollout[5]:.1f}%"
+    )
     for row in (0, 5, trace.length - 1):
         shown = page.locator(".weights tbody tr").nth(row).locator(".bar").all_inner_texts()
-        assert [percent(text) for text in shown] == pytest.approx([float(one[row]) for one in wanted], abs=6e-4)
+        assert [percent(text) for text in shown] == pytest.approx(
+            [float(one[row]) for one in wanted], abs=6e-4
+        )
 
 
 def test_what_heads_do_opens_a_head_and_is_saved_as_a_table(visit, trace):
@@ -170,11 +178,18 @@ def test_nothing_is_wider_than_a_telephone(visit, scheme):
         assert wide <= 1, name
 
 
-def test_a_figure_from_the_command_line_draws_itself_without_a_network(chromium, server_home, trace, tmp_path):
+def test_a_figure_from_the_command_line_draws_itself_without_a_network(
+    chromium, server_home, trace, tmp_path
+):
     from bert_tf.cli import main
 
     path = tmp_path / "figure.html"
-    assert main(["explain", "attention", *TEXTS, "--model", str(server_home / "tiny-cased"), "--html", str(path)]) == 0
+    assert (
+        main(
+            ["explain", "attention", *TEXTS, "--model", str(server_home / "tiny-cased"), "--html", str(path)]
+        )
+        == 0
+    )
     context = chromium.new_context(offline=True)
     page, wrong = context.new_page(), []
     page.on("request", lambda request: request.url.startswith("http") and wrong.append(request.url))

@@ -48,7 +48,9 @@ def test_a_trace_alone_has_the_profile_of_its_text(tiny_bert):
 def test_only_some_rows_of_a_long_text_are_compared(tiny_bert):
     trace = tiny_bert.trace("the cat sat on the mat in the park")
     found = profile_of_trace(trace, rows=2)
-    np.testing.assert_array_equal(found.distances, head_distances(trace.attentions[:, :, [0, trace.length - 1]]))
+    np.testing.assert_array_equal(
+        found.distances, head_distances(trace.attentions[:, :, [0, trace.length - 1]])
+    )
 
 
 def test_texts_without_anything_are_passed_over_and_counted(tiny_bert):

@@ -18,7 +18,9 @@ def test_a_measure_is_drawn_head_by_head():
 
 def test_each_cluster_of_heads_is_a_curve_in_the_order_of_their_numbers():
     places = np.array([[0, 0], [1, 0], [0, 1], [1, 1]], float)
-    figure = heads_plane(places, ["a", "b", "c", "d"], np.array([1, 0, 1, 0]), ["2: x", "1: y", "2: x", "1: y"], chosen=2)
+    figure = heads_plane(
+        places, ["a", "b", "c", "d"], np.array([1, 0, 1, 0]), ["2: x", "1: y", "2: x", "1: y"], chosen=2
+    )
     assert [curve.name for curve in figure.data[:2]] == ["1: y", "2: x"]
     assert list(figure.data[0].x) == [1, 1] and list(figure.data[1].y) == [0, 1]
     assert (figure.data[2].x[0], figure.data[2].y[0]) == (0, 1)
