@@ -1,5 +1,6 @@
 """The explorer on a port of its own, and a real Chromium in front of it."""
 
+import contextlib
 import os
 import pathlib
 import shutil
@@ -30,7 +31,13 @@ def server_home(tmp_path_factory):
 @pytest.fixture(scope="session")
 def server(server_home):
     """Address of a running explorer with two small random models."""
-    home = server_home
+    with serving(server_home) as address:
+        yield address
+
+
+@contextlib.contextmanager
+def serving(home):
+    """An explorer over the models and limits in ``home``; gives its address."""
     with socket.socket() as place:
         place.bind(("127.0.0.1", 0))
         port = place.getsockname()[1]
