@@ -19,22 +19,25 @@ ROOT = Path(__file__).resolve().parent.parent
 BASE = "bert-base-cased-embedded"
 COMMON = {"precision": "bfloat16_products", "strategy": "one", "log-every": 20, "save-every": 200}
 
-#: Kind -> (folder's name, task, options of `finetune`, where the data comes from and its terms).
+#: Kind -> (folder's name, task, options of `finetune`, licence, where the data comes from and its terms).
 KINDS = {
     "sentiment": (
         "sentiment-base-cased", "classify",
         {"glue": "sst2", "freeze-layers": 11, "epochs": 1, "learning-rate": 2e-4, "batch-size": 32, "pooling": "mean"},
+        "cc-by-sa-3.0",
         "Stanford Sentiment Treebank in GLUE's form (SST-2; Socher et al. 2013): film reviews, whole and in parts. "
         "The data set is given for research; the weights are shared under the base model's terms.",
     ),
     "words": (
         "parts-of-speech-base-cased", "tag",
         {"freeze-layers": 11, "epochs": 1, "learning-rate": 3e-4, "batch-size": 32, "length": 96},
+        "cc-by-sa-4.0",
         "Universal Dependencies English Web Treebank (UD_English-EWT, CC BY-SA 4.0): universal part-of-speech tags.",
     ),
     "questions": (
         "questions-base-cased", "answer",
         {"freeze-layers": 11, "epochs": 1, "learning-rate": 3e-4, "batch-size": 16, "length": 256},
+        "cc-by-sa-4.0",
         "SQuAD 1.1 (Rajpurkar et al. 2016, CC BY-SA 4.0), of its training set the part that is kept here; a tenth of "
         "the passages was held back for measuring.",
     ),
@@ -43,7 +46,7 @@ KINDS = {
 
 def train(kind, args):
     """Runs the training. Returns: its folder."""
-    name, task, options, _ = KINDS[kind]
+    name, task, options, _, _ = KINDS[kind]
     output = args.work / name
     held = ["--dev", args.dev] if args.dev else ["--dev-share", "0.1"]
     settings = {**COMMON, **options, **dict(args.set)}
@@ -63,9 +66,10 @@ def ship(kind, trained, target):
         if (trained / name).exists():
             shutil.copy2(trained / name, target / name)
     front, _, body = (trained / "README.md").read_text(encoding="utf-8").removeprefix("---\n").partition("\n---\n")
-    data = f"## Data\n\n{KINDS[kind][3]}\n\nMade by `recipes/tasks.py {kind}`; it lies over {BASE}, which must be there.\n"
+    licence, source = KINDS[kind][3:]
+    data = f"## Data\n\n{source}\n\nMade by `recipes/tasks.py {kind}`; it lies over {BASE}, which must be there.\n"
     body = body.replace("## Measured", f"{data}\n## Measured", 1)
-    (target / "README.md").write_text(f"---\nlicense: cc-by-sa-4.0\nlanguage: en\n{front}\n---\n{body}", encoding="utf-8")
+    (target / "README.md").write_text(f"---\nlicense: {licence}\nlanguage: en\n{front}\n---\n{body}", encoding="utf-8")
 
 
 def main():
