@@ -173,6 +173,7 @@ def test_two_texts_stand_side_by_side(visit, cased):
     page.keyboard.press("Escape")
     page.get_by_role("radio", name="Layer by layer").click()
     expect(page.get_by_text("The likeliest word after each layer")).to_be_visible()
+    wait_for_link(page, "compare.look", "layers")  # written once all is drawn
     page.reload()
     expect(page.get_by_text("The likeliest word after each layer")).to_be_visible()
 
