@@ -61,7 +61,10 @@ def _switches(places, ablation):
             ["shift", "effect"],
             format_func={"shift": "How other heads react", "effect": "Effect of each part alone"}.get,
             **state.bound_setting("ablation.colour", "w_ablation_colour", "shift", ("shift", "effect")),
-            help="The effect of each part takes a sweep: every head, feed-forward block and layer is switched off once.",
+            help=(
+                "The effect of each part takes a sweep: every head, feed-forward block and layer is switched"
+                " off once."
+            ),
         )
         if places or ablation.tokens:
             st.button(
@@ -135,8 +138,9 @@ def _grid(trace, effect, places, effects, on, size):
         **_token_widget(trace),
     )
     st.caption(
-        "A head switched off adds nothing; a layer switched off hands on what it was given. What a model does "
-        "without a part it was trained with is not the same as what the part does: others may stand in for it."
+        "A head switched off adds nothing; a layer switched off hands on what it was given. What a model does"
+        " without a part it was trained with is not the same as what the part does: others may stand in"
+        " for it."
     )
 
 
@@ -151,7 +155,9 @@ def _token_widget(trace):
         st.session_state["w_ablation_tokens"] = chosen
 
     def pull():
-        state.set_setting("ablation.tokens", ".".join(map(str, sorted(st.session_state["w_ablation_tokens"]))), "")
+        state.set_setting(
+            "ablation.tokens", ".".join(map(str, sorted(st.session_state["w_ablation_tokens"]))), ""
+        )
 
     return {"key": "w_ablation_tokens", "on_change": pull}
 
@@ -232,8 +238,8 @@ def _ranked(swept, effects, on, trace, size):
     )
     st.plotly_chart(figure, key="w_ablation_ranked", config=export.plot_config("strongest-parts"))
     st.caption(
-        "Each part switched off alone. Blue: the likeliest answer loses without it. Orange: it gains. Effects do "
-        "not add up: two heads that do the same can each be spared."
+        "Each part switched off alone. Blue: the likeliest answer loses without it. Orange: it gains. Effects"
+        " do not add up: two heads that do the same can each be spared."
     )
 
 
@@ -276,7 +282,9 @@ def _record(trace, effect, effects, places, on, heads):
             {
                 "position": one.position,
                 "original": one.original,
-                "predictions": [{"token": p.token, "probability": p.probability} for p in one.predictions[:20]],
+                "predictions": [
+                    {"token": p.token, "probability": p.probability} for p in one.predictions[:20]
+                ],
             }
             for one in found
         ]

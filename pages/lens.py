@@ -98,12 +98,15 @@ def _table(trace, lens, row):
         edges=[bool(lens.settled[r] == c) for r in range(len(lens.positions)) for c in range(width)],
         picked=row * width + depth,
         strong=[r for r, position in enumerate(lens.positions) if position in trace.masks],
-        hint="Framed in bold: from there on the last layer's answer stays on top. Point at a cell, or press it.",
+        hint=(
+            "Framed in bold: from there on the last layer's answer stays on top. Point at a cell, or"
+            " press it."
+        ),
         legend=("0%", "100%"),
     )
     st.caption(
-        "The head for masked words, put on each layer's state; “in” are the embeddings. It was trained on the "
-        "last layer alone: a layer that says nothing through it may know the answer in other words."
+        "The head for masked words, put on each layer's state; “in” are the embeddings. It was trained on the"
+        " last layer alone: a layer that says nothing through it may know the answer in other words."
     )
 
 
@@ -197,10 +200,22 @@ def _state_table(lens, row):
             ),
         },
     )
-    st.caption(f"Entropy {lens.entropies[row, depth]:.2f} bits: 0 is certainty. Press a cell for another layer.")
+    st.caption(
+        f"Entropy {lens.entropies[row, depth]:.2f} bits: 0 is certainty. Press a cell for another layer."
+    )
 
 
-_HEADER = ("position", "token", "layer", "rank", "prediction", "probability", "answer", "answer_rank", "entropy_bits")
+_HEADER = (
+    "position",
+    "token",
+    "layer",
+    "rank",
+    "prediction",
+    "probability",
+    "answer",
+    "answer_rank",
+    "entropy_bits",
+)
 
 
 def _rows(trace, lens):

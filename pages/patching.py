@@ -26,8 +26,8 @@ def page():
         return
     if trace.length > _MOST:
         st.info(
-            f"Every state of every layer is put over once, which takes long: at most {_MOST} tokens here, and "
-            f"this text has {trace.length}. Shorten it.",
+            f"Every state of every layer is put over once, which takes long: at most {_MOST} tokens here, and"
+            f" this text has {trace.length}. Shorten it.",
             icon=":material/content_cut:",
         )
         return
@@ -67,7 +67,11 @@ def _helper(shared, trace):
         return
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         place = st.selectbox(
-            "Take text A and B as above, but instead of" if trace.text_b else "Take text A as above, but instead of",
+            (
+                "Take text A and B as above, but instead of"
+                if trace.text_b
+                else "Take text A as above, but instead of"
+            ),
             range(len(words)),
             format_func=lambda index: words[index].text,
             index=None,
@@ -118,8 +122,10 @@ def _guesses(shared, trace, word):
     fitting = [
         text
         for text in found
-        if text != word.text and len(shared.tokenizer.tokenize(text).tokens) == len(word.positions)
-        and any(letter.isalnum() for letter in text) and not text.startswith("##")
+        if text != word.text
+        and len(shared.tokenizer.tokenize(text).tokens) == len(word.positions)
+        and any(letter.isalnum() for letter in text)
+        and not text.startswith("##")
     ]
     return fitting[:_GUESSES]
 
@@ -132,12 +138,15 @@ def _own_masks(trace):
 def _aligned(shared, trace, encoding, texts):
     """The trace of the other input with the same positions masked, or None with the reason said."""
     if not texts[0].strip() or (trace.text_b is not None and not texts[1].strip()):
-        st.info("The other input is empty. Type it, or change a word as offered above.", icon=":material/keyboard:")
+        st.info(
+            "The other input is empty. Type it, or change a word as offered above.",
+            icon=":material/keyboard:",
+        )
         return None
     if texts == (trace.text_a, trace.text_b or ""):
         st.info(
-            "The other input is still the same text. Change a word of it: choose one above, and what to put in its "
-            "place.",
+            "The other input is still the same text. Change a word of it: choose one above, and what to put"
+            " in its place.",
             icon=":material/touch_app:",
         )
         return None
@@ -170,8 +179,8 @@ def _say_lengths(one, other, texts_one, texts_other):
     for found in pairs.differences(one, other, texts_one, texts_other):
         if found.pieces[0] != found.pieces[1]:
             lines.append(
-                f"- “{plain(found.one[:80])}” is {count(found.pieces[0], 'token')}, “{plain(found.other[:80])}” "
-                f"is {found.pieces[1]}."
+                f"- “{plain(found.one[:80])}” is {count(found.pieces[0], 'token')},"
+                f" “{plain(found.other[:80])}” is {found.pieces[1]}."
             )
     lines.append("\nChoose words of equally many tokens; the list above offers some.")
     st.warning("\n".join(lines), icon=":material/straighten:")
@@ -179,7 +188,16 @@ def _say_lengths(one, other, texts_one, texts_other):
 
 def _patched(shared, trace, other, target):
     view = state.view()
-    key = (shared.name, view.precision, trace.text_a, trace.text_b, other.text_a, other.text_b, trace.masks, target)
+    key = (
+        shared.name,
+        view.precision,
+        trace.text_a,
+        trace.text_b,
+        other.text_a,
+        other.text_b,
+        trace.masks,
+        target,
+    )
 
     def work(progress):
         return shared.run(patch_states, trace, other, target, progress=progress)
@@ -189,7 +207,9 @@ def _patched(shared, trace, other, target):
 
 def _draw(trace, other, found):
     with inputs.heading("Layer by position"):
-        st.button("Change places", icon=":material/swap_vert:", type="tertiary", on_click=_turn, args=(trace, other))
+        st.button(
+            "Change places", icon=":material/swap_vert:", type="tertiary", on_click=_turn, args=(trace, other)
+        )
         export.menu(
             "patching",
             ("state", "position", "token", "other_token", "log_probability", "recovered"),
@@ -204,8 +224,8 @@ def _draw(trace, other, found):
     )
     if abs(found.clean - found.corrupted) < _SLIGHT:
         st.info(
-            "That is nearly the same, so there is little to bring back and the shares below say little. Change "
-            "another word, or look at another answer.",
+            "That is nearly the same, so there is little to bring back and the shares below say little."
+            " Change another word, or look at another answer.",
             icon=":material/balance:",
         )
     st.plotly_chart(
@@ -214,9 +234,10 @@ def _draw(trace, other, found):
         config=export.plot_config("patching"),
     )
     st.caption(
-        f"The model reads the other input; one state, of one token after one layer, is taken from the first. Blue: "
-        f"“{label}” comes back, 100% all the way; orange: it goes further away. Shares of the difference. It tells "
-        "where a difference lies at a given depth, not that the model uses nothing else."
+        "The model reads the other input; one state, of one token after one layer, is taken from the first."
+        f" Blue: “{label}” comes back, 100% all the way; orange: it goes further away. Shares of the"
+        " difference. It tells where a difference lies at a given depth, not that the model uses nothing"
+        " else."
     )
 
 

@@ -16,12 +16,19 @@ _STEPS = (8, 16, 32, 64, 128)
 _BASELINES = ("[PAD]", "[MASK]")
 _LONGEST_LIST = 15
 _SAYS = {
-    "integrated": "The slope of the answer's log-probability, gathered on the way from a text of nothing but {baseline} "
-    "to this one ([CLS], [SEP] and masks stay). Another start gives other scores.",
-    "gradient": "The slope of the answer's log-probability at this text, times the words' own vectors. It is the cheapest "
-    "and the roughest: it knows this one point only, and the scores need not add up to anything.",
-    "occlusion": "Each word in turn replaced by {baseline}: what the answer then loses. Words that can stand in for each "
-    "other all look unimportant.",
+    "integrated": (
+        "The slope of the answer's log-probability, gathered on the way from a text of nothing but {baseline}"
+        " to this one ([CLS], [SEP] and masks stay). Another start gives other scores."
+    ),
+    "gradient": (
+        "The slope of the answer's log-probability at this text, times the words' own vectors. It is the"
+        " cheapest and the roughest: it knows this one point only, and the scores need not add up to"
+        " anything."
+    ),
+    "occlusion": (
+        "Each word in turn replaced by {baseline}: what the answer then loses. Words that can stand in for"
+        " each other all look unimportant."
+    ),
 }
 
 
@@ -103,7 +110,9 @@ def _draw(trace, found, method, baseline):
     left, right = st.columns([3, 2], gap="large")
     with left:
         st.plotly_chart(
-            _figure(found, frame.is_dark()), key="w_saliency_bars", config=export.plot_config(f"words-{method}")
+            _figure(found, frame.is_dark()),
+            key="w_saliency_bars",
+            config=export.plot_config(f"words-{method}"),
         )
     with right:
         st.dataframe(
@@ -130,8 +139,9 @@ def _sums(found):
     gained = found.score - found.baseline_score
     unit = why.unit(found.target)
     return (
-        f"{said} From the start to here it gains {gained:+.3f} {unit}; the scores add up to {gained + found.gap:+.3f}: "
-        f"convergence gap {found.gap:+.3f}" + (", more steps make it smaller." if abs(found.gap) > 0.05 else ".")
+        f"{said} From the start to here it gains {gained:+.3f} {unit}; the scores add up to"
+        f" {gained + found.gap:+.3f}: convergence gap {found.gap:+.3f}"
+        + (", more steps make it smaller." if abs(found.gap) > 0.05 else ".")
     )
 
 

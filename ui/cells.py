@@ -1,4 +1,4 @@
-"""Two of the explorer's own components: a table of coloured cells, and words on the colours of their scores."""
+"""Two of the explorer's own components: a table of coloured cells, and words on colours."""
 
 from ui.components import _register as register
 from ui.components import _sent as sent
@@ -15,8 +15,9 @@ def cells(key, label, corner, rows, columns, tips, ramp, on_press=None, **look):
         tips: what is said of each cell, row by row, as is all that follows for each cell.
         ramp: list of "#rrggbb".
         look: ``shades`` (floats from 0 to 1 on the ramp, None for none), ``texts``, ``edges`` (bools),
-            ``off`` (bools: cells that a press switches), ``picked`` (index of one cell), ``strong`` (indices of rows),
-            ``breaks`` (indices of columns that begin a group), ``hint``, ``legend`` (what the ramp's ends mean).
+            ``off`` (bools: cells that a press switches), ``picked`` (index of one cell), ``strong`` (indices
+            of rows), ``breaks`` (columns that begin a group), ``hint``, ``legend`` (what the ramp's
+            ends mean).
     """
 
     def pressed():
@@ -55,8 +56,8 @@ def marks(key, parts, ramp, legend, hint):
     """Draw texts whose words stand on the colours of their scores.
 
     Args:
-        parts: dict from "a" and "b" to lists of dicts in reading order: ``text`` and, for a word, ``tip``, ``shade``
-            (0 to 1 on the ramp), ``hidden`` (drawn as a mask), ``asked`` (framed).
+        parts: dict from "a" and "b" to lists of dicts in reading order: ``text`` and, for a word, ``tip``,
+            ``shade`` (0 to 1 on the ramp), ``hidden`` (drawn as a mask), ``asked`` (framed).
         ramp: list of "#rrggbb".
         legend: what its two ends mean. hint: said while no word is pointed at.
     """

@@ -27,7 +27,11 @@ PAIRS = (
     Pair("Determiner and noun", "She reads these books every night.", "She reads this books every night."),
     Pair("Polarity", "Nobody has ever been to that island.", "Everybody has ever been to that island."),
     Pair("Irregular form", "The boat has sunk in the harbour.", "The boat has sank in the harbour."),
-    Pair("Filler and gap", "I know what the boy found in the garden.", "I know that the boy found in the garden."),
+    Pair(
+        "Filler and gap",
+        "I know what the boy found in the garden.",
+        "I know that the boy found in the garden.",
+    ),
     Pair("Verb without object", "The children slept in the tent.", "The children slept the tent."),
     Pair("There and its noun", "There are many chairs in the room.", "There is many chairs in the room."),
     Pair("Case", "They gave the letter to him.", "They gave the letter to he."),

@@ -14,8 +14,8 @@ def draw(shared):
     """One pair, chosen or typed; then, if asked for, all of the examples."""
     if "mlm" not in shared.bert.heads:
         st.warning(
-            f"{title(shared.name)} has no head for masked words, and the scores are made with it. Choose another "
-            "model in the sidebar.",
+            f"{title(shared.name)} has no head for masked words, and the scores are made with it. Choose"
+            " another model in the sidebar.",
             icon=":material/block:",
         )
         return
@@ -34,12 +34,10 @@ def draw(shared):
     if pair is not None:
         _one(pair)
     st.caption(
-        "Every token is hidden once and its log-probability read, the rest of its word hidden with it; their sum is "
-        "the pseudo-log-likelihood. The masks say nothing here."
+        "Every token is hidden once and its log-probability read, the rest of its word hidden with it; their"
+        " sum is the pseudo-log-likelihood. The masks say nothing here."
     )
-    if st.toggle(
-        f"All {len(PAIRS)} examples", **state.bound_setting("whatif.all", "w_whatif_all", False)
-    ):
+    if st.toggle(f"All {len(PAIRS)} examples", **state.bound_setting("whatif.all", "w_whatif_all", False)):
         _all(shared)
 
 
@@ -82,11 +80,13 @@ def _one(pair):
             lambda: _tokens_figure(pair, False),
         )
     st.markdown(
-        f"**{abs(pair.margin):.2f} nats** lie between them: {pair.good.total:.2f} for the first, {pair.bad.total:.2f} "
-        "for the second."
+        f"**{abs(pair.margin):.2f} nats** lie between them: {pair.good.total:.2f} for the first,"
+        f" {pair.bad.total:.2f} for the second."
     )
     st.plotly_chart(
-        _tokens_figure(pair, frame.is_dark()), key="w_whatif_tokens", config=export.plot_config("minimal-pair")
+        _tokens_figure(pair, frame.is_dark()),
+        key="w_whatif_tokens",
+        config=export.plot_config("minimal-pair"),
     )
 
 
@@ -107,7 +107,9 @@ def _all(shared):
         "whatif_pairs",
         (shared.name, view.precision),
         "Reading all pairs",
-        lambda progress: shared.run(minimal_pairs, [(pair.good, pair.bad) for pair in PAIRS], progress=progress),
+        lambda progress: shared.run(
+            minimal_pairs, [(pair.good, pair.bad) for pair in PAIRS], progress=progress
+        ),
     )
     if found is None:
         return
@@ -136,7 +138,10 @@ def _all(shared):
     with column:
         st.plotly_chart(
             ranked_bars(
-                [pair.label for pair in PAIRS], [pair.margin for pair in found], "margin, nats", frame.is_dark()
+                [pair.label for pair in PAIRS],
+                [pair.margin for pair in found],
+                "margin, nats",
+                frame.is_dark(),
             ),
             key="w_whatif_pairs_bars",
             config=export.plot_config("minimal-pairs"),
@@ -160,7 +165,9 @@ def _record(pair):
                 "total": side.total,
                 "perplexity": side.perplexity,
                 "tokens": list(side.tokens),
-                "log_probabilities": [None if np.isnan(one) else float(one) for one in side.log_probabilities],
+                "log_probabilities": [
+                    None if np.isnan(one) else float(one) for one in side.log_probabilities
+                ],
             }
             for name, side in (("good", pair.good), ("bad", pair.bad))
         },

@@ -1,4 +1,4 @@
-"""The What-if page's views of one text changed: half the context, a word less, another word, A and B swapped."""
+"""The What-if page's views of a text changed: half the context, a word less, another word, swapped."""
 
 import dataclasses
 import functools
@@ -33,7 +33,9 @@ def one_side(shared, trace):
     position = _mask_picker(trace)
     variants = [left_context, right_context]
     outcomes = kept(
-        "whatif_sides", (trace, position), lambda: shared.run(_asked, trace, variants, position, state.limits().max_top_k)
+        "whatif_sides",
+        (trace, position),
+        lambda: shared.run(_asked, trace, variants, position, state.limits().max_top_k),
     )
     top_k = state.view().top_k
     whole = next(one for one in fill_mask(trace, shared.tokenizer, top_k) if one.position == position)
@@ -56,9 +58,9 @@ def one_side(shared, trace):
         )
     components.bars("c_whatif_sides", shown)
     st.caption(
-        "A reader from left to right knows only what stands before a word; BERT is trained to use both sides. Cut "
-        "short like this it is out of its element: a model trained from left to right would do better with the "
-        "left side than this one does."
+        "A reader from left to right knows only what stands before a word; BERT is trained to use both sides."
+        " Cut short like this it is out of its element: a model trained from left to right would do better"
+        " with the left side than this one does."
     )
     for outcome, name in zip(outcomes, names[1:]):
         st.caption(f"{name}: {plain(' '.join(outcome.variant.tokens))}")
@@ -99,7 +101,9 @@ def a_word_less(shared, trace):
     if found is None:
         return
     if not found:
-        st.info("There is no word to leave out: each text needs two that are not hidden.", icon=":material/notes:")
+        st.info(
+            "There is no word to leave out: each text needs two that are not hidden.", icon=":material/notes:"
+        )
         return
     rows = sorted((_less(word, outcome, trace) for word, outcome in found), key=lambda row: -row["effect"])
     with inputs.heading("Without each word"):
@@ -113,7 +117,11 @@ def a_word_less(shared, trace):
     left, right = st.columns([3, 2], gap="large")
     with left:
         st.dataframe(
-            {name: [row[name] for row in rows] for name in rows[0] if any(row[name] is not None for row in rows)},
+            {
+                name: [row[name] for row in rows]
+                for name in rows[0]
+                if any(row[name] is not None for row in rows)
+            },
             hide_index=True,
             width="stretch",
             key="w_whatif_less",
@@ -121,11 +129,13 @@ def a_word_less(shared, trace):
         )
     with right:
         st.plotly_chart(
-            _less_figure(rows, trace, frame.is_dark()), key="w_whatif_less_bars", config=export.plot_config("a-word-less")
+            _less_figure(rows, trace, frame.is_dark()),
+            key="w_whatif_less_bars",
+            config=export.plot_config("a-word-less"),
         )
     st.caption(
-        "The text without the word, read anew: what follows moves up. With several masks the numbers are means over "
-        "them, and the guess is that at the first."
+        "The text without the word, read anew: what follows moves up. With several masks the numbers are"
+        " means over them, and the guess is that at the first."
     )
 
 
@@ -135,7 +145,9 @@ _LESS_COLUMNS = {
     "guess": "First guess then",
     "probability": st.column_config.NumberColumn("has", format="percent"),
     "change": st.column_config.NumberColumn(
-        "Old guess, nats", format="%+.2f", help="What the first guess of the whole text has gained in log-probability."
+        "Old guess, nats",
+        format="%+.2f",
+        help="What the first guess of the whole text has gained in log-probability.",
     ),
     "effect": st.column_config.ProgressColumn("Difference", format="%.3f", min_value=0, max_value=1),
     "is_next": st.column_config.NumberColumn("IsNext then", format="percent"),
@@ -188,7 +200,9 @@ def another_word(shared, trace):
         st.info("Type a word to put in its place.", icon=":material/keyboard:")
         return
     word = words[names.index(name)]
-    _before_after(shared, trace, functools.partial(with_word, word=word, replacement=instead), (word, instead))
+    _before_after(
+        shared, trace, functools.partial(with_word, word=word, replacement=instead), (word, instead)
+    )
 
 
 def swapped_texts(shared, trace):
@@ -206,9 +220,17 @@ def _before_after(shared, trace, maker, key):
         export.menu(
             "what-if",
             ("mask", "token", "before", "after"),
-            lambda: [(card["title"], one["text"], one["was"], one["p"]) for card in shown for one in card["predictions"]],
+            lambda: [
+                (card["title"], one["text"], one["was"], one["p"])
+                for card in shown
+                for one in card["predictions"]
+            ],
             lambda: _record(trace, outcome, shown),
-            (lambda: plots.predictions(_shorter(outcome.masks, state.view().top_k))) if outcome.masks else None,
+            (
+                (lambda: plots.predictions(_shorter(outcome.masks, state.view().top_k)))
+                if outcome.masks
+                else None
+            ),
         )
     st.caption(plain(" ".join(variant.tokens)))
     before = fill_mask(trace, shared.tokenizer, _MANY) if variant.masks else ()
@@ -240,7 +262,10 @@ def _record(trace, outcome, shown):
         "masks": [
             {
                 "mask": card["title"],
-                "predictions": [{"token": one["text"], "before": one["was"], "after": one["p"]} for one in card["predictions"]],
+                "predictions": [
+                    {"token": one["text"], "before": one["was"], "after": one["p"]}
+                    for one in card["predictions"]
+                ],
             }
             for card in shown
         ],

@@ -49,8 +49,8 @@ def has_question(shared, trace, with_classes=False):
         return True
     if not {"mlm", "nsp"} & set(heads):
         st.warning(
-            f"{title(shared.name)} has neither a head for masked words nor one for the next sentence, so there "
-            "is no answer to ask about. Choose another model in the sidebar.",
+            f"{title(shared.name)} has neither a head for masked words nor one for the next sentence, so"
+            " there is no answer to ask about. Choose another model in the sidebar.",
             icon=":material/block:",
         )
     elif "mlm" not in heads:
@@ -96,10 +96,14 @@ def target_picker(page, shared, trace):
             label = st.segmented_control(
                 "Answer",
                 ["IsNext", "NotNext"],
-                **state.bound_setting(f"{page}.follows", f"w_{page}_follows", "IsNext", ("IsNext", "NotNext")),
+                **state.bound_setting(
+                    f"{page}.follows", f"w_{page}_follows", "IsNext", ("IsNext", "NotNext")
+                ),
             )
             return next_sentence_target(shared.bert, trace, label != "NotNext")
-        token = token_picker(f"{page}.token", f"w_{page}_token", shared, trace, int(of), "The word at the mask")
+        token = token_picker(
+            f"{page}.token", f"w_{page}_token", shared, trace, int(of), "The word at the mask"
+        )
     try:
         return mask_target(shared.bert, trace, int(of), token)
     except ValueError as error:
@@ -190,8 +194,8 @@ def changed_cards(before, after, top_k):
     """Predictions before and after something as cards of the bars component.
 
     Args:
-        before, after: ``MaskPrediction``s of the same masks, with so many guesses that one that is missing has next
-            to nothing.
+        before, after: ``MaskPrediction``s of the same masks, with so many guesses that one that is missing
+            has next to nothing.
         top_k: guesses shown of each; those that fell out of the list stay below it.
     """
     return [_changed(one, other, top_k) for one, other in zip(before, after)]

@@ -11,7 +11,8 @@ def effects_map(effects, unit, dark=False):
     """The effect of every head, feed-forward block and layer, layers downwards.
 
     Args:
-        effects: float [L, N + 2]: the heads, the feed-forward block, the layer. Positive: it speaks for the answer.
+        effects: float [L, N + 2]: the heads, the feed-forward block, the layer. Positive: it speaks for
+            the answer.
         unit: what the numbers are.
         dark: for a dark page.
     """

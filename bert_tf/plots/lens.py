@@ -58,7 +58,10 @@ def answer_curve(lens, row, dark=False):
     figure = make_subplots(rows=2, cols=1, shared_xaxes=True, vertical_spacing=0.08, row_heights=[0.55, 0.45])
     colour = CATEGORIES[4] if dark else CATEGORIES[0]
     ranks, shares = lens.answer_ranks[row], lens.answer_probabilities[row]
-    for panel, values, symbol, told in ((1, ranks, "circle", "rank %{y:,}"), (2, shares, "diamond", "%{y:.2%}")):
+    for panel, values, symbol, told in (
+        (1, ranks, "circle", "rank %{y:,}"),
+        (2, shares, "diamond", "%{y:.2%}"),
+    ):
         figure.add_trace(
             go.Scatter(
                 x=names,
@@ -73,7 +76,12 @@ def answer_curve(lens, row, dark=False):
             col=1,
         )
     figure.update_yaxes(
-        title="rank", type="log", autorange="reversed", tickvals=[1, 10, 100, 1000, 10000, 100000], row=1, col=1
+        title="rank",
+        type="log",
+        autorange="reversed",
+        tickvals=[1, 10, 100, 1000, 10000, 100000],
+        row=1,
+        col=1,
     )
     figure.update_yaxes(title="probability", range=[0, 1.05], tickformat=".0%", row=2, col=1)
     figure.update_xaxes(type="category")

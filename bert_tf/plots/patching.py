@@ -43,7 +43,12 @@ def patch_map(recovered, clean_tokens, corrupted_tokens, dark=False):
             colorscale=diverging_scale(dark),
             xgap=1,
             ygap=1,
-            colorbar={"thickness": 8, "outlinewidth": 0, "tickformat": ".0%", "tickvals": [-1, -0.5, 0, 0.5, 1]},
+            colorbar={
+                "thickness": 8,
+                "outlinewidth": 0,
+                "tickformat": ".0%",
+                "tickvals": [-1, -0.5, 0, 0.5, 1],
+            },
             hovertemplate="%{text}, after layer %{x}<br>brings back %{customdata[0]:.1%}<extra></extra>",
         )
     )

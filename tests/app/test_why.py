@@ -57,8 +57,18 @@ def test_without_a_question_a_page_says_how_to_ask_one(open_app, page):
 
 @pytest.mark.parametrize("page", WHY)
 def test_odd_settings_of_a_link_are_passed_over(open_app, page):
-    odd = {"off": "99-1.f_x-_1-", "tokens": "7.x.99999", "of": "zz", "at": "9999", "steps": "3", "kind": "??", "word": "b99"}
-    settled(open_app(page=page, **PAIR, mask="a1", **{f"{page}.{name}": value for name, value in odd.items()}))
+    odd = {
+        "off": "99-1.f_x-_1-",
+        "tokens": "7.x.99999",
+        "of": "zz",
+        "at": "9999",
+        "steps": "3",
+        "kind": "??",
+        "word": "b99",
+    }
+    settled(
+        open_app(page=page, **PAIR, mask="a1", **{f"{page}.{name}": value for name, value in odd.items()})
+    )
 
 
 # Layer by layer
@@ -77,7 +87,9 @@ def test_the_lens_shows_the_library_s_words_and_where_the_answer_settles(open_ap
 
 
 def test_all_tokens_can_be_read_and_one_be_opened(open_app, bert):
-    app = settled(open_app(page="lens", **PAIR, mask="a3", **{"lens.rows": "all", "lens.at": "2", "lens.layer": "1"}))
+    app = settled(
+        open_app(page="lens", **PAIR, mask="a3", **{"lens.rows": "all", "lens.at": "2", "lens.layer": "1"})
+    )
     trace = bert.trace(PAIR["a"], PAIR["b"], mask=("the",))
     shown = component(app, "cells")
     assert len(shown["rows"]) == trace.length and shown["picked"] == 2 * 4 + 1
@@ -119,13 +131,18 @@ def test_a_long_text_is_read_through_a_window(open_app):
 def test_what_is_switched_off_changes_the_answer_as_the_library_says(open_app, bert):
     from bert_tf.explain import Ablation, ablate
 
-    app = settled(open_app(page="ablation", **PAIR, mask="a3", **{"ablation.off": "1-2.f_3-x", "ablation.tokens": "5"}))
+    app = settled(
+        open_app(page="ablation", **PAIR, mask="a3", **{"ablation.off": "1-2.f_3-x", "ablation.tokens": "5"})
+    )
     trace = bert.trace(PAIR["a"], PAIR["b"], mask=("the",))
     off = Ablation(heads=((0, 1),), layers=(2,), feed_forward=(0,), tokens=(5,))
     effect = ablate(bert, trace, off, top_k=1000, shifts=True)
     card = component(app, "bars")["cards"][0]
     first = effect.after[0].predictions[0]
-    assert (card["predictions"][0]["text"], card["predictions"][0]["p"]) == (first.token, pytest.approx(first.probability))
+    assert (card["predictions"][0]["text"], card["predictions"][0]["p"]) == (
+        first.token,
+        pytest.approx(first.probability),
+    )
     was = {one.id: one.probability for one in effect.before[0].predictions}
     assert card["predictions"][0]["was"] == pytest.approx(was.get(first.id, 0.0), abs=1e-6)
     assert component(app, "gauge")["is_next"] == pytest.approx(effect.nsp_after.is_next, abs=1e-6)
@@ -135,7 +152,9 @@ def test_what_is_switched_off_changes_the_answer_as_the_library_says(open_app, b
 
 
 def test_everything_can_be_switched_on_again(open_app):
-    app = settled(open_app(page="ablation", **PAIR, mask="a3", **{"ablation.off": "1-2", "ablation.tokens": "5"}))
+    app = settled(
+        open_app(page="ablation", **PAIR, mask="a3", **{"ablation.off": "1-2", "ablation.tokens": "5"})
+    )
     app.button(key="w_ablation_reset").click().run()
     assert param(app, "ablation.off") is None and param(app, "ablation.tokens") is None
     assert not any(component(app, "cells")["off"])
@@ -160,13 +179,20 @@ def test_effects_on_the_next_sentence_are_those_of_its_head(open_app, bert):
     from bert_tf.explain import every_layer, sweep
 
     app = settled(
-        open_app(page="ablation", **PAIR, mask="a3", **{"ablation.colour": "effect", "ablation.on": "next", "ablation.kind": "blocks"})
+        open_app(
+            page="ablation",
+            **PAIR,
+            mask="a3",
+            **{"ablation.colour": "effect", "ablation.on": "next", "ablation.kind": "blocks"},
+        )
     )
     trace = bert.trace(PAIR["a"], PAIR["b"], mask=("the",))
     sign = -1 if trace.nsp.is_next >= 0.5 else 1
     wanted = sign * sweep(bert, trace, every_layer(bert.config)).nsp_changes
     shown = dict(zip(heat(app)["y"], _numbers(heat(app)["x"])))
-    assert np.allclose([shown[f"layer {index + 1}, the whole layer"] for index in range(3)], wanted, atol=1e-5)
+    assert np.allclose(
+        [shown[f"layer {index + 1}, the whole layer"] for index in range(3)], wanted, atol=1e-5
+    )
 
 
 # Which words
@@ -176,7 +202,9 @@ def test_effects_on_the_next_sentence_are_those_of_its_head(open_app, bert):
 def test_the_words_carry_the_library_s_scores(open_app, bert, method):
     from bert_tf.explain import gradient_x_input, integrated_gradients, mask_target, occlusion
 
-    app = settled(open_app(page="saliency", **PAIR, mask="a3", **{"saliency.method": method, "saliency.steps": "8"}))
+    app = settled(
+        open_app(page="saliency", **PAIR, mask="a3", **{"saliency.method": method, "saliency.steps": "8"})
+    )
     trace = bert.trace(PAIR["a"], PAIR["b"], mask=("the",))
     target = mask_target(bert, trace)
     found = {
@@ -202,7 +230,11 @@ def test_the_next_sentence_and_any_token_can_be_explained(open_app, bert):
     trace = bert.trace(PAIR["a"], PAIR["b"], mask=("the",))
     found = occlusion(bert, trace, next_sentence_target(bert, trace, False), level="word")
     assert np.allclose(app.dataframe[0].value["score"], [one.score for one in found.words], atol=1e-4)
-    app = settled(open_app(page="saliency", **PAIR, mask="a3", **{"saliency.method": "gradient", "saliency.token": "good"}))
+    app = settled(
+        open_app(
+            page="saliency", **PAIR, mask="a3", **{"saliency.method": "gradient", "saliency.token": "good"}
+        )
+    )
     assert "speaks for “good”" in told(app)
     app = settled(open_app(page="saliency", **PAIR, mask="a3", **{"saliency.token": "zzzqqq"}))
     assert "no token of this model" in told(app)
@@ -224,11 +256,17 @@ def test_the_patch_map_is_the_library_s(open_app, bert):
     app = settled(open_app(page="patching", **PAIR, mask="a2", **{"patching.a": other}))
     clean, corrupted = (bert.trace(text, PAIR["b"], mask=("ate",)) for text in (PAIR["a"], other))
     found = patch_states(bert, clean, corrupted, mask_target(bert, clean))
-    assert np.allclose(_numbers(heat(app)["z"]).reshape(clean.length, 4), np.clip(found.recovered.T, -1, 1), atol=1e-3)
+    assert np.allclose(
+        _numbers(heat(app)["z"]).reshape(clean.length, 4), np.clip(found.recovered.T, -1, 1), atol=1e-3
+    )
 
 
 def test_inputs_of_different_lengths_are_told_apart_with_the_words(open_app):
-    app = settled(open_app(page="patching", **PAIR, mask="a2", **{"patching.a": "The unbelievable bunny ate the carrot."}))
+    app = settled(
+        open_app(
+            page="patching", **PAIR, mask="a2", **{"patching.a": "The unbelievable bunny ate the carrot."}
+        )
+    )
     said = told(app)
     assert "tokens above and" in said and "“unbelievable”" in said and not app.get("plotly_chart")
 
@@ -249,7 +287,9 @@ def test_a_word_can_be_changed_by_choosing_another(open_app, bert):
 
 
 def test_changing_places_turns_the_two_inputs_round(open_app):
-    app = settled(open_app(page="patching", a="The bunny ate it.", mask="a2", **{"patching.a": "The bunny ate some."}))
+    app = settled(
+        open_app(page="patching", a="The bunny ate it.", mask="a2", **{"patching.a": "The bunny ate some."})
+    )
     next(button for button in app.button if button.label == "Change places").click().run()
     settled(app)
     assert param(app, "a") == "The bunny ate some." and param(app, "patching.a") == "The bunny ate it."
@@ -266,9 +306,15 @@ def test_both_sides_stand_beside_the_library_s_halves(open_app, bert):
     trace = bert.trace(PAIR["a"], PAIR["b"], mask=("the",))
     wanted = ask(bert, trace, [cut(bert, trace, trace.masks[0]) for cut in (left_context, right_context)])
     cards = component(app, "bars")["cards"]
-    assert [card["note"] for card in cards] == ["The whole text", "Only what stands before", "Only what stands after"]
+    assert [card["note"] for card in cards] == [
+        "The whole text",
+        "Only what stands before",
+        "Only what stands after",
+    ]
     for card, outcome in zip(cards[1:], wanted):
-        assert card["predictions"][0]["p"] == pytest.approx(outcome.masks[0].predictions[0].probability, abs=1e-6)
+        assert card["predictions"][0]["p"] == pytest.approx(
+            outcome.masks[0].predictions[0].probability, abs=1e-6
+        )
 
 
 def test_every_word_is_left_out_once(open_app, bert):
@@ -324,14 +370,20 @@ def headless(explorer_home):
 
     tokenizer = Tokenizer.from_folder(ROOT / "assets" / "models" / "bert-base-cased-embedded")
     config = BertConfig(
-        vocab_size=tokenizer.vocab_size, hidden_size=16, intermediate_size=32, num_hidden_layers=1, num_attention_heads=2
+        vocab_size=tokenizer.vocab_size,
+        hidden_size=16,
+        intermediate_size=32,
+        num_hidden_layers=1,
+        num_attention_heads=2,
     )
     save(explorer_home / "tiny-cased-headless", config, tokenizer, build_encoder(config))
     return "tiny-cased-headless"
 
 
 @pytest.mark.parametrize("page", WHY)
-def test_a_model_without_heads_is_answered_with_a_sentence(open_app, headless, explorer_home, tmp_path, monkeypatch, page):
+def test_a_model_without_heads_is_answered_with_a_sentence(
+    open_app, headless, explorer_home, tmp_path, monkeypatch, page
+):
     from ui import models, state
 
     text = (explorer_home / "explorer.toml").read_text().replace('"tiny-uncased"', f'"{headless}"')
@@ -365,11 +417,19 @@ def test_a_fine_tuned_class_is_explained(open_app, monkeypatch):
 
     bert = shared_model("tiny-cased").bert
     settings = TaskSettings("classify", ("bad", "good"), "mean")
-    task = TaskModel(settings, network_over(bert.model, family("classify"), settings), bert.tokenizer, bert.runtime)
+    task = TaskModel(
+        settings, network_over(bert.model, family("classify"), settings), bert.tokenizer, bert.runtime
+    )
     monkeypatch.setattr(bert, "task", task)
     monkeypatch.setitem(vars(bert), "opened", OpenModel(bert.model, task))
-    app = settled(open_app(page="saliency", a="It was good.", **{"saliency.method": "occlusion", "saliency.label": "good"}))
+    app = settled(
+        open_app(
+            page="saliency", a="It was good.", **{"saliency.method": "occlusion", "saliency.label": "good"}
+        )
+    )
     trace = bert.trace("It was good.")
     found = occlusion(bert, trace, class_target(bert, trace, "good"), level="word")
     assert "speaks for “good”" in told(app)
-    assert np.allclose(app.dataframe[0].value["score"], [one.score for one in found.words], rtol=1e-2, atol=1e-6)
+    assert np.allclose(
+        app.dataframe[0].value["score"], [one.score for one in found.words], rtol=1e-2, atol=1e-6
+    )
