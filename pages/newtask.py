@@ -76,7 +76,7 @@ def _watch(name):
         # It has just ended: the model appears in the pickers, and the page rests.
         st.session_state["_newtask_live"] = None
         models.catalogue.clear()
-        st.rerun()
+        state.rerun()
     st.session_state["_newtask_live"] = name if status in ("running", "ending") else None
     said = {"running": "It trains.", "ending": "It saves …", "stopped": "Stopped.", "done": "Done.", "failed": "It failed."}
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
@@ -84,7 +84,7 @@ def _watch(name):
         st.markdown(plain(name), width="content")
         if status == "running" and st.button("Stop", icon=":material/stop:", key="w_newtask_stop", width="content"):
             training.end("stop")
-            st.rerun()
+            state.rerun()
         if status == "done":
             st.button(
                 "Try it", icon=":material/arrow_forward:", key="w_newtask_try", width="content",

@@ -114,7 +114,7 @@ def _number(moments):
             return number
         if number == last:
             st.session_state["_timelapse_playing"] = False
-            st.rerun()
+            state.rerun()
         number += 1
         st.session_state["_timelapse_shown"] = time.monotonic()
         state.set_setting(_STEP, steps[number], steps[-1])
@@ -144,7 +144,7 @@ def _time(moments, number):
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         if st.button("Pause" if playing else "Play", icon=":material/pause:" if playing else ":material/play_arrow:",
                      key="w_timelapse_play", width="content", on_click=play):
-            st.rerun()
+            state.rerun()
         st.select_slider("Step of the training", steps, key="w_timelapse_at", on_change=moved,
                          format_func=lambda step: f"{step:,}")
 

@@ -43,7 +43,7 @@ def _watch(path):
     if not live and st.session_state.get("_training_live") == run.name:
         # It has just ended: the whole page is drawn once more, and then rests.
         st.session_state["_training_live"] = None
-        st.rerun()
+        state.rerun()
     st.session_state["_training_live"] = run.name if live else None
     _controls(run)
     if not run.records:
@@ -103,7 +103,7 @@ def _act(label, icon, function):
             function()
         except ValueError as error:
             st.session_state["_training_problem"] = str(error)
-        st.rerun()
+        state.rerun()
 
 
 def _own_text(expanded):
@@ -138,7 +138,7 @@ def _start(text, file, steps, warm):
         st.warning(plain(str(error)), icon=":material/block:")
         return
     runs.choose(name)
-    st.rerun()
+    state.rerun()
 
 
 def _read(file):

@@ -51,4 +51,4 @@ def _fetch(info):
         return
     models.catalogue.clear()
     st.toast(f"{info.name} is here.", icon=":material/check:")
-    st.rerun()
+    state.rerun()
