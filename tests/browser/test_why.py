@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 from playwright.sync_api import expect
 
 from tests.browser.test_explorer import parameters, wait_for_link
@@ -26,6 +27,81 @@ def test_a_head_is_switched_off_and_on_with_the_keyboard_alone(visit):
     page.get_by_role("button", name="Switch everything on").click()
     expect(page.locator(".cells td.off")).to_have_count(0)
     assert "ablation.off" not in parameters(page)
+
+
+def test_a_sweep_colours_the_grid_and_ranks_the_heads(visit):
+    page = visit(f"/?page=ablation&{PAIR}").page
+    page.get_by_role("radio", name="Effect of each part alone").click()
+    expect(page.get_by_role("heading", name="The strongest parts")).to_be_visible()
+    expect(page.locator(".cells .low")).to_have_text("speaks against the answer")
+    expect(page.locator(".js-plotly-plot .bars .point")).to_have_count(12)
+    page.locator(".cells td[data-at]").first.hover()
+    expect(page.locator(".cells .hint")).to_have_text(re.compile(r"Layer 1, head 1: [+-]\d\.\d{3} nats"))
+
+
+def test_words_stand_on_the_colours_of_their_scores(visit):
+    page = visit(f"/?page=saliency&{PAIR}&saliency.method=occlusion").page
+    words = page.locator(".marks .word")
+    expect(words).to_have_count(10)
+    assert page.locator(".marks [data-side=a]").inner_text() == "The bunny ate [MASK] carrot."
+    words.nth(1).hover()
+    expect(page.locator(".marks .hint")).to_have_text(re.compile(r"bunny: [+-]\d\.\d{3} nats"))
+    words.first.focus()
+    page.keyboard.press("ArrowRight")
+    expect(page.locator(".marks .hint")).to_contain_text("bunny")
+    page.get_by_role("radio", name="Integrated gradients").click()
+    expect(page.get_by_text("convergence gap")).to_be_visible()
+
+
+def test_inputs_are_brought_to_one_length_and_patched(visit):
+    page = visit(f"/?page=patching&{PAIR}").page
+    field = page.get_by_label("Text A of the other input")
+    field.fill("The unbelievable bunny ate the carrot.")
+    field.press("Tab")
+    expect(page.get_by_text("can only be put over to its own place")).to_be_visible()
+    field.fill("The bunny ate a carrot.")
+    field.press("Tab")
+    expect(page.locator(".js-plotly-plot .heatmaplayer .hm")).to_have_count(1)
+    expect(page.get_by_role("heading", name="Layer by position")).to_be_visible()
+    wait_for_link(page, "patching.a", "The bunny ate a carrot.")
+
+
+def test_texts_are_changed_and_asked_again(visit):
+    page = visit(f"/?page=whatif&{PAIR}").page
+    expect(page.locator(".card .note")).to_have_text(
+        ["The whole text", "Only what stands before", "Only what stands after"]
+    )
+    page.get_by_role("radio", name="A word less").click()
+    expect(page.get_by_role("heading", name="Without each word")).to_be_visible()
+    expect(page.locator(".js-plotly-plot .bars .point")).to_have_count(9)
+    page.get_by_role("radio", name="Another word").click()
+    page.get_by_label("read", exact=True).fill("dog")
+    page.get_by_label("read", exact=True).press("Enter")
+    expect(page.get_by_role("heading", name='"dog" for "The"')).to_be_visible()
+    page.get_by_role("radio", name="A and B swapped").click()
+    expect(page.get_by_text("[CLS] It was good . [SEP]")).to_be_visible()
+    page.get_by_role("radio", name="Minimal pairs").click()
+    expect(page.get_by_text(re.compile(r"[\d.]+ nats lie between them"))).to_be_visible()
+    wait_for_link(page, "whatif.kind", "pairs")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_no_page_is_wider_than_a_telephone(visit, scheme):
+    page = visit(f"/?page=lens&{PAIR}", viewport={"width": 390, "height": 844}, color_scheme=scheme).page
+    for name, sign in (
+        ("Layer by layer", ".cells td"),
+        ("Switch off", ".cells td"),
+        ("Which words", ".marks .word"),
+        ("Patching", "[data-testid=stAlert]"),
+        ("What if", ".bars .bar"),
+    ):
+        page.get_by_role("link", name=name).click()
+        page.locator(sign).last.wait_for()
+        wide = page.evaluate("""() => {
+          const main = document.querySelector('[data-testid=stMain]');
+          return main.scrollWidth - main.clientWidth;
+        }""")
+        assert wide <= 1, name
 
 
 def test_a_visitor_s_markup_stays_text(visit):
