@@ -138,14 +138,16 @@ def _time(moments, number):
         st.session_state["w_timelapse_at"] = steps[number]
 
     def moved():
-        st.session_state["_timelapse_playing"] = False
+        # While it plays a slow browser still sends the step before: that is no visitor's hand.
+        if st.session_state.get("_timelapse_playing"):
+            return
         state.set_setting(_STEP, st.session_state["w_timelapse_at"], steps[-1])
 
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         if st.button("Pause" if playing else "Play", icon=":material/pause:" if playing else ":material/play_arrow:",
                      key="w_timelapse_play", width="content", on_click=play):
             state.rerun()
-        st.select_slider("Step of the training", steps, key="w_timelapse_at", on_change=moved,
+        st.select_slider("Step of the training", steps, key="w_timelapse_at", on_change=moved, disabled=playing,
                          format_func=lambda step: f"{step:,}")
 
 
