@@ -10,6 +10,24 @@ from tests.browser.test_explorer import parameters, wait_for_link
 PAIR = "a=The+bunny+ate+the+carrot.&b=It+was+good.&mask=a3"
 
 
+def test_a_layer_is_opened_and_its_word_followed(visit):
+    page = visit(f"/?page=lens&{PAIR}").page
+    cells = page.locator(".cells td[data-at]")
+    expect(cells).to_have_count(4)
+    expect(page.locator(".cells td.edge")).to_have_count(1)
+    cells.nth(1).hover()
+    expect(page.locator(".cells .hint")).to_contain_text("after layer 1: ")
+    cells.nth(1).click()
+    expect(page.get_by_text("Layer 1 says")).to_be_visible()
+    wait_for_link(page, "lens.layer", "1")
+    # What the table says of the last layer is what the figure and the sentence below it are about.
+    answer = cells.nth(3).inner_text()
+    expect(page.get_by_text(re.compile(rf"^{re.escape(answer)} has (< )?[\d.]+% at the end"))).to_be_visible()
+    expect(page.locator(".js-plotly-plot .scatterlayer .trace")).to_have_count(2)
+    page.get_by_role("radio", name="All tokens").click()
+    expect(page.locator(".cells tbody tr")).to_have_count(16)
+
+
 def test_a_head_is_switched_off_and_on_with_the_keyboard_alone(visit):
     page = visit(f"/?page=ablation&{PAIR}").page
     cells = page.locator(".cells td[data-at]")
@@ -51,6 +69,21 @@ def test_words_stand_on_the_colours_of_their_scores(visit):
     expect(page.locator(".marks .hint")).to_contain_text("bunny")
     page.get_by_role("radio", name="Integrated gradients").click()
     expect(page.get_by_text("convergence gap")).to_be_visible()
+
+
+def test_scores_are_saved_as_a_table_and_as_a_figure(visit):
+    page = visit(f"/?page=saliency&{PAIR}&saliency.method=gradient").page
+    page.locator(".marks .word").first.wait_for()
+    page.get_by_role("button", name="Save").click()
+    for name, begins, has in (
+        ("CSV", "text,word,score", "b,good,"),
+        ("JSON", "{", '"method": "gradient_x_input"'),
+        ("Figure (HTML)", "<!doctype html>", "nats of log-probability"),
+    ):
+        with page.expect_download() as download:
+            page.get_by_role("button", name=name, exact=True).click()
+        text = download.value.path().read_text("utf-8")
+        assert text.startswith(begins) and has in text, name
 
 
 def test_inputs_are_brought_to_one_length_and_patched(visit):
