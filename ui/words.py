@@ -3,6 +3,8 @@
 _TITLES = {
     "bert-base-cased-embedded": "BERT Base, cased",
     "bert-small-uncased-embedded": "BERT Small, uncased",
+    "sentiment-base-cased": "Sentiment",
+    "parts-of-speech-base-cased": "Parts of speech",
 }
 
 
