@@ -5,7 +5,7 @@ import streamlit as st
 from ui import models, state
 from ui.words import percent
 
-_NOUNS = {"classify": "Text classes", "tag": "Words marked", "answer": "Questions answered", "choose": "Endings chosen"}
+_ORDER = ("classify", "tag", "answer", "choose")
 _MOST_CHOICES = 12
 
 #: Task, and whether it reads pairs -> (label, text A, text B) to start from.
@@ -45,8 +45,10 @@ EXAMPLES = {
 
 
 def names():
-    """Titles of the fine-tuned models that may be chosen here: dict name -> ``TaskSettings``."""
-    return _settings(tuple((info.name, str(info.path)) for info in models.installed()))
+    """The fine-tuned models that may be chosen here: dict name -> ``TaskSettings``."""
+    found = _settings(tuple((info.name, str(info.path)) for info in models.installed()))
+    # By task, so that the first one a visitor meets is about whole texts.
+    return dict(sorted(found.items(), key=lambda one: _ORDER.index(one[1].task)))
 
 
 @st.cache_data(ttl=10, show_spinner=False, max_entries=8)
@@ -62,11 +64,6 @@ def _settings(folders):
         if settings is not None:
             found[name] = settings
     return found
-
-
-def noun(settings):
-    """What a task does, in two words."""
-    return _NOUNS[settings.task]
 
 
 def examples(settings):

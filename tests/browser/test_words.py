@@ -5,7 +5,6 @@ import io
 import json
 import re
 
-import numpy as np
 import pytest
 from playwright.sync_api import expect
 
