@@ -3,6 +3,7 @@
 import streamlit as st
 
 from ui import state
+from ui.pairs import partner
 
 # Every piece goes on from ``bert`` and ``trace``, which the opening lines make.
 _BODIES = {
@@ -68,7 +69,7 @@ for word in found.words:
     "patching": """
 from bert_tf.explain import mask_target, patch_states
 
-other = bert.trace({other!r}, mask=list(trace.masks))  # a text of as many tokens
+other = bert.trace({other_a!r}, {other_b!r}, mask=list(trace.masks))  # as many tokens
 found = patch_states(bert, trace, other, mask_target(bert, trace))
 print(found.recovered.round(2))  # row: hidden state, column: token
 """,
@@ -154,7 +155,8 @@ def written(view, masks=(), second_masks=(), second=""):
         top_k=view.top_k,
         layer=view.layer,
         head=view.head,
-        other=b or view.a,
+        other_a=view.setting("patching.a") or partner(view.a),
+        other_b=b and (view.setting("patching.b") or partner(view.b)),
         second=second,
         places=list(masks),
         masked=list(second_masks),

@@ -12,8 +12,28 @@ function make(tag, className, text) {
 
 export default function ({ parentElement, data, setTriggerValue }) {
   const root = parentElement.querySelector(".tower");
-  const held = root.contains(root.getRootNode().activeElement) ? root.getRootNode().activeElement.dataset.name : null;
+  const state = root.state ?? (root.state = {});
+  Object.assign(state, { data, send: setTriggerValue });
+  const drawn = JSON.stringify([data.boxes, data.heads, data.tokens, data.layers]);
+  if (state.drawn === drawn) {
+    // Only what is open changed: a box that is just being pressed must not be put away under the pointer.
+    mark();
+    return;
+  }
+  state.drawn = drawn;
   const boxes = new Map(data.boxes.map((one) => [one.name, one]));
+
+  function mark() {
+    for (const one of root.querySelectorAll(".box")) {
+      one.setAttribute("aria-pressed", String(one.dataset.name === state.data.chosen));
+    }
+    const { layer, layers } = state.data;
+    root.querySelector(".top b").textContent = `Encoder layer ${layer + 1} of ${layers}`;
+    for (const one of root.querySelectorAll(".step")) {
+      const next = layer + Number(one.dataset.change);
+      one.disabled = next < 0 || next >= layers;
+    }
+  }
 
   function box(name) {
     const one = boxes.get(name);
@@ -21,7 +41,6 @@ export default function ({ parentElement, data, setTriggerValue }) {
     button.type = "button";
     button.dataset.name = name;
     button.style.setProperty("--part", COLOURS[name] ?? "#8a92a0");
-    button.setAttribute("aria-pressed", String(name === data.chosen));
     button.append(make("span", "title", one.title), make("span", "size", one.size),
       make("span", "shape", one.shape), make("span", "work", one.work));
     if (one.share > 0) {
@@ -31,17 +50,16 @@ export default function ({ parentElement, data, setTriggerValue }) {
       meter.append(fill);
       button.append(meter);
     }
-    button.onclick = () => setTriggerValue("open", name);
+    button.onclick = () => state.send("open", name);
     return button;
   }
 
   function step(label, sign, change) {
     const button = make("button", "step", sign);
     button.type = "button";
-    button.dataset.name = label;
+    button.dataset.change = change;
     button.setAttribute("aria-label", label);
-    button.disabled = data.layer + change < 0 || data.layer + change >= data.layers;
-    button.onclick = () => setTriggerValue("layer", data.layer + change);
+    button.onclick = () => state.send("layer", state.data.layer + change);
     return button;
   }
 
@@ -53,7 +71,7 @@ export default function ({ parentElement, data, setTriggerValue }) {
 
   const layer = make("div", "layer");
   const top = make("div", "top");
-  top.append(make("b", "", `Encoder layer ${data.layer + 1} of ${data.layers}`),
+  top.append(make("b", ""),
     step("Layer above this one", "‹", -1), step("Layer after this one", "›", 1));
   layer.append(top, block("attention", "attention_norm"), make("div", "down"), block("feed_forward", "feed_forward_norm"));
   const words = make("div", "words");
@@ -63,5 +81,5 @@ export default function ({ parentElement, data, setTriggerValue }) {
   const all = [words, make("div", "down"), box("embeddings"), make("div", "down"), layer];
   if (data.heads.length) all.push(make("div", "down"), heads);
   root.replaceChildren(...all);
-  if (held) root.querySelector(`[data-name="${held}"]`)?.focus();
+  mark();
 }

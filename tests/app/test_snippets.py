@@ -12,7 +12,7 @@ PAIR = {"a": 'The "bunny" ate {the} carrot.', "b": "It was good."}
 def test_the_lines_of_a_page_run_as_they_stand(page, capsys):
     view = View(page=page, model="tiny-cased", other="tiny-uncased", layer=1, head=2, **PAIR)
     if page == "patching":
-        view = View(page=page, model="tiny-cased", a="The bunny ate it.", b="The people ate it.")
+        view = view.with_setting("patching.a", 'The "bunny" ran {the} carrot.')
     exec(written(view, (2, 4), (2, 4), "tiny-uncased"), {})
     assert capsys.readouterr().out.strip()
 

@@ -127,7 +127,7 @@ def test_saved_tables_hold_no_formulas():
 
 
 def test_saved_predictions_have_the_form_of_the_command_line():
-    trace = types.SimpleNamespace(model="m", tokens=("[CLS]", "[MASK]"), nsp=None, truncated=(0, 0))
+    trace = types.SimpleNamespace(model="m", tokens=("[CLS]", "[MASK]"), nsp=None, sop=None, replaced=None, truncated=(0, 0))
     kept = json.loads(export.predictions_json(trace, [answer()]))
     assert set(kept) == {"model", "tokens", "masks", "nsp", "truncated"}
     assert kept["masks"][0]["predictions"][0] == {"token": "=dog", "probability": 0.5}

@@ -22,6 +22,7 @@ FULL = View(
     head=7,
     shown="ab",
     special=False,
+    punctuation=False,
     start=12,
     depth=75,
     settings=(("attention.way", "rollout"),),
