@@ -1,7 +1,7 @@
 """The byte-level and the SentencePiece tokenizer: equal to Transformers', readable, with the user's own offsets."""
 
-import json
 import copy
+import json
 import shutil
 from pathlib import Path
 
