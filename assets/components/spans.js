@@ -42,7 +42,10 @@ function onKey(state, event) {
 export default function ({ parentElement, data }) {
   const root = parentElement.querySelector(".spans");
   const state = root.state ?? (root.state = {});
-  Object.assign(state, { root, colours: data.colours });
+  const drawn = JSON.stringify(data);
+  // Drawn again with nothing new: what is pointed at stays as it is.
+  if (state.drawn === drawn) return;
+  Object.assign(state, { root, drawn, colours: data.colours });
   const hint = root.querySelector(".hint");
   const tell = (span) => { hint.textContent = span ? span.dataset.tip : state.pinned ?? data.hint; };
   state.pinned = null;
