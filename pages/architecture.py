@@ -8,7 +8,7 @@ from bert_tf.config import BertConfig, parameter_counts
 from bert_tf.explain.architecture import parts, passing
 from bert_tf.plots.architecture import MOST_TOKENS, MOST_UNITS, activations, sizes
 from ui import components, export, frame, inputs, lessons, state
-from ui.models import given
+from ui.kept import kept
 from ui.words import percent, title
 
 _OPEN, _LAYER, _VALUES = "architecture.open", "architecture.layer", "architecture.values"
@@ -52,11 +52,7 @@ def page():
 def _trace(shared, masked):
     view = state.view()
     key = (shared.name, view.precision, view.a, view.b, masked)
-    kept = st.session_state.get("_architecture_trace")
-    if kept is None or kept[0] != key:
-        trace = shared.run(lambda bert: bert.trace(view.a, given(view.b), mask=masked, attentions=False))
-        kept = st.session_state["_architecture_trace"] = (key, trace)
-    return kept[1]
+    return kept("architecture", key, lambda: shared.trace(view.a, view.b, masked, hidden_states=True))
 
 
 def _tower(trace, boxes, chosen, layer, layers):

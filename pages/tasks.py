@@ -8,7 +8,7 @@ from bert_tf.explain import occlusion
 from bert_tf.explain.target import class_target
 from bert_tf.plots.diverging import diverging_ramp
 from bert_tf.plots.tasks import answer_curves, probabilities
-from ui import export, frame, highlights, inputs, jobs, models, state, tasks
+from ui import export, frame, highlights, inputs, jobs, state, tasks
 from ui.cells import marks
 from ui.kept import kept
 from ui.spans import labelled, spans
@@ -124,9 +124,7 @@ def _words(shared, settings, label):
     trace = kept(
         "task_trace",
         (shared.name, view.precision, view.a, view.b),
-        lambda: shared.run(
-            lambda bert: bert.trace(view.a, models.given(view.b) if settings.pair else None, attentions=False)
-        ),
+        lambda: shared.trace(view.a, view.b if settings.pair else "", ()),
     )
     words = len(trace.words())
     st.subheader("The words that mattered", anchor=False)
