@@ -6,6 +6,8 @@ import re
 import pytest
 from playwright.sync_api import expect
 
+from tests.browser.conftest import wider_than_the_screen
+
 expect.set_options(timeout=120_000)  # the machine may be busy
 TEXTS = ("The bunny ate the carrot.", "It was good.")
 PAIR = "/?a=The+bunny+ate+the+carrot.&b=It+was+good."
@@ -171,11 +173,7 @@ def test_nothing_is_wider_than_a_telephone(visit, scheme):
     ):
         page.get_by_role("link", name=name).click()
         page.locator(sign).last.wait_for()
-        wide = page.evaluate("""() => {
-          const main = document.querySelector('[data-testid=stMain]');
-          return main.scrollWidth - main.clientWidth;
-        }""")
-        assert wide <= 1, name
+        assert wider_than_the_screen(page) <= 1, name
 
 
 def test_a_figure_from_the_command_line_draws_itself_without_a_network(

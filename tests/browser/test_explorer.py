@@ -6,6 +6,8 @@ import urllib.parse
 import pytest
 from playwright.sync_api import expect
 
+from tests.browser.conftest import wider_than_the_screen
+
 expect.set_options(timeout=60_000)  # the machine may be busy
 PAIR = "/?a=The+bunny+ate+the+carrot.&b=It+was+good."
 
@@ -151,11 +153,7 @@ def test_nothing_is_wider_than_a_telephone(visit, scheme):
     ):
         page.get_by_role("link", name=name).click()
         page.locator(sign).last.wait_for()
-        wide = page.evaluate("""() => {
-          const main = document.querySelector('[data-testid=stMain]');
-          return main.scrollWidth - main.clientWidth;
-        }""")
-        assert wide <= 1, name
+        assert wider_than_the_screen(page) <= 1, name
 
 
 def test_an_address_of_a_page_opens_it(visit, server):

@@ -6,6 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.test_explorer import parameters, wait_for_link
+from tests.browser.conftest import wider_than_the_screen
 
 PAIR = "a=The+bunny+ate+the+carrot.&b=It+was+good.&mask=a3"
 
@@ -130,11 +131,7 @@ def test_no_page_is_wider_than_a_telephone(visit, scheme):
     ):
         page.get_by_role("link", name=name).click()
         page.locator(sign).last.wait_for()
-        wide = page.evaluate("""() => {
-          const main = document.querySelector('[data-testid=stMain]');
-          return main.scrollWidth - main.clientWidth;
-        }""")
-        assert wide <= 1, name
+        assert wider_than_the_screen(page) <= 1, name
 
 
 def test_a_visitor_s_markup_stays_text(visit):

@@ -22,6 +22,7 @@ from bert_tf.explain import (
     summarise_rows,
 )
 from bert_tf.explain.vectors import word_ids
+from tests.browser.conftest import wider_than_the_screen
 from tests.browser.test_explorer import PAIR, chip, parameters, wait_for_link
 from ui import senses
 from ui.limits import ROOT
@@ -267,8 +268,4 @@ def test_nothing_is_wider_than_a_telephone(visit):
     ):
         page.get_by_role("link", name=name, exact=True).click()
         page.locator(sign).last.wait_for()
-        wide = page.evaluate("""() => {
-          const main = document.querySelector('[data-testid=stMain]');
-          return main.scrollWidth - main.clientWidth;
-        }""")
-        assert wide <= 1, name
+        assert wider_than_the_screen(page) <= 1, name
