@@ -10,6 +10,9 @@ import numpy as np
 from bert_tf.explain.errors import InputError
 from bert_tf.explain.vectors import cosine_similarities
 
+# Cosines this near are equal: float32 rounding tells them apart, not the model.
+_TIE = 1e-6
+
 
 @dataclass(frozen=True, eq=False)
 class SenseSeparation:
@@ -17,7 +20,8 @@ class SenseSeparation:
 
     Attributes:
         within, between: float64 [L+1], mean cosine of two occurrences of the same sense, of different ones.
-        nearest: float64 [L+1], share of the occurrences whose nearest other one has the same sense.
+        nearest: float64 [L+1], share of the occurrences whose nearest other one has the same sense; of
+            equally near ones (equal vectors, as at the input) their share.
     """
 
     within: np.ndarray
@@ -47,6 +51,7 @@ def sense_separation(vectors, senses):
         cosines = cosine_similarities(layer)
         within.append(cosines[same & others].mean(dtype=np.float64))
         between.append(cosines[~same].mean(dtype=np.float64))
-        closest = np.where(others, cosines, -np.inf).argmax(axis=1)
-        nearest.append((senses[closest] == senses).mean())
+        others_cosines = np.where(others, cosines, -np.inf)
+        closest = others_cosines >= others_cosines.max(axis=1, keepdims=True) - _TIE
+        nearest.append(((closest & same).sum(axis=1) / closest.sum(axis=1)).mean())
     return SenseSeparation(*(np.array(part, np.float64) for part in (within, between, nearest)))

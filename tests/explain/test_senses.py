@@ -29,6 +29,12 @@ def test_the_means_are_those_of_the_pairs():
     assert found.nearest[0] == 0.75
 
 
+def test_equally_near_ones_share_the_credit_whatever_the_rounding():
+    vectors = np.array([[1.0, 0], [1, 1e-9], [1, -1e-9], [0, 1]])[None]
+    found = sense_separation(vectors, ["x", "x", "y", "y"])
+    assert found.nearest[0] == pytest.approx((0.5 + 0.5 + 0 + 1 / 3) / 4)
+
+
 @pytest.mark.parametrize(
     "senses, says", [(["x"] * 3, "two senses"), (["x", "y", "z"], "two senses"), (["x"], "labels")]
 )
