@@ -62,6 +62,77 @@ def test_raw_pairs_are_cut_as_the_tokenizer_cuts_them(pair_folder, tmp_path):
     np.testing.assert_allclose(found, shares(task.predict(list(zip(TEXTS, SECOND)))), atol=1e-5)
 
 
+@pytest.fixture
+def served(tiny_bert, tmp_path):
+    """A function: (the model of a task with random weights, its SavedModel's signature for raw text)."""
+
+    def make(task, **settings):
+        import tensorflow as tf
+
+        settings = TaskSettings(task, **settings)
+        network = build_network(tiny_bert.config, family(task), settings)
+        for variable in network.trainable_variables:
+            variable.assign(np.random.default_rng(len(variable.shape)).normal(0.0, 0.3, variable.shape))
+        save_task(tmp_path / task, tiny_bert.config, tiny_bert.tokenizer, network, settings)
+        export_task(tmp_path / task, tmp_path / "served", "savedmodel")
+        return bert_tf.load(tmp_path / task), tf.saved_model.load(str(tmp_path / "served")).signatures["text"]
+
+    return make
+
+
+@pytest.mark.parametrize("crf", [False, True])
+def test_tags_come_with_their_places_in_the_raw_text(served, crf):
+    bert, text = served("tag", labels=("N", "V", "X"), max_length=32, extra={"crf": crf})
+    texts = ["The cat sat, and she ran.", "", "Paris – “the bank”"]
+    found = {name: array.numpy() for name, array in text(text_a=np.array(texts)).items()}
+    for row, written in enumerate(texts):
+        tokens = bert.tokenizer.tokenize(written)
+        raw = written.encode()
+        pieces = [raw[start:end].decode() for start, end in zip(found["starts"][row], found["ends"][row]) if start >= 0]
+        assert pieces == [written[start:end] for start, end in tokens.offsets]
+        inside = found["starts"][row] >= 0
+        inputs = {name: array[None] for name, array in vars_of(bert.tokenizer.encode(written)).items()}
+        outputs = bert.task.network(inputs, training=False)
+        length = inputs["token_ids"].shape[1]
+        np.testing.assert_allclose(found["logits"][row, :length], outputs["logits"][0], atol=1e-5)
+        assert inside.sum() == len(tokens.ids) and not inside[[0, -1]].any()
+        if not crf:
+            labels = [bert.task.settings.labels[best].encode() for best in found["logits"][row].argmax(-1)]
+            assert list(found["labels"][row]) == labels
+
+
+def vars_of(encoding):
+    ids = np.asarray(encoding.token_ids, np.int32)
+    return {"token_ids": ids, "segment_ids": np.asarray(encoding.segment_ids, np.int32), "padding_mask": np.ones_like(ids)}
+
+
+@pytest.mark.parametrize("no_answer", [False, True])
+def test_the_answer_is_a_part_of_the_raw_passage(served, no_answer):
+    bert, text = served(
+        "answer", max_length=64, pair=True, extra={"answer_length": 3, "no_answer": no_answer, "question_length": 8}
+    )
+    questions = ["Who sat on the mat?", "Where is it, and what was it that she ran for?", "who?"]
+    passages = ["The big cat sat – on “the mat” in Paris.", "London and China and the river bank.", "she"]
+    found = {name: array.numpy() for name, array in text(text_a=np.array(questions), text_b=np.array(passages)).items()}
+    expected = bert.task.predict(
+        [{"question": question, "passage": passage} for question, passage in zip(questions, passages)]
+    )
+    assert [answer.decode() for answer in found["answer"]] == [one["answer"] for one in expected]
+    for row, one in enumerate(expected):
+        if one["answer"]:
+            assert found["score"][row] == pytest.approx(one["best"]["score"], abs=1e-4)
+            before = passages[row].encode()[: found["answer_start"][row]].decode()
+            assert len(before) == one["start"]
+
+
+def test_choices_of_raw_text(served):
+    bert, text = served("choose", max_length=24, extra={"choices": 2})
+    choices = [["The dog ran.", "It was small and big and small, and it ran on the river bank of Paris."], ["big", "a"]]
+    found = text(text_a=np.array(TEXTS[:2]), text_b=np.array(choices))["probabilities"].numpy()
+    expected = bert.task.predict([{"context": a, "choices": b} for a, b in zip(TEXTS, choices)])
+    np.testing.assert_allclose(found, [one["probabilities"] for one in expected], atol=1e-5)
+
+
 def test_a_folder_is_written_again_and_refused_where_something_lies(pair_folder, tmp_path):
     export_task(pair_folder, tmp_path / "copy", "own", "float16")
     first, second = (

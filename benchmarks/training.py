@@ -1,0 +1,163 @@
+"""The pre-training step of BERT, ours against KerasHub's and Transformers', interleaved, each in a process.
+
+    python benchmarks/training.py [--sizes small base] [--shapes 8x128 32x128] [--peers NAME ...] [--rounds 5]
+        [--json FILE]
+
+MLM + NSP, AdamW, dropout 0.1, random weights of true size, 20 masks a sequence. In every round each peer in turn
+does a few updates of the same batch; the table has the medians over the rounds as tokens a second, processor time
+a step (which other work on the machine disturbs less), the highest memory of the peer's process, and ours against
+the best other of the same kind of precision. KerasHub is a
+BertBackbone with its MaskedLMHead under `fit`; Transformers is BertForPreTraining with its own loss, which
+makes the logits of all tokens. Needs requirements-bench.txt and a C++ compiler for torch.compile.
+"""
+
+import argparse
+import json
+import multiprocessing
+import statistics
+import sys
+import time
+import traceback
+from pathlib import Path
+
+import numpy as np
+
+sys.path[:0] = [str(Path(__file__).resolve().parents[1]), str(Path(__file__).resolve().parent)]
+
+from training_peers import PEERS  # noqa: E402
+
+TURN_SECONDS = 2.0
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--sizes", nargs="+", default=["small", "base"])
+    parser.add_argument("--shapes", nargs="+", default=["8x128", "32x128"])
+    parser.add_argument("--peers", nargs="+", default=list(PEERS), metavar="NAME", choices=list(PEERS))
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args(arguments)
+    results = [measure(size, shape, options) for size in options.sizes for shape in options.shapes]
+    if options.json:
+        options.json.write_text(json.dumps(results, indent=1))
+    return 0
+
+
+def measure(size, shape, options):
+    """Rounds of one size and shape. Returns: dict peer -> dict of median seconds a step, all, and memory."""
+    workers = {}
+    try:
+        for name in options.peers:
+            worker = Worker(name, size, shape)
+            # One after the other: what a peer does to get ready would disturb the rest.
+            problem = worker.ask(2)
+            if isinstance(problem, str):
+                print(f"{name}: left out, {problem}", flush=True)
+                worker.stop()
+            else:
+                workers[name] = worker
+        seconds, processor = {name: [] for name in workers}, {name: [] for name in workers}
+        for _ in range(options.rounds):
+            for name, worker in workers.items():
+                steps = worker.steps
+                answer = worker.ask(steps)
+                seconds[name].append(answer[0] / steps)
+                processor[name].append(answer[2] / steps)
+        found = {name: {"seconds": statistics.median(values), "all": values,
+                        "processor": statistics.median(processor[name]), "megabytes": workers[name].ask(0)[1]}
+                 for name, values in seconds.items()}
+    finally:
+        for worker in workers.values():
+            worker.stop()
+    _say(size, shape, found)
+    return {"size": size, "shape": shape, "peers": found}
+
+
+def _say(size, shape, found):
+    batch, tokens = map(int, shape.split("x"))
+    print(f"\n{size}, {shape}")
+    for name, facts in found.items():
+        print(f"  {name:30} {batch * tokens / facts['seconds']:9,.0f} tokens/s {facts['seconds'] * 1000:8,.0f} ms "
+              f"{facts['processor'] * 1000:8,.0f} ms of processor time {facts['megabytes']:7,.0f} MB")
+    for reduced in (False, True):
+        kind = {name: facts for name, facts in found.items() if PEERS[name][0] == reduced}
+        mine = [facts for name, facts in kind.items() if name.startswith("ours")]
+        others = [facts for name, facts in kind.items() if not name.startswith("ours")]
+        if mine and others:
+            ratios = [min(one[what] for one in others) / min(one[what] for one in mine)
+                      for what in ("seconds", "processor")]
+            print(f"  {'reduced' if reduced else 'float32'}: ours is {ratios[0]:.2f} times the best other, by processor "
+                  f"time {ratios[1]:.2f} times", flush=True)
+
+
+class Worker:
+    """A peer in a process of its own."""
+
+    def __init__(self, name, size, shape):
+        context = multiprocessing.get_context("spawn")
+        self._pipe, theirs = context.Pipe()
+        self._process = context.Process(target=_serve, args=(theirs, name, size, shape), daemon=True)
+        self._process.start()
+        self.steps = 1
+
+    def ask(self, steps):
+        """Does so many updates.
+
+        Returns: (seconds, highest memory in MB, processor seconds), or a str where it cannot.
+        """
+        self._pipe.send(steps)
+        answer = self._pipe.recv()
+        if isinstance(answer, tuple) and steps:
+            self.steps = max(1, round(TURN_SECONDS / (answer[0] / steps)))
+        return answer
+
+    def stop(self):
+        self._process.terminate()
+        self._process.join()
+
+
+def _serve(pipe, name, size, shape):
+    run = None
+    while True:
+        steps = pipe.recv()
+        try:
+            if run is None:
+                run = _ready(name, size, shape)
+            began, busy = time.perf_counter(), time.process_time()
+            if steps:
+                run(steps)
+            pipe.send((time.perf_counter() - began, _peak(), time.process_time() - busy))
+        except Exception:
+            pipe.send(traceback.format_exc().strip().split("\n")[-1][:200])
+
+
+def _ready(name, size, shape):
+    from bert_tf.config import BertConfig
+
+    config = BertConfig.named(size)
+    run = PEERS[name][1](config, make_batch(config, *map(int, shape.split("x"))))
+    run(2)
+    return run
+
+
+def make_batch(config, size, tokens, masks=20):
+    """A batch of full sequences, the same for all."""
+    rng = np.random.default_rng(0)
+    positions = np.sort(np.stack([rng.permutation(tokens)[:masks] for _ in range(size)]))
+    ids = rng.integers(1000, config.vocab_size, (size, tokens))
+    segments = np.repeat([[0] * (tokens // 2) + [1] * (tokens - tokens // 2)], size, 0)
+    batch = {"token_ids": ids, "segment_ids": segments, "padding_mask": np.ones_like(ids), "mask_positions": positions,
+             "mask_labels": rng.integers(1000, config.vocab_size, (size, masks)),
+             "nsp_labels": rng.integers(0, 2, size)}
+    return {**{name: array.astype(np.int32) for name, array in batch.items()},
+            "mask_weights": np.ones((size, masks), np.float32)}
+
+
+def _peak():
+    """Highest resident memory of this process so far, in MB (Linux)."""
+    status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+    return int(status["VmHWM"].split()[0]) / 1024
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
