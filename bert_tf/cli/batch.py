@@ -7,6 +7,7 @@ from collections import deque
 from contextlib import contextmanager, nullcontext
 
 from bert_tf.cli.files import replacing
+from bert_tf.cli.model import load_model
 from bert_tf.explain.errors import InputError
 
 
@@ -20,7 +21,6 @@ def predict_file(args):
     Bad lines are told on standard error with their numbers and answered with an "error" in their place; if no
     line at all was good, that is an error.
     """
-    from bert_tf.cli.predict import load_model
     from bert_tf.explain.predictions import check_top_k
 
     check_top_k(args.top_k)

@@ -4,7 +4,7 @@ examples."""
 import json
 import sys
 
-from bert_tf.cli.predict import add_model_arguments, load_model
+from bert_tf.cli.model import add_model_arguments, load_model
 from bert_tf.cli.render import percent, table
 
 

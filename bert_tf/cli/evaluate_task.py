@@ -4,7 +4,7 @@ import json
 import sys
 from itertools import islice
 
-from bert_tf.cli.predict import add_model_arguments, load_model
+from bert_tf.cli.model import add_model_arguments, load_model
 from bert_tf.cli.render import table
 from bert_tf.finetune.errors import DataError, TaskError
 from bert_tf.finetune.families import FAMILIES, family

@@ -7,7 +7,7 @@ import numpy as np
 
 from bert_tf.cli import explain_heads, explain_kinds
 from bert_tf.cli.files import replacing
-from bert_tf.cli.predict import add_model_arguments, load_model
+from bert_tf.cli.model import add_model_arguments, load_model
 from bert_tf.cli.render import table
 from bert_tf.explain.errors import checked_pair, checked_text
 

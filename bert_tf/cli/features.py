@@ -4,7 +4,7 @@ import sys
 from itertools import islice
 
 from bert_tf.cli.files import replacing
-from bert_tf.cli.predict import add_model_arguments, load_model
+from bert_tf.cli.model import add_model_arguments, load_model
 from bert_tf.explain.errors import InputError
 from bert_tf.finetune.sentences import Layout, read_sentences
 from bert_tf.finetune.tables import FORMATS, read_records

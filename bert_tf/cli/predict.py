@@ -3,7 +3,7 @@
 import json
 
 from bert_tf.cli.files import replacing
-from bert_tf.cli.quiet import import_tensorflow
+from bert_tf.cli.model import add_model_arguments, load_model
 from bert_tf.explain.errors import InputError
 
 
@@ -45,27 +45,6 @@ def add_arguments(parser):
         "--batch-size", type=int, default=32, metavar="N", help="inputs in one pass (default 32)"
     )
     many.add_argument("--quiet", action="store_true", help="no progress bar")
-
-
-def add_model_arguments(parser):
-    """--model and --precision, the same for every command that loads a model."""
-    parser.add_argument("--model", metavar="M", help="name or folder of a model (default: the embedded Base)")
-    parser.add_argument(
-        "--precision",
-        default="float32",
-        metavar="P",
-        help="of the computation: float32 (default) or a reduced one that the runtime offers",
-    )
-
-
-def load_model(args):
-    """The `Bert` that --model and --precision name."""
-    from bert_tf.bert import DEFAULT_MODEL, load
-    from bert_tf.checkpoints import find
-
-    folder = find(args.model or DEFAULT_MODEL)
-    import_tensorflow()
-    return load(folder, precision=args.precision)
 
 
 def run(args):

@@ -8,6 +8,7 @@ from contextlib import nullcontext
 
 from bert_tf.checkpoints import find
 from bert_tf.cli.files import replacing
+from bert_tf.cli.model import load_model
 from bert_tf.cli.render import bar, percent, table
 from bert_tf.explain.errors import InputError
 from bert_tf.finetune.families import family
@@ -17,8 +18,6 @@ from bert_tf.finetune.task import read_settings
 
 def run_task(args):
     """Predicts what the model was made for. Returns: exit code."""
-    from bert_tf.cli.predict import load_model
-
     if args.mask or args.trace:
         raise InputError("--mask and --trace go with a model that fills masks; this one is fine-tuned for a task.")
     if args.input is not None:
@@ -52,8 +51,6 @@ def _lines(prediction):
 
 
 def _predict_file(args):
-    from bert_tf.cli.predict import load_model
-
     if args.text_a is not None:
         raise InputError("--input reads texts from its file: leave TEXT_A out.")
     if args.batch_size < 1:

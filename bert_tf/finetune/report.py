@@ -9,6 +9,8 @@ import html
 import json
 from pathlib import Path
 
+import numpy as np
+
 from bert_tf.checkpoints.files import replacing, write_json, write_text
 from bert_tf.finetune.card import TASK_WORDS, model_card
 
@@ -24,7 +26,6 @@ def write_report(output, dev, train_count, how, start, scores, say=print):
     Returns: dict as in metrics.json.
     """
     import bert_tf
-    from bert_tf.finetune.seeds import spread
 
     output = Path(output)
     bert = bert_tf.load(output)
@@ -52,6 +53,25 @@ def write_report(output, dev, train_count, how, start, scores, say=print):
     for name, value in metrics.get("seeds", {}).items():
         say(f"{name} over {len(scores)} seeds: {value['mean']:.4f} ± {value['std']:.4f}")
     return metrics
+
+
+def spread(scores):
+    """Mean and standard deviation of each metric over the seeds.
+
+    Args: scores: list of dicts of numbers, "seed" is passed over.
+
+    Returns: dict metric -> {"mean", "std" (of a sample, 0 for a single one), "values"}.
+    """
+    found = {}
+    for name in scores[0]:
+        if name != "seed":
+            values = [float(one[name]) for one in scores]
+            found[name] = {
+                "mean": float(np.mean(values)),
+                "std": float(np.std(values, ddof=1)) if len(values) > 1 else 0.0,
+                "values": values,
+            }
+    return found
 
 
 def write_findings(folder, metrics, findings=None, progress=None):

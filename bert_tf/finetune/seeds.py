@@ -3,8 +3,6 @@
 import dataclasses
 import shutil
 
-import numpy as np
-
 from bert_tf.finetune.fit import fit
 
 
@@ -37,25 +35,6 @@ def fit_seeds(family, start, train, dev, settings, how, output, seeds=1, say=pri
     _copy_model(output / f"seed-{best['seed']}", output)
     write_report(output, dev, len(train), how, start, scores, say)
     return True
-
-
-def spread(scores):
-    """Mean and standard deviation of each metric over the seeds.
-
-    Args: scores: list of dicts of numbers, "seed" is passed over.
-
-    Returns: dict metric -> {"mean", "std" (of a sample, 0 for a single one), "values"}.
-    """
-    found = {}
-    for name in scores[0]:
-        if name != "seed":
-            values = [float(one[name]) for one in scores]
-            found[name] = {
-                "mean": float(np.mean(values)),
-                "std": float(np.std(values, ddof=1)) if len(values) > 1 else 0.0,
-                "values": values,
-            }
-    return found
 
 
 def _best(rounds, metric):

@@ -15,7 +15,7 @@ from bert_tf import checkpoints
 from bert_tf.finetune.errors import TaskError
 from bert_tf.finetune.families import family
 from bert_tf.finetune.fit import FitSettings, fit
-from bert_tf.finetune.seeds import spread
+from bert_tf.finetune.report import spread
 from bert_tf.finetune.sentences import Sentence
 from bert_tf.finetune.task import TaskSettings
 from bert_tf.models import named_variables
