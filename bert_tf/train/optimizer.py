@@ -50,7 +50,25 @@ class AdamW(keras.optimizers.Adam):
         rate = learning_rate if factor == 1 else learning_rate * factor
         if decay:
             self.assign_sub(variable, variable * (decay * keras.ops.cast(rate, variable.dtype)))
-        super().update_step(gradient, variable, rate)
+        if keras.backend.backend() == "tensorflow":
+            self._apply_in_one_pass(gradient, variable, rate)
+        else:
+            super().update_step(gradient, variable, rate)
+
+    def _apply_in_one_pass(self, gradient, variable, rate):
+        """What Keras' own `update_step` computes, by TensorFlow's kernel: it goes over the memory once and not a
+        dozen times, which on a CPU is most of an update's cost when batches are small."""
+        import tensorflow as tf
+
+        index, dtype = self._get_variable_index(variable), variable.dtype
+        step = tf.cast(self.iterations + 1, dtype)
+        betas = [tf.constant(beta, dtype) for beta in (self.beta_1, self.beta_2)]
+        tf.raw_ops.ResourceApplyAdam(
+            var=(variable.value if isinstance(variable, keras.Variable) else variable).handle,
+            m=self._momentums[index].value.handle, v=self._velocities[index].value.handle,
+            beta1_power=betas[0] ** step, beta2_power=betas[1] ** step, lr=tf.cast(rate, dtype),
+            beta1=betas[0], beta2=betas[1], epsilon=tf.constant(self.epsilon, dtype),
+            grad=tf.cast(gradient, dtype))
 
 
 def make_optimizer(variables, peak, total_steps, warmup_steps, weight_decay=0.01, name="adamw", factors=None):

@@ -7,7 +7,7 @@ import pytest
 from bert_tf.config import BertConfig
 from bert_tf.models import build_pretraining_model, named_variables
 from bert_tf.pretrain.objective import MaskedLMAndNextSentence
-from bert_tf.train.optimizer import adamw, layer_factors, make_optimizer, warmup_steps
+from bert_tf.train.optimizer import WarmupLinearDecay, adamw, layer_factors, make_optimizer, warmup_steps
 from bert_tf.train.random_state import RandomStates
 from bert_tf.train.remat import rematerialise
 from bert_tf.train.step import Step
@@ -44,6 +44,21 @@ def test_lamb_is_the_papers(zero):
     np.testing.assert_allclose(np.asarray(kernel), expected, atol=1e-6)
     expected = lamb_by_hand(first[0], gradients[:, 0], rates, 0, False)
     np.testing.assert_allclose(np.asarray(bias), expected, atol=1e-6)
+
+
+def test_adamw_is_kerass_own():
+    """The fused kernel against Keras' AdamW, with the same decay and schedule."""
+    rng = np.random.default_rng(0)
+    first = rng.normal(size=(4, 3)).astype("float32")
+    ours, theirs = ([keras.Variable(first, name="kernel"), keras.Variable(first[0], name="bias")] for _ in range(2))
+    optimizer = adamw(ours, 1e-2, total_steps=20, warmup_steps=4)
+    reference = keras.optimizers.AdamW(WarmupLinearDecay(1e-2, 20, 4), weight_decay=0.01, epsilon=1e-6)
+    reference.exclude_from_weight_decay(var_names=["bias"])
+    for gradient in rng.normal(size=(6, 4, 3)).astype("float32"):
+        for one, variables in ((optimizer, ours), (reference, theirs)):
+            one.apply([keras.ops.convert_to_tensor(part) for part in (gradient, gradient[0])], variables)
+    for mine, other in zip(ours, theirs):
+        np.testing.assert_allclose(np.asarray(mine), np.asarray(other), atol=1e-6)
 
 
 def test_an_unknown_optimizer_is_refused():
