@@ -47,11 +47,13 @@ class Act:
             link to the page, anything else elements by their selector.
         link: more parameters of the link.
         of_texts: whether the page shows the two texts; any other is measured once, against the shorter time.
+        long: whether a press begins work beside the page that takes minutes; it is stopped before the next.
     """
 
     press: str
     link: dict = dataclasses.field(default_factory=dict)
     of_texts: bool = True
+    long: bool = False
 
 
 _MASKED = {"mask": "a1"}
@@ -64,8 +66,8 @@ ACTS = {
     "heads": Act("head"),
     "lens": Act("chip", _MASKED),
     "ablation": Act("td[data-at]", _MASKED),
-    "saliency": Act("chip", _MASKED),
-    "patching": Act("chip", _MASKED),
+    "saliency": Act("chip", _MASKED, long=True),
+    "patching": Act("chip", _MASKED, long=True),
     "whatif": Act("chip", _MASKED),
     "inputsum": Act("chip"),
     "meaning": Act("choice: Example: bank|right", of_texts=False),
@@ -229,6 +231,8 @@ def measure(page, address, name, tokens, model, clicks):
         link["patching.a"] = " ".join([OTHER_A] * TIMES[tokens][0])
     page.add_init_script(f"({COUNT})()")
     page.goto(f"{address}/?{urllib.parse.urlencode(link)}")
+    if act.long:
+        _stop(page)
     settled(page)
     times = []
     # The first three are not counted: TensorFlow and the browser compile.
@@ -236,12 +240,22 @@ def measure(page, address, name, tokens, model, clicks):
         if act.press.startswith("open: "):
             _leave(page, name)
         times.append(page.evaluate(PRESS, [act.press, turn]))
+        if act.long:
+            _stop(page)
         settled(page)
         if act.press == "zoom":
             page.get_by_role("button", name="All heads").click()
             page.locator(".board canvas").wait_for()
             settled(page)
     return times[3:]
+
+
+def _stop(page):
+    """Stop the work beside the page, if it is still under way."""
+    from playwright.sync_api import TimeoutError
+
+    with contextlib.suppress(TimeoutError):
+        page.get_by_role("button", name="Stop", exact=True).click(timeout=10_000)
 
 
 def _leave(page, name):

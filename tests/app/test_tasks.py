@@ -1,5 +1,6 @@
 """Tasks and Before and after, driven without a browser."""
 
+import base64
 import json
 import time
 
@@ -77,6 +78,28 @@ def test_a_regression_shows_its_number(open_app, task_home):
     no_trouble(app)
     (said,) = loaded("score", task_home).task.predict(["the cat sat"])
     assert app.metric[0].value == f"{said['value']:.2f}"
+
+
+@pytest.mark.parametrize(
+    "model, b", [("classes", ""), ("pairs", "a dog"), ("score", ""), ("tags", ""), ("answers", "the cat sat on the mat."),
+                 ("endings", "sat on the mat\nran in the park")])  # fmt: skip
+def test_the_lines_of_a_task_say_what_the_page_says(open_app, task_home, capsys, model, b):
+    from ui import tasks
+
+    app = open_app(page="tasks", a="the cat sat", b=b, **{"tasks.model": model})
+    exec(app.code[0].value, {})
+    bert = loaded(model, task_home)
+    (said,) = bert.task.predict([tasks.record(bert.task.settings, "the cat sat", b)])
+    assert capsys.readouterr().out.strip() == str(said)
+
+
+def test_the_lines_of_before_and_after_give_the_map_of_the_page(open_app, capsys):
+    app = open_app(page="finetuned", a="the cat sat", b="it ran", **{"finetuned.model": "tags"})
+    no_trouble(app)
+    exec(app.code[0].value, {})
+    drawn = figure(app)["data"][0]["z"]
+    shown = np.frombuffer(base64.b64decode(drawn["bdata"]), drawn["dtype"]).reshape(2, 4)
+    assert capsys.readouterr().out.strip() == str(shown.round(3))
 
 
 def figure(app):
