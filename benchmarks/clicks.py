@@ -216,7 +216,7 @@ def settled(page):
     page.get_by_role("heading", level=1).wait_for(timeout=180_000)
     page.wait_for_function(
         """() => document.querySelector('[data-testid=stApp]').dataset.testScriptState === 'notRunning'
-        && !document.querySelector('[data-testid=stSpinner], [data-testid=stProgress]')""",
+        && !document.querySelector('[data-testid=stSpinner], [class*=st-key-w_stop_]')""",
         timeout=180_000,
     )
     page.wait_for_timeout(600)

@@ -28,14 +28,13 @@ def page():
     layers, heads = shared.config.num_hidden_layers, shared.config.num_attention_heads
     places = parts.read(state.setting("ablation.off", ""), layers, heads)
     ablation = parts.ablation_of(places, _tokens(trace), heads)
-    colour = _switches(places, ablation)
-    on = _question(shared, trace)
+    colour, on = _switches(shared, trace, places, ablation)
     effect = kept("ablation", (trace, ablation), lambda: _effect(shared, trace, ablation))
     left, right = st.columns([6, 5], gap="large")
     with left:
         swept = _sweep(shared, trace, layers, heads) if colour == "effect" else None
         effects = None if swept is None else _effects(swept, trace, on, layers, heads)
-        _grid(trace, effect, places, effects, _unit(shared, on), (layers, heads))
+        _grid(trace, effect, places, effects, _unit(shared, on) if effects is not None else None, (layers, heads))
     with right:
         _answers(shared, effect)
     if swept is not None:
@@ -55,8 +54,8 @@ def _tokens(trace):
     return tuple(sorted(number for number in numbers if number < trace.length))
 
 
-def _switches(places, ablation):
-    """What lies above the grid; returns what its colours are to show."""
+def _switches(shared, trace, places, ablation):
+    """What lies above the grid; returns what its colours are to show, and which answer effects are of."""
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         colour = st.segmented_control(
             "Colours",
@@ -68,11 +67,12 @@ def _switches(places, ablation):
                 " off once."
             ),
         )
+        on = _question(shared, trace) if colour == "effect" else None
         if places or ablation.tokens:
             st.button(
                 "Switch everything on", icon=":material/restart_alt:", key="w_ablation_reset", on_click=_reset
             )
-    return colour
+    return colour, on
 
 
 def _reset():
