@@ -69,6 +69,8 @@ def test_ranked_bars_keep_their_order_and_equal_names_apart():
     assert bars.y[1] == SAFE and bars.y[2].rstrip("\u200b") == "the"
     colours = bars.marker.color
     assert colours[0] == colours[2] != colours[1]
+    long = ranked_bars(["a"], [1], "what the answer loses without it, nats of log-probability")
+    assert long.layout.xaxis.title.text == "what the answer loses without it,<br>nats of log-probability"
 
 
 @pytest.mark.parametrize("dark", [False, True])
