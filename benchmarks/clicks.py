@@ -1,16 +1,19 @@
-"""From a click to the new view on the screen, for every page that can be acted on, in a real Chromium.
+"""From a click to the new view on the screen, for every page, in a real Chromium.
 
     python benchmarks/clicks.py [--model bert-base-cased-embedded] [--clicks 12] [--pages predict attention]
         [--tokens 32 128] [--json FILE]
 
 Starts the explorer, opens each page on a pair of 32 and of 128 tokens, and presses: a word, a head, a cell, a
-box, whatever the page is for. The time runs inside the page, from the press to the first frame after the
-server's answer is complete and what is shown has changed: the way to the server, the forward pass, the way
-back and the drawing are all in it. Sweeps and gradients, which show a bar, are not measured here.
+box, whatever the page is for; of a page with nothing to press, the link that opens it. The time runs inside the
+page, from the press to the first frame after the server's answer is complete and what is shown has changed: the
+way to the server, the forward pass, the way back and the drawing are all in it. What is worked out beside the
+page (sweeps, gradients, files) shows a bar: there the time ends when the bar, or the result, stands on the
+screen. A page that does not answer is named, and the others are measured all the same; the exit code is then 1.
 """
 
 import argparse
 import contextlib
+import dataclasses
 import json
 import os
 import pathlib
@@ -31,22 +34,70 @@ TEXT_B = "Some of them stayed there until the sun went down."
 TIMES = {32: (1, 1, ""), 128: (5, 3, " And so")}
 TARGETS = {32: 500, 128: 1500}  # milliseconds
 
-#: Page -> (what is pressed, parameters of the link). "chip" is a word of the strip, "head" a place of the
-#: canvas of all heads, "zoom" one that opens another view, anything else elements of the page.
+OTHER_A = TEXT_A.replace("boats", "birds")  # as many tokens: what patching asks for
+
+
+@dataclasses.dataclass(frozen=True)
+class Act:
+    """What is pressed on a page.
+
+    Attributes:
+        press: "chip" is a word of the strip, "head" a place of the canvas of all heads, "zoom" one that opens
+            another view, "choice: LABEL: A|B" the choices A and B of a group of buttons in turn, "open: TITLE" the
+            link to the page, anything else elements by their selector.
+        link: more parameters of the link.
+        of_texts: whether the page shows the two texts; any other is measured once, against the shorter time.
+        long: whether a press begins work beside the page that takes minutes; it is stopped before the next.
+    """
+
+    press: str
+    link: dict = dataclasses.field(default_factory=dict)
+    of_texts: bool = True
+    long: bool = False
+
+
+_MASKED = {"mask": "a1"}
 ACTS = {
-    "predict": ("chip", {"mask": "a1"}),
-    "attention": ("head", {}),
-    "modelview": ("zoom", {}),
-    "neuron": (".query", {}),
-    "methods": ("button.token", {}),
-    "heads": ("head", {}),
-    "lens": ("chip", {"mask": "a1"}),
-    "ablation": ("td[data-at]", {"mask": "a1"}),
-    "inputsum": ("chip", {}),
-    "neighbours": ("td[data-at]", {}),
-    "compare": ("chip", {"mask": "a1"}),
-    "architecture": ("button[data-name]", {}),
+    "predict": Act("chip", _MASKED),
+    "attention": Act("head"),
+    "modelview": Act("zoom"),
+    "neuron": Act(".query"),
+    "methods": Act("button.token"),
+    "heads": Act("head"),
+    "lens": Act("chip", _MASKED),
+    "ablation": Act("td[data-at]", _MASKED),
+    "saliency": Act("chip", _MASKED, long=True),
+    "patching": Act("chip", _MASKED, long=True),
+    "whatif": Act("chip", _MASKED),
+    "inputsum": Act("chip"),
+    "meaning": Act("choice: Example: bank|right", of_texts=False),
+    "neighbours": Act("td[data-at]"),
+    "compare": Act("chip", _MASKED),
+    "cka": Act("choice: File: Sentences|Pairs", of_texts=False),
+    "agreement": Act("choice: File: Sentences|Pairs", of_texts=False),
+    "tasks": Act("choice: Examples: Praise|Blame", of_texts=False),
+    "finetuned": Act("choice: Layer and head: "),
+    "newtask": Act("open: New task", of_texts=False),
+    "training": Act("open: Curves", of_texts=False),
+    "timelapse": Act("choice: Examples: Born|Won", of_texts=False),
+    "dataset": Act("choice: File: Sentences|Pairs", of_texts=False),
+    "architecture": Act("button[data-name]"),
+    "family": Act("open: Family", of_texts=False),
+    "guide": Act("open: Guide", of_texts=False),
+    "models": Act("open: Models", of_texts=False),
 }
+# What goes to the server and what comes back is counted: a run can begin and end between two frames.
+COUNT = """() => {
+  window.asked = window.answered = 0;
+  const send = WebSocket.prototype.send;
+  WebSocket.prototype.send = function (...parts) {
+    if (!this.counted) this.addEventListener('message', () => window.answered++);
+    this.counted = true;
+    window.asked++;
+    window.answered = 0;
+    return send.apply(this, parts);
+  };
+}"""
 PRESS = """async ([act, turn]) => {
   const shadows = () => [...document.querySelectorAll('*')].map((one) => one.shadowRoot).filter(Boolean);
   const roots = () => [document, ...shadows()];
@@ -69,26 +120,40 @@ PRESS = """async ([act, turn]) => {
     } else if (act === 'chip') {
       find(`button[data-spot="a${2 + Math.floor(turn / 2) % 8}"]`).click();
     } else {
-      const all = every(act);
-      all[(turn + 2) % Math.min(all.length, 9)].click();
+      const all = targets();
+      // The open one is pressed by nobody.
+      const others = all.slice(0, 9).filter((one) => !['aria-checked', 'aria-pressed', 'aria-selected', 'aria-current']
+        .some((name) => ['true', 'page'].includes(one.getAttribute(name))));
+      (others[turn % others.length] ?? all[0]).click();
     }
   };
+  const [kind, label, names] = act.split(': ');
   const board = '.board canvas[style]';
-  const target = { head: board, zoom: board, chip: 'button.chip' }[act] ?? act;
-  for (let frames = 0; !find(target); frames++) {
-    if (frames > 3600) throw new Error(`there is no ${target} to press`);
+  function targets() {
+    if (kind === 'open') return every('a').filter((link) => link.textContent === label && link.href.includes('page='));
+    if (kind === 'choice') {
+      const groups = every('[data-testid=stButtonGroup]');
+      const group = groups.find((one) => one.querySelector('label')?.textContent.trim() === label);
+      const all = [...(group?.querySelectorAll('[role=radio]') ?? [])];
+      return names ? all.filter((one) => names.split('|').includes(one.textContent.trim())) : all;
+    }
+    return every({ head: board, zoom: board, chip: 'button.chip' }[act] ?? act);
+  }
+  for (const began = performance.now(); !targets().length;) {
+    if (performance.now() - began > 60000) throw new Error(`there is no ${act} to press`);
     await frame();
   }
   const before = shown();
+  window.asked = window.answered = 0;
   const began = performance.now();
   press();
-  let ran = false;
   for (;;) {
     await frame();
-    ran = ran || running();
     const now = performance.now() - began;
-    if (ran && !running() && shown() !== before) break;
-    if (now > 60000) throw new Error(`nothing new; the server ${ran ? 'answered' : 'was not asked'}`);
+    if (window.asked && window.answered && !running() && shown() !== before) break;
+    if (now > 60000) {
+      throw new Error(`nothing new; the server was ${window.asked ? '' : 'not '}asked, state ${app.dataset.testScriptState}`);
+    }
   }
   await frame();
   return performance.now() - began;
@@ -151,7 +216,7 @@ def settled(page):
     page.get_by_role("heading", level=1).wait_for(timeout=180_000)
     page.wait_for_function(
         """() => document.querySelector('[data-testid=stApp]').dataset.testScriptState === 'notRunning'
-        && !document.querySelector('[data-testid=stSpinner], [data-testid=stProgress]')""",
+        && !document.querySelector('[data-testid=stSpinner], [class*=st-key-w_stop_]')""",
         timeout=180_000,
     )
     page.wait_for_timeout(600)
@@ -159,26 +224,83 @@ def settled(page):
 
 def measure(page, address, name, tokens, model, clicks):
     """Milliseconds of each of ``clicks`` presses on the page called ``name``."""
-    act, extra = ACTS[name]
+    act = ACTS[name]
     text_a, text_b = texts(tokens)
-    link = urllib.parse.urlencode({"page": name, "a": text_a, "b": text_b, "model": model, **extra})
-    page.goto(f"{address}/?{link}")
+    link = {"page": name, "a": text_a, "b": text_b, "model": model, **act.link}
+    if name == "patching":
+        link["patching.a"] = " ".join([OTHER_A] * TIMES[tokens][0])
+    page.add_init_script(f"({COUNT})()")
+    page.goto(f"{address}/?{urllib.parse.urlencode(link)}")
+    if act.long:
+        _stop(page)
     settled(page)
     times = []
     # The first three are not counted: TensorFlow and the browser compile.
     for turn in range(clicks + 3):
-        times.append(page.evaluate(PRESS, [act, turn]))
+        if act.press.startswith("open: "):
+            _leave(page, name)
+        times.append(page.evaluate(PRESS, [act.press, turn]))
+        if act.long:
+            _stop(page)
         settled(page)
-        if act == "zoom":
+        if act.press == "zoom":
             page.get_by_role("button", name="All heads").click()
             page.locator(".board canvas").wait_for()
             settled(page)
     return times[3:]
 
 
+def _stop(page):
+    """Stop the work beside the page, if it is still under way."""
+    from playwright.sync_api import TimeoutError
+
+    with contextlib.suppress(TimeoutError):
+        page.get_by_role("button", name="Stop", exact=True).click(timeout=10_000)
+
+
+def _leave(page, name):
+    """To a page of the same group, or of the next: a place from which the link can be pressed."""
+    away, heading = {
+        "newtask": ("Try one", "Fine-tuned"),
+        "training": ("Time-lapse", "How the answer"),
+        "guide": ("Family", "The family"),
+        "models": ("Learn", "From the sentence"),
+    }.get(name, ("Guide", "BERT in seven"))
+    page.get_by_role("link", name=away, exact=True).first.click()
+    page.get_by_role("heading", level=1).filter(has_text=heading).wait_for()
+    settled(page)
+
+
+def summary(name, tokens, times):
+    """The figures of one page and length as a dict."""
+    times = sorted(times)
+    return {
+        "page": name,
+        "tokens": tokens if ACTS[name].of_texts else None,
+        "clicks": len(times),
+        "median_ms": statistics.median(times),
+        "p90_ms": times[int(0.9 * (len(times) - 1))],
+        "least_ms": times[0],
+        "most_ms": times[-1],
+        "target_ms": TARGETS[tokens],
+        "load_average": os.getloadavg()[0],
+    }
+
+
+def told(row):
+    """A line of the table."""
+    tokens = "-" if row["tokens"] is None else row["tokens"]
+    if "problem" in row:
+        return f"{row['page']:14}{tokens:>7}  failed: {row['problem']}"
+    return (
+        f"{row['page']:14}{tokens:>7}{row['median_ms']:11.0f}{row['p90_ms']:7.0f}{row['least_ms']:7.0f}"
+        f"{row['target_ms']:8}  (load average {row['load_average']:.1f})"
+    )
+
+
 def run(address, model, clicks, pages, lengths):
-    """One dict of figures a page and length, printed as they come."""
-    from playwright.sync_api import sync_playwright
+    """One dict of figures a page and length, printed as they come; of a page that failed one with a "problem"."""
+    from playwright.sync_api import Error, sync_playwright
 
     chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if chromium is None:
@@ -188,36 +310,23 @@ def run(address, model, clicks, pages, lengths):
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
         for name in pages:
-            for tokens in lengths:
+            for tokens in lengths if ACTS[name].of_texts else lengths[:1]:
                 # A visitor of its own for each: nothing kept by another page is timed.
                 page = browser.new_page(viewport={"width": 1440, "height": 900})
-                times = sorted(measure(page, address, name, tokens, model, clicks))
-                page.close()
-                rows.append(
-                    {
-                        "page": name,
-                        "tokens": tokens,
-                        "clicks": len(times),
-                        "median_ms": statistics.median(times),
-                        "p90_ms": times[int(0.9 * (len(times) - 1))],
-                        "least_ms": times[0],
-                        "most_ms": times[-1],
-                        "target_ms": TARGETS[tokens],
-                        "load_average": os.getloadavg()[0],
-                    }
-                )
-                row = rows[-1]
-                print(
-                    f"{name:14}{tokens:7}{row['median_ms']:11.0f}{row['p90_ms']:7.0f}{row['least_ms']:7.0f}"
-                    f"{row['target_ms']:8}  (load average {row['load_average']:.1f})",
-                    flush=True,
-                )
+                try:
+                    times = measure(page, address, name, tokens, model, clicks)
+                    rows.append(summary(name, tokens, times))
+                except Error as error:
+                    rows.append({"page": name, "tokens": tokens, "problem": str(error).splitlines()[0]})
+                finally:
+                    page.close()
+                print(told(rows[-1]), flush=True)
         browser.close()
     return rows
 
 
 def main():
-    """Measure and print a table."""
+    """Measure and print a table. Returns the exit code."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--model", default="bert-base-cased-embedded")
     parser.add_argument("--clicks", type=int, default=12)
@@ -231,7 +340,8 @@ def main():
         rows = run(address, options.model, options.clicks, options.pages, options.tokens)
     if options.json:
         options.json.write_text(json.dumps({"model": options.model, "pages": rows}, indent=2) + "\n")
+    return int(any("problem" in row for row in rows))
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

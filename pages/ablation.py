@@ -4,10 +4,11 @@ import numpy as np
 import streamlit as st
 
 from bert_tf import plots
-from bert_tf.explain import ablate, every_token, sweep
+from bert_tf.explain import ablate, every_token, intact_pass, sweep
 from bert_tf.plots.diverging import diverging_ramp
 from bert_tf.plots.effects import by_kind, effects_map, ranked_bars
 from ui import components, export, frame, inputs, jobs, parts, state, why
+from ui.cards import class_card, shorter
 from ui.cells import cells
 from ui.kept import kept
 from ui.words import percent
@@ -22,28 +23,28 @@ def page():
         return
     shared, encoding = opened
     trace = why.traced(shared, encoding)
-    if trace is None or not why.has_question(shared, trace):
+    if trace is None or not why.has_question(shared, trace, with_classes=True):
         return
     layers, heads = shared.config.num_hidden_layers, shared.config.num_attention_heads
     places = parts.read(state.setting("ablation.off", ""), layers, heads)
     ablation = parts.ablation_of(places, _tokens(trace), heads)
-    colour = _switches(places, ablation)
-    on = _question(shared, trace)
+    colour, on = _switches(shared, trace, places, ablation)
     effect = kept("ablation", (trace, ablation), lambda: _effect(shared, trace, ablation))
     left, right = st.columns([6, 5], gap="large")
     with left:
         swept = _sweep(shared, trace, layers, heads) if colour == "effect" else None
         effects = None if swept is None else _effects(swept, trace, on, layers, heads)
-        _grid(trace, effect, places, effects, on, (layers, heads))
+        _grid(trace, effect, places, effects, _unit(shared, on) if effects is not None else None, (layers, heads))
     with right:
-        _answers(trace, effect)
+        _answers(shared, effect)
     if swept is not None:
-        _ranked(swept, effects, on, trace, (layers, heads))
+        _ranked(swept, effects, on, _unit(shared, on), trace, (layers, heads))
 
 
 def _effect(shared, trace, ablation):
+    intact = kept("ablation_intact", trace, lambda: shared.run(intact_pass, trace))
     # With a thousand guesses, one that is not among them has less than 0.1%.
-    return shared.run(ablate, trace, ablation, 1000, False, True)
+    return shared.run(ablate, trace, ablation, 1000, shifts=True, intact=intact)
 
 
 def _tokens(trace):
@@ -53,8 +54,8 @@ def _tokens(trace):
     return tuple(sorted(number for number in numbers if number < trace.length))
 
 
-def _switches(places, ablation):
-    """What lies above the grid; returns what its colours are to show."""
+def _switches(shared, trace, places, ablation):
+    """What lies above the grid; returns what its colours are to show, and which answer effects are of."""
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         colour = st.segmented_control(
             "Colours",
@@ -66,11 +67,12 @@ def _switches(places, ablation):
                 " off once."
             ),
         )
+        on = _question(shared, trace) if colour == "effect" else None
         if places or ablation.tokens:
             st.button(
                 "Switch everything on", icon=":material/restart_alt:", key="w_ablation_reset", on_click=_reset
             )
-    return colour
+    return colour, on
 
 
 def _reset():
@@ -79,19 +81,25 @@ def _reset():
 
 
 def _question(shared, trace):
-    """Which answer effects are of: "masks" or "next"."""
-    both = bool(trace.masks) and why.judges_pair(shared, trace)
-    if not both:
-        return "masks" if trace.masks else "next"
+    """Which answer effects are of: "class", "masks" or "next"."""
+    there = {
+        "class": why.classes(shared) is not None,
+        "masks": bool(trace.masks) and "mlm" in shared.bert.heads,
+        "next": why.judges_pair(shared, trace),
+    }
+    places = [place for place, is_there in there.items() if is_there]
+    if len(places) == 1:
+        return places[0]
     return st.segmented_control(
         "Effect on",
-        ["masks", "next"],
-        format_func={"masks": "Masked words", "next": "Next sentence"}.get,
-        **state.bound_setting("ablation.on", "w_ablation_on", "masks", ("masks", "next")),
+        places,
+        format_func=lambda place: why.question_name(shared, place) or "Masked words",
+        required=True,
+        **state.bound_setting("ablation.on", "w_ablation_on", places[0], places),
     )
 
 
-def _grid(trace, effect, places, effects, on, size):
+def _grid(trace, effect, places, effects, unit, size):
     layers, heads = size
     dark = frame.is_dark()
 
@@ -104,8 +112,8 @@ def _grid(trace, effect, places, effects, on, size):
             "switched-off",
             _HEADER,
             lambda: _rows(effect, effects, size),
-            lambda: _record(trace, effect, effects, places, on, heads),
-            lambda: _figure(effect, effects, on, dark),
+            lambda: _record(trace, effect, effects, places, unit, heads),
+            lambda: _figure(effect, effects, unit, dark),
         )
     every = parts.every(layers, heads)
     if effects is None:
@@ -120,7 +128,7 @@ def _grid(trace, effect, places, effects, on, size):
         "layer",
         [str(layer + 1) for layer in range(layers)],
         [*(str(head + 1) for head in range(heads)), "FF", "layer"],
-        [_tip(layer, column, effect, effects, on, places, heads) for layer, column in every],
+        [_tip(layer, column, effect, effects, unit, places, heads) for layer, column in every],
         ramp,
         pressed,
         shades=shades,
@@ -162,25 +170,46 @@ def _token_widget(trace):
     return {"key": "w_ablation_tokens", "on_change": pull}
 
 
-def _tip(layer, column, effect, effects, on, places, heads):
+def _tip(layer, column, effect, effects, unit, places, heads):
     said = parts.name(layer, column, heads).capitalize()
     if (layer, column) in places:
         said += ", switched off"
     if effects is not None:
-        return f"{said}: {effects[layer, column]:+.3f} {_UNITS[on]}"
+        return f"{said}: {effects[layer, column]:+.3f} {unit}"
     if column < heads and (places or effect.ablation.tokens):
         return f"{said}: {percent(effect.shifts[layer, column])} of its attention goes elsewhere"
     return said
 
 
-def _answers(trace, effect):
+def _answers(shared, effect):
     st.subheader("The answer, before and after", anchor=False)
+    if effect.classes_after is not None:
+        _class_answers(why.classes(shared), effect)
     if effect.before:
         components.bars("c_ablation_bars", why.changed_cards(effect.before, effect.after, state.view().top_k))
+    if effect.before or effect.classes_after is not None:
         st.caption("The line marks what it was with everything switched on.")
+    share = _pair_shares(effect)
+    if share is not None:
+        components.gauge("c_ablation_gauge", share[1], order=effect.nsp_after is None)
+        st.caption(f"{why.verdict(shared).says}: {percent(share[0])} with everything switched on.")
+
+
+def _class_answers(settings, effect):
+    before, after = effect.classes_before, effect.classes_after
+    if settings.regression:
+        st.metric("Score", f"{after['value']:.2f}", f"{after['value'] - before['value']:+.2f}", width="content")
+    else:
+        components.bars("c_ablation_classes", [class_card(after, before)])
+
+
+def _pair_shares(effect):
+    """P(IsNext), or P(in order), before and after; None where there is no such answer."""
     if effect.nsp_after is not None:
-        components.gauge("c_ablation_gauge", float(effect.nsp_after.is_next))
-        st.caption(f"B follows A: {percent(effect.nsp_before.is_next)} with everything switched on.")
+        return float(effect.nsp_before.is_next), float(effect.nsp_after.is_next)
+    if effect.sop_after is not None:
+        return float(effect.sop_before.in_order), float(effect.sop_after.in_order)
+    return None
 
 
 def _sweep(shared, trace, layers, heads):
@@ -196,22 +225,30 @@ def _sweep(shared, trace, layers, heads):
     return jobs.result("ablation", key, "Switching off every part, one at a time", work)
 
 
-_UNITS = {"masks": "nats of log-probability", "next": "of probability"}
+def _unit(shared, on):
+    """What effects on an answer are counted in."""
+    if on == "next":
+        return "of probability"
+    if on == "class" and why.classes(shared).regression:
+        return "of the value"
+    return "nats of log-probability"
 
 
 def _strengths(swept, trace, on):
     """float64 [A]: how much the answer loses without each part."""
+    if on == "class":
+        return -swept.class_changes
     if on == "masks":
         return -swept.changes.mean(axis=1)
-    follows = trace.nsp.is_next >= 0.5
-    return -swept.nsp_changes if follows else swept.nsp_changes
+    changes = swept.sop_changes if swept.nsp_changes is None else swept.nsp_changes
+    return -changes if why.first_share(trace) >= 0.5 else changes
 
 
 def _effects(swept, trace, on, layers, heads):
     return _strengths(swept, trace, on)[: layers * (heads + 2)].reshape(layers, heads + 2)
 
 
-def _ranked(swept, effects, on, trace, size):
+def _ranked(swept, effects, on, unit, trace, size):
     st.subheader("The strongest parts", anchor=False)
     layers, heads = size
     names = [parts.name(*place, heads) for place in parts.every(layers, heads)]
@@ -233,7 +270,7 @@ def _ranked(swept, effects, on, trace, size):
     figure = ranked_bars(
         [names[index] for index in order],
         [strengths[index] for index in order],
-        f"what the answer loses without it, {_UNITS[on]}",
+        f"what the answer loses without it, {unit}",
         frame.is_dark(),
     )
     st.plotly_chart(figure, key="w_ablation_ranked", config=export.plot_config("strongest-parts"))
@@ -251,15 +288,17 @@ def _of_kind(kind, layers, heads, count):
     return [index for index in range(layers * width) if (index % width < heads) == (kind == "heads")]
 
 
-def _figure(effect, effects, on, dark):
+def _figure(effect, effects, unit, dark):
     if effects is not None:
-        return effects_map(effects, _UNITS[on], dark)
-    return plots.predictions(effect.after or (), dark) if effect.after else _gauge_bars(effect, dark)
-
-
-def _gauge_bars(effect, dark):
-    values = [effect.nsp_before.is_next, effect.nsp_after.is_next]
-    return ranked_bars(["everything on", "as switched off"], values, "probability that B follows A", dark)
+        return effects_map(effects, unit, dark)
+    if effect.after:
+        return plots.predictions(shorter(effect.after, state.view().top_k), dark)
+    names = ["everything on", "as switched off"]
+    if effect.classes_after is not None:
+        label = max(effect.classes_before, key=effect.classes_before.get)
+        values = [effect.classes_before[label], effect.classes_after[label]]
+        return ranked_bars(names, values, label, dark)
+    return ranked_bars(names, _pair_shares(effect), "probability of the pair as it stands", dark)
 
 
 _HEADER = ("layer", "part", "attention_moved", "effect_alone")
@@ -276,7 +315,7 @@ def _rows(effect, effects, size):
         )
 
 
-def _record(trace, effect, effects, places, on, heads):
+def _record(trace, effect, effects, places, unit, heads):
     def answers(found):
         return [
             {
@@ -298,9 +337,13 @@ def _record(trace, effect, effects, places, on, heads):
         "after": answers(effect.after),
         "is_next_before": effect.nsp_before and effect.nsp_before.is_next,
         "is_next_after": effect.nsp_after and effect.nsp_after.is_next,
+        "in_order_before": effect.sop_before and effect.sop_before.in_order,
+        "in_order_after": effect.sop_after and effect.sop_after.in_order,
+        "classes_before": effect.classes_before,
+        "classes_after": effect.classes_after,
         "log_probability_changes": effect.changes.tolist(),
         "divergences_bits": effect.divergences.tolist(),
         "attention_moved": effect.shifts.tolist(),
         "effect_alone": None if effects is None else effects.tolist(),
-        "effect_unit": _UNITS[on],
+        "effect_unit": unit,
     }

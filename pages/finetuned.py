@@ -5,7 +5,7 @@ import streamlit as st
 
 from bert_tf.explain.heads_changed import heads_changed
 from bert_tf.plots.tasks import changed_heads
-from ui import export, frame, inputs, models, state, tasks
+from ui import export, frame, inputs, state, tasks
 from ui.kept import kept
 from ui.words import title
 
@@ -14,8 +14,7 @@ _SHOWN = 8
 
 def page():
     st.title("What fine-tuning changed", anchor=False)
-    known = tasks.names()
-    pairs = {name: base for name in known if (base := _base(name, known))}
+    pairs = tasks.pairs()
     if not pairs:
         st.info(
             "This view puts a fine-tuned model beside the one it came from, and no such pair is here. Train one "
@@ -41,24 +40,6 @@ def page():
         _map(found, after)
     with right:
         _heads(found, traces, before, after)
-
-
-def _base(name, known):
-    """The installed model of the same shape and vocabulary that a fine-tuned one came from, or None."""
-    installed = {info.name: info for info in models.installed()}
-    if known[name].base_model in installed:
-        return known[name].base_model
-    config = installed[name].config
-    if config is None:
-        return None
-    shape = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads")
-    same = [
-        info.name
-        for info in installed.values()
-        if info.name not in known and info.config is not None
-        and all(getattr(info.config, one) == getattr(config, one) for one in shape)
-    ]  # fmt: skip
-    return next(iter(same), None)
 
 
 def _changes(before, after):

@@ -3,9 +3,10 @@
 import streamlit as st
 
 from bert_tf import plots
-from bert_tf.explain import logit_lens
+from bert_tf.explain import class_lens, logit_lens
 from bert_tf.explain.target import vocabulary_id
 from bert_tf.plots.lens import answer_curve, lens_map, state_names
+from bert_tf.plots.vectors import curves
 from ui import export, frame, inputs, state, why
 from ui.cells import cells
 from ui.kept import kept
@@ -13,6 +14,7 @@ from ui.words import percent, plain, title
 
 _WINDOW = 64  # tokens of a longer text in the table at once
 _TOP = 5
+_MOST_CLASSES = 6
 
 
 def page():
@@ -20,7 +22,8 @@ def page():
     if opened is None:
         return
     shared, encoding = opened
-    if "mlm" not in shared.bert.heads:
+    settings = why.classes(shared)
+    if "mlm" not in shared.bert.heads and settings is None:
         st.warning(
             f"{title(shared.name)} has no head for masked words, and it is this head that reads the layers. "
             "Choose another model in the sidebar.",
@@ -30,6 +33,41 @@ def page():
     trace = why.traced(shared, encoding, hidden_states=True)
     if trace is None:
         return
+    if settings is not None:
+        _classes(shared, trace, settings)
+    if "mlm" in shared.bert.heads:
+        _words(shared, trace)
+
+
+def _classes(shared, trace, settings):
+    """What a fine-tuned model's own head says on every layer's state."""
+    lens = kept("lens_class", trace, lambda: shared.run(class_lens, trace))
+    names, dark = state_names(len(lens.values)), frame.is_dark()
+    # Of many classes those that come furthest anywhere: more curves than colours say nothing.
+    most = sorted(range(len(lens.labels)), key=lambda one: -lens.values[:, one].max())[:_MOST_CLASSES]
+    shown = {lens.labels[one]: lens.values[:, one] for one in sorted(most)}
+    what = "score" if settings.regression else "probability"
+
+    def figure():
+        return curves(shown, names, "after layer", what, dark, percent=not settings.regression)
+
+    with inputs.heading("The class after each layer"):
+        export.menu(
+            "class-by-layer",
+            ("layer", *lens.labels),
+            lambda: ((name, *map(float, line)) for name, line in zip(names, lens.values)),
+            lambda: {"model": trace.model, "classes": list(lens.labels), "values": lens.values.tolist()},
+            figure,
+            camera="mlm" not in shared.bert.heads,
+        )
+    st.plotly_chart(figure(), config=export.plot_config("class-by-layer"), key="w_lens_class")
+    st.caption(
+        "The head that was trained for this task, put on each layer's state; “in” are the embeddings. It was trained"
+        " on the last layer alone: a layer that says nothing through it may know the answer in other words."
+    )
+
+
+def _words(shared, trace):
     positions = _positions(trace)
     lens = kept("lens", (trace, positions), lambda: shared.run(logit_lens, trace, positions, _TOP))
     row = _row(lens)

@@ -15,13 +15,10 @@ _MOST_FLOW = 128  # tokens up to which the flow is worked out: its cost grows wi
 
 
 def page():
-    opened = attention.opened("Raw attention and what to make of it", strip=False)
-    if opened is None:
+    found = attention.selected("Raw attention and what to make of it")
+    if found is None:
         return
-    shared, trace = opened
-    selection = attention.filters(trace)
-    if selection is None:
-        return
+    shared, trace, selection = found
     view, position = state.view(), _position(trace)
     with inputs.heading(f"“{trace.tokens[position]}” after layer {view.layer + 1}"):
         menu = st.container(width="content")

@@ -2,8 +2,8 @@
 
 import streamlit as st
 
-from ui import downloads, models
-from ui.words import megabytes, title
+from ui import downloads, models, tasks
+from ui.words import megabytes, plain, title
 
 #: What a head is for, in the catalogue's words.
 _PREDICTS = {
@@ -45,12 +45,28 @@ def _facts(info):
     if info.parameters:
         facts.append(f"{info.parameters / 1e6:.1f} million parameters")
     facts.append(f"{megabytes(info.size_bytes)} on disk")
-    if info.heads is not None:
-        named = [
-            words for head, words in _PREDICTS.items() if head in info.heads
-        ]
-        facts.append("predicts " + " and ".join(named) if named else "no prediction heads")
+    named = [words for head, words in _PREDICTS.items() if head in (info.heads or ())]
+    if named:
+        facts.append("predicts " + " and ".join(named))
+    task = tasks.names().get(info.name) if info.installed else None
+    if task is not None:
+        facts.append("fine-tuned to " + _learnt(task))
+    elif info.heads is not None and not named:
+        facts.append("no prediction heads")
     return facts + [info.licence] * bool(info.licence)
+
+
+def _learnt(settings):
+    """What a fine-tuned model does, in a few words."""
+    if settings.task == "classify" and settings.regression:
+        return "give a text a number"
+    known = plain(", ".join(settings.labels)) if len(settings.labels) < 6 else f"{len(settings.labels)} labels"
+    return {
+        "classify": f"classify texts: {known}",
+        "tag": f"mark words: {known}",
+        "answer": "find answers in passages",
+        "choose": "choose endings",
+    }[settings.task]
 
 
 def _body(card):

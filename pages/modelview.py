@@ -10,13 +10,10 @@ _AS, _ZOOM, _LEAST = "modelview.as", "modelview.zoom", "modelview.least"
 
 
 def page():
-    opened = attention.opened("The whole model at a glance", strip=False)
-    if opened is None:
+    found = attention.selected("The whole model at a glance")
+    if found is None:
         return
-    shared, trace = opened
-    selection = attention.filters(trace)
-    if selection is None:
-        return
+    shared, trace, selection = found
     if state.setting(_ZOOM, False):
         _enlarged(trace, selection)
     else:

@@ -13,13 +13,10 @@ _QUERY, _KEY = "neuron.query", "neuron.key"
 
 
 def page():
-    opened = attention.opened("How a weight comes about", strip=False)
-    if opened is None:
+    found = attention.selected("How a weight comes about")
+    if found is None:
         return
-    shared, trace = opened
-    selection = attention.filters(trace)
-    if selection is None:
-        return
+    shared, trace, selection = found
     view = state.view()
     query = _query(selection)
     with inputs.heading(f"Layer {view.layer + 1}, head {view.head + 1}"):

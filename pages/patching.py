@@ -206,7 +206,8 @@ def _patched(shared, trace, other, target):
 
 
 def _draw(trace, other, found):
-    with inputs.heading("Layer by position"):
+    heading = inputs.heading("Layer by position")
+    with heading.container(horizontal=True, vertical_alignment="center", width="content"):
         st.button(
             "Change places", icon=":material/swap_vert:", type="tertiary", on_click=_turn, args=(trace, other)
         )

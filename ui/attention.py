@@ -25,6 +25,13 @@ def opened(heading, strip=True):
         return shared, attention_trace(shared, positions(encoding, state.view().masks))
 
 
+def selected(heading):
+    """The opening lines of a page without chips, and its filters: (SharedModel, Trace, ``plots.Selection``), or None."""
+    found = opened(heading, strip=False)
+    selection = filters(found[1]) if found else None
+    return (*found, selection) if selection else None
+
+
 def settle(config):
     """Put the view's layer and head inside the model's."""
     view = state.view()

@@ -1,5 +1,7 @@
 """Predictions at masks as the cards of the bars component. No Streamlit."""
 
+import dataclasses
+
 from ui.words import percent
 
 
@@ -16,6 +18,30 @@ def cards(answers, number_from=None, shared=None):
         _card(answer, step if number_from is not None else None, (shared or {}).get(answer.position))
         for step, answer in enumerate(answers, start=number_from or 0)
     ]
+
+
+def shorter(answers, top_k):
+    """``MaskPrediction``s with at most ``top_k`` guesses each."""
+    return [dataclasses.replace(one, predictions=one.predictions[:top_k]) for one in answers]
+
+
+def class_card(now, was, most=10):
+    """A card of a classifier's answer, before and after something.
+
+    Args:
+        now, was: dicts from each class to its probability. most: classes shown, the likeliest of either.
+    """
+    shown = sorted(now, key=lambda label: -max(now[label], was[label]))[:most]
+    return {
+        "position": 0,
+        "title": "The class",
+        "note": "",
+        "foot": "",
+        "predictions": [
+            {"id": index, "text": label, "p": now[label], "was": was[label], "right": False}
+            for index, label in enumerate(sorted(shown, key=lambda label: -now[label]))
+        ],
+    }
 
 
 def _card(answer, step, shared):

@@ -114,16 +114,29 @@ def _all(shared):
     if found is None:
         return
     right = sum(pair.preferred for pair in found)
+    labels, margins = [pair.label for pair in PAIRS], [float(pair.margin) for pair in found]
+
+    def figure(dark):
+        return ranked_bars(labels, margins, "margin, nats", dark)
+
     with inputs.heading(f"{right} of {len(found)} as a speaker would choose"):
-        st.caption("Twelve pairs show what can be asked; they measure nothing.")
+        export.menu(
+            "minimal-pairs",
+            ("about", "good", "bad", "log_likelihood_good", "log_likelihood_bad", "margin_nats"),
+            lambda: _pair_rows(found),
+            lambda: [{"about": label, **_record(pair)} for label, pair in zip(labels, found)],
+            lambda: figure(False),
+            camera=False,
+        )
+    st.caption("Twelve pairs show what can be asked; they measure nothing.")
     left, column = st.columns([3, 2], gap="large")
     with left:
         st.dataframe(
             {
-                "what": [pair.label for pair in PAIRS],
+                "what": labels,
                 "good": [pair.good for pair in PAIRS],
                 "bad": [pair.bad for pair in PAIRS],
-                "margin": [pair.margin for pair in found],
+                "margin": margins,
             },
             hide_index=True,
             width="stretch",
@@ -137,15 +150,13 @@ def _all(shared):
         )
     with column:
         st.plotly_chart(
-            ranked_bars(
-                [pair.label for pair in PAIRS],
-                [pair.margin for pair in found],
-                "margin, nats",
-                frame.is_dark(),
-            ),
-            key="w_whatif_pairs_bars",
-            config=export.plot_config("minimal-pairs"),
+            figure(frame.is_dark()), key="w_whatif_pairs_bars", config=export.plot_config("minimal-pairs")
         )
+
+
+def _pair_rows(found):
+    for one, pair in zip(PAIRS, found):
+        yield one.label, one.good, one.bad, float(pair.good.total), float(pair.bad.total), float(pair.margin)
 
 
 def _token_rows(pair):

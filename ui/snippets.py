@@ -1,11 +1,13 @@
 """The few lines of Python that do what a page shows, with the visitor's own texts in them."""
 
+import re
+
 import streamlit as st
 
-from ui import state
+from ui import state, tasks
 from ui.pairs import partner
 
-# Every piece goes on from ``bert`` and ``trace``, which the opening lines make.
+# Every piece goes on from ``bert``, and from ``trace`` where it names it; the opening lines make them.
 _BODIES = {
     "predict": """
 for mask in bert.fill_mask(trace, top_k={top_k}):
@@ -116,6 +118,25 @@ from bert_tf.explain import layer_similarity
 second = bert_tf.load({second!r})
 print(layer_similarity([trace], [second.trace({a!r}, {b!r})]).round(2))  # row: state of the one, column: of the other
 """,
+    "agreement": """
+from bert_tf.explain import Row, agreement
+
+second = bert_tf.load({second!r})
+rows = [Row(1, {a!r}, {b!r})]  # read_rows(...).rows of a file
+found = agreement(bert, second, rows, hide="last")
+for one in found.rows:  # those they differ on most first
+    print(one.divergence, [(m.predictions_a[0].token, m.predictions_b[0].token) for m in one.masks])
+""",
+    "tasks": """
+(answer,) = bert.task.predict([{record!r}])  # any number of them
+print(answer)
+""",
+    "finetuned": """
+from bert_tf.explain.heads_changed import heads_changed
+
+before = bert_tf.load({second!r})
+print(heads_changed(before.trace({a!r}, {b!r}), trace).round(3))  # bits, one row a layer, one column a head
+""",
     "dataset": """
 rows = [({a!r}, {b!r}, {places!r})]  # any number of them
 for answer in bert.predict_many(rows):
@@ -135,18 +156,41 @@ def draw():
     view = state.view()
     if view.page not in _BODIES or not view.a.strip():
         return
+    first, second, record = _models(view)
+    if not first:
+        return
+    masks = () if view.page in ("tasks", "finetuned") else _places(first)
     # A second model is loaded only where the page has loaded it too.
-    second = view.other if view.page in ("compare", "cka") and view.other else view.model
+    second_masks = _places(second) if view.page in ("compare", "cka") else ()
     with st.popover("Copy as Python", icon=":material/code:", type="tertiary"):
-        st.code(written(view, _places(view.model), _places(second), second), language="python")
+        st.code(written(view, masks, second_masks, second, first, record), language="python")
 
 
-def written(view, masks=(), second_masks=(), second=""):
+def _models(view):
+    """(name of the page's model, of the one beside it, what a fine-tuned one is asked); "" where there is none."""
+    if view.page == "tasks":
+        known = tasks.names()
+        name = _chosen(view, "tasks.model", known)
+        return name, "", tasks.record(known[name], view.a, view.b) if name else None
+    if view.page == "finetuned":
+        pairs = tasks.pairs()
+        name = _chosen(view, "finetuned.model", pairs)
+        return name, pairs.get(name, ""), None
+    beside = view.other if view.page in ("compare", "cka", "agreement") and view.other else view.model
+    return view.model, beside, None
+
+
+def _chosen(view, name, known):
+    return view.setting(name) if view.setting(name) in known else next(iter(known), "")
+
+
+def written(view, masks=(), second_masks=(), second="", model="", record=None):
     """The lines for a view's page, complete: they run as they stand.
 
     Args:
         view: ``View``. masks: token positions that are masked.
         second: name of the model it is compared with. second_masks: the positions as that one counts them.
+        model: name of the page's model; "" for the view's. record: what a fine-tuned model is asked.
     """
     b = view.b if view.b.strip() else None
     body = _BODIES[view.page].format(
@@ -160,11 +204,14 @@ def written(view, masks=(), second_masks=(), second=""):
         second=second,
         places=list(masks),
         masked=list(second_masks),
+        record=record,
     )
     arguments = [repr(text) for text in (view.a, b) if text is not None]
     arguments += [f"mask={list(masks)}"] if masks else []
     precision = f", precision={view.precision!r}" if view.precision != "float32" else ""
-    opening = f"bert = bert_tf.load({view.model!r}{precision})\ntrace = bert.trace({', '.join(arguments)})\n"
+    opening = f"bert = bert_tf.load({model or view.model!r}{precision})\n"
+    if re.search(r"\btrace\b", _BODIES[view.page]):
+        opening += f"trace = bert.trace({', '.join(arguments)})\n"
     return f"import bert_tf\n\n{opening}{body.rstrip()}\n"
 
 

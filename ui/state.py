@@ -31,7 +31,8 @@ def open_view() -> View:
     """
     state = st.session_state
     params = st.query_params.to_dict()
-    touched = state.pop(_TOUCHED, False)
+    # A run that another one cuts short has not written the address: what was changed for it still leads.
+    touched = state.get(_TOUCHED, False)
     if not state.pop(_AGAIN, False):
         state[_GIVEN] = set()
     fresh = _VIEW not in state
@@ -62,6 +63,7 @@ def write_address() -> None:
     """Mirror the view in the address bar, if it differs."""
     params = to_params(view(), limits())
     st.session_state[_WRITTEN] = params
+    st.session_state[_TOUCHED] = False
     if st.query_params.to_dict() != params:
         st.query_params.from_dict(params)
 
@@ -107,8 +109,11 @@ def rerun() -> None:
 
 
 def again() -> None:
-    """Say of the next run that the visitor has not asked for it. From a callback."""
-    st.session_state[_AGAIN] = True
+    """Say of the next run that the visitor has not asked for it. From a callback.
+
+    The browser may send it before it has the address of the run before: the view stays.
+    """
+    st.session_state[_AGAIN] = st.session_state[_TOUCHED] = True
 
 
 def setting(name: str, default):

@@ -66,6 +66,30 @@ def _settings(folders):
     return found
 
 
+def pairs():
+    """The fine-tuned models that are here with the one that each came from: dict name -> name."""
+    known = names()
+    return {name: base for name in known if (base := _base(name, known))}
+
+
+def _base(name, known):
+    """The installed model of the same shape and vocabulary that a fine-tuned one came from, or None."""
+    installed = {info.name: info for info in models.installed()}
+    if known[name].base_model in installed:
+        return known[name].base_model
+    config = installed[name].config
+    if config is None:
+        return None
+    shape = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads")
+    same = [
+        info.name
+        for info in installed.values()
+        if info.name not in known and info.config is not None
+        and all(getattr(info.config, one) == getattr(config, one) for one in shape)
+    ]  # fmt: skip
+    return next(iter(same), None)
+
+
 def examples(settings):
     """Pills that put an example's texts into the view."""
     known = EXAMPLES.get((settings.task, settings.pair or settings.task in ("answer", "choose")), ())

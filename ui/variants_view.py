@@ -1,6 +1,5 @@
 """The What-if page's views of a text changed: half the context, a word less, another word, swapped."""
 
-import dataclasses
 import functools
 
 import streamlit as st
@@ -17,7 +16,7 @@ from bert_tf.explain import (
 )
 from bert_tf.plots.effects import ranked_bars
 from ui import components, export, frame, inputs, jobs, state, why
-from ui.cards import cards
+from ui.cards import cards, shorter
 from ui.kept import kept
 from ui.words import percent, plain
 
@@ -105,14 +104,14 @@ def a_word_less(shared, trace):
             "There is no word to leave out: each text needs two that are not hidden.", icon=":material/notes:"
         )
         return
-    rows = sorted((_less(word, outcome, trace) for word, outcome in found), key=lambda row: -row["effect"])
+    rows = sorted((_less(word, outcome) for word, outcome in found), key=lambda row: -row["effect"])
     with inputs.heading("Without each word"):
         export.menu(
             "a-word-less",
             tuple(rows[0]),
             lambda: [tuple("" if cell is None else cell for cell in row.values()) for row in rows],
             lambda: rows,
-            lambda: _less_figure(rows, trace, False),
+            lambda: _less_figure(shared, rows, trace, False),
         )
     left, right = st.columns([3, 2], gap="large")
     with left:
@@ -129,7 +128,7 @@ def a_word_less(shared, trace):
         )
     with right:
         st.plotly_chart(
-            _less_figure(rows, trace, frame.is_dark()),
+            _less_figure(shared, rows, trace, frame.is_dark()),
             key="w_whatif_less_bars",
             config=export.plot_config("a-word-less"),
         )
@@ -151,12 +150,14 @@ _LESS_COLUMNS = {
     ),
     "effect": st.column_config.ProgressColumn("Difference", format="%.3f", min_value=0, max_value=1),
     "is_next": st.column_config.NumberColumn("IsNext then", format="percent"),
+    "in_order": st.column_config.NumberColumn("In order then", format="percent"),
 }
 
 
-def _less(word, outcome, trace):
+def _less(word, outcome):
     masks = outcome.masks
-    effect = float(outcome.divergences.mean()) if masks else abs(outcome.nsp_change)
+    change = outcome.sop_change if outcome.nsp_change is None else outcome.nsp_change
+    effect = float(outcome.divergences.mean()) if masks else abs(change)
     return {
         "text": word.source.upper(),
         "word": word.text,
@@ -165,11 +166,14 @@ def _less(word, outcome, trace):
         "change": float(outcome.changes.mean()) if masks else None,
         "effect": effect,
         "is_next": outcome.nsp.is_next if outcome.nsp else None,
+        "in_order": outcome.sop.in_order if outcome.sop else None,
     }
 
 
-def _less_figure(rows, trace, dark):
-    unit = "bits between the two distributions" if trace.masks else "change of P(IsNext)"
+def _less_figure(shared, rows, trace, dark):
+    unit = "bits between the two distributions"
+    if not trace.masks:
+        unit = f"change of P({why.verdict(shared).answers[0]})"
     strongest = rows[:_LONGEST_LIST]
     return ranked_bars([row["word"] for row in strongest], [row["effect"] for row in strongest], unit, dark)
 
@@ -227,7 +231,7 @@ def _before_after(shared, trace, maker, key):
             ],
             lambda: _record(trace, outcome, shown),
             (
-                (lambda: plots.predictions(_shorter(outcome.masks, state.view().top_k)))
+                (lambda: plots.predictions(shorter(outcome.masks, state.view().top_k)))
                 if outcome.masks
                 else None
             ),
@@ -235,23 +239,20 @@ def _before_after(shared, trace, maker, key):
     st.caption(plain(" ".join(variant.tokens)))
     before = fill_mask(trace, shared.tokenizer, _MANY) if variant.masks else ()
     shown = why.changed_cards([before[row] for row in variant.rows], outcome.masks, state.view().top_k)
-    left, right = st.columns([3, 2], gap="large") if outcome.nsp else (st.container(), None)
+    share = why.first_share(outcome)
+    left, right = st.columns([3, 2], gap="large") if share is not None else (st.container(), None)
     if shown:
         with left:
             components.bars("c_whatif_bars", shown)
             st.caption("The line marks what it was in the text above.")
-    if outcome.nsp:
+    if share is not None:
         with right if shown else left:
-            components.gauge("c_whatif_gauge", float(outcome.nsp.is_next))
-            st.caption(f"B follows A: {percent(trace.nsp.is_next)} in the text above.")
+            components.gauge("c_whatif_gauge", share, order=outcome.nsp is None)
+            st.caption(f"{why.verdict(shared).says}: {percent(why.first_share(trace))} in the text above.")
 
 
 def _changed(bert, trace, maker):
     return ask(bert, trace, [maker(bert, trace)], _MANY)[0]
-
-
-def _shorter(answers, top_k):
-    return [dataclasses.replace(one, predictions=one.predictions[:top_k]) for one in answers]
 
 
 def _record(trace, outcome, shown):
@@ -273,4 +274,6 @@ def _record(trace, outcome, shown):
         "divergences_bits": outcome.divergences.tolist(),
         "is_next_before": trace.nsp and trace.nsp.is_next,
         "is_next_after": outcome.nsp and outcome.nsp.is_next,
+        "in_order_before": trace.sop and trace.sop.in_order,
+        "in_order_after": outcome.sop and outcome.sop.in_order,
     }

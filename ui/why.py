@@ -1,9 +1,11 @@
 """What the pages that ask why have in common: the trace they work on, the question, the target."""
 
+import dataclasses
 import math
 
 import streamlit as st
 
+from bert_tf.explain.target import classes_of
 from ui import inputs, state
 from ui.kept import kept
 from ui.words import percent, plain, title
@@ -30,10 +32,46 @@ def traced(shared, encoding, hidden_states=False):
     return kept("why_trace", key, make)
 
 
+@dataclasses.dataclass(frozen=True)
+class Verdict:
+    """A head's answer about a pair of texts, as it is told here.
+
+    Attributes:
+        title: what it is about. answers: the labels of its two classes, the first the one that is counted.
+        says: that the first holds, as a clause.
+    """
+
+    title: str
+    answers: tuple
+    says: str
+
+
+_VERDICTS = {
+    "nsp": Verdict("Next sentence", ("IsNext", "NotNext"), "B follows A"),
+    "sop": Verdict("Sentence order", ("In order", "Swapped"), "A and B are in order"),
+}
+
+
 def classes(shared):
     """The ``TaskSettings`` of a model that was fine-tuned to classify texts, else None."""
-    task = shared.bert.task
-    return task.settings if task and task.settings.task == "classify" else None
+    return classes_of(shared.bert)
+
+
+def pair_head(shared):
+    """Which head judges pairs of texts, "nsp" or "sop"; None where the model has neither."""
+    return next((head for head in _VERDICTS if head in shared.bert.heads), None)
+
+
+def verdict(shared):
+    """The ``Verdict`` of the model's head for pairs."""
+    return _VERDICTS[pair_head(shared)]
+
+
+def first_share(found):
+    """P(IsNext), or P(in order), of a trace or an outcome; None where there is neither."""
+    if found.nsp is not None:
+        return float(found.nsp.is_next)
+    return None if found.sop is None else float(found.sop.in_order)
 
 
 def has_question(shared, trace, with_classes=False):
@@ -45,11 +83,12 @@ def has_question(shared, trace, with_classes=False):
     heads = shared.bert.heads
     if with_classes and classes(shared):
         return True
-    if (trace.masks and "mlm" in heads) or (not trace.masks and trace.text_b is not None and "nsp" in heads):
+    pairs = pair_head(shared)
+    if (trace.masks and "mlm" in heads) or (not trace.masks and judges_pair(shared, trace)):
         return True
-    if not {"mlm", "nsp"} & set(heads):
+    if "mlm" not in heads and pairs is None:
         st.warning(
-            f"{title(shared.name)} has neither a head for masked words nor one for the next sentence, so"
+            f"{title(shared.name)} has neither a head for masked words nor one for pairs of texts, so"
             " there is no answer to ask about. Choose another model in the sidebar.",
             icon=":material/block:",
         )
@@ -58,15 +97,15 @@ def has_question(shared, trace, with_classes=False):
     else:
         st.info(
             "There is no answer to ask about yet. Press a word above to hide it"
-            + (", or type a text B." if "nsp" in heads else "."),
+            + (", or type a text B." if pairs else "."),
             icon=":material/touch_app:",
         )
     return False
 
 
 def judges_pair(shared, trace):
-    """Whether there is a next-sentence answer."""
-    return trace.text_b is not None and "nsp" in shared.bert.heads
+    """Whether there is an answer about the pair."""
+    return trace.text_b is not None and pair_head(shared) is not None
 
 
 def target_picker(page, shared, trace):
@@ -75,7 +114,7 @@ def target_picker(page, shared, trace):
     Returns:
         ``Target``, or None with the reason said.
     """
-    from bert_tf.explain.target import class_target, mask_target, next_sentence_target
+    from bert_tf.explain import class_target, mask_target
 
     places = [str(position) for position in trace.masks if "mlm" in shared.bert.heads]
     if judges_pair(shared, trace):
@@ -86,21 +125,14 @@ def target_picker(page, shared, trace):
         of = st.selectbox(
             "What is explained",
             places,
-            format_func=lambda place: _PLACES.get(place) or place_name(trace, int(place)),
+            format_func=lambda place: question_name(shared, place) or place_name(trace, int(place)),
             width=260,
             **state.bound_setting(f"{page}.of", f"w_{page}_of", places[0], places),
         )
         if of == "class":
             return class_target(shared.bert, trace, _class_picker(page, classes(shared)))
         if of == "next":
-            label = st.segmented_control(
-                "Answer",
-                ["IsNext", "NotNext"],
-                **state.bound_setting(
-                    f"{page}.follows", f"w_{page}_follows", "IsNext", ("IsNext", "NotNext")
-                ),
-            )
-            return next_sentence_target(shared.bert, trace, label != "NotNext")
+            return _pair_target(page, shared, trace)
         token = token_picker(
             f"{page}.token", f"w_{page}_token", shared, trace, int(of), "The word at the mask"
         )
@@ -111,7 +143,24 @@ def target_picker(page, shared, trace):
         return None
 
 
-_PLACES = {"next": "Next sentence", "class": "The class"}
+def question_name(shared, place):
+    """What a question that is not about a word is called: "class", or "next" for the pair; None for any other."""
+    if place == "next":
+        return verdict(shared).title
+    return {"class": "The class"}.get(place)
+
+
+def _pair_target(page, shared, trace):
+    from bert_tf.explain import next_sentence_target, sentence_order_target
+
+    answers = verdict(shared).answers
+    label = st.segmented_control(
+        "Answer",
+        answers,
+        **state.bound_setting(f"{page}.follows", f"w_{page}_follows", answers[0], answers),
+    )
+    make = next_sentence_target if pair_head(shared) == "nsp" else sentence_order_target
+    return make(shared.bert, trace, label != answers[1])
 
 
 def _class_picker(page, settings):

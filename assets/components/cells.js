@@ -64,6 +64,12 @@ function paint(state) {
   });
 }
 
+// Where the table is wider than the page, the picked cell's column is in sight all the same.
+function reveal(state, box) {
+  const cell = state.cells[state.data.picked];
+  if (cell) box.scrollLeft = Math.max(0, cell.offsetLeft + cell.offsetWidth + 8 - box.clientWidth);
+}
+
 function rove(state, cell) {
   for (const one of state.cells) if (one.tabIndex === 0 && one !== cell) one.tabIndex = -1;
   if (cell) cell.tabIndex = 0;
@@ -120,14 +126,17 @@ export default function ({ parentElement, data, setTriggerValue }) {
   Object.assign(state, { data, send: setTriggerValue, stops: rampStops(data.ramp),
     table: root.querySelector("table"), hint: root.querySelector(".hint") });
   root.classList.toggle("text", Boolean(data.texts));
+  root.classList.toggle("many", data.columns.length > 10);
   root.classList.toggle("still", Boolean(data.still));
   state.table.setAttribute("aria-label", data.label);
-  if (state.size !== size) {
+  const fresh = state.size !== size;
+  if (fresh) {
     state.size = size;
     build(state);
   }
   head(state);
   paint(state);
+  if (fresh) reveal(state, root.querySelector(".scroll"));
   if (!state.cells.some((cell) => cell.tabIndex === 0)) rove(state, state.cells[data.picked ?? 0]);
   legend(state, root);
   tell(state, null);

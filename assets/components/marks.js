@@ -36,7 +36,10 @@ function onKey(state, event) {
 export default function ({ parentElement, data }) {
   const root = parentElement.querySelector(".marks");
   const state = root.state ?? (root.state = {});
-  Object.assign(state, { root, data, stops: rampStops(data.ramp), hint: root.querySelector(".hint"), pinned: null });
+  const drawn = JSON.stringify(data);
+  // Drawn again with nothing new: what is pointed at stays as it is.
+  if (state.drawn === drawn) return;
+  Object.assign(state, { root, data, drawn, stops: rampStops(data.ramp), hint: root.querySelector(".hint"), pinned: null });
   for (const side of ["a", "b"]) {
     const text = root.querySelector(`[data-side="${side}"]`);
     text.parentElement.hidden = !data[side];

@@ -7,12 +7,14 @@ the `Bert` that made it run the model again, some of them in the steps of `open_
 from bert_tf.explain.ablation import (
     Ablation,
     AblationEffect,
+    IntactPass,
     Sweep,
     ablate,
     every_feed_forward,
     every_head,
     every_layer,
     every_token,
+    intact_pass,
     sweep,
 )
 from bert_tf.explain.agreement import Agreement, RowAgreement, agreement
@@ -52,7 +54,7 @@ from bert_tf.explain.head_profile import (
     profile_of_trace,
 )
 from bert_tf.explain.joint import JointFill, fill_jointly
-from bert_tf.explain.lens import Lens, logit_lens
+from bert_tf.explain.lens import ClassLens, Lens, class_lens, logit_lens
 from bert_tf.explain.methods import TokenAttention, token_attention
 from bert_tf.explain.neuron import HeadVectors, head_vectors, query_key_vectors
 from bert_tf.explain.patching import PatchMap, patch_states
@@ -73,7 +75,7 @@ from bert_tf.explain.syntax import (
     syntax_agreement,
     word_attention,
 )
-from bert_tf.explain.target import Target, mask_target, next_sentence_target
+from bert_tf.explain.target import Target, class_target, mask_target, next_sentence_target, sentence_order_target
 from bert_tf.explain.replaced import Game, play, replaced_scores
 from bert_tf.explain.trace import NextSentence, SentenceOrder, Trace
 from bert_tf.explain.value_attention import NormWeighted, effective_attention, norm_weighted_attention
@@ -97,6 +99,7 @@ __all__ = [
     "Agreement",
     "Answer",
     "Cancelled",
+    "ClassLens",
     "Comparison",
     "ConlluError",
     "EmbeddingParts",
@@ -105,6 +108,7 @@ __all__ = [
     "HeadSummary",
     "HeadVectors",
     "InputError",
+    "IntactPass",
     "JointFill",
     "Lens",
     "MaskAgreement",
@@ -154,6 +158,8 @@ __all__ = [
     "attention_between",
     "attention_flow",
     "attention_rollout",
+    "class_lens",
+    "class_target",
     "cluster_heads",
     "compare",
     "cosine_similarities",
@@ -171,6 +177,7 @@ __all__ = [
     "head_vectors",
     "hidden_places",
     "hidden_words",
+    "intact_pass",
     "integrated_gradients",
     "jensen_shannon",
     "kind_of",
@@ -197,6 +204,7 @@ __all__ = [
     "right_context",
     "score_rows",
     "sense_separation",
+    "sentence_order_target",
     "summarise_heads",
     "summarise_rows",
     "swapped",

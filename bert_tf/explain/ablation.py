@@ -1,6 +1,6 @@
 """What happens without a part: heads, whole layers, feed-forward blocks, attention to a token switched off.
 
-Dimension legend: A ablations, L layers, N heads, T tokens, P masks, V vocabulary, H hidden, B batch. After
+Dimension legend: A ablations, L layers, N heads, T tokens, P masks, V vocabulary, H hidden, B batch, K classes. After
 Michel et al. 2019, "Are Sixteen Heads Really Better than One?" (heads set to zero), and Geva et al. 2023
 (attention blocked).
 """
@@ -12,9 +12,10 @@ from typing import Optional
 import numpy as np
 
 from bert_tf.explain.answer import check_question
-from bert_tf.explain.errors import InputError, report
+from bert_tf.explain.errors import InputError, NothingToPredict, report
 from bert_tf.explain.predictions import check_top_k, mask_predictions
-from bert_tf.explain.trace import NextSentence
+from bert_tf.explain.target import class_answer, classes_of
+from bert_tf.explain.trace import NextSentence, SentenceOrder
 
 # Tokens in one pass of a sweep, and masks whose distributions over the vocabulary are held at once.
 TOKENS_AT_ONCE = 1024
@@ -50,6 +51,19 @@ class Ablation:
 
 
 @dataclass(frozen=True, eq=False)
+class IntactPass:
+    """A trace's input run with nothing switched off: what every ablation of it is compared with.
+
+    Attributes:
+        states: list of L + 1 hidden states, tensors float32 [1, T, H].
+        answers: what the heads say of the last one; for `ablate` and `sweep`.
+    """
+
+    states: list
+    answers: dict
+
+
+@dataclass(frozen=True, eq=False)
 class AblationEffect:
     """The answers with and without a part.
 
@@ -57,6 +71,9 @@ class AblationEffect:
         ablation: the `Ablation`.
         before, after: tuples of P `MaskPrediction`.
         nsp_before, nsp_after: `NextSentence`, or None as in a trace.
+        sop_before, sop_after: `SentenceOrder`, or None as in a trace.
+        classes_before, classes_after: what a fine-tuned classifier says: dict from each class to its probability,
+            or "value" to that of a regression; None for other models.
         changes: float64 [P], natural logarithm of what each mask's likeliest token before has gained in
             probability: negative if the part speaks for it.
         divergences: float64 [P], Jensen-Shannon divergence of the two distributions in bits.
@@ -75,6 +92,10 @@ class AblationEffect:
     divergences: np.ndarray
     attentions: Optional[np.ndarray] = None
     shifts: Optional[np.ndarray] = None
+    sop_before: Optional[SentenceOrder] = None
+    sop_after: Optional[SentenceOrder] = None
+    classes_before: Optional[dict] = None
+    classes_after: Optional[dict] = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +106,10 @@ class Sweep:
         ablations: the A `Ablation`s.
         token_ids: int64 [P], the token followed at each mask: the likeliest before.
         changes, divergences: float64 [A, P], as in `AblationEffect`.
-        nsp_changes: float64 [A], change of P(IsNext); None if the trace has no pair.
+        nsp_changes: float64 [A], change of P(IsNext); None if the trace has no pair or the model no such head.
+        sop_changes: float64 [A], change of P(in order); None likewise.
+        class_changes: float64 [A], natural logarithm of what the class that was likeliest before has gained in
+            probability, or the change of a regression's value; None if the model does not classify.
     """
 
     ablations: tuple
@@ -93,21 +117,46 @@ class Sweep:
     changes: np.ndarray
     divergences: np.ndarray
     nsp_changes: Optional[np.ndarray]
+    sop_changes: Optional[np.ndarray] = None
+    class_changes: Optional[np.ndarray] = None
 
     def ranked(self):
         """Indices of the ablations, the greatest effect first: on the masks (the mean divergence) if there
-        are any, otherwise on the next-sentence answer."""
-        effect = self.divergences.mean(axis=1) if self.divergences.shape[1] else np.abs(self.nsp_changes)
+        are any, otherwise on the class, otherwise on the answer about the pair."""
+        effect = self.divergences.mean(axis=1) if self.divergences.shape[1] else None
+        for changes in (self.class_changes, self.nsp_changes, self.sop_changes):
+            effect = np.abs(changes) if effect is None and changes is not None else effect
         return np.argsort(-effect, kind="stable")
 
 
-def ablate(bert, trace, ablation, top_k=5, attentions=False, shifts=False):
+def intact_pass(bert, trace):
+    """The pass that ablations are compared with; made once, it serves any number of them.
+
+    Args:
+        bert: the `Bert` that made the trace. trace: a `Trace` with a mask or a second text; for a model that was
+            fine-tuned to classify any.
+    Returns:
+        `IntactPass`.
+    Raises:
+        NothingToPredict, MissingHead: there is no answer to change.
+    """
+    if classes_of(bert) is None:
+        check_question(trace.masks, trace.text_b, bert.heads, bert.name)
+    states = bert.opened.states(trace.token_ids[None], trace.segments[None])
+    answers = _read(bert, trace, states[-1])
+    if len(answers) == 1 and not answers["mlm"].shape[1]:
+        raise NothingToPredict("There is no answer here that a part could change: hide a word, or give a second text.")
+    return IntactPass(states, answers)
+
+
+def ablate(bert, trace, ablation, top_k=5, attentions=False, shifts=False, intact=None):
     """One ablation, in full.
 
     Args:
-        bert: the `Bert` that made the trace. trace: a `Trace` with a mask or a second text.
+        bert: the `Bert` that made the trace. trace: as `intact_pass` takes it.
         ablation: an `Ablation`. top_k: predictions a mask. attentions: whether the maps come along.
         shifts: whether the change of every head's attention does; no map is kept for it.
+        intact: the trace's `IntactPass`, if there is one already.
     Returns:
         `AblationEffect`. "Before" is the same computation with nothing switched off.
     Raises:
@@ -115,20 +164,27 @@ def ablate(bert, trace, ablation, top_k=5, attentions=False, shifts=False):
         InputError: a part the model or the input does not have; a bad `top_k`.
     """
     check_top_k(top_k)
-    states = _unharmed(bert, trace, (ablation,))
-    first = ablation.first_layer(len(states) - 1)
-    last = _without(bert.opened, states, trace, (ablation,), first)
-    (before, nsp_before), (after, nsp_after) = (_read(bert, trace, state) for state in (states[-1], last))
-    originals = trace.original_ids[list(trace.masks)]
-    shown = [
-        mask_predictions(logs[0], trace.masks, originals, bert.tokenizer, top_k) if trace.masks else ()
-        for logs in (before, after)
-    ]
-    nsp = [None if logs is None else NextSentence.from_logits(logs[0]) for logs in (nsp_before, nsp_after)]
-    changes, divergences = _change(before[0], after)
-    maps = _maps(bert.opened, states, trace, ablation) if attentions else None
-    moved = _shifts(bert.opened, states, trace, ablation, first) if shifts else None
-    return AblationEffect(ablation, *shown, *nsp, changes[0], divergences[0], maps, moved)
+    _check(ablation, bert.config, trace.length)
+    intact = intact or intact_pass(bert, trace)
+    last, moved = _alone(bert.opened, intact.states, trace, ablation, shifts)
+    before, after = intact.answers, _read(bert, trace, last)
+    changes, divergences = _change(before["mlm"][0], after["mlm"])
+    maps = _maps(bert.opened, intact.states, trace, ablation) if attentions else None
+    verdicts = {
+        f"{name}_{when}": verdict
+        for when, answers in (("before", before), ("after", after))
+        for name, verdict in _verdicts(bert, trace, answers, top_k).items()
+    }
+    return AblationEffect(
+        ablation,
+        verdicts.pop("masks_before"),
+        verdicts.pop("masks_after"),
+        changes=changes[0],
+        divergences=divergences[0],
+        attentions=maps,
+        shifts=moved,
+        **verdicts,
+    )
 
 
 def sweep(bert, trace, ablations, progress=None):
@@ -147,22 +203,26 @@ def sweep(bert, trace, ablations, progress=None):
         As `ablate`; Cancelled by `progress`.
     """
     ablations = tuple(ablations)
-    states = _unharmed(bert, trace, ablations)
-    before, nsp_before = _read(bert, trace, states[-1])
-    changes, divergences = np.zeros((2, len(ablations), len(trace.masks)))
-    nsp = None if nsp_before is None else np.zeros(len(ablations))
-    done, block = 0, max(1, min(TOKENS_AT_ONCE // trace.length, MASKS_AT_ONCE // max(1, len(trace.masks))))
+    for ablation in ablations:
+        _check(ablation, bert.config, trace.length)
+    intact = intact_pass(bert, trace)
+    states, before = intact.states, intact.answers
+    masks = before["mlm"].shape[1]
+    changes, divergences = np.zeros((2, len(ablations), masks))
+    other = {name: np.zeros(len(ablations)) for name in ("nsp", "sop", "task") if name in before}
+    done, block = 0, max(1, min(TOKENS_AT_ONCE // trace.length, MASKS_AT_ONCE // max(1, masks)))
     for first, places in _groups(ablations, len(states) - 1):
         for start in range(0, len(places), block):
             chosen = places[start : start + block]
             last = _without(bert.opened, states, trace, [ablations[place] for place in chosen], first)
-            after, nsp_after = _read(bert, trace, last)
-            changes[chosen], divergences[chosen] = _change(before[0], after)
-            if nsp is not None:
-                nsp[chosen] = np.exp(nsp_after[:, 0]) - np.exp(nsp_before[0, 0])
+            after = _read(bert, trace, last)
+            changes[chosen], divergences[chosen] = _change(before["mlm"][0], after["mlm"])
+            for name, values in other.items():
+                values[chosen] = _gain(name, before[name][0], after[name])
             done += len(chosen)
             report(progress, done, len(ablations))
-    return Sweep(ablations, before[0].argmax(axis=1), changes, divergences, nsp)
+    followed = before["mlm"][0].argmax(axis=1)
+    return Sweep(ablations, followed, changes, divergences, *map(other.get, ("nsp", "sop", "task")))
 
 
 def every_head(config):
@@ -194,14 +254,6 @@ def _groups(ablations, layers):
     for place, ablation in enumerate(ablations):
         groups[ablation.first_layer(layers)].append(place)
     return sorted(groups.items())
-
-
-def _unharmed(bert, trace, ablations):
-    """All hidden states of the trace's input with nothing switched off, after the checks."""
-    check_question(trace.masks, trace.text_b, bert.heads, bert.name)
-    for ablation in ablations:
-        _check(ablation, bert.config, trace.length)
-    return bert.opened.states(trace.token_ids[None], trace.segments[None])
 
 
 def _check(ablation, config, length):
@@ -238,7 +290,26 @@ def _without(opened, states, trace, ablations, first):
     return x
 
 
-def _layer_without(opened, layer, x, trace, ablations):
+def _alone(opened, states, trace, ablation, shifts):
+    """The last hidden state [1, T, H] under one ablation, and the shift of every head [L, N] or None."""
+    layers = len(states) - 1
+    first = ablation.first_layer(layers)
+    moved = np.zeros((layers, opened.config.num_attention_heads)) if shifts else None
+    x = states[first]
+    for layer in range(first, layers):
+        bias = _bias(layer, trace, (ablation,))
+        # What goes into the first layer is as it was, and so is where its heads look.
+        if not shifts or (layer == first and bias is None):
+            x = _layer_without(opened, layer, x, trace, (ablation,))
+            continue
+        before = opened.attention_maps(layer, states[layer])[0].numpy()
+        x, after = _layer_without(opened, layer, x, trace, (ablation,), maps=True)
+        moved[layer] = np.abs(after[0].numpy() - before).sum(axis=-1, dtype=np.float64).mean(axis=-1) / 2
+    return x, moved
+
+
+def _layer_without(opened, layer, x, trace, ablations, maps=False):
+    """The next hidden state [B, T, H] of the state `x`; with `maps` also the attention maps [B, N, T, T]."""
     import tensorflow as tf
 
     off = np.array([layer in ablation.layers for ablation in ablations])
@@ -246,8 +317,11 @@ def _layer_without(opened, layer, x, trace, ablations):
     for row, ablation in enumerate(ablations):
         heads[row, [head for where, head in ablation.heads if where == layer]] = 0
     feed_forward = np.array([layer not in ablation.feed_forward for ablation in ablations], np.float32)
-    y = opened.layer(layer, x, _bias(layer, trace, ablations), heads, feed_forward)
-    return tf.where(off[:, None, None], x, y) if off.any() else y
+    step = opened.layer_with_maps if maps else opened.layer
+    found = step(layer, x, _bias(layer, trace, ablations), heads, feed_forward)
+    y, looks = found if maps else (found, None)
+    y = tf.where(off[:, None, None], x, y) if off.any() else y
+    return (y, looks) if maps else y
 
 
 def _bias(layer, trace, ablations):
@@ -267,17 +341,47 @@ def _bias(layer, trace, ablations):
 
 
 def _read(bert, trace, last):
-    """Log-probabilities at the masks [B, P, V] and of the next-sentence head [B, 2] or None, from a last
-    state."""
+    """What the heads say of last states [B, T, H]: a dict of float32 arrays.
+
+    "mlm": log-probabilities at the masks [B, P, V], P 0 without such a head. Of the pair "nsp" or "sop" [B, 2], and
+    of a classifier "task" [B, K], where the model has such a head.
+    """
     import tensorflow as tf
 
-    rows, masks = last.shape[0], list(trace.masks)
-    found = np.zeros((rows, 0, bert.config.vocab_size), np.float32)
+    rows, masks = last.shape[0], list(trace.masks) if "mlm" in bert.heads else []
+    found = {"mlm": np.zeros((rows, len(masks), bert.config.vocab_size), np.float32)}
     if masks:
         picked = tf.reshape(tf.gather(last, masks, axis=1), (rows * len(masks), -1))
-        found = bert.opened.mlm_log_probabilities(picked).numpy().reshape(rows, len(masks), -1)
-    paired = trace.text_b is not None and "nsp" in bert.heads
-    return found, bert.opened.nsp_log_probabilities(last).numpy() if paired else None
+        logs = bert.opened.mlm_log_probabilities(picked).numpy()
+        found["mlm"] = logs.reshape(rows, len(masks), -1)
+    if trace.text_b is not None and "nsp" in bert.heads:
+        found["nsp"] = bert.opened.nsp_log_probabilities(last).numpy()
+    if trace.text_b is not None and "sop" in bert.heads:
+        found["sop"] = bert.opened.sop_log_probabilities(last).numpy()
+    if classes_of(bert):
+        found["task"] = bert.opened.class_scores(last).numpy()
+    return found
+
+
+def _verdicts(bert, trace, answers, top_k):
+    """The answers of one input, each as it is told: "masks", and "nsp", "sop" and "classes", None where there are
+    none."""
+    masks = trace.masks if answers["mlm"].shape[1] else ()
+    originals = trace.original_ids[list(masks)]
+    return {
+        "masks": mask_predictions(answers["mlm"][0], masks, originals, bert.tokenizer, top_k) if masks else (),
+        "nsp": NextSentence.from_logits(answers["nsp"][0]) if "nsp" in answers else None,
+        "sop": SentenceOrder.from_logits(answers["sop"][0]) if "sop" in answers else None,
+        "classes": class_answer(classes_of(bert), answers["task"][0]) if "task" in answers else None,
+    }
+
+
+def _gain(head, before, after):
+    """What an answer beside the masks has gained, float64 [B], from its scores [2 or K] and [B, 2 or K]."""
+    if head == "task":
+        best = int(before.argmax())
+        return (after[:, best] - before[best]).astype(np.float64)
+    return np.exp(after[:, 0], dtype=np.float64) - np.exp(before[0], dtype=np.float64)
 
 
 def _change(before, after):
@@ -299,15 +403,3 @@ def _maps(opened, states, trace, ablation):
         maps.append(opened.attention_maps(layer, x, _bias(layer, trace, (ablation,)))[0].numpy())
         x = _layer_without(opened, layer, x, trace, (ablation,))
     return np.stack(maps)
-
-
-def _shifts(opened, states, trace, ablation, first):
-    layers = len(states) - 1
-    shifts = np.zeros((layers, opened.config.num_attention_heads))
-    x = states[min(first, layers)]
-    for layer in range(first, layers):
-        before = opened.attention_maps(layer, states[layer])[0].numpy()
-        after = opened.attention_maps(layer, x, _bias(layer, trace, (ablation,)))[0].numpy()
-        shifts[layer] = np.abs(after - before).sum(axis=-1, dtype=np.float64).mean(axis=-1) / 2
-        x = _layer_without(opened, layer, x, trace, (ablation,))
-    return shifts

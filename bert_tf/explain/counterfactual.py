@@ -17,7 +17,7 @@ from bert_tf.explain.answer import check_question
 from bert_tf.explain.compare import jensen_shannon
 from bert_tf.explain.errors import InputError, report
 from bert_tf.explain.predictions import check_top_k, mask_predictions
-from bert_tf.explain.trace import NextSentence
+from bert_tf.explain.trace import NextSentence, SentenceOrder
 from bert_tf.text import pad_batch
 
 # Tokens in one pass; more is no faster, and takes longer to stop.
@@ -56,6 +56,8 @@ class Outcome:
         changes: float64, one a mask: natural logarithm of what the trace's likeliest token there has gained.
         divergences: float64, one a mask: Jensen-Shannon divergence from the trace's distribution, in bits.
         nsp_change: change of P(IsNext), or None.
+        sop, sop_change: `SentenceOrder` and the change of P(in order) of a model that judges that instead; None
+            likewise.
     """
 
     variant: Variant
@@ -64,6 +66,8 @@ class Outcome:
     changes: np.ndarray
     divergences: np.ndarray
     nsp_change: Optional[float]
+    sop: Optional[SentenceOrder] = None
+    sop_change: Optional[float] = None
 
 
 def swapped(bert, trace):
@@ -240,13 +244,13 @@ def _run(bert, variants):
         for row, one in enumerate(variants):
             batch["mask_positions"][row, : len(one.masks)] = one.masks
         outputs.append("mlm_logits")
-    if "nsp" in bert.heads and any(one.paired for one in variants):
-        outputs.append("nsp_logits")
+    if any(one.paired for one in variants):
+        outputs += [f"{head}_logits" for head in ("nsp", "sop") if head in bert.heads]
     return bert.runtime.run(batch, tuple(outputs)) if outputs else {}
 
 
 def _outcome(bert, trace, variant, row, results, top_k):
-    masks, changes, divergences, nsp = (), [], [], None
+    masks, changes, divergences, nsp, sop = (), [], [], None, None
     if variant.masks:
         logits = results["mlm_logits"][row, : len(variant.masks)]
         originals = trace.original_ids[[trace.masks[r] for r in variant.rows]]
@@ -258,8 +262,11 @@ def _outcome(bert, trace, variant, row, results, top_k):
             divergences.append(jensen_shannon(p, q))
     if variant.paired and "nsp" in bert.heads:
         nsp = NextSentence.from_logits(results["nsp_logits"][row])
-    change = nsp.is_next - trace.nsp.is_next if nsp and trace.nsp else None
-    return Outcome(variant, masks, nsp, np.array(changes), np.array(divergences), change)
+    if variant.paired and "sop" in bert.heads:
+        sop = SentenceOrder.from_logits(results["sop_logits"][row])
+    nsp_change = nsp.is_next - trace.nsp.is_next if nsp and trace.nsp else None
+    sop_change = sop.in_order - trace.sop.in_order if sop and trace.sop else None
+    return Outcome(variant, masks, nsp, np.array(changes), np.array(divergences), nsp_change, sop, sop_change)
 
 
 def _softmax(logits):

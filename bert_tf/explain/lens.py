@@ -1,6 +1,7 @@
-"""The logit lens: what the MLM head would predict if the model ended after each layer.
+"""The logit lens: what the MLM head would predict if the model ended after each layer; what a fine-tuned
+classifier would say then.
 
-Dimension legend: L layers, T tokens, P positions, K predictions, H hidden, V vocabulary. Source:
+Dimension legend: L layers, T tokens, P positions, K predictions or classes, H hidden, V vocabulary. Source:
 nostalgebraist 2020, "interpreting GPT: the logit lens"; Geva et al. 2022. The head was trained on the last
 layer only: an early layer that says nothing through it may still know the answer in other words.
 """
@@ -12,9 +13,11 @@ import numpy as np
 from bert_tf.checkpoints.errors import require_head
 from bert_tf.explain.errors import InputError, MaskPositionError, NothingToPredict
 from bert_tf.explain.predictions import Prediction, check_top_k, top_probabilities
+from bert_tf.explain.target import class_answer, classes_of
 
 # Hidden vectors given to the head at once: over 30,000 tokens their logits are then 31 MB.
 _ROWS = 256
+_NO_STATES = "This trace holds no hidden states: trace again with hidden_states=True."
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +45,42 @@ class Lens:
     answer_probabilities: np.ndarray
     first_top: np.ndarray
     settled: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class ClassLens:
+    """What a fine-tuned classifier says on every hidden state, 0 the embeddings and L the last.
+
+    Attributes:
+        labels: K names of classes; ("value",) of a regression.
+        values: float64 [L+1, K], probabilities (with several labels at once each label's own), or the value.
+    """
+
+    labels: tuple
+    values: np.ndarray
+
+
+def class_lens(bert, trace):
+    """A fine-tuned classifier's head on every layer's hidden states.
+
+    Like the MLM head's, it was trained on the last layer only.
+
+    Args:
+        bert: the `Bert` that made the trace. trace: a `Trace` with hidden states.
+    Returns:
+        `ClassLens`.
+    Raises:
+        InputError: the model was not fine-tuned to classify texts; no hidden states in the trace.
+    """
+    settings = classes_of(bert)
+    if settings is None:
+        raise InputError(f"{bert.name} was not fine-tuned to classify texts; it has no classes to follow.")
+    if trace.hidden_states is None:
+        raise InputError(_NO_STATES)
+    # One state at a time: a long text in a large model would be a batch of 25 times 512 tokens.
+    scores = [bert.opened.class_scores(state[None]).numpy()[0] for state in trace.hidden_states]
+    answers = [class_answer(settings, one) for one in scores]
+    return ClassLens(tuple(answers[0]), np.array([list(one.values()) for one in answers]))
 
 
 def logit_lens(bert, trace, positions=None, top_k=5, answers=None):
@@ -89,7 +128,7 @@ def logit_lens(bert, trace, positions=None, top_k=5, answers=None):
 
 def _positions(trace, positions):
     if trace.hidden_states is None:
-        raise InputError("This trace holds no hidden states: trace again with hidden_states=True.")
+        raise InputError(_NO_STATES)
     positions = trace.masks if positions is None else tuple(int(position) for position in positions)
     if not positions:
         raise NothingToPredict("There is no position to look at: mask something, or name positions.")

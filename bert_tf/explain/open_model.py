@@ -52,13 +52,21 @@ class OpenModel:
                 blocks.
             head_gates: [B, N], feed_forward_gates: [B]: factors of what they give; None for 1.
         """
+        return self._gated("layer", index, x, bias, head_gates, feed_forward_gates)
+
+    def layer_with_maps(self, index, x, bias=None, head_gates=None, feed_forward_gates=None):
+        """As `layer`, with the attention maps [B, N, T, T] of the same step: (state, maps)."""
+        return self._gated("layer with maps", index, x, bias, head_gates, feed_forward_gates, ("attentions",))
+
+    def _gated(self, name, index, x, bias, head_gates, feed_forward_gates, details=()):
         rows, heads = x.shape[0], self.config.num_attention_heads
 
         def step(x, bias, head_gates, feed_forward_gates, *weights):
-            return self._layer(weights, x, bias, head_gates=head_gates, feed_forward_gates=feed_forward_gates)
+            gates = {"head_gates": head_gates, "feed_forward_gates": feed_forward_gates}
+            return self._layer(weights, x, bias, details, **gates)
 
         signature = (self._states(), _MAPS, _floats(None, heads), _floats(None))
-        return self._of_layer("layer", step, signature, index)(
+        return self._of_layer(name, step, signature, index)(
             x,
             tf.zeros((1, 1, 1, 1)) if bias is None else tf.constant(bias, tf.float32),
             tf.ones((rows, heads)) if head_gates is None else tf.constant(head_gates, tf.float32),
@@ -69,7 +77,7 @@ class OpenModel:
         """Attention of layer `index` on hidden state `index`, [B, N, T, T]; gates do not change it."""
 
         def step(x, bias, *weights):
-            return self._layer(weights, x, bias, details=("attentions",))
+            return self._layer(weights, x, bias, ("attentions",))[1]
 
         bias = tf.zeros((1, 1, 1, 1)) if bias is None else tf.constant(bias, tf.float32)
         return self._of_layer("maps", step, (self._states(), _MAPS), index)(x, bias)
@@ -94,7 +102,11 @@ class OpenModel:
 
     def nsp_log_probabilities(self, x):
         """Logarithms of P(IsNext) and P(NotNext), [B, 2], from a last hidden state [B, T, H]."""
-        return self._compiled("nsp", self._nsp, (self._states(),))(x)
+        return self._compiled("nsp", lambda x: self._pair("nsp", x), (self._states(),))(x)
+
+    def sop_log_probabilities(self, x):
+        """Logarithms of P(in order) and P(swapped), [B, 2], from a last hidden state [B, T, H]."""
+        return self._compiled("sop", lambda x: self._pair("sop", x), (self._states(),))(x)
 
     def class_scores(self, x):
         """What a fine-tuned classifier says, [B, K], from a last hidden state [B, T, H]: logarithms of the
@@ -129,8 +141,12 @@ class OpenModel:
         """A target's log-probability, float32 [B], from a last hidden state [B, T, H]."""
         if target.head == "mlm":
             return self.mlm_log_probabilities(x[:, target.position]).numpy()[:, target.id]
-        scores = self.nsp_log_probabilities(x) if target.head == "nsp" else self.class_scores(x)
-        return scores.numpy()[:, target.id]
+        scores = {
+            "nsp": self.nsp_log_probabilities,
+            "sop": self.sop_log_probabilities,
+            "task": self.class_scores,
+        }
+        return scores[target.head](x).numpy()[:, target.id]
 
     def _target_gradient(self, x, target):
         """A target's log-probability [B] and its gradient [B, T, H] by the last hidden state."""
@@ -141,7 +157,8 @@ class OpenModel:
                 tape.watch(x)
                 scores = {
                     "mlm": lambda: self._mlm(tf.gather(x, position, axis=1)),
-                    "nsp": lambda: self._nsp(x),
+                    "nsp": lambda: self._pair("nsp", x),
+                    "sop": lambda: self._pair("sop", x),
                     "task": lambda: self._class(x),
                 }[head]()
                 score = tf.gather(scores, wanted, axis=1)
@@ -163,11 +180,14 @@ class OpenModel:
         return tape.gradient(y, vectors, output_gradients=slope)
 
     def _layer(self, weights, x, bias, details=(), **gates):
-        """Any encoder layer: the first one's structure, `weights` in the place of its own."""
+        """Any encoder layer: the first one's structure, `weights` in the place of its own; the state, with
+        `details` also the attention maps."""
         part = self._parts["layer_0"]
         state = [variable.value for variable in part.non_trainable_variables]
         found, _ = part.stateless_call(weights, state, x, bias, details=details, **gates)
-        return tf.cast(found[1]["attentions"] if details else found, tf.float32)
+        if not details:
+            return tf.cast(found, tf.float32)
+        return tf.cast(found[0], tf.float32), tf.cast(found[1]["attentions"], tf.float32)
 
     def _of_layer(self, name, step, signature, index):
         """A compiled step with the weights of layer `index` already given to it."""
@@ -190,8 +210,8 @@ class OpenModel:
         logits = self._parts["mlm"](rows[None], self._parts["embeddings"].token_table)[0]
         return tf.nn.log_softmax(logits)
 
-    def _nsp(self, x):
-        return tf.nn.log_softmax(self._parts["nsp"](self._parts["pooler"](x)))
+    def _pair(self, head, x):
+        return tf.nn.log_softmax(self._parts[head](self._parts["pooler"](x)))
 
     def _class(self, x):
         head, settings = self._task.network.head, self._task.settings

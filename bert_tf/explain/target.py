@@ -1,5 +1,5 @@
-"""What is to be explained: one log-probability, of a token at a position, of an answer about the next sentence,
-or of a fine-tuned class.
+"""What is to be explained: one log-probability, of a token at a position, of an answer about a pair of texts (the
+next sentence, the order of sentences), or of a fine-tuned class.
 
 Dimension legend: T tokens, V vocabulary.
 """
@@ -19,21 +19,26 @@ class Target:
 
     Attributes:
         position: token position the MLM head predicts at; None for the other heads.
-        id: the token's id; 0 for IsNext and 1 for NotNext; the number of a class.
-        label: the token, "IsNext" or "NotNext", or the name of the class.
+        id: the token's id; 0 for IsNext and 1 for NotNext; 0 for in order and 1 for swapped; the number of a
+            class.
+        label: the token, "IsNext" or "NotNext", "in order" or "swapped", or the name of the class.
         of_task: whether it is a class of the model's fine-tuned head.
+        of_order: whether it is about the order of two texts (ALBERT).
     """
 
     position: Optional[int]
     id: int
     label: str
     of_task: bool = False
+    of_order: bool = False
 
     @property
     def head(self):
-        """The head that gives it: "mlm", "nsp" or "task"."""
+        """The head that gives it: "mlm", "nsp", "sop" or "task"."""
         if self.of_task:
             return "task"
+        if self.of_order:
+            return "sop"
         return "nsp" if self.position is None else "mlm"
 
 
@@ -78,6 +83,18 @@ def next_sentence_target(bert, trace, follows=True):
     return Target(None, 0, "IsNext") if follows else Target(None, 1, "NotNext")
 
 
+def sentence_order_target(bert, trace, in_order=True):
+    """That the two texts stand in their order, or that they are swapped (ALBERT).
+
+    Raises:
+        NothingToPredict: the trace has no second text. MissingHead: no sentence-order head.
+    """
+    require_head(bert.heads, "sop", bert.name)
+    if trace.text_b is None:
+        raise NothingToPredict("The sentence-order head judges a pair: give a second text.")
+    return Target(None, 0, "in order", of_order=True) if in_order else Target(None, 1, "swapped", of_order=True)
+
+
 def class_target(bert, trace, label=None):
     """A class of a model that was fine-tuned to classify texts.
 
@@ -88,8 +105,8 @@ def class_target(bert, trace, label=None):
     Raises:
         InputError: the model does not classify, or has no such label.
     """
-    settings = bert.task and bert.task.settings
-    if not settings or settings.task != "classify":
+    settings = classes_of(bert)
+    if settings is None:
         raise InputError(f"{bert.name} was not fine-tuned to classify texts; it has no classes to explain.")
     if settings.regression:
         return Target(None, 0, "value", True)
@@ -99,6 +116,19 @@ def class_target(bert, trace, label=None):
     if label not in settings.labels:
         raise InputError(f"There is no class {label!r:.60}; this model has {', '.join(settings.labels):.160}.")
     return _class(settings, settings.labels.index(label))
+
+
+def classes_of(bert):
+    """The `TaskSettings` of a model that was fine-tuned to classify texts; None for any other."""
+    return bert.task.settings if bert.task and bert.task.settings.task == "classify" else None
+
+
+def class_answer(settings, scores):
+    """What a classifier says, from its scores [K]: dict from each class to its probability, or "value" to that of
+    a regression."""
+    if settings.regression:
+        return {"value": float(scores[0])}
+    return dict(zip(settings.labels, np.exp(scores, dtype=np.float64).tolist()))
 
 
 def _class(settings, number):

@@ -4,7 +4,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from bert_tf.plots.diverging import diverging_scale
-from bert_tf.plots.theme import CATEGORIES, colourscale, dress, escape
+from bert_tf.plots.theme import colourscale, dress, escape, head_colours
 
 
 def depth_profile(profiles, name, dark=False):
@@ -15,7 +15,7 @@ def depth_profile(profiles, name, dark=False):
         name: what the number is, for the axis.
         dark: for a dark page.
     """
-    figure = go.Figure()
+    figure, colours = go.Figure(), head_colours(dark)
     for index, (model, values) in enumerate(profiles.items()):
         layers = len(values)
         figure.add_trace(
@@ -24,7 +24,7 @@ def depth_profile(profiles, name, dark=False):
                 y=[float(value) for value in values],
                 name=model,
                 mode="lines+markers",
-                line={"color": CATEGORIES[index], "dash": ("solid", "dot")[index % 2]},
+                line={"color": colours[index], "dash": ("solid", "dot")[index % 2]},
                 marker={"symbol": ("circle", "diamond")[index % 2], "size": 8},
                 customdata=[layer + 1 for layer in range(layers)],
                 hovertemplate="layer %{customdata}: %{y:.3f}<extra>" + model + "</extra>",
@@ -71,7 +71,7 @@ def answers_by_depth(curves, dark=False):
         curves: dict from name to float [L + 1], state 0 the embeddings.
         dark: for a dark page.
     """
-    figure = go.Figure()
+    figure, colours = go.Figure(), head_colours(dark)
     for index, (name, values) in enumerate(curves.items()):
         last = len(values) - 1
         figure.add_trace(
@@ -80,7 +80,7 @@ def answers_by_depth(curves, dark=False):
                 y=[float(value) for value in values],
                 name=escape(name),
                 mode="lines+markers",
-                line={"color": CATEGORIES[index], "dash": ("solid", "dot")[index % 2]},
+                line={"color": colours[index], "dash": ("solid", "dot")[index % 2]},
                 marker={"symbol": ("circle", "diamond")[index % 2], "size": 8},
                 customdata=list(range(last + 1)),
                 hovertemplate="after layer %{customdata}: %{y:.1%}<extra>" + escape(name) + "</extra>",

@@ -74,5 +74,6 @@ def ranked_bars(names, values, unit, dark=False):
         )
     )
     figure.update_yaxes(autorange="reversed", type="category", ticks="", showgrid=False)
-    figure.update_xaxes(title=unit, zeroline=True)
+    # A long title is wider than a narrow figure.
+    figure.update_xaxes(title=unit.replace(", ", ",<br>") if len(unit) > 40 else unit, zeroline=True)
     return dress(figure, dark, height=90 + 22 * len(labels))

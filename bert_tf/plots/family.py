@@ -2,9 +2,17 @@
 
 import plotly.graph_objects as go
 
-from bert_tf.plots.theme import CATEGORIES, dress, escape
+from bert_tf.plots.theme import dress, escape, head_colours
 
 _SYMBOLS = ("circle", "diamond", "square", "triangle-up", "cross", "star")
+
+
+# Members of one size lie close together: each has its own side for the name of the size.
+_SIDES = {"BERT": "top left", "RoBERTa": "middle right", "ELECTRA": "bottom left"}
+
+
+def _side(title, size):
+    return "bottom right" if size.endswith("generator") else _SIDES.get(title, "top center")
 
 
 def parameters_and_work(rows, dark=False):
@@ -13,7 +21,7 @@ def parameters_and_work(rows, dark=False):
     Args:
         rows: `FamilyRow`s. dark: for a dark page.
     """
-    figure = go.Figure()
+    figure, colours = go.Figure(), head_colours(dark)
     titles = list(dict.fromkeys(row.member.title for row in rows))
     for index, title in enumerate(titles):
         mine = [row for row in rows if row.member.title == title]
@@ -24,9 +32,9 @@ def parameters_and_work(rows, dark=False):
                 text=[escape(row.size) for row in mine],
                 name=escape(title),
                 mode="markers+text",
-                textposition="top center",
+                textposition=[_side(title, row.size) for row in mine],
                 textfont={"size": 11},
-                marker={"size": 11, "symbol": _SYMBOLS[index % 6], "color": CATEGORIES[index % 6]},
+                marker={"size": 11, "symbol": _SYMBOLS[index % 6], "color": colours[index % 6]},
                 hovertemplate="%{fullData.name} %{text}<br>%{x:,} parameters<br>%{y:.3s}FLOP<extra></extra>",
             )
         )

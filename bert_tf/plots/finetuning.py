@@ -3,7 +3,7 @@
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from bert_tf.plots.theme import CATEGORIES, colourscale, dress, escape
+from bert_tf.plots.theme import CATEGORIES, colourscale, dress, escape, head_colours
 
 
 def learning_curve(records, rounds, metric, dark=False):
@@ -13,6 +13,7 @@ def learning_curve(records, rounds, metric, dark=False):
         records: list of dicts with "step" and "loss" (`run/metrics.jsonl`). rounds: list of dicts with
             "step", "dev" and "best" (`run/rounds.json`). metric: name of the score. dark: for a dark page.
     """
+    colours = head_colours(dark)
     measured = [one for one in rounds if metric in one["dev"]]
     figure = make_subplots(rows=1, cols=2 if measured else 1, horizontal_spacing=0.12)
     figure.add_trace(
@@ -21,7 +22,7 @@ def learning_curve(records, rounds, metric, dark=False):
             y=[one["loss"] for one in records],
             mode="lines",
             name="training loss",
-            line={"color": CATEGORIES[0]},
+            line={"color": colours[0]},
         ),
         1,
         1,
@@ -34,7 +35,7 @@ def learning_curve(records, rounds, metric, dark=False):
                 y=[one["dev"][metric] for one in measured],
                 mode="lines+markers",
                 name=f"dev {metric}",
-                line={"color": CATEGORIES[1]},
+                line={"color": colours[1]},
                 marker={"size": 8},
             ),
             1,

@@ -2,7 +2,7 @@
 
 import plotly.graph_objects as go
 
-from bert_tf.plots.theme import CATEGORIES, colourscale, dress, escape
+from bert_tf.plots.theme import CATEGORIES, colourscale, dress, escape, head_colours
 
 
 def probabilities(names, values, dark=False):
@@ -19,7 +19,7 @@ def probabilities(names, values, dark=False):
         )
     )
     figure.update_yaxes(autorange="reversed", type="category", ticks="")
-    figure.update_xaxes(range=[0, 1], tickformat=".0%")
+    figure.update_xaxes(range=[0, 1.04], tickformat=".0%")
     return dress(figure, dark, height=90 + 34 * len(values))
 
 
@@ -31,7 +31,7 @@ def answer_curves(pieces, start, end, dark=False):
     """
     figure = go.Figure()
     places = list(range(len(pieces)))
-    for name, values, colour in (("begins", start, CATEGORIES[0]), ("ends", end, CATEGORIES[1])):
+    for name, values, colour in zip(("begins", "ends"), (start, end), head_colours(dark)):
         figure.add_trace(
             go.Scatter(
                 x=places,

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.app.look import component, told
+from tests.app.look import component, settled, told
 
 FAMILY = Path(__file__).parents[1] / "golden" / "family"
 TEXTS = {"roberta": "the license of the work", "distilbert": "w1 w2 w3 w4", "albert": "the license of the work",
@@ -74,6 +74,28 @@ def test_every_token_has_its_score(at):
 def test_sentence_order_has_its_own_words(at):
     app = at("albert", b=TEXTS["albert"])
     assert component(app, "gauge")["order"] is True and "Sentence order" in told(app)
+
+
+def test_why_two_texts_are_in_order(at):
+    import bert_tf
+    from bert_tf.explain import Ablation, ablate, occlusion, sentence_order_target
+
+    bert = bert_tf.load(FAMILY / "albert")
+    texts = TEXTS["albert"], "a work"
+    trace = bert.trace(*texts)
+    words = settled(at("albert", page="saliency", b=texts[1], **{"saliency.method": "occlusion",
+                                                                 "saliency.follows": "Swapped"}))
+    found = occlusion(bert, trace, sentence_order_target(bert, trace, False), level="word")
+    assert list(words.dataframe[0].value["score"]) == pytest.approx([one.score for one in found.words], abs=1e-4)
+    off = at("albert", page="ablation", b=texts[1], **{"ablation.off": "2-x"})
+    gauge = component(off, "gauge")
+    effect = ablate(bert, trace, Ablation(layers=(1,)))
+    assert gauge["order"] and gauge["is_next"] == pytest.approx(effect.sop_after.in_order, abs=1e-5)
+    swap = at("albert", page="whatif", b=texts[1], **{"whatif.kind": "swap"})
+    typed = bert.trace(*texts[::-1])
+    assert component(swap, "gauge")["is_next"] == pytest.approx(typed.sop.in_order, abs=1e-5)
+    less = settled(at("albert", page="whatif", b=texts[1], **{"whatif.kind": "less"}))
+    assert "in_order" in less.dataframe[0].value and "is_next" not in less.dataframe[0].value
 
 
 def test_a_typed_mask_is_one_in_every_member(at, open_app):

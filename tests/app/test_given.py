@@ -1,5 +1,9 @@
 """Values given to widgets reach the browser even where one run follows hard upon another."""
 
+import pytest
+
+from tests.app.look import param
+
 PAIR = {"a": "The bunny ate the carrot.", "b": "It was good."}
 
 
@@ -25,3 +29,45 @@ def test_what_a_visitor_types_is_left_alone(open_app):
     app.session_state["_again"] = True
     assert given(app.run()) == [False, False, False]
     assert app.text_area(key="w_text_a").value == "It was good."
+
+
+def _page_that_can_be_cut_short():
+    import streamlit as st
+
+    from ui import state
+
+    state.open_view()
+    st.button("Go", key="go", on_click=lambda: state.change(page="lens"))
+    st.button("Theme", key="theme", on_click=state.again)
+    st.text(state.view().page)
+    if st.session_state.get("cut"):
+        st.stop()
+    state.write_address()
+
+
+@pytest.fixture
+def cut_app():
+    from streamlit.testing.v1 import AppTest
+
+    app = AppTest.from_function(_page_that_can_be_cut_short, default_timeout=60)
+    app.query_params["a"] = PAIR["a"]
+    return app
+
+
+def test_a_press_is_not_lost_where_its_run_is_cut_short(cut_app):
+    cut_app.session_state["cut"] = True
+    cut_app.run()
+    cut_app.button(key="go").click().run()
+    cut_app.session_state["cut"] = False
+    assert cut_app.run().text[0].value == "lens" and param(cut_app, "page") == "lens"
+
+
+def test_a_press_is_not_lost_where_another_theme_is_told_with_the_address_of_before(cut_app):
+    cut_app.run()
+    cut_app.button(key="go").click().run()
+    assert param(cut_app, "page") == "lens"
+    del cut_app.query_params["page"]
+    assert cut_app.button(key="theme").click().run().text[0].value == "lens"
+    # Another link is still taken.
+    cut_app.query_params["page"] = "attention"
+    assert cut_app.run().text[0].value == "attention"

@@ -8,7 +8,11 @@ from ui.view import PAGES, View
 PAIR = {"a": 'The "bunny" ate {the} carrot.', "b": "It was good."}
 
 
-@pytest.mark.parametrize("page", [page for page in _BODIES if page in PAGES])
+# What these two say needs a fine-tuned model: see test_tasks.
+OF_TASKS = {"tasks", "finetuned"}
+
+
+@pytest.mark.parametrize("page", [page for page in _BODIES if page not in OF_TASKS])
 def test_the_lines_of_a_page_run_as_they_stand(page, capsys):
     view = View(page=page, model="tiny-cased", other="tiny-uncased", layer=1, head=2, **PAIR)
     if page == "patching":

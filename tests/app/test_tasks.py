@@ -1,11 +1,14 @@
 """Tasks and Before and after, driven without a browser."""
 
+import base64
+import json
 import time
 
 import numpy as np
 import pytest
 
 from tests.app.look import component, told, walk
+from tests.app.look import settled as finished
 from tests.app.made_tasks import save_tasks
 
 
@@ -75,6 +78,65 @@ def test_a_regression_shows_its_number(open_app, task_home):
     no_trouble(app)
     (said,) = loaded("score", task_home).task.predict(["the cat sat"])
     assert app.metric[0].value == f"{said['value']:.2f}"
+
+
+@pytest.mark.parametrize(
+    "model, b", [("classes", ""), ("pairs", "a dog"), ("score", ""), ("tags", ""), ("answers", "the cat sat on the mat."),
+                 ("endings", "sat on the mat\nran in the park")])  # fmt: skip
+def test_the_lines_of_a_task_say_what_the_page_says(open_app, task_home, capsys, model, b):
+    from ui import tasks
+
+    app = open_app(page="tasks", a="the cat sat", b=b, **{"tasks.model": model})
+    exec(app.code[0].value, {})
+    bert = loaded(model, task_home)
+    (said,) = bert.task.predict([tasks.record(bert.task.settings, "the cat sat", b)])
+    assert capsys.readouterr().out.strip() == str(said)
+
+
+def test_the_lines_of_before_and_after_give_the_map_of_the_page(open_app, capsys):
+    app = open_app(page="finetuned", a="the cat sat", b="it ran", **{"finetuned.model": "tags"})
+    no_trouble(app)
+    exec(app.code[0].value, {})
+    drawn = figure(app)["data"][0]["z"]
+    shown = np.frombuffer(base64.b64decode(drawn["bdata"]), drawn["dtype"]).reshape(2, 4)
+    assert capsys.readouterr().out.strip() == str(shown.round(3))
+
+
+def figure(app):
+    return json.loads(app.get("plotly_chart")[0].proto.spec)
+
+
+def test_a_class_is_followed_layer_by_layer(open_app, task_home):
+    from bert_tf.explain import class_lens
+
+    app = finished(open_app(page="lens", a="the cat sat", model="classes"))
+    bert = loaded("classes", task_home)
+    lens = class_lens(bert, bert.trace("the cat sat"))
+    drawn = figure(app)["data"]
+    assert [one["name"] for one in drawn] == ["bad", "good"]
+    assert np.allclose([one["y"] for one in drawn], lens.values.T, atol=1e-5)
+    assert figure(finished(open_app(page="lens", a="the cat sat", model="score")))["data"][0]["name"] == "value"
+    assert "The class after each layer" not in told(open_app(page="lens", a="the cat sat", model="tags"))
+
+
+def test_parts_are_switched_off_under_a_class(open_app, task_home):
+    from bert_tf.explain import Ablation, ablate, every_head, sweep
+
+    link = {"ablation.off": "1-2", "ablation.colour": "effect"}
+    app = finished(open_app(page="ablation", a="the cat sat", model="classes", **link))
+    bert = loaded("classes", task_home)
+    trace = bert.trace("the cat sat")
+    effect = ablate(bert, trace, Ablation(heads=((0, 1),)))
+    shown = {one["text"]: (one["was"], one["p"]) for one in component(app, "bars")["cards"][0]["predictions"]}
+    for label, share in effect.classes_after.items():
+        assert shown[label] == pytest.approx((effect.classes_before[label], share), abs=1e-5)
+    lost = -sweep(bert, trace, every_head(bert.config)).class_changes
+    assert sorted(np.abs(figure(app)["data"][0]["x"])) == pytest.approx(sorted(np.abs(lost)), abs=1e-5)
+
+
+def test_parts_are_switched_off_under_a_number(open_app):
+    app = finished(open_app(page="ablation", a="the cat sat", model="score", **{"ablation.off": "1-x"}))
+    assert app.metric[0].label == "Score" and float(app.metric[0].delta) != 0
 
 
 def test_marked_words_are_cut_from_the_visitors_own_text(open_app, task_home):

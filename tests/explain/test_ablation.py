@@ -11,6 +11,7 @@ from bert_tf.explain.ablation import (
     every_head,
     every_layer,
     every_token,
+    intact_pass,
     sweep,
 )
 from bert_tf.explain.errors import Cancelled
@@ -109,6 +110,35 @@ def test_nothing_off_changes_nothing(tiny_bert, trace):
     assert effect.before == effect.after and effect.nsp_before == effect.nsp_after
     assert not effect.changes.any() and effect.divergences == pytest.approx([0, 0], abs=1e-6)
     np.testing.assert_allclose(effect.attentions, trace.attentions, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "ablation, still",
+    [
+        (Ablation(), (0, 1)),
+        (Ablation(heads=((0, 1), (1, 2))), (0,)),
+        (Ablation(layers=(0,)), (0,)),
+        (Ablation(feed_forward=(1,)), (0, 1)),
+        (Ablation(tokens=(3,)), ()),
+        (Ablation(links=((2, 4),), attention_layers=(1,)), (0,)),
+    ],
+)
+def test_shifts_are_how_far_the_map_of_each_head_has_moved(tiny_bert, trace, ablation, still):
+    effect = ablate(tiny_bert, trace, ablation, attentions=True, shifts=True)
+    moved = np.abs(effect.attentions - trace.attentions).sum(axis=-1).mean(axis=-1) / 2
+    np.testing.assert_allclose(effect.shifts, moved, atol=1e-5)
+    for layer in range(2):
+        assert effect.shifts[layer].any() == (layer not in still)
+
+
+def test_the_pass_with_everything_on_is_made_once_for_all(tiny_bert, trace, monkeypatch):
+    off = Ablation(heads=((1, 0),), tokens=(3,))
+    alone = ablate(tiny_bert, trace, off, shifts=True)
+    intact = intact_pass(tiny_bert, trace)
+    monkeypatch.setattr(tiny_bert.opened, "states", lambda *_: pytest.fail("it is made again"))
+    again = ablate(tiny_bert, trace, off, shifts=True, intact=intact)
+    assert again.before == alone.before and again.after == alone.after and again.nsp_after == alone.nsp_after
+    np.testing.assert_array_equal(again.shifts, alone.shifts)
 
 
 def test_changes_and_divergences_are_between_the_two_distributions(tiny_bert, trace):

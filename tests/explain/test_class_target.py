@@ -5,9 +5,18 @@ import pytest
 
 from bert_tf.bert import Bert
 from bert_tf.config import BertConfig
-from bert_tf.explain import gradient_x_input, integrated_gradients, occlusion
+from bert_tf.explain import (
+    Ablation,
+    ablate,
+    class_lens,
+    class_target,
+    every_head,
+    gradient_x_input,
+    integrated_gradients,
+    occlusion,
+    sweep,
+)
 from bert_tf.explain.errors import InputError
-from bert_tf.explain.target import class_target
 from bert_tf.finetune.families import family
 from bert_tf.finetune.model import TaskModel
 from bert_tf.finetune.network import network_over
@@ -66,11 +75,47 @@ def test_integrated_gradients_of_a_class_add_up():
     assert np.isfinite(gradient_x_input(bert, trace, found.target).tokens).all()
 
 
+def test_parts_are_switched_off_under_a_class():
+    bert = made()
+    trace = bert.trace("it was a good film")
+    (said,) = bert.task.predict(["it was a good film"])
+    effect = ablate(bert, trace, Ablation(heads=((0, 1),)))
+    assert effect.classes_before == pytest.approx(said["probabilities"], abs=1e-5)
+    assert sum(effect.classes_after.values()) == pytest.approx(1) and effect.before == ()
+    found = sweep(bert, trace, every_head(bert.config))
+    gained = np.log(effect.classes_after[said["label"]] / effect.classes_before[said["label"]])
+    assert found.class_changes[1] == pytest.approx(gained, abs=1e-4) and abs(gained) > 1e-3
+    assert (np.diff(np.abs(found.class_changes)[found.ranked()]) <= 0).all()
+
+
+def test_a_switched_off_layer_is_a_classifier_without_it():
+    bert = made()
+    trace = bert.trace("it was a good film")
+    effect = ablate(bert, trace, Ablation(layers=(1,)))
+    # What the last layer would have been given goes to the head as it is.
+    assert list(effect.classes_after.values()) == pytest.approx(class_lens(bert, trace).values[1], abs=1e-5)
+
+
+def test_every_layer_is_read_by_the_head_of_the_classes():
+    for settings in ({}, {"multi_label": True}, {"labels": (), "regression": True}):
+        bert = made(**settings)
+        trace = bert.trace("it was a good film")
+        (said,) = bert.task.predict(["it was a good film"])
+        lens = class_lens(bert, trace)
+        assert lens.values.shape == (3, len(lens.labels))
+        wanted = said.get("probabilities", {"value": said.get("value")})
+        assert dict(zip(lens.labels, lens.values[-1])) == pytest.approx(wanted, abs=1e-5)
+        assert not np.allclose(lens.values[0], lens.values[-1])
+    with pytest.raises(InputError, match="no hidden states"):
+        class_lens(bert, bert.trace("it was bad", hidden_states=False))
+
+
 def test_models_without_the_class_say_so():
     bert = made()
     trace = bert.trace("it was bad")
     with pytest.raises(InputError, match="no class 'great'; this model has bad, good, so"):
         class_target(bert, trace, "great")
     plain = Bert(bert.config, bert.tokenizer, bert.model, name="plain")
-    with pytest.raises(InputError, match="plain was not fine-tuned"):
-        class_target(plain, trace)
+    for ask in (class_target, class_lens):
+        with pytest.raises(InputError, match="plain was not fine-tuned"):
+            ask(plain, trace)

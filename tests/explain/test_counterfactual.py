@@ -4,7 +4,16 @@ import numpy as np
 import pytest
 
 from bert_tf.explain import InputError, NothingToPredict, jensen_shannon
-from bert_tf.explain.counterfactual import ask, left_context, right_context, swapped, with_word, without_word
+from bert_tf.explain.counterfactual import (
+    ask,
+    left_context,
+    right_context,
+    swapped,
+    with_word,
+    without_each_word,
+    without_word,
+)
+from bert_tf.explain.errors import Cancelled
 
 
 @pytest.fixture(scope="module")
@@ -105,6 +114,27 @@ def test_many_at_once_are_each_alone(tiny_bert, trace):
         np.testing.assert_allclose(one.changes, alone.changes, atol=1e-4)
         assert (one.nsp is None) == (not variant.paired)
     assert ask(tiny_bert, trace, []) == ()
+
+
+def test_each_word_is_left_out_alone_and_hidden_ones_stay(tiny_bert, trace, monkeypatch):
+    # Three at a time, so that words are asked about in several passes.
+    monkeypatch.setattr("bert_tf.explain.counterfactual.TOKENS_AT_ONCE", 3 * trace.length)
+    seen = []
+    found = without_each_word(tiny_bert, trace, 3, progress=lambda *at: seen.append(at))
+    assert [word.text for word, _ in found] == "the cats sat on the in the park it to the river".split()
+    assert seen == [(3, 12), (6, 12), (9, 12), (12, 12)]
+    for word, outcome in found:
+        (alone,) = ask(tiny_bert, trace, [without_word(tiny_bert, trace, word)], 3)
+        assert outcome.variant.tokens == alone.variant.tokens and len(outcome.masks) == 2
+        np.testing.assert_allclose(outcome.divergences, alone.divergences, atol=1e-5)
+        assert outcome.nsp_change == pytest.approx(alone.nsp_change, abs=1e-5)
+    with pytest.raises(Cancelled):
+        without_each_word(tiny_bert, trace, progress=lambda done, total: done < 4)
+
+
+def test_the_only_word_of_a_text_stays(tiny_bert):
+    found = without_each_word(tiny_bert, tiny_bert.trace("the cat", "dog"))
+    assert [word.text for word, _ in found] == ["the", "cat"]
 
 
 def test_what_makes_no_sense_is_refused(tiny_bert, trace):

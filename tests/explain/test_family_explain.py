@@ -8,14 +8,23 @@ import pytest
 import bert_tf
 from bert_tf.checkpoints import MissingHead
 from bert_tf.explain import (
+    Ablation,
     InputError,
     NothingToPredict,
+    ablate,
+    ask,
     compare,
     embedding_parts,
+    every_layer,
+    gradient_x_input,
     mask_target,
+    occlusion,
     play,
     replaced_scores,
+    sentence_order_target,
     summarise_heads,
+    swapped,
+    sweep,
     text_with,
 )
 from bert_tf.explain.value_attention import output_kernels
@@ -82,6 +91,41 @@ def test_gradients_reach_the_token_vectors(bert):
     step = 1e-2 * slope / np.linalg.norm(slope)
     moved = [bert.opened.gradient(vectors + sign * step, trace.segments[None], target)[0][0] for sign in (1, -1)]
     assert (moved[0] - moved[1]) / 2e-2 == pytest.approx(np.linalg.norm(slope), rel=0.05)
+
+
+def test_the_order_of_sentences_can_be_explained(berts):
+    bert = berts["albert"]
+    trace = bert.trace("the work", "the license of the work")
+    for in_order, share in ((True, trace.sop.in_order), (False, trace.sop.swapped)):
+        target = sentence_order_target(bert, trace, in_order)
+        assert occlusion(bert, trace, target).score == pytest.approx(np.log(share), abs=1e-4)
+    found = gradient_x_input(bert, trace, target)
+    assert found.score == pytest.approx(np.log(trace.sop.swapped), abs=1e-4) and found.tokens.any()
+    with pytest.raises(NothingToPredict, match="sentence-order head judges a pair"):
+        sentence_order_target(bert, bert.trace("the work"))
+    with pytest.raises(MissingHead):
+        sentence_order_target(berts["roberta"], berts["roberta"].trace("the work", "the license"))
+
+
+def test_the_order_of_sentences_hangs_on_parts_and_on_the_texts(berts):
+    bert = berts["albert"]
+    trace = bert.trace("the work", "the license of the work")
+    effect = ablate(bert, trace, Ablation(layers=(1,)))
+    assert effect.nsp_after is None and effect.sop_before == pytest.approx(trace.sop, abs=1e-5)
+    found = sweep(bert, trace, every_layer(bert.config))
+    change = effect.sop_after.in_order - effect.sop_before.in_order
+    assert found.nsp_changes is None and found.sop_changes[1] == pytest.approx(change, abs=1e-5)
+    assert (np.diff(np.abs(found.sop_changes)[found.ranked()]) <= 0).all()
+    (outcome,) = ask(bert, trace, [swapped(bert, trace)])
+    typed = bert.trace("the license of the work", "the work")
+    assert outcome.sop == pytest.approx(typed.sop, abs=1e-5)
+    assert outcome.sop_change == pytest.approx(typed.sop.in_order - trace.sop.in_order, abs=1e-5)
+
+
+def test_a_part_needs_an_answer_to_be_missed_in(berts):
+    bert = berts["electra-discriminator"]
+    with pytest.raises(NothingToPredict, match="no answer here"):
+        sweep(bert, bert.trace("w1 w2"), every_layer(bert.config))
 
 
 def test_embeddings_add_up_to_the_input(bert):

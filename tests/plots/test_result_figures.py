@@ -1,0 +1,187 @@
+"""Figures of results: effects, layers, patches, tasks, sizes, trainings. What is drawn is what was given."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from bert_tf.explain import Prediction
+from bert_tf.explain.lens import Lens
+from bert_tf.plots.architecture import MOST_TOKENS, MOST_UNITS, activations, sizes
+from bert_tf.plots.diverging import diverging_ramp, diverging_scale
+from bert_tf.plots.effects import by_kind, effects_map, ranked_bars
+from bert_tf.plots.family import parameters_and_work
+from bert_tf.plots.finetuning import confusion_matrix, label_bars, learning_curve
+from bert_tf.plots.lens import answer_curve, lens_map, state_names
+from bert_tf.plots.patching import patch_map
+from bert_tf.plots.tasks import answer_curves, changed_heads, probabilities
+from bert_tf.plots.training import answer_course, curves
+
+EVIL = "<b>x</b>"
+SAFE = "&lt;b&gt;x&lt;/b&gt;"
+
+
+@pytest.fixture
+def lens():
+    """Two positions, embeddings and two layers, two guesses each."""
+    return Lens(
+        positions=(1, 4),
+        ids=np.zeros((2, 3, 2), np.int64),
+        tokens=((("a", "b"), (EVIL, "b"), ("c", "a")), (("d", "b"), ("d", "b"), ("d", "a"))),
+        probabilities=np.array([[[0.5, 0.1], [0.25, 0.2], [0.75, 0.1]], [[0.9, 0.1], [0.8, 0.1], [0.7, 0.2]]]),
+        entropies=np.ones((2, 3)),
+        answers=(Prediction("c", 3, 0.75), Prediction("d", 4, 0.7)),
+        answer_ranks=np.array([[40, 7, 1], [1, 1, 1]]),
+        answer_probabilities=np.array([[0.01, 0.05, 0.75], [0.9, 0.8, 0.7]]),
+        first_top=np.array([2, 0]),
+        settled=np.array([2, 0]),
+    )
+
+
+def test_the_likeliest_word_of_every_layer_stands_on_its_probability(lens):
+    figure = lens_map(lens, ["x", EVIL])
+    drawn = figure.data[0]
+    np.testing.assert_allclose(drawn.z, [[0.5, 0.25, 0.75], [0.9, 0.8, 0.7]])
+    assert drawn.text[0][1] == SAFE and list(drawn.x) == state_names(3) == ["in", "1", "2"]
+    assert figure.layout.yaxis.ticktext[1] == SAFE and EVIL not in figure.to_json()
+
+
+def test_an_answer_s_rank_and_probability_run_over_the_layers(lens):
+    ranks, shares = answer_curve(lens, 0).data
+    assert list(ranks.y) == [40, 7, 1] and list(shares.y) == [0.01, 0.05, 0.75]
+    assert answer_curve(lens, 0).layout.yaxis.type == "log"
+
+
+def test_effects_are_coloured_each_kind_by_its_own_strongest():
+    effects = np.array([[0.1, -0.2, 3.0, 10.0], [0.05, 0.0, -1.5, 5.0]])
+    scaled = by_kind(effects)
+    np.testing.assert_allclose(scaled, [[0.5, -1, 1, 1], [0.25, 0, -0.5, 0.5]])
+    assert not by_kind(np.zeros((2, 4))).any()
+    drawn = effects_map(effects, "nats").data[0]
+    np.testing.assert_allclose(drawn.z, scaled)
+    np.testing.assert_allclose(drawn.customdata, effects)
+    assert list(drawn.x) == ["1", "2", "FF", "layer"] and list(drawn.y) == ["1", "2"]
+
+
+def test_ranked_bars_keep_their_order_and_equal_names_apart():
+    bars = ranked_bars(["the", EVIL, "the"], [3, -2, 1], "nats").data[0]
+    assert list(bars.x) == [3, -2, 1] and len(set(bars.y)) == 3
+    assert bars.y[1] == SAFE and bars.y[2].rstrip("\u200b") == "the"
+    colours = bars.marker.color
+    assert colours[0] == colours[2] != colours[1]
+    long = ranked_bars(["a"], [1], "what the answer loses without it, nats of log-probability")
+    assert long.layout.xaxis.title.text == "what the answer loses without it,<br>nats of log-probability"
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_the_two_ends_of_a_diverging_scale_differ_and_meet_in_the_middle(dark):
+    ramp = diverging_ramp(dark)
+    assert len({ramp[0], ramp[len(ramp) // 2], ramp[-1]}) == 3
+    assert [place for place, _ in diverging_scale(dark)][:: len(ramp) - 1] == [0, 1]
+
+
+def test_a_patch_map_holds_shares_and_names_where_the_inputs_differ():
+    recovered = np.array([[0.0, 1.5, np.nan], [0.25, -2.0, 0.5]])
+    figure = patch_map(recovered, ["a", EVIL, "c"], ["a", "b", "c"])
+    drawn = figure.data[0]
+    np.testing.assert_allclose(drawn.z, [[0, 0.25], [1, -1], [0, 0.5]])
+    np.testing.assert_allclose(drawn.customdata[..., 0], [[0, 0.25], [1.5, -2], [0, 0.5]])
+    assert list(figure.layout.yaxis.ticktext) == ["a", f"<b>{SAFE} | b</b>", "c"]
+    tall = patch_map(np.zeros((2, 200)), ["w"] * 200, ["w"] * 200)
+    assert tall.layout.height <= 1400 and len(tall.layout.yaxis.tickvals) < 200
+
+
+def test_classes_and_endings_are_bars_of_their_probabilities():
+    bars = probabilities([EVIL, "b"], [0.8, 0.2]).data[0]
+    assert list(bars.x) == [0.8, 0.2] and list(bars.y) == [SAFE, "b"] and bars.text[0] == "80.0%"
+
+
+def test_the_ends_of_an_answer_are_two_curves_over_the_pieces():
+    begins, ends = answer_curves([EVIL, "b"], [0.9, 0.1], [0.2, 0.8]).data
+    assert list(begins.y) == [0.9, 0.1] and list(ends.y) == [0.2, 0.8] and begins.customdata[0] == SAFE
+    many = answer_curves(["w"] * 61, [0] * 61, [0] * 61)
+    assert many.layout.xaxis.ticktext is None and many.layout.xaxis.title.text == "piece of the passage"
+
+
+def test_heads_that_moved_are_drawn_layers_downwards():
+    values = np.array([[0.1, 0.2, 0.3], [0.0, 0.5, 0.9]])
+    figure = changed_heads(values)
+    np.testing.assert_array_equal(figure.data[0].z, values)
+    assert list(figure.data[0].x) == ["1", "2", "3"] and figure.layout.yaxis.autorange == "reversed"
+
+
+def test_activations_show_the_first_units_and_spare_the_outliers():
+    values = np.random.default_rng(0).normal(size=(60, 100))
+    values[0, 0] = 1000
+    drawn = activations(values, [EVIL] * 60).data[0]
+    assert drawn.z.shape == (MOST_TOKENS, MOST_UNITS) and drawn.zmax < 10 and drawn.zmin == -drawn.zmax
+    np.testing.assert_allclose(drawn.z[1:], values[1:MOST_TOKENS, :MOST_UNITS], atol=1e-4)
+    assert len(set(drawn.y)) == MOST_TOKENS and EVIL not in str(drawn.y)
+    assert activations(np.zeros((2, 3)), ["a", "b"]).data[0].zmax == 1
+
+
+def test_sizes_are_stacked_by_part():
+    figure = sizes([("tiny", {"embeddings": 4, "encoder": 6}), (EVIL, {"embeddings": 1, "pooler": 2})])
+    assert {bar.name: list(bar.x) for bar in figure.data} == {
+        "embeddings": [4, 1],
+        "encoder": [6, 0],
+        "pooler": [0, 2],
+    }
+    assert figure.layout.barmode == "stack" and list(figure.data[0].y) == ["tiny", SAFE]
+
+
+def test_every_size_of_the_family_is_a_point_of_its_member():
+    def row(title, size, total, flops):
+        return SimpleNamespace(
+            member=SimpleNamespace(title=title), size=size, parameters={"total": total}, flops=flops
+        )
+
+    figure = parameters_and_work(
+        [row("BERT", "base", 110, 22), row("ALBERT", "base", 12, 22), row("BERT", "large", 335, 78)]
+    )
+    bert, albert = figure.data
+    assert (list(bert.x), list(bert.y), list(bert.text)) == ([110, 335], [22, 78], ["base", "large"])
+    assert list(albert.x) == [12] and figure.layout.xaxis.type == figure.layout.yaxis.type == "log"
+    assert bert.marker.symbol != albert.marker.symbol
+
+
+def test_a_learning_curve_has_the_loss_and_the_score_beside_it():
+    records = [{"step": 1, "loss": 0.9}, {"step": 2, "loss": 0.5}]
+    rounds = [{"step": 2, "dev": {"accuracy": 0.75}}, {"step": 4, "dev": {"f1": 0.5}}]
+    loss, score = learning_curve(records, rounds, "accuracy").data
+    assert list(loss.y) == [0.9, 0.5] and (list(score.x), list(score.y)) == ([2], [0.75])
+    assert len(learning_curve(records, [], "accuracy").data) == 1
+
+
+def test_confusions_are_shares_of_the_true_label():
+    figure = confusion_matrix([EVIL, "b", "none"], [[3, 1, 0], [0, 2, 0], [0, 0, 0]])
+    drawn = figure.data[0]
+    np.testing.assert_allclose(drawn.z, [[0.75, 0.25, 0], [0, 1, 0], [0, 0, 0]])
+    assert drawn.text[0][:2] in ((3, 1), [3, 1]) and drawn.y[0] == SAFE
+    many = confusion_matrix(list(map(str, range(21))), np.eye(21, dtype=int).tolist())
+    assert many.data[0].texttemplate is None
+
+
+def test_labels_have_bars_of_their_f1():
+    bars = label_bars([{"label": EVIL, "f1": 0.5, "examples": 7}, {"label": 2, "f1": 1.0}]).data[0]
+    assert list(bars.x) == [0.5, 1.0] and list(bars.y) == [SAFE, "2"] and list(bars.customdata) == [7, 0]
+
+
+def test_a_run_has_a_curve_for_each_number_that_was_logged():
+    logged = {"loss": ([1, 2, 3], [9, 8, 7]), "mlm_loss": ([1, 2, 3], [8, 7, 6])}
+    run = SimpleNamespace(curve=lambda name: logged.get(name, ([], [])))
+    figure = curves(run, "Loss")
+    assert {line.name: list(line.y) for line in figure.data} == {"together": [9, 8, 7], "masked words": [8, 7, 6]}
+    assert figure.layout.showlegend and not curves(run, "Accuracy").data
+
+
+def test_an_answer_s_course_is_drawn_over_the_snapshots():
+    course = SimpleNamespace(
+        token=EVIL, ranks=np.array([900, 12, 1]), probabilities=np.array([0.0, 0.1, 0.8])
+    )
+    figure = answer_course([course], (0, 10, 100), 1, [0.5, 0.6, 0.9])
+    line, follows = figure.data
+    assert list(line.y) == [900, 12, 1] and line.name == SAFE and list(follows.y) == [0.5, 0.6, 0.9]
+    assert list(figure.layout.xaxis.ticktext) == ["0", "10", "100"] and figure.layout.shapes[0].x0 == 1
+    alone = answer_course([], (0, 10), 0, [0.5, 0.6])
+    assert len(alone.data) == 1 and not alone.layout.yaxis.visible and alone.layout.yaxis2.visible
