@@ -34,6 +34,7 @@ PAGES = {
     "timelapse": ("Training", "Time-lapse"),
     "dataset": ("Data", "Data"),
     "architecture": ("Learn", "Architecture"),
+    "oneway": ("Learn", "One way or both"),
     "family": ("Learn", "Family"),
     "guide": ("Learn", "Guide"),
     "models": ("Models", "Models"),

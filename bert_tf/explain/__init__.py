@@ -74,6 +74,7 @@ from bert_tf.explain.syntax import (
     word_attention,
 )
 from bert_tf.explain.target import Target, mask_target, next_sentence_target
+from bert_tf.explain.readers import Reading, read_place
 from bert_tf.explain.replaced import Game, play, replaced_scores
 from bert_tf.explain.trace import NextSentence, SentenceOrder, Trace
 from bert_tf.explain.value_attention import NormWeighted, effective_attention, norm_weighted_attention
@@ -128,6 +129,7 @@ __all__ = [
     "PatchMap",
     "Prediction",
     "PseudoLikelihood",
+    "Reading",
     "RelationAgreement",
     "Row",
     "RowAgreement",
@@ -193,6 +195,7 @@ __all__ = [
     "pseudo_likelihood",
     "query_key_vectors",
     "read_conllu",
+    "read_place",
     "read_rows",
     "right_context",
     "score_rows",

@@ -274,7 +274,7 @@ def _read(bert, trace, last):
     rows, masks = last.shape[0], list(trace.masks)
     found = np.zeros((rows, 0, bert.config.vocab_size), np.float32)
     if masks:
-        picked = tf.reshape(tf.gather(last, masks, axis=1), (rows * len(masks), -1))
+        picked = tf.reshape(tf.gather(bert.opened.read(last), masks, axis=1), (rows * len(masks), -1))
         found = bert.opened.mlm_log_probabilities(picked).numpy().reshape(rows, len(masks), -1)
     paired = trace.text_b is not None and "nsp" in bert.heads
     return found, bert.opened.nsp_log_probabilities(last).numpy() if paired else None

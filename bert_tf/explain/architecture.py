@@ -49,12 +49,12 @@ def work(config, tokens, masks=1):
         dict part -> int, for the parts of an encoder (all layers together) and for every head there is.
     """
     hidden, wide, narrow = config.hidden_size, config.intermediate_size, config.embedding_width
-    count = config.num_hidden_layers
+    count, stacks = config.num_hidden_layers, config.stacks
     return {
-        "embeddings": 2 * tokens * narrow * hidden if narrow != hidden else 0,
+        "embeddings": 2 * tokens * narrow * hidden if config.projects else 0,
         # Four projections; scores and weighted sum are T x T x H each.
-        "attention": count * (8 * tokens * hidden * hidden + 4 * tokens * tokens * hidden),
-        "feed_forward": count * 4 * tokens * hidden * wide,
+        "attention": count * (8 * tokens * hidden * hidden // stacks + 4 * tokens * tokens * hidden),
+        "feed_forward": count * 4 * tokens * hidden * wide // stacks,
         "pooler": 2 * hidden * hidden,
         "nsp": 4 * hidden,
         "sop": 4 * hidden,

@@ -1,0 +1,20 @@
+"""Two one-way readers, left to right and right to left, side by side: ELMo's way with BERT's layers."""
+
+from bert_tf.family.bert import BERT
+from bert_tf.family.member import Member
+
+TWO_ONE_WAY = Member(
+    model_type="two-one-way",
+    title="Two one-way readers",
+    source="Peters et al. 2018 (ELMo); Devlin et al. 2019, appendix A.4",
+    changes=("Two stacks, each of half the width: one reads from left to right, the other from right to left.",
+             "They share the embeddings and meet only at the top, where a place is predicted from the state before it and "
+             "the state after it.",
+             "No pooler and no next sentence."),
+    heads=("mlm",),
+    trained=("mlm",),
+    sizes={},
+    only=BERT.only,
+    architectures=(({"mlm"}, "TwoOneWayForMaskedLM"), (set(), "TwoOneWayModel")),
+    reads="apart",
+)

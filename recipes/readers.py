@@ -1,0 +1,93 @@
+"""The three readers that show what bidirectionality buys, from plain text to the shipped folders.
+
+    python recipes/readers.py wiki-*.txt books.txt --eval test.txt --work build
+
+A left-to-right reader, two one-way readers side by side, and a BERT, all of 4 layers 128 wide (the two one-way readers
+each), learn from the same text, in the same order, the same number of tokens, from the same first token vectors,
+and predict the same number of words: each by its own objective, all in `python -m bert_tf pretrain`. The steps are done only if their result is not there
+yet, so that a stopped run goes on:
+
+- text: the articles and chapters of common words and short sentences (`recipes/watched_text.py`);
+- vocabulary: of the embedded Small's word pieces those that the text uses most;
+- start: random weights, but the token vectors those of Small, brought to 128 numbers by their principal components;
+- training, storage in eight bits, measurement (`python -m bert_tf evaluate mlm --alone`), model cards.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT), str(ROOT / "recipes")]
+SOURCE, VOCABULARY, WIDTH, LAYERS, HEADS, POSITIONS = "bert-small-uncased-embedded", 8000, 128, 4, 4, 128
+
+#: Folder's name -> (model type, stacks, options of `pretrain` that are its own).
+READERS = {
+    "reader-both-ways": ("bert", 1, {"objective": "mlm", "mask-rate": 0.25}),
+    "reader-left-to-right": ("left-to-right", 1, {"objective": "clm", "max-predictions": 16}),
+    "reader-two-one-way": ("two-one-way", 2, {"objective": "clm", "max-predictions": 16}),
+}
+COMMON = {"steps": 1500, "batch-size": 32, "length": 64, "learning-rate": 2e-3, "warmup": 0.05, "dropout": 0,
+          "precision": "bfloat16_products", "threads": 2, "strategy": "one", "save-every": 500, "log-every": 50}
+
+
+def choose_text(paths, target):
+    """Writes the plain documents of all files into one."""
+    from watched_text import common_words, documents, is_plain
+
+    common = common_words(paths)
+    chosen = [document for document in documents(paths) if is_plain(document, common)]
+    target.write_text("\n\n".join(chosen) + "\n", encoding="utf-8")
+
+
+def choose_vocabulary(text, folder):
+    """The tokenizer of the most used pieces of Small's vocabulary, all letters and special tokens among them."""
+    from bert_tf import checkpoints
+    from bert_tf.text import Tokenizer, read_tokenizer
+
+    whole = read_tokenizer(checkpoints.find(SOURCE))
+    counts = Counter()
+    for line in text.read_text(encoding="utf-8").splitlines():
+        counts.update(whole.tokenize(line).ids.tolist())
+    always = {index for index, token in enumerate(whole.vocab)
+              if index in whole.special_ids or (len(token.removeprefix("##")) == 1 and counts[index])}
+    rest = [index for index, _ in counts.most_common() if index not in always]
+    kept = sorted([*always, *rest[: VOCABULARY - len(always)]])
+    Tokenizer([whole.vocab[index] for index in kept], lower_case=True).save(folder)
+
+
+def make_start(name, tokenizer, folder):
+    """Random weights with Small's token vectors, reduced; the same for every reader."""
+    import keras
+
+    from bert_tf import checkpoints
+    from bert_tf.config import BertConfig
+    from bert_tf.models import build_pretraining_model, named_variables
+
+    kind, stacks, _ = READERS[name]
+    config = BertConfig(model_type=kind, vocab_size=tokenizer.vocab_size, num_hidden_layers=LAYERS,
+                        hidden_size=stacks * WIDTH, num_attention_heads=stacks * HEADS,
+                        intermediate_size=stacks * 4 * WIDTH, max_position_embeddings=POSITIONS)
+    keras.utils.set_random_seed(0)
+    model = build_pretraining_model(config, heads=("mlm",))
+    named_variables(model)["bert.embeddings.word_embeddings.weight"].assign(token_vectors(tokenizer))
+    checkpoints.save(folder, config, tokenizer, model)
+
+
+def token_vectors(tokenizer):
+    """Small's vectors of these tokens on their first `WIDTH` principal components, a little longer than BERT's first ones."""
+    from bert_tf import checkpoints
+
+    _, whole, model = checkpoints.read(checkpoints.find(SOURCE))
+    places = {token: row for row, token in enumerate(whole.vocab)}
+    rows = [places[token] for token in tokenizer.vocab]
+    vectors = np.asarray(model.bert_layers["embeddings"].token_table)[rows]
+    vectors = vectors - vectors.mean(axis=0)
+    _, directions = np.linalg.eigh(vectors.T @ vectors)
+    reduced = vectors @ directions[:, ::-1][:, :WIDTH]
+    return (reduced * (0.04 / reduced.std())).astype(np.float32)
