@@ -153,6 +153,11 @@ class BertConfig:
         return 2 if self.member.reads == "apart" else 1
 
     @property
+    def stack_names(self) -> tuple:
+        """What the names of a layer's tensors go on with, stack by stack."""
+        return ("",) if self.stacks == 1 else (".left", ".right")
+
+    @property
     def projects(self) -> bool:
         """Whether embeddings of E are projected to H by a matrix."""
         return self.stacks == 1 and self.embedding_width != self.hidden_size

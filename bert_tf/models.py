@@ -295,8 +295,9 @@ def _embedding_variables(layer):
 
 
 def _layer_variables(name, layer):
-    if isinstance(layer, TwoOneWayLayer):
-        return {**_layer_variables(f"{name}.left", layer.left), **_layer_variables(f"{name}.right", layer.right)}
+    if len(layer.stacks) > 1:
+        return {key: variable for stack in layer.stacks
+                for key, variable in _layer_variables(f"{name}.{stack.name}", stack).items()}
     attention, feed_forward = layer.attention, layer.feed_forward
     return {**_dense(f"{name}.attention.self.query", attention.query),
             **_dense(f"{name}.attention.self.key", attention.key),

@@ -91,3 +91,100 @@ def token_vectors(tokenizer):
     _, directions = np.linalg.eigh(vectors.T @ vectors)
     reduced = vectors @ directions[:, ::-1][:, :WIDTH]
     return (reduced * (0.04 / reduced.std())).astype(np.float32)
+
+
+def train(name, start, output, text, corpus):
+    own = READERS[name][2]
+    options = [str(part) for key, value in {**COMMON, **own}.items() for part in (f"--{key}", value)]
+    run("pretrain", "--init", start, "--text", text, "--corpus", corpus, "--output", output, *options)
+
+
+def run(*command, capture=False):
+    """A command of this project. Returns its standard output if captured."""
+    done = subprocess.run([sys.executable, "-m", "bert_tf", *map(str, command)], cwd=ROOT, check=True, text=True,
+                          stdout=subprocess.PIPE if capture else None)
+    return done.stdout
+
+
+def store(trained, target):
+    """The trained float32 model in eight bits, with the dropout of a model that is to learn on."""
+    from bert_tf import checkpoints
+
+    config, tokenizer, model = checkpoints.read(trained)
+    config = config.replace(hidden_dropout_prob=0.1, attention_probs_dropout_prob=0.1)
+    checkpoints.save(target, config, tokenizer, model, dtype="int8")
+
+
+def measure(model, text):
+    return json.loads(run("evaluate", "mlm", "--model", model, "--text", text, "--alone", "--length", COMMON["length"],
+                          "--json", "--quiet", capture=True))
+
+
+def card(name, target, output, full, stored, documents):
+    """The model card, with its figures as they came out."""
+    from bert_tf.config import BertConfig, parameter_counts
+
+    config = BertConfig.from_json(target / "config.json")
+    records = [json.loads(line) for line in (output / "metrics.jsonl").read_text().splitlines()]
+    latest = {record["step"]: record for record in records}
+    steps = max(latest)
+    facts = {"name": name, "steps": f"{steps:,}", "documents": f"{documents:,}",
+             "tokens": f"{steps * COMMON['batch-size'] * COMMON['length'] / 1e6:.1f} million",
+             "parameters": f"{parameter_counts(config, ('mlm',))['total']:,}",
+             "megabytes": f"{sum(path.stat().st_size for path in target.glob('*.safetensors')) / 1e6:.1f}",
+             "sequences": f"{full['sequences']:,}", "about": ABOUT[name]}
+    for kind, report in (("full", full), ("stored", stored)):
+        facts |= {f"{kind}_top1": f"{report['top1']:.3f}", f"{kind}_top5": f"{report['top5']:.3f}",
+                  f"{kind}_perplexity": f"{report['pseudo_perplexity']:.0f}"}
+    text = (ROOT / "recipes" / "card_reader.md").read_text(encoding="utf-8")
+    for key, value in facts.items():
+        text = text.replace("{" + key + "}", value)
+    (target / "README.md").write_text(text, encoding="utf-8")
+
+
+ABOUT = {
+    "reader-both-ways": (
+        "A BERT: every token sees every other one. 4 layers, hidden size 128, 4 heads. It learnt by masked language "
+        "modelling alone: 25% of the places chosen (80% [MASK], 10% random, 10% kept)."),
+    "reader-left-to-right": (
+        "A left-to-right reader: every token sees itself and those before it, and each place is predicted from the state "
+        "before it. 4 layers, hidden size 128, 4 heads. It learnt by causal language modelling, 16 places of each sequence "
+        "drawn at random (as many as the BERT beside it predicts)."),
+    "reader-two-one-way": (
+        "Two one-way readers side by side, ELMo's way: 4 layers from left to right and 4 from right to left, each 128 wide "
+        "with 4 heads, over the same embeddings; each place is predicted from the state before it and the state after it. "
+        "It learnt by causal language modelling in both directions at once, 16 places of each sequence drawn at random "
+        "(as many as the BERT beside it predicts)."),
+}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("text", nargs="+", help="files of text")
+    parser.add_argument("--eval", required=True, help="text to measure on, not in the corpus")
+    parser.add_argument("--work", type=Path, default=Path("build"), help="folder for what is in between")
+    parser.add_argument("--target", type=Path, default=ROOT / "assets" / "models", help="folder of the three")
+    args = parser.parse_args()
+    work, held_out = args.work.resolve(), str(Path(args.eval).resolve())
+    work.mkdir(parents=True, exist_ok=True)
+    text, vocabulary = work / "text.txt", work / "vocab"
+    if not text.exists():
+        choose_text(args.text, text)
+    if not vocabulary.exists():
+        choose_vocabulary(text, vocabulary)
+    from bert_tf.text import read_tokenizer
+
+    tokenizer = read_tokenizer(vocabulary)
+    documents = text.read_text(encoding="utf-8").count("\n\n") + 1
+    for name in READERS:
+        start, output, target = work / f"start-{name}", work / f"run-{name}", args.target / name
+        if not (start / "config.json").exists():
+            make_start(name, tokenizer, start)
+        if not (output / "model" / "config.json").exists():
+            train(name, start, output, text, work / "ids")
+        store(output / "model", target)
+        card(name, target, output, measure(output / "model", held_out), measure(target, held_out), documents)
+
+
+if __name__ == "__main__":
+    main()

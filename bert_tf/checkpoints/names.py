@@ -46,7 +46,7 @@ def tensor_shapes(config, heads=None):
     if config.projects:
         dense("bert.embeddings_project", width, narrow)
     for group in dict.fromkeys(config.layer_groups):
-        for stack in ("",) if config.stacks == 1 else (".left", ".right"):
+        for stack in config.stack_names:
             layer, own, wide = f"bert.encoder.layer.{group}{stack}", width // config.stacks, inner // config.stacks
             for part in ("query", "key", "value"):
                 dense(f"{layer}.attention.self.{part}", own, own)

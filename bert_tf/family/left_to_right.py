@@ -12,7 +12,8 @@ LEFT_TO_RIGHT = Member(
              "No pooler and no next sentence."),
     heads=("mlm",),
     trained=("mlm",),
-    sizes={},
+    # The paper's ablation: BERT base otherwise.
+    sizes={"base": BERT.sizes["base"]},
     only=BERT.only,
     architectures=(({"mlm"}, "BertLMHeadModel"), (set(), "BertModel")),
     reads="left",

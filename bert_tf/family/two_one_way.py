@@ -13,7 +13,9 @@ TWO_ONE_WAY = Member(
              "No pooler and no next sentence."),
     heads=("mlm",),
     trained=("mlm",),
-    sizes={},
+    # Each of the two as large as BERT base, as the paper has it ("twice as expensive as a single bidirectional model").
+    sizes={"base": {"num_hidden_layers": 12, "hidden_size": 1536, "num_attention_heads": 24,
+                    "intermediate_size": 6144}},
     only=BERT.only,
     architectures=(({"mlm"}, "TwoOneWayForMaskedLM"), (set(), "TwoOneWayModel")),
     reads="apart",

@@ -76,6 +76,11 @@ class EncoderLayer(keras.layers.Layer):
         self.feed_forward_norm = LayerNorm(epsilon, dtype=policy, name="feed_forward_norm")
         self.dropout = keras.layers.Dropout(dropout, dtype=policy, name="dropout")
 
+    @property
+    def stacks(self):
+        """The layers that stand side by side in this one: itself alone."""
+        return (self,)
+
     def build(self, x_shape, *_):
         shape = (None, None, self.settings["hidden_size"])
         for layer in (self.attention, self.attention_norm, self.feed_forward, self.feed_forward_norm):

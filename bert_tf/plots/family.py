@@ -4,7 +4,7 @@ import plotly.graph_objects as go
 
 from bert_tf.plots.theme import CATEGORIES, dress, escape
 
-_SYMBOLS = ("circle", "diamond", "square", "triangle-up", "cross", "star")
+_SYMBOLS = ("circle", "diamond", "square", "triangle-up", "cross", "star", "pentagon")
 
 
 def parameters_and_work(rows, dark=False):
@@ -26,7 +26,11 @@ def parameters_and_work(rows, dark=False):
                 mode="markers+text",
                 textposition="top center",
                 textfont={"size": 11},
-                marker={"size": 11, "symbol": _SYMBOLS[index % 6], "color": CATEGORIES[index % 6]},
+                marker={
+                    "size": 11,
+                    "symbol": _SYMBOLS[index % len(_SYMBOLS)],
+                    "color": CATEGORIES[index % len(CATEGORIES)],
+                },
                 hovertemplate="%{fullData.name} %{text}<br>%{x:,} parameters<br>%{y:.3s}FLOP<extra></extra>",
             )
         )
