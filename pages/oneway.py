@@ -17,7 +17,8 @@ from ui.view import Spot
 from ui.words import percent, plain, title
 
 _KINDS = {"left": 0, "right": 1, "both": 2}
-_PLACE = 3
+_PLACE, _GAP = 3, "____"
+_SIDES = {"left": "read from left to right", "right": "read from right to left", "both": "read as a whole"}
 _FIELD = (("Text", "Type a sentence, then press the word to hide."),)
 
 
@@ -42,7 +43,7 @@ def page():
         return
     readings = _readings(shown, *part)
     _draw(readings, *part)
-    _footer(readings, shown)
+    _footer()
 
 
 def _place(shared):
@@ -64,7 +65,9 @@ def _place(shared):
     components.chips("c_oneway_chips", chips(encoding, own, True, shared.tokenizer.mask_id), pressed)
     if typed:
         if len(typed) > 1:
-            st.caption("The first [MASK] is asked for. The others stay: the one-way readers never learnt what they mean.")
+            st.caption(
+                "The first [MASK] is asked for. The others stay: the one-way readers never learnt what they mean."
+            )
         return text, *encoding.offsets[typed[0]]
     if not own:
         st.info("Press a word above to hide it, or type [MASK] in its place.", icon=":material/touch_app:")
@@ -99,36 +102,30 @@ def _draw(readings, text, start, end):
             lambda: _rows(readings),
             lambda: _record(readings, text, start, end),
         )
-    word = text[start:end]
-    _verdict(readings, word)
+    _verdict(readings, text[start:end])
     for column, (way, reading) in zip(st.columns(len(readings), gap="medium"), readings.items()):
-        name, sees = readers.WAYS.get(way, (title(reading.model), "The chosen model, to compare: " +
-                                            readers.WAYS[reading.reads][1].lower()))
+        name, sees = _named(way, reading)
         with column:
             st.markdown(f"**{plain(name)}**")
-            places = [(*part[:2], _KINDS[part[2]], "", _said(part[2])) for part in reading.seen]
-            spans(
-                f"c_oneway_text_{way}",
-                labelled(f"{text[:start]}{_blank(word)}{text[end:]}", [
-                    *(place if place[1] <= start else _moved(place, len(_blank(word)) - len(word)) for place in places),
-                    (start, start + len(_blank(word)), _PLACE, "", "the hidden word"),
-                ]),
-                [],
-                sees,
-            )
+            spans(f"c_oneway_text_{way}", _parts(text, start, end, reading), [], sees)
             components.bars(f"c_oneway_bars_{way}", cards([reading.answer]))
 
 
-def _blank(word):
-    return "____"
+def _named(way, reading):
+    """What a reader is called here, and what is said of what it saw."""
+    if way in readers.WAYS:
+        return readers.WAYS[way]
+    return title(reading.model), f"The model chosen in the sidebar. {readers.WAYS[reading.reads][1]}"
 
 
-def _moved(place, by):
-    return place[0] + by, place[1] + by, *place[2:]
-
-
-def _said(side):
-    return {"left": "read from left to right", "right": "read from right to left", "both": "read as a whole"}[side]
+def _parts(text, start, end, reading):
+    """The text for the spans component, a gap in the word's place, what the reader saw on the colour of its side."""
+    longer = len(_GAP) - (end - start)
+    places = [(start, start + len(_GAP), _PLACE, "", "the hidden word")]
+    for first, last, side in reading.seen:
+        move = longer if first >= end else 0
+        places.append((first + move, last + move, _KINDS[side], "", _SIDES[side]))
+    return labelled(f"{text[:start]}{_GAP}{text[end:]}", places)
 
 
 def _verdict(readings, word):
@@ -137,18 +134,17 @@ def _verdict(readings, word):
     if not known:
         return
     said = ", ".join(
-        f"{readers.WAYS[way][0] if way in readers.WAYS else title(readings[way].model)} {percent(answer.original_probability)}"
-        for way, answer in known
+        f"{_named(way, readings[way])[0]} {percent(answer.original_probability)}" for way, answer in known
     )
     st.markdown(f"How likely “{plain(word)}” is to each: {plain(said)}.")
 
 
-def _footer(readings, shown):
+def _footer():
     st.caption(
-        "The first three have the same layers and the same word pieces, and learnt from the same text, as many tokens of it "
-        "and as many predictions; only what they may look at differs. They are small: what they know is grammar and common "
-        "company of words. "
-        "The one-way readers predict the word from the state beside it, so they need no [MASK]; what stands there is never seen."
+        "The first three have as many layers and the same word pieces, and learnt from the same text by as many "
+        "predictions; what they may look at differs. They are small: what they know is grammar and the common company "
+        "of words. The one-way readers predict a word from the state beside it, so what stands in its own place is "
+        "never seen."
     )
 
 
@@ -163,8 +159,12 @@ def _record(readings, text, start, end):
         "text": text,
         "hidden": [start, end],
         "readers": [
-            {"model": one.model, "reads": one.reads, "seen": [list(part) for part in one.seen],
-             **dataclasses.asdict(one.answer)}
+            {
+                "model": one.model,
+                "reads": one.reads,
+                "seen": [list(part) for part in one.seen],
+                **dataclasses.asdict(one.answer),
+            }
             for one in readings.values()
         ],
     }

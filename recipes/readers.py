@@ -3,9 +3,9 @@
     python recipes/readers.py wiki-*.txt books.txt --eval test.txt --work build
 
 A left-to-right reader, two one-way readers side by side, and a BERT, all of 4 layers 128 wide (the two one-way readers
-each), learn from the same text, in the same order, the same number of tokens, from the same first token vectors,
-and predict the same number of words: each by its own objective, all in `python -m bert_tf pretrain`. The steps are done only if their result is not there
-yet, so that a stopped run goes on:
+have two each), learn from the same text, in the same order, the same number of tokens, from the same first token
+vectors, and predict the same number of words: each by its own objective, all in `python -m bert_tf pretrain`. The steps
+are done only if their result is not there yet, so that a stopped run goes on:
 
 - text: the articles and chapters of common words and short sentences (`recipes/watched_text.py`);
 - vocabulary: of the embedded Small's word pieces those that the text uses most;
@@ -70,7 +70,7 @@ def make_start(name, tokenizer, folder):
     from bert_tf.models import build_pretraining_model, named_variables
 
     kind, stacks, _ = READERS[name]
-    config = BertConfig(model_type=kind, vocab_size=tokenizer.vocab_size, num_hidden_layers=LAYERS,
+    config = BertConfig(model_type=kind, vocab_size=tokenizer.vocab_size, num_hidden_layers=LAYERS // stacks,
                         hidden_size=stacks * WIDTH, num_attention_heads=stacks * HEADS,
                         intermediate_size=stacks * 4 * WIDTH, max_position_embeddings=POSITIONS)
     keras.utils.set_random_seed(0)
@@ -80,7 +80,7 @@ def make_start(name, tokenizer, folder):
 
 
 def token_vectors(tokenizer):
-    """Small's vectors of these tokens on their first `WIDTH` principal components, a little longer than BERT's first ones."""
+    """Small's vectors of these tokens on their first `WIDTH` principal components, twice as long as BERT's first ones."""
     from bert_tf import checkpoints
 
     _, whole, model = checkpoints.read(checkpoints.find(SOURCE))
@@ -116,11 +116,11 @@ def store(trained, target):
 
 
 def measure(model, text):
-    return json.loads(run("evaluate", "mlm", "--model", model, "--text", text, "--alone", "--length", COMMON["length"],
-                          "--json", "--quiet", capture=True))
+    return json.loads(run("evaluate", "mlm", "--model", model, "--text", text, "--alone",
+                          "--length", COMMON["length"], "--json", "--quiet", capture=True))
 
 
-def card(name, target, output, full, stored, documents):
+def write_card(name, target, output, full, stored, documents):
     """The model card, with its figures as they came out."""
     from bert_tf.config import BertConfig, parameter_counts
 
@@ -147,14 +147,14 @@ ABOUT = {
         "A BERT: every token sees every other one. 4 layers, hidden size 128, 4 heads. It learnt by masked language "
         "modelling alone: 25% of the places chosen (80% [MASK], 10% random, 10% kept)."),
     "reader-left-to-right": (
-        "A left-to-right reader: every token sees itself and those before it, and each place is predicted from the state "
-        "before it. 4 layers, hidden size 128, 4 heads. It learnt by causal language modelling, 16 places of each sequence "
-        "drawn at random (as many as the BERT beside it predicts)."),
+        "A left-to-right reader: every token sees itself and those before it, and each place is predicted from the "
+        "state before it. 4 layers, hidden size 128, 4 heads. It learnt by causal language modelling, 16 places of each "
+        "sequence drawn at random (as many as the BERT beside it predicts)."),
     "reader-two-one-way": (
-        "Two one-way readers side by side, ELMo's way: 4 layers from left to right and 4 from right to left, each 128 wide "
-        "with 4 heads, over the same embeddings; each place is predicted from the state before it and the state after it. "
-        "It learnt by causal language modelling in both directions at once, 16 places of each sequence drawn at random "
-        "(as many as the BERT beside it predicts)."),
+        "Two one-way readers side by side, ELMo's way: 2 layers from left to right and 2 from right to left, each 128 "
+        "wide with 4 heads, over the same embeddings; each place is predicted from the state before it and the state "
+        "after it. It learnt by causal language modelling in both directions at once, 16 places of each sequence drawn "
+        "at random (as many as the BERT beside it predicts)."),
 }
 
 
@@ -183,7 +183,7 @@ def main():
         if not (output / "model" / "config.json").exists():
             train(name, start, output, text, work / "ids")
         store(output / "model", target)
-        card(name, target, output, measure(output / "model", held_out), measure(target, held_out), documents)
+        write_card(name, target, output, measure(output / "model", held_out), measure(target, held_out), documents)
 
 
 if __name__ == "__main__":

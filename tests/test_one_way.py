@@ -81,7 +81,7 @@ def test_every_state_of_the_left_reader_equals_transformers(tmp_path):
 
 
 def test_two_one_way_readers_are_two_readers_side_by_side():
-    """The left half equals a left-to-right reader of half the width; the right half one that reads the text backwards."""
+    """The left half equals a left-to-right reader of half the width, the right half one that reads backwards."""
     both = make_reader(APART, seed=4)
     config = both.config.replace(model_type=LEFT, hidden_size=16, num_attention_heads=2, intermediate_size=32)
     batch, states = batch_of(both.config), {}

@@ -35,6 +35,7 @@ PAGES = {
     "dataset": ("Data", "Data"),
     "architecture": ("Learn", "Architecture"),
     "oneway": ("Learn", "One way or both"),
+    "electra": ("Learn", "Replaced words"),
     "family": ("Learn", "Family"),
     "guide": ("Learn", "Guide"),
     "models": ("Models", "Models"),

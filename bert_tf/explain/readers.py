@@ -25,8 +25,8 @@ class Reading:
     Attributes:
         model: its name. reads: "both", "left" or "apart" (see `bert_tf.family.Member.reads`).
         answer: `MaskPrediction`, compared with the word that stood there if that is one token of its vocabulary.
-        seen: the parts of the text it predicted from: (start, end, side) in characters, side "left" or "right" (each read
-            by itself) or "both" (read together). Without what was cut off at the end.
+        seen: the parts of the text it predicted from: (start, end, side) in characters, side "left" or "right" (each
+            read by itself) or "both" (read together). Without what was cut off at the end.
     """
 
     model: str

@@ -45,7 +45,8 @@ def add_example_arguments(parser):
     parser.add_argument("--whole-words", action="store_true", help="mask whole words")
     parser.add_argument("--ngram", type=int, default=1, metavar="N",
                         help="mask runs of 1 to N whole words, one of n as likely as 1/n")
-    parser.add_argument("--max-predictions", type=int, metavar="N", help="mask (clm: predict) at most so many of a sequence")
+    parser.add_argument("--max-predictions", type=int, metavar="N",
+                        help="mask (with clm: predict) at most so many of a sequence")
 
 
 def mask_settings(args):
