@@ -113,6 +113,11 @@ class BertConfig:
         if self.pad_token_id >= self.vocab_size:
             raise ConfigError(f"pad_token_id is {self.pad_token_id}, but the vocabulary has only "
                               f"{self.vocab_size} rows; give an id below that.")
+        if self.stacks > 1:
+            for name in ("hidden_size", "num_attention_heads", "intermediate_size"):
+                if getattr(self, name) % self.stacks:
+                    raise ConfigError(f"{name} is {getattr(self, name)}; a {self.member.title} model divides it among "
+                                      f"{self.stacks} stacks: choose a multiple.")
         if self.hidden_size % self.num_attention_heads:
             raise ConfigError(f"hidden_size {self.hidden_size} cannot be divided among num_attention_heads "
                               f"{self.num_attention_heads}; choose a multiple of the number of heads.")
@@ -139,8 +144,23 @@ class BertConfig:
 
     @property
     def embedding_width(self) -> int:
-        """Width E of the embedding tables."""
-        return self.hidden_size if self.embedding_size is None else self.embedding_size
+        """Width E of the embedding tables; where two stacks read them, that of one stack."""
+        return self.hidden_size // self.stacks if self.embedding_size is None else self.embedding_size
+
+    @property
+    def stacks(self) -> int:
+        """How many stacks of layers stand side by side, each with its share of H, heads and inner width."""
+        return 2 if self.member.reads == "apart" else 1
+
+    @property
+    def stack_names(self) -> tuple:
+        """What the names of a layer's tensors go on with, stack by stack."""
+        return ("",) if self.stacks == 1 else (".left", ".right")
+
+    @property
+    def projects(self) -> bool:
+        """Whether embeddings of E are projected to H by a matrix."""
+        return self.stacks == 1 and self.embedding_width != self.hidden_size
 
     @property
     def position_offset(self) -> int:
@@ -317,9 +337,11 @@ def parameter_counts(config, heads=("pooler",)):
     """
     hidden, wide, narrow = config.hidden_size, config.intermediate_size, config.embedding_width
     rows = config.vocab_size + config.max_position_embeddings + config.type_vocab_size
-    projection = (narrow + 1) * hidden if narrow != hidden else 0
+    projection = (narrow + 1) * hidden if config.projects else 0
     dense = hidden * hidden + hidden
-    layer = 4 * dense + hidden * wide + wide + wide * hidden + hidden + 4 * hidden
+    # The matrices of stacks side by side are the blocks on the diagonal of one stack's.
+    matrices = (4 * hidden * hidden + 2 * hidden * wide) // config.stacks
+    layer = matrices + 4 * hidden + wide + hidden + 4 * hidden
     known = {"pooler": dense, "mlm": (hidden + 3) * narrow + config.vocab_size, "nsp": 2 * hidden + 2,
              "sop": 2 * hidden + 2, "replaced": dense + hidden + 1}
     counts = {"embeddings": (rows + 2) * narrow + projection,

@@ -25,11 +25,16 @@ import keras
 from bert_tf.config import BertConfig
 from bert_tf.layers import (
     BertEmbeddings,
+    BetweenHead,
     EncoderLayer,
+    LeftLayer,
     MaskedLMHead,
     NextSentenceHead,
+    NextTokenHead,
     Pooler,
     ReplacedTokenHead,
+    SharedEmbeddings,
+    TwoOneWayLayer,
 )
 from bert_tf.layers.attention import MASKED_SCORE
 from bert_tf.layers.common import register
@@ -40,6 +45,9 @@ ALL_HEADS = (*HEADS, "sop", "replaced")
 PER_LAYER = ("attentions", "queries", "keys", "values")
 OUTPUTS = ("sequence_output", "pooled_output", "mlm_logits", "mlm_logits_all", "nsp_logits", "sop_logits",
            "replaced_logits", "embeddings_sum", "embeddings", "hidden_states", *PER_LAYER)
+#: What a model is built of by `Member.reads`: embeddings, encoder layer, masked-LM head.
+READING = {"both": (BertEmbeddings, EncoderLayer, MaskedLMHead), "left": (BertEmbeddings, LeftLayer, NextTokenHead),
+           "apart": (SharedEmbeddings, TwoOneWayLayer, BetweenHead)}
 #: Heads that an output needs.
 NEEDS = {"pooled_output": ("pooler",), "nsp_logits": ("pooler", "nsp"), "mlm_logits": ("mlm",),
          "mlm_logits_all": ("mlm",), "sop_logits": ("pooler", "sop"), "replaced_logits": ("replaced",)}
@@ -154,19 +162,20 @@ def _check_outputs(outputs, heads):
 
 def _make_layers(config, heads, dtype):
     stddev, epsilon = config.initializer_range, config.layer_norm_eps
+    embeddings, layer, masked_head = READING[config.member.reads]
     layers = {
-        "embeddings": BertEmbeddings(
+        "embeddings": embeddings(
             config.vocab_size, config.hidden_size, config.max_position_embeddings, config.type_vocab_size,
-            config.hidden_dropout_prob, epsilon, stddev, config.embedding_size, config.position_offset,
+            config.hidden_dropout_prob, epsilon, stddev, config.embedding_width, config.position_offset,
             dtype=dtype, name="embeddings"),
         "padding_bias": PaddingBias(dtype=dtype, name="padding_bias"),
-        **_encoder_layers(config, dtype),
+        **_encoder_layers(config, layer, dtype),
     }
     if "pooler" in heads:
         layers["pooler"] = Pooler(config.hidden_size, stddev, dtype=dtype, name="pooler")
     if "mlm" in heads:
-        layers["mlm"] = MaskedLMHead(config.vocab_size, config.hidden_size, config.hidden_act, epsilon,
-                                     stddev, config.embedding_size, dtype=dtype, name="mlm")
+        layers["mlm"] = masked_head(config.vocab_size, config.hidden_size, config.hidden_act, epsilon,
+                                    stddev, config.embedding_width, dtype=dtype, name="mlm")
     for head in ("nsp", "sop"):
         if head in heads:
             layers[head] = NextSentenceHead(stddev, dtype=dtype, name=head)
@@ -177,12 +186,12 @@ def _make_layers(config, heads, dtype):
     return layers
 
 
-def _encoder_layers(config, dtype):
+def _encoder_layers(config, layer, dtype):
     """"layer_0" to "layer_{L-1}"; those of one group are one layer."""
     groups, layers = {}, {}
     for index, group in enumerate(config.layer_groups):
         if group not in groups:
-            groups[group] = EncoderLayer(
+            groups[group] = layer(
                 config.hidden_size, config.num_attention_heads, config.intermediate_size, config.hidden_act,
                 config.hidden_dropout_prob, config.attention_probs_dropout_prob, config.layer_norm_eps,
                 config.initializer_range, dtype=dtype, name=f"layer_{group}")
@@ -286,6 +295,9 @@ def _embedding_variables(layer):
 
 
 def _layer_variables(name, layer):
+    if len(layer.stacks) > 1:
+        return {key: variable for stack in layer.stacks
+                for key, variable in _layer_variables(f"{name}.{stack.name}", stack).items()}
     attention, feed_forward = layer.attention, layer.feed_forward
     return {**_dense(f"{name}.attention.self.query", attention.query),
             **_dense(f"{name}.attention.self.key", attention.key),

@@ -9,7 +9,7 @@ from ui import export, frame, inputs, jobs
 from ui.kept import kept
 from ui.words import plain
 
-_TOKENS = 128
+_TOKENS, _IN_A_ROW = 128, 3
 _LARGEST = 150_000_000  # parameters of the sizes that are timed: the others take too much memory for a visitor's press
 _OBJECTIVES = {
     "mlm": "hidden words",
@@ -60,8 +60,9 @@ def page():
 
 
 def _members():
-    columns = st.columns(len(MEMBERS) - 1)
-    for column, member in zip(columns, list(MEMBERS.values())[1:]):
+    members = list(MEMBERS.values())[1:]
+    columns = [column for _ in range(0, len(members), _IN_A_ROW) for column in st.columns(_IN_A_ROW)]
+    for column, member in zip(columns, members):
         with column.container(border=True, height="stretch"):
             st.markdown(f"**{plain(member.title)}**")
             st.markdown("\n".join(f"- {plain(change)}" for change in member.changes))

@@ -42,3 +42,11 @@ LEARNED = (
     _example("The next sentence", "The band played in London.", "They sang many songs.", "b3"),
     _example("Another text", "The band played in London.", "The moon is far away from the earth.", "b1"),
 )
+
+#: Each decided by what stands on one side of the hidden word, or on both.
+ONE_WAY = (
+    _example("Decided on the right", "The bank of the river was covered with grass.", "", "a1"),
+    _example("Decided on the left", "The river has a wide bank.", "", "a5"),
+    _example("Bank account", "He went to the bank and put the money on his account.", "", "a4"),
+    _example("Born in", "She was born in 1956 in London.", "", "a3"),
+)

@@ -34,6 +34,8 @@ PAGES = {
     "timelapse": ("Training", "Time-lapse"),
     "dataset": ("Data", "Data"),
     "architecture": ("Learn", "Architecture"),
+    "oneway": ("Learn", "One way or both"),
+    "electra": ("Learn", "Replaced words"),
     "family": ("Learn", "Family"),
     "guide": ("Learn", "Guide"),
     "models": ("Models", "Models"),

@@ -5,6 +5,9 @@ _TITLES = {
     "bert-small-uncased-embedded": "BERT Small, uncased",
     "sentiment-base-cased": "Sentiment",
     "parts-of-speech-base-cased": "Parts of speech",
+    "reader-both-ways": "Reader, both ways",
+    "reader-left-to-right": "Reader, left to right",
+    "reader-two-one-way": "Readers, two one-way",
 }
 
 

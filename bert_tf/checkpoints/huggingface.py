@@ -35,7 +35,7 @@ def open_huggingface(folder):
 def _canonical(stored, member):
     tensors = {}
     for name, tensor in stored.items():
-        if name.startswith("bert.") and member.model_type != "bert":
+        if name.startswith("bert.") and member.prefix != "bert":
             raise CheckpointError(f"{tensor.file}: {name} is a tensor of BERT, but the settings say "
                                   f"model_type {member.model_type!r}; they must be of the same model.")
         canonical = canonical_name(name, member)

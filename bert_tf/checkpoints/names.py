@@ -43,17 +43,18 @@ def tensor_shapes(config, heads=None):
         if count:
             shapes[f"bert.embeddings.{table}.weight"] = (count, narrow)
     norm("bert.embeddings.LayerNorm", narrow)
-    if narrow != width:
+    if config.projects:
         dense("bert.embeddings_project", width, narrow)
     for group in dict.fromkeys(config.layer_groups):
-        layer = f"bert.encoder.layer.{group}"
-        for part in ("query", "key", "value"):
-            dense(f"{layer}.attention.self.{part}", width, width)
-        dense(f"{layer}.attention.output.dense", width, width)
-        norm(f"{layer}.attention.output.LayerNorm")
-        dense(f"{layer}.intermediate.dense", inner, width)
-        dense(f"{layer}.output.dense", width, inner)
-        norm(f"{layer}.output.LayerNorm")
+        for stack in config.stack_names:
+            layer, own, wide = f"bert.encoder.layer.{group}{stack}", width // config.stacks, inner // config.stacks
+            for part in ("query", "key", "value"):
+                dense(f"{layer}.attention.self.{part}", own, own)
+            dense(f"{layer}.attention.output.dense", own, own)
+            norm(f"{layer}.attention.output.LayerNorm", own)
+            dense(f"{layer}.intermediate.dense", wide, own)
+            dense(f"{layer}.output.dense", own, wide)
+            norm(f"{layer}.output.LayerNorm", own)
     if "pooler" in heads:
         dense("bert.pooler.dense", width, width)
     if "mlm" in heads:

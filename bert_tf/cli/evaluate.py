@@ -32,6 +32,9 @@ def _add_mlm_arguments(parser):
     )
     parser.add_argument("--seed", type=int, default=0, metavar="S", help="of the pairs and masks (default 0)")
     parser.add_argument(
+        "--alone", action="store_true", help="one masked token a sequence of one segment: fair to one-way readers"
+    )
+    parser.add_argument(
         "--batch-size", type=int, default=32, metavar="N", help="sequences in one pass (default 32)"
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
@@ -65,6 +68,7 @@ def run(args):
             limit=args.limit,
             batch_size=args.batch_size,
             progress=progress,
+            alone=args.alone,
         )
     if args.json:
         print(json.dumps({"model": bert.name, "text": args.text, **report}))

@@ -61,6 +61,8 @@ from bert_tf.explain.patching import PatchMap, patch_states
 from bert_tf.explain.predictions import MaskPrediction, Prediction, fill_mask, sigmoid
 from bert_tf.explain.projection import umap
 from bert_tf.explain.pseudo_likelihood import MinimalPair, PseudoLikelihood, minimal_pairs, pseudo_likelihood
+from bert_tf.explain.readers import Reading, read_place
+from bert_tf.explain.replaced import Game, play, replaced_scores
 from bert_tf.explain.rollout import attention_rollout
 from bert_tf.explain.rows import Row, Rows, hidden_words, kind_of, read_rows
 from bert_tf.explain.saliency import Saliency, WordScore, gradient_x_input, integrated_gradients, occlusion
@@ -76,7 +78,6 @@ from bert_tf.explain.syntax import (
     word_attention,
 )
 from bert_tf.explain.target import Target, class_target, mask_target, next_sentence_target, sentence_order_target
-from bert_tf.explain.replaced import Game, play, replaced_scores
 from bert_tf.explain.trace import NextSentence, SentenceOrder, Trace
 from bert_tf.explain.value_attention import NormWeighted, effective_attention, norm_weighted_attention
 from bert_tf.explain.vectors import (
@@ -132,6 +133,7 @@ __all__ = [
     "PatchMap",
     "Prediction",
     "PseudoLikelihood",
+    "Reading",
     "RelationAgreement",
     "Row",
     "RowAgreement",
@@ -200,6 +202,7 @@ __all__ = [
     "pseudo_likelihood",
     "query_key_vectors",
     "read_conllu",
+    "read_place",
     "read_rows",
     "right_context",
     "score_rows",

@@ -351,7 +351,7 @@ def _read(bert, trace, last):
     rows, masks = last.shape[0], list(trace.masks) if "mlm" in bert.heads else []
     found = {"mlm": np.zeros((rows, len(masks), bert.config.vocab_size), np.float32)}
     if masks:
-        picked = tf.reshape(tf.gather(last, masks, axis=1), (rows * len(masks), -1))
+        picked = tf.reshape(tf.gather(bert.opened.read(last), masks, axis=1), (rows * len(masks), -1))
         logs = bert.opened.mlm_log_probabilities(picked).numpy()
         found["mlm"] = logs.reshape(rows, len(masks), -1)
     if trace.text_b is not None and "nsp" in bert.heads:

@@ -49,12 +49,12 @@ def work(config, tokens, masks=1):
         dict part -> int, for the parts of an encoder (all layers together) and for every head there is.
     """
     hidden, wide, narrow = config.hidden_size, config.intermediate_size, config.embedding_width
-    count = config.num_hidden_layers
+    count, stacks = config.num_hidden_layers, config.stacks
     return {
-        "embeddings": 2 * tokens * narrow * hidden if narrow != hidden else 0,
+        "embeddings": 2 * tokens * narrow * hidden if config.projects else 0,
         # Four projections; scores and weighted sum are T x T x H each.
-        "attention": count * (8 * tokens * hidden * hidden + 4 * tokens * tokens * hidden),
-        "feed_forward": count * 4 * tokens * hidden * wide,
+        "attention": count * (8 * tokens * hidden * hidden // stacks + 4 * tokens * tokens * hidden),
+        "feed_forward": count * 4 * tokens * hidden * wide // stacks,
         "pooler": 2 * hidden * hidden,
         "nsp": 4 * hidden,
         "sop": 4 * hidden,
@@ -77,7 +77,7 @@ def parts(model, tokens, masks=1):
     states = (("T", tokens), ("H", config.hidden_size))
     found = [Part("embeddings", "Embeddings", states, _weights([layers["embeddings"]]), flops["embeddings"])]
     for name, title in zip(LAYER_PARTS, ("Self-attention", "Add & norm", "Feed-forward", "Add & norm")):
-        weights = _weights(getattr(layer, name) for layer in encoder)
+        weights = _weights(getattr(stack, name) for layer in encoder for stack in layer.stacks)
         found.append(Part(name, title, states, weights, flops.get(name, 0), count))
     shapes = {
         "pooler": (("H", config.hidden_size),),
@@ -121,8 +121,17 @@ def passing(bert, trace, layer):
         raise ValueError("The trace has no hidden states; make it with hidden_states=True.")
     from keras import ops
 
-    part = bert.model.bert_layers[f"layer_{layer}"]
+    stacks = bert.model.bert_layers[f"layer_{layer}"].stacks
     x = ops.convert_to_tensor(trace.hidden_states[layer][None], dtype="float32")
+    found = [_stack_passing(part, own) for part, own in zip(stacks, ops.split(x, len(stacks), axis=-1))]
+    heads = ("queries", "keys", "values", "attentions")
+    return {name: np.concatenate([one[name] for one in found], axis=0 if name in heads else -1) for name in found[0]}
+
+
+def _stack_passing(part, x):
+    """`passing` of one layer, or of one of several side by side, with its share [1, T, H] of the state."""
+    from keras import ops
+
     details = ("queries", "keys", "values", "attentions")
     attended, maps = part.attention(x, ops.zeros((1, 1, 1, 1)), details=details)
     middle = part.attention_norm(x + attended)

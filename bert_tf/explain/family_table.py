@@ -13,8 +13,9 @@ from bert_tf.explain.architecture import work
 from bert_tf.explain.errors import report
 from bert_tf.family import MEMBERS
 
-#: Hugging Face's word -> tokens of the released vocabulary that the sizes are told with.
-VOCABULARIES = {"bert": 30522, "roberta": 50265, "distilbert": 30522, "albert": 30000, "electra": 30522}
+#: model_type -> tokens of the vocabulary that the sizes are told with: the released one, BERT's for what has none.
+VOCABULARIES = {"bert": 30522, "roberta": 50265, "distilbert": 30522, "albert": 30000, "electra": 30522,
+                "left-to-right": 30522, "two-one-way": 30522}
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class FamilyRow:
 
 
 def family_rows(tokens=128):
-    """A `FamilyRow` for every released size of every member; tokens: T."""
+    """A `FamilyRow` for every named size of every member; tokens: T."""
     rows = []
     for model_type, member in MEMBERS.items():
         for size in member.sizes:

@@ -101,7 +101,7 @@ def logit_lens(bert, trace, positions=None, top_k=5, answers=None):
     require_head(bert.heads, "mlm", bert.name)
     check_top_k(top_k)
     positions = _positions(trace, positions)
-    states = trace.hidden_states[:, list(positions)].swapaxes(0, 1)  # [P, L+1, H]
+    states = np.asarray(bert.opened.read(trace.hidden_states))[:, list(positions)].swapaxes(0, 1)  # [P, L+1, H]
     count, depth, width = states.shape
     if answers is None:
         answers = bert.opened.mlm_log_probabilities(states[:, -1]).numpy().argmax(axis=1)

@@ -95,8 +95,13 @@ class OpenModel:
             x = self.layer(index, x)
         return x
 
+    def read(self, x):
+        """For each place of hidden states [B, T, H] the vector that the MLM head predicts it from: the state there or,
+        in a model that reads one way, its neighbour's."""
+        return x if self.config.member.reads == "both" else self._parts["mlm"].read(tf.convert_to_tensor(x))
+
     def mlm_log_probabilities(self, rows):
-        """Logarithms of the MLM head's probabilities, [R, V], for any hidden vectors [R, H]."""
+        """Logarithms of the MLM head's probabilities, [R, V], for any vectors [R, H] as `read` gives them."""
         step = self._compiled("mlm", self._mlm, (_floats(None, self.config.hidden_size),))
         return step(tf.constant(rows, tf.float32) if isinstance(rows, np.ndarray) else rows)
 
@@ -140,7 +145,7 @@ class OpenModel:
     def score(self, x, target):
         """A target's log-probability, float32 [B], from a last hidden state [B, T, H]."""
         if target.head == "mlm":
-            return self.mlm_log_probabilities(x[:, target.position]).numpy()[:, target.id]
+            return self.mlm_log_probabilities(self.read(x)[:, target.position]).numpy()[:, target.id]
         scores = {
             "nsp": self.nsp_log_probabilities,
             "sop": self.sop_log_probabilities,
@@ -156,7 +161,7 @@ class OpenModel:
             with tf.GradientTape(watch_accessed_variables=False) as tape:
                 tape.watch(x)
                 scores = {
-                    "mlm": lambda: self._mlm(tf.gather(x, position, axis=1)),
+                    "mlm": lambda: self._mlm(tf.gather(self.read(x), position, axis=1)),
                     "nsp": lambda: self._pair("nsp", x),
                     "sop": lambda: self._pair("sop", x),
                     "task": lambda: self._class(x),
@@ -207,7 +212,7 @@ class OpenModel:
         return tf.cast(part.project(part.norm(part.add_places(vectors, segment_ids))), tf.float32)
 
     def _mlm(self, rows):
-        logits = self._parts["mlm"](rows[None], self._parts["embeddings"].token_table)[0]
+        logits = self._parts["mlm"].logits(rows[None], self._parts["embeddings"].token_table)[0]
         return tf.nn.log_softmax(logits)
 
     def _pair(self, head, x):

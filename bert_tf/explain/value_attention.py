@@ -118,10 +118,23 @@ def output_kernels(bert):
     variables, config = named_variables(bert.model), bert.config
     heads, width = config.num_attention_heads, config.hidden_size
     kernels = [
-        np.asarray(variables[f"bert.encoder.layer.{group}.attention.output.dense.weight"])
+        _kernel([
+            np.asarray(variables[f"bert.encoder.layer.{group}{stack}.attention.output.dense.weight"])
+            for stack in config.stack_names
+        ])
         for group in config.layer_groups
     ]
     return np.stack(kernels).astype(np.float32, copy=False).reshape(-1, heads, width // heads, width)
+
+
+def _kernel(blocks):
+    """The matrices of stacks side by side as one, [H, H]: each stack's heads write to its own part of the width."""
+    if len(blocks) == 1:
+        return blocks[0]
+    size, whole = len(blocks[0]), np.zeros((len(blocks) * len(blocks[0]),) * 2, np.float32)
+    for index, block in enumerate(blocks):
+        whole[index * size : (index + 1) * size, index * size : (index + 1) * size] = block
+    return whole
 
 
 def moved_grams(values, kernels):

@@ -4,10 +4,13 @@ from bert_tf.family.albert import ALBERT
 from bert_tf.family.bert import BERT
 from bert_tf.family.distilbert import DISTILBERT
 from bert_tf.family.electra import ELECTRA
+from bert_tf.family.left_to_right import LEFT_TO_RIGHT
 from bert_tf.family.member import Member
 from bert_tf.family.roberta import ROBERTA
+from bert_tf.family.two_one_way import TWO_ONE_WAY
 
 #: model_type -> `Member`
-MEMBERS = {member.model_type: member for member in (BERT, ROBERTA, DISTILBERT, ALBERT, ELECTRA)}
+MEMBERS = {member.model_type: member for member in (BERT, ROBERTA, DISTILBERT, ALBERT, ELECTRA,
+                                                   LEFT_TO_RIGHT, TWO_ONE_WAY)}
 
-__all__ = ["ALBERT", "BERT", "DISTILBERT", "ELECTRA", "MEMBERS", "ROBERTA", "Member"]
+__all__ = ["ALBERT", "BERT", "DISTILBERT", "ELECTRA", "LEFT_TO_RIGHT", "MEMBERS", "ROBERTA", "TWO_ONE_WAY", "Member"]

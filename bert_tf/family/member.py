@@ -32,6 +32,8 @@ class Member:
         google_names: heads in one model -> pairs for Google's tensors, dotted.
         google_others: the same -> how the tensors of another model in the same checkpoint begin.
         tokenizer: "wordpiece", "bytes" or "pieces" (SentencePiece).
+        reads: what a token sees: "both" sides; the "left" alone; or in two stacks side by side the left in one and
+            the right in the other ("apart").
     """
 
     model_type: str
@@ -53,6 +55,12 @@ class Member:
     google_names: dict = field(default_factory=dict)
     google_others: dict = field(default_factory=dict)
     tokenizer: str = "wordpiece"
+    reads: str = "both"
+
+    @property
+    def prefix(self):
+        """What the names of the encoder's tensors begin with in its files."""
+        return self.model_type if self.names else "bert"
 
     def stored_name(self, name):
         """What Hugging Face's files of this member call one of our tensors."""
@@ -61,7 +69,7 @@ class Member:
     def own_name(self, stored):
         """Our name of a tensor in its files, which may lack the model's prefix; reverses `stored_name`."""
         if stored.startswith(_BARE):
-            stored = f"{self.model_type}.{stored}"
+            stored = f"{self.prefix}.{stored}"
         return rename(stored, _reversed(self.names))
 
     def from_google(self, values):

@@ -4,7 +4,9 @@ from bert_tf.layers.attention import MultiHeadSelfAttention
 from bert_tf.layers.embeddings import BertEmbeddings
 from bert_tf.layers.encoder import EncoderLayer, FeedForward
 from bert_tf.layers.heads import MaskedLMHead, NextSentenceHead, ReplacedTokenHead
+from bert_tf.layers.one_way import BetweenHead, LeftLayer, NextTokenHead, SharedEmbeddings, TwoOneWayLayer
 from bert_tf.layers.pooler import Pooler
 
-__all__ = ["BertEmbeddings", "EncoderLayer", "FeedForward", "MaskedLMHead", "MultiHeadSelfAttention",
-           "NextSentenceHead", "Pooler", "ReplacedTokenHead"]
+__all__ = ["BertEmbeddings", "BetweenHead", "EncoderLayer", "FeedForward", "LeftLayer", "MaskedLMHead",
+           "MultiHeadSelfAttention", "NextSentenceHead", "NextTokenHead", "Pooler", "ReplacedTokenHead",
+           "SharedEmbeddings", "TwoOneWayLayer"]

@@ -26,6 +26,9 @@ class BertEmbeddings(keras.layers.Layer):
         "token_table" [V, E] in the variables' dtype, for the masked language model's tied output.
     """
 
+    #: Whether vectors of another width than H are projected to it by a matrix.
+    projects = True
+
     def __init__(self, vocab_size, hidden_size, max_positions=512, num_segments=2, dropout=0.1,
                  epsilon=1e-12, stddev=0.02, embedding_size=None, position_offset=0, **kwargs):
         super().__init__(**kwargs)
@@ -36,7 +39,7 @@ class BertEmbeddings(keras.layers.Layer):
         self.norm = LayerNorm(epsilon, dtype=self.dtype_policy, name="norm")
         self.dropout = keras.layers.Dropout(dropout, dtype=self.dtype_policy, name="dropout")
         self.projection = None
-        if self.width != hidden_size:
+        if self.projects and self.width != hidden_size:
             self.projection = keras.layers.Dense(hidden_size, kernel_initializer=initializer(stddev),
                                                  dtype=self.dtype_policy, name="projection")
 

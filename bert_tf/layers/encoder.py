@@ -58,6 +58,9 @@ class EncoderLayer(keras.layers.Layer):
     Returns: [B, T, H]; with `details` also their dict.
     """
 
+    #: What a layer of another reading direction changes.
+    attention_class = MultiHeadSelfAttention
+
     def __init__(self, hidden_size, num_heads, intermediate_size, hidden_act="gelu", dropout=0.1,
                  attention_dropout=0.1, epsilon=1e-12, stddev=0.02, **kwargs):
         super().__init__(**kwargs)
@@ -65,13 +68,18 @@ class EncoderLayer(keras.layers.Layer):
                          "hidden_act": hidden_act, "dropout": dropout, "attention_dropout": attention_dropout,
                          "epsilon": epsilon, "stddev": stddev}
         policy = self.dtype_policy
-        self.attention = MultiHeadSelfAttention(hidden_size, num_heads, attention_dropout, stddev,
-                                                dtype=policy, name="attention")
+        self.attention = self.attention_class(hidden_size, num_heads, attention_dropout, stddev, dtype=policy,
+                                              name="attention")
         self.attention_norm = LayerNorm(epsilon, dtype=policy, name="attention_norm")
         self.feed_forward = FeedForward(hidden_size, intermediate_size, hidden_act, stddev,
                                         dtype=policy, name="feed_forward")
         self.feed_forward_norm = LayerNorm(epsilon, dtype=policy, name="feed_forward_norm")
         self.dropout = keras.layers.Dropout(dropout, dtype=policy, name="dropout")
+
+    @property
+    def stacks(self):
+        """The layers that stand side by side in this one: itself alone."""
+        return (self,)
 
     def build(self, x_shape, *_):
         shape = (None, None, self.settings["hidden_size"])

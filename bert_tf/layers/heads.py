@@ -41,10 +41,19 @@ class MaskedLMHead(keras.layers.Layer):
         self.bias = self.add_weight(name="bias", shape=(self.settings["vocab_size"],), initializer="zeros",
                                     autocast=False)
 
+    def read(self, x):
+        """For each place the state [B, T, H] that it is predicted from: BERT's own, which has seen all the rest."""
+        return x
+
     def call(self, x, token_table, positions=None):
-        ops = keras.ops
+        x = self.read(x)
         if positions is not None:
-            x = ops.take_along_axis(x, ops.expand_dims(positions, -1), axis=1)    # [B, P, H]
+            x = keras.ops.take_along_axis(x, keras.ops.expand_dims(positions, -1), axis=1)    # [B, P, H]
+        return self.logits(x, token_table)
+
+    def logits(self, x, token_table):
+        """Logits [B, P, V] of states [B, P, H] as `read` gives them."""
+        ops = keras.ops
         x = self.norm(self.activation(ops.cast(self.transform(x), self.compute_dtype)))
         batch, count, width = ops.shape(x)
         x, table = (ops.cast(tensor, self.transform.compute_dtype) for tensor in (x, token_table))

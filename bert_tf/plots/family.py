@@ -4,7 +4,7 @@ import plotly.graph_objects as go
 
 from bert_tf.plots.theme import dress, escape, head_colours
 
-_SYMBOLS = ("circle", "diamond", "square", "triangle-up", "cross", "star")
+_SYMBOLS = ("circle", "diamond", "square", "triangle-up", "cross", "star", "pentagon")
 
 
 # Members of one size lie close together: each has its own side for the name of the size.
@@ -34,7 +34,7 @@ def parameters_and_work(rows, dark=False):
                 mode="markers+text",
                 textposition=[_side(title, row.size) for row in mine],
                 textfont={"size": 11},
-                marker={"size": 11, "symbol": _SYMBOLS[index % 6], "color": colours[index % 6]},
+                marker={"size": 11, "symbol": _SYMBOLS[index % len(_SYMBOLS)], "color": colours[index % len(colours)]},
                 hovertemplate="%{fullData.name} %{text}<br>%{x:,} parameters<br>%{y:.3s}FLOP<extra></extra>",
             )
         )

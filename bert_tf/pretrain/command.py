@@ -28,6 +28,8 @@ def add_arguments(parser):
     parser.add_argument("--generator", type=float, metavar="SHARE",
                         help="ELECTRA's way: a generator of this share of the width (0.25) fills the masked places, and "
                              "the model learns which tokens it wrote; with --objective mlm")
+    parser.add_argument("--model-type", choices=("bert", "left-to-right", "two-one-way"), default="bert",
+                        help="of a model of --size; those that read one way learn by --objective clm")
     parser.add_argument("--vocab", metavar="FOLDER", help="folder with vocab.txt, for --size (default: --records)")
     parser.add_argument("--positions", type=int, default=512, help="longest input of a model of --size, in tokens")
     parser.add_argument("--steps", type=int, default=1000, help="updates in all")
@@ -98,6 +100,9 @@ def run(args):
     if args.dropout is not None:
         config = config.replace(hidden_dropout_prob=args.dropout, attention_probs_dropout_prob=args.dropout)
     corpus = _records(args, tokenizer) if args.records else _prepare(args, tokenizer, strategy)
+    if args.objective == "clm" and config.member.reads == "both":
+        raise ValueError(f"--objective clm predicts every token, and a {config.member.title} model sees them all; it "
+                         "needs a model that reads one way (--model-type left-to-right or two-one-way).")
     phases = plan_phases(args.phases, args.length, args.steps, config.max_position_embeddings)
     objective = _objective(args)
     with scope(strategy):
@@ -284,9 +289,8 @@ def _start(args, taught_by=None):
     if not (args.vocab or args.records):
         raise ValueError("--size starts from random weights and needs --vocab FOLDER with a vocab.txt.")
     tokenizer = read_tokenizer(args.vocab or args.records)
-    member = {"model_type": "electra"} if args.generator else {}
     return _config_of_size(args.size, vocab_size=tokenizer.vocab_size, max_position_embeddings=args.positions,
-                           **member), tokenizer, None
+                           model_type="electra" if args.generator else args.model_type), tokenizer, None
 
 
 def _config_of_size(size, **settings):

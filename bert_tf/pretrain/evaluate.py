@@ -3,6 +3,7 @@
 B batch, T tokens, P masks a sequence, V vocabulary.
 """
 
+import dataclasses
 import time
 
 import numpy as np
@@ -10,14 +11,14 @@ import numpy as np
 from bert_tf.checkpoints.errors import require_head
 from bert_tf.pretrain.corpus import MemoryCorpus, tokenize_documents
 from bert_tf.pretrain.documents import TextError, find_files, read_documents
-from bert_tf.pretrain.instances import document_pairs, pack_pairs
+from bert_tf.pretrain.instances import document_pairs, full_sentences, pack_pairs
 from bert_tf.pretrain.masks import MaskSettings, mask_batch
 
 #: 15% of the positions, every one of them replaced by [MASK]: no position is given away by its own token.
 MASKS = MaskSettings(rate=0.15, mask_share=1.0, random_share=0.0)
 
 
-def evaluate_mlm(bert, files, length=128, seed=0, limit=None, batch_size=32, progress=None):
+def evaluate_mlm(bert, files, length=128, seed=0, limit=None, batch_size=32, progress=None, alone=False):
     """Masked-word and next-sentence accuracy on text files. The same arguments give the same figures.
 
     Args:
@@ -28,6 +29,8 @@ def evaluate_mlm(bert, files, length=128, seed=0, limit=None, batch_size=32, pro
         limit: at most so many sequences, spread evenly over the text; None for all.
         batch_size: sequences in one forward pass; does not change the figures.
         progress: called as progress(done, total) in sequences.
+        alone: one masked token a sequence, in sequences of one segment: what readers of any kind can be asked alike, as
+            one that reads one way has never learnt from a text with masks in it.
     Returns:
         dict of
         "top1", "top5": share of the masked tokens that are the likeliest, or among the five likeliest;
@@ -54,11 +57,15 @@ def evaluate_mlm(bert, files, length=128, seed=0, limit=None, batch_size=32, pro
     if not len(corpus):
         raise TextError(f"No text in {files}.")
     rng = np.random.default_rng(seed)
-    pairs = [pair for n in range(len(corpus)) for pair in document_pairs(corpus, n, rng, length)]
+    if alone:
+        pairs = list(full_sentences(corpus, range(len(corpus)), bert.tokenizer.sep_id, length))
+    else:
+        pairs = [pair for n in range(len(corpus)) for pair in document_pairs(corpus, n, rng, length)]
     chosen = _balanced(pairs, limit)
     if not chosen:
         raise TextError(f"{files} holds too little text to make a pair of sentences of.")
-    batch = mask_batch(pack_pairs(chosen, bert.tokenizer, length), bert.tokenizer, rng, MASKS)
+    masks = dataclasses.replace(MASKS, most=1) if alone else MASKS
+    batch = mask_batch(pack_pairs(chosen, bert.tokenizer, length), bert.tokenizer, rng, masks)
     ranks, losses, nsp_hits = _score(bert, batch, batch_size, progress)
     has_nsp = "nsp" in bert.heads and batch["nsp_labels"].any()
     return {

@@ -6,7 +6,7 @@ import numpy as np
 
 from bert_tf.pretrain.corpus import MemoryCorpus, tokenize_documents
 from bert_tf.pretrain.instances import check_objective, make_pairs, pack_pairs
-from bert_tf.pretrain.masks import MaskSettings, mask_batch
+from bert_tf.pretrain.masks import MaskSettings, choose_targets
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ def make_examples(chunk, tokenizer, settings):
     Args:
         chunk: `chunks.Chunk`. tokenizer: a `text.Tokenizer`. settings: `ExampleSettings`.
 
-    Returns: (batch as `masks.mask_batch` gives it, B the number of examples; `Counts`).
+    Returns: (batch as `masks.choose_targets` gives it, B the number of examples; `Counts`).
     """
     documents = tokenize_documents(chunk.documents, tokenizer, settings.language)
     corpus, numbers = MemoryCorpus(documents), np.arange(len(documents))
@@ -94,7 +94,8 @@ def make_examples(chunk, tokenizer, settings):
             for pair in make_pairs(settings.objective, corpus, numbers, rng, tokenizer, settings.length,
                                    settings.short_probability)]
     shuffled = [made[index] for index in rng.permutation(len(made))]
-    batch = mask_batch(pack_pairs(shuffled, tokenizer, settings.length), tokenizer, rng, settings.masks)
+    packed = pack_pairs(shuffled, tokenizer, settings.length)
+    batch = choose_targets(settings.objective, packed, tokenizer, rng, settings.masks)
     return batch, _count(documents, batch, tokenizer)
 
 

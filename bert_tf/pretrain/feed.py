@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bert_tf.pretrain.instances import make_pairs, pack_pairs
-from bert_tf.pretrain.masks import MaskSettings, mask_batch
+from bert_tf.pretrain.masks import MaskSettings, choose_targets
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,8 @@ class Feed:
         order = rng.permutation(len(pairs))
         for first in range(0, len(pairs) - self.batch_size + 1, self.batch_size):
             chosen = [pairs[index] for index in order[first: first + self.batch_size]]
-            yield mask_batch(pack_pairs(chosen, self.tokenizer, self.length), self.tokenizer, rng, self.masks)
+            packed = pack_pairs(chosen, self.tokenizer, self.length)
+            yield choose_targets(self.objective, packed, self.tokenizer, rng, self.masks)
 
 
 def prefetch(items, depth=8):

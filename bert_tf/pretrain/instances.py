@@ -1,6 +1,6 @@
 """What a model reads at once, in NumPy over token ids: pairs of segments, or sentences packed full.
 
-Three kinds, by the objective they are for:
+Kinds, by the objective they are for:
 
 - "mlm+nsp" (Devlin et al. 2019, section A.2; google-research/bert's `create_pretraining_data.py`): whole
   sentences are collected to a target length, cut at random into A and B, and half of the time B is replaced by
@@ -8,7 +8,8 @@ Three kinds, by the objective they are for:
 - "sop" (Lan et al. 2020, section 3.1): A and B are two segments that follow one another, swapped half of the
   time.
 - "mlm" (Liu et al. 2019, section 4.2, FULL-SENTENCES): one segment of whole sentences that follow one another,
-  over the ends of documents, where a separator stands.
+  over the ends of documents, where a separator stands. "clm" reads the same, and nothing is masked: every token is
+  predicted by a model that cannot see it (Devlin et al. 2019, section 5.1).
 
 B batch, T tokens.
 """
@@ -17,8 +18,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-#: What can be learnt beside the masked tokens, and by that the kind of instance.
-OBJECTIVES = ("mlm+nsp", "mlm", "sop")
+#: What can be learnt: masked tokens, alone or with something beside them, or every token ("clm").
+OBJECTIVES = ("mlm+nsp", "mlm", "sop", "clm")
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ def make_pairs(objective, corpus, numbers, rng, tokenizer, length=128, short_pro
     Returns: list of `Pair`.
     """
     check_objective(objective)
-    if objective == "mlm":
+    if objective in ("mlm", "clm"):
         return list(full_sentences(corpus, numbers, tokenizer.sep_id, length))
     of_document = document_pairs if objective == "mlm+nsp" else sentence_order_pairs
     return [pair for number in numbers

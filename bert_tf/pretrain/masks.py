@@ -1,6 +1,7 @@
 """Which positions a model has to predict, in NumPy over token ids (Devlin et al. 2019, section 3.1).
 
-Single tokens, whole words, or runs of words (Joshi et al. 2020; Lan et al. 2020, section 4.1).
+Single tokens, whole words, or runs of words (Joshi et al. 2020; Lan et al. 2020, section 4.1); or, for a model that
+reads one way, all of them.
 
 B batch, T tokens, P predictions a sequence, V vocabulary.
 """
@@ -48,6 +49,31 @@ class MaskSettings:
         """P: positions to reserve for a sequence of `length` tokens."""
         places = max(1, int(round(length * self.rate)))
         return places if self.most is None else min(places, self.most)
+
+
+def choose_targets(objective, batch, tokenizer, rng, settings=MaskSettings()):
+    """What an objective has to predict of a batch: `all_tokens` for "clm", else `mask_batch`."""
+    if objective == "clm":
+        return all_tokens(batch, tokenizer, rng, settings.most)
+    return mask_batch(batch, tokenizer, rng, settings)
+
+
+def all_tokens(batch, tokenizer, rng, most=None):
+    """Every token to be predicted and none masked, for a model that sees no token at its own place.
+
+    Args: batch, tokenizer, rng: as `mask_batch`. most: predict at most so many of a sequence, drawn at random; None
+        for all of them.
+
+    Returns: as `mask_batch`, P = T - 2 or `most`. Special tokens and padding have weight 0.
+    """
+    ids = batch["token_ids"]
+    count = max(1, ids.shape[1] - 2 if most is None else min(most, ids.shape[1] - 2))
+    wanted = _ordinary(tokenizer)[ids] & (batch["padding_mask"] == 1)
+    keys = np.where(wanted, rng.random(ids.shape), 1.0)
+    places = np.sort(np.argsort(keys, axis=1, kind="stable")[:, :count], axis=1).astype(np.int32)
+    weights = np.take_along_axis(wanted, places, 1).astype(np.float32)
+    return {**batch, "mask_positions": places, "mask_labels": np.take_along_axis(ids, places, 1),
+            "mask_weights": weights}
 
 
 def mask_batch(batch, tokenizer, rng, settings=MaskSettings()):

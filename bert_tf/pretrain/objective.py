@@ -1,4 +1,8 @@
-"""The pre-training objectives: masked words, alone or with what the second segment is to the first."""
+"""The pre-training objectives: masked words, alone or with what the second segment is to the first.
+
+Causal language modelling ("clm") is `MaskedLM` too: the same mean over the predicted places, which are all tokens of
+the text, in a model that cannot see a place it predicts.
+"""
 
 import keras
 
@@ -70,7 +74,8 @@ class MaskedLMAndSentenceOrder(MaskedLMAndNextSentence):
 
 def make_objective(name):
     """The objective of a name out of `instances.OBJECTIVES`."""
-    return {"mlm+nsp": MaskedLMAndNextSentence, "mlm": MaskedLM, "sop": MaskedLMAndSentenceOrder}[name]()
+    return {"mlm+nsp": MaskedLMAndNextSentence, "mlm": MaskedLM, "sop": MaskedLMAndSentenceOrder,
+            "clm": MaskedLM}[name]()
 
 
 def _scored(logits, labels):

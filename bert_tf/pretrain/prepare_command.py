@@ -38,13 +38,15 @@ def add_example_arguments(parser):
     """Adds what `prepare` and `pretrain` both let one choose of an example."""
     parser.add_argument("--objective", choices=OBJECTIVES, default="mlm+nsp",
                         help="masked words and next sentence; masked words alone, in full sentences across "
-                             "documents; or masked words and sentence order")
+                             "documents; masked words and sentence order; or (clm) every word, for a model that "
+                             "reads one way")
     parser.add_argument("--field", default="text", metavar="NAME", help="the text's field in .jsonl files")
     parser.add_argument("--mask-rate", type=float, default=0.15)
     parser.add_argument("--whole-words", action="store_true", help="mask whole words")
     parser.add_argument("--ngram", type=int, default=1, metavar="N",
                         help="mask runs of 1 to N whole words, one of n as likely as 1/n")
-    parser.add_argument("--max-predictions", type=int, metavar="N", help="mask at most so many of a sequence")
+    parser.add_argument("--max-predictions", type=int, metavar="N",
+                        help="mask (with clm: predict) at most so many of a sequence")
 
 
 def mask_settings(args):

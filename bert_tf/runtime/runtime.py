@@ -24,7 +24,7 @@ class Runtime:
         precision: "float32", or "bfloat16" (up to twice as fast where the processor has it; see
         docs/inference.md).
         engine: "openvino", "tensorflow" or "auto": OpenVINO where it is installed, there is no GPU and it
-            knows the model's activation, otherwise TensorFlow.
+            knows the model's activation and way of reading, otherwise TensorFlow.
 
     Attributes:
         precision, engine: what is used; `engine` is never "auto".
@@ -149,6 +149,8 @@ def _obstacle(model, engine):
         return f"it is not installed ({error})"
     if model.bert_config.hidden_act not in ACTIVATIONS:
         return f"it has no activation {model.bert_config.hidden_act!r}"
+    if model.bert_config.member.reads != "both":
+        return "its graph reads both ways, and this model does not"
     if engine == "auto":
         import tensorflow as tf
 

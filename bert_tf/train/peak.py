@@ -18,7 +18,8 @@ def training_flops(config, batch, tokens, predictions):
     Returns: float.
     """
     hidden, wide = config.hidden_size, config.intermediate_size
-    layer = batch * tokens * (4 * hidden * hidden + 2 * hidden * wide + 2 * tokens * hidden)
+    matrices = (4 * hidden * hidden + 2 * hidden * wide) // config.stacks
+    layer = batch * tokens * (matrices + 2 * tokens * hidden)
     head = batch * predictions * (hidden * hidden + hidden * config.vocab_size)
     pooler = batch * hidden * hidden
     return 3.0 * 2.0 * (config.num_hidden_layers * layer + head + pooler)

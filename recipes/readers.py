@@ -1,0 +1,190 @@
+"""The three readers that show what bidirectionality buys, from plain text to the shipped folders.
+
+    python recipes/readers.py wiki-*.txt books.txt --eval test.txt --work build
+
+A left-to-right reader, two one-way readers side by side, and a BERT, all of 4 layers 128 wide (the two one-way readers
+have two each), learn from the same text, in the same order, the same number of tokens, from the same first token
+vectors, and predict the same number of words: each by its own objective, all in `python -m bert_tf pretrain`. The steps
+are done only if their result is not there yet, so that a stopped run goes on:
+
+- text: the articles and chapters of common words and short sentences (`recipes/watched_text.py`);
+- vocabulary: of the embedded Small's word pieces those that the text uses most;
+- start: random weights, but the token vectors those of Small, brought to 128 numbers by their principal components;
+- training, storage in eight bits, measurement (`python -m bert_tf evaluate mlm --alone`), model cards.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT), str(ROOT / "recipes")]
+SOURCE, VOCABULARY, WIDTH, LAYERS, HEADS, POSITIONS = "bert-small-uncased-embedded", 8000, 128, 4, 4, 128
+
+#: Folder's name -> (model type, stacks, options of `pretrain` that are its own).
+READERS = {
+    "reader-both-ways": ("bert", 1, {"objective": "mlm", "mask-rate": 0.25}),
+    "reader-left-to-right": ("left-to-right", 1, {"objective": "clm", "max-predictions": 16}),
+    "reader-two-one-way": ("two-one-way", 2, {"objective": "clm", "max-predictions": 16}),
+}
+COMMON = {"steps": 1500, "batch-size": 32, "length": 64, "learning-rate": 2e-3, "warmup": 0.05, "dropout": 0,
+          "precision": "bfloat16_products", "threads": 2, "strategy": "one", "save-every": 500, "log-every": 50}
+
+
+def choose_text(paths, target):
+    """Writes the plain documents of all files into one."""
+    from watched_text import common_words, documents, is_plain
+
+    common = common_words(paths)
+    chosen = [document for document in documents(paths) if is_plain(document, common)]
+    target.write_text("\n\n".join(chosen) + "\n", encoding="utf-8")
+
+
+def choose_vocabulary(text, folder):
+    """The tokenizer of the most used pieces of Small's vocabulary, all letters and special tokens among them."""
+    from bert_tf import checkpoints
+    from bert_tf.text import Tokenizer, read_tokenizer
+
+    whole = read_tokenizer(checkpoints.find(SOURCE))
+    counts = Counter()
+    for line in text.read_text(encoding="utf-8").splitlines():
+        counts.update(whole.tokenize(line).ids.tolist())
+    always = {index for index, token in enumerate(whole.vocab)
+              if index in whole.special_ids or (len(token.removeprefix("##")) == 1 and counts[index])}
+    rest = [index for index, _ in counts.most_common() if index not in always]
+    kept = sorted([*always, *rest[: VOCABULARY - len(always)]])
+    Tokenizer([whole.vocab[index] for index in kept], lower_case=True).save(folder)
+
+
+def make_start(name, tokenizer, folder):
+    """Random weights with Small's token vectors, reduced; the same for every reader."""
+    import keras
+
+    from bert_tf import checkpoints
+    from bert_tf.config import BertConfig
+    from bert_tf.models import build_pretraining_model, named_variables
+
+    kind, stacks, _ = READERS[name]
+    config = BertConfig(model_type=kind, vocab_size=tokenizer.vocab_size, num_hidden_layers=LAYERS // stacks,
+                        hidden_size=stacks * WIDTH, num_attention_heads=stacks * HEADS,
+                        intermediate_size=stacks * 4 * WIDTH, max_position_embeddings=POSITIONS)
+    keras.utils.set_random_seed(0)
+    model = build_pretraining_model(config, heads=("mlm",))
+    named_variables(model)["bert.embeddings.word_embeddings.weight"].assign(token_vectors(tokenizer))
+    checkpoints.save(folder, config, tokenizer, model)
+
+
+def token_vectors(tokenizer):
+    """Small's vectors of these tokens on their first `WIDTH` principal components, twice as long as BERT's first ones."""
+    from bert_tf import checkpoints
+
+    _, whole, model = checkpoints.read(checkpoints.find(SOURCE))
+    places = {token: row for row, token in enumerate(whole.vocab)}
+    rows = [places[token] for token in tokenizer.vocab]
+    vectors = np.asarray(model.bert_layers["embeddings"].token_table)[rows]
+    vectors = vectors - vectors.mean(axis=0)
+    _, directions = np.linalg.eigh(vectors.T @ vectors)
+    reduced = vectors @ directions[:, ::-1][:, :WIDTH]
+    return (reduced * (0.04 / reduced.std())).astype(np.float32)
+
+
+def train(name, start, output, text, corpus):
+    own = READERS[name][2]
+    options = [str(part) for key, value in {**COMMON, **own}.items() for part in (f"--{key}", value)]
+    run("pretrain", "--init", start, "--text", text, "--corpus", corpus, "--output", output, *options)
+
+
+def run(*command, capture=False):
+    """A command of this project. Returns its standard output if captured."""
+    done = subprocess.run([sys.executable, "-m", "bert_tf", *map(str, command)], cwd=ROOT, check=True, text=True,
+                          stdout=subprocess.PIPE if capture else None)
+    return done.stdout
+
+
+def store(trained, target):
+    """The trained float32 model in eight bits, with the dropout of a model that is to learn on."""
+    from bert_tf import checkpoints
+
+    config, tokenizer, model = checkpoints.read(trained)
+    config = config.replace(hidden_dropout_prob=0.1, attention_probs_dropout_prob=0.1)
+    checkpoints.save(target, config, tokenizer, model, dtype="int8")
+
+
+def measure(model, text):
+    return json.loads(run("evaluate", "mlm", "--model", model, "--text", text, "--alone",
+                          "--length", COMMON["length"], "--json", "--quiet", capture=True))
+
+
+def write_card(name, target, output, full, stored, documents):
+    """The model card, with its figures as they came out."""
+    from bert_tf.config import BertConfig, parameter_counts
+
+    config = BertConfig.from_json(target / "config.json")
+    records = [json.loads(line) for line in (output / "metrics.jsonl").read_text().splitlines()]
+    latest = {record["step"]: record for record in records}
+    steps = max(latest)
+    facts = {"name": name, "steps": f"{steps:,}", "documents": f"{documents:,}",
+             "tokens": f"{steps * COMMON['batch-size'] * COMMON['length'] / 1e6:.1f} million",
+             "parameters": f"{parameter_counts(config, ('mlm',))['total']:,}",
+             "megabytes": f"{sum(path.stat().st_size for path in target.glob('*.safetensors')) / 1e6:.1f}",
+             "sequences": f"{full['sequences']:,}", "about": ABOUT[name]}
+    for kind, report in (("full", full), ("stored", stored)):
+        facts |= {f"{kind}_top1": f"{report['top1']:.3f}", f"{kind}_top5": f"{report['top5']:.3f}",
+                  f"{kind}_perplexity": f"{report['pseudo_perplexity']:.0f}"}
+    text = (ROOT / "recipes" / "card_reader.md").read_text(encoding="utf-8")
+    for key, value in facts.items():
+        text = text.replace("{" + key + "}", value)
+    (target / "README.md").write_text(text, encoding="utf-8")
+
+
+ABOUT = {
+    "reader-both-ways": (
+        "A BERT: every token sees every other one. 4 layers, hidden size 128, 4 heads. It learnt by masked language "
+        "modelling alone: 25% of the places chosen (80% [MASK], 10% random, 10% kept)."),
+    "reader-left-to-right": (
+        "A left-to-right reader: every token sees itself and those before it, and each place is predicted from the "
+        "state before it. 4 layers, hidden size 128, 4 heads. It learnt by causal language modelling, 16 places of each "
+        "sequence drawn at random (as many as the BERT beside it predicts)."),
+    "reader-two-one-way": (
+        "Two one-way readers side by side, ELMo's way: 2 layers from left to right and 2 from right to left, each 128 "
+        "wide with 4 heads, over the same embeddings; each place is predicted from the state before it and the state "
+        "after it. It learnt by causal language modelling in both directions at once, 16 places of each sequence drawn "
+        "at random (as many as the BERT beside it predicts)."),
+}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("text", nargs="+", help="files of text")
+    parser.add_argument("--eval", required=True, help="text to measure on, not in the corpus")
+    parser.add_argument("--work", type=Path, default=Path("build"), help="folder for what is in between")
+    parser.add_argument("--target", type=Path, default=ROOT / "assets" / "models", help="folder of the three")
+    args = parser.parse_args()
+    work, held_out = args.work.resolve(), str(Path(args.eval).resolve())
+    work.mkdir(parents=True, exist_ok=True)
+    text, vocabulary = work / "text.txt", work / "vocab"
+    if not text.exists():
+        choose_text(args.text, text)
+    if not vocabulary.exists():
+        choose_vocabulary(text, vocabulary)
+    from bert_tf.text import read_tokenizer
+
+    tokenizer = read_tokenizer(vocabulary)
+    documents = text.read_text(encoding="utf-8").count("\n\n") + 1
+    for name in READERS:
+        start, output, target = work / f"start-{name}", work / f"run-{name}", args.target / name
+        if not (start / "config.json").exists():
+            make_start(name, tokenizer, start)
+        if not (output / "model" / "config.json").exists():
+            train(name, start, output, text, work / "ids")
+        store(output / "model", target)
+        write_card(name, target, output, measure(output / "model", held_out), measure(target, held_out), documents)
+
+
+if __name__ == "__main__":
+    main()

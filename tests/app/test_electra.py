@@ -1,0 +1,63 @@
+"""ELECTRA's game on its page, compared with the library's; what is missing is said."""
+
+import pytest
+
+import bert_tf
+from bert_tf.explain import play
+from tests.app.look import component, param, settled, told
+from tests.app.test_family_pages import family_home  # noqa: F401 (a fixture)
+
+TEXT = "w1 w2 w3 w4 w5 w6 w7 w8"
+JUDGE, WRITER = "electra-discriminator", "electra-generator"
+
+
+@pytest.fixture
+def game(family_home, tmp_path):  # noqa: F811
+    judge, writer = (bert_tf.load(tmp_path / name) for name in (JUDGE, WRITER))
+    return lambda share=0.15, mask=(), seed=0: play(writer, judge, TEXT, share, mask, seed)
+
+
+def drawn(app):
+    return [part for part in component(app, "marks")["a"] if "tip" in part]
+
+
+def test_the_page_shows_the_library_s_game(game, open_app):
+    app = settled(open_app(page="electra", a=TEXT, model=JUDGE, **{"electra.share": "40", "electra.draw": "3"}))
+    wanted = game(0.4, seed=3)
+    inside = [position for position, source in enumerate(wanted.sources) if source]
+    assert [part["text"] for part in drawn(app)] == [wanted.tokens[position] for position in inside]
+    assert [part["shade"] for part in drawn(app)] == pytest.approx([wanted.scores[p] for p in inside], abs=1e-3)
+    assert [part["asked"] for part in drawn(app)] == [bool(wanted.replaced[position]) for position in inside]
+    table = app.dataframe[0].value
+    assert list(table["Stood there"]) == TEXT.split() and list(table["Replaced"]) == list(wanted.replaced[inside])
+    right = [wanted.replaced[p] == (wanted.scores[p] > 0.5) for p in inside]
+    assert list(table["Right"]) == right
+    assert f"It suspected {wanted.false_alarms} of the text's own" in told(app)
+
+
+def test_pressed_words_are_the_ones_that_are_written_anew(game, open_app):
+    app = settled(open_app(page="electra", a=TEXT, model=JUDGE, mask="a1,a5"))
+    assert [part["text"] for part in drawn(app)] == list(game(mask=(2, 6)).tokens[1:-1])
+    assert "wrote 2 tokens anew" in told(app)
+
+
+def test_drawing_again_is_another_draw_that_a_link_holds(game, open_app):
+    app = settled(open_app(page="electra", a=TEXT, model=JUDGE, **{"electra.share": "40"}))
+    app.button(key="w_electra_again").click()
+    app = settled(app.run())
+    assert param(app, "electra.draw") == "1"
+    assert [part["text"] for part in drawn(app)] == list(game(0.4, seed=1).tokens[1:-1])
+
+
+def test_another_writer_of_the_same_pieces_may_be_chosen(game, open_app, tmp_path):
+    app = settled(open_app(page="electra", a=TEXT, model=JUDGE))
+    # Its own generator first; RoBERTa and ALBERT have other pieces.
+    assert app.selectbox(key="w_electra_writer").options == [WRITER, "distilbert"]
+    app = settled(app.selectbox(key="w_electra_writer").select("distilbert").run())
+    judge, writer = (bert_tf.load(tmp_path / name) for name in (JUDGE, "distilbert"))
+    assert [part["text"] for part in drawn(app)] == list(play(writer, judge, TEXT).tokens[1:-1])
+
+
+def test_without_a_discriminator_the_page_says_what_to_get(open_app):
+    app = settled(open_app(page="electra", a="The cat sat."))
+    assert "needs an ELECTRA discriminator" in told(app) and component(app, "marks") is None

@@ -1,0 +1,92 @@
+"""The page of the three readers, driven without a browser; what it shows is compared with the library's answers."""
+
+import json
+import shutil
+
+import pytest
+
+from bert_tf.explain import read_place
+from tests.app.look import settled, told, walk
+
+TEXT = "The cat sat on the mat in Paris."
+START, END = TEXT.index("mat"), TEXT.index("mat") + 3
+NAMES = {"left": "tiny-left-to-right", "apart": "tiny-two-one-way", "both": "tiny-both-ways"}
+LIMITS = '[models]\ndefault = "tiny-cased"\nwarm = false\n'
+
+
+@pytest.fixture(scope="module")
+def readers_home(tmp_path_factory, explorer_home, tiny_folder):
+    """A models folder with the three readers, of one vocabulary, and another model."""
+    from bert_tf import checkpoints
+    from tests.test_one_way import APART, LEFT, make_reader
+
+    home = tmp_path_factory.mktemp("readers")
+    for name, kind in (("left", LEFT), ("apart", APART)):
+        reader = make_reader(kind)
+        checkpoints.save(home / NAMES[name], reader.config, reader.tokenizer, reader.model)
+    shutil.copytree(tiny_folder, home / NAMES["both"])
+    shutil.copytree(explorer_home / "tiny-cased", home / "tiny-cased")
+    (home / "explorer.toml").write_text(LIMITS)
+    return home
+
+
+@pytest.fixture
+def readers(readers_home, monkeypatch):
+    from ui import models, state
+
+    monkeypatch.setenv("BERT_TF_HOME", str(readers_home))
+    monkeypatch.setenv("BERT_TF_EXPLORER", str(readers_home / "explorer.toml"))
+    state.limits.clear()
+    models.catalogue.clear()
+    return readers_home
+
+
+def components(app, name):
+    """What the page gave to each of its components of this name."""
+    found = []
+    for element in walk(app._tree.root):
+        proto = getattr(element, "proto", None)
+        if type(proto).__name__ == "BidiComponent" and proto.component_name == f"bert_{name}":
+            found.append(json.loads(proto.json))
+    return found
+
+
+def test_each_reader_s_guesses_and_what_it_saw_stand_side_by_side(readers, open_app):
+    import bert_tf
+
+    app = settled(open_app(page="oneway", a=TEXT, mask="a5"))
+    bars, texts = components(app, "bars"), components(app, "spans")
+    asked = [*(NAMES[way] for way in ("left", "apart", "both")), "tiny-cased"]
+    assert len(bars) == len(texts) == 4
+    for name, drawn, text in zip(asked, bars, texts):
+        reading = read_place(bert_tf.load(readers / name), TEXT, START, END, 5)
+        (card,) = drawn["cards"]
+        assert [one["text"] for one in card["predictions"]] == [one.token for one in reading.answer.predictions]
+        assert [one["p"] for one in card["predictions"]] == pytest.approx(
+            [one.probability for one in reading.answer.predictions], rel=1e-4)
+        assert "".join(part["text"] for part in text["parts"]) == TEXT.replace("mat", "____")
+        seen = [part["text"] for part in text["parts"] if "read" in part.get("tip", "")]
+        assert seen == [TEXT[start:end] for start, end, _ in reading.seen]
+    assert "How likely “mat” is to each" in told(app)
+
+
+def test_a_pressed_word_takes_the_place_of_the_hidden_one(readers, open_app):
+    app = settled(open_app(page="oneway", a=TEXT, mask="a5,a1"))
+    chips = components(app, "chips")[0]["chips"]
+    assert [chip["was"] for chip in chips if chip["masked"]] == ["cat"]
+
+
+def test_a_typed_mask_is_asked_and_has_no_original(readers, open_app):
+    app = settled(open_app(page="oneway", a="The cat sat on the [MASK] in Paris, [MASK]."))
+    assert all(card["title"] == "[MASK]" for drawn in components(app, "bars") for card in drawn["cards"])
+    assert "The first [MASK] is asked for" in told(app) and "How likely" not in told(app)
+
+
+def test_without_a_hidden_word_the_page_says_what_to_press(readers, open_app):
+    app = settled(open_app(page="oneway", a=TEXT))
+    assert "Press a word above to hide it" in told(app) and not components(app, "bars")
+
+
+def test_without_the_readers_the_page_says_so(open_app):
+    app = settled(open_app(page="oneway", a=TEXT, mask="a5"))
+    assert "not all of them are among the models here" in told(app) and not components(app, "bars")

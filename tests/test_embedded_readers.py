@@ -1,0 +1,50 @@
+"""The three readers in the repository: small, told whence they come, and each seeing just what it is said to see."""
+
+import pytest
+
+import bert_tf
+from bert_tf.checkpoints import embedded_dir
+from bert_tf.explain import read_place
+
+READERS = {"left": "reader-left-to-right", "apart": "reader-two-one-way", "both": "reader-both-ways"}
+
+
+@pytest.fixture(scope="module")
+def readers():
+    return {way: bert_tf.load(name) for way, name in READERS.items()}
+
+
+def test_together_they_are_small_and_their_cards_name_text_and_figures():
+    folders = [embedded_dir() / name for name in READERS.values()]
+    assert sum(path.stat().st_size for folder in folders for path in folder.iterdir()) < 10_000_000
+    for folder in folders:
+        card = (folder / "README.md").read_text(encoding="utf-8")
+        for words in ("CC BY-SA 3.0", "Apache-2.0", "updates", "tokens", "WikiText-2", "Limits"):
+            assert words in card
+        assert "{" not in card, "a figure was not filled in"
+
+
+def test_they_are_one_size_with_one_vocabulary(readers):
+    shapes = {(bert.config.num_hidden_layers * bert.config.stacks, bert.config.hidden_size // bert.config.stacks,
+               bert.tokenizer.vocab) for bert in readers.values()}
+    assert len(shapes) == 1
+    assert {way: bert.config.member.reads for way, bert in readers.items()} == {way: way for way in readers}
+
+
+def likely(bert, text, word, instead=None):
+    start, text = text.index(word), text.replace(*instead) if instead else text
+    return read_place(bert, text, start, start + len(word)).answer.original_probability
+
+
+@pytest.mark.parametrize("way", READERS)
+def test_what_stands_on_the_right_helps_just_those_that_see_it(readers, way):
+    # The year on the right says that a preposition is missing; without it a name of a place would do as well.
+    text = "She was born in 1956."
+    with_year, with_place = (likely(readers[way], text, "in", ("1956", other)) for other in ("1956", "him"))
+    assert (with_year > 2 * with_place) == (way != "left")
+
+
+@pytest.mark.parametrize("way", READERS)
+def test_they_all_use_what_stands_on_the_left(readers, way):
+    text = "He was born in the city of London."
+    assert likely(readers[way], text, "of") > 2 * likely(readers[way], text, "of", ("city", "city,"))
