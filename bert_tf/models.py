@@ -295,8 +295,8 @@ def _embedding_variables(layer):
 
 
 def _layer_variables(name, layer):
-    if len(layer.stacks) > 1:
-        return {key: variable for stack in layer.stacks
+    if len(layer.side_by_side()) > 1:
+        return {key: variable for stack in layer.side_by_side()
                 for key, variable in _layer_variables(f"{name}.{stack.name}", stack).items()}
     attention, feed_forward = layer.attention, layer.feed_forward
     return {**_dense(f"{name}.attention.self.query", attention.query),

@@ -174,3 +174,12 @@ def test_words_that_a_left_reader_cannot_see_have_no_weight(reader):
 def test_settings_that_cannot_be_halved_are_refused(changes, message):
     with pytest.raises(ConfigError, match=message):
         BertConfig(model_type=APART, vocab_size=60, **{**SIZES, **changes})
+
+
+def test_the_model_is_saved_by_keras_bit_for_bit(reader, tmp_path):
+    import keras
+
+    reader.model.save(tmp_path / "reader.keras")
+    again = keras.models.load_model(tmp_path / "reader.keras")
+    batch = batch_of(reader.config)
+    np.testing.assert_array_equal(logits_of(again, batch), logits_of(reader.model, batch))

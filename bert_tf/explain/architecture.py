@@ -77,7 +77,7 @@ def parts(model, tokens, masks=1):
     states = (("T", tokens), ("H", config.hidden_size))
     found = [Part("embeddings", "Embeddings", states, _weights([layers["embeddings"]]), flops["embeddings"])]
     for name, title in zip(LAYER_PARTS, ("Self-attention", "Add & norm", "Feed-forward", "Add & norm")):
-        weights = _weights(getattr(stack, name) for layer in encoder for stack in layer.stacks)
+        weights = _weights(getattr(stack, name) for layer in encoder for stack in layer.side_by_side())
         found.append(Part(name, title, states, weights, flops.get(name, 0), count))
     shapes = {
         "pooler": (("H", config.hidden_size),),
@@ -121,7 +121,7 @@ def passing(bert, trace, layer):
         raise ValueError("The trace has no hidden states; make it with hidden_states=True.")
     from keras import ops
 
-    stacks = bert.model.bert_layers[f"layer_{layer}"].stacks
+    stacks = bert.model.bert_layers[f"layer_{layer}"].side_by_side()
     x = ops.convert_to_tensor(trace.hidden_states[layer][None], dtype="float32")
     found = [_stack_passing(part, own) for part, own in zip(stacks, ops.split(x, len(stacks), axis=-1))]
     heads = ("queries", "keys", "values", "attentions")

@@ -76,8 +76,7 @@ class EncoderLayer(keras.layers.Layer):
         self.feed_forward_norm = LayerNorm(epsilon, dtype=policy, name="feed_forward_norm")
         self.dropout = keras.layers.Dropout(dropout, dtype=policy, name="dropout")
 
-    @property
-    def stacks(self):
+    def side_by_side(self):
         """The layers that stand side by side in this one: itself alone."""
         return (self,)
 

@@ -79,13 +79,12 @@ class TwoOneWayLayer(keras.layers.Layer):
         self.left = LeftLayer(*half, *args, **kwargs, dtype=self.dtype_policy, name="left")
         self.right = RightLayer(*half, *args, **kwargs, dtype=self.dtype_policy, name="right")
 
-    @property
-    def stacks(self):
+    def side_by_side(self):
         """The layers that stand side by side in this one, each with its half of the width and the heads."""
         return self.left, self.right
 
     def build(self, x_shape, *_):
-        for layer in self.stacks:
+        for layer in self.side_by_side():
             layer.build((None, None, self.settings["hidden_size"] // 2))
 
     def call(self, x, bias, training=False, details=(), head_gates=None, feed_forward_gates=None):
@@ -93,7 +92,7 @@ class TwoOneWayLayer(keras.layers.Layer):
         gates = (None, None) if head_gates is None else ops.split(head_gates, 2, axis=1)
         found = [layer(half, bias, training=training, details=details, head_gates=own,
                        feed_forward_gates=feed_forward_gates)
-                 for layer, half, own in zip(self.stacks, ops.split(x, 2, axis=-1), gates)]
+                 for layer, half, own in zip(self.side_by_side(), ops.split(x, 2, axis=-1), gates)]
         if not details:
             return ops.concatenate(found, axis=-1)
         (left, left_maps), (right, right_maps) = found
