@@ -57,7 +57,9 @@ def sizes(rows, dark=False):
                 marker_color=colour, hovertemplate="%{y}, " + part + ": %{x:,}<extra></extra>",
             )
         )  # fmt: skip
-    figure.update_layout(barmode="stack", legend={"orientation": "h", "y": 1.12, "x": 0, "traceorder": "normal"})
+    # Above the bars, however many lines it takes on a narrow page.
+    legend = {"orientation": "h", "y": 1, "yanchor": "bottom", "x": 0, "traceorder": "normal"}
+    figure.update_layout(barmode="stack", legend=legend)
     figure.update_yaxes(autorange="reversed", type="category")
     figure.update_xaxes(title="parameters", tickformat="~s")
     return dress(figure, dark, height=120 + 34 * len(rows))

@@ -1,5 +1,7 @@
 """The family's sizes by parameters and work."""
 
+import math
+
 import plotly.graph_objects as go
 
 from bert_tf.plots.theme import dress, escape, head_colours
@@ -29,16 +31,20 @@ def parameters_and_work(rows, dark=False):
             go.Scatter(
                 x=[row.parameters["total"] for row in mine],
                 y=[row.flops for row in mine],
-                text=[escape(row.size) for row in mine],
+                text=[escape(row.size.replace("-generator", " gen.")) for row in mine],
+                customdata=[escape(row.size) for row in mine],
                 name=escape(title),
                 mode="markers+text",
                 textposition=[_side(title, row.size) for row in mine],
                 textfont={"size": 11},
                 marker={"size": 11, "symbol": _SYMBOLS[index % len(_SYMBOLS)], "color": colours[index % len(colours)]},
-                hovertemplate="%{fullData.name} %{text}<br>%{x:,} parameters<br>%{y:.3s}FLOP<extra></extra>",
+                hovertemplate="%{fullData.name} %{customdata}<br>%{x:,} parameters<br>%{y:.3s}FLOP<extra></extra>",
             )
         )
-    figure.update_xaxes(type="log", title="parameters", tickformat="~s", dtick=1)
+    # Room at the sides for the names.
+    totals = [math.log10(row.parameters["total"]) for row in rows]
+    wide = [min(totals) - 0.3, max(totals) + 0.4]
+    figure.update_xaxes(type="log", title="parameters", tickformat="~s", dtick=1, range=wide)
     figure.update_yaxes(type="log", title="operations a pass", tickformat="~s", dtick=1)
-    figure.update_layout(legend={"orientation": "h", "y": 1.1, "x": 0})
+    figure.update_layout(legend={"orientation": "h", "y": 1, "yanchor": "bottom", "x": 0})
     return dress(figure, dark, height=460)

@@ -71,8 +71,9 @@ def answer_course(courses, steps, at, scores=(), dark=False, height=290):
     figure.update_layout(
         yaxis={"type": "log", "title": "rank", "range": [math.log10(max(marks[-1], 20)), -0.1], "tickvals": marks,
                "ticktext": [f"{mark:,}" for mark in marks], "visible": bool(courses)},
+        # Ticks of its own: Plotly would put them where the ranks have theirs.
         yaxis2={"overlaying": "y", "side": "right", "range": [0, 1.03], "tickformat": ".0%", "showgrid": False,
-                "nticks": 3, "visible": bool(len(scores))},
+                "tickmode": "array", "tickvals": [0, 0.5, 1], "visible": bool(len(scores))},
         showlegend=True, margin={"t": 10}, hovermode="x unified",
         legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0})
     return figure

@@ -141,6 +141,7 @@ def test_every_size_of_the_family_is_a_point_of_its_member():
     )
     bert, albert = figure.data
     assert (list(bert.x), list(bert.y), list(bert.text)) == ([110, 335], [22, 78], ["base", "large"])
+    assert figure.layout.xaxis.range[0] < np.log10(12) and figure.layout.xaxis.range[1] > np.log10(335)
     assert list(albert.x) == [12] and figure.layout.xaxis.type == figure.layout.yaxis.type == "log"
     assert bert.marker.symbol != albert.marker.symbol
 
@@ -182,6 +183,7 @@ def test_an_answer_s_course_is_drawn_over_the_snapshots():
     figure = answer_course([course], (0, 10, 100), 1, [0.5, 0.6, 0.9])
     line, follows = figure.data
     assert list(line.y) == [900, 12, 1] and line.name == SAFE and list(follows.y) == [0.5, 0.6, 0.9]
+    assert list(figure.layout.yaxis2.tickvals) == [0, 0.5, 1]
     assert list(figure.layout.xaxis.ticktext) == ["0", "10", "100"] and figure.layout.shapes[0].x0 == 1
     alone = answer_course([], (0, 10), 0, [0.5, 0.6])
     assert len(alone.data) == 1 and not alone.layout.yaxis.visible and alone.layout.yaxis2.visible
