@@ -2,6 +2,7 @@
 
 import dataclasses
 
+import numpy as np
 import streamlit as st
 
 from bert_tf.explain import fill_mask, patch_states
@@ -162,6 +163,13 @@ def _aligned(shared, trace, encoding, texts):
     )
     if found.masks != trace.masks:
         st.info("A [MASK] is typed in one input only. Put the same masks into both.", icon=":material/rule:")
+        return None
+    if np.array_equal(found.token_ids, trace.token_ids):
+        st.info(
+            "The two inputs differ in hidden words alone, so that the model reads the same in both. Change a word"
+            " that it sees.",
+            icon=":material/visibility_off:",
+        )
         return None
     return found
 

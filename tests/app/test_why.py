@@ -276,6 +276,11 @@ def test_the_same_text_is_not_compared_with_itself(open_app):
     assert "still the same text" in told(app)
 
 
+def test_inputs_that_differ_where_nothing_is_seen_are_told(open_app):
+    app = settled(open_app(page="patching", **PAIR, mask="a2", **{"patching.a": "The bunny made the carrot."}))
+    assert "differ in hidden words alone" in told(app) and not app.get("plotly_chart")
+
+
 def test_a_word_can_be_changed_by_choosing_another(open_app, bert):
     app = settled(open_app(page="patching", **PAIR, mask="a2"))
     app.selectbox(key="w_patching_word").select_index(2).run()
