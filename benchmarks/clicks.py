@@ -211,14 +211,18 @@ def texts(tokens):
     return " ".join([TEXT_A] * times_a), " ".join([TEXT_B] * times_b) + end
 
 
-def settled(page):
-    """Wait until nothing runs any more and nothing is worked out beside the page."""
-    page.get_by_role("heading", level=1).wait_for(timeout=180_000)
-    page.wait_for_function(
-        """() => document.querySelector('[data-testid=stApp]').dataset.testScriptState === 'notRunning'
-        && !document.querySelector('[data-testid=stSpinner], [class*=st-key-w_stop_]')""",
-        timeout=180_000,
-    )
+SETTLED = """(stops) => {
+  const stop = document.querySelector('[class*=st-key-w_stop_] button');
+  if (stops) stop?.click();
+  const running = document.querySelector('[data-testid=stApp]').dataset.testScriptState !== 'notRunning';
+  return !running && !stop && !document.querySelector('[data-testid=stSpinner]');
+}"""
+
+
+def settled(page, stops=False):
+    """Wait until nothing runs any more and nothing is worked out beside the page; ``stops``: end such work."""
+    page.get_by_role("heading", level=1).wait_for()
+    page.wait_for_function(SETTLED, arg=stops, polling=500 if stops else "raf")
     page.wait_for_timeout(600)
 
 
@@ -231,31 +235,19 @@ def measure(page, address, name, tokens, model, clicks):
         link["patching.a"] = " ".join([OTHER_A] * TIMES[tokens][0])
     page.add_init_script(f"({COUNT})()")
     page.goto(f"{address}/?{urllib.parse.urlencode(link)}")
-    if act.long:
-        _stop(page)
-    settled(page)
+    settled(page, act.long)
     times = []
     # The first three are not counted: TensorFlow and the browser compile.
     for turn in range(clicks + 3):
         if act.press.startswith("open: "):
             _leave(page, name)
         times.append(page.evaluate(PRESS, [act.press, turn]))
-        if act.long:
-            _stop(page)
-        settled(page)
+        settled(page, act.long)
         if act.press == "zoom":
             page.get_by_role("button", name="All heads").click()
             page.locator(".board canvas").wait_for()
             settled(page)
     return times[3:]
-
-
-def _stop(page):
-    """Stop the work beside the page, if it is still under way."""
-    from playwright.sync_api import TimeoutError
-
-    with contextlib.suppress(TimeoutError):
-        page.get_by_role("button", name="Stop", exact=True).click(timeout=10_000)
 
 
 def _leave(page, name):

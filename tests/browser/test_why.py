@@ -93,11 +93,11 @@ def test_inputs_are_brought_to_one_length_and_patched(visit):
     field.fill("The unbelievable bunny ate the carrot.")
     field.press("Tab")
     expect(page.get_by_text("can only be put over to its own place")).to_be_visible()
-    field.fill("The bunny ate a carrot.")
+    field.fill("The bunny made the carrot.")
     field.press("Tab")
     expect(page.locator(".js-plotly-plot .heatmaplayer .hm")).to_have_count(1)
     expect(page.get_by_role("heading", name="Layer by position")).to_be_visible()
-    wait_for_link(page, "patching.a", "The bunny ate a carrot.")
+    wait_for_link(page, "patching.a", "The bunny made the carrot.")
 
 
 def test_texts_are_changed_and_asked_again(visit):
