@@ -82,6 +82,8 @@ ACTS = {
     "timelapse": Act("choice: Examples: Born|Won", of_texts=False),
     "dataset": Act("choice: File: Sentences|Pairs", of_texts=False),
     "architecture": Act("button[data-name]"),
+    "oneway": Act("open: One way or both", of_texts=False),
+    "electra": Act("open: Replaced words", of_texts=False),
     "family": Act("open: Family", of_texts=False),
     "guide": Act("open: Guide", of_texts=False),
     "models": Act("open: Models", of_texts=False),

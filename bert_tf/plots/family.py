@@ -10,7 +10,7 @@ _SYMBOLS = ("circle", "diamond", "square", "triangle-up", "cross", "star", "pent
 
 
 # Members of one size lie close together: each has its own side for the name of the size.
-_SIDES = {"BERT": "top left", "RoBERTa": "middle right", "ELECTRA": "bottom left"}
+_SIDES = {"BERT": "top left", "RoBERTa": "middle right", "ELECTRA": "bottom left", "Left to right": "bottom right"}
 
 
 def _side(title, size):

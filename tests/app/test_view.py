@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from ui.limits import Limits, LimitsError, read_limits
-from ui.view import PRECISIONS, Spot, View, from_params, to_params
+from ui.view import PAGES, PRECISIONS, Spot, View, from_params, to_params
 
 FULL = View(
     page="attention",
@@ -140,3 +140,9 @@ def test_a_setting_at_its_default_leaves_the_view():
     view = View().with_setting("attention.way", "raw")
     assert view.setting("attention.way") == "raw"
     assert view.with_setting("attention.way", None).settings == ()
+
+
+def test_a_click_is_measured_on_every_page():
+    from benchmarks.clicks import ACTS
+
+    assert set(ACTS) == set(PAGES)
