@@ -67,6 +67,8 @@ def _members():
             st.markdown(f"**{plain(member.title)}**")
             st.markdown("\n".join(f"- {plain(change)}" for change in member.changes))
             learns = [_OBJECTIVES[head] for head in member.trained if head in _OBJECTIVES]
+            if member.reads != "both":
+                learns = ["every word"]
             st.caption(f"Learns from {' and '.join(learns)}. {plain(member.source)}.")
 
 

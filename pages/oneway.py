@@ -1,6 +1,7 @@
 """One way or both: what a reader can say of a word that sees only one side of it, or each side by itself."""
 
 import dataclasses
+import re
 
 import streamlit as st
 
@@ -17,7 +18,7 @@ from ui.view import Spot
 from ui.words import percent, plain, title
 
 _KINDS = {"left": 0, "right": 1, "both": 2}
-_PLACE, _GAP = 3, "____"
+_PLACE, _GAP, _WORD = 3, "____", re.compile(r"\S+")
 _SIDES = {"left": "read from left to right", "right": "read from right to left", "both": "read as a whole"}
 _FIELD = (("Text", "Type a sentence, then press the word to hide."),)
 
@@ -41,7 +42,8 @@ def page():
     part = _place(shown["both"])
     if part is None:
         return
-    readings = _readings(shown, *part)
+    with st.spinner("Asking them …"):
+        readings = _readings(shown, *part)
     _draw(readings, *part)
     _footer()
 
@@ -124,7 +126,9 @@ def _parts(text, start, end, reading):
     places = [(start, start + len(_GAP), _PLACE, "", "the hidden word")]
     for first, last, side in reading.seen:
         move = longer if first >= end else 0
-        places.append((first + move, last + move, _KINDS[side], "", _SIDES[side]))
+        # Word by word, so that lines break between them.
+        for word in _WORD.finditer(text, first, last):
+            places.append((word.start() + move, word.end() + move, _KINDS[side], "", _SIDES[side]))
     return labelled(f"{text[:start]}{_GAP}{text[end:]}", places)
 
 
@@ -141,10 +145,11 @@ def _verdict(readings, word):
 
 def _footer():
     st.caption(
-        "The first three have as many layers and the same word pieces, and learnt from the same text by as many "
-        "predictions; what they may look at differs. They are small: what they know is grammar and the common company "
-        "of words. The one-way readers predict a word from the state beside it, so what stands in its own place is "
-        "never seen."
+        "The first three are of one size, with the same word pieces and the same text to learn from; what they may look "
+        "at differs. They are small, and what they know is grammar and the common company of words. To learn from masks "
+        "takes longer: after so little text this BERT, which read more of it, is still behind the two one-way readers. "
+        "The model chosen in the sidebar shows where reading both ways leads. The one-way readers predict a word from "
+        "the state beside it, so what stands in its own place is never seen. Figures: docs/one-way.md."
     )
 
 

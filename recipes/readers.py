@@ -4,8 +4,9 @@
 
 A left-to-right reader, two one-way readers side by side, and a BERT, all of 4 layers 128 wide (the two one-way readers
 have two each), learn from the same text, in the same order, the same number of tokens, from the same first token
-vectors, and predict the same number of words: each by its own objective, all in `python -m bert_tf pretrain`. The steps
-are done only if their result is not there yet, so that a stopped run goes on:
+vectors, and predict the same number of words: each by its own objective, all in `python -m bert_tf pretrain`. So they
+are compared; then the BERT, which learns from masks and so more slowly, reads two thirds as much again. The steps are
+done only if their result is not there yet, so that a stopped run goes on:
 
 - text: the articles and chapters of common words and short sentences (`recipes/watched_text.py`);
 - vocabulary: of the embedded Small's word pieces those that the text uses most;
@@ -26,13 +27,14 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "recipes")]
 SOURCE, VOCABULARY, WIDTH, LAYERS, HEADS, POSITIONS = "bert-small-uncased-embedded", 8000, 128, 4, 4, 128
 
-#: Folder's name -> (model type, stacks, options of `pretrain` that are its own).
+#: Folder's name -> (model type, stacks, options of `pretrain` that are its own, updates of each round of training).
+#: After one round all have read the same; the second is for the BERT alone, as masks teach more slowly.
 READERS = {
-    "reader-both-ways": ("bert", 1, {"objective": "mlm", "mask-rate": 0.25}),
-    "reader-left-to-right": ("left-to-right", 1, {"objective": "clm", "max-predictions": 16}),
-    "reader-two-one-way": ("two-one-way", 2, {"objective": "clm", "max-predictions": 16}),
+    "reader-both-ways": ("bert", 1, {"objective": "mlm", "mask-rate": 0.25}, (1500, 1000)),
+    "reader-left-to-right": ("left-to-right", 1, {"objective": "clm", "max-predictions": 16}, (1500,)),
+    "reader-two-one-way": ("two-one-way", 2, {"objective": "clm", "max-predictions": 16}, (1500,)),
 }
-COMMON = {"steps": 1500, "batch-size": 32, "length": 64, "learning-rate": 2e-3, "warmup": 0.05, "dropout": 0,
+COMMON = {"batch-size": 32, "length": 64, "learning-rate": 2e-3, "warmup": 0.05, "dropout": 0,
           "precision": "bfloat16_products", "threads": 2, "strategy": "one", "save-every": 500, "log-every": 50}
 
 
@@ -69,7 +71,7 @@ def make_start(name, tokenizer, folder):
     from bert_tf.config import BertConfig
     from bert_tf.models import build_pretraining_model, named_variables
 
-    kind, stacks, _ = READERS[name]
+    kind, stacks, *_ = READERS[name]
     config = BertConfig(model_type=kind, vocab_size=tokenizer.vocab_size, num_hidden_layers=LAYERS // stacks,
                         hidden_size=stacks * WIDTH, num_attention_heads=stacks * HEADS,
                         intermediate_size=stacks * 4 * WIDTH, max_position_embeddings=POSITIONS)
@@ -80,7 +82,7 @@ def make_start(name, tokenizer, folder):
 
 
 def token_vectors(tokenizer):
-    """Small's vectors of these tokens on their first `WIDTH` principal components, twice as long as BERT's first ones."""
+    """Small's vectors of these tokens on their first `WIDTH` principal components, twice as long as BERT's first."""
     from bert_tf import checkpoints
 
     _, whole, model = checkpoints.read(checkpoints.find(SOURCE))
@@ -93,10 +95,18 @@ def token_vectors(tokenizer):
     return (reduced * (0.04 / reduced.std())).astype(np.float32)
 
 
-def train(name, start, output, text, corpus):
-    own = READERS[name][2]
-    options = [str(part) for key, value in {**COMMON, **own}.items() for part in (f"--{key}", value)]
-    run("pretrain", "--init", start, "--text", text, "--corpus", corpus, "--output", output, *options)
+def train(name, start, work, text):
+    """Every round of a reader's training, each from the model before it. Returns: the folders of the rounds."""
+    options, outputs = {**COMMON, **READERS[name][2]}, []
+    for number, steps in enumerate(READERS[name][3]):
+        output = work / f"run-{name}-{number}"
+        if not (output / "model" / "config.json").exists():
+            run("pretrain", "--init", start, "--text", text, "--corpus", work / "ids", "--output", output,
+                "--seed", number, "--steps", steps,
+                *(part for key, value in options.items() for part in (f"--{key}", value)))
+        outputs.append(output)
+        start = output / "model"
+    return outputs
 
 
 def run(*command, capture=False):
@@ -120,20 +130,18 @@ def measure(model, text):
                           "--length", COMMON["length"], "--json", "--quiet", capture=True))
 
 
-def write_card(name, target, output, full, stored, documents):
+def write_card(name, target, reports, documents):
     """The model card, with its figures as they came out."""
     from bert_tf.config import BertConfig, parameter_counts
 
     config = BertConfig.from_json(target / "config.json")
-    records = [json.loads(line) for line in (output / "metrics.jsonl").read_text().splitlines()]
-    latest = {record["step"]: record for record in records}
-    steps = max(latest)
+    steps = sum(READERS[name][3])
     facts = {"name": name, "steps": f"{steps:,}", "documents": f"{documents:,}",
              "tokens": f"{steps * COMMON['batch-size'] * COMMON['length'] / 1e6:.1f} million",
              "parameters": f"{parameter_counts(config, ('mlm',))['total']:,}",
              "megabytes": f"{sum(path.stat().st_size for path in target.glob('*.safetensors')) / 1e6:.1f}",
-             "sequences": f"{full['sequences']:,}", "about": ABOUT[name]}
-    for kind, report in (("full", full), ("stored", stored)):
+             "sequences": f"{reports['first']['sequences']:,}", "about": ABOUT[name]}
+    for kind, report in reports.items():
         facts |= {f"{kind}_top1": f"{report['top1']:.3f}", f"{kind}_top5": f"{report['top5']:.3f}",
                   f"{kind}_perplexity": f"{report['pseudo_perplexity']:.0f}"}
     text = (ROOT / "recipes" / "card_reader.md").read_text(encoding="utf-8")
@@ -177,13 +185,13 @@ def main():
     tokenizer = read_tokenizer(vocabulary)
     documents = text.read_text(encoding="utf-8").count("\n\n") + 1
     for name in READERS:
-        start, output, target = work / f"start-{name}", work / f"run-{name}", args.target / name
+        start, target = work / f"start-{name}", args.target / name
         if not (start / "config.json").exists():
             make_start(name, tokenizer, start)
-        if not (output / "model" / "config.json").exists():
-            train(name, start, output, text, work / "ids")
-        store(output / "model", target)
-        write_card(name, target, output, measure(output / "model", held_out), measure(target, held_out), documents)
+        outputs = train(name, start, work, text)
+        store(outputs[-1] / "model", target)
+        reports = {"first": measure(outputs[0] / "model", held_out), "stored": measure(target, held_out)}
+        write_card(name, target, reports, documents)
 
 
 if __name__ == "__main__":

@@ -38,13 +38,26 @@ def likely(bert, text, word, instead=None):
 
 @pytest.mark.parametrize("way", READERS)
 def test_what_stands_on_the_right_helps_just_those_that_see_it(readers, way):
-    # The year on the right says that a preposition is missing; without it a name of a place would do as well.
-    text = "She was born in 1956."
-    with_year, with_place = (likely(readers[way], text, "in", ("1956", other)) for other in ("1956", "him"))
-    assert (with_year > 2 * with_place) == (way != "left")
+    # "won the game" asks for a team; "of the house" does not.
+    text = "The team won the game."
+    won = likely(readers[way], text, "team")
+    other = likely(readers[way], text, "team", ("won the game", "of the house"))
+    assert won == other if way == "left" else won > 3 * other
 
 
 @pytest.mark.parametrize("way", READERS)
 def test_they_all_use_what_stands_on_the_left(readers, way):
-    text = "He was born in the city of London."
-    assert likely(readers[way], text, "of") > 2 * likely(readers[way], text, "of", ("city", "city,"))
+    text = "She was born in 1956."
+    assert likely(readers[way], text, "in") > 2 * likely(readers[way], text, "in", ("born", "a"))
+
+
+def test_two_sides_tell_more_than_one(readers):
+    """Of ten sentences decided on the right, most words are likelier to the readers of both sides."""
+    asked = [("They were married in 1990.", "were"), ("It is one of the largest cities in the world.", "one"),
+             ("He lives with his wife and two children.", "with"), ("The king of France died in 1715.", "king"),
+             ("The river flows into the sea.", "river"), ("The team won the game.", "team"),
+             ("They played in the second league.", "played"), ("She is the daughter of the king.", "is"),
+             ("The war ended in 1945.", "war"), ("He was a member of the party.", "member")]
+    for way in ("apart", "both"):
+        better = [likely(readers[way], *one) > likely(readers["left"], *one) for one in asked]
+        assert sum(better) >= 8, way

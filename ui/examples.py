@@ -43,10 +43,13 @@ LEARNED = (
     _example("Another text", "The band played in London.", "The moon is far away from the earth.", "b1"),
 )
 
-#: Each decided by what stands on one side of the hidden word, or on both.
+#: What stands on the right decides, but for the last; the two banks are the same to one who reads from the left.
 ONE_WAY = (
-    _example("Decided on the right", "The bank of the river was covered with grass.", "", "a1"),
-    _example("Decided on the left", "The river has a wide bank.", "", "a5"),
-    _example("Bank account", "He went to the bank and put the money on his account.", "", "a4"),
-    _example("Born in", "She was born in 1956 in London.", "", "a3"),
+    _example("The team", "The team won the game.", "", "a1"),
+    _example("River bank", "They walked to the bank of the river.", "", "a4"),
+    _example("Bank account", "They walked to the bank and opened an account.", "", "a4"),
+    _example("Were married", "They were married in 1990.", "", "a1"),
+    _example("One of", "It is one of the largest cities in the world.", "", "a2"),
+    _example("With his wife", "He lives with his wife and two children.", "", "a2"),
+    _example("Decided on the left", "She was born in 1956.", "", "a3"),
 )

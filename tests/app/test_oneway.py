@@ -66,7 +66,7 @@ def test_each_reader_s_guesses_and_what_it_saw_stand_side_by_side(readers, open_
             [one.probability for one in reading.answer.predictions], rel=1e-4)
         assert "".join(part["text"] for part in text["parts"]) == TEXT.replace("mat", "____")
         seen = [part["text"] for part in text["parts"] if "read" in part.get("tip", "")]
-        assert seen == [TEXT[start:end] for start, end, _ in reading.seen]
+        assert seen == [word for start, end, _ in reading.seen for word in TEXT[start:end].split()]
     assert "How likely “mat” is to each" in told(app)
 
 
