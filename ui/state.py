@@ -7,6 +7,7 @@ for a new link.
 
 import dataclasses
 import math
+import time
 
 import streamlit as st
 
@@ -15,7 +16,9 @@ from ui.limits import Limits, read_limits
 from ui.view import View, from_params, to_params
 
 _VIEW, _WRITTEN, _TOUCHED = "_view", "_written_params", "_touched"
-_GIVEN, _AGAIN = "_given", "_again"
+_GIVEN, _AGAIN, _REPLACED = "_given", "_again", "_replaced_params"
+# Seconds in which a browser may still send the address that was replaced, with a run that nobody asked for.
+_LATE = 3.0
 
 
 @st.cache_resource(show_spinner=False)
@@ -36,11 +39,19 @@ def open_view() -> View:
     if not state.pop(_AGAIN, False):
         state[_GIVEN] = set()
     fresh = _VIEW not in state
-    if fresh or (params and not touched and params != state.get(_WRITTEN)):
+    if fresh or (params and not touched and params != state.get(_WRITTEN) and not _late(params)):
         state[_VIEW] = from_params(params, limits())
         if fresh and not {"a", "b"} & params.keys():
             settle(a=FIRST.a, b=FIRST.b, masks=FIRST.masks)
     return state[_VIEW]
+
+
+def _late(params) -> bool:
+    """Whether the address is one that was replaced a moment ago: the browser has not heard of it yet."""
+    now = time.monotonic()
+    replaced = [one for one in st.session_state.get(_REPLACED, ()) if now - one[1] < _LATE]
+    st.session_state[_REPLACED] = replaced
+    return any(old == params for old, _ in replaced)
 
 
 def view() -> View:
@@ -64,7 +75,9 @@ def write_address() -> None:
     params = to_params(view(), limits())
     st.session_state[_WRITTEN] = params
     st.session_state[_TOUCHED] = False
-    if st.query_params.to_dict() != params:
+    before = st.query_params.to_dict()
+    if before != params:
+        st.session_state.setdefault(_REPLACED, []).append((before, time.monotonic()))
         st.query_params.from_dict(params)
 
 

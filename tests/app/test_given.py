@@ -71,3 +71,18 @@ def test_a_press_is_not_lost_where_another_theme_is_told_with_the_address_of_bef
     # Another link is still taken.
     cut_app.query_params["page"] = "attention"
     assert cut_app.run().text[0].value == "attention"
+
+
+@pytest.mark.parametrize("seconds, page", [(60.0, "lens"), (0.0, "predict")])
+def test_an_address_replaced_a_moment_ago_is_no_link_and_later_it_is(cut_app, monkeypatch, seconds, page):
+    """A run that no callback announced, with the address of before: too soon for the visitor's Back button, or that."""
+    from ui import state
+
+    monkeypatch.setattr(state, "_LATE", seconds)
+    cut_app.run()
+    before = dict(cut_app.query_params)
+    cut_app.button(key="go").click().run()
+    cut_app.query_params = before
+    cut_app.run()
+    assert cut_app.text[0].value == page
+    assert param(cut_app, "page") == (None if page == "predict" else page)

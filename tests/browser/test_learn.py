@@ -22,6 +22,7 @@ def test_a_box_opens_and_the_layers_are_stepped_through(visit):
     expect(page.locator(".js-plotly-plot")).to_have_count(2)
     expect(page.get_by_text("all units")).to_be_visible()
 
+    expect(page).to_have_url(re.compile("architecture.layer=2"))
     page.reload()
     expect(page.get_by_role("heading", name="Feed-forward, layer 2")).to_be_visible()
 

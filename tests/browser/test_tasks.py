@@ -34,6 +34,7 @@ def test_a_model_is_picked_and_marks_the_visitors_own_text(visit, task_home):
     page.get_by_label("Text").press("Tab")
     (said,) = bert_tf.load(task_home / "tags").task.predict([text])
     found = [entity["text"] for entity in said["entities"]]
+    expect(page.locator(".spans .text")).to_contain_text("London")
     expect(page.locator(".spans .span")).to_have_count(len(found))
     assert page.locator(".spans .text").inner_text().replace("\n", "").startswith("the")
     if found:
