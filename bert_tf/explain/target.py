@@ -77,9 +77,7 @@ def next_sentence_target(bert, trace, follows=True):
     Raises:
         NothingToPredict: the trace has no second text. MissingHead: no next-sentence head.
     """
-    require_head(bert.heads, "nsp", bert.name)
-    if trace.text_b is None:
-        raise NothingToPredict("The next-sentence head judges a pair: give a second text.")
+    _require_pair(bert, trace, "nsp", "next-sentence")
     return Target(None, 0, "IsNext") if follows else Target(None, 1, "NotNext")
 
 
@@ -89,10 +87,14 @@ def sentence_order_target(bert, trace, in_order=True):
     Raises:
         NothingToPredict: the trace has no second text. MissingHead: no sentence-order head.
     """
-    require_head(bert.heads, "sop", bert.name)
-    if trace.text_b is None:
-        raise NothingToPredict("The sentence-order head judges a pair: give a second text.")
+    _require_pair(bert, trace, "sop", "sentence-order")
     return Target(None, 0, "in order", of_order=True) if in_order else Target(None, 1, "swapped", of_order=True)
+
+
+def _require_pair(bert, trace, head, title):
+    require_head(bert.heads, head, bert.name)
+    if trace.text_b is None:
+        raise NothingToPredict(f"The {title} head judges a pair: give a second text.")
 
 
 def class_target(bert, trace, label=None):

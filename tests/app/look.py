@@ -5,12 +5,18 @@ import time
 
 
 def component(app, key):
-    """What a page gave to one of its own components, as the browser would get it; None if it is not drawn."""
-    for element in walk(app._tree.root):
-        proto = getattr(element, "proto", None)
-        if type(proto).__name__ == "BidiComponent" and proto.component_name == f"bert_{key}":
-            return json.loads(proto.json)
-    return None
+    """What a page gave to the first of its own components of this name; None if none is drawn."""
+    return next(iter(components(app, key)), None)
+
+
+def components(app, key):
+    """What a page gave to each of its own components of this name, as the browser would get it."""
+    protos = (getattr(element, "proto", None) for element in walk(app._tree.root))
+    return [
+        json.loads(proto.json)
+        for proto in protos
+        if type(proto).__name__ == "BidiComponent" and proto.component_name == f"bert_{key}"
+    ]
 
 
 def walk(block):

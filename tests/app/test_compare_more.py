@@ -7,7 +7,7 @@ import pytest
 
 import bert_tf
 from bert_tf.explain import compare, logit_lens
-from tests.app.look import param, settled, told, walk
+from tests.app.look import components, param, settled, told
 
 PAIR = {"a": "The bunny ate the carrot.", "b": "It was good."}
 
@@ -24,15 +24,6 @@ def uncased(explorer_home):
 
 def figures(app):
     return [json.loads(one.proto.spec) for one in app.get("plotly_chart")]
-
-
-def components(app, name):
-    found = []
-    for element in walk(app._tree.root):
-        proto = getattr(element, "proto", None)
-        if type(proto).__name__ == "BidiComponent" and proto.component_name == f"bert_{name}":
-            found.append(json.loads(proto.json))
-    return found
 
 
 def test_one_model_reads_two_texts(open_app, cased):

@@ -1,12 +1,11 @@
 """The page of the three readers, driven without a browser; what it shows is compared with the library's answers."""
 
-import json
 import shutil
 
 import pytest
 
 from bert_tf.explain import read_place
-from tests.app.look import settled, told, walk
+from tests.app.look import components, settled, told
 
 TEXT = "The cat sat on the mat in Paris."
 START, END = TEXT.index("mat"), TEXT.index("mat") + 3
@@ -39,16 +38,6 @@ def readers(readers_home, monkeypatch):
     state.limits.clear()
     models.catalogue.clear()
     return readers_home
-
-
-def components(app, name):
-    """What the page gave to each of its components of this name."""
-    found = []
-    for element in walk(app._tree.root):
-        proto = getattr(element, "proto", None)
-        if type(proto).__name__ == "BidiComponent" and proto.component_name == f"bert_{name}":
-            found.append(json.loads(proto.json))
-    return found
 
 
 def test_each_reader_s_guesses_and_what_it_saw_stand_side_by_side(readers, open_app):
