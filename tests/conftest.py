@@ -33,7 +33,8 @@ def randomise(model, seed):
     from bert_tf.models import named_variables
 
     rng = np.random.default_rng(seed)
-    for name, variable in sorted(named_variables(model).items()):
+    variables = model.named_variables() if hasattr(model, "named_variables") else named_variables(model)
+    for name, variable in sorted(variables.items()):
         centre = 1.0 if name.endswith("LayerNorm.weight") else 0.0
         variable.assign(rng.normal(centre, 0.15, variable.shape).astype(np.float32))
 

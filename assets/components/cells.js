@@ -144,6 +144,5 @@ export default function ({ parentElement, data, setTriggerValue }) {
   state.table.onkeydown = (event) => onKey(state, event);
   state.table.onpointerover = (event) => tell(state, event.target.closest("td[data-at]"));
   state.table.onpointerleave = () => tell(state, null);
-  state.table.onfocusin = (event) => tell(state, event.target.closest("td[data-at]"));
-  state.table.onfocusout = () => tell(state, null);
+  onFocus(state.table, (element) => tell(state, element?.closest("td[data-at]") ?? null));
 }

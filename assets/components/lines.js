@@ -119,23 +119,23 @@ function set(state, focus) {
   if (!same) draw(state);
 }
 
-function place(event) {
-  const token = event.target.closest?.(".token");
+function place(element) {
+  const token = element?.closest?.(".token");
   return token ? { side: token.dataset.side, index: Number(token.dataset.index) } : null;
 }
 
 function listen(state) {
   const { stage } = state;
-  stage.onpointerover = (event) => { if (event.pointerType !== "touch") set(state, place(event) ?? state.pinned); };
+  stage.onpointerover = (event) => { if (event.pointerType !== "touch") set(state, place(event.target) ?? state.pinned); };
   stage.onpointerleave = () => set(state, state.pinned);
   stage.onclick = (event) => {
-    const here = place(event);
+    const here = place(event.target);
     const again = here && state.pinned && here.side === state.pinned.side && here.index === state.pinned.index;
     state.pinned = again ? null : here;
     set(state, state.pinned);
     shade(state);
   };
-  stage.onfocusin = (event) => set(state, place(event) ?? state.pinned);
+  onFocus(stage, (element) => set(state, place(element) ?? state.pinned));
   stage.onkeydown = (event) => {
     const token = event.target;
     const step = { ArrowDown: "nextElementSibling", ArrowUp: "previousElementSibling" }[event.key];

@@ -53,8 +53,7 @@ export default function ({ parentElement, data }) {
   tell(state, null);
   root.onpointerover = (event) => tell(state, event.target.closest?.(".word"));
   root.onpointerleave = () => tell(state, null);
-  root.onfocusin = (event) => tell(state, event.target.closest(".word"));
-  root.onfocusout = () => tell(state, null);
+  onFocus(root, (element) => tell(state, element?.closest(".word")));
   // A tap on a touch screen leaves no pointer behind: what was tapped stays said.
   root.onclick = (event) => {
     const word = event.target.closest(".word");

@@ -19,6 +19,18 @@ function onWidth(element, callback) {
   return () => watch.disconnect();
 }
 
+// Calls back with what inside an element has the keyboard's focus, and with null when nothing has it any more.
+// By listeners, for browsers know no onfocusin; drawn again, the new callback takes the old one's place.
+function onFocus(element, callback) {
+  element.focusWatch?.abort();
+  element.focusWatch = new AbortController();
+  const { signal } = element.focusWatch;
+  element.addEventListener("focusin", (event) => callback(event.target), { signal });
+  element.addEventListener("focusout", () => callback(null), { signal });
+  const here = element.querySelector(":focus");
+  if (here) callback(here);
+}
+
 function download(blob, name) {
   const link = document.createElement("a");
   link.href = URL.createObjectURL(blob);

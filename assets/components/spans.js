@@ -56,8 +56,7 @@ export default function ({ parentElement, data }) {
   tell(null);
   root.onpointerover = (event) => tell(event.target.closest?.(".span"));
   root.onpointerleave = () => tell(null);
-  root.onfocusin = (event) => tell(event.target.closest(".span"));
-  root.onfocusout = () => tell(null);
+  onFocus(root, (element) => tell(element?.closest(".span")));
   // A tap on a touch screen leaves no pointer behind: what was tapped stays said.
   root.onclick = (event) => {
     state.pinned = event.target.closest(".span")?.dataset.tip ?? null;

@@ -1,6 +1,6 @@
 """Random fine-tuned models for the Tasks pages."""
 
-from tests.conftest import make_bert
+from tests.conftest import make_bert, randomise
 
 LIMITS = """
 [text]
@@ -34,5 +34,6 @@ def save_tasks(home):
         settings = TaskSettings(**values)
         bert = make_bert(seed=seed)
         network = network_over(bert.model, family(settings.task), settings)
+        randomise(network, seed)
         save_task(home / name, bert.config, bert.tokenizer, network, settings)
     (home / "explorer.toml").write_text(LIMITS)

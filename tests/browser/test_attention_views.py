@@ -56,6 +56,11 @@ def test_several_heads_are_drawn_together(visit, trace):
     expect(page.locator(".lines .hint")).to_contain_text("looks most at")
     both = trace.attentions[[1, 2], [2, 0], 1]
     assert abs(percent(page.locator(".lines .hint").inner_text()) - both.max()) < 0.01
+    pointed = page.locator(".lines .hint").inner_text()
+    page.mouse.move(0, 0)
+    expect(page.locator(".lines .hint")).not_to_have_text(pointed)
+    row.focus()
+    expect(page.locator(".lines .hint")).to_have_text(pointed)
     page.locator(".heads .head").first.click()
     expect(page.get_by_role("heading", name="Layer 3, head 1")).to_be_visible()
 

@@ -38,6 +38,7 @@ def test_a_head_is_switched_off_and_on_with_the_keyboard_alone(visit):
     cells.first.focus()
     for key in ("ArrowDown", "ArrowRight", "Enter"):
         page.keyboard.press(key)
+    expect(page.locator(".cells .hint")).to_contain_text("Layer 2, head 2")
     wait_for_link(page, "ablation.off", "2-2")
     expect(cells.nth(7)).to_have_attribute("aria-selected", "true")
     page.keyboard.press("End")
@@ -65,6 +66,8 @@ def test_words_stand_on_the_colours_of_their_scores(visit):
     assert page.locator(".marks [data-side=a]").inner_text() == "The bunny ate [MASK] carrot."
     words.nth(1).hover()
     expect(page.locator(".marks .hint")).to_have_text(re.compile(r"bunny: [+-]\d\.\d{3} nats"))
+    page.mouse.move(0, 0)
+    expect(page.locator(".marks .hint")).not_to_contain_text("bunny")
     words.first.focus()
     page.keyboard.press("ArrowRight")
     expect(page.locator(".marks .hint")).to_contain_text("bunny")
