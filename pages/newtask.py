@@ -85,11 +85,12 @@ def _watch(name):
         if status == "running" and st.button("Stop", icon=":material/stop:", key="w_newtask_stop", width="content"):
             training.end("stop")
             state.rerun()
-        if status == "done":
-            st.button(
-                "Try it", icon=":material/arrow_forward:", key="w_newtask_try", width="content",
-                on_click=lambda: state.put(_opened(name)),
-            )  # fmt: skip
+        if status == "done" and st.button(
+            "Try it", icon=":material/arrow_forward:", key="w_newtask_try", width="content"
+        ):
+            # A callback would change the view, and the run after it would draw this part of the page alone.
+            state.put(_opened(name))
+            state.rerun()
     if status == "failed":
         st.error(plain(training.problem), icon=":material/error:")
     _curves(name, status)

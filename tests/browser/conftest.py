@@ -106,14 +106,6 @@ def chromium():
         browser.close()
 
 
-def wider_than_the_screen(page):
-    """By how many pixels what a page holds is wider than its window."""
-    return page.evaluate("""() => {
-      const main = document.querySelector('[data-testid=stMain]');
-      return main.scrollWidth - main.clientWidth;
-    }""")
-
-
 class Visit:
     """One visitor's page, which remembers everything that went wrong in it."""
 

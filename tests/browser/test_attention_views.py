@@ -6,11 +6,10 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import wider_than_the_screen
+from tests.browser.look import PAIR, share, wider_than_the_screen
 
 expect.set_options(timeout=120_000)  # the machine may be busy
 TEXTS = ("The bunny ate the carrot.", "It was good.")
-PAIR = "/?a=The+bunny+ate+the+carrot.&b=It+was+good."
 
 
 @pytest.fixture(scope="module")
@@ -35,10 +34,6 @@ def press_head(page, layer, head):
     board.click(position={"x": across, "y": down})
 
 
-def percent(text):
-    return float(re.search(r"−?[\d.]+(?=%)", text).group().replace("−", "-")) / 100
-
-
 def test_several_heads_are_drawn_together(visit, trace):
     page = visit(PAIR + "&page=attention").page
     press_head(page, 2, 3)
@@ -55,7 +50,7 @@ def test_several_heads_are_drawn_together(visit, trace):
     row.hover()
     expect(page.locator(".lines .hint")).to_contain_text("looks most at")
     both = trace.attentions[[1, 2], [2, 0], 1]
-    assert abs(percent(page.locator(".lines .hint").inner_text()) - both.max()) < 0.01
+    assert abs(share(page.locator(".lines .hint").inner_text()) - both.max()) < 0.01
     pointed = page.locator(".lines .hint").inner_text()
     page.mouse.move(0, 0)
     expect(page.locator(".lines .hint")).not_to_have_text(pointed)
@@ -104,7 +99,7 @@ def test_the_neuron_view_shows_the_librarys_numbers_and_follows_its_tokens(visit
     expect(page.locator(".query").nth(4)).to_have_attribute("aria-selected", "true")
     expect(page.locator(".pair .say")).to_contain_text(f"“{trace.tokens[4]}” looks at")
     vectors = head_vectors(model, trace, 1, 2)
-    shares = [percent(text) for text in page.locator(".key .share").all_inner_texts()]
+    shares = [share(text) for text in page.locator(".key .share").all_inner_texts()]
     scores = [float(text.replace("−", "-")) for text in page.locator(".key .score").all_inner_texts()]
     assert shares == pytest.approx(vectors.weights(4).tolist(), abs=6e-4)
     assert scores == pytest.approx(vectors.scores(4).tolist(), abs=6e-3)
@@ -137,7 +132,7 @@ def test_methods_show_the_librarys_numbers_for_the_pressed_token(visit, model, t
     )
     for row in (0, 5, trace.length - 1):
         shown = page.locator(".weights tbody tr").nth(row).locator(".bar").all_inner_texts()
-        assert [percent(text) for text in shown] == pytest.approx(
+        assert [share(text) for text in shown] == pytest.approx(
             [float(one[row]) for one in wanted], abs=6e-4
         )
 

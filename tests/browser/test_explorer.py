@@ -6,26 +6,9 @@ import urllib.parse
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import wider_than_the_screen
+from tests.browser.look import PAIR, chip, parameters, wait_for_link, wider_than_the_screen
 
 expect.set_options(timeout=60_000)  # the machine may be busy
-PAIR = "/?a=The+bunny+ate+the+carrot.&b=It+was+good."
-
-
-def parameters(page):
-    return dict(urllib.parse.parse_qsl(urllib.parse.urlsplit(page.url).query))
-
-
-def chip(page, word):
-    return page.locator("button.chip", has_text=re.compile(rf"^(\[MASK\])?{re.escape(word)}$")).first
-
-
-def wait_for_link(page, name, value):
-    page.wait_for_function(
-        "([name, value]) => new URL(location).searchParams.get(name) === value", arg=[name, value]
-    )
-
-
 def test_from_a_typed_pair_to_a_reopened_link(visit):
     """The long way: type a pair, hide a word, read, fill in, open a head, compare, reload."""
     page = visit().page

@@ -1,12 +1,17 @@
 """Tasks and Before and after, in a real Chromium, on random fine-tuned models."""
 
+import csv
+import io
 import re
 
 import pytest
 from playwright.sync_api import expect
 
+import bert_tf
+from bert_tf.explain.heads_changed import heads_changed
 from tests.app.made_tasks import save_tasks
 from tests.browser.conftest import serving
+from tests.browser.look import numbers, saved
 
 expect.set_options(timeout=60_000)  # the machine may be busy
 
@@ -26,8 +31,6 @@ def server(task_home):
 
 
 def test_a_model_is_picked_and_marks_the_visitors_own_text(visit, task_home):
-    import bert_tf
-
     text = "the cat ran in London"
     page = visit("/?page=tasks&tasks.model=tags").page
     page.get_by_label("Text").fill(text)
@@ -50,16 +53,49 @@ def test_a_model_is_picked_and_marks_the_visitors_own_text(visit, task_home):
     expect(page).to_have_url(re.compile("model=classes"))
 
 
-def test_an_answer_stands_in_the_passage(visit):
-    link = "/?page=tasks&tasks.model=answers&a=where+was+it&b=the+dog+ran.+it+was+in+London."
+def test_classes_have_the_library_s_probabilities(visit, task_home):
+    page = visit("/?page=tasks&tasks.model=classes&a=the+cat+sat").page
+    expect(page.get_by_role("heading", name="Classes")).to_be_visible()
+    (said,) = bert_tf.load(task_home / "classes").task.predict(["the cat sat"])
+    wanted = sorted(said["probabilities"].values(), reverse=True)
+    assert numbers(page)[0]["x"] == pytest.approx(wanted, abs=1e-5)
+
+
+def test_an_answer_stands_in_the_passage(visit, task_home):
+    question, passage = "where was it", "the dog ran. it was in London."
+    link = f"/?page=tasks&tasks.model=answers&a={question}&b={passage}".replace(" ", "+")
     page = visit(link).page
-    expect(page.locator(".spans .span")).to_have_count(1)
+    (said,) = bert_tf.load(task_home / "answers").task.predict([{"question": question, "passage": passage}])
+    expect(page.locator(".spans .span")).to_have_text([said["answer"]])
     expect(page.locator(".js-plotly-plot")).to_be_visible()
+    saved_rows = list(csv.DictReader(io.StringIO(saved(page))))
+    assert [row["answer"] for row in saved_rows] == [one["text"] for one in said["n_best"]]
+    assert [float(row["probability"]) for row in saved_rows] == pytest.approx(
+        [one["probability"] for one in said["n_best"]], abs=1e-5
+    )
 
 
-def test_the_heads_that_moved_are_listed(visit):
+def test_the_heads_that_moved_are_listed(visit, task_home):
     page = visit("/?page=finetuned&finetuned.model=classes&a=the+cat+sat").page
     expect(page.get_by_role("heading", name="The heads that moved most")).to_be_visible()
     expect(page.locator(".js-plotly-plot")).to_be_visible()
+    wanted = heads_changed(*(bert_tf.load(task_home / name).trace("the cat sat") for name in ("plain", "classes")))
+    assert numbers(page)[0]["z"] == pytest.approx(wanted.ravel().tolist(), abs=1e-5)
     page.get_by_role("button", name="Open before").click()
     expect(page).to_have_url(re.compile("model=plain"))
+
+
+def test_a_file_becomes_a_model_of_the_visitor_s(visit):
+    page = visit("/?page=newtask").page
+    labels = ["good", "bad"] * 30
+    rows = "".join(f"the film was {label} and long,{label}\n" for label in labels)
+    file = {"name": "films.csv", "mimeType": "text/csv", "buffer": f"text,label\n{rows}".encode()}
+    with page.expect_response(lambda answer: "upload_file" in answer.url):
+        page.locator("input[type=file]").first.set_input_files(file)
+    page.get_by_role("button", name="Train", exact=True).click()
+    expect(page.locator(".js-plotly-plot").first).to_be_visible(timeout=240_000)
+    page.get_by_role("button", name="Try it").click(timeout=240_000)
+    page.get_by_role("radio", name="Praise").click()
+    expect(page.get_by_role("heading", name="Classes")).to_be_visible()
+    bars = numbers(page)[0]
+    assert sorted(bars["y"]) == ["bad", "good"] and sum(bars["x"]) == pytest.approx(1, abs=1e-4)

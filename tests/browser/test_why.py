@@ -5,8 +5,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import wider_than_the_screen
-from tests.browser.test_explorer import parameters, wait_for_link
+from tests.browser.look import parameters, wait_for_link, wider_than_the_screen
 
 PAIR = "a=The+bunny+ate+the+carrot.&b=It+was+good.&mask=a3"
 

@@ -22,29 +22,24 @@ from bert_tf.explain import (
     summarise_rows,
 )
 from bert_tf.explain.vectors import word_ids
-from tests.browser.conftest import wider_than_the_screen
-from tests.browser.test_explorer import PAIR, chip, parameters, wait_for_link
+from tests.browser.look import (
+    FIGURE,
+    NUMBERS,
+    PAIR,
+    chip,
+    numbers,
+    parameters,
+    press_row,
+    saved,
+    wait_for_link,
+    wider_than_the_screen,
+)
 from ui import senses
 from ui.limits import ROOT
 from ui.words import percent
 
 expect.set_options(timeout=120_000)  # the machine may be busy
-FIGURE = ".js-plotly-plot"
 TEXTS = ("The bunny ate the carrot.", "It was good.")
-NUMBERS = """([sign, index]) => {
-  const kinds = { f4: Float32Array, f8: Float64Array, i1: Int8Array, u1: Uint8Array, i2: Int16Array, i4: Int32Array };
-  const list = (value) => {
-    if (value?.bdata) {
-      const bytes = Uint8Array.from(atob(value.bdata), (letter) => letter.charCodeAt(0));
-      return Array.from(new kinds[value.dtype](bytes.buffer));
-    }
-    return Array.from(value ?? [], (row) => (typeof row === "object" && row ? Array.from(row) : row)).flat();
-  };
-  return document.querySelectorAll(sign)[index].data.map((one) => (
-    { type: one.type, name: one.name, x: list(one.x), y: list(one.y), z: list(one.z) }));
-}"""
-
-
 @pytest.fixture(scope="module")
 def cased(server_home):
     return bert_tf.load(server_home / "tiny-cased")
@@ -53,27 +48,6 @@ def cased(server_home):
 @pytest.fixture(scope="module")
 def uncased(server_home):
     return bert_tf.load(server_home / "tiny-uncased")
-
-
-def numbers(page, index=0):
-    """What a figure on the page was given, once it is drawn."""
-    expect(page.locator(FIGURE).nth(index).locator(".main-svg, canvas").first).to_be_attached()
-    return page.evaluate(NUMBERS, [FIGURE, index])
-
-
-def saved(page, name="CSV", menu=0):
-    """The text of a file from a page's menu."""
-    page.get_by_role("button", name="Save").nth(menu).click()
-    with page.expect_download() as download:
-        page.get_by_role("button", name=name, exact=True).click()
-    return download.value.path().read_text("utf-8")
-
-
-def press_row(page, row):
-    """A press on the box before a row of the page's table, which is a canvas."""
-    page.locator("[data-testid=stDataFrame] .dvn-scroller").first.click(
-        position={"x": 18, "y": 35 * (row + 1) + 17}
-    )
 
 
 def test_the_sum_is_drawn_and_follows_a_mask(visit, cased):

@@ -1,0 +1,194 @@
+"""What stands on the screen, page by page, is what the library computes: read in a real Chromium."""
+
+import json
+
+import numpy as np
+import pytest
+from playwright.sync_api import expect
+
+import bert_tf
+from bert_tf.explain import (
+    Ablation,
+    ablate,
+    every_head,
+    fill_mask,
+    left_context,
+    logit_lens,
+    mask_target,
+    occlusion,
+    patch_states,
+    right_context,
+    sweep,
+    without_each_word,
+)
+from bert_tf.explain import ask as ask_variants
+from bert_tf.explain.architecture import parts, passing
+from bert_tf.explain.family_table import family_rows
+from bert_tf.explain.timelapse import Series
+from bert_tf.plots.architecture import MOST_UNITS
+from bert_tf.train.run import find_runs, read_run
+from tests.browser.look import FIGURE, PAIR, numbers, saved, share
+from ui.limits import ROOT
+from ui.words import percent
+
+expect.set_options(timeout=120_000)  # the machine may be busy
+TEXTS = ("The bunny ate the carrot.", "It was good.")
+ASKED = PAIR + "&mask=a3"
+
+
+@pytest.fixture(scope="module")
+def bert(server_home):
+    return bert_tf.load(server_home / "tiny-cased")
+
+
+@pytest.fixture(scope="module")
+def trace(bert):
+    return bert.trace(*TEXTS, mask=["the"])
+
+
+def words_and_shares(answers):
+    """What a page writes of the likeliest words of masks, card after card."""
+    found = [one for answer in answers for one in answer.predictions]
+    return [one.token for one in found], [percent(one.probability) for one in found]
+
+
+def expect_cards(page, answers):
+    words, shares = words_and_shares(answers)
+    expect(page.locator(".card .word")).to_have_text(words)
+    expect(page.locator(".card .share")).to_have_text(shares)
+
+
+def test_predict(visit, bert, trace):
+    page = visit(ASKED).page
+    expect_cards(page, fill_mask(trace, bert.tokenizer, 5))
+    expect(page.locator(".gauge .left")).to_have_text(f"IsNext {100 * trace.nsp.is_next:.1f}%")
+
+
+def test_the_attention_heatmap(visit, trace):
+    page = visit(ASKED + "&page=attention&layer=2&head=3").page
+    page.get_by_role("radio", name="Heatmap").click()
+    page.locator(f"{FIGURE} .hm").first.wait_for()
+    assert numbers(page)[0]["z"] == pytest.approx(trace.attentions[1, 2].ravel().tolist(), abs=1e-5)
+
+
+def test_the_model_view_s_open_head(visit, trace):
+    page = visit(ASKED + "&page=modelview&layer=3&head=2&modelview.zoom=1").page
+    for row in (1, 6):
+        page.locator(".lines .left .token").nth(row).hover()
+        expect(page.locator(".lines .hint")).to_contain_text(trace.tokens[row])
+        found = share(page.locator(".lines .hint").inner_text())
+        assert found == pytest.approx(float(trace.attentions[2, 1, row].max()), abs=6e-3)
+
+
+def test_layer_by_layer(visit, bert, trace):
+    page = visit(ASKED + "&page=lens").page
+    lens = logit_lens(bert, trace)
+    cells = page.locator(".cells td[data-at]")
+    expect(cells).to_have_text([best[0] for best in lens.tokens[0]])
+    for layer in range(len(lens.tokens[0])):
+        cells.nth(layer).hover()
+        first = f"{lens.tokens[0][layer][0]} {percent(lens.probabilities[0, layer, 0])}"
+        expect(page.locator(".cells .hint")).to_contain_text(first)
+    ranks = numbers(page)[0]["y"]
+    assert ranks == lens.answer_ranks[0].tolist()
+
+
+def test_switch_off(visit, bert, trace):
+    page = visit(ASKED + "&page=ablation&ablation.off=1-2_3-x").page
+    effect = ablate(bert, trace, Ablation(heads=((0, 1),), layers=(2,)), top_k=1000)
+    was = {one.id: one.probability for one in effect.before[0].predictions}
+    after = effect.after[0].predictions[0]
+    expect(page.locator(".bars .share").first).to_have_text(
+        f"{percent(was.get(after.id, 0.0))} → {percent(after.probability)}"
+    )
+    expect(page.locator(".gauge .left")).to_have_text(f"IsNext {100 * effect.nsp_after.is_next:.1f}%")
+
+
+def test_the_sweep(visit, bert, trace):
+    page = visit(ASKED + "&page=ablation&ablation.colour=effect").page
+    expect(page.get_by_role("heading", name="The strongest parts")).to_be_visible()
+    lost = -sweep(bert, trace, every_head(bert.config)).changes.mean(axis=1)
+    assert sorted(numbers(page)[0]["x"]) == pytest.approx(sorted(lost.tolist()), abs=1e-5)
+    page.locator(".cells td[data-at]").nth(7).hover()  # layer 2, head 2: four heads and two more a layer
+    expect(page.locator(".cells .hint")).to_contain_text(f"{lost[5]:+.3f} nats")
+
+
+def test_which_words(visit, bert, trace):
+    page = visit(ASKED + "&page=saliency&saliency.method=occlusion").page
+    found = occlusion(bert, trace, mask_target(bert, trace), level="word")
+    expect(page.locator(".marks .word")).to_have_count(10)
+    tips = page.locator(".marks .word").evaluate_all("words => words.map((word) => word.dataset.tip)")
+    wanted = {one.word.text: one.score for one in found.words if one.word.source == "b"}
+    for word, score in wanted.items():
+        assert any(tip.startswith(f"{word}: {score:+.3f} nats") for tip in tips), (word, score, tips)
+    assert sorted(numbers(page)[0]["x"]) == pytest.approx(sorted(one.score for one in found.words), abs=1e-4)
+
+
+def test_patching(visit, bert):
+    other = "The bunny ate a carrot."
+    page = visit(PAIR + "&mask=a2&page=patching&patching.a=" + other.replace(" ", "+")).page
+    clean, corrupted = (bert.trace(text, TEXTS[1], mask=["ate"]) for text in (TEXTS[0], other))
+    found = patch_states(bert, clean, corrupted, mask_target(bert, clean))
+    expect(page.locator(f"{FIGURE} .hm")).to_have_count(1)
+    assert numbers(page)[0]["z"] == pytest.approx(np.clip(found.recovered.T, -1, 1).ravel().tolist(), abs=1e-3)
+
+
+def test_what_if(visit, bert, trace):
+    page = visit(ASKED + "&page=whatif").page
+    variants = [side(bert, trace, trace.masks[0]) for side in (left_context, right_context)]
+    sides = [outcome.masks[0] for outcome in ask_variants(bert, trace, variants, 5)]
+    expect_cards(page, [*fill_mask(trace, bert.tokenizer, 5), *sides])
+    page.get_by_role("radio", name="A word less").click()
+    expect(page.get_by_role("heading", name="Without each word")).to_be_visible()
+    page.locator(f"{FIGURE} .bars .point").first.wait_for()
+    wanted = [outcome.divergences.mean() for _, outcome in without_each_word(bert, trace, 1)]
+    assert sorted(numbers(page)[0]["x"]) == pytest.approx(sorted(map(float, wanted)), abs=1e-4)
+
+
+def test_architecture(visit, bert, trace):
+    page = visit(ASKED + "&page=architecture&architecture.open=feed_forward&architecture.layer=2").page
+    wanted = passing(bert, trace, 1)["feed_forward"][:, :MOST_UNITS]
+    expect(page.get_by_role("heading", name="Feed-forward, layer 2")).to_be_visible()
+    assert numbers(page)[0]["z"] == pytest.approx(wanted.ravel().tolist(), abs=2e-4)
+    sizes = {part.name: part.parameters for part in parts(bert.model, trace.length, 1)}
+    for name in ("embeddings", "feed_forward", "mlm"):
+        said = page.locator(f".tower .box[data-name={name}] .size").inner_text()
+        assert said == f"{sizes[name] / 1e3:.1f} k", name
+
+
+def test_time_lapse_and_curves(visit):
+    run = read_run(find_runs(ROOT / "assets" / "training")[0])
+    text = "He was born in London."
+    page = visit("/?page=timelapse&b=&mask=a2&a=" + text.replace(" ", "+")).page
+    series = Series(run.snapshots)
+    moments = series.moments(text, "", mask=["born"])
+    expect_cards(page, fill_mask(moments[-1].trace, series.tokenizer, 5))
+    page.get_by_role("button", name="Curves").or_(page.get_by_role("link", name="Curves")).first.click()
+    expect(page.locator(FIGURE)).to_have_count(3)
+    last = run.records[-1]
+    assert numbers(page, 1)[0]["y"][-1] == pytest.approx(last["mlm_accuracy"], abs=1e-6)
+    expect(page.get_by_text(f"loss {last['loss']:.2f}")).to_be_visible()
+
+
+def test_the_family_s_sizes(visit):
+    page = visit("/?page=family").page
+    page.locator(f"{FIGURE} .point").first.wait_for()
+    drawn = [(x, y) for one in numbers(page) for x, y in zip(one["x"], one["y"])]
+    assert drawn == [(row.parameters["total"], row.flops) for row in family_rows(128)]
+    table = json.loads(saved(page, "JSON"))
+    table = table if isinstance(table, list) else table["family"]
+    (base,) = [row for row in table if (row["member"], row["size"]) == ("BERT", "base")]
+    assert base["parameters"] == 110_106_428
+
+
+def test_the_models(visit, bert):
+    page = visit("/?page=models").page
+    config = bert.config
+    facts = (
+        f"tiny-cased · {config.num_hidden_layers} layers of {config.hidden_size}, {config.num_attention_heads} heads · "
+        f"{sum(int(np.prod(one.shape)) for one in bert.model.weights) / 1e6:.1f} million parameters"
+    )
+    expect(page.get_by_text(facts)).to_be_visible()
+    expect(page.get_by_text("predicts masked words and next sentence").first).to_be_visible()
+    page.get_by_text("Model card").first.click()
+    expect(page.locator("[data-testid=stExpanderDetails]").first).to_be_visible()
