@@ -1,25 +1,36 @@
-"""Folders that hold only what differs from another model: a task's head and the layers that were trained.
+"""Folders that hold only what differs from another model: a task's head, the layers that were trained.
 
-Such a folder's task.json names the other model as "base_model". Its settings are the folder's own; every
-tensor that it lacks, and the vocabulary if it has none, are the other model's.
+Such a folder's task.json, or base.json where there is no task, names the other model as "base_model". Its settings
+are the folder's own, the number of layers too; every tensor that it lacks, and the vocabulary if it has none, are the
+other model's.
 """
 
 import hashlib
 from pathlib import Path
 
+import numpy as np
+
 from bert_tf.checkpoints.errors import CheckpointError
-from bert_tf.checkpoints.files import read_json
+from bert_tf.checkpoints.files import read_json, write_json
 from bert_tf.checkpoints.library import find
 from bert_tf.checkpoints.names import canonical_name, is_task_tensor, tensor_shapes
 from bert_tf.checkpoints.safetensors_folder import open_tensors
+from bert_tf.checkpoints.saving import save, tensor_values
 from bert_tf.config import BertConfig
 from bert_tf.text import Tokenizer
+
+#: Where the other model is named.
+FILES = ("task.json", "base.json")
 
 
 def base_model(folder):
     """The name of the model that the folder's tensors lie over, or None for a folder that is whole."""
-    path = Path(folder) / "task.json"
-    return read_json(path).get("base_model") if path.is_file() else None
+    return _reference(folder).get("base_model")
+
+
+def _reference(folder):
+    paths = (Path(folder) / name for name in FILES)
+    return next((read_json(path) for path in paths if path.is_file()), {})
 
 
 def open_delta(folder, open_folder):
@@ -34,7 +45,7 @@ def open_delta(folder, open_folder):
         CheckpointError: the other model is not here, is itself such a folder, or is not the one that was
             trained on.
     """
-    values = read_json(folder / "task.json")
+    values = _reference(folder)
     base = find(values["base_model"])
     if base_model(base):
         raise CheckpointError(
@@ -73,3 +84,29 @@ def signature(tensors):
     for name in (vectors[0], vectors[-1]):
         digest.update(tensors[name].read().astype("<f4").tobytes())
     return digest.hexdigest()[:16]
+
+
+def save_over(folder, config, tokenizer, model, base, open_folder, **options):
+    """Writes of a pre-trained model its heads and those other tensors that differ from another model's.
+
+    Args:
+        folder, config, tokenizer, model, options: as `save` takes them.
+        base: name or folder of the other model, of the same width and vocabulary. open_folder: opens it.
+
+    Returns: Path of the folder.
+
+    Raises: CheckpointError as `save`, and for a model of another vocabulary.
+    """
+    _, its_tokenizer, tensors = open_folder(find(base))
+    if its_tokenizer.vocab != tokenizer.vocab:
+        raise CheckpointError(f"{base} has another vocabulary than the model that is to lie over it.")
+    body = tensor_shapes(config, ())
+    same = {
+        name
+        for name, value in tensor_values(model)
+        if name in body and name in tensors and np.array_equal(tensors[name].read(), value)
+    }
+    folder = save(folder, config, tokenizer, model, leave_out=same, **options)
+    (folder / "vocab.txt").unlink()
+    write_json(folder / "base.json", {"base_model": str(base), "base_sign": signature(tensors)})
+    return folder

@@ -1,0 +1,108 @@
+"""The student of the embedded Base, with half its layers: from plain text to the shipped folder, in one command.
+
+    python recipes/student.py --text wiki-*.txt.xz books.txt.xz --eval test.txt --work build
+
+It begins as six of Base's twelve layers, evenly spread, and learns from Base's softened predictions, the masked words
+and the last hidden states (Sanh et al. 2019), and the next sentence. Token vectors and the lowest layer stay Base's own,
+so that only what lies above is stored, in eight bits. Steps that have their result are not done again; a stopped
+training goes on.
+"""
+
+import argparse
+import json
+import statistics
+import sys
+from pathlib import Path
+
+from embedded import ROOT, measure, run, training_facts
+
+sys.path.insert(0, str(ROOT))
+
+TEACHER, NAME, LAYERS = "bert-base-cased-embedded", "bert-base-cased-student", 6
+SETTINGS = {"objective": "mlm+nsp", "freeze-layers": 1, "steps": 1000, "batch-size": 16, "length": 128,
+            "learning-rate": 2e-4, "warmup": 0.05, "mask-rate": 0.2, "dropout": 0, "precision": "bfloat16_products",
+            "strategy": "one", "save-every": 100, "log-every": 10}  # fmt: skip
+
+
+TEXT = " ".join(["The people of the city walked along the river and looked at the boats."] * 8)
+
+
+def untrained(folder):
+    """The student as it begins: what its training is worth is how far it comes from here."""
+    from bert_tf import checkpoints
+    from bert_tf.pretrain.distill import student_of
+
+    _, tokenizer, teacher = checkpoints.read(checkpoints.find(TEACHER))
+    student = student_of(teacher, LAYERS)
+    checkpoints.save(folder, student.bert_config, tokenizer, student)
+
+
+def speed(target, rounds=15):
+    """How many times as fast as its teacher it reads a text of 114 tokens: medians of interleaved passes."""
+    import bert_tf
+
+    models, times = [bert_tf.load(TEACHER), bert_tf.load(target)], ([], [])
+    for turn in range(rounds + 3):
+        for model, found in zip(models, times):
+            seconds = model.trace(TEXT, mask=(5,)).seconds
+            if turn >= 3:
+                found.append(seconds)
+    teacher, student = map(statistics.median, times)
+    return teacher / student
+
+
+def store(trained, target):
+    """What differs from the teacher, in eight bits."""
+    from bert_tf import checkpoints
+    from bert_tf.checkpoints.delta import save_over
+    from bert_tf.checkpoints.reading import open_folder
+
+    config, tokenizer, model = checkpoints.read(trained)
+    config = config.replace(hidden_dropout_prob=0.1, attention_probs_dropout_prob=0.1)
+    save_over(target, config, tokenizer, model, TEACHER, open_folder, dtype="int8")
+
+
+def facts_of(output, target, figures):
+    """What the model card says; ``figures`` are those of `start`, `full`, `stored` and `teacher`."""
+    facts = training_facts([output])
+    for name, value in figures.items():
+        facts.update({f"{name}_{key}": f"{value[key]:.3f}" for key in ("top1", "top5", "nsp_accuracy")})
+        facts[f"{name}_pseudo_perplexity"] = f"{value['pseudo_perplexity']:.1f}"
+    facts["share"] = f"{figures['stored']['top1'] / figures['teacher']['top1']:.0%}"
+    facts["speed"] = f"{speed(target):.1f}"
+    facts["megabytes"] = round(sum(path.stat().st_size for path in target.glob("*.safetensors")) / 1e6, 1)
+    return facts
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--text", nargs="+", required=True, help="corpus to train on")
+    parser.add_argument("--eval", required=True, help="text to measure on, not in the corpus")
+    parser.add_argument("--work", type=Path, default=Path("build"), help="folder for what is in between")
+    parser.add_argument("--target", type=Path, default=ROOT / "assets" / "models" / NAME)
+    parser.add_argument("--set", nargs=2, action="append", default=[], metavar=("OPTION", "VALUE"),
+                        help="another setting of `pretrain`")  # fmt: skip
+    args = parser.parse_args()
+    output, text = args.work.resolve() / "run-student", str(Path(args.eval).resolve())
+    options = [part for name, value in {**SETTINGS, **dict(args.set)}.items() for part in (f"--{name}", value)]
+    teach = ("-m", "bert_tf", "pretrain", "--teacher", TEACHER, "--student-layers", LAYERS, *options)
+    corpus = ("--corpus", args.work.resolve() / "ids-base", "--text", *(Path(one).resolve() for one in args.text))
+    start = args.work.resolve() / "student-start"
+    untrained(start)
+    run(*teach, "--output", output, *corpus)
+    store(output / "model", args.target)
+    figures = {
+        name: measure(model, text)
+        for name, model in (("start", start), ("full", output / "model"), ("stored", args.target),
+                            ("teacher", TEACHER))
+    }  # fmt: skip
+    facts = facts_of(output, args.target, figures)
+    card = (ROOT / "recipes" / "card_student.md").read_text(encoding="utf-8")
+    for name, value in facts.items():
+        card = card.replace("{" + name + "}", str(value))
+    (args.target / "README.md").write_text(card, encoding="utf-8")
+    print(json.dumps(facts, indent=1))
+
+
+if __name__ == "__main__":
+    main()

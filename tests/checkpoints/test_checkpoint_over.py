@@ -1,0 +1,69 @@
+"""A model that lies over another: only what differs is stored, and it is whole again when it is read."""
+
+import json
+
+import numpy as np
+import pytest
+
+from bert_tf import checkpoints
+from bert_tf.checkpoints import CheckpointError
+from bert_tf.checkpoints.delta import base_model, save_over
+from bert_tf.checkpoints.reading import open_folder
+from bert_tf.checkpoints.safetensors_folder import open_tensors
+from bert_tf.models import named_variables
+from bert_tf.pretrain.distill import student_of
+from tests.conftest import make_bert
+
+
+@pytest.fixture
+def teacher(tmp_path, monkeypatch):
+    """A model of four layers in a models folder, read back from its eight bits."""
+    monkeypatch.setenv("BERT_TF_HOME", str(tmp_path))
+    bert = make_bert(layers=4)
+    checkpoints.save(tmp_path / "teacher", bert.config, bert.tokenizer, bert.model, dtype="int8")
+    return checkpoints.read(tmp_path / "teacher")
+
+
+def save_student(folder, teacher):
+    _, tokenizer, model = teacher
+    student = student_of(model, 2)
+    for name, variable in named_variables(student).items():
+        if "layer.1." in name or name.startswith("cls."):
+            variable.assign(np.asarray(variable) * 1.01)
+    return student, save_over(folder, student.bert_config, tokenizer, student, "teacher", open_folder)
+
+
+def test_a_student_stores_its_heads_and_what_it_learnt(teacher, tmp_path):
+    student, folder = save_student(tmp_path / "student", teacher)
+    stored = set(open_tensors(folder))
+    assert not any(name.startswith(("bert.embeddings.", "bert.encoder.layer.0.")) for name in stored)
+    assert {name for name in stored if "encoder" in name} == {
+        name for name in named_variables(student) if "layer.1." in name
+    }
+    assert not (folder / "vocab.txt").exists() and base_model(folder) == "teacher"
+    config, tokenizer, model = checkpoints.read(folder)
+    assert config.num_hidden_layers == 2 and tokenizer.vocab == teacher[1].vocab
+    wanted = named_variables(student)
+    for name, variable in named_variables(model).items():
+        np.testing.assert_array_equal(np.asarray(variable), np.asarray(wanted[name]), err_msg=name)
+    (info,) = [one for one in checkpoints.list_models() if one.name == "student"]
+    assert info.heads == {"pooler", "mlm", "nsp"} and info.problem is None
+
+
+def test_over_another_model_of_the_name_it_is_refused(teacher, tmp_path):
+    _, folder = save_student(tmp_path / "student", teacher)
+    other = make_bert(seed=7, layers=4)
+    checkpoints.save(tmp_path / "teacher", other.config, other.tokenizer, other.model)
+    with pytest.raises(CheckpointError, match="was trained on another teacher"):
+        checkpoints.read(folder)
+
+
+def test_a_model_of_another_vocabulary_cannot_lie_over_it(teacher, tmp_path):
+    other = make_bert(lower_case=True)
+    with pytest.raises(CheckpointError, match="teacher has another vocabulary"):
+        save_over(tmp_path / "student", other.config, other.tokenizer, other.model, "teacher", open_folder)
+
+
+def test_the_note_names_the_model_below(teacher, tmp_path):
+    _, folder = save_student(tmp_path / "student", teacher)
+    assert set(json.loads((folder / "base.json").read_text())) == {"base_model", "base_sign"}
