@@ -2,10 +2,9 @@
 
     python recipes/student.py --text wiki-*.txt.xz books.txt.xz --eval test.txt --work build
 
-It begins as six of Base's twelve layers, evenly spread, and learns from Base's softened predictions, the masked words
-and the last hidden states (Sanh et al. 2019), and the next sentence. Token vectors and the lowest layer stay Base's own,
-so that only what lies above is stored, in eight bits. Steps that have their result are not done again; a stopped
-training goes on.
+It begins as six of Base's twelve layers, evenly spread, and learns from Base's softened predictions, the masked
+words, the last hidden states (Sanh et al. 2019) and the next sentence. Token vectors and the lowest layer stay
+Base's own, so that only what lies above is stored, in eight bits. A stopped training goes on.
 """
 
 import argparse
