@@ -1,7 +1,8 @@
 """Importing TensorFlow without its notes on standard error.
 
 TensorFlow 2.21 writes which CPU and GPU libraries it found before it reads TF_CPP_MIN_LOG_LEVEL; to a reader
-who waits for one line that says what is wrong, they are noise.
+who waits for one line that says what is wrong, they are noise. So is its warning that a function is compiled again
+and again: a step is compiled once for each length that batches are padded to, and that is meant.
 """
 
 import os
@@ -13,7 +14,7 @@ _NOTE = re.compile(rb"^(WARNING: All log messages before absl|[IW]\d{4} )")
 
 
 def import_tensorflow():
-    """Import TensorFlow; of what it writes to standard error only its start-up notes are left out."""
+    """Import TensorFlow; of what it writes to standard error only those notes and that warning are left out."""
     if "tensorflow" in sys.modules:
         return
     sys.stderr.flush()
@@ -21,7 +22,9 @@ def import_tensorflow():
     with tempfile.TemporaryFile() as notes:
         os.dup2(notes.fileno(), 2)
         try:
-            import tensorflow  # noqa: F401
+            import tensorflow
+
+            tensorflow.get_logger().addFilter(lambda record: "tf.function retracing" not in record.getMessage())
         finally:
             os.dup2(kept, 2)
             os.close(kept)
