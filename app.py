@@ -6,6 +6,7 @@ import streamlit as st
 
 from ui import frame, models, sidebar, snippets, state
 from ui.view import PAGES
+from ui.words import plain
 
 st.set_page_config(page_title="BERT explorer", page_icon=frame.ICON, layout="wide")
 frame.style()
@@ -21,7 +22,7 @@ def home():
         snippets.draw()
     except (ValueError, OSError) as error:
         # Errors of the library are written for the person who asked: one sentence, what to do next.
-        st.error(str(error), icon=":material/error:")
+        st.error(plain(str(error)), icon=":material/error:")
     except MemoryError:
         st.error(
             "There is not enough memory for this. Choose a smaller model or a shorter text.",

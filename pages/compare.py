@@ -5,6 +5,7 @@ import streamlit as st
 from bert_tf.explain import compare, fill_mask
 from ui import compare_views, comparison, components, downloads, export, heads, inputs, models, sides, state
 from ui.cards import cards
+from ui.words import count
 
 _TITLES = {
     "models": "Two models, one text",
@@ -97,7 +98,7 @@ def _agreement(pair, traces, found):
     if lost:
         same = (traces[0].text_a, traces[0].text_b) == (traces[1].text_a, traces[1].text_b)
         why = "as the models cut words differently" if same else "as masks are paired in reading order"
-        st.caption(f"{lost} masked pieces have no counterpart, {why}.")
+        st.caption(f"{count(lost, 'masked piece')} {'has' if lost == 1 else 'have'} no counterpart, {why}.")
 
 
 def _table(pair, traces, found):

@@ -10,7 +10,7 @@ from bert_tf.explain import profile_heads, profile_of_trace, read_conllu, syntax
 from bert_tf.explain.rows import kind_of, read_rows
 from bert_tf.plots.heads import heads_plane, measure_map
 from ui import attention, components, export, frame, head_table, inputs, jobs, state
-from ui.words import count
+from ui.words import count, plain
 
 _MEASURE, _OF = "heads.measure", "heads.of"
 _CELLS = 4096  # weights a head of one text from which distances between heads are taken, at most
@@ -113,7 +113,7 @@ def _read(name, data, limits):
     notes = [f"{count(found.left_out, 'more text')} in the file: not read."] if found.left_out else []
     if found.problems:
         notes.append(
-            f"{count(len(found.problems), 'line')} could not be read; the first: {found.problems[0][1]}"
+            f"{count(len(found.problems), 'line')} could not be read; the first: {plain(found.problems[0][1])}"
         )
     return [], [(row.text_a, row.text_b) for row in found.rows], notes
 

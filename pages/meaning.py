@@ -27,7 +27,8 @@ def page():
         return
     if read.left_out:
         st.warning(
-            f"The first {count(len(read.texts), 'sentence')} are read; {read.left_out:,} more are left out.",
+            f"The first {count(len(read.texts), 'sentence')} are read; {read.left_out:,} more "
+            f"{'is' if read.left_out == 1 else 'are'} left out.",
             icon=":material/content_cut:",
         )
     shared = inputs.model()

@@ -26,7 +26,7 @@ def _installed(info):
     with st.container(border=True):
         st.subheader(f"{title(info.name)}", anchor=False)
         if info.problem:
-            st.warning(f"This folder cannot be used: {info.problem}", icon=":material/folder_off:")
+            st.warning(f"This folder cannot be used: {plain(info.problem)}", icon=":material/folder_off:")
             return
         st.caption(" · ".join(_facts(info)))
         card = info.path / "README.md" if info.path else None

@@ -67,21 +67,24 @@ def _helper(shared, trace):
     if not words:
         return
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        place = st.selectbox(
+        # Numbered, as a word may stand twice; the texts themselves, so that one of another text is let go.
+        numbered = [f"{number}: {word.text}" for number, word in enumerate(words, start=1)]
+        chosen = st.selectbox(
             (
                 "Take text A and B as above, but instead of"
                 if trace.text_b
                 else "Take text A as above, but instead of"
             ),
-            range(len(words)),
-            format_func=lambda index: words[index].text,
+            numbered,
             index=None,
             placeholder="Choose a word",
             key="w_patching_word",
+            on_change=lambda: st.session_state.pop("w_patching_instead", None),
             width=300,
         )
-        if place is None or place >= len(words):
+        if chosen not in numbered:
             return
+        place = numbered.index(chosen)
         word = words[place]
         guesses = kept("patching_guesses", (trace, place), lambda: _guesses(shared, trace, word))
 

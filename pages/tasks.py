@@ -12,6 +12,7 @@ from ui import export, frame, highlights, inputs, jobs, state, tasks
 from ui.cells import marks
 from ui.kept import kept
 from ui.spans import labelled, spans
+from ui.spots import cut
 from ui.words import milliseconds, percent, plain, title
 
 _FIELDS = {
@@ -41,6 +42,9 @@ def page():
     if not _usable(settings):
         return
     shared = inputs.model(name)
+    view = state.view()
+    if packed := tasks.packed(shared, settings, view.a, view.b):
+        inputs.say_cut(max(packed, key=lambda one: sum(one.truncated)))
     found = _prediction(shared, settings)
     _DRAW[settings.task](shared, settings, found)
     with st.container(horizontal=True):
@@ -121,11 +125,10 @@ def _save(name, header, rows, found, shares):
 def _words(shared, settings, label):
     """What each word does to the answer, by covering it."""
     view = state.view()
-    trace = kept(
-        "task_trace",
-        (shared.name, view.precision, view.a, view.b),
-        lambda: shared.trace(view.a, view.b if settings.pair else "", ()),
-    )
+    (packed,) = tasks.packed(shared, settings, view.a, view.b)
+    texts = cut(packed, view.a, view.b if settings.pair else "")
+    key = (shared.name, view.precision, *texts)
+    trace = kept("task_trace", key, lambda: shared.trace(*texts, ()))
     words = len(trace.words())
     st.subheader("The words that mattered", anchor=False)
     if words > _MOST_WORDS and not st.toggle(

@@ -102,6 +102,9 @@ def _lapse(shared, moments):
                             config=export.plot_config("time-lapse"))
     with right:
         _attention(shared, trace)
+    if not st.session_state.get("_timelapse_playing"):
+        # What is moved here runs this part alone, and the address is to follow.
+        state.write_address()
 
 
 def _number(moments):

@@ -38,7 +38,10 @@ def _goes_on(run):
 
 def _watch(path):
     """Redrawn by itself while the run goes on."""
-    run = runs.read(path)
+    try:
+        run = runs.read(path)
+    except (ValueError, OSError):
+        state.rerun()  # deleted meanwhile: the whole page looks what is there
     live = _goes_on(run)
     if not live and st.session_state.get("_training_live") == run.name:
         # It has just ended: the whole page is drawn once more, and then rests.

@@ -85,7 +85,8 @@ def pickers(shape, threshold=None):
 
 def least(threshold):
     """The least weight that is drawn, by the page's setting ``threshold``."""
-    return min(max(state.setting(threshold, 0), 0), 50) / 100
+    value = state.setting(threshold, 0)
+    return value / 100 if value in range(51) else 0.0
 
 
 def detail(selection):

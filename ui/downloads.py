@@ -5,7 +5,7 @@ import time
 import streamlit as st
 
 from ui import models, state
-from ui.words import megabytes
+from ui.words import megabytes, plain
 
 _STEP = 0.2  # seconds between two drawings of the bar
 
@@ -47,7 +47,7 @@ def _fetch(info):
         download(info.name, progress=progress)
     except (ValueError, OSError) as error:
         bar.empty()
-        st.error(str(error), icon=":material/cloud_off:")
+        st.error(plain(str(error)), icon=":material/cloud_off:")
         return
     models.catalogue.clear()
     st.toast(f"{info.name} is here.", icon=":material/check:")

@@ -7,7 +7,7 @@ from ui.examples import EXAMPLES
 from ui.models import shared_model
 from ui.spots import chips, positions
 from ui.view import Spot
-from ui.words import count, title
+from ui.words import count, plain, title
 
 
 def opened(heading, folded=True, strip=True):
@@ -133,16 +133,21 @@ def read(shared):
             icon=":material/keyboard:",
         )
         return None
+    say_cut(encoding)
+    return encoding
+
+
+def say_cut(encoding, whose=""):
+    """Say what of the texts did not fit into ``encoding``, if anything; ``whose``: the side of a comparison."""
     cut = [
         f"{count(number, 'token')} of text {name}" for name, number in zip("AB", encoding.truncated) if number
     ]
     if cut:
         st.warning(
-            f"The model reads {encoding.length} tokens at once: {' and '.join(cut)} "
-            f"at the end {'are' if sum(encoding.truncated) > 1 else 'is'} left out.",
+            f"{plain(whose)}{': the' if whose else 'The'} model reads {encoding.length} tokens at once: "
+            f"{' and '.join(cut)} at the end {'are' if sum(encoding.truncated) > 1 else 'is'} left out.",
             icon=":material/content_cut:",
         )
-    return encoding
 
 
 def heading(text):

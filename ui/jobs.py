@@ -14,8 +14,10 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from bert_tf.explain.errors import Cancelled
 from ui import state
+from ui.words import plain
 
 _POLL = 0.4  # seconds between two looks at a job that runs
+_GOES_ON = ("waiting", "running")
 _LOG = logging.getLogger("explorer")
 
 
@@ -44,7 +46,7 @@ class Job:
     @property
     def running(self):
         """Whether there is still something to wait for."""
-        return self.status in ("waiting", "running")
+        return self.status in _GOES_ON
 
     def stop(self):
         """Ask it to end after the step under way."""
@@ -123,14 +125,13 @@ def result(name, key, label, function):
     deadline = time.monotonic() + 0.25
     while found.running and time.monotonic() < deadline:
         time.sleep(0.01)
-    if found.status == "done":
+    status = found.status  # looked at once: the work goes on
+    if status == "done":
         return found.result
-    if found.running:
+    if status in _GOES_ON:
         _bar(name, label)
-    elif found.status == "failed":
-        st.error(found.problem, icon=":material/error:")
     else:
-        _stopped(name, label)
+        _over(found, name, label)
     return None
 
 
@@ -149,9 +150,13 @@ def _bar(name, label):
         st.button("Stop", icon=":material/stop_circle:", key=f"w_stop_{name}", on_click=found.stop, width="content")
 
 
-def _stopped(name, label):
+def _over(found, name, label):
+    """Stopped or failed: said, with a way to begin anew."""
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.info(f"{label}: stopped.", icon=":material/stop_circle:")
+        if found.problem:
+            st.error(plain(found.problem), icon=":material/error:")
+        else:
+            st.info(f"{label}: stopped.", icon=":material/stop_circle:")
         st.button("Start again", key=f"w_again_{name}", on_click=drop, args=(name,), width="content")
 
 

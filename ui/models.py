@@ -9,6 +9,7 @@ import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from ui.limits import read_limits
+from ui.spots import cut
 from ui.state import limits
 
 _WARM_WORDS = (10, 24)  # texts of these lengths are read once in the background after a model is loaded
@@ -63,14 +64,9 @@ class SharedModel:
     def _shorter_trace(self, a, b, masked, parts):
         # This deployment reads fewer tokens than the model could: only what fits is handed on.
         encoding = self.encode(a, b)
-        ends = {"a": 0, "b": 0}
-        for source, offset in zip(encoding.sources, encoding.offsets):
-            if source:
-                ends[source] = offset[1]
+        short_a, short_b = cut(encoding, a, b)
         with self.lock:
-            trace = self.bert.trace(
-                a[: ends["a"]], given(b) and b[: ends["b"]], mask=masked, **parts
-            )
+            trace = self.bert.trace(short_a, given(short_b), mask=masked, **parts)
         return dataclasses.replace(trace, text_a=a, text_b=given(b), truncated=encoding.truncated)
 
     def fill_jointly(self, trace, top_k):
@@ -161,15 +157,11 @@ def keep_keras():
 def _computing_in(precision, bert):
     """The same model, its weights not loaded again, computing in another precision."""
     from bert_tf import Bert, Runtime
+    from bert_tf.finetune.model import TaskModel
 
-    return Bert(
-        bert.config,
-        bert.tokenizer,
-        bert.model,
-        Runtime(bert.model, precision=precision),
-        bert.name,
-        bert.path,
-    )
+    runtime = Runtime(bert.model, precision=precision)
+    task = bert.task and TaskModel(bert.task.settings, bert.task.network, bert.tokenizer, runtime)
+    return Bert(bert.config, bert.tokenizer, bert.model, runtime, bert.name, bert.path, task)
 
 
 def installed() -> list:

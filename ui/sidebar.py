@@ -4,7 +4,7 @@ import streamlit as st
 
 from ui import state
 from ui.view import PRECISIONS
-from ui.words import megabytes, title
+from ui.words import megabytes, plain, title
 
 
 def draw(installed):
@@ -23,7 +23,7 @@ def draw(installed):
         if wanted not in names:
             if wanted:
                 st.warning(
-                    f"The link asks for the model “{wanted[:60]}”, which is not here. "
+                    f"The link asks for the model “{plain(wanted[:60])}”, which is not here. "
                     f"{title(names[0])} is used."
                 )
             state.settle(model=names[0])

@@ -122,6 +122,8 @@ def sides(what):
             return None
         called = {"models": title(name), "texts": f"Text {1 + (key == 'b')}"}.get(what)
         called = called or f"{title(name)}, text {1 + (key == 'b')}"
+        if key == "b" and (what != "models" or encoding.truncated != found[0].encoding.truncated):
+            inputs.say_cut(encoding, called)
         found.append(Side(key, shared, called, text_a, text_b, spots, encoding))
     most = state.limits().max_masks
     for side in found:

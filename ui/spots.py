@@ -80,3 +80,14 @@ def chips(encoding, spots, whole, mask_id):
             }
         shown.append(chip)
     return shown
+
+
+def cut(encoding, a, b):
+    """(text a, text b) as far as ``encoding`` holds them."""
+    if not encoding.truncated:
+        return a, b
+    ends = {"a": 0, "b": 0}
+    for source, offset in zip(encoding.sources, encoding.offsets):
+        if source:
+            ends[source] = offset[1]
+    return a[: ends["a"]], b[: ends["b"]]

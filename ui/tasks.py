@@ -118,6 +118,17 @@ def record(settings, a, b):
     return {"text_a": a, "text_b": b} if settings.pair else {"text_a": a}
 
 
+def packed(shared, settings, a, b):
+    """The texts as the model of a task reads them that reads no more than fits: a list of encodings."""
+    if settings.task == "classify":
+        pairs = [(a, b if settings.pair else None)]
+    elif settings.task == "choose":
+        pairs = [(a, choice) for choice in record(settings, a, b)["choices"]]
+    else:
+        return []  # tags and answers are looked for in windows over the whole text
+    return [shared.tokenizer.encode(*pair, max_length=settings.max_length) for pair in pairs]
+
+
 def marked(prediction):
     """The labelled places of a tagged text: (places for ``spans.labelled``, labels in order of appearance)."""
     if "entities" in prediction:

@@ -164,12 +164,17 @@ def go_on(name):
     """Go on with a paused training. Raises ValueError if too many run already."""
     if running() >= state.limits().max_runs:
         raise ValueError("Another training is running here; pause or stop it, or wait until it is over.")
-    _started()[name].go_on()
+    found = started(name)
+    if found is None:
+        raise ValueError(f"The training {name} is no longer here.")
+    found.go_on()
 
 
 def remove(name):
     """End a training that was started here and delete its files."""
-    training = _started().pop(name)
+    training = _started().pop(name, None)
+    if training is None:
+        return  # another visitor was faster
     training.kill()
     shutil.rmtree(training.folder, ignore_errors=True)
 

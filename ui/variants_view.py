@@ -189,7 +189,8 @@ def another_word(shared, trace):
         name = st.selectbox(
             "Instead of",
             names,
-            format_func=lambda name: words[names.index(name)].text,
+            # Numbered: a box knows its options by what it shows of them, and a word may stand twice in a text.
+            format_func=lambda name: f"{names.index(name) + 1}: {words[names.index(name)].text}",
             width=260,
             **state.bound_setting("whatif.word", "w_whatif_word", names[0], names),
         )

@@ -90,7 +90,8 @@ export default function ({ parentElement, data, setTriggerValue }) {
     fill(row.querySelector(".line"), chips, data.chips);
   }
   const buttons = focusable(root);
-  if (!buttons.some((button) => button.tabIndex === 0 && button.hasAttribute("tabindex"))) rove(root, buttons[0]);
+  // One stop for the Tab key: new chips are none of their own.
+  rove(root, buttons.find((button) => button.getAttribute("tabindex") === "0") ?? buttons[0]);
 
   root.onclick = (event) => {
     const button = event.target.closest("button.chip");

@@ -167,6 +167,33 @@ def test_endings_are_weighed_against_each_other(open_app):
     assert "at least 2" in told(app) and not app.exception
 
 
+@pytest.mark.parametrize("model, b", [("classes", ""), ("tags", ""), ("answers", "the cat sat on the mat.")])
+def test_a_task_is_there_in_bfloat16_too(open_app, model, b):
+    app = open_app(page="tasks", a="the cat sat", b=b, precision="bfloat16", **{"tasks.model": model})
+    no_trouble(app)
+    assert app.code  # the page was drawn to its end
+
+
+def test_what_a_classifier_does_not_read_is_said_and_not_scored(open_app, task_home):
+    text = "the cat sat on the mat " * 40
+    app = open_app(page="tasks", a=text, **{"tasks.model": "classes", "w_task_words": "1"})
+    no_trouble(app)
+    bert = loaded("classes", task_home)
+    packed = bert.tokenizer.encode(text, max_length=bert.task.settings.max_length)
+    assert f"reads {packed.length} tokens at once: {packed.truncated.tokens_a} tokens of text A" in told(app)
+    app.toggle(key="w_task_words").set_value(True).run()
+    words = [part for part in component(settled(app), "marks")["a"] if "tip" in part]
+    assert len(words) == sum(one is not None for one in packed.sources)
+
+
+@pytest.mark.parametrize("page", ["saliency", "patching", "lens", "ablation"])
+def test_the_lines_about_a_class_run(open_app, page, capsys):
+    link = {"patching.a": "the dog sat"} if page == "patching" else {}
+    app = finished(open_app(page=page, a="the cat sat", model="classes", **link))
+    exec(app.code[0].value, {})
+    assert capsys.readouterr().out.strip()
+
+
 @pytest.mark.parametrize("model", ["classes", "tags", "answers"])
 def test_examples_and_texts_that_cannot_be_read_are_answered(open_app, model):
     app = open_app(page="tasks", a=" ", b=" ", **{"tasks.model": model})

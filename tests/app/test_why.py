@@ -293,6 +293,19 @@ def test_a_word_can_be_changed_by_choosing_another(open_app, bert):
     assert app.get("plotly_chart")
 
 
+def test_a_word_that_stands_twice_is_changed_where_it_was_chosen(open_app):
+    app = settled(open_app(page="patching", a="the cat saw the dog", mask="a2"))
+    box = app.selectbox(key="w_patching_word")
+    assert box.options == ["1: the", "2: cat", "3: the", "4: dog"]
+    box.select("1: the").run()
+    app.selectbox(key="w_patching_instead").select_index(0).run()
+    changed = settled(app).text_area(key="w_patching_a").value.split()
+    assert changed[0] != "the" and changed[3] == "the"
+    app = settled(open_app(page="whatif", a="the cat saw the dog", mask="a2", **{"whatif.kind": "word"}))
+    app.selectbox(key="w_whatif_word").select("1: the").run()
+    assert param(app, "whatif.word") in (None, "a0")
+
+
 def test_changing_places_turns_the_two_inputs_round(open_app):
     app = settled(
         open_app(page="patching", a="The bunny ate it.", mask="a2", **{"patching.a": "The bunny ate some."})
