@@ -235,7 +235,7 @@ def test_a_parsed_file_adds_syntax(open_app, model):
 def test_a_file_that_cannot_be_read_is_answered_with_a_sentence(open_app, name, data, says):
     app = open_app(page="heads", **PAIR, **{"heads.of": "file"})
     app.file_uploader(key="w_heads_file").upload(name, data, "text/plain").run()
-    assert says in told(app) and not app.exception
+    assert says in told(app).replace("\\", "") and not app.exception
 
 
 def test_a_file_of_texts_is_profiled(open_app, model):
