@@ -75,6 +75,11 @@ def test_chips_are_used_with_the_keyboard_alone(visit):
     wait_for_link(page, "mask", "a1,b2")
     page.keyboard.press("Space")
     wait_for_link(page, "mask", "a1")
+    page.get_by_label("Text A").fill("The bunny ate the carrot and then it ate the rest of the garden.")
+    page.get_by_label("Text A").press("Tab")
+    expect(chip(page, "garden")).to_be_visible()
+    stops = page.locator("button.chip").evaluate_all("chips => chips.filter((chip) => chip.tabIndex === 0).length")
+    assert stops == 1
 
 
 def test_heads_are_opened_with_the_keyboard(visit):

@@ -33,6 +33,7 @@ def test_the_time_lapse_plays_and_its_link_opens_the_same(visit):
     slider.press("ArrowLeft")
     expect(page.locator(".card .word")).not_to_have_text(last)
     before = page.locator(".card .word").all_text_contents()
+    expect(page).to_have_url(re.compile("timelapse.at="))
     page.get_by_label("Text B").focus()
     page.get_by_label("Text B").fill("It is in England.")
     page.get_by_label("Text B").press("Tab")
