@@ -5,6 +5,8 @@ _TITLES = {
     "bert-small-uncased-embedded": "BERT Small, uncased",
     "sentiment-base-cased": "Sentiment",
     "parts-of-speech-base-cased": "Parts of speech",
+    "questions-small-uncased": "Questions",
+    "bert-base-cased-student": "BERT Base's student",
     "reader-both-ways": "Reader, both ways",
     "reader-left-to-right": "Reader, left to right",
     "reader-two-one-way": "Readers, two one-way",
