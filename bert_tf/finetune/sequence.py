@@ -89,11 +89,12 @@ class SequenceFamily(Family):
             )
         else:
             texts = (*record, None)[:2]
-        for text in texts[: 2 if settings.pair else 1]:
+        both = settings.pair or settings.pair is None and texts[1]
+        for text in texts[: 2 if both else 1]:
             if not isinstance(text, str) or not text.strip():
                 raise DataError(
-                    f"This model reads {'two texts' if settings.pair else 'a text'}; one is "
-                    f'{text!r:.40} (a JSON line needs "text_a"{_SECOND if settings.pair else ""}).'
+                    f"This model reads {'two texts' if both else 'a text'}; one is "
+                    f'{text!r:.40} (a JSON line needs "text_a"{_SECOND if both else ""}).'
                 )
         return Sentence(texts[0], texts[1] or None)
 
@@ -124,7 +125,7 @@ class SequenceFamily(Family):
     def check(self, examples, settings):
         known = set(settings.labels)
         for one in examples:
-            if (one.text_b is not None) != settings.pair:
+            if settings.pair is not None and (one.text_b is not None) != settings.pair:
                 raise DataError(
                     f"{one.where}: this model reads {'pairs' if settings.pair else 'single texts'}, "
                     f"and this is {'a pair' if one.text_b is not None else 'a single text'}."

@@ -16,7 +16,8 @@ FAMILY = Path(__file__).parents[1] / "golden" / "family"
 FRESH = ["--size", "2x16x4", "--vocab", "{folder}/teacher"]
 RUNS = {
     "electra": [*FRESH, "--generator", "0.25", "--objective", "mlm"],
-    "electra, frozen": ["--init", "{folder}/electra", "--generator", "0.25", "--objective", "mlm", "--freeze-layers", "1"],
+    "electra, frozen": ["--init", "{folder}/electra", "--generator", "0.25", "--objective", "mlm", "--freeze-layers",
+                        "1"],
     "roberta": ["--init", str(FAMILY / "roberta"), "--objective", "mlm", "--freeze-layers", "1"],
     "albert": ["--init", str(FAMILY / "albert"), "--objective", "sop"],
     "sentence order": [*FRESH, "--objective", "sop"],
