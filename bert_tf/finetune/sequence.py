@@ -3,6 +3,8 @@
 Sources: Devlin et al. 2019, section 4.1; Wang et al. 2019 (GLUE) for the tasks and metrics.
 """
 
+import sys
+
 import numpy as np
 
 from bert_tf.finetune.class_weights import class_weights
@@ -60,7 +62,12 @@ class SequenceFamily(Family):
 
     def read(self, path, options, settings=None, labelled=True):
         layout = self._layout(path, options, settings)
-        return read_sentences(path, layout, options.format, labelled)
+        # GLUE's own files have some broken rows, which everybody leaves out.
+        skipped = [] if options.glue else None
+        yield from read_sentences(path, layout, options.format, labelled, skipped)
+        if skipped:
+            print(f"{path}: left out {len(skipped):,} rows that lack a field or a text. The first: {skipped[0]}",
+                  file=sys.stderr)
 
     def _layout(self, path, options, settings):
         if options.glue:

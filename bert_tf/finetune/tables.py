@@ -11,7 +11,7 @@ from collections import deque
 from contextlib import nullcontext
 from pathlib import Path
 
-from bert_tf.finetune.errors import DataError
+from bert_tf.finetune.errors import DataError, RowError
 
 FORMATS = {
     ".csv": "csv",
@@ -137,7 +137,7 @@ def try_records(path, kind=None, columns=None):
         else:
             yield (
                 number,
-                DataError(
+                RowError(
                     f"{path} line {number}: {len(fields)} fields, where {len(columns)} are "
                     f"expected ({', '.join(columns):.120})."
                 ),

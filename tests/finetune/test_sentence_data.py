@@ -184,6 +184,20 @@ def test_a_glue_file_of_another_task_says_found_and_expected(tmp_path):
         list(FAMILY.read(write(tmp_path, "y.tsv", "sentence\tlabel\na\t7\n"), options(glue="sst2")))
 
 
+def test_the_broken_rows_of_a_glue_file_are_left_out_and_counted(tmp_path, capsys):
+    head = "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\n"
+    rows = ["0\t1\t2\tWho?\tWhat?\t0", "1\t3\t4\tcut", "2\t5\t6\tWhy?\t\t0", "3\t7\t8\tHow?\tHow so?\t1"]
+    path = write(tmp_path, "train.tsv", head + "\n".join(rows) + "\n")
+    assert [one.text_a for one in FAMILY.read(path, options(glue="qqp"))] == ["Who?", "How?"]
+    said = capsys.readouterr().err.strip().splitlines()
+    assert len(said) == 1 and "left out 2 rows" in said[0] and "line 3: 4 fields" in said[0]
+    own = {"text_column": "question1", "text2_column": "question2", "label_column": "is_duplicate"}
+    with pytest.raises(DataError, match="line 3: 4 fields"):
+        list(FAMILY.read(path, options(**own)))
+    with pytest.raises(DataError, match="line 2: not UTF-8"):
+        list(FAMILY.read(write(tmp_path, "b.tsv", head.encode() + b"0\t1\t2\t\xff\tWhat?\t0\n"), options(glue="qqp")))
+
+
 def test_very_long_words_and_texts_are_cut_to_the_length(tiny_bert):
     examples = [Sentence("a" * 300), Sentence("the cat " * 10_000), Sentence("big", "the dog " * 10_000)]
     rows = FAMILY.encode(examples, tiny_bert.tokenizer, TaskSettings("classify", ("a", "b"), max_length=32))

@@ -56,6 +56,13 @@ def test_json_lines_have_a_document_a_line(name, tmp_path):
     assert list(read_documents([tmp_path / name], "body")) == [["One.", "Two.", "Three."], ["Été\u2028x"]]
 
 
+def test_a_byte_order_mark_is_no_part_of_the_text(tmp_path):
+    (tmp_path / "a.jsonl").write_bytes(b'\xef\xbb\xbf{"text": "One."}\n')
+    (tmp_path / "a.txt.gz").write_bytes(gzip.compress(b"\xef\xbb\xbfOne.\n"))
+    for name in ("a.jsonl", "a.txt.gz"):
+        assert list(read_documents([tmp_path / name])) == [["One."]]
+
+
 @pytest.mark.parametrize("line, words", [
     ("{", "line 2: not JSON"), ('{"txt": "a"}', "no text in a field 'text'.*it has: txt.*--field"),
     ('["a"]', "it has: list"), ('{"text": 3}', "line 2: no text")])
@@ -67,6 +74,7 @@ def test_bad_json_lines_are_named(line, words, tmp_path):
 
 @pytest.mark.parametrize("name, data, words", [
     ("bad.txt", b"caf\xe9 au lait", "UTF-8"), ("cut.xz", lzma.compress(TEXT.encode())[:60], "damaged"),
+    ("hurt.gz", gzip.compress(TEXT.encode(), mtime=0)[:40] + bytes(200), "damaged"),
     ("cut.gz", gzip.compress(TEXT.encode())[:60], "damaged"), ("no.gz", b"plain", "damaged"),
     ("cut.zst", zstd.compress(TEXT.encode())[:60], "damaged"), ("no.zst", b"plain", "damaged")])
 def test_bad_files_are_named(tmp_path, name, data, words):
