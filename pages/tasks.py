@@ -38,7 +38,7 @@ def page():
     settings = known[name]
     tasks.examples(settings)
     fields = _FIELDS[settings.task]
-    inputs.text_fields(fields if fields[1] and (settings.pair or settings.task != "classify") else fields[:1])
+    inputs.text_fields(fields if fields[1] and settings.pair is not False else fields[:1])
     if not _usable(settings):
         return
     shared = inputs.model(name)
@@ -126,7 +126,7 @@ def _words(shared, settings, label):
     """What each word does to the answer, by covering it."""
     view = state.view()
     (packed,) = tasks.packed(shared, settings, view.a, view.b)
-    texts = cut(packed, view.a, view.b if settings.pair else "")
+    texts = cut(packed, view.a, tasks.record(settings, view.a, view.b).get("text_b", ""))
     key = (shared.name, view.precision, *texts)
     trace = kept("task_trace", key, lambda: shared.trace(*texts, ()))
     words = len(trace.words())

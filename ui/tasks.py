@@ -115,13 +115,14 @@ def record(settings, a, b):
         return {"context": a, "choices": [line.strip() for line in b.splitlines() if line.strip()][:_MOST_CHOICES]}
     if settings.task == "tag":
         return {"text": a}
-    return {"text_a": a, "text_b": b} if settings.pair else {"text_a": a}
+    both = settings.pair or settings.pair is None and b.strip()
+    return {"text_a": a, "text_b": b} if both else {"text_a": a}
 
 
 def packed(shared, settings, a, b):
     """The texts as the model of a task reads them that reads no more than fits: a list of encodings."""
     if settings.task == "classify":
-        pairs = [(a, b if settings.pair else None)]
+        pairs = [(a, record(settings, a, b).get("text_b"))]
     elif settings.task == "choose":
         pairs = [(a, choice) for choice in record(settings, a, b)["choices"]]
     else:

@@ -1,12 +1,11 @@
 """`predict --input`: JSON lines in, JSON lines out, any number of them in constant memory."""
 
 import json
-import os
 import sys
 from collections import deque
 from contextlib import contextmanager, nullcontext
 
-from bert_tf.cli.files import replacing
+from bert_tf.cli.files import refuse_same_file, replacing
 from bert_tf.cli.model import load_model
 from bert_tf.explain.errors import InputError
 
@@ -26,7 +25,7 @@ def predict_file(args):
     check_top_k(args.top_k)
     if args.batch_size < 1:
         raise InputError(f"--batch-size must be at least 1, not {args.batch_size}.")
-    _refuse_same_file(args.input, args.output)
+    refuse_same_file(args.input, args.output)
     with _source(args.input) as (lines, total), _target(args.output) as out:
         bert = load_model(args)
         good, bad = _answer_lines(bert, lines, total, out, args)
@@ -83,16 +82,6 @@ def _row(line):
         return BadLine(f'no "text_a" in it (it has: {known[:80]}).')
     mask = record.get("mask")
     return record["text_a"], record.get("text_b"), () if mask is None else mask
-
-
-def _refuse_same_file(source, target):
-    if (
-        target not in (None, "-")
-        and source != "-"
-        and os.path.exists(target)
-        and os.path.samefile(source, target)
-    ):
-        raise InputError(f"--input and --output are the same file, {target}: give another name to write to.")
 
 
 @contextmanager

@@ -6,6 +6,14 @@ from contextlib import contextmanager
 from bert_tf.explain.errors import InputError
 
 
+def refuse_same_file(source, target):
+    """Raises InputError where what is read and what is to be written are one file; "-" and None are none."""
+    if source == "-" or target in (None, "-") or not (os.path.exists(source) and os.path.exists(target)):
+        return
+    if os.path.samefile(source, target):
+        raise InputError(f"--input and --output are the same file, {target}: give another name to write to.")
+
+
 @contextmanager
 def replacing(path, mode="w"):
     """Open `path` with ".part" added for writing; take its true name at the end, or vanish if anything goes

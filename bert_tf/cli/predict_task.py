@@ -7,13 +7,16 @@ from collections import deque
 from contextlib import nullcontext
 
 from bert_tf.checkpoints import find
-from bert_tf.cli.files import replacing
+from bert_tf.cli.files import refuse_same_file, replacing
 from bert_tf.cli.model import load_model
 from bert_tf.cli.render import bar, percent, table
 from bert_tf.explain.errors import InputError
 from bert_tf.finetune.families import family
 from bert_tf.finetune.tables import table_format
 from bert_tf.finetune.task import read_settings
+
+# Bad rows that are kept in memory until a good one tells the columns.
+_MOST_WAITING = 10_000
 
 
 def run_task(args):
@@ -22,6 +25,8 @@ def run_task(args):
         raise InputError("--mask and --trace go with a model that fills masks; this one is fine-tuned for a task.")
     if args.input is not None:
         return _predict_file(args)
+    if args.output is not None:
+        raise InputError("--output goes with --input; a single prediction is printed.")
     if args.text_a is None:
         raise InputError("Give a text to predict for, or --input FILE.")
     task = load_model(args).task
@@ -55,8 +60,7 @@ def _predict_file(args):
         raise InputError("--input reads texts from its file: leave TEXT_A out.")
     if args.batch_size < 1:
         raise InputError(f"--batch-size must be at least 1, not {args.batch_size}.")
-    if args.output not in (None, "-") and args.input == args.output:
-        raise InputError(f"--input and --output are the same file, {args.output}: give another name to write to.")
+    refuse_same_file(args.input, args.output)
     records = family(read_settings(find(args.model)).task).records(args.input)
     first = next(records, None)     # before the seconds that loading takes
     if first is None:
@@ -112,22 +116,44 @@ def _json_writer(out):
 
 
 def _csv_writer(out, path):
-    """Writes the columns of the input, then the prediction's; what is no single value in it as JSON."""
-    dialect = {"delimiter": "\t"} if table_format(path) == "tsv" else {}
-    writer, names = csv.writer(out, lineterminator="\n", **dialect), []
+    """Writes the columns of the input, then the prediction's; what is no single value in it as JSON.
+
+    The first good row tells the columns; the bad rows before it wait for it.
+    """
+    write_row = _tsv_row(out) if table_format(path) == "tsv" else csv.writer(out, lineterminator="\n").writerow
+    given_names, found_names, waiting = [], {}, []
 
     def write(number, record, prediction, problem):
         given = record if isinstance(record, dict) else {}
         found = {"error": problem} if problem else {**prediction, "error": ""}
-        if not names:
+        if not found_names:
             if problem:
-                raise InputError(f"The first row cannot be answered: {problem}")
-            names.extend([*given, *(name for name in found if name not in given)])
-            writer.writerow(names)
-        row = {**given, **found}
-        writer.writerow([_cell(row.get(name, "")) for name in names])
+                if len(waiting) == _MOST_WAITING:
+                    raise InputError(f"The first {len(waiting):,} rows cannot be answered; the next one: {problem}")
+                waiting.append((given, found))
+                return
+            given_names.extend(given)
+            found_names.update({name: _free_name(name, given) for name in found})
+            write_row([*given_names, *found_names.values()])
+        for one_given, one_found in (*waiting, (given, found)):
+            write_row([_cell(values.get(name, "")) for values, names in ((one_given, given_names),
+                                                                         (one_found, found_names)) for name in names])
+        waiting.clear()
 
     return write
+
+
+def _free_name(name, taken):
+    """The name, with "predicted_" before it where the input has such a column."""
+    while name in taken:
+        name = f"predicted_{name}"
+    return name
+
+
+def _tsv_row(out):
+    """As GLUE's files have it and `tables` reads it: a quote is a character, no field holds a tab or line break."""
+    plain = str.maketrans("\t\n\r", "   ")
+    return lambda cells: out.write("\t".join(str(cell).translate(plain) for cell in cells) + "\n")
 
 
 def _cell(value):

@@ -7,3 +7,7 @@ class TaskError(ValueError):
 
 class DataError(ValueError):
     """A file of examples that cannot be used; the message names the file and, where there is one, the line."""
+
+
+class RowError(DataError):
+    """A row that lacks a field or a text."""

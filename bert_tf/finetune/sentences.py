@@ -3,9 +3,9 @@
 import math
 from dataclasses import dataclass
 
-from bert_tf.finetune.errors import DataError
+from bert_tf.finetune.errors import DataError, RowError
 from bert_tf.finetune.glue import GLUE
-from bert_tf.finetune.tables import read_records, read_rows, table_format
+from bert_tf.finetune.tables import read_rows, table_format, try_records
 
 # Column names that are looked for where none is given.
 _TEXT, _TEXT2 = ("text", "sentence", "text_a", "sentence1"), ("text2", "text_b", "sentence2")
@@ -81,27 +81,33 @@ def glue_layout(name, path, kind=None):
     )
 
 
-def read_sentences(path, layout, kind=None, labelled=True):
+def read_sentences(path, layout, kind=None, labelled=True, skipped=None):
     """Yields the `Sentence`s of a file.
 
     Args:
         path: of the file. layout: `Layout`. kind: format of the file, None to go by its ending.
         labelled: False where the answers are not needed.
+        skipped: list that the RowErrors of rows that lack a field or a text are put into, None to have the first
+            one raised.
 
     Raises: DataError naming file and line of the first row that cannot be used; OSError.
     """
     places = None
-    for number, record in read_records(path, kind, layout.columns):
+    for number, record in try_records(path, kind, layout.columns):
         where = f"{path} line {number}"
-        if places is None:
-            places = _places(path, record, layout, labelled)
-        text, text2, label = places
-        yield Sentence(
-            _text(record, text, where),
-            _text(record, text2, where) if text2 else None,
-            _target(record, label, layout, where) if labelled else None,
-            where,
-        )
+        try:
+            if isinstance(record, DataError):
+                raise record
+            if places is None:
+                places = _places(path, record, layout, labelled)
+            text, text2, label = places
+            texts = _text(record, text, where), _text(record, text2, where) if text2 else None
+        except RowError as error:
+            if skipped is None:
+                raise
+            skipped.append(error)
+            continue
+        yield Sentence(*texts, _target(record, label, layout, where) if labelled else None, where)
     if places is None:
         raise DataError(f"{path} holds no example; it needs a row for each.")
 
@@ -129,7 +135,7 @@ def _places(path, record, layout, labelled):
 def _text(record, name, where):
     value = record.get(name)
     if not isinstance(value, str) or not value.strip():
-        raise DataError(f"{where}: {name} holds no text ({value!r:.40}).")
+        raise RowError(f"{where}: {name} holds no text ({value!r:.40}).")
     return value
 
 

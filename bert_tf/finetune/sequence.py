@@ -3,6 +3,8 @@
 Sources: Devlin et al. 2019, section 4.1; Wang et al. 2019 (GLUE) for the tasks and metrics.
 """
 
+import sys
+
 import numpy as np
 
 from bert_tf.finetune.class_weights import class_weights
@@ -60,7 +62,12 @@ class SequenceFamily(Family):
 
     def read(self, path, options, settings=None, labelled=True):
         layout = self._layout(path, options, settings)
-        return read_sentences(path, layout, options.format, labelled)
+        # GLUE's own files have some broken rows, which everybody leaves out.
+        skipped = [] if options.glue else None
+        yield from read_sentences(path, layout, options.format, labelled, skipped)
+        if skipped:
+            print(f"{path}: left out {len(skipped):,} rows that lack a field or a text. The first: {skipped[0]}",
+                  file=sys.stderr)
 
     def _layout(self, path, options, settings):
         if options.glue:
@@ -89,11 +96,12 @@ class SequenceFamily(Family):
             )
         else:
             texts = (*record, None)[:2]
-        for text in texts[: 2 if settings.pair else 1]:
+        both = settings.pair or settings.pair is None and texts[1]
+        for text in texts[: 2 if both else 1]:
             if not isinstance(text, str) or not text.strip():
                 raise DataError(
-                    f"This model reads {'two texts' if settings.pair else 'a text'}; one is "
-                    f'{text!r:.40} (a JSON line needs "text_a"{_SECOND if settings.pair else ""}).'
+                    f"This model reads {'two texts' if both else 'a text'}; one is "
+                    f'{text!r:.40} (a JSON line needs "text_a"{_SECOND if both else ""}).'
                 )
         return Sentence(texts[0], texts[1] or None)
 
@@ -124,7 +132,7 @@ class SequenceFamily(Family):
     def check(self, examples, settings):
         known = set(settings.labels)
         for one in examples:
-            if (one.text_b is not None) != settings.pair:
+            if settings.pair is not None and (one.text_b is not None) != settings.pair:
                 raise DataError(
                     f"{one.where}: this model reads {'pairs' if settings.pair else 'single texts'}, "
                     f"and this is {'a pair' if one.text_b is not None else 'a single text'}."

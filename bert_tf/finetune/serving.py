@@ -17,9 +17,10 @@ def write_saved_model(folder, bert):
     `serving_default`: int32 token_ids, segment_ids, padding_mask [B, T] ([B, C, T] for choices) to the head's
     outputs and, for classes, tags and choices, "probabilities" (of a CRF its "transitions" in their stead).
 
-    `text`: string text_a [B], and for pairs text_b [B] (a question and its passage; for choices [B, C]). It
-    cuts what is longer than the model reads: pairs as `text.packing.truncate_longest_first` does, a question
-    and a passage at the model's own lengths, without windows. Beside the same outputs it gives
+    `text`: string text_a [B], and for pairs text_b [B] (a question and its passage; for choices [B, C]; of a
+    classifier that nothing says of whether it reads pairs, "" where there is no second text). It cuts
+    what is longer than the model reads: pairs as `text.packing.truncate_longest_first` does, a question and a
+    passage at the model's own lengths, without windows. Beside the same outputs it gives
 
     - for tags: "starts" and "ends" of every token in text_a (see `PLACES`) and "labels", the likeliest label
       of each (none with a CRF);
@@ -87,7 +88,7 @@ def _text_function(bert, tokenizer, answer):
 
     task, own = bert.task, bert.tokenizer
     settings = task.settings
-    pair = settings.pair or task.family.several or settings.task == "answer"
+    pair = settings.pair is not False or task.family.several or settings.task == "answer"
 
     def run(*texts):
         choices = tf.shape(texts[1])[1] if task.family.several else 1
@@ -98,7 +99,7 @@ def _text_function(bert, tokenizer, answer):
         parts = [list(tokenizer.tokenize_with_offsets(text)) for text in flat]
         lengths = [tf.cast(part[0].row_lengths(), tf.int32) for part in parts]
         parts = [[_first(values, kept) for values in part] for part, kept in zip(parts, _kept(lengths, settings))]
-        inputs = _packed([part[0] for part in parts], own)
+        inputs = _packed([part[0] for part in parts], own, optional=settings.pair is None)
         if task.family.several:
             return answer(*(tf.reshape(array, (-1, choices, tf.shape(array)[1])) for array in inputs))
         outputs = answer(*inputs)
@@ -127,6 +128,8 @@ def _kept(lengths, settings):
     if len(lengths) == 1:
         return (tf.minimum(lengths[0], room),)
     a, b = lengths
+    if settings.pair is None:
+        room += tf.cast(b == 0, tf.int32)
     shorter = tf.minimum(a, b)
     small = tf.where(shorter <= room // 2, shorter, room // 2)
     large = room - small
@@ -143,8 +146,9 @@ def _first(ragged, counts):
     return tf.ragged.boolean_mask(ragged, ragged.with_flat_values(keep))
 
 
-def _packed(parts, tokenizer):
-    """(token_ids, segment_ids, padding_mask), int32 [B, T], of one or two texts' pieces, ragged [B, (t)]."""
+def _packed(parts, tokenizer, optional=False):
+    """(token_ids, segment_ids, padding_mask), int32 [B, T], of one or two texts' pieces, ragged [B, (t)]; with
+    `optional` a second text without a piece is none."""
     import tensorflow as tf
 
     rows = parts[0].nrows(out_type=tf.int32)
@@ -154,7 +158,10 @@ def _packed(parts, tokenizer):
 
     pieces, segments = [column(tokenizer.cls_id)], [tf.zeros((rows, 1), tf.int32)]
     for number, part in enumerate(parts):
-        pieces += [part, column(tokenizer.sep_id)]
+        end = column(tokenizer.sep_id)
+        if optional and number:
+            end = tf.ragged.boolean_mask(end, part.row_lengths()[:, None] > 0)
+        pieces += [part, end]
         segments.append(tf.ones_like(tf.concat(pieces[-2:], axis=1)) * number)
     ids = tf.concat(pieces, axis=1)
     return ids.to_tensor(tokenizer.pad_id), tf.concat(segments, axis=1).to_tensor(), tf.ones_like(ids).to_tensor()

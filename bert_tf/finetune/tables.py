@@ -7,10 +7,11 @@ as in GLUE's files. A byte-order mark and CRLF are taken off.
 import csv
 import json
 import sys
+from collections import deque
 from contextlib import nullcontext
 from pathlib import Path
 
-from bert_tf.finetune.errors import DataError
+from bert_tf.finetune.errors import DataError, RowError
 
 FORMATS = {
     ".csv": "csv",
@@ -21,7 +22,8 @@ FORMATS = {
     ".json": "jsonl",
     ".ndjson": "jsonl",
 }
-_LONGEST_FIELD = 1 << 27
+# A quote that nobody closes takes the rest of the file in, up to here.
+_LONGEST_FIELD = 1 << 24
 
 
 def table_format(path, name=None):
@@ -45,20 +47,51 @@ def read_rows(path, kind):
 
     Raises: DataError (not UTF-8, a broken quote), OSError.
     """
-    if kind == "tsv":
-        for number, line in _lines(path):
-            if line.strip():
-                yield number, line.rstrip("\r\n").split("\t")
+    for number, fields in _try_rows(path, kind):
+        if isinstance(fields, DataError):
+            raise fields
+        yield number, fields
+
+
+def _try_rows(path, kind):
+    """As `read_rows`, with the DataError of a bad row in its place."""
+    if kind == "csv":
+        yield from _try_csv(path)
         return
+    for number, line in _lines(path):
+        if isinstance(line, DataError):
+            yield number, line
+        elif line.strip():
+            yield number, line.rstrip("\r\n").split("\t")
+
+
+def _try_csv(path):
+    """The rows of a CSV file. Of a broken one only the first line is given up: a quote that somebody forgot to
+    close would take good rows with it."""
     csv.field_size_limit(_LONGEST_FIELD)
-    reader, begun = csv.reader((line for _, line in _lines(path)), strict=True), 1
-    try:
-        for fields in reader:
-            if fields:
-                yield begun, fields
-            begun = reader.line_num + 1
-    except csv.Error as error:
-        raise DataError(f"{path} line {begun}: not CSV ({error}).") from error
+    source, taken, again = _lines(path), [], deque()
+
+    def lines():
+        while one := again.popleft() if again else next(source, None):
+            taken.append(one)
+            if isinstance(one[1], DataError):
+                raise one[1]
+            yield one[1]
+
+    while True:
+        try:
+            for fields in csv.reader(lines(), strict=True):
+                number = taken[0][0]
+                taken.clear()
+                if fields:
+                    yield number, fields
+            return
+        except (csv.Error, DataError) as error:
+            (number, _), *rest = taken
+            again.extendleft(reversed(rest))
+            taken.clear()
+            said = error if isinstance(error, DataError) else DataError(f"{path} line {number}: not CSV ({error}).")
+        yield number, said
 
 
 def read_records(path, kind=None, columns=None):
@@ -78,34 +111,46 @@ def read_records(path, kind=None, columns=None):
 
 
 def try_records(path, kind=None, columns=None):
-    """As `read_records`, with the DataError of a bad row in its place, so that the reading can go on."""
+    """As `read_records`, with the DataError of a bad row in its place, so that the reading can go on.
+
+    Raises: DataError where the header cannot be read; OSError.
+    """
     if kind == "lines":
-        yield from (
-            (number, {columns[0]: line.rstrip("\r\n")}) for number, line in _lines(path) if line.strip()
-        )
+        yield from _of_lines(path, lambda number, line: {columns[0]: line.rstrip("\r\n")})
         return
     kind = table_format(path, kind)
     if kind == "jsonl":
-        for number, line in _lines(path):
-            if line.strip():
-                yield number, _json_record(path, number, line)
+        yield from _of_lines(path, lambda number, line: _json_record(path, number, line))
         return
-    rows = read_rows(path, kind)
+    rows = _try_rows(path, kind)
     if columns is None:
         _, columns = next(rows, (0, None))
         if columns is None:
             raise DataError(f"{path} is empty; it needs a header line and a row for each example.")
+        if isinstance(columns, DataError):
+            raise columns
     for number, fields in rows:
-        if len(fields) == len(columns):
+        if isinstance(fields, DataError):
+            yield number, fields
+        elif len(fields) == len(columns):
             yield number, dict(zip(columns, fields))
         else:
             yield (
                 number,
-                DataError(
+                RowError(
                     f"{path} line {number}: {len(fields)} fields, where {len(columns)} are "
                     f"expected ({', '.join(columns):.120})."
                 ),
             )
+
+
+def _of_lines(path, record):
+    """(number, record(number, line)) of each line that is not blank, or the DataError of one that is no text."""
+    for number, line in _lines(path):
+        if isinstance(line, DataError):
+            yield number, line
+        elif line.strip():
+            yield number, record(number, line)
 
 
 def _json_record(path, number, line):
@@ -119,15 +164,14 @@ def _json_record(path, number, line):
 
 
 def _lines(path):
-    """(number, line with its end) of a UTF-8 file; "-" is standard input."""
+    """(number, line with its end, or the DataError of one that is not UTF-8); "-" is standard input."""
     with _open(path) as file:
         for number, line in enumerate(file, 1):
             try:
-                yield number, line.decode("utf-8-sig" if number == 1 else "utf-8")
+                text = line.decode("utf-8-sig" if number == 1 else "utf-8")
             except UnicodeDecodeError as error:
-                raise DataError(
-                    f"{path} line {number}: not UTF-8 ({error.reason}); save the file as UTF-8."
-                ) from error
+                text = DataError(f"{path} line {number}: not UTF-8 ({error.reason}); save the file as UTF-8.")
+            yield number, text
 
 
 def _open(path):

@@ -35,7 +35,7 @@ class TaskSettings:
         pooling: how the sentence's vector is made, one of `POOLINGS`; "cls" is the pooler's output.
         multi_label: several labels at once, each with a probability of its own (sigmoid).
         regression: one number instead of labels.
-        pair: the inputs are two texts.
+        pair: whether the inputs are two texts; None where nothing says so (a classifier of Transformers').
         max_length: tokens that an input, or a window of it, is cut to.
         metric: the name in the scores that the best epoch is chosen by; higher is better.
         base_model: name or folder of the model whose tensors stand in for those that the folder lacks, or
@@ -50,7 +50,7 @@ class TaskSettings:
     pooling: str = "cls"
     multi_label: bool = False
     regression: bool = False
-    pair: bool = False
+    pair: bool | None = False
     max_length: int = 128
     metric: str = "accuracy"
     base_model: str | None = None
@@ -127,6 +127,7 @@ def _from_config(path):
         labels if task in ("classify", "tag") and not regression else (),
         multi_label=kind == "multi_label_classification",
         regression=regression,
+        pair={"classify": None, "tag": False, "answer": True, "choose": True}[task],
         max_length=min(512, config.get("max_position_embeddings", 512)),
         metric={
             "classify": "spearman" if regression else "accuracy",

@@ -49,6 +49,8 @@ def run_pipeline(patterns, output, tokenizer, settings, shards, text_field, runn
     files = _find(patterns)
     manifest = settings_manifest(settings, tokenizer, shards, files)
     groups = list(enumerate(group_files(files)))
+    # Before the manifest, as in `prepare`: what has one is whole.
+    _save_tokenizer(output, tokenizer)
     with beam.Pipeline(options=PipelineOptions(["--runner", runner, *options])) as pipeline:
         made = (pipeline | beam.Create(groups) | "spread files" >> beam.Reshuffle()
                 | beam.FlatMap(_chunks, text_field) | "spread chunks" >> beam.Reshuffle()
@@ -58,7 +60,6 @@ def run_pipeline(patterns, output, tokenizer, settings, shards, text_field, runn
         # The manifest says that all is there, so it waits for the shards.
         (made.counts | beam.CombineGlobally(_total)
          | beam.Map(_finish, output, manifest, beam.pvalue.AsList(written)))
-    _save_tokenizer(output, tokenizer)
     found = json.loads(_read(FileSystems.join(output, MANIFEST)))
     return Counts(**{name: found[name] for name in Counts().numbers()})
 

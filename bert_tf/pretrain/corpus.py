@@ -2,7 +2,8 @@
 
 Three flat NumPy files beside a manifest: `tokens.npy` (uint16 or int32), `sentence_ends.npy` and
 `document_ends.npy` (int64; ends counted in tokens and in sentences). A training run reads it in any order
-without holding it in memory.
+without holding it in memory. The files of a corpus are replaced, never written over: a run that reads the old ones
+goes on with them.
 """
 
 import hashlib
@@ -13,9 +14,13 @@ from pathlib import Path
 
 import numpy as np
 
+from bert_tf.checkpoints.files import replacing, write_json
 from bert_tf.pretrain.documents import TextError, read_documents, sentences
 
 _BATCH_DOCUMENTS = 2000
+# Tokens that are counted at once: NumPy counts in a copy of 8 bytes each.
+_COUNTED_AT_ONCE = 1 << 22
+_MANIFEST, _LOCK = "manifest.json", ".lock"
 
 
 class TokenCorpus:
@@ -30,7 +35,9 @@ class TokenCorpus:
     def __init__(self, folder):
         self.folder = Path(folder)
         try:
-            self.manifest = json.loads((self.folder / "manifest.json").read_text())
+            self.manifest = json.loads((self.folder / _MANIFEST).read_text(encoding="utf-8"))
+            if not isinstance(self.manifest, dict):
+                raise ValueError(f"{_MANIFEST} holds no object")
             self._tokens, self._sentence_ends, self._document_ends = (
                 np.load(self.folder / f"{name}.npy", mmap_mode="r")
                 for name in ("tokens", "sentence_ends", "document_ends"))
@@ -55,7 +62,9 @@ class TokenCorpus:
 
     def log_frequencies(self, vocab_size):
         """Natural log of each token's share, add-one smoothed: float32 [V]. The start of an MLM head's bias."""
-        counts = np.bincount(self._tokens, minlength=vocab_size).astype(np.float64) + 1
+        counts = np.ones(vocab_size)
+        for start in range(0, len(self._tokens), _COUNTED_AT_ONCE):
+            counts += np.bincount(self._tokens[start: start + _COUNTED_AT_ONCE], minlength=vocab_size)
         return np.log(counts / counts.sum()).astype(np.float32)
 
 
@@ -91,6 +100,8 @@ def tokenize_documents(documents, tokenizer, language="en"):
 def prepare_corpus(paths, tokenizer, folder, max_documents=None, progress=None, text_field="text"):
     """Tokenizes text files into a `TokenCorpus`; does nothing if that was done already with the same settings.
 
+    Of several processes at once one tokenizes, and the others wait for it.
+
     Args:
         paths: files for `read_documents`. tokenizer: a `text.Tokenizer`. folder: where to write.
         max_documents: stop after so many. progress: called with (documents, tokens) now and then.
@@ -100,37 +111,59 @@ def prepare_corpus(paths, tokenizer, folder, max_documents=None, progress=None, 
 
     Raises: TextError if the files hold no text.
     """
+    from filelock import FileLock
+
     folder = Path(folder)
     key = _fingerprint(paths, tokenizer, max_documents, text_field)
-    if (folder / "manifest.json").is_file():
-        if json.loads((folder / "manifest.json").read_text()).get("key") == key:
-            return TokenCorpus(folder)
-    folder.mkdir(parents=True, exist_ok=True)
+    if (found := _made(folder, key)) is None:
+        folder.mkdir(parents=True, exist_ok=True)
+        with FileLock(folder / _LOCK):
+            if (found := _made(folder, key)) is None:
+                _make(folder, key, paths, tokenizer, max_documents, progress, text_field)
+                found = TokenCorpus(folder)
+    return found
+
+
+def _made(folder, key):
+    """The `TokenCorpus` of a folder, None where there is none or one of other text."""
+    try:
+        found = TokenCorpus(folder)
+        # Looked at again: another process may have replaced the files while they were opened.
+        keys = found.manifest.get("key"), TokenCorpus(folder).manifest.get("key")
+    except TextError:
+        return None
+    return found if keys == (key, key) else None
+
+
+def _make(folder, key, paths, tokenizer, max_documents, progress, text_field):
     dtype = np.uint16 if tokenizer.vocab_size <= 1 << 16 else np.int32
     lengths, per_document = [], []
-    with open(folder / "tokens.raw", "wb") as raw:
-        documents = itertools.islice(read_documents(paths, text_field), max_documents)
-        while batch := list(itertools.islice(documents, _BATCH_DOCUMENTS)):
-            for kept in tokenize_documents(batch, tokenizer):
-                np.concatenate(kept).astype(dtype).tofile(raw)
-                lengths += map(len, kept)
-                per_document.append(len(kept))
-            if progress:
-                progress(len(per_document), raw.tell() // dtype().itemsize)
-    if not per_document:
-        raise TextError(f"No text in {', '.join(map(str, paths))}.")
-    _save(folder, dtype, lengths, per_document)
-    manifest = {"key": key, "documents": len(per_document), "sentences": len(lengths),
-                "tokens": int(np.sum(lengths)), "files": [Path(path).name for path in paths]}
-    (folder / "manifest.json").write_text(json.dumps(manifest, indent=1))
-    return TokenCorpus(folder)
+    try:
+        with open(folder / "tokens.raw", "wb") as raw:
+            documents = itertools.islice(read_documents(paths, text_field), max_documents)
+            while batch := list(itertools.islice(documents, _BATCH_DOCUMENTS)):
+                for kept in tokenize_documents(batch, tokenizer):
+                    np.concatenate(kept).astype(dtype).tofile(raw)
+                    lengths += map(len, kept)
+                    per_document.append(len(kept))
+                if progress:
+                    progress(len(per_document), raw.tell() // dtype().itemsize)
+        if not per_document:
+            raise TextError(f"No text in {', '.join(map(str, paths))}.")
+        # The manifest says that all the files beside it are of one text.
+        (folder / _MANIFEST).unlink(missing_ok=True)
+        _save(folder / "tokens.npy", np.memmap(folder / "tokens.raw", dtype=dtype, mode="r"))
+    finally:
+        (folder / "tokens.raw").unlink(missing_ok=True)
+    _save(folder / "sentence_ends.npy", np.cumsum(lengths, dtype=np.int64))
+    _save(folder / "document_ends.npy", np.cumsum(per_document, dtype=np.int64))
+    write_json(folder / _MANIFEST, {"key": key, "documents": len(per_document), "sentences": len(lengths),
+                                    "tokens": int(np.sum(lengths)), "files": [Path(path).name for path in paths]})
 
 
-def _save(folder, dtype, lengths, per_document):
-    np.save(folder / "tokens.npy", np.memmap(folder / "tokens.raw", dtype=dtype, mode="r"))
-    os.remove(folder / "tokens.raw")
-    np.save(folder / "sentence_ends.npy", np.cumsum(lengths, dtype=np.int64))
-    np.save(folder / "document_ends.npy", np.cumsum(per_document, dtype=np.int64))
+def _save(path, array):
+    with replacing(path) as temporary:
+        np.save(temporary, array)
 
 
 def _fingerprint(paths, tokenizer, max_documents, text_field):

@@ -11,6 +11,7 @@ import glob
 import gzip
 import json
 import lzma
+import zlib
 from pathlib import Path
 
 _COMPRESSED = (".gz", ".xz", ".zst")
@@ -56,7 +57,7 @@ def read_documents(paths, field="text", longest=None, open_file=open):
                     yield from _cut(paragraphs, longest) if longest else (paragraphs,)
         except UnicodeDecodeError as error:
             raise TextError(f"{path} is not UTF-8 text (byte {error.start}); convert it first.") from error
-        except (EOFError, lzma.LZMAError, gzip.BadGzipFile, *_zstd_errors(path)) as error:
+        except (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile, *_zstd_errors(path)) as error:
             raise TextError(f"{path} is a damaged archive: {error}.") from error
 
 
@@ -79,7 +80,8 @@ def _decompressed(raw, path):
         from backports import zstd
 
         raw = zstd.open(raw)
-    return io.TextIOWrapper(raw, encoding="utf-8")
+    # A byte-order mark is no part of the text.
+    return io.TextIOWrapper(raw, encoding="utf-8-sig")
 
 
 def _zstd_errors(path):

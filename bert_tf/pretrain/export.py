@@ -73,25 +73,47 @@ def export(folder, step, target, to="own", dtype="float32"):
 
 
 def read_checkpoint(folder, step):
-    """(BertConfig, Tokenizer, BertModel) of a checkpoint: the model it started from with what was trained since."""
-    from bert_tf import checkpoints
+    """(BertConfig, tokenizer, BertModel) of a checkpoint: the model it started from with what was trained since.
+
+    Raises: as `export`.
+    """
     from bert_tf.config import BertConfig
     from bert_tf.models import build_pretraining_model
     from bert_tf.pretrain.command import fill, freeze
-    from bert_tf.text import Tokenizer
+    from bert_tf.pretrain.electra import ReplacedTokenDetection, make_generator
+    from bert_tf.pretrain.objective import make_objective
+    from bert_tf.text import read_tokenizer
     from bert_tf.train.checkpoint import Checkpoints
     from bert_tf.train.run import read_run
 
     folder = Path(folder)
     run = read_run(folder)
     config = BertConfig.from_json(folder / "architecture" / "config.json")
-    tokenizer = Tokenizer.from_folder(folder / "architecture")
-    outputs = tuple(name for name in ("mlm_logits", "nsp_logits") if name.split("_")[0] in run.heads)
-    model = build_pretraining_model(config, outputs, run.heads)
+    tokenizer = read_tokenizer(folder / "architecture")
+    share = run.settings.get("generator")
+    objective = ReplacedTokenDetection() if share else make_objective(run.settings.get("objective") or "mlm+nsp")
+    model = build_pretraining_model(config, objective.model_outputs, run.heads)
     frozen = run.settings.get("freeze_layers") or 0
     if frozen:
         # A checkpoint holds only what is trained.
-        fill(model, checkpoints.read(checkpoints.find(run.settings["init"]))[2])
+        fill(model, _start(folder, run.settings))
         freeze(model, frozen)
-    Checkpoints(folder / "checkpoints").restore(model.trainable_variables, step, partly=True)
+    # It holds the variables of what was trained as a whole, in its order.
+    trained = objective.network(model, make_generator(model, share)) if share else model
+    Checkpoints(folder / "checkpoints").restore(trained.trainable_variables, step, partly=True)
     return config, tokenizer, model
+
+
+def _start(folder, settings):
+    """The `BertModel` that a run's frozen layers are those of."""
+    from bert_tf import checkpoints
+    from bert_tf.pretrain.distill import student_of
+
+    if settings.get("init"):
+        return checkpoints.read(checkpoints.find(settings["init"]))[2]
+    if settings.get("student_layers"):
+        return student_of(checkpoints.read(checkpoints.find(settings["teacher"]))[2], settings["student_layers"])
+    if not (folder / "model").is_dir():
+        raise ValueError(f"{folder}: its frozen layers were drawn at random (--size with --freeze-layers) and stand "
+                         f"in no checkpoint, only in the finished model; let the run end first.")
+    return checkpoints.read(folder / "model")[2]

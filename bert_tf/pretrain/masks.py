@@ -6,6 +6,7 @@ reads one way, all of them.
 B batch, T tokens, P predictions a sequence, V vocabulary.
 """
 
+import unicodedata
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -118,7 +119,7 @@ def _choose(ids, candidates, wanted, tokenizer, rng, settings):
     together = settings.whole_words or settings.ngram > 1
     if together:
         # All pieces of a word (all words of a run) share its first piece's key: chosen or left together.
-        starts = ~(candidates & continuation_pieces(tokenizer.vocab)[ids])
+        starts = _word_starts(ids, candidates, tokenizer.spellings)
         if settings.ngram > 1:
             starts = _run_starts(starts, candidates, rng, settings.ngram)
         groups = np.cumsum(starts, axis=1) - 1
@@ -130,6 +131,15 @@ def _choose(ids, candidates, wanted, tokenizer, rng, settings):
     ranks = np.empty_like(order)
     np.put_along_axis(ranks, order, np.arange(ids.shape[1])[None, :], 1)
     return candidates & (ranks < wanted[:, None])
+
+
+def _word_starts(ids, candidates, spellings):
+    """bool [B, T]: where a word starts. A mark of punctuation is a word of its own, as BERT has it, also where a
+    vocabulary writes it, and the word after it, without a space before them."""
+    marks = punctuation_pieces(spellings)[ids]
+    after_mark = np.zeros_like(marks)
+    after_mark[:, 1:] = marks[:, :-1]
+    return ~(candidates & continuation_pieces(spellings)[ids] & ~marks & ~after_mark)
 
 
 def _run_starts(word_starts, candidates, rng, longest):
@@ -169,9 +179,19 @@ def _take_groups(order, groups, candidates, wanted):
 
 
 @lru_cache(maxsize=8)
-def continuation_pieces(vocab):
-    """bool [V]: which tokens of a vocabulary (a tuple) go on a word (`##…`)."""
-    return np.array([token.startswith("##") for token in vocab])
+def continuation_pieces(spellings):
+    """bool [V]: which tokens go on what stands before them; `spellings`: a tokenizer's, in BERT's way (`##…`)."""
+    return np.array([token.startswith("##") for token in spellings])
+
+
+@lru_cache(maxsize=8)
+def punctuation_pieces(spellings):
+    """bool [V]: which tokens are what BERT's splitter takes for punctuation, and nothing else."""
+    def is_mark(sign):
+        kind = unicodedata.category(sign)[0]
+        return kind == "P" or kind == "S" and sign.isascii()
+
+    return np.array([all(map(is_mark, token.removeprefix("##"))) for token in spellings])
 
 
 @lru_cache(maxsize=8)

@@ -19,7 +19,7 @@ from bert_tf.pretrain.chunks import CountedFiles, group_files, read_chunks
 from bert_tf.pretrain.documents import TextError
 from bert_tf.pretrain.examples import make_examples
 from bert_tf.pretrain.records import encode, frame
-from bert_tf.pretrain.shards import ShardWriter, settings_manifest
+from bert_tf.pretrain.shards import ShardWriter, alone, settings_manifest
 
 #: Bytes of files from which further processes, and tensorflow-text, are worth the time they take to start.
 _MUCH_TEXT = 8_000_000
@@ -31,7 +31,8 @@ def prepare(files, output, tokenizer, settings, shards=16, processes=None, text_
     Args:
         files: paths for `documents.read_documents`. output: folder; an interrupted run in it goes on.
         tokenizer: a `text.Tokenizer`. settings: `ExampleSettings`. shards: files to spread them over.
-        processes: of this machine; None for one a core, or one alone for little text. text_field: where JSON lines have their text.
+        processes: of this machine; None for one a core, or one alone for little text. text_field: where JSON lines
+            have their text.
         progress: called with (bytes of the files done, `Counts`) after each chunk.
 
     Returns: `Counts`.
@@ -45,22 +46,28 @@ def prepare(files, output, tokenizer, settings, shards=16, processes=None, text_
     for name, number in (("--shards", shards), ("--processes", processes)):
         if number < 1:
             raise ValueError(f"{name} is {number}; it must be 1 or more.")
-    writer = ShardWriter(output, settings_manifest(settings, tokenizer, shards, sized))
-    if writer.finished:
+    with alone(output):
+        writer = ShardWriter(output, settings_manifest(settings, tokenizer, shards, sized))
+        if not writer.finished:
+            _write(writer, sized, processes, (tokenizer, settings, shards, much), text_field, progress)
         return writer.counts
+
+
+def _write(writer, sized, processes, worker_arguments, text_field, progress):
+    """Writes what is not yet in the shards, and what stands beside them."""
     opened = CountedFiles()
     chunks = (chunk for number, paths in enumerate(group_files(sized))
               for chunk in read_chunks(number, paths, text_field, opened))
     todo = ((chunk, opened.done) for chunk in itertools.islice(chunks, writer.chunks, None))
-    for (parts, counts), done in _in_order(todo, processes, (tokenizer, settings, shards, much)):
+    for (parts, counts), done in _in_order(todo, processes, worker_arguments):
         writer.append(parts, counts)
         if progress:
             progress(done, writer.counts)
     if not writer.counts.examples:
-        raise TextError(f"No text to make examples of in {', '.join(str(path) for path in files)}.")
+        raise TextError(f"No text to make examples of in {', '.join(path for path, _ in sized)}.")
+    tokenizer, *_ = worker_arguments
+    tokenizer.save(writer.folder)
     writer.finish()
-    tokenizer.save(output)
-    return writer.counts
 
 
 class ChunkWorker:

@@ -16,7 +16,7 @@ def add_arguments(parser):
     parser.add_argument("--output", required=True, metavar="DIR",
                         help="folder of the records; an interrupted run in it goes on")
     parser.add_argument("--vocab", required=True, metavar="MODEL",
-                        help="a folder with vocab.txt, or a model, whose vocabulary to use")
+                        help="a model, or a folder with a vocabulary of any kind, to use that")
     parser.add_argument("--shards", type=int, default=16, metavar="N", help="files to spread the examples over")
     add_example_arguments(parser)
     parser.add_argument("--length", type=int, default=128, help="tokens of a sequence")
@@ -76,9 +76,9 @@ def run(args):
 
 def _tokenizer(name):
     from bert_tf import checkpoints
-    from bert_tf.text import Tokenizer
+    from bert_tf.text import read_tokenizer
 
-    return Tokenizer.from_folder(name if os.path.isdir(name) else checkpoints.find(name))
+    return read_tokenizer(name if os.path.isdir(name) else checkpoints.find(name))
 
 
 def _prepare_here(args, settings):

@@ -9,6 +9,7 @@ import io
 import json
 import os
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +22,7 @@ MANIFEST, PROGRESS, TOKEN_COUNTS = "manifest.json", "progress.json", "token_coun
 #: Begin and end of a shard's name; Beam puts the number between them.
 PREFIX, SUFFIX = "examples", ".tfrecord"
 _SECONDS_BETWEEN_SAVES = 10
+_LOCK = ".lock"
 
 
 def shard_name(number, count):
@@ -49,6 +51,24 @@ def token_counts_bytes(counts):
     return buffer.getvalue()
 
 
+@contextmanager
+def alone(folder):
+    """Keeps other processes from writing records to a folder, which is made if need be.
+
+    Raises: TextError if one does so now.
+    """
+    from filelock import FileLock, Timeout
+
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        with FileLock(folder / _LOCK, timeout=0):
+            yield
+    except Timeout as error:
+        raise TextError(f"Another `prepare` is writing to {folder}; wait for its end, or give another --output."
+                        ) from error
+
+
 class ShardWriter:
     """Appends to the shards of a folder, from where an interrupted run with the same settings stopped.
 
@@ -68,7 +88,7 @@ class ShardWriter:
         self.chunks, self.counts, self._sizes = 0, Counts(), [0] * len(self._names)
         self.finished = (self.folder / MANIFEST).is_file()
         if self.finished:
-            self._check(_read(self.folder / MANIFEST))
+            self._take_over(_read(self.folder / MANIFEST))
         elif (self.folder / PROGRESS).is_file():
             self._go_on(_read(self.folder / PROGRESS))
         else:
@@ -80,6 +100,13 @@ class ShardWriter:
             if found.get(name) != value:
                 raise TextError(f"{self.folder} holds records of another preparation ({name} differs); give "
                                 f"another --output, or delete that folder.")
+
+    def _take_over(self, manifest):
+        self._check(manifest)
+        self.counts = Counts(**{name: manifest[name] for name in self.counts.numbers()},
+                             token_counts=np.load(self.folder / TOKEN_COUNTS))
+        # A run that was killed at its very end left it.
+        (self.folder / PROGRESS).unlink(missing_ok=True)
 
     def _begin(self):
         for name in self._names:
@@ -119,7 +146,7 @@ class ShardWriter:
         with replacing(self.folder / TOKEN_COUNTS) as temporary:
             temporary.write_bytes(token_counts_bytes(self.counts))
         write_json(self.folder / MANIFEST, {**self.manifest, **self.counts.numbers()})
-        (self.folder / PROGRESS).unlink()
+        (self.folder / PROGRESS).unlink(missing_ok=True)
         self.finished = True
 
     def _sync(self):
@@ -134,9 +161,9 @@ def read_manifest(folder):
     Raises: TextError if the folder holds none, or the preparation has not ended.
     """
     folder = Path(folder)
-    if (folder / PROGRESS).is_file():
-        raise TextError(f"The preparation in {folder} has not ended; give its command again and it goes on.")
     if not (folder / MANIFEST).is_file():
+        if (folder / PROGRESS).is_file():
+            raise TextError(f"The preparation in {folder} has not ended; give its command again and it goes on.")
         raise TextError(f"{folder} holds no prepared records; make them with `python -m bert_tf prepare`.")
     return _read(folder / MANIFEST)
 

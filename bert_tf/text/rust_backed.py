@@ -51,8 +51,10 @@ class RustBackedTokenizer(BaseTokenizer):
             raise VocabularyError(f"The vocabulary of {len(raw)} tokens has none with the id {missing_id}.")
         specials = {token.content for token in rust.get_added_tokens_decoder().values()} | set(special_tokens)
         readable = _each_another(raw, [piece if piece in specials else self.show(piece) for piece in raw])
+        # The piece of a space alone, too, begins a word.
         self._spellings = tuple(
-            piece if piece in specials else spelled(shown) for piece, shown in zip(raw, readable, strict=True)
+            shown if piece in specials or self.show(piece).isspace() else spelled(shown)
+            for piece, shown in zip(raw, readable, strict=True)
         )
         self._special_tokens = special_tokens
         self._drops_marks = '"StripAccents"' in settings

@@ -7,11 +7,12 @@ import pytest
 
 import bert_tf
 from bert_tf.cli import main
-from bert_tf.finetune.errors import TaskError
+from bert_tf.finetune.errors import DataError, TaskError
 from bert_tf.finetune.export import export_task
 from bert_tf.finetune.families import family
 from bert_tf.finetune.folder import save_task
-from bert_tf.finetune.network import build_network
+from bert_tf.finetune.network import build_network, network_over
+from bert_tf.finetune.serving import write_saved_model
 from bert_tf.finetune.task import TaskSettings
 
 TEXTS = ["The cat sat on the mat, and she ran.", "big", "a dog " * 20]
@@ -60,6 +61,37 @@ def test_raw_pairs_are_cut_as_the_tokenizer_cuts_them(pair_folder, tmp_path):
     found = served(text_a=tf.constant(TEXTS), text_b=tf.constant(SECOND))["probabilities"]
     task = bert_tf.load(pair_folder).task
     np.testing.assert_allclose(found, shares(task.predict(list(zip(TEXTS, SECOND)))), atol=1e-5)
+
+
+def test_a_classifier_of_others_reads_texts_and_pairs(tiny_bert, tmp_path):
+    """Its config.json does not say which; it is measured, asked and served with both."""
+    import tensorflow as tf
+
+    settings = TaskSettings("classify", ("a", "b"), pair=True)
+    network = network_over(tiny_bert.model, family("classify"), settings)
+    kernel = network.head.classifier.kernel
+    kernel.assign(np.random.default_rng(0).normal(0.0, 0.3, kernel.shape))
+    save_task(tmp_path / "theirs", tiny_bert.config, tiny_bert.tokenizer, network, settings)
+    (tmp_path / "theirs" / "task.json").unlink()
+    bert = bert_tf.load(tmp_path / "theirs")
+    bert.task.settings = bert.task.settings.replace(max_length=24)
+    assert bert.task.settings.pair is None
+    texts, seconds = [*TEXTS, *TEXTS], [*SECOND, "", "", ""]
+    expected = bert.task.predict([{"text_a": a, "text_b": b} for a, b in zip(texts, seconds)])
+    assert shares(expected[3:]) == shares(bert.task.predict(TEXTS))
+    assert np.abs(np.subtract(shares(expected[:3]), shares(expected[3:]))).max() > 1e-4
+    write_saved_model(tmp_path / "served", bert)
+    served = tf.saved_model.load(str(tmp_path / "served")).signatures["text"]
+    found = served(text_a=tf.constant(texts), text_b=tf.constant(seconds))["probabilities"]
+    np.testing.assert_allclose(found, shares(expected), atol=1e-5)
+
+    for name, header in (("single", "text,label"), ("pair", "text,text2,label")):
+        row = "the cat,a" if name == "single" else "the cat,big,a"
+        data = tmp_path / f"{name}.csv"
+        data.write_text(f"{header}\n{row}\n")
+        assert main(["evaluate", "classify", "--model", str(bert.path), "--data", str(data), "--quiet"]) == 0
+    with pytest.raises(DataError, match="two texts; one is 3"):
+        bert.task.predict([{"text_a": "the cat", "text_b": 3}])
 
 
 @pytest.fixture

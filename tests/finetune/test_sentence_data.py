@@ -9,6 +9,7 @@ import pytest
 from bert_tf.finetune.errors import DataError, TaskError
 from bert_tf.finetune.sentences import Layout, Sentence, glue_layout, read_sentences
 from bert_tf.finetune.sequence import FAMILY, targets
+from bert_tf.finetune.tables import try_records
 from bert_tf.finetune.task import TaskSettings, read_settings
 
 
@@ -123,6 +124,40 @@ GLUE_FILES = {
 }
 
 
+@pytest.mark.parametrize(
+    "name, text, found",
+    [
+        ("a.jsonl", b'{"text": "a"}\n{"text": "\xff"}\n{"text": "b"}\n', {1: "a", 2: "line 2: not UTF-8", 3: "b"}),
+        ("a.tsv", b"text\tn\na\t1\n\xff\t2\nb\t3\n", {2: "a", 3: "line 3: not UTF-8", 4: "b"}),
+        ("a.csv", b"text,n\na,1\n\xff,2\nb,3\n", {2: "a", 3: "line 3: not UTF-8", 4: "b"}),
+        ("a.csv", b'text,n\na,1\n"b"c,2\nd,3\n', {2: "a", 3: "line 3: not CSV", 4: "d"}),
+        # Nobody closes this quote: the rows after it are good all the same.
+        ("a.csv", b'text,n\na,1\n"b,2\nc,3\n"d\ne",4\n', {2: "a", 3: "line 3: not CSV", 4: "c", 5: "d\ne"}),
+        ("a.csv", b'text,n\n"a,1\nb,2\n\xff,3\nc,4\n',
+         {2: "line 4: not UTF-8", 3: "b", 4: "line 4: not UTF-8", 5: "c"}),
+        ("a.csv", b'text,n\na,1\n"b', {2: "a", 3: "line 3: not CSV"}),
+    ],
+)
+def test_a_bad_row_has_its_error_in_its_place_and_the_others_are_read(tmp_path, name, text, found):
+    path, read = write(tmp_path, name, text), {}
+    for number, record in try_records(path):
+        assert number not in read
+        read[number] = record
+    assert list(read) == list(found)
+    for number, record in read.items():
+        if isinstance(record, DataError):
+            assert found[number] in str(record)
+        else:
+            assert record["text"] == found[number]
+
+
+def test_lines_of_text_too_have_an_error_in_the_place_of_a_bad_one(tmp_path):
+    path = write(tmp_path, "a.txt", b"a\n\xff\n\nb\n")
+    (_, first), (number, bad), (last, second) = try_records(path, "lines", ("text",))
+    assert (first, second, last) == ({"text": "a"}, {"text": "b"}, 4)
+    assert number == 2 and isinstance(bad, DataError)
+
+
 @pytest.mark.parametrize("name", GLUE_FILES)
 def test_every_glue_task_is_read_by_its_name(tmp_path, name):
     text, first = GLUE_FILES[name]
@@ -147,6 +182,20 @@ def test_a_glue_file_of_another_task_says_found_and_expected(tmp_path):
         glue_layout("rte", path)
     with pytest.raises(DataError, match="line 2: the label is '7'; this task has 0, 1"):
         list(FAMILY.read(write(tmp_path, "y.tsv", "sentence\tlabel\na\t7\n"), options(glue="sst2")))
+
+
+def test_the_broken_rows_of_a_glue_file_are_left_out_and_counted(tmp_path, capsys):
+    head = "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\n"
+    rows = ["0\t1\t2\tWho?\tWhat?\t0", "1\t3\t4\tcut", "2\t5\t6\tWhy?\t\t0", "3\t7\t8\tHow?\tHow so?\t1"]
+    path = write(tmp_path, "train.tsv", head + "\n".join(rows) + "\n")
+    assert [one.text_a for one in FAMILY.read(path, options(glue="qqp"))] == ["Who?", "How?"]
+    said = capsys.readouterr().err.strip().splitlines()
+    assert len(said) == 1 and "left out 2 rows" in said[0] and "line 3: 4 fields" in said[0]
+    own = {"text_column": "question1", "text2_column": "question2", "label_column": "is_duplicate"}
+    with pytest.raises(DataError, match="line 3: 4 fields"):
+        list(FAMILY.read(path, options(**own)))
+    with pytest.raises(DataError, match="line 2: not UTF-8"):
+        list(FAMILY.read(write(tmp_path, "b.tsv", head.encode() + b"0\t1\t2\t\xff\tWhat?\t0\n"), options(glue="qqp")))
 
 
 def test_very_long_words_and_texts_are_cut_to_the_length(tiny_bert):

@@ -8,6 +8,7 @@ import pytest
 
 import bert_tf
 from bert_tf.cli import main
+from bert_tf.finetune.tables import read_records
 from tests.finetune.conftest import QUICK, finetune, make_set, sentence
 
 
@@ -165,9 +166,60 @@ def test_a_file_is_predicted_line_by_line(trained, tmp_path, capsys):
     )
     assert main(["predict", "--model", str(folder), "--input", str(source), "--output", str(target)]) == 0
     rows = list(csv.DictReader(open(target, encoding="utf-8")))
-    assert len(rows) == 6 and rows[-1]["label"] == "large" and rows[0]["text"] == lines[1].split(",")[0]
+    assert len(rows) == 6 and rows[-1]["predicted_label"] == "large" and rows[0]["text"] == lines[1].split(",")[0]
     assert "line 6: 3 fields, where 2 are expected" in rows[4]["error"]
     assert "1 bad rows" in capsys.readouterr().err
+
+
+def predict_file(folder, source, target):
+    return main(["predict", "--model", str(folder), "--input", str(source), "--output", str(target), "--quiet"])
+
+
+def test_bad_rows_before_the_first_good_one_wait_for_its_columns(trained, tmp_path):
+    source, target = tmp_path / "in.csv", tmp_path / "out.csv"
+    source.write_bytes(b'text,n\n"a"b,1\n,2\na big dog,3\n\xff,4\na small cat,5\n')
+    assert predict_file(trained[0], source, target) == 0
+    with open(target, encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["n"] for row in rows] == ["", "2", "3", "", "5"]
+    assert [row["label"] for row in rows] == ["", "", "large", "", "little"]
+    assert [row["error"][-20:] == "" for row in rows] == [False, False, True, False, True]
+
+
+def test_so_many_bad_rows_at_the_beginning_are_not_kept(trained, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("bert_tf.cli.predict_task._MOST_WAITING", 2)
+    source, target = tmp_path / "in.csv", tmp_path / "out.csv"
+    source.write_text("text\n" + '""\n' * 3 + "a big dog\n")
+    assert predict_file(trained[0], source, target) == 2
+    assert "The first 2 rows cannot be answered" in capsys.readouterr().err and not target.exists()
+
+
+def test_columns_of_the_input_stay_beside_the_prediction(trained, tmp_path):
+    source, target = tmp_path / "in.csv", tmp_path / "out.csv"
+    source.write_text("text,label,predicted_label\na big dog,mine,older\n")
+    assert predict_file(trained[0], source, target) == 0
+    with open(target, encoding="utf-8", newline="") as file:
+        row, = csv.DictReader(file)
+    assert (row["label"], row["predicted_label"], row["predicted_predicted_label"]) == ("mine", "older", "large")
+
+
+def test_a_tsv_file_of_predictions_is_read_back_as_it_was(trained, tmp_path):
+    source, target = tmp_path / "in.jsonl", tmp_path / "out.tsv"
+    texts = ['say "big" dog', "a big\tdog\nsat", '"big']
+    source.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    assert predict_file(trained[0], source, target) == 0
+    rows = [row for _, row in read_records(target)]
+    assert [row["text"] for row in rows] == ['say "big" dog', "a big dog sat", '"big']
+    assert [row["label"] for row in rows] == ["large"] * 3
+    assert json.loads(rows[0]["probabilities"])["large"] > 0.5
+
+
+def test_the_input_is_not_written_over_by_another_name(trained, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data.jsonl").write_text('{"text": "a big dog"}\n')
+    assert predict_file(trained[0], "data.jsonl", "./data.jsonl") == 2
+    assert "same file" in capsys.readouterr().err
+    assert (tmp_path / "data.jsonl").read_text() == '{"text": "a big dog"}\n'
 
 
 def test_one_text_is_predicted_from_the_command_line(trained, capsys):
@@ -187,6 +239,7 @@ def test_one_text_is_predicted_from_the_command_line(trained, capsys):
             "--mask and --trace go with a model that fills",
         ),
         (["predict", "--model", "{model}"], "Give a text to predict for"),
+        (["predict", "a", "--model", "{model}", "--output", "x.jsonl"], "--output goes with --input"),
         (
             ["finetune", "classify", "--model", "{start}", "--train", "/no/file.csv", "--output", "/tmp/x"],
             "/no/file.csv",

@@ -4,6 +4,8 @@ import gzip
 import itertools
 import json
 import lzma
+import threading
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -54,6 +56,13 @@ def test_json_lines_have_a_document_a_line(name, tmp_path):
     assert list(read_documents([tmp_path / name], "body")) == [["One.", "Two.", "Three."], ["Été\u2028x"]]
 
 
+def test_a_byte_order_mark_is_no_part_of_the_text(tmp_path):
+    (tmp_path / "a.jsonl").write_bytes(b'\xef\xbb\xbf{"text": "One."}\n')
+    (tmp_path / "a.txt.gz").write_bytes(gzip.compress(b"\xef\xbb\xbfOne.\n"))
+    for name in ("a.jsonl", "a.txt.gz"):
+        assert list(read_documents([tmp_path / name])) == [["One."]]
+
+
 @pytest.mark.parametrize("line, words", [
     ("{", "line 2: not JSON"), ('{"txt": "a"}', "no text in a field 'text'.*it has: txt.*--field"),
     ('["a"]', "it has: list"), ('{"text": 3}', "line 2: no text")])
@@ -65,6 +74,7 @@ def test_bad_json_lines_are_named(line, words, tmp_path):
 
 @pytest.mark.parametrize("name, data, words", [
     ("bad.txt", b"caf\xe9 au lait", "UTF-8"), ("cut.xz", lzma.compress(TEXT.encode())[:60], "damaged"),
+    ("hurt.gz", gzip.compress(TEXT.encode(), mtime=0)[:40] + bytes(200), "damaged"),
     ("cut.gz", gzip.compress(TEXT.encode())[:60], "damaged"), ("no.gz", b"plain", "damaged"),
     ("cut.zst", zstd.compress(TEXT.encode())[:60], "damaged"), ("no.zst", b"plain", "damaged")])
 def test_bad_files_are_named(tmp_path, name, data, words):
@@ -97,6 +107,57 @@ def test_prepared_once_and_again_when_the_text_changes(text_file, tmp_path):
     assert len(prepare_corpus([text_file], TOKENIZER, tmp_path, max_documents=4)) == 4 < len(first)
 
 
+@pytest.mark.parametrize("manifest", ["", "[]", '{"key"'])
+def test_a_manifest_that_cannot_be_read_is_made_anew(text_file, tmp_path, manifest):
+    prepare_corpus([text_file], TOKENIZER, tmp_path)
+    (tmp_path / "manifest.json").write_text(manifest)
+    with pytest.raises(TextError, match="not a prepared corpus"):
+        TokenCorpus(tmp_path)
+    assert len(prepare_corpus([text_file], TOKENIZER, tmp_path)) == 30
+
+
+def test_a_corpus_in_use_stays_as_it_was_when_its_folder_gets_another(text_file, tmp_path):
+    first = prepare_corpus([text_file], TOKENIZER, tmp_path / "corpus")
+    before = [sentence.tolist() for number in range(30) for sentence in first.document(number)]
+    (tmp_path / "other.txt").write_text("A dog ran.\n\nIt ate a carrot.")
+    assert len(prepare_corpus([tmp_path / "other.txt"], TOKENIZER, tmp_path / "corpus")) == 2
+    assert [sentence.tolist() for number in range(30) for sentence in first.document(number)] == before
+    assert sorted(path.name for path in (tmp_path / "corpus").iterdir()) == [
+        ".lock", "document_ends.npy", "manifest.json", "sentence_ends.npy", "tokens.npy"]
+
+
+def test_without_a_manifest_half_written_files_are_no_corpus(text_file, tmp_path, monkeypatch):
+    prepare_corpus([text_file], TOKENIZER, tmp_path)
+    (tmp_path / "other.txt").write_text("A dog ran.\n\nIt ate a carrot.")
+
+    def full(path, _):
+        raise OSError("No space left on device")
+
+    with monkeypatch.context() as patch, pytest.raises(OSError, match="No space"):
+        patch.setattr("bert_tf.pretrain.corpus.write_json", full)
+        prepare_corpus([tmp_path / "other.txt"], TOKENIZER, tmp_path)
+    with pytest.raises(TextError, match="not a prepared corpus"):
+        TokenCorpus(tmp_path)
+    assert len(prepare_corpus([text_file], TOKENIZER, tmp_path)) == 30
+
+
+def test_of_two_starts_at_once_one_tokenizes_and_the_other_waits(text_file, tmp_path):
+    second, tokenized = [], []
+
+    def other():
+        second.append(prepare_corpus([text_file], TOKENIZER, tmp_path, progress=lambda *_: tokenized.append(1)))
+
+    def begun(*_):
+        thread.start()
+        thread.join(0.3)
+        assert not second
+
+    thread = threading.Thread(target=other)
+    first = prepare_corpus([text_file], TOKENIZER, tmp_path, progress=begun)
+    thread.join(30)
+    assert len(second[0]) == len(first) == 30 and not tokenized
+
+
 def test_a_folder_that_is_no_corpus_is_refused(tmp_path):
     with pytest.raises(TextError, match="not a prepared corpus"):
         TokenCorpus(tmp_path)
@@ -106,6 +167,22 @@ def test_log_frequencies_are_those_of_the_text(corpus):
     shares = np.exp(corpus.log_frequencies(TOKENIZER.vocab_size))
     assert shares.sum() == pytest.approx(1, abs=1e-5)
     assert shares[TOKENIZER.token_to_id("the")] > shares[TOKENIZER.token_to_id("money")] > 0
+
+
+def test_tokens_are_counted_a_part_at_a_time(corpus, tmp_path, monkeypatch):
+    whole = corpus.log_frequencies(TOKENIZER.vocab_size)
+    monkeypatch.setattr("bert_tf.pretrain.corpus._COUNTED_AT_ONCE", 1000)
+    np.testing.assert_array_equal(corpus.log_frequencies(TOKENIZER.vocab_size), whole)
+    np.save(tmp_path / "tokens.npy", np.ones(500_000, np.uint16))
+    for name in ("sentence_ends", "document_ends"):
+        np.save(tmp_path / f"{name}.npy", np.array([500_000]))
+    (tmp_path / "manifest.json").write_text("{}")
+    large = TokenCorpus(tmp_path)
+    tracemalloc.start()
+    large.log_frequencies(TOKENIZER.vocab_size)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 500_000
 
 
 def feed(corpus, **settings):
@@ -154,6 +231,21 @@ def test_prefetch_keeps_order_and_hands_over_errors():
     assert next(items) == 1
     with pytest.raises(OSError, match="disk"):
         next(items)
+
+
+def test_prefetch_ends_with_its_reader():
+    closed = threading.Event()
+
+    def source():
+        try:
+            yield from itertools.count()
+        finally:
+            closed.set()
+
+    items = prefetch(source(), depth=2)
+    assert next(items) == 0
+    items.close()
+    assert closed.wait(10)
 
 
 def test_position_is_a_plain_triple():

@@ -54,7 +54,7 @@ def small_chunks(monkeypatch):
 
 
 def contents(folder):
-    return {path.name: path.read_bytes() for path in sorted(Path(folder).iterdir())}
+    return {path.name: path.read_bytes() for path in sorted(Path(folder).iterdir()) if path.name != ".lock"}
 
 
 def records_of(folder):
@@ -151,6 +151,84 @@ def test_an_interrupted_run_goes_on_and_ends_with_the_same_files(texts, tmp_path
     stamps = {path: path.stat().st_mtime_ns for path in (tmp_path / "parts").iterdir()}
     prepare(texts, tmp_path / "parts", TOKENIZER, SETTINGS, shards=3, progress=pytest.fail)
     assert stamps == {path: path.stat().st_mtime_ns for path in (tmp_path / "parts").iterdir()}
+
+
+def test_a_finished_preparation_is_counted_again(texts, tmp_path, capsys):
+    TOKENIZER.save(tmp_path / "vocab")
+    said = []
+    for _ in range(2):
+        assert main(["prepare", "--input", *map(str, texts), "--output", str(tmp_path / "records"), "--vocab",
+                     str(tmp_path / "vocab"), "--length", "32", "--quiet"]) == 0
+        said.append(capsys.readouterr().out)
+    assert said[0] == said[1] and "180 documents" in said[0]
+    first = prepare(texts, tmp_path / "one", TOKENIZER, SETTINGS)
+    again = prepare(texts, tmp_path / "one", TOKENIZER, SETTINGS)
+    assert again.numbers() == first.numbers() and np.array_equal(again.token_counts, first.token_counts)
+
+
+@pytest.mark.parametrize("place", ["write_json", "unlink"])
+def test_a_kill_at_the_very_end_leaves_whole_records(texts, tmp_path, monkeypatch, place):
+    """Before the manifest, and after it but before the progress is removed."""
+    class Killed(Exception):
+        pass
+
+    def kill(*_, **__):
+        raise Killed
+
+    prepare(texts, tmp_path / "whole", TOKENIZER, SETTINGS, shards=3)
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        write_json, unlink = shards.write_json, Path.unlink
+        if place == "unlink":
+            patch.setattr(Path, "unlink", lambda path, **options: (
+                kill() if path.name == shards.PROGRESS else unlink(path, **options)))
+        else:
+            patch.setattr(shards, "write_json",
+                          lambda path, values: kill() if path.name == shards.MANIFEST else write_json(path, values))
+        prepare(texts, tmp_path / "parts", TOKENIZER, SETTINGS, shards=3)
+    if place == "unlink":
+        assert Records(tmp_path / "parts", TOKENIZER).examples > 0
+    assert Tokenizer.from_folder(tmp_path / "parts").vocab == TOKENIZER.vocab
+    prepare(texts, tmp_path / "parts", TOKENIZER, SETTINGS, shards=3)
+    assert contents(tmp_path / "parts") == contents(tmp_path / "whole")
+
+
+def test_two_preparations_in_one_folder_are_refused(texts, tmp_path, small_chunks):
+    def another(*_):
+        with pytest.raises(TextError, match="Another `prepare` is writing to .*parts"):
+            prepare(texts, tmp_path / "parts", TOKENIZER, SETTINGS, shards=3, progress=pytest.fail)
+        seen.append(1)
+
+    seen = []
+    prepare(texts, tmp_path / "parts", TOKENIZER, SETTINGS, shards=3, progress=another)
+    prepare(texts, tmp_path / "whole", TOKENIZER, SETTINGS, shards=3)
+    assert seen and contents(tmp_path / "parts") == contents(tmp_path / "whole")
+
+
+@pytest.mark.parametrize("name", ["roberta", "albert"])
+def test_any_kind_of_vocabulary_makes_records_by_every_way(name, tmp_path, capsys):
+    """One process, two (which pickle the tokenizer) and Beam mask the same whole words; the records can be read."""
+    vocabulary = Path(__file__).parents[1] / "golden" / "family" / name
+    (tmp_path / "text.txt").write_text("\n\n".join(["The unbelievable licences, works.\nShe redistributed it."] * 20))
+    options = ["prepare", "--input", str(tmp_path / "text.txt"), "--vocab", str(vocabulary), "--length", "48",
+               "--shards", "2", "--objective", "mlm", "--whole-words", "--quiet"]
+    for output, more in (("one", ["--processes", "1"]), ("two", ["--processes", "2"]),
+                         ("beam", ["--runner", "DirectRunner"])):
+        assert main([*options, "--output", str(tmp_path / output), *more]) == 0
+    assert contents(tmp_path / "one") == contents(tmp_path / "two")
+    found = [collections.Counter(records_of(tmp_path / output)) for output in ("one", "beam")]
+    assert found[0] == found[1] and len(found[0]) > 3
+    from bert_tf.text import read_tokenizer
+
+    tokenizer = read_tokenizer(tmp_path / "beam")
+    batch = decode(list(found[0]), 48, MaskSettings().max_predictions(48))
+    spelled = np.array(tokenizer.spellings)[batch["mask_labels"]]
+    # Whole words: what goes on a word is masked only where the piece before it is.
+    positions, real = batch["mask_positions"], batch["mask_weights"] == 1
+    goes_on = np.array([[piece.startswith("##") and piece[-1].isalpha() for piece in row] for row in spelled])
+    goes_on[:, 0] = False
+    follows = goes_on[:, 1:] & real[:, 1:]
+    assert follows.sum() > 5
+    assert np.mean((np.diff(positions, axis=1) == 1)[follows]) > 0.8    # all but the first of a sentence, in RoBERTa
 
 
 def test_a_run_killed_at_any_time_goes_on(texts, tmp_path):
