@@ -1,8 +1,11 @@
 """What fine-tuned models say: probabilities of classes, curves of an answer's ends, heads that changed."""
 
+import numpy as np
 import plotly.graph_objects as go
 
 from bert_tf.plots.theme import CATEGORIES, colourscale, dress, escape, head_colours
+
+_MOST_NAMES = 24  # pieces written below the curves
 
 
 def probabilities(names, values, dark=False):
@@ -43,17 +46,28 @@ def answer_curves(pieces, start, end, dark=False):
                 hovertemplate="%{customdata}: " + name + " with %{y:.3f}<extra></extra>",
             )
         )
-    few = len(pieces) <= 60
+    named = _standing_out(start, end)
     figure.update_xaxes(
-        tickvals=places if few else None,
-        ticktext=[escape(piece) for piece in pieces] if few else None,
-        tickangle=-60 if few else 0,
+        tickvals=named,
+        ticktext=[escape(pieces[place]) for place in named],
+        tickangle=-60,
         showgrid=False,
-        title=None if few else "piece of the passage",
+        title="pieces of the passage" if len(named) < len(pieces) else None,
     )
     figure.update_yaxes(rangemode="tozero", tickformat=".0%")
     figure.update_layout(legend={"orientation": "h", "y": 1.15, "x": 0})
     return dress(figure, dark, height=300)
+
+
+def _standing_out(start, end):
+    """Places to write the pieces of: those of the greatest probabilities, and not so close that their names overlap."""
+    strength = np.maximum(start, end)
+    apart = -(-len(strength) // _MOST_NAMES)
+    named = []
+    for place in np.argsort(-strength, kind="stable").tolist():
+        if all(abs(place - other) >= apart for other in named):
+            named.append(place)
+    return sorted(named)
 
 
 def changed_heads(values, dark=False):

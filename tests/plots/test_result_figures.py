@@ -99,8 +99,15 @@ def test_classes_and_endings_are_bars_of_their_probabilities():
 def test_the_ends_of_an_answer_are_two_curves_over_the_pieces():
     begins, ends = answer_curves([EVIL, "b"], [0.9, 0.1], [0.2, 0.8]).data
     assert list(begins.y) == [0.9, 0.1] and list(ends.y) == [0.2, 0.8] and begins.customdata[0] == SAFE
-    many = answer_curves(["w"] * 61, [0] * 61, [0] * 61)
-    assert many.layout.xaxis.ticktext is None and many.layout.xaxis.title.text == "piece of the passage"
+
+
+def test_of_a_long_passage_the_likely_ends_are_named_and_stand_apart():
+    begins, ends = np.zeros(96), np.zeros(96)
+    begins[41], ends[43], begins[90] = 0.9, 0.8, 0.1
+    axis = answer_curves([f"w{place}" for place in range(96)], begins, ends).layout.xaxis
+    assert {"w41", "w90"} <= set(axis.ticktext) and axis.title.text == "pieces of the passage"
+    assert min(np.diff(axis.tickvals)) >= 4 and len(axis.tickvals) <= 24
+    assert len(answer_curves(["a", "b"], [1, 0], [0, 1]).layout.xaxis.ticktext) == 2
 
 
 def test_heads_that_moved_are_drawn_layers_downwards():
