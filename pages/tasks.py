@@ -37,8 +37,7 @@ def page():
     name = _picked(known)
     settings = known[name]
     tasks.examples(settings)
-    fields = _FIELDS[settings.task]
-    inputs.text_fields(fields if fields[1] and settings.pair is not False else fields[:1])
+    inputs.text_fields(_shown(settings))
     if not _usable(settings):
         return
     shared = inputs.model(name)
@@ -70,19 +69,21 @@ def _picked(known):
     return name or first
 
 
+def _shown(settings):
+    """The fields of the texts that the task reads; the second may stay empty where a model tells nothing of pairs."""
+    first, second = _FIELDS[settings.task]
+    return (first, second) if second and settings.pair is not False else (first,)
+
+
 def _usable(settings):
     view = state.view()
-    fields = _FIELDS[settings.task]
-    wanted = [("a", fields[0][0])]
-    if settings.pair or settings.task in ("answer", "choose"):
-        wanted.append(("b", fields[1][0]))
     most = state.limits().max_characters
-    for side, label in wanted:
+    for side, (label, _) in zip("ab", _shown(settings)):
         text = getattr(view, side)
         if len(text) > most:
             st.error(f"{label}: {len(text):,} characters; at most {most:,} are read here. Shorten it.")
             return False
-        if not text.strip():
+        if not text.strip() and (side == "a" or settings.pair):
             st.info(f"{label} is empty. Type one, or pick an example above.", icon=":material/keyboard:")
             return False
     return True

@@ -7,7 +7,7 @@ LIMITS = """
 max_characters = 5000
 [models]
 default = "plain"
-offered = ["plain", "classes", "pairs", "score", "tags", "answers", "endings"]
+offered = ["plain", "classes", "pairs", "score", "tags", "answers", "endings", "either"]
 warm = false
 """
 TASKS = {
@@ -17,6 +17,8 @@ TASKS = {
     "tags": {"task": "tag", "labels": ("O", "B-place", "I-place")},
     "answers": {"task": "answer", "pair": True, "max_length": 64},
     "endings": {"task": "choose", "pair": True},
+    # As Transformers' classifiers: nothing says whether they read pairs.
+    "either": {"task": "classify", "labels": ("no", "yes"), "pair": None},
 }
 
 

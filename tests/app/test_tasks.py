@@ -82,7 +82,7 @@ def test_a_regression_shows_its_number(open_app, task_home):
 
 @pytest.mark.parametrize(
     "model, b", [("classes", ""), ("pairs", "a dog"), ("score", ""), ("tags", ""), ("answers", "the cat sat on the mat."),
-                 ("endings", "sat on the mat\nran in the park")])  # fmt: skip
+                 ("endings", "sat on the mat\nran in the park"), ("either", ""), ("either", "a dog")])  # fmt: skip
 def test_the_lines_of_a_task_say_what_the_page_says(open_app, task_home, capsys, model, b):
     from ui import tasks
 
