@@ -4,6 +4,10 @@ from pathlib import Path
 
 from bert_tf.pretrain.prepare_command import add_example_arguments, mask_settings
 
+#: Options that a run keeps from its beginning to its end.
+_FIXED = ("objective", "length", "phases", "init", "size", "student_layers", "teacher", "distil", "generator",
+          "model_type", "positions")
+
 
 def add_arguments(parser):
     """Adds the options of `pretrain` to an `argparse` parser."""
@@ -74,11 +78,10 @@ def add_arguments(parser):
 
 def run(args):
     """Trains as the parsed options say and exports the model to `OUTPUT/model`. Returns: exit code."""
-    from bert_tf.train.strategy import choose, make_strategy, replicas, scope
+    from bert_tf.train.strategy import choose, make_strategy, replicas, scope, use_threads
 
     name = choose(args.strategy)
-    if args.threads:
-        _use_threads(args.threads, one_device=name == "one")
+    use_threads(args.threads, one_device=name == "one")
     # Before anything else in TensorFlow: it connects to the other machines only at its start.
     strategy = make_strategy(name)
     import keras
@@ -99,11 +102,13 @@ def run(args):
     config, tokenizer, source = _start(args, taught_by)
     if args.dropout is not None:
         config = config.replace(hidden_dropout_prob=args.dropout, attention_probs_dropout_prob=args.dropout)
-    corpus = _records(args, tokenizer) if args.records else _prepare(args, tokenizer, strategy)
+    records = _records(args, tokenizer) if args.records else None
+    check_run(output, args, tokenizer, records)
+    corpus = records or _prepare(args, tokenizer, strategy)
     if args.objective == "clm" and config.member.reads == "both":
         raise ValueError(f"--objective clm predicts every token, and a {config.member.title} model sees them all; it "
                          "needs a model that reads one way (--model-type left-to-right or two-one-way).")
-    phases = plan_phases(args.phases, args.length, args.steps, config.max_position_embeddings)
+    phases = plan_phases(args.phases, args.length, args.steps, config.max_tokens)
     objective = _objective(args)
     with scope(strategy):
         model, generator, network, optimizer = _make(args, config, source, corpus, objective, teacher)
@@ -125,15 +130,6 @@ def run(args):
             checkpoints.save(output / "generator", generator.bert_config, tokenizer, generator)
         print(f"Step {step}: model written to {output / 'model'}.", flush=True)
     return 0
-
-
-def _use_threads(threads, one_device):
-    import tensorflow as tf
-
-    tf.config.threading.set_intra_op_parallelism_threads(threads)
-    if one_device:
-        # One operation at a time; of several replicas each must get on while another waits for the sum.
-        tf.config.threading.set_inter_op_parallelism_threads(1)
 
 
 def _records(args, tokenizer):
@@ -319,6 +315,45 @@ def fill(model, source, corpus=None):
             variable.assign(corpus.log_frequencies(model.bert_config.vocab_size))
 
 
+def check_run(output, args, tokenizer, records=None):
+    """Refuses to go on with a run's checkpoints on other text or with another model than they were made with.
+
+    Steps, batch size, rates and masks may change from call to call. Runs without a checkpoint begin anew.
+
+    Args:
+        output: folder of the run. args: the parsed options. tokenizer: of the model. records: `Records` to train
+            on, or None for --text.
+
+    Raises: ValueError, saying what differs.
+    """
+    from bert_tf.checkpoints.files import read_json
+    from bert_tf.pretrain.corpus import corpus_key
+    from bert_tf.pretrain.documents import find_files
+    from bert_tf.train.checkpoint import Checkpoints
+
+    path = output / "settings.json"
+    if not path.is_file() or not Checkpoints(output / "checkpoints").steps():
+        return
+    before = read_json(path)
+    settings, data = before.get("settings", {}), before.get("corpus", {})
+    for name in _FIXED:
+        # What is not there was no option yet when the run began.
+        if name in settings and not _same(settings[name], getattr(args, name)):
+            raise ValueError(f"{output} holds a run with another --{name.replace('_', '-')} ({settings[name]}, not "
+                             f"{getattr(args, name)}); give another --output, or what it was begun with.")
+    now = records.manifest if records else corpus_key(find_files(args.text), tokenizer, args.max_documents, args.field)
+    if data.get("key", data if "vocabulary_sha256" in data else now) != now:
+        raise ValueError(f"{output} holds a run on other text, or text brought to other tokens, than is given now; "
+                         "give another --output, or the text and the vocabulary it was begun with.")
+
+
+def _same(before, now):
+    """Whether two values of an option are one; a path may be written in several ways."""
+    if isinstance(before, str) and isinstance(now, str):
+        return Path(before).resolve() == Path(now).resolve()
+    return before == now
+
+
 def record_settings(output, args, model, tokenizer, corpus):
     """Writes what a run is made of: settings.json, and the model's settings and vocabulary in `architecture/`."""
     from bert_tf.checkpoints.files import write_json
@@ -330,7 +365,7 @@ def record_settings(output, args, model, tokenizer, corpus):
                                           "heads": sorted(model.bert_heads)})
     config = model.bert_config
     write_json(output / "architecture" / "config.json", config.to_hf_dict())
-    tokenizer.save(output / "architecture", model_max_length=config.max_position_embeddings)
+    tokenizer.save(output / "architecture", model_max_length=config.max_tokens)
 
 
 def _say_prepared(documents, tokens):

@@ -114,7 +114,7 @@ def prepare_corpus(paths, tokenizer, folder, max_documents=None, progress=None, 
     from filelock import FileLock
 
     folder = Path(folder)
-    key = _fingerprint(paths, tokenizer, max_documents, text_field)
+    key = corpus_key(paths, tokenizer, max_documents, text_field)
     if (found := _made(folder, key)) is None:
         folder.mkdir(parents=True, exist_ok=True)
         with FileLock(folder / _LOCK):
@@ -166,8 +166,11 @@ def _save(path, array):
         np.save(temporary, array)
 
 
-def _fingerprint(paths, tokenizer, max_documents, text_field):
-    """Changes with the files' names and sizes, the vocabulary, the limit, or the field."""
+def corpus_key(paths, tokenizer, max_documents=None, text_field="text"):
+    """A text that changes with the files' names and sizes, the vocabulary, the limit, or the field.
+
+    Args: as `prepare_corpus`.
+    """
     facts = [(Path(path).name, os.path.getsize(path)) for path in paths]
     field = [] if text_field == "text" else [text_field]
     text = json.dumps([facts, tokenizer.lower_case, max_documents, *field]) + "\n".join(tokenizer.vocab)

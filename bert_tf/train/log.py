@@ -1,6 +1,7 @@
 """What a training says of itself: `metrics.jsonl`, a TensorBoard log, and the means that go into both."""
 
 import json
+import os
 import time
 from pathlib import Path
 
@@ -24,6 +25,7 @@ class RunLog:
             import tensorflow as tf
 
             self.folder.mkdir(parents=True, exist_ok=True)
+            cut_torn_line(self.folder / METRICS_FILE)
             self._file = open(self.folder / METRICS_FILE, "a", encoding="utf-8")
             self._events = tf.summary.create_file_writer(str(self.folder / TENSORBOARD_FOLDER))
         return self
@@ -44,6 +46,15 @@ class RunLog:
                 if name not in ("step", "time"):
                     _scalar(name, value)
         self._events.flush()
+
+
+def cut_torn_line(path):
+    """Cuts a file back to its last newline: what a full disk or a loss of power left of a line would spoil the
+    next one. A file that is not there stays so."""
+    if path.is_file():
+        whole = path.read_bytes().rfind(b"\n") + 1
+        if whole < path.stat().st_size:
+            os.truncate(path, whole)
 
 
 def _scalar(name, value):

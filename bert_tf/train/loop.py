@@ -16,8 +16,8 @@ from bert_tf.train.random_state import RandomStates
 from bert_tf.train.step import Step
 
 
-class TrainingDiverged(ArithmeticError):
-    """The loss is no longer a finite number."""
+class TrainingDiverged(ValueError):
+    """The loss is no longer a finite number: the settings or the data are not fit for it."""
 
 
 class Trainer:
@@ -69,7 +69,8 @@ class Trainer:
         return state
 
     def train(self, batches, first_step, total_steps, *, encode_position, save_every=500, log_every=50,
-              report=None, describe_position=None, snapshots=None):
+              report=None, describe_position=None, snapshots=None,
+              advice="resume with a lower --learning-rate"):
         """Trains up to `total_steps` updates, or until SIGTERM or SIGINT, then saves.
 
         Args:
@@ -78,7 +79,7 @@ class Trainer:
             encode_position: position -> JSON-able value kept in the checkpoint.
             save_every, log_every: in updates. report: called with each log record.
             describe_position: position -> words that say which part of the data was just given, for errors.
-            snapshots: a `train.snapshots.Snapshots`, or None.
+            snapshots: a `train.snapshots.Snapshots`, or None. advice: what to do when the loss is not finite.
 
         Returns: the last step reached.
 
@@ -100,7 +101,7 @@ class Trainer:
                     where = f"data position {encode_position(position)}"
                     where += f", {describe_position(position)}" if describe_position else ""
                     raise TrainingDiverged(f"The loss became {window.last['loss']} at step {step} ({where}); "
-                                           f"resume with a lower learning rate, or look at that text.")
+                                           f"{advice}, or look at that text.")
                 self._take(snapshots, step)
                 last = step >= total_steps or self._asked_to_stop()
                 if step % log_every == 0 or last:

@@ -13,6 +13,9 @@ OPTIMIZERS = ("adamw", "lamb")
 class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
     """Linear from 0 to `peak` over the warm-up, then linear to 0 at `total_steps`.
 
+    Update k (from 0) of T with a warm-up of W has the share (k + 1) / W of the peak, after the warm-up
+    (T - k) / (T - W): none has a rate of 0, not even the only one of a short run.
+
     Args:
         peak: the highest learning rate. total_steps: updates in all.
         warmup_steps: updates before the peak.
@@ -23,9 +26,9 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
 
     def __call__(self, step):
         ops = keras.ops
-        done = ops.cast(step, "float32") + 1.0
-        rise = done / max(1, self.warmup_steps)
-        fall = (self.total_steps - done) / max(1, self.total_steps - self.warmup_steps)
+        step = ops.cast(step, "float32")
+        rise = (step + 1.0) / max(1, self.warmup_steps)
+        fall = (self.total_steps - step) / max(1, self.total_steps - self.warmup_steps)
         return self.peak * ops.clip(ops.minimum(rise, fall), 0.0, 1.0)
 
     def get_config(self):

@@ -86,7 +86,7 @@ def read_run(folder):
         raise RunError(f"{folder} holds no {METRICS} and no {SETTINGS}; give the --output of a training.")
     found = _settings(folder / SETTINGS)
     return Run(folder, found.get("settings", {}), found.get("corpus", {}),
-               tuple(found.get("heads", ())), _records(folder / METRICS),
+               tuple(found.get("heads", ())), read_records(folder / METRICS),
                _snapshots(folder / SNAPSHOTS))
 
 
@@ -100,8 +100,13 @@ def _settings(path):
     return found if isinstance(found, dict) else {}
 
 
-def _records(path):
-    """The log without what a resumed run did a second time, and without a last line half written."""
+def read_records(path):
+    """The log without what a resumed run did a second time, and without a last line half written.
+
+    Args: path: of a `metrics.jsonl`. Returns: tuple of dicts with "step", ascending; empty without the file.
+
+    Raises: RunError on another line that is no record.
+    """
     if not path.is_file():
         return ()
     lines = path.read_text(encoding="utf-8", errors="replace").splitlines()

@@ -42,6 +42,20 @@ def choose(name="auto"):
     return "mirrored" if len(tf.config.list_physical_devices("GPU")) > 1 else "one"
 
 
+def use_threads(threads, one_device):
+    """Bounds the CPU threads of TensorFlow's operations; to be done before anything else in TensorFlow.
+
+    Args:
+        threads: of each operation; None leaves all as it is. one_device: whether the strategy is "one".
+    """
+    if not threads:
+        return
+    tf.config.threading.set_intra_op_parallelism_threads(threads)
+    if one_device:
+        # One operation at a time; of several replicas each must get on while another waits for the sum.
+        tf.config.threading.set_inter_op_parallelism_threads(1)
+
+
 def make_strategy(name="auto"):
     """Sets up a strategy. For several machines this is to be done before anything else in TensorFlow.
 

@@ -36,7 +36,7 @@ def test_lamb_is_the_papers(zero):
     kernel, bias = keras.Variable(first, name="kernel"), keras.Variable(first[0], name="bias")
     optimizer = make_optimizer([kernel, bias], 1e-2, total_steps=20, warmup_steps=4, name="lamb")
     gradients = rng.normal(size=(6, 4, 3)).astype("float32")
-    rates = [1e-2 * min((step + 1) / 4, (20 - step - 1) / 16) for step in range(6)]
+    rates = [1e-2 * min((step + 1) / 4, (20 - step) / 16, 1) for step in range(6)]
     for gradient in gradients:
         parts = [keras.ops.convert_to_tensor(part) for part in (gradient, gradient[0])]
         optimizer.apply(parts, [kernel, bias])

@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from bert_tf.train.log import RunLog
 from bert_tf.train.run import RunError, find_runs, read_run
 
 
@@ -39,6 +40,16 @@ def test_a_line_half_written_waits_and_a_damaged_one_is_named(tmp_path):
     assert read_run(write(tmp_path / "a", [line(10), '{"step": 20, "lo'])).step == 10
     with pytest.raises(RunError, match="metrics.jsonl, line 1"):
         read_run(write(tmp_path / "b", ['{"step": 2', line(10)]))
+
+
+def test_a_log_that_a_full_disk_cut_goes_on_with_whole_lines(tmp_path):
+    folder = write(tmp_path / "run", [line(10), '{"step": 20, "lo'])
+    with RunLog(folder) as log:
+        log.write({"step": 20, "loss": 1.0})
+    assert read_run(folder).curve("loss") == ([10, 20], [9.0, 1.0])
+    with RunLog(folder) as log:
+        log.write({"step": 30, "loss": 0.5})
+    assert [json.loads(one)["step"] for one in open(folder / "metrics.jsonl")] == [10, 20, 30]
 
 
 def test_runs_are_found_and_other_folders_are_not(tmp_path):

@@ -2,11 +2,13 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from argparse import ArgumentParser
+from pathlib import Path
 
 import keras
 import numpy as np
@@ -65,8 +67,15 @@ def weights(folder):
 
 def test_schedule_rises_and_falls_linearly():
     schedule = WarmupLinearDecay(1e-3, total_steps=100, warmup_steps=10)
-    rates = [float(schedule(step)) for step in (0, 4, 9, 54, 99, 150)]
-    np.testing.assert_allclose(rates, [1e-4, 5e-4, 1e-3, 5e-4, 0, 0], atol=1e-9)
+    rates = [float(schedule(step)) for step in (0, 4, 9, 10, 55, 99, 150)]
+    np.testing.assert_allclose(rates, [1e-4, 5e-4, 1e-3, 1e-3, 5e-4, 1e-3 / 90, 0], atol=1e-9)
+
+
+@pytest.mark.parametrize("steps, warmup", [(1, 0), (1, 1), (2, 0), (2, 1), (2, 2), (9, 3)])
+def test_no_update_has_a_rate_of_zero(steps, warmup):
+    schedule = WarmupLinearDecay(1.0, steps, warmup)
+    rates = [float(schedule(step)) for step in range(steps)]
+    assert min(rates) > 0 and max(rates) == 1
 
 
 def test_adamw_equals_torch():
@@ -80,7 +89,7 @@ def test_adamw_equals_torch():
     reference = torch.optim.AdamW([{"params": theirs[:1], "weight_decay": 0.01},
                                    {"params": theirs[1:], "weight_decay": 0.0}], lr=1e-2, eps=1e-6)
     schedule = torch.optim.lr_scheduler.LambdaLR(
-        reference, lambda step: min((step + 1) / 4, (20 - step - 1) / 16))
+        reference, lambda step: min((step + 1) / 4, (20 - step) / 16, 1))
     for _ in range(12):
         gradients = [rng.normal(size=shape).astype("float32") for shape in ((4, 3), (3,))]
         for parameter, gradient in zip(theirs, gradients):
@@ -174,6 +183,48 @@ def test_a_resumed_run_equals_an_unbroken_one(start, tmp_path):
     whole, parts = weights(tmp_path / "whole/model"), weights(tmp_path / "parts/model")
     for name in whole:
         np.testing.assert_allclose(parts[name], whole[name], atol=1e-6, err_msg=name)
+
+
+def test_a_run_keeps_its_text_and_its_model(start, tmp_path, capsys):
+    """But steps, batch size and rates may change from call to call, as recipes/embedded.py does."""
+    run, other = tmp_path / "run", tmp_path / "other.txt"
+    pretrain(start, run, "--steps", 2)
+    settings = (run / "settings.json").read_text()
+    other.write_text((start / "text.txt").read_text() * 2)
+    keras.utils.set_random_seed(2)
+    checkpoints.save(tmp_path / "model", *checkpoints.read(start / "model"))
+    for wrong, said in ((["--text", other], "on other text"), (["--length", 16], "another --length .32, not 16"),
+                        (["--max-documents", 5], "on other text"), (["--objective", "mlm"], "another --objective"),
+                        (["--init", tmp_path / "model"], "another --init")):
+        with pytest.raises(ValueError, match=f"holds a run .*{said}.*give another --output"):
+            pretrain(start, run, "--steps", 9, *wrong)
+        assert (run / "settings.json").read_text() == settings
+    pretrain(start, run, "--steps", 4, "--batch-size", 4, "--learning-rate", 1e-4, "--mask-rate", 0.2)
+    assert "Resuming after step 2." in capsys.readouterr().out
+    assert json.loads((run / "settings.json").read_text())["settings"]["steps"] == 4
+
+
+def test_a_run_from_before_its_settings_were_noted_goes_on(start, tmp_path, capsys):
+    pretrain(start, tmp_path, "--steps", 2)
+    path = tmp_path / "settings.json"
+    noted = json.loads(path.read_text())
+    del noted["corpus"]["key"], noted["settings"]["objective"], noted["settings"]["teacher"]
+    path.write_text(json.dumps(noted))
+    pretrain(start, tmp_path, "--steps", 3)
+    assert "Resuming after step 2." in capsys.readouterr().out
+
+
+def test_the_longest_sequence_ends_with_the_position_table(start, tmp_path):
+    roberta = Path(__file__).parents[1] / "golden" / "family" / "roberta"   # 32 positions, the first two not used
+    with pytest.raises(ValueError, match="31 tokens were asked for; this model takes 8 to 30"):
+        pretrain(start, tmp_path, "--init", roberta, "--objective", "mlm", "--length", 31)
+
+
+def test_a_run_without_a_checkpoint_begins_anew(start, tmp_path):
+    pretrain(start, tmp_path, "--steps", 2)
+    shutil.rmtree(tmp_path / "checkpoints")
+    pretrain(start, tmp_path, "--steps", 2, "--length", 16)
+    assert json.loads((tmp_path / "settings.json").read_text())["settings"]["length"] == 16
 
 
 def test_a_killed_run_resumes_and_sigterm_saves(start, tmp_path):
