@@ -45,6 +45,10 @@ def add_arguments(parser):
         "--batch-size", type=int, default=32, metavar="N", help="inputs in one pass (default 32)"
     )
     many.add_argument("--quiet", action="store_true", help="no progress bar")
+    for name, which in (("text", "the text"), ("text2", "a pair's second text")):
+        many.add_argument(
+            f"--{name}-column", metavar="NAME", help=f"column of {which}, with a model that classifies texts"
+        )
 
 
 def run(args):
@@ -53,6 +57,8 @@ def run(args):
         from bert_tf.cli.predict_task import run_task
 
         return run_task(args)
+    if args.text_column or args.text2_column:
+        raise InputError("--text-column and --text2-column go with a model that is fine-tuned to classify texts.")
     if args.input is not None:
         if args.text_a is not None or args.mask or args.trace:
             raise InputError(

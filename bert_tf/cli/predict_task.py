@@ -11,6 +11,7 @@ from bert_tf.cli.files import refuse_same_file, replacing
 from bert_tf.cli.model import load_model
 from bert_tf.cli.render import bar, percent, table
 from bert_tf.explain.errors import InputError
+from bert_tf.finetune.errors import DataError
 from bert_tf.finetune.families import family
 from bert_tf.finetune.tables import table_format
 from bert_tf.finetune.task import read_settings
@@ -61,7 +62,10 @@ def _predict_file(args):
     if args.batch_size < 1:
         raise InputError(f"--batch-size must be at least 1, not {args.batch_size}.")
     refuse_same_file(args.input, args.output)
-    records = family(read_settings(find(args.model)).task).records(args.input)
+    kind = read_settings(find(args.model)).task
+    if (args.text_column or args.text2_column) and kind != "classify":
+        raise InputError("--text-column and --text2-column go with a model that is fine-tuned to classify texts.")
+    records = family(kind).records(args.input)
     first = next(records, None)     # before the seconds that loading takes
     if first is None:
         raise InputError(f"{args.input} holds no example.")
@@ -91,7 +95,7 @@ def _answer(task, records, write, args):
     def inputs():
         for number, record in records:
             waiting.append((number, record))
-            yield record
+            yield _with_texts(record, args)
 
     with tqdm(unit="row", disable=args.quiet, file=sys.stderr, mininterval=0.5) as progress:
         for prediction in task.predict_many(inputs(), args.batch_size, errors="return"):
@@ -105,6 +109,16 @@ def _answer(task, records, write, args):
                 write(number, record, prediction, None)
             progress.update()
     return good, bad
+
+
+def _with_texts(record, args):
+    """The record with the fields of the columns that the options name under the names that are looked for."""
+    for name, column in (("text_a", args.text_column), ("text_b", args.text2_column)):
+        if column is not None and isinstance(record, dict):
+            if column not in record:
+                return DataError(f"There is no column {column!r}; the columns are {', '.join(record):.160}.")
+            record = {**record, name: record[column]}
+    return record
 
 
 def _json_writer(out):

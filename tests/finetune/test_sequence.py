@@ -222,6 +222,20 @@ def test_the_input_is_not_written_over_by_another_name(trained, tmp_path, capsys
     assert (tmp_path / "data.jsonl").read_text() == '{"text": "a big dog"}\n'
 
 
+def test_columns_of_other_names_are_predicted_too(trained, tmp_path, capsys):
+    source, target = tmp_path / "in.csv", tmp_path / "out.csv"
+    source.write_text("text,review\n1,the big cat\n2,the small cat\n")
+    options = ["predict", "--model", str(trained[0]), "--input", str(source), "--output", str(target), "--quiet"]
+    assert main([*options, "--text-column", "review"]) == 0
+    with open(target, encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [(row["text"], row["review"], row["label"]) for row in rows] == [
+        ("1", "the big cat", "large"), ("2", "the small cat", "little")]
+    assert "text_a" not in rows[0]
+    assert main([*options, "--text-column", "words"]) == 2
+    assert "no column 'words'; the columns are text, review." in capsys.readouterr().err
+
+
 def test_one_text_is_predicted_from_the_command_line(trained, capsys):
     assert main(["predict", "a big dog", "--model", str(trained[0]), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["label"] == "large"
