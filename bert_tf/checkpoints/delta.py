@@ -10,17 +10,19 @@ from pathlib import Path
 
 import numpy as np
 
-from bert_tf.checkpoints.errors import CheckpointError
+from bert_tf.checkpoints.errors import CheckpointError, UnknownModel
 from bert_tf.checkpoints.files import read_json, write_json
 from bert_tf.checkpoints.library import find
 from bert_tf.checkpoints.names import canonical_name, is_task_tensor, tensor_shapes
 from bert_tf.checkpoints.safetensors_folder import open_tensors
 from bert_tf.checkpoints.saving import save, tensor_values
 from bert_tf.config import BertConfig
-from bert_tf.text import Tokenizer
+from bert_tf.text import read_tokenizer
 
 #: Where the other model is named.
 FILES = ("task.json", "base.json")
+#: What the kinds of tokenizers write beside tokenizer_config.json.
+VOCABULARY_FILES = ("vocab.txt", "tokenizer.json", "vocab.json", "merges.txt", "spiece.model")
 
 
 def base_model(folder):
@@ -67,8 +69,34 @@ def open_delta(folder, open_folder):
         for name, tensor in tensors.items()
         if not is_task_tensor(name) and (name in wanted or name.startswith("bert.pooler."))
     }
-    tokenizer = Tokenizer.from_folder(folder) if (folder / "vocab.txt").is_file() else tokenizer
+    if any((folder / name).is_file() for name in VOCABULARY_FILES):
+        tokenizer = read_tokenizer(folder)
     return config, tokenizer, {**kept, **own}
+
+
+def check_base(base):
+    """Raises CheckpointError where nothing can be stored over a model, as it lies over another one itself.
+
+    Args: base: name or folder of the model.
+    """
+    if lower := base_model(find(base)):
+        raise CheckpointError(f"{base} is stored over {lower}, and what is stored over it could not be read; "
+                              f"store the whole model (without --delta), or begin with {lower}.")
+
+
+def reference(base):
+    """How another model is named in a folder: a known name as it is, the path of a folder made absolute."""
+    try:
+        find(base, allow_paths=False)
+        return str(base)
+    except UnknownModel:
+        return str(find(base).resolve())
+
+
+def remove_vocabulary(folder):
+    """Takes the vocabulary of any kind of tokenizer out of a folder, whose other model has the same."""
+    for name in VOCABULARY_FILES:
+        (Path(folder) / name).unlink(missing_ok=True)
 
 
 def signature(tensors):
@@ -95,8 +123,9 @@ def save_over(folder, config, tokenizer, model, base, open_folder, **options):
 
     Returns: Path of the folder.
 
-    Raises: CheckpointError as `save`, and for a model of another vocabulary.
+    Raises: CheckpointError as `save` and `check_base`, and for a model of another vocabulary.
     """
+    check_base(base)
     _, its_tokenizer, tensors = open_folder(find(base))
     if its_tokenizer.vocab != tokenizer.vocab:
         raise CheckpointError(f"{base} has another vocabulary than the model that is to lie over it.")
@@ -107,6 +136,6 @@ def save_over(folder, config, tokenizer, model, base, open_folder, **options):
         if name in body and name in tensors and np.array_equal(tensors[name].read(), value)
     }
     folder = save(folder, config, tokenizer, model, leave_out=same, **options)
-    (folder / "vocab.txt").unlink()
-    write_json(folder / "base.json", {"base_model": str(base), "base_sign": signature(tensors)})
+    remove_vocabulary(folder)
+    write_json(folder / "base.json", {"base_model": reference(base), "base_sign": signature(tensors)})
     return folder

@@ -155,9 +155,12 @@ def run(args):
     settings = task.training_settings(args, train, settings)
     task.check(train, settings)
     task.check(dev, settings)
+    task.check_metric(settings, dev or train)
     print(f"{len(train):,} examples to learn from, {len(dev):,} to measure on.", flush=True)
     import_tensorflow()
-    _use_threads(args.threads)
+    from bert_tf.train.strategy import choose, use_threads
+
+    use_threads(args.threads, one_device=choose(args.strategy) == "one")
     done = fit_seeds(
         task,
         args.model,
@@ -198,11 +201,3 @@ def _fit_settings(args):
     from bert_tf.finetune.fit import FitSettings
 
     return FitSettings(**{name: getattr(args, name) for name in _FIT_OPTIONS})
-
-
-def _use_threads(threads):
-    if threads:
-        import tensorflow as tf
-
-        tf.config.threading.set_intra_op_parallelism_threads(threads)
-        tf.config.threading.set_inter_op_parallelism_threads(1)

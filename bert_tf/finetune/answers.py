@@ -155,6 +155,11 @@ class Answering(Family):
         return squad_scores({key: prediction["answer"] for key, prediction in enumerate(predictions)},
                             {key: example.answer_texts for key, example in enumerate(examples)})
 
+    def metrics(self, settings, examples):
+        parts = ("answerable_exact_match", "answerable_f1", "unanswerable_accuracy")
+        some_without = any(not example.answers for example in examples)
+        return ("exact_match", "f1", *(parts if some_without else ()))
+
     def findings(self, examples, predictions, settings):
         worst = []
         for example, prediction in zip(examples, predictions):

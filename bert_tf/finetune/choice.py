@@ -9,7 +9,7 @@ import numpy as np
 
 from bert_tf.finetune.choice_data import ChoiceColumns, Choices, choices_of, read_choices
 from bert_tf.finetune.errors import DataError
-from bert_tf.finetune.family import Family, Findings
+from bert_tf.finetune.family import Family, Findings, without_folder
 from bert_tf.finetune.rows import Rows
 from bert_tf.finetune.task import TaskSettings
 
@@ -108,10 +108,13 @@ class Choosing(Family):
         found = [prediction["choice"] for prediction in predictions]
         return {"accuracy": float(accuracy_score(true, found)), "questions": len(true)}
 
+    def metrics(self, settings, examples):
+        return ("accuracy",)
+
     def findings(self, examples, predictions, settings):
         worst = [{"probability": prediction["probability"], "context": example.context,
                   "true": example.choices[example.label], "predicted": prediction["text"],
-                  "source": example.source}
+                  "source": without_folder(example.source)}
                  for example, prediction in zip(examples, predictions)
                  if prediction["choice"] != example.label]
         return Findings(worst=sorted(worst, key=lambda row: -row["probability"]))

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from bert_tf.finetune.errors import TaskError
 from bert_tf.finetune.tables import try_records
 
 
@@ -24,6 +25,11 @@ class Findings:
     confusion: tuple | None = None
     per_label: list = field(default_factory=list)
     worst: list = field(default_factory=list)
+
+
+def without_folder(place):
+    """File and line of an example without the file's folder: a report is handed around."""
+    return place.replace("\\", "/").rpartition("/")[2]
 
 
 class Family:
@@ -122,8 +128,20 @@ class Family:
         return None
 
     def score(self, examples, predictions, settings):
-        """dict of metrics, floats; `settings.metric` is one of them."""
+        """dict of metrics, floats, and of counts; `metrics` names the former."""
         raise TypeError(f"{type(self).__name__} measures nothing.")
+
+    def metrics(self, settings, examples):
+        """Names of those scores of these examples that models can be compared by, a tuple."""
+        raise TypeError(f"{type(self).__name__} measures nothing.")
+
+    def check_metric(self, settings, examples):
+        """Raises TaskError where the best epoch cannot be chosen by the settings' metric."""
+        known = self.metrics(settings, examples)
+        if settings.metric not in known:
+            raise TaskError(
+                f"--metric is {settings.metric!r}; these examples are measured by {', '.join(known)}."
+            )
 
     def tune(self, examples, outputs, rows, settings):
         """Settings with what is chosen on the dev set (a threshold); the same ones by default."""

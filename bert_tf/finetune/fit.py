@@ -7,6 +7,7 @@ measured then.
 """
 
 import dataclasses
+import hashlib
 import json
 import math
 import shutil
@@ -17,7 +18,11 @@ import numpy as np
 
 from bert_tf.checkpoints.files import write_json
 from bert_tf.finetune.errors import TaskError
+from bert_tf.finetune.task import merit
 
+_SETTINGS = "settings.json"
+# Attributes of examples that say where they stand in which file, and not what is learned from them.
+_PLACES = ("where", "source")
 #: Settings that may differ between the calls of one run.
 _FREE = ("log_every", "save_every", "strategy")
 
@@ -86,13 +91,15 @@ class Fitted:
     """What a run came to.
 
     Attributes: rounds: list of dicts, see `rounds.json`. finished: False where a signal stopped it.
-        steps: updates done. settings: `TaskSettings` of the model in the folder.
+        steps: updates done. settings: `TaskSettings` of the model in the folder. chief: whether this process
+        is the one that writes; the others of a training on several machines must leave the folder alone.
     """
 
     rounds: list
     finished: bool
     steps: int
     settings: object
+    chief: bool
 
 
 def fit(family, start, train, dev, settings, how, output, say=print):
@@ -115,6 +122,17 @@ def fit(family, start, train, dev, settings, how, output, say=print):
     return run.train()
 
 
+def examples_hash(examples):
+    """SHA-256 of the texts and answers of a list of examples, in their order: hex. Their files do not count."""
+    digest = hashlib.sha256()
+    for example in examples:
+        values = [
+            getattr(example, item.name) for item in dataclasses.fields(example) if item.name not in _PLACES
+        ]
+        digest.update(repr(values).encode("utf-8", errors="surrogatepass"))
+    return digest.hexdigest()
+
+
 class _Run:
     """One call of `fit`."""
 
@@ -128,6 +146,7 @@ class _Run:
         import keras
 
         from bert_tf.checkpoints import find, read
+        from bert_tf.checkpoints.delta import check_base
         from bert_tf.finetune.feed import EpochFeed
         from bert_tf.train.loop import Trainer
         from bert_tf.train.step import check_batch_size
@@ -135,14 +154,19 @@ class _Run:
 
         how = self.how
         check_batch_size(how.batch_size, self.strategy, how.accumulate)
+        if dev:
+            self.family.check_metric(self.settings, dev)
+        if how.delta:
+            check_base(self.start)
         keras.utils.set_random_seed(how.seed)
         self.config, self.tokenizer, source = read(find(self.start))
-        if self.settings.max_length > self.config.max_position_embeddings:
+        if self.settings.max_length > self.config.max_tokens:
             raise TaskError(
                 f"--length is {self.settings.max_length}; this model reads at most "
-                f"{self.config.max_position_embeddings} tokens."
+                f"{self.config.max_tokens} tokens."
             )
-        self._check_run(len(train), len(dev))
+        made_of = self._made_of(train, dev)
+        self._check_run(made_of)
         rows = self.family.encode(train, self.tokenizer, self.settings, training=True)
         self.feed = EpochFeed(rows, how.batch_size, how.seed, how.lengths)
         self.dev = dev
@@ -161,6 +185,11 @@ class _Run:
             strategy=self.strategy,
             accumulate=how.accumulate,
         )
+        # Last of all: settings that were refused until here do not stand in the way of better ones.
+        path = self.folder / _SETTINGS
+        if self.trainer.chief and not path.is_file():
+            self.folder.mkdir(parents=True, exist_ok=True)
+            write_json(path, made_of)
 
     def _make(self, source, rows):
         """(network with the source's weights, built optimiser)."""
@@ -193,29 +222,33 @@ class _Run:
         )
         return network, with_loss_scale(optimizer, network.trainable_variables, how.precision)
 
-    def _check_run(self, train, dev):
-        """Notes what the run is made of, or refuses to go on with a run that was made of something else."""
+    def _made_of(self, train, dev):
+        """What the run is made of, as in settings.json."""
         made_of = {
             "start": str(self.start),
             "task": self.settings.to_dict(),
-            "train": train,
-            "dev": dev,
+            "train": len(train),
+            "dev": len(dev),
+            "train_sha256": examples_hash(train),
+            "dev_sha256": examples_hash(dev),
             **{name: value for name, value in dataclasses.asdict(self.how).items() if name not in _FREE},
         }
-        path = self.folder / "settings.json"
-        made_of = json.loads(json.dumps(made_of))
-        if path.is_file():
-            before = json.loads(path.read_text(encoding="utf-8"))
-            other = sorted(name for name in made_of if before.get(name) != made_of[name])
-            if other:
-                raise TaskError(
-                    f"{self.output} holds a run with another {other[0]} "
-                    f"({str(before.get(other[0])):.80}, not {str(made_of[other[0]]):.80}); give "
-                    "another --output, or the settings it was made with."
-                )
+        return json.loads(json.dumps(made_of))
+
+    def _check_run(self, made_of):
+        """Refuses to go on with a run that was made of something else."""
+        path = self.folder / _SETTINGS
+        if not path.is_file():
             return
-        self.folder.mkdir(parents=True, exist_ok=True)
-        write_json(path, made_of)
+        before = json.loads(path.read_text(encoding="utf-8"))
+        # What is not in it was not yet noted when the run began.
+        other = sorted(name for name in made_of if name in before and before[name] != made_of[name])
+        if other:
+            raise TaskError(
+                f"{self.output} holds a run with another {other[0]} "
+                f"({str(before[other[0]]):.80}, not {str(made_of[other[0]]):.80}); give "
+                "another --output, or the settings and examples it was made with."
+            )
 
     def train(self):
         """The rounds that are left."""
@@ -241,9 +274,10 @@ class _Run:
                     save_every=self.how.save_every,
                     log_every=self.how.log_every,
                     report=self._say_record,
+                    advice="give another --output with a lower --learning-rate",
                 )
             if step < end:
-                return Fitted(rounds, False, step, self.settings)
+                return self._fitted(rounds, False, step)
             rounds.append(self._measure(end, rounds))
             if self.trainer.chief:
                 write_json(self.folder / "rounds.json", {"rounds": rounds})
@@ -251,7 +285,10 @@ class _Run:
                 break
         if self.trainer.chief:
             shutil.rmtree(self.folder / "checkpoints", ignore_errors=True)
-        return Fitted(rounds, True, step, self.settings)
+        return self._fitted(rounds, True, step)
+
+    def _fitted(self, rounds, finished, step):
+        return Fitted(rounds, finished, step, self.settings, self.trainer.chief)
 
     def _read_rounds(self):
         path = self.folder / "rounds.json"
@@ -265,11 +302,8 @@ class _Run:
     def _measure(self, step, rounds):
         """The record of a round; saves the model if it is the best so far."""
         scores = self._scores()
-        metric = self.settings.metric
-        if scores and metric not in scores:
-            raise TaskError(f"There is no metric {metric!r} for this task; it has {', '.join(scores)}.")
-        before = [one["dev"].get(metric, -math.inf) for one in rounds]
-        best = not scores or scores[metric] > max(before, default=-math.inf)
+        before = [merit(one["dev"], self.settings.metric) for one in rounds]
+        best = not scores or merit(scores, self.settings.metric) > max(before, default=-math.inf)
         if best and self.trainer.chief:
             self.save()
         idle = 0 if best else 1 + len(before) - 1 - int(np.argmax(before))

@@ -13,6 +13,7 @@ import numpy as np
 
 from bert_tf.checkpoints.files import replacing, write_json, write_text
 from bert_tf.finetune.card import TASK_WORDS, model_card
+from bert_tf.train.run import read_records
 
 
 def write_report(output, dev, train_count, how, start, scores, say=print):
@@ -46,7 +47,7 @@ def write_report(output, dev, train_count, how, start, scores, say=print):
         findings = None
     if len(scores) > 1:
         metrics["seeds"] = spread(scores)
-    write_findings(output / "report", metrics, findings, _progress(output / "run"))
+    write_findings(output / "report", metrics, findings, read_progress(output / "run"))
     write_text(output / "README.md", model_card(output.name, settings, metrics, bert))
     for name, value in metrics.get("dev", {}).items():
         say(f"{name} {value:.4f}")
@@ -90,16 +91,12 @@ def write_findings(folder, metrics, findings=None, progress=None):
     write_text(folder / "report.html", _page(metrics, findings, progress))
 
 
-def _progress(folder):
+def read_progress(folder):
+    """(records of the log, rounds measured) of a run's folder, two lists; None where it has none."""
     log, rounds = folder / "metrics.jsonl", folder / "rounds.json"
     if not log.is_file() or not rounds.is_file():
         return None
-    records = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines() if line]
-    # A run that was killed logged some updates twice; the later record is the one that counts.
-    records = [*{one["step"]: one for one in records if "loss" in one}.values()]
-    return sorted(records, key=lambda one: one["step"]), json.loads(rounds.read_text(encoding="utf-8"))[
-        "rounds"
-    ]
+    return list(read_records(log)), json.loads(rounds.read_text(encoding="utf-8"))["rounds"]
 
 
 def _write_errors(path, rows):

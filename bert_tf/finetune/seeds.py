@@ -4,6 +4,7 @@ import dataclasses
 import shutil
 
 from bert_tf.finetune.fit import fit
+from bert_tf.finetune.task import merit
 
 
 def fit_seeds(family, start, train, dev, settings, how, output, seeds=1, say=print):
@@ -19,8 +20,8 @@ def fit_seeds(family, start, train, dev, settings, how, output, seeds=1, say=pri
 
     if seeds == 1:
         done = fit(family, start, train, dev, settings, how, output, say)
-        if done.finished:
-            write_report(output, dev, len(train), how, start, [_best(done.rounds, settings.metric)], say)
+        if done.finished and done.chief:
+            write_report(output, dev, len(train), how, start, [best_scores(done.rounds, settings.metric)], say)
         return done.finished
     scores = []
     for seed in range(how.seed, how.seed + seeds):
@@ -29,16 +30,18 @@ def fit_seeds(family, start, train, dev, settings, how, output, seeds=1, say=pri
         done = fit(family, start, train, dev, settings, dataclasses.replace(how, seed=seed), folder, say)
         if not done.finished:
             return False
-        scores.append({"seed": seed, **_best(done.rounds, settings.metric)})
+        scores.append({"seed": seed, **best_scores(done.rounds, settings.metric)})
         _forget()
-    best = max(scores, key=lambda one: one.get(settings.metric, 0.0))
-    _copy_model(output / f"seed-{best['seed']}", output)
-    write_report(output, dev, len(train), how, start, scores, say)
+    if done.chief:
+        best = max(scores, key=lambda one: merit(one, settings.metric))
+        _copy_model(output / f"seed-{best['seed']}", output)
+        write_report(output, dev, len(train), how, start, scores, say)
     return True
 
 
-def _best(rounds, metric):
-    return max((one["dev"] for one in rounds), key=lambda scores: scores.get(metric, 0.0))
+def best_scores(rounds, metric):
+    """The dev scores of the round that is best by a metric, among `Fitted.rounds`."""
+    return max((one["dev"] for one in rounds), key=lambda scores: merit(scores, metric))
 
 
 def _forget():

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from bert_tf.finetune.family import Findings
+from bert_tf.finetune.family import Findings, without_folder
 
 WORST = 50
 
@@ -155,6 +155,4 @@ def _row(example, true, found, sure):
         if example.text_b is None
         else {"text": example.text_a, "second text": example.text_b}
     )
-    # The file's name without its folder: a report is handed around.
-    where = example.where.replace("\\", "/").rpartition("/")[2]
-    return {"where": where, **texts, "expected": true, "found": found, "confidence": sure}
+    return {"where": without_folder(example.where), **texts, "expected": true, "found": found, "confidence": sure}

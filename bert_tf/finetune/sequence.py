@@ -226,6 +226,14 @@ class SequenceFamily(Family):
 
         return score(examples, predictions, settings)
 
+    def metrics(self, settings, examples):
+        if settings.regression:
+            return ("pearson", "spearman", "mean_squared_error")
+        if settings.multi_label:
+            return ("f1_micro", "f1_macro", "all_labels_right")
+        single = ("accuracy", "f1_macro", "precision_macro", "recall_macro", "matthews")
+        return (*single, "f1") if len(settings.labels) == 2 else single
+
     def findings(self, examples, predictions, settings):
         from bert_tf.finetune.sentence_scores import findings
 

@@ -5,6 +5,7 @@ and the labels.
 """
 
 import dataclasses
+import math
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from bert_tf.finetune.errors import TaskError
 
 TASKS = ("classify", "tag", "answer", "choose")
 POOLINGS = ("cls", "mean", "attention", "max")
+LOWER_IS_BETTER = ("mean_squared_error",)
 FILE = "task.json"
 
 # The end of Transformers' class names (BertForTokenClassification, say) -> the task.
@@ -37,7 +39,7 @@ class TaskSettings:
         regression: one number instead of labels.
         pair: whether the inputs are two texts; None where nothing says so (a classifier of Transformers').
         max_length: tokens that an input, or a window of it, is cut to.
-        metric: the name in the scores that the best epoch is chosen by; higher is better.
+        metric: the name in the scores that the best epoch is chosen by, see `merit`.
         base_model: name or folder of the model whose tensors stand in for those that the folder lacks, or
         None. extra: what else a family needs, JSON-able.
 
@@ -84,6 +86,18 @@ class TaskSettings:
         """From task.json's content; keys of later versions are passed over."""
         known = {item.name for item in dataclasses.fields(cls)}
         return cls(**{key: value for key, value in values.items() if key in known})
+
+
+def merit(scores, metric):
+    """What models are compared by: the higher the better.
+
+    Args: scores: dict name -> number. metric: one of the names.
+
+    Returns: the score, with its sign turned where lower is better; -inf where it is missing.
+    """
+    if metric not in scores:
+        return -math.inf
+    return -scores[metric] if metric in LOWER_IS_BETTER else scores[metric]
 
 
 def read_settings(folder):

@@ -15,7 +15,7 @@ import numpy as np
 from bert_tf.finetune.chain import marginals, viterbi
 from bert_tf.finetune.class_weights import class_weights
 from bert_tf.finetune.errors import DataError, TaskError
-from bert_tf.finetune.family import Family, Findings
+from bert_tf.finetune.family import Family, Findings, without_folder
 from bert_tf.finetune.labels import entities, is_entity_scheme, label_list
 from bert_tf.finetune.rows import Rows
 from bert_tf.finetune.task import TaskSettings
@@ -169,6 +169,10 @@ class Tagging(Family):
                           [prediction["labels"] for prediction in predictions],
                           is_entity_scheme(settings.labels))
 
+    def metrics(self, settings, examples):
+        entities_only = ("precision", "recall") if is_entity_scheme(settings.labels) else ()
+        return ("accuracy", "f1", *entities_only)
+
     def findings(self, examples, predictions, settings):
         from bert_tf.finetune.tag_score import confusion, per_label
 
@@ -176,7 +180,7 @@ class Tagging(Family):
         found = [prediction["labels"] for prediction in predictions]
         worst = [
             {"probability": chance, "word": word, "true": label, "predicted": guess, "sentence": example.text,
-             "source": example.source}
+             "source": without_folder(example.source)}
             for example, prediction in zip(examples, predictions)
             for word, label, guess, chance in zip(example.words, example.labels, prediction["labels"],
                                                   prediction["probabilities"])

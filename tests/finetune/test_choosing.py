@@ -37,6 +37,13 @@ def test_it_learns_a_made_set_and_beats_chance_on_other_questions(chooser):
     assert scored(chooser, money_choices(1, 40))["accuracy"] > 0.6
 
 
+def test_errors_name_the_file_without_its_folder(chooser):
+    wrong = Choices("the cat", ("a", "b"), 1, "/home/somebody/swag.csv line 3")
+    prediction = {"choice": 0, "text": "a", "probability": 0.9}
+    row, = FAMILY.findings([wrong], [prediction], chooser.settings).worst
+    assert row["source"] == "swag.csv line 3" and row["true"] == "b"
+
+
 def test_choices_of_other_lengths_do_not_change_a_score(chooser):
     short, long = "the cat", "the dog ran in park " * 5
     found, = chooser.predict([{"context": "money", "choices": [short, "money is big"]}])

@@ -79,6 +79,8 @@ def test_what_is_wrong_is_told_in_one_line(tagger, start_folder, capsys, tmp_pat
           tmp_path / "o"], "--dev-share is 1.0"),
         (["finetune", "tag", "--model", start_folder, "--train", data, "--dev-share", "0.01", "--output",
           tmp_path / "o"], "too small for a --dev-share"),
+        (["finetune", "tag", "--model", start_folder, "--train", data, "--metric", "words", "--output",
+          tmp_path / "o"], "--metric is 'words'; these examples are measured by accuracy, f1, precision, recall."),
         (["evaluate", "answer", "--model", folder, "--data", data], "fine-tuned for 'tag'"),
     ):
         code, _, err = run(capsys, *arguments)

@@ -1,5 +1,6 @@
 """Runs that are killed, stopped early, changed or repeated."""
 
+import dataclasses
 import json
 import os
 import signal
@@ -15,8 +16,10 @@ from bert_tf import checkpoints
 from bert_tf.finetune.errors import TaskError
 from bert_tf.finetune.families import family
 from bert_tf.finetune.fit import FitSettings, fit
-from bert_tf.finetune.report import spread
+from bert_tf.finetune.report import read_progress, spread
+from bert_tf.finetune.seeds import best_scores
 from bert_tf.finetune.sentences import Sentence
+from bert_tf.finetune.sequence import SequenceFamily
 from bert_tf.finetune.task import TaskSettings
 from bert_tf.models import named_variables
 from tests.finetune.conftest import QUICK, finetune
@@ -28,11 +31,11 @@ EXAMPLES = [
 ] * 8
 
 
-def run(start, output, **changes):
+def run(start, output, examples=EXAMPLES, settings=SETTINGS, **changes):
     how = FitSettings(
         **{"epochs": 2, "batch_size": 8, "strategy": "one", "lengths": 1, "learning_rate": 1e-3, **changes}
     )
-    return fit(family("classify"), start, EXAMPLES, EXAMPLES, SETTINGS, how, output, say=lambda line: None)
+    return fit(family("classify"), start, examples, examples, settings, how, output, say=lambda line: None)
 
 
 def weights(folder):
@@ -140,6 +143,55 @@ def test_a_run_is_not_continued_with_other_settings(start_folder, tmp_path):
         run(start_folder, tmp_path, learning_rate=1e-4)
 
 
+def test_a_run_is_not_continued_with_other_examples(start_folder, tmp_path):
+    first = run(start_folder, tmp_path)
+    changed = [dataclasses.replace(EXAMPLES[0], text_a="the red cat"), *EXAMPLES[1:]]
+    relabelled = [dataclasses.replace(EXAMPLES[0], target="little"), *EXAMPLES[1:]]
+    for examples in (changed, relabelled, EXAMPLES[::-1]):
+        with pytest.raises(TaskError, match="holds a run with another dev_sha256 .* give another --output"):
+            run(start_folder, tmp_path, examples)
+    elsewhere = [dataclasses.replace(one, where="copy.csv line 2") for one in EXAMPLES]
+    assert run(start_folder, tmp_path, elsewhere).rounds == first.rounds
+
+
+def test_a_run_from_before_examples_were_noted_goes_on(start_folder, tmp_path):
+    first = run(start_folder, tmp_path)
+    path = tmp_path / "run" / "settings.json"
+    noted = json.loads(path.read_text())
+    path.write_text(json.dumps({name: value for name, value in noted.items() if "sha256" not in name}))
+    assert run(start_folder, tmp_path).rounds == first.rounds
+
+
+def test_settings_that_were_refused_do_not_bind_the_next_call(start_folder, tmp_path):
+    for wrong, said in (({"freeze_layers": 9}, "--freeze-layers is 9"), ({"optimizer": "sgd"}, "'sgd'")):
+        with pytest.raises(ValueError, match=said):
+            run(start_folder, tmp_path, **wrong)
+    assert run(start_folder, tmp_path, epochs=1).finished
+
+
+def test_the_epoch_with_the_lowest_error_is_kept(start_folder, tmp_path, monkeypatch):
+    errors = iter([3.0, 1.0, 2.0, 4.0])
+    monkeypatch.setattr(SequenceFamily, "score", lambda *_: {"mean_squared_error": next(errors)})
+    numbers = [Sentence("the cat", target=float(number % 3)) for number in range(16)]
+    settings = TaskSettings("classify", regression=True, max_length=16, metric="mean_squared_error")
+    done = run(start_folder, tmp_path, numbers, settings, epochs=9, patience=2)
+    assert [one["best"] for one in done.rounds] == [True, True, False, False]
+    assert best_scores(done.rounds, "mean_squared_error") == {"mean_squared_error": 1.0}
+
+
+def test_a_metric_that_is_not_measured_is_refused_before_training(start_folder, tmp_path):
+    with pytest.raises(TaskError, match="--metric is 'acuracy'; these examples are measured by accuracy, "):
+        run(start_folder, tmp_path, settings=SETTINGS.replace(metric="acuracy"))
+    assert not tmp_path.joinpath("run").exists()
+
+
+def test_a_learning_rate_that_is_far_too_high_ends_in_a_sentence(start_folder, trained, tmp_path, capsys):
+    options = ["--model", start_folder, "--train", trained[1], "--output", tmp_path / "model", *QUICK]
+    assert finetune("classify", *options, "--learning-rate", "1e38") == 2
+    said = capsys.readouterr().err.strip().splitlines()[-1]
+    assert "The loss became" in said and "give another --output with a lower --learning-rate" in said
+
+
 def test_it_stops_when_the_score_no_longer_rises(start_folder, tmp_path):
     done = run(start_folder, tmp_path, epochs=20, learning_rate=1e-12, patience=2)
     assert done.finished and len(done.rounds) == 3 and done.rounds[-1]["last"]
@@ -187,6 +239,18 @@ def test_a_length_the_model_does_not_read_is_refused(start_folder, tmp_path):
             FitSettings(strategy="one"),
             tmp_path,
         )
+
+
+def test_the_longest_input_ends_with_the_position_table(tmp_path):
+    roberta = ROOT / "tests" / "golden" / "family" / "roberta"  # 32 positions, of which the first two are not used
+    with pytest.raises(TaskError, match="--length is 31; this model reads at most 30"):
+        run(roberta, tmp_path, settings=SETTINGS.replace(max_length=31))
+
+
+def test_a_log_that_was_cut_off_is_reported_to_its_last_whole_line(tmp_path):
+    (tmp_path / "rounds.json").write_text('{"rounds": [{"step": 2}]}')
+    (tmp_path / "metrics.jsonl").write_text('{"step": 1, "loss": 2.0}\n{"step": 2, "loss": 1.0}\n{"step": 3, "lo')
+    assert read_progress(tmp_path) == ([{"step": 1, "loss": 2.0}, {"step": 2, "loss": 1.0}], [{"step": 2}])
 
 
 def test_mean_and_spread_over_seeds():

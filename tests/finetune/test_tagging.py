@@ -118,10 +118,12 @@ def test_pieces_are_those_of_the_running_text_for_every_tokenizer(tiny_bert):
 
 
 def test_labels_that_training_never_saw_count_as_wrong(tagger):
-    example = LabelledWords(("the", "cat"), ("O", "B-ANIMAL"))
+    example = LabelledWords(("the", "cat"), ("O", "B-ANIMAL"), "/home/somebody/words.conll, line 7")
     assert scored(tagger, [example])["accuracy"] == 0.5
     FAMILY.check([example], tagger.settings)
-    names, counts = FAMILY.findings([example], tagger.predict([example]), tagger.settings).confusion
+    findings = FAMILY.findings([example], tagger.predict([example]), tagger.settings)
+    assert [row["source"] for row in findings.worst] == ["words.conll, line 7"]
+    names, counts = findings.confusion
     assert names[-1] == "B-ANIMAL" and counts[-1].sum() == 1
 
 

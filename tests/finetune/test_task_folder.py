@@ -3,6 +3,7 @@ difference."""
 
 import json
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,6 +20,8 @@ from bert_tf.models import named_variables
 from tests.conftest import make_bert
 from tests.finetune.conftest import QUICK, finetune
 
+FAMILY = Path(__file__).parents[1] / "golden" / "family"
+SETTINGS = TaskSettings("classify", ("large", "little"), max_length=16)
 TEXTS = [("The cat sat on the mat.", None), ("a dog ran", "the river bank"), ("big", None)]
 
 
@@ -127,6 +130,38 @@ def test_a_delta_holds_what_was_trained_and_needs_its_model(start_folder, traine
     shutil.rmtree(base)
     with pytest.raises(CheckpointError, match="There is no model or folder called 'base'"):
         bert_tf.load(folder)
+
+
+@pytest.mark.parametrize("member", ["roberta", "albert"])
+def test_a_delta_has_no_vocabulary_of_any_kind(member, tmp_path, monkeypatch):
+    """And a folder that was named by a relative path is found from anywhere."""
+    shutil.copytree(FAMILY / member, tmp_path / "base")
+    monkeypatch.chdir(tmp_path)
+    config, tokenizer, model = checkpoints.read("base")
+    network = build_network(config, family("classify"), SETTINGS)
+    for name, variable in named_variables(network.bert).items():
+        variable.assign(named_variables(model)[name])
+    network.bert.bert_layers["embeddings"].trainable = False
+    save_task("delta", config, tokenizer, network, SETTINGS, delta_of="base")
+    monkeypatch.chdir("/")
+    left = {path.name for path in (tmp_path / "delta").iterdir()}
+    assert left == {"README.md", "config.json", "model.safetensors", "task.json", "tokenizer_config.json"}
+    again = bert_tf.load(tmp_path / "delta")
+    assert again.tokenizer.vocab == tokenizer.vocab
+    expected = {name: np.asarray(value) for name, value in named_variables(network.bert).items()}
+    for name, value in named_variables(again.model).items():
+        np.testing.assert_array_equal(np.asarray(value), expected[name], err_msg=name)
+
+
+def test_a_delta_over_a_delta_is_refused_before_training(tiny_bert, trained, tmp_path, capsys):
+    base = checkpoints.save(tmp_path / "base", tiny_bert.config, tiny_bert.tokenizer, tiny_bert.model)
+    network = build_network(tiny_bert.config, family("classify"), SETTINGS)
+    save_task(tmp_path / "delta", tiny_bert.config, tiny_bert.tokenizer, network, SETTINGS, delta_of=base)
+    options = ["--model", tmp_path / "delta", "--train", trained[1], "--output", tmp_path / "new", *QUICK]
+    assert finetune("classify", *options, "--delta") == 2
+    said = capsys.readouterr().err
+    assert f"{tmp_path / 'delta'} is stored over {base}" in said and "without --delta" in said
+    assert not (tmp_path / "new").exists()
 
 
 @pytest.mark.parametrize("pooling", ["cls", "mean", "max", "attention"])

@@ -9,9 +9,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
+import bert_tf
+from bert_tf import checkpoints
 from bert_tf.train.step import check_batch_size
-from bert_tf.train.strategy import StrategyError, choose, make_strategy
+from bert_tf.train.strategy import StrategyError, choose, make_strategy, use_threads
+from tests.conftest import make_bert
 from tests.train import test_training
 from tests.train.distribution_run import CLIP
 from tests.train.test_training import options, pretrain, records, weights
@@ -140,6 +144,31 @@ def test_two_machines_by_the_command_line(start, tmp_path):
     one, two = weights(tmp_path / "one" / "model"), weights(tmp_path / "two" / "model")
     for name in one:
         np.testing.assert_allclose(two[name], one[name], atol=1e-5, err_msg=name)
+
+
+def test_two_machines_fine_tune_by_the_command_line(tmp_path):
+    """The chief alone reports, and the folder is whole when both have ended."""
+    bert = make_bert(layers=1, name="start")
+    checkpoints.save(tmp_path / "start", bert.config, bert.tokenizer, bert.model)
+    (tmp_path / "train.csv").write_text("text,label\n" + "the big cat,large\nthe small cat,little\n" * 8)
+    arguments = ["--model", tmp_path / "start", "--train", tmp_path / "train.csv", "--dev", tmp_path / "train.csv",
+                 "--output", tmp_path / "two", "--epochs", 1, "--batch-size", 16, "--lengths", 1, "--length", 16,
+                 "--threads", 1]
+    said = finish(*(launch("-m", "bert_tf", "finetune", "classify", *arguments, TF_CONFIG=config)
+                    for config in two_machines()))
+    assert "after epoch 1" in said[0] and "f1_macro" in said[0] and "f1_macro" not in said[1]
+    assert json.loads((tmp_path / "two" / "report" / "metrics.json").read_text())["dev_examples"] == 16
+    assert bert_tf.load(tmp_path / "two").task.settings.labels == ("large", "little")
+
+
+def test_only_one_device_does_one_operation_at_a_time(monkeypatch):
+    for one_device, expected in ((True, [2, 1]), (False, [2])):
+        found = []
+        for kind in ("intra", "inter"):
+            monkeypatch.setattr(tf.config.threading, f"set_{kind}_op_parallelism_threads", found.append)
+        use_threads(2, one_device)
+        use_threads(None, one_device)
+        assert found == expected
 
 
 @pytest.mark.parametrize("name", ["parameter_server", "ParameterServer", "ps"])
