@@ -12,7 +12,7 @@ from ui import components, export, frame, inputs, runs, state
 from ui.cards import cards
 from ui.examples import LEARNED
 from ui.kept import kept
-from ui.models import given
+from ui.models import given, keep_keras
 from ui.spots import positions
 from ui.words import count, plain
 
@@ -76,6 +76,7 @@ def _series(snapshots):
     from bert_tf.explain.timelapse import Series
     from bert_tf.train.run import Snapshot
 
+    keep_keras()
     return Series([Snapshot(step, folder) for step, folder in snapshots])
 
 

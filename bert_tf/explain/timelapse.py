@@ -54,6 +54,8 @@ class Series:
     """
 
     def __init__(self, snapshots, progress=None):
+        import tensorflow as tf
+
         from bert_tf import checkpoints
         from bert_tf.bert import Bert
 
@@ -66,41 +68,60 @@ class Series:
                 first = config, tokenizer, model
             elif config != first[0] or tokenizer.vocab != first[1].vocab:
                 raise InputError(f"Step {one.step} is of another model than step {self.steps[0]}.")
-            self._weights.append([np.asarray(weight).astype(np.float16) for weight in model.weights])
+            self._weights.append([tf.constant(np.asarray(weight)) for weight in model.weights])
             report(progress, number + 1, len(snapshots))
-        config, self.tokenizer, self._model = first
-        self._bert = Bert(config, self.tokenizer, self._model, _Live(self._model), "snapshot")
+        config, self.tokenizer, model = first
+        self._runtime = _Given(model)
+        self._bert = Bert(config, self.tokenizer, model, self._runtime, "snapshot")
         self.config, self.heads, self.max_length = config, self._bert.heads, self._bert.max_length
         self._lock = threading.Lock()
 
     def moments(self, text_a, text_b=None, mask=(), level="token"):
         """Asks every snapshot the same. Args and errors as in `Bert.trace`; Returns: tuple of S `Moment`."""
         found = []
-        # One model for all: nobody else may change its weights between two of ours.
+        # One model for all: nobody else may give it other weights between two of ours.
         with self._lock:
             for step, weights in zip(self.steps, self._weights):
-                for variable, value in zip(self._model.weights, weights):
-                    variable.assign(value.astype(np.float32))
+                self._runtime.weights = weights
                 trace = self._bert.trace(text_a, text_b, mask, level, hidden_states=False)
                 found.append(Moment(step, trace))
         return tuple(found)
 
 
-class _Live:
-    """Runs a model with the weights it has at that moment; a `Runtime` would keep those of its first pass."""
+class _Given:
+    """Runs a model with the `weights` it is given, tensors in the order of the model's; a `Runtime` keeps its own."""
 
     def __init__(self, model):
-        self._model, self._views = model, {}
+        self._model, self._views, self.weights = model, {}, [variable.value for variable in model.weights]
 
     def run(self, batch, outputs):
-        from bert_tf.models import view
-
         if outputs not in self._views:
-            self._views[outputs] = view(self._model, outputs)
-        model = self._views[outputs]
-        found = model({name: batch[name] for name in model.input}, training=False)
+            self._views[outputs] = self._compiled(outputs)
+        names, function = self._views[outputs]
+        found = function({name: np.asarray(batch[name], np.int32) for name in names}, self.weights)
         return {name: [np.asarray(layer) for layer in value] if isinstance(value, list) else np.asarray(value)
                 for name, value in found.items()}
+
+    def _compiled(self, outputs):
+        """(names of the inputs, a function of them and the weights, compiled once for every batch and length)."""
+        import tensorflow as tf
+
+        from bert_tf.models import view
+
+        model = view(self._model, outputs)
+        signature = {name: tf.TensorSpec((None, None), tf.int32, name) for name in model.input}
+        order = {id(variable): place for place, variable in enumerate(self._model.weights)}
+
+        def given(batch, weights):
+            # A view has the model's own variables, but not all of them; its random numbers' states are not used.
+            trained, fixed = (
+                [weights[order[id(one)]] if id(one) in order else one.value for one in variables]
+                for variables in (model.trainable_variables, model.non_trainable_variables)
+            )
+            return model.stateless_call(trained, fixed, batch, training=False)[0]
+
+        shapes = [tf.TensorSpec(weight.shape, weight.dtype) for weight in self.weights]
+        return tuple(model.input), tf.function(given, input_signature=[signature, shapes], autograph=False)
 
 
 def course(moments, tokenizer, position, token=None):
