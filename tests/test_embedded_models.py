@@ -75,3 +75,18 @@ def test_config_says_what_the_files_hold():
     for name in (BASE, SMALL):
         config = json.loads((embedded_dir() / name / "config.json").read_text())
         assert config["architectures"] == ["BertForPreTraining"]
+
+
+def test_the_student_has_half_its_teacher_s_layers_and_much_of_what_it_knows(base):
+    student = bert_tf.load("bert-base-cased-student")
+    assert student.config == base.config.replace(num_hidden_layers=6) and student.heads == base.heads
+    folder = embedded_dir() / student.name
+    assert sum(path.stat().st_size for path in folder.iterdir()) < 40e6
+    assert "{" not in (folder / "README.md").read_text(), "a figure was not filled in"
+    for text, word in (("The Second World [MASK] ended in 1945.", "War"), ("She put the book [MASK] the table.", "on")):
+        assert word in top(student, text)
+    follows, strange = (
+        student.trace("The legislators believed they were on the right side of history.", second).nsp.is_next
+        for second in ("So they changed the law.", "The bunny ate the carrot.")
+    )
+    assert follows > strange
