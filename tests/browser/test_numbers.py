@@ -27,7 +27,7 @@ from bert_tf.explain.family_table import family_rows
 from bert_tf.explain.timelapse import Series
 from bert_tf.plots.architecture import MOST_UNITS
 from bert_tf.train.run import find_runs, read_run
-from tests.browser.look import FIGURE, PAIR, numbers, saved, share
+from tests.browser.look import FIGURE, NUMBERS, PAIR, numbers, saved, share
 from ui.limits import ROOT
 from ui.words import percent
 
@@ -164,9 +164,14 @@ def test_time_lapse_and_curves(visit):
     moments = series.moments(text, "", mask=["born"])
     expect_cards(page, fill_mask(moments[-1].trace, series.tokenizer, 5))
     page.get_by_role("button", name="Curves").or_(page.get_by_role("link", name="Curves")).first.click()
-    expect(page.locator(FIGURE)).to_have_count(3)
+    page.get_by_role("heading", name="Watch a model learn").wait_for()
     last = run.records[-1]
-    assert numbers(page, 1)[0]["y"][-1] == pytest.approx(last["mlm_accuracy"], abs=1e-6)
+    # The figures of the page before go one by one.
+    page.wait_for_function(
+        f"""(wanted) => document.querySelectorAll('{FIGURE}').length === 3
+            && Math.abs(({NUMBERS})(['{FIGURE}', 1])[0].y.at(-1) - wanted) < 1e-6""",
+        arg=last["mlm_accuracy"],
+    )
     expect(page.get_by_text(f"loss {last['loss']:.2f}")).to_be_visible()
 
 

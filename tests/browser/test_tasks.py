@@ -11,7 +11,7 @@ import bert_tf
 from bert_tf.explain.heads_changed import heads_changed
 from tests.app.made_tasks import save_tasks
 from tests.browser.conftest import serving
-from tests.browser.look import numbers, saved
+from tests.browser.look import FIGURE, numbers, saved
 
 expect.set_options(timeout=60_000)  # the machine may be busy
 
@@ -97,5 +97,7 @@ def test_a_file_becomes_a_model_of_the_visitor_s(visit):
     page.get_by_role("button", name="Try it").click(timeout=240_000)
     page.get_by_role("radio", name="Praise").click()
     expect(page.get_by_role("heading", name="Classes")).to_be_visible()
+    # The curves of the page before may still be there.
+    page.wait_for_function(f"() => document.querySelector('{FIGURE}')?.data?.[0].y?.includes?.('good')")
     bars = numbers(page)[0]
     assert sorted(bars["y"]) == ["bad", "good"] and sum(bars["x"]) == pytest.approx(1, abs=1e-4)
