@@ -126,6 +126,8 @@ export default function ({ parentElement, data, setTriggerValue }) {
   Object.assign(state, { data, send: setTriggerValue, stops: rampStops(data.ramp),
     table: root.querySelector("table"), hint: root.querySelector(".hint") });
   root.classList.toggle("text", Boolean(data.texts));
+  root.classList.toggle("switches", Boolean(data.off));
+  root.style.setProperty("--columns", data.columns.length);
   root.classList.toggle("many", data.columns.length > 10);
   root.classList.toggle("still", Boolean(data.still));
   state.table.setAttribute("aria-label", data.label);

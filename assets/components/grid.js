@@ -131,7 +131,7 @@ function draw(state) {
       const box = [x, y, size.cell - gap, size.tall - gap];
       pen.drawImage(state.sheet, head * wide, layer * tall, wide, tall, ...box);
       if (data.texts && size.cell > 33) text(pen, state, layer * data.heads + head, box);
-      frame(pen, state, layer, head, box, open.get(`${layer} ${head}`), style.color);
+      frame(pen, state, layer, head, box, open.get(`${layer} ${head}`), style);
     }
   }
 }
@@ -153,12 +153,18 @@ function number(pen, style, index, open, x, y) {
   pen.globalAlpha = 1;
 }
 
-function frame(pen, state, layer, head, [x, y, width, height], open, ink) {
+function frame(pen, state, layer, head, [x, y, width, height], open, style) {
   const near = state.near && layer === state.near.layer && head === state.near.head;
   pen.lineWidth = open ? 2.5 : near ? 1.5 : .5;
-  pen.strokeStyle = open || ink;
+  pen.strokeStyle = open || style.color;
   pen.globalAlpha = open || near ? 1 : .28;
   pen.strokeRect(x - .5, y - .5, width + 1, height + 1);
+  if (open) {
+    // Between the frame and a map as dark as it.
+    pen.lineWidth = 1;
+    pen.strokeStyle = style.getPropertyValue("--st-background-color").trim() || "#fff";
+    pen.strokeRect(x + 1.5, y + 1.5, width - 3, height - 3);
+  }
   pen.globalAlpha = 1;
 }
 
