@@ -66,6 +66,8 @@ def start(task, file_name, content, model, epochs, top_only):
     options = ["--model", model, "--train", source, "--dev-share", 0.2, "--output", folder, "--epochs", epochs]
     options += ["--batch-size", 16, "--log-every", 2, "--save-every", 50, "--strategy", "one", "--threads", 2]
     options += ["--learning-rate", 2e-4 if top_only else 5e-5, "--precision", "bfloat16_products"]
+    if task == "answer":
+        options += ["--length", 256]
     if top_only:
         options += ["--freeze-layers", max(_layers(model) - 2, 0)]
     arguments = ["finetune", task, *options]

@@ -52,6 +52,8 @@ def run(args):
     from bert_tf.explain.sentence_vectors import sentence_vectors
 
     write = _writer(args.output)
+    if args.input == "-":
+        raise InputError("The input is read twice, once to count its texts; give a file instead of -.")
     count = sum(1 for _ in _texts(args))  # and whether every row can be read, before anything is computed
     if not count:
         raise InputError(f"{args.input} holds no text.")

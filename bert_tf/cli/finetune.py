@@ -35,12 +35,12 @@ def add_arguments(parser):
     tasks = parser.add_subparsers(metavar="TASK", required=True, dest="task", parser_class=type(parser))
     for name, (_, help_line) in FAMILIES.items():
         task = tasks.add_parser(name, help=help_line, description=help_line[0].upper() + help_line[1:] + ".")
-        _add_common(task)
+        _add_common(task, family(name).length)
         family(name).add_reading_arguments(task)
         family(name).add_training_arguments(task)
 
 
-def _add_common(parser):
+def _add_common(parser, length):
     parser.add_argument(
         "--model", required=True, metavar="M", help="name or folder of the model to start from"
     )
@@ -62,7 +62,7 @@ def _add_common(parser):
         "--batch-size", type=int, default=32, help="rows of an update, over all devices together"
     )
     parser.add_argument(
-        "--length", type=int, default=128, metavar="T", help="tokens an input is cut to (default 128)"
+        "--length", type=int, metavar="T", help=f"tokens an input is cut to (default {length}, or what the model reads)"
     )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument(
@@ -140,11 +140,14 @@ def run(args):
     import random
 
     from bert_tf.checkpoints import find
+    from bert_tf.checkpoints.library import read_config
     from bert_tf.cli.quiet import import_tensorflow
     from bert_tf.finetune.seeds import fit_seeds
 
     task = family(args.task)
-    find(args.model)
+    folder = find(args.model)
+    if args.length is None:
+        args.length = min(task.length, read_config(folder).max_tokens)
     if args.max_train is not None and args.max_train < 1 or args.seeds < 1:
         raise TaskError("--max-train and --seeds must be 1 or more.")
     how = _fit_settings(args)

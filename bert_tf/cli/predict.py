@@ -7,6 +7,35 @@ from bert_tf.cli.model import add_model_arguments, load_model
 from bert_tf.explain.errors import InputError
 
 
+_ALL = ("classify", "tag", "answer", "choose")
+#: Options that say how a file is read -> the tasks that have them.
+READING = {
+    "format": _ALL,
+    "columns": _ALL,
+    "glue": ("classify",),
+    "text_column": ("classify",),
+    "text2_column": ("classify",),
+    "words_field": ("tag",),
+    "documents": ("tag",),
+    "context_column": ("choose",),
+    "start_column": ("choose",),
+    "choice_columns": ("choose",),
+}
+_HELP = {
+    "format": "csv, tsv, jsonl or lines, a text each; default: by the file's ending",
+    "columns": "names of the columns of a file without a header",
+    "glue": "the file is one of GLUE's",
+    "text_column": "column of the text",
+    "text2_column": "column of a pair's second text",
+    "words_field": "field of the words in JSON lines",
+    "documents": "sentences between -DOCSTART- or # newdoc lines are one text",
+    "context_column": "column of the context",
+    "start_column": "column of how each choice begins",
+    "choice_columns": "columns of the choices",
+}
+_METAVAR = {"format": "F", "columns": "A,B,…", "choice_columns": "A,B,…"}
+
+
 def add_arguments(parser):
     parser.add_argument("text_a", nargs="?", metavar="TEXT_A", help='the text; "[MASK]" in it is filled')
     parser.add_argument(
@@ -45,10 +74,13 @@ def add_arguments(parser):
         "--batch-size", type=int, default=32, metavar="N", help="inputs in one pass (default 32)"
     )
     many.add_argument("--quiet", action="store_true", help="no progress bar")
-    for name, which in (("text", "the text"), ("text2", "a pair's second text")):
-        many.add_argument(
-            f"--{name}-column", metavar="NAME", help=f"column of {which}, with a model that classifies texts"
-        )
+    reading = parser.add_argument_group("how the file is read, with a fine-tuned model, as for its training")
+    for option, tasks in READING.items():
+        name, help_line = f"--{option.replace('_', '-')}", f"{_HELP[option]} ({', '.join(tasks)})"
+        if option == "documents":
+            reading.add_argument(name, action="store_true", help=help_line)
+        else:
+            reading.add_argument(name, metavar=_METAVAR.get(option, "NAME"), help=help_line)
 
 
 def run(args):
@@ -57,8 +89,9 @@ def run(args):
         from bert_tf.cli.predict_task import run_task
 
         return run_task(args)
-    if args.text_column or args.text2_column:
-        raise InputError("--text-column and --text2-column go with a model that is fine-tuned to classify texts.")
+    for option, tasks in READING.items():
+        if getattr(args, option):
+            raise InputError(f"--{option.replace('_', '-')} goes with a model that is fine-tuned to {' or '.join(tasks)}.")
     if args.input is not None:
         if args.text_a is not None or args.mask or args.trace:
             raise InputError(

@@ -9,9 +9,9 @@ from contextlib import nullcontext
 from bert_tf.checkpoints import find
 from bert_tf.cli.files import refuse_same_file, replacing
 from bert_tf.cli.model import load_model
+from bert_tf.cli.predict import READING
 from bert_tf.cli.render import bar, percent, table
 from bert_tf.explain.errors import InputError
-from bert_tf.finetune.errors import DataError
 from bert_tf.finetune.families import family
 from bert_tf.finetune.tables import table_format
 from bert_tf.finetune.task import read_settings
@@ -62,10 +62,9 @@ def _predict_file(args):
     if args.batch_size < 1:
         raise InputError(f"--batch-size must be at least 1, not {args.batch_size}.")
     refuse_same_file(args.input, args.output)
-    kind = read_settings(find(args.model)).task
-    if (args.text_column or args.text2_column) and kind != "classify":
-        raise InputError("--text-column and --text2-column go with a model that is fine-tuned to classify texts.")
-    records = family(kind).records(args.input)
+    task = family(read_settings(find(args.model)).task)
+    _check_reading(task, args)
+    records = task.records(args.input, args)
     first = next(records, None)     # before the seconds that loading takes
     if first is None:
         raise InputError(f"{args.input} holds no example.")
@@ -82,6 +81,14 @@ def _predict_file(args):
     return 0
 
 
+def _check_reading(task, args):
+    """Raises InputError where an option is not one by which this task's files are read."""
+    for option, tasks in READING.items():
+        if getattr(args, option) and task.task not in tasks:
+            raise InputError(f"--{option.replace('_', '-')} goes with a model that is fine-tuned to "
+                             f"{' or '.join(tasks)}; this one to {task.task}.")
+
+
 def _chained(first, rest):
     yield first
     yield from rest
@@ -95,7 +102,7 @@ def _answer(task, records, write, args):
     def inputs():
         for number, record in records:
             waiting.append((number, record))
-            yield _with_texts(record, args)
+            yield task.family.asked(record, args)
 
     with tqdm(unit="row", disable=args.quiet, file=sys.stderr, mininterval=0.5) as progress:
         for prediction in task.predict_many(inputs(), args.batch_size, errors="return"):
@@ -109,16 +116,6 @@ def _answer(task, records, write, args):
                 write(number, record, prediction, None)
             progress.update()
     return good, bad
-
-
-def _with_texts(record, args):
-    """The record with the fields of the columns that the options name under the names that are looked for."""
-    for name, column in (("text_a", args.text_column), ("text_b", args.text2_column)):
-        if column is not None and isinstance(record, dict):
-            if column not in record:
-                return DataError(f"There is no column {column!r}; the columns are {', '.join(record):.160}.")
-            record = {**record, name: record[column]}
-    return record
 
 
 def _json_writer(out):

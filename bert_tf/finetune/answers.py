@@ -6,6 +6,7 @@ passage alone and begin where their window shows most around them; "no answer" i
 T tokens, n pieces of a passage. Source: Devlin et al. 2019, sections 4.2 and 4.3, and `run_squad.py`.
 """
 
+from argparse import Namespace
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,6 +40,7 @@ class Answering(Family):
     """The family `answer`; its examples are `squad_data.Question`s."""
 
     task, architecture = "answer", "BertForQuestionAnswering"
+    length = 384    # of Google's run_squad.py
 
     def add_training_arguments(self, parser):
         parser.add_argument("--stride", type=int, default=_DEFAULTS["stride"], metavar="N",
@@ -62,9 +64,9 @@ class Answering(Family):
         return Question(str(record.get("id", "")), record["question"], record["passage"], (),
                         curves=bool(record.get("curves", False)))
 
-    def records(self, path):
-        if Path(path).suffix.lower() != ".json":
-            return super().records(path)
+    def records(self, path, options=Namespace()):
+        if getattr(options, "format", None) or Path(path).suffix.lower() != ".json":
+            return super().records(path, options)
         return enumerate(read_squad(path), 1)
 
     def split(self, examples, share, seed=0):

@@ -13,6 +13,14 @@ from bert_tf.finetune.family import Family, Findings, without_folder
 from bert_tf.finetune.rows import Rows
 from bert_tf.finetune.task import TaskSettings
 
+_DEFAULTS = ChoiceColumns()
+
+
+def _columns(options):
+    names = options.choice_columns.split(",") if options.choice_columns else ()
+    return ChoiceColumns(options.context_column or _DEFAULTS.context, options.start_column or _DEFAULTS.start,
+                         tuple(name.strip() for name in names), getattr(options, "label_column", _DEFAULTS.label))
+
 
 class Choosing(Family):
     """The family `choose`; its examples are `choice_data.Choices`."""
@@ -31,10 +39,7 @@ class Choosing(Family):
                             help="column of the right choice's number, from 0 (default: label)")
 
     def read(self, path, options, settings=None, labelled=True):
-        names = options.choice_columns.split(",") if options.choice_columns else ()
-        columns = ChoiceColumns(options.context_column, options.start_column,
-                                tuple(name.strip() for name in names), options.label_column)
-        return read_choices(path, columns, options.format, labelled)
+        return read_choices(path, _columns(options), options.format, labelled)
 
     def example(self, record, settings):
         if isinstance(record, Choices):
@@ -42,6 +47,14 @@ class Choosing(Family):
         if not isinstance(record, dict) or not {"context", "sent1"} & set(record):
             raise DataError('Give a "context" and a list of "choices" in one object.')
         return choices_of(record, labelled=False)
+
+    def asked(self, record, options):
+        if not isinstance(record, dict):
+            return record
+        try:
+            return choices_of(record, _columns(options), labelled=False)
+        except DataError as error:
+            return error
 
     def settings(self, options, examples):
         return TaskSettings("choose", pair=True, max_length=options.length,

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from bert_tf.finetune.errors import DataError
 from bert_tf.finetune.tables import read_records
 
+_START = "sent2"
 _ENDING = re.compile(r"ending\d+")
 
 
@@ -23,7 +24,7 @@ class ChoiceColumns:
     """
 
     context: str = "sent1"
-    start: str | None = "sent2"
+    start: str | None = _START
     choices: tuple = ()
     label: str = "label"
 
@@ -76,14 +77,24 @@ def choices_of(record, columns=ChoiceColumns(), labelled=True):
     context_column = columns.context if columns.context in record else "context"
     context = _text(record, context_column, columns.context)
     if isinstance(record.get("choices"), list):
-        choices, start = [str(choice) for choice in record["choices"]], ""
+        choices, start = record["choices"], ""
+        for choice in choices:
+            if not isinstance(choice, str):
+                raise DataError(f"the choice {choice!r:.40} is not a text.")
     else:
         names = columns.choices or tuple(name for name in record if _ENDING.fullmatch(name))
         choices = [_text(record, name, name) for name in names]
+        if columns.start not in (None, _START) and columns.start not in record:
+            raise DataError(f"there is no column {columns.start!r} (found: {', '.join(map(str, record))}).")
         start = (record.get(columns.start) or "") if columns.start else ""
     if len(choices) < 2:
         raise DataError(f"{len(choices)} choices; at least 2 are needed (columns ending0, ending1 … or a "
                         f'list "choices"; found: {", ".join(record)}).')
+    if not context.strip() and not start.strip():
+        raise DataError(f"the context in {context_column!r} is empty.")
+    for choice in choices:
+        if not f"{start}{choice}".strip():
+            raise DataError("a choice is empty.")
     label = _label(record, columns.label, len(choices)) if labelled else None
     return Choices(context, tuple(f"{start} {choice}".strip() for choice in choices), label)
 

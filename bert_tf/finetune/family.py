@@ -4,6 +4,8 @@ B batch, T tokens, N rows. An example is what one line, sentence or question of 
 model reads at once (an example longer than the model becomes several).
 """
 
+from argparse import Namespace
+from collections import Counter
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -39,12 +41,14 @@ class Family:
 
     Attributes:
         task: the name on the command line and in task.json. architecture: the class of Transformers that reads
-            the folder. several: an example's token ids are [C, t], C choices of t tokens.
+            the folder. several: an example's token ids are [C, t], C choices of t tokens. length: tokens an input is
+            cut to unless another number is given.
     """
 
     task = ""
     architecture = ""
     several = False
+    length = 128
 
     def add_reading_arguments(self, parser):
         """Options that say how a file is read: for training, measuring and predicting."""
@@ -70,21 +74,46 @@ class Family:
         """
         raise TypeError(f"{type(self).__name__} reads no records.")
 
-    def records(self, path):
-        """Yields (number, record) of a file to predict for, by its ending: number of the line, and what `example`
-        takes, or a DataError in its place. Raises: DataError, OSError."""
-        return try_records(path)
+    def records(self, path, options=Namespace()):
+        """Yields (number, record) of a file to predict for: number of the line, and what `example` takes, or a
+        DataError in its place.
+
+        Args: path: of the file. options: those of `add_reading_arguments`, as far as `predict` has them; what is
+            missing or None goes by the file's ending and header.
+
+        Raises: DataError, OSError.
+        """
+        columns = getattr(options, "columns", None)
+        columns = tuple(name.strip() for name in columns.split(",")) if columns else None
+        kind = getattr(options, "format", None)
+        return try_records(path, kind, ("text",) if kind == "lines" else columns)
 
     def settings(self, options, examples):
         """`TaskSettings` for training on these examples. Raises: DataError, TaskError."""
         raise TypeError(f"{type(self).__name__} trains no models.")
 
+    def asked(self, record, options):
+        """What `example` takes of a record of `records`, whose columns the options may name; or a DataError."""
+        return record
+
     def split(self, examples, share, seed=0):
-        """Two lists: the examples without about a `share` of them, and that share, drawn by chance."""
-        order = np.random.default_rng(seed).permutation(len(examples))
-        kept = set(order[: round(share * len(examples))].tolist())
+        """Two lists: the examples without about a `share` of them, and that share, drawn by chance.
+
+        An example that is the last one of a label stays in the first list: what is not learnt cannot be measured.
+        """
+        left = Counter(label for example in examples for label in set(self.labels(example)))
+        kept, wanted = set(), round(share * len(examples))
+        for place in np.random.default_rng(seed).permutation(len(examples)).tolist():
+            labels = set(self.labels(examples[place]))
+            if len(kept) < wanted and all(left[label] > 1 for label in labels):
+                left.subtract(labels)
+                kept.add(place)
         return ([example for place, example in enumerate(examples) if place not in kept],
                 [example for place, example in enumerate(examples) if place in kept])
+
+    def labels(self, example):
+        """The labels of an example that training must have seen; none where the answers are no labels."""
+        return ()
 
     def check(self, examples, settings):
         """Raises DataError where an example does not fit the settings (a label that training never saw)."""

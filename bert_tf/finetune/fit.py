@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from bert_tf.checkpoints.files import write_json
+from bert_tf.checkpoints.saving import DTYPES
 from bert_tf.finetune.errors import TaskError
 from bert_tf.finetune.task import merit
 
@@ -80,6 +81,10 @@ class FitSettings:
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise TaskError(f"--{name.replace('_', '-')} is {value}; it must be 1 or more.")
+        if not 0 <= self.seed < 2**32:
+            raise TaskError(f"--seed is {self.seed}; it must be from 0 to {2**32 - 1}.")
+        if self.store not in DTYPES:
+            raise TaskError(f"--store is {self.store!r}; choose from {', '.join(DTYPES)}.")
         if not 0 < self.learning_rate < math.inf:
             raise TaskError(f"--learning-rate is {self.learning_rate}; it must be above 0.")
         if self.dropout is not None and not 0 <= self.dropout < 1:
@@ -276,7 +281,7 @@ class _Run:
                     report=self._say_record,
                     advice="give another --output with a lower --learning-rate",
                 )
-            if step < end:
+            if self.trainer.stopped and step < self.total:
                 return self._fitted(rounds, False, step)
             rounds.append(self._measure(end, rounds))
             if self.trainer.chief:

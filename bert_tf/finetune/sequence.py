@@ -4,6 +4,7 @@ Sources: Devlin et al. 2019, section 4.1; Wang et al. 2019 (GLUE) for the tasks 
 """
 
 import sys
+from argparse import Namespace
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from bert_tf.finetune.family import Family
 from bert_tf.finetune.glue import GLUE
 from bert_tf.finetune.rows import Rows
 from bert_tf.finetune.sentences import Layout, Sentence, glue_layout, read_sentences
+from bert_tf.finetune.tables import try_records
 from bert_tf.finetune.task import POOLINGS, TaskSettings
 
 THRESHOLD = 0.5
@@ -96,6 +98,8 @@ class SequenceFamily(Family):
             )
         else:
             texts = (*record, None)[:2]
+        if settings.pair is False and texts[1] is not None and texts[1] != "":
+            raise DataError(f"This model reads one text; there is a second one, {texts[1]!r:.40}: leave it out.")
         both = settings.pair or settings.pair is None and texts[1]
         for text in texts[: 2 if both else 1]:
             if not isinstance(text, str) or not text.strip():
@@ -128,6 +132,25 @@ class SequenceFamily(Family):
             max_length=options.length,
             metric=options.metric or metric,
         )
+
+    def records(self, path, options=Namespace()):
+        if not getattr(options, "glue", None):
+            return super().records(path, options)
+        return try_records(path, options.format, glue_layout(options.glue, path, options.format).columns)
+
+    def asked(self, record, options):
+        if not isinstance(record, dict):
+            return record
+        columns = GLUE[options.glue].texts if options.glue else (options.text_column, options.text2_column)
+        for name, column in zip(("text_a", "text_b"), columns):
+            if column is not None:
+                if column not in record:
+                    return DataError(f"There is no column {column!r}; the columns are {', '.join(record):.160}.")
+                record = {**record, name: record[column]}
+        return record
+
+    def labels(self, example):
+        return tuple(label for label in _labels_of(example) if isinstance(label, str))
 
     def check(self, examples, settings):
         known = set(settings.labels)

@@ -6,6 +6,7 @@ documents are read in overlapping windows, and each word is judged in the window
 T tokens, W words, K labels. Source: Devlin et al. 2019, section 5.3 (first piece, maximal document context).
 """
 
+from argparse import Namespace
 from collections import Counter
 from itertools import chain
 from pathlib import Path
@@ -21,7 +22,6 @@ from bert_tf.finetune.rows import Rows
 from bert_tf.finetune.task import TaskSettings
 from bert_tf.finetune.windows import merge, windows
 from bert_tf.finetune.word_data import (
-    COLUMN_ENDINGS,
     CONLLU_COLUMNS,
     LabelledWords,
     read_labelled_words,
@@ -30,6 +30,8 @@ from bert_tf.finetune.word_data import (
 
 PIECES = ("first", "all")
 _SPECIAL = 2
+#: Endings of files to predict for that are tables or JSON lines; all others have a word a line, as for training.
+_TABLES = (".csv", ".tsv", ".tab", ".jsonl", ".ndjson", ".json")
 
 
 class Tagging(Family):
@@ -43,6 +45,9 @@ class Tagging(Family):
                                  "of CoNLL its number from 1 (default: the last)")
         parser.add_argument("--words-field", default="words", metavar="NAME", help="in JSON lines")
         parser.add_argument("--labels-field", default="labels", metavar="NAME", help="in JSON lines")
+        parser.add_argument("--documents", action="store_true",
+                            help="the sentences between -DOCSTART- lines (CoNLL-U: # newdoc) are one text, so that "
+                                 "each is read with its neighbours")
 
     def add_training_arguments(self, parser):
         parser.add_argument("--crf", action="store_true", help="a linear-chain CRF over the labels")
@@ -55,7 +60,7 @@ class Tagging(Family):
 
     def read(self, path, options, settings=None, labelled=True):
         yield from read_labelled_words(path, options.column, options.words_field, options.labels_field,
-                                       labelled)
+                                       labelled, options.documents)
 
     def example(self, record, settings):
         if isinstance(record, LabelledWords):
@@ -71,10 +76,21 @@ class Tagging(Family):
             raise DataError("The text is empty; give at least one word.")
         return found
 
-    def records(self, path):
-        if Path(path).suffix.lower() not in COLUMN_ENDINGS:
-            return super().records(path)
-        return enumerate(read_labelled_words(path, labelled=False), 1)
+    def records(self, path, options=Namespace()):
+        if getattr(options, "format", None) or Path(path).suffix.lower() in _TABLES or str(path) == "-":
+            return super().records(path, options)
+        documents = getattr(options, "documents", False)
+        return enumerate(read_labelled_words(path, labelled=False, documents=documents), 1)
+
+    def asked(self, record, options):
+        field = options.words_field
+        if field and isinstance(record, dict):
+            return {**record, "words": record[field]} if field in record else DataError(
+                f"There is no field {field!r}; the fields are {', '.join(record):.160}.")
+        return record
+
+    def labels(self, example):
+        return example.labels
 
     def settings(self, options, examples):
         if options.pieces not in PIECES:

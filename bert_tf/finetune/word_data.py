@@ -4,8 +4,9 @@ CoNLL columns and JSON lines may do without labels where only predictions are wa
 """
 
 import json
+from bisect import bisect
 from dataclasses import dataclass, replace
-from itertools import accumulate
+from itertools import accumulate, chain
 from pathlib import Path
 
 from bert_tf.finetune.errors import DataError
@@ -15,8 +16,7 @@ from bert_tf.text.conllu import ConlluError, read_rows
 
 #: CoNLL-U columns a label can be read from.
 CONLLU_COLUMNS = {"upos": 3, "xpos": 4, "deprel": 7}
-#: Endings of files with one word a line.
-COLUMN_ENDINGS = (".conll", ".conllu", ".bio", ".iob")
+_NEW_DOCUMENT = ("-DOCSTART-", "# newdoc")
 _MAX_COLUMNS = 4
 
 
@@ -51,7 +51,8 @@ def words_of_text(text):
     return LabelledWords(tuple(text[start:end] for start, end in spans), None, text=text, spans=spans)
 
 
-def read_labelled_words(path, column=None, words_field="words", labels_field="labels", labelled=True):
+def read_labelled_words(path, column=None, words_field="words", labels_field="labels", labelled=True,
+                         documents=False):
     """Sentences of a file; its ending tells the format: .conllu, .jsonl (or .json), else CoNLL columns.
 
     Args:
@@ -59,6 +60,8 @@ def read_labelled_words(path, column=None, words_field="words", labels_field="la
         column: CoNLL-U: "upos" (the default), "xpos" or "deprel". CoNLL: number of the label column from 1;
             default: the last one.
         words_field, labels_field: names in JSON lines.
+        documents: join the sentences of a document, as far as the file has -DOCSTART- or "# newdoc" lines, so
+            that each is read with its neighbours.
         labelled: False to do without labels: one column, CoNLL-U with "_", JSON lines without the field.
     Returns:
         list of `LabelledWords`.
@@ -79,7 +82,23 @@ def read_labelled_words(path, column=None, words_field="words", labels_field="la
         sentences = _read_columns(path, lines, column, labelled)
     if not sentences:
         raise DataError(f"{path} holds no sentence: it needs one word and its label a line.")
-    return _in_bio(sentences) if labelled else [replace(sentence, labels=None) for sentence in sentences]
+    sentences = _in_bio(sentences) if labelled else [replace(sentence, labels=None) for sentence in sentences]
+    return _joined(sentences, lines) if documents else sentences
+
+
+def _joined(sentences, lines):
+    """The sentences between two lines that begin a document as one `LabelledWords` each."""
+    starts = [number for number, line in enumerate(lines, 1) if line.startswith(_NEW_DOCUMENT)]
+    if not starts:
+        return sentences
+    found = {}
+    for sentence in sentences:
+        line = int(sentence.source.rpartition(" ")[2])
+        found.setdefault(bisect(starts, line), []).append(sentence)
+    return [LabelledWords(tuple(chain.from_iterable(one.words for one in several)),
+                          None if several[0].labels is None else tuple(chain.from_iterable(one.labels for one in several)),
+                          several[0].source)
+            for several in found.values()]
 
 
 def _lines(path):

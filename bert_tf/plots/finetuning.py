@@ -78,7 +78,7 @@ def confusion_matrix(labels, counts, dark=False):
 def label_bars(rows, dark=False):
     """F1 of each label as bars.
 
-    Args: rows: list of dicts with "label", "f1" and "examples". dark: for a dark page.
+    Args: rows: list of dicts with "label", "f1" and how many there are, "examples" or "support". dark: for a dark page.
     """
     figure = go.Figure(
         go.Bar(
@@ -86,7 +86,7 @@ def label_bars(rows, dark=False):
             y=[escape(str(row["label"])) for row in rows],
             orientation="h",
             marker={"color": CATEGORIES[0]},
-            customdata=[row.get("examples", 0) for row in rows],
+            customdata=[row.get("examples", row.get("support")) for row in rows],
             hovertemplate="%{y}: F1 %{x:.3f} over %{customdata} examples<extra></extra>",
         )
     )

@@ -50,6 +50,7 @@ class Trainer:
         self._flops_of, self._peak = flops_of or (lambda batch: 0.0), peak
         self.position = None    # of the data, after the last update
         self._stop = False
+        self.stopped = False    # whether a signal ended the last `train`
 
     def _all_variables(self):
         return [*self.variables, *self.optimizer.variables]
@@ -87,7 +88,7 @@ class Trainer:
             TrainingDiverged: on a loss that is not finite, with the step and the data position.
             CheckpointWriteError: if a checkpoint cannot be written.
         """
-        step, window, since_saved = first_step, Window(self._peak), []
+        step, window, since_saved, self.stopped = first_step, Window(self._peak), [], False
         with _stop_on_signals(self), RunLog(self.folder, self.chief) as log:
             if step == 0:
                 self._take(snapshots, step)
@@ -103,7 +104,8 @@ class Trainer:
                     raise TrainingDiverged(f"The loss became {window.last['loss']} at step {step} ({where}); "
                                            f"{advice}, or look at that text.")
                 self._take(snapshots, step)
-                last = step >= total_steps or self._asked_to_stop()
+                self.stopped = self._asked_to_stop()
+                last = step >= total_steps or self.stopped
                 if step % log_every == 0 or last:
                     record = window.record(step, float(self.optimizer.learning_rate))
                     log.write(record)

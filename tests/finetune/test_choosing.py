@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bert_tf.finetune.choice import FAMILY
-from bert_tf.finetune.choice_data import ChoiceColumns, Choices, read_choices
+from bert_tf.finetune.choice_data import ChoiceColumns, Choices, choices_of, read_choices
 from bert_tf.finetune.errors import DataError
 from tests.finetune.made_sets import options, scored, sentences, train
 
@@ -81,8 +81,17 @@ def test_other_columns_and_json_lines(tmp_path):
     ("sent1,ending0,label\na,b,0\n", "line 2: 1 choices; at least 2"),
     ("text,ending0,ending1,label\na,b,c,0\n", r"line 2: there is no column 'sent1' \(found: text, ending0"),
     ("sent1,ending0,ending1,label\n", "holds no question"),
+    ("sent1,ending0,ending1,label\n,b,c,0\n", "line 2: the context in 'sent1' is empty"),
+    ("sent1,ending0,ending1,label\na,b,,0\n", "line 2: a choice is empty"),
 ])
 def test_bad_rows_are_named_by_file_and_line(tmp_path, content, message):
     (tmp_path / "a.csv").write_text(content)
     with pytest.raises(DataError, match=message):
         list(read_choices(tmp_path / "a.csv"))
+
+
+def test_a_choice_that_is_no_text_and_a_misspelt_column_are_told():
+    with pytest.raises(DataError, match="the choice None is not a text"):
+        choices_of({"context": "Why?", "choices": ["no", None], "label": 1})
+    with pytest.raises(DataError, match="there is no column 'strat'"):
+        choices_of({"sent1": "Why?", "ending0": "no", "ending1": "yes", "label": "1"}, ChoiceColumns(start="strat"))

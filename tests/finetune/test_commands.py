@@ -5,6 +5,8 @@ import json
 import pytest
 
 from bert_tf.cli import main
+from bert_tf.finetune.sentences import Sentence
+from bert_tf.finetune.word_data import LabelledWords
 from tests.finetune.conftest import QUICK, finetune
 from tests.finetune.made_sets import sentences
 
@@ -60,9 +62,45 @@ def test_a_tagger_is_trained_measured_and_used(tagger, capsys, tmp_path):
 def test_a_share_of_the_training_file_is_kept_back():
     from bert_tf.finetune.families import family
 
-    train, dev = family("tag").split(list(range(50)), 0.1)
-    assert len(dev) == 5 and sorted(train + dev) == list(range(50))
-    assert (train, dev) == family("tag").split(list(range(50)), 0.1)
+    examples = [LabelledWords((str(number),), ("O",)) for number in range(50)]
+    train, dev = family("tag").split(examples, 0.1)
+    assert len(dev) == 5 and sorted(train + dev, key=examples.index) == examples
+    assert (train, dev) == family("tag").split(examples, 0.1)
+
+
+@pytest.mark.parametrize("place", range(0, 59, 7))
+def test_the_only_example_of_a_label_is_learnt_from(place):
+    from bert_tf.finetune.families import family
+
+    labels = ["good", "bad"] * 30
+    labels[place] = "mixed"
+    for task, examples in (("classify", [Sentence(str(at), target=label) for at, label in enumerate(labels)]),
+                           ("tag", [LabelledWords((str(at),), (label,)) for at, label in enumerate(labels)])):
+        train, dev = family(task).split(examples, 0.2)
+        assert examples[place] in train and len(dev) == 12
+
+
+def test_predict_reads_files_as_training_does(tagger, start_folder, trained, capsys, tmp_path):
+    folder, _ = tagger
+    (tmp_path / "words.annotated").write_text("-DOCSTART-\tO\n\nthe\tO\ncat\tO\n\nsat\tO\n")
+    code, out, _ = run(capsys, "predict", "--model", folder, "--input", tmp_path / "words.annotated", "--quiet")
+    assert code == 0 and [len(json.loads(line)["words"]) for line in out.splitlines()] == [2, 1]
+    code, out, _ = run(capsys, "predict", "--model", folder, "--input", tmp_path / "words.annotated", "--quiet", "--documents")
+    assert code == 0 and [len(json.loads(line)["words"]) for line in out.splitlines()] == [3]
+    (tmp_path / "cola.tsv").write_text("gj04\t1\t\tthe big cat\ngj04\t0\t\tthe small cat\n")
+    code, out, _ = run(capsys, "predict", "--model", trained[0], "--input", tmp_path / "cola.tsv", "--glue", "cola",
+                       "--quiet")
+    assert code == 0 and [json.loads(line)["label"] for line in out.splitlines()] == ["large", "little"]
+    code, out, _ = run(capsys, "predict", "--model", trained[0], "--input", tmp_path / "cola.tsv", "--columns", "a,b,c,it",
+                       "--text-column", "it", "--quiet", "--output", tmp_path / "out.csv")
+    assert code == 0 and (tmp_path / "out.csv").read_text().splitlines()[1].startswith("gj04,1,,the big cat,large")
+    code, _, err = run(capsys, "predict", "--model", folder, "--input", tmp_path / "cola.tsv", "--glue", "cola")
+    assert code == 2 and "--glue goes with a model that is fine-tuned to classify; this one to tag." in err
+
+
+def test_a_second_text_is_no_part_of_a_single_one(trained, capsys):
+    code, _, err = run(capsys, "predict", "--model", trained[0], "the big cat", "the small cat")
+    assert code == 2 and "This model reads one text; there is a second one, 'the small cat'" in err
 
 
 def test_what_is_wrong_is_told_in_one_line(tagger, start_folder, capsys, tmp_path):

@@ -94,3 +94,8 @@ def test_a_table_gives_its_column_of_texts(tiny_folder, tmp_path, capsys):
     assert main(arguments) == 0 and np.load(tmp_path / "a.npy").shape == (2, 32)
     assert main([*arguments[:-4], str(tmp_path / "a.txt"), *arguments[-3:]]) == 2
     assert "written as .npy or .parquet" in capsys.readouterr().err
+
+
+def test_standard_input_cannot_be_read_twice(capsys, tmp_path):
+    assert main(["features", "--input", "-", "--format", "lines", "--output", str(tmp_path / "x.npy")]) == 2
+    assert "The input is read twice" in capsys.readouterr().err and not (tmp_path / "x.npy").exists()

@@ -221,6 +221,8 @@ def test_frozen_layers_stay_as_they_were(start_folder, tmp_path):
         ({"epochs": 0}, "--epochs is 0"),
         ({"learning_rate": 0}, "--learning-rate"),
         ({"dropout": 1.0}, "--dropout is 1.0"),
+        ({"seed": -1}, "--seed is -1"),
+        ({"store": "fp16"}, "--store is 'fp16'; choose from float32, float16, int8"),
     ],
 )
 def test_settings_that_cannot_be_are_refused(wrong, said):
@@ -285,3 +287,24 @@ def test_several_seeds_keep_the_best_model(start_folder, trained, tmp_path):
     values = metrics["seeds"]["accuracy"]["values"]
     assert len(values) == 2 and metrics["dev"]["accuracy"] == pytest.approx(max(values), abs=0.03)
     assert metrics["train_examples"] == 64
+
+
+def test_a_stop_during_the_last_update_of_an_epoch_stops(start_folder, tmp_path, monkeypatch):
+    from bert_tf.train.log import Window
+
+    add = Window.add
+
+    def stopped(self, *values):
+        add(self, *values)
+        stopped.calls += 1
+        if stopped.calls == 2:      # ends the first epoch
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    stopped.calls = 0
+    monkeypatch.setattr(Window, "add", stopped)
+    done = run(start_folder, tmp_path / "a")
+    assert not done.finished and done.steps == 2 and not done.rounds
+    done = run(start_folder, tmp_path / "a")
+    assert done.finished and [one["step"] for one in done.rounds] == [2, 4]
+    whole = run(start_folder, tmp_path / "b")
+    assert whole.rounds == done.rounds

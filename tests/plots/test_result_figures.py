@@ -171,8 +171,8 @@ def test_confusions_are_shares_of_the_true_label():
 
 
 def test_labels_have_bars_of_their_f1():
-    bars = label_bars([{"label": EVIL, "f1": 0.5, "examples": 7}, {"label": 2, "f1": 1.0}]).data[0]
-    assert list(bars.x) == [0.5, 1.0] and list(bars.y) == [SAFE, "2"] and list(bars.customdata) == [7, 0]
+    bars = label_bars([{"label": EVIL, "f1": 0.5, "examples": 7}, {"label": 2, "f1": 1.0, "support": 3}]).data[0]
+    assert list(bars.x) == [0.5, 1.0] and list(bars.y) == [SAFE, "2"] and list(bars.customdata) == [7, 3]
 
 
 def test_a_run_has_a_curve_for_each_number_that_was_logged():
