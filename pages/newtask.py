@@ -38,6 +38,12 @@ def _form():
         task = task or "classify"
         file = st.file_uploader("Examples", type=list(finetuning.TASKS[task][1]), key=f"w_newtask_file_{task}")
         st.caption(finetuning.TASKS[task][2])
+        answers = None
+        if task == "classify":
+            answers = st.segmented_control(
+                "A text is given", list(finetuning.ANSWERS), default="One of several", key="w_newtask_answers",
+                help="Any number of several: the labels of a text parted by |. A number: a score such as 3.5.",
+            )  # fmt: skip
     with right:
         model = st.selectbox(
             "Start from", plain_models, index=plain_models.index(first), format_func=title, key="w_newtask_model"
@@ -55,15 +61,15 @@ def _form():
         f"{limits.max_minutes} minutes here; everybody who opens this explorer sees the model."
     )
     if pressed:
-        _start(task, file, model, epochs, top_only)
+        _start(task, file, model, epochs, top_only, answers)
 
 
-def _start(task, file, model, epochs, top_only):
+def _start(task, file, model, epochs, top_only, answers):
     if file is None:
         st.warning("Choose a file of examples first.", icon=":material/upload_file:")
         return
     try:
-        st.session_state["_newtask"] = finetuning.start(task, file.name, file.getvalue(), model, epochs, top_only)
+        st.session_state["_newtask"] = finetuning.start(task, file.name, file.getvalue(), model, epochs, top_only, answers)
     except (ValueError, OSError) as error:
         st.warning(plain(str(error)), icon=":material/block:")
 
@@ -71,9 +77,13 @@ def _start(task, file, model, epochs, top_only):
 def _watch(name):
     """Redrawn by itself while the training goes on."""
     training = finetuning.started(name)
+    if training is None:
+        state.rerun()  # another visitor has deleted it
+        return
     status = training.status
     if status not in ("running", "ending") and st.session_state.get("_newtask_live") == name:
         # It has just ended: the model appears in the pickers, and the page rests.
+        finetuning.tidy(name)
         st.session_state["_newtask_live"] = None
         models.catalogue.clear()
         state.rerun()
@@ -85,14 +95,22 @@ def _watch(name):
         if status == "running" and st.button("Stop", icon=":material/stop:", key="w_newtask_stop", width="content"):
             training.end("stop")
             state.rerun()
-        if status == "done" and st.button(
+        ended = status not in ("running", "ending")
+        if ended and finetuning.has_model(name) and st.button(
             "Try it", icon=":material/arrow_forward:", key="w_newtask_try", width="content"
         ):
             # A callback would change the view, and the run after it would draw this part of the page alone.
             state.put(_opened(name))
             state.rerun()
+        if ended and st.button("Delete", icon=":material/delete:", key="w_newtask_delete", width="content"):
+            finetuning.remove(name)
+            models.catalogue.clear()
+            state.rerun()
     if status == "failed":
         st.error(plain(training.problem), icon=":material/error:")
+    if status == "stopped":
+        st.caption("The best model that was measured until then is kept." if finetuning.has_model(name) else
+                   "It was stopped before anything was measured, so there is no model.")
     _curves(name, status)
 
 
@@ -111,11 +129,16 @@ def _curves(name, status):
                     icon=":material/hourglass_top:")  # fmt: skip
         return
     last = records[-1]
-    shown = [f"update **{last['step']:,}**", f"loss **{last['loss']:.3f}**"]
+    total = finetuning.updates(name)
+    if total:
+        st.progress(min(last["step"] / total, 1.0), text=f"Update {last['step']:,} of {total:,}")
+    shown = [f"loss **{last['loss']:.3f}**"]
     metric = next((name for one in rounds for name in one["dev"] if name in _SCORES), None)
     if metric:
-        best = max(one["dev"][metric] for one in rounds)
-        shown.append(f"best {_SCORES[metric]} on what was held back **{percent(best)}**")
+        label, best = _SCORES[metric], max(one["dev"][metric] for one in rounds)
+        # SQuAD's scores are of a hundred already, a correlation is no share.
+        said = f"{best:.3f}" if metric == "spearman" else percent(best / 100 if metric == "exact_match" else best)
+        shown.append(f"best {label} on what was held back **{said}**")
     st.markdown(" · ".join(shown))
     st.plotly_chart(
         learning_curve(records, rounds, metric or "", frame.is_dark()),
@@ -124,4 +147,5 @@ def _curves(name, status):
     )
 
 
-_SCORES = {"accuracy": "accuracy", "f1": "F1", "spearman": "rank correlation"}
+# The first that was measured is told.
+_SCORES = {"exact_match": "exact match", "accuracy": "accuracy", "f1": "F1", "f1_micro": "F1", "spearman": "rank correlation"}

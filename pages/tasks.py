@@ -52,7 +52,7 @@ def page():
             icon=":material/arrow_forward:",
             type="tertiary",
             key="w_task_attention",
-            on_click=lambda: state.change(model=name, page="attention", masks=()),
+            on_click=lambda: state.change(model=name, page="attention", masks=(), b=tasks.second(settings, view.b, found)),
         )
     st.caption(f"{title(name)} · {plain(settings.task)} · {milliseconds(found['seconds'])}")
 

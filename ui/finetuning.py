@@ -2,11 +2,14 @@
 
 import json
 import secrets
+import shutil
 import time
 
 import streamlit as st
 
-from bert_tf.checkpoints import models_dir
+from bert_tf.checkpoints import find, models_dir
+from bert_tf.checkpoints.delta import base_model
+from bert_tf.finetune.task import read_settings
 from ui import state
 from ui.limits import OWN
 from ui.training import Training, running
@@ -25,7 +28,15 @@ TASKS = {
         "lines with words and labels.",
     ),
     "answer": ("Answers in passages", ("json",), "A file in SQuAD's form, 1.1 or 2.0."),
+    "choose": (
+        "The best of several endings",
+        ("csv", "tsv", "jsonl"),
+        "A table in SWAG's form: sent1, sent2, ending0, ending1 … and label, the right one's number from 0; or JSON "
+        "lines with context, choices and label.",
+    ),
 }
+#: What a text is given -> the option for it.
+ANSWERS = {"One of several": None, "Any number of several": "--multi-label", "A number": "--regression"}
 _FILE = "task-input"
 
 
@@ -44,13 +55,14 @@ def names():
     return list(_started())[::-1]
 
 
-def start(task, file_name, content, model, epochs, top_only):
+def start(task, file_name, content, model, epochs, top_only, answers=None):
     """Begin a fine-tuning on a visitor's file; a fifth of it is held back for measuring.
 
     Args:
         task: a key of ``TASKS``. file_name: of the upload, for its ending. content: bytes.
         model: name of an installed model. epochs: over the file.
         top_only: whether only the head and the two highest layers learn.
+        answers: a key of ``ANSWERS``, for classes of texts.
 
     Returns: the new model's name.
 
@@ -68,6 +80,10 @@ def start(task, file_name, content, model, epochs, top_only):
     options += ["--learning-rate", 2e-4 if top_only else 5e-5, "--precision", "bfloat16_products"]
     if task == "answer":
         options += ["--length", 256]
+    if task == "classify" and ANSWERS.get(answers):
+        options.append(ANSWERS[answers])
+    if base_model(find(model)) is None:
+        options.append("--delta")  # what was not trained is here already
     if top_only:
         options += ["--freeze-layers", max(_layers(model) - 2, 0)]
     arguments = ["finetune", task, *options]
@@ -88,8 +104,49 @@ def check(task, ending, content, epochs):
         raise ValueError(f"The file has {len(content):,} bytes; at most {limits.max_text:,} are taken here.")
     if not 1 <= epochs <= limits.max_epochs:
         raise ValueError(f"{epochs} epochs were asked for; at most {limits.max_epochs} are done here.")
+    if len(_own_models()) >= limits.max_models:
+        raise ValueError(
+            f"There are {limits.max_models} models from visitors' files here, as many as are kept; delete one first."
+        )
     if running() >= limits.max_runs:
         raise ValueError("Another training is running here; stop it, or wait until it is over.")
+
+
+def _own_models():
+    """The folders of models begun from a page, here or by an earlier server."""
+    home = models_dir()
+    return [path for path in home.iterdir() if path.name.startswith(OWN)] if home.is_dir() else []
+
+
+def has_model(name):
+    """Whether a training has left a model, be it stopped or done: the best of those measured."""
+    try:
+        return read_settings(models_dir() / name) is not None
+    except (ValueError, OSError):
+        return False
+
+
+def tidy(name):
+    """Delete the visitor's file, which nobody needs when the training is over."""
+    for path in (models_dir() / name).glob(f"{_FILE}.*"):
+        path.unlink(missing_ok=True)
+
+
+def remove(name):
+    """End a training that was begun here and delete its model."""
+    training = _started().pop(name, None)
+    if training is None:
+        return  # another visitor was faster
+    training.kill()
+    shutil.rmtree(training.folder, ignore_errors=True)
+
+
+def updates(name):
+    """How many updates a training has in all; None before that is known."""
+    try:
+        return json.loads((models_dir() / name / "run" / "settings.json").read_text(encoding="utf-8"))["updates"]
+    except (OSError, ValueError, KeyError):
+        return None
 
 
 def records(name):

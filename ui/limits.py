@@ -43,6 +43,7 @@ class Limits:
     max_minutes: int = 30
     max_runs: int = 1
     max_epochs: int = 10
+    max_models: int = 8
 
     def offers(self, name: str) -> bool:
         """Whether the model called ``name`` may be chosen here; one that a visitor made here always may."""
@@ -55,7 +56,7 @@ _SECTIONS = {
     "cache": ("max_trace_megabytes",),
     "predict": ("max_masks", "max_top_k"),
     "jobs": ("max_jobs",),
-    "training": ("runs", "train", "max_text", "max_steps", "max_minutes", "max_runs", "max_epochs"),
+    "training": ("runs", "train", "max_text", "max_steps", "max_minutes", "max_runs", "max_epochs", "max_models"),
     "files": ("max_sentences", "max_file_kilobytes", "max_rows", "max_row_characters"),
 }
 _SMALLEST = {"max_tokens": 4}

@@ -1,5 +1,8 @@
 """The fine-tuned models that are here, examples for them, and their answers made ready to draw."""
 
+import json
+from pathlib import Path
+
 import streamlit as st
 
 from ui import models, state
@@ -73,10 +76,14 @@ def pairs():
 
 
 def _base(name, known):
-    """The installed model of the same shape and vocabulary that a fine-tuned one came from, or None."""
+    """The installed model that a fine-tuned one came from, or None.
+
+    Where neither its folder nor its run tells, the only one of its shape and vocabulary.
+    """
     installed = {info.name: info for info in models.installed()}
-    if known[name].base_model in installed:
-        return known[name].base_model
+    told = known[name].base_model or _start(installed[name].path)
+    if told is not None:
+        return told if told in installed else None
     config = installed[name].config
     if config is None:
         return None
@@ -87,7 +94,17 @@ def _base(name, known):
         if info.name not in known and info.config is not None
         and all(getattr(info.config, one) == getattr(config, one) for one in shape)
     ]  # fmt: skip
-    return next(iter(same), None)
+    return same[0] if len(same) == 1 else None
+
+
+def _start(folder):
+    """The name of the model that a run began with, as the run or its report noted it, or None."""
+    for file in ("run/settings.json", "report/metrics.json"):
+        try:
+            return Path(json.loads((folder / file).read_text(encoding="utf-8"))["start"]).name
+        except (OSError, ValueError, KeyError, TypeError):
+            continue
+    return None
 
 
 def examples(settings):
@@ -117,6 +134,13 @@ def record(settings, a, b):
         return {"text": a}
     both = settings.pair or settings.pair is None and b.strip()
     return {"text_a": a, "text_b": b} if both else {"text_a": a}
+
+
+def second(settings, b, found):
+    """Text B as one pass of the task's model reads it: none for a single text, of several endings the chosen one."""
+    if settings.task == "choose":
+        return found["text"]
+    return b if settings.pair or settings.pair is None or settings.task == "answer" else ""
 
 
 def packed(shared, settings, a, b):

@@ -194,7 +194,7 @@ class _Run:
         path = self.folder / _SETTINGS
         if self.trainer.chief and not path.is_file():
             self.folder.mkdir(parents=True, exist_ok=True)
-            write_json(path, made_of)
+            write_json(path, {**made_of, "updates": self.total})
 
     def _make(self, source, rows):
         """(network with the source's weights, built optimiser)."""

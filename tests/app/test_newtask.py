@@ -46,24 +46,74 @@ def began(app, name, content):
     return app.button(key="w_newtask_start").click().run()
 
 
-def test_a_file_becomes_a_model_that_the_tasks_page_opens(open_app):
-    from ui import finetuning
+def test_a_file_becomes_a_model_that_the_tasks_page_opens(open_app, own_home):
+    from ui import finetuning, tasks
 
     app = began(open_app(page="newtask"), "films.csv", examples())
     assert not app.exception and not app.warning, told(app)
     (name,) = finetuning.names()
-    training = finetuning.started(name)
-    deadline = time.monotonic() + 240
-    while training.status == "running" and time.monotonic() < deadline:
-        time.sleep(0.2)
-    assert training.status == "done", training.problem
+    wait(name, "done")
     records, rounds = finetuning.records(name)
     assert records and {"step", "loss"} <= set(records[0]) and "accuracy" in rounds[-1]["dev"]
 
+    assert finetuning.updates(name) == records[-1]["step"]
     app.run()
+    assert not list((own_home / name).glob("task-input.*"))
     app.button(key="w_newtask_try").click().run()
     assert not app.exception and not app.error, told(app)
     assert name in app.button_group(key="w_task_model").options
+    assert tasks.pairs()[name] == "tiny-cased"
+
+    app = open_app(page="newtask")
+    app.button(key="w_newtask_delete").click().run()
+    assert not app.exception and not (own_home / name).exists() and not finetuning.names()
+
+
+def wait(name, status):
+    from ui import finetuning
+
+    training = finetuning.started(name)
+    deadline = time.monotonic() + 240
+    while training.status in ("running", "ending") and time.monotonic() < deadline:
+        time.sleep(0.2)
+    assert training.status == status, training.problem
+
+
+def test_a_stopped_training_leaves_its_best_model(open_app, own_home):
+    from ui import finetuning
+
+    name = finetuning.start("classify", "films.csv", examples(600), "tiny-cased", 10, True)
+    deadline = time.monotonic() + 240
+    while not finetuning.records(name)[1] and time.monotonic() < deadline:
+        time.sleep(0.05)
+    app = open_app(page="newtask")
+    app.button(key="w_newtask_stop").click().run()
+    assert not app.exception, told(app)
+    wait(name, "stopped")
+    app.run()
+    assert "The best model that was measured until then is kept." in told(app)
+    assert len(finetuning.records(name)[1]) < 10 and app.button(key="w_newtask_try")
+
+
+@pytest.mark.parametrize("answers, told_as", [("A number", "regression"), ("Any number of several", "multi_label")])
+def test_numbers_and_several_labels_are_learnt(answers, told_as, own_home):
+    from bert_tf.finetune.task import read_settings
+    from ui import finetuning
+
+    labels = {"regression": ("1.5", "-2"), "multi_label": ("long|good", "long")}[told_as]
+    rows = "".join(f"the film was {word},{label}\n" for word, label in zip(("good", "bad"), labels)) * 10
+    name = finetuning.start("classify", "films.csv", f"text,label\n{rows}".encode(), "tiny-cased", 1, True, answers)
+    wait(name, "done")
+    assert getattr(read_settings(own_home / name), told_as)
+
+
+def test_no_more_models_are_kept_than_the_limits_say(own_home):
+    from ui import finetuning, state
+
+    for number in range(state.limits().max_models):
+        (own_home / f"own-{number}").mkdir()
+    with pytest.raises(ValueError, match="There are 8 models from visitors' files here"):
+        finetuning.start("classify", "films.csv", examples(), "tiny-cased", 1, True)
 
 
 @pytest.mark.parametrize(
