@@ -39,7 +39,8 @@ _METAVAR = {"format": "F", "columns": "A,B,…", "choice_columns": "A,B,…"}
 def add_arguments(parser):
     parser.add_argument("text_a", nargs="?", metavar="TEXT_A", help='the text; "[MASK]" in it is filled')
     parser.add_argument(
-        "text_b", nargs="?", metavar="TEXT_B", help="a second text, to score whether it follows"
+        "text_b", nargs="?", metavar="TEXT_B", help='a second text, to score whether it follows; choices, parted by "|", '
+        "where a model chooses; the passage where it answers"
     )
     add_model_arguments(parser)
     parser.add_argument(

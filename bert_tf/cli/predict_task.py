@@ -34,6 +34,11 @@ def run_task(args):
     record = {"text_a": args.text_a, "text_b": args.text_b}
     if task.settings.task == "answer":
         record = {"question": args.text_a, "passage": args.text_b}
+    elif task.settings.task == "choose":
+        choices = [part.strip() for part in (args.text_b or "").split("|") if part.strip()]
+        if len(choices) < 2:
+            raise InputError('This model chooses: give the choices as the second text, "one | another".')
+        record = {"context": args.text_a, "choices": choices}
     elif args.text_b is None:
         record = {"text_a": args.text_a, "text": args.text_a}
     prediction = task.predict([record])[0]

@@ -26,8 +26,7 @@ def exact_match(prediction, answer):
 def f1(prediction, answer):
     """The harmonic mean of precision and recall over the words left by `normalise`.
 
-    Where nothing is left of one of the two it is 1.0 if nothing is left of the other either (2.0; the script
-    of 1.1 gives 0.0 then, but its answers always leave something).
+    Where nothing is left of one of the two it is 1.0 if nothing is left of the other either, as in the script of 2.0.
     """
     found, true = normalise(prediction).split(), normalise(answer).split()
     if not found or not true:
@@ -39,13 +38,17 @@ def f1(prediction, answer):
     return 2 * precision * recall / (precision + recall)
 
 
-def question_scores(prediction, answers):
+def question_scores(prediction, answers, first=False):
     """(exact match, F1) of one question, the best over its answers.
 
     Args:
         prediction: str, "" for no answer. answers: str each; none at all for a question without an answer.
             Answers of which `normalise` leaves nothing do not count (2.0).
+        first: by the script of 1.1: they count, and their F1 is 0.0.
     """
+    if first:
+        return (max(exact_match(prediction, answer) for answer in answers),
+                max(f1(prediction, answer) if normalise(answer) else 0.0 for answer in answers))
     answers = [answer for answer in answers if normalise(answer)] or [""]
     return (max(exact_match(prediction, answer) for answer in answers),
             max(f1(prediction, answer) for answer in answers))
@@ -56,12 +59,14 @@ def squad_scores(predictions, answers):
 
     Args:
         predictions: dict question id -> str. A question without one scores 0, as in the script of 1.1.
-        answers: dict question id -> list of str, empty for a question that has no answer.
+        answers: dict question id -> list of str, empty for a question that has no answer. Where every question
+            has one, the script of 1.1 is followed, else that of 2.0.
     Returns:
         dict of exact_match, f1, questions; where some have no answer also answerable_exact_match,
         answerable_f1, unanswerable_accuracy and the counts answerable, unanswerable.
     """
-    scores = {key: question_scores(predictions[key], golds) if key in predictions else (0.0, 0.0)
+    first = all(answers.values())
+    scores = {key: question_scores(predictions[key], golds, first) if key in predictions else (0.0, 0.0)
               for key, golds in answers.items()}
     result = {**_means(scores.values()), "questions": len(scores)}
     answerable = [scores[key] for key, golds in answers.items() if golds]

@@ -160,5 +160,7 @@ def test_choices_are_trained_measured_and_made(start_folder, capsys, tmp_path):
     (tmp_path / "in.jsonl").write_text('{"context": "the cat", "choices": ["it ran", "it money", "it is"]}\n')
     code, out, _ = run(capsys, "predict", "--model", model, "--input", tmp_path / "in.jsonl", "--quiet")
     assert code == 0 and len(json.loads(out)["probabilities"]) == 3
+    code, out, _ = run(capsys, "predict", "--model", model, "the cat", "it ran | it money", "--json")
+    assert code == 0 and json.loads(out)["text"] in ("it ran", "it money")
     code, _, err = run(capsys, "predict", "--model", model, "the cat")
-    assert code == 2 and '"choices"' in err
+    assert code == 2 and 'give the choices as the second text, "one | another"' in err

@@ -259,3 +259,14 @@ def test_the_settings_of_a_task_go_through_a_file(tmp_path):
 def test_settings_that_cannot_be_are_refused(wrong):
     with pytest.raises(TaskError):
         TaskSettings(**{"task": "classify", **wrong})
+
+
+@pytest.mark.parametrize(
+    "name, metric",
+    [("cola", "matthews"), ("sst2", "accuracy"), ("mrpc", "f1"), ("qqp", "f1"), ("stsb", "spearman")]
+    + [(name, "accuracy") for name in ("mnli", "qnli", "rte", "wnli")],
+)
+def test_each_glue_task_is_judged_by_its_own_score(name, metric):
+    settings = FAMILY.settings(options(glue=name), [Sentence("a", "b", 1.0 if name == "stsb" else "x")])
+    assert settings.metric == metric
+    assert metric in FAMILY.metrics(settings, [Sentence("a", "b", 1.0 if name == "stsb" else settings.labels[0])])

@@ -46,6 +46,14 @@ def test_worked_examples():
     assert question_scores("gold statue", ["a gold", "golden statue"]) == (0, pytest.approx(2 / 3))
 
 
+def test_an_answer_of_articles_alone_counts_as_each_script_has_it():
+    answers, said = {"a": ["the"], "b": ["red"]}, {"a": "the", "b": "red"}
+    assert squad_scores(said, answers) == {"exact_match": 100.0, "f1": 50.0, "questions": 2}      # 1.1
+    found = squad_scores({**said, "c": ""}, {**answers, "c": []})                                 # 2.0: "a" has no answer left
+    assert (found["exact_match"], found["f1"]) == pytest.approx((100.0, 100.0))
+    assert squad_scores({"a": "x", "b": "red", "c": ""}, {**answers, "c": []})["f1"] == pytest.approx(200 / 3)
+
+
 def test_no_answer():
     assert question_scores("", []) == (1, 1)
     assert question_scores("the", []) == (1, 1)      # nothing of it is left either
