@@ -57,22 +57,31 @@ class Act:
 
 
 _MASKED = {"mask": "a1"}
+#: "page", or "page:view" where a page has several that cost unlike.
 ACTS = {
     "predict": Act("chip", _MASKED),
     "attention": Act("head"),
+    "attention:heatmap": Act("head", {"attention.as": "map"}),
     "modelview": Act("zoom"),
     "neuron": Act(".query"),
     "methods": Act("button.token"),
     "heads": Act("head"),
     "lens": Act("chip", _MASKED),
+    "lens:all tokens": Act("chip", {**_MASKED, "lens.rows": "all"}),
     "ablation": Act("td[data-at]", _MASKED),
     "saliency": Act("chip", _MASKED, long=True),
     "patching": Act("chip", _MASKED, long=True),
     "whatif": Act("chip", _MASKED),
+    "whatif:another word": Act("chip", {**_MASKED, "whatif.kind": "word", "whatif.word": "a4", "whatif.with": "town"}),
+    "whatif:swap": Act("chip", {**_MASKED, "whatif.kind": "swap"}),
     "inputsum": Act("chip"),
     "meaning": Act("choice: Example: bank|right", of_texts=False),
+    "meaning:UMAP": Act("choice: Example: bank|right", {"meaning.way": "umap"}, of_texts=False),
     "neighbours": Act("td[data-at]"),
     "compare": Act("chip", _MASKED),
+    "compare:lines": Act("chip", {**_MASKED, "compare.drawn": "lines"}),
+    "compare:difference": Act("chip", {**_MASKED, "compare.drawn": "difference"}),
+    "compare:layers": Act("chip", {**_MASKED, "compare.look": "layers"}),
     "cka": Act("choice: File: Sentences|Pairs", of_texts=False),
     "agreement": Act("choice: File: Sentences|Pairs", of_texts=False),
     "tasks": Act("choice: Examples: Praise|Blame", of_texts=False),
@@ -82,7 +91,7 @@ ACTS = {
     "timelapse": Act("choice: Examples: Born|Won", of_texts=False),
     "dataset": Act("choice: File: Sentences|Pairs", of_texts=False),
     "architecture": Act("button[data-name]"),
-    "oneway": Act("open: One way or both", of_texts=False),
+    "oneway": Act("chip", _MASKED),
     "electra": Act("open: Replaced words", of_texts=False),
     "family": Act("open: Family", of_texts=False),
     "guide": Act("open: Guide", of_texts=False),
@@ -232,7 +241,7 @@ def measure(page, address, name, tokens, model, clicks):
     """Milliseconds of each of ``clicks`` presses on the page called ``name``."""
     act = ACTS[name]
     text_a, text_b = texts(tokens)
-    link = {"page": name, "a": text_a, "b": text_b, "model": model, **act.link}
+    link = {"page": name.partition(":")[0], "a": text_a, "b": text_b, "model": model, **act.link}
     if name == "patching":
         link["patching.a"] = " ".join([OTHER_A] * TIMES[tokens][0])
     page.add_init_script(f"({COUNT})()")
@@ -285,9 +294,9 @@ def told(row):
     """A line of the table."""
     tokens = "-" if row["tokens"] is None else row["tokens"]
     if "problem" in row:
-        return f"{row['page']:14}{tokens:>7}  failed: {row['problem']}"
+        return f"{row['page']:20}{tokens:>7}  failed: {row['problem']}"
     return (
-        f"{row['page']:14}{tokens:>7}{row['median_ms']:11.0f}{row['p90_ms']:7.0f}{row['least_ms']:7.0f}"
+        f"{row['page']:20}{tokens:>7}{row['median_ms']:11.0f}{row['p90_ms']:7.0f}{row['least_ms']:7.0f}"
         f"{row['target_ms']:8}  (load average {row['load_average']:.1f})"
     )
 
@@ -300,7 +309,7 @@ def run(address, model, clicks, pages, lengths):
     if chromium is None:
         raise SystemExit("There is no Chromium on the PATH: apt-get install chromium.")
     rows = []
-    print(f"{'page':14}{'tokens':>7}{'median ms':>11}{'90%':>7}{'least':>7}{'target':>8}")
+    print(f"{'page':20}{'tokens':>7}{'median ms':>11}{'90%':>7}{'least':>7}{'target':>8}")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
         for name in pages:
