@@ -4,14 +4,23 @@ import numpy as np
 import streamlit as st
 
 from bert_tf import plots
-from bert_tf.config import BertConfig, parameter_counts
-from bert_tf.explain.architecture import parts, passing
+from bert_tf.explain import sigmoid
+from bert_tf.explain.architecture import LAYER_PARTS, choice_scores, every_size, parts, passing, task_passing
 from bert_tf.plots.architecture import MOST_TOKENS, MOST_UNITS, activations, sizes
-from ui import components, export, frame, inputs, lessons, state
+from ui import components, export, frame, heads, inputs, lessons, state, tasks
 from ui.kept import kept
 from ui.words import percent, title
 
 _OPEN, _LAYER, _VALUES = "architecture.open", "architecture.layer", "architecture.values"
+_TOKEN, _UNIT = "architecture.token", "architecture.unit"
+_NO_PAIR = "There is only one text. Type a text B to have the pair judged."
+#: Pooling -> what the head of a fine-tuned classifier reads.
+_READS = {
+    "cls": "the pooled vector",
+    "mean": "the mean of all tokens' last hidden states",
+    "max": "the greatest value of each unit over all tokens",
+    "attention": "a mean of the last hidden states, with weights that were learnt",
+}
 #: Box -> what can be looked at in it: name of `passing` -> label.
 _INSIDE = {
     "attention": {
@@ -36,17 +45,17 @@ def page():
     if found is None:
         return
     trace = _trace(shared, found)
-    boxes = parts(shared.bert.model, trace.length, max(len(trace.masks), 1))
+    boxes = parts(shared.bert.model, trace.length, max(len(trace.masks), 1), shared.bert.task)
     names = [part.name for part in boxes]
     chosen = state.setting(_OPEN, "attention")
     chosen = chosen if chosen in names else "attention"
     layer = min(max(state.setting(_LAYER, 1), 1), shared.config.num_hidden_layers) - 1
     left, right = st.columns([4, 6], gap="large")
     with left:
-        _tower(trace, boxes, chosen, layer, shared.config.num_hidden_layers)
+        _tower(trace, boxes, chosen, layer, shared.config)
     with right:
         _detail(shared, trace, boxes, chosen, layer)
-    _sizes(shared)
+    _sizes(shared, trace, boxes)
 
 
 def _trace(shared, masked):
@@ -55,7 +64,8 @@ def _trace(shared, masked):
     return kept("architecture", key, lambda: shared.trace(view.a, view.b, masked, hidden_states=True))
 
 
-def _tower(trace, boxes, chosen, layer, layers):
+def _tower(trace, boxes, chosen, layer, config):
+    layers = config.num_hidden_layers
     work = sum(part.flops for part in boxes)
     shown = [
         {
@@ -68,7 +78,7 @@ def _tower(trace, boxes, chosen, layer, layers):
         }
         for part in boxes
     ]
-    heads = [part.name for part in boxes if part.repeats == 1 and part.name != "embeddings"]
+    ends = [part.name for part in boxes if part.name not in ("embeddings", *LAYER_PARTS)]
 
     def opened(name):
         if name in {part.name for part in boxes}:
@@ -78,24 +88,33 @@ def _tower(trace, boxes, chosen, layer, layers):
         if 0 <= index < layers:
             state.set_setting(_LAYER, index + 1, 1)
 
-    components.tower("c_tower", shown, heads, trace.tokens[:24], chosen, layer, layers, opened, moved)
+    components.tower("c_tower", shown, ends, trace.tokens[:24], chosen, layer, layers, opened, moved)
     st.caption(
         f"Sizes and work of the blocks are those of all {layers} layers together, for these "
-        f"{trace.length} tokens. Press a box to look inside."
+        f"{trace.length} tokens. {_sharing(config)}Press a box to look inside."
     )
+
+
+def _sharing(config):
+    """That layers share their weights, where they do."""
+    layers, sets = config.num_hidden_layers, len(set(config.layer_groups))
+    if sets == layers:
+        return ""
+    what = "one set of weights" if sets == 1 else f"{sets} sets of weights, neighbours the same one"
+    return f"All {layers} layers share {what}: it is counted once, and the work is done in every layer. "
 
 
 def _detail(shared, trace, boxes, chosen, layer):
     part = next(one for one in boxes if one.name == chosen)
     where = f", layer {layer + 1}" if part.name in _INSIDE else ""
     st.subheader(part.title + where, anchor=False)
-    lesson = lessons.PARTS.get(part.name)
+    task = shared.bert.task and shared.bert.task.settings
+    lesson = lessons.part(part.name, shared.config, task and task.task)
     if lesson:
         st.markdown(lesson.text)
         st.caption(lesson.source)
-    each = f", {_parameters(part.parameters // part.repeats)} a layer" if part.repeats > 1 else ""
     st.markdown(
-        f"gives **{_shape(part.shape)}** · **{_parameters(part.parameters)}** parameters{each} · "
+        f"gives **{_shape(part.shape)}** · **{_parameters(part.parameters)}** parameters{_each(part)} · "
         f"**{_operations(part.flops)}** for these {trace.length} tokens"
     )
     if part.name in _INSIDE:
@@ -106,10 +125,26 @@ def _detail(shared, trace, boxes, chosen, layer):
         _values(trace.pooled[None], ["[CLS]"], "The pooled vector")
     elif part.name == "mlm":
         _masked_words(shared, trace)
-    elif part.name == "nsp":
-        _next_sentence(trace)
+    elif part.name in ("nsp", "sop"):
+        _pair(trace)
+    elif part.name == "replaced":
+        heads.replaced_tokens("c_architecture_replaced", trace)
+    elif part.name == "task":
+        _task(shared, trace, task)
     if lesson:
         lessons.links(lesson.pages)
+
+
+def _each(part):
+    """How many of a part's parameters one layer has."""
+    if part.repeats == 1:
+        return ""
+    one = _parameters(part.parameters // part.sets)
+    if part.sets == part.repeats:
+        return f", {one} a layer"
+    if part.sets == 1:
+        return f", the same in all {part.repeats} layers"
+    return f", {one} in each of {part.sets} sets for {part.repeats} layers"
 
 
 def _inside(shared, trace, name, layer):
@@ -126,7 +161,8 @@ def _inside(shared, trace, name, layer):
     values = shared.run(passing, trace, layer)[chosen]
     if chosen == "attentions":
         strongest = values.mean(axis=0)
-        selection = plots.select(trace)
+        first, _ = _window(trace.length, 1)
+        selection = plots.select(trace).window(first, MOST_TOKENS)
         st.plotly_chart(
             plots.heatmap(trace, strongest, selection, dark=frame.is_dark(), most=MOST_TOKENS),
             config=export.plot_config("attention"),
@@ -141,17 +177,43 @@ def _inside(shared, trace, name, layer):
     _values(values, trace.tokens, choices[chosen])
 
 
-def _values(values, tokens, label):
+def _window(tokens, units):
+    """The first token and unit that are drawn, from 0; sliders choose them where there are more than fit."""
+    long = [
+        (name, label, 1 + total - most)
+        for name, label, total, most in (
+            (_TOKEN, f"{MOST_TOKENS} tokens from", tokens, MOST_TOKENS),
+            (_UNIT, f"{MOST_UNITS} units from", units, MOST_UNITS),
+        )
+        if total > most
+    ]
+    first = {}
+    for column, (name, label, last) in zip(st.columns(len(long) or 1), long):
+        key = f"w_{name.replace('.', '_')}"
+        first[name] = column.slider(label, 1, last, **state.bound_setting(name, key, 1, range(1, last + 1))) - 1
+    return first.get(_TOKEN, 0), first.get(_UNIT, 0)
+
+
+def _values(values, tokens, label, units=None):
     values = np.asarray(values)
+    token, unit = _window(*values.shape)
     st.plotly_chart(
-        activations(values, tokens, frame.is_dark()),
+        activations(values, tokens, frame.is_dark(), token, unit, units),
         config=export.plot_config("values"),
         key="w_architecture_values",
     )
-    cut = [f"the first {MOST_UNITS} of {values.shape[1]:,} units"] if values.shape[1] > MOST_UNITS else []
-    cut += [f"the first {MOST_TOKENS} of {len(values):,} tokens"] if len(values) > MOST_TOKENS else []
+    shown = [
+        f"{what} {first + 1:,} to {first + most:,} of {total:,}"
+        for what, first, total, most in zip(
+            ("units", "tokens"), (unit, token), values.shape[::-1], (MOST_UNITS, MOST_TOKENS)
+        )
+        if total > most
+    ]
+    if units is not None:
+        st.caption(f"{label}, before any softmax{': ' if shown else ''}{' and '.join(shown)}.")
+        return
     st.caption(
-        f"{label}: {' and '.join(cut) or 'all units'}. Mean length of the vectors "
+        f"{label}: {' and '.join(shown) or 'all units'}. Mean length of the vectors "
         f"{np.linalg.norm(values, axis=1).mean():.2f}; a unit has no meaning by itself."
     )
 
@@ -166,27 +228,129 @@ def _masked_words(shared, trace):
     components.bars("c_architecture_bars", cards(fill_mask(trace, shared.tokenizer, 5)))
 
 
-def _next_sentence(trace):
-    if trace.nsp is None:
-        st.info("There is only one text. Type a text B to have the pair judged.", icon=":material/keyboard:")
+def _pair(trace):
+    if trace.nsp is None and trace.sop is None:
+        st.info(_NO_PAIR, icon=":material/keyboard:")
         return
-    components.gauge("c_architecture_gauge", float(trace.nsp.is_next))
+    heads.pair_verdict("c_architecture_gauge", trace)
 
 
-def _sizes(shared):
-    st.subheader("Beside the other sizes", anchor=False)
-    config = shared.config
-    member = config.member
-    rows = [(size, BertConfig.named(size, config.model_type, vocab_size=config.vocab_size)) for size in member.sizes]
-    rows = [(name, parameter_counts(one, member.trained)) for name, one in rows]
-    rows.append((f"{title(shared.name)} (loaded)", parameter_counts(config, sorted(shared.bert.model.bert_heads))))
-    plain = [(name, {part: n for part, n in counts.items() if part != "total"}) for name, counts in rows]
-    st.plotly_chart(sizes(plain, frame.is_dark()), config=export.plot_config("sizes"), key="w_architecture_sizes")
-    st.caption(
-        f"{member.title}'s sizes with this model's vocabulary of {config.vocab_size:,}: "
-        + ", ".join(f"{name} {_parameters(counts['total'])}" for name, counts in rows[:-1])
-        + "."
+def _task(shared, trace, settings):
+    """What the head of a fine-tuned model gives for this sentence."""
+    if settings.task == "choose":
+        _choices(shared, settings)
+        return
+    found = shared.run(task_passing, trace)
+    if settings.task == "tag":
+        _values(found["logits"], trace.tokens, "Logits of the labels", settings.labels)
+    elif settings.task == "answer":
+        ends = np.stack([found["start_logits"], found["end_logits"]], axis=1)
+        _values(ends, trace.tokens, "Logits of the answer's ends", ("begins", "ends"))
+    elif settings.regression:
+        st.metric("Value", f"{found['logits'][0]:.3f}")
+        st.caption(f"Out of {_READS[settings.pooling]}.")
+    else:
+        _numbers("class", settings.labels, found["logits"], settings.multi_label)
+        st.caption(f"Out of {_READS[settings.pooling]}.")
+
+
+def _choices(shared, settings):
+    view = state.view()
+    choices = tasks.record(settings, view.a, view.b)["choices"]
+    if len(choices) < 2:
+        st.info("Type two or more endings as text B, one a line.", icon=":material/keyboard:")
+        return
+    _numbers("choice", choices, shared.run(choice_scores, view.a, choices))
+    st.caption("Each choice is read with text A in a pass of its own; the boxes show the text as one pass.")
+
+
+def _numbers(what, names, logits, alone=False):
+    """Logits and the probabilities that a softmax makes of them, or a sigmoid of each (``alone``)."""
+    logits = np.asarray(logits, np.float64)
+    raised = np.exp(logits - logits.max())
+    st.dataframe(
+        {
+            what: list(names),
+            "logit": logits,
+            "probability": sigmoid(logits) if alone else raised / raised.sum(),
+        },
+        hide_index=True,
+        key="w_architecture_numbers",
+        column_config={
+            what: st.column_config.TextColumn(what.capitalize()),
+            "logit": st.column_config.NumberColumn("Logit", format="%.3f"),
+            "probability": st.column_config.ProgressColumn("Probability", min_value=0, max_value=1, format="%.3f"),
+        },
     )
+
+
+def _sizes(shared, trace, boxes):
+    st.subheader("Beside the other sizes", anchor=False)
+    config, masks = shared.config, max(len(trace.masks), 1)
+    rows = [(one.name, one.config, one.parameters, one.flops) for one in every_size(config, trace.length, masks)]
+    rows.append((f"{title(shared.name)} (loaded)", config, *_loaded(boxes)))
+    plain = [
+        (name, {part: n for part, n in counts.items() if part != "total"}) for name, _, counts, _ in rows
+    ]
+    st.plotly_chart(sizes(plain, frame.is_dark()), config=export.plot_config("sizes"), key="w_architecture_sizes")
+    st.dataframe(
+        _size_table(rows),
+        hide_index=True,
+        width="stretch",
+        key="w_architecture_table",
+        column_config={
+            "Size": st.column_config.TextColumn(pinned=True),
+            "FF": st.column_config.NumberColumn(help="Inner size of the feed-forward blocks."),
+            "E": st.column_config.NumberColumn(help="Size of the embeddings, before they are widened."),
+            **{name: st.column_config.NumberColumn(format="localized") for name in _COUNTED},
+            **{name: st.column_config.NumberColumn(format="%.1f", help=_SHARE) for name in _SPENT},
+            "GFLOP": st.column_config.NumberColumn(format="%.3g", help="Operations of the matrix products, in 10⁹."),
+        },
+    )
+    st.caption(
+        f"{config.member.title}'s sizes with this model's vocabulary of {config.vocab_size:,}: layers × hidden size × "
+        f"heads, parameters by part, and how the work on these {trace.length} tokens"
+        f"{f' with {masks} masks' if masks > 1 else ''} is shared out."
+    )
+
+
+_COUNTED = ("Parameters", "Embeddings", "Encoder", "Heads")
+_SPENT = ("Attention %", "FF %", "Other %")
+_SHARE = "Share of the work, the operations of one pass. Other: the heads, and what widens narrow embeddings."
+
+
+def _loaded(boxes):
+    """Parameters and operations of the loaded model by part, as the sizes have theirs."""
+    ends = [part for part in boxes if part.name not in ("embeddings", *LAYER_PARTS)]
+    inside = [part for part in boxes if part.name in LAYER_PARTS]
+    counts = {
+        "embeddings": boxes[0].parameters,
+        "encoder": sum(part.parameters for part in inside),
+        **{part.name: part.parameters for part in ends},
+    }
+    flops = {part.name: part.flops for part in (boxes[0], *inside, *ends)}
+    return {**counts, "total": sum(counts.values())}, flops
+
+
+def _size_table(rows):
+    """Columns of the table of sizes."""
+    table, narrow = [], any(config.projects for _, config, _, _ in rows)
+    for name, config, counts, flops in rows:
+        work = sum(flops.values())
+        attention, wide = flops["attention"], flops["feed_forward"]
+        row = {
+            "Size": name,
+            "L × H × A": f"{config.num_hidden_layers} × {config.hidden_size:,} × {config.num_attention_heads}",
+            "FF": config.intermediate_size,
+            **({"E": config.embedding_width} if narrow else {}),
+            "Parameters": counts["total"],
+            "Embeddings": counts["embeddings"],
+            "Encoder": counts["encoder"],
+            "Heads": counts["total"] - counts["embeddings"] - counts["encoder"],
+        }
+        shares = zip(_SPENT, (attention, wide, work - attention - wide))
+        table.append({**row, **{title: 100 * spent / work for title, spent in shares}, "GFLOP": work / 1e9})
+    return {column: [row[column] for row in table] for column in table[0]}
 
 
 def _shape(shape):
@@ -202,4 +366,6 @@ def _parameters(number):
 def _operations(flops):
     if flops >= 1e9:
         return f"{flops / 1e9:.2f} GFLOP"
-    return f"{flops / 1e6:.1f} MFLOP" if flops else "next to none"
+    if flops >= 1e6:
+        return f"{flops / 1e6:.1f} MFLOP"
+    return f"{flops:,} FLOP" if flops else "next to none"

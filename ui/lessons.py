@@ -21,20 +21,32 @@ class Lesson:
     pages: tuple[str, ...] = ()
 
 
+_SEGMENTS = (
+    "the sum of three rows out of three tables, one for **which token** it is, "
+    "one for **which text** it belongs to (A or B), one for **where** it stands. "
+)
+_NO_SEGMENTS = (
+    "the sum of two rows out of two tables, one for **which token** it is, one for **where** it stands; this model "
+    "has no table that tells the texts apart. "
+)
+_BOTH = "all tokens, left and right alike"
+_ONE_SIDE = {
+    "left": "the tokens before it and of itself",
+    "apart": "the tokens before it in the first half of the heads, after it in the second, and of itself",
+}
 _VASWANI = "Vaswani et al. 2017, Attention Is All You Need"
 _DEVLIN = "Devlin et al. 2019, BERT"
 
 PARTS = {
     "embeddings": Lesson(
-        "Every token becomes a vector: the sum of three rows out of three tables, one for **which token** it is, "
-        "one for **which text** it belongs to (A or B), one for **where** it stands. The sum is normalised. "
+        f"Every token becomes a vector: {_SEGMENTS}The sum is normalised. "
         "Nothing here knows the neighbours yet: *bank* has the same token row beside *river* and beside *account*.",
         f"{_DEVLIN}, section 3, figure 2",
         ("inputsum", "neighbours"),
     ),
     "attention": Lesson(
         "Each head turns every token into a **query**, a **key** and a **value**. The query of one token is "
-        "compared with the keys of all tokens, left and right alike; a softmax makes shares of these comparisons, "
+        f"compared with the keys of {_BOTH}; a softmax makes shares of these comparisons, "
         "and the token receives the values in those shares. The heads do so side by side, each in its own small "
         "space, and one matrix mixes what they found. It is the only place where tokens exchange anything.",
         f"{_VASWANI}, section 3.2",
@@ -92,6 +104,35 @@ PARTS = {
         ("predict", "lens"),
     ),
 }
+
+_TASKS = {
+    "classify": "One number for each class (or label), out of one vector that stands for the whole text; a softmax "
+    "makes probabilities of them. ",
+    "tag": "One number for each label at **every token**, out of its hidden state: one small matrix for all places. ",
+    "answer": "Two numbers a token, out of its hidden state: does the answer begin here, does it end here? The best "
+    "beginning and end in the passage make the answer. ",
+    "choose": "One number for each choice, which is read together with the beginning; a softmax compares them. ",
+}
+
+
+def part(name, config, task=None):
+    """What a part of the model with this ``BertConfig`` is for, or None; ``task``: the task of a fine-tuned one."""
+    if name == "task":
+        tail = (
+            "Such a head is all that is new: everything below it was pre-trained, and is trained a little further "
+            "together with it."
+        )
+        return Lesson(_TASKS[task] + tail, f"{_DEVLIN}, section 4 and figure 4", ("tasks", "finetuned"))
+    lesson, text = PARTS.get(name), ""
+    if name == "embeddings" and not config.type_vocab_size:
+        text = lesson.text.replace(_SEGMENTS, _NO_SEGMENTS)
+    elif name == "attention" and config.member.reads != "both":
+        text = lesson.text.replace(f"the keys of {_BOTH}", f"the keys of {_ONE_SIDE[config.member.reads]}")
+    elif name == "mlm" and config.member.reads != "both":
+        text = lesson.text.partition("In training")[0] + "It learnt to name the word beside what it has read."
+        text = text.replace("The hidden state at a masked place", "The hidden state beside a place")
+    return dataclasses.replace(lesson, text=text) if text else lesson
+
 
 GUIDE = (
     (

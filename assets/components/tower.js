@@ -1,7 +1,8 @@
 // The model as boxes from the sentence down to the heads; a press opens a box, the arrows change the layer.
 
 const COLOURS = { embeddings: "#0072b2", attention: "#e69f00", attention_norm: "#8a92a0", feed_forward: "#009e73",
-  feed_forward_norm: "#8a92a0", pooler: "#56b4e9", nsp: "#cc79a7", sop: "#cc79a7", mlm: "#d55e00", replaced: "#d55e00" };
+  feed_forward_norm: "#8a92a0", pooler: "#56b4e9", nsp: "#cc79a7", sop: "#cc79a7", mlm: "#d55e00", replaced: "#d55e00",
+  task: "#6a5acd" };
 
 function make(tag, className, text) {
   const element = document.createElement(tag);

@@ -1,11 +1,14 @@
 """What a model is made of, part by part: shapes, parameters, compute, and the values that pass through.
 
-Dimension legend: T tokens, P masks, H hidden, F intermediate, N heads, D head size, L layers, V vocabulary.
+Dimension legend: T tokens, P masks, H hidden, F intermediate, N heads, D head size, L layers, V vocabulary, K labels,
+C choices.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
+
+from bert_tf.config import BertConfig, parameter_counts
 
 #: Parts of one encoder layer, in the order in which a sentence passes them.
 LAYER_PARTS = ("attention", "attention_norm", "feed_forward", "feed_forward_norm")
@@ -16,6 +19,7 @@ _HEAD_TITLES = {
     "sop": "Sentence order head",
     "replaced": "Replaced token head",
 }
+_TASK_TITLES = {"classify": "Class head", "tag": "Word label head", "answer": "Answer head", "choose": "Choice head"}
 
 
 @dataclass(frozen=True)
@@ -23,13 +27,14 @@ class Part:
     """One box of a drawing of the model.
 
     Attributes:
-        name: "embeddings", a name out of `LAYER_PARTS`, or a head's.
+        name: "embeddings", a name out of `LAYER_PARTS`, a head's, or "task" for that of a fine-tuned model.
         title: for a reader.
         shape: of what it gives, without the batch axis: pairs of letter and number.
         parameters: of all layers together; what is shared counts once.
         flops: floating point operations of one pass over all layers, two for each product and sum of a
             matrix product; element-wise work (under one percent) is left out.
         repeats: how many times it stands in the model.
+        sets: how many sets of weights these have; fewer where layers share them (ALBERT).
     """
 
     name: str
@@ -38,6 +43,7 @@ class Part:
     parameters: int
     flops: int
     repeats: int = 1
+    sets: int = 1
 
 
 def work(config, tokens, masks=1):
@@ -63,10 +69,10 @@ def work(config, tokens, masks=1):
     }
 
 
-def parts(model, tokens, masks=1):
+def parts(model, tokens, masks=1, task=None):
     """The parts of the very model that is loaded, in the order of a forward pass.
 
-    Args and unit of the work as in `work`; model: a `BertModel`.
+    Args and unit of the work as in `work`; model: a `BertModel`. task: the `TaskModel` over it, or None.
 
     Returns:
         tuple of `Part`.
@@ -78,7 +84,7 @@ def parts(model, tokens, masks=1):
     found = [Part("embeddings", "Embeddings", states, _weights([layers["embeddings"]]), flops["embeddings"])]
     for name, title in zip(LAYER_PARTS, ("Self-attention", "Add & norm", "Feed-forward", "Add & norm")):
         weights = _weights(getattr(stack, name) for layer in encoder for stack in layer.side_by_side())
-        found.append(Part(name, title, states, weights, flops.get(name, 0), count))
+        found.append(Part(name, title, states, weights, flops.get(name, 0), count, len(set(config.layer_groups))))
     shapes = {
         "pooler": (("H", config.hidden_size),),
         "nsp": (("classes", 2),),
@@ -93,7 +99,86 @@ def parts(model, tokens, masks=1):
             for head, title in _HEAD_TITLES.items()
             if head in model.bert_heads
         ),
+        *([_task_part(task, config.hidden_size, tokens)] if task else []),
     )
+
+
+def _task_part(task, hidden, tokens):
+    """The head of a fine-tuned model; of several choices, for one of them."""
+    kind, head = task.settings.task, task.network.head
+    outputs = {"answer": 2, "choose": 1}.get(kind) or head.settings["outputs" if kind == "classify" else "labels"]
+    each = (("T", tokens),) if kind in ("tag", "answer") else ()
+    letter = {"tag": "labels", "answer": "ends", "choose": "scores"}.get(kind)
+    shape = (*each, (letter or ("values" if task.settings.regression else "classes"), outputs))
+    flops = 2 * hidden * outputs * (tokens if each else 1)
+    if kind == "classify" and task.settings.pooling == "attention":
+        flops += 4 * tokens * hidden  # a score for each token, and the mean by these weights
+    return Part("task", _TASK_TITLES[kind], shape, _weights([head]), flops)
+
+
+def task_passing(bert, trace):
+    """What the head of a fine-tuned model makes of one input.
+
+    Args:
+        bert: a `Bert` with a task. trace: its `Trace` with hidden states.
+    Returns:
+        dict name -> float32 array: "logits", [K] of a classifier, [T, K] of a tagger, [] for the score of a choice
+        (the text A with the text B), or "start_logits" and "end_logits" [T]; with a CRF also "transitions" [K + 2, K].
+    Raises:
+        ValueError: a model without a task, or a trace without hidden states.
+    """
+    if bert.task is None:
+        raise ValueError(f"{bert.name} was not fine-tuned for a task; choose a model that was.")
+    _check_states(trace)
+    from keras import ops
+
+    sequence = ops.convert_to_tensor(trace.hidden_states[-1][None], dtype="float32")
+    pooled = None if trace.pooled is None else ops.convert_to_tensor(trace.pooled[None], dtype="float32")
+    found = bert.task.network.head(sequence, pooled, ops.ones((1, trace.length), "int32"), training=False)
+    return {name: ops.convert_to_numpy(value)[0] for name, value in found.items()}
+
+
+def choice_scores(bert, context, choices):
+    """The scores that a model fine-tuned to choose gives, float32 [C]: each choice is read with the context.
+
+    Args:
+        bert: a `Bert` whose task is "choose". context: text. choices: C texts, at least two.
+    """
+    task = bert.task
+    example = task.family.example({"context": context, "choices": list(choices)}, task.settings)
+    (found,) = task.outputs(task.family.encode([example], bert.tokenizer, task.settings))
+    return found["logits"]
+
+
+@dataclass(frozen=True)
+class Size:
+    """One of a family member's sizes.
+
+    Attributes:
+        name: of the size. config: `BertConfig`. parameters: dict part -> count, with "total", as `parameter_counts`.
+        flops: dict part -> operations, as `work`, of the encoder and of the heads that its pre-training trains.
+    """
+
+    name: str
+    config: BertConfig
+    parameters: dict
+    flops: dict
+
+
+def heads_of(member, size):
+    """The heads that the pre-training of one of a member's sizes trains: ELECTRA's generators guess hidden words."""
+    return ("mlm",) if size.endswith("-generator") else member.trained
+
+
+def every_size(config, tokens, masks=1):
+    """Every named size of a model's family member, with that model's vocabulary: tuple of `Size`; see `work`."""
+    found = []
+    for name in config.member.sizes:
+        one = BertConfig.named(name, config.model_type, vocab_size=config.vocab_size)
+        heads, flops = heads_of(config.member, name), work(one, tokens, masks)
+        spent = {part: flops[part] for part in ("embeddings", "attention", "feed_forward", *heads)}
+        found.append(Size(name, one, parameter_counts(one, heads), spent))
+    return tuple(found)
 
 
 def _weights(layers):
@@ -117,8 +202,7 @@ def passing(bert, trace, layer):
     count = bert.config.num_hidden_layers
     if not 0 <= layer < count:
         raise ValueError(f"There is no layer {layer}; the model has layers 0 to {count - 1}.")
-    if trace.hidden_states is None:
-        raise ValueError("The trace has no hidden states; make it with hidden_states=True.")
+    _check_states(trace)
     from keras import ops
 
     stacks = bert.model.bert_layers[f"layer_{layer}"].side_by_side()
@@ -126,6 +210,11 @@ def passing(bert, trace, layer):
     found = [_stack_passing(part, own) for part, own in zip(stacks, ops.split(x, len(stacks), axis=-1))]
     heads = ("queries", "keys", "values", "attentions")
     return {name: np.concatenate([one[name] for one in found], axis=0 if name in heads else -1) for name in found[0]}
+
+
+def _check_states(trace):
+    if trace.hidden_states is None:
+        raise ValueError("The trace has no hidden states; make it with hidden_states=True.")
 
 
 def _stack_passing(part, x):

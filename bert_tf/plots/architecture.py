@@ -14,30 +14,36 @@ _LIGHT = [[0, "#0b4f8a"], [0.5, "#f7f7f7"], [1, "#b35806"]]
 _DARK = [[0, "#7db8f0"], [0.5, "#1b2028"], [1, "#f2a65a"]]
 
 
-def activations(values, tokens, dark=False):
-    """The first units of each token's vector as a heatmap.
+def activations(values, tokens, dark=False, token=0, unit=0, units=None):
+    """Each token's vector as a heatmap, or the part of it that a window shows.
 
     Args:
-        values: float [T, U], of which the first `MOST_TOKENS` rows and `MOST_UNITS` columns are drawn.
-        tokens: T texts. dark: for a dark page.
+        values: float [T, U], of which at most `MOST_TOKENS` rows and `MOST_UNITS` columns are drawn.
+        tokens: T texts. dark: for a dark page. token, unit: the first row and column of the window, from 0.
+        units: U names of the columns; None for their numbers from 1.
     Returns:
-        A Plotly figure; its colours run to the 99th percentile of the values, so that single outliers do not
-        wash out the rest.
+        A Plotly figure; its colours run to the 99th percentile of all values, so that single outliers do not
+        wash out the rest and two windows have the same colours.
     """
-    shown = np.asarray(values, np.float32)[:MOST_TOKENS, :MOST_UNITS]
-    reach = float(np.percentile(np.abs(shown), 99)) or 1.0
+    values = np.asarray(values, np.float32)
+    reach = float(np.percentile(np.abs(values), 99)) or 1.0
+    shown = values[token : token + MOST_TOKENS, unit : unit + MOST_UNITS]
     # Labels of an axis must differ, tokens need not.
-    labels = [f"{escape(token)}<span style='font-size:1px'> {index}</span>"
-              for index, token in enumerate(tokens[: len(shown)])]
+    labels = [f"{escape(text)}<span style='font-size:1px'> {index}</span>"
+              for index, text in enumerate(tokens[token : token + len(shown)])]
+    columns = np.arange(unit + 1, unit + 1 + shown.shape[1])
+    if units is not None:
+        columns = [escape(name) for name in units[unit : unit + shown.shape[1]]]
     figure = go.Figure(
         go.Heatmap(
-            z=np.round(shown, 4), y=labels, x=np.arange(1, shown.shape[1] + 1), zmin=-reach, zmax=reach,
+            z=np.round(shown, 4), y=labels, x=columns, zmin=-reach, zmax=reach,
             colorscale=_DARK if dark else _LIGHT, colorbar={"thickness": 10, "outlinewidth": 0},
-            hovertemplate="unit %{x}<br>%{y}<br>%{z:.3f}<extra></extra>",
+            hovertemplate=("unit " if units is None else "") + "%{x}<br>%{y}<br>%{z:.3f}<extra></extra>",
         )
     )  # fmt: skip
     figure.update_yaxes(autorange="reversed", type="category", ticks="", tickfont={"size": 11})
-    figure.update_xaxes(title={"text": "unit", "font": {"size": 12}}, showgrid=False, zeroline=False)
+    named = {"title": {"text": "unit", "font": {"size": 12}}} if units is None else {"type": "category"}
+    figure.update_xaxes(**named, showgrid=False, zeroline=False)
     return dress(figure, dark, height=int(min(110 + 17 * len(shown), 640)))
 
 

@@ -107,3 +107,26 @@ def test_a_typed_mask_is_one_in_every_member(at, open_app):
 @pytest.mark.parametrize("name", ["albert", "electra-discriminator"])
 def test_other_pages_open(at, page, name):
     at(name, page=page, mask="a1")
+
+
+def test_the_boxes_of_other_members_show_their_values(at):
+    import bert_tf
+
+    box = {"page": "architecture", "architecture.open": "sop"}
+    assert "There is only one text" in told(at("albert", **box))
+    app = at("albert", b="a work", **box)
+    wanted = bert_tf.load(FAMILY / "albert").trace(TEXTS["albert"], "a work").sop.in_order
+    assert component(app, "gauge") == {"is_next": pytest.approx(wanted, abs=1e-5), "order": True}
+    app = at("electra-discriminator", page="architecture", **{"architecture.open": "replaced"})
+    assert len([part for part in component(app, "marks")["a"] if "tip" in part]) == 4
+
+
+def test_shared_layers_are_told(at):
+    app = at("albert", page="architecture")
+    assert "All 4 layers share 2 sets of weights" in told(app) and "in each of 2 sets for 4 layers" in told(app)
+    table = app.dataframe[0].value.set_index("Size")
+    assert list(table.index) == ["base", "large", "xlarge", "xxlarge", "albert (loaded)"]
+    assert table.loc["xxlarge", "L × H × A"] == "12 × 4,096 × 64" and table.loc["base", "E"] == 128
+    assert "two rows out of two tables" in told(
+        at("distilbert", page="architecture", **{"architecture.open": "embeddings"})
+    )

@@ -36,6 +36,32 @@ def test_values_of_a_link_are_shown(open_app, values):
     assert "Self-attention, layer 3" in told(app)
 
 
+def test_long_texts_are_looked_at_through_a_window(open_app):
+    text = "one two three four " * 20
+    app = open_app(page="architecture", a=text, **{"architecture.open": "embeddings", "architecture.token": "30"})
+    no_trouble(app)
+    assert app.slider(key="w_architecture_token").value == 30 and "tokens 30 to 77 of 82" in told(app)
+    app.slider(key="w_architecture_token").set_value(35).run()
+    assert "tokens 35 to 82 of 82" in told(app)
+    # A short text fits, and so do the sixteen units: nothing to slide.
+    assert not open_app(page="architecture", a="The bunny ate.").slider
+
+
+def test_every_size_stands_beside_the_loaded_model(open_app):
+    from bert_tf.config import BertConfig, parameter_counts
+    from bert_tf.explain.architecture import work
+
+    app = open_app(page="architecture", a="The bunny ate.", mask="a1")
+    table = app.dataframe[0].value.set_index("Size")
+    assert list(table.index) == ["tiny", "mini", "small", "medium", "base", "large", "tiny-cased (loaded)"]
+    config, tokens = BertConfig.base(vocab_size=28996), component(app, "tower")["tokens"]
+    base, spent = table.loc["base"], work(config, len(tokens), tokens.count("[MASK]"))
+    assert base["Parameters"] == parameter_counts(config, ("pooler", "mlm", "nsp"))["total"] == 108_932_934
+    total = sum(spent[part] for part in ("embeddings", "attention", "feed_forward", "pooler", "mlm", "nsp"))
+    assert base["GFLOP"] == pytest.approx(total / 1e9)
+    assert base["Attention %"] == pytest.approx(100 * spent["attention"] / total)
+
+
 def test_without_a_mask_or_a_second_text_the_heads_say_what_to_do(open_app):
     for box, says in (("mlm", "Nothing is hidden"), ("nsp", "There is only one text")):
         app = open_app(page="architecture", a="The bunny ate.", **{"architecture.open": box})

@@ -230,3 +230,42 @@ def test_before_and_after_shows_the_heads_that_moved_most(open_app, task_home):
     no_trouble(app)
     assert app.selectbox(key="w_model").value == "classes"
     assert any(type(getattr(one, "proto", None)).__name__ == "BidiComponent" for one in walk(app._tree.root))
+
+
+BOXES = {
+    "classes": ("A warm film.", "", "Class head"),
+    "tags": ("She ran to Paris.", "", "Word label head"),
+    "answers": ("Who ran?", "She ran to Paris.", "Answer head"),
+    "endings": ("She ran to", "Paris.\nthe bank.", "Choice head"),
+}
+
+
+@pytest.mark.parametrize("name", BOXES)
+def test_the_task_head_is_a_box_of_the_architecture(open_app, task_home, name):
+    a, b, title = BOXES[name]
+    app = open_app(page="architecture", model=name, a=a, b=b, **{"architecture.open": "task"})
+    no_trouble(app)
+    boxes = {box["name"]: box for box in component(app, "tower")["boxes"]}
+    assert boxes["task"]["title"] == title and title in told(app)
+    bert = loaded(name, task_home)
+    if name == "classes":
+        shown = dict(zip(app.dataframe[0].value["class"], app.dataframe[0].value["probability"]))
+        (wanted,) = bert.task.predict([a])
+        assert shown == pytest.approx(wanted["probabilities"], abs=1e-4)
+    elif name == "endings":
+        (wanted,) = bert.task.predict([{"context": a, "choices": b.splitlines()}])
+        assert list(app.dataframe[0].value["probability"]) == pytest.approx(wanted["probabilities"], abs=1e-4)
+    else:
+        from bert_tf.explain.architecture import task_passing
+
+        found = task_passing(bert, bert.trace(a, b or None))
+        wanted = found["logits"] if name == "tags" else np.stack([found["start_logits"], found["end_logits"]], 1)
+        assert drawn_values(app) == pytest.approx(wanted, abs=1e-3)
+
+
+def drawn_values(app):
+    """The numbers of the heatmap of values that the architecture page draws."""
+    specs = [json.loads(element.proto.spec) for element in walk(app._tree.root)
+             if type(element.proto).__name__ == "PlotlyChart"]
+    z = next(trace["z"] for spec in specs for trace in spec["data"] if trace["type"] == "heatmap")
+    return np.frombuffer(base64.b64decode(z["bdata"]), z["dtype"]).reshape([int(n) for n in z["shape"].split(",")])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bert_tf.config import BertConfig
-from bert_tf.explain.architecture import parts, passing
+from bert_tf.explain.architecture import choice_scores, every_size, parts, passing, task_passing
 from bert_tf.models import build_encoder, build_pretraining_model
 
 
@@ -71,6 +71,74 @@ def test_the_parts_of_every_member_hold_all_its_weights_once(member):
     found = parts(model, 5)
     assert sum(part.parameters for part in found) == model.count_params()
     assert {part.name for part in found} >= set(config.member.trained)
+
+
+def test_shared_weights_are_counted_by_their_sets():
+    config = BertConfig.named(
+        "base", "albert", vocab_size=40, hidden_size=16, num_attention_heads=2, intermediate_size=20,
+        num_hidden_layers=4, num_hidden_groups=2, embedding_size=8,
+    )  # fmt: skip
+    attention = {part.name: part for part in parts(build_pretraining_model(config), 5)}["attention"]
+    assert (attention.repeats, attention.sets) == (4, 2)
+    assert attention.parameters == 2 * 4 * (16 * 16 + 16)
+
+
+def test_every_size_has_the_heads_of_its_own_pre_training():
+    sizes = {one.name: one for one in every_size(BertConfig.named("small", "electra"), 9, masks=2)}
+    counts = {name: one.parameters["total"] for name, one in sizes.items()}
+    assert [counts[f"{size}-generator"] for size in ("small", "base", "large")] == [13_546_682, 33_740_602, 51_295_290]
+    assert counts["base"] == 109_483_009
+    assert set(sizes["base-generator"].flops) == {"embeddings", "attention", "feed_forward", "mlm"}
+    assert sizes["base"].flops["replaced"] == 2 * 9 * 768 * 769
+
+
+TASKS = {
+    "classify": {"labels": ("bad", "good"), "pooling": "attention"},
+    "tag": {"labels": ("O", "B-place", "I-place")},
+    "answer": {"pair": True, "max_length": 64},
+    "choose": {"pair": True},
+}
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_the_task_head_is_a_part_and_its_values_are_those_of_the_whole_network(task):
+    from bert_tf.bert import Bert
+    from bert_tf.finetune.families import family
+    from bert_tf.finetune.model import TaskModel
+    from bert_tf.finetune.network import network_over
+    from bert_tf.finetune.task import TaskSettings
+    from tests.conftest import make_bert, randomise
+
+    plain, settings = make_bert(seed=3), TaskSettings(task, **TASKS[task])
+    network = network_over(plain.model, family(task), settings)
+    randomise(network, 1)
+    task_model = TaskModel(settings, network, plain.tokenizer, plain.runtime)
+    bert = Bert(plain.config, plain.tokenizer, plain.model, plain.runtime, "tuned", task=task_model)
+    trace = bert.trace("the cat sat on the mat", "a dog ran")
+    head = parts(bert.model, trace.length, task=bert.task)[-1]
+    assert head.name == "task" and head.parameters == network.head.count_params()
+    found = task_passing(bert, trace)
+    wide = 32
+    outputs = {"classify": 2, "tag": 3, "answer": 2, "choose": 1}[task]
+    assert dict(head.shape) == {"classify": {"classes": 2}, "tag": {"T": trace.length, "labels": 3},
+                                "answer": {"T": trace.length, "ends": 2}, "choose": {"scores": 1}}[task]
+    pooling = 4 * trace.length * wide if task == "classify" else 0
+    assert head.flops == 2 * wide * outputs * (trace.length if "T" in dict(head.shape) else 1) + pooling
+    batch = {"token_ids": trace.token_ids, "segment_ids": trace.segments,
+             "padding_mask": np.ones(trace.length, np.int32)}
+    axes = (None, None) if task == "choose" else (None,)
+    wanted = network({name: value[axes] for name, value in batch.items()}, training=False)
+    for name, value in found.items():
+        np.testing.assert_allclose(value, np.asarray(wanted[name]).reshape(value.shape), atol=1e-5)
+    if task == "choose":
+        scores = choice_scores(bert, "the cat sat on the mat", ["a dog ran", "money"])
+        np.testing.assert_allclose(scores[0], found["logits"], atol=1e-5)
+        assert scores.shape == (2,)
+
+
+def test_a_model_without_a_task_has_no_task_values(bert):
+    with pytest.raises(ValueError, match="not fine-tuned"):
+        task_passing(bert, bert.trace("the cat"))
 
 
 def test_the_family_table_has_every_size_and_shared_layers_save_no_work():

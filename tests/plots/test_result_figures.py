@@ -127,6 +127,15 @@ def test_activations_show_the_first_units_and_spare_the_outliers():
     assert activations(np.zeros((2, 3)), ["a", "b"]).data[0].zmax == 1
 
 
+def test_a_window_over_activations_keeps_their_colours_and_says_where_it_is():
+    values = np.arange(70 * 100).reshape(70, 100)
+    whole, later = activations(values, ["w"] * 70).data[0], activations(values, ["w"] * 70, False, 22, 36).data[0]
+    np.testing.assert_array_equal(later.z, values[22:70, 36:100])
+    assert (later.x[0], later.x[-1], later.zmax) == (37, 100, whole.zmax) and len(later.y) == MOST_TOKENS
+    named = activations(values[:2, :2], ["a", "b"], units=[EVIL, "O"]).data[0]
+    assert list(named.x) == [SAFE, "O"]
+
+
 def test_sizes_are_stacked_by_part():
     figure = sizes([("tiny", {"embeddings": 4, "encoder": 6}), (EVIL, {"embeddings": 1, "pooler": 2})])
     assert {bar.name: list(bar.x) for bar in figure.data} == {
