@@ -20,6 +20,7 @@ def home():
     try:
         frame.current_page()()
         snippets.draw()
+        frame.link_note()
     except (ValueError, OSError) as error:
         # Errors of the library are written for the person who asked: one sentence, what to do next.
         st.error(plain(str(error)), icon=":material/error:")

@@ -19,7 +19,7 @@ def page():
     begun = finetuning.names()
     if not begun:
         return
-    chosen = st.session_state.get("_newtask")
+    chosen = state.setting("newtask.run", "")
     name = chosen if chosen in begun else begun[0]
     live = finetuning.started(name).status in ("running", "ending")
     st.fragment(_watch, run_every=_LOOK if live else None)(name)
@@ -69,7 +69,8 @@ def _start(task, file, model, epochs, top_only, answers):
         st.warning("Choose a file of examples first.", icon=":material/upload_file:")
         return
     try:
-        st.session_state["_newtask"] = finetuning.start(task, file.name, file.getvalue(), model, epochs, top_only, answers)
+        begun = finetuning.start(task, file.name, file.getvalue(), model, epochs, top_only, answers)
+        state.set_setting("newtask.run", begun, "")
     except (ValueError, OSError) as error:
         st.warning(plain(str(error)), icon=":material/block:")
 

@@ -8,6 +8,7 @@ from bert_tf.explain import fill_mask
 from ui import components, export, heads, inputs, state
 from ui.cards import cards
 from ui.filling import filled
+from ui.view import left_out
 from ui.words import count, milliseconds, title
 
 
@@ -149,6 +150,7 @@ def _footer(shared, trace):
         f"{title(shared.name)}, {state.view().precision}",
         count(trace.length, "token"),
         milliseconds(trace.seconds),
-        "the address of this page is a link to this view",
     )
-    st.caption(" · ".join(facts))
+    # Where the link cannot hold all of it, a line below says so.
+    whole = not left_out(state.view(), state.limits())
+    st.caption(" · ".join([*facts, *["the address of this page is a link to this view"] * whole]))

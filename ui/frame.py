@@ -8,7 +8,7 @@ import streamlit as st
 
 from ui import components, state
 from ui.limits import ROOT
-from ui.view import PAGES, to_params
+from ui.view import LONGEST_SETTING, PAGES, left_out, to_params
 
 ICON = str(ROOT / "assets" / "icon.png")
 
@@ -38,6 +38,38 @@ def navigation():
     groups = [link(name, title, title == group) for title, name in first.items()]
     pages = [link(name, PAGES[name][1], name == view.page) for name in within] if len(within) > 1 else []
     components.nav("c_nav", groups, pages, is_dark(), go)
+
+
+#: Pages that read neither text A nor text B.
+_TEXTLESS = ("meaning", "cka", "agreement", "newtask", "training", "dataset", "family", "guide", "models")
+_NAMES = {
+    "a": "text A",
+    "b": "text B",
+    "compare.a": "the second text A",
+    "compare.b": "the second text B",
+    "patching.a": "text A of the other input",
+    "patching.b": "text B of the other input",
+    "meaning.lines": "the sentences",
+    "agreement.lines": "the typed lines",
+    "cka.lines": "the typed lines",
+    "ablation.off": "what is switched off",
+}
+
+
+def link_note():
+    """Say what is too long for the address, where something is: the link opens without it."""
+    view = state.view()
+    missing = [
+        f"{_NAMES.get(name, 'a choice on this page')} ({length:,} characters)"
+        for name, length in left_out(view, state.limits())
+        if name not in "ab" or view.page not in _TEXTLESS
+    ]
+    if missing:
+        st.caption(
+            f"The address of this page cannot hold {' and '.join(missing)}: opened as a link, that is empty. An address "
+            f"holds texts of up to {state.limits().max_link_characters:,} characters, and up to {LONGEST_SETTING:,} of "
+            "what is typed for a page alone."
+        )
 
 
 def is_dark():

@@ -165,15 +165,16 @@ _SWITCHES = {"whole": "words", "special": "special", "punctuation": "punctuation
 def to_params(view: View, limits: Limits) -> dict[str, str]:
     """The view as query parameters, what is at its default left out.
 
-    Texts longer than ``limits.max_link_characters`` stay out, and their masks with them:
-    browsers and proxies cut addresses of that length.
+    Texts longer than ``limits.max_link_characters`` stay out, and their masks with them: browsers and proxies cut
+    addresses of that length. So do settings longer than ``LONGEST_SETTING``. They are empty in the link, so that it
+    opens with an empty field and not with another text than this one; ``left_out`` names them.
     """
-    params = {}
+    params, missing = {}, dict(left_out(view, limits))
     for name, key in _PLAIN.items():
         value = getattr(view, name)
-        if value != getattr(_DEFAULT, name) and len(value) <= limits.max_link_characters:
-            params[key] = value
-    spots = [spot for spot in view.masks if spot.source in params]
+        if value != getattr(_DEFAULT, name):
+            params[key] = "" if name in missing else value
+    spots = [spot for spot in view.masks if params.get(spot.source)]
     if spots:
         params["mask"] = ",".join(map(str, spots))
     for name, (key, base) in _NUMBERS.items():
@@ -184,11 +185,18 @@ def to_params(view: View, limits: Limits) -> dict[str, str]:
             params[key] = "1" if getattr(view, name) else "0"
     # A link opens one page: the settings of the others would only make it longer.
     params |= {
-        name: text
+        name: "" if name in missing else text
         for name, text in view.settings
-        if name.startswith(f"{view.page}.") and len(text) <= LONGEST_SETTING
+        if name.startswith(f"{view.page}.")
     }
     return params
+
+
+def left_out(view: View, limits: Limits) -> list[tuple[str, int]]:
+    """What is too long for a link to the view's page: ("a", "b" or the name of a setting, number of characters)."""
+    texts = [(name, getattr(view, name), limits.max_link_characters) for name in "ab"]
+    own = [(name, text, LONGEST_SETTING) for name, text in view.settings if name.startswith(f"{view.page}.")]
+    return [(name, len(text)) for name, text, most in texts + own if len(text) > most]
 
 
 def from_params(params: dict[str, str], limits: Limits) -> View:

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from tests.app.look import told
+from tests.app.look import param, told
 
 
 @pytest.fixture(autouse=True)
@@ -52,6 +52,7 @@ def test_a_file_becomes_a_model_that_the_tasks_page_opens(open_app, own_home):
     app = began(open_app(page="newtask"), "films.csv", examples())
     assert not app.exception and not app.warning, told(app)
     (name,) = finetuning.names()
+    assert param(app, "newtask.run") == name
     wait(name, "done")
     records, rounds = finetuning.records(name)
     assert records and {"step", "loss"} <= set(records[0]) and "accuracy" in rounds[-1]["dev"]

@@ -4,8 +4,9 @@ import dataclasses
 
 import pytest
 
+from tests.app.look import param, told
 from ui.limits import Limits, LimitsError, read_limits
-from ui.view import PAGES, PRECISIONS, Spot, View, from_params, to_params
+from ui.view import PAGES, PRECISIONS, Spot, View, from_params, left_out, to_params
 
 FULL = View(
     page="attention",
@@ -79,9 +80,17 @@ def test_masks_of_a_link_are_bounded():
     assert len(from_params({"a": "x", "mask": many}, Limits(max_masks=8)).masks) == 8
 
 
-def test_a_text_too_long_for_a_link_stays_out_with_its_masks():
+def test_a_text_too_long_for_a_link_is_empty_in_it_and_its_masks_stay_out():
+    limits = Limits(max_link_characters=20)
     view = View(a="x" * 50, b="short", masks=(Spot("a", 0), Spot("b", 0)))
-    assert to_params(view, Limits(max_link_characters=20)) == {"b": "short", "mask": "b0"}
+    assert to_params(view, limits) == {"a": "", "b": "short", "mask": "b0"}
+    assert left_out(view, limits) == [("a", 50)] and not left_out(view, Limits())
+
+
+def test_a_setting_too_long_for_a_link_is_empty_in_it():
+    view = View(page="compare", settings=(("compare.a", "x" * 3000), ("compare.b", "y"), ("patching.a", "z" * 3000)))
+    assert to_params(view, Limits()) == {"page": "compare", "compare.a": "", "compare.b": "y"}
+    assert left_out(view, Limits()) == [("compare.a", 3000)]
 
 
 def test_toggling_twice_changes_nothing():
@@ -146,3 +155,23 @@ def test_a_click_is_measured_on_every_page():
     from benchmarks.clicks import ACTS
 
     assert {name.partition(":")[0] for name in ACTS} == set(PAGES)
+
+
+def test_a_page_says_what_its_link_cannot_hold_and_opens_without_it(open_app):
+    says = "this page cannot hold text A (4,600 characters): opened"
+    app = open_app(a="the cat " * 575, b="It sat.")
+    assert says in told(app) and "is a link to this view" not in told(app)
+    assert (param(app, "a"), param(app, "b")) == ("", "It sat.")
+    assert says not in told(open_app(page="models", a="the cat " * 575))
+    short = told(open_app(a="the cat sat"))
+    assert "is a link to this view" in short and "cannot hold" not in short
+    # Not the first example, which is another text.
+    assert "Text A is empty" in told(open_app(a="", b="It sat."))
+    second = open_app(page="compare", a="the cat sat", **{"compare.what": "texts", "compare.a": ""})
+    assert "Second text A is empty" in told(second) and not second.exception
+
+
+def test_what_is_typed_for_a_page_alone_and_is_too_long_is_said_too(open_app):
+    app = open_app(page="meaning", a="x", **{"meaning.example": "own sentences", "meaning.word": "bank"})
+    app.text_area(key="w_meaning_lines").set_value("They sat on the bank.\n" * 95).run()
+    assert "cannot hold the sentences (2,090 characters)" in told(app) and param(app, "meaning.lines") == ""
