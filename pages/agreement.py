@@ -8,7 +8,7 @@ from ui.words import count, percent, title
 
 _AT_ONCE = 40  # rows that are asked about without a press on Run
 _HEADER = ("row", "text_a", "text_b", "hidden", "guesses_a", "guesses_b", "same_first", "divergence_bits",
-           "is_next_a", "is_next_b", "problem")  # fmt: skip
+           "is_next_a", "is_next_b", "problem", "in_order_a", "in_order_b", "replaced_difference")  # fmt: skip
 
 
 def page():
@@ -30,9 +30,7 @@ def page():
     pair = [inputs.model(name) for name in (view.model, view.other)]
     lacking = [title(shared.name) for shared in pair if "mlm" not in shared.bert.heads]
     if lacking:
-        st.caption(
-            f"No head for masked words: {' and '.join(lacking)}. Only next-sentence scores are compared."
-        )
+        st.caption(f"No head for masked words: {' and '.join(lacking)}. {_left(pair)}")
     key = (view.model, view.other, view.precision, file_key, hide, view.top_k)
     if not files.asked("agreement", key, len(rows.rows) <= _AT_ONCE):
         st.caption(f"{count(len(rows.rows), 'row')}, read by both models.")
@@ -47,12 +45,20 @@ def page():
         _show(pair, found)
 
 
+def _left(pair):
+    """What is compared of two models without masked words, in a sentence: the heads that both declare."""
+    both = pair[0].bert.heads & pair[1].bert.heads
+    names = {"nsp": "next-sentence scores", "sop": "sentence-order scores", "replaced": "scores of replaced tokens"}
+    left = [name for head, name in names.items() if head in both]
+    return f"Only {' and '.join(left)} are compared." if left else "They have no head in common that is compared here."
+
+
 class _Held:
     """A model that is held for one trace at a time: other visitors come in between."""
 
     def __init__(self, shared):
         self._shared, bert = shared, shared.bert
-        self.tokenizer, self.config, self.name = bert.tokenizer, bert.config, bert.name
+        self.tokenizer, self.config, self.heads, self.name = bert.tokenizer, bert.config, bert.heads, bert.name
 
     def trace(self, *args, **kwargs):
         return self._shared.run(lambda bert: bert.trace(*args, **kwargs))
@@ -69,6 +75,10 @@ def _show(pair, found):
         ]
     if found.pairs:
         shown.append(("Same verdict on B", percent(found.same_next)))
+    if found.orders:
+        shown.append(("Same verdict on the order", percent(found.same_order)))
+    if found.replaced:
+        shown.append(("Scores of tokens differ by", f"{found.replaced_difference:.3f}"))
     if not shown:
         st.info(
             "Nothing was compared: no word is hidden in these rows, and no row is a pair that both judge.",
@@ -111,6 +121,9 @@ def _table(found):
         "other": [" ".join(mask.predictions_b[0].token for mask in one.masks) or None for one in rows],
         "next_a": [one.next_a for one in rows],
         "next_b": [one.next_b for one in rows],
+        "order_a": [one.order_a for one in rows],
+        "order_b": [one.order_b for one in rows],
+        "replaced": [one.replaced_difference for one in rows],
         "problem": [one.problem for one in rows],
     }
     return {name: values for name, values in columns.items() if any(value is not None for value in values)}
@@ -130,6 +143,11 @@ def _columns(pair):
         ),
         "next_a": st.column_config.NumberColumn(f"P(IsNext), {one}", format="percent"),
         "next_b": st.column_config.NumberColumn(f"P(IsNext), {other}", format="percent"),
+        "order_a": st.column_config.NumberColumn(f"P(in order), {one}", format="percent"),
+        "order_b": st.column_config.NumberColumn(f"P(in order), {other}", format="percent"),
+        "replaced": st.column_config.NumberColumn(
+            "P(replaced) differs by", format="%.3f", help="The mean over the tokens that both cut alike."
+        ),
         "problem": "Problem",
     }
 
@@ -147,6 +165,9 @@ def _line(one):
         "" if one.next_a is None else one.next_a,
         "" if one.next_b is None else one.next_b,
         one.problem or "",
+        "" if one.order_a is None else one.order_a,
+        "" if one.order_b is None else one.order_b,
+        "" if one.replaced_difference is None else one.replaced_difference,
     )
 
 
@@ -160,5 +181,9 @@ def _record(found):
         "mean_divergence_bits": found.divergence,
         "pairs": found.pairs,
         "same_next": found.same_next,
+        "orders": found.orders,
+        "same_order": found.same_order,
+        "replaced_rows": found.replaced,
+        "replaced_difference": found.replaced_difference,
         "rows": [dict(zip(names, _line(one))) for one in found.rows],
     }

@@ -3,14 +3,23 @@
 import streamlit as st
 
 from bert_tf.explain import score_rows, summarise_rows
+from bert_tf.explain.dataset import ASK
 from ui import export, files, inputs, jobs, opening, state
 from ui.words import count, percent, title
 
-_ASK = {"masks": "Hidden words", "next": "Next sentence", "perplexity": "Pseudo-perplexity"}
-_HEADS = {"masks": "mlm", "next": "nsp", "perplexity": "mlm"}
+_ASK = {
+    "masks": "Hidden words",
+    "next": "Next sentence",
+    "order": "Sentence order",
+    "replaced": "Replaced tokens",
+    "perplexity": "Pseudo-perplexity",
+}
+_DEFAULT = "masks,next,order,replaced"
+_OF_PAIR = ("next", "order")
 _AT_ONCE = 40  # rows that are asked about without a press on Run
 _HEADER = ("row", "text_a", "text_b", "tokens", "hidden", "rank_of_original", "probability_of_original",
-           "guesses", "probabilities", "is_next", "perplexity", "log_likelihood", "problem")  # fmt: skip
+           "guesses", "probabilities", "is_next", "perplexity", "log_likelihood", "problem", "in_order",
+           "suspected", "most_suspected", "replaced_probability")  # fmt: skip
 
 
 def page():
@@ -41,16 +50,24 @@ def page():
 
 
 def _settings(shared, rows):
-    able = [name for name in _ASK if _HEADS[name] in shared.bert.heads]
-    missing = [_ASK[name].lower() for name in _ASK if name not in able]
+    able = [name for name in _ASK if ASK[name] in shared.bert.heads]
+    if not able:
+        st.warning(
+            f"{title(shared.name)} has no head for words, pairs or tokens, so there is nothing to ask it here. Choose "
+            "another in the sidebar.",
+            icon=":material/block:",
+        )
+        return (), "given"
+    missing = [_ASK[name].lower() for name in ("masks", "perplexity") if name not in able]
+    missing += ["pairs of texts"] if not set(_OF_PAIR) & set(able) else []
     if missing:
         st.caption(f"{title(shared.name)} has no head for {' and '.join(missing)}.")
+    if not any(row.text_b for row in rows.rows):
+        able = [name for name in able if name not in _OF_PAIR]
     if not able:
-        st.warning("This model predicts nothing. Choose another in the sidebar.", icon=":material/block:")
+        st.info("This model judges pairs only, and no row here has a text B.", icon=":material/touch_app:")
         return (), "given"
-    if "next" in able and not any(row.text_b for row in rows.rows):
-        able.remove("next")
-    wanted = state.setting("dataset.ask", "masks,next").split(",")
+    wanted = state.setting("dataset.ask", _DEFAULT).split(",")
     wanted = [name for name in able if name in wanted]
     if st.session_state.get("w_dataset_ask") != wanted:
         st.session_state["w_dataset_ask"] = wanted
@@ -58,9 +75,9 @@ def _settings(shared, rows):
     def pull():
         chosen = st.session_state["w_dataset_ask"]
         # What the file or the model cannot answer keeps its place in the choice.
-        rest = [name for name in state.setting("dataset.ask", "masks,next").split(",") if name not in able]
+        rest = [name for name in state.setting("dataset.ask", _DEFAULT).split(",") if name not in able]
         kept = [name for name in _ASK if name in (*chosen, *rest)]
-        state.set_setting("dataset.ask", ",".join(kept) or "none", "masks,next")
+        state.set_setting("dataset.ask", ",".join(kept) or "none", _DEFAULT)
 
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         ask = st.segmented_control(
@@ -119,6 +136,10 @@ def _figures(summary):
         ]
     if summary.next:
         shown.append(("B follows A", percent(summary.follows)))
+    if summary.order:
+        shown.append(("In order", percent(summary.ordered)))
+    if summary.scored:
+        shown.append(("Tokens rather replaced", percent(summary.suspected)))
     if summary.perplexity:
         shown.append(("Pseudo-perplexity", f"{summary.perplexity:,.1f}"))
     if shown:
@@ -182,6 +203,10 @@ def _table(shown):
         "share": [one.masks[0].predictions[0].probability if one.masks else None for one in shown],
         "rank": [max((m.original_rank for m in one.masks if m.original), default=None) for one in shown],
         "next": [one.is_next for one in shown],
+        "order": [one.in_order for one in shown],
+        "suspected": [one.suspected for one in shown],
+        "most_suspected": [one.most_suspected and one.most_suspected[0] for one in shown],
+        "replaced": [one.most_suspected and one.most_suspected[1] for one in shown],
         "perplexity": [one.perplexity for one in shown],
         "tokens": [one.tokens or None for one in shown],
         "problem": [one.problem for one in shown],
@@ -200,6 +225,12 @@ _COLUMNS = {
         "Rank of the hidden", help="Where the hidden token stands among all tokens; of several, the worst."
     ),
     "next": st.column_config.ProgressColumn("P(IsNext)", format="percent", min_value=0, max_value=1),
+    "order": st.column_config.ProgressColumn("P(in order)", format="percent", min_value=0, max_value=1),
+    "suspected": st.column_config.NumberColumn(
+        "Rather replaced", help="How many tokens have a probability above one half to have been put there."
+    ),
+    "most_suspected": "Most suspected",
+    "replaced": st.column_config.ProgressColumn("P(replaced)", format="percent", min_value=0, max_value=1),
     "perplexity": st.column_config.NumberColumn("Pseudo-perplexity", format="%.1f"),
     "tokens": "Tokens",
     "problem": "Problem",
@@ -224,6 +255,9 @@ def _line(one):
         "" if one.perplexity is None else one.perplexity,
         "" if one.log_likelihood is None else one.log_likelihood,
         one.problem or "",
+        "" if one.in_order is None else one.in_order,
+        "" if one.suspected is None else one.suspected,
+        *(one.most_suspected or ("", "")),
     )
 
 
@@ -248,6 +282,8 @@ def _record(shared, results, summary):
                     for mask in one.masks
                 ],
                 "is_next": one.is_next,
+                "in_order": one.in_order,
+                "replaced": None if one.replaced is None else [list(pair) for pair in one.replaced],
                 "perplexity": one.perplexity,
                 "log_likelihood": one.log_likelihood,
                 "problem": one.problem,

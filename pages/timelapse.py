@@ -8,7 +8,7 @@ import streamlit as st
 from bert_tf import plots
 from bert_tf.explain import fill_mask
 from bert_tf.plots.training import answer_course
-from ui import components, export, frame, inputs, runs, state
+from ui import components, export, frame, heads, inputs, runs, state, why
 from ui.cards import cards
 from ui.examples import LEARNED
 from ui.kept import kept
@@ -88,19 +88,24 @@ def _lapse(shared, moments):
     _time(moments, number)
     left, right = st.columns([1, 1], gap="large")
     with left:
-        if trace.masks and trace.logits is not None:
+        if "mlm" not in shared.series.heads:
+            st.caption("This training has no head for masked words.")
+        elif trace.masks:
             components.bars("c_timelapse_bars", cards(fill_mask(trace, shared.tokenizer, state.view().top_k)))
             for course in courses:
                 st.markdown(_entered(course))
         else:
             st.info("Nothing is hidden. Press a word above to follow what is guessed there.",
                     icon=":material/touch_app:")
-        if trace.nsp is not None:
-            components.gauge("c_timelapse_gauge", float(trace.nsp.is_next))
-        scores = [one.trace.nsp.is_next for one in moments] if trace.nsp is not None else []
+        scores = [] if why.first_share(trace) is None else [why.first_share(one.trace) for one in moments]
+        if scores:
+            heads.pair_verdict("c_timelapse_gauge", trace)
+        if trace.replaced is not None:
+            heads.replaced_tokens("c_timelapse_replaced", trace)
         if courses or scores:
-            st.plotly_chart(answer_course(courses, shared.series.steps, number, scores, frame.is_dark()), key="w_timelapse_course",
-                            config=export.plot_config("time-lapse"))
+            claim = "B follows A" if trace.sop is None else "in order"
+            st.plotly_chart(answer_course(courses, shared.series.steps, number, scores, frame.is_dark(), claim=claim),
+                            key="w_timelapse_course", config=export.plot_config("time-lapse"))
     with right:
         _attention(shared, trace)
     if not st.session_state.get("_timelapse_playing"):

@@ -25,6 +25,8 @@ class RowAgreement:
         divergence: mean Jensen-Shannon divergence of the masks in bits; None without masks.
         next_a, next_b: P(IsNext) of either, or None.
         problem: why the row could not be compared, or None.
+        order_a, order_b: P(in order) of either, or None.
+        replaced_difference: as in `Comparison`.
     """
 
     row: object
@@ -36,11 +38,19 @@ class RowAgreement:
     next_a: Optional[float] = None
     next_b: Optional[float] = None
     problem: Optional[str] = None
+    order_a: Optional[float] = None
+    order_b: Optional[float] = None
+    replaced_difference: Optional[float] = None
 
     @property
     def next_difference(self):
         """How far apart the two P(IsNext) are, or None."""
         return None if None in (self.next_a, self.next_b) else abs(self.next_a - self.next_b)
+
+    @property
+    def order_difference(self):
+        """How far apart the two P(in order) are, or None."""
+        return None if None in (self.order_a, self.order_b) else abs(self.order_a - self.order_b)
 
 
 @dataclass(frozen=True)
@@ -49,10 +59,12 @@ class Agreement:
 
     Attributes:
         model_a, model_b: their names. rows: `RowAgreement`s, those that differ most first: by divergence,
-            then by the difference of P(IsNext); rows with a problem last.
+            then by the difference of P(IsNext), of P(in order) and of P(replaced); rows with a problem last.
         masks: how many masks were compared. same_first: share with the same first guess; None without masks.
         divergence: mean over the masks in bits.
         pairs: how many rows have both next-sentence scores. same_next: share with the same verdict.
+        orders: how many have both sentence-order scores. same_order: share with the same verdict.
+        replaced: how many have both scores of their tokens. replaced_difference: mean over these rows.
     """
 
     model_a: str
@@ -63,14 +75,19 @@ class Agreement:
     divergence: Optional[float]
     pairs: int
     same_next: Optional[float]
+    orders: int = 0
+    same_order: Optional[float] = None
+    replaced: int = 0
+    replaced_difference: Optional[float] = None
 
 
 def agreement(bert_a, bert_b, rows, hide="random", top_k=5, progress=None):
     """Ask two models about every row of a file and see where they differ.
 
     Args:
-        bert_a, bert_b: two `Bert`s, or what has their `trace`, `tokenizer`, `config` and `name`.
-        rows: `Row`s. hide, top_k: as in `score_rows`; both models have the same words hidden.
+        bert_a, bert_b: two `Bert`s, or what has their `trace`, `tokenizer`, `config`, `heads` and `name`.
+        rows: `Row`s. hide, top_k: as in `score_rows`; both models have the same words hidden, and none where a
+            model has no head for them.
         progress: callable(done, total) in rows; returning False cancels.
     Returns:
         `Agreement`. Heads that a model lacks leave their part out.
@@ -82,7 +99,9 @@ def agreement(bert_a, bert_b, rows, hide="random", top_k=5, progress=None):
         found.append(_row(bert_a, bert_b, row, hide, top_k))
         report(progress, len(found), len(rows))
     masks = [mask for one in found for mask in one.masks]
-    pairs = [one for one in found if one.next_difference is not None]
+    pairs = [(one.next_a, one.next_b) for one in found if one.next_difference is not None]
+    orders = [(one.order_a, one.order_b) for one in found if one.order_difference is not None]
+    replaced = [one.replaced_difference for one in found if one.replaced_difference is not None]
     return Agreement(
         model_a=bert_a.name,
         model_b=bert_b.name,
@@ -91,15 +110,23 @@ def agreement(bert_a, bert_b, rows, hide="random", top_k=5, progress=None):
         same_first=sum(one.same_first for one in found) / len(masks) if masks else None,
         divergence=float(np.mean([mask.divergence for mask in masks])) if masks else None,
         pairs=len(pairs),
-        same_next=np.mean([(one.next_a > 0.5) == (one.next_b > 0.5) for one in pairs]).item()
-        if pairs
-        else None,
+        same_next=_same_verdicts(pairs),
+        orders=len(orders),
+        same_order=_same_verdicts(orders),
+        replaced=len(replaced),
+        replaced_difference=float(np.mean(replaced)) if replaced else None,
     )
+
+
+def _same_verdicts(pairs):
+    """Share of pairs of probabilities on the same side of one half; None without any."""
+    return float(np.mean([(one > 0.5) == (other > 0.5) for one, other in pairs])) if pairs else None
 
 
 def _row(bert_a, bert_b, row, hide, top_k):
     try:
-        mask = hidden_words(row, bert_a.tokenizer.encode(row.text_a, row.text_b), hide)
+        both_fill = "mlm" in bert_a.heads & bert_b.heads
+        mask = hidden_words(row, bert_a.tokenizer.encode(row.text_a, row.text_b), hide) if both_fill else ()
         traces = [
             bert.trace(row.text_a, row.text_b, mask=mask, level="word", attentions=False, hidden_states=False)
             for bert in (bert_a, bert_b)
@@ -122,6 +149,9 @@ def _row(bert_a, bert_b, row, hide, top_k):
         divergence=float(np.mean([mask.divergence for mask in found.masks])) if found.masks else None,
         next_a=traces[0].nsp and traces[0].nsp.is_next,
         next_b=traces[1].nsp and traces[1].nsp.is_next,
+        order_a=traces[0].sop and traces[0].sop.in_order,
+        order_b=traces[1].sop and traces[1].sop.in_order,
+        replaced_difference=found.replaced_difference,
     )
 
 
@@ -133,4 +163,5 @@ def _same_first(mask, tokenizer_a, tokenizer_b, folded):
 
 def _difference(one):
     """Sorts the most different first."""
-    return one.problem is not None, -(one.divergence or 0.0), -(one.next_difference or 0.0), one.row.number
+    apart = one.divergence, one.next_difference, one.order_difference, one.replaced_difference
+    return one.problem is not None, *(-(value or 0.0) for value in apart), one.row.number

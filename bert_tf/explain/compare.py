@@ -49,6 +49,9 @@ class Comparison:
         folded: whether upper and lower case were counted as one because one model knows only lower case.
         nsp_difference: P(IsNext) of A less that of B; None if either has none.
         layers: pairs (layer of A, layer of B) at the same relative depth.
+        sop_difference: P(in order) of A less that of B; None if either has none.
+        replaced_difference: mean absolute difference of P(replaced) over the tokens that both cut alike; None if
+            either has none, the texts differ, or no token is cut alike.
     """
 
     model_a: str
@@ -60,6 +63,8 @@ class Comparison:
     folded: bool
     nsp_difference: Optional[float]
     layers: tuple
+    sop_difference: Optional[float] = None
+    replaced_difference: Optional[float] = None
 
 
 def compare(trace_a, trace_b, tokenizer_a, tokenizer_b, layers_a, layers_b, top_k=5, across=False):
@@ -89,7 +94,6 @@ def compare(trace_a, trace_b, tokenizer_a, tokenizer_b, layers_a, layers_b, top_
     masks = ()
     if pairs and trace_a.logits is not None and trace_b.logits is not None:
         masks = _agreements(trace_a, trace_b, tokenizer_a, tokenizer_b, pairs, common, top_k)
-    both_nsp = trace_a.nsp is not None and trace_b.nsp is not None
     return Comparison(
         model_a=trace_a.model,
         model_b=trace_b.model,
@@ -98,9 +102,29 @@ def compare(trace_a, trace_b, tokenizer_a, tokenizer_b, layers_a, layers_b, top_
         unmatched_b=unmatched_b,
         common_tokens=common.size,
         folded=common.folded,
-        nsp_difference=trace_a.nsp.is_next - trace_b.nsp.is_next if both_nsp else None,
+        nsp_difference=_first_difference(trace_a.nsp, trace_b.nsp),
         layers=aligned_layers(layers_a, layers_b),
+        sop_difference=_first_difference(trace_a.sop, trace_b.sop),
+        replaced_difference=_replaced_difference(trace_a, trace_b) if same else None,
     )
+
+
+def _first_difference(one, other):
+    """The first of two answers' probabilities, subtracted; None if either is None."""
+    return None if one is None or other is None else one[0] - other[0]
+
+
+def _replaced_difference(trace_a, trace_b):
+    if trace_a.replaced is None or trace_b.replaced is None:
+        return None
+
+    def scores(trace):
+        places = zip(trace.sources, trace.offsets)
+        return {place: score for place, score in zip(places, trace.replaced) if place[0] is not None}
+
+    one, other = scores(trace_a), scores(trace_b)
+    apart = [abs(float(one[place]) - float(other[place])) for place in one if place in other]
+    return sum(apart) / len(apart) if apart else None
 
 
 def common_vocabulary(tokenizer_a, tokenizer_b):

@@ -1,4 +1,4 @@
-"""A file of texts asked at once: hidden words, next sentence, pseudo-perplexity of every row.
+"""A file of texts asked at once: hidden words, next sentence or sentence order, replaced tokens, pseudo-perplexity.
 
 Sources as in `predictions` and `pseudo_likelihood`.
 """
@@ -14,7 +14,8 @@ from bert_tf.explain.prepare import prepare
 from bert_tf.explain.pseudo_likelihood import pseudo_likelihood
 from bert_tf.explain.rows import hidden_words
 
-ASK = {"masks": "mlm", "next": "nsp", "perplexity": "mlm"}
+#: What may be asked for, and the head that answers it.
+ASK = {"masks": "mlm", "next": "nsp", "order": "sop", "replaced": "replaced", "perplexity": "mlm"}
 
 # Rows in one forward pass: few, for others wait for the model meanwhile.
 _BLOCK = 8
@@ -30,6 +31,8 @@ class RowResult:
         masks: `MaskPrediction`s. is_next: P(IsNext), or None.
         perplexity, log_likelihood: of the row without anything hidden, or None.
         problem: why something that was asked could not be answered, or None.
+        in_order: P(in order), or None.
+        replaced: pairs (token, P(replaced)) of the texts' own tokens; None if unasked.
     """
 
     row: object
@@ -41,6 +44,18 @@ class RowResult:
     perplexity: Optional[float] = None
     log_likelihood: Optional[float] = None
     problem: Optional[str] = None
+    in_order: Optional[float] = None
+    replaced: Optional[tuple] = None
+
+    @property
+    def suspected(self):
+        """How many tokens are rather replaced than not; None if unasked."""
+        return None if self.replaced is None else sum(score > 0.5 for _, score in self.replaced)
+
+    @property
+    def most_suspected(self):
+        """The pair (token, P(replaced)) of the greatest probability, or None."""
+        return max(self.replaced, key=lambda one: one[1]) if self.replaced else None
 
 
 @dataclass(frozen=True)
@@ -51,6 +66,8 @@ class RowSummary:
         rows: how many. masks: hidden words whose original is known; first, among: the share of them that was
             the first guess, one of the guesses. next: rows with a score; follows: the share above one half.
         perplexity: exp of the mean negative log-probability of all rows' tokens; None if unasked.
+        order: rows with a score; ordered: the share above one half. scored: tokens with a score; suspected: the
+            share above one half.
     """
 
     rows: int
@@ -60,6 +77,10 @@ class RowSummary:
     next: int
     follows: Optional[float]
     perplexity: Optional[float]
+    order: int = 0
+    ordered: Optional[float] = None
+    scored: int = 0
+    suspected: Optional[float] = None
 
 
 def score_rows(bert, rows, ask=tuple(ASK), hide="random", top_k=5, progress=None):
@@ -67,8 +88,9 @@ def score_rows(bert, rows, ask=tuple(ASK), hide="random", top_k=5, progress=None
 
     Args:
         bert: a `Bert`. rows: `Row`s.
-        ask: some of `ASK`: "masks" predicts hidden words, "next" scores pairs (with the hidden words hidden),
-            "perplexity" masks one token at a time: as many passes as tokens.
+        ask: some of `ASK`: "masks" predicts hidden words; "next" and "order" score pairs, "replaced" every token
+            (all three with the hidden words hidden); "perplexity" masks one token at a time: as many passes as
+            tokens.
         hide: as in `hidden_words`. top_k: predictions a mask.
         progress: callable(done, total) in rows; returning False cancels.
     Returns:
@@ -98,6 +120,8 @@ def summarise_rows(results):
     """`RowResult`s in numbers: `RowSummary`."""
     masks = [mask for one in results for mask in one.masks if mask.original is not None]
     scores = [one.is_next for one in results if one.is_next is not None]
+    orders = [one.in_order for one in results if one.in_order is not None]
+    replaced = [score for one in results for _, score in one.replaced or ()]
     scored = [one for one in results if one.perplexity is not None]
     # log p of a row is -tokens x log perplexity: weighted so, long rows count as long.
     nats = sum(-one.log_likelihood for one in scored)
@@ -110,6 +134,10 @@ def summarise_rows(results):
         next=len(scores),
         follows=_share(score > 0.5 for score in scores),
         perplexity=float(np.exp(nats / tokens)) if tokens else None,
+        order=len(orders),
+        ordered=_share(score > 0.5 for score in orders),
+        scored=len(replaced),
+        suspected=_share(score > 0.5 for score in replaced),
     )
 
 
@@ -119,11 +147,11 @@ def _share(yes):
 
 
 def _predicted(bert, rows, able, hide, top_k):
-    """A `RowResult` a row, with masks and next sentence in it."""
+    """A `RowResult` a row, with all but perplexity in it."""
     read = [_read(bert, row, able, hide) for row in rows]
     found = [result for result, _ in read]
-    wanted = [place for place, (result, masks) in enumerate(read) if _asks(result, masks, able)]
-    asked = [(rows[place].text_a, rows[place].text_b, read[place][1]) for place in wanted]
+    wanted = [place for place, (result, ready) in enumerate(read) if _asks(result, ready, able)]
+    asked = [(rows[place].text_a, rows[place].text_b, read[place][1].masks) for place in wanted]
     for place, answer in zip(wanted, predict_many(bert, asked, _BLOCK, top_k, errors="return")):
         if isinstance(answer, Exception):
             found[place] = replace(found[place], problem=str(answer))
@@ -132,27 +160,38 @@ def _predicted(bert, rows, able, hide, top_k):
             found[place],
             masks=answer.masks if "masks" in able else (),
             is_next=answer.nsp.is_next if answer.nsp and "next" in able else None,
+            in_order=answer.sop.in_order if answer.sop and "order" in able else None,
+            replaced=_own_scores(answer, read[place][1]) if "replaced" in able else None,
         )
     return found
 
 
+def _own_scores(answer, ready):
+    """Pairs (token, score) of the texts' own tokens, without those the model adds."""
+    sources = ready.encoding.sources
+    return tuple(
+        (token, score) for token, score, source in zip(answer.tokens, answer.replaced, sources) if source is not None
+    )
+
+
 def _read(bert, row, able, hide):
-    """(`RowResult` that knows what is read and hidden, positions of the masks)."""
+    """(`RowResult` that knows what is read and hidden, the prepared row; None where it cannot be read)."""
     try:
         ready = prepare(bert.tokenizer, bert.max_length, row.text_a, row.text_b)
         if "masks" in able:
             mask = hidden_words(row, ready.encoding, hide)
             ready = prepare(bert.tokenizer, bert.max_length, row.text_a, row.text_b, mask)
     except ValueError as error:
-        return RowResult(row, problem=str(error)), ()
+        return RowResult(row, problem=str(error)), None
     typed = ready.encoding.token_ids == bert.tokenizer.mask_id
     places = hidden_places(ready.encoding, [one for one in ready.masks if not typed[one]])
     length, cut = ready.encoding.length, sum(ready.encoding.truncated)
-    return RowResult(row, length, cut, places), ready.masks
+    return RowResult(row, length, cut, places), ready
 
 
-def _asks(result, masks, able):
-    return result.problem is None and bool(masks or (result.row.text_b and "next" in able))
+def _asks(result, ready, able):
+    pair = result.row.text_b and {"next", "order"} & able
+    return result.problem is None and bool(ready.masks or pair or "replaced" in able)
 
 
 def hidden_places(read, positions):

@@ -43,14 +43,14 @@ def curves(run, panel, dark=False, height=250):
     return figure
 
 
-def answer_course(courses, steps, at, scores=(), dark=False, height=290):
+def answer_course(courses, steps, at, scores=(), dark=False, height=290, claim="B follows A"):
     """The rank of each mask's answer over the snapshots, the first on top; the snapshots evenly spaced.
 
     Args:
         courses: ``explain.timelapse.Course``s of one series. steps: of its snapshots.
-        at: number of the snapshot that is looked at. scores: float [S], the probability that B follows A; empty for
-            none.
-        dark: for a dark page. height: in pixels.
+        at: number of the snapshot that is looked at. scores: float [S], the probability of ``claim`` about the
+            pair; empty for none.
+        dark: for a dark page. height: in pixels. claim: "B follows A" or "in order".
     """
     palette, figure, places = head_colours(dark), go.Figure(), list(range(len(steps)))
     for number, course in enumerate(courses):
@@ -60,9 +60,9 @@ def answer_course(courses, steps, at, scores=(), dark=False, height=290):
             hovertemplate="rank %{y:,}, %{customdata:.1%}<extra>" + escape(course.token) + "</extra>"))
     if len(scores):
         figure.add_trace(go.Scatter(
-            x=places, y=scores, name="B follows A", mode="lines", yaxis="y2",
+            x=places, y=scores, name=claim, mode="lines", yaxis="y2",
             line={"dash": "dot", "width": 2, "color": _QUIET},
-            hovertemplate="%{y:.1%}<extra>B follows A</extra>"))
+            hovertemplate="%{y:.1%}<extra>" + claim + "</extra>"))
     figure.add_vline(x=at, line={"color": _QUIET, "width": 1, "dash": "dash"})
     figure.update_xaxes(title="step", tickvals=places, ticktext=[f"{step:,}" for step in steps], tickangle=-45)
     worst = max((int(course.ranks.max()) for course in courses), default=1)

@@ -1,11 +1,16 @@
 """Pages with the other family members: what a model declares is shown, what it has not is said, and nothing fails."""
 
+import json
 import shutil
 from pathlib import Path
 
 import pytest
 
+import bert_tf
+from bert_tf import checkpoints
+from bert_tf.explain import agreement, read_rows, score_rows
 from tests.app.look import component, settled, told
+from tests.conftest import randomise
 
 FAMILY = Path(__file__).parents[1] / "golden" / "family"
 TEXTS = {"roberta": "the license of the work", "distilbert": "w1 w2 w3 w4", "albert": "the license of the work",
@@ -77,7 +82,6 @@ def test_sentence_order_has_its_own_words(at):
 
 
 def test_why_two_texts_are_in_order(at):
-    import bert_tf
     from bert_tf.explain import Ablation, ablate, occlusion, sentence_order_target
 
     bert = bert_tf.load(FAMILY / "albert")
@@ -130,3 +134,65 @@ def test_shared_layers_are_told(at):
     assert "two rows out of two tables" in told(
         at("distilbert", page="architecture", **{"architecture.open": "embeddings"})
     )
+
+
+LINES = "the license\tof the work\nthe work\tthe license of"
+
+
+@pytest.fixture
+def twins(family_home, tmp_path):
+    """A second ALBERT and a second discriminator, of other weights; then a loader of any model by its name."""
+    from ui import models
+
+    for name in ("albert", "electra-discriminator"):
+        bert = bert_tf.load(FAMILY / name)
+        randomise(bert.model, 7)
+        checkpoints.save(tmp_path / f"{name}-two", bert.config, bert.tokenizer, bert.model)
+    models.catalogue.clear()
+    return lambda name: bert_tf.load(tmp_path / name)
+
+
+def typed(app, page, lines):
+    app.text_area(key=f"w_{page}_lines").set_value(lines).run()
+    return settled(app)
+
+
+def test_a_file_is_asked_for_the_order_and_for_replaced_tokens(at, twins):
+    rows = read_rows((Path(__file__).parents[2] / "assets/samples/pairs.jsonl").read_bytes(), "jsonl").rows
+    app = settled(at("albert", page="dataset", **{"dataset.file": "pairs.jsonl", "dataset.ask": "order"}))
+    wanted = [one.in_order for one in score_rows(twins("albert"), rows, ("order",), "given")]
+    assert list(app.dataframe[0].value["order"]) == pytest.approx(wanted, abs=1e-4)
+    assert app.metric[0].label == "In order" and "hidden" not in app.dataframe[0].value
+    app = settled(at("electra-discriminator", page="dataset"))
+    rows = read_rows((Path(__file__).parents[2] / "assets/samples/sentences.txt").read_bytes(), "text").rows
+    found = score_rows(twins("electra-discriminator"), rows, ("replaced",))
+    table = app.dataframe[0].value
+    assert list(table["suspected"]) == [one.suspected for one in found]
+    assert list(table["replaced"]) == pytest.approx([one.most_suspected[1] for one in found], abs=1e-4)
+    assert "no head for hidden words and pseudo-perplexity and pairs of texts" in told(app)
+
+
+def test_two_alberts_and_two_discriminators_agree_as_far_as_the_library_says(at, twins):
+    for name, lines, column in (("albert", LINES, "order_a"), ("electra-discriminator", "w1 w2\nw3 w4", "replaced")):
+        app = at(name, page="agreement", **{"with": f"{name}-two", "agreement.file": "typed", "agreement.hide": "last"})
+        table = typed(app, "agreement", lines).dataframe[0].value
+        found = agreement(twins(name), twins(f"{name}-two"), read_rows(lines).rows, "last")
+        wanted = [getattr(one, {"order_a": "order_a", "replaced": "replaced_difference"}[column]) for one in found.rows]
+        assert list(table[column]) == pytest.approx(wanted, abs=1e-4) and None not in wanted
+    assert "Only scores of replaced tokens are compared" in told(app)
+
+
+def test_the_time_lapse_follows_the_order_of_sentences(at, tmp_path, monkeypatch):
+    from ui import runs
+
+    folder = tmp_path / "runs" / "order"
+    for step in (0, 10):
+        shutil.copytree(FAMILY / "albert", folder / "snapshots" / f"step-{step}")
+    (folder / "metrics.jsonl").write_text(json.dumps({"step": 10, "loss": 1.0}))
+    monkeypatch.setattr(runs, "SHIPPED", folder.parent)
+    app = at("albert", page="timelapse", b="of work", mask="a1", **{"timelapse.run": "order"})
+    share = bert_tf.load(FAMILY / "albert").trace(TEXTS["albert"], "of work", ["license"]).sop.in_order
+    gauge = component(app, "gauge")
+    assert gauge["order"] and gauge["is_next"] == pytest.approx(share, abs=1e-4)
+    drawn = json.loads(app.get("plotly_chart")[0].proto.spec)["data"]
+    assert drawn[-1]["name"] == "in order" and drawn[-1]["y"] == pytest.approx([share, share], abs=1e-4)

@@ -12,6 +12,7 @@ from bert_tf.explain import (
     InputError,
     NothingToPredict,
     ablate,
+    agreement,
     ask,
     compare,
     embedding_parts,
@@ -21,13 +22,17 @@ from bert_tf.explain import (
     occlusion,
     play,
     replaced_scores,
+    score_rows,
     sentence_order_target,
     summarise_heads,
+    summarise_rows,
     swapped,
     sweep,
     text_with,
 )
+from bert_tf.explain.rows import Row
 from bert_tf.explain.value_attention import output_kernels
+from tests.conftest import randomise
 
 FAMILY = Path(__file__).parents[1] / "golden" / "family"
 NAMES = ("roberta", "distilbert", "albert", "electra-discriminator", "electra-generator")
@@ -201,3 +206,62 @@ def test_a_game_needs_one_vocabulary_and_both_heads(berts):
         play(berts["roberta"], berts["electra-discriminator"], "w1 w2")
     with pytest.raises(MissingHead):
         play(berts["electra-generator"], berts["electra-generator"], "w1 w2")
+
+
+@pytest.fixture(scope="module")
+def others():
+    """The same models with other weights."""
+    found = {name: bert_tf.load(FAMILY / name) for name in ("albert", "electra-discriminator")}
+    for bert in found.values():
+        randomise(bert.model, 7)
+    return found
+
+
+ORDER = (Row(1, "the work", "the license of the work"), Row(2, "the license"), Row(3, "of the", "work the"))
+SCORED = (Row(1, "w1 w2 w3"), Row(2, "w4", "w5 w6"))
+
+
+def test_two_verdicts_on_the_order_are_subtracted(berts, others):
+    pair = berts["albert"], others["albert"]
+    tokenizer = pair[0].tokenizer
+    traces = [bert.trace(ORDER[0].text_a, ORDER[0].text_b) for bert in pair]
+    found = compare(*traces, tokenizer, tokenizer, 4, 4)
+    assert found.sop_difference == pytest.approx(traces[0].sop.in_order - traces[1].sop.in_order)
+    assert found.sop_difference != 0 and found.nsp_difference is None and found.replaced_difference is None
+    rows = agreement(*pair, ORDER, "given").rows
+    assert [one.row.number for one in rows][-1] == 2 and rows[-1].order_difference is None
+    apart = [one.order_difference for one in rows[:2]]
+    assert apart == sorted(apart, reverse=True) and apart[0] > 0
+    found = agreement(*pair, ORDER, "given")
+    same = [(one.order_a > 0.5) == (one.order_b > 0.5) for one in rows[:2]]
+    assert (found.orders, found.pairs) == (2, 0) and found.same_order == pytest.approx(np.mean(same))
+
+
+def test_two_scores_of_every_token_are_subtracted(berts, others):
+    pair = berts["electra-discriminator"], others["electra-discriminator"]
+    found = agreement(*pair, SCORED, "last")
+    for one in found.rows:
+        scores = [bert.trace(one.row.text_a, one.row.text_b).replaced for bert in pair]
+        own = [place for place, source in enumerate(pair[0].trace(one.row.text_a, one.row.text_b).sources) if source]
+        assert one.places == () and one.replaced_difference == pytest.approx(
+            np.abs(scores[0] - scores[1])[own].mean(), abs=1e-5)
+    assert found.replaced == 2 and found.replaced_difference > 0
+
+
+def test_rows_are_asked_for_the_order_and_for_replaced_tokens(berts):
+    found = score_rows(berts["albert"], ORDER, ("next", "order"), "given")
+    alone = [berts["albert"].trace(row.text_a, row.text_b).sop for row in ORDER]
+    assert [one.in_order for one in found] == pytest.approx(
+        [one and one.in_order for one in alone], abs=1e-5)
+    assert all(one.is_next is None and one.problem is None for one in found)
+    assert summarise_rows(found).ordered == np.mean([one.in_order > 0.5 for one in alone if one])
+    found = score_rows(berts["electra-discriminator"], SCORED)
+    for row, one in zip(SCORED, found):
+        trace = berts["electra-discriminator"].trace(row.text_a, row.text_b)
+        own = [(token, score) for token, score, side in zip(trace.tokens, trace.replaced, trace.sources) if side]
+        assert [token for token, _ in one.replaced] == [token for token, _ in own]
+        assert [score for _, score in one.replaced] == pytest.approx([score for _, score in own], abs=1e-5)
+        assert one.suspected == sum(score > 0.5 for _, score in own)
+        assert one.most_suspected[1] == max(score for _, score in one.replaced)
+    summary = summarise_rows(found)
+    assert summary.scored == 6 and summary.suspected == sum(one.suspected for one in found) / 6
