@@ -3,7 +3,7 @@
 import streamlit as st
 
 from bert_tf.explain import compare, fill_mask
-from ui import compare_views, comparison, components, downloads, export, heads, inputs, models, sides, state
+from ui import compare_views, comparison, components, downloads, export, heads, inputs, models, runs, sides, state
 from ui.cards import cards
 from ui.words import count
 
@@ -27,7 +27,7 @@ def page():
         required=True,
         **state.bound_setting("compare.what", "w_compare_what", "models", sides.WHAT),
     )
-    if what != "texts" and len(installed) < 2:
+    if what != "texts" and len(installed) < 2 and not (installed and runs.snapshots()):
         st.info(
             "Comparing models needs two of them, and only one is installed here. Two texts can be compared.",
             icon=":material/compare_arrows:",
@@ -35,7 +35,7 @@ def page():
         _offer(installed)
         return
     if what != "texts":
-        comparison.pickers(installed, "compare")
+        comparison.side_pickers(installed)
     folded = bool(state.view().a.strip()) and what == "models"
     with st.expander("Texts and masks", expanded=not folded, icon=":material/edit_note:"):
         inputs.examples()

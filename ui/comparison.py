@@ -1,13 +1,16 @@
 """What the Compare page works out before it draws."""
 
+import dataclasses
+
 import streamlit as st
 
 from bert_tf.explain import summarise_heads
-from ui import state
+from ui import runs, state
 from ui.words import megabytes, milliseconds, title
 
 WANTED = ("bert-base-uncased", "bert-large-uncased")
 _LARGE = 24
+_PICKED = ("compare.one", "compare.other")  # where a link names snapshots; the models are fields of the view
 
 
 def preset(installed, view):
@@ -48,6 +51,57 @@ def pickers(installed, page):
     right.selectbox("The other", names, format_func=title, **state.bound("other", f"w_{page}_other"))
     if model == other:
         st.caption("Both are the same model.")
+
+
+def side_pickers(installed):
+    """The choice of two models or snapshots for Compare, tied to the view and the page's settings.
+
+    Args:
+        installed: as ``preset`` takes it.
+    """
+    models = [info.name for info in installed]
+    model, other = preset(installed, state.view())
+    state.settle(model=model, other=other)
+    names = [*models, *runs.snapshots()]
+    wanted = sides_named(state.view())
+    labels = ("One model", "The other")
+    for column, label, field, place, name in zip(st.columns(2), labels, ("model", "other"), _PICKED, wanted):
+        key = f"w_compare_{field}"
+        state.give(key, name)
+        column.selectbox(
+            label, names, format_func=title, key=key, on_change=_picked, args=(key, field, place, models)
+        )
+    if wanted[0] == wanted[1]:
+        st.caption("Both are the same model.")
+
+
+def _picked(key, field, place, models):
+    name = st.session_state[key]
+    if name in models:
+        state.change(**{field: name})
+    state.set_setting(place, "" if name in models else name, "")
+
+
+def sides_named(view):
+    """Names of the two models or snapshots of Compare; a snapshot that is not there leaves the model in its place."""
+    known = runs.snapshots() if any(view.setting(place) for place in _PICKED) else ()
+    return tuple(
+        view.setting(place) if view.setting(place) in known else name
+        for place, name in zip(_PICKED, (view.model, view.other))
+    )
+
+
+def with_sides(view, one, other):
+    """The view of Compare with two models on the view's texts.
+
+    Args:
+        view: ``View``. one, other: names of models or snapshots.
+    """
+    known = runs.snapshots()
+    for field, place, name in zip(("model", "other"), _PICKED, (one, other)):
+        view = view.with_setting(place, name if name in known else None)
+        view = view if name in known else dataclasses.replace(view, **{field: name})
+    return dataclasses.replace(view.with_setting("compare.what", None), page="compare")
 
 
 def agreement_rows(found, traces):

@@ -8,6 +8,7 @@ import numpy as np
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
+from ui import runs
 from ui.limits import read_limits
 from ui.spots import cut
 from ui.state import limits
@@ -131,7 +132,12 @@ def _read(name):
 
     keep_keras()
     # What reaches the file system is a name that was looked up, never a text from a browser.
-    return load(find(name, allow_paths=False))
+    snapshot = runs.snapshots().get(name)
+    if snapshot is None:
+        return load(find(name, allow_paths=False))
+    bert = load(snapshot.folder)
+    bert.name = name
+    return bert
 
 
 def keep_keras():
@@ -179,12 +185,12 @@ def catalogue() -> list:
 
 
 def shared_model(name: str, precision: str = "float32") -> SharedModel:
-    """The model called ``name``, which must be one of ``installed()``: never a path typed in a browser.
+    """The model called ``name``, one of ``installed()`` or of ``runs.snapshots()``: never a path from a browser.
 
     Raises:
         ValueError, OSError: with a sentence for the visitor.
     """
-    if name not in {info.name for info in installed()}:
+    if name not in {info.name for info in installed()} and name not in runs.snapshots():
         raise ValueError(f"There is no model called {name!r} here. Choose one in the sidebar.")
     return _load(name, precision)
 

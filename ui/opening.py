@@ -5,7 +5,7 @@ import urllib.parse
 
 import streamlit as st
 
-from ui import state
+from ui import comparison, state
 from ui.view import PAGES, Spot, to_params
 
 #: Pages that show the view's texts.
@@ -39,7 +39,10 @@ def open_row(key, row, places, first="predict"):
             key=f"{key}_page",
             width=220,
         )
-        wanted = dataclasses.replace(row_view(state.view(), row, places), page=page)
+        view = state.view()
+        if first == page == "compare":  # the two models the row was read by, not what was compared before
+            view = comparison.with_sides(view, view.model, view.other)
+        wanted = dataclasses.replace(row_view(view, row, places), page=page)
         st.button(
             "Open here", icon=":material/open_in_full:", key=f"{key}_go", on_click=state.put, args=(wanted,)
         )

@@ -7,7 +7,7 @@ import pathlib
 
 import streamlit as st
 
-from bert_tf.train.run import find_runs, read_run
+from bert_tf.train.run import find_runs, find_snapshots, read_run
 from ui import state
 from ui.limits import ROOT
 from ui.words import count, plain
@@ -28,6 +28,11 @@ def runs():
     """Name -> folder of every run, the shipped ones first."""
     own = {path.name: path for path in find_runs(folder())}
     return {path.name: path for path in find_runs(SHIPPED)} | own
+
+
+def snapshots():
+    """Name -> `Snapshot` of every snapshot of every run, as models that can be chosen: "plain-english/step-1000"."""
+    return {f"{name}/{one.folder.name}": one for name, path in runs().items() for one in find_snapshots(path)}
 
 
 def chosen(known):

@@ -4,7 +4,7 @@ import dataclasses
 
 import streamlit as st
 
-from ui import components, inputs, state
+from ui import comparison, components, inputs, state
 from ui.examples import EXAMPLES, Example
 from ui.models import SharedModel
 from ui.spots import chips, positions
@@ -98,7 +98,7 @@ def _typed():
 def sides(what):
     """The two ``Side``s, or None with the reason said."""
     view = state.view()
-    names = (view.model, view.model if what == "texts" else view.other)
+    names = (view.model, view.model) if what == "texts" else comparison.sides_named(view)
     second = (view.a, view.b, view.masks) if what == "models" else second_texts()
     if len(second[0]) + len(second[1]) > state.limits().max_characters:
         st.error(

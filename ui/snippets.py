@@ -5,7 +5,8 @@ import re
 
 import streamlit as st
 
-from ui import sides, state, tasks, why
+from ui import comparison, runs, sides, state, tasks, why
+from ui.limits import ROOT
 from ui.models import installed, shared_model
 from ui.pairs import partner
 from ui.spots import positions
@@ -219,10 +220,12 @@ def _models(view):
     if view.page != "compare":
         return view.model, Beside(other, view.a, view.b), None
     what = state.setting("compare.what", "models")
-    other = view.model if what == "texts" else other
+    first, other = comparison.sides_named(dataclasses.replace(view, other=other))
+    if what == "texts":
+        first = other = view.model
     texts = sides.second_texts() if what in ("texts", "both") else (view.a, view.b, view.masks)
     # A second model is loaded only where the page has loaded it too.
-    return view.model, Beside(other, *texts[:2], _places(other, *texts)), None
+    return first, Beside(other, *texts[:2], _places(other, *texts)), None
 
 
 def _chosen(view, name, known):
@@ -249,7 +252,7 @@ def written(view, masks=(), beside=None, model="", record=None, heads=("mlm", "n
         other_a=view.setting("patching.a") or partner(view.a),
         other_b=b and (view.setting("patching.b") or partner(view.b)),
         precision=precision,
-        second=beside and beside.model,
+        second=beside and _loadable(beside.model),
         second_a=beside and beside.a,
         second_b=beside and (beside.b if beside.b.strip() else None),
         masked=list(beside.masks) if beside else [],
@@ -258,10 +261,19 @@ def written(view, masks=(), beside=None, model="", record=None, heads=("mlm", "n
     )
     arguments = [repr(text) for text in (view.a, b) if text is not None]
     arguments += [f"mask={list(masks)}"] if masks else []
-    opening = f"bert = bert_tf.load({model or view.model!r}{precision})\n"
+    opening = f"bert = bert_tf.load({_loadable(model or view.model)!r}{precision})\n"
     if re.search(r"\btrace\b", body):
         opening += f"trace = bert.trace({', '.join(arguments)})\n"
     return f"import bert_tf\n\n{opening}{body.rstrip()}\n"
+
+
+def _loadable(name):
+    """What ``bert_tf.load`` takes for a model's name: of a snapshot its folder, from the project's or the runs' own."""
+    snapshot = runs.snapshots().get(name)
+    if snapshot is None:
+        return name
+    shipped = snapshot.folder.is_relative_to(ROOT)
+    return str(snapshot.folder.relative_to(ROOT if shipped else runs.folder()))
 
 
 def _lines(view, masks, heads, classifies):

@@ -1,5 +1,7 @@
 """How numbers and names are written on the pages."""
 
+import re
+
 _TITLES = {
     "bert-base-cased-embedded": "BERT Base, cased",
     "bert-small-uncased-embedded": "BERT Small, uncased",
@@ -11,10 +13,14 @@ _TITLES = {
     "reader-left-to-right": "Reader, left to right",
     "reader-two-one-way": "Readers, two one-way",
 }
+_SNAPSHOT = re.compile(r"(.+)/step-(\d+)")
 
 
 def title(name):
-    """A model's name as people say it; names unknown here stay as they are."""
+    """A model's name as people say it, a snapshot's as "run · step 1,000"; names unknown here stay as they are."""
+    snapshot = _SNAPSHOT.fullmatch(name)
+    if snapshot:
+        return f"{snapshot[1]} · step {int(snapshot[2]):,}"
     return _TITLES.get(name, name)
 
 

@@ -87,7 +87,7 @@ def read_run(folder):
     found = _settings(folder / SETTINGS)
     return Run(folder, found.get("settings", {}), found.get("corpus", {}),
                tuple(found.get("heads", ())), read_records(folder / METRICS),
-               _snapshots(folder / SNAPSHOTS))
+               find_snapshots(folder))
 
 
 def _settings(path):
@@ -125,7 +125,9 @@ def read_records(path):
     return tuple(records)
 
 
-def _snapshots(folder):
+def find_snapshots(folder):
+    """The snapshots of a run's folder, a tuple of `Snapshot`, ascending; empty where it has none."""
+    folder = Path(folder) / SNAPSHOTS
     if not folder.is_dir():
         return ()
     found = [Snapshot(int(match[1]), path) for path in folder.iterdir() if (match := _STEP.fullmatch(path.name))]

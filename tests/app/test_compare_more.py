@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 
 import bert_tf
+from bert_tf import checkpoints
 from bert_tf.explain import compare, logit_lens
 from tests.app.look import components, param, settled, told
+from tests.conftest import make_bert
+from ui import runs
 
 PAIR = {"a": "The bunny ate the carrot.", "b": "It was good."}
 
@@ -137,3 +140,48 @@ ODD = ({"compare.what": "x"}, {"compare.head": "99"}, {"compare.drawn": "x"},
 @pytest.mark.parametrize("odd", ODD)
 def test_odd_links_open_the_page(open_app, odd):
     settled(open_app(page="compare", **PAIR, mask="a1", **odd))
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    """A run of two snapshots in the folder of runs; the shipped ones are left out."""
+    folder = tmp_path / "runs" / "mini"
+    for step in (0, 1000):
+        one = make_bert(seed=step, layers=2, hidden=16, heads=2, lower_case=True)
+        checkpoints.save(folder / "snapshots" / f"step-{step}", one.config, one.tokenizer, one.model, "float16")
+    (folder / "metrics.jsonl").write_text(json.dumps({"step": 1000, "loss": 1.0}))
+    monkeypatch.setattr(runs, "SHIPPED", tmp_path / "none")
+    monkeypatch.setattr(runs, "folder", lambda: folder.parent)
+    return folder
+
+
+CAT = {"a": "the cat sat on the mat.", "b": "she ran.", "mask": "a1"}
+
+
+def test_snapshots_of_a_run_are_compared_as_models_are(open_app, run):
+    link = {"compare.one": "mini/step-0", "compare.other": "mini/step-1000"}
+    app = settled(open_app(page="compare", **CAT, **link))
+    assert app.selectbox(key="w_compare_model").options[-2:] == ["mini · step 0", "mini · step 1,000"]
+    pair = [bert_tf.load(run / "snapshots" / f"step-{step}") for step in (0, 1000)]
+    traces = [bert.trace(CAT["a"], CAT["b"], mask=["cat"]) for bert in pair]
+    found = compare(*traces, *(bert.tokenizer for bert in pair), 2, 2)
+    assert list(app.dataframe[0].value["divergence"]) == pytest.approx(
+        [mask.divergence for mask in found.masks], abs=1e-4)
+    assert [one["is_next"] for one in components(app, "gauge")] == pytest.approx(
+        [trace.nsp.is_next for trace in traces], abs=1e-4)
+    code = app.code[0].value
+    assert "mini/snapshots/step-0" in code and "mini/snapshots/step-1000" in code and str(run) not in code
+
+
+def test_a_snapshot_is_picked_and_let_go_again(open_app, run):
+    app = settled(open_app(page="compare", **CAT))
+    app.selectbox(key="w_compare_other").set_value("mini/step-1000").run()
+    assert param(settled(app), "compare.other") == "mini/step-1000" and "**mini · step 1,000**" in told(app)
+    app.selectbox(key="w_compare_other").set_value("tiny-cased").run()
+    assert param(settled(app), "compare.other") is None and param(app, "with") == "tiny-cased"
+
+
+def test_a_snapshot_that_is_not_in_a_run_is_no_model(open_app, run):
+    for name in ("mini/step-7", "../mini/step-0", str(run / "snapshots" / "step-0")):
+        app = settled(open_app(page="compare", **CAT, **{"compare.one": name}))
+        assert app.selectbox(key="w_compare_model").value == "tiny-cased"
