@@ -3,7 +3,20 @@
 import streamlit as st
 
 from bert_tf.explain import compare, fill_mask
-from ui import compare_views, comparison, components, downloads, export, heads, inputs, models, runs, sides, state
+from ui import (
+    compare_views,
+    comparison,
+    components,
+    downloads,
+    export,
+    heads,
+    inputs,
+    models,
+    runs,
+    sides,
+    state,
+    verdicts,
+)
 from ui.cards import cards
 from ui.words import count
 
@@ -56,24 +69,27 @@ def page():
         top_k=state.view().top_k,
         across=True,
     )
-    _results(pair, traces, found)
+    tasks = [verdicts.said(side.key, side.shared, side.text_a, side.text_b) for side in pair]
+    _results(pair, traces, found, tasks)
     _agreement(pair, traces, found)
+    if None not in tasks:
+        verdicts.differences("w_compare_classes", [side.name for side in pair], tasks)
     if what != "texts":
         _facts(pair, traces, {info.name: info for info in installed})
     compare_views.draw(pair, traces, found)
     _offer(installed)
 
 
-def _results(pair, traces, found):
-    st.subheader("Predictions and next sentence", anchor=False)
-    for column, side, trace in zip(st.columns(2, gap="large"), pair, traces):
+def _results(pair, traces, found, tasks):
+    st.subheader("Predictions", anchor=False)
+    for column, side, trace, task in zip(st.columns(2, gap="large"), pair, traces, tasks):
         with column:
             st.markdown(f"**{side.name}**")
             if trace.masks and trace.logits is not None:
                 answers = fill_mask(trace, side.shared.tokenizer, state.view().top_k)
                 shared = comparison.shared_guesses(found, pair, side.key)
                 components.bars(f"c_compare_bars_{side.key}", cards(answers, shared=shared))
-            elif trace.masks:
+            elif "mlm" not in trace.heads:
                 st.caption("No head for masked words.")
             else:
                 st.caption("Nothing is hidden: press a token above.")
@@ -81,24 +97,44 @@ def _results(pair, traces, found):
                 heads.pair_verdict(f"c_compare_gauge_{side.key}", trace)
             if trace.replaced is not None:
                 heads.replaced_tokens(f"c_compare_replaced_{side.key}", trace)
+            if task is not None:
+                verdicts.draw(f"c_compare_task_{side.key}", task)
+            elif any(tasks):
+                st.caption("Not fine-tuned: no classes, marks or answers.")
+    if any(tasks) and any(trace.masks for trace in traces):
+        st.caption("A fine-tuned model's own answer is about the text with nothing hidden.")
     if found.masks:
         st.caption("An orange edge marks a guess that the other side does not have among its own.")
 
 
 def _agreement(pair, traces, found):
-    if not found.masks and found.nsp_difference is None:
+    verdicts_differ = _verdicts(traces, found)
+    if not found.masks and not verdicts_differ:
         return
     with inputs.heading("Where they agree"):
         export.comparison(found, traces)
     if found.masks:
         _table(pair, traces, found)
-    if found.nsp_difference is not None:
-        st.caption(f"P(IsNext) differs by {abs(found.nsp_difference):.3f}.")
+    if verdicts_differ:
+        st.caption(" ".join(verdicts_differ))
     lost = len(found.unmatched_a) + len(found.unmatched_b)
     if lost:
         same = (traces[0].text_a, traces[0].text_b) == (traces[1].text_a, traces[1].text_b)
         why = "as the models cut words differently" if same else "as masks are paired in reading order"
         st.caption(f"{count(lost, 'masked piece')} {'has' if lost == 1 else 'have'} no counterpart, {why}.")
+
+
+def _verdicts(traces, found):
+    """How far the heads for pairs and for replaced tokens are apart, in sentences."""
+    apart = (
+        ("P(IsNext) differs by {:.3f}.", found.nsp_difference),
+        ("P(in order) differs by {:.3f}.", found.sop_difference),
+        ("P(replaced) of a token differs by {:.3f} on average.", found.replaced_difference),
+    )
+    said = [sentence.format(abs(value)) for sentence, value in apart if value is not None]
+    if {"nsp", "sop"} == {head for trace in traces for head in ("nsp", "sop") if getattr(trace, head) is not None}:
+        said.append("One judges the next sentence, the other the order: these two numbers do not compare.")
+    return said
 
 
 def _table(pair, traces, found):

@@ -5,9 +5,8 @@ import streamlit as st
 from bert_tf import plots
 from bert_tf.explain import aligned_layers, logit_lens
 from bert_tf.plots.comparison import answers_by_depth, difference_map
-from ui import comparison, components, export, frame, inputs, state
+from ui import compare_layers, comparison, components, export, frame, inputs, state, why
 from ui.kept import kept
-from ui.words import percent
 
 LOOKS = {"attention": "Attention", "layers": "Layer by layer"}
 _DRAWN = {"heatmap": "Heatmaps", "lines": "Lines", "difference": "Difference"}
@@ -39,10 +38,11 @@ def _attention(pair, traces):
     counts = [side.shared.config.num_hidden_layers for side in pair]
     layers = aligned_layers(*counts)
     place, head, drawn = _settings(layers, traces)
+    start = _start(traces, drawn)
     chosen = layers[place]
     maps = [_weights(trace, layer, head) for trace, layer in zip(traces, chosen)]
     if drawn == "difference":
-        _difference(pair, traces, maps, chosen)
+        _difference(pair, traces, maps, chosen, start)
     else:
         for column, side, trace, weights, layer, count in zip(
             st.columns(2, gap="large"), pair, traces, maps, chosen, counts
@@ -50,7 +50,12 @@ def _attention(pair, traces):
             with column:
                 heads = "mean of its heads" if head is None else f"head {head + 1}"
                 st.markdown(f"**{side.name}**, layer {layer + 1} of {count}, {heads}")
-                _one(side, trace, weights, f"layer-{layer + 1}-{side.key}", drawn)
+                _one(side, trace, weights, f"layer-{layer + 1}-{side.key}", drawn, start)
+    lengths = [trace.length for trace in traces]
+    if drawn == "heatmap" and max(lengths) > _MOST:
+        st.caption("A cell is the strongest of a block of tokens. Lines show every token, some at a time.")
+    if lengths[0] != lengths[1]:
+        st.caption(f"No difference is drawn: the sides have {lengths[0]} and {lengths[1]} tokens.")
     if head is not None and pair[0].shared is not pair[1].shared:
         st.caption("Heads of two models share nothing but their number.")
     _spread(pair, traces)
@@ -60,7 +65,7 @@ def _settings(layers, traces):
     """(index of the pair of layers, head or None for the mean, how it is drawn)."""
     last = len(layers) - 1
     heads = min(trace.attentions.shape[1] for trace in traces)
-    ways = [way for way in _DRAWN if way != "difference" or traces[0].length == traces[1].length <= _MOST]
+    ways = [way for way in _DRAWN if way != "difference" or traces[0].length == traces[1].length]
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         place = st.select_slider(
             "Depth",
@@ -91,16 +96,29 @@ def _settings(layers, traces):
     return place, head - 1 if head else None, drawn
 
 
+def _start(traces, drawn):
+    """The first token that is drawn: 0, or where a text is too long to be drawn whole, what a slider says."""
+    longest = max(trace.length for trace in traces)
+    if longest <= _MOST or drawn == "heatmap":
+        return 0
+    most = longest - _MOST + 1
+    if state.view().start >= most:
+        state.settle(start=most - 1)
+    st.slider(f"{_MOST} tokens from", 1, most,
+              **state.bound("start", "w_start", lambda number: number - 1, lambda index: index + 1))  # fmt: skip
+    return state.view().start
+
+
 def _weights(trace, layer, head):
     maps = trace.attentions[layer]
     return maps.mean(axis=0, dtype="float32") if head is None else maps[head]
 
 
-def _one(side, trace, weights, name, drawn):
+def _one(side, trace, weights, name, drawn, start):
     selection = plots.select(trace)
     if drawn == "lines":
         components.lines(
-            f"c_compare_lines_{side.key}", plots.lines(trace, weights, selection.window(0, _MOST)), name
+            f"c_compare_lines_{side.key}", plots.lines(trace, weights, selection.window(start, _MOST)), name
         )
         return
     st.plotly_chart(
@@ -110,13 +128,14 @@ def _one(side, trace, weights, name, drawn):
     )
 
 
-def _difference(pair, traces, maps, layers):
+def _difference(pair, traces, maps, layers, start):
     tokens = [
         one if one == other else f"{one} | {other}" for one, other in zip(traces[0].tokens, traces[1].tokens)
-    ]
+    ][start : start + _MOST]
+    one, other = (weights[start : start + _MOST, start : start + _MOST].astype("float32") for weights in maps)
     st.markdown(f"**{pair[0].name}**, layer {layers[0] + 1}, less **{pair[1].name}**, layer {layers[1] + 1}")
     st.plotly_chart(
-        difference_map(maps[0].astype("float32") - maps[1], tokens, frame.is_dark()),
+        difference_map(one - other, tokens, frame.is_dark()),
         key="w_compare_difference",
         config=export.plot_config("difference"),
     )
@@ -133,11 +152,12 @@ def _spread(pair, traces):
 
 
 def _layers(pair, found):
+    both_classify = all(why.classes(side.shared) for side in pair)
+    if both_classify:
+        compare_layers.classes(pair)
     if not found.masks:
-        st.info(
-            "Layer by layer needs a word that is hidden on both sides, and a head for masked words on both.",
-            icon=":material/touch_app:",
-        )
+        if not both_classify:
+            st.info(compare_layers.lacking(pair), icon=":material/touch_app:")
         return
     place = 0
     if len(found.masks) > 1:
@@ -162,28 +182,7 @@ def _layers(pair, found):
         )
     left, right = st.columns([6, 5], gap="medium")
     with left:
-        st.dataframe(
-            {
-                "Layers": [f"{row[0]} | {row[1]}" for row in rows],
-                "one": [row[2] for row in rows],
-                "p": [percent(row[3]) for row in rows],
-                " ": ["" if row[6] else "≠" for row in rows],
-                "other": [row[4] for row in rows],
-                "q": [percent(row[5]) for row in rows],
-            },
-            hide_index=True,
-            width="stretch",
-            height=min(40 + 36 * len(rows), 470),
-            key="w_compare_layers",
-            column_config={
-                "Layers": st.column_config.TextColumn(width=60),
-                "one": st.column_config.TextColumn(pair[0].name, width=130),
-                "other": st.column_config.TextColumn(pair[1].name, width=130),
-                "p": st.column_config.TextColumn("", width=65),
-                " ": st.column_config.TextColumn(width=35),
-                "q": st.column_config.TextColumn("", width=65),
-            },
-        )
+        compare_layers.table(pair, rows, "w_compare_layers")
     with right:
         curves = {
             f"{side.name}: {lens.answers[0].token}": lens.answer_probabilities[0]

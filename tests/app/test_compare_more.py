@@ -8,7 +8,7 @@ import pytest
 import bert_tf
 from bert_tf import checkpoints
 from bert_tf.explain import compare, logit_lens
-from tests.app.look import components, param, settled, told
+from tests.app.look import components, param, settled, told, walk
 from tests.conftest import make_bert
 from ui import runs
 
@@ -185,3 +185,41 @@ def test_a_snapshot_that_is_not_in_a_run_is_no_model(open_app, run):
     for name in ("mini/step-7", "../mini/step-0", str(run / "snapshots" / "step-0")):
         app = settled(open_app(page="compare", **CAT, **{"compare.one": name}))
         assert app.selectbox(key="w_compare_model").value == "tiny-cased"
+
+
+LONG = {"a": "The bunny ate a carrot today . " * 90, "model": "tiny-cased"}
+
+
+@pytest.mark.parametrize("look", [{"compare.drawn": "heatmap"}, {"compare.drawn": "lines"},
+                                  {"compare.look": "layers", "mask": "a1"}, {"with": "tiny-cased",
+                                  "compare.drawn": "difference"}])  # fmt: skip
+def test_512_tokens_stay_under_a_megabyte(open_app, look):
+    app = settled(open_app(page="compare", **LONG, **look))
+    sizes = [element.proto.ByteSize() for element in walk(app._tree.root) if getattr(element, "proto", None)]
+    assert sum(sizes) < 1_000_000
+
+
+def test_lines_of_a_long_text_have_a_window_that_slides(open_app):
+    app = settled(open_app(page="compare", **LONG, **{"compare.drawn": "lines"}))
+    assert [len(one["left"]) for one in components(app, "lines")] == [64, 64]
+    first = components(app, "lines")[0]["left"]
+    app.slider(key="w_start").set_value(102).run()
+    moved = components(settled(app), "lines")[0]["left"]
+    assert param(app, "from") == "102" and first[0] == "[CLS]" and moved != first and "[CLS]" not in moved
+
+
+def test_the_difference_of_a_long_text_is_drawn_in_parts(open_app, cased):
+    text = "The bunny ate a carrot today . " * 12
+    other = text.replace("today", "there")
+    link = {"compare.what": "texts", "compare.a": other, "compare.b": "", "compare.drawn": "difference", "from": "11"}
+    app = settled(open_app(page="compare", a=text, depth="34", **link))
+    traces = [cased.trace(one) for one in (text, other)]
+    assert traces[0].length == traces[1].length > 64
+    apart = traces[0].attentions[0].mean(axis=0) - traces[1].attentions[0].mean(axis=0)
+    np.testing.assert_allclose(_array(figures(app)[0]["data"][0]["z"]), apart[10:74, 10:74], atol=1e-4)
+
+
+def test_sides_of_other_lengths_say_why_no_difference_is_drawn(open_app):
+    link = {"compare.what": "texts", "compare.a": "The dog ate.", "compare.b": "", "compare.drawn": "difference"}
+    app = settled(open_app(page="compare", a="The bunny ate the carrot.", **link))
+    assert "No difference is drawn: the sides have " in told(app)

@@ -8,7 +8,7 @@ import pytest
 
 import bert_tf
 from bert_tf import checkpoints
-from bert_tf.explain import agreement, read_rows, score_rows
+from bert_tf.explain import agreement, compare, read_rows, score_rows
 from tests.app.look import component, settled, told
 from tests.conftest import randomise
 
@@ -196,3 +196,14 @@ def test_the_time_lapse_follows_the_order_of_sentences(at, tmp_path, monkeypatch
     assert gauge["order"] and gauge["is_next"] == pytest.approx(share, abs=1e-4)
     drawn = json.loads(app.get("plotly_chart")[0].proto.spec)["data"]
     assert drawn[-1]["name"] == "in order" and drawn[-1]["y"] == pytest.approx([share, share], abs=1e-4)
+
+
+@pytest.mark.parametrize("name, says", [("albert", "P(in order) differs by {:.3f}."),
+                                        ("electra-discriminator", "P(replaced) of a token differs by {:.3f}")])
+def test_compare_subtracts_what_both_heads_say(at, twins, name, says):
+    app = at(name, page="compare", b="of work", **{"with": f"{name}-two"})
+    pair = [twins(one) for one in (name, f"{name}-two")]
+    traces = [bert.trace(TEXTS[name], "of work") for bert in pair]
+    found = compare(*traces, *(bert.tokenizer for bert in pair), 2, 2)
+    apart = found.sop_difference if name == "albert" else found.replaced_difference
+    assert says.format(abs(apart)) in told(app) and abs(apart) > 1e-3

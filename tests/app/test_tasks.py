@@ -7,9 +7,9 @@ import time
 import numpy as np
 import pytest
 
-from tests.app.look import component, told, walk
+from tests.app.look import component, components, told, walk
 from tests.app.look import settled as finished
-from tests.app.made_tasks import save_tasks
+from tests.app.made_tasks import LIMITS, save_tasks
 
 
 @pytest.fixture(scope="module")
@@ -269,3 +269,81 @@ def drawn_values(app):
              if type(element.proto).__name__ == "PlotlyChart"]
     z = next(trace["z"] for spec in specs for trace in spec["data"] if trace["type"] == "heatmap")
     return np.frombuffer(base64.b64decode(z["bdata"]), z["dtype"]).reshape([int(n) for n in z["shape"].split(",")])
+
+
+def beside(open_app, one, other, **link):
+    return finished(open_app(page="compare", model=one, **{"with": other, "a": "the cat sat", **link}))
+
+
+def test_the_classes_of_both_sides_are_compared(open_app, task_home):
+    app = beside(open_app, "classes", "classes", **{"compare.what": "texts", "compare.a": "a dog ran", "compare.b": ""})
+    first, second = loaded("classes", task_home).task.predict(["the cat sat", "a dog ran"])
+    cards = [one["cards"][0] for one in components(app, "bars")]
+    assert [[(one["text"], one["p"]) for one in card["predictions"]] for card in cards] == [
+        sorted(said["probabilities"].items(), key=lambda one: -one[1]) for said in (first, second)]
+    table = tables(app)[0].set_index("class")
+    for label, share in first["probabilities"].items():
+        assert table["difference"][label] == pytest.approx(share - second["probabilities"][label], abs=1e-5)
+
+
+def test_a_side_that_was_not_fine_tuned_says_so(open_app):
+    app = beside(open_app, "classes", "plain")
+    assert told(app).count("Not fine-tuned: no classes") == 1 and len(components(app, "bars")) == 1
+    app = beside(open_app, "classes", "score")
+    assert "classes was fine-tuned to classify texts, score to give a score" in told(app)
+
+
+@pytest.mark.parametrize("one, other, b, says", [
+    ("score", "score", "", "The scores differ by 0.00."), ("tags", "tags", "", "0 of 3 marked places differ."),
+    ("answers", "answers", "the cat sat on the mat.", "Both give the same answer."),
+    ("answers", "tags", "the cat sat.", "answer questions, tags to mark words"),
+    ("pairs", "classes", "", "It judges pairs: type a text B."),
+    ("endings", "endings", "a dog", "type them as text B"), ("classes", "either", "", "no class of the same name")])
+def test_other_tasks_stand_side_by_side(open_app, one, other, b, says):
+    assert says in told(beside(open_app, one, other, b=b))
+
+
+def test_marks_that_differ_are_listed(open_app, task_home, tmp_path, monkeypatch):
+    import shutil
+
+    from bert_tf.finetune.folder import save_task
+    from tests.conftest import randomise
+    from ui import models, state
+
+    home = tmp_path / "home"
+    shutil.copytree(task_home, home)
+    bert = loaded("tags", task_home)
+    randomise(bert.task.network, 9)
+    save_task(home / "tags-two", bert.config, bert.tokenizer, bert.task.network, bert.task.settings)
+    (home / "explorer.toml").write_text(LIMITS.replace('"plain",', '"plain", "tags-two",'))
+    monkeypatch.setenv("BERT_TF_HOME", str(home))
+    monkeypatch.setenv("BERT_TF_EXPLORER", str(home / "explorer.toml"))
+    state.limits.clear()
+    models.catalogue.clear()
+    text = "the cat ran in London and sat in Paris"
+    app = beside(open_app, "tags", "tags-two", a=text)
+    marks = []
+    for folder in (home / "tags", home / "tags-two"):
+        (said,) = loaded(folder.name, home).task.predict([text])
+        marks.append({(one["start"], one["end"]): one["type"] for one in said["entities"]})
+    apart = [place for place in sorted(marks[0] | marks[1]) if marks[0].get(place) != marks[1].get(place)]
+    assert apart and list(tables(app)[0]["text"]) == [text[start:end] for start, end in apart]
+
+
+def test_classes_are_followed_layer_by_layer_on_both_sides(open_app, task_home):
+    from bert_tf.explain import class_lens
+
+    link = {"compare.what": "texts", "compare.a": "a dog ran", "compare.b": "", "compare.look": "layers"}
+    app = beside(open_app, "classes", "classes", **link)
+    bert = loaded("classes", task_home)
+    lenses = [class_lens(bert, bert.trace(text)) for text in ("the cat sat", "a dog ran")]
+    table = tables(app)[-1]
+    for column, lens in zip(("one", "other"), lenses):
+        assert list(table[column]) == [lens.labels[state.argmax()] for state in lens.values]
+    assert list(table[" "]) == ["" if one == other else "≠" for one, other in zip(table["one"], table["other"])]
+
+
+@pytest.mark.parametrize("one, other, says", [
+    ("classes", "plain", "needs a word that is hidden on both sides"), ("classes", "score", "One side gives a score")])
+def test_what_a_side_lacks_for_its_layers_is_said(open_app, one, other, says):
+    assert says in told(beside(open_app, one, other, **{"compare.look": "layers"}))
