@@ -150,7 +150,6 @@ def ablation(bert, trace, args):
             effect.before, effect.after, effect.changes, effect.divergences
         )
     ]
-    nsp = [None if one is None else one.is_next for one in (effect.nsp_before, effect.nsp_after)]
     rows = [("token", "before", "", "after", "")]
     for mask in masks:
         rows += [
@@ -163,18 +162,37 @@ def ablation(bert, trace, args):
             )
             for a, b in zip(mask["before"], mask["after"])
         ]
-    if nsp[0] is not None:
-        rows.append(("", "follows", percent(nsp[0]), "follows", percent(nsp[1])))
+    others = _other_answers(effect)
+    for name, what in (("is_next", "follows"), ("in_order", "in order")):
+        before, after = others[f"{name}_before"], others[f"{name}_after"]
+        if before is not None:
+            rows.append(("", what, percent(before), what, percent(after)))
+    if others["classes_before"] is not None:
+        number = percent if bert.task.settings.labels else "{:.3f}".format
+        after = others["classes_after"]
+        rows += [("", name, number(share), name, number(after[name])) for name, share in others["classes_before"].items()]
     record = {
         "heads": heads,
         "layers": args.layers,
         "feed_forward": args.feed_forward,
         "tokens": trace.tokens,
         "masks": masks,
-        "is_next_before": nsp[0],
-        "is_next_after": nsp[1],
+        **others,
     }
     return record, rows, "><><>"
+
+
+def _other_answers(effect):
+    """What an ablation does to the answers that are about no mask: dict name -> value or None."""
+    found = {}
+    for when in ("before", "after"):
+        nsp, sop = getattr(effect, f"nsp_{when}"), getattr(effect, f"sop_{when}")
+        found |= {
+            f"is_next_{when}": nsp and nsp.is_next,
+            f"in_order_{when}": sop and sop.in_order,
+            f"classes_{when}": getattr(effect, f"classes_{when}"),
+        }
+    return found
 
 
 def _sweep(bert, trace, args):
@@ -188,6 +206,11 @@ def _sweep(bert, trace, args):
     ablations = explain.every_token(trace) if args.sweep == "tokens" else every[args.sweep](bert.config)
     with _Progress(args) as progress:
         found = explain.sweep(bert, trace, ablations, progress)
+    others = {
+        "class_change": found.class_changes,
+        "is_next_change": found.nsp_changes,
+        "in_order_change": found.sop_changes,
+    }
     ranking = []
     for place in found.ranked():
         one = ablations[place]
@@ -197,14 +220,16 @@ def _sweep(bert, trace, args):
                 "off": part,
                 "changes": found.changes[place],
                 "divergences_bits": found.divergences[place],
-                "is_next_change": None if found.nsp_changes is None else found.nsp_changes[place],
+                **{name: None if values is None else values[place] for name, values in others.items()},
             }
         )
-    rows = [("off", "bits", "next")]
+    titles = {"class_change": "class", "is_next_change": "next", "in_order_change": "in order"}
+    shown = [name for name, values in others.items() if values is not None]
+    rows = [("off", "bits", *(titles[name] for name in shown))]
     for one in ranking[: args.top_k]:
         name = ".".join(map(str, one["off"])) if isinstance(one["off"], tuple) else str(one["off"])
         bits = f"{np.mean(one['divergences_bits']):.4f}" if len(one["divergences_bits"]) else "-"
-        rows.append((name, bits, "-" if one["is_next_change"] is None else f"{one['is_next_change']:+.4f}"))
+        rows.append((name, bits, *(f"{one[name]:+.4f}" for name in shown)))
     followed = [bert.tokenizer.id_to_token(int(i)) for i in found.token_ids]
     return (
         {
@@ -215,7 +240,7 @@ def _sweep(bert, trace, args):
             "ranking": ranking,
         },
         rows,
-        "<>>",
+        "<>" + ">" * len(shown),
     )
 
 
@@ -263,7 +288,7 @@ def counterfactual(bert, trace, args):
     alone = {source for source in "ab" if sum(word.source == source for word in words) == 1}
     variants += [explain.without_word(bert, trace, word) for word in unmasked if word.source not in alone]
     outcomes = explain.ask(bert, trace, variants, args.top_k)
-    found, rows = [], [("what if", "likeliest", "bits", "follows")]
+    found, rows = [], [("what if", "likeliest", "bits", "in order" if "sop" in bert.heads else "follows")]
     for one in outcomes:
         masks = [
             {
@@ -281,14 +306,17 @@ def counterfactual(bert, trace, args):
                 "masks": masks,
                 "is_next": one.nsp and one.nsp.is_next,
                 "is_next_change": one.nsp_change,
+                "in_order": one.sop and one.sop.in_order,
+                "in_order_change": one.sop_change,
             }
         )
+        share = one.nsp.is_next if one.nsp else one.sop and one.sop.in_order
         rows.append(
             (
                 one.variant.label,
                 " ".join(mask["predictions"][0]["token"] for mask in masks) or "-",
                 " ".join(f"{mask['divergence_bits']:.3f}" for mask in masks) or "-",
-                percent(one.nsp.is_next) if one.nsp else "-",
+                "-" if share is None else percent(share),
             )
         )
     return {"tokens": trace.tokens, "variants": found}, rows, "<<>>"

@@ -99,22 +99,12 @@ def _ablation(record, dark):
             ".".join(map(str, one["off"])) if isinstance(one["off"], list) else str(one["off"])
             for one in record["ranking"]
         ]
-        bits = [
-            float(np.mean(one["divergences_bits"])) if one["divergences_bits"] else None
-            for one in record["ranking"]
-        ]
-        values = bits if None not in bits else [one["is_next_change"] for one in record["ranking"]]
-        unit = "change of the prediction, bits" if None not in bits else "change of P(IsNext)"
+        values, unit = _swept(record["ranking"])
         return ranked_bars(
             [f"{record['sweep']} {name}" for name in names[:60]], values[:60], f"{unit}, each off alone", dark
         )
     panels = [(f"token {mask['position']}", mask["before"], mask["after"]) for mask in record["masks"]]
-    if record["is_next_before"] is not None:
-        both = [
-            [{"token": "B follows A", "probability": record[f"is_next_{when}"]}]
-            for when in ("before", "after")
-        ]
-        panels.append(("next sentence", *both))
+    panels += _panels_of_others(record)
     figure = make_subplots(rows=len(panels), cols=1, subplot_titles=[escape(name) for name, _, _ in panels])
     for row, (_, before, after) in enumerate(panels, 1):
         for name, answers, colour in (("as it is", before, CATEGORIES[0]), ("without", after, CATEGORIES[1])):
@@ -130,9 +120,39 @@ def _ablation(record, dark):
                 row=row,
                 col=1,
             )
-    figure.update_yaxes(range=[0, 1], tickformat=".0%")
+    # The value of a regression is no share.
+    if all(0 <= one["probability"] <= 1 for _, *both in panels for answers in both for one in answers):
+        figure.update_yaxes(range=[0, 1], tickformat=".0%")
     figure.update_xaxes(type="category")
     return dress(figure, dark, 120 + 230 * len(panels))
+
+
+def _swept(ranking):
+    """(a number for each part that was switched off, what it is): of the masks, else the class, else the pair."""
+    if ranking[0]["divergences_bits"]:
+        return [float(np.mean(one["divergences_bits"])) for one in ranking], "change of the prediction, bits"
+    units = {
+        "class_change": "change of the class, nats or units of its value",
+        "is_next_change": "change of P(IsNext)",
+        "in_order_change": "change of P(in order)",
+    }
+    name = next(name for name in units if ranking[0][name] is not None)
+    return [one[name] for one in ranking], units[name]
+
+
+def _panels_of_others(record):
+    """(title, answers before, answers after) of the answers that are about no mask."""
+    panels = []
+    titles = {"is_next": ("next sentence", "B follows A"), "in_order": ("sentence order", "A and B in order")}
+    for name, (title, label) in titles.items():
+        both = [record[f"{name}_{when}"] for when in ("before", "after")]
+        if both[0] is not None:
+            panels.append((title, *([{"token": label, "probability": share}] for share in both)))
+    if record["classes_before"] is not None:
+        both = [record[f"classes_{when}"] for when in ("before", "after")]
+        answers = ([{"token": name, "probability": share} for name, share in one.items()] for one in both)
+        panels.append(("class", *answers))
+    return panels
 
 
 def _patching(record, dark):
@@ -159,8 +179,11 @@ def _patching(record, dark):
 def _counterfactual(record, dark):
     masks = max((len(one["masks"]) for one in record["variants"]), default=0)
     if not masks:
-        changes = [one["is_next_change"] or 0.0 for one in record["variants"]]
-        return ranked_bars([one["label"] for one in record["variants"]], changes, "change of P(IsNext)", dark)
+        names = {"is_next_change": "change of P(IsNext)", "in_order_change": "change of P(in order)"}
+        name = next((name for name in names if any(one[name] is not None for one in record["variants"])), None)
+        # A half alone has no second text to judge.
+        kept = [one for one in record["variants"] if name and one[name] is not None]
+        return ranked_bars([one["label"] for one in kept], [one[name] for one in kept], names.get(name, ""), dark)
     kept = [one for one in record["variants"] if one["masks"]]
     names = [
         f"{one['label']}: {' '.join(mask['predictions'][0]['token'] for mask in one['masks'])}"

@@ -1,0 +1,105 @@
+"""`explain` with models that judge no next sentence: classifiers, regressions, the order of two texts."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import bert_tf
+from bert_tf import explain
+from bert_tf.cli import main
+from bert_tf.plots.explained import figure_of
+from tests.conftest import make_bert, randomise
+
+ALBERT = Path(__file__).parent / "golden" / "family" / "albert"
+PAIR = ("the license of the work", "the work")
+TASKS = {
+    "classes": {"task": "classify", "labels": ("bad", "good"), "pooling": "mean"},
+    "score": {"task": "classify", "regression": True, "pooling": "mean"},
+}
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    from bert_tf.finetune.families import family
+    from bert_tf.finetune.folder import save_task
+    from bert_tf.finetune.network import network_over
+    from bert_tf.finetune.task import TaskSettings
+
+    home, found = tmp_path_factory.mktemp("tasks"), {"albert": ALBERT}
+    for name, values in TASKS.items():
+        settings, bert = TaskSettings(**values), make_bert(seed=3)
+        network = network_over(bert.model, family(settings.task), settings)
+        randomise(network, 3)
+        save_task(home / name, bert.config, bert.tokenizer, network, settings)
+        found[name] = home / name
+    return found
+
+
+@pytest.fixture
+def say(folders, capsys):
+    def said(model, kind, *arguments):
+        assert main(["explain", kind, *map(str, arguments), "--model", str(folders[model]), "--quiet"]) == 0
+        return capsys.readouterr().out
+
+    return said
+
+
+@pytest.fixture
+def record(say):
+    return lambda *arguments: json.loads(say(*arguments, "--json"))
+
+
+def test_a_head_switched_off_changes_a_class(record, say, folders, tmp_path):
+    bert = bert_tf.load(folders["classes"])
+    expected = explain.ablate(bert, bert.trace("the cat sat"), explain.Ablation(heads=((0, 0),)))
+    found = record("classes", "ablation", "the cat sat", "--heads", "0.0", "--html", tmp_path / "x.html")
+    assert found["classes_before"] == pytest.approx(expected.classes_before, abs=1e-5)
+    assert found["classes_after"] == pytest.approx(expected.classes_after, abs=1e-5)
+    before, after = figure_of(found).data
+    assert list(before.x) == ["bad", "good"] and list(after.y) == list(found["classes_after"].values())
+    assert (tmp_path / "x.html").stat().st_size > 1000
+    lines = say("classes", "ablation", "the cat sat", "--heads", "0.0").splitlines()
+    assert [line.split()[0] for line in lines[2:]] == ["bad", "good"]
+
+
+def test_the_value_of_a_regression_is_drawn_as_it_is(record):
+    found = record("score", "ablation", "the cat sat", "--layers", 0)
+    figure = figure_of(found)
+    assert [bars.y[0] for bars in figure.data] == [found[f"classes_{when}"]["value"] for when in ("before", "after")]
+
+
+@pytest.mark.parametrize("model, texts, name", [
+    ("classes", ("the cat sat",), "class_change"), ("albert", PAIR, "in_order_change"),
+])
+def test_a_sweep_ranks_by_the_answer_there_is(record, say, folders, model, texts, name):
+    bert = bert_tf.load(folders[model])
+    swept = explain.sweep(bert, bert.trace(*texts), explain.every_head(bert.config))
+    expected = swept.class_changes if model == "classes" else swept.sop_changes
+    found = record(model, "ablation", *texts)
+    values = [one[name] for one in found["ranking"]]
+    np.testing.assert_allclose(values, expected[swept.ranked()], atol=1e-5)
+    assert np.abs(values).tolist() == sorted(np.abs(values), reverse=True)
+    assert list(figure_of(found).data[0].x) == values
+    first = say(model, "ablation", *texts).splitlines()[2].split()
+    assert first[0] == ".".join(map(str, found["ranking"][0]["off"])) and first[-1] == f"{values[0]:+.4f}"
+
+
+def test_the_order_of_sentences_before_and_after(record):
+    found = record("albert", "ablation", *PAIR, "--layers", 0)
+    assert [bars.y[0] for bars in figure_of(found).data] == [found["in_order_before"], found["in_order_after"]]
+
+
+def test_counterfactuals_of_the_order_of_sentences(record, say):
+    found = record("albert", "counterfactual", *PAIR)
+    bert = bert_tf.load(ALBERT)
+    trace = bert.trace(*PAIR)
+    (swapped,) = explain.ask(bert, trace, [explain.swapped(bert, trace)])
+    assert found["variants"][0]["in_order"] == pytest.approx(swapped.sop.in_order, abs=1e-5)
+    changes = [one["in_order_change"] for one in found["variants"]]
+    assert changes[0] == pytest.approx(swapped.sop_change, abs=1e-5)
+    (bars,) = (figure := figure_of(found)).data
+    assert list(bars.x) == changes and any(changes) and "in order" in figure.layout.xaxis.title.text
+    lines = say("albert", "counterfactual", *PAIR).splitlines()
+    assert lines[1].endswith("in order") and not lines[2].endswith("-")
