@@ -1,50 +1,15 @@
-"""What each kind of `explain` computes: a function of (bert, trace, args).
-
-Each returns (a record for JSON, rows of text for a person, the alignment of their columns).
-"""
+"""The kinds of `explain` that ask why: layer by layer, saliency, parts switched off, patching, what if, likelihood."""
 
 import math
-import sys
 
 import numpy as np
 
+from bert_tf.cli.explain_shared import Kind, Progress, head_of, predictions_record
 from bert_tf.cli.render import percent
-from bert_tf.explain.errors import InputError
+from bert_tf.explain.errors import InputError, checked_text
 
-
-def attention(bert, trace, args):
-    """Which token looks at which, a layer: raw means, rollout, flow, norms, or effective attention."""
-    from bert_tf.explain import attention_rollout, effective_attention, norm_weighted_attention
-
-    maps = {
-        "raw": lambda: trace.attentions.mean(axis=1),
-        "rollout": lambda: attention_rollout(trace),
-        "flow": lambda: _flow(trace, args),
-        "norms": lambda: norm_weighted_attention(bert, trace).layers,
-        "effective": lambda: effective_attention(bert, trace).mean(axis=1),
-    }[args.method]()
-    last = maps[-1]
-    rows = [("looks", "most at", args.method)]
-    rows += [
-        (token, trace.tokens[best], f"{row[best]:.3f}")
-        for token, row, best in zip(trace.tokens, last, last.argmax(axis=1))
-    ]
-    return {"method": args.method, "tokens": trace.tokens, "layers": maps}, rows, "<<>"
-
-
-def _flow(trace, args):
-    from bert_tf.explain import attention_flow
-
-    layers = len(trace.attentions)
-    with _Progress(args) as progress:
-        return np.stack(
-            [
-                attention_flow(
-                    trace, layer, progress=lambda done, total: progress(layer * total + done, layers * total)
-                )
-                for layer in range(layers)
-            ]
-        )
+_METHODS = ("gradient", "integrated", "occlusion")
+_PARTS = ("heads", "layers", "feed-forward", "tokens")
 
 
 def lens(bert, trace, args):
@@ -98,10 +63,10 @@ def saliency(bert, trace, args):
     if args.method == "gradient":
         found = gradient_x_input(bert, trace, target)
     elif args.method == "integrated":
-        with _Progress(args) as progress:
+        with Progress(args) as progress:
             found = integrated_gradients(bert, trace, target, args.steps, args.baseline or "[PAD]", progress)
     else:
-        with _Progress(args) as progress:
+        with Progress(args) as progress:
             found = occlusion(bert, trace, target, args.baseline or "[MASK]", "token", progress)
     words = [
         {
@@ -141,8 +106,8 @@ def ablation(bert, trace, args):
     masks = [
         {
             "position": before.position,
-            "before": _predictions(before),
-            "after": _predictions(after),
+            "before": predictions_record(before),
+            "after": predictions_record(after),
             "change": change,
             "divergence_bits": divergence,
         }
@@ -169,8 +134,8 @@ def ablation(bert, trace, args):
             rows.append(("", what, percent(before), what, percent(after)))
     if others["classes_before"] is not None:
         number = percent if bert.task.settings.labels else "{:.3f}".format
-        after = others["classes_after"]
-        rows += [("", name, number(share), name, number(after[name])) for name, share in others["classes_before"].items()]
+        for name, share in others["classes_before"].items():
+            rows.append(("", name, number(share), name, number(others["classes_after"][name])))
     record = {
         "heads": heads,
         "layers": args.layers,
@@ -204,7 +169,7 @@ def _sweep(bert, trace, args):
         "feed-forward": explain.every_feed_forward,
     }
     ablations = explain.every_token(trace) if args.sweep == "tokens" else every[args.sweep](bert.config)
-    with _Progress(args) as progress:
+    with Progress(args) as progress:
         found = explain.sweep(bert, trace, ablations, progress)
     others = {
         "class_change": found.class_changes,
@@ -252,7 +217,7 @@ def patching(bert, trace, args):
         raise InputError("Give --against TEXT, another first text with as many tokens.")
     corrupted = bert.trace(args.against, args.text_b, args.mask)
     target = _target(bert, trace, args)
-    with _Progress(args) as progress:
+    with Progress(args) as progress:
         found = patch_states(bert, trace, corrupted, target, progress)
     rows = [("token", *map(str, range(len(found.scores))))]
     rows += [
@@ -293,7 +258,7 @@ def counterfactual(bert, trace, args):
         masks = [
             {
                 "position": mask.position,
-                "predictions": _predictions(mask),
+                "predictions": predictions_record(mask),
                 "change": change,
                 "divergence_bits": divergence,
             }
@@ -326,7 +291,7 @@ def likelihood(bert, trace, args):
     """How likely each token is given all the others; with --against, which of two texts is likelier."""
     from bert_tf.explain import pseudo_likelihood
 
-    with _Progress(args) as progress:
+    with Progress(args) as progress:
         found = [pseudo_likelihood(bert, args.text_a, args.text_b, not args.single_tokens, progress)]
         if args.against is not None:
             found.append(pseudo_likelihood(bert, args.against, args.text_b, not args.single_tokens, progress))
@@ -352,73 +317,6 @@ def likelihood(bert, trace, args):
     return {"texts": texts, "margin": margin}, rows, "<>"
 
 
-def vectors(bert, trace, args):
-    """The input embeddings taken apart, and the nearest words of the vocabulary."""
-    from bert_tf.explain import embedding_parts, nearest_tokens
-
-    parts = embedding_parts(bert, trace)
-    neighbours = nearest_tokens(bert, parts.vectors[0], args.top_k + 1, centred=True)
-    near = [[{"token": one.token, "similarity": one.similarity} for one in row[1:]] for row in neighbours]
-    tokens = [
-        {
-            "token": token,
-            "norms": parts.norms[:, place],
-            "total_norm": parts.total_norms[place],
-            "shares": parts.shares[:, place],
-            "nearest": near[place],
-        }
-        for place, token in enumerate(trace.tokens)
-    ]
-    rows = [("token", "of token", "of segment", "of position", "nearest")]
-    rows += [
-        (
-            one["token"],
-            *(f"{share:.2f}" for share in one["shares"]),
-            " ".join(n["token"] for n in one["nearest"]),
-        )
-        for one in tokens
-    ]
-    return {"tokens": tokens}, rows, "<>>><"
-
-
-def similarity(bert, trace, args):
-    """Linear CKA between the layers of two models on the text's words."""
-    from bert_tf.bert import load
-    from bert_tf.explain import layer_similarity
-
-    other = load(args.other, precision=args.precision)
-    values = layer_similarity(trace, other.trace(args.text_a, args.text_b, args.mask))
-    rows = [("state", *map(str, range(values.shape[1])))]
-    rows += [
-        (str(state), *("-" if math.isnan(value) else f"{value:.2f}" for value in row))
-        for state, row in enumerate(values)
-    ]
-    return {"other": other.name, "cka": values}, rows, ">" * len(rows[0])
-
-
-class _Progress:
-    """A bar on standard error, made at the first step."""
-
-    def __init__(self, args):
-        self.quiet, self.bar = args.quiet, None
-
-    def __enter__(self):
-        return self._step
-
-    def __exit__(self, *_):
-        if self.bar is not None:
-            self.bar.close()
-
-    def _step(self, done, total):
-        from tqdm import tqdm
-
-        if self.bar is None:
-            self.bar = tqdm(
-                total=total, disable=self.quiet or not sys.stderr.isatty(), file=sys.stderr, leave=False
-            )
-        self.bar.update(done - self.bar.n)
-
-
 def _target(bert, trace, args):
     from bert_tf.explain import mask_target, next_sentence_target
 
@@ -431,20 +329,109 @@ def _target_record(target):
     return {"position": target.position, "label": target.label}
 
 
-def _predictions(mask):
-    return [{"token": one.token, "probability": one.probability} for one in mask.predictions]
-
-
-def head_of(pair):
-    """(layer, head) of "3.11", both from 0."""
-    layer, _, head = pair.partition(".")
-    if not (layer.isdecimal() and head.isdecimal()):
-        raise InputError(f"A head is named LAYER.HEAD, both from 0, such as 3.11; not {pair!r:.40}.")
-    return int(layer), int(head)
-
-
 def _replacement(pair):
     old, equals, new = pair.partition("=")
     if not (old and equals and new):
         raise InputError(f"--replace takes OLD=NEW, such as cat=dog; not {pair!r:.40}.")
     return old, new
+
+
+def _add_lens(kind):
+    kind.add_argument(
+        "--positions", type=int, nargs="+", metavar="P", help="token positions (default: the masks)"
+    )
+
+
+def _add_target(kind):
+    kind.add_argument(
+        "--target", metavar="TOKEN", help="the token to explain (default: the likeliest at the mask)"
+    )
+    kind.add_argument(
+        "--next-sentence", action="store_true", help="explain that the second text follows, instead"
+    )
+
+
+def _add_saliency(kind):
+    _add_target(kind)
+    kind.add_argument(
+        "--method",
+        choices=_METHODS,
+        default="integrated",
+        metavar="M",
+        help=f"{', '.join(_METHODS)} (default integrated)",
+    )
+    kind.add_argument(
+        "--steps", type=int, default=32, metavar="S", help="gradients taken by integrated (default 32)"
+    )
+    kind.add_argument("--baseline", metavar="TOKEN", help="stands for nothing: [PAD] or [MASK]")
+
+
+def _add_ablation(kind):
+    kind.add_argument(
+        "--heads", nargs="+", action="extend", default=[], metavar="L.H", help="heads to switch off"
+    )
+    kind.add_argument(
+        "--layers", nargs="+", type=int, action="extend", default=[], metavar="L", help="layers"
+    )
+    kind.add_argument(
+        "--feed-forward",
+        nargs="+",
+        type=int,
+        action="extend",
+        default=[],
+        metavar="L",
+        help="layers whose feed-forward block to switch off",
+    )
+    kind.add_argument(
+        "--sweep",
+        choices=_PARTS,
+        default="heads",
+        metavar="PARTS",
+        help=f"with none named, each alone of: {', '.join(_PARTS)} (default heads)",
+    )
+
+
+def _add_patching(kind):
+    _add_target(kind)
+    kind.add_argument("--against", metavar="TEXT", help="another first text with as many tokens")
+
+
+def _add_counterfactual(kind):
+    kind.add_argument(
+        "--replace", nargs="+", action="extend", default=[], metavar="OLD=NEW", help="words to replace"
+    )
+
+
+def _add_likelihood(kind):
+    kind.add_argument("--against", metavar="TEXT", help="another first text, to see which is likelier")
+    kind.add_argument(
+        "--single-tokens", action="store_true", help="mask no later pieces of a token's word with it"
+    )
+
+
+def _check_against(args):
+    if args.against is not None:
+        checked_text(args.against, "--against")
+
+
+KINDS = {
+    "lens": Kind(lens, "what the masked-word head would say after each layer", _add_lens),
+    "saliency": Kind(saliency, "which words an answer hangs on", _add_saliency),
+    "ablation": Kind(
+        ablation, "what changes without some heads, layers or feed-forward blocks", _add_ablation
+    ),
+    "patching": Kind(
+        patching, "where in the model another input turns into another answer", _add_patching, _check_against
+    ),
+    "counterfactual": Kind(
+        counterfactual, "answers to the input swapped, shortened, with other words", _add_counterfactual
+    ),
+    "likelihood": Kind(
+        likelihood,
+        "how likely a text is, or which of two is likelier",
+        _add_likelihood,
+        _check_against,
+        masks=False,
+        traced=False,
+    ),
+}

@@ -1,0 +1,114 @@
+"""What the kinds of `explain` have in common: what a kind is, its target, a bar, heads by name."""
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Callable, Optional
+
+from bert_tf.explain.errors import InputError
+
+_MOST_ROWS = 1000
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of `explain`.
+
+    Attributes:
+        make: a function of (bert, trace, args); it gives (a record for JSON, rows of text for a person, the
+            alignment of their columns).
+        help: one line.
+        add: adds its own arguments to a parser, or None.
+        check: a function of args that refuses mistakes before the seconds that loading takes, or None.
+        texts: "pair" is asked for, "file" asks for `--input`, "or file" for either, "" for none.
+        masks: whether words can be masked. traced: whether `make` is given the text's trace.
+        model: whether `--model` is loaded; otherwise `make` is given None.
+    """
+
+    make: Callable
+    help: str
+    add: Optional[Callable] = None
+    check: Optional[Callable] = None
+    texts: str = "pair"
+    masks: bool = True
+    traced: bool = True
+    model: bool = True
+
+
+class Progress:
+    """A bar on standard error, made at the first step."""
+
+    def __init__(self, args):
+        self.quiet, self.bar = args.quiet, None
+
+    def __enter__(self):
+        return self._step
+
+    def __exit__(self, *_):
+        if self.bar is not None:
+            self.bar.close()
+
+    def _step(self, done, total):
+        from tqdm import tqdm
+
+        if self.bar is None:
+            self.bar = tqdm(
+                total=total, disable=self.quiet or not sys.stderr.isatty(), file=sys.stderr, leave=False
+            )
+        self.bar.update(done - self.bar.n)
+
+
+def add_file_arguments(parser, required):
+    """--input and what to read of it; the same for every kind that reads a file of texts."""
+    parser.add_argument(
+        "--input",
+        required=required,
+        metavar="FILE",
+        help='texts: one a line (a tab before the second of a pair), .jsonl, .csv or .tsv; "-" reads standard input',
+    )
+    parser.add_argument("--first", metavar="COLUMN", help="column or key of the first text")
+    parser.add_argument("--second", metavar="COLUMN", help='column or key of the second text; "" for none')
+    parser.add_argument(
+        "--rows",
+        type=int,
+        default=_MOST_ROWS,
+        dest="most_rows",
+        metavar="N",
+        help=f"rows read at most (default {_MOST_ROWS:,})",
+    )
+
+
+def read_file(args):
+    """Read `--input` into `args.texts`, a tuple of `Row`s; what could not be read is told on standard error."""
+    from bert_tf.explain.rows import kind_of, read_rows
+
+    if args.most_rows < 1:
+        raise InputError(f"--rows must be at least 1, not {args.most_rows}.")
+    found = read_rows(data_of(args.input), kind_of(args.input), args.first, args.second, args.most_rows)
+    if found.problems and not args.quiet:
+        number, why = found.problems[0]
+        print(f"{len(found.problems)} of the file's lines are left out. Line {number}: {why}", file=sys.stderr)
+    args.texts = found.rows
+
+
+def data_of(path):
+    """The bytes of a file, or of standard input for "-"."""
+    return sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+
+
+def predictions_record(mask):
+    """The guesses of a `MaskPrediction` as dicts."""
+    return [{"token": one.token, "probability": one.probability} for one in mask.predictions]
+
+
+def head_of(pair):
+    """(layer, head) of "3.11", both from 0."""
+    layer, _, head = pair.partition(".")
+    if not (layer.isdecimal() and head.isdecimal()):
+        raise InputError(f"A head is named LAYER.HEAD, both from 0, such as 3.11; not {pair!r:.40}.")
+    return int(layer), int(head)
+
+
+def state_name(state):
+    """ "in" for the embeddings, then the layers from 1."""
+    return str(state) if state else "in"

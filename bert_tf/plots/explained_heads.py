@@ -1,0 +1,98 @@
+"""Figures of the kinds of ``explain`` about attention and heads; see ``explained``."""
+
+import numpy as np
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from bert_tf.plots.diverging import diverging_scale
+from bert_tf.plots.explained_parts import pooled, token_axes, value_map
+from bert_tf.plots.heads import measure_map
+from bert_tf.plots.theme import CATEGORIES, distinct, dress
+
+
+def _attention(record, dark):
+    """A map for each layer, chosen by a slider; the last one is open."""
+    figure, layers = go.Figure(), record["layers"]
+    for index, layer in enumerate(layers):
+        values, names = pooled(np.array(layer, np.float32), record["tokens"])
+        figure.add_trace(value_map(values, names, names, dark, "%{y} looks at %{x}<br>%{z:.3f}"))
+        figure.data[-1].visible = index == len(layers) - 1
+    token_axes(figure)
+    steps = [
+        {
+            "label": str(index + 1),
+            "method": "restyle",
+            "args": [{"visible": [at == index for at in range(len(layers))]}],
+        }
+        for index in range(len(layers))
+    ]
+    figure.update_layout(
+        sliders=[{"active": len(layers) - 1, "currentvalue": {"prefix": "layer "}, "steps": steps}]
+    )
+    return dress(figure, dark, int(np.clip(220 + 20 * len(names), 460, 1100)))
+
+
+def _neuron(record, dark):
+    figure = make_subplots(
+        rows=1,
+        cols=3,
+        shared_yaxes=True,
+        column_widths=[0.4, 0.4, 0.2],
+        horizontal_spacing=0.03,
+        subplot_titles=("key", "query × key", "softmax"),
+    )
+    keys = np.array(record["keys"], np.float32)
+    products = keys * np.array(record["query_vector"], np.float32)
+    names = distinct(record["tokens"])
+    for column, values in enumerate((keys, products), 1):
+        strips = value_map(
+            values, list(range(1, keys.shape[1] + 1)), names, dark, "%{y}, component %{x}: %{z:.3f}"
+        )
+        most = float(np.abs(values).max(initial=1e-9))
+        strips.update(colorscale=diverging_scale(dark), zmin=-most, zmax=most, showscale=False)
+        figure.add_trace(strips, row=1, col=column)
+    bars = go.Bar(
+        x=record["weights"],
+        y=names,
+        orientation="h",
+        marker_color=CATEGORIES[0],
+        showlegend=False,
+        customdata=record["scores"],
+        hovertemplate="%{y}: %{x:.1%}, sum / √d %{customdata:.2f}<extra></extra>",
+    )
+    figure.add_trace(bars, row=1, col=3)
+    figure.update_yaxes(autorange="reversed", type="category", ticks="", showgrid=False)
+    return dress(figure, dark, int(np.clip(150 + 20 * len(names), 300, 1600)))
+
+
+def _heads(record, dark):
+    """A grid for each measure, chosen from a menu."""
+    figure, measures = go.Figure(), record["measures"]
+    for index, (name, values) in enumerate(measures.items()):
+        drawn = measure_map(np.array(values, float), name.replace("_", " "), dark)
+        figure.add_trace(drawn.data[0])
+        figure.data[-1].visible = index == 0
+        if index == 0:
+            figure.update_layout(drawn.layout)
+    menu = [
+        {
+            "label": name.replace("_", " "),
+            "method": "update",
+            "args": [
+                {"visible": [at == index for at in range(len(measures))]},
+                {"xaxis.title.text": f"head: {name.replace('_', ' ')}"},
+            ],
+        }
+        for index, name in enumerate(measures)
+    ]
+    figure.update_layout(
+        updatemenus=[{"buttons": menu, "x": 1, "xanchor": "right", "y": 1.02, "yanchor": "bottom"}]
+    )
+    return figure
+
+
+KINDS = {
+    "attention": _attention,
+    "neuron": _neuron,
+    "heads": _heads,
+}

@@ -1,0 +1,172 @@
+"""Figures of the kinds of ``explain`` about why a model answers so; see ``explained``."""
+
+import numpy as np
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from bert_tf.plots.diverging import diverging_scale
+from bert_tf.plots.effects import ranked_bars
+from bert_tf.plots.explained_parts import token_axes, value_map
+from bert_tf.plots.lens import state_names
+from bert_tf.plots.theme import CATEGORIES, colourscale, distinct, dress, escape
+
+
+def _lens(record, dark):
+    positions = record["positions"]
+    names = distinct(f"{one['position']}: {record['tokens'][one['position']]}" for one in positions)
+    first = [[state["predictions"][0] for state in one["states"]] for one in positions]
+    figure = go.Figure(
+        go.Heatmap(
+            z=[[one["probability"] for one in row] for row in first],
+            text=[[escape(one["token"]) for one in row] for row in first],
+            texttemplate="%{text}",
+            x=state_names(len(first[0])),
+            y=names,
+            zmin=0,
+            zmax=1,
+            colorscale=colourscale(dark),
+            colorbar={"thickness": 8, "outlinewidth": 0, "tickformat": ".0%"},
+            hovertemplate="%{y}, after layer %{x}<br>%{text} %{z:.1%}<extra></extra>",
+        )
+    )
+    token_axes(figure)
+    return dress(figure, dark, 160 + 44 * len(names))
+
+
+def _saliency(record, dark):
+    words = record["words"]
+    unit = f"log-probability of {escape(record['target']['label'])}: part of each word"
+    return ranked_bars([word["text"] for word in words], [word["score"] for word in words], unit, dark)
+
+
+def _ablation(record, dark):
+    if "ranking" in record:
+        names = [
+            ".".join(map(str, one["off"])) if isinstance(one["off"], list) else str(one["off"])
+            for one in record["ranking"]
+        ]
+        values, unit = _swept(record["ranking"])
+        return ranked_bars(
+            [f"{record['sweep']} {name}" for name in names[:60]], values[:60], f"{unit}, each off alone", dark
+        )
+    panels = [(f"token {mask['position']}", mask["before"], mask["after"]) for mask in record["masks"]]
+    panels += _panels_of_others(record)
+    figure = make_subplots(rows=len(panels), cols=1, subplot_titles=[escape(name) for name, _, _ in panels])
+    for row, (_, before, after) in enumerate(panels, 1):
+        for name, answers, colour in (("as it is", before, CATEGORIES[0]), ("without", after, CATEGORIES[1])):
+            figure.add_trace(
+                go.Bar(
+                    x=[escape(one["token"]) for one in answers],
+                    y=[one["probability"] for one in answers],
+                    name=name,
+                    marker_color=colour,
+                    showlegend=row == 1,
+                    hovertemplate="%{x}: %{y:.2%}<extra></extra>",
+                ),
+                row=row,
+                col=1,
+            )
+    # The value of a regression is no share.
+    if all(0 <= one["probability"] <= 1 for _, *both in panels for answers in both for one in answers):
+        figure.update_yaxes(range=[0, 1], tickformat=".0%")
+    figure.update_xaxes(type="category")
+    return dress(figure, dark, 120 + 230 * len(panels))
+
+
+def _swept(ranking):
+    """(a number for each part that was switched off, what it is): of the masks, else the class, else the pair."""
+    if ranking[0]["divergences_bits"]:
+        return [float(np.mean(one["divergences_bits"])) for one in ranking], "change of the prediction, bits"
+    units = {
+        "class_change": "change of the class, nats or units of its value",
+        "is_next_change": "change of P(IsNext)",
+        "in_order_change": "change of P(in order)",
+    }
+    name = next(name for name in units if ranking[0][name] is not None)
+    return [one[name] for one in ranking], units[name]
+
+
+def _panels_of_others(record):
+    """(title, answers before, answers after) of the answers that are about no mask."""
+    panels = []
+    titles = {"is_next": ("next sentence", "B follows A"), "in_order": ("sentence order", "A and B in order")}
+    for name, (title, label) in titles.items():
+        both = [record[f"{name}_{when}"] for when in ("before", "after")]
+        if both[0] is not None:
+            panels.append((title, *([{"token": label, "probability": share}] for share in both)))
+    if record["classes_before"] is not None:
+        both = [record[f"classes_{when}"] for when in ("before", "after")]
+        answers = ([{"token": name, "probability": share} for name, share in one.items()] for one in both)
+        panels.append(("class", *answers))
+    return panels
+
+
+def _patching(record, dark):
+    recovered = np.array(record["recovered"], float)
+    names = distinct(
+        one if one == other else f"{other} → {one}"
+        for one, other in zip(record["tokens"], record["corrupted_tokens"])
+    )
+    figure = go.Figure(
+        value_map(
+            recovered,
+            names,
+            state_names(len(recovered)),
+            dark,
+            "after layer %{y}, %{x}<br>%{z:.2f} recovered",
+        )
+    )
+    figure.update_traces(colorscale=diverging_scale(dark), zmin=-1, zmax=1)
+    figure.update_xaxes(tickangle=-90, type="category", ticks="", showgrid=False)
+    figure.update_yaxes(title="state put back", type="category", ticks="", showgrid=False)
+    return dress(figure, dark, 200 + 28 * len(recovered))
+
+
+def _counterfactual(record, dark):
+    masks = max((len(one["masks"]) for one in record["variants"]), default=0)
+    if not masks:
+        names = {"is_next_change": "change of P(IsNext)", "in_order_change": "change of P(in order)"}
+        name = next((name for name in names if any(one[name] is not None for one in record["variants"])), None)
+        # A half alone has no second text to judge.
+        kept = [one for one in record["variants"] if name and one[name] is not None]
+        return ranked_bars([one["label"] for one in kept], [one[name] for one in kept], names.get(name, ""), dark)
+    kept = [one for one in record["variants"] if one["masks"]]
+    names = [
+        f"{one['label']}: {' '.join(mask['predictions'][0]['token'] for mask in one['masks'])}"
+        for one in kept
+    ]
+    bits = [float(np.mean([mask["divergence_bits"] for mask in one["masks"]])) for one in kept]
+    return ranked_bars(names, bits, "change of the prediction, bits", dark)
+
+
+def _likelihood(record, dark):
+    figure = make_subplots(
+        rows=len(record["texts"]), cols=1, subplot_titles=[escape(one["text_a"]) for one in record["texts"]]
+    )
+    for row, one in enumerate(record["texts"], 1):
+        shown = [
+            (token, value)
+            for token, value in zip(one["tokens"], one["log_probabilities"])
+            if value is not None
+        ]
+        bars = go.Bar(
+            x=distinct(token for token, _ in shown),
+            y=[value for _, value in shown],
+            marker_color=CATEGORIES[0],
+            showlegend=False,
+            hovertemplate="%{x}: %{y:.2f} nats<extra></extra>",
+        )
+        figure.add_trace(bars, row=row, col=1)
+    figure.update_xaxes(type="category")
+    figure.update_yaxes(title="log-probability")
+    return dress(figure, dark, 120 + 240 * len(record["texts"]))
+
+
+KINDS = {
+    "lens": _lens,
+    "saliency": _saliency,
+    "ablation": _ablation,
+    "patching": _patching,
+    "counterfactual": _counterfactual,
+    "likelihood": _likelihood,
+}
