@@ -57,17 +57,19 @@ def test_a_head_switched_off_changes_a_class(record, say, folders, tmp_path):
     found = record("classes", "ablation", "the cat sat", "--heads", "0.0", "--html", tmp_path / "x.html")
     assert found["classes_before"] == pytest.approx(expected.classes_before, abs=1e-5)
     assert found["classes_after"] == pytest.approx(expected.classes_after, abs=1e-5)
-    before, after = figure_of(found).data
+    before, after, shifts = figure_of(found).data
+    np.testing.assert_allclose(shifts.z, found["shifts"])
     assert list(before.x) == ["bad", "good"] and list(after.y) == list(found["classes_after"].values())
     assert (tmp_path / "x.html").stat().st_size > 1000
     lines = say("classes", "ablation", "the cat sat", "--heads", "0.0").splitlines()
-    assert [line.split()[0] for line in lines[2:]] == ["bad", "good"]
+    assert [line.split()[0] for line in lines[2:4]] == ["bad", "good"] and "looks elsewhere" in lines[4]
 
 
 def test_the_value_of_a_regression_is_drawn_as_it_is(record):
     found = record("score", "ablation", "the cat sat", "--layers", 0)
     figure = figure_of(found)
-    assert [bars.y[0] for bars in figure.data] == [found[f"classes_{when}"]["value"] for when in ("before", "after")]
+    values = [found[f"classes_{when}"]["value"] for when in ("before", "after")]
+    assert [bars.y[0] for bars in figure.data[:2]] == values
 
 
 @pytest.mark.parametrize("model, texts, name", [
@@ -88,7 +90,7 @@ def test_a_sweep_ranks_by_the_answer_there_is(record, say, folders, model, texts
 
 def test_the_order_of_sentences_before_and_after(record):
     found = record("albert", "ablation", *PAIR, "--layers", 0)
-    assert [bars.y[0] for bars in figure_of(found).data] == [found["in_order_before"], found["in_order_after"]]
+    assert [bars.y[0] for bars in figure_of(found).data[:2]] == [found["in_order_before"], found["in_order_after"]]
 
 
 def test_counterfactuals_of_the_order_of_sentences(record, say):
@@ -103,3 +105,57 @@ def test_counterfactuals_of_the_order_of_sentences(record, say):
     assert list(bars.x) == changes and any(changes) and "in order" in figure.layout.xaxis.title.text
     lines = say("albert", "counterfactual", *PAIR).splitlines()
     assert lines[1].endswith("in order") and not lines[2].endswith("-")
+
+
+def test_a_class_hangs_on_words_and_appears_in_a_layer(record, folders):
+    bert = bert_tf.load(folders["classes"])
+    trace = bert.trace("the cat sat")
+    for label in ("bad", "good", None):
+        expected = explain.gradient_x_input(bert, trace, explain.class_target(bert, trace, label))
+        given = () if label is None else ("--label", label)
+        found = record("classes", "saliency", "the cat sat", "--method", "gradient", *given)
+        assert found["target"] == {"position": None, "label": expected.target.label}
+        np.testing.assert_allclose(found["scores"], expected.tokens, atol=1e-4)
+    found = record("classes", "lens", "the cat sat")
+    np.testing.assert_allclose(found["values"], explain.class_lens(bert, trace).values, atol=1e-5)
+    assert [curve.name for curve in figure_of(found).data] == found["classes"] == ["bad", "good"]
+    corrupted, target = bert.trace("the dog sat"), explain.class_target(bert, trace, "good")
+    found = record("classes", "patching", "the cat sat", "--against", "the dog sat", "--label", "good")
+    np.testing.assert_allclose(found["scores"], explain.patch_states(bert, trace, corrupted, target).scores, atol=1e-4)
+
+
+def test_the_order_of_sentences_hangs_on_words(record):
+    bert = bert_tf.load(ALBERT)
+    trace = bert.trace(*PAIR)
+    for opposite in (False, True):
+        expected = explain.occlusion(bert, trace, explain.sentence_order_target(bert, trace, not opposite))
+        given = ("--sentence-order", *(["--opposite"] if opposite else []))
+        found = record("albert", "saliency", *PAIR, "--method", "occlusion", *given)
+        assert found["target"]["label"] == ("swapped" if opposite else "in order")
+        np.testing.assert_allclose(found["scores"], expected.tokens, atol=1e-4)
+
+
+def test_attention_to_tokens_is_cut_and_the_other_heads_shift(record, say, folders):
+    bert, text = bert_tf.load(folders["classes"]), "the cat sat on the mat"
+    expected = explain.ablate(bert, bert.trace(text), explain.Ablation(tokens=(0, 2)), shifts=True)
+    found = record("classes", "ablation", text, "--tokens", 0, 2)
+    assert found["no_attention_to"] == [0, 2]
+    np.testing.assert_allclose(found["shifts"], expected.shifts, atol=1e-5)
+    assert found["classes_after"] == pytest.approx(expected.classes_after, abs=1e-5)
+    layer, head = np.unravel_index(expected.shifts.argmax(), expected.shifts.shape)
+    lines = say("classes", "ablation", text, "--tokens", 0, 2).splitlines()
+    assert next(line for line in lines if "looks elsewhere" in line).split()[0] == f"{layer}.{head}"
+
+
+@pytest.mark.parametrize("model, arguments, sentence", [
+    ("albert", ("saliency", *PAIR, "--label", "good"), "not fine-tuned to classify"),
+    ("classes", ("saliency", "the cat", "--label", "great"), "There is no class 'great'"),
+    ("classes", ("saliency", "the cat", "--label", "good", "--target", "cat"), "only one of"),
+    ("classes", ("saliency", "the cat", "--opposite"), "--opposite goes with"),
+    ("classes", ("patching", "the cat", "--against", "the dog", "--sentence-order"), "sentence-order head"),
+    ("classes", ("ablation", "the cat", "--tokens", "9"), "no token 9"),
+])
+def test_each_mistake_is_told_in_one_line(capsys, folders, model, arguments, sentence):
+    assert main(["explain", *arguments, "--model", str(folders[model])]) == 2
+    lines = capsys.readouterr().err.strip().splitlines()
+    assert len(lines) == 1 and sentence in lines[0], lines

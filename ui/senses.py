@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 
+from bert_tf.explain.senses import labelled_sentences
 from ui.limits import ROOT
 
 _FOLDER = ROOT / "assets" / "samples" / "senses"
@@ -37,11 +38,7 @@ def read(typed, most, most_characters):
         typed: the lines. most: sentences at most. most_characters: of a sentence; what is longer is cut off.
     """
     texts, senses = [], []
-    for line in typed.splitlines():
-        sense, bar, text = line.partition("|")
-        if not bar:
-            sense, text = "", line
-        if text.strip():
-            texts.append(text.strip()[:most_characters])
-            senses.append(sense.strip()[:40])
+    for sense, text in labelled_sentences(typed.splitlines()):
+        texts.append(text[:most_characters])
+        senses.append(sense[:40])
     return Sentences(tuple(texts[:most]), tuple(senses[:most]), max(len(texts) - most, 0))

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from bert_tf.cli.explain_shared import Kind, Progress, head_of
+from bert_tf.cli.explain_shared import Kind, Progress, checked_rows, data_of, head_of, read_file
 from bert_tf.cli.render import percent
 from bert_tf.explain.errors import InputError
 
@@ -71,30 +71,114 @@ def neuron(bert, trace, args):
     return record, rows, "<>>"
 
 
+def methods(bert, trace, args):
+    """One token's attention by several methods side by side."""
+    from dataclasses import asdict
+
+    from bert_tf.explain import token_attention
+
+    found = asdict(token_attention(bert, trace, args.layer, args.token, args.head))
+    place = {name: found.pop(name) for name in ("layer", "head", "position")}
+    rows = [(f"{trace.tokens[args.token]} looks at", *found)]
+    rows += [(token, *map(percent, shares)) for token, *shares in zip(trace.tokens, *found.values())]
+    return {**place, "tokens": trace.tokens, "methods": found}, rows, "<" + ">" * len(found)
+
+
 def heads(bert, trace, args):
-    """What every head does on the text, and its cluster."""
-    from bert_tf.explain import cluster_heads, profile_of_trace
+    """What every head does on the text, or over a file, and its cluster; over CoNLL-U which relations it follows."""
+    from bert_tf.explain import cluster_heads, profile_heads, profile_of_trace, syntax_agreement
     from bert_tf.explain.head_profile import MEASURES
 
-    found = profile_of_trace(trace)
+    if trace is not None:
+        found = profile_of_trace(trace)
+    else:
+        with Progress(args) as progress:
+            found = profile_heads(bert, [(row.text_a, row.text_b) for row in args.texts], progress=progress)
     measures = {name: getattr(found.summary, name) for name in MEASURES}
+    record = {} if trace is None else {"tokens": trace.tokens}
+    record |= {"texts": found.texts, "tokens_read": found.tokens}
+    if args.parsed:
+        with Progress(args) as progress:
+            syntax = syntax_agreement(bert, args.parsed, progress)
+        measures["syntax"] = _follows(syntax.overall)
+        record |= {"sentences": syntax.sentences, "too_long": syntax.skipped, "relations": _relations(syntax)}
     layers, count = found.summary.entropy.shape
     clusters = cluster_heads(found.distances).reshape(layers, count)
-    rows = [("head", *(name.removesuffix("_share") for name in MEASURES), "cluster")]
+    rows = [("head", *(name.removesuffix("_share") for name in measures), "cluster")]
     rows += [
         (
             f"{layer}.{head}",
-            *(f"{measures[name][layer, head]:.2f}" for name in MEASURES),
+            *(f"{values[layer, head]:.2f}" for values in measures.values()),
             str(clusters[layer, head]),
         )
         for layer in range(layers)
         for head in range(count)
     ]
-    return (
-        {"tokens": trace.tokens, "measures": measures, "clusters": clusters},
-        rows,
-        "<" + ">" * (len(MEASURES) + 1),
-    )
+    for name, one in record.get("relations", {}).items():
+        best = ".".join(map(str, one["best_head"]))
+        rows.append((name, best, percent(one["best_share"]), *[""] * (len(rows[0]) - 3)))
+    return {**record, "measures": measures, "clusters": clusters}, rows, "<" + ">" * (len(rows[0]) - 1)
+
+
+def _follows(agreement):
+    """float64 [L, N]: how often a head finds the head of a dependent, or its dependents; the better of the two."""
+    return np.maximum(agreement.dependent_looks, agreement.head_looks)
+
+
+def _relations(syntax):
+    """A dict for each relation: the share of every head, and the head that follows it best."""
+    found = {}
+    for name, one in syntax.relations.items():
+        shares = _follows(one)
+        best = np.unravel_index(shares.argmax(), shares.shape)
+        found[name] = {
+            "words": one.count,
+            "dependent_looks": one.dependent_looks,
+            "head_looks": one.head_looks,
+            "best_head": tuple(int(part) for part in best),
+            "best_share": shares[best],
+            "offset": one.offset,
+            "offset_share": one.offset_share,
+        }
+    return found
+
+
+def _read_texts(args):
+    """--input into `args.texts`; of a CoNLL-U file also its trees, into `args.parsed`."""
+    from bert_tf.explain.rows import Row
+    from bert_tf.explain.syntax import read_conllu
+
+    args.parsed = ()
+    if args.input is None:
+        return
+    if not args.input.lower().endswith(".conllu"):
+        read_file(args)
+        return
+    try:
+        lines = data_of(args.input).decode("utf-8-sig").splitlines()
+    except UnicodeDecodeError as error:
+        raise InputError(f"The file is not text in UTF-8 (byte {error.start}): save it as UTF-8.") from None
+    args.parsed = tuple(one for one in read_conllu(lines) if one.words)[: checked_rows(args)]
+    if not args.parsed:
+        raise InputError(f"There is no sentence in {args.input}: CoNLL-U has ten fields a word, parted by tabs.")
+    args.texts = tuple(Row(number, " ".join(one.words)) for number, one in enumerate(args.parsed, 1))
+
+
+def changed(bert, trace, args):
+    """How far fine-tuning moved every head's attention on the text."""
+    from bert_tf.bert import load
+    from bert_tf.explain.heads_changed import heads_changed
+
+    name = args.before or (bert.task and bert.task.settings.base_model)
+    if name is None:
+        raise InputError(f"{bert.name} does not say what it was fine-tuned from: give --before M.")
+    before = load(name, precision=args.precision)
+    found = heads_changed(before.trace(args.text_a, args.text_b, args.mask), trace)
+    order = np.argsort(-found, axis=None, kind="stable")[: args.top_k]
+    rows = [("head", "bits")]
+    for layer, head in zip(*np.unravel_index(order, found.shape)):
+        rows.append((f"{layer}.{head}", f"{found[layer, head]:.4f}"))
+    return {"before": before.name, "tokens": trace.tokens, "bits": found}, rows, "<>"
 
 
 def _add_attention(kind):
@@ -116,6 +200,20 @@ def _add_neuron(kind):
     )
 
 
+def _add_methods(kind):
+    kind.add_argument("--layer", type=int, default=0, metavar="L", help="layer, from 0 (default 0)")
+    kind.add_argument("--head", type=int, metavar="H", help="head, from 0 (default: all of the layer together)")
+    kind.add_argument(
+        "--token", type=int, default=1, metavar="P", help="position of the token that looks (default 1)"
+    )
+
+
+def _add_changed(kind):
+    kind.add_argument(
+        "--before", metavar="M", help="name or folder of the model before (default: the one it says it came from)"
+    )
+
+
 KINDS = {
     "attention": Kind(
         attention,
@@ -123,5 +221,12 @@ KINDS = {
         _add_attention,
     ),
     "neuron": Kind(neuron, "how the attention weights of one token in one head come about", _add_neuron),
-    "heads": Kind(heads, "what every head does: entropy, distance, where it looks"),
+    "methods": Kind(methods, "one token's attention by several methods side by side", _add_methods),
+    "heads": Kind(
+        heads,
+        "what every head does on a text or a file; over CoNLL-U also which relations it follows",
+        check=_read_texts,
+        texts="or file",
+    ),
+    "changed": Kind(changed, "how far fine-tuning moved each head's attention", _add_changed),
 }

@@ -64,7 +64,7 @@ def add_file_arguments(parser, required):
         "--input",
         required=required,
         metavar="FILE",
-        help='texts: one a line (a tab before the second of a pair), .jsonl, .csv or .tsv; "-" reads standard input',
+        help='texts: one a line (a tab before the second of a pair), .jsonl, .csv, .tsv; "-" is standard input',
     )
     parser.add_argument("--first", metavar="COLUMN", help="column or key of the first text")
     parser.add_argument("--second", metavar="COLUMN", help='column or key of the second text; "" for none')
@@ -82,13 +82,19 @@ def read_file(args):
     """Read `--input` into `args.texts`, a tuple of `Row`s; what could not be read is told on standard error."""
     from bert_tf.explain.rows import kind_of, read_rows
 
-    if args.most_rows < 1:
-        raise InputError(f"--rows must be at least 1, not {args.most_rows}.")
-    found = read_rows(data_of(args.input), kind_of(args.input), args.first, args.second, args.most_rows)
+    most = checked_rows(args)
+    found = read_rows(data_of(args.input), kind_of(args.input), args.first, args.second, most)
     if found.problems and not args.quiet:
         number, why = found.problems[0]
         print(f"{len(found.problems)} of the file's lines are left out. Line {number}: {why}", file=sys.stderr)
     args.texts = found.rows
+
+
+def checked_rows(args):
+    """How many rows --rows allows."""
+    if args.most_rows < 1:
+        raise InputError(f"--rows must be at least 1, not {args.most_rows}.")
+    return args.most_rows
 
 
 def data_of(path):

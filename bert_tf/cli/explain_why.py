@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from bert_tf.cli.explain_shared import Kind, Progress, head_of, predictions_record
+from bert_tf.cli.explain_shared import Kind, Progress, head_of, predictions_record, state_name
 from bert_tf.cli.render import percent
 from bert_tf.explain.errors import InputError, checked_text
 
@@ -13,9 +13,12 @@ _PARTS = ("heads", "layers", "feed-forward", "tokens")
 
 
 def lens(bert, trace, args):
-    """What the MLM head says on every layer's state."""
+    """What the MLM head says on every layer's state; of a classifier asked about no position, its own head."""
     from bert_tf.explain import logit_lens
+    from bert_tf.explain.target import classes_of
 
+    if classes_of(bert) and not (trace.masks or args.positions):
+        return _class_lens(bert, trace)
     lens = logit_lens(bert, trace, args.positions, args.top_k)
     found, rows = [], [("token", "state", "likeliest", "share", "rank of the answer")]
     for row, position in enumerate(lens.positions):
@@ -53,6 +56,16 @@ def lens(bert, trace, args):
             for depth, state in enumerate(states)
         ]
     return {"tokens": trace.tokens, "positions": found}, rows, ">><>>"
+
+
+def _class_lens(bert, trace):
+    from bert_tf.explain import class_lens
+
+    found = class_lens(bert, trace)
+    rows = [("state", *found.labels)]
+    rows += [(state_name(state), *(f"{value:.3f}" for value in values)) for state, values in enumerate(found.values)]
+    record = {"tokens": trace.tokens, "classes": found.labels, "values": found.values}
+    return record, rows, ">" * len(rows[0])
 
 
 def saliency(bert, trace, args):
@@ -98,11 +111,11 @@ def ablation(bert, trace, args):
     """What changes without a part: the parts named, or each of a kind alone."""
     from bert_tf.explain import Ablation, ablate
 
-    if not (args.heads or args.layers or args.feed_forward):
+    if not (args.heads or args.layers or args.feed_forward or args.tokens):
         return _sweep(bert, trace, args)
     heads = tuple(head_of(pair) for pair in args.heads)
-    ablation = Ablation(heads, tuple(args.layers), tuple(args.feed_forward))
-    effect = ablate(bert, trace, ablation, args.top_k)
+    ablation = Ablation(heads, tuple(args.layers), tuple(args.feed_forward), tuple(args.tokens))
+    effect = ablate(bert, trace, ablation, args.top_k, shifts=True)
     masks = [
         {
             "position": before.position,
@@ -136,13 +149,19 @@ def ablation(bert, trace, args):
         number = percent if bert.task.settings.labels else "{:.3f}".format
         for name, share in others["classes_before"].items():
             rows.append(("", name, number(share), name, number(others["classes_after"][name])))
+    for place in np.argsort(-effect.shifts, axis=None, kind="stable")[: args.top_k]:
+        layer, head = (int(part) for part in np.unravel_index(place, effect.shifts.shape))
+        if effect.shifts[layer, head] > 0:
+            rows.append(("", f"{layer}.{head}", "looks elsewhere", "", percent(effect.shifts[layer, head])))
     record = {
         "heads": heads,
         "layers": args.layers,
         "feed_forward": args.feed_forward,
+        "no_attention_to": args.tokens,
         "tokens": trace.tokens,
         "masks": masks,
         **others,
+        "shifts": effect.shifts,
     }
     return record, rows, "><><>"
 
@@ -318,11 +337,32 @@ def likelihood(bert, trace, args):
 
 
 def _target(bert, trace, args):
-    from bert_tf.explain import mask_target, next_sentence_target
+    """The `Target` that the options name: a class where the model classifies and no mask is there to be explained."""
+    from bert_tf.explain import class_target, mask_target, next_sentence_target, sentence_order_target
+    from bert_tf.explain.target import classes_of
 
     if args.next_sentence:
-        return next_sentence_target(bert, trace)
-    return mask_target(bert, trace, token=args.target)
+        return next_sentence_target(bert, trace, not args.opposite)
+    if args.sentence_order:
+        return sentence_order_target(bert, trace, not args.opposite)
+    asked = args.target is not None or args.position is not None or trace.masks
+    if args.label is not None or (classes_of(bert) and not asked):
+        return class_target(bert, trace, args.label)
+    return mask_target(bert, trace, args.position, args.target)
+
+
+def _check_target(args):
+    kinds = {
+        "--next-sentence": args.next_sentence,
+        "--sentence-order": args.sentence_order,
+        "--label": args.label is not None,
+        "--target or --position": args.target is not None or args.position is not None,
+    }
+    given = [name for name, is_given in kinds.items() if is_given]
+    if len(given) > 1:
+        raise InputError(f"One answer is explained at a time: give only one of {' and '.join(given)}.")
+    if args.opposite and given not in (["--next-sentence"], ["--sentence-order"]):
+        raise InputError("--opposite goes with --next-sentence or --sentence-order.")
 
 
 def _target_record(target):
@@ -346,8 +386,20 @@ def _add_target(kind):
     kind.add_argument(
         "--target", metavar="TOKEN", help="the token to explain (default: the likeliest at the mask)"
     )
+    kind.add_argument("--position", type=int, metavar="P", help="where it stands (default: the first mask)")
     kind.add_argument(
         "--next-sentence", action="store_true", help="explain that the second text follows, instead"
+    )
+    kind.add_argument(
+        "--sentence-order", action="store_true", help="explain that the two texts are in order (ALBERT), instead"
+    )
+    kind.add_argument(
+        "--opposite", action="store_true", help="that it does not follow, or that the texts are swapped"
+    )
+    kind.add_argument(
+        "--label",
+        metavar="CLASS",
+        help="explain this class of a fine-tuned model (default without a mask: the likeliest)",
     )
 
 
@@ -383,6 +435,15 @@ def _add_ablation(kind):
         help="layers whose feed-forward block to switch off",
     )
     kind.add_argument(
+        "--tokens",
+        nargs="+",
+        type=int,
+        action="extend",
+        default=[],
+        metavar="P",
+        help="positions of tokens nobody may look at",
+    )
+    kind.add_argument(
         "--sweep",
         choices=_PARTS,
         default="heads",
@@ -414,14 +475,19 @@ def _check_against(args):
         checked_text(args.against, "--against")
 
 
+def _check_patching(args):
+    _check_against(args)
+    _check_target(args)
+
+
 KINDS = {
-    "lens": Kind(lens, "what the masked-word head would say after each layer", _add_lens),
-    "saliency": Kind(saliency, "which words an answer hangs on", _add_saliency),
+    "lens": Kind(lens, "what the masked-word head, or a classifier's, would say after each layer", _add_lens),
+    "saliency": Kind(saliency, "which words an answer hangs on", _add_saliency, _check_target),
     "ablation": Kind(
-        ablation, "what changes without some heads, layers or feed-forward blocks", _add_ablation
+        ablation, "what changes without some heads, layers, blocks or the attention to tokens", _add_ablation
     ),
     "patching": Kind(
-        patching, "where in the model another input turns into another answer", _add_patching, _check_against
+        patching, "where in the model another input turns into another answer", _add_patching, _check_patching
     ),
     "counterfactual": Kind(
         counterfactual, "answers to the input swapped, shortened, with other words", _add_counterfactual

@@ -1,6 +1,11 @@
 """The kinds of `explain` about words as vectors."""
 
-from bert_tf.cli.explain_shared import Kind
+import numpy as np
+
+from bert_tf.cli.explain_shared import Kind, Progress, data_of, state_name
+from bert_tf.explain.errors import InputError, checked_text
+
+_SHOWN = ("points", "likeness", "senses")
 
 
 def vectors(bert, trace, args):
@@ -32,6 +37,156 @@ def vectors(bert, trace, args):
     return {"tokens": tokens}, rows, "<>>><"
 
 
+def positions(bert, trace, args):
+    """How alike the vectors of the table of positions are, every few of them."""
+    from bert_tf.explain import cosine_similarities, embedding_table
+
+    if args.step < 1:
+        raise InputError(f"--step must be at least 1, not {args.step}.")
+    values = cosine_similarities(embedding_table(bert, "position")[:: args.step])
+    rows = [("position", "most like", "cosine")]
+    for place, row in enumerate(values):
+        other = int(np.where(np.arange(len(row)) == place, -2, row).argmax())
+        rows.append((str(place * args.step), str(other * args.step), f"{row[other]:.3f}"))
+    return {"step": args.step, "cosines": values}, rows, ">>>"
+
+
+def neighbours(bert, trace, args):
+    """The words of the vocabulary nearest to each token's static vector and to its states, layer by layer."""
+    from bert_tf.explain import embedding_table, nearest_tokens
+    from bert_tf.explain.vectors import word_ids
+
+    positions = args.positions or range(trace.length)
+    for position in positions:
+        if not 0 <= position < trace.length:
+            raise InputError(f"There is no token {position}: this input has {trace.length}, numbered from 0.")
+    static = embedding_table(bert, "token")[trace.token_ids][None]
+    same = trace.hidden_states.shape[-1] == static.shape[-1]  # ALBERT's vectors are narrower than its states
+    vectors = np.concatenate([static, trace.hidden_states]) if same else static
+    names = ["static", *(state_name(state) for state in range(len(vectors) - 1))]
+    known, tokens = word_ids(bert.tokenizer), []
+    for position in positions:
+        near = nearest_tokens(bert, vectors[:, position], args.top_k, not args.not_centred, known)
+        nearest = [[{"token": one.token, "similarity": one.similarity} for one in row] for row in near]
+        tokens.append({"position": position, "token": trace.tokens[position], "nearest": nearest})
+    rows = [("token", *names)]
+    rows += [(one["token"], *(near[0]["token"] for near in one["nearest"])) for one in tokens]
+    return {"centred": not args.not_centred, "vectors": names, "tokens": tokens}, rows, "<" * len(rows[0])
+
+
+def meaning(bert, trace, args):
+    """One word in many sentences: its vectors after a layer laid out, and how far senses lie apart by layer."""
+    from bert_tf.explain import cosine_similarities, occurrences, sense_separation
+
+    with Progress(args) as progress:
+        found = occurrences(bert, [text for _, text in args.sentences], args.word, progress, args.most)
+    layers = len(found.vectors) - 1
+    layer = layers if args.layer is None else args.layer
+    if not 0 <= layer <= layers:
+        raise InputError(f"There is no layer {layer}: give 0, what goes in, to {layers}.")
+    senses = [args.sentences[text][0] for text in found.texts]
+    coordinates, shares = _laid_out(found.vectors[layer], args)
+    try:
+        apart = sense_separation(found.vectors, senses)
+    except InputError:
+        apart = None  # without senses there is nothing to keep apart
+    record = {
+        "word": args.word,
+        "layer": layer,
+        "method": args.by,
+        "show": args.show,
+        "sentences": [args.sentences[text][1] for text in found.texts],
+        "senses": senses,
+        "coordinates": coordinates,
+        "shares_of_variance": shares,
+        "cosines": cosine_similarities(found.vectors[layer]),
+        "separation": apart and {"nearest": apart.nearest, "within": apart.within, "between": apart.between},
+    }
+    if args.show == "senses" and apart is None:
+        raise InputError('Senses need labels, two of them at least: lines such as "river | They sat on the bank."')
+    rows = [("sense", *"xyz"[: args.dimensions], "sentence")]
+    rows += [
+        (sense, *(f"{value:.3f}" for value in place), sentence)
+        for sense, place, sentence in zip(senses, coordinates, record["sentences"])
+    ]
+    return record, rows, "<" + ">" * args.dimensions + "<"
+
+
+def _laid_out(vectors, args):
+    """(coordinates [W, K], shares of the variance [K] or None)."""
+    from bert_tf.explain import principal_components, umap
+
+    if args.by == "umap":
+        return umap(vectors, args.dimensions), None
+    return principal_components(vectors, args.dimensions)
+
+
+def _read_sentences(args):
+    """--input, or the sentences given, as pairs (sense, sentence) in `args.sentences`."""
+    from bert_tf.explain.senses import labelled_sentences
+
+    checked_text(args.word, "WORD")
+    if bool(args.texts) == (args.input is not None):
+        raise InputError("Give either sentences or --input FILE.")
+    if args.most < 1:
+        raise InputError(f"--most must be at least 1, not {args.most}.")
+    if args.input is None:
+        lines = args.texts
+    else:
+        try:
+            lines = data_of(args.input).decode("utf-8-sig").splitlines()
+        except UnicodeDecodeError as error:
+            raise InputError(f"The file is not text in UTF-8 (byte {error.start}): save it as UTF-8.") from None
+    args.sentences = labelled_sentences(lines)
+    if not args.sentences:
+        raise InputError("There is no sentence to read.")
+
+
+def _add_positions(kind):
+    kind.add_argument("--step", type=int, default=4, metavar="S", help="every so many positions (default 4)")
+
+
+def _add_neighbours(kind):
+    kind.add_argument(
+        "--positions", type=int, nargs="+", metavar="P", help="positions of the tokens (default: all)"
+    )
+    kind.add_argument(
+        "--not-centred", action="store_true", help="leave in the direction that all vectors have in common"
+    )
+
+
+def _add_meaning(kind):
+    kind.add_argument("word", metavar="WORD", help="the word; upper and lower case count as one")
+    kind.add_argument("texts", nargs="*", metavar="SENTENCE", help='sentences; "sense | sentence" where it is known')
+    kind.add_argument("--input", metavar="FILE", help='a file of such lines, or with a tab; "-" reads standard input')
+    kind.add_argument("--layer", type=int, metavar="L", help="after which layer, 0 what goes in (default: the last)")
+    kind.add_argument("--by", choices=("pca", "umap"), default="pca", metavar="W", help="pca (default) or umap")
+    kind.add_argument(
+        "--dimensions", type=int, choices=(2, 3), default=2, metavar="K", help="of the figure: 2 (default) or 3"
+    )
+    kind.add_argument(
+        "--show", choices=_SHOWN, default="points", metavar="F", help=f"figure: {', '.join(_SHOWN)} (default points)"
+    )
+    kind.add_argument(
+        "--most", type=int, default=300, metavar="N", help="occurrences read at most, the first ones (default 300)"
+    )
+
+
 KINDS = {
     "vectors": Kind(vectors, "the input embeddings taken apart, and the nearest words"),
+    "positions": Kind(
+        positions, "how alike the vectors of positions are", _add_positions, texts="", masks=False, traced=False
+    ),
+    "neighbours": Kind(
+        neighbours, "the words nearest to each token's vectors, layer by layer", _add_neighbours
+    ),
+    "meaning": Kind(
+        meaning,
+        "one word in many sentences: its vectors laid out, and its senses",
+        _add_meaning,
+        _read_sentences,
+        texts="",
+        masks=False,
+        traced=False,
+    ),
 }

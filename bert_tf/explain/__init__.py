@@ -66,7 +66,7 @@ from bert_tf.explain.replaced import Game, play, replaced_scores
 from bert_tf.explain.rollout import attention_rollout
 from bert_tf.explain.rows import Row, Rows, hidden_words, kind_of, read_rows
 from bert_tf.explain.saliency import Saliency, WordScore, gradient_x_input, integrated_gradients, occlusion
-from bert_tf.explain.senses import SenseSeparation, sense_separation
+from bert_tf.explain.senses import SenseSeparation, labelled_sentences, sense_separation
 from bert_tf.explain.similarity import layer_similarity, linear_cka
 from bert_tf.explain.syntax import (
     ConlluError,
@@ -183,6 +183,7 @@ __all__ = [
     "integrated_gradients",
     "jensen_shannon",
     "kind_of",
+    "labelled_sentences",
     "layer_similarity",
     "left_context",
     "linear_cka",

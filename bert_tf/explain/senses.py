@@ -29,6 +29,23 @@ class SenseSeparation:
     nearest: np.ndarray
 
 
+def labelled_sentences(lines):
+    """Sentences with their senses, as people write them down.
+
+    Args:
+        lines: strings: a sentence, or "sense | sentence", or the two with a tab between.
+    Returns:
+        list of (sense, sentence), stripped; "" where no sense is given. Empty lines are passed over.
+    """
+    found = []
+    for line in lines:
+        sense, parted, text = line.partition("\t" if "\t" in line else "|")
+        sense, text = (sense, text) if parted else ("", line)
+        if text.strip():
+            found.append((sense.strip(), text.strip()))
+    return found
+
+
 def sense_separation(vectors, senses):
     """How well every layer tells a word's senses apart.
 

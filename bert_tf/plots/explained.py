@@ -1,9 +1,23 @@
 """A figure for each kind of ``python -m bert_tf explain``, drawn from the same record that ``--json`` prints."""
 
-from bert_tf.plots import explained_heads, explained_pairs, explained_why, explained_words
+from bert_tf.plots import (
+    explained_files,
+    explained_heads,
+    explained_models,
+    explained_pairs,
+    explained_why,
+    explained_words,
+)
 from bert_tf.plots.theme import escape
 
-_KINDS = {**explained_heads.KINDS, **explained_why.KINDS, **explained_words.KINDS, **explained_pairs.KINDS}
+_KINDS = {
+    **explained_heads.KINDS,
+    **explained_why.KINDS,
+    **explained_words.KINDS,
+    **explained_pairs.KINDS,
+    **explained_files.KINDS,
+    **explained_models.KINDS,
+}
 
 
 def figure_of(record, dark=False):

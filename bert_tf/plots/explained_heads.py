@@ -5,9 +5,11 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from bert_tf.plots.diverging import diverging_scale
-from bert_tf.plots.explained_parts import pooled, token_axes, value_map
+from bert_tf.plots.explained_parts import pooled, sliding, token_axes, value_map
 from bert_tf.plots.heads import measure_map
-from bert_tf.plots.theme import CATEGORIES, distinct, dress
+from bert_tf.plots.methods import method_bars
+from bert_tf.plots.tasks import changed_heads
+from bert_tf.plots.theme import CATEGORIES, distinct, dress, escape
 
 
 def _attention(record, dark):
@@ -18,17 +20,8 @@ def _attention(record, dark):
         figure.add_trace(value_map(values, names, names, dark, "%{y} looks at %{x}<br>%{z:.3f}"))
         figure.data[-1].visible = index == len(layers) - 1
     token_axes(figure)
-    steps = [
-        {
-            "label": str(index + 1),
-            "method": "restyle",
-            "args": [{"visible": [at == index for at in range(len(layers))]}],
-        }
-        for index in range(len(layers))
-    ]
-    figure.update_layout(
-        sliders=[{"active": len(layers) - 1, "currentvalue": {"prefix": "layer "}, "steps": steps}]
-    )
+    names_of_layers = [str(number) for number in range(1, len(layers) + 1)]
+    figure.update_layout(sliders=[sliding(names_of_layers, "layer", len(layers) - 1)])
     return dress(figure, dark, int(np.clip(220 + 20 * len(names), 460, 1100)))
 
 
@@ -65,9 +58,15 @@ def _neuron(record, dark):
     return dress(figure, dark, int(np.clip(150 + 20 * len(names), 300, 1600)))
 
 
+def _methods(record, dark):
+    return method_bars(record["tokens"], record["methods"], dark)
+
+
 def _heads(record, dark):
     """A grid for each measure, chosen from a menu."""
-    figure, measures = go.Figure(), record["measures"]
+    figure, measures = go.Figure(), dict(record["measures"])
+    for name, one in record.get("relations", {}).items():
+        measures[f"relation {escape(name)}"] = np.maximum(one["dependent_looks"], one["head_looks"])
     for index, (name, values) in enumerate(measures.items()):
         drawn = measure_map(np.array(values, float), name.replace("_", " "), dark)
         figure.add_trace(drawn.data[0])
@@ -91,8 +90,14 @@ def _heads(record, dark):
     return figure
 
 
+def _changed(record, dark):
+    return changed_heads(np.array(record["bits"], float), dark)
+
+
 KINDS = {
     "attention": _attention,
     "neuron": _neuron,
+    "methods": _methods,
     "heads": _heads,
+    "changed": _changed,
 }

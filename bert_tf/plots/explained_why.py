@@ -6,12 +6,18 @@ from plotly.subplots import make_subplots
 
 from bert_tf.plots.diverging import diverging_scale
 from bert_tf.plots.effects import ranked_bars
-from bert_tf.plots.explained_parts import token_axes, value_map
+from bert_tf.plots.explained_parts import answer_panels, token_axes, value_map
 from bert_tf.plots.lens import state_names
 from bert_tf.plots.theme import CATEGORIES, colourscale, distinct, dress, escape
+from bert_tf.plots.vectors import curves
 
 
 def _lens(record, dark):
+    if "classes" in record:
+        values, names = np.array(record["values"], float), state_names(len(record["values"]))
+        shown = dict(zip(record["classes"], values.T))
+        shares = record["classes"] != ["value"]
+        return curves(shown, names, "after layer", "probability" if shares else "value", dark, 420, shares)
     positions = record["positions"]
     names = distinct(f"{one['position']}: {record['tokens'][one['position']]}" for one in positions)
     first = [[state["predictions"][0] for state in one["states"]] for one in positions]
@@ -35,7 +41,9 @@ def _lens(record, dark):
 
 def _saliency(record, dark):
     words = record["words"]
-    unit = f"log-probability of {escape(record['target']['label'])}: part of each word"
+    label = record["target"]["label"]
+    unit = "value" if label == "value" else f"log-probability of {escape(label)}"
+    unit += ": part of each word"
     return ranked_bars([word["text"] for word in words], [word["score"] for word in words], unit, dark)
 
 
@@ -51,26 +59,14 @@ def _ablation(record, dark):
         )
     panels = [(f"token {mask['position']}", mask["before"], mask["after"]) for mask in record["masks"]]
     panels += _panels_of_others(record)
-    figure = make_subplots(rows=len(panels), cols=1, subplot_titles=[escape(name) for name, _, _ in panels])
-    for row, (_, before, after) in enumerate(panels, 1):
-        for name, answers, colour in (("as it is", before, CATEGORIES[0]), ("without", after, CATEGORIES[1])):
-            figure.add_trace(
-                go.Bar(
-                    x=[escape(one["token"]) for one in answers],
-                    y=[one["probability"] for one in answers],
-                    name=name,
-                    marker_color=colour,
-                    showlegend=row == 1,
-                    hovertemplate="%{x}: %{y:.2%}<extra></extra>",
-                ),
-                row=row,
-                col=1,
-            )
-    # The value of a regression is no share.
-    if all(0 <= one["probability"] <= 1 for _, *both in panels for answers in both for one in answers):
-        figure.update_yaxes(range=[0, 1], tickformat=".0%")
-    figure.update_xaxes(type="category")
-    return dress(figure, dark, 120 + 230 * len(panels))
+    shifts, rows = np.array(record["shifts"], float), len(panels) + 1
+    figure = answer_panels(panels, ("as it is", "without"), ["attention that goes elsewhere, head by head"])
+    layers, heads = ([str(number) for number in range(count)] for count in shifts.shape)
+    shifted = value_map(shifts, heads, layers, dark, "layer %{y}, head %{x}: %{z:.1%}")
+    figure.add_trace(shifted.update(showscale=False), row=rows, col=1)
+    figure.update_yaxes(row=rows, col=1, type="category", autorange="reversed")
+    figure.update_xaxes(row=rows, col=1, type="category")
+    return dress(figure, dark, 120 + 230 * rows)
 
 
 def _swept(ranking):

@@ -1,8 +1,12 @@
 """Figures of the kinds of ``explain`` about words as vectors; see ``explained``."""
 
+import numpy as np
 import plotly.graph_objects as go
 
-from bert_tf.plots.theme import CATEGORIES, distinct, dress
+from bert_tf.plots.explained_parts import token_axes, value_map
+from bert_tf.plots.lens import state_names
+from bert_tf.plots.theme import CATEGORIES, distinct, dress, escape
+from bert_tf.plots.vectors import cosine_map, curves, points, position_map
 
 
 def _vectors(record, dark):
@@ -20,6 +24,51 @@ def _vectors(record, dark):
     return dress(figure, dark, 180 + 22 * len(names))
 
 
+def _positions(record, dark):
+    return position_map(np.array(record["cosines"]), record["step"], dark)
+
+
+def _neighbours(record, dark):
+    """The nearest word that is another than the token itself, on the colour of its cosine."""
+    others = [
+        [next((near for near in row if near["token"] != one["token"]), row[0]) for row in one["nearest"]]
+        for one in record["tokens"]
+    ]
+    values = [[near["similarity"] for near in row] for row in others]
+    names = distinct(one["token"] for one in record["tokens"])
+    cells = value_map(values, record["vectors"], names, dark, "%{y}, %{x}: %{text} %{z:.3f}")
+    words = [[escape(near["token"]) for near in row] for row in others]
+    cells.update(text=words, texttemplate="%{text}", zmin=0, zmax=1)
+    figure = go.Figure(cells)
+    token_axes(figure)
+    figure.update_xaxes(title="static vector, and the state after each layer", tickangle=0)
+    return dress(figure, dark, int(np.clip(140 + 26 * len(names), 300, 1600)))
+
+
+def _meaning(record, dark):
+    senses, sentences = record["senses"], record["sentences"]
+    if record["show"] == "senses":
+        apart = record["separation"]
+        series = {
+            "nearest has the same sense": apart["nearest"],
+            "cosine, same sense": apart["within"],
+            "cosine, other sense": apart["between"],
+        }
+        names = state_names(len(apart["nearest"]))
+        return curves(series, names, "after layer", "share, and mean cosine", dark, 420)
+    if record["show"] == "likeness":
+        order = sorted(range(len(senses)), key=lambda index: senses[index])
+        cosines = np.array(record["cosines"])[np.ix_(order, order)]
+        names = [senses[index] or str(index + 1) for index in order]
+        return cosine_map(cosines, names, [sentences[index] for index in order], dark, spread=True)
+    shares = record["shares_of_variance"] or []
+    axes = [f"component {number}: {share:.1%}" for number, share in enumerate(shares, 1)] or [""] * 3
+    return points(np.array(record["coordinates"]), sentences, senses if any(senses) else None, axes, dark)
+
+
 KINDS = {
     "vectors": _vectors,
+    "positions": _positions,
+    "neighbours": _neighbours,
+    "meaning": _meaning,
 }

@@ -1,0 +1,196 @@
+"""The kinds of `explain` that ask about every row of a file."""
+
+from dataclasses import asdict
+
+from bert_tf.cli.explain_shared import Kind, Progress, predictions_record, read_file
+from bert_tf.cli.render import percent
+from bert_tf.explain.errors import InputError
+from bert_tf.explain.rows import HIDE
+
+_ASK = ("masks", "next", "perplexity")
+
+
+def dataset(bert, trace, args):
+    """Hidden words, next sentence and pseudo-perplexity of every row."""
+    from bert_tf.explain import score_rows, summarise_rows
+
+    with Progress(args) as progress:
+        found = score_rows(bert, args.texts, tuple(args.ask), args.hide, args.top_k, progress)
+    rows = [("row", "hidden", "guess", "rank", "follows", "perplexity", "text")]
+    for one in found:
+        masks = one.masks
+        rows.append(
+            (
+                str(one.row.number),
+                " ".join(mask.original or "[MASK]" for mask in masks),
+                " ".join(mask.predictions[0].token for mask in masks),
+                " ".join("-" if mask.original_rank is None else f"{mask.original_rank:,}" for mask in masks),
+                "-" if one.is_next is None else percent(one.is_next),
+                "-" if one.perplexity is None else f"{one.perplexity:,.1f}",
+                f"{one.row.text_a:.60}",
+            )
+        )
+    record = {
+        "asked": args.ask,
+        "hide": args.hide,
+        "summary": asdict(summarise_rows(found)),
+        "rows": [_scored(one) for one in found],
+    }
+    return record, rows, "><<>>><"
+
+
+def _scored(one):
+    return {
+        **_row(one),
+        "tokens": one.tokens,
+        "cut": one.cut,
+        "masks": [
+            {
+                "position": mask.position,
+                "original": mask.original,
+                "original_rank": mask.original_rank,
+                "original_probability": mask.original_probability,
+                "predictions": predictions_record(mask),
+            }
+            for mask in one.masks
+        ],
+        "is_next": one.is_next,
+        "perplexity": one.perplexity,
+        "log_likelihood": one.log_likelihood,
+        "problem": one.problem,
+    }
+
+
+def _row(one):
+    return {"row": one.row.number, "text_a": one.row.text_a, "text_b": one.row.text_b}
+
+
+def agreement(bert, trace, args):
+    """Two models on every row, those they differ on most first."""
+    from bert_tf.bert import load
+    from bert_tf.explain import agreement
+
+    other = load(args.other, precision=args.precision)
+    with Progress(args) as progress:
+        found = agreement(bert, other, args.texts, args.hide, args.top_k, progress)
+    rows = [("row", "bits", "hidden", bert.name, other.name, "text")]
+    for one in found.rows:
+        said = [" ".join(mask[0].token for mask in side) for side in _guesses(one)]
+        bits = "-" if one.divergence is None else f"{one.divergence:.3f}"
+        hidden = " ".join(token or "[MASK]" for token in one.originals)
+        rows.append((str(one.row.number), bits, hidden, *said, f"{one.row.text_a:.60}"))
+    record = {
+        "other": other.name,
+        "hide": args.hide,
+        "masks": found.masks,
+        "same_first": found.same_first,
+        "mean_divergence_bits": found.divergence,
+        "pairs": found.pairs,
+        "same_next": found.same_next,
+        "rows": [_agreed(one) for one in found.rows],
+    }
+    return record, rows, ">><<<<"
+
+
+def _agreed(one):
+    return {
+        **_row(one),
+        "hidden": one.originals,
+        "guesses": [[[guess.token for guess in mask] for mask in side] for side in _guesses(one)],
+        "same_first": one.same_first,
+        "divergence_bits": one.divergence,
+        "is_next": [one.next_a, one.next_b],
+        "problem": one.problem,
+    }
+
+
+def _guesses(one):
+    """Of either model the guesses at each mask."""
+    return [mask.predictions_a for mask in one.masks], [mask.predictions_b for mask in one.masks]
+
+
+def pairs(bert, trace, args):
+    """Which text of each row's pair is likelier; the first is the one that ought to be."""
+    from bert_tf.explain import minimal_pairs
+
+    with Progress(args) as progress:
+        asked = [(row.text_a, row.text_b) for row in args.texts]
+        found = minimal_pairs(bert, asked, not args.single_tokens, progress)
+    record = {
+        "preferred": sum(pair.preferred for pair in found) / len(found),
+        "pairs": [
+            {
+                "row": row.number,
+                "good": row.text_a,
+                "bad": row.text_b,
+                "good_total": pair.good.total,
+                "bad_total": pair.bad.total,
+                "margin": pair.margin,
+                "preferred": pair.preferred,
+            }
+            for row, pair in zip(args.texts, found)
+        ],
+    }
+    rows = [("row", "margin", "first", "second")]
+    rows += [
+        (str(one["row"]), f"{one['margin']:+.3f}", f"{one['good']:.60}", f"{one['bad']:.60}") for one in record["pairs"]
+    ]
+    return record, rows, ">><<"
+
+
+def _check_pairs(args):
+    read_file(args)
+    alone = next((row.number for row in args.texts if row.text_b is None), None)
+    if alone is not None:
+        raise InputError(f"Line {alone} has one text only; a minimal pair is two, with a tab between them.")
+
+
+def _check_ask(args):
+    unknown = [one for one in args.ask if one not in _ASK]
+    if unknown:
+        raise InputError(f"--ask takes {', '.join(_ASK)}; not {unknown[0]!r:.40}.")
+    read_file(args)
+
+
+def _add_hide(kind):
+    kind.add_argument(
+        "--hide",
+        choices=HIDE,
+        default="random",
+        metavar="W",
+        help="what the file names (given), a word of each row (random, the default), or the last",
+    )
+
+
+def _add_dataset(kind):
+    kind.add_argument(
+        "--ask",
+        nargs="+",
+        default=["masks", "next"],
+        metavar="A",
+        help=f"{', '.join(_ASK)}; the last takes as many passes as tokens (default masks next)",
+    )
+    _add_hide(kind)
+
+
+def _add_pairs(kind):
+    kind.add_argument(
+        "--single-tokens", action="store_true", help="mask no later pieces of a token's word with it"
+    )
+
+
+def _add_agreement(kind):
+    kind.add_argument("--other", required=True, metavar="M", help="name or folder of the other model")
+    _add_hide(kind)
+
+
+_FILE = {"texts": "file", "masks": False, "traced": False}
+KINDS = {
+    "dataset": Kind(
+        dataset, "hidden words and next sentences of every row of a file", _add_dataset, _check_ask, **_FILE
+    ),
+    "pairs": Kind(pairs, "which text of each pair of a file is likelier", _add_pairs, _check_pairs, **_FILE),
+    "agreement": Kind(
+        agreement, "two models on every row of a file, the most different first", _add_agreement, **_FILE
+    ),
+}

@@ -1,0 +1,322 @@
+"""The kinds of `explain` about models themselves: their parts, their training, how they read, ELECTRA's game."""
+
+from bert_tf.cli.explain_shared import Kind, Progress, head_of, predictions_record
+from bert_tf.cli.quiet import import_tensorflow
+from bert_tf.cli.render import percent
+from bert_tf.explain.errors import InputError, WordNotFound, checked_text
+
+_PASSING = ("queries", "keys", "values", "attentions", "attention", "attention_norm", "feed_forward_wide",
+            "feed_forward", "feed_forward_norm")  # fmt: skip
+_READERS = ("reader-left-to-right", "reader-two-one-way", "reader-both-ways")
+
+
+def architecture(bert, trace, args):
+    """The parts of the model with shapes, parameters and work, its other sizes, the values that pass a layer."""
+    from bert_tf.config import BertConfig, parameter_counts
+    from bert_tf.explain.architecture import parts, passing
+
+    found = parts(bert.model, trace.length, max(len(trace.masks), 1))
+    work, member = sum(part.flops for part in found), bert.config.member
+    named = {
+        size: BertConfig.named(size, bert.config.model_type, vocab_size=bert.config.vocab_size)
+        for size in member.sizes
+    }
+    counts = {size: parameter_counts(config, member.trained) for size, config in named.items()}
+    record = {
+        "tokens": trace.tokens,
+        "show": args.show,
+        "parts": [
+            {
+                "name": part.name,
+                "title": part.title,
+                "shape": {letter: number for letter, number in part.shape},
+                "parameters": part.parameters,
+                "flops": part.flops,
+                "share_of_work": part.flops / work,
+                "repeats": part.repeats,
+            }
+            for part in found
+        ],
+        "sizes": {bert.name: parameter_counts(bert.config, sorted(bert.model.bert_heads)), **counts},
+    }
+    if args.show in _PASSING:
+        record |= {"layer": args.layer, "values": passing(bert, trace, args.layer)[args.show]}
+    rows = [("part", "times", "gives", "parameters", "work")]
+    rows += [
+        (
+            part.title,
+            str(part.repeats),
+            " x ".join(f"{letter} {number:,}" for letter, number in part.shape),
+            f"{part.parameters:,}",
+            percent(part.flops / work) if part.flops else "-",
+        )
+        for part in found
+    ]
+    return record, rows, "<><>>"
+
+
+def family(bert, trace, args):
+    """Every size of every member of the family: parameters, work and, where it is asked for, speed."""
+    from bert_tf.explain.family_table import family_rows, measure_speed
+
+    if args.length < 1:
+        raise InputError(f"--length must be at least 1, not {args.length}.")
+    found = [
+        row for row in family_rows(args.length) if args.largest is None or row.parameters["total"] <= args.largest * 1e6
+    ]
+    if not found:
+        raise InputError(f"No size has at most {args.largest:g} million parameters.")
+    times = [None] * len(found)
+    if args.speed:
+        import_tensorflow()
+        with Progress(args) as progress:
+            times = measure_speed(found, args.length, progress=progress)
+    rows = [("member", "size", "parameters", "work", *(["time"] if args.speed else []))]
+    for row, seconds in zip(found, times):
+        sizes = f"{row.parameters['total']:,}", f"{row.flops / 1e9:,.2f} GFLOP"
+        took = [] if seconds is None else [f"{1000 * seconds:.1f} ms"]
+        rows.append((row.member.title, row.size, *sizes, *took))
+    record = {
+        "model": "family",
+        "length": args.length,
+        "sizes": [
+            {
+                "member": row.member.title,
+                "size": row.size,
+                "parameters": row.parameters,
+                "flops": row.flops,
+                "seconds": seconds,
+            }
+            for row, seconds in zip(found, times)
+        ],
+    }
+    return record, rows, "<<>>" + ">" * args.speed
+
+
+def timelapse(bert, trace, args):
+    """One text through the snapshots of a training: what each said, and how one token of each mask fared."""
+    import_tensorflow()
+    from bert_tf.explain import fill_mask
+    from bert_tf.explain.timelapse import Series, course
+
+    series = Series(args.snapshots)
+    moments = series.moments(args.text_a, args.text_b, args.mask)
+    last = moments[-1].trace
+    masks = last.masks if last.logits is not None else ()
+    courses = [course(moments, series.tokenizer, position, args.target) for position in masks]
+    snapshots = []
+    for moment in moments:
+        one = moment.trace
+        answers = fill_mask(one, series.tokenizer, args.top_k) if masks else ()
+        snapshots.append(
+            {
+                "step": moment.step,
+                "masks": [{"position": mask.position, "predictions": predictions_record(mask)} for mask in answers],
+                "is_next": one.nsp and one.nsp.is_next,
+                "in_order": one.sop and one.sop.in_order,
+            }
+        )
+    record = {
+        "model": args.about.name,
+        "tokens": last.tokens,
+        "steps": series.steps,
+        "courses": [
+            {
+                "position": one.position,
+                "token": one.token,
+                "ranks": one.ranks,
+                "probabilities": one.probabilities,
+                "entered": {str(place): step for place, step in one.entered.items()},
+            }
+            for one in courses
+        ],
+        "snapshots": snapshots,
+    }
+    if args.head is not None:
+        record |= {"head": args.head, "attention": _one_head(moments, *head_of(args.head))}
+    return record, *_lapse_rows(record)
+
+
+def _one_head(moments, layer, head):
+    layers, heads = moments[0].trace.attentions.shape[:2]
+    if layer >= layers or head >= heads:
+        raise InputError(f"There is no head {layer}.{head}: this model has {layers} layers of {heads}, from 0.")
+    return [moment.trace.attentions[layer, head] for moment in moments]
+
+
+def _lapse_rows(record):
+    ways = {name: what for name, what in (("is_next", "follows"), ("in_order", "in order"))
+            if record["snapshots"][-1][name] is not None}  # fmt: skip
+    names = [f"{one['position']}: {one['token']}" for one in record["courses"]]
+    rows = [("step", *(cell for name in names for cell in ("first guess", f"rank of {name}")), *ways.values())]
+    for number, one in enumerate(record["snapshots"]):
+        cells = []
+        for mask, course in zip(one["masks"], record["courses"]):
+            cells += [mask["predictions"][0]["token"], f"{course['ranks'][number]:,}"]
+        rows.append((f"{one['step']:,}", *cells, *(percent(one[name]) for name in ways)))
+    return rows, ">" + "<>" * len(names) + ">" * len(ways)
+
+
+def one_way(bert, trace, args):
+    """What readers that see different sides of a hidden word expect there."""
+    from bert_tf.bert import load
+    from bert_tf.explain import read_place
+
+    import_tensorflow()
+    readers = [load(name, precision=args.precision) for name in args.models]
+    start, end = _place(readers[0], args.text_a, args.hide)
+    found = [read_place(reader, args.text_a, start, end, args.top_k) for reader in readers]
+    record = {
+        "model": " · ".join(one.model for one in found),
+        "text": args.text_a,
+        "hidden": [start, end],
+        "readers": [
+            {
+                "model": one.model,
+                "reads": one.reads,
+                "seen": one.seen,
+                "original": one.answer.original,
+                "original_rank": one.answer.original_rank,
+                "original_probability": one.answer.original_probability,
+                "predictions": predictions_record(one.answer),
+            }
+            for one in found
+        ],
+    }
+    rows = [tuple(cell for one in found for cell in (one.model, ""))]
+    for guesses in zip(*(one.answer.predictions for one in found)):
+        rows.append(tuple(cell for one in guesses for cell in (one.token, percent(one.probability))))
+    if any(one.answer.original is not None for one in found):
+        shares = (one.answer.original_probability for one in found)
+        word = args.text_a[start:end]
+        rows.append(tuple(cell for share in shares for cell in (word, "-" if share is None else percent(share))))
+    return record, rows, "<>" * len(found)
+
+
+def _place(bert, text, hide):
+    """(start, end) in characters of the word to hide, or of a typed [MASK]."""
+    from bert_tf.explain.prepare import prepare
+    from bert_tf.explain.words import words_of
+
+    if hide is None:
+        if "[MASK]" not in text:
+            raise InputError('Nothing is hidden: give --hide WORD, or type "[MASK]" in the text.')
+        start = text.index("[MASK]")
+        return start, start + len("[MASK]")
+    words = words_of(prepare(bert.tokenizer, bert.max_length, text).encoding, text)
+    word = next((word for word in words if word.text == hide), None)
+    if word is None:
+        raise WordNotFound(f"The word {hide!r:.60} is not in the text.")
+    return word.start, word.end
+
+
+def replaced(bert, trace, args):
+    """ELECTRA's game: a generator writes tokens anew, a discriminator says which ones."""
+    from bert_tf.bert import load
+    from bert_tf.checkpoints import require_head
+    from bert_tf.explain import play
+
+    require_head(bert.heads, "replaced", bert.name)
+    generator = load(args.generator, precision=args.precision)
+    game = play(generator, bert, args.text_a, args.share, args.mask, args.seed)
+    tokens = [
+        {
+            "position": position,
+            "token": game.tokens[position],
+            "original": game.original_tokens[position],
+            "written": position in game.places,
+            "replaced": game.replaced[position],
+            "score": game.scores[position],
+        }
+        for position, source in enumerate(game.sources)
+        if source is not None
+    ]
+    record = {
+        "generator": generator.name,
+        "seed": args.seed,
+        "caught": game.caught,
+        "false_alarms": game.false_alarms,
+        "tokens": tokens,
+    }
+    rows = [("token", "stood there", "replaced", "score")]
+    rows += [
+        (one["token"], one["original"], "yes" if one["replaced"] else "", percent(one["score"])) for one in tokens
+    ]
+    return record, rows, "<<<>"
+
+
+def _check_run(args):
+    from bert_tf.train.run import read_run
+
+    args.about = read_run(args.folder)
+    args.snapshots = args.about.snapshots
+    if not args.snapshots:
+        raise InputError(f"{args.folder} has kept no snapshots; start a training with --snapshots.")
+    if args.head is not None:
+        head_of(args.head)
+
+
+def _check_text(args):
+    checked_text(args.text_a, "TEXT")
+
+
+def _add_architecture(kind):
+    choices = ("parts", "sizes", *_PASSING)
+    kind.add_argument(
+        "--show", choices=choices, default="parts", metavar="F", help=f"figure: {', '.join(choices)} (default parts)"
+    )
+    kind.add_argument("--layer", type=int, default=0, metavar="L", help="whose values those are, from 0 (default 0)")
+
+
+def _add_family(kind):
+    kind.add_argument("--length", type=int, default=128, metavar="T", help="tokens of the text (default 128)")
+    kind.add_argument("--largest", type=float, metavar="P", help="only sizes of at most so many million parameters")
+    kind.add_argument("--speed", action="store_true", help="also time a pass of each on this machine")
+
+
+def _add_timelapse(kind):
+    kind.add_argument("folder", metavar="RUN", help="the --output of a pre-training with snapshots")
+    kind.add_argument(
+        "--target", metavar="TOKEN", help="the token to follow (default: the hidden one, or the last guess)"
+    )
+    kind.add_argument("--head", metavar="L.H", help="also the attention of this head at every step, from 0")
+
+
+def _add_one_way(kind):
+    kind.add_argument("text_a", metavar="TEXT", help='the text; a "[MASK]" in it is the place asked about')
+    kind.add_argument("--hide", metavar="WORD", help="the word that is hidden, the first of that spelling")
+    kind.add_argument(
+        "--models", nargs="+", default=_READERS, metavar="M", help=f"the readers (default {' '.join(_READERS)})"
+    )
+    kind.add_argument("--precision", default="float32", metavar="P", help="of the computation (default float32)")
+
+
+def _add_replaced(kind):
+    kind.add_argument("text_a", metavar="TEXT", help="the text")
+    kind.add_argument("--generator", required=True, metavar="M", help="name or folder of the model that writes")
+    kind.add_argument(
+        "--share", type=float, default=0.15, metavar="S", help="of the tokens, written anew (default 0.15)"
+    )
+    kind.add_argument("--seed", type=int, default=0, metavar="N", help="of the choice and the draws (default 0)")
+
+
+KINDS = {
+    "architecture": Kind(
+        architecture, "the model's parts, their sizes and work, and the values that pass them", _add_architecture
+    ),
+    "family": Kind(
+        family, "every size of every member of the family: parameters, work, speed", _add_family,
+        texts="", masks=False, traced=False, model=False,
+    ),
+    "timelapse": Kind(
+        timelapse, "one text through the snapshots of a training", _add_timelapse, _check_run, traced=False, model=False
+    ),
+    "one-way": Kind(
+        one_way, "what readers expect that see one side of a word, or both", _add_one_way, _check_text,
+        texts="", masks=False, traced=False, model=False,
+    ),
+    "replaced": Kind(
+        replaced, "which tokens were replaced: ELECTRA's generator against its discriminator", _add_replaced,
+        _check_text, texts="", traced=False,
+    ),
+}  # fmt: skip

@@ -1,0 +1,59 @@
+"""Figures of the kinds of ``explain`` about every row of a file; see ``explained``."""
+
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from bert_tf.plots.effects import ranked_bars
+from bert_tf.plots.theme import CATEGORIES, dress
+
+_MOST = 40  # rows drawn by name
+
+
+def _dataset(record, dark):
+    """How often each answer was how good: a histogram of everything that was asked."""
+    rows = record["rows"]
+    masks = [mask["original_probability"] for row in rows for mask in row["masks"]]
+    asked = {
+        "probability of the hidden word": masks,
+        "P(IsNext)": [row["is_next"] for row in rows],
+        "pseudo-perplexity": [row["perplexity"] for row in rows],
+    }
+    asked = {name: [one for one in values if one is not None] for name, values in asked.items()}
+    asked = {name: values for name, values in asked.items() if values} or {"nothing was answered": []}
+    figure = make_subplots(rows=len(asked), cols=1, subplot_titles=list(asked))
+    for row, (name, values) in enumerate(asked.items(), 1):
+        # A share has a tenth of the whole for each bar.
+        bins = {} if name == "pseudo-perplexity" else {"xbins": {"start": 0, "end": 1.0001, "size": 0.1}}
+        bars = go.Histogram(x=values, marker_color=CATEGORIES[0], showlegend=False, **bins)
+        figure.add_trace(bars, row=row, col=1)
+    figure.update_yaxes(title="how many")
+    return dress(figure, dark, 100 + 240 * len(asked))
+
+
+def _agreement(record, dark):
+    """The rows that differ most, by their masks; without masks by the next sentence."""
+    measures = {
+        "divergence, bits": lambda row: row["divergence_bits"],
+        "difference of P(IsNext)": lambda row: (
+            None if None in row["is_next"] else abs(row["is_next"][0] - row["is_next"][1])
+        ),
+    }
+    for unit, measure in measures.items():
+        found = [(row, measure(row)) for row in record["rows"] if measure(row) is not None]
+        if found:
+            break
+    names = [f"{row['row']}: {row['text_a']:.40}" for row, _ in found[:_MOST]]
+    return ranked_bars(names, [value for _, value in found[:_MOST]], unit, dark)
+
+
+def _pairs(record, dark):
+    shown = record["pairs"][:_MOST]
+    names = [f"{one['row']}: {one['good']:.40}" for one in shown]
+    return ranked_bars(names, [one["margin"] for one in shown], "how much likelier the first is, nats", dark)
+
+
+KINDS = {
+    "pairs": _pairs,
+    "dataset": _dataset,
+    "agreement": _agreement,
+}

@@ -1,0 +1,130 @@
+"""Figures of the kinds of ``explain`` about models themselves; see ``explained``."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from bert_tf.plots.architecture import activations, sizes
+from bert_tf.plots.explained_parts import pooled, sliding, token_axes, value_map
+from bert_tf.plots.family import parameters_and_work
+from bert_tf.plots.theme import CATEGORIES, distinct, dress, escape
+from bert_tf.plots.training import answer_course
+
+
+def _architecture(record, dark):
+    if "values" in record:
+        return _values(np.array(record["values"], np.float32), record["tokens"], dark)
+    if record["show"] == "sizes":
+        rows = record["sizes"].items()
+        parts = [(name, {part: count for part, count in counts.items() if part != "total"}) for name, counts in rows]
+        return sizes(parts, dark)
+    names = distinct(part["title"] for part in record["parts"])
+    figure = make_subplots(rows=1, cols=2, shared_yaxes=True, subplot_titles=("parameters", "share of the work"))
+    for column, name in enumerate(("parameters", "share_of_work"), 1):
+        bars = go.Bar(
+            x=[part[name] for part in record["parts"]],
+            y=names,
+            orientation="h",
+            marker_color=CATEGORIES[column - 1],
+            showlegend=False,
+            hovertemplate="%{y}: %{x:,}<extra></extra>" if column == 1 else "%{y}: %{x:.1%}<extra></extra>",
+        )
+        figure.add_trace(bars, row=1, col=column)
+    figure.update_yaxes(autorange="reversed", type="category", ticks="")
+    figure.update_xaxes(row=1, col=1, tickformat="~s")
+    figure.update_xaxes(row=1, col=2, tickformat=".0%")
+    return dress(figure, dark, 130 + 34 * len(names))
+
+
+def _family(record, dark):
+    rows = [
+        SimpleNamespace(
+            member=SimpleNamespace(title=one["member"]),
+            size=one["size"],
+            parameters=one["parameters"],
+            flops=one["flops"],
+        )
+        for one in record["sizes"]
+    ]
+    return parameters_and_work(rows, dark)
+
+
+def _values(values, tokens, dark):
+    """What passes a layer: units of every token, or where the layer's heads look on the average."""
+    if values.ndim == 3 and values.shape[1:] == (len(tokens), len(tokens)):
+        mean, names = pooled(values.mean(axis=0), tokens)
+        figure = go.Figure(value_map(mean, names, names, dark, "%{y} looks at %{x}<br>%{z:.3f}"))
+        token_axes(figure)
+        return dress(figure, dark, int(np.clip(220 + 20 * len(names), 460, 1100)))
+    if values.ndim == 3:  # [N, T, D]: the heads' units side by side
+        values = values.transpose(1, 0, 2).reshape(values.shape[1], -1)
+    return activations(values, tokens, dark)
+
+
+def _timelapse(record, dark):
+    """The rank of each followed token at every step; with a head its attention, step by step."""
+    if "attention" in record:
+        figure = go.Figure()
+        for weights in record["attention"]:
+            values, names = pooled(np.array(weights, np.float32), record["tokens"])
+            cells = value_map(values, names, names, dark, "%{y} looks at %{x}<br>%{z:.3f}")
+            figure.add_trace(cells.update(visible=len(figure.data) == len(record["steps"]) - 1))
+        token_axes(figure)
+        steps = [f"{step:,}" for step in record["steps"]]
+        figure.update_layout(sliders=[sliding(steps, "step", len(steps) - 1)])
+        return dress(figure, dark, int(np.clip(220 + 20 * len(names), 460, 1100)))
+    courses = [
+        SimpleNamespace(
+            token=one["token"], ranks=np.array(one["ranks"]), probabilities=np.array(one["probabilities"])
+        )
+        for one in record["courses"]
+    ]
+    scores = [one["is_next"] for one in record["snapshots"] if one["is_next"] is not None]
+    return answer_course(courses, record["steps"], len(record["steps"]) - 1, scores, dark, 420)
+
+
+def _one_way(record, dark):
+    readers = record["readers"]
+    titles = [f"{escape(one['model'])}, reads {one['reads']}" for one in readers]
+    figure = make_subplots(rows=len(readers), cols=1, subplot_titles=titles)
+    for row, one in enumerate(readers, 1):
+        said = one["predictions"]
+        bars = go.Bar(
+            x=[escape(guess["token"]) for guess in said],
+            y=[guess["probability"] for guess in said],
+            # The word that stood there is green, as on the other pages.
+            marker_color=[CATEGORIES[2 if guess["token"] == one["original"] else 0] for guess in said],
+            showlegend=False,
+            hovertemplate="%{x}: %{y:.2%}<extra></extra>",
+        )
+        figure.add_trace(bars, row=row, col=1)
+    figure.update_xaxes(type="category")
+    figure.update_yaxes(range=[0, 1], tickformat=".0%")
+    return dress(figure, dark, 100 + 220 * len(readers))
+
+
+def _replaced(record, dark):
+    """The score of every token; those that were really replaced are orange."""
+    tokens = record["tokens"]
+    bars = go.Bar(
+        x=distinct(one["token"] for one in tokens),
+        y=[one["score"] for one in tokens],
+        marker_color=[CATEGORIES[1 if one["replaced"] else 0] for one in tokens],
+        customdata=[escape(one["original"]) for one in tokens],
+        hovertemplate="%{x}: replaced %{y:.1%}<br>stood there: %{customdata}<extra></extra>",
+    )
+    figure = go.Figure(bars)
+    figure.update_xaxes(type="category")
+    figure.update_yaxes(title="probability that it was replaced", range=[0, 1], tickformat=".0%")
+    return dress(figure, dark, 420)
+
+
+KINDS = {
+    "architecture": _architecture,
+    "family": _family,
+    "timelapse": _timelapse,
+    "one-way": _one_way,
+    "replaced": _replaced,
+}

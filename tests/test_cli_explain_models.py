@@ -1,0 +1,253 @@
+"""`explain` of two models, of files, of a training's snapshots, of models' parts: the library's numbers and figures."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import bert_tf
+from bert_tf import checkpoints, explain
+from bert_tf.cli import main
+from bert_tf.plots.explained import figure_of
+from tests.conftest import make_bert
+
+FAMILY = Path(__file__).parent / "golden" / "family"
+TEXTS = ("the cats [MASK] on the mat", "it ran")
+ROWS = "the cats sat on the mat\tit ran\nthe river bank was big\n\nshe has money\tso it ended\n"
+
+
+@pytest.fixture(scope="module")
+def other_folder(other_bert, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("models") / other_bert.name
+    checkpoints.save(folder, other_bert.config, other_bert.tokenizer, other_bert.model)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory):
+    path = tmp_path_factory.mktemp("texts") / "rows.txt"
+    path.write_text(ROWS)
+    return path
+
+
+@pytest.fixture(scope="module")
+def run_folder(tmp_path_factory):
+    """A training's folder with two snapshots."""
+    home = tmp_path_factory.mktemp("runs") / "small-run"
+    for step, seed in ((0, 7), (10, 8)):
+        bert = make_bert(seed=seed)
+        checkpoints.save(home / "snapshots" / f"step-{step}", bert.config, bert.tokenizer, bert.model)
+    (home / "settings.json").write_text('{"settings": {"steps": 10}}')
+    return home
+
+
+@pytest.fixture
+def say(tiny_folder, capsys):
+    def said(kind, *arguments, model=tiny_folder):
+        own = [] if model is None else ["--model", str(model)]
+        assert main(["explain", kind, *map(str, arguments), *own, "--quiet"]) == 0
+        return capsys.readouterr().out
+
+    return said
+
+
+@pytest.fixture
+def record(say):
+    return lambda *arguments, **model: json.loads(say(*arguments, "--json", **model))
+
+
+def test_two_models_on_one_text(record, say, tiny_bert, other_bert, other_folder):
+    traces = [bert.trace(*TEXTS) for bert in (tiny_bert, other_bert)]
+    expected = explain.compare(*traces, tiny_bert.tokenizer, other_bert.tokenizer, 2, 3)
+    found = record("compare", *TEXTS, "--other", other_folder)
+    (mask,), (same,) = found["masks"], expected.masks
+    assert mask["divergence_bits"] == pytest.approx(same.divergence, abs=1e-5) and found["folded"]
+    guesses = [[one["token"] for one in side] for side in mask["predictions"]]
+    assert guesses == [[one.token for one in side] for side in (same.predictions_a, same.predictions_b)]
+    assert found["layers"] == [list(pair) for pair in expected.layers]
+    for side, trace in zip(found["sides"], traces):
+        assert side["is_next"] == pytest.approx(trace.nsp.is_next, abs=1e-5)
+        np.testing.assert_allclose(side["entropy"], explain.summarise_heads(trace).entropy.mean(axis=1), atol=1e-4)
+    assert [bars.name for bars in figure_of(found).data] == ["tiny-cased", "tiny-uncased"] * 2
+    lens = explain.logit_lens(other_bert, traces[1], top_k=1)
+    np.testing.assert_allclose(mask["lens"][1]["answer_probabilities"], lens.answer_probabilities[0], atol=1e-5)
+    drawn = record("compare", *TEXTS, "--other", other_folder, "--show", "lens")
+    assert [len(curve.y) for curve in figure_of(drawn).data] == [3, 4]
+    drawn = figure_of(record("compare", "the cat", "--other", other_folder, "--show", "entropy"))
+    assert [len(curve.y) for curve in drawn.data] == [2, 3]
+    assert any("divergence" in line for line in say("compare", *TEXTS, "--other", other_folder).splitlines())
+
+
+def test_one_model_on_two_texts(record, tiny_bert):
+    found = record(
+        "compare", "the cat sat", "--mask", "cat", "--other-text", "the dog sat", "--other-mask", "dog",
+        "--show", "difference", "--layer", 0, "--head", 3,
+    )  # fmt: skip
+    one, two = tiny_bert.trace("the cat sat", mask=["cat"]), tiny_bert.trace("the dog sat", mask=["dog"])
+    expected = one.attentions[0, 3] - two.attentions[0, 3]
+    np.testing.assert_allclose(found["attention"]["difference"], expected, atol=1e-5)
+    np.testing.assert_allclose(figure_of(found).data[0].z, expected, atol=1e-5)
+    assert found["masks"][0]["divergence_bits"] == pytest.approx(0, abs=1e-6)
+    shorter = record("compare", "the cat sat", "--other-text", "the dog")
+    assert shorter["attention"] is None and [len(side["tokens"]) for side in shorter["sides"]] == [5, 4]
+
+
+def test_the_order_of_sentences_side_by_side(record):
+    pair, albert = ("the license of the work", "the work"), FAMILY / "albert"
+    found = record("compare", *pair, "--other-text", *reversed(pair), model=albert)
+    bert = bert_tf.load(albert)
+    shares = [bert.trace(*texts).sop.in_order for texts in (pair, pair[::-1])]
+    assert [side["in_order"] for side in found["sides"]] == pytest.approx(shares, abs=1e-5)
+    assert [bars.y[0] for bars in figure_of(found).data] == pytest.approx(shares, abs=1e-5)
+
+
+def test_layers_alike_over_a_file(record, tiny_bert, other_bert, other_folder, file):
+    texts = [tuple(line.split("\t")) for line in ROWS.splitlines() if line]
+    traces = [[bert.trace(*text) for text in texts] for bert in (tiny_bert, other_bert)]
+    found = record("similarity", "--input", file, "--other", other_folder)
+    np.testing.assert_allclose(found["cka"], explain.layer_similarity(*traces), atol=1e-4)
+    assert found["texts"] == 3 and found["words"] == sum(len(trace.words()) for trace in traces[0])
+
+
+def test_every_row_of_a_file(record, say, tiny_bert, file):
+    rows = explain.read_rows(ROWS).rows
+    expected = explain.score_rows(tiny_bert, rows, hide="last")
+    found = record("dataset", "--input", file, "--ask", "masks", "next", "perplexity", "--hide", "last")
+    for one, same in zip(found["rows"], expected, strict=True):
+        assert [mask["original_rank"] for mask in one["masks"]] == [mask.original_rank for mask in same.masks]
+        assert one["perplexity"] == pytest.approx(same.perplexity, rel=1e-3) and one["text_b"] == same.row.text_b
+    assert found["summary"]["masks"] == 3 and found["summary"]["next"] == 2
+    assert [len(bars.x) for bars in figure_of(found).data] == [3, 2, 3]
+    plain = record("dataset", "--input", file, "--rows", 1)
+    assert len(plain["rows"]) == 1 and plain["rows"][0]["perplexity"] is None
+    assert [line.split()[0] for line in say("dataset", "--input", file).splitlines()[2:]] == ["1", "2", "4"]
+
+
+def test_minimal_pairs_of_a_file(record, say, tiny_bert, tmp_path):
+    path, pairs = tmp_path / "pairs.txt", [("the cat sat", "the cat mat"), ("it ran", "ran it")]
+    path.write_text("\n".join("\t".join(pair) for pair in pairs))
+    expected, found = explain.minimal_pairs(tiny_bert, pairs), record("pairs", "--input", path)
+    margins = [one["margin"] for one in found["pairs"]]
+    assert margins == pytest.approx([pair.margin for pair in expected], abs=1e-3)
+    assert found["preferred"] == sum(margin > 0 for margin in margins) / 2
+    assert list(figure_of(found).data[0].x) == margins
+    assert say("pairs", "--input", path).splitlines()[-1].endswith("ran it")
+
+
+def test_the_sizes_of_the_family(record, say):
+    from bert_tf.explain.family_table import family_rows
+
+    expected = family_rows(64)
+    found = record("family", "--length", 64, model=None)
+    assert [(one["size"], one["flops"]) for one in found["sizes"]] == [(row.size, row.flops) for row in expected]
+    assert sum(len(points.x) for points in figure_of(found).data) == len(expected)
+    timed = record("family", "--largest", 4.5, "--speed", "--length", 8, model=None)["sizes"]
+    assert timed and all(one["seconds"] > 0 and one["parameters"]["total"] <= 4.5e6 for one in timed)
+    assert say("family", model=None).splitlines()[2].startswith("BERT")
+
+
+def test_two_models_on_every_row(record, tiny_bert, other_bert, other_folder, file):
+    expected = explain.agreement(tiny_bert, other_bert, explain.read_rows(ROWS).rows)
+    found = record("agreement", "--input", file, "--other", other_folder)
+    assert [row["row"] for row in found["rows"]] == [one.row.number for one in expected.rows]
+    divergences = [row["divergence_bits"] for row in found["rows"]]
+    assert divergences == pytest.approx([one.divergence for one in expected.rows], abs=1e-5)
+    assert found["mean_divergence_bits"] == pytest.approx(expected.divergence, abs=1e-5)
+    assert list(figure_of(found).data[0].x) == divergences
+
+
+def test_a_text_through_a_training(record, say, run_folder, tmp_path):
+    berts = [make_bert(seed=seed) for seed in (7, 8)]
+    traces = [bert.trace(*TEXTS) for bert in berts]
+    found = record("timelapse", run_folder, *TEXTS, "--target", "sat", "--html", tmp_path / "x.html", model=None)
+    assert found["model"] == "small-run" and found["steps"] == [0, 10]
+    (course,) = found["courses"]
+    token = berts[0].tokenizer.token_to_id("sat")
+    assert course["ranks"] == [1 + int((trace.logits[0] > trace.logits[0, token]).sum()) for trace in traces]
+    assert [one["is_next"] for one in found["snapshots"]] == pytest.approx([t.nsp.is_next for t in traces], abs=1e-4)
+    assert list(figure_of(found).data[0].y) == course["ranks"] and (tmp_path / "x.html").stat().st_size > 1000
+    found = record("timelapse", run_folder, "the cat", "--head", "1.2", model=None)
+    np.testing.assert_allclose(found["attention"][1], berts[1].trace("the cat").attentions[1, 2], atol=1e-4)
+    assert [cells.visible for cells in figure_of(found).data] == [False, True]
+    lines = say("timelapse", run_folder, *TEXTS, model=None).splitlines()
+    assert lines[0] == "small-run" and [line.split()[0] for line in lines[2:]] == ["0", "10"]
+
+
+def test_the_parts_of_a_model(record, say, tiny_bert):
+    from bert_tf.explain.architecture import parts, passing
+
+    trace = tiny_bert.trace(*TEXTS)
+    expected = parts(tiny_bert.model, trace.length)
+    found = record("architecture", *TEXTS)
+    assert [(one["name"], one["parameters"], one["flops"]) for one in found["parts"]] == [
+        (one.name, one.parameters, one.flops) for one in expected
+    ]
+    assert sum(one["share_of_work"] for one in found["parts"]) == pytest.approx(1, abs=1e-5)
+    assert list(figure_of(found).data[0].x) == [one.parameters for one in expected]
+    assert len(figure_of(record("architecture", *TEXTS, "--show", "sizes")).data[0].y) == len(found["sizes"]) > 5
+    values = passing(tiny_bert, trace, 1)
+    for name in ("feed_forward_norm", "queries", "attentions"):
+        drawn = record("architecture", *TEXTS, "--show", name, "--layer", 1)
+        np.testing.assert_allclose(drawn["values"], values[name], atol=1e-4)
+        assert figure_of(drawn).data[0].z.shape == (trace.length, {"attentions": trace.length}.get(name, 32))
+    assert say("architecture", *TEXTS).splitlines()[2].startswith("Embeddings")
+
+
+def test_readers_of_one_side_and_of_both(record, say, tiny_folder, other_folder, tiny_bert):
+    text, models = "the cat sat on the mat", ("--models", tiny_folder, other_folder)
+    found = record("one-way", text, "--hide", "sat", *models, model=None)
+    expected = explain.read_place(tiny_bert, text, 8, 11)
+    first = found["readers"][0]
+    assert found["hidden"] == [8, 11] and first["original_rank"] == expected.answer.original_rank
+    assert [tuple(part) for part in first["seen"]] == list(expected.seen)
+    assert [one["token"] for one in first["predictions"]] == [one.token for one in expected.answer.predictions]
+    assert [len(bars.x) for bars in figure_of(found).data] == [5, 5]
+    masked = record("one-way", "the cat [MASK] on the mat", *models, model=None)
+    assert masked["readers"][0]["predictions"] == first["predictions"] and masked["hidden"] == [8, 14]
+    assert say("one-way", text, "--hide", "sat", *models, model=None).splitlines()[-1].split()[0] == "sat"
+
+
+def test_the_game_of_replaced_words(record, say):
+    judge, writer = FAMILY / "electra-discriminator", FAMILY / "electra-generator"
+    text = "w1 w2 w3 w4 w5"
+    game = explain.play(bert_tf.load(writer), bert_tf.load(judge), text, 0.5, seed=3)
+    given = (text, "--generator", writer, "--share", 0.5, "--seed", 3)
+    found = record("replaced", *given, model=judge)
+    assert [one["token"] for one in found["tokens"]] == list(game.tokens[1:-1])
+    assert [one["replaced"] for one in found["tokens"]] == game.replaced[1:-1].tolist()
+    np.testing.assert_allclose([one["score"] for one in found["tokens"]], game.scores[1:-1], atol=1e-5)
+    assert found["caught"] == game.caught and len(figure_of(found).data[0].y) == 5
+    assert len(say("replaced", *given, model=judge).splitlines()) == 7
+
+
+@pytest.mark.parametrize("arguments, sentence", [
+    (("compare", "the cat"), "Give --other M"),
+    (("compare", "the cat", "--other-text", "a", "b", "c"), "one text or two"),
+    (("compare", "the cat", "--other-text", " "), "text_a is empty"),
+    (("compare", "the cat", "--other-text", "the dog ran", "--show", "difference"), "as many tokens"),
+    (("compare", "the cat", "--other-text", "the dog", "--show", "lens"), "hidden words"),
+    (("compare", "the cat", "--other-text", "the dog", "--layer", "2"), "no layer 2"),
+    (("compare", "the cat", "--other-text", "the dog", "--head", "4"), "no head 4"),
+    (("compare", "the cat", "--other", "MODEL", "--other-mask", "cat"), "--other-mask hides"),
+    (("dataset",), "required: --input"),
+    (("dataset", "--input", "none.txt"), "none.txt: No such file"),
+    (("dataset", "--input", "FILE", "--ask", "sense"), "--ask takes"),
+    (("dataset", "--input", "FILE", "--rows", "0"), "--rows must be at least 1"),
+    (("agreement", "--input", "FILE", "--other", "no-such-model"), "no-such-model"),
+    (("pairs", "--input", "FILE"), "Line 2 has one text only"),
+    (("family", "--largest", "0.1"), "No size has at most 0.1"),
+    (("timelapse", "no-run", "the cat"), "no-run holds no"),
+    (("timelapse", "RUN", "the cat", "--head", "5.0"), "no head 5.0"),
+    (("timelapse", "RUN", "the [MASK]", "--target", "zebra"), "no token 'zebra'"),
+    (("architecture", "the cat", "--show", "queries", "--layer", "2"), "no layer 2"),
+    (("one-way", "the cat", "--models", "MODEL"), "Nothing is hidden"),
+    (("one-way", "the cat", "--hide", "dog", "--models", "MODEL"), "'dog' is not in the text"),
+    (("replaced", "the cat", "--generator", "MODEL"), "no replaced-token head"),
+])
+def test_each_mistake_is_told_in_one_line(capsys, tiny_folder, run_folder, file, arguments, sentence):
+    named = {"MODEL": str(tiny_folder), "RUN": str(run_folder), "FILE": str(file)}
+    own = [] if arguments[0] in ("timelapse", "one-way", "family") else ["--model", str(tiny_folder)]
+    assert main(["explain", *(named.get(one, one) for one in arguments), *own]) == 2
+    lines = capsys.readouterr().err.strip().splitlines()
+    assert len(lines) == 1 and sentence in lines[0], lines

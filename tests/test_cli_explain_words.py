@@ -1,0 +1,166 @@
+"""`explain` about words in many sentences, nearest words, heads over files: the library's numbers and figures."""
+
+import json
+
+import numpy as np
+import pytest
+
+from bert_tf import explain
+from bert_tf.cli import main
+from bert_tf.plots.explained import figure_of
+from tests.conftest import make_bert
+
+BANK = [
+    ("river", "the bank of the river"), ("river", "a big river bank"), ("money", "the bank has money"),
+    ("money", "money in the bank of London"), ("money", "she has a bank"),
+]  # fmt: skip
+TREE = "\n".join(
+    "\t".join([str(place), word, *"____", str(head), relation, "_", "_"])
+    for place, (word, head, relation) in enumerate(
+        [("the", 2, "det"), ("cat", 3, "nsubj"), ("sat", 0, "root"), ("on", 6, "case"), ("the", 6, "det"),
+         ("mat", 3, "obl")], 1)
+)  # fmt: skip
+
+
+@pytest.fixture
+def say(tiny_folder, capsys):
+    def said(kind, *arguments):
+        assert main(["explain", kind, *map(str, arguments), "--model", str(tiny_folder), "--quiet"]) == 0
+        return capsys.readouterr().out
+
+    return said
+
+
+@pytest.fixture
+def record(say):
+    return lambda *arguments: json.loads(say(*arguments, "--json"))
+
+
+def test_the_vectors_of_a_word_in_many_sentences(record, say, tiny_bert, tmp_path):
+    lines = [" | ".join(pair) for pair in BANK] + ["no word of that kind"]
+    expected = explain.occurrences(tiny_bert, [text for _, text in BANK], "bank")
+    found = record("meaning", "Bank", *lines, "--layer", 1)
+    coordinates, shares = explain.principal_components(expected.vectors[1])
+    np.testing.assert_allclose(found["coordinates"], coordinates, atol=1e-4)
+    np.testing.assert_allclose(found["shares_of_variance"], shares, atol=1e-4)
+    np.testing.assert_allclose(found["cosines"], explain.cosine_similarities(expected.vectors[1]), atol=1e-4)
+    apart = explain.sense_separation(expected.vectors, [sense for sense, _ in BANK])
+    for name, values in found["separation"].items():
+        np.testing.assert_allclose(values, getattr(apart, name), atol=1e-4)
+    assert (found["senses"], found["sentences"]) == tuple(map(list, zip(*BANK)))
+    assert [points.name for points in figure_of(found).data] == ["river", "money"]
+    file = tmp_path / "bank.tsv"
+    file.write_text("\n".join("\t".join(pair) for pair in BANK))
+    again = record("meaning", "bank", "--input", file, "--by", "umap", "--dimensions", 3, "--show", "likeness")
+    np.testing.assert_allclose(again["coordinates"], explain.umap(expected.vectors[-1], 3), atol=1e-4)
+    names = list(figure_of(again).layout.xaxis.ticktext)
+    assert names == sorted(names) and again["senses"] == found["senses"]
+    curves = figure_of(record("meaning", "bank", "--input", file, "--show", "senses")).data
+    assert [len(curve.y) for curve in curves] == [3, 3, 3] and list(curves[0].y) == found["separation"]["nearest"]
+    assert say("meaning", "bank", *lines).splitlines()[2].endswith("the bank of the river")
+
+
+def test_labels_are_read_with_a_bar_or_a_tab():
+    lines = ["a | b c", "a\tb | c", "b c", " ", "| d"]
+    assert explain.labelled_sentences(lines) == [("a", "b c"), ("a", "b | c"), ("", "b c"), ("", "d")]
+
+
+def test_the_nearest_words_of_every_state(record, say, tiny_bert):
+    from bert_tf.explain.vectors import word_ids
+
+    trace = tiny_bert.trace("the cats sat")
+    found = record("neighbours", "the cats sat", "--positions", 2, "--top-k", 3)
+    assert found["vectors"] == ["static", "in", "1", "2"] and [one["position"] for one in found["tokens"]] == [2]
+    static, *states = found["tokens"][0]["nearest"]
+    assert static[0]["token"] == "cat" and static[0]["similarity"] == pytest.approx(1, abs=1e-4)
+    near = explain.nearest_tokens(tiny_bert, trace.hidden_states[:, 2], 3, True, word_ids(tiny_bert.tokenizer))
+    assert [[one["token"] for one in row] for row in states] == [[one.token for one in row] for row in near]
+    other = record("neighbours", "the cats sat", "--not-centred")
+    (cells,) = figure_of(other).data
+    assert len(cells.z) == trace.length and "cat" not in cells.text[2] and other["centred"] is False
+    assert say("neighbours", "the cats sat").splitlines()[1].split() == ["token", "static", "in", "1", "2"]
+
+
+def test_positions_that_are_alike(record, say, tiny_bert):
+    found = record("positions", "--step", 8)
+    table = explain.embedding_table(tiny_bert, "position")
+    np.testing.assert_allclose(found["cosines"], explain.cosine_similarities(table[::8]), atol=1e-5)
+    np.testing.assert_allclose(figure_of(found).data[0].z, found["cosines"], atol=1e-5)
+    assert len(say("positions", "--step", 8).splitlines()) == 2 + len(found["cosines"])
+
+
+def test_one_token_by_several_methods(record, say, tiny_bert):
+    expected = explain.token_attention(tiny_bert, tiny_bert.trace("the cats sat"), 1, 2, 3)
+    found = record("methods", "the cats sat", "--layer", 1, "--token", 2, "--head", 3)
+    for name in ("raw", "effective", "norms", "rollout"):
+        np.testing.assert_allclose(found["methods"][name], getattr(expected, name), atol=1e-5)
+    assert len(figure_of(found).data) == 4
+    lines = say("methods", "the cats sat", "--token", 2).splitlines()
+    assert lines[1].split() == ["cat", "looks", "at", "raw", "effective", "norms", "rollout"]
+
+
+def test_heads_over_a_file(record, tiny_bert, tmp_path):
+    file = tmp_path / "texts.txt"
+    file.write_text("the cat sat\na dog ran\tit ran\n")
+    expected = explain.profile_heads(tiny_bert, [("the cat sat", None), ("a dog ran", "it ran")])
+    found = record("heads", "--input", file)
+    np.testing.assert_allclose(found["measures"]["entropy"], expected.summary.entropy, atol=1e-4)
+    assert (found["texts"], found["tokens_read"]) == (2, expected.tokens) and "relations" not in found
+
+
+def test_heads_that_follow_syntax(record, say, tiny_bert, tmp_path):
+    file = tmp_path / "trees.conllu"
+    file.write_text(f"# one\n{TREE}\n\n{TREE}\n\n")
+    expected = explain.syntax_agreement(tiny_bert, explain.read_conllu(file.read_text().splitlines()))
+    found = record("heads", "--input", file)
+    assert list(found["relations"]) == list(expected.relations) and found["sentences"] == 2
+    for name, one in expected.relations.items():
+        np.testing.assert_allclose(found["relations"][name]["head_looks"], one.head_looks, atol=1e-6)
+        best = np.maximum(one.dependent_looks, one.head_looks)
+        assert found["relations"][name]["best_share"] == pytest.approx(best.max())
+        assert best[tuple(found["relations"][name]["best_head"])] == best.max()
+    menu = [button.label for button in figure_of(found).layout.updatemenus[0].buttons]
+    assert menu[-5:] == ["syntax", *(f"relation {name}" for name in expected.relations)]
+    assert record("heads", "--input", file, "--rows", 1)["texts"] == 1
+    assert say("heads", "--input", file).splitlines()[-4].split()[0] == "det"
+
+
+def test_heads_that_fine_tuning_moved(record, say, tiny_bert, tmp_path):
+    from bert_tf import checkpoints
+    from bert_tf.explain.heads_changed import heads_changed
+
+    before = make_bert(seed=4, name="before")
+    checkpoints.save(tmp_path / "before", before.config, before.tokenizer, before.model)
+    text = "the cats sat on the mat"
+    expected = heads_changed(before.trace(text), tiny_bert.trace(text))
+    found = record("changed", text, "--before", tmp_path / "before")
+    np.testing.assert_allclose(found["bits"], expected, atol=1e-5)
+    np.testing.assert_allclose(figure_of(found).data[0].z, expected, atol=1e-5)
+    layer, head = np.unravel_index(expected.argmax(), expected.shape)
+    assert say("changed", text, "--before", tmp_path / "before").splitlines()[2].split()[0] == f"{layer}.{head}"
+
+
+@pytest.mark.parametrize("arguments, sentence", [
+    (("meaning", "bank"), "either sentences or --input"),
+    (("meaning", " ", "a bank"), "WORD is empty"),
+    (("meaning", "bank", "no such word"), "'bank' is in none"),
+    (("meaning", "bank", "a bank", "--layer", "3"), "no layer 3"),
+    (("meaning", "bank", "a bank", "the bank", "--by", "umap"), "UMAP needs at least 5"),
+    (("meaning", "bank", "a bank", "--show", "senses"), "Senses need labels"),
+    (("meaning", "bank", "--input", "none.tsv"), "none.tsv: No such file"),
+    (("neighbours", "the cat", "--positions", "9"), "no token 9"),
+    (("positions", "--step", "0"), "--step must be at least 1"),
+    (("methods", "the cat", "--token", "9"), "no position 9"),
+    (("heads",), "either a text or --input"),
+    (("heads", "the cat", "--input", "a.txt"), "either a text or --input"),
+    (("heads", "--input", "EMPTY.conllu"), "no sentence in"),
+    (("heads", "--input", "EMPTY"), "no text in the file"),
+    (("changed", "the cat"), "give --before"),
+])
+def test_each_mistake_is_told_in_one_line(capsys, tiny_folder, tmp_path, arguments, sentence):
+    for name in ("EMPTY", "EMPTY.conllu"):
+        (tmp_path / name).write_text("")
+    given = [str(tmp_path / one) if one.startswith("EMPTY") else one for one in arguments]
+    assert main(["explain", *given, "--model", str(tiny_folder)]) == 2
+    lines = capsys.readouterr().err.strip().splitlines()
+    assert len(lines) == 1 and sentence in lines[0], lines
