@@ -18,7 +18,7 @@ from embedded import ROOT, measure, run, training_facts
 sys.path.insert(0, str(ROOT))
 
 TEACHER, NAME, LAYERS = "bert-base-cased-embedded", "bert-base-cased-student", 6
-SETTINGS = {"objective": "mlm+nsp", "freeze-layers": 1, "steps": 1000, "batch-size": 16, "length": 128,
+SETTINGS = {"objective": "mlm+nsp", "freeze-layers": 1, "steps": 500, "batch-size": 16, "length": 128,
             "learning-rate": 2e-4, "warmup": 0.05, "mask-rate": 0.2, "dropout": 0, "precision": "bfloat16_products",
             "strategy": "one", "save-every": 100, "log-every": 10}  # fmt: skip
 

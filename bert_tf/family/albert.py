@@ -29,7 +29,7 @@ ALBERT = Member(
               "intermediate_size": 16384, "num_hidden_groups": 1, "hidden_act": "gelu_new",
               "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0},
     ignored=frozenset({"classifier_dropout_prob", "down_scale_factor", "gap_size", "inner_group_num",
-                       "net_structure_type", "num_memory_blocks"}),
+                       "layers_to_keep", "net_structure_type", "num_memory_blocks"}),
     names=((f"{_LAYER}.attention.output.dense", f"{_THEIRS}.attention.dense"),
            (f"{_LAYER}.attention.output.LayerNorm", f"{_THEIRS}.attention.LayerNorm"),
            (f"{_LAYER}.attention.self", f"{_THEIRS}.attention"),
