@@ -2,11 +2,13 @@
 
 from pathlib import Path
 
+from bert_tf.family import MEMBERS
 from bert_tf.pretrain.prepare_command import add_example_arguments, mask_settings
+from bert_tf.pretrain.start import check_objective_fits, model_type_of, start
 
 #: Options that a run keeps from its beginning to its end.
 _FIXED = ("objective", "length", "phases", "init", "size", "student_layers", "teacher", "distil", "generator",
-          "model_type", "positions")
+          "model_type", "positions", "embedding_size")
 
 
 def add_arguments(parser):
@@ -32,10 +34,16 @@ def add_arguments(parser):
     parser.add_argument("--generator", type=float, metavar="SHARE",
                         help="ELECTRA's way: a generator of this share of the width (0.25) fills the masked places, and "
                              "the model learns which tokens it wrote; with --objective mlm")
-    parser.add_argument("--model-type", choices=("bert", "left-to-right", "two-one-way"), default="bert",
-                        help="of a model of --size; those that read one way learn by --objective clm")
-    parser.add_argument("--vocab", metavar="FOLDER", help="folder with vocab.txt, for --size (default: --records)")
+    parser.add_argument("--model-type", choices=tuple(MEMBERS),
+                        help="of a model of --size (default: bert; albert with --objective sop, electra with "
+                             "--generator; those that read one way learn by --objective clm), or of a student of BERT "
+                             "that is to be a distilbert")
+    parser.add_argument("--vocab", metavar="FOLDER",
+                        help="folder with a vocabulary of any kind, for --size (default: --records)")
     parser.add_argument("--positions", type=int, default=512, help="longest input of a model of --size, in tokens")
+    parser.add_argument("--embedding-size", type=int, metavar="E",
+                        help="width of the token vectors of an albert or electra of --size (default: as released, at "
+                             "most half of the width in sizes that were not)")
     parser.add_argument("--steps", type=int, default=1000, help="updates in all")
     parser.add_argument("--batch-size", type=int, default=32,
                         help="sequences of an update, over all devices and micro-batches together")
@@ -99,17 +107,17 @@ def run(args):
     with scope(strategy):
         taught_by = _teacher(args)
     teacher = taught_by and taught_by[2]
-    config, tokenizer, source = _start(args, taught_by)
+    records = _records(args) if args.records else None
+    config, tokenizer, source = start(args, taught_by)
+    if records:
+        records.check_vocabulary(tokenizer)
+    objective = _objective(args)
+    check_objective_fits(config, args.objective, objective.heads)
     if args.dropout is not None:
         config = config.replace(hidden_dropout_prob=args.dropout, attention_probs_dropout_prob=args.dropout)
-    records = _records(args, tokenizer) if args.records else None
-    check_run(output, args, tokenizer, records)
+    check_run(output, args, tokenizer, records, objective.heads)
     corpus = records or _prepare(args, tokenizer, strategy)
-    if args.objective == "clm" and config.member.reads == "both":
-        raise ValueError(f"--objective clm predicts every token, and a {config.member.title} model sees them all; it "
-                         "needs a model that reads one way (--model-type left-to-right or two-one-way).")
     phases = plan_phases(args.phases, args.length, args.steps, config.max_tokens)
-    objective = _objective(args)
     with scope(strategy):
         model, generator, network, optimizer = _make(args, config, source, corpus, objective, teacher)
     del source
@@ -132,13 +140,13 @@ def run(args):
     return 0
 
 
-def _records(args, tokenizer):
+def _records(args):
     """The `Records` to train on; what they were made with is set in `args`."""
     from bert_tf.pretrain.records_feed import Records
 
     if args.phases:
         raise ValueError("--phases needs --text; prepared records have one length.")
-    records = Records(args.records, tokenizer)
+    records = Records(args.records)
     settings, masks = records.settings, records.settings.masks
     args.objective, args.length, args.mask_rate = settings.objective, settings.length, masks.rate
     args.whole_words, args.ngram, args.max_predictions = masks.whole_words, masks.ngram, masks.most
@@ -258,6 +266,8 @@ def _objective(args):
     if args.generator:
         if args.objective != "mlm" or args.teacher:
             raise ValueError("--generator goes with --objective mlm and without --teacher.")
+        if args.model_type not in (None, "electra"):
+            raise ValueError(f"--generator makes an electra; leave --model-type {args.model_type} out.")
         return ReplacedTokenDetection()
     return Distillation(objective, args.distil) if args.teacher else objective
 
@@ -268,39 +278,6 @@ def _flops(config, teacher, *shape):
 
     reading = training_flops(teacher.bert_config, *shape) / 3 if teacher else 0.0
     return training_flops(config, *shape) + reading
-
-
-def _start(args, taught_by=None):
-    """(config, tokenizer, model to start from or None)"""
-    from bert_tf import checkpoints
-    from bert_tf.text import read_tokenizer
-
-    if args.student_layers is not None:
-        from bert_tf.pretrain.distill import student_of
-
-        student = student_of(taught_by[2], args.student_layers)
-        return student.bert_config, taught_by[1], student
-    if args.init:
-        return checkpoints.read(checkpoints.find(args.init))
-    if not (args.vocab or args.records):
-        raise ValueError("--size starts from random weights and needs --vocab FOLDER with a vocab.txt.")
-    tokenizer = read_tokenizer(args.vocab or args.records)
-    return _config_of_size(args.size, vocab_size=tokenizer.vocab_size, max_position_embeddings=args.positions,
-                           model_type="electra" if args.generator else args.model_type), tokenizer, None
-
-
-def _config_of_size(size, **settings):
-    """A named size, or one written LAYERSxWIDTHxHEADS."""
-    from bert_tf.config import BertConfig
-
-    numbers = size.split("x")
-    if len(numbers) != 3 or not all(number.isdigit() and int(number) for number in numbers):
-        return BertConfig.named(size, **settings)
-    layers, hidden, heads = map(int, numbers)
-    # Said outright, as a file of ELECTRA's that does not say it means 128.
-    narrow = {"embedding_size": hidden} if settings.get("model_type") == "electra" else {}
-    return BertConfig(num_hidden_layers=layers, hidden_size=hidden, num_attention_heads=heads,
-                      intermediate_size=4 * hidden, **narrow, **settings)
 
 
 def fill(model, source, corpus=None):
@@ -315,14 +292,14 @@ def fill(model, source, corpus=None):
             variable.assign(corpus.log_frequencies(model.bert_config.vocab_size))
 
 
-def check_run(output, args, tokenizer, records=None):
+def check_run(output, args, tokenizer, records=None, heads=()):
     """Refuses to go on with a run's checkpoints on other text or with another model than they were made with.
 
     Steps, batch size, rates and masks may change from call to call. Runs without a checkpoint begin anew.
 
     Args:
         output: folder of the run. args: the parsed options. tokenizer: of the model. records: `Records` to train
-            on, or None for --text.
+            on, or None for --text. heads: those that the objective trains.
 
     Raises: ValueError, saying what differs.
     """
@@ -336,15 +313,32 @@ def check_run(output, args, tokenizer, records=None):
         return
     before = read_json(path)
     settings, data = before.get("settings", {}), before.get("corpus", {})
+    trained = set(before.get("heads", heads))
+    if args.objective == "sop" and heads and trained != set(heads):
+        raise ValueError(f"{output} holds a run that learnt sentence order in the next-sentence head, as earlier "
+                         "versions did; `export` reads it, a new run needs another --output.")
     for name in _FIXED:
         # What is not there was no option yet when the run began.
-        if name in settings and not _same(settings[name], getattr(args, name)):
+        if name in settings and not _same(*_explicit(name, settings, vars(args))):
             raise ValueError(f"{output} holds a run with another --{name.replace('_', '-')} ({settings[name]}, not "
                              f"{getattr(args, name)}); give another --output, or what it was begun with.")
     now = records.manifest if records else corpus_key(find_files(args.text), tokenizer, args.max_documents, args.field)
     if data.get("key", data if "vocabulary_sha256" in data else now) != now:
         raise ValueError(f"{output} holds a run on other text, or text brought to other tokens, than is given now; "
                          "give another --output, or the text and the vocabulary it was begun with.")
+
+
+def _explicit(name, *options):
+    """The values of an option in several sets of options; of the model type the one that a default stands for."""
+    if name != "model_type":
+        return [given[name] for given in options]
+    if any(given.get("init") for given in options):
+        return [None for _ in options]
+    # "bert" was the default before, also beside --generator.
+    asked = [None if given[name] == "bert" else given[name] for given in options]
+    if any(given.get("student_layers") for given in options):
+        return asked
+    return [model_type_of(given.get("objective"), given.get("generator"), one) for given, one in zip(options, asked)]
 
 
 def _same(before, now):

@@ -1,12 +1,14 @@
-"""A small model that learns from a large one (Sanh et al. 2019, DistilBERT; Wang et al. 2020, MiniLM).
+"""A small model that learns from a large one (Sanh et al. 2019, DistilBERT; Wang et al. 2020, MiniLM; Wang et al.
+2021, MiniLMv2).
 
 B batch, T tokens, P predicted positions, H hidden size, N heads, D head size, V vocabulary.
 """
 
 import keras
 
+from bert_tf.family import MEMBERS
 from bert_tf.layers.common import register
-from bert_tf.models import BertModel, named_variables, view
+from bert_tf.models import PER_LAYER, BertModel, named_variables, view
 
 #: What is learned from the teacher: its predictions and last hidden states, or how its last layer relates tokens.
 WAYS = ("states", "relations")
@@ -26,24 +28,57 @@ def alternate_layers(teacher_layers, student_layers):
     return tuple(round(index * (teacher_layers - 1) / (student_layers - 1)) for index in range(student_layers))
 
 
-def student_of(teacher, layers, heads=None):
+#: Family member of a teacher -> others that its layers can be taken over into.
+STUDENT_TYPES = {"bert": ("distilbert",)}
+
+
+def student_of(teacher, layers, heads=None, model_type=None):
     """A `BertModel` of the teacher's width with some of its layers.
 
     Args:
         teacher: a `BertModel`. layers: how many. heads: of the student; None for the teacher's.
+        model_type: the student's; None for the teacher's. A "distilbert" out of a "bert" has no pooler and no
+            segments: what the first segment adds to every token is in its positions.
+
+    Raises: ValueError where there is no such student.
     """
+    config = _student_config(teacher.bert_config, layers, model_type)
     taken = alternate_layers(teacher.bert_config.num_hidden_layers, layers)
-    heads = teacher.bert_heads if heads is None else heads
+    heads = teacher.bert_heads & set(config.member.heads) if heads is None else heads
     outputs = [f"{head}_logits" for head in sorted(heads) if head != "pooler"] or ["sequence_output"]
-    student = BertModel(teacher.bert_config.replace(num_hidden_layers=layers), outputs, heads, name="student")
-    known = named_variables(teacher)
+    student = BertModel(config, outputs, heads, name="student")
+    known, groups = named_variables(teacher), teacher.bert_config.layer_groups
     for name, variable in named_variables(student).items():
         parts = name.split(".")
         if "layer" in parts:
             place = parts.index("layer") + 1
-            parts[place] = str(taken[int(parts[place])])
+            parts[place] = str(groups[taken[config.layer_groups.index(int(parts[place]))]])
         variable.assign(known[".".join(parts)])
+    if teacher.bert_config.type_vocab_size and not config.type_vocab_size:
+        ours, theirs = student.bert_layers["embeddings"], teacher.bert_layers["embeddings"]
+        ours.position_table.assign(theirs.position_table + theirs.segment_table[0])
     return student
+
+
+def _student_config(config, layers, model_type):
+    """The student's settings: the teacher's, with fewer layers and what a member of another type must have."""
+    taken = alternate_layers(config.num_hidden_layers, layers)
+    sets = [config.layer_groups[index] for index in taken]
+    changes = {"num_hidden_layers": layers}
+    if model_type not in (None, config.model_type):
+        able = STUDENT_TYPES.get(config.model_type, ())
+        if model_type not in able:
+            raise ValueError(f"A student that starts from a {config.member.title} teacher's layers cannot be a "
+                             f"{model_type}; it can be: {', '.join((config.model_type, *able))}.")
+        changes.update({"model_type": model_type, **MEMBERS[model_type].only})
+    if config.num_hidden_groups is not None:
+        kept = sorted(set(sets))
+        count = len(kept)
+        if layers % count or sets != [kept[index * count // layers] for index in range(layers)]:
+            raise ValueError(f"{layers} of this {config.member.title} teacher's {config.num_hidden_layers} layers do "
+                             f"not share its {config.num_hidden_groups} sets of weights evenly; give another number.")
+        changes["num_hidden_groups"] = count
+    return config.replace(**changes)
 
 
 @register
@@ -74,15 +109,18 @@ class Distillation:
     Args:
         base: the objective whose data is read; its masked-LM loss is a part of this one.
         way: "states": cross-entropy with the teacher's predictions at the masked positions, both softened by
-            `temperature`, and the cosine between the last hidden states (widths must be equal). "relations": the
+            `temperature`, and the cosine between the last hidden states; those of a student of another width are
+            first brought to the teacher's by a matrix that is learnt along and then thrown away. "relations": the
             divergence between the last layers' attention maps and between their value relations, softmax of
-            values times values (any width, heads as many as the teacher's).
+            values times values, for any width. Where the two have other numbers of heads: between the relations of
+            their queries, of their keys and of their values, all heads' vectors put together and cut anew into as
+            many for both (Wang et al. 2021, section 3.1).
         weights: of the soft targets, the masked-LM loss and the cosine (Sanh et al. 2019, section 3).
 
     Call arguments: outputs of `network`; batch and counts as in `pretrain.objective`.
 
     Returns: dict of scalars: loss, mlm_loss, mlm_accuracy and the parts: soft_loss and cosine_loss, or
-        attention_loss and value_loss.
+        attention_loss and value_loss, or query_loss, key_loss and value_loss.
     """
 
     model_inputs = ("token_ids", "segment_ids", "padding_mask", "mask_positions")
@@ -94,7 +132,7 @@ class Distillation:
             raise ValueError(f"The temperature is {temperature}; it must be above 0.")
         self.base, self.way, self.temperature, self.weights = base, way, temperature, weights
         self.model_outputs, self.heads = base.model_outputs, base.heads
-        self._taught = ("mlm_logits", "sequence_output") if way == "states" else ("attentions", "values")
+        self._relation_heads = None     # where attention maps are compared as they are
 
     def network(self, student, teacher):
         """The model that is trained: the student, with the teacher looking at the same batch.
@@ -105,31 +143,35 @@ class Distillation:
 
         Raises: ValueError where the two do not fit.
         """
-        self._check(student.bert_config, teacher.bert_config)
+        compared = self._compared(student.bert_config, teacher.bert_config)
         # Views of their own: only the last layer's maps are compared, yet a view gives all or none.
-        own = view(student, tuple(dict.fromkeys((*self.base.model_outputs, *self._taught))), name="student_view")
+        own = view(student, tuple(dict.fromkeys((*self.base.model_outputs, *compared))), name="student_view")
         inputs = {name: keras.Input((None,), dtype="int32", name=name) for name in self.model_inputs}
         outputs = dict(own({name: inputs[name] for name in own.input}))
-        taught = Teacher(teacher, self._taught, name="teacher")(inputs)
+        taught = Teacher(teacher, compared, name="teacher")(inputs)
         outputs.update({f"teacher_{name}": value for name, value in taught.items()})
-        for name in ("attentions", "values"):
-            for key in (name, f"teacher_{name}"):
-                if key in outputs:
-                    outputs[key] = outputs[key][-1]
+        for key in [key for key in outputs if key.removeprefix("teacher_") in PER_LAYER]:
+            outputs[key] = outputs[key][-1]
+        width = teacher.bert_config.hidden_size
+        if self.way == "states" and student.bert_config.hidden_size != width:
+            outputs["sequence_output"] = keras.layers.Dense(width, dtype="float32", name="to_the_teachers_width")(
+                outputs["sequence_output"])
         network = keras.Model(inputs, outputs, name="distillation")
         network.bert_config = student.bert_config
         return network
 
-    def _check(self, student, teacher):
+    def _compared(self, student, teacher):
+        """The names of the outputs that the two are compared by."""
         if student.vocab_size != teacher.vocab_size:
             raise ValueError(f"The student has {student.vocab_size} tokens and the teacher {teacher.vocab_size}; "
                              "both must read the same vocabulary.")
-        if self.way == "states" and student.hidden_size != teacher.hidden_size:
-            raise ValueError(f"The student is {student.hidden_size} wide and the teacher {teacher.hidden_size}; hidden "
-                             'states of other widths are not compared: distil "relations".')
-        if self.way == "relations" and student.num_attention_heads != teacher.num_attention_heads:
-            raise ValueError(f"The student has {student.num_attention_heads} heads and the teacher "
-                             f"{teacher.num_attention_heads}; relations are compared head by head.")
+        if self.way == "states":
+            return "mlm_logits", "sequence_output"
+        if student.num_attention_heads == teacher.num_attention_heads:
+            return "attentions", "values"
+        self._relation_heads = max(count for count in range(1, teacher.num_attention_heads + 1)
+                                   if not student.hidden_size % count and not teacher.hidden_size % count)
+        return "queries", "keys", "values"
 
     def counts(self, batch):
         """The base's numbers of targets, and "tokens" (real ones)."""
@@ -147,7 +189,7 @@ class Distillation:
         if self.way == "states":
             loss = loss + soft * parts["soft_loss"] + cosine * parts["cosine_loss"]
         else:
-            loss = loss + parts["attention_loss"] + parts["value_loss"]
+            loss = loss + sum(parts.values())
         return {**values, "loss": loss, **parts}
 
     def _of_states(self, outputs, batch, counts):
@@ -172,11 +214,16 @@ class Distillation:
             """Over heads and real tokens; divergence [B, N, T]."""
             return ops.sum(ops.mean(divergence, axis=1) * real) / tokens
 
+        def related(name):
+            ours, theirs = (_relations(_cut_anew(ops.cast(outputs[key], "float32"), self._relation_heads), real)
+                            for key in (name, f"teacher_{name}"))
+            return mean(_divergence(theirs, ours))
+
+        if self._relation_heads:
+            return {"query_loss": related("queries"), "key_loss": related("keys"), "value_loss": related("values")}
         ours, theirs = (ops.cast(outputs[name], "float32") for name in ("attentions", "teacher_attentions"))
         attention = mean(_divergence(ops.log(theirs + 1e-12), ops.log(ours + 1e-12)))
-        ours, theirs = (_relations(ops.cast(outputs[name], "float32"), real)
-                        for name in ("values", "teacher_values"))
-        return {"attention_loss": attention, "value_loss": mean(_divergence(theirs, ours))}
+        return {"attention_loss": attention, "value_loss": related("values")}
 
 
 def _unit(x):
@@ -186,6 +233,17 @@ def _unit(x):
 def _divergence(log_p, log_q):
     """Kullback-Leibler over the last axis."""
     return keras.ops.sum(keras.ops.exp(log_p) * (log_p - log_q), axis=-1)
+
+
+def _cut_anew(vectors, heads):
+    """[B, N, T, D] with all heads' vectors put together and cut into `heads`; None leaves them as they are."""
+    ops = keras.ops
+    if heads is None:
+        return vectors
+    batch, _, tokens, _ = ops.shape(vectors)
+    width = vectors.shape[1] * vectors.shape[-1]
+    together = ops.reshape(ops.transpose(vectors, (0, 2, 1, 3)), (batch, tokens, heads, width // heads))
+    return ops.transpose(together, (0, 2, 1, 3))
 
 
 def _relations(values, real):

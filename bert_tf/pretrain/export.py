@@ -81,7 +81,6 @@ def read_checkpoint(folder, step):
     from bert_tf.models import build_pretraining_model
     from bert_tf.pretrain.command import fill, freeze
     from bert_tf.pretrain.electra import ReplacedTokenDetection, make_generator
-    from bert_tf.pretrain.objective import make_objective
     from bert_tf.text import read_tokenizer
     from bert_tf.train.checkpoint import Checkpoints
     from bert_tf.train.run import read_run
@@ -91,15 +90,15 @@ def read_checkpoint(folder, step):
     config = BertConfig.from_json(folder / "architecture" / "config.json")
     tokenizer = read_tokenizer(folder / "architecture")
     share = run.settings.get("generator")
-    objective = ReplacedTokenDetection() if share else make_objective(run.settings.get("objective") or "mlm+nsp")
-    model = build_pretraining_model(config, objective.model_outputs, run.heads)
+    # By its heads and not by its objective: sentence order was learnt by the next-sentence head in earlier runs.
+    model = build_pretraining_model(config, heads=run.heads)
     frozen = run.settings.get("freeze_layers") or 0
     if frozen:
         # A checkpoint holds only what is trained.
         fill(model, _start(folder, run.settings))
         freeze(model, frozen)
     # It holds the variables of what was trained as a whole, in its order.
-    trained = objective.network(model, make_generator(model, share)) if share else model
+    trained = ReplacedTokenDetection().network(model, make_generator(model, share)) if share else model
     Checkpoints(folder / "checkpoints").restore(trained.trainable_variables, step, partly=True)
     return config, tokenizer, model
 
@@ -112,7 +111,10 @@ def _start(folder, settings):
     if settings.get("init"):
         return checkpoints.read(checkpoints.find(settings["init"]))[2]
     if settings.get("student_layers"):
-        return student_of(checkpoints.read(checkpoints.find(settings["teacher"]))[2], settings["student_layers"])
+        # "bert" was once written where nothing was asked for.
+        other = settings.get("model_type") if settings.get("model_type") != "bert" else None
+        return student_of(checkpoints.read(checkpoints.find(settings["teacher"]))[2], settings["student_layers"],
+                          model_type=other)
     if not (folder / "model").is_dir():
         raise ValueError(f"{folder}: its frozen layers were drawn at random (--size with --freeze-layers) and stand "
                          f"in no checkpoint, only in the finished model; let the run end first.")

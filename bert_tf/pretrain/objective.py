@@ -45,7 +45,7 @@ class MaskedLMAndNextSentence(MaskedLM):
     """
 
     model_outputs, heads = ("mlm_logits", "nsp_logits"), ("pooler", "mlm", "nsp")
-    #: What the figures of the second task are called.
+    #: The second task's head, and what its figures are called.
     name = "nsp"
 
     def counts(self, batch):
@@ -57,7 +57,7 @@ class MaskedLMAndNextSentence(MaskedLM):
         counts = counts or self.counts(batch)
         values = super().__call__(outputs, batch, counts)
         pairs = keras.ops.maximum(counts["pairs"], 1.0)
-        losses, hits = _scored(outputs["nsp_logits"], batch["nsp_labels"])
+        losses, hits = _scored(outputs[f"{self.name}_logits"], batch["nsp_labels"])
         loss = keras.ops.sum(losses) / pairs
         return {**values, "loss": values["mlm_loss"] + loss, f"{self.name}_loss": loss,
                 f"{self.name}_accuracy": keras.ops.sum(hits) / pairs}
@@ -66,9 +66,12 @@ class MaskedLMAndNextSentence(MaskedLM):
 class MaskedLMAndSentenceOrder(MaskedLMAndNextSentence):
     """As `MaskedLMAndNextSentence`, its label whether the two segments are swapped (Lan et al. 2020, section 3.1).
 
+    Call arguments as there, with sop_logits [B, 2] for nsp_logits; the labels are the batch's nsp_labels.
+
     Returns: dict of scalars: loss, mlm_loss, mlm_accuracy, sop_loss, sop_accuracy.
     """
 
+    model_outputs, heads = ("mlm_logits", "sop_logits"), ("pooler", "mlm", "sop")
     name = "sop"
 
 

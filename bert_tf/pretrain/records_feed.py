@@ -35,15 +35,20 @@ class Records:
             self.settings = ExampleSettings.from_dict(self.manifest["settings"])
             self.shards = sorted(self.folder.glob(f"*-of-{self.manifest['shards']:05d}.tfrecord"))
             self.examples = int(self.manifest["examples"])
-            other = tokenizer is not None and self.manifest["vocabulary_sha256"] != vocabulary_hash(tokenizer)
+            self.vocabulary = self.manifest["vocabulary_sha256"]
         except (KeyError, TypeError, ValueError) as error:
             raise TextError(f"{self.folder / MANIFEST} is no manifest of records ({error!r}); prepare the text "
                             f"again.") from error
         if len(self.shards) != self.manifest["shards"]:
             raise TextError(f"{folder} has {len(self.shards)} shards where its manifest says "
                             f"{self.manifest['shards']}; prepare the text again.")
-        if other:
-            raise TextError(f"The records in {folder} were made with another vocabulary than this model's; "
+        if tokenizer is not None:
+            self.check_vocabulary(tokenizer)
+
+    def check_vocabulary(self, tokenizer):
+        """Raises TextError unless the records were made with this vocabulary."""
+        if self.vocabulary != vocabulary_hash(tokenizer):
+            raise TextError(f"The records in {self.folder} were made with another vocabulary than this model's; "
                             f"prepare the text with --vocab naming this model.")
 
     def log_frequencies(self, vocab_size):

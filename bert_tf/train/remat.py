@@ -13,8 +13,9 @@ import tensorflow as tf
 
 def rematerialise(model):
     """Has a `BertModel` compute its encoder layers twice in training; values and gradients stay the same."""
-    for index in range(model.bert_config.num_hidden_layers):
-        _rematerialise_layer(model.bert_layers[f"layer_{index}"])
+    # What layers share is one layer, and changed once.
+    for layer in {id(layer): layer for name, layer in model.bert_layers.items() if name.startswith("layer_")}.values():
+        _rematerialise_layer(layer)
 
 
 def _rematerialise_layer(layer):
