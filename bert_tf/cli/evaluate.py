@@ -1,5 +1,5 @@
-"""`evaluate TASK`: masked words and next sentences on a text file, or a fine-tuned model on a file of
-examples."""
+"""`evaluate TASK`: the pre-training heads of a model (masked words, sentence pairs, replaced tokens) on a text file,
+or a fine-tuned model on a file of examples."""
 
 import json
 import sys
@@ -12,7 +12,7 @@ def add_arguments(parser):
     from bert_tf.cli import evaluate_task
 
     tasks = parser.add_subparsers(metavar="TASK", required=True, dest="task", parser_class=type(parser))
-    _add_mlm_arguments(tasks.add_parser("mlm", help="masked words and next sentence, on any text"))
+    _add_mlm_arguments(tasks.add_parser("mlm", help="masked words, sentence pairs and replaced tokens, on any text"))
     evaluate_task.add_tasks(tasks)
 
 
@@ -35,6 +35,10 @@ def _add_mlm_arguments(parser):
         "--alone", action="store_true", help="one masked token a sequence of one segment: fair to one-way readers"
     )
     parser.add_argument(
+        "--generator", metavar="MODEL",
+        help="let this model draw the tokens that a discriminator is to find (default: drawn from the text's own)",
+    )
+    parser.add_argument(
         "--batch-size", type=int, default=32, metavar="N", help="sequences in one pass (default 32)"
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
@@ -49,14 +53,19 @@ def run(args):
         return run_task(args)
     from tqdm import tqdm
 
+    from bert_tf.bert import load
+    from bert_tf.checkpoints import find
     from bert_tf.pretrain.documents import find_files
     from bert_tf.pretrain.evaluate import evaluate_mlm
 
     find_files([args.text])  # before the seconds that loading takes
     bert = load_model(args)
+    generator = load(find(args.generator), precision=args.precision) if args.generator else None
     with tqdm(unit="sequence", disable=args.quiet, file=sys.stderr, mininterval=0.5) as bar:
 
         def progress(done, total):
+            if done < bar.n:
+                bar.reset(total)  # the next kind of sequences
             bar.total = total
             bar.update(done - bar.n)
 
@@ -69,11 +78,14 @@ def run(args):
             batch_size=args.batch_size,
             progress=progress,
             alone=args.alone,
+            generator=generator,
         )
     if args.json:
         print(json.dumps({"model": bert.name, "text": args.text, **report}))
         return 0
-    shown = {"top1": percent, "top5": percent, "nsp_accuracy": percent, "pseudo_perplexity": "{:.2f}".format}
+    shown = {"pseudo_perplexity": "{:.2f}".format, "replaced_auc": "{:.3f}".format}
+    shares = ("top1", "top5", "nsp_accuracy", "sop_accuracy", "replaced_accuracy", "replaced_found", "replaced_share")
+    shown.update(dict.fromkeys(shares, percent))
     rows = [
         (name, "none" if value is None else shown.get(name, "{:,}".format)(value))
         for name, value in report.items()

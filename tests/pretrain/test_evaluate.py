@@ -1,6 +1,7 @@
-"""The masked-word evaluation: figures that are known beforehand, and the same every time."""
+"""The evaluation of the pre-training heads: figures that are known beforehand, and the same every time."""
 
 import json
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -125,3 +126,86 @@ def test_the_command_prints_the_figures(tiny_folder, text, capsys):
         main(["evaluate", "mlm", "--model", str(tiny_folder), "--text", text, "--limit", "4", "--quiet"]) == 0
     )
     assert "pseudo_perplexity" in capsys.readouterr().out
+
+
+class _Judge:
+    """A stand-in for the `Runtime` of a model with other heads: every pair has logits, every token a score."""
+
+    def __init__(self, swapped=0.0, scores=None):
+        self.swapped, self.scores, self.asked = swapped, scores, []
+
+    def run(self, inputs, outputs):
+        self.asked.append(inputs)
+        if outputs == ("sop_logits",):
+            return {"sop_logits": np.tile([0.0, self.swapped], (len(inputs["token_ids"]), 1))}
+        if outputs == ("replaced_logits",):
+            return {"replaced_logits": self.scores(inputs["token_ids"])}
+        return {"mlm_logits": np.zeros((*inputs["mask_positions"].shape, 300), np.float32)}
+
+
+def _judging(tiny_bert, heads, **known):
+    return SimpleNamespace(tokenizer=tiny_bert.tokenizer, heads=frozenset(heads), name="judge", max_length=128,
+                           runtime=_Judge(**known))
+
+
+@pytest.mark.parametrize("swapped", [-1.0, 1.0])
+def test_sentence_order_has_as_many_pairs_in_order_as_swapped(tiny_bert, text, swapped):
+    report = evaluate_mlm(_judging(tiny_bert, {"mlm", "sop"}, swapped=swapped), text, length=32)
+    assert report["sop_accuracy"] == 0.5 and report["order_pairs"] > 10
+    assert report["nsp_accuracy"] is None and "top1" in report
+
+
+def test_a_text_of_lone_sentences_has_no_order(tiny_bert, tmp_path):
+    (tmp_path / "lone.txt").write_text("\n\n".join(SENTENCES), encoding="utf-8")
+    report = evaluate_mlm(_judging(tiny_bert, {"mlm", "sop"}), str(tmp_path / "lone.txt"), length=16)
+    assert report["sop_accuracy"] is None and report["order_pairs"] == 0
+
+
+def test_replaced_tokens_are_counted(tiny_bert, text):
+    """A judge that calls everything original is right in all but the replaced; one that calls nothing so, in them."""
+    none = _judging(tiny_bert, {"replaced"}, scores=lambda ids: np.full(ids.shape, -1.0))
+    report = evaluate_mlm(none, text, length=32)
+    assert report["replaced_accuracy"] == pytest.approx(1 - report["replaced_share"]) and report["replaced_found"] == 0
+    assert report["replaced_auc"] == 0.5 and 0.08 < report["replaced_share"] < 0.16 and "top1" not in report
+    mask = tiny_bert.tokenizer.mask_id
+    assert not any((inputs["token_ids"] == mask).any() for inputs in none.runtime.asked)
+    every = _judging(tiny_bert, {"replaced"}, scores=lambda ids: np.ones(ids.shape))
+    assert evaluate_mlm(every, text, length=32)["replaced_accuracy"] == pytest.approx(report["replaced_share"])
+    # A generator that writes one word, which the text has not, is found out by who knows that word.
+    china = tiny_bert.tokenizer.token_to_id("China")
+    sure = np.zeros(tiny_bert.tokenizer.vocab_size, np.float32)
+    sure[china] = 99
+    writer = _judging(tiny_bert, {"mlm"})
+    writer.runtime.run = lambda inputs, outputs: {"mlm_logits": np.tile(sure, (*inputs["mask_positions"].shape, 1))}
+    knows = _judging(tiny_bert, {"replaced"}, scores=lambda ids: np.where(ids == china, 1.0, -1.0))
+    found = evaluate_mlm(knows, text, length=32, generator=writer)
+    assert found["replaced_accuracy"] == found["replaced_found"] == found["replaced_auc"] == 1
+
+
+@pytest.mark.parametrize("batch_size", [1, 7])
+def test_replacements_do_not_depend_on_the_batch_size(tiny_bert, text, batch_size):
+    judge = _judging(tiny_bert, {"replaced"}, scores=lambda ids: np.sin(ids * 7.0))
+    reports = [evaluate_mlm(judge, text, length=32, batch_size=size) for size in (32, batch_size)]
+    assert all(reports[0][name] == reports[1][name] for name in reports[0] if name != "seconds")
+
+
+def test_a_generator_must_fit(tiny_bert, other_bert, text):
+    judge = _judging(tiny_bert, {"replaced"})
+    with pytest.raises(ValueError, match="different vocabularies"):
+        evaluate_mlm(judge, text, generator=other_bert)
+    with pytest.raises(MissingHead):
+        evaluate_mlm(tiny_bert, text, generator=tiny_bert)
+
+
+def test_the_command_measures_a_discriminator_with_its_generator(text, tmp_path, capsys):
+    family = Path(__file__).parents[1] / "golden" / "family"
+    words = [word for word in (family / "electra-generator" / "vocab.txt").read_text().split() if word.isalnum()]
+    (tmp_path / "known.txt").write_text("\n\n".join(" ".join(words[start:start + 20]) for start in (0, 10, 20)))
+    options = ["evaluate", "mlm", "--model", str(family / "electra-discriminator"), "--length", "24", "--limit", "4",
+               "--quiet", "--generator", str(family / "electra-generator"), "--text"]
+    assert main([*options, str(tmp_path / "known.txt")]) == 0
+    assert "replaced_auc" in capsys.readouterr().out
+    assert main([*options, text]) == 2 and "no word that electra-discriminator knows" in capsys.readouterr().err
+    assert main(["evaluate", "mlm", "--model", str(family / "albert"), "--text", text, "--length", "24", "--limit", "4",
+                 "--quiet"]) == 0
+    assert "sop_accuracy" in capsys.readouterr().out
