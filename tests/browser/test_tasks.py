@@ -8,10 +8,12 @@ import pytest
 from playwright.sync_api import expect
 
 import bert_tf
+from bert_tf.explain import Ablation, ablate, class_lens
 from bert_tf.explain.heads_changed import heads_changed
 from tests.app.made_tasks import save_tasks
 from tests.browser.conftest import serving
 from tests.browser.look import FIGURE, numbers, saved
+from ui.words import percent
 
 expect.set_options(timeout=60_000)  # the machine may be busy
 
@@ -73,6 +75,36 @@ def test_an_answer_stands_in_the_passage(visit, task_home):
     assert [float(row["probability"]) for row in saved_rows] == pytest.approx(
         [one["probability"] for one in said["n_best"]], abs=1e-5
     )
+
+
+def test_endings_are_weighed(visit, task_home):
+    beginning, endings = "the cat sat", ["it ran", "it ate the carrot", "the dog"]
+    link = f"/?page=tasks&tasks.model=endings&a={beginning}&b={'%0A'.join(endings)}".replace(" ", "+")
+    page = visit(link).page
+    (said,) = bert_tf.load(task_home / "endings").task.predict([{"context": beginning, "choices": endings}])
+    bars = numbers(page)[0]
+    assert dict(zip(bars["y"], bars["x"])) == pytest.approx(dict(zip(endings, said["probabilities"])), abs=1e-5)
+    page.get_by_role("button", name="Open its attention").click()
+    # One pass reads one ending: the chosen one.
+    expect(page).to_have_url(re.compile(f"b={said['text'].replace(' ', '[+]')}(&|$)"))
+
+
+def test_classes_layer_by_layer(visit, task_home):
+    page = visit("/?page=lens&model=classes&a=the+cat+sat").page
+    bert = bert_tf.load(task_home / "classes")
+    lens = class_lens(bert, bert.trace("the cat sat", hidden_states=True))
+    drawn = {one["name"]: one["y"] for one in numbers(page)}
+    for place, name in enumerate(("bad", "good")):
+        assert drawn[name] == pytest.approx(lens.values[:, place].tolist(), abs=1e-5)
+
+
+def test_what_a_head_does_for_a_class(visit, task_home):
+    page = visit("/?page=ablation&model=classes&a=the+cat+sat&ablation.off=1-1").page
+    bert = bert_tf.load(task_home / "classes")
+    effect = ablate(bert, bert.trace("the cat sat"), Ablation(heads=((0, 0),)))
+    shown = page.locator(".bars .share").all_inner_texts()
+    after = sorted(effect.classes_after.values(), reverse=True)
+    assert [text.split(" → ")[1] for text in shown] == [percent(share) for share in after]
 
 
 def test_the_heads_that_moved_are_listed(visit, task_home):

@@ -1,0 +1,180 @@
+"""What pages show besides their first view is what the library computes, too: read in a real Chromium."""
+
+import csv
+import io
+
+import numpy as np
+import pytest
+from playwright.sync_api import expect
+
+import bert_tf
+from bert_tf.explain import (
+    ask,
+    cosine_similarities,
+    gradient_x_input,
+    integrated_gradients,
+    logit_lens,
+    mask_target,
+    occurrences,
+    profile_heads,
+    pseudo_likelihood,
+    read_conllu,
+    sense_separation,
+    swapped,
+    syntax_agreement,
+    umap,
+    with_word,
+)
+from bert_tf.explain.attention import summarise_heads
+from bert_tf.explain.vectors import embedding_table
+from tests.browser.look import FIGURE, NUMBERS, PAIR, numbers, saved
+from ui import senses
+from ui.minimal import PAIRS
+from ui.words import percent
+
+expect.set_options(timeout=120_000)  # the machine may be busy
+TEXTS = ("The bunny ate the carrot.", "It was good.")
+OTHER = "The bunny ate a carrot."
+ASKED = PAIR + "&mask=a3"
+TREE = "\n".join(
+    f"{at}\t{word}\t_\t{kind}\t_\t_\t{head}\t{relation}\t_\t_"
+    for at, (word, kind, head, relation) in enumerate(
+        (("The", "DET", 2, "det"), ("cat", "NOUN", 3, "nsubj"), ("sat", "VERB", 0, "root")), start=1
+    )
+)
+
+
+@pytest.fixture(scope="module")
+def bert(server_home):
+    return bert_tf.load(server_home / "tiny-cased")
+
+
+@pytest.fixture(scope="module")
+def trace(bert):
+    return bert.trace(*TEXTS, mask=["the"])
+
+
+def wait_for_numbers(page, figure, path, wanted):
+    """Until a number of a figure is there: the figure of the view before may still stand."""
+    page.wait_for_function(
+        f"([at, wanted]) => Math.abs((({NUMBERS})(['{FIGURE}', at]){path} ?? NaN) - wanted) < 1e-4",
+        arg=[figure, float(wanted)],
+    )
+
+
+@pytest.mark.parametrize("kind", ["word", "swap"])
+def test_a_changed_text_is_asked(visit, bert, trace, kind):
+    page = visit(ASKED + f"&page=whatif&whatif.kind={kind}&whatif.word=a1&whatif.with=dog").page
+    bunny = next(word for word in trace.words() if word.text == "bunny")
+    variant = swapped(bert, trace) if kind == "swap" else with_word(bert, trace, bunny, "dog")
+    (outcome,) = ask(bert, trace, [variant], 5)
+    expect(page.locator(".gauge .left")).to_have_text(f"IsNext {100 * outcome.nsp.is_next:.1f}%")
+    best = outcome.masks[0].predictions[0]
+    expect(page.locator(".bars .word").first).to_have_text(best.token)
+    assert page.locator(".bars .share").first.inner_text().endswith(f"→ {percent(best.probability)}")
+
+
+def test_a_minimal_pair(visit, bert):
+    page = visit("/?page=whatif&whatif.kind=pairs").page
+    good, bad = (pseudo_likelihood(bert, text) for text in (PAIRS[0].good, PAIRS[0].bad))
+    expect(page.get_by_text(f"{abs(good.total - bad.total):.2f} nats lie between them")).to_be_visible()
+    drawn = numbers(page)[0]["x"]
+    wanted = [float(one) for side in (good, bad) for one in side.log_probabilities if not np.isnan(one)]
+    assert set(np.round(drawn, 3)) <= set(np.round(wanted, 3))
+
+
+@pytest.mark.parametrize("method", ["integrated", "gradient"])
+def test_gradients_of_the_words(visit, bert, trace, method):
+    way = "" if method == "integrated" else "&saliency.method=gradient"
+    page = visit(ASKED + "&page=saliency" + way).page
+    target = mask_target(bert, trace)
+    found = integrated_gradients(bert, trace, target) if method == "integrated" else gradient_x_input(bert, trace, target)
+    page.locator(".marks .word").first.wait_for()
+    wanted = [one.score for one in found.words]
+    assert sorted(numbers(page)[0]["x"]) == pytest.approx(sorted(wanted), abs=2e-3)
+
+
+def test_meaning_s_matrix_its_map_and_where_senses_part(visit, bert):
+    page = visit("/?page=meaning&meaning.layer=2&meaning.way=umap").page
+    read = senses.read(senses.example("bank"), 100, 2000)
+    found = occurrences(bert, read.texts, "bank")
+    labels = [read.senses[text] for text in found.texts]
+    order = sorted(range(len(labels)), key=lambda index: labels[index])
+    cosines = cosine_similarities(found.vectors[2][order])
+    expect(page.locator(f"{FIGURE} .hm")).to_have_count(1)
+    assert numbers(page, 1)[0]["z"] == pytest.approx(cosines.ravel().tolist(), abs=1e-3)
+    apart = sense_separation(found.vectors, labels)
+    assert numbers(page, 2)[0]["y"] == pytest.approx(apart.nearest.tolist(), abs=1e-4)
+    places = umap(found.vectors[2], 2)
+    first = [index for index, label in enumerate(labels) if label == sorted(set(labels))[0]]
+    drawn = next(one for one in numbers(page) if one["name"] == sorted(set(labels))[0])
+    assert drawn["x"] == pytest.approx(places[first, 0].tolist(), abs=1e-3)
+
+
+def test_the_table_of_positions(visit, bert):
+    page = visit(PAIR + "&page=inputsum").page
+    cosines = cosine_similarities(embedding_table(bert, "position"))
+    expect(page.locator(FIGURE)).to_have_count(4)
+    assert numbers(page, 2)[0]["z"] == pytest.approx(cosines[::4, ::4].ravel().tolist(), abs=2e-3)
+    assert numbers(page, 3)[0]["y"][1] == pytest.approx(float(np.diagonal(cosines, 1).mean()), abs=1e-3)
+
+
+def test_heads_over_a_file_and_a_treebank(visit, bert):
+    page = visit("/?page=heads&heads.of=file").page
+    texts = ["the cat sat", "a dog ran in London."]
+    file = {"name": "texts.txt", "mimeType": "text/plain", "buffer": "\n".join(texts).encode()}
+    with page.expect_response(lambda answer: "upload_file" in answer.url):
+        page.locator("input[type=file]").set_input_files(file)
+    expect(page.get_by_role("heading", name="All heads as a table")).to_be_visible()
+    rows = list(csv.DictReader(io.StringIO(saved(page))))
+    entropy = profile_heads(bert, [(text, None) for text in texts]).summary.entropy
+    assert [float(row["entropy"]) for row in rows] == pytest.approx(entropy.ravel().tolist(), abs=1e-3)
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="Remove").or_(page.get_by_test_id("stFileUploaderDeleteBtn")).first.click()
+    file = {"name": "tree.conllu", "mimeType": "text/plain", "buffer": f"{TREE}\n\n".encode()}
+    with page.expect_response(lambda answer: "upload_file" in answer.url):
+        page.locator("input[type=file]").set_input_files(file)
+    expect(page.get_by_role("heading", name="Syntax")).to_be_visible()
+    rows = list(csv.DictReader(io.StringIO(saved(page))))
+    overall = syntax_agreement(bert, read_conllu([*TREE.splitlines(), ""])).overall
+    wanted = np.maximum(overall.dependent_looks, overall.head_looks)
+    assert [float(row["syntax"]) for row in rows] == pytest.approx(wanted.ravel().tolist(), abs=1e-3)
+
+
+def test_compare_s_maps_and_how_widely_they_are_spread(visit, bert):
+    page = visit(ASKED + f"&page=compare&compare.what=texts&compare.a={OTHER.replace(' ', '+')}&compare.mask=a3&depth=100").page
+    traces = bert.trace(*TEXTS, mask=["the"]), bert.trace(OTHER, "", mask=["a"])
+    expect(page.locator(f"{FIGURE} .hm")).to_have_count(2)
+    for figure, one in enumerate(traces):
+        wanted = one.attentions[2].mean(axis=0, dtype="float32")
+        assert numbers(page, figure)[0]["z"] == pytest.approx(wanted.ravel().tolist(), abs=1e-4)
+    spread = [summarise_heads(one).entropy.mean(axis=1) for one in traces]
+    for line, wanted in zip(numbers(page, 2), spread):
+        assert line["y"] == pytest.approx(wanted.tolist(), abs=1e-3)
+
+
+def test_compare_s_difference_and_layers(visit, bert):
+    link = "/?page=compare&a=The+bunny+ate+the+carrot.&mask=a3&compare.what=texts&compare.mask=a3&depth=100"
+    page = visit(f"{link}&compare.a={OTHER.replace(' ', '+')}&compare.drawn=difference").page
+    one, two = bert.trace(TEXTS[0], mask=["the"]), bert.trace(OTHER, mask=["a"])
+    wanted = one.attentions[2].mean(axis=0) - two.attentions[2].mean(axis=0)
+    expect(page.locator(f"{FIGURE} .hm")).to_have_count(1)
+    assert numbers(page)[0]["z"] == pytest.approx(wanted.ravel().tolist(), abs=1e-4)
+    page.get_by_role("radio", name="Layer by layer").click()
+    expect(page.get_by_role("heading", name="The likeliest word after each layer")).to_be_visible()
+    lenses = [logit_lens(bert, one), logit_lens(bert, two)]
+    wait_for_numbers(page, 0, "[0].y.at(-1)", lenses[0].answer_probabilities[0, -1])
+    for line, lens in zip(numbers(page), lenses):
+        assert line["y"] == pytest.approx(lens.answer_probabilities[0].tolist(), abs=1e-4)
+
+
+def test_the_model_view_s_maps_are_those_of_all_heads(visit, trace):
+    page = visit(ASKED + "&page=modelview&modelview.as=maps").page
+    board = page.locator(".board canvas")
+    board.wait_for()
+    # A press on a place of the sheet opens the head that is drawn there.
+    box = board.bounding_box()
+    board.click(position={"x": 22 + (box["width"] - 22) * 2.5 / 4, "y": 22 + (box["height"] - 22) * 1.5 / 3})
+    expect(page.get_by_role("heading", name="Layer 2, head 3")).to_be_visible()
+    page.locator(".lines .left .token").nth(1).hover()
+    expect(page.locator(".lines .hint")).to_contain_text(percent(float(trace.attentions[1, 2, 1].max())).rstrip("%")[:2])
