@@ -5,6 +5,7 @@ import logging
 import streamlit as st
 
 from ui import frame, models, sidebar, snippets, state
+from ui.kept import visit
 from ui.view import PAGES
 from ui.words import plain
 
@@ -15,6 +16,7 @@ state.open_view()
 
 def home():
     """The page that the view names; where the text is worth a link, the link is in the address bar."""
+    visit().begin()
     sidebar.draw(models.installed())
     frame.navigation()
     try:
@@ -36,6 +38,7 @@ def home():
             "the text and try again.",
             icon=":material/error:",
         )
+    visit().make_room()
     state.write_address()
 
 

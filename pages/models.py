@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from ui import downloads, models, tasks
+from ui import downloads, models, state, tasks
 from ui.words import megabytes, plain, title
 
 #: What a head is for, in the catalogue's words.
@@ -20,6 +20,20 @@ def page():
         if info.installed:
             _installed(info)
     _released([info for info in models.catalogue() if not info.installed])
+    _held()
+
+
+def _held():
+    """What a visit holds on the server, from the deployment's own limits."""
+    limits = state.limits()
+    st.subheader("What is held in memory", anchor=False)
+    st.caption(
+        f"For all visitors together: {limits.max_loaded} models, {limits.max_trace_megabytes:,} MB of attention maps "
+        f"and {limits.max_jobs} long computations at a time. For your visit: {limits.max_session_megabytes:,} MB of "
+        f"results beside those on the screen, and a file of up to {limits.max_file_kilobytes:,} kB for each page that "
+        "reads one. What is oldest is dropped first and worked out anew when it is wanted. All of a visit is dropped "
+        "soon after its tab is closed."
+    )
 
 
 def _installed(info):

@@ -8,6 +8,7 @@ from bert_tf.explain import fill_mask
 from ui import components, export, heads, inputs, state
 from ui.cards import cards
 from ui.filling import filled
+from ui.kept import kept
 from ui.view import left_out
 from ui.words import count, milliseconds, title
 
@@ -38,10 +39,7 @@ def _trace(shared, encoding):
     if masked is None:
         return None
     key = (shared.name, view.precision, view.a, view.b, masked)
-    kept = st.session_state.get("_predict_trace")
-    if kept is None or kept[0] != key:
-        kept = st.session_state["_predict_trace"] = (key, shared.trace(view.a, view.b, masked))
-    return kept[1]
+    return kept("predict", key, lambda: shared.trace(view.a, view.b, masked))
 
 
 def _words(shared, trace):
@@ -92,11 +90,8 @@ def _predictions(shared, trace):
 
 def _joint(shared, trace):
     """All masks filled one after the other: as many passes as masks, so it is kept with its trace."""
-    kept = st.session_state.get("_predict_joint")
-    if kept is None or kept[0] is not trace or kept[1] != state.view().top_k:
-        filled_in = shared.fill_jointly(trace, state.view().top_k)
-        kept = st.session_state["_predict_joint"] = (trace, state.view().top_k, filled_in)
-    return kept[2]
+    top_k = state.view().top_k
+    return kept("predict_joint", (trace, top_k), lambda: shared.fill_jointly(trace, top_k))
 
 
 def _options(trace):

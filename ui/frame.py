@@ -66,9 +66,9 @@ def link_note():
     ]
     if missing:
         st.caption(
-            f"The address of this page cannot hold {' and '.join(missing)}: opened as a link, that is empty. An address "
-            f"holds texts of up to {state.limits().max_link_characters:,} characters, and up to {LONGEST_SETTING:,} of "
-            "what is typed for a page alone."
+            f"The address of this page cannot hold {' and '.join(missing)}: opened as a link, that is empty. A link "
+            f"holds texts of up to {state.limits().max_link_characters:,} characters, and {LONGEST_SETTING:,} of what "
+            "is typed for one page alone."
         )
 
 

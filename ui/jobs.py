@@ -4,6 +4,7 @@ A page calls ``result(name, key, label, function)``: the first time it starts th
 button to stop; once done it gives the result, until the key changes.
 """
 
+import functools
 import logging
 import threading
 import time
@@ -14,6 +15,7 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from bert_tf.explain.errors import Cancelled
 from ui import state
+from ui.kept import visit
 from ui.words import plain
 
 _POLL = 0.4  # seconds between two looks at a job that runs
@@ -72,6 +74,7 @@ class Job:
             self.problem = "Something went wrong here, and it is noted in the server's log."
             self.status = "failed"
         finally:
+            self._function = None  # and what it was about to work on
             self._slots.release()
 
     def _progress(self, done, total):
@@ -107,6 +110,7 @@ def drop(name):
     old = _jobs().pop(name, None)
     if old:
         old.stop()
+        visit().drop(f"job {name}")
 
 
 def result(name, key, label, function):
@@ -126,6 +130,7 @@ def result(name, key, label, function):
     while found.running and time.monotonic() < deadline:
         time.sleep(0.01)
     status = found.status  # looked at once: the work goes on
+    _count(name)
     if status == "done":
         return found.result
     if status in _GOES_ON:
@@ -158,6 +163,19 @@ def _over(found, name, label):
         else:
             st.info(f"{label}: stopped.", icon=":material/stop_circle:")
         st.button("Start again", key=f"w_again_{name}", on_click=drop, args=(name,), width="content")
+
+
+def _count(used):
+    """Results count to what is kept for the visitor; ``used``: the name of the one that this run looks at."""
+    for name, one in list(_jobs().items()):
+        place = f"job {name}"
+        if one.status == "done" and not visit().get(place, id(one), use=name == used):
+            visit().put(place, id(one), (one.key, one.result), functools.partial(_forget, name, one), name == used)
+
+
+def _forget(name, one):
+    if job(name) is one:
+        drop(name)
 
 
 def _jobs():

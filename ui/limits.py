@@ -29,6 +29,7 @@ class Limits:
     max_loaded: int = 3
     warm: bool = True
     max_trace_megabytes: int = 512
+    max_session_megabytes: int = 256
     max_masks: int = 32
     max_top_k: int = 20
     max_jobs: int = 2
@@ -53,7 +54,7 @@ class Limits:
 _SECTIONS = {
     "text": ("max_characters", "max_tokens", "max_link_characters"),
     "models": ("default", "offered", "download", "max_loaded", "warm"),
-    "cache": ("max_trace_megabytes",),
+    "cache": ("max_trace_megabytes", "max_session_megabytes"),
     "predict": ("max_masks", "max_top_k"),
     "jobs": ("max_jobs",),
     "training": ("runs", "train", "max_text", "max_steps", "max_minutes", "max_runs", "max_epochs", "max_models"),
