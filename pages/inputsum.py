@@ -6,10 +6,11 @@ import streamlit as st
 from bert_tf.explain import cosine_similarities, embedding_parts, embedding_table
 from bert_tf.explain.vectors import PARTS
 from bert_tf.plots.vectors import cosine_map, curves, part_shares, position_map
-from ui import export, frame, inputs, state, why
+from ui import export, frame, inputs, models, state, why
 from ui.kept import kept
 from ui.words import plain, title
 
+_COUNTS = {2: "two", 3: "three"}
 _WINDOW = 48  # tokens of a longer text that are drawn at once
 _STEP = 4  # of the position table every fourth row is drawn
 _HEADER = ("position", "token", *(f"{part}_norm" for part in PARTS), "sum_norm",
@@ -18,7 +19,7 @@ _HEADER = ("position", "token", *(f"{part}_norm" for part in PARTS), "sum_norm",
 
 
 def page():
-    opened = inputs.opened("What goes in: a sum of three vectors")
+    opened = inputs.opened(f"What goes in: a sum of {_COUNTS[len(_parts())]} vectors")
     if opened is None:
         return
     shared, encoding = opened
@@ -30,6 +31,12 @@ def page():
     _sum(trace, parts, shown)
     _likeness(trace, parts, shown)
     _positions(shared)
+
+
+def _parts():
+    """The vectors that the view's model adds up: one without segments has no such table."""
+    config = next((info.config for info in models.installed() if info.name == state.view().model), None)
+    return tuple(part for part in PARTS if part != "segment" or config is None or config.type_vocab_size)
 
 
 def _window(trace):
@@ -46,13 +53,14 @@ def _window(trace):
 
 
 def _sum(trace, parts, shown):
-    tokens = [trace.tokens[at] for at in shown]
-    shares = parts.shares[:, list(shown)]
+    tokens, of = [trace.tokens[at] for at in shown], _parts()
+    rows = [PARTS.index(part) for part in of]
+    shares = parts.shares[rows][:, list(shown)]
 
     def figure():
-        return part_shares(tokens, shares, PARTS, frame.is_dark())
+        return part_shares(tokens, shares, of, frame.is_dark())
 
-    with inputs.heading("Token, segment and position"):
+    with inputs.heading("Token, segment and position" if len(of) == 3 else "Token and position"):
         export.menu("input-sum", _HEADER, lambda: _rows(trace, parts), lambda: _record(trace, parts), figure)
     left, right = st.columns([1, 1], gap="large")
     with left:
@@ -63,7 +71,7 @@ def _sum(trace, parts, shown):
                 "word": tokens,
                 **{
                     part: [float(norm) for norm in parts.norms[row, list(shown)]]
-                    for row, part in enumerate(PARTS)
+                    for row, part in zip(rows, of)
                 },
                 "sum": [float(parts.total_norms[at]) for at in shown],
                 "alike": [float(parts.cosines[at, 0, 2]) for at in shown],
@@ -78,7 +86,7 @@ def _sum(trace, parts, shown):
                     name: st.column_config.NumberColumn(
                         name.capitalize(), format="%.2f", help=f"Length of the {name}'s vector."
                     )
-                    for name in (*PARTS, "sum")
+                    for name in (*of, "sum")
                 },
                 "alike": st.column_config.NumberColumn(
                     "cos", format="%.2f", help="Cosine of the token's vector with its position's."
@@ -96,10 +104,10 @@ def _likeness(trace, parts, shown):
     with inputs.heading("How alike the vectors of these tokens are"):
         of = st.segmented_control(
             "Vector",
-            [*PARTS, "sum"],
+            [*_parts(), "sum"],
             format_func=str.capitalize,
             label_visibility="collapsed",
-            **state.bound_setting("inputsum.of", "w_sum_of", "sum", (*PARTS, "sum")),
+            **state.bound_setting("inputsum.of", "w_sum_of", "sum", (*_parts(), "sum")),
         )
     vectors = parts.total if of not in PARTS else parts.vectors[PARTS.index(of)]
     st.plotly_chart(

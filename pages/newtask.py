@@ -146,6 +146,10 @@ def _curves(name, status):
         config=export.plot_config("learning"),
         key="w_newtask_curve",
     )
+    st.caption(
+        "Measured on what was held back of this file, which also chose the best round: on other texts it does worse, and "
+        "with few examples the numbers move by chance."
+    )
 
 
 # The first that was measured is told.

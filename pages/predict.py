@@ -84,6 +84,10 @@ def _predictions(shared, trace):
         export.predictions(trace, answers)
     _options(trace)
     components.bars("c_bars", shown, fill)
+    st.caption(
+        "What usually stands in such a place in the texts it learnt from: a sure guess may be untrue, and a word that "
+        "is missing here is not thereby wrong."
+    )
     if joint:
         _joint_result(joint)
 

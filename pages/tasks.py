@@ -105,6 +105,7 @@ def _prediction(shared, settings):
 def _classes(shared, settings, found):
     if settings.regression:
         st.metric("Score", f"{found['value']:.2f}")
+        st.caption("A number on the scale of what it was trained on; nothing says how sure it is.")
         shares, label = {}, None
     else:
         shares = dict(sorted(found["probabilities"].items(), key=lambda one: -one[1]))
@@ -115,6 +116,9 @@ def _classes(shared, settings, found):
             config=export.plot_config("classes"),
             key="w_task_classes",
         )
+        alone = settings.multi_label
+        each = "Each label by itself" if alone else "The classes share the whole: one wins though none fits"
+        st.caption(f"{each}. On texts unlike those it was trained on, it can be sure and wrong.")
     _words(shared, settings, label)
 
 
@@ -178,6 +182,7 @@ def _tags(shared, settings, found):
         [{"kind": index, "label": label, "note": f" {counts[index]}"} for index, label in enumerate(labels)],
         "Point at a word, or tap it, for how sure the model is.",
     )
+    st.caption("It knows these kinds alone, as its training texts mark them; on other texts it can be sure and wrong.")
 
 
 def _answers(shared, settings, found):
@@ -238,6 +243,7 @@ def _endings(shared, settings, found):
         config=export.plot_config("endings"),
         key="w_task_endings",
     )
+    st.caption("The endings are compared with each other alone: the best of poor ones still leads.")
 
 
 _DRAW = {"classify": _classes, "tag": _tags, "answer": _answers, "choose": _endings}

@@ -67,6 +67,10 @@ def page():
         moments = kept("timelapse", key, lambda: series.moments(view.a, given(view.b), masks))
     playing = st.session_state.get("_timelapse_playing", False)
     st.fragment(_lapse, run_every=_PLAY if playing else None)(shared, moments)
+    st.caption(
+        "One text in one training: with another seed, or another order of its texts, the same comes at other steps. That "
+        "a guess is right here does not say that the rule behind it was learnt."
+    )
     st.caption(f"{plain(run.name)} · {runs.facts(run)} · the model in the sidebar plays no part here")
 
 

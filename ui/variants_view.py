@@ -250,6 +250,10 @@ def _before_after(shared, trace, maker, key):
         with right if shown else left:
             components.gauge("c_whatif_gauge", share, order=outcome.nsp is None)
             st.caption(f"{why.verdict(shared).says}: {percent(why.first_share(trace))} in the text above.")
+    st.caption(
+        "One change in one text: it shows that the answer hangs on it here, not why, nor that it would elsewhere. A "
+        "text that nobody would write moves the answer too."
+    )
 
 
 def _changed(bert, trace, maker):

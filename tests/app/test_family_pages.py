@@ -207,3 +207,12 @@ def test_compare_subtracts_what_both_heads_say(at, twins, name, says):
     found = compare(*traces, *(bert.tokenizer for bert in pair), 2, 2)
     apart = found.sop_difference if name == "albert" else found.replaced_difference
     assert says.format(abs(apart)) in told(app) and abs(apart) > 1e-3
+
+
+def test_the_input_of_a_model_without_segments_is_a_sum_of_two(at):
+    app = at("distilbert", page="inputsum")
+    assert app.title[0].value == "What goes in: a sum of two vectors" and "Token and position" in told(app)
+    assert "segment" not in app.dataframe[0].value and "Segment" not in app.button_group(key="w_sum_of").options
+    three = at("albert", page="inputsum")
+    assert three.title[0].value == "What goes in: a sum of three vectors"
+    assert "Segment" in three.button_group(key="w_sum_of").options

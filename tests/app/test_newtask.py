@@ -59,6 +59,7 @@ def test_a_file_becomes_a_model_that_the_tasks_page_opens(open_app, own_home):
 
     assert finetuning.updates(name) == records[-1]["step"]
     app.run()
+    assert "which also chose the best round" in told(app)
     assert not list((own_home / name).glob("task-input.*"))
     app.button(key="w_newtask_try").click().run()
     assert not app.exception and not app.error, told(app)

@@ -263,6 +263,16 @@ def test_the_task_head_is_a_box_of_the_architecture(open_app, task_home, name):
         assert drawn_values(app) == pytest.approx(wanted, abs=1e-3)
 
 
+@pytest.mark.parametrize("model, b, says", [
+    ("classes", "", "one wins though none fits"), ("score", "", "how sure it is"),
+    ("tags", "", "these kinds alone"), ("endings", "on.\nin.", "the best of poor ones"),
+])  # fmt: skip
+def test_what_a_task_does_not_show_is_said(open_app, model, b, says):
+    app = open_app(page="tasks", a="The cat sat", b=b, **{"tasks.model": model})
+    no_trouble(app)
+    assert says in told(app)
+
+
 def drawn_values(app):
     """The numbers of the heatmap of values that the architecture page draws."""
     specs = [json.loads(element.proto.spec) for element in walk(app._tree.root)
