@@ -1,96 +1,141 @@
-"""Family: BERT and the models made from the same layers, by size, work and what each changed."""
+"""Family: BERT and the models made from the same layers, by size, parts, objectives, work, speed and what changed."""
 
 import streamlit as st
 
-from bert_tf.explain.family_table import family_rows, measure_speed
-from bert_tf.family import MEMBERS
-from bert_tf.plots.family import parameters_and_work
+from bert_tf.explain.family_table import changed, family_rows, measure_speed, objectives
+from bert_tf.family import BERT, MEMBERS
+from bert_tf.plots.family import parameters_by_part, work_or_time
 from ui import export, frame, inputs, jobs
 from ui.kept import kept
 from ui.words import plain
 
 _TOKENS, _IN_A_ROW = 128, 3
-_LARGEST = 150_000_000  # parameters of the sizes that are timed: the others take too much memory for a visitor's press
-_OBJECTIVES = {
-    "mlm": "hidden words",
-    "nsp": "next sentence",
-    "sop": "sentence order",
-    "replaced": "replaced words",
-}
+_LINES, _NAME = 62, 130  # pixels of a row, in which long cells take three lines, and of a column
 _HEADER = (
-    "member", "size", "layers", "hidden", "heads", "vocabulary", "parameters", "embeddings", "encoder", "gflop",
-    "milliseconds",
+    "member", "size", "learns_from", "changed", "parameters", "embeddings", "encoder", "output_heads",
+    "megaflop_a_token", "milliseconds", "timed", "layers", "hidden", "heads", "vocabulary",
 )  # fmt: skip
 
 
 def page():
     st.title("The family", anchor=False)
-    rows = family_rows(_TOKENS)
-    _members()
-    times = _times(rows)
+    rows = kept("family rows", _TOKENS, lambda: family_rows(_TOKENS))
+    _members(rows)
     with inputs.heading("Sizes"):
         export.menu(
             "family",
             _HEADER,
-            lambda: [tuple(row) for row in _table(rows, times)],
-            lambda: [dict(zip(_HEADER, row)) for row in _table(rows, times)],
-            lambda: parameters_and_work(rows),
+            lambda: _table(rows, st.session_state.get("_family_times", {})),
+            lambda: [dict(zip(_HEADER, row)) for row in _table(rows, st.session_state.get("_family_times", {}))],
+            lambda: parameters_by_part(rows),
         )
-    st.plotly_chart(
-        parameters_and_work(rows, frame.is_dark()), config=export.plot_config("family"), key="w_family_figure"
-    )
-    st.caption(
-        f"Parameters with the heads that each one's pre-training trains; the work of one pass of the encoder over "
-        f"{_TOKENS} tokens. ALBERT's layers share their weights: it stands far to the left of BERT, and as high."
-    )
-    columns = list(zip(*_table(rows, times)))
-    labels = ("Member", "Size", "Layers", "Hidden", "Heads", "Vocabulary", "Parameters", "Embeddings", "Encoder",
-              "GFLOP", "ms here")  # fmt: skip
-    shown = {label: column for label, column in zip(labels, columns) if times or label != "ms here"}
-    st.dataframe(
-        shown,
-        hide_index=True,
-        key="w_family_table",
-        column_config={
-            **{name: st.column_config.NumberColumn(format="localized") for name in labels[5:9]},
-            "GFLOP": st.column_config.NumberColumn(format="%.1f"),
-            "ms here": st.column_config.NumberColumn(format="%.0f"),
-        },
-    )
+    times = st.session_state["_family_times"] = _times(rows)
+    _figures(rows, times)
+    _sizes(rows, times)
 
 
-def _members():
-    members = list(MEMBERS.values())[1:]
+def _members(rows):
+    members = [member for member in MEMBERS.values() if member is not BERT]
+    st.markdown(
+        f"**{plain(BERT.title)}** ({plain(BERT.source)}) learns from {_words(_learnt(BERT, rows))}. "
+        "What each of the others changed:"
+    )
     columns = [column for _ in range(0, len(members), _IN_A_ROW) for column in st.columns(_IN_A_ROW)]
     for column, member in zip(columns, members):
         with column.container(border=True, height="stretch"):
             st.markdown(f"**{plain(member.title)}**")
             st.markdown("\n".join(f"- {plain(change)}" for change in member.changes))
-            learns = [_OBJECTIVES[head] for head in member.trained if head in _OBJECTIVES]
-            if member.reads != "both":
-                learns = ["every word"]
-            st.caption(f"Learns from {' and '.join(learns)}. {plain(member.source)}.")
+            learnt = "; ".join(
+                [_words(_learnt(member, rows))]
+                + [f"its generator from {_words(words)}" for words in _generators(member, rows)]
+            )
+            st.caption(f"Learns from {learnt}. {plain(member.source)}.")
+
+
+def _learnt(member, rows):
+    return next(objectives(row) for row in rows if row.member is member)
+
+
+def _generators(member, rows):
+    """What models of a member learn from that is not the member's own objective."""
+    found = {objectives(row) for row in rows if row.member is member and row.heads != member.trained}
+    return sorted(found)
+
+
+def _words(words):
+    return " and ".join(words)
 
 
 def _times(rows):
     """dict of the row's name -> seconds on this machine; empty until the visitor has asked for it."""
-    small = [row for row in rows if row.parameters["total"] <= _LARGEST]
-    if not st.toggle(f"Measure their speed on this machine ({len(small)} sizes)", key="w_family_speed"):
+    if not st.toggle("Measure their speed on this machine", key="w_family_speed"):
         return {}
-    found = jobs.result(
-        "family speed", "speed", "Timing", lambda progress: measure_speed(small, _TOKENS, progress=progress)
+    found = jobs.result("family speed", "speed", "Timing", lambda progress: measure_speed(rows, progress=progress))
+    return {} if found is None else {row.name: seconds for row, seconds in zip(rows, found)}
+
+
+def _figures(rows, times):
+    left, right = st.columns(2)
+    left.plotly_chart(
+        parameters_by_part(rows, frame.is_dark()), config=export.plot_config("family"), key="w_family_figure"
     )
-    return {} if found is None else {row.name: seconds for row, seconds in zip(small, found)}
+    right.plotly_chart(
+        work_or_time(rows, times or None, frame.is_dark()),
+        config=export.plot_config("family-speed" if times else "family-work"),
+        key="w_family_work",
+    )
+    cost = (
+        f"The time is the median of five passes of the encoder over {_TOKENS} tokens. A hollow point is worked out: "
+        "one and three of its layers were timed, and all layers cost the same."
+        if times
+        else f"The work is that of one pass of the encoder over {_TOKENS} tokens, two operations for each weight that "
+        "a token meets."
+    )
+    st.caption(
+        f"Parameters with the heads that each one is trained with. {cost} ALBERT's layers share their weights: its "
+        "bar is short, its work is BERT's."
+    )
+
+
+def _sizes(rows, times):
+    columns = dict(zip(_HEADER, zip(*_table(rows, times))))
+    names = [f"{member} {size}" for member, size in zip(columns.pop("member"), columns.pop("size"))]
+    labels = {
+        "learns_from": "Learns from", "changed": "Changed from BERT", "parameters": "Parameters",
+        "embeddings": "Embeddings", "encoder": "Encoder", "output_heads": "Output heads",
+        "megaflop_a_token": "MFLOP a token", "milliseconds": "ms here", "layers": "Layers", "hidden": "Hidden",
+        "heads": "Heads", "vocabulary": "Vocabulary",
+    }  # fmt: skip
+    if not times:
+        del labels["milliseconds"]
+    counted = ("Parameters", "Embeddings", "Encoder", "Output heads", "Vocabulary")
+    st.dataframe(
+        {"Model": names, **{label: columns[name] for name, label in labels.items()}},
+        hide_index=True,
+        height=500,
+        row_height=_LINES,
+        key="w_family_table",
+        column_config={
+            "Model": st.column_config.TextColumn(pinned=True, width=_NAME),
+            "Learns from": st.column_config.TextColumn(width=_NAME),
+            "Changed from BERT": st.column_config.TextColumn(width=2 * _NAME),
+            **{name: st.column_config.NumberColumn(format="localized") for name in counted},
+            "MFLOP a token": st.column_config.NumberColumn(format="%.1f"),
+            "ms here": st.column_config.NumberColumn(format="%.3g"),
+        },
+    )
 
 
 def _table(rows, times):
     def make():
         return [
             (
-                row.member.title, row.size, row.config.num_hidden_layers, row.config.hidden_size,
-                row.config.num_attention_heads, row.config.vocab_size, row.parameters["total"],
-                row.parameters["embeddings"], row.parameters["encoder"], row.flops / 1e9,
+                row.member.title, row.size, _words(objectives(row)), ", ".join(changed(row)), row.parameters["total"],
+                *row.parts.values(), row.flops / row.tokens / 1e6,
                 1000 * times[row.name] if row.name in times else None,
+                ("whole" if row.timed_whole else "by its layers") if row.name in times else None,
+                row.config.num_hidden_layers, row.config.hidden_size, row.config.num_attention_heads,
+                row.config.vocab_size,
             )
             for row in rows
         ]  # fmt: skip

@@ -89,10 +89,26 @@ def test_the_family_is_told_with_its_published_counts(open_app):
     app = open_app(page="family")
     no_trouble(app)
     table = app.dataframe[0].value
-    counts = {(row["Member"], row["Size"]): row["Parameters"] for _, row in table.iterrows()}
-    assert counts["BERT", "base"] == 110_106_428 and counts["BERT", "large"] == 336_226_108
-    assert counts["ELECTRA", "base"] == 109_483_009
+    rows = {row["Model"]: row for _, row in table.iterrows()}
+    assert rows["BERT base"]["Parameters"] == 110_106_428 and rows["BERT large"]["Parameters"] == 336_226_108
+    assert rows["ELECTRA base"]["Parameters"] == 109_483_009
+    assert rows["ELECTRA base-generator"]["Parameters"] == 33_740_602
+    assert rows["ALBERT base"]["Learns from"] == "hidden words and sentence order"
+    assert "all layers share their weights" in rows["ALBERT base"]["Changed from BERT"]
+    assert (table["Embeddings"] + table["Encoder"] + table["Output heads"] == table["Parameters"]).all()
     assert "ms here" not in table
+
+
+def test_the_family_s_speed_comes_from_a_job(open_app, monkeypatch):
+    import pages.family
+
+    monkeypatch.setattr(pages.family, "measure_speed", lambda rows, progress: [0.25] * len(rows))
+    app = open_app(page="family")
+    app.toggle(key="w_family_speed").set_value(True).run()
+    no_trouble(app)
+    table = app.dataframe[0].value
+    assert list(table["ms here"]) == [250.0] * len(table)
+    assert any("median of five passes" in caption.value for caption in app.caption)
 
 
 def test_the_heads_of_other_members_have_their_explanations():

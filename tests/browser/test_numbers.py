@@ -178,8 +178,12 @@ def test_time_lapse_and_curves(visit):
 def test_the_family_s_sizes(visit):
     page = visit("/?page=family").page
     page.locator(f"{FIGURE} .point").first.wait_for()
-    drawn = [(x, y) for one in numbers(page) for x, y in zip(one["x"], one["y"])]
-    assert drawn == [(row.parameters["total"], row.flops) for row in family_rows(128)]
+    page.locator(f"{FIGURE} .points .point").first.wait_for()
+    rows = family_rows(128)
+    drawn = {one["name"]: one["x"] for one in numbers(page, 0)}
+    assert drawn == {part: [row.parts[part] for row in rows] for part in ("embeddings", "encoder", "output heads")}
+    (work,) = numbers(page, 1)
+    assert work["x"] == pytest.approx([row.flops / row.tokens for row in rows])
     table = json.loads(saved(page, "JSON"))
     table = table if isinstance(table, list) else table["family"]
     (base,) = [row for row in table if (row["member"], row["size"]) == ("BERT", "base")]

@@ -141,21 +141,86 @@ def test_a_model_without_a_task_has_no_task_values(bert):
         task_passing(bert, bert.trace("the cat"))
 
 
-def test_the_family_table_has_every_size_and_shared_layers_save_no_work():
+@pytest.fixture(scope="module")
+def rows():
     from bert_tf.explain.family_table import family_rows
+
+    return {row.name: row for row in family_rows()}
+
+
+def test_the_family_table_has_every_size_and_shared_layers_save_no_work(rows):
     from bert_tf.family import MEMBERS
 
-    rows = {row.name: row for row in family_rows()}
     assert len(rows) == sum(len(member.sizes) for member in MEMBERS.values())
     albert, bert = rows["ALBERT base"], rows["BERT base"]
     assert albert.parameters["total"] < bert.parameters["total"] / 8
     assert albert.flops == pytest.approx(bert.flops, rel=0.01)
+    assert all(sum(row.parts.values()) == row.parameters["total"] for row in rows.values())
 
 
-def test_the_speed_of_an_encoder_is_measured():
-    from bert_tf.explain.family_table import FamilyRow, measure_speed
+def test_generators_are_counted_with_the_head_that_fills_masks(rows):
+    # ELECTRA's released generators, whose output table is the token table.
+    totals = [rows[f"ELECTRA {size}-generator"].parameters["total"] for size in ("small", "base", "large")]
+    assert totals == [13_546_682, 33_740_602, 51_295_290]
+    assert rows["ELECTRA small"].parameters["total"] == 13_549_057
+
+
+@pytest.mark.parametrize("name", ["ELECTRA small", "ELECTRA base-generator", "ALBERT base", "DistilBERT base",
+                                  "RoBERTa base", "Two one-way readers base"])
+def test_a_row_counts_what_keras_counts(rows, name):
+    from bert_tf.config import parameter_counts
+
+    row = rows[name]
+    stacks = row.config.stacks
+    small = {"vocab_size": 40, "hidden_size": 8 * stacks, "num_attention_heads": 2 * stacks,
+             "intermediate_size": 12 * stacks, "num_hidden_layers": 2, "max_position_embeddings": 9}
+    if row.config.embedding_size:
+        small["embedding_size"] = 24
+    config = row.config.replace(**small)
+    model = build_pretraining_model(config, heads=row.heads)
+    assert parameter_counts(config, row.heads)["total"] == model.count_params()
+
+
+def test_what_a_size_changed_from_bert_follows_from_its_settings(rows):
+    from bert_tf.explain.family_table import changed, objectives
+
+    assert all(bool(changed(row)) == (row.member.model_type != "bert") for row in rows.values())
+    assert {"no next sentence", "byte-level pieces", "positions from 2"} <= set(changed(rows["RoBERTa large"]))
+    assert {"6 layers in the place of 12", "no segments", "no pooler"} <= set(changed(rows["DistilBERT base"]))
+    assert {"all layers share their weights", "embeddings projected from 128"} <= set(changed(rows["ALBERT xxlarge"]))
+    assert "embeddings projected from 128" in changed(rows["ELECTRA small"])
+    assert not any("projected" in words for words in changed(rows["ELECTRA base"]))
+    assert objectives(rows["BERT base"]) == ("hidden words", "next sentence")
+    assert objectives(rows["ELECTRA base"]) == ("replaced words",)
+    assert objectives(rows["ELECTRA base-generator"]) == ("hidden words",)
+    assert objectives(rows["DistilBERT base"]) == ("hidden words", "its teacher")
+
+
+def test_a_new_member_has_its_row(monkeypatch):
+    import dataclasses
+
+    from bert_tf.explain.family_table import changed, family_rows
+    from bert_tf.family import BERT, MEMBERS
+
+    new = dataclasses.replace(BERT, model_type="new", title="New", sizes={"base": BERT.sizes["base"]},
+                              defaults={"vocab_size": 77}, heads=("mlm",), trained=("mlm",))
+    monkeypatch.setitem(MEMBERS, "new", new)
+    (row,) = [row for row in family_rows() if row.member is new]
+    assert row.config.vocab_size == 77 and changed(row) == ("no next sentence", "no pooler")
+
+
+def test_the_speed_of_encoders_is_measured_whole_or_by_layers(monkeypatch):
+    import dataclasses
+
+    from bert_tf.explain import family_table
     from bert_tf.family import MEMBERS
 
-    config = BertConfig.named("tiny", vocab_size=50)
-    (seconds,) = measure_speed([FamilyRow(MEMBERS["bert"], "tiny", config, {}, 0)], tokens=8, passes=2)
+    row = family_table.FamilyRow(MEMBERS["bert"], "tiny", BertConfig.named("tiny"), (), {}, 0, 8)
+    (seconds,) = family_table.measure_speed([row], passes=2)
     assert 0 < seconds < 5
+    # A layer takes 2 s, the rest 1 s.
+    monkeypatch.setattr(family_table, "_seconds", lambda config, *_: 1.0 + 2 * config.num_hidden_layers)
+    large = dataclasses.replace(row, config=BertConfig.named("large"), flops=10 ** 11)
+    told = []
+    assert family_table.measure_speed([row, large], progress=lambda *at: told.append(at)) == [5.0, 49.0]
+    assert told == [(1, 2), (2, 2)] and not large.timed_whole
