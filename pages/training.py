@@ -72,7 +72,7 @@ def _figures(run, live):
         st.progress(min(run.step / run.total, 1.0), text=f"{said} of {run.total:,}{left if live else ''}")
     shown = [f"loss **{last['loss']:.2f}**"] + [f"{label} **{percent(last[name])}**" for label, name in (
         ("masked words right", "mlm_accuracy"), ("next sentence right", "nsp_accuracy"),
-        ("sentence order right", "sop_accuracy")) if name in last]
+        ("sentence order right", "sop_accuracy"), ("replaced words told", "replaced_accuracy")) if name in last]
     shown.append(f"**{last['tokens_per_second']:,.0f}** tokens a second")
     if "peak_share" in last:
         shown.append(f"**{last['peak_share']:.0%}** of the machine's measured peak")

@@ -9,13 +9,18 @@ from bert_tf.plots.theme import dress, escape, head_colours
 #: The panels of a run: title -> (name of the log, name in the legend), the number format of the axis.
 PANELS = {
     "Loss": ((("loss", "together"), ("mlm_loss", "masked words"), ("nsp_loss", "next sentence"),
-              ("sop_loss", "sentence order")), ".2~f"),
+              ("sop_loss", "sentence order"), ("replaced_loss", "replaced words"), ("soft_loss", "teacher's words"),
+              ("cosine_loss", "teacher's states"), ("attention_loss", "teacher's attention"),
+              ("value_loss", "teacher's values")), ".2~f"),
     "Accuracy": ((("mlm_accuracy", "masked words"), ("nsp_accuracy", "next sentence"),
-                  ("sop_accuracy", "sentence order")), ".0%"),
+                  ("sop_accuracy", "sentence order"), ("replaced_accuracy", "replaced words")), ".0%"),
     "Learning rate": ((("learning_rate", "learning rate"),), ".1~e"),
 }
 _QUIET = "#8a92a0"
-_COLOURS = {"together": 4, "masked words": 0, "next sentence": 1, "sentence order": 2, "learning rate": 0}
+# Those that no run has together share a colour.
+_COLOURS = {"together": 4, "masked words": 0, "next sentence": 1, "sentence order": 2, "learning rate": 0,
+            "replaced words": 3, "teacher's words": 3, "teacher's states": 5, "teacher's attention": 3,
+            "teacher's values": 5}
 
 
 def curves(run, panel, dark=False, height=250):

@@ -10,7 +10,7 @@ from bert_tf.explain.lens import Lens
 from bert_tf.plots.architecture import MOST_TOKENS, MOST_UNITS, activations, sizes
 from bert_tf.plots.diverging import diverging_ramp, diverging_scale
 from bert_tf.plots.effects import by_kind, effects_map, ranked_bars
-from bert_tf.plots.family import parameters_and_work
+from bert_tf.plots.family import parameters_by_part, work_or_time
 from bert_tf.plots.finetuning import confusion_matrix, label_bars, learning_curve
 from bert_tf.plots.lens import answer_curve, lens_map, state_names
 from bert_tf.plots.patching import patch_map
@@ -146,20 +146,20 @@ def test_sizes_are_stacked_by_part():
     assert figure.layout.barmode == "stack" and list(figure.data[0].y) == ["tiny", SAFE]
 
 
-def test_every_size_of_the_family_is_a_point_of_its_member():
-    def row(title, size, total, flops):
-        return SimpleNamespace(
-            member=SimpleNamespace(title=title), size=size, parameters={"total": total}, flops=flops
-        )
+def test_every_size_of_the_family_has_its_parts_and_its_cost():
+    def row(name, embeddings, encoder, flops, whole=True):
+        parts = {"embeddings": embeddings, "encoder": encoder, "output heads": 1}
+        return SimpleNamespace(name=name, parts=parts, flops=flops, tokens=10, timed_whole=whole)
 
-    figure = parameters_and_work(
-        [row("BERT", "base", 110, 22), row("ALBERT", "base", 12, 22), row("BERT", "large", 335, 78)]
-    )
-    bert, albert = figure.data
-    assert (list(bert.x), list(bert.y), list(bert.text)) == ([110, 335], [22, 78], ["base", "large"])
-    assert figure.layout.xaxis.range[0] < np.log10(12) and figure.layout.xaxis.range[1] > np.log10(335)
-    assert list(albert.x) == [12] and figure.layout.xaxis.type == figure.layout.yaxis.type == "log"
-    assert bert.marker.symbol != albert.marker.symbol
+    rows = [row("BERT base", 24, 85, 2200), row(EVIL, 4, 7, 2200), row("BERT large", 32, 302, 7800, False)]
+    assert {bar.name: list(bar.x) for bar in parameters_by_part(rows).data} == {
+        "embeddings": [24, 4, 32], "encoder": [85, 7, 302], "output heads": [1, 1, 1]}
+    figure = work_or_time(rows)
+    (work,) = figure.data
+    assert list(work.x) == [220, 220, 780] and list(work.y) == ["BERT base", SAFE, "BERT large"]
+    assert figure.layout.xaxis.type == "log" and set(work.marker.symbol) == {"circle"}
+    (time,) = work_or_time(rows, {"BERT base": 0.5, "BERT large": 2.0}).data
+    assert list(time.x) == [500, None, 2000] and list(time.marker.symbol) == ["circle", "circle", "circle-open"]
 
 
 def test_a_learning_curve_has_the_loss_and_the_score_beside_it():
@@ -190,6 +190,18 @@ def test_a_run_has_a_curve_for_each_number_that_was_logged():
     figure = curves(run, "Loss")
     assert {line.name: list(line.y) for line in figure.data} == {"together": [9, 8, 7], "masked words": [8, 7, 6]}
     assert figure.layout.showlegend and not curves(run, "Accuracy").data
+
+
+@pytest.mark.parametrize("parts", [
+    {"mlm", "replaced"}, {"mlm", "nsp", "soft", "cosine"}, {"mlm", "sop", "attention", "value"}])
+def test_every_objective_s_parts_have_a_curve_of_their_own_colour(parts):
+    logged = {f"{part}_loss" for part in parts} | {"loss"}
+    run = SimpleNamespace(curve=lambda name: ([1, 2], [9, 8]) if name in logged else ([], []))
+    drawn = curves(run, "Loss").data
+    assert len(drawn) == len(logged) == len({line.line.color for line in drawn})
+    rates = SimpleNamespace(curve=lambda name: ([1, 2], [0.1, 0.9]) if name == "replaced_accuracy" else ([], []))
+    (line,) = curves(rates, "Accuracy").data
+    assert line.name == "replaced words" and list(line.y) == [0.1, 0.9]
 
 
 def test_an_answer_s_course_is_drawn_over_the_snapshots():
