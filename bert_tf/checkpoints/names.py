@@ -8,13 +8,16 @@ call them. H hidden size, V vocabulary.
 import re
 
 from bert_tf.family import BERT
+from bert_tf.family.member import rename
 
 HEADS = ("pooler", "mlm", "nsp", "sop", "replaced")
 
 _HEAD_STARTS = {"pooler": "bert.pooler.", "mlm": "cls.predictions.", "nsp": "cls.seq_relationship.",
                 "sop": "sop_classifier.", "replaced": "discriminator_predictions."}
 # Of a fine-tuned model's head; `finetune` reads them.
-_TASK_STARTS = ("classifier.", "qa_outputs.", "attention_pooling.", "crf.")
+_TASK_STARTS = ("classifier.", "qa_outputs.", "attention_pooling.", "crf.", "pre_classifier.", "sequence_summary.")
+# Ours and Transformers' names where a classifier has the pooler within.
+_CLASSIFIER = (("bert.pooler.dense", "classifier.dense"), ("classifier", "classifier.out_proj"))
 _EMBEDDING_TABLES = ("word_embeddings", "position_embeddings", "token_type_embeddings")
 # Index buffers that older files store beside the weights.
 _BUFFERS = re.compile(r"(^|\.)embeddings\.(position_ids|token_type_ids)$")
@@ -83,6 +86,16 @@ def is_task_tensor(name):
     return name.startswith(_TASK_STARTS)
 
 
+def classifier_has_pooler(member):
+    """Whether Transformers' classifier of sentences brings the pooler: the member is pre-trained without (RoBERTa)."""
+    return "pooler" in member.heads and "pooler" not in member.trained
+
+
+def classifier_name(name):
+    """What a classifier of such a member calls the tensors of the pooler and of our head on it."""
+    return rename(name, _CLASSIFIER)
+
+
 def canonical_name(stored, member=BERT):
     """The canonical name of a tensor in a Hugging Face file, or None for a buffer that is not a weight.
 
@@ -91,5 +104,7 @@ def canonical_name(stored, member=BERT):
     if _BUFFERS.search(stored):
         return None
     name = member.own_name(stored)
+    if classifier_has_pooler(member):
+        name = rename(name, tuple((theirs, ours) for ours, theirs in _CLASSIFIER))
     name = re.sub(r"\bLayerNorm\.gamma\b", "LayerNorm.weight", name)
     return re.sub(r"\bLayerNorm\.beta\b", "LayerNorm.bias", name)

@@ -39,7 +39,7 @@ class _Place:
 class Answering(Family):
     """The family `answer`; its examples are `squad_data.Question`s."""
 
-    task, architecture = "answer", "BertForQuestionAnswering"
+    task = "answer"
     length = 384    # of Google's run_squad.py
 
     def add_training_arguments(self, parser):

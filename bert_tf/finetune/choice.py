@@ -25,7 +25,7 @@ def _columns(options):
 class Choosing(Family):
     """The family `choose`; its examples are `choice_data.Choices`."""
 
-    task, architecture, several = "choose", "BertForMultipleChoice", True
+    task, several = "choose", True
 
     def add_reading_arguments(self, parser):
         parser.add_argument("--format", metavar="F", help="csv, tsv or jsonl (default: by the file's ending)")

@@ -40,13 +40,11 @@ class Family:
     The module itself must import no TensorFlow or Keras; `head` and `objective` do so when they are called.
 
     Attributes:
-        task: the name on the command line and in task.json. architecture: the class of Transformers that reads
-            the folder. several: an example's token ids are [C, t], C choices of t tokens. length: tokens an input is
-            cut to unless another number is given.
+        task: the name on the command line and in task.json. several: an example's token ids are [C, t], C
+            choices of t tokens. length: tokens an input is cut to unless another number is given.
     """
 
     task = ""
-    architecture = ""
     several = False
     length = 128
 

@@ -12,10 +12,15 @@ from bert_tf.checkpoints import find, save
 from bert_tf.checkpoints.delta import base_model, reference, remove_vocabulary, signature
 from bert_tf.checkpoints.errors import CheckpointError
 from bert_tf.checkpoints.files import write_json
-from bert_tf.checkpoints.names import is_task_tensor, tensor_shapes
+from bert_tf.checkpoints.names import (
+    classifier_has_pooler,
+    classifier_name,
+    heads_among,
+    is_task_tensor,
+    tensor_shapes,
+)
 from bert_tf.checkpoints.reading import open_folder
-from bert_tf.finetune.families import family
-from bert_tf.finetune.task import FILE
+from bert_tf.finetune.task import FILE, transformers_class
 
 
 def save_task(folder, config, tokenizer, network, settings, card=None, dtype="float32", delta_of=None):
@@ -30,8 +35,14 @@ def save_task(folder, config, tokenizer, network, settings, card=None, dtype="fl
 
     Raises: CheckpointError as `checkpoints.save`.
     """
-    head = {name: _outward(np.asarray(variable)) for name, variable in network.head.named_variables().items()}
-    frozen = _frozen(network) if delta_of else ()
+    frozen = _frozen(network) if delta_of else frozenset()
+    kind = transformers_class(settings.task, config.member, settings.pooling)
+    within = _pooler_within(network, settings, kind) - frozen
+    variables = {**network.head.named_variables(), **{name: network.named_variables()[name] for name in within}}
+    head = {
+        classifier_name(name) if within else name: _outward(np.asarray(variable))
+        for name, variable in variables.items()
+    }
     save(
         folder,
         config,
@@ -40,8 +51,8 @@ def save_task(folder, config, tokenizer, network, settings, card=None, dtype="fl
         dtype,
         card=card,
         head=head,
-        settings=_config_entries(settings, config.model_type),
-        leave_out=frozen,
+        settings=_config_entries(settings, kind),
+        leave_out=frozen | within,
     )
     values = settings.replace(base_model=reference(delta_of) if delta_of else None).to_dict()
     if delta_of:
@@ -94,11 +105,19 @@ def _frozen(network):
     )
 
 
-def _config_entries(settings, model_type):
-    """What Transformers reads of a task in config.json. Only BERT's heads are the same there as here."""
+def _pooler_within(network, settings, kind):
+    """Names of the pooler's tensors, where Transformers' class has them in its classifier."""
+    if settings.task != "classify" or kind is None or not classifier_has_pooler(network.bert_config.member):
+        return frozenset()
+    shapes = tensor_shapes(network.bert_config, ("pooler",))
+    return frozenset(name for name in shapes if heads_among([name]) == {"pooler"})
+
+
+def _config_entries(settings, kind):
+    """What Transformers reads of a task in config.json. kind: its class, None where none has this head."""
     entries = {"finetuning_task": settings.task}
-    if model_type == "bert":
-        entries["architectures"] = [family(settings.task).architecture]
+    if kind:
+        entries["architectures"] = [kind]
     names = list(settings.labels) or (["value"] if settings.regression else [])
     if names:
         entries["id2label"] = {str(index): name for index, name in enumerate(names)}

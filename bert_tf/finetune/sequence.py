@@ -24,7 +24,6 @@ class SequenceFamily(Family):
     """Sentence and pair classification, and regression."""
 
     task = "classify"
-    architecture = "BertForSequenceClassification"
 
     def add_reading_arguments(self, parser):
         parser.add_argument("--glue", metavar="NAME", help=f"the file is one of GLUE's: {', '.join(GLUE)}")

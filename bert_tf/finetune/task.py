@@ -11,6 +11,7 @@ from pathlib import Path
 
 from bert_tf.checkpoints.errors import CheckpointError
 from bert_tf.checkpoints.files import read_json
+from bert_tf.family import MEMBERS
 from bert_tf.finetune.errors import TaskError
 
 TASKS = ("classify", "tag", "answer", "choose")
@@ -121,6 +122,29 @@ def read_settings(folder):
         raise TaskError(f"{path}: {error}") from error
 
 
+def transformers_class(task, member, pooling="cls"):
+    """The class of Transformers whose head computes what ours does.
+
+    Its classifiers and choosers of members that have no pooler (DistilBERT, ELECTRA) put a layer with another
+    activation in the pooler's place, and of the poolings it has `cls` alone.
+
+    Args:
+        task: one of `TASKS`. member: a `Member`. pooling: the task's.
+    Returns:
+        str, or None where there is no such class.
+    """
+    pooled = task in ("classify", "choose")
+    if member.reads != "both" or pooled and ("pooler" not in member.heads or pooling != "cls"):
+        return None
+    ending = next(end for end, known in _CLASSES.items() if known == task)
+    return member.architecture(()).removesuffix("Model") + ending
+
+
+def _first_position(member, config):
+    """Row of the position table that the first token takes."""
+    return config.get("pad_token_id", 1) + 1 if member and member.positions_after_pad else 0
+
+
 def _from_config(path):
     if not path.is_file():
         return None
@@ -129,6 +153,13 @@ def _from_config(path):
     task = next((task for end, task in _CLASSES.items() if str(classes[0]).endswith(end)), None)
     if task is None:
         return None
+    member = MEMBERS.get(config.get("model_type", "bert"))
+    if member and transformers_class(task, member) is None:
+        raise TaskError(
+            f"{path}: the head of {classes[0]} has another form than those here, a layer with an activation of its own "
+            f"before the last one. To read the encoder alone, set \"architectures\" to "
+            f"[\"{member.architecture(())}\"]; to {task} with it, fine-tune it here."
+        )
     names = config.get("id2label") or {"0": "LABEL_0", "1": "LABEL_1"}
     try:
         labels = tuple(str(names[str(index)]) for index in range(len(names)))
@@ -142,7 +173,7 @@ def _from_config(path):
         multi_label=kind == "multi_label_classification",
         regression=regression,
         pair={"classify": None, "tag": False, "answer": True, "choose": True}[task],
-        max_length=min(512, config.get("max_position_embeddings", 512)),
+        max_length=min(512, config.get("max_position_embeddings", 512) - _first_position(member, config)),
         metric={
             "classify": "spearman" if regression else "accuracy",
             "tag": "f1",

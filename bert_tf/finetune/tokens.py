@@ -37,7 +37,7 @@ _TABLES = (".csv", ".tsv", ".tab", ".jsonl", ".ndjson", ".json")
 class Tagging(Family):
     """The family `tag`; its examples are `word_data.LabelledWords`."""
 
-    task, architecture = "tag", "BertForTokenClassification"
+    task = "tag"
 
     def add_reading_arguments(self, parser):
         parser.add_argument("--column", metavar="NAME",
