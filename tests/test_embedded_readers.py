@@ -5,6 +5,7 @@ import pytest
 import bert_tf
 from bert_tf.checkpoints import embedded_dir
 from bert_tf.explain import read_place
+from ui.view import Spot
 
 READERS = {"left": "reader-left-to-right", "apart": "reader-two-one-way", "both": "reader-both-ways"}
 
@@ -61,3 +62,22 @@ def test_two_sides_tell_more_than_one(readers):
     for way in ("apart", "both"):
         better = [likely(readers[way], *one) > likely(readers["left"], *one) for one in asked]
         assert sum(better) >= 8, way
+
+
+def test_the_examples_of_the_two_banks_show_what_each_can_know(readers):
+    """River or money stands on the right of the hidden word: one reader cannot know it, the others do."""
+    from ui.examples import ONE_WAY
+
+    asked = {one.label: one.a for one in ONE_WAY if one.masks == (Spot("a", 1),) and "bank" in one.a}
+    assert set(asked) == {"River bank", "Bank account"}
+    found = {}
+    for way, bert in readers.items():
+        for label, text in asked.items():
+            start = text.index(" ") + 1
+            found[way, label] = read_place(bert, text, start, text.index(" ", start)).answer
+    guesses = {key: [one.token for one in answer.predictions] for key, answer in found.items()}
+    assert guesses["left", "River bank"] == guesses["left", "Bank account"]
+    assert all(found["left", label].original_rank > 20 for label in asked)
+    for way in ("apart", "both"):
+        assert all(found[way, label].original_rank <= 3 for label in asked)
+        assert "bridge" not in guesses[way, "Bank account"] and "company" not in guesses[way, "River bank"]

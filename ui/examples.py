@@ -43,11 +43,13 @@ LEARNED = (
     _example("Another text", "The band played in London.", "The moon is far away from the earth.", "b1"),
 )
 
-#: What stands on the right decides, but for the last; the two banks are the same to one who reads from the left.
+#: What stands on the right decides, but for the last: of the two banks one who reads from the left says the same, and
+#: the readers shipped here that see the right tell a bridge from a company (`tests/test_embedded_readers.py`).
 ONE_WAY = (
     _example("The team", "The team won the game.", "", "a1"),
-    _example("River bank", "They walked to the bank of the river.", "", "a4"),
-    _example("Bank account", "They walked to the bank and opened an account.", "", "a4"),
+    _example("River bank", "The bridge is on the bank of the river.", "", "a1"),
+    _example("Bank account", "The company had an account at the bank.", "", "a1"),
+    _example("The west bank", "It is on the west bank of the river.", "", "a4"),
     _example("Were married", "They were married in 1990.", "", "a1"),
     _example("One of", "It is one of the largest cities in the world.", "", "a2"),
     _example("With his wife", "He lives with his wife and two children.", "", "a2"),
