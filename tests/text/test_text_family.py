@@ -1,6 +1,7 @@
 """The byte-level and the SentencePiece tokenizer: equal to Transformers', readable, with the user's own offsets."""
 
 import copy
+import dataclasses
 import json
 import shutil
 from pathlib import Path
@@ -41,6 +42,32 @@ def test_words_of_the_byte_level_tokenizer_equal_transformers():
     for text, wanted in zip(GOLDEN["texts"], GOLDEN["roberta"]["texts"], strict=True):
         if text not in SPACE_BEFORE_MASK:
             assert list(tokenizer.tokenize(text).word_ids) == wanted["words"], text
+
+
+def test_words_of_pieces_are_transformers_parted_at_marks():
+    from benchmarks.tokenizer_parity import same_words
+
+    tokenizer = read_tokenizer(FAMILY / "albert")
+    for text, wanted in zip(GOLDEN["texts"], GOLDEN["albert"]["texts"], strict=True):
+        assert same_words(text, tokenizer.tokenize(text), wanted["words"]), text
+    joined = dataclasses.replace(tokenizer.tokenize("a work"), word_ids=(0, 0))
+    assert not same_words("a work", joined, [0, 1])
+    parted = dataclasses.replace(tokenizer.tokenize("works"), word_ids=(0, 1))
+    assert len(parted.ids) == 2 and not same_words("works", parted, [0, 0])
+
+
+def test_a_mask_after_a_space_equals_transformers_with_the_released_mask():
+    """The released tokenizer.json takes the space before the mask along; golden files were made without one."""
+    transformers = pytest.importorskip("transformers")
+    mask = transformers.AddedToken("<mask>", lstrip=True, special=True)
+    reference = transformers.RobertaTokenizer.from_pretrained(FAMILY / "roberta", mask_token=mask)
+    tokenizer = read_tokenizer(FAMILY / "roberta")
+    assert SPACE_BEFORE_MASK
+    for text in [*SPACE_BEFORE_MASK, "  <mask>", "the<mask> <mask>."]:
+        wanted = reference(text, add_special_tokens=False, return_offsets_mapping=True)
+        found = tokenizer.tokenize(text)
+        assert found.ids.tolist() == tokenizer.batch_ids([text])[0].tolist() == wanted["input_ids"], text
+        assert list(found.word_ids) == wanted.word_ids() and list(found.offsets) == wanted["offset_mapping"], text
 
 
 def test_offsets_are_those_of_transformers_without_spaces(read):
