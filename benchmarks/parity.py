@@ -4,8 +4,9 @@
 
 Compares every hidden state, every attention map, the pooled output and each head's logits at the real positions of
 a padded batch, and prints the largest absolute difference of each, as a Markdown table. A model is a family
-member's name and one of its sizes. Exit code 1 if a hidden state or logit differs by more than 1e-4, or an argmax
-anywhere.
+member's name and one of its sizes. "Decisions" are what a logit is asked for: the argmax of the masked words' and the
+pair's, and for replaced tokens the side of 0. Exit code 1 if a hidden state or logit differs by more than 1e-4, or a
+decision anywhere.
 """
 
 import argparse
@@ -20,8 +21,10 @@ import numpy as np
 TOLERANCE = 1e-4
 OUTPUTS = ("hidden_states", "attentions", "pooled_output", "mlm_logits_all", "nsp_logits", "sop_logits",
            "replaced_logits")
+DECIDED = ("mlm_logits_all", "nsp_logits", "sop_logits", "replaced_logits")
 MODELS = ("bert-base", "bert-large", "roberta-base", "roberta-large", "distilbert-base", "albert-base",
-          "albert-xxlarge", "electra-small", "electra-base", "electra-large", "electra-small-generator")
+          "albert-large", "albert-xlarge", "albert-xxlarge", "electra-small", "electra-base", "electra-large",
+          "electra-small-generator", "electra-base-generator", "electra-large-generator")
 
 
 def make_batch(config, tokens):
@@ -44,7 +47,12 @@ def run_transformers(config, heads, batch, folder):
     torch.manual_seed(0)
     kind = getattr(transformers, config.member.architecture(heads))
     settings = {name: value for name, value in config.to_hf_dict().items() if name != "architectures"}
-    model = kind(kind.config_class(**settings, attn_implementation="eager")).eval()
+    model = kind(kind.config_class(**settings, attn_implementation="eager"))
+    if "pooler" in heads and getattr(model.base_model, "pooler", None) is None:
+        # RoBERTa is pre-trained without the pooler that its encoder has in Transformers.
+        setattr(model, model.base_model_prefix, type(model.base_model)(model.config, add_pooling_layer=True))
+        model.tie_weights()
+    model.eval()
     model.save_pretrained(folder)
     given = {"input_ids": batch["token_ids"], "attention_mask": batch["padding_mask"]}
     if config.type_vocab_size:
@@ -102,12 +110,22 @@ def difference(name, ours, theirs, real):
     return float(np.abs(ours - theirs).max())
 
 
+def same_decisions(name, ours, theirs, real):
+    """Whether both choose the same at every real position, or for every pair."""
+    if name == "replaced_logits":
+        ours, theirs = ours > 0, theirs > 0
+    else:
+        ours, theirs = ours.argmax(-1), theirs.argmax(-1)
+    return bool((ours == theirs)[real if theirs.shape == real.shape else ...].all())
+
+
 def compare(name, tokens):
     from bert_tf.config import BertConfig
 
     model_type, size = name.split("-", 1)
     config = BertConfig.named(size, model_type)
-    heads = ("mlm",) if size.endswith("generator") else config.member.trained
+    trained = ("mlm",) if size.endswith("generator") else config.member.trained
+    heads = tuple(head for head in config.member.heads if head in (*trained, "pooler"))
     batch = make_batch(config, tokens)
     real = batch["padding_mask"].astype(bool)
     with tempfile.TemporaryDirectory() as folder:
@@ -117,9 +135,8 @@ def compare(name, tokens):
         ours = run_ours(folder, batch, tuple(theirs))
     row = {"model": name, "tokens": tokens,
            **{output: difference(output, ours[output], theirs[output], real) for output in theirs}}
-    row["argmax_equal"] = all(
-        bool((ours[output].argmax(-1) == theirs[output].argmax(-1))[real if output == "mlm_logits_all" else ...].all())
-        for output in ("mlm_logits_all", "nsp_logits", "sop_logits") if output in theirs)
+    row["decisions_equal"] = all(same_decisions(output, ours[output], theirs[output], real) for output in DECIDED
+                                 if output in theirs)
     return row
 
 
@@ -135,7 +152,7 @@ def main():
     parser.add_argument("--tokens", type=int, default=128)
     parser.add_argument("--json", metavar="FILE")
     args = parser.parse_args()
-    columns = ("model", "tokens", *OUTPUTS, "argmax_equal")
+    columns = ("model", "tokens", *OUTPUTS, "decisions_equal")
     print("| " + " | ".join(columns) + " |\n|" + "---|" * len(columns))
     rows = []
     for name in args.models:
@@ -146,7 +163,7 @@ def main():
     if args.json:
         Path(args.json).write_text(json.dumps(rows, indent=1))
     compared = [name for name in OUTPUTS if name != "attentions"]
-    good = all(row["argmax_equal"] and max(row.get(name, 0) for name in compared) <= TOLERANCE for row in rows)
+    good = all(row["decisions_equal"] and max(row.get(name, 0) for name in compared) <= TOLERANCE for row in rows)
     sys.exit(0 if good else 1)
 
 
