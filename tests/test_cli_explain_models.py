@@ -141,8 +141,13 @@ def test_the_sizes_of_the_family(record, say):
     expected = family_rows(64)
     found = record("family", "--length", 64, model=None)
     assert [(one["size"], one["flops"]) for one in found["sizes"]] == [(row.size, row.flops) for row in expected]
-    assert sum(len(points.x) for points in figure_of(found).data) == len(expected)
-    timed = record("family", "--largest", 4.5, "--speed", "--length", 8, model=None)["sizes"]
+    drawn = {bar.name: list(bar.x) for bar in figure_of(found).data}
+    assert drawn == {part: [row.parts[part] for row in expected] for part in expected[0].parts}
+    (albert,) = (one for one in found["sizes"] if (one["member"], one["size"]) == ("ALBERT", "base"))
+    assert albert["learns_from"] == ["hidden words", "sentence order"] and "tanh GELU" in albert["changed"]
+    timed = record("family", "--largest", 4.5, "--speed", "--length", 8, model=None)
+    assert list(figure_of(timed).data[0].x) == [1000 * one["seconds"] for one in timed["sizes"]]
+    timed = timed["sizes"]
     assert timed and all(one["seconds"] > 0 and one["parameters"]["total"] <= 4.5e6 for one in timed)
     assert say("family", model=None).splitlines()[2].startswith("BERT")
 

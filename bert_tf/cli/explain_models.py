@@ -56,8 +56,8 @@ def architecture(bert, trace, args):
 
 
 def family(bert, trace, args):
-    """Every size of every member of the family: parameters, work and, where it is asked for, speed."""
-    from bert_tf.explain.family_table import family_rows, measure_speed
+    """Every size of every member of the family: parameters, objectives, work and, where it is asked for, speed."""
+    from bert_tf.explain.family_table import changed, family_rows, measure_speed, objectives
 
     if args.length < 1:
         raise InputError(f"--length must be at least 1, not {args.length}.")
@@ -70,7 +70,7 @@ def family(bert, trace, args):
     if args.speed:
         import_tensorflow()
         with Progress(args) as progress:
-            times = measure_speed(found, args.length, progress=progress)
+            times = measure_speed(found, progress=progress)
     rows = [("member", "size", "parameters", "work", *(["time"] if args.speed else []))]
     for row, seconds in zip(found, times):
         sizes = f"{row.parameters['total']:,}", f"{row.flops / 1e9:,.2f} GFLOP"
@@ -83,9 +83,13 @@ def family(bert, trace, args):
             {
                 "member": row.member.title,
                 "size": row.size,
+                "learns_from": objectives(row),
+                "changed": changed(row),
                 "parameters": row.parameters,
+                "parts": row.parts,
                 "flops": row.flops,
                 "seconds": seconds,
+                "timed_whole": row.timed_whole,
             }
             for row, seconds in zip(found, times)
         ],

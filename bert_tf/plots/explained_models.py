@@ -8,7 +8,7 @@ from plotly.subplots import make_subplots
 
 from bert_tf.plots.architecture import activations, sizes
 from bert_tf.plots.explained_parts import pooled, sliding, token_axes, value_map
-from bert_tf.plots.family import parameters_and_work
+from bert_tf.plots.family import parameters_by_part, work_or_time
 from bert_tf.plots.theme import CATEGORIES, distinct, dress, escape
 from bert_tf.plots.training import answer_course
 
@@ -39,16 +39,19 @@ def _architecture(record, dark):
 
 
 def _family(record, dark):
+    """Parameters by part, or the time of a pass where it was measured."""
     rows = [
         SimpleNamespace(
-            member=SimpleNamespace(title=one["member"]),
-            size=one["size"],
-            parameters=one["parameters"],
+            name=f"{one['member']} {one['size']}",
+            parts=one["parts"],
             flops=one["flops"],
+            tokens=record["length"],
+            timed_whole=one["timed_whole"],
         )
         for one in record["sizes"]
     ]
-    return parameters_and_work(rows, dark)
+    times = {row.name: one["seconds"] for row, one in zip(rows, record["sizes"]) if one["seconds"] is not None}
+    return work_or_time(rows, times, dark) if times else parameters_by_part(rows, dark)
 
 
 def _values(values, tokens, dark):
