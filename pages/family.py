@@ -71,7 +71,7 @@ def _times(rows):
     if not st.toggle("Measure their speed on this machine", key="w_family_speed"):
         return {}
     found = jobs.result("family speed", "speed", "Timing", lambda progress: measure_speed(rows, progress=progress))
-    return {} if found is None else {row.name: seconds for row, seconds in zip(rows, found)}
+    return {} if found is None else {row.name: seconds for row, seconds in zip(rows, found) if seconds is not None}
 
 
 def _figures(rows, times):
@@ -86,7 +86,8 @@ def _figures(rows, times):
     )
     cost = (
         f"The time is the median of five passes of the encoder over {_TOKENS} tokens. A hollow point is worked out: "
-        "one and three of its layers were timed, and all layers cost the same."
+        "one and three of its layers were timed, and all layers cost the same. Not timed, since one layer takes "
+        f"gigabytes: {', '.join(row.name for row in rows if not row.timed)}."
         if times
         else f"The work is that of one pass of the encoder over {_TOKENS} tokens, two operations for each weight that "
         "a token meets."

@@ -74,7 +74,7 @@ def family(bert, trace, args):
     rows = [("member", "size", "parameters", "work", *(["time"] if args.speed else []))]
     for row, seconds in zip(found, times):
         sizes = f"{row.parameters['total']:,}", f"{row.flops / 1e9:,.2f} GFLOP"
-        took = [] if seconds is None else [f"{1000 * seconds:.1f} ms"]
+        took = [] if not args.speed else ["-" if seconds is None else f"{1000 * seconds:.1f} ms"]
         rows.append((row.member.title, row.size, *sizes, *took))
     record = {
         "model": "family",

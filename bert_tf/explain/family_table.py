@@ -3,6 +3,7 @@
 Dimension legend: T tokens.
 """
 
+import gc
 import time
 from dataclasses import dataclass
 
@@ -19,7 +20,9 @@ OBJECTIVES = {"mlm": "hidden words", "nsp": "next sentence", "sop": "sentence or
 _BESIDES = {"distilbert": ("its teacher",)}
 #: Operations of a pass above which `measure_speed` times single layers, not the whole: the weights of all layers take
 #: gigabytes.
-WHOLE = 50e9
+WHOLE = 30e9
+#: Weights of a layer above which not even layers are timed: one of ALBERT xxlarge takes 0.8 GB, several times over.
+HEAVIEST = 100e6
 _VOCABULARY = 1000  # of the encoders that are timed: looking a row up takes as long in a small table
 
 
@@ -50,6 +53,11 @@ class FamilyRow:
         """dict with the parameters of the "embeddings", the "encoder" and the "output heads"."""
         inner = {part: self.parameters[part] for part in ("embeddings", "encoder")}
         return {**inner, "output heads": self.parameters["total"] - sum(inner.values())}
+
+    @property
+    def timed(self):
+        """Whether `measure_speed` times it at all."""
+        return self.parameters["encoder"] / len(set(self.config.layer_groups)) <= HEAVIEST
 
     @property
     def timed_whole(self):
@@ -121,18 +129,21 @@ def measure_speed(rows, passes=5, progress=None):
         rows: `FamilyRow`s; one sequence of their T tokens is read. passes: timed, after one that is not.
         progress: callable(done, total) in rows; returning False cancels.
     Returns:
-        list of float, the median seconds of a pass.
+        list of float, the median seconds of a pass; None for a size that is not `timed`.
     Raises:
         Cancelled: by `progress`.
     """
     found = []
     for row in rows:
         config = row.config.replace(vocab_size=_VOCABULARY)
-        if row.timed_whole:
+        if not row.timed:
+            found.append(None)
+        elif row.timed_whole:
             found.append(_seconds(config, row.tokens, passes))
         else:
             one, three = (_seconds(config.replace(num_hidden_layers=count), row.tokens, passes) for count in (1, 3))
             found.append(one + (config.num_hidden_layers - 1) * max(three - one, 0) / 2)
+        gc.collect()  # models are full of cycles: the last one's weights would stay beside the next one's
         report(progress, len(found), len(rows))
     return found
 

@@ -215,12 +215,15 @@ def test_the_speed_of_encoders_is_measured_whole_or_by_layers(monkeypatch):
     from bert_tf.explain import family_table
     from bert_tf.family import MEMBERS
 
-    row = family_table.FamilyRow(MEMBERS["bert"], "tiny", BertConfig.named("tiny"), (), {}, 0, 8)
+    row = family_table.FamilyRow(MEMBERS["bert"], "tiny", BertConfig.named("tiny"), (), {"encoder": 9}, 0, 8)
     (seconds,) = family_table.measure_speed([row], passes=2)
     assert 0 < seconds < 5
     # A layer takes 2 s, the rest 1 s.
     monkeypatch.setattr(family_table, "_seconds", lambda config, *_: 1.0 + 2 * config.num_hidden_layers)
     large = dataclasses.replace(row, config=BertConfig.named("large"), flops=10 ** 11)
     told = []
-    assert family_table.measure_speed([row, large], progress=lambda *at: told.append(at)) == [5.0, 49.0]
-    assert told == [(1, 2), (2, 2)] and not large.timed_whole
+    heavy = dataclasses.replace(large, parameters={"encoder": 24 * 10 ** 9})
+    found = family_table.measure_speed([row, large, heavy], progress=lambda *at: told.append(at))
+    assert found == [5.0, 49.0, None]
+    assert told == [(1, 3), (2, 3), (3, 3)] and not large.timed_whole and not heavy.timed
+    assert [row.name for row in family_table.family_rows() if not row.timed] == ["ALBERT xxlarge"]
