@@ -7,7 +7,7 @@ from bert_tf import plots
 from bert_tf.explain import ablate, every_token, intact_pass, sweep
 from bert_tf.plots.diverging import diverging_ramp
 from bert_tf.plots.effects import by_kind, effects_map, ranked_bars
-from ui import components, export, frame, inputs, jobs, parts, state, why
+from ui import components, export, figures, frame, inputs, jobs, parts, state, why
 from ui.cards import class_card, shorter
 from ui.cells import cells
 from ui.kept import kept
@@ -182,7 +182,7 @@ def _tip(layer, column, effect, effects, unit, places, heads):
 
 
 def _answers(shared, effect):
-    st.subheader("The answer, before and after", anchor=False)
+    st.header("The answer, before and after", anchor=False)
     if effect.classes_after is not None:
         _class_answers(why.classes(shared), effect)
     if effect.before:
@@ -249,7 +249,7 @@ def _effects(swept, trace, on, layers, heads):
 
 
 def _ranked(swept, effects, on, unit, trace, size):
-    st.subheader("The strongest parts", anchor=False)
+    st.header("The strongest parts", anchor=False)
     layers, heads = size
     names = [parts.name(*place, heads) for place in parts.every(layers, heads)]
     names += [f"attention to {position}: {trace.tokens[position]}" for position in range(trace.length)]
@@ -273,7 +273,7 @@ def _ranked(swept, effects, on, unit, trace, size):
         f"what the answer loses without it, {unit}",
         frame.is_dark(),
     )
-    st.plotly_chart(figure, key="w_ablation_ranked", config=export.plot_config("strongest-parts"))
+    figures.show("The strongest parts", figure, key="w_ablation_ranked", config=export.plot_config("strongest-parts"))
     st.caption(
         "Each part switched off alone. Blue: the likeliest answer loses without it. Orange: it gains. Effects"
         " do not add up: two heads that do the same can each be spared."

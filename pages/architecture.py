@@ -7,7 +7,7 @@ from bert_tf import plots
 from bert_tf.explain import sigmoid
 from bert_tf.explain.architecture import LAYER_PARTS, choice_scores, every_size, parts, passing, task_passing
 from bert_tf.plots.architecture import MOST_TOKENS, MOST_UNITS, activations, sizes
-from ui import components, export, frame, heads, inputs, lessons, state, tasks
+from ui import components, export, figures, frame, heads, inputs, lessons, state, tasks
 from ui.kept import kept
 from ui.words import percent, title
 
@@ -107,7 +107,7 @@ def _sharing(config):
 def _detail(shared, trace, boxes, chosen, layer):
     part = next(one for one in boxes if one.name == chosen)
     where = f", layer {layer + 1}" if part.name in _INSIDE else ""
-    st.subheader(part.title + where, anchor=False)
+    st.header(part.title + where, anchor=False)
     task = shared.bert.task and shared.bert.task.settings
     lesson = lessons.part(part.name, shared.config, task and task.task)
     if lesson:
@@ -163,7 +163,8 @@ def _inside(shared, trace, name, layer):
         strongest = values.mean(axis=0)
         first, _ = _window(trace.length, 1)
         selection = plots.select(trace).window(first, MOST_TOKENS)
-        st.plotly_chart(
+        figures.show(
+            "Mean attention of the layer",
             plots.heatmap(trace, strongest, selection, dark=frame.is_dark(), most=MOST_TOKENS),
             config=export.plot_config("attention"),
             key="w_architecture_maps",
@@ -197,7 +198,8 @@ def _window(tokens, units):
 def _values(values, tokens, label, units=None):
     values = np.asarray(values)
     token, unit = _window(*values.shape)
-    st.plotly_chart(
+    figures.show(
+        f"Values: {label}",
         activations(values, tokens, frame.is_dark(), token, unit, units),
         config=export.plot_config("values"),
         key="w_architecture_values",
@@ -285,14 +287,19 @@ def _numbers(what, names, logits, alone=False):
 
 
 def _sizes(shared, trace, boxes):
-    st.subheader("Beside the other sizes", anchor=False)
+    st.header("Beside the other sizes", anchor=False)
     config, masks = shared.config, max(len(trace.masks), 1)
     rows = [(one.name, one.config, one.parameters, one.flops) for one in every_size(config, trace.length, masks)]
     rows.append((f"{title(shared.name)} (loaded)", config, *_loaded(boxes)))
     plain = [
         (name, {part: n for part, n in counts.items() if part != "total"}) for name, _, counts, _ in rows
     ]
-    st.plotly_chart(sizes(plain, frame.is_dark()), config=export.plot_config("sizes"), key="w_architecture_sizes")
+    figures.show(
+        "Parameters of every size",
+        sizes(plain, frame.is_dark()),
+        config=export.plot_config("sizes"),
+        key="w_architecture_sizes",
+    )
     st.dataframe(
         _size_table(rows),
         hide_index=True,

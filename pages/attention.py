@@ -3,7 +3,7 @@
 import streamlit as st
 
 from bert_tf import plots
-from ui import attention, components, export, frame, inputs, state
+from ui import attention, components, export, figures, frame, inputs, state
 from ui.kept import kept
 
 _MORE, _SEVERAL, _LEAST, _AS = "attention.more", "attention.several", "attention.least", "attention.as"
@@ -124,11 +124,13 @@ def _heatmaps(trace, weights, selection, detail, name):
     save = export.plot_config(name)
     if detail is not selection:
         st.caption("The whole text, pooled: the strongest of each block.")
-        st.plotly_chart(
+        figures.show(
+            "Attention of the whole text, pooled",
             plots.heatmap(trace, weights, selection, most=96, dark=dark, height=420),
             config=save,
             key="w_map_whole",
         )
         st.caption("The detail.")
-    st.plotly_chart(plots.heatmap(trace, weights, detail, dark=dark), config=save, key="w_map")
+    what = f"Attention, {name.replace('-', ' ')}"
+    figures.show(what, plots.heatmap(trace, weights, detail, dark=dark), config=save, key="w_map")
     st.caption("A row is a token that looks, a column one that is looked at.")

@@ -9,7 +9,7 @@ from bert_tf.explain import layer_similarity
 from bert_tf.explain.errors import report
 from bert_tf.plots.comparison import likeness_map
 from bert_tf.plots.lens import state_names
-from ui import comparison, export, files, frame, inputs, jobs, models, state
+from ui import comparison, export, figures, files, frame, inputs, jobs, models, state
 from ui.models import given
 from ui.words import count, plain, title
 
@@ -101,7 +101,8 @@ def _show(pair, found):
             lambda: likeness_map(values, *names, dark),
             lambda: {"cka": values},
         )
-    st.plotly_chart(
+    figures.show(
+        "Likeness of every layer with every layer",
         likeness_map(values, *names, dark), config=export.plot_config("layer-likeness"), key="w_cka_map"
     )
     if np.isfinite(values[1:, 1:]).any():

@@ -81,7 +81,7 @@ def page():
 
 
 def _results(pair, traces, found, tasks):
-    st.subheader("Predictions", anchor=False)
+    st.header("Predictions", anchor=False)
     for column, side, trace, task in zip(st.columns(2, gap="large"), pair, traces, tasks):
         with column:
             st.markdown(f"**{side.name}**")
@@ -167,7 +167,7 @@ def _table(pair, traces, found):
 
 
 def _facts(pair, traces, infos):
-    st.subheader("Size and speed", anchor=False)
+    st.header("Size and speed", anchor=False)
     seconds = [comparison.latency(side, state.view().precision) for side in pair]
     st.table(comparison.facts(pair, traces, infos, seconds))
     st.caption("Time: median of up to five warm passes on this machine, without attention maps.")
@@ -181,7 +181,7 @@ def _offer(installed):
         info for info in models.catalogue() if info.name in comparison.WANTED and info.name not in here
     ]
     if missing:
-        st.subheader("The released models", anchor=False)
+        st.header("The released models", anchor=False)
         st.caption("The preset is Base beside Large. They are fetched once, from the Hugging Face hub.")
         for info in missing:
             downloads.get_button(info, "compare")

@@ -5,7 +5,7 @@ import streamlit as st
 from bert_tf.explain.family_table import changed, family_rows, measure_speed, objectives
 from bert_tf.family import BERT, MEMBERS
 from bert_tf.plots.family import parameters_by_part, work_or_time
-from ui import export, frame, inputs, jobs
+from ui import export, figures, frame, inputs, jobs
 from ui.kept import kept
 from ui.words import plain
 
@@ -76,14 +76,20 @@ def _times(rows):
 
 def _figures(rows, times):
     left, right = st.columns(2)
-    left.plotly_chart(
-        parameters_by_part(rows, frame.is_dark()), config=export.plot_config("family"), key="w_family_figure"
-    )
-    right.plotly_chart(
-        work_or_time(rows, times or None, frame.is_dark()),
-        config=export.plot_config("family-speed" if times else "family-work"),
-        key="w_family_work",
-    )
+    with left:
+        figures.show(
+            "Parameters by part of each size",
+            parameters_by_part(rows, frame.is_dark()),
+            config=export.plot_config("family"),
+            key="w_family_figure",
+        )
+    with right:
+        figures.show(
+            "Time of a pass of each size" if times else "Work of a pass of each size",
+            work_or_time(rows, times or None, frame.is_dark()),
+            config=export.plot_config("family-speed" if times else "family-work"),
+            key="w_family_work",
+        )
     cost = (
         f"The time is the median of five passes of the encoder over {_TOKENS} tokens. A hollow point is worked out: "
         "one and three of its layers were timed, and all layers cost the same. Not timed, since one layer takes "

@@ -5,7 +5,7 @@ import streamlit as st
 
 from bert_tf.explain.heads_changed import heads_changed
 from bert_tf.plots.tasks import changed_heads
-from ui import export, frame, inputs, state, tasks
+from ui import export, figures, frame, inputs, state, tasks
 from ui.kept import kept
 from ui.words import title
 
@@ -65,7 +65,8 @@ def _map(found, after):
             lambda: changed_heads(found),
             lambda: {"bits": found},
         )
-    st.plotly_chart(
+    figures.show(
+        "How far each head moved",
         changed_heads(found, frame.is_dark()), config=export.plot_config("heads-moved"), key="w_finetuned_map"
     )
     st.caption(
@@ -76,7 +77,7 @@ def _map(found, after):
 
 
 def _heads(found, traces, before, after):
-    st.subheader("The heads that moved most", anchor=False)
+    st.header("The heads that moved most", anchor=False)
     if found.max() < 1e-6:
         st.info("No head moved: every encoder layer was frozen.", icon=":material/ac_unit:")
         return

@@ -13,7 +13,7 @@ def page():
     for first in range(0, len(pieces), 2):
         for column, (index, (heading, lesson)) in zip(st.columns(2, gap="medium"), pieces[first : first + 2]):
             with column.container(border=True, height="stretch"):
-                st.subheader(heading, anchor=False)
+                st.header(heading, anchor=False)
                 st.markdown(lesson.text)
                 st.caption(lesson.source)
                 lessons.links(lesson.pages, where=str(index))

@@ -9,7 +9,7 @@ from bert_tf import plots
 from bert_tf.explain import profile_heads, profile_of_trace, read_conllu, syntax_agreement
 from bert_tf.explain.rows import kind_of, read_rows
 from bert_tf.plots.heads import heads_plane, measure_map
-from ui import attention, components, export, frame, head_table, inputs, jobs, state
+from ui import attention, components, export, figures, frame, head_table, inputs, jobs, state
 from ui.words import count, plain
 
 _MEASURE, _OF = "heads.measure", "heads.of"
@@ -148,7 +148,8 @@ def _measures(found):
             f"layer {index // heads + 1}, head {index % heads + 1}" for index in range(len(found.clusters))
         ]
         chosen = view.layer * heads + view.head
-        st.plotly_chart(
+        figures.show(
+            "Heads on a plane: near ones do alike",
             heads_plane(found.places, names, found.clusters, found.cluster_names(), dark, chosen),
             key="w_heads_plane",
             config=export.plot_config("heads"),
@@ -248,7 +249,7 @@ def _figure(measures):
 
 
 def _relations(syntax):
-    st.subheader("Syntax", anchor=False)
+    st.header("Syntax", anchor=False)
     st.dataframe(
         head_table.relation_rows(syntax),
         hide_index=True,

@@ -6,7 +6,7 @@ import streamlit as st
 from bert_tf.explain import cosine_similarities, embedding_parts, embedding_table
 from bert_tf.explain.vectors import PARTS
 from bert_tf.plots.vectors import cosine_map, curves, part_shares, position_map
-from ui import export, frame, inputs, models, state, why
+from ui import export, figures, frame, inputs, models, state, why
 from ui.kept import kept
 from ui.words import plain, title
 
@@ -64,7 +64,12 @@ def _sum(trace, parts, shown):
         export.menu("input-sum", _HEADER, lambda: _rows(trace, parts), lambda: _record(trace, parts), figure)
     left, right = st.columns([1, 1], gap="large")
     with left:
-        st.plotly_chart(figure(), config=export.plot_config("input-sum"), key="w_sum_shares")
+        figures.show(
+            "What each token's sum is made of",
+            figure(),
+            config=export.plot_config("input-sum"),
+            key="w_sum_shares",
+        )
     with right:
         st.dataframe(
             {
@@ -110,7 +115,8 @@ def _likeness(trace, parts, shown):
             **state.bound_setting("inputsum.of", "w_sum_of", "sum", (*_parts(), "sum")),
         )
     vectors = parts.total if of not in PARTS else parts.vectors[PARTS.index(of)]
-    st.plotly_chart(
+    figures.show(
+        f"Likeness of the vectors: {of}",
         cosine_map(
             cosine_similarities(vectors[list(shown)]),
             [trace.tokens[at] for at in shown],
@@ -143,9 +149,12 @@ def _positions(shared):
         )
     left, right = st.columns([6, 5], gap="large")
     with left:
-        st.plotly_chart(figure(), config=export.plot_config("positions"), key="w_sum_positions")
+        figures.show(
+            "Likeness of the positions", figure(), config=export.plot_config("positions"), key="w_sum_positions"
+        )
     with right:
-        st.plotly_chart(
+        figures.show(
+            "Likeness of positions by how far apart they are",
             curves(
                 {
                     "mean cosine": [

@@ -7,7 +7,7 @@ from bert_tf.explain import class_lens, logit_lens
 from bert_tf.explain.target import vocabulary_id
 from bert_tf.plots.lens import answer_curve, lens_map, state_names
 from bert_tf.plots.vectors import curves
-from ui import export, frame, inputs, state, why
+from ui import export, figures, frame, inputs, state, why
 from ui.cells import cells
 from ui.kept import kept
 from ui.words import percent, plain, title
@@ -60,7 +60,9 @@ def _classes(shared, trace, settings):
             figure,
             camera="mlm" not in shared.bert.heads,
         )
-    st.plotly_chart(figure(), config=export.plot_config("class-by-layer"), key="w_lens_class")
+    figures.show(
+        "The class after each layer", figure(), config=export.plot_config("class-by-layer"), key="w_lens_class"
+    )
     st.caption(
         "The head that was trained for this task, put on each layer's state; “in” are the embeddings. It was trained"
         " on the last layer alone: a layer that says nothing through it may know the answer in other words."
@@ -166,13 +168,14 @@ def _tips(trace, lens, names):
 def _detail(shared, trace, lens, row):
     position = lens.positions[row]
     follow = state.setting("lens.follow", "")
-    st.subheader(f"Token {why.place_name(trace, position)}", anchor=False)
+    st.header(f"Token {why.place_name(trace, position)}", anchor=False)
     left, right = st.columns([3, 2], gap="large")
     with left:
         one = _followed(shared, trace, lens, row, follow)
         if one is not None:
             st.markdown(_story(one))
-            st.plotly_chart(
+            figures.show(
+                "Rank and probability of the answer after each layer",
                 answer_curve(one, one.positions.index(position), frame.is_dark()),
                 config=export.plot_config(f"token-{position}"),
                 key="w_lens_curve",

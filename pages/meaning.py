@@ -5,7 +5,7 @@ import streamlit as st
 from bert_tf.explain import cosine_similarities, occurrences, principal_components, sense_separation, umap
 from bert_tf.plots.lens import state_names
 from bert_tf.plots.vectors import cosine_map, curves, points
-from ui import export, frame, inputs, jobs, senses, state
+from ui import export, figures, frame, inputs, jobs, senses, state
 from ui.kept import kept
 from ui.words import count, percent, plain, title
 
@@ -166,7 +166,12 @@ def _points(word, labels, tips, layer, coordinates, axes):
             },
             figure,
         )
-    st.plotly_chart(figure(), config=export.plot_config(f"meaning-{layer}"), key="w_meaning_points")
+    figures.show(
+        "The word in each sentence, as points",
+        figure(),
+        config=export.plot_config(f"meaning-{layer}"),
+        key="w_meaning_points",
+    )
     st.caption("A point is the word in one sentence: point at it to read the sentence.")
 
 
@@ -174,7 +179,8 @@ def _map(labels, tips, vectors, layer):
     order = sorted(range(len(labels)), key=lambda index: labels[index])
     inputs.heading("How alike they are")
     names = [labels[index] or str(index + 1) for index in order]
-    st.plotly_chart(
+    figures.show(
+        "Likeness of the sentences' words",
         cosine_map(
             cosine_similarities(vectors[order]),
             names,
@@ -211,7 +217,8 @@ def _separation(found, labels, layer):
     left, right = st.columns(2, gap="large")
     dark = frame.is_dark()
     with left:
-        st.plotly_chart(
+        figures.show(
+            "How often the nearest is of the same sense",
             curves(
                 {"same sense nearest": apart.nearest},
                 names,
@@ -224,7 +231,8 @@ def _separation(found, labels, layer):
             key="w_meaning_nearest",
         )
     with right:
-        st.plotly_chart(
+        figures.show(
+            "Mean likeness within and between senses",
             curves(
                 {"same sense": apart.within, "other sense": apart.between},
                 names,

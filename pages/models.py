@@ -38,7 +38,7 @@ def _held():
 
 def _installed(info):
     with st.container(border=True):
-        st.subheader(f"{title(info.name)}", anchor=False)
+        st.header(f"{title(info.name)}", anchor=False)
         if info.problem:
             st.warning(f"This folder cannot be used: {plain(info.problem)}", icon=":material/folder_off:")
             return
@@ -93,7 +93,7 @@ def _body(card):
 def _released(missing):
     if not missing:
         return
-    st.subheader("Released models", anchor=False)
+    st.header("Released models", anchor=False)
     if not downloads.allowed():
         st.caption("This deployment fetches no further models.")
         return

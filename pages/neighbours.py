@@ -141,7 +141,7 @@ def _tip(token, name, near):
 def _detail(trace, shown, found):
     row, column = _place(shown, found)
     token = trace.tokens[shown[row]]
-    st.subheader(f"Nearest to “{plain(token)}”", anchor=False)
+    st.header(f"Nearest to “{plain(token)}”", anchor=False)
     sides = [(0, "Its static vector")]
     if column:
         name = "What goes in" if column == 1 else f"After layer {column - 1}"

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from bert_tf.plots.finetuning import learning_curve
-from ui import export, finetuning, frame, models, state, tasks
+from ui import export, figures, finetuning, frame, models, state, tasks
 from ui.words import percent, plain, title
 
 _LOOK = 2.0  # seconds between two looks at a training that goes on
@@ -141,7 +141,8 @@ def _curves(name, status):
         said = f"{best:.3f}" if metric == "spearman" else percent(best / 100 if metric == "exact_match" else best)
         shown.append(f"best {label} on what was held back **{said}**")
     st.markdown(" · ".join(shown))
-    st.plotly_chart(
+    figures.show(
+        "Loss and score of the training",
         learning_curve(records, rounds, metric or "", frame.is_dark()),
         config=export.plot_config("learning"),
         key="w_newtask_curve",

@@ -55,7 +55,7 @@ def _place(shared):
     encoding = shared.encode(text, "")
     words = {(word.source, word.index): word for word in words_of(encoding, text, None)}
     spot = next((spot for spot in view.masks if (spot.source, spot.word) in words), None)
-    st.subheader("Words", anchor=False)
+    st.header("Words", anchor=False)
     typed = [position for position, one in enumerate(encoding.token_ids) if one == shared.tokenizer.mask_id]
     own = () if typed or spot is None else (Spot("a", spot.word),)
 

@@ -7,7 +7,7 @@ import streamlit as st
 
 from bert_tf.explain import fill_mask, patch_states
 from bert_tf.plots.patching import patch_map
-from ui import export, frame, inputs, jobs, pairs, state, why
+from ui import export, figures, frame, inputs, jobs, pairs, state, why
 from ui.kept import kept
 from ui.models import given
 from ui.words import count, plain
@@ -46,7 +46,7 @@ def page():
 
 def _other_texts(shared, trace):
     """Fields for the second input; returns its (text_a, text_b)."""
-    st.subheader("The other input", anchor=False)
+    st.header("The other input", anchor=False)
     texts, columns = [], st.columns(2 if trace.text_b is not None else 1)
     for column, side, own in zip(columns, "ab", (trace.text_a, trace.text_b)):
         name, key, default = f"patching.{side}", f"w_patching_{side}", pairs.partner(own)
@@ -240,7 +240,8 @@ def _draw(trace, other, found):
             " Change another word, or look at another answer.",
             icon=":material/balance:",
         )
-    st.plotly_chart(
+    figures.show(
+        "What each state brings back",
         patch_map(found.recovered, trace.tokens, other.tokens, frame.is_dark()),
         key="w_patching_map",
         config=export.plot_config("patching"),

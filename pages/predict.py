@@ -45,7 +45,7 @@ def _trace(shared, encoding):
 def _words(shared, trace):
     """What the model says of single words, by its heads: guesses at masks, a score for every token."""
     if trace.replaced is not None:
-        st.subheader("Replaced or original", anchor=False)
+        st.header("Replaced or original", anchor=False)
         heads.replaced_tokens("c_replaced", trace)
         if not trace.masks:
             return
@@ -55,14 +55,14 @@ def _words(shared, trace):
 def _predictions(shared, trace):
     view = state.view()
     if not trace.masks:
-        st.subheader("Predictions", anchor=False)
+        st.header("Predictions", anchor=False)
         st.info(
             "Nothing is hidden yet. Press a word above, or type [MASK] in the text.",
             icon=":material/touch_app:",
         )
         return
     if trace.logits is None:
-        st.subheader("Predictions", anchor=False)
+        st.header("Predictions", anchor=False)
         st.warning(
             f"{title(shared.name)} has no head for masked words, so it can predict none. "
             "Choose another model in the sidebar.",

@@ -7,7 +7,7 @@ import streamlit as st
 from bert_tf.explain import gradient_x_input, integrated_gradients, occlusion
 from bert_tf.plots.diverging import diverging_ramp
 from bert_tf.plots.effects import ranked_bars
-from ui import export, frame, highlights, inputs, jobs, state, why
+from ui import export, figures, frame, highlights, inputs, jobs, state, why
 from ui.cells import marks
 from ui.words import plain
 
@@ -109,7 +109,8 @@ def _draw(trace, found, method, baseline):
     st.caption(_SAYS[method].format(baseline=baseline) + _sums(found))
     left, right = st.columns([3, 2], gap="large")
     with left:
-        st.plotly_chart(
+        figures.show(
+            "What each word counts for",
             _figure(found, frame.is_dark()),
             key="w_saliency_bars",
             config=export.plot_config(f"words-{method}"),

@@ -8,7 +8,7 @@ from bert_tf.explain import occlusion
 from bert_tf.explain.target import class_target
 from bert_tf.plots.diverging import diverging_ramp
 from bert_tf.plots.tasks import answer_curves, probabilities
-from ui import export, frame, highlights, inputs, jobs, state, tasks
+from ui import export, figures, frame, highlights, inputs, jobs, state, tasks
 from ui.cells import marks
 from ui.kept import kept
 from ui.spans import labelled, spans
@@ -111,7 +111,8 @@ def _classes(shared, settings, found):
         shares = dict(sorted(found["probabilities"].items(), key=lambda one: -one[1]))
         label = next(iter(shares))
         _save("classes", ("class", "probability"), shares.items(), found, shares)
-        st.plotly_chart(
+        figures.show(
+            "Probability of each class",
             probabilities(shares, shares.values(), frame.is_dark()),
             config=export.plot_config("classes"),
             key="w_task_classes",
@@ -135,7 +136,7 @@ def _words(shared, settings, label):
     key = (shared.name, view.precision, *texts)
     trace = kept("task_trace", key, lambda: shared.trace(*texts, ()))
     words = len(trace.words())
-    st.subheader("The words that mattered", anchor=False)
+    st.header("The words that mattered", anchor=False)
     if words > _MOST_WORDS and not st.toggle(
         f"Cover each of the {words} words in turn (takes a while)", key="w_task_words"
     ):
@@ -223,7 +224,8 @@ def _answers(shared, settings, found):
             },
         )
     with right:
-        st.plotly_chart(
+        figures.show(
+            "Where the answer begins and ends",
             _curves(passage, found, frame.is_dark()), config=export.plot_config("answer"), key="w_task_curves"
         )
         st.caption("Where in the passage the answer begins and ends, each by itself.")
@@ -238,7 +240,8 @@ def _endings(shared, settings, found):
     choices = tasks.record(settings, state.view().a, state.view().b)["choices"]
     shares = dict(zip(choices, found["probabilities"]))
     _save("endings", ("ending", "probability"), shares.items(), found, shares)
-    st.plotly_chart(
+    figures.show(
+        "Probability of each ending",
         probabilities(shares, shares.values(), frame.is_dark()),
         config=export.plot_config("endings"),
         key="w_task_endings",

@@ -8,7 +8,7 @@ import streamlit as st
 from bert_tf import plots
 from bert_tf.explain import fill_mask
 from bert_tf.plots.training import answer_course
-from ui import components, export, frame, heads, inputs, runs, state, why
+from ui import components, export, figures, frame, heads, inputs, runs, state, why
 from ui.cards import cards
 from ui.examples import LEARNED
 from ui.kept import kept
@@ -108,8 +108,12 @@ def _lapse(shared, moments):
             heads.replaced_tokens("c_timelapse_replaced", trace)
         if courses or scores:
             claim = "B follows A" if trace.sop is None else "in order"
-            st.plotly_chart(answer_course(courses, shared.series.steps, number, scores, frame.is_dark(), claim=claim),
-                            key="w_timelapse_course", config=export.plot_config("time-lapse"))
+            figures.show(
+                "The answer over the training",
+                answer_course(courses, shared.series.steps, number, scores, frame.is_dark(), claim=claim),
+                key="w_timelapse_course",
+                config=export.plot_config("time-lapse"),
+            )
     with right:
         _attention(shared, trace)
     if not st.session_state.get("_timelapse_playing"):
@@ -192,6 +196,10 @@ def _attention(shared, trace):
             column.slider(label, 1, most, **state.bound_setting(name, f"w_{name.replace('.', '_')}", 1, range(1, most + 1)))
     layer, head = (min(max(state.setting(name, 1), 1), most) for _, _, name, most in bounds)
     selection = plots.select(trace)
-    st.plotly_chart(plots.heatmap(trace, np.asarray(trace.attentions[layer - 1, head - 1]), selection, dark=frame.is_dark()),
-                    key="w_timelapse_map", config=export.plot_config(f"layer-{layer}-head-{head}"))
+    figures.show(
+        f"Attention of layer {layer}, head {head}",
+        plots.heatmap(trace, np.asarray(trace.attentions[layer - 1, head - 1]), selection, dark=frame.is_dark()),
+        key="w_timelapse_map",
+        config=export.plot_config(f"layer-{layer}-head-{head}"),
+    )
     st.caption("A row is a token that looks, a column one that is looked at; the scale goes to the map's own strongest.")

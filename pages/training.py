@@ -5,7 +5,7 @@ import time
 import streamlit as st
 
 from bert_tf.plots import training as plots
-from ui import export, frame, runs, state, training
+from ui import export, figures, frame, runs, state, training
 from ui.words import percent, plain
 
 _LOOK = 2.0  # seconds between two looks at a run that goes on
@@ -58,8 +58,13 @@ def _watch(path):
     left, middle, right = st.columns(3)
     for column, panel in ((left, "Loss"), (middle, "Accuracy"), (right, "Learning rate")):
         column.markdown(f"**{panel}**")
-        column.plotly_chart(plots.curves(run, panel, frame.is_dark()), key=f"w_curve_{panel}",
-                            config=export.plot_config(f"{run.name}-{panel.lower().replace(' ', '-')}"))
+        with column:
+            figures.show(
+                panel,
+                plots.curves(run, panel, frame.is_dark()),
+                key=f"w_curve_{panel}",
+                config=export.plot_config(f"{run.name}-{panel.lower().replace(' ', '-')}"),
+            )
     st.caption(runs.facts(run) + ". Measured on the text it trains on, a new mask each time; how a model does on text it "
                "has never seen is what `evaluate mlm` measures.")
 

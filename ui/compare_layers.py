@@ -4,7 +4,7 @@ import streamlit as st
 
 from bert_tf.explain import aligned_layers, class_lens
 from bert_tf.plots.comparison import answers_by_depth, depth_profile
-from ui import export, frame, inputs, state, tasks, verdicts, why
+from ui import export, figures, frame, inputs, state, tasks, verdicts, why
 from ui.kept import kept
 from ui.spots import cut
 from ui.words import percent, plain
@@ -89,10 +89,14 @@ def _lens(side, settings):
 
 
 def _scores(pair, lenses):
-    st.subheader("The score after each layer", anchor=False)
+    st.header("The score after each layer", anchor=False)
     profiles = {name: lens.values[1:, 0] for name, lens in zip(_named(pair), lenses)}
-    st.plotly_chart(depth_profile(profiles, "score", frame.is_dark()), key="w_compare_class_scores",
-                    config=export.plot_config("scores"))  # fmt: skip
+    figures.show(
+        "The score after each layer",
+        depth_profile(profiles, "score", frame.is_dark()),
+        key="w_compare_class_scores",
+        config=export.plot_config("scores"),
+    )
 
 
 def _named(pair):
@@ -134,8 +138,12 @@ def _classes(pair, lenses):
             for name, lens in zip(_named(pair), lenses)
             if label in lens.labels
         }
-        st.plotly_chart(answers_by_depth(curves, frame.is_dark()), key="w_compare_class_curves",
-                        config=export.plot_config("classes-by-layer"))  # fmt: skip
+        figures.show(
+            "Each side's class after every layer",
+            answers_by_depth(curves, frame.is_dark()),
+            key="w_compare_class_curves",
+            config=export.plot_config("classes-by-layer"),
+        )
     st.caption(
         "Each side's own head for its task, put on every layer's state, nothing hidden; ≠ marks where the likeliest "
         "classes differ. It was trained on the last layer alone."

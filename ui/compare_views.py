@@ -5,7 +5,7 @@ import streamlit as st
 from bert_tf import plots
 from bert_tf.explain import aligned_layers, logit_lens
 from bert_tf.plots.comparison import answers_by_depth, difference_map
-from ui import compare_layers, comparison, components, export, frame, inputs, state, why
+from ui import compare_layers, comparison, components, export, figures, frame, inputs, state, why
 from ui.kept import kept
 
 LOOKS = {"attention": "Attention", "layers": "Layer by layer"}
@@ -34,7 +34,7 @@ def draw(pair, traces, found):
 
 
 def _attention(pair, traces):
-    st.subheader("Attention at the same depth", anchor=False)
+    st.header("Attention at the same depth", anchor=False)
     counts = [side.shared.config.num_hidden_layers for side in pair]
     layers = aligned_layers(*counts)
     place, head, drawn = _settings(layers, traces)
@@ -121,7 +121,8 @@ def _one(side, trace, weights, name, drawn, start):
             f"c_compare_lines_{side.key}", plots.lines(trace, weights, selection.window(start, _MOST)), name
         )
         return
-    st.plotly_chart(
+    figures.show(
+        f"Attention of {side.name}",
         plots.heatmap(trace, weights, selection, most=_MOST, dark=frame.is_dark(), height=430),
         key=f"w_compare_map_{side.key}",
         config=export.plot_config(name),
@@ -134,7 +135,8 @@ def _difference(pair, traces, maps, layers, start):
     ][start : start + _MOST]
     one, other = (weights[start : start + _MOST, start : start + _MOST].astype("float32") for weights in maps)
     st.markdown(f"**{pair[0].name}**, layer {layers[0] + 1}, less **{pair[1].name}**, layer {layers[1] + 1}")
-    st.plotly_chart(
+    figures.show(
+        "Difference of the two attention maps",
         difference_map(one - other, tokens, frame.is_dark()),
         key="w_compare_difference",
         config=export.plot_config("difference"),
@@ -143,7 +145,8 @@ def _difference(pair, traces, maps, layers, start):
 
 
 def _spread(pair, traces):
-    st.plotly_chart(
+    figures.show(
+        "How widely attention is spread in every layer",
         plots.depth_profile(comparison.spread(pair, traces), "mean entropy of a row, bits", frame.is_dark()),
         key="w_profile",
         config=export.plot_config("entropy"),
@@ -193,7 +196,8 @@ def _layers(pair, found):
                 f"{side.key.upper()}: {lens.answers[0].token}": lens.answer_probabilities[0]
                 for side, lens in zip(pair, lenses)
             }
-        st.plotly_chart(
+        figures.show(
+            "Each side's answer after every layer",
             answers_by_depth(curves, frame.is_dark()),
             key="w_compare_answers",
             config=export.plot_config("answers"),

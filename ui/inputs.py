@@ -153,7 +153,7 @@ def say_cut(encoding, whose=""):
 def heading(text):
     """A heading with room at its right: what is drawn in the container this returns stands there."""
     row = st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center")
-    row.subheader(text, anchor=False, width="content")
+    row.header(text, anchor=False, width="content")
     return row
 
 

@@ -5,7 +5,7 @@ import streamlit as st
 
 from bert_tf.explain import MinimalPair, minimal_pairs, pseudo_likelihood
 from bert_tf.plots.effects import ranked_bars
-from ui import export, frame, inputs, jobs, state
+from ui import export, figures, frame, inputs, jobs, state
 from ui.minimal import PAIRS
 from ui.words import title
 
@@ -83,7 +83,8 @@ def _one(pair):
         f"**{abs(pair.margin):.2f} nats** lie between them: {pair.good.total:.2f} for the first,"
         f" {pair.bad.total:.2f} for the second."
     )
-    st.plotly_chart(
+    figures.show(
+        "Scores of the tokens that differ",
         _tokens_figure(pair, frame.is_dark()),
         key="w_whatif_tokens",
         config=export.plot_config("minimal-pair"),
@@ -149,7 +150,8 @@ def _all(shared):
             },
         )
     with column:
-        st.plotly_chart(
+        figures.show(
+            "Preference in each pair",
             figure(frame.is_dark()), key="w_whatif_pairs_bars", config=export.plot_config("minimal-pairs")
         )
 

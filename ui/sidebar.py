@@ -14,7 +14,7 @@ def draw(installed):
         installed: ``ModelInfo`` of the models that may be chosen, the default first.
     """
     with st.sidebar:
-        st.markdown("#### BERT explorer")
+        st.markdown("**BERT explorer**")
         if not installed:
             st.warning("No model is installed. See Models.")
             return

@@ -15,7 +15,7 @@ from bert_tf.explain import (
     without_each_word,
 )
 from bert_tf.plots.effects import ranked_bars
-from ui import components, export, frame, inputs, jobs, state, why
+from ui import components, export, figures, frame, inputs, jobs, state, why
 from ui.cards import cards, shorter
 from ui.kept import kept
 from ui.words import percent, plain
@@ -127,7 +127,8 @@ def a_word_less(shared, trace):
             column_config=_LESS_COLUMNS,
         )
     with right:
-        st.plotly_chart(
+        figures.show(
+            "The answer without each word",
             _less_figure(shared, rows, trace, frame.is_dark()),
             key="w_whatif_less_bars",
             config=export.plot_config("a-word-less"),

@@ -67,7 +67,8 @@ function rampColour(stops, share) {
   return stops[low].map((from, c) => Math.round(from + (at - low) * (stops[low + 1][c] - from)));
 }
 
-// Nearly black or white, whichever stands out more on a colour.
-function inkOn([red, green, blue]) {
-  return 0.299 * red + 0.587 * green + 0.114 * blue > 140 ? "#111418" : "#ffffff";
+// Nearly black or white, whichever stands out more on a colour: contrast as WCAG 2 measures it.
+function inkOn(colour) {
+  const [red, green, blue] = colour.map((part) => (part / 255 <= .04045 ? part / 3294.6 : ((part / 255 + .055) / 1.055) ** 2.4));
+  return .2126 * red + .7152 * green + .0722 * blue > .187 ? "#111418" : "#ffffff";
 }

@@ -36,7 +36,7 @@ def colourscale(dark=False):
 
 def dress(figure, dark=False, height=None):
     """Give ``figure`` the common look, transparent so that it sits on any page; returns it."""
-    ink = "#e4e7ec" if dark else "#1d2330"
+    ink, quiet = ("#e4e7ec", "#a9b0bd") if dark else ("#1d2330", "#5b6170")
     figure.update_layout(
         template="plotly_dark" if dark else "plotly_white",
         paper_bgcolor="rgba(0,0,0,0)",
@@ -47,7 +47,11 @@ def dress(figure, dark=False, height=None):
         hoverlabel={"font": {"size": 13}},
         colorway=list(CATEGORIES),
         modebar={"bgcolor": "rgba(0,0,0,0)", "color": "#8a92a0", "activecolor": ink},
+        legend={"font": {"color": ink}},
     )
+    # Said outright: Streamlit would write them in a grey that is too faint to read well.
+    for axes in (figure.update_xaxes, figure.update_yaxes):
+        axes(tickfont={"color": quiet}, title={"font": {"color": quiet}})
     return figure
 
 

@@ -29,7 +29,7 @@ def walk(block):
 
 def told(app):
     """All that a page says in words, in one string."""
-    kinds = (app.title, app.subheader, app.markdown, app.caption, app.info, app.warning, app.error)
+    kinds = (app.title, app.header, app.subheader, app.markdown, app.caption, app.info, app.warning, app.error)
     return "\n".join(element.value for kind in kinds for element in kind)
 
 

@@ -1,0 +1,56 @@
+// A figure in words, for those who do not see it; and its numbers as a table, asked for with the keyboard.
+
+function row(cells, matrix) {
+  const line = document.createElement("tr");
+  cells.forEach((text, index) => {
+    const cell = document.createElement(matrix && index === 0 ? "th" : "td");
+    if (cell.tagName === "TH") cell.scope = "row";
+    if (!matrix) cell.className = "text";
+    cell.textContent = text;
+    line.append(cell);
+  });
+  return line;
+}
+
+function head(names) {
+  const line = document.createElement("tr");
+  for (const name of names) {
+    // The corner of a matrix heads nothing.
+    const cell = document.createElement(name ? "th" : "td");
+    if (name) cell.scope = "col";
+    cell.textContent = name;
+    line.append(cell);
+  }
+  return line;
+}
+
+// The block of the page that holds both this and the figure is called what the figure shows.
+function label(element, what) {
+  const block = element.getRootNode().host?.closest('[class*="st-key-figure_"]');
+  block?.setAttribute("role", "figure");
+  block?.setAttribute("aria-label", what);
+}
+
+export default function ({ parentElement, data, setStateValue }) {
+  const find = (name) => parentElement.querySelector(name);
+  const [ask, scroll, table] = [find(".ask"), find(".scroll"), find("table")];
+  label(parentElement, data.what);
+  find(".say").textContent = data.said;
+  const open = Boolean(data.table);
+  ask.setAttribute("aria-expanded", String(open));
+  ask.textContent = open ? "Put the table away" : "The numbers as a table";
+  ask.setAttribute("aria-label", `${ask.textContent}: ${data.what}`);
+  scroll.hidden = !open;
+  scroll.setAttribute("aria-label", `Numbers: ${data.what}`);
+  find(".cut").hidden = !data.table?.cut;
+  find(".cut").textContent = data.table?.cut ?? "";
+  if (open) {
+    const matrix = data.table.header[0] === "";
+    table.tHead.replaceChildren(head(data.table.header));
+    table.tBodies[0].replaceChildren(...data.table.rows.map((cells) => row(cells, matrix)));
+  } else {
+    table.tHead.replaceChildren();
+    table.tBodies[0].replaceChildren();
+  }
+  ask.onclick = () => setStateValue("open", !open);
+}

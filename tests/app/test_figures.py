@@ -1,0 +1,24 @@
+"""Every figure of a page comes with its words."""
+
+import re
+
+from tests.app.look import component
+from ui.limits import ROOT
+
+
+def test_every_figure_is_drawn_with_its_words():
+    drawing = [
+        path.name
+        for folder in ("pages", "ui")
+        for path in (ROOT / folder).glob("*.py")
+        if "plotly_chart(" in path.read_text("utf-8")
+    ]
+    assert drawing == ["figures.py"]
+
+
+def test_the_words_are_those_of_the_figure(open_app):
+    app = open_app(page="attention", a="The cat sat.", **{"attention.as": "map"})
+    said = component(app, "figure")
+    assert said["what"] == "Attention, layer 1 head 1" and said["table"] is None
+    shown = re.match(r"6 rows by 6 columns\. Highest: (\S+) looks at (\S+), 0\.\d{3}; ", said["said"])
+    assert shown and set(shown.groups()) <= {"[CLS]", "The", "cat", "sat", ".", "[SEP]"}
