@@ -12,7 +12,8 @@ function percent(value) {
 }
 
 function buildCard() {
-  const card = make("section", "card");
+  const card = make("div", "card");
+  card.setAttribute("role", "group");
   const head = make("div", "head");
   head.append(make("span", "title"), make("span", "note"));
   card.append(head, make("ol", "list"), make("p", "foot"));

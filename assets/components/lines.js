@@ -70,8 +70,21 @@ function draw(state) {
   const width = wires.clientWidth || 200;
   wires.setAttribute("viewBox", `0 0 ${width} ${height}`);
   wires.style.height = `${height}px`;
-  wires.replaceChildren(...chosen(state).map((line) => wire(state, line, width)));
+  const found = chosen(state);
+  wires.replaceChildren(...found.map((line) => wire(state, line, width)));
+  wires.setAttribute("aria-label", told(state, found));
   shade(state);
+}
+
+// What the lines show, for those who do not see them.
+function told({ data }, found) {
+  if (!found.length) return "No line";
+  const said = found.slice(0, 5).map(([, row, column, share]) => `“${data.left[row]}” to “${data.right[column]}” ${percent(share)}`);
+  return `${found.length} ${found.length === 1 ? "line" : "lines"}, the strongest: ${said.join("; ")}`;
+}
+
+function percent(share) {
+  return `${(100 * share).toFixed(share < .1 ? 1 : 0)}%`;
 }
 
 function shade(state) {
@@ -86,6 +99,7 @@ function shade(state) {
       const held = shares.map((share) => (share >= state.data.least ? share : 0));
       token.style.backgroundImage = stripes(state, held);
       token.title = held.some(Boolean) ? `${token.textContent}: ${held.map((share) => `${(100 * share).toFixed(1)}%`).join(", ")}` : token.textContent;
+      token.setAttribute("aria-label", token.title);
     }
   }
   state.hint.textContent = hint(state);
@@ -105,12 +119,18 @@ function stripes(state, shares) {
 function hint(state) {
   const { focus, data } = state;
   if (!focus) return "Point at a token, or tap it, to see where it looks.";
-  const best = chosen(state)[0];
-  if (!best) return "No weight of this token is that large.";
-  const own = focus.side === "left" ? data.left[focus.index] : data.right[focus.index];
-  const other = focus.side === "left" ? data.right[best[2]] : data.left[best[1]];
-  const share = `${(100 * best[3]).toFixed(0)}%`;
-  return focus.side === "left" ? `“${own}” looks most at “${other}”, ${share}` : `“${own}” is looked at most by “${other}”, ${share}`;
+  const looks = focus.side === "left";
+  // Of several heads each other token is said once, with its strongest.
+  const found = new Map();
+  for (const [, row, column, share] of chosen(state)) {
+    const other = looks ? column : row;
+    if (!found.has(other)) found.set(other, share);
+  }
+  if (!found.size) return "No weight of this token is that large.";
+  const own = (looks ? data.left : data.right)[focus.index];
+  const others = looks ? data.right : data.left;
+  const said = [...found].slice(0, 3).map(([other, share]) => `“${others[other]}”, ${percent(share)}`);
+  return `“${own}” ${looks ? "looks most at" : "is looked at most by"} ${said.join("; then ")}`;
 }
 
 function set(state, focus) {

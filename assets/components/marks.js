@@ -40,6 +40,7 @@ export default function ({ parentElement, data }) {
   // Drawn again with nothing new: what is pointed at stays as it is.
   if (state.drawn === drawn) return;
   Object.assign(state, { root, data, drawn, stops: rampStops(data.ramp), hint: root.querySelector(".hint"), pinned: null });
+  root.setAttribute("aria-label", `The words, from ${data.legend[0]} to ${data.legend[1]}`);
   for (const side of ["a", "b"]) {
     const text = root.querySelector(`[data-side="${side}"]`);
     text.parentElement.hidden = !data[side];

@@ -14,7 +14,9 @@ function written(value) {
 
 function head(data) {
   const row = document.createElement("tr");
-  row.append(make("th", "", ""));
+  const corner = make("th", "", "Token");
+  corner.scope = "col";
+  row.append(corner);
   for (const { name, note } of data.columns) {
     const cell = make("th", "", name);
     cell.scope = "col";
