@@ -40,8 +40,10 @@ def test_names_along_the_axes_are_said_in_the_place_of_numbers():
 
 
 def test_likeness_is_said_of_different_things_and_once_a_pair():
-    figure = cosine_map(np.array([[1, 0.9, 0.1], [0.9, 1, 0.2], [0.1, 0.2, 1]]), ["a", "b", "c"], ["first", "mid", "x"])
-    assert description(figure).endswith("Highest: mid, first, cosine 0.900; x, mid, cosine 0.200; x, first, cosine 0.100.")
+    values = np.array([[1, 0.9, 0.1], [0.9, 1, 0.2], [0.1, 0.2, 1]])
+    figure = cosine_map(values, ["a", "b", "c"], ["first", "mid", "x"])
+    said = "Highest: mid, first, cosine 0.900; x, mid, cosine 0.200; x, first, cosine 0.100."
+    assert description(figure).endswith(said)
     assert [row[0] for row in table(figure)[1]] == ["first", "mid", "x"]
 
 
@@ -84,7 +86,16 @@ def test_markup_of_labels_is_not_said_and_text_is():
     assert plain("<b>&lt;b&gt; | x</b><br>y\u200b") == "<b> | x, y"
 
 
-@pytest.mark.parametrize("value, form, text", [(1234567, ",", "1,234,567"), (2.5e9, ".3s", "2.5G"), (0.5, ".1%", "50.0%"),
-                                               (2.5, ".2~f", "2.5"), (3.0, ".2~f", "3"), (2e-4, ".1~e", "2e-04")])
+@pytest.mark.parametrize(
+    "value, form, text",
+    [
+        (1234567, ",", "1,234,567"),
+        (2.5e9, ".3s", "2.5G"),
+        (0.5, ".1%", "50.0%"),
+        (2.5, ".2~f", "2.5"),
+        (3.0, ".2~f", "3"),
+        (2e-4, ".1~e", "2e-04"),
+    ],
+)
 def test_numbers_are_written_as_d3_does(value, form, text):
     assert written(value, form) == text
