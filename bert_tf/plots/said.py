@@ -152,9 +152,9 @@ def _heatmap(one):
         # Everything is most like itself, and each pair stands there twice.
         known &= np.tri(rows, k=-1, dtype=bool)
     order = np.argsort(np.where(known, -values, np.inf), axis=None, kind="stable")[: int(known.sum())]
-    places = [divmod(int(at), columns) for at in order]
-    lowest = _sentence("Lowest", one, places[-1:]) if len(places) > 3 else ""
-    return f"{rows} rows by {columns} columns. {_sentence('Highest', one, places[:3])} {lowest}".strip()
+    highest, lowest = ([divmod(int(at), columns) for at in part] for part in (order[:3], order[3:][-1:]))
+    said = (f"{rows} rows by {columns} columns.", _sentence("Highest", one, highest), _sentence("Lowest", one, lowest))
+    return " ".join(filter(None, said))
 
 
 def _mirrors_itself(trace, values):
@@ -193,12 +193,13 @@ def _matrix(one):
     shown = min(rows, MOST_ROWS), min(columns, MOST_COLUMNS)
     # What stands in a cell is the first number that hovering writes.
     number = next((found for found in _PLACE.finditer(trace.hovertemplate or "") if found.group(3)), None)
-    cell = number.groups() if number else ("z", None, ".4g")
+    name, part, form = number.groups() if number else ("z", None, ".4g")
+    cells = trace[name] if part is None else np.asarray(trace[name])[..., int(part)]
     side = [plain(one.filled((row, 0), "y", None, None)) for row in range(shown[0])]
     if trace.text is not None and all(isinstance(text, str) for text in trace.text):
         side = [plain(text) for text in trace.text[: shown[0]]]  # a text for each row says more than its name
     top = [plain(one.filled((0, column), "x", None, None)) for column in range(shown[1])]
     body = [
-        [name, *(one.filled((row, column), *cell) for column in range(shown[1]))] for row, name in enumerate(side)
+        [name, *(written(value, form) for value in line[: shown[1]])] for name, line in zip(side, cells)
     ]
     return ["", *top], body, (rows - shown[0], columns - shown[1])

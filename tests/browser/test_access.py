@@ -1,0 +1,169 @@
+"""Every page read by axe-core, in light and in dark: names, roles, contrast, and what the keyboard reaches."""
+
+import re
+import shutil
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import expect
+
+from tests.app.conftest import LIMITS, save_tiny
+from tests.app.made_tasks import save_tasks
+from tests.app.test_family_pages import FAMILY
+from tests.browser.conftest import serving
+from tests.browser.look import FIGURE, wider_than_the_screen
+from tests.test_one_way import APART, LEFT, make_reader
+
+expect.set_options(timeout=60_000)  # the machine may be busy
+TEXTS = "a=The+bunny+ate+the+carrot.&b=It+was+good.&mask=a3"
+#: A link to each page with something on it, and the sign that it is drawn.
+PAGES = {
+    "predict": (TEXTS, ".bars .bar"),
+    "attention": (TEXTS, ".lines .token"),
+    "attention heatmap": (f"{TEXTS}&attention.as=map", FIGURE),
+    "modelview": (TEXTS, ".board canvas"),
+    "neuron": (TEXTS, ".neuron .key"),
+    "methods": (TEXTS, ".weights .bar"),
+    "heads": (TEXTS, FIGURE),
+    "lens": (f"{TEXTS}&lens.layer=1", FIGURE),
+    "ablation": (TEXTS, ".cells td"),
+    "saliency": (TEXTS, FIGURE),
+    "patching": (f"{TEXTS}&patching.a=The+bunny+made+the+carrot.", FIGURE),
+    "whatif": (TEXTS, ".bars .bar"),
+    "inputsum": (TEXTS, FIGURE),
+    "meaning": ("", FIGURE),
+    "neighbours": (TEXTS, ".cells td"),
+    "compare": (TEXTS, FIGURE),
+    "cka": ("", FIGURE),
+    "agreement": ("", "[data-testid=stDataFrame] canvas"),
+    "tasks": ("tasks.model=classes&a=the+cat+sat", FIGURE),
+    "tasks tags": ("tasks.model=tags&a=the+cat+ran+in+London", ".spans .text"),
+    "tasks answer": ("tasks.model=answers&a=where+was+it&b=it+was+in+London.", FIGURE),
+    "finetuned": ("finetuned.model=classes&a=the+cat+sat", FIGURE),
+    "newtask": ("", "input[type=file]"),
+    "training": ("", FIGURE),
+    "timelapse": ("a=He+was+born+in+London.&mask=a2", FIGURE),
+    "dataset": ("", "[data-testid=stDataFrame] canvas"),
+    "architecture": (TEXTS, FIGURE),
+    "oneway": ("a=The+cat+sat+on+the+mat.&mask=a5", ".bars .bar"),
+    "electra": ("model=electra-discriminator&a=w1+w2+w3+w4+w5&electra.share=40", ".marks .word"),
+    "family": ("", FIGURE),
+    "guide": ("", "[data-testid=stMain] h2"),
+    "models": ("", "[data-testid=stExpander]"),
+}
+#: Rule -> parts of what Streamlit's own widgets draw that it is not kept in.
+STREAMLIT = {}
+
+
+def save_all(home):
+    """Small random models of every kind that a page asks for, in the folder ``home``."""
+    save_tasks(home)
+    save_tiny(home, "tiny-cased", "bert-base-cased-embedded", num_hidden_layers=3, num_attention_heads=4)
+    save_tiny(home, "tiny-uncased", "bert-small-uncased-embedded", num_hidden_layers=2, num_attention_heads=2)
+    for name in ("electra-discriminator", "electra-generator"):
+        shutil.copytree(FAMILY / name, home / name)
+    from bert_tf import checkpoints
+
+    for kind in (LEFT, APART):
+        reader = make_reader(kind)
+        checkpoints.save(home / kind, reader.config, reader.tokenizer, reader.model)
+    names = sorted(folder.name for folder in home.iterdir() if folder.is_dir())
+    offered = f"offered = {names}".replace("'", '"')
+    (home / "explorer.toml").write_text(re.sub("offered = .*", offered, LIMITS))
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    """In the place of the server of the other tests: one with a model for every page."""
+    home = tmp_path_factory.mktemp("access-browser")
+    save_all(home)
+    with serving(home) as address:
+        yield address
+
+
+def test_every_page_is_read_by_axe_and_fits_a_telephone(visit, server):
+    one, wrong = visit(), {}
+    page = one.page
+    for name, (params, sign) in PAGES.items():
+        page.set_viewport_size({"width": 390, "height": 844})
+        page.emulate_media(color_scheme="dark")
+        one.open(f"/?page={name.split()[0]}&{params}")
+        page.locator(sign).last.wait_for(state="attached")
+        _settled(page, "dark")
+        found = _violations(page, "color-contrast")
+        if (pixels := wider_than_the_screen(page)) > 1:
+            found.append(f"{pixels} pixels wider than a telephone")
+        page.set_viewport_size({"width": 1440, "height": 900})
+        page.emulate_media(color_scheme="light")
+        _settled(page, "light")
+        wrong[name] = found + _violations(page) + _figures_without_words(page)
+    # A telephone puts the sidebar away.
+    page.emulate_media(color_scheme="dark")
+    _settled(page, "dark")
+    wrong["sidebar"] = _violations(page, "color-contrast")
+    assert {name: found for name, found in wrong.items() if found} == {}
+
+
+def _settled(page, scheme):
+    """Wait until a page is drawn and the server has nothing more to send."""
+    page.wait_for_function(
+        """(scheme) => {
+          const app = document.querySelector("[data-testid=stApp]");
+          return app.dataset.testScriptState === "notRunning" && getComputedStyle(app).colorScheme === scheme;
+        }""",
+        arg=scheme,
+    )
+    page.wait_for_timeout(500)
+
+
+def _violations(page, *rules):
+    """What axe finds that is serious or critical, and headings out of order."""
+    options = {"resultTypes": ["violations"]}
+    if rules:
+        options["runOnly"] = list(rules)
+    found = Axe().run(page, options=options).response["violations"]
+    return [
+        f"{one['id']}: {node['target'][-1]}: {node['html'][:120]}"
+        for one in found
+        if one["impact"] in ("serious", "critical") or one["id"] == "heading-order"
+        for node in one["nodes"]
+        if not any(known in node["html"] for known in STREAMLIT.get(one["id"], ()))
+    ]
+
+
+def _figures_without_words(page):
+    """Figures that a screen reader finds neither a name nor a sentence for."""
+    named = page.get_by_role("figure").filter(has=page.locator(FIGURE)).filter(has=page.locator(".say:not(:empty)"))
+    try:
+        expect(named).to_have_count(page.locator(FIGURE).count(), timeout=10_000)
+    except AssertionError as error:
+        return [str(error)]
+    return []
+
+
+def test_what_hovering_tells_is_a_table_for_the_keyboard(visit):
+    page = visit("/?page=meaning").page
+    figure = page.get_by_role("figure", name="The word in each sentence, as points")
+    expect(figure.locator(".say")).to_have_text(re.compile(r"^\d+ points: .*money \d+"))
+    ask = figure.get_by_role("button", name="The numbers as a table")
+    assert ask.evaluate("button => button.offsetWidth") == 1  # no clutter for those who see the figure
+    ask.focus()
+    assert ask.evaluate("button => button.offsetWidth") > 100
+    page.keyboard.press("Enter")
+    count = int(figure.locator(".say").inner_text().split()[0])
+    expect(figure.locator("tbody tr")).to_have_count(count)
+    expect(figure.get_by_role("region").get_by_role("cell", name=re.compile("bank")).first).to_be_visible()
+    figure.get_by_role("button", name="Put the table away").press("Enter")
+    expect(figure.locator("tbody tr")).to_have_count(0)
+
+
+def test_lines_between_tokens_are_said(visit):
+    page = visit(f"/?page=attention&{TEXTS}").page
+    wires = page.get_by_role("img", name=re.compile(r"^\d+ lines, the strongest: “.+” to “.+” \d"))
+    expect(wires).to_be_visible()
+    page.locator(".lines .left .token").first.focus()
+    page.keyboard.press("ArrowDown")
+    hint = page.locator(".lines .hint[aria-live=polite]")
+    expect(hint).to_have_text(re.compile(r"^“The” looks most at “.+”, [\d.]+%; then “.+”, [\d.]+%"))
+    other = re.search("at “(.+?)”, ", hint.inner_text()).group(1)
+    expect(page.get_by_role("option", name=re.compile(rf"^{re.escape(other)}: [\d.]+%")).first).to_be_attached()
