@@ -19,6 +19,7 @@ def home():
     visit().begin()
     sidebar.draw(models.installed())
     frame.navigation()
+    snippets.begin()
     try:
         frame.current_page()()
         snippets.draw()

@@ -7,7 +7,7 @@ from bert_tf import plots
 from bert_tf.explain import ablate, every_token, intact_pass, sweep
 from bert_tf.plots.diverging import diverging_ramp
 from bert_tf.plots.effects import by_kind, effects_map, ranked_bars
-from ui import components, export, figures, frame, inputs, jobs, parts, state, why
+from ui import components, export, figures, frame, inputs, jobs, parts, snippets, state, why
 from ui.cards import class_card, shorter
 from ui.cells import cells
 from ui.kept import kept
@@ -29,6 +29,7 @@ def page():
     places = parts.read(state.setting("ablation.off", ""), layers, heads)
     ablation = parts.ablation_of(places, _tokens(trace), heads)
     colour, on = _switches(shared, trace, places, ablation)
+    snippets.give(shared, trace, ablation, on, _kind())
     effect = kept("ablation", (trace, ablation), lambda: _effect(shared, trace, ablation))
     left, right = st.columns([6, 5], gap="large")
     with left:
@@ -248,18 +249,26 @@ def _effects(swept, trace, on, layers, heads):
     return _strengths(swept, trace, on)[: layers * (heads + 2)].reshape(layers, heads + 2)
 
 
+_KINDS = {"heads": "Heads", "blocks": "Blocks and layers", "tokens": "Attention to a token"}
+
+
+def _kind():
+    """The kind of parts in the list of the strongest."""
+    kind = state.setting("ablation.kind", "heads")
+    return kind if kind in _KINDS else "heads"
+
+
 def _ranked(swept, effects, on, unit, trace, size):
     st.header("The strongest parts", anchor=False)
     layers, heads = size
     names = [parts.name(*place, heads) for place in parts.every(layers, heads)]
     names += [f"attention to {position}: {trace.tokens[position]}" for position in range(trace.length)]
-    kinds = {"heads": "Heads", "blocks": "Blocks and layers", "tokens": "Attention to a token"}
     kind = st.segmented_control(
         "Parts",
-        list(kinds),
-        format_func=kinds.get,
+        list(_KINDS),
+        format_func=_KINDS.get,
         label_visibility="collapsed",
-        **state.bound_setting("ablation.kind", "w_ablation_kind", "heads", kinds),
+        **state.bound_setting("ablation.kind", "w_ablation_kind", "heads", _KINDS),
     )
     chosen = _of_kind(kind, layers, heads, len(swept.ablations))
     if not chosen:

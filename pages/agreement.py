@@ -3,7 +3,7 @@
 import streamlit as st
 
 from bert_tf.explain import agreement
-from ui import comparison, export, files, inputs, jobs, models, opening, state
+from ui import comparison, export, files, inputs, jobs, models, opening, snippets, state
 from ui.words import count, percent, title
 
 _AT_ONCE = 40  # rows that are asked about without a press on Run
@@ -31,6 +31,7 @@ def page():
     lacking = [title(shared.name) for shared in pair if "mlm" not in shared.bert.heads]
     if lacking:
         st.caption(f"No head for masked words: {' and '.join(lacking)}. {_left(pair)}")
+    snippets.give((view.model, view.other), file_key, hide)
     key = (view.model, view.other, view.precision, file_key, hide, view.top_k)
     if not files.asked("agreement", key, len(rows.rows) <= _AT_ONCE):
         st.caption(f"{count(len(rows.rows), 'row')}, read by both models.")

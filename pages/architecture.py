@@ -7,7 +7,7 @@ from bert_tf import plots
 from bert_tf.explain import sigmoid
 from bert_tf.explain.architecture import LAYER_PARTS, choice_scores, every_size, parts, passing, task_passing
 from bert_tf.plots.architecture import MOST_TOKENS, MOST_UNITS, activations, sizes
-from ui import components, export, figures, frame, heads, inputs, lessons, state, tasks
+from ui import components, export, figures, frame, heads, inputs, lessons, snippets, state, tasks
 from ui.kept import kept
 from ui.words import percent, title
 
@@ -56,6 +56,13 @@ def page():
     with right:
         _detail(shared, trace, boxes, chosen, layer)
     _sizes(shared, trace, boxes)
+    snippets.give(shared, trace, layer, chosen, _looked_at(chosen))
+
+
+def _looked_at(box):
+    """Which of the values inside a box are looked at; None for one that no layer has."""
+    choices, chosen = _INSIDE.get(box, ()), state.setting(_VALUES, "")
+    return chosen if chosen in choices else next(iter(choices), None)
 
 
 def _trace(shared, masked):

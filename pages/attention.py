@@ -3,7 +3,7 @@
 import streamlit as st
 
 from bert_tf import plots
-from ui import attention, components, export, figures, frame, inputs, state
+from ui import attention, components, export, figures, frame, inputs, snippets, state
 from ui.kept import kept
 
 _MORE, _SEVERAL, _LEAST, _AS = "attention.more", "attention.several", "attention.least", "attention.as"
@@ -22,7 +22,7 @@ def page():
     with left:
         _overview(trace, selection)
     with right:
-        _heads(trace, selection, chosen)
+        _heads(shared, trace, selection, chosen)
     st.caption(
         "From left to right: the token that looks, and where. A line is as strong as the weight; the weights"
         " of a token add up to 1 in each head. What is moved along a line, and whether it matters, is not"
@@ -74,7 +74,7 @@ def _overview(trace, selection):
     components.grid("c_grid", small, opened, plots.ramp(frame.is_dark()))
 
 
-def _heads(trace, selection, chosen):
+def _heads(shared, trace, selection, chosen):
     layer, head = chosen[0]
     weights = trace.attentions[layer, head]
     several = len(chosen) > 1
@@ -104,6 +104,7 @@ def _heads(trace, selection, chosen):
         )
         components.heads("c_heads", chosen, colours, state.setting(_SEVERAL, False), _drop(chosen))
     detail = attention.detail(selection)
+    snippets.give(shared, trace, chosen[:1] if as_map else chosen, detail, 0.0 if as_map else attention.least(_LEAST))
     if as_map:
         _heatmaps(trace, weights, selection, detail, name)
         if several:

@@ -9,7 +9,7 @@ from bert_tf.explain import layer_similarity
 from bert_tf.explain.errors import report
 from bert_tf.plots.comparison import likeness_map
 from bert_tf.plots.lens import state_names
-from ui import comparison, export, figures, files, frame, inputs, jobs, models, state
+from ui import comparison, export, figures, files, frame, inputs, jobs, models, snippets, state
 from ui.models import given
 from ui.words import count, plain, title
 
@@ -24,10 +24,12 @@ def page():
         st.info("No model is installed here. See Models.", icon=":material/compare_arrows:")
         return
     comparison.pickers(installed, "cka")
-    texts = _texts()
+    texts, file = _texts()
     if not texts:
         return
     view = state.view()
+    names = (view.model, view.other)
+    snippets.give(names, texts[0], file, state.limits().max_sentences, _MOST_WORDS)
     pair = [inputs.model(name) for name in (view.model, view.other)]
     key = (view.model, view.other, view.precision, texts)
     found = jobs.result(
@@ -41,7 +43,10 @@ def page():
 
 
 def _texts():
-    """Pairs (text A, text B) that both models read; () with the reason said where there are none."""
+    """(pairs of text A and text B that both models read, the file they are from); the file None for the page's text.
+
+    No pairs, with the reason said, where there are none.
+    """
     source = st.segmented_control(
         "Read",
         list(_SOURCES),
@@ -54,15 +59,15 @@ def _texts():
         with st.expander("Texts", expanded=not state.view().a.strip(), icon=":material/edit_note:"):
             inputs.examples()
             inputs.text_fields()
-        return ((state.view().a, state.view().b),) if inputs.texts_are_usable() else ()
+        return ((state.view().a, state.view().b),) if inputs.texts_are_usable() else (), None
     read = files.rows("cka", typed=True)
     if read is None:
-        return ()
+        return (), None
     most = state.limits().max_sentences
     rows = read[0].rows
     if len(rows) > most:
         st.caption(f"The first {most:,} of {len(rows):,} rows are read.")
-    return tuple((row.text_a, row.text_b or "") for row in rows[:most])
+    return tuple((row.text_a, row.text_b or "") for row in rows[:most]), read[1]
 
 
 def _likeness(pair, texts, progress):

@@ -14,6 +14,7 @@ from ui import (
     models,
     runs,
     sides,
+    snippets,
     state,
     verdicts,
 )
@@ -70,6 +71,7 @@ def page():
         across=True,
     )
     tasks = [verdicts.said(side.key, side.shared, side.text_a, side.text_b) for side in pair]
+    snippets.give(pair, traces)
     _results(pair, traces, found, tasks)
     _agreement(pair, traces, found)
     if None not in tasks:

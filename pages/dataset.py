@@ -4,7 +4,7 @@ import streamlit as st
 
 from bert_tf.explain import score_rows, summarise_rows
 from bert_tf.explain.dataset import ASK
-from ui import export, files, inputs, jobs, opening, state
+from ui import export, files, inputs, jobs, opening, snippets, state
 from ui.words import count, percent, title
 
 _ASK = {
@@ -33,6 +33,7 @@ def page():
     if not ask:
         return
     view = state.view()
+    snippets.give(shared, file_key, ask, hide)
     key = (shared.name, view.precision, file_key, ask, hide, view.top_k)
     if not files.asked("dataset", key, len(rows.rows) <= _AT_ONCE and "perplexity" not in ask):
         st.caption(

@@ -4,7 +4,7 @@ import streamlit as st
 
 from bert_tf.explain import play
 from bert_tf.plots.theme import ramp
-from ui import export, frame, inputs, state
+from ui import export, frame, inputs, snippets, state
 from ui.cells import marks
 from ui.kept import kept
 from ui.models import installed
@@ -36,6 +36,7 @@ def page():
         return
     share, seed = _controls(bool(chosen))
     view = state.view()
+    snippets.give(*players, chosen, share, seed)
     game = kept(
         "electra",
         (players, view.precision, view.a, chosen, share, seed),

@@ -5,7 +5,7 @@ import streamlit as st
 from bert_tf.explain.family_table import changed, family_rows, measure_speed, objectives
 from bert_tf.family import BERT, MEMBERS
 from bert_tf.plots.family import parameters_by_part, work_or_time
-from ui import export, figures, frame, inputs, jobs
+from ui import export, figures, frame, inputs, jobs, snippets
 from ui.kept import kept
 from ui.words import plain
 
@@ -30,6 +30,7 @@ def page():
             lambda: parameters_by_part(rows),
         )
     times = st.session_state["_family_times"] = _times(rows)
+    snippets.give(_TOKENS, bool(st.session_state.get("w_family_speed")))
     _figures(rows, times)
     _sizes(rows, times)
 

@@ -5,7 +5,7 @@ import streamlit as st
 
 from bert_tf.explain.heads_changed import heads_changed
 from bert_tf.plots.tasks import changed_heads
-from ui import export, figures, frame, inputs, state, tasks
+from ui import export, figures, frame, inputs, snippets, state, tasks
 from ui.kept import kept
 from ui.words import title
 
@@ -35,6 +35,7 @@ def page():
         return
     before = pairs[after]
     found, traces = _changes(before, after)
+    snippets.give(before, after, traces)
     left, right = st.columns([3, 2], gap="large")
     with left:
         _map(found, after)
@@ -90,6 +91,7 @@ def _heads(found, traces, before, after):
         **state.bound_setting("finetuned.head", "w_finetuned_head", next(iter(names)), names),
     )
     layer, head = names[chosen or next(iter(names))]
+    snippets.give(before, after, traces, (layer, head))
     one, two = (trace.attentions[layer, head] for trace in traces)
     rows = np.argsort(-np.abs(one - two).sum(axis=1))[:_SHOWN]
     tokens = traces[0].tokens

@@ -9,7 +9,7 @@ from bert_tf import plots
 from bert_tf.explain import profile_heads, profile_of_trace, read_conllu, syntax_agreement
 from bert_tf.explain.rows import kind_of, read_rows
 from bert_tf.plots.heads import heads_plane, measure_map
-from ui import attention, components, export, figures, frame, head_table, inputs, jobs, state
+from ui import attention, components, export, figures, frame, head_table, inputs, jobs, snippets, state
 from ui.words import count, plain
 
 _MEASURE, _OF = "heads.measure", "heads.of"
@@ -48,6 +48,7 @@ def _of_text(shared, trace):
     view = state.view()
     key = (shared.name, view.precision, view.a, view.b, trace.masks)
     rows = max(8, min(64, _CELLS // trace.length))
+    snippets.give(shared, _measure(head_table.MEASURES), rows, trace)
 
     def work(progress):
         return head_table.made(profile_of_trace(trace, rows))
@@ -74,6 +75,9 @@ def _of_file(shared):
     parsed, texts, notes = _read(file.name, data, limits)
     for note in notes:
         st.caption(note)
+    measure = _measure((*head_table.MEASURES, *(["syntax"] if parsed else [])))
+    bounds = {"most_rows": limits.max_rows, "most_characters": limits.max_row_characters}
+    snippets.give(shared, measure, _FILE_ROWS, file=file.name, bounds=bounds)
     key = (shared.name, state.view().precision, hashlib.sha256(data).hexdigest(), file.name)
 
     def work(progress):
@@ -118,11 +122,16 @@ def _read(name, data, limits):
     return [], [(row.text_a, row.text_b) for row in found.rows], notes
 
 
+def _measure(measures):
+    """The name of the measure that is shown."""
+    name = state.setting(_MEASURE, "entropy")
+    return name if name in measures else "entropy"
+
+
 def _measures(found):
     measures, view, dark = found.measures(), state.view(), frame.is_dark()
     bound = state.bound_setting(_MEASURE, "w_heads_measure", "entropy", tuple(measures))
-    name = state.setting(_MEASURE, "entropy")
-    name = name if name in measures else "entropy"
+    name = _measure(measures)
     heads = found.shape[1]
     left, right = st.columns([6, 5], gap="large")
     with left:

@@ -6,7 +6,7 @@ import streamlit as st
 from bert_tf.explain import cosine_similarities, embedding_parts, embedding_table
 from bert_tf.explain.vectors import PARTS
 from bert_tf.plots.vectors import cosine_map, curves, part_shares, position_map
-from ui import export, figures, frame, inputs, models, state, why
+from ui import export, figures, frame, inputs, models, snippets, state, why
 from ui.kept import kept
 from ui.words import plain, title
 
@@ -29,8 +29,9 @@ def page():
     parts = kept("inputsum", trace, lambda: shared.run(embedding_parts, trace))
     shown = _window(trace)
     _sum(trace, parts, shown)
-    _likeness(trace, parts, shown)
+    of = _likeness(trace, parts, shown)
     _positions(shared)
+    snippets.give(shared, trace, shown, of)
 
 
 def _parts():
@@ -125,6 +126,7 @@ def _likeness(trace, parts, shown):
         config=export.plot_config(f"likeness-{of}"),
         key="w_sum_map",
     )
+    return of
 
 
 def _positions(shared):

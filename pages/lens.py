@@ -7,7 +7,7 @@ from bert_tf.explain import class_lens, logit_lens
 from bert_tf.explain.target import vocabulary_id
 from bert_tf.plots.lens import answer_curve, lens_map, state_names
 from bert_tf.plots.vectors import curves
-from ui import export, figures, frame, inputs, state, why
+from ui import export, figures, frame, inputs, snippets, state, why
 from ui.cells import cells
 from ui.kept import kept
 from ui.words import percent, plain, title
@@ -34,6 +34,7 @@ def page():
     if trace is None:
         return
     if settings is not None:
+        snippets.give(shared, trace)
         _classes(shared, trace, settings)
     if "mlm" in shared.bert.heads:
         _words(shared, trace)
@@ -73,6 +74,8 @@ def _words(shared, trace):
     positions = _positions(trace)
     lens = kept("lens", (trace, positions), lambda: shared.run(logit_lens, trace, positions, _TOP))
     row = _row(lens)
+    at, follow = lens.positions[row], state.setting("lens.follow", "")
+    snippets.give(shared, trace, positions, at, follow, _TOP)
     _table(trace, lens, row)
     _detail(shared, trace, lens, row)
 

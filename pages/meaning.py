@@ -5,7 +5,7 @@ import streamlit as st
 from bert_tf.explain import cosine_similarities, occurrences, principal_components, sense_separation, umap
 from bert_tf.plots.lens import state_names
 from bert_tf.plots.vectors import cosine_map, curves, points
-from ui import export, figures, frame, inputs, jobs, senses, state
+from ui import export, figures, frame, inputs, jobs, senses, snippets, state
 from ui.kept import kept
 from ui.words import count, percent, plain, title
 
@@ -34,7 +34,7 @@ def page():
     shared = inputs.model()
     found = _occurrences(shared, word, read)
     if found is not None:
-        _look(shared, word, read, found)
+        _look(shared, chosen, word, read, found)
 
 
 def _chooser():
@@ -88,7 +88,7 @@ def _occurrences(shared, word, read):
     )
 
 
-def _look(shared, word, read, found):
+def _look(shared, chosen, word, read, found):
     labels = [read.senses[text] for text in found.texts]
     tips = [read.texts[text] for text in found.texts]
     layers = found.vectors.shape[0] - 1
@@ -99,6 +99,7 @@ def _look(shared, word, read, found):
         without = " (the first ones; more are not read)"
     st.caption(f"{plain(title(shared.name))} · {said}{without}")
     layer, way, space = _settings(layers)
+    snippets.give(shared, None if chosen == _OWN else chosen, word, read, layer, way, 3 if space else 2, _MOST)
     coordinates, axes = _laid_out(found, layer, way, 3 if space else 2)
     left, right = st.columns([6, 5], gap="large")
     with left:

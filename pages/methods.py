@@ -6,7 +6,7 @@ from bert_tf.explain import attention_flow, token_attention
 from bert_tf.explain.methods import mean_maps, scaled
 from bert_tf.explain.value_attention import value_vectors
 from bert_tf.plots.methods import method_bars
-from ui import attention, export, frame, inputs, jobs, state
+from ui import attention, export, frame, inputs, jobs, snippets, state
 from ui.head_components import weights
 from ui.kept import kept
 
@@ -23,8 +23,10 @@ def page():
     with inputs.heading(f"“{trace.tokens[position]}” after layer {view.layer + 1}"):
         menu = st.container(width="content")
     _pickers(trace)
-    places = list(attention.detail(selection).columns)
+    detail = attention.detail(selection)
+    places = list(detail.columns)
     head = view.head if state.setting(_OF, "layer") == "head" else None
+    snippets.give(shared, trace, position, head, trace.length <= _MOST_FLOW, detail)
     columns = _columns(shared, trace, position, head)
     with menu:
         _save(trace, position, head, columns)

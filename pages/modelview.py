@@ -3,7 +3,7 @@
 import streamlit as st
 
 from bert_tf import plots
-from ui import attention, components, export, frame, inputs, state
+from ui import attention, components, export, frame, inputs, snippets, state
 from ui.kept import kept
 
 _AS, _ZOOM, _LEAST = "modelview.as", "modelview.zoom", "modelview.least"
@@ -15,8 +15,9 @@ def page():
         return
     shared, trace, selection = found
     if state.setting(_ZOOM, False):
-        _enlarged(trace, selection)
+        _enlarged(shared, trace, selection)
     else:
+        snippets.give(shared, trace, selection, False)
         _sheet(trace, selection)
     attention.warning_link()
     attention.footer(shared, trace)
@@ -80,7 +81,7 @@ def _pooled(small, selection):
     return (small.rows, small.columns) != (len(selection.rows), len(selection.columns))
 
 
-def _enlarged(trace, selection):
+def _enlarged(shared, trace, selection):
     view = state.view()
     layers, heads = trace.attentions.shape[:2]
     name = f"layer-{view.layer + 1}-head-{view.head + 1}"
@@ -97,6 +98,7 @@ def _enlarged(trace, selection):
             export.attention(trace, weights, selection, name)
     attention.pickers((layers, heads), _LEAST)
     detail = attention.detail(selection)
+    snippets.give(shared, trace, detail, True, attention.least(_LEAST))
     components.lines(
         "c_modelview_lines", plots.lines(trace, weights, detail), name, least=attention.least(_LEAST)
     )

@@ -6,7 +6,7 @@ import streamlit as st
 from bert_tf import plots
 from bert_tf.explain import embedding_table, nearest_tokens
 from bert_tf.explain.vectors import word_ids
-from ui import export, frame, inputs, state, why
+from ui import export, frame, inputs, snippets, state, why
 from ui.cells import cells
 from ui.kept import kept
 from ui.words import plain
@@ -33,6 +33,8 @@ def page():
         )
     _table(trace, shown, found)
     _detail(trace, shown, found)
+    row, column = _place(shown, found)
+    snippets.give(shared, trace, shown, centred, _TOP, shown[row], column - 1 if column else None)
 
 
 def _window(trace):

@@ -5,7 +5,7 @@ import streamlit as st
 
 from bert_tf.explain import HeadVectors, query_key_vectors
 from bert_tf.plots.neuron import head_vectors
-from ui import attention, export, frame, inputs, state
+from ui import attention, export, frame, inputs, snippets, state
 from ui.head_components import neuron
 from ui.kept import kept
 
@@ -30,6 +30,7 @@ def page():
     key = state.setting(_KEY, -1)
     if key not in places:
         key = places[int(np.argmax(vectors.weights(query)[places]))]
+    snippets.give(shared, trace, query, key, detail)
     neuron(
         "c_neuron",
         trace.tokens,

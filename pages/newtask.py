@@ -3,7 +3,7 @@
 import streamlit as st
 
 from bert_tf.plots.finetuning import learning_curve
-from ui import export, figures, finetuning, frame, models, state, tasks
+from ui import export, figures, finetuning, frame, models, snippets, state, tasks
 from ui.words import percent, plain, title
 
 _LOOK = 2.0  # seconds between two looks at a training that goes on
@@ -60,6 +60,8 @@ def _form():
         f"A fifth of the examples is held back for measuring. At most {limits.max_text:,} bytes and "
         f"{limits.max_minutes} minutes here; everybody who opens this explorer sees the model."
     )
+    given = file.name if file else f"examples.{finetuning.TASKS[task][1][0]}"
+    snippets.give(task, finetuning.options(task, model, epochs, top_only, answers), given)
     if pressed:
         _start(task, file, model, epochs, top_only, answers)
 

@@ -7,7 +7,7 @@ import streamlit as st
 
 from bert_tf.explain import read_place
 from bert_tf.explain.words import words_of
-from ui import components, export, inputs, readers, state
+from ui import components, export, inputs, readers, snippets, state
 from ui.cards import cards
 from ui.examples import ONE_WAY
 from ui.kept import kept
@@ -44,6 +44,8 @@ def page():
         return
     with st.spinner("Asking them …"):
         readings = _readings(shown, *part)
+    asked = {way: reading.model for way, reading in readings.items()}
+    snippets.give([asked[way] for way in readers.WAYS], asked.get("chosen", ""), *part)
     _draw(readings, *part)
     _footer()
 

@@ -7,7 +7,7 @@ import streamlit as st
 
 from bert_tf.explain import fill_mask, patch_states
 from bert_tf.plots.patching import patch_map
-from ui import export, figures, frame, inputs, jobs, pairs, state, why
+from ui import export, figures, frame, inputs, jobs, pairs, snippets, state, why
 from ui.kept import kept
 from ui.models import given
 from ui.words import count, plain
@@ -39,6 +39,7 @@ def page():
     target = why.target_picker("patching", shared, trace)
     if target is None:
         return
+    snippets.give(shared, trace, other, target)
     found = _patched(shared, trace, other, target)
     if found is not None:
         _draw(trace, other, found)

@@ -5,7 +5,7 @@ import dataclasses
 import streamlit as st
 
 from bert_tf.explain import fill_mask
-from ui import components, export, heads, inputs, state
+from ui import components, export, heads, inputs, snippets, state
 from ui.cards import cards
 from ui.filling import filled
 from ui.kept import kept
@@ -29,6 +29,7 @@ def page():
             _words(shared, trace)
         with right:
             _pair(trace)
+    snippets.give(shared, trace)
     _footer(shared, trace)
 
 

@@ -7,7 +7,7 @@ import streamlit as st
 from bert_tf.explain import gradient_x_input, integrated_gradients, occlusion
 from bert_tf.plots.diverging import diverging_ramp
 from bert_tf.plots.effects import ranked_bars
-from ui import export, figures, frame, highlights, inputs, jobs, state, why
+from ui import export, figures, frame, highlights, inputs, jobs, snippets, state, why
 from ui.cells import marks
 from ui.words import plain
 
@@ -44,6 +44,7 @@ def page():
     method, steps, baseline = _method()
     if target is None:
         return
+    snippets.give(shared, trace, target, method, steps, baseline)
     found = _scores(shared, trace, target, method, steps, baseline)
     if found is not None:
         _draw(trace, found, method, baseline)

@@ -8,7 +8,7 @@ from bert_tf.explain import occlusion
 from bert_tf.explain.target import class_target
 from bert_tf.plots.diverging import diverging_ramp
 from bert_tf.plots.tasks import answer_curves, probabilities
-from ui import export, figures, frame, highlights, inputs, jobs, state, tasks
+from ui import export, figures, frame, highlights, inputs, jobs, snippets, state, tasks
 from ui.cells import marks
 from ui.kept import kept
 from ui.spans import labelled, spans
@@ -45,6 +45,7 @@ def page():
     if packed := tasks.packed(shared, settings, view.a, view.b):
         inputs.say_cut(max(packed, key=lambda one: sum(one.truncated)))
     found = _prediction(shared, settings)
+    snippets.give(shared, tasks.record(settings, view.a, view.b))
     _DRAW[settings.task](shared, settings, found)
     with st.container(horizontal=True):
         st.button(
@@ -141,6 +142,7 @@ def _words(shared, settings, label):
         f"Cover each of the {words} words in turn (takes a while)", key="w_task_words"
     ):
         return
+    snippets.give(shared, tasks.record(settings, view.a, view.b), trace, label)
     target = shared.run(class_target, trace, label)
     key = (shared.name, view.precision, view.a, view.b, target)
     work = functools.partial(occlusion, level="word")

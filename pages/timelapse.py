@@ -8,7 +8,7 @@ import streamlit as st
 from bert_tf import plots
 from bert_tf.explain import fill_mask
 from bert_tf.plots.training import answer_course
-from ui import components, export, figures, frame, heads, inputs, runs, state, why
+from ui import components, export, figures, frame, heads, inputs, runs, snippets, state, why
 from ui.cards import cards
 from ui.examples import LEARNED
 from ui.kept import kept
@@ -66,7 +66,7 @@ def page():
     with st.spinner("Asking every snapshot …"):
         moments = kept("timelapse", key, lambda: series.moments(view.a, given(view.b), masks))
     playing = st.session_state.get("_timelapse_playing", False)
-    st.fragment(_lapse, run_every=_PLAY if playing else None)(shared, moments)
+    st.fragment(_lapse, run_every=_PLAY if playing else None)(run.folder, shared, moments)
     st.caption(
         "One text in one training: with another seed, or another order of its texts, the same comes at other steps. That "
         "a guess is right here does not say that the rule behind it was learnt."
@@ -84,7 +84,7 @@ def _series(snapshots):
     return Series([Snapshot(step, folder) for step, folder in snapshots])
 
 
-def _lapse(shared, moments):
+def _lapse(folder, shared, moments):
     number = _number(moments)
     moment = moments[number]
     trace = moment.trace
@@ -115,7 +115,9 @@ def _lapse(shared, moments):
                 config=export.plot_config("time-lapse"),
             )
     with right:
-        _attention(shared, trace)
+        _attention(folder, trace, moment.step)
+    # Here, as what is moved draws this part alone.
+    snippets.draw()
     if not st.session_state.get("_timelapse_playing"):
         # What is moved here runs this part alone, and the address is to follow.
         state.write_address()
@@ -187,7 +189,7 @@ def _entered(course):
     return f"{name} is {', '.join(said)}."
 
 
-def _attention(shared, trace):
+def _attention(folder, trace, step):
     layers, heads = trace.attentions.shape[:2]
     left, right = st.columns(2)
     bounds = ((left, "Layer", _LAYER, layers), (right, "Head", _HEAD, heads))
@@ -195,6 +197,7 @@ def _attention(shared, trace):
         if most > 1:
             column.slider(label, 1, most, **state.bound_setting(name, f"w_{name.replace('.', '_')}", 1, range(1, most + 1)))
     layer, head = (min(max(state.setting(name, 1), 1), most) for _, _, name, most in bounds)
+    snippets.give(folder, trace, step, layer - 1, head - 1)
     selection = plots.select(trace)
     figures.show(
         f"Attention of layer {layer}, head {head}",

@@ -5,7 +5,7 @@ import time
 import streamlit as st
 
 from bert_tf.plots import training as plots
-from ui import export, figures, frame, runs, state, training
+from ui import export, figures, frame, runs, snippets, state, training
 from ui.words import percent, plain
 
 _LOOK = 2.0  # seconds between two looks at a run that goes on
@@ -20,7 +20,9 @@ def page():
             path = runs.picker(known)
             st.button("Time-lapse", icon=":material/movie:", key="w_to_timelapse", type="tertiary",
                       on_click=lambda: state.change(page="timelapse"))
-        live = _goes_on(runs.read(path))
+        run = runs.read(path)
+        snippets.give(run)
+        live = _goes_on(run)
         st.fragment(_watch, run_every=_LOOK if live else None)(path)
     else:
         st.info("There is no training here yet. Start one below, or name a folder of runs in explorer.toml.",

@@ -5,7 +5,7 @@ import streamlit as st
 from bert_tf import plots
 from bert_tf.explain import aligned_layers, logit_lens
 from bert_tf.plots.comparison import answers_by_depth, difference_map
-from ui import compare_layers, comparison, components, export, figures, frame, inputs, state, why
+from ui import compare_layers, comparison, components, export, figures, frame, inputs, snippets, state, why
 from ui.kept import kept
 
 LOOKS = {"attention": "Attention", "layers": "Layer by layer"}
@@ -28,7 +28,7 @@ def draw(pair, traces, found):
         **state.bound_setting("compare.look", "w_compare_look", "attention", LOOKS),
     )
     if look == "layers":
-        _layers(pair, found)
+        _layers(pair, traces, found)
     else:
         _attention(pair, traces)
 
@@ -40,6 +40,7 @@ def _attention(pair, traces):
     place, head, drawn = _settings(layers, traces)
     start = _start(traces, drawn)
     chosen = layers[place]
+    snippets.give(pair, traces, attention=(chosen, head, drawn))
     maps = [_weights(trace, layer, head) for trace, layer in zip(traces, chosen)]
     if drawn == "difference":
         _difference(pair, traces, maps, chosen, start)
@@ -154,9 +155,10 @@ def _spread(pair, traces):
     st.caption("How widely attention is spread in every layer: 0 bits is one place.")
 
 
-def _layers(pair, found):
+def _layers(pair, traces, found):
     both_classify = all(why.classes(side.shared) for side in pair)
     if both_classify:
+        snippets.give(pair, traces, classes=True)
         compare_layers.classes(pair)
     if not found.masks:
         if not both_classify:
@@ -172,6 +174,7 @@ def _layers(pair, found):
             **state.bound_setting("compare.at", "w_compare_at", 0, range(len(found.masks))),
         )
     mask = found.masks[place]
+    snippets.give(pair, traces, classes=both_classify, lens=(mask.position_a, mask.position_b))
     lenses = [_lens(side, at) for side, at in zip(pair, (mask.position_a, mask.position_b))]
     counts = [side.shared.config.num_hidden_layers for side in pair]
     rows = comparison.layer_rows(lenses, pair, aligned_layers(*counts), found.folded)

@@ -1,5 +1,6 @@
 """A file of texts on a page: a sample, uploaded or typed, and read within the deployment's limits."""
 
+import dataclasses
 import functools
 
 import streamlit as st
@@ -16,6 +17,31 @@ _OWN, _TYPED = "upload", "typed"
 HIDE = {"random": "A word of each row", "last": "The last word", "given": "What the file hides"}
 
 
+@dataclasses.dataclass(frozen=True)
+class Chosen:
+    """What makes a file that was chosen unlike another.
+
+    Attributes:
+        name: of the file. data: its bytes, or the text that was typed. own: whether the visitor gave it.
+        typed: whether it was typed. first, second: the columns of the texts, or None.
+        most_rows, most_characters: how much of it is read.
+    """
+
+    name: str
+    data: object
+    own: bool
+    typed: bool
+    first: object
+    second: object
+    most_rows: int
+    most_characters: int
+
+    @property
+    def bounds(self):
+        """What `read_rows` takes as bounds."""
+        return {"most_rows": self.most_rows, "most_characters": self.most_characters}
+
+
 def rows(page, typed=False):
     """Widgets that choose a file, and what was read of it.
 
@@ -23,7 +49,7 @@ def rows(page, typed=False):
         page: name of the page; its setting "file" holds the choice. typed: whether lines may be typed.
 
     Returns:
-        (``Rows``, what makes it unlike another file), or None with the reason said.
+        (``Rows``, ``Chosen``), or None with the reason said.
     """
     names = {**SAMPLES, _OWN: "Your file", **({_TYPED: "Typed lines"} if typed else {})}
     chosen = st.pills(
@@ -47,7 +73,7 @@ def rows(page, typed=False):
             icon=":material/upload_file:",
         )
         return None
-    return _read(page, name, data)
+    return _read(page, name, data, chosen)
 
 
 @functools.cache
@@ -86,7 +112,7 @@ def _lines(page):
     )
 
 
-def _read(page, name, data):
+def _read(page, name, data, chosen):
     limits, kind = state.limits(), kind_of(name)
     first = second = None
     bounds = {"most_rows": limits.max_rows, "most_characters": limits.max_row_characters}
@@ -94,7 +120,7 @@ def _read(page, name, data):
         first, second = _columns(
             page, kept(f"{page}_columns", (name, data), lambda: _tried(data, kind, bounds))
         )
-    key = (name, data, first, second)
+    key = Chosen(name, data, chosen in (_OWN, _TYPED), chosen == _TYPED, first, second, **bounds)
     found = kept(f"{page}_rows", key, lambda: read_rows(data, kind, first, second, **bounds))
     _say(found, limits)
     return found, key

@@ -75,20 +75,26 @@ def start(task, file_name, content, model, epochs, top_only, answers=None):
     folder.mkdir(parents=True)
     source = folder / f"{_FILE}.{ending}"
     source.write_bytes(content)
-    options = ["--model", model, "--train", source, "--dev-share", 0.2, "--output", folder, "--epochs", epochs]
-    options += ["--batch-size", 16, "--log-every", 2, "--save-every", 50, "--strategy", "one", "--threads", 2]
-    options += ["--learning-rate", 2e-4 if top_only else 5e-5, "--precision", "bfloat16_products"]
-    if task == "answer":
-        options += ["--length", 256]
-    if task == "classify" and ANSWERS.get(answers):
-        options.append(ANSWERS[answers])
-    if base_model(find(model)) is None:
-        options.append("--delta")  # what was not trained is here already
-    if top_only:
-        options += ["--freeze-layers", max(_layers(model) - 2, 0)]
-    arguments = ["finetune", task, *options]
+    told = options(task, model, epochs, top_only, answers)
+    arguments = ["finetune", task, "--train", source, "--output", folder, *told]
     _started()[name] = Training(folder, arguments, 60 * state.limits().max_minutes)
     return name
+
+
+def options(task, model, epochs, top_only, answers=None):
+    """What `python -m bert_tf finetune` is told beside the file and the folder: a list; arguments as in ``start``."""
+    told = ["--model", model, "--dev-share", 0.2, "--epochs", epochs]
+    told += ["--batch-size", 16, "--log-every", 2, "--save-every", 50, "--strategy", "one", "--threads", 2]
+    told += ["--learning-rate", 2e-4 if top_only else 5e-5, "--precision", "bfloat16_products"]
+    if task == "answer":
+        told += ["--length", 256]
+    if task == "classify" and ANSWERS.get(answers):
+        told.append(ANSWERS[answers])
+    if base_model(find(model)) is None:
+        told.append("--delta")  # what was not trained is here already
+    if top_only:
+        told += ["--freeze-layers", max(_layers(model) - 2, 0)]
+    return told
 
 
 def check(task, ending, content, epochs):

@@ -5,7 +5,7 @@ import streamlit as st
 
 from bert_tf.explain import MinimalPair, minimal_pairs, pseudo_likelihood
 from bert_tf.plots.effects import ranked_bars
-from ui import export, figures, frame, inputs, jobs, state
+from ui import export, figures, frame, inputs, jobs, snippets, state
 from ui.minimal import PAIRS
 from ui.words import title
 
@@ -24,6 +24,7 @@ def draw(shared):
         st.info("Type both sentences, or choose a pair.", icon=":material/keyboard:")
         return
     view = state.view()
+    snippets.give(shared, "pairs", good, bad, state.setting("whatif.all", False))
     key = (shared.name, view.precision, good, bad)
     pair = jobs.result(
         "whatif_pair",

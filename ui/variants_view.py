@@ -15,7 +15,7 @@ from bert_tf.explain import (
     without_each_word,
 )
 from bert_tf.plots.effects import ranked_bars
-from ui import components, export, figures, frame, inputs, jobs, state, why
+from ui import components, export, figures, frame, inputs, jobs, snippets, state, why
 from ui.cards import cards, shorter
 from ui.kept import kept
 from ui.words import percent, plain
@@ -30,6 +30,7 @@ def one_side(shared, trace):
         st.info("This is about hidden words: press a word above to hide it.", icon=":material/touch_app:")
         return
     position = _mask_picker(trace)
+    snippets.give(shared, "sides", trace, position)
     variants = [left_context, right_context]
     outcomes = kept(
         "whatif_sides",
@@ -92,6 +93,7 @@ def _mask_picker(trace):
 def a_word_less(shared, trace):
     """Every word left out once, the one that matters most on top."""
     view = state.view()
+    snippets.give(shared, "less", trace)
     key = (shared.name, view.precision, view.a, view.b, trace.masks)
     work = functools.partial(shared.run, without_each_word, trace, 1)
     found = jobs.result(
@@ -206,6 +208,7 @@ def another_word(shared, trace):
         st.info("Type a word to put in its place.", icon=":material/keyboard:")
         return
     word = words[names.index(name)]
+    snippets.give(shared, "word", trace, word, instead)
     _before_after(
         shared, trace, functools.partial(with_word, word=word, replacement=instead), (word, instead)
     )
@@ -216,6 +219,7 @@ def swapped_texts(shared, trace):
     if trace.text_b is None:
         st.info("There is only one text. Type a text B to swap them.", icon=":material/swap_horiz:")
         return
+    snippets.give(shared, "swap", trace)
     _before_after(shared, trace, swapped, "swap")
 
 

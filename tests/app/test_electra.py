@@ -49,6 +49,16 @@ def test_drawing_again_is_another_draw_that_a_link_holds(game, open_app):
     assert [part["text"] for part in drawn(app)] == list(game(0.4, seed=1).tokens[1:-1])
 
 
+def test_the_lines_play_the_same_game(game, open_app, capsys):
+    app = settled(open_app(page="electra", a=TEXT, model=JUDGE, **{"electra.share": "40", "electra.draw": "3"}))
+    names = {}
+    exec(app.code[0].value, names)
+    assert names["game"].tokens == game(0.4, seed=3).tokens
+    app = settled(open_app(page="electra", a=TEXT, model=JUDGE, mask="a1,a5"))
+    exec(app.code[0].value, names)
+    assert [part["shade"] for part in drawn(app)] == pytest.approx(names["game"].scores[1:-1], abs=1e-3)
+
+
 def test_another_writer_of_the_same_pieces_may_be_chosen(game, open_app, tmp_path):
     app = settled(open_app(page="electra", a=TEXT, model=JUDGE))
     # Its own generator first; RoBERTa and ALBERT have other pieces.

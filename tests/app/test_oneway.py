@@ -59,6 +59,15 @@ def test_each_reader_s_guesses_and_what_it_saw_stand_side_by_side(readers, open_
     assert "How likely “mat” is to each" in told(app)
 
 
+def test_the_lines_ask_the_same_readers(readers, open_app, capsys):
+    app = settled(open_app(page="oneway", a=TEXT, mask="a5", top="3"))
+    exec(app.code[0].value, {})
+    told = [line for line in capsys.readouterr().out.splitlines() if line.startswith("tiny-")]
+    for line, drawn in zip(told, components(app, "bars"), strict=True):
+        shown = [(one["text"], round(one["p"], 3)) for one in drawn["cards"][0]["predictions"]]
+        assert line.endswith(str(shown))
+
+
 def test_a_pressed_word_takes_the_place_of_the_hidden_one(readers, open_app):
     app = settled(open_app(page="oneway", a=TEXT, mask="a5,a1"))
     chips = components(app, "chips")[0]["chips"]

@@ -1,80 +1,423 @@
-"""Copy as Python: every page's lines run, and say what the page says."""
+"""Copy as Python: the lines of a page run as they stand, and have the numbers that the page shows."""
 
+import base64
+import json
+import shlex
+import shutil
+
+import numpy as np
 import pytest
 
 import bert_tf
-from bert_tf.explain import compare
-from tests.app.look import settled
-from ui.snippets import _BODIES, Beside, written
-from ui.view import PAGES, View
+from tests.app.look import component, settled
+from ui.snippets import WRITERS
+from ui.view import PAGES
 
 PAIR = {"a": 'The "bunny" ate {the} carrot.', "b": "It was good."}
+NO_LINES = {"guide", "models"}  # nothing is computed there
 
 
-# What these two say needs a fine-tuned model: see test_tasks.
-OF_TASKS = {"tasks", "finetuned"}
+def ran(app):
+    """What the lines of a page leave behind: dict of names; without a menu the test fails."""
+    names = {}
+    exec(settled(app).code[0].value, names)
+    return names
 
 
-@pytest.mark.parametrize("page", [page for page in _BODIES if page not in OF_TASKS])
-def test_the_lines_of_a_page_run_as_they_stand(page, capsys):
-    view = View(page=page, model="tiny-cased", other="tiny-uncased", layer=1, head=2, **PAIR)
-    if page == "patching":
-        view = view.with_setting("patching.a", 'The "bunny" ran {the} carrot.')
-    exec(written(view, (2, 4), Beside("tiny-uncased", view.a, view.b, (2, 4))), {})
-    assert capsys.readouterr().out.strip()
+def figures(app):
+    return [json.loads(one.proto.spec) for one in app.get("plotly_chart")]
 
 
-def test_every_page_with_lines_is_a_page():
-    assert set(_BODIES) <= set(PAGES)
+def array(value):
+    """An array out of a figure's description."""
+    if not isinstance(value, dict):
+        return np.array(value)
+    flat = np.frombuffer(base64.b64decode(value["bdata"]), value["dtype"])
+    return flat.reshape([int(size) for size in value["shape"].split(",")]) if "shape" in value else flat
 
 
-def test_the_lines_predict_what_the_page_shows(capsys, open_app):
-    from tests.app.look import component
-
-    app = open_app(a="The bunny ate the carrot.", mask="a1", model="tiny-cased")
-    shown = component(app, "bars")["cards"][0]
-    exec(app.code[0].value, {})
-    assert f"{shown['predictions'][0]['text']!r}" in capsys.readouterr().out
+def of_job(app, name):
+    """What a page's work beside it gave."""
+    return app.session_state["_jobs"][name].result
 
 
-def lines_of(app):
-    """The page's lines, once the work beside it is done."""
-    return settled(app).code[0].value
+def kept(app, name):
+    """What a page has worked out and kept."""
+    return app.session_state[f"_kept_{name}"][1]
 
 
-# These ask about a mask or a pair.
-ASKING = {"ablation", "saliency", "patching", "whatif"}
+def test_every_page_with_something_to_compute_has_lines():
+    assert set(WRITERS) | NO_LINES == set(PAGES)
+
+
+ONE = {"a": "The bunny ate it."}
 
 
 @pytest.mark.parametrize("page, texts", [
-    (page, texts) for page in _BODIES if page not in OF_TASKS for texts in ({"a": "The bunny ate it."}, PAIR)
-    if page not in ASKING or "b" in texts
+    ("predict", ONE), ("lens", ONE), ("compare", ONE), ("compare", PAIR), ("ablation", PAIR), ("saliency", PAIR),
+    ("whatif", PAIR | {"whatif.kind": "less"}), ("whatif", PAIR | {"whatif.kind": "swap"}),
 ])  # fmt: skip
 def test_the_lines_run_where_nothing_is_hidden(page, texts, capsys, open_app):
-    exec(lines_of(open_app(page=page, model="tiny-cased", **texts)), {})
+    ran(open_app(page=page, model="tiny-cased", **texts))
     assert capsys.readouterr().out.strip()
 
 
-def test_the_lines_of_two_texts_compare_these_texts(capsys, open_app):
-    link = {"compare.what": "texts", "compare.a": "The dog ate the bone.", "compare.mask": "a1", "with": "not-here"}
-    app = open_app(page="compare", a="The bunny ate the carrot.", mask="a1", model="tiny-cased", **link)
-    assert not app.error
-    exec(lines_of(app), {})
-    bert = bert_tf.load("tiny-cased")
-    hidden = {"The bunny ate the carrot.": "bunny", "The dog ate the bone.": "dog"}
-    traces = [bert.trace(text, mask=[word]) for text, word in hidden.items()]
-    mask = compare(*traces, bert.tokenizer, bert.tokenizer, 3, 3, across=True).masks[0]
-    assert capsys.readouterr().out.split()[:2] == [f"{mask.overlap}", f"{mask.divergence}"]
+@pytest.mark.parametrize("page", ["predict", "ablation", "saliency", "patching", "attention"])
+def test_where_nothing_is_shown_there_are_no_lines(page, open_app):
+    assert not open_app(page=page, a=" ").code
+    assert page in ("predict", "attention") or not open_app(page=page, a="The bunny ate it.").code
 
 
-def test_the_lines_of_layer_likeness_hide_nothing(open_app):
-    assert "mask" not in lines_of(open_app(page="cka", a="The bunny ate it.", mask="a1", model="tiny-cased"))
+# Predict
 
 
-def test_the_second_model_computes_as_the_first(open_app):
-    app = open_app(page="compare", a="The bunny ate it.", mask="a1", model="tiny-cased", precision="bfloat16")
-    assert lines_of(app).count("precision='bfloat16'") == 2
+def test_guesses_are_those_of_the_page(open_app):
+    app = open_app(page="predict", **PAIR, mask="a2,b2", top="3")
+    names = ran(app)
+    for card, mask in zip(component(app, "bars")["cards"], names["bert"].fill_mask(names["trace"], 3), strict=True):
+        assert [one["text"] for one in card["predictions"]] == [one.token for one in mask.predictions]
+    assert names["trace"].nsp.is_next == pytest.approx(component(app, "gauge")["is_next"], abs=1e-5)
 
 
-def test_without_a_text_there_are_no_lines(open_app):
-    assert not open_app(page="predict", a=" ").code
+def test_masks_filled_the_surest_first_are_so_in_the_lines(open_app):
+    app = open_app(page="predict", **PAIR, mask="a2,b2", fill="joint")
+    shown, filled = component(app, "bars")["cards"], ran(app)["filled"]
+    assert [one["position"] for one in shown] == [step.position for step in filled.steps]
+    assert [one["predictions"][0]["p"] for one in shown] == pytest.approx(
+        [step.predictions[0].probability for step in filled.steps], abs=1e-5)
+
+
+def test_a_model_computes_in_the_page_s_precision(open_app):
+    app = open_app(page="compare", a="The bunny ate it.", mask="a1", precision="bfloat16")
+    assert settled(app).code[0].value.count("precision='bfloat16'") == 2
+
+
+# Attention
+
+
+def test_all_open_heads_and_the_filters_are_in_the_lines(open_app, capsys):
+    link = {"attention.several": "1", "attention.more": "1.1,3.4", "attention.least": "20"}
+    app = open_app(page="attention", layer="2", head="3", **PAIR, show="ab", special="0", punctuation="0", **link)
+    names, drawn = ran(app), component(app, "lines")
+    values = np.frombuffer(base64.b64decode(drawn["bytes"]), np.uint8).reshape(3, len(drawn["left"]), -1)
+    shown, trace = names["shown"], names["trace"]
+    assert [trace.tokens[at] for at in shown.rows] == drawn["left"]
+    weights = [trace.attentions[place][np.ix_(shown.rows, shown.columns)] for place in ((1, 2), (0, 0), (2, 3))]
+    np.testing.assert_allclose(values / 255, weights, atol=3e-3)
+    told = capsys.readouterr().out
+    assert told.count("(") == sum(int((part >= 0.2).sum()) for part in weights)
+
+
+def test_of_a_long_text_the_window_is_in_the_lines(open_app):
+    app = open_app(page="attention", a="The bunny ate a carrot today . " * 20, **{"from": "30"})
+    names = ran(app)
+    assert [names["trace"].tokens[at] for at in names["shown"].rows] == component(app, "lines")["left"]
+
+
+def test_the_model_view_enlarged_is_one_head(open_app):
+    app = open_app(page="modelview", **PAIR, layer="3", head="2", **{"modelview.zoom": "1"})
+    names = ran(app)
+    assert (names["layer"], names["head"]) == (2, 1)
+    shown = np.frombuffer(base64.b64decode(component(app, "lines")["bytes"]), np.uint8)
+    np.testing.assert_allclose(shown / 255, names["weights"].ravel(), atol=3e-3)
+
+
+def test_the_sheet_names_the_strongest_place_of_every_head(open_app, capsys):
+    names = ran(open_app(page="modelview", **PAIR))
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 3 * 4 and f"{names['trace'].attentions[0, 0].max():.3f}" in lines[0]
+
+
+def test_the_neuron_view_s_own_token_and_key_are_in_the_lines(open_app):
+    app = open_app(page="neuron", **PAIR, layer="2", head="4", **{"neuron.query": "4", "neuron.key": "2"})
+    names, shown = ran(app), component(app, "neuron")
+    assert (names["query"], names["key"]) == (shown["query"], shown["key"]) == (4, 2)
+    np.testing.assert_allclose(shown["weights"], names["weights"], atol=1e-3)
+
+
+@pytest.mark.parametrize("of", ["layer", "head"])
+def test_methods_are_those_of_the_chosen_token(open_app, of):
+    link = {"methods.token": "4", "methods.of": of}
+    app = open_app(page="methods", **PAIR, layer="2", head="3", **link)
+    names = ran(app)
+    assert names["found"].position == 4 and names["found"].head == (2 if of == "head" else None)
+    for shown, values in zip(component(app, "weights")["columns"], names["columns"].values(), strict=True):
+        np.testing.assert_allclose(shown["values"], values, atol=2e-3)
+
+
+def test_the_measure_of_the_heads_is_the_chosen_one(open_app, capsys):
+    app = open_app(page="heads", **PAIR, **{"heads.measure": "previous_share"})
+    values = ran(app)["found"].summary.previous_share
+    np.testing.assert_allclose(of_job(app, "heads").profile.summary.previous_share, values, atol=1e-5)
+    assert str(values.round(2)) in capsys.readouterr().out
+
+
+TEXTS = b"text_a,text_b\nThe bunny ate it.,It was good.\nA dog slept.,\n"
+TREE = "".join(f"{n}\t{w}\t_\t_\t_\t_\t{h}\t{r}\t_\t_\n" for n, w, h, r in (
+    (1, "The", 2, "det"), (2, "bunny", 3, "nsubj"), (3, "ate", 0, "root"), (4, "it", 3, "obj"))).encode()  # fmt: skip
+
+
+@pytest.mark.parametrize("name, data, link", [
+    ("theirs.csv", TEXTS, {}), ("theirs.conllu", TREE, {"heads.measure": "syntax"}), ("theirs.conllu", TREE, {}),
+])  # fmt: skip
+def test_a_file_of_heads_is_read_under_its_name(open_app, tmp_path, monkeypatch, name, data, link):
+    app = open_app(page="heads", a="The bunny ate it.", **{"heads.of": "file"}, **link)
+    app.file_uploader(key="w_heads_file").upload(name, data, "text/plain").run()
+    (tmp_path / name).write_bytes(data)
+    monkeypatch.chdir(tmp_path)
+    names, found = ran(app), of_job(app, "heads")
+    assert found.profile.texts == names["found"].texts
+    np.testing.assert_allclose(names["found"].distances, found.profile.distances, atol=1e-5)
+    if "syntax" in names:
+        np.testing.assert_allclose(names["syntax"].overall.head_looks, found.syntax.overall.head_looks)
+
+
+# Why
+
+
+def test_the_lens_follows_the_word_at_the_open_token(open_app):
+    app = open_app(page="lens", **PAIR, mask="a2", **{"lens.rows": "all", "lens.at": "4", "lens.follow": "good"})
+    names = ran(app)
+    assert component(app, "cells")["texts"] == [best[0] for line in names["lens"].tokens for best in line]
+    np.testing.assert_array_equal(array(figures(app)[0]["data"][0]["y"]), names["one"].answer_ranks[0])
+
+
+def test_what_is_switched_off_is_in_the_lines(open_app):
+    link = {"ablation.off": "1-2.f_3-x", "ablation.tokens": "2"}
+    app = open_app(page="ablation", **PAIR, mask="a2,b2", **link)
+    effect, shown = ran(app)["effect"], kept(settled(app), "ablation")
+    assert effect.ablation == shown.ablation and effect.ablation.layers == (2,)
+    np.testing.assert_allclose(effect.changes, shown.changes, atol=1e-4)
+    np.testing.assert_allclose(effect.shifts, shown.shifts, atol=1e-4)
+    assert component(app, "gauge")["is_next"] == pytest.approx(effect.nsp_after.is_next, abs=1e-5)
+
+
+@pytest.mark.parametrize("link", [
+    {}, {"ablation.on": "next"}, {"ablation.kind": "tokens"}, {"ablation.kind": "blocks", "ablation.on": "next"},
+])  # fmt: skip
+def test_the_strongest_parts_are_the_page_s(open_app, link):
+    app = open_app(page="ablation", **PAIR, mask="a2,b2", **{"ablation.colour": "effect", **link})
+    lost = ran(app)["lost"]
+    shown = array(figures(app)[0]["data"][0]["x"])
+    assert sorted(shown) == pytest.approx(sorted(lost[np.argsort(-abs(lost))[:15]]), abs=1e-4)
+
+
+@pytest.mark.parametrize("link", [
+    {},
+    {"saliency.method": "gradient", "saliency.token": "good"},
+    {"saliency.method": "occlusion", "saliency.instead": "[PAD]", "saliency.of": "next", "saliency.follows": "NotNext"},
+    {"saliency.steps": "8", "saliency.from": "[MASK]", "saliency.of": "9"},
+])  # fmt: skip
+def test_words_are_scored_by_the_chosen_method_for_the_chosen_answer(open_app, link):
+    app = open_app(page="saliency", **PAIR, mask="a2,b1", **link)
+    found, shown = ran(app)["found"], of_job(app, "saliency")
+    assert (found.method, found.target) == (shown.method, shown.target)
+    assert found.score == pytest.approx(shown.score, abs=1e-4)
+    np.testing.assert_allclose(found.tokens, shown.tokens, atol=1e-4)
+
+
+@pytest.mark.parametrize("link", [{"patching.token": "good"}, {"patching.of": "next", "patching.follows": "NotNext"}])
+def test_patching_asks_about_the_chosen_answer(open_app, link):
+    texts = {"a": "The bunny ate it.", "b": "It was good."}
+    app = open_app(page="patching", **texts, mask="a3", **{"patching.a": "The bunny was it."}, **link)
+    found, shown = ran(app)["found"], of_job(app, "patching")
+    assert found.target == shown.target
+    np.testing.assert_allclose(found.scores, shown.scores, atol=1e-4)
+
+
+def test_both_halves_of_the_chosen_mask_are_asked(open_app, explorer_home):
+    at = bert_tf.load(explorer_home / "tiny-cased").trace(PAIR["a"], PAIR["b"]).length - 3  # "good"
+    app = open_app(page="whatif", **PAIR, mask="a2,b2", **{"whatif.at": str(at)})
+    names, cards = ran(app), component(app, "bars")["cards"]
+    assert names["whole"].position == at and names["trace"].masks[0] < at
+    assert [one["text"] for one in cards[0]["predictions"]] == [one.token for one in names["whole"].predictions]
+    outcomes = kept(app, "whatif_sides")
+    assert [one.tokens for one in names["variants"]] == [one.variant.tokens for one in outcomes]
+
+
+def test_every_word_left_out_has_the_page_s_numbers(open_app, capsys):
+    app = open_app(page="whatif", **PAIR, mask="a2", **{"whatif.kind": "less"})
+    ran(app)
+    told = capsys.readouterr().out
+    for row in app.dataframe[0].value.itertuples():
+        assert f"{row.word} {row.guess} {row.change:.3g}"[:8] in told
+
+
+@pytest.mark.parametrize("link", [
+    {"whatif.kind": "word", "whatif.word": "b2", "whatif.with": "bad dog"}, {"whatif.kind": "swap"}])  # fmt: skip
+def test_another_word_and_a_swap_are_asked_as_on_the_page(open_app, link):
+    app = open_app(page="whatif", **PAIR, mask="a2", **link)
+    outcome, shown = ran(app)["outcome"], kept(settled(app), "whatif_change")
+    assert outcome.variant.tokens == shown.variant.tokens and outcome.variant.label == shown.variant.label
+    np.testing.assert_allclose(outcome.changes, shown.changes, atol=1e-4)
+    assert outcome.nsp.is_next == pytest.approx(component(app, "gauge")["is_next"], abs=1e-5)
+
+
+def test_the_minimal_pair_is_the_visitor_s(open_app):
+    link = {"whatif.kind": "pairs", "whatif.good": "The bunny ate.", "whatif.bad": "The bunny eat."}
+    app = open_app(page="whatif", a="The bunny ate it.", **link)
+    assert ran(app)["pair"].margin == pytest.approx(of_job(app, "whatif_pair").margin, abs=1e-3)
+
+
+# Words
+
+
+def test_the_chosen_vectors_of_the_window_are_compared(open_app):
+    link = {"inputsum.start": "20", "inputsum.of": "segment"}
+    app = open_app(page="inputsum", a="The bunny ate a carrot . " * 30, **link)
+    names = ran(app)
+    assert list(names["shown"]) == list(range(19, 67))
+    shown, vectors = array(figures(app)[0]["data"][0]["x"]), names["found"]
+    np.testing.assert_allclose(shown, vectors.shares[0, 19:67], atol=1e-4)
+
+
+OWN = "river | They sat on the bank.\nmoney | She went to the bank.\nriver | The bank was green. A bank!"
+
+
+def test_meaning_reads_the_visitor_s_own_sentences(open_app):
+    link = {"meaning.example": "own sentences", "meaning.word": "bank", "meaning.lines": OWN, "meaning.layer": "1",
+            "meaning.space": "1"}  # fmt: skip
+    app = open_app(page="meaning", **link)
+    names = ran(app)
+    assert len(names["texts"]) == 3 and names["found"].texts == of_job(app, "meaning").texts
+    np.testing.assert_allclose(names["vectors"], of_job(app, "meaning").vectors[1], atol=1e-4)
+    points = {group["name"]: array(group["z"]) for group in figures(app)[0]["data"]}
+    river = [place for place, text in zip(names["places"], names["found"].texts) if names["senses"][text] == "river"]
+    np.testing.assert_allclose(points["river"], np.array(river)[:, 2], atol=1e-3)
+    np.testing.assert_allclose(array(figures(app)[2]["data"][0]["y"]), names["apart"].nearest)
+
+
+def test_meaning_of_an_example_is_read_from_its_file(open_app):
+    app = open_app(page="meaning", **{"meaning.example": "bat", "meaning.way": "umap"})
+    names = ran(app)
+    assert names["found"].texts == of_job(app, "meaning").texts
+    np.testing.assert_allclose(names["vectors"], of_job(app, "meaning").vectors[3], atol=1e-4)
+    # UMAP itself may take another turn at the last digits.
+    assert "umap(vectors, 2)" in app.code[0].value and names["places"].shape == kept(app, "meaning_umap").shape
+
+
+def test_neighbours_are_those_of_the_open_cell(open_app):
+    link = {"neighbours.at": "2", "neighbours.vector": "3", "neighbours.centred": "0"}
+    app = open_app(page="neighbours", **PAIR, **link)
+    names = ran(app)
+    table = app.dataframe[1].value
+    assert list(table["word"]) == [one.token for one in names["near"][0]]
+    np.testing.assert_allclose(table["cosine"], [one.similarity for one in names["near"][0]], atol=1e-4)
+
+
+# Compare
+
+
+def test_two_texts_and_a_head_are_compared(open_app):
+    link = {"compare.what": "texts", "compare.a": "The dog ate the bone.", "compare.mask": "a1", "compare.head": "2",
+            "with": "not-here", "depth": "0", "compare.drawn": "difference"}  # fmt: skip
+    app = open_app(page="compare", a="The bunny ate the carrot.", mask="a1", **link)
+    names = ran(app)
+    table = app.dataframe[0].value
+    assert list(table["divergence"]) == pytest.approx([mask.divergence for mask in names["found"].masks], abs=1e-5)
+    assert names["other"].text_a == "The dog ate the bone." and names["second"] is names["bert"]
+    if names["one"].shape == names["two"].shape:
+        shown = array(figures(app)[0]["data"][0]["z"])
+        np.testing.assert_allclose(shown, names["one"] - names["two"], atol=1e-3)
+
+
+def test_layers_of_two_models_are_compared(open_app):
+    link = {"with": "tiny-uncased", "compare.look": "layers"}
+    app = open_app(page="compare", a="The bunny ate it.", mask="a1", **link)
+    lenses = ran(app)["lenses"]
+    for curve, lens in zip(figures(app)[-1]["data"], lenses, strict=True):
+        np.testing.assert_allclose(array(curve["y"]), lens.answer_probabilities[0], atol=1e-4)
+
+
+@pytest.mark.parametrize("link", [
+    {"cka.source": "view", "mask": "a1"}, {"cka.file": "pairs.jsonl"},
+    {"cka.file": "typed", "cka.lines": "The bunny ate it today.\n\nIt was good\tand so on."},
+])  # fmt: skip
+def test_layer_likeness_is_of_the_chosen_texts(open_app, link, capsys):
+    app = open_app(page="cka", a="The bunny ate it.", **{"with": "tiny-uncased"}, **link)
+    ran(app)
+    assert capsys.readouterr().out.strip() == str(of_job(app, "cka")[0].round(3))
+
+
+@pytest.mark.parametrize("link", [
+    {}, {"agreement.file": "facts.csv", "agreement.hide": "given", "agreement.second": ""},
+    {"agreement.file": "typed", "agreement.lines": "The bunny ate it.\n\nA dog slept there.", "agreement.hide": "last"},
+])  # fmt: skip
+def test_agreement_is_over_the_chosen_file(open_app, link):
+    app = open_app(page="agreement", **{"with": "tiny-uncased", "top": "3"}, **link)
+    found, shown = ran(app)["found"], of_job(app, "agreement")
+    assert [one.row for one in found.rows] == [one.row for one in shown.rows]
+    assert (found.same_first, found.divergence) == pytest.approx((shown.same_first, shown.divergence), abs=1e-4)
+
+
+# Data
+
+
+@pytest.mark.parametrize("link", [
+    {}, {"dataset.file": "pairs.jsonl", "dataset.ask": "next"}, {"dataset.file": "facts.csv", "dataset.hide": "last"},
+    {"dataset.file": "facts.csv", "dataset.first": "mask"},
+])  # fmt: skip
+def test_a_sample_is_asked_as_on_the_page(open_app, link):
+    app = open_app(page="dataset", top="3", **link)
+    same_answers(ran(app)["results"], of_job(app, "dataset"))
+
+
+def test_an_uploaded_file_is_read_under_its_name(open_app, tmp_path, monkeypatch):
+    app = open_app(page="dataset", **{"dataset.file": "upload"})
+    app.file_uploader(key="w_dataset_upload").upload("theirs.csv", TEXTS, "text/csv").run()
+    (tmp_path / "theirs.csv").write_bytes(TEXTS)
+    monkeypatch.chdir(tmp_path)
+    same_answers(ran(app)["results"], of_job(app, "dataset"))
+
+
+def same_answers(results, shown):
+    assert [(one.row, one.places) for one in results] == [(one.row, one.places) for one in shown]
+    for one, other in zip(results, shown):
+        assert (one.is_next is None) == (other.is_next is None)
+        assert [mask.predictions[0].token for mask in one.masks] == [mask.predictions[0].token for mask in other.masks]
+
+
+# Learn
+
+
+@pytest.mark.parametrize("link", [{}, {"architecture.open": "feed_forward", "architecture.layer": "2",
+                                       "architecture.values": "feed_forward_wide"}])  # fmt: skip
+def test_the_values_in_the_open_box_are_in_the_lines(open_app, link):
+    app = open_app(page="architecture", **PAIR, mask="a2", **link)
+    values = ran(app)["values"]
+    drawn = array(figures(app)[0]["data"][0]["z"])
+    np.testing.assert_allclose(drawn, values[: drawn.shape[0], : drawn.shape[1]], atol=1e-3)
+
+
+def test_the_family_s_sizes_are_those_of_the_table(open_app):
+    app = open_app(page="family")
+    shown = app.dataframe[0].value
+    assert [row.parameters["total"] for row in ran(app)["rows"]] == list(shown["Parameters"])
+
+
+def test_speed_is_measured_only_where_the_page_does():
+    from ui.view import View
+
+    assert "measure_speed(small, 128)" in WRITERS["family"](View(), 128, 150_000_000)
+    assert "measure_speed" not in WRITERS["family"](View(), 128)
+
+
+# A task of one's own
+
+
+def test_the_command_is_what_the_page_would_start(open_app, explorer_home, monkeypatch):
+    from bert_tf.cli import _parser
+    from ui import finetuning
+
+    app = open_app(page="newtask")
+    app.selectbox(key="w_newtask_model").set_value("tiny-cased").run()
+    app.file_uploader(key="w_newtask_file_classify").upload("my films.csv", b"text,label\na,b\n", "text/csv").run()
+    given = shlex.split(app.code[0].value.replace("\\\n", " "))[3:]
+    begun = []
+    monkeypatch.setattr(finetuning, "Training", lambda folder, arguments, seconds: begun.append(arguments))
+    folder = explorer_home / finetuning.start("classify", "my films.csv", b"text,label\na,b\n", "tiny-cased", 3, True)
+    finetuning._started().clear()
+    shutil.rmtree(folder)
+    own = {str(folder): "my-model", str(folder / "task-input.csv"): "my films.csv"}
+    assert [own.get(str(one), str(one)) for one in begun[0]] == given
+    assert _parser(given).parse_args(given).freeze_layers == 1

@@ -87,19 +87,30 @@ def test_the_lines_of_a_task_say_what_the_page_says(open_app, task_home, capsys,
     from ui import tasks
 
     app = open_app(page="tasks", a="the cat sat", b=b, **{"tasks.model": model})
-    exec(app.code[0].value, {})
+    names = {}
+    exec(app.code[0].value, names)
     bert = loaded(model, task_home)
     (said,) = bert.task.predict([tasks.record(bert.task.settings, "the cat sat", b)])
-    assert capsys.readouterr().out.strip() == str(said)
+    assert capsys.readouterr().out.startswith(f"{said}\n")
+    assert ("found" in names) == (bert.task.settings.task == "classify")
+    if "found" in names:
+        shown = settled(app).session_state["_jobs"]["task words"].result
+        assert [one.score for one in names["found"].words] == pytest.approx([one.score for one in shown.words], abs=1e-4)
 
 
 def test_the_lines_of_before_and_after_give_the_map_of_the_page(open_app, capsys):
     app = open_app(page="finetuned", a="the cat sat", b="it ran", **{"finetuned.model": "tags"})
     no_trouble(app)
-    exec(app.code[0].value, {})
+    names = {}
+    exec(app.code[0].value, names)
     drawn = figure(app)["data"][0]["z"]
     shown = np.frombuffer(base64.b64decode(drawn["bdata"]), drawn["dtype"]).reshape(2, 4)
-    assert capsys.readouterr().out.strip() == str(shown.round(3))
+    told = capsys.readouterr().out
+    assert told.startswith(str(shown.round(3)))
+    table = tables(app)[0]  # of the head that is open
+    for token, before, after in zip(table["token"], table["before"], table["after"]):
+        looks = f"{token} {before.split(' (')[0]} ", f" {after.split(' (')[0]} "
+        assert any(line.startswith(looks[0]) and looks[1] in line for line in told.splitlines())
 
 
 def figure(app):

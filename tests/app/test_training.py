@@ -74,6 +74,21 @@ def test_the_time_lapse_says_what_the_library_says(open_app, only_mini):
     assert fill_mask(moments[1].trace, series.tokenizer)[0].predictions
 
 
+def test_the_lines_of_a_run_have_its_curves_and_its_snapshots_answers(open_app, only_mini):
+    names = {}
+    exec(open_app(page="training", **{"training.run": "mini"}).code[0].value, names)
+    assert names["name"] == "learning_rate" and names["run"].curve("loss") == read_run(only_mini).curve("loss")
+    link = {"timelapse.run": "mini", "timelapse.at": "10", "timelapse.layer": "2"}
+    app = open_app(page="timelapse", a="the cat sat on the mat.", b="she ran.", mask="a1", **link)
+    assert len(app.code) == 1
+    exec(app.code[0].value, names)
+    figure = json.loads(app.get("plotly_chart")[0].proto.spec)
+    assert list(figure["data"][0]["y"]) == names["followed"].ranks.tolist()
+    assert names["moments"][1].trace is names["trace"] and "trace.attentions[1, 0]" in app.code[0].value
+    app.select_slider(key="w_timelapse_at").set_value(0).run()
+    assert "one.step == 0" in app.code[0].value
+
+
 def test_the_time_lapse_plays_to_its_end(open_app, only_mini, monkeypatch):
     monkeypatch.setattr("pages.timelapse._PLAY", 3600)
     app = open_app(page="timelapse", a="the cat sat.", mask="a1", **{"timelapse.run": "mini"})

@@ -1,0 +1,221 @@
+"""The lines of the pages that ask why."""
+
+from bert_tf.explain.target import classes_of
+from ui import why
+from ui.snippets.parts import about, loading, reading, script, span, target
+
+_LENS = """\
+lens = logit_lens(bert, trace, positions={positions}, top_k={top_k})
+for position, words, shares in zip(lens.positions, lens.tokens, lens.probabilities):
+    # After each layer the likeliest word and its probability; the embeddings first.
+    print(trace.tokens[position], [(word[0], share[0].round(3)) for word, share in zip(words, shares)])"""
+_FOLLOWED = """\
+one = logit_lens(bert, trace, positions=[{at}], top_k={top_k}{answers})  # the token that is open
+print(one.answers[0].token, one.answer_probabilities[0].round(3), one.answer_ranks[0])"""
+_CLASS_LENS = """\
+classes = class_lens(bert, trace)
+print(classes.labels, classes.values.round(3))  # row: hidden state, the embeddings first"""
+
+
+def lens(view, shared, trace, positions=(), at=None, follow="", top_k=5):
+    """What the head says on every layer's state: the class of a fine-tuned model, the words at positions.
+
+    Args:
+        positions: of the table. at: the open one. follow: a token to follow there, or "" for the answer.
+    """
+    names, bodies = [], []
+    if classes_of(shared.bert):
+        names, bodies = ["class_lens"], [_CLASS_LENS]
+    if positions:
+        names.append("logit_lens")
+        places = "trace.masks" if positions == trace.masks else span(positions)
+        bodies.append(_LENS.format(positions=places, top_k=top_k))
+        answers = f", answers=[vocabulary_id(bert.tokenizer, {follow!r})]" if follow else ""
+        bodies.append(_FOLLOWED.format(at=at, top_k=top_k, answers=answers))
+    imports = [f"from bert_tf.explain import {', '.join(names)}"]
+    imports += ["from bert_tf.explain.target import vocabulary_id"] if follow else []
+    return about(view, shared, trace, imports, *bodies)
+
+
+_ABLATE = """\
+effect = ablate(bert, trace, {ablation}, top_k={top_k}, shifts=True)
+{says}
+print(effect.shifts.round(3))  # share of its attention that each head turns elsewhere; row a layer"""
+_SAYS_MASKS = """\
+for before, after in zip(effect.before, effect.after):
+    for one in (before, after):
+        print(one.position, [(guess.token, round(guess.probability, 3)) for guess in one.predictions])"""
+_SWEEP = """\
+found = sweep(bert, trace, {parts})
+lost = {lost}  # what the answer loses without each
+for index in np.argsort(-np.abs(lost))[:15]:
+    print(found.ablations[index], lost[index].round(3))"""
+_KINDS = {
+    "heads": (("every_head",), "every_head(bert.config)"),
+    "blocks": (("every_feed_forward", "every_layer"), "every_feed_forward(bert.config) + every_layer(bert.config)"),
+    "tokens": (("every_token",), "every_token(trace)"),
+}
+
+
+def ablation(view, shared, trace, off, on=None, kind="heads"):
+    """What is switched off, and the sweep where the page shows it.
+
+    Args:
+        off: ``Ablation``. on: what effects are on, "class", "masks" or "next"; None where no sweep is shown.
+        kind: of the parts in the list, a key of ``_KINDS``.
+    """
+    names, bodies = ["Ablation", "ablate"], []
+    given = {name: value for name, value in vars(off).items() if value}
+    said = "Ablation({})".format(", ".join(f"{name}={value}" for name, value in given.items()))
+    bodies.append(_ABLATE.format(ablation=said, top_k=view.top_k, says=_verdicts(shared, trace)))
+    if on:
+        more, parts = _KINDS[kind]
+        names += [*more, "sweep"]
+        bodies.append(_SWEEP.format(parts=parts, lost=_lost(shared, trace, on)))
+    imports = ["import numpy as np"] if on else []
+    return about(view, shared, trace, [*imports, f"from bert_tf.explain import {', '.join(names)}"], *bodies)
+
+
+def _verdicts(shared, trace):
+    said = [_SAYS_MASKS] if trace.masks and "mlm" in shared.bert.heads else []
+    told = [head for head in ("nsp", "sop") if getattr(trace, head) is not None]
+    told += ["classes"] if classes_of(shared.bert) else []
+    return "\n".join([*said, *(f"print(effect.{one}_before, effect.{one}_after)" for one in told)])
+
+
+def _lost(shared, trace, on):
+    if on == "masks":
+        return "-found.changes.mean(axis=1)"
+    changes = "class_changes" if on == "class" else f"{why.pair_head(shared)}_changes"
+    # Of a pair the likelier answer counts.
+    sign = "" if on == "next" and why.first_share(trace) < 0.5 else "-"
+    return f"{sign}found.{changes}"
+
+
+_SALIENCY = """\
+found = {call}
+print(found.target.label, found.score)  # {unit}
+for one in found.words:
+    print(one.word.source, one.word.text, round(one.score, 3)){gap}"""
+
+
+def saliency(view, shared, trace, asked, method, steps, baseline):
+    """What each word does to one answer.
+
+    Args:
+        asked: ``Target``. method: "integrated", "gradient" or "occlusion". steps, baseline: of the method.
+    """
+    maker, call = target(asked, shared.tokenizer)
+    name, more = {
+        "integrated": ("integrated_gradients", f", steps={steps}, baseline={baseline!r}"),
+        "gradient": ("gradient_x_input", ""),
+        "occlusion": ("occlusion", f', baseline={baseline!r}, level="word"'),
+    }[method]
+    unit = "its value" if why.unit(asked) != "nats" else "its log-probability"
+    gap = "\nprint(found.gap)  # by which the scores miss what the answer gains" if method == "integrated" else ""
+    body = _SALIENCY.format(call=f"{name}(bert, trace, {call}{more})", unit=unit, gap=gap)
+    return about(view, shared, trace, (f"from bert_tf.explain import {maker}, {name}",), body)
+
+
+_PATCHING = """\
+found = patch_states(bert, trace, other, {call})
+print(found.clean, found.corrupted)  # the answer in the first input, and in the other
+print(found.recovered.round(3))  # row: hidden state, column: token"""
+
+
+def patching(view, shared, trace, other, asked):
+    """States of the first input put into the other; asked: ``Target``."""
+    maker, call = target(asked, shared.tokenizer)
+    load = f"{loading(view, shared.name)}\n{reading(trace)}\n{reading(other, 'other')}  # as many tokens"
+    return script((f"from bert_tf.explain import {maker}, patch_states",), load, _PATCHING.format(call=call))
+
+
+_ASKED = """\
+for outcome in ask(bert, trace, variants, top_k={top_k}):
+    print(outcome.variant.label, outcome.variant.tokens)
+{says}"""
+_OF_MASKS = """\
+    for one in outcome.masks:
+        print(one.position, [(guess.token, round(guess.probability, 3)) for guess in one.predictions])"""
+_ONE_SIDE = """\
+variants = [left_context(bert, trace, {at}), right_context(bert, trace, {at})]
+"""
+_LESS = """\
+for word, outcome in without_each_word(bert, trace, top_k=1):
+    {says}"""
+_LESS_MASKS = """\
+guess = outcome.masks[0].predictions[0].token
+    print(word.text, guess, outcome.changes.mean().round(3), outcome.divergences.mean().round(3))"""
+_WORD = """\
+word = next(one for one in trace.words() if (one.source, one.index) == {place})  # {text}
+variants = [with_word(bert, trace, word, {instead!r})]
+"""
+
+
+def one_side(view, shared, trace, at):
+    """What stands before the mask at ``at`` alone, and what stands after it."""
+    imports = ("from bert_tf.explain import ask, left_context, right_context",)
+    whole = (
+        f"whole = next(one for one in bert.fill_mask(trace, top_k={view.top_k}) if one.position == {at})\n"
+        "print([(guess.token, round(guess.probability, 3)) for guess in whole.predictions])\n"
+    )
+    return about(view, shared, trace, imports, whole + _ONE_SIDE.format(at=at) + _outcomes(view, trace))
+
+
+def a_word_less(view, shared, trace):
+    """Every word left out once."""
+    says = _LESS_MASKS if trace.masks else f"print(word.text, outcome.{_pair(trace)}, outcome.{_pair(trace)}_change)"
+    return about(
+        view, shared, trace, ("from bert_tf.explain import without_each_word",), _LESS.format(says=says)
+    )
+
+
+def another_word(view, shared, trace, word, instead):
+    """A ``WordSpan`` of the trace changed for another word."""
+    text = word.text if word.text.isprintable() else "the word"
+    body = _WORD.format(place=(word.source, word.index), text=text, instead=instead)
+    imports = ("from bert_tf.explain import ask, with_word",)
+    return about(view, shared, trace, imports, body + _outcomes(view, trace))
+
+
+def swapped_texts(view, shared, trace):
+    """The second text first."""
+    body = "variants = [swapped(bert, trace)]\n" + _outcomes(view, trace)
+    return about(view, shared, trace, ("from bert_tf.explain import ask, swapped",), body)
+
+
+def _outcomes(view, trace):
+    says = [_OF_MASKS] if trace.masks else []
+    says += [f"    print(outcome.{_pair(trace)})"] if _pair(trace) else []
+    return _ASKED.format(top_k=view.top_k, says="\n".join(says))
+
+
+def _pair(trace):
+    """Which verdict on the pair there is: "nsp", "sop" or None."""
+    return next((head for head in ("nsp", "sop") if getattr(trace, head) is not None), None)
+
+
+_PAIRS = """\
+for pair in minimal_pairs(bert, {pairs}):
+    print(round(pair.good.total, 2), round(pair.bad.total, 2), round(pair.margin, 2))  # nats"""
+
+
+def pairs(view, shared, good, bad, every=False):
+    """Two sentences, the likelier of them; every: whether the page's examples follow."""
+    shown = f"[({good!r}, {bad!r})]"
+    more = f"{shown} + [(one.good, one.bad) for one in PAIRS]" if every else shown
+    imports = ["from bert_tf.explain import minimal_pairs"]
+    imports += ["from ui.minimal import PAIRS  # in the project's folder"] if every else []
+    return script(imports, loading(view, shared.name), _PAIRS.format(pairs=more))
+
+
+def whatif(view, shared, kind, *shown):
+    """The text changed: the function called ``kind`` of this module writes the lines."""
+    write = {
+        "sides": one_side,
+        "less": a_word_less,
+        "word": another_word,
+        "swap": swapped_texts,
+        "pairs": pairs,
+    }[kind]
+    return write(view, shared, *shown)

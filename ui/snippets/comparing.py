@@ -1,0 +1,133 @@
+"""The lines of the pages that put two models, or two texts, side by side."""
+
+from ui import verdicts
+from ui.snippets.files import needs, rows_of
+from ui.snippets.parts import loading, reading, script
+from ui.spots import cut
+from ui.tasks import packed, record
+
+_COMPARE = """\
+layers = bert.config.num_hidden_layers, second.config.num_hidden_layers
+found = compare(trace, other, bert.tokenizer, second.tokenizer, *layers, top_k={top_k}, across=True)
+for mask in found.masks:
+    print([one.token for one in mask.predictions_a], [one.token for one in mask.predictions_b])
+    print(mask.overlap, mask.divergence)  # share of the guesses, bits
+print(found.nsp_difference, found.sop_difference, found.replaced_difference)"""
+_ATTENTION = """\
+one, two = trace.attentions[{first}]{head}, other.attentions[{second}]{head}  # at the same depth
+print(one.round(3))
+print(two.round(3))"""
+_DIFFERENCE = """\
+one, two = trace.attentions[{first}]{head}, other.attentions[{second}]{head}  # at the same depth
+print((one.astype("float32") - two).round(3))"""
+_SPREAD = """\
+for spread in map(summarise_heads, (trace, other)):
+    print(spread.entropy.mean(axis=1).round(3))  # bits, a number a layer"""
+_CLASSES = """\
+for model, texts in ((bert, {first}), (second, {second})):
+    classes = class_lens(model, model.trace(*texts))
+    print(classes.labels, classes.values.round(3))  # row: a hidden state, the embeddings first"""
+_LAYERS = """\
+lenses = logit_lens(bert, trace, [{first}], top_k=1), logit_lens(second, other, [{second}], top_k=1)
+for lens in lenses:
+    print([word[0] for word in lens.tokens[0]], lens.probabilities[0, :, 0].round(3))  # the embeddings first
+    print(lens.answers[0].token, lens.answer_probabilities[0].round(3))"""
+
+
+def compare(view, pair, traces, attention=None, classes=False, lens=None):
+    """Two models on one text, one on two, or both.
+
+    Args:
+        pair, traces: the ``Side``s and theirs. attention: (the two layers, head or None for the mean, how it is
+            drawn) where that is looked at. classes: whether the layers' classes are.
+        lens: the mask's position on either side, where the layers' words are.
+    """
+    one, other = (side.shared.name for side in pair)
+    second = "second = bert" if one == other else loading(view, other, "second")
+    read = f"{loading(view, one)}\n{second}\n{reading(traces[0])}\n{reading(traces[1], 'other', 'second')}"
+    names, more = ["compare"], []
+    if attention:
+        (first, last), head, drawn = attention
+        lines = _DIFFERENCE if drawn == "difference" else _ATTENTION
+        part = ".mean(axis=0)" if head is None else f"[{head}]"
+        more = [lines.format(first=first, second=last, head=part), _SPREAD]
+        names.append("summarise_heads")
+    if classes:
+        more = [_CLASSES.format(first=_judged(pair[0]), second=_judged(pair[1]))]
+        names.append("class_lens")
+    if lens:
+        more = [*more, _LAYERS.format(first=lens[0], second=lens[1])]
+        names.append("logit_lens")
+    imports = (f"from bert_tf.explain import {', '.join(names)}",)
+    return script(imports, read, _COMPARE.format(top_k=view.top_k), _answers(pair), *more)
+
+
+def _answers(pair):
+    """What fine-tuned sides say."""
+    lines = []
+    for variable, side in zip(("bert", "second"), pair):
+        task = side.shared.bert.task
+        if task is not None and not verdicts.problem(task.settings, side.text_a, side.text_b):
+            lines.append(f"print({variable}.task.predict([{record(task.settings, side.text_a, side.text_b)!r}]))")
+    return "\n".join(lines)
+
+
+def _judged(side):
+    """The texts that a side's classifier reads, as far as it does: a tuple."""
+    settings = side.shared.bert.task.settings
+    if verdicts.problem(settings, side.text_a, side.text_b):
+        return (side.text_a,)
+    (read,) = packed(side.shared, settings, side.text_a, side.text_b)
+    texts = record(settings, side.text_a, side.text_b)
+    return tuple(text for text in cut(read, texts["text_a"], texts.get("text_b", "")) if text)
+
+
+_CKA = """\
+ones, others, words = [], [], 0
+for row in rows[:{most}]:
+    ones.append(bert.trace(row.text_a, row.text_b, attentions=False))
+    others.append(second.trace(row.text_a, row.text_b, attentions=False))
+    words += len(ones[-1].words())
+    if words >= {words}:
+        break
+print(layer_similarity(ones, others).round(3))  # row: a state of the one, column: of the other"""
+
+
+def cka(view, names, traced, file=None, most=0, words=0):
+    """How alike the layers of two models are.
+
+    Args:
+        names: of the models. traced: (text A, text B) of the page; or None, and
+        file: ``ui.files.Chosen``, of which the first ``most`` rows are read until there are ``words`` words.
+    """
+    load = _two(view, names)
+    if file is None:
+        texts = ", ".join(repr(text) for text in traced if text.strip())
+        call = f"layer_similarity([bert.trace({texts})], [second.trace({texts})])"
+        imports = ("from bert_tf.explain import layer_similarity",)
+        return script(imports, load, f"print({call}.round(3))  # row: a state of the one, column: of the other")
+    readers, read = rows_of(file)
+    imports = [*needs(file), f"from bert_tf.explain import {', '.join(sorted([*readers, 'layer_similarity']))}"]
+    return script(imports, f"{load}\n{read}", _CKA.format(most=most, words=words))
+
+
+_AGREEMENT = """\
+found = agreement(bert, second, rows, hide={hide!r}, top_k={top_k})
+print(found.same_first, found.divergence, found.same_next, found.same_order, found.replaced_difference)
+for one in found.rows:  # those they differ on most first
+    print(one.row.number, one.divergence, (one.next_a, one.next_b), (one.order_a, one.order_b), one.replaced_difference)
+    print([(mask.predictions_a[0].token, mask.predictions_b[0].token) for mask in one.masks])"""
+
+
+def agreement(view, names, file, hide):
+    """Two models on every row of a file; names: of the models. file: ``ui.files.Chosen``. hide: as the page says."""
+    readers, read = rows_of(file)
+    imports = [*needs(file), f"from bert_tf.explain import {', '.join(sorted([*readers, 'agreement']))}"]
+    body = _AGREEMENT.format(hide=hide, top_k=view.top_k)
+    return script(imports, f"{_two(view, names)}\n{read}", body)
+
+
+def _two(view, names):
+    first, second = names
+    other = "second = bert" if first == second else loading(view, second, "second")
+    return f"{loading(view, first)}\n{other}"

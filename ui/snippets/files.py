@@ -1,0 +1,66 @@
+"""The lines that read a file of texts, and those of the page Data."""
+
+from ui.files import SAMPLES
+from ui.snippets.parts import listed, loading, script
+
+_READ = {"most_rows": 1000, "most_characters": 2000}  # what `read_rows` takes without being told
+_ROWS = """\
+results = score_rows(bert, rows, {ask}, hide={hide!r}, top_k={top_k})
+for one in results:
+    print(one.row.number, {asked}one.problem or "")
+print(summarise_rows(results))"""
+_OF = {
+    "masks": "[(mask.original, mask.predictions[0].token) for mask in one.masks], ",
+    "next": "one.is_next, ",
+    "order": "one.in_order, ",
+    "replaced": "one.suspected, one.most_suspected, ",
+    "perplexity": "one.perplexity, ",
+}
+
+
+def dataset(view, shared, file, ask, hide):
+    """A file asked row by row.
+
+    Args:
+        file: ``ui.files.Chosen``. ask: what the model is asked for. hide: as `score_rows` takes it.
+    """
+    imports, read = rows_of(file)
+    names = ", ".join(sorted([*imports, "score_rows", "summarise_rows"]))
+    asked = "".join(_OF[name] for name in ask)
+    body = _ROWS.format(ask=tuple(ask), hide=hide, top_k=view.top_k, asked=asked)
+    head = [*needs(file), f"from bert_tf.explain import {names}"]
+    return script(head, f"{loading(view, shared.name)}\n{read}", body)
+
+
+def needs(file):
+    """The imports of Python's own modules that reading a file takes."""
+    return () if file.typed else ("import pathlib",)
+
+
+def rows_of(file):
+    """(names to import from `bert_tf.explain`, lines that make ``rows``) of a file that was chosen on a page."""
+    if file.typed:
+        # With the empty ones: what is hidden in a row hangs on its number.
+        return ["read_rows"], f'rows = read_rows("\\n".join({listed(file.data.splitlines())})).rows'
+    known = file.name in SAMPLES and not file.own
+    return ["kind_of", "read_rows"], reading_rows(file.name, known, file.first, file.second, file.bounds)
+
+
+def reading_rows(name, sample, first, second, bounds):
+    """The lines that read an uploaded file, or a sample by its path in the project."""
+    more = {"first": first, "second": second}
+    chosen = "".join(f", {key}={value!r}" for key, value in more.items() if value is not None)
+    chosen += "".join(f", {key}={value!r}" for key, value in bounds.items() if value != _READ[key])
+    path = f'pathlib.Path("assets/samples/{name}")' if sample else path_of(name)
+    says = "in the project's folder" if sample else "your file"
+    return (
+        f"file = {path}  # {says}\n"
+        f"rows = read_rows(file.read_bytes(), kind_of(file.name){chosen}).rows"
+    )
+
+
+def path_of(name):
+    """A visitor's own file as it is written: its name, to be replaced by where it lies."""
+    return f"pathlib.Path({name!r})"
+
+

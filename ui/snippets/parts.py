@@ -1,0 +1,75 @@
+"""What the lines of every page are put together from."""
+
+from ui import runs
+from ui.limits import ROOT
+from ui.spots import cut
+
+
+def script(imports, *parts):
+    """A whole script: the imports, then the parts, a blank line between them.
+
+    Args:
+        imports: lines beside ``import bert_tf``. parts: text of several lines each; empty ones are left out.
+    """
+    plain = [line for line in imports if line.startswith("import ")]
+    rest = [line for line in imports if not line.startswith("import ")]
+    head = "\n".join([*plain, *([""] if plain else []), "import bert_tf", *rest])
+    return "\n\n".join([head, *(part.strip("\n") for part in parts if part.strip())]) + "\n"
+
+
+def about(view, shared, trace, imports, *parts):
+    """A script about one trace of the page's model: it goes on from ``bert`` and ``trace``."""
+    return script(imports, f"{loading(view, shared.name)}\n{reading(trace)}", *parts)
+
+
+def loading(view, name, variable="bert"):
+    """The line that loads a model."""
+    precision = f", precision={view.precision!r}" if view.precision != "float32" else ""
+    return f"{variable} = bert_tf.load({_loadable(name)!r}{precision})"
+
+
+def _loadable(name):
+    """What ``bert_tf.load`` takes for a model's name: of a snapshot its folder, from the project's or the runs' own."""
+    snapshot = runs.snapshots().get(name) if "/" in name else None
+    if snapshot is None:
+        return name
+    shipped = snapshot.folder.is_relative_to(ROOT)
+    return str(snapshot.folder.relative_to(ROOT if shipped else runs.folder()))
+
+
+def reading(trace, variable="trace", bert="bert"):
+    """The line that makes a trace anew: its texts, as far as they were read, and its masks."""
+    return f"{variable} = {bert}.trace({asked(trace)})"
+
+
+def asked(trace):
+    """The arguments that a trace was made with; a typed [MASK] is in the texts."""
+    a, b = cut(trace, trace.text_a, trace.text_b or "")
+    own = [at for at in trace.masks if trace.original_tokens[at] != trace.tokens[at]]
+    given = [repr(text) for text in ((a, b) if trace.text_b is not None else (a,))]
+    return ", ".join([*given, *([f"mask={own}"] if own else [])])
+
+
+def span(positions):
+    """Token positions as they are written: a range where they follow each other, else a list."""
+    positions = list(positions)
+    if len(positions) > 1 and positions == list(range(positions[0], positions[-1] + 1)):
+        return f"range({positions[0]}, {positions[-1] + 1})"
+    return str(positions)
+
+
+def listed(values):
+    """Texts as a list of one line each."""
+    return "[\n" + "".join(f"    {value!r},\n" for value in values) + "]"
+
+
+def target(found, tokenizer):
+    """(name of the function that makes a ``Target``, the call of it on ``bert`` and ``trace``)."""
+    label = tokenizer.spelling(found.label) if found.head == "mlm" else found.label
+    name, answer = {
+        "mlm": ("mask_target", f"{found.position}, {label!r}"),
+        "nsp": ("next_sentence_target", f"follows={found.id == 0}"),
+        "sop": ("sentence_order_target", f"in_order={found.id == 0}"),
+        "task": ("class_target", "" if label == "value" else repr(label)),
+    }[found.head]
+    return name, f"{name}(bert, trace{', ' * bool(answer)}{answer})"

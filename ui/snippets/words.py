@@ -1,0 +1,104 @@
+"""The lines of the pages about words as vectors."""
+
+from bert_tf.explain.vectors import PARTS
+from ui import senses
+from ui.snippets.parts import about, listed, loading, script, span
+
+_INPUTSUM = """\
+found = embedding_parts(bert, trace)
+shown = {shown}
+for at in shown:  # lengths of the vectors of token, segment and position, and of their sum; shares of it
+    print(trace.tokens[at], found.norms[:, at].round(2), found.total_norms[at].round(2), found.shares[:, at].round(3))
+print(cosine_similarities({vectors}[list(shown)]).round(3))  # how alike these tokens are
+positions = cosine_similarities(embedding_table(bert, "position"))
+print(positions[::4, ::4].round(3))  # how alike the places are"""
+
+
+def inputsum(view, shared, trace, shown, of):
+    """The sum of three vectors; shown: positions. of: the vector whose likeness is shown."""
+    vectors = f"found.vectors[{PARTS.index(of)}]" if of in PARTS else "found.total"
+    imports = ("from bert_tf.explain import cosine_similarities, embedding_parts, embedding_table",)
+    return about(view, shared, trace, imports, _INPUTSUM.format(shown=span(shown), vectors=vectors))
+
+
+_MEANING = """\
+found = occurrences(bert, texts, {word!r}, most={most})
+vectors = found.vectors[{layer}]  # [occurrences, units] after layer {layer}
+{laid_out}
+for place, text in zip(places, found.texts):
+    print({sense}texts[text], place.round(3))
+print(cosine_similarities(vectors).round(3))"""
+_APART = """\
+apart = sense_separation(found.vectors, [senses[text] for text in found.texts])
+print(apart.nearest.round(3), apart.within.round(3), apart.between.round(3))  # a number a layer"""
+
+
+def meaning(view, shared, chosen, word, read, layer, way, dimensions, most):
+    """One word in many sentences.
+
+    Args:
+        chosen: the example, or None for the visitor's own sentences. word, read: it and the ``Sentences``.
+        layer, way, dimensions: of the plane or the space. most: occurrences that are looked at.
+    """
+    umap = way == "umap"
+    laid_out = f"places = umap(vectors, {dimensions})" if umap else (
+        f"places, shares = principal_components(vectors, {dimensions})"
+    )
+    names = ["cosine_similarities", "occurrences", *([] if umap else ["principal_components"])]
+    labelled = len({sense for sense in read.senses if sense}) > 1
+    names += ["sense_separation"] * labelled + ["umap"] * umap
+    body = _MEANING.format(
+        word=word, most=most, layer=layer, laid_out=laid_out, sense="senses[text], " if any(read.senses) else ""
+    )
+    imports = [*(["import pathlib"] if chosen else []), f"from bert_tf.explain import {', '.join(names)}"]
+    load = f"{loading(view, shared.name)}\n{_sentences(chosen, read)}"
+    return script(imports, load, body, _APART if labelled else "")
+
+
+def _sentences(chosen, read):
+    if chosen in senses.WORDS:
+        cut = f"[:{len(read.texts)}]" if read.left_out else ""
+        return (
+            f'lines = pathlib.Path("assets/samples/senses/{chosen}.tsv").read_text("utf-8").splitlines(){cut}\n'
+            'senses, texts = zip(*(line.split("\\t") for line in lines))'
+        )
+    labels = f"\nsenses = {list(read.senses)}" if any(read.senses) else ""
+    return f"texts = {listed(read.texts)}{labels}"
+
+
+_NEIGHBOURS = """\
+words, table = word_ids(bert.tokenizer), embedding_table(bert, "token")
+for at in {shown}:
+    vectors = {vectors}
+    near = nearest_tokens(bert, vectors, top_k={top_k}, centred={centred}, among=words)
+    # The nearest word but itself: {says}.
+    print(trace.tokens[at], [next(one.token for one in line if one.id != trace.token_ids[at]) for line in near])"""
+_NEAREST = """\
+at = {at}
+near = nearest_tokens(bert, {vector}, top_k={top_k}, centred={centred}, among=words)
+print(trace.tokens[at], [(one.token, round(one.similarity, 3)) for one in near[0]])"""
+
+
+def neighbours(view, shared, trace, shown, centred, top_k, at, state):
+    """The words that lie nearest.
+
+    Args:
+        shown: positions. at, state: of the open cell; state: of the hidden state, None for the static vector.
+    """
+    alike = trace.hidden_states.shape[-1] == shared.config.embedding_width
+    static = "table[trace.token_ids[at]][None]"
+    body = _NEIGHBOURS.format(
+        shown=span(shown),
+        vectors=f"np.concatenate([{static}, trace.hidden_states[:, at]])" if alike else static,
+        says="by the static vector, then by every state, the embeddings first" if alike else "by the static vector",
+        top_k=top_k,
+        centred=centred,
+    )
+    vector = static if state is None else f"trace.hidden_states[{state}, at][None]"
+    opened = _NEAREST.format(at=at, vector=vector, top_k=top_k, centred=centred)
+    imports = ["import numpy as np"] if alike else []
+    imports += [
+        "from bert_tf.explain import embedding_table, nearest_tokens",
+        "from bert_tf.explain.vectors import word_ids",
+    ]
+    return about(view, shared, trace, imports, body, opened)
