@@ -2,7 +2,7 @@
 
 from bert_tf.explain.target import classes_of
 from ui import why
-from ui.snippets.parts import about, loading, reading, script, span, target
+from ui.snippets.parts import about, listed, loading, reading, script, span, target
 
 _LENS = """\
 lens = logit_lens(bert, trace, positions={positions}, top_k={top_k})
@@ -10,7 +10,8 @@ for position, words, shares in zip(lens.positions, lens.tokens, lens.probabiliti
     # After each layer the likeliest word and its probability; the embeddings first.
     print(trace.tokens[position], [(word[0], share[0].round(3)) for word, share in zip(words, shares)])"""
 _FOLLOWED = """\
-one = logit_lens(bert, trace, positions=[{at}], top_k={top_k}{answers})  # the token that is open
+# The token that is open.
+one = logit_lens(bert, trace, positions=[{at}], top_k={top_k}{answers})
 print(one.answers[0].token, one.answer_probabilities[0].round(3), one.answer_ranks[0])"""
 _CLASS_LENS = """\
 classes = class_lens(bert, trace)
@@ -164,9 +165,11 @@ def one_side(view, shared, trace, at):
 
 def a_word_less(view, shared, trace):
     """Every word left out once."""
-    says = _LESS_MASKS if trace.masks else f"print(word.text, outcome.{_pair(trace)}, outcome.{_pair(trace)}_change)"
+    pair = _pair(trace)
+    says = [_LESS_MASKS] if trace.masks else []
+    says += [f"print(word.text, outcome.{pair}, outcome.{pair}_change)"] if pair else []
     return about(
-        view, shared, trace, ("from bert_tf.explain import without_each_word",), _LESS.format(says=says)
+        view, shared, trace, ("from bert_tf.explain import without_each_word",), _LESS.format(says="\n    ".join(says))
     )
 
 
@@ -196,14 +199,14 @@ def _pair(trace):
 
 
 _PAIRS = """\
-for pair in minimal_pairs(bert, {pairs}):
+pairs = {pairs}
+for pair in minimal_pairs(bert, pairs):
     print(round(pair.good.total, 2), round(pair.bad.total, 2), round(pair.margin, 2))  # nats"""
 
 
 def pairs(view, shared, good, bad, every=False):
     """Two sentences, the likelier of them; every: whether the page's examples follow."""
-    shown = f"[({good!r}, {bad!r})]"
-    more = f"{shown} + [(one.good, one.bad) for one in PAIRS]" if every else shown
+    more = listed([(good, bad)]) + (" + [(one.good, one.bad) for one in PAIRS]" if every else "")
     imports = ["from bert_tf.explain import minimal_pairs"]
     imports += ["from ui.minimal import PAIRS  # in the project's folder"] if every else []
     return script(imports, loading(view, shared.name), _PAIRS.format(pairs=more))

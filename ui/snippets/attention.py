@@ -8,7 +8,8 @@ _WEIGHTS = """\
 for layer, head in {heads}:  # counted from 0
     weights = trace.attentions[layer, head]  # [tokens, tokens]: row a token that looks, column one looked at
     for row in shown.rows:
-        print(trace.tokens[row], [(trace.tokens[at], weights[row, at].round(3)) for at in shown.columns{least}])"""
+        seen = [(trace.tokens[at], weights[row, at].round(3)) for at in shown.columns{least}]
+        print(trace.tokens[row], seen)"""
 _STRONGEST = """\
 for layer, heads in enumerate(trace.attentions):  # [layers, heads, tokens, tokens]
     for head, weights in enumerate(heads):

@@ -9,12 +9,21 @@ def script(imports, *parts):
     """A whole script: the imports, then the parts, a blank line between them.
 
     Args:
-        imports: lines beside ``import bert_tf``. parts: text of several lines each; empty ones are left out.
+        imports: lines beside ``import bert_tf``, in any order. parts: text of several lines each; empty ones are left out.
     """
-    plain = [line for line in imports if line.startswith("import ")]
-    rest = [line for line in imports if not line.startswith("import ")]
-    head = "\n".join([*plain, *([""] if plain else []), "import bert_tf", *rest])
-    return "\n\n".join([head, *(part.strip("\n") for part in parts if part.strip())]) + "\n"
+    body = "\n\n".join(part.strip("\n") for part in parts if part.strip())
+    plain = sorted(line for line in imports if line.startswith("import "))
+    own = ["import bert_tf"] if "bert_tf." in body else []
+    own += sorted(_sorted(line) for line in imports if line not in plain)
+    return "\n\n".join(["\n".join(lines) for lines in (plain, own) if lines] + [body]) + "\n"
+
+
+def _sorted(line):
+    """``from module import names`` with the names in order."""
+    module, _, names = line.partition(" import ")
+    note = "  #".join(["", *names.split("  #")[1:]])
+    names = names.split("  #")[0].split(", ")
+    return f"{module} import {', '.join(sorted(names, key=lambda name: (name.islower(), name)))}{note}"
 
 
 def about(view, shared, trace, imports, *parts):
