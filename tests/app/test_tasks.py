@@ -113,6 +113,31 @@ def test_the_lines_of_before_and_after_give_the_map_of_the_page(open_app, capsys
         assert any(line.startswith(looks[0]) and looks[1] in line for line in told.splitlines())
 
 
+def test_the_lines_of_two_classifiers_say_both_answers_and_what_their_layers_say(open_app, task_home, capsys):
+    from bert_tf.explain import class_lens
+
+    link = {"with": "either", "compare.look": "layers"}
+    app = finished(open_app(page="compare", a="the cat sat", model="classes", **link))
+    names = {}
+    exec(app.code[0].value, names)
+    told = capsys.readouterr().out
+    for name in ("classes", "either"):
+        bert = loaded(name, task_home)
+        assert str(bert.task.predict([{"text_a": "the cat sat"}])) in told
+        values = class_lens(bert, bert.trace("the cat sat")).values
+        assert str(values.round(3)) in told
+    assert sum(str(card["predictions"][0]["text"]) in told for card in component(app, "bars")["cards"])
+
+
+@pytest.mark.parametrize("model, b", [("classes", ""), ("endings", "sat on the mat\nran in the park")])
+def test_the_lines_of_the_architecture_go_through_the_task_s_head(open_app, model, b, capsys):
+    link = {"architecture.open": "task"}
+    app = finished(open_app(page="architecture", a="the cat", b=b, model=model, **link))
+    exec(app.code[0].value, {})
+    shown = component(app, "tower")
+    assert len(capsys.readouterr().out.splitlines()) > len(shown["parts"] if "parts" in shown else shown)
+
+
 def figure(app):
     return json.loads(app.get("plotly_chart")[0].proto.spec)
 

@@ -9,7 +9,8 @@ def script(imports, *parts):
     """A whole script: the imports, then the parts, a blank line between them.
 
     Args:
-        imports: lines beside ``import bert_tf``, in any order. parts: text of several lines each; empty ones are left out.
+        imports: lines beside ``import bert_tf``, in any order.
+        parts: text of several lines each; empty ones are left out.
     """
     body = "\n\n".join(part.strip("\n") for part in parts if part.strip())
     plain = sorted(line for line in imports if line.startswith("import "))
