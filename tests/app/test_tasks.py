@@ -130,12 +130,17 @@ def test_the_lines_of_two_classifiers_say_both_answers_and_what_their_layers_say
 
 
 @pytest.mark.parametrize("model, b", [("classes", ""), ("endings", "sat on the mat\nran in the park")])
-def test_the_lines_of_the_architecture_go_through_the_task_s_head(open_app, model, b, capsys):
-    link = {"architecture.open": "task"}
-    app = finished(open_app(page="architecture", a="the cat", b=b, model=model, **link))
-    exec(app.code[0].value, {})
-    shown = component(app, "tower")
-    assert len(capsys.readouterr().out.splitlines()) > len(shown["parts"] if "parts" in shown else shown)
+def test_the_lines_of_the_architecture_go_through_the_task_s_head(open_app, task_home, model, b):
+    from bert_tf.explain.architecture import choice_scores, task_passing
+
+    app = finished(open_app(page="architecture", a="the cat", b=b, model=model, **{"architecture.open": "task"}))
+    names, bert = {}, loaded(model, task_home)
+    exec(app.code[0].value, names)
+    if b:
+        np.testing.assert_allclose(names["found"], choice_scores(bert, "the cat", b.splitlines()), atol=1e-5)
+    else:
+        logits = task_passing(bert, bert.trace("the cat"))["logits"]
+        np.testing.assert_allclose(names["found"]["logits"], logits, atol=1e-5)
 
 
 def figure(app):

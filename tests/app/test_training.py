@@ -89,6 +89,18 @@ def test_the_lines_of_a_run_have_its_curves_and_its_snapshots_answers(open_app, 
     assert "one.step == 0" in app.code[0].value
 
 
+def test_the_lines_of_two_snapshots_load_them_from_the_folder_of_runs(open_app, only_mini, monkeypatch):
+    link = {"compare.one": "mini/step-0", "compare.other": "mini/step-20"}
+    app = open_app(page="compare", a="the cat sat on the mat.", mask="a1", **link)
+    assert not app.exception and not app.error
+    names = {}
+    monkeypatch.chdir(only_mini.parent)
+    exec(app.code[0].value, names)
+    shown = next(frame.value for frame in app.dataframe if "divergence" in frame.value)
+    assert list(shown["divergence"]) == pytest.approx([mask.divergence for mask in names["found"].masks], abs=1e-5)
+    assert "'mini/snapshots/step-20'" in app.code[0].value
+
+
 def test_the_time_lapse_plays_to_its_end(open_app, only_mini, monkeypatch):
     monkeypatch.setattr("pages.timelapse._PLAY", 3600)
     app = open_app(page="timelapse", a="the cat sat.", mask="a1", **{"timelapse.run": "mini"})

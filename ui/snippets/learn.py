@@ -18,7 +18,7 @@ _BOXES = {
     "nsp": "print(trace.nsp)",
     "sop": "print(trace.sop)",
     "replaced": "print(trace.replaced.round(3))",
-    "task": "print(task_passing(bert, trace))",
+    "task": "found = task_passing(bert, trace)\nprint(found)",
 }
 
 
@@ -37,7 +37,7 @@ def architecture(view, shared, trace, layer, box, values=None):
         names.append("choice_scores" if task.task == "choose" else "task_passing")
         if task.task == "choose":
             asked = record(task, view.a, view.b)
-            opened = f"print(choice_scores(bert, {asked['context']!r}, {asked['choices']!r}))"
+            opened = f"found = choice_scores(bert, {asked['context']!r}, {asked['choices']!r})\nprint(found)"
     body = _PARTS.format(masks=max(len(trace.masks), 1), task=", task=bert.task" if task else "")
     imports = (f"from bert_tf.explain.architecture import {', '.join(names)}",)
     return about(view, shared, trace, imports, body, opened)
