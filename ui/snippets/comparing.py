@@ -39,7 +39,8 @@ def compare(view, pair, traces, attention=None, classes=False, lens=None):
 
     Args:
         pair, traces: the ``Side``s and theirs. attention: (the two layers, head or None for the mean, how it is
-            drawn) where that is looked at. classes: whether the layers' classes are.
+            drawn, the first token of the window and the one after it or None) where that is looked at.
+        classes: whether the layers' classes are.
         lens: the mask's position on either side, where the layers' words are.
     """
     one, other = (side.shared.name for side in pair)
@@ -47,9 +48,11 @@ def compare(view, pair, traces, attention=None, classes=False, lens=None):
     read = f"{loading(view, one)}\n{second}\n{reading(traces[0])}\n{reading(traces[1], 'other', 'second')}"
     names, more = ["compare"], []
     if attention:
-        (first, last), head, drawn = attention
+        (first, last), head, drawn, window = attention
         lines = _DIFFERENCE if drawn == "difference" else _ATTENTION
         part = ".mean(axis=0)" if head is None else f"[{head}]"
+        if window and max(trace.length for trace in traces) > window[1] - window[0]:
+            part += "[{0}:{1}, {0}:{1}]".format(*window)
         more = [lines.format(first=first, second=last, head=part), _SPREAD]
         names.append("summarise_heads")
     if classes:
