@@ -406,7 +406,7 @@ def test_the_family_s_sizes_are_those_of_the_table(open_app):
 def test_speed_is_measured_only_where_the_page_does():
     from ui.view import View
 
-    assert "measure_speed(small, 128)" in WRITERS["family"](View(), 128, 150_000_000)
+    assert "measure_speed(rows)" in WRITERS["family"](View(), 128, True)
     assert "measure_speed" not in WRITERS["family"](View(), 128)
 
 
