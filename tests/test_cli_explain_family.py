@@ -135,6 +135,15 @@ def test_the_order_of_sentences_hangs_on_words(record):
         np.testing.assert_allclose(found["scores"], expected.tokens, atol=1e-4)
 
 
+def test_the_head_of_a_task_and_shared_weights_are_parts_of_the_architecture(record):
+    found = record("classes", "architecture", "the cat sat")
+    head = found["parts"][-1]
+    assert (head["name"], head["shape"], head["parameters"]) == ("task", {"classes": 2}, 2 * 32 + 2)
+    assert found["sizes"]["classes"]["total"] == sum(part["parameters"] for part in found["parts"])
+    attention = record("albert", "architecture", *PAIR)["parts"][1]
+    assert (attention["repeats"], attention["weight_sets"]) == (4, 2)
+
+
 def test_attention_to_tokens_is_cut_and_the_other_heads_shift(record, say, folders):
     bert, text = bert_tf.load(folders["classes"]), "the cat sat on the mat"
     expected = explain.ablate(bert, bert.trace(text), explain.Ablation(tokens=(0, 2)), shifts=True)

@@ -12,16 +12,17 @@ _READERS = ("reader-left-to-right", "reader-two-one-way", "reader-both-ways")
 
 def architecture(bert, trace, args):
     """The parts of the model with shapes, parameters and work, its other sizes, the values that pass a layer."""
-    from bert_tf.config import BertConfig, parameter_counts
-    from bert_tf.explain.architecture import parts, passing
+    from bert_tf.config import parameter_counts
+    from bert_tf.explain.architecture import every_size, parts, passing
 
-    found = parts(bert.model, trace.length, max(len(trace.masks), 1))
-    work, member = sum(part.flops for part in found), bert.config.member
-    named = {
-        size: BertConfig.named(size, bert.config.model_type, vocab_size=bert.config.vocab_size)
-        for size in member.sizes
-    }
-    counts = {size: parameter_counts(config, member.trained) for size, config in named.items()}
+    masks = max(len(trace.masks), 1)
+    found = parts(bert.model, trace.length, masks, bert.task)
+    work = sum(part.flops for part in found)
+    counts = {one.name: one.parameters for one in every_size(bert.config, trace.length, masks)}
+    own = parameter_counts(bert.config, sorted(bert.model.bert_heads))
+    if bert.task is not None:
+        head = found[-1].parameters
+        own |= {"task": head, "total": own["total"] + head}
     record = {
         "tokens": trace.tokens,
         "show": args.show,
@@ -34,10 +35,11 @@ def architecture(bert, trace, args):
                 "flops": part.flops,
                 "share_of_work": part.flops / work,
                 "repeats": part.repeats,
+                "weight_sets": part.sets,
             }
             for part in found
         ],
-        "sizes": {bert.name: parameter_counts(bert.config, sorted(bert.model.bert_heads)), **counts},
+        "sizes": {bert.name: own, **counts},
     }
     if args.show in _PASSING:
         record |= {"layer": args.layer, "values": passing(bert, trace, args.layer)[args.show]}
