@@ -10,7 +10,6 @@ from ui.kept import kept
 from ui.words import plain
 
 _TOKENS, _IN_A_ROW = 128, 3
-_LINES, _NAME = 62, 130  # pixels of a row, in which long cells take three lines, and of a column
 _HEADER = (
     "member", "size", "learns_from", "changed", "parameters", "embeddings", "encoder", "output_heads",
     "megaflop_a_token", "milliseconds", "timed", "layers", "hidden", "heads", "vocabulary",
@@ -109,10 +108,10 @@ def _sizes(rows, times):
     columns = dict(zip(_HEADER, zip(*_table(rows, times))))
     names = [f"{member} {size}" for member, size in zip(columns.pop("member"), columns.pop("size"))]
     labels = {
-        "learns_from": "Learns from", "changed": "Changed from BERT", "parameters": "Parameters",
+        "learns_from": "Learns from", "parameters": "Parameters",
         "embeddings": "Embeddings", "encoder": "Encoder", "output_heads": "Output heads",
         "megaflop_a_token": "MFLOP a token", "milliseconds": "ms here", "layers": "Layers", "hidden": "Hidden",
-        "heads": "Heads", "vocabulary": "Vocabulary",
+        "heads": "Heads", "vocabulary": "Vocabulary", "changed": "Changed from BERT",
     }  # fmt: skip
     if not times:
         del labels["milliseconds"]
@@ -121,12 +120,11 @@ def _sizes(rows, times):
         {"Model": names, **{label: columns[name] for name, label in labels.items()}},
         hide_index=True,
         height=500,
-        row_height=_LINES,
         key="w_family_table",
         column_config={
-            "Model": st.column_config.TextColumn(pinned=True, width=_NAME),
-            "Learns from": st.column_config.TextColumn(width=_NAME),
-            "Changed from BERT": st.column_config.TextColumn(width=2 * _NAME),
+            "Model": st.column_config.TextColumn(pinned=True, width=130),
+            "Learns from": st.column_config.TextColumn(width=200),
+            "Changed from BERT": st.column_config.TextColumn(width=420),
             **{name: st.column_config.NumberColumn(format="localized") for name in counted},
             "MFLOP a token": st.column_config.NumberColumn(format="%.1f"),
             "ms here": st.column_config.NumberColumn(format="%.3g"),
