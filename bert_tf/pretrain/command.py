@@ -32,8 +32,8 @@ def add_arguments(parser):
                         help="what of the teacher: states (its predictions and last hidden states, DistilBERT's way) "
                              "or relations (how its last layer relates tokens, MiniLM's way, for any width)")
     parser.add_argument("--generator", type=float, metavar="SHARE",
-                        help="ELECTRA's way: a generator of this share of the width (0.25) fills the masked places, and "
-                             "the model learns which tokens it wrote; with --objective mlm")
+                        help="ELECTRA's way: a generator of this share of the width (0.25) fills the masked places, "
+                             "and the model learns which tokens it wrote; with --objective mlm")
     parser.add_argument("--model-type", choices=tuple(MEMBERS),
                         help="of a model of --size (default: bert; albert with --objective sop, electra with "
                              "--generator; those that read one way learn by --objective clm), or of a student of BERT "
