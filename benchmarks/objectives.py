@@ -1,46 +1,64 @@
-"""Pre-training objectives side by side: the same tiny model, text and number of tokens seen; then SST-2.
+"""Pre-training objectives side by side: tiny models of one size, the same text, equal compute or tokens; then SST-2.
 
     python benchmarks/objectives.py --text text.txt --vocab FOLDER --train sst2/train.tsv --dev sst2/dev.tsv
         --output DIR [--held-out wikitext2/valid.txt] [--teacher MODEL] [--size 3x128x4] [--steps 1000]
-        [--seeds 3] [--ways mlm+nsp mlm ...] [--threads 1]
+        [--equal compute] [--seeds 3] [--ways mlm+nsp mlm ...] [--threads 1]
 
-Every model begins at random weights and sees `steps` batches of 32 x 64 tokens; each is then fine-tuned on the
-same examples of SST-2 with a few seeds. "none" is fine-tuned without any pre-training: what a way is worth is
-how far it is above that. ELECTRA's way computes more for a token (its generator), distillation too (its
-teacher, which has seen far more text): the table has the time of a pre-training beside the scores. All of it runs by
+Every model begins at random weights and sees batches of 32 x 64 tokens; each is then fine-tuned on the same examples of
+SST-2 with a few seeds. "none" is fine-tuned without any pre-training: what a way is worth is how far it is above that.
+Some ways compute more for a token: ELECTRA has its generator, distillation its teacher (which has seen far more text
+besides). Learning rates are one for AdamW and one for LAMB, not tuned for each. With `--equal tokens` all take `--steps` updates; with `--equal
+compute` BERT's way takes them, and each other as many as take the same time, by the cost of an update measured over
+its first 60. The table has the time of a pre-training and the updates it took beside the scores. All of it runs by
 `python -m bert_tf pretrain` and `finetune`, so the same command goes on where it was stopped.
 """
 
 import argparse
 import json
+import statistics
 import subprocess
 import sys
-import time
+from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 TEACHER = ROOT / "assets" / "training" / "plain-english" / "snapshots" / "step-13000"
 BATCH, LENGTH = 32, 64
+#: Updates that the cost of one is measured over; the first ones, which compile, are left out.
+TRIAL, SETTLED, BETWEEN = 60, 20, 10
 
-#: way -> what `pretrain` is told; None is no pre-training.
+
+@dataclass(frozen=True)
+class Way:
+    """How a model is pre-trained: the options of `pretrain`, and its peak learning rate."""
+
+    options: tuple
+    learning_rate: float = 1.5e-3
+
+
+#: name -> `Way`; None is no pre-training.
 WAYS = {
     "none": None,
-    "mlm+nsp (BERT)": ["--objective", "mlm+nsp"],
-    "mlm, full sentences (RoBERTa)": ["--objective", "mlm"],
-    "mlm of n-grams + sop (ALBERT)": ["--objective", "sop", "--ngram", "3"],
-    "replaced tokens (ELECTRA)": ["--objective", "mlm", "--generator", "0.5"],
-    "distilled, states (DistilBERT)": ["--objective", "mlm", "--teacher", "{teacher}", "--distil", "states"],
+    "mlm+nsp (BERT)": Way(("--objective", "mlm+nsp")),
+    "mlm, full sentences (RoBERTa)": Way(("--objective", "mlm")),
+    "mlm of n-grams + sop (ALBERT)": Way(
+        ("--objective", "sop", "--ngram", "3", "--model-type", "albert", "--optimizer", "lamb"), 1e-2),
+    "replaced tokens (ELECTRA)": Way(("--objective", "mlm", "--generator", "0.5")),
+    "distilled, states (DistilBERT)": Way(("--objective", "mlm", "--teacher", "{teacher}", "--distil", "states")),
+    "distilled, relations (MiniLM)": Way(("--objective", "mlm", "--teacher", "{teacher}", "--distil", "relations")),
 }
+FIRST = "mlm+nsp (BERT)"
 
 
 def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     for name in ("text", "vocab", "train", "dev", "output"):
         parser.add_argument(f"--{name}", required=True, type=Path)
-    parser.add_argument("--held-out", type=Path, help="text to measure masked words and pairs on")
+    parser.add_argument("--held-out", type=Path, help="text to measure masked words, pairs and replaced tokens on")
     parser.add_argument("--teacher", type=Path, default=TEACHER)
     parser.add_argument("--size", default="3x128x4")
-    parser.add_argument("--steps", type=int, default=1000)
+    parser.add_argument("--steps", type=int, default=1000, help="updates of each way, or of BERT's")
+    parser.add_argument("--equal", choices=("tokens", "compute"), default="tokens")
     parser.add_argument("--examples", type=int, default=8000, help="of SST-2's training file")
     parser.add_argument("--seeds", type=int, default=3, help="2 or more")
     parser.add_argument("--ways", nargs="+", default=list(WAYS), choices=list(WAYS))
@@ -50,55 +68,98 @@ def main(arguments=None):
         if getattr(options, name):
             setattr(options, name, getattr(options, name).resolve())
     options.output.mkdir(parents=True, exist_ok=True)
-    found = {way: measure(way, options) for way in options.ways}
+    steps = plan(options)
+    found = {way: measure(way, steps[way], options) for way in options.ways}
     (options.output / "objectives.json").write_text(json.dumps(found, indent=1))
     _say(found, options)
     return 0
 
 
-def measure(way, options):
+def plan(options):
+    """The updates of each way: dict way -> int. What was planned in the output folder before stays as it was."""
+    trained = [way for way in options.ways if WAYS[way]]
+    steps = dict.fromkeys(options.ways, options.steps)
+    if options.equal == "tokens" or not trained:
+        return steps
+    path = options.output / "costs.json"
+    costs = json.loads(path.read_text()) if path.exists() else {}
+    for way in dict.fromkeys([FIRST, *trained]):
+        if way not in costs:
+            costs[way] = cost(way, options)
+            path.write_text(json.dumps(costs, indent=1))
+    return {**steps, **{way: max(1, round(options.steps * costs[FIRST] / costs[way])) for way in trained}}
+
+
+def cost(way, options):
+    """Seconds of an update: the median over the first ones of a run, without those that compile."""
+    folder = _folder(way, options)
+    _pretrain(way, TRIAL, folder / "trial", options, folder / "trial.log", "--log-every", BETWEEN)
+    records = _records(folder / "trial")
+    return statistics.median(record["seconds_per_step"] for record in records if record["step"] > SETTLED)
+
+
+def measure(way, steps, options):
     """Pre-trains one way, measures it, fine-tunes it.
 
-    Returns: dict with "seconds", "held_out" (None where it predicts no words) and "accuracy" (mean, std,
-        values over the seeds, in SST-2's dev set).
+    Returns: dict with "steps" and "seconds" of the pre-training, "held_out" (None where nothing was asked) and
+        "accuracy" (mean, std, values over the seeds, in SST-2's dev set).
     """
-    folder = options.output / "".join(letter if letter.isalnum() else "-" for letter in way)
-    seconds, model = _pretrained(way, folder, options)
+    folder = _folder(way, options)
+    if WAYS[way]:
+        _pretrain(way, steps, folder / "run", options, folder / "pretrain.log")
+        model = folder / "run" / "model"
+        seconds = _seconds(folder / "run")
+    else:
+        # What another way's pre-training begins with.
+        _pretrain(FIRST, 1, folder / "run", options, folder / "pretrain.log", "--snapshots")
+        model, steps, seconds = folder / "run" / "snapshots" / "step-0", 0, 0.0
     tuned = folder / "sst2"
-    _bert_tf("finetune", "classify", "--model", model, "--glue", "sst2", "--train", options.train, "--dev", options.dev,
-             "--max-train", options.examples, "--epochs", 2, "--batch-size", 32, "--learning-rate", "3e-4",
-             "--length", LENGTH, "--seeds", options.seeds, "--output", tuned, *_common(options), log=folder / "sst2.log")
+    _bert_tf("finetune", "classify", "--model", model, "--glue", "sst2", "--train", options.train,
+             "--dev", options.dev, "--max-train", options.examples, "--epochs", 2, "--batch-size", 32,
+             "--learning-rate", "3e-4", "--length", LENGTH, "--seeds", options.seeds, "--output", tuned,
+             *_common(options), log=folder / "sst2.log")
     scores = json.loads((tuned / "report" / "metrics.json").read_text())
-    held = _held_out(model, folder, options) if options.held_out and way != "none" else None
-    return {"seconds": seconds, "held_out": held, "accuracy": scores["seeds"]["accuracy"]}
+    held = _held_out(model, folder, options) if options.held_out and WAYS[way] else None
+    return {"steps": steps, "seconds": seconds, "held_out": held, "accuracy": scores["seeds"]["accuracy"]}
 
 
-def _pretrained(way, folder, options):
-    """(seconds, model folder); "none" is what another way's pre-training begins with."""
+def _folder(way, options):
+    folder = options.output / "".join(letter if letter.isalnum() else "-" for letter in way)
     folder.mkdir(exist_ok=True)
-    stopped = ["--steps", options.steps]
-    told = WAYS[way]
-    if told is None:
-        told, stopped = ["--objective", "mlm+nsp", "--snapshots"], ["--steps", 1, "--stop-after", 1]
-    told = [part.format(teacher=options.teacher) for part in told]
-    timing = folder / "seconds"
-    began = time.perf_counter()
-    if not timing.exists():
-        _bert_tf("pretrain", "--text", options.text, "--size", options.size, "--positions", 128, "--vocab", options.vocab,
-                 "--corpus", options.output / "ids", "--output", folder / "run", "--batch-size", BATCH, "--length", LENGTH,
-                 "--learning-rate", "1.5e-3", "--warmup", 0.05, "--dropout", 0, *stopped, *told, *_common(options),
-                 log=folder / "pretrain.log")
-        timing.write_text(f"{time.perf_counter() - began:.0f}")
-    model = folder / "run" / ("snapshots/step-0" if way == "none" else "model")
-    return float(timing.read_text()), model
+    return folder
+
+
+def _pretrain(way, steps, output, options, log, *more):
+    """A run of a way, gone on with where it was stopped; nothing where it is over."""
+    records = _records(output)
+    if records and records[-1]["step"] >= steps and (output / "model").is_dir():
+        return
+    told = [part.format(teacher=options.teacher) for part in WAYS[way].options]
+    _bert_tf("pretrain", "--text", options.text, "--size", options.size, "--positions", 128, "--vocab", options.vocab,
+             "--corpus", options.output / "ids", "--output", output, "--batch-size", BATCH, "--length", LENGTH,
+             "--learning-rate", WAYS[way].learning_rate, "--warmup", 0.05, "--dropout", 0, "--steps", steps, *told,
+             *more, *_common(options), log=log)
+
+
+def _records(run):
+    sys.path.insert(0, str(ROOT))
+    from bert_tf.train.run import METRICS, read_records
+
+    return read_records(run / METRICS)
+
+
+def _seconds(run):
+    """Of all updates by the log, however often the run was stopped in between."""
+    seconds, before = 0.0, 0
+    for record in _records(run):
+        seconds += record["seconds_per_step"] * (record["step"] - before)
+        before = record["step"]
+    return seconds
 
 
 def _held_out(model, folder, options):
-    try:
-        said = _bert_tf("evaluate", "mlm", "--model", model, "--text", options.held_out, "--json", log=folder / "held.log")
-    except subprocess.CalledProcessError:
-        return None
-    return json.loads(said)
+    return json.loads(_bert_tf("evaluate", "mlm", "--model", model, "--text", options.held_out, "--json", "--quiet",
+                               log=folder / "held.log"))
 
 
 def _common(options):
@@ -113,14 +174,17 @@ def _bert_tf(*arguments, log):
 
 
 def _say(found, options):
-    tokens = options.steps * BATCH * LENGTH
-    print(f"{options.size}, {tokens:,} tokens seen, SST-2 with {options.examples:,} examples, {options.seeds} seeds\n")
-    print("| pre-trained by | seconds | masked words, top-1 | pairs | SST-2 dev accuracy |\n|---|---|---|---|---|")
+    print(f"{options.size}, batches of {BATCH} x {LENGTH} tokens, equal {options.equal}, "
+          f"SST-2 with {options.examples:,} examples, {options.seeds} seeds\n")
+    print("| pre-trained by | updates | seconds | masked words, top-1 | next sentence | order | replaced (AUC) | "
+          "SST-2 dev accuracy |\n|---|---|---|---|---|---|---|---|")
     for way, facts in found.items():
         held = facts["held_out"] or {}
-        words, pairs = (f"{held[name]:.3f}" if held.get(name) is not None else "–" for name in ("top1", "nsp_accuracy"))
+        figures = " | ".join(f"{held[name]:.3f}" if held.get(name) is not None else "–"
+                             for name in ("top1", "nsp_accuracy", "sop_accuracy", "replaced_auc"))
         accuracy = facts["accuracy"]
-        print(f"| {way} | {facts['seconds']:.0f} | {words} | {pairs} | {accuracy['mean']:.3f} ± {accuracy['std']:.3f} |")
+        print(f"| {way} | {facts['steps']:,} | {facts['seconds']:.0f} | {figures} | {accuracy['mean']:.3f} ± "
+              f"{accuracy['std']:.3f} |")
 
 
 if __name__ == "__main__":
