@@ -1,15 +1,18 @@
-"""Before and after: how fine-tuning moved the heads' attention on the visitor's text."""
+"""Before and after: what a fine-tuned model says on the visitor's text, and how its heads' attention moved."""
 
 import numpy as np
 import streamlit as st
 
+from bert_tf.explain import fill_mask
 from bert_tf.explain.heads_changed import heads_changed
 from bert_tf.plots.tasks import changed_heads
-from ui import export, figures, frame, inputs, snippets, state, tasks
+from ui import comparison, components, export, figures, frame, inputs, snippets, state, tasks, verdicts, why
 from ui.kept import kept
-from ui.words import title
+from ui.traces import attention_trace
+from ui.words import percent, plain, title
 
 _SHOWN = 8
+_GUESSES = 200  # of each side: one that is missing among so many has next to nothing
 
 
 def page():
@@ -34,7 +37,11 @@ def page():
     if not inputs.texts_are_usable():
         return
     before = pairs[after]
-    found, traces = _changes(before, after)
+    pair = [inputs.model(name) for name in (before, after)]
+    if inputs.read(pair[1]) is None:
+        return
+    _answers(pair)
+    found, traces = _changes(pair)
     snippets.give(before, after, traces)
     left, right = st.columns([3, 2], gap="large")
     with left:
@@ -43,17 +50,60 @@ def page():
         _heads(found, traces, before, after)
 
 
-def _changes(before, after):
+def _answers(pair):
+    """What the fine-tuned model says, and how hidden words and the pair were judged before and are after."""
     view = state.view()
+    fills = all("mlm" in shared.bert.heads for shared in pair)
+    if fills:
+        encoding = pair[1].encode(view.a, view.b)
+        inputs.token_strip(pair[1], encoding, "c_finetuned_chips")
+        masked = inputs.masked(pair[1], encoding)
+    else:
+        masked = ()
+    with inputs.heading("What it says"):
+        st.button("Open both in Compare", icon=":material/compare_arrows:", type="tertiary", key="w_finetuned_compare",
+                  on_click=lambda: state.put(comparison.with_sides(state.view(), *(one.name for one in pair))))
+    left, right = st.columns(2, gap="large")
+    with left:
+        st.markdown(f"**{plain(title(pair[1].name))}**, nothing hidden")
+        verdicts.draw("c_finetuned_task", verdicts.said("finetuned", pair[1], view.a, view.b))
+    with right:
+        st.markdown("**Masked words and the pair**, before → after")
+        if masked is not None:
+            _earlier_heads(pair, masked, fills)
 
-    def make():
-        pair = []
-        for name in (before, after):
-            shared = inputs.model(name)
-            pair.append(shared.trace(view.a, view.b, (), attentions=True))
-        return heads_changed(*pair), pair
 
-    return kept("finetuned", (before, after, view.precision, view.a, view.b), make)
+def _earlier_heads(pair, masked, fills):
+    """The answers of the heads of pre-training, where both models have them."""
+    view = state.view()
+    key = (*(shared.name for shared in pair), view.precision, view.a, view.b, masked)
+    traces = kept("finetuned_says", key, lambda: [shared.trace(view.a, view.b, masked) for shared in pair])
+    if not fills:
+        lacking = [plain(title(shared.name)) for shared in pair if "mlm" not in shared.bert.heads]
+        st.caption(f"{' and '.join(lacking)} {'has' if len(lacking) == 1 else 'have'} no head for masked words.")
+    elif traces[0].masks:
+        answers = [fill_mask(trace, shared.tokenizer, _GUESSES) for trace, shared in zip(traces, pair)]
+        components.bars("c_finetuned_bars", why.changed_cards(*answers, view.top_k))
+    else:
+        st.caption("Nothing is hidden: press a token above.")
+    if traces[0].text_b is not None:
+        st.caption(_pair_said(pair, traces))
+
+
+def _pair_said(pair, traces):
+    heads = [why.pair_head(shared) for shared in pair]
+    if heads[0] is None or heads[0] != heads[1]:
+        return "Not both have the same head for pairs of texts."
+    shares = [percent(why.first_share(trace)) for trace in traces]
+    return f"{why.verdict(pair[0]).answers[0]}: {shares[0]} → {shares[1]}."
+
+
+def _changes(pair):
+    """(how far each head moved, the two traces); the traces are large and are held in the bounded store alone."""
+    view = state.view()
+    traces = [attention_trace(shared, (), (view.a, view.b)) for shared in pair]
+    key = (*(shared.name for shared in pair), view.precision, view.a, view.b)
+    return kept("finetuned", key, lambda: heads_changed(*traces)), traces
 
 
 def _map(found, after):

@@ -398,3 +398,53 @@ def test_classes_are_followed_layer_by_layer_on_both_sides(open_app, task_home):
     ("classes", "plain", "needs a word that is hidden on both sides"), ("classes", "score", "One side gives a score")])
 def test_what_a_side_lacks_for_its_layers_is_said(open_app, one, other, says):
     assert says in told(beside(open_app, one, other, **{"compare.look": "layers"}))
+
+
+def test_before_and_after_says_what_both_say(open_app, task_home):
+    app = open_app(page="finetuned", a="the cat sat", b="it ran", mask="a1", **{"finetuned.model": "classes"})
+    no_trouble(app)
+    before, after = (loaded(name, task_home) for name in ("plain", "classes"))
+    (said,) = after.task.predict(["the cat sat"])
+    task, words = [one["cards"][0] for one in components(app, "bars")]
+    assert {one["text"]: one["p"] for one in task["predictions"]} == said["probabilities"]
+    answers = [bert.fill_mask(bert.trace("the cat sat", "it ran", mask=["cat"]), 500)[0] for bert in (before, after)]
+    shares = [{one.token: one.probability for one in answer.predictions} for answer in answers]
+    for one in words["predictions"]:
+        assert (one["was"], one["p"]) == pytest.approx([share[one["text"]] for share in shares], abs=1e-5)
+    assert "IsNext: " in told(app)
+    app.button(key="w_finetuned_compare").click().run()
+    no_trouble(app)
+    assert app.selectbox(key="w_compare_model").value == "plain"
+    assert app.selectbox(key="w_compare_other").value == "classes"
+
+
+def test_before_and_after_names_the_side_without_a_head(open_app, task_home, tmp_path, monkeypatch):
+    import shutil
+
+    from bert_tf import checkpoints
+    from tests.conftest import make_bert
+    from ui import models, state
+
+    home = tmp_path / "home"
+    shutil.copytree(task_home, home)
+    bare = make_bert(seed=5, with_heads=("pooler",), name="plain")
+    shutil.rmtree(home / "plain")
+    checkpoints.save(home / "plain", bare.config, bare.tokenizer, bare.model)
+    monkeypatch.setenv("BERT_TF_HOME", str(home))
+    state.limits.clear()
+    models.catalogue.clear()
+    models._load.clear()
+    app = open_app(page="finetuned", a="the cat sat", b="it ran", **{"finetuned.model": "classes"})
+    no_trouble(app)
+    assert "plain has no head for masked words" in told(app) and "Not both have the same head for pairs" in told(app)
+    models._load.clear()
+
+
+def test_before_and_after_holds_its_maps_in_the_bounded_store_alone(open_app):
+    from ui import traces
+
+    app = open_app(page="finetuned", a="the cat sat", **{"finetuned.model": "classes"})
+    no_trouble(app)
+    moved, said = (app.session_state[f"_kept_{name}"][1] for name in ("finetuned", "finetuned_says"))
+    assert moved.shape == (2, 4) and all(one.attentions is None for one in said)
+    assert {key[1] for key in traces._store()._traces if key[3] == "the cat sat"} >= {"plain", "classes"}
