@@ -5,12 +5,25 @@ import urllib.parse
 
 import streamlit as st
 
-from ui import comparison, state
+from ui import comparison, readers, runs, state, tasks
+from ui.models import installed
 from ui.view import PAGES, Spot, to_params
 
-#: Pages that show the view's texts.
+#: Pages that show the view's texts, whatever is installed.
 _PAGES = ("predict", "attention", "modelview", "neuron", "methods", "heads", "lens", "ablation", "saliency",
-          "patching", "whatif", "inputsum", "neighbours", "compare", "architecture")  # fmt: skip
+          "patching", "whatif", "inputsum", "neighbours", "compare", "cka", "architecture")  # fmt: skip
+
+
+def _more_pages():
+    """Pages that show the view's texts where the models or trainings they need are here."""
+    here = {
+        "tasks": tasks.names,
+        "finetuned": tasks.pairs,
+        "timelapse": runs.snapshots,
+        "oneway": lambda: len(readers.offered()) == len(readers.WAYS),
+        "electra": lambda: any("replaced" in (info.heads or ()) for info in installed()),
+    }
+    return [page for page, found in here.items() if found()]
 
 
 def row_view(view, row, places):
@@ -23,13 +36,22 @@ def row_view(view, row, places):
     return dataclasses.replace(view, a=row.text_a, b=row.text_b or "", masks=spots, start=0)
 
 
+def _opened(view, page, agreed):
+    """The view of a row on a page, with the settings that make the page read the view's texts."""
+    if page == "cka":
+        view = view.with_setting("cka.source", "view")
+    if page == "compare" and agreed:  # the two models the row was read by, not what was compared before
+        view = comparison.with_sides(view, view.model, view.other)
+    return dataclasses.replace(view, page=page)
+
+
 def open_row(key, row, places, first="predict"):
     """Widgets that open a row in any page that shows texts.
 
     Args:
         key: of the widgets. row, places: as ``row_view`` takes them. first: the page that is offered first.
     """
-    pages = [name for name in (first, *_PAGES) if name in PAGES]
+    pages = [name for name in (first, *_PAGES, *_more_pages()) if name in PAGES]
     pages = list(dict.fromkeys(pages))
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         page = st.selectbox(
@@ -39,10 +61,7 @@ def open_row(key, row, places, first="predict"):
             key=f"{key}_page",
             width=220,
         )
-        view = state.view()
-        if first == page == "compare":  # the two models the row was read by, not what was compared before
-            view = comparison.with_sides(view, view.model, view.other)
-        wanted = dataclasses.replace(row_view(view, row, places), page=page)
+        wanted = _opened(row_view(state.view(), row, places), page, first == "compare")
         st.button(
             "Open here", icon=":material/open_in_full:", key=f"{key}_go", on_click=state.put, args=(wanted,)
         )

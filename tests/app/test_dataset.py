@@ -134,3 +134,22 @@ def test_layer_likeness_of_the_view_and_of_a_text_that_is_too_short(open_app, ca
             break
         app.run()
     assert "CKA needs at least 4 words" in told(app) and not app.exception
+
+
+def test_rows_open_where_the_page_has_what_it_needs(open_app, monkeypatch):
+    from bert_tf.explain.rows import Row
+    from ui import opening, readers, runs, tasks
+
+    def offered(**here):
+        for module, name in ((tasks, "names"), (tasks, "pairs"), (runs, "snapshots"), (readers, "offered")):
+            monkeypatch.setattr(module, name, lambda found=here.get(name, {}): found)
+        return opening._more_pages()
+
+    assert offered() == []
+    assert offered(names={"one": 1}, snapshots={"mini/step-0": 1}) == ["tasks", "timelapse"]
+    assert offered(pairs={"one": "two"}, offered=dict.fromkeys(readers.WAYS, "x")) == ["finetuned", "oneway"]
+    view = opening._opened(row_view(View(), Row(1, "one two"), ()), "cka", False)
+    assert (view.page, view.setting("cka.source"), view.a) == ("cka", "view", "one two")
+    view = View(settings=(("compare.one", "mini/step-0"),), model="m", other="n")
+    assert opening._opened(view, "compare", True).setting("compare.one") is None
+    assert opening._opened(view, "compare", False).setting("compare.one") == "mini/step-0"
