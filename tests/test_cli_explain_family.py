@@ -124,6 +124,16 @@ def test_a_class_hangs_on_words_and_appears_in_a_layer(record, folders):
     np.testing.assert_allclose(found["scores"], explain.patch_states(bert, trace, corrupted, target).scores, atol=1e-4)
 
 
+def test_the_head_of_a_task_is_a_part(record, folders):
+    from bert_tf.explain.architecture import task_passing
+
+    bert = bert_tf.load(folders["classes"])
+    found = record("classes", "architecture", "the cat sat")
+    assert found["parts"][-1]["name"] == "task" and found["parts"][-1]["shape"] == {"classes": 2}
+    expected = task_passing(bert, bert.trace("the cat sat"))
+    np.testing.assert_allclose(found["task"]["logits"], expected["logits"], atol=1e-4)
+
+
 def test_the_order_of_sentences_hangs_on_words(record):
     bert = bert_tf.load(ALBERT)
     trace = bert.trace(*PAIR)

@@ -124,6 +124,28 @@ def test_every_row_of_a_file(record, say, tiny_bert, file):
     assert [line.split()[0] for line in say("dataset", "--input", file).splitlines()[2:]] == ["1", "2", "4"]
 
 
+def test_rows_and_sides_by_the_heads_that_a_model_has(record, tmp_path):
+    path, judge = tmp_path / "rows.txt", FAMILY / "electra-discriminator"
+    path.write_text("w1 w2 w3\nw4 w5\n")
+    bert = bert_tf.load(judge)
+    expected = explain.score_rows(bert, explain.read_rows(path.read_text()).rows)
+    found = record("dataset", "--input", path, model=judge)
+    for one, same in zip(found["rows"], expected, strict=True):
+        assert [token["token"] for token in one["replaced"]] == [token for token, _ in same.replaced]
+        assert [token["score"] for token in one["replaced"]] == pytest.approx([s for _, s in same.replaced], abs=1e-5)
+    assert found["summary"]["scored"] == 5 and len(figure_of(found).data[0].x) == 5
+    agreed = record("agreement", "--input", path, "--other", judge, model=judge)
+    assert agreed["replaced"] == 2 and list(figure_of(agreed).data[0].x) == [0, 0]
+    sides = record("compare", "w1 w2", "--other", judge, model=judge)
+    assert sides["differences"] == {"is_next": None, "in_order": None, "replaced": 0}
+    scores = bert.trace("w1 w2").replaced
+    assert [list(bars.y) for bars in figure_of(sides).data] == [pytest.approx(scores.tolist(), abs=1e-5)] * 2
+    path.write_text("the work\tthe license\n")
+    order = record("dataset", "--input", path, "--ask", "order", model=FAMILY / "albert")["rows"][0]["in_order"]
+    trace = bert_tf.load(FAMILY / "albert").trace("the work", "the license")
+    assert order == pytest.approx(trace.sop.in_order, abs=1e-5)
+
+
 def test_minimal_pairs_of_a_file(record, say, tiny_bert, tmp_path):
     path, pairs = tmp_path / "pairs.txt", [("the cat sat", "the cat mat"), ("it ran", "ran it")]
     path.write_text("\n".join("\t".join(pair) for pair in pairs))
@@ -145,6 +167,8 @@ def test_the_sizes_of_the_family(record, say):
     assert drawn == {part: [row.parts[part] for row in expected] for part in expected[0].parts}
     (albert,) = (one for one in found["sizes"] if (one["member"], one["size"]) == ("ALBERT", "base"))
     assert albert["learns_from"] == ["hidden words", "sentence order"] and "tanh GELU" in albert["changed"]
+    work = figure_of(record("family", "--length", 64, "--show", "work", model=None)).data[0]
+    assert list(work.x) == pytest.approx([row.flops / 64 for row in expected])
     timed = record("family", "--largest", 4.5, "--speed", "--length", 8, model=None)
     assert list(figure_of(timed).data[0].x) == [1000 * one["seconds"] for one in timed["sizes"]]
     timed = timed["sizes"]
@@ -180,7 +204,7 @@ def test_a_text_through_a_training(record, say, run_folder, tmp_path):
 
 
 def test_the_parts_of_a_model(record, say, tiny_bert):
-    from bert_tf.explain.architecture import parts, passing
+    from bert_tf.explain.architecture import every_size, parts, passing
 
     trace = tiny_bert.trace(*TEXTS)
     expected = parts(tiny_bert.model, trace.length)
@@ -191,6 +215,9 @@ def test_the_parts_of_a_model(record, say, tiny_bert):
     assert sum(one["share_of_work"] for one in found["parts"]) == pytest.approx(1, abs=1e-5)
     assert list(figure_of(found).data[0].x) == [one.parameters for one in expected]
     assert len(figure_of(record("architecture", *TEXTS, "--show", "sizes")).data[0].y) == len(found["sizes"]) > 5
+    assert [size["flops"] for size in found["sizes"]] == [
+        size.flops for size in every_size(tiny_bert.config, trace.length)
+    ]
     values = passing(tiny_bert, trace, 1)
     for name in ("feed_forward_norm", "queries", "attentions"):
         drawn = record("architecture", *TEXTS, "--show", name, "--layer", 1)

@@ -7,25 +7,29 @@ from bert_tf.cli.render import percent
 from bert_tf.explain.errors import InputError
 from bert_tf.explain.rows import HIDE
 
-_ASK = ("masks", "next", "perplexity")
+# As `bert_tf.explain.dataset.ASK`, which is imported only when it is needed.
+_ASK = ("masks", "next", "order", "replaced", "perplexity")
+_CLAIMS = {"is_next": "follows", "in_order": "in order"}
 
 
 def dataset(bert, trace, args):
-    """Hidden words, next sentence and pseudo-perplexity of every row."""
+    """Hidden words, next sentence or sentence order, replaced tokens and pseudo-perplexity of every row."""
     from bert_tf.explain import score_rows, summarise_rows
 
     with Progress(args) as progress:
         found = score_rows(bert, args.texts, tuple(args.ask), args.hide, args.top_k, progress)
-    rows = [("row", "hidden", "guess", "rank", "follows", "perplexity", "text")]
+    claim = "in_order" if "sop" in bert.heads else "is_next"
+    rows = [("row", "hidden", "guess", "rank", _CLAIMS[claim], "suspected", "perplexity", "text")]
     for one in found:
-        masks = one.masks
+        masks, share, worst = one.masks, getattr(one, claim), one.most_suspected
         rows.append(
             (
                 str(one.row.number),
                 " ".join(mask.original or "[MASK]" for mask in masks),
                 " ".join(mask.predictions[0].token for mask in masks),
                 " ".join("-" if mask.original_rank is None else f"{mask.original_rank:,}" for mask in masks),
-                "-" if one.is_next is None else percent(one.is_next),
+                "-" if share is None else percent(share),
+                "-" if worst is None else f"{worst[0]} {percent(worst[1])}",
                 "-" if one.perplexity is None else f"{one.perplexity:,.1f}",
                 f"{one.row.text_a:.60}",
             )
@@ -36,7 +40,7 @@ def dataset(bert, trace, args):
         "summary": asdict(summarise_rows(found)),
         "rows": [_scored(one) for one in found],
     }
-    return record, rows, "><<>>><"
+    return record, rows, "><<>>>><"
 
 
 def _scored(one):
@@ -55,6 +59,8 @@ def _scored(one):
             for mask in one.masks
         ],
         "is_next": one.is_next,
+        "in_order": one.in_order,
+        "replaced": one.replaced and [{"token": token, "score": score} for token, score in one.replaced],
         "perplexity": one.perplexity,
         "log_likelihood": one.log_likelihood,
         "problem": one.problem,
@@ -87,6 +93,10 @@ def agreement(bert, trace, args):
         "mean_divergence_bits": found.divergence,
         "pairs": found.pairs,
         "same_next": found.same_next,
+        "orders": found.orders,
+        "same_order": found.same_order,
+        "replaced": found.replaced,
+        "mean_replaced_difference": found.replaced_difference,
         "rows": [_agreed(one) for one in found.rows],
     }
     return record, rows, ">><<<<"
@@ -100,6 +110,8 @@ def _agreed(one):
         "same_first": one.same_first,
         "divergence_bits": one.divergence,
         "is_next": [one.next_a, one.next_b],
+        "in_order": [one.order_a, one.order_b],
+        "replaced_difference": one.replaced_difference,
         "problem": one.problem,
     }
 
@@ -166,9 +178,9 @@ def _add_dataset(kind):
     kind.add_argument(
         "--ask",
         nargs="+",
-        default=["masks", "next"],
+        default=_ASK[:-1],
         metavar="A",
-        help=f"{', '.join(_ASK)}; the last takes as many passes as tokens (default masks next)",
+        help=f"{', '.join(_ASK)}; the last takes as many passes as tokens (default: all but it)",
     )
     _add_hide(kind)
 
@@ -187,7 +199,7 @@ def _add_agreement(kind):
 _FILE = {"texts": "file", "masks": False, "traced": False}
 KINDS = {
     "dataset": Kind(
-        dataset, "hidden words and next sentences of every row of a file", _add_dataset, _check_ask, **_FILE
+        dataset, "hidden words, pairs and replaced tokens of every row of a file", _add_dataset, _check_ask, **_FILE
     ),
     "pairs": Kind(pairs, "which text of each pair of a file is likelier", _add_pairs, _check_pairs, **_FILE),
     "agreement": Kind(

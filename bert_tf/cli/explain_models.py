@@ -12,17 +12,11 @@ _READERS = ("reader-left-to-right", "reader-two-one-way", "reader-both-ways")
 
 def architecture(bert, trace, args):
     """The parts of the model with shapes, parameters and work, its other sizes, the values that pass a layer."""
-    from bert_tf.config import parameter_counts
-    from bert_tf.explain.architecture import every_size, parts, passing
+    from bert_tf.explain.architecture import every_size, parts, passing, task_passing
 
     masks = max(len(trace.masks), 1)
     found = parts(bert.model, trace.length, masks, bert.task)
     work = sum(part.flops for part in found)
-    counts = {one.name: one.parameters for one in every_size(bert.config, trace.length, masks)}
-    own = parameter_counts(bert.config, sorted(bert.model.bert_heads))
-    if bert.task is not None:
-        head = found[-1].parameters
-        own |= {"task": head, "total": own["total"] + head}
     record = {
         "tokens": trace.tokens,
         "show": args.show,
@@ -35,11 +29,15 @@ def architecture(bert, trace, args):
                 "flops": part.flops,
                 "share_of_work": part.flops / work,
                 "repeats": part.repeats,
-                "weight_sets": part.sets,
+                "sets": part.sets,
             }
             for part in found
         ],
-        "sizes": {bert.name: own, **counts},
+        "sizes": [
+            {"name": size.name, "parameters": size.parameters, "flops": size.flops}
+            for size in every_size(bert.config, trace.length, masks)
+        ],
+        "task": None if bert.task is None else task_passing(bert, trace),
     }
     if args.show in _PASSING:
         record |= {"layer": args.layer, "values": passing(bert, trace, args.layer)[args.show]}
@@ -80,6 +78,7 @@ def family(bert, trace, args):
         rows.append((row.member.title, row.size, *sizes, *took))
     record = {
         "model": "family",
+        "show": args.show,
         "length": args.length,
         "sizes": [
             {
@@ -120,6 +119,7 @@ def timelapse(bert, trace, args):
                 "masks": [{"position": mask.position, "predictions": predictions_record(mask)} for mask in answers],
                 "is_next": one.nsp and one.nsp.is_next,
                 "in_order": one.sop and one.sop.in_order,
+                "replaced": one.replaced,
             }
         )
     record = {
@@ -278,6 +278,13 @@ def _add_family(kind):
     kind.add_argument("--length", type=int, default=128, metavar="T", help="tokens of the text (default 128)")
     kind.add_argument("--largest", type=float, metavar="P", help="only sizes of at most so many million parameters")
     kind.add_argument("--speed", action="store_true", help="also time a pass of each on this machine")
+    kind.add_argument(
+        "--show",
+        choices=("parts", "work"),
+        default="parts",
+        metavar="F",
+        help="figure: parts (default) or work; with --speed it is the time",
+    )
 
 
 def _add_timelapse(kind):

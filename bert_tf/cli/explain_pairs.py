@@ -32,6 +32,11 @@ def compare(bert, trace, args):
         "sides": [_side(one, read, args.top_k) for one, read in sides],
         "masks": [_matched(mask, *both) for mask, both in zip(found.masks, lenses)],
         "unmatched": [found.unmatched_a, found.unmatched_b],
+        "differences": {
+            "is_next": found.nsp_difference,
+            "in_order": found.sop_difference,
+            "replaced": found.replaced_difference,
+        },
         "common_tokens": found.common_tokens,
         "folded": found.folded,
         "layers": found.layers,
@@ -56,6 +61,8 @@ def _side(bert, trace, top_k):
         "is_next": trace.nsp and trace.nsp.is_next,
         "in_order": trace.sop and trace.sop.in_order,
         "classes": lens and dict(zip(lens.labels, lens.values[-1])),
+        "classes_by_layer": lens and lens.values,
+        "replaced": trace.replaced,
         "entropy": summarise_heads(trace).entropy.mean(axis=1),
     }
 
@@ -123,6 +130,8 @@ def _compared_rows(record):
         if (one[name], other[name]) != (None, None):
             said = ("-" if side[name] is None else percent(side[name]) for side in (one, other))
             rows.append(("", what, next(said), what, next(said)))
+    if record["differences"]["replaced"] is not None:
+        rows.append(("", "replaced", "differ by", percent(record["differences"]["replaced"]), "a token"))
     both = [list((side["classes"] or {}).items()) for side in (one, other)]
     for place in range(max(map(len, both))):
         pairs = (side[place] if place < len(side) else ("", None) for side in both)

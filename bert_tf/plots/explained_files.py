@@ -16,6 +16,8 @@ def _dataset(record, dark):
     asked = {
         "probability of the hidden word": masks,
         "P(IsNext)": [row["is_next"] for row in rows],
+        "P(in order)": [row["in_order"] for row in rows],
+        "P(replaced) of a token": [one["score"] for row in rows for one in row["replaced"] or ()],
         "pseudo-perplexity": [row["perplexity"] for row in rows],
     }
     asked = {name: [one for one in values if one is not None] for name, values in asked.items()}
@@ -31,12 +33,12 @@ def _dataset(record, dark):
 
 
 def _agreement(record, dark):
-    """The rows that differ most, by their masks; without masks by the next sentence."""
+    """The rows that differ most, by their masks; without masks by the pair, else by the replaced tokens."""
     measures = {
         "divergence, bits": lambda row: row["divergence_bits"],
-        "difference of P(IsNext)": lambda row: (
-            None if None in row["is_next"] else abs(row["is_next"][0] - row["is_next"][1])
-        ),
+        "difference of P(IsNext)": lambda row: _apart(row["is_next"]),
+        "difference of P(in order)": lambda row: _apart(row["in_order"]),
+        "mean difference of P(replaced)": lambda row: row["replaced_difference"],
     }
     for unit, measure in measures.items():
         found = [(row, measure(row)) for row in record["rows"] if measure(row) is not None]
@@ -44,6 +46,10 @@ def _agreement(record, dark):
             break
     names = [f"{row['row']}: {row['text_a']:.40}" for row, _ in found[:_MOST]]
     return ranked_bars(names, [value for _, value in found[:_MOST]], unit, dark)
+
+
+def _apart(shares):
+    return None if None in shares else abs(shares[0] - shares[1])
 
 
 def _pairs(record, dark):

@@ -17,9 +17,10 @@ def _architecture(record, dark):
     if "values" in record:
         return _values(np.array(record["values"], np.float32), record["tokens"], dark)
     if record["show"] == "sizes":
-        rows = record["sizes"].items()
-        parts = [(name, {part: count for part, count in counts.items() if part != "total"}) for name, counts in rows]
-        return sizes(parts, dark)
+        rows = [(size["name"], dict(size["parameters"])) for size in record["sizes"]]
+        for _, counts in rows:
+            counts.pop("total", None)
+        return sizes(rows, dark)
     names = distinct(part["title"] for part in record["parts"])
     figure = make_subplots(rows=1, cols=2, shared_yaxes=True, subplot_titles=("parameters", "share of the work"))
     for column, name in enumerate(("parameters", "share_of_work"), 1):
@@ -39,7 +40,7 @@ def _architecture(record, dark):
 
 
 def _family(record, dark):
-    """Parameters by part, or the time of a pass where it was measured."""
+    """Parameters by part, or the work; the time of a pass where it was measured."""
     rows = [
         SimpleNamespace(
             name=f"{one['member']} {one['size']}",
@@ -51,7 +52,9 @@ def _family(record, dark):
         for one in record["sizes"]
     ]
     times = {row.name: one["seconds"] for row, one in zip(rows, record["sizes"]) if one["seconds"] is not None}
-    return work_or_time(rows, times, dark) if times else parameters_by_part(rows, dark)
+    if times or record["show"] == "work":
+        return work_or_time(rows, times or None, dark)
+    return parameters_by_part(rows, dark)
 
 
 def _values(values, tokens, dark):
@@ -84,8 +87,9 @@ def _timelapse(record, dark):
         )
         for one in record["courses"]
     ]
-    scores = [one["is_next"] for one in record["snapshots"] if one["is_next"] is not None]
-    return answer_course(courses, record["steps"], len(record["steps"]) - 1, scores, dark, 420)
+    name, claim = ("in_order", "in order") if record["snapshots"][-1]["is_next"] is None else ("is_next", "B follows A")
+    scores = [one[name] for one in record["snapshots"] if one[name] is not None]
+    return answer_course(courses, record["steps"], len(record["steps"]) - 1, scores, dark, 420, claim)
 
 
 def _one_way(record, dark):

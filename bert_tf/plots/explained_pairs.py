@@ -44,6 +44,12 @@ def _panels(record):
         shares = [side[name] for side in record["sides"]]
         if None not in shares:
             panels.append((title, *([{"token": label, "probability": share}] for share in shares)))
+    one, other = record["sides"]
+    # Only equal tokens stand in one place.
+    if None not in (one["replaced"], other["replaced"]) and one["tokens"] == other["tokens"]:
+        names = [f"{place}: {token}" for place, token in enumerate(one["tokens"])]
+        scores = ([{"token": a, "probability": b} for a, b in zip(names, side["replaced"])] for side in (one, other))
+        panels.append(("replaced tokens", *scores))
     classes = [side["classes"] for side in record["sides"]]
     if None not in classes:
         said = ([{"token": label, "probability": share} for label, share in one.items()] for one in classes)
