@@ -309,8 +309,8 @@ def test_neighbours_are_those_of_the_open_cell(open_app):
 
 
 def test_two_texts_and_a_head_are_compared(open_app):
-    link = {"compare.what": "texts", "compare.a": "The carrot ate the bunny.", "compare.mask": "a1", "compare.head": "2",
-            "with": "not-here", "depth": "0", "compare.drawn": "difference"}  # fmt: skip
+    link = {"compare.what": "texts", "compare.a": "The carrot ate the bunny.", "compare.mask": "a1",
+            "compare.head": "2", "with": "not-here", "depth": "0", "compare.drawn": "difference"}  # fmt: skip
     app = open_app(page="compare", a="The bunny ate the carrot.", mask="a1", **link)
     names = ran(app)
     table = app.dataframe[0].value

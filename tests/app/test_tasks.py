@@ -95,7 +95,8 @@ def test_the_lines_of_a_task_say_what_the_page_says(open_app, task_home, capsys,
     assert ("found" in names) == (bert.task.settings.task == "classify")
     if "found" in names:
         shown = settled(app).session_state["_jobs"]["task words"].result
-        assert [one.score for one in names["found"].words] == pytest.approx([one.score for one in shown.words], abs=1e-4)
+        scores = [one.score for one in shown.words]
+        assert [one.score for one in names["found"].words] == pytest.approx(scores, abs=1e-4)
 
 
 def test_the_lines_of_before_and_after_give_the_map_of_the_page(open_app, capsys):

@@ -94,7 +94,8 @@ def _lost(shared, trace, on):
 
 
 _SALIENCY = """\
-found = {call}
+target = {target}
+found = {method}(bert, trace, target{more})
 print(found.target.label, found.score)  # {unit}
 for one in found.words:
     print(one.word.source, one.word.text, round(one.score, 3)){gap}"""
@@ -114,12 +115,13 @@ def saliency(view, shared, trace, asked, method, steps, baseline):
     }[method]
     unit = "its value" if why.unit(asked) != "nats" else "its log-probability"
     gap = "\nprint(found.gap)  # by which the scores miss what the answer gains" if method == "integrated" else ""
-    body = _SALIENCY.format(call=f"{name}(bert, trace, {call}{more})", unit=unit, gap=gap)
+    body = _SALIENCY.format(target=call, method=name, more=more, unit=unit, gap=gap)
     return about(view, shared, trace, (f"from bert_tf.explain import {maker}, {name}",), body)
 
 
 _PATCHING = """\
-found = patch_states(bert, trace, other, {call})
+target = {target}
+found = patch_states(bert, trace, other, target)
 print(found.clean, found.corrupted)  # the answer in the first input, and in the other
 print(found.recovered.round(3))  # row: hidden state, column: token"""
 
@@ -128,7 +130,7 @@ def patching(view, shared, trace, other, asked):
     """States of the first input put into the other; asked: ``Target``."""
     maker, call = target(asked, shared.tokenizer)
     load = f"{loading(view, shared.name)}\n{reading(trace)}\n{reading(other, 'other')}  # as many tokens"
-    return script((f"from bert_tf.explain import {maker}, patch_states",), load, _PATCHING.format(call=call))
+    return script((f"from bert_tf.explain import {maker}, patch_states",), load, _PATCHING.format(target=call))
 
 
 _ASKED = """\
