@@ -26,7 +26,7 @@ def page():
 def _held():
     """What a visit holds on the server, from the deployment's own limits."""
     limits = state.limits()
-    st.subheader("What is held in memory", anchor=False)
+    st.header("What is held in memory", anchor=False)
     st.caption(
         f"For all visitors together: {limits.max_loaded} models, {limits.max_trace_megabytes:,} MB of attention maps "
         f"and {limits.max_jobs} long computations at a time. For your visit: {limits.max_session_megabytes:,} MB of "

@@ -88,7 +88,7 @@ def test_every_page_is_read_by_axe_and_fits_a_telephone(visit, server):
         page.set_viewport_size({"width": 390, "height": 844})
         page.emulate_media(color_scheme="dark")
         one.open(f"/?page={name.split()[0]}&{params}")
-        page.locator(sign).last.wait_for(state="attached")
+        expect(page.locator(sign).last, f"{name}: nothing is drawn").to_be_attached()
         _settled(page, "dark")
         found = _violations(page, "color-contrast")
         if (pixels := wider_than_the_screen(page)) > 1:
