@@ -58,6 +58,9 @@ STREAMLIT = {}
 def save_all(home):
     """Small random models of every kind that a page asks for, in the folder ``home``."""
     save_tasks(home)
+    # Several models here have its shape: its run tells which it came from.
+    (home / "classes" / "run").mkdir()
+    (home / "classes" / "run" / "settings.json").write_text('{"start": "plain"}')
     save_tiny(home, "tiny-cased", "bert-base-cased-embedded", num_hidden_layers=3, num_attention_heads=4)
     save_tiny(home, "tiny-uncased", "bert-small-uncased-embedded", num_hidden_layers=2, num_attention_heads=2)
     for name in ("electra-discriminator", "electra-generator"):
