@@ -102,7 +102,7 @@ def _question(shared, trace):
 
 def _grid(trace, effect, places, effects, unit, size):
     layers, heads = size
-    dark = frame.is_dark()
+    dark, top_k = frame.is_dark(), state.view().top_k
 
     def pressed(layer, column):
         now = parts.read(state.setting("ablation.off", ""), layers, heads)
@@ -114,7 +114,8 @@ def _grid(trace, effect, places, effects, unit, size):
             _HEADER,
             lambda: _rows(effect, effects, size),
             lambda: _record(trace, effect, effects, places, unit, heads),
-            lambda: _figure(effect, effects, unit, dark),
+            lambda: _figure(effect, effects, unit, top_k),
+            lambda: _arrays(effect, effects),
         )
     every = parts.every(layers, heads)
     if effects is None:
@@ -259,7 +260,7 @@ def _kind():
 
 
 def _ranked(swept, effects, on, unit, trace, size):
-    st.header("The strongest parts", anchor=False)
+    heading = inputs.heading("The strongest parts")
     layers, heads = size
     names = [parts.name(*place, heads) for place in parts.every(layers, heads)]
     names += [f"attention to {position}: {trace.tokens[position]}" for position in range(trace.length)]
@@ -275,14 +276,35 @@ def _ranked(swept, effects, on, unit, trace, size):
         st.caption(f"The attention to single tokens is swept in texts of up to {_SWEPT_TOKENS} tokens.")
         return
     strengths = _strengths(swept, trace, on)
-    order = sorted(chosen, key=lambda index: -abs(strengths[index]))[:_LONGEST_LIST]
-    figure = ranked_bars(
-        [names[index] for index in order],
-        [strengths[index] for index in order],
-        f"what the answer loses without it, {unit}",
-        frame.is_dark(),
+    order = sorted(chosen, key=lambda index: -abs(strengths[index]))
+
+    def figure(dark=False):
+        shown = order[:_LONGEST_LIST]
+        return ranked_bars(
+            [names[index] for index in shown],
+            [strengths[index] for index in shown],
+            f"what the answer loses without it, {unit}",
+            dark,
+        )
+
+    with heading:
+        export.menu(
+            "strongest-parts",
+            ("part", "effect"),
+            lambda: [(names[index], float(strengths[index])) for index in order],
+            lambda: {
+                "model": trace.model,
+                "unit": unit,
+                "parts": [{"part": names[index], "effect": float(strengths[index])} for index in order],
+            },
+            figure,
+        )
+    figures.show(
+        "The strongest parts",
+        figure(frame.is_dark()),
+        key="w_ablation_ranked",
+        config=export.plot_config("strongest-parts"),
     )
-    figures.show("The strongest parts", figure, key="w_ablation_ranked", config=export.plot_config("strongest-parts"))
     st.caption(
         "Each part switched off alone. Blue: the likeliest answer loses without it. Orange: it gains. Effects"
         " do not add up: two heads that do the same can each be spared."
@@ -297,17 +319,26 @@ def _of_kind(kind, layers, heads, count):
     return [index for index in range(layers * width) if (index % width < heads) == (kind == "heads")]
 
 
-def _figure(effect, effects, unit, dark):
+def _figure(effect, effects, unit, top_k):
     if effects is not None:
-        return effects_map(effects, unit, dark)
+        return effects_map(effects, unit)
     if effect.after:
-        return plots.predictions(shorter(effect.after, state.view().top_k), dark)
+        return plots.predictions(shorter(effect.after, top_k))
     names = ["everything on", "as switched off"]
     if effect.classes_after is not None:
         label = max(effect.classes_before, key=effect.classes_before.get)
         values = [effect.classes_before[label], effect.classes_after[label]]
-        return ranked_bars(names, values, label, dark)
-    return ranked_bars(names, _pair_shares(effect), "probability of the pair as it stands", dark)
+        return ranked_bars(names, values, label)
+    return ranked_bars(names, _pair_shares(effect), "probability of the pair as it stands")
+
+
+def _arrays(effect, effects):
+    found = {
+        "attention_moved": effect.shifts,
+        "log_probability_changes": effect.changes,
+        "divergences_bits": effect.divergences,
+    }
+    return found if effects is None else {**found, "effect_alone": effects}
 
 
 _HEADER = ("layer", "part", "attention_moved", "effect_alone")

@@ -3,9 +3,11 @@
 import streamlit as st
 
 from bert_tf.explain import agreement
+from bert_tf.plots.effects import ranked_bars
 from ui import comparison, export, files, inputs, jobs, models, opening, snippets, state
 from ui.words import count, percent, title
 
+_LONGEST_LIST = 30
 _AT_ONCE = 40  # rows that are asked about without a press on Run
 _HEADER = ("row", "text_a", "text_b", "hidden", "guesses_a", "guesses_b", "same_first", "divergence_bits",
            "is_next_a", "is_next_b", "problem", "in_order_a", "in_order_b", "replaced_difference")  # fmt: skip
@@ -67,7 +69,13 @@ class _Held:
 
 def _show(pair, found):
     with inputs.heading("Those they differ on most come first"):
-        export.menu("agreement", _HEADER, lambda: map(_line, found.rows), lambda: _record(found))
+        export.menu(
+            "agreement",
+            _HEADER,
+            lambda: map(_line, found.rows),
+            lambda: _record(found),
+            lambda: _figure(found),
+        )
     shown = []
     if found.masks:
         shown += [
@@ -108,6 +116,23 @@ def _show(pair, found):
             "nothing in common. Press the box before a row to open it in Compare. Agreement says nothing of who is "
             "right."
         )
+
+
+def _figure(found):
+    """How far the two are apart on the rows they differ on most."""
+
+    def less(one, other):
+        return None if None in (one, other) else one - other
+
+    kinds = {
+        "divergence, bits": [one.divergence for one in found.rows],
+        "difference of P(IsNext)": [less(one.next_a, one.next_b) for one in found.rows],
+        "difference of P(in order)": [less(one.order_a, one.order_b) for one in found.rows],
+        "difference of P(replaced)": [one.replaced_difference for one in found.rows],
+    }
+    unit = next((unit for unit, values in kinds.items() if any(one is not None for one in values)), "divergence, bits")
+    shown = [(row.row, one) for row, one in zip(found.rows, kinds[unit]) if one is not None][:_LONGEST_LIST]
+    return ranked_bars([f"{row.number}: {row.text_a}"[:60] for row, _ in shown], [one for _, one in shown], unit)
 
 
 def _table(found):

@@ -7,6 +7,8 @@ from bert_tf import plots
 from bert_tf.explain import sigmoid
 from bert_tf.explain.architecture import LAYER_PARTS, choice_scores, every_size, parts, passing, task_passing
 from bert_tf.plots.architecture import MOST_TOKENS, MOST_UNITS, activations, sizes
+from bert_tf.plots.effects import ranked_bars
+from bert_tf.plots.tasks import probabilities
 from ui import components, export, figures, frame, heads, inputs, lessons, snippets, state, tasks
 from ui.kept import kept
 from ui.words import percent, title
@@ -95,10 +97,33 @@ def _tower(trace, boxes, chosen, layer, config):
         if 0 <= index < layers:
             state.set_setting(_LAYER, index + 1, 1)
 
+    with inputs.heading("The model"):
+        _save_boxes(trace, boxes)
     components.tower("c_tower", shown, ends, trace.tokens[:24], chosen, layer, layers, opened, moved)
     st.caption(
         f"Sizes and work of the blocks are those of all {layers} layers together, for these "
         f"{trace.length} tokens. {_sharing(config)}Press a box to look inside."
+    )
+
+
+def _save_boxes(trace, boxes):
+    def rows():
+        return [
+            (part.name, part.title, _shape(part.shape), part.repeats, part.parameters, part.flops) for part in boxes
+        ]
+
+    header = ("box", "title", "gives", "repeats", "parameters", "operations")
+    export.menu(
+        "boxes",
+        header,
+        rows,
+        lambda: {"model": trace.model, "tokens": trace.tokens, "boxes": [dict(zip(header, row)) for row in rows()]},
+        {
+            "Parameters": lambda: ranked_bars(
+                [part.title for part in boxes], [part.parameters for part in boxes], "parameters"
+            ),
+            "Work": lambda: ranked_bars([part.title for part in boxes], [part.flops for part in boxes], "operations"),
+        },
     )
 
 
@@ -135,6 +160,8 @@ def _detail(shared, trace, boxes, chosen, layer):
     elif part.name in ("nsp", "sop"):
         _pair(trace)
     elif part.name == "replaced":
+        with st.container(horizontal=True, horizontal_alignment="right"):
+            heads.save_replaced(trace)
         heads.replaced_tokens("c_architecture_replaced", trace)
     elif part.name == "task":
         _task(shared, trace, task)
@@ -170,8 +197,17 @@ def _inside(shared, trace, name, layer):
         strongest = values.mean(axis=0)
         first, _ = _window(trace.length, 1)
         selection = plots.select(trace).window(first, MOST_TOKENS)
+        with st.container(horizontal=True, horizontal_alignment="right"):
+            export.menu(
+                "mean-attention",
+                ("looks", *trace.tokens),
+                lambda: ((token, *line) for token, line in zip(trace.tokens, strongest)),
+                lambda: {"model": trace.model, "layer": layer + 1, "tokens": trace.tokens, "weights": strongest},
+                lambda: plots.heatmap(trace, strongest, plots.select(trace)),
+                lambda: {"tokens": np.array(trace.tokens), "weights": values},
+            )
         figures.show(
-            "Mean attention of the layer",
+"Mean attention of the layer",
             plots.heatmap(trace, strongest, selection, dark=frame.is_dark(), most=MOST_TOKENS),
             config=export.plot_config("attention"),
             key="w_architecture_maps",
@@ -205,9 +241,23 @@ def _window(tokens, units):
 def _values(values, tokens, label, units=None):
     values = np.asarray(values)
     token, unit = _window(*values.shape)
+
+    def figure(dark=False):
+        return activations(values, tokens, dark, token, unit, units)
+
+    names = units or tuple(map(str, range(1, values.shape[1] + 1)))
+    with st.container(horizontal=True, horizontal_alignment="right"):
+        export.menu(
+            "values",
+            ("token", *names),
+            lambda: ((token, *line) for token, line in zip(tokens, values)),
+            lambda: {"of": label, "tokens": tokens, "units": names, "values": values},
+            figure,
+            lambda: {"tokens": np.array(tokens), "units": np.array(names), "values": values},
+        )
     figures.show(
         f"Values: {label}",
-        activations(values, tokens, frame.is_dark(), token, unit, units),
+        figure(frame.is_dark()),
         config=export.plot_config("values"),
         key="w_architecture_values",
     )
@@ -234,13 +284,18 @@ def _masked_words(shared, trace):
     if not trace.masks:
         st.info("Nothing is hidden. Mask a word on the Predict page.", icon=":material/touch_app:")
         return
-    components.bars("c_architecture_bars", cards(fill_mask(trace, shared.tokenizer, 5)))
+    answers = fill_mask(trace, shared.tokenizer, 5)
+    with st.container(horizontal=True, horizontal_alignment="right"):
+        heads.save_predictions(trace, answers)
+    components.bars("c_architecture_bars", cards(answers))
 
 
 def _pair(trace):
     if trace.nsp is None and trace.sop is None:
         st.info(_NO_PAIR, icon=":material/keyboard:")
         return
+    with st.container(horizontal=True, horizontal_alignment="right"):
+        heads.save_verdict(trace)
     heads.pair_verdict("c_architecture_gauge", trace)
 
 
@@ -277,12 +332,17 @@ def _numbers(what, names, logits, alone=False):
     """Logits and the probabilities that a softmax makes of them, or a sigmoid of each (``alone``)."""
     logits = np.asarray(logits, np.float64)
     raised = np.exp(logits - logits.max())
+    shares = sigmoid(logits) if alone else raised / raised.sum()
+    with st.container(horizontal=True, horizontal_alignment="right"):
+        export.menu(
+            "logits",
+            (what, "logit", "probability"),
+            lambda: zip(names, logits, shares),
+            lambda: {what: list(names), "logits": logits, "probabilities": shares},
+            lambda: probabilities(list(names), shares),
+        )
     st.dataframe(
-        {
-            what: list(names),
-            "logit": logits,
-            "probability": sigmoid(logits) if alone else raised / raised.sum(),
-        },
+        {what: list(names), "logit": logits, "probability": shares},
         hide_index=True,
         key="w_architecture_numbers",
         column_config={
@@ -294,13 +354,22 @@ def _numbers(what, names, logits, alone=False):
 
 
 def _sizes(shared, trace, boxes):
-    st.header("Beside the other sizes", anchor=False)
+    heading = inputs.heading("Beside the other sizes")
     config, masks = shared.config, max(len(trace.masks), 1)
     rows = [(one.name, one.config, one.parameters, one.flops) for one in every_size(config, trace.length, masks)]
     rows.append((f"{title(shared.name)} (loaded)", config, *_loaded(boxes)))
     plain = [
         (name, {part: n for part, n in counts.items() if part != "total"}) for name, _, counts, _ in rows
     ]
+    table = _size_table(rows)
+    with heading:
+        export.menu(
+            "sizes",
+            tuple(table),
+            lambda: zip(*table.values()),
+            lambda: {"tokens": trace.length, "masks": masks, "sizes": table},
+            lambda: sizes(plain),
+        )
     figures.show(
         "Parameters of every size",
         sizes(plain, frame.is_dark()),
@@ -308,7 +377,7 @@ def _sizes(shared, trace, boxes):
         key="w_architecture_sizes",
     )
     st.dataframe(
-        _size_table(rows),
+        table,
         hide_index=True,
         width="stretch",
         key="w_architecture_table",

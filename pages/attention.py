@@ -84,9 +84,9 @@ def _heads(shared, trace, selection, chosen):
         else f"layer-{layer + 1}-head-{head + 1}"
     )
     with inputs.heading(f"{len(chosen)} heads" if several else f"Layer {layer + 1}, head {head + 1}"):
-        export.attention(trace, weights, selection, f"layer-{layer + 1}-head-{head + 1}")
+        attention.save(trace, chosen, selection, attention.least(_LEAST))
     as_map = state.setting(_AS, "lines") == "map"
-    attention.pickers(trace.attentions.shape, None if as_map else _LEAST)
+    attention.pickers(trace.attentions.shape, _LEAST)
     colours = plots.head_colours(frame.is_dark())[: len(chosen)]
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         st.segmented_control(
@@ -121,17 +121,17 @@ def _drop(chosen):
 
 
 def _heatmaps(trace, weights, selection, detail, name):
-    dark = frame.is_dark()
+    dark, least = frame.is_dark(), attention.least(_LEAST)
     save = export.plot_config(name)
     if detail is not selection:
         st.caption("The whole text, pooled: the strongest of each block.")
         figures.show(
             "Attention of the whole text, pooled",
-            plots.heatmap(trace, weights, selection, most=96, dark=dark, height=420),
+            plots.heatmap(trace, weights, selection, most=96, dark=dark, height=420, least=least),
             config=save,
             key="w_map_whole",
         )
         st.caption("The detail.")
     what = f"Attention, {name.replace('-', ' ')}"
-    figures.show(what, plots.heatmap(trace, weights, detail, dark=dark), config=save, key="w_map")
+    figures.show(what, plots.heatmap(trace, weights, detail, dark=dark, least=least), config=save, key="w_map")
     st.caption("A row is a token that looks, a column one that is looked at.")

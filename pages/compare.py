@@ -1,8 +1,12 @@
 """Compare: two models, two texts, or both."""
 
+import dataclasses
+
 import streamlit as st
 
-from bert_tf.explain import compare, fill_mask
+from bert_tf import plots
+from bert_tf.explain import MaskPrediction, compare, fill_mask
+from bert_tf.plots.effects import ranked_bars
 from ui import (
     compare_views,
     comparison,
@@ -17,10 +21,13 @@ from ui import (
     snippets,
     state,
     verdicts,
+    why,
 )
 from ui.cards import cards
 from ui.words import count
 
+_HEADER = ("model_a", "model_b", "masked", "position_a", "position_b", "top_a", "top_b", "overlap",
+           "jensen_shannon_bits", "pair_a", "pair_b")  # fmt: skip
 _TITLES = {
     "models": "Two models, one text",
     "texts": "One model, two texts",
@@ -114,7 +121,14 @@ def _agreement(pair, traces, found):
     if not found.masks and not verdicts_differ:
         return
     with inputs.heading("Where they agree"):
-        export.comparison(found, traces)
+        export.menu(
+            "comparison",
+            _HEADER,
+            lambda: _rows(found, traces),
+            lambda: dataclasses.asdict(found),
+            lambda: _figure(pair, traces, found),
+            lambda: _arrays(found, traces),
+        )
     if found.masks:
         _table(pair, traces, found)
     if verdicts_differ:
@@ -122,8 +136,8 @@ def _agreement(pair, traces, found):
     lost = len(found.unmatched_a) + len(found.unmatched_b)
     if lost:
         same = (traces[0].text_a, traces[0].text_b) == (traces[1].text_a, traces[1].text_b)
-        why = "as the models cut words differently" if same else "as masks are paired in reading order"
-        st.caption(f"{count(lost, 'masked piece')} {'has' if lost == 1 else 'have'} no counterpart, {why}.")
+        cause = "as the models cut words differently" if same else "as masks are paired in reading order"
+        st.caption(f"{count(lost, 'masked piece')} {'has' if lost == 1 else 'have'} no counterpart, {cause}.")
 
 
 def _verdicts(traces, found):
@@ -137,6 +151,45 @@ def _verdicts(traces, found):
     if {"nsp", "sop"} == {head for trace in traces for head in ("nsp", "sop") if getattr(trace, head) is not None}:
         said.append("One judges the next sentence, the other the order: these two numbers do not compare.")
     return said
+
+
+def _rows(found, traces):
+    judged = [why.first_share(trace) for trace in traces]
+    if not found.masks:
+        yield found.model_a, found.model_b, *[None] * 7, *judged
+    for mask in found.masks:
+        yield (
+            found.model_a,
+            found.model_b,
+            traces[0].original_tokens[mask.position_a],
+            mask.position_a,
+            mask.position_b,
+            mask.predictions_a[0].token,
+            mask.predictions_b[0].token,
+            mask.overlap,
+            mask.divergence,
+            *judged,
+        )
+
+
+def _arrays(found, traces):
+    scores = {f"replaced_{side}": trace.replaced for side, trace in zip("ab", traces) if trace.replaced is not None}
+    return export.columns(_HEADER, _rows(found, traces)) | scores
+
+
+def _figure(pair, traces, found):
+    """What each side expects at every mask, below each other; without a mask what they say of the pair."""
+    if not found.masks:
+        shares = [why.first_share(trace) or 0.0 for trace in traces]
+        return ranked_bars([side.name for side in pair], shares, "probability of the pair as it stands")
+    answers, names = [], []
+    for mask in found.masks:
+        for side, position, guesses in zip(
+            pair, (mask.position_a, mask.position_b), (mask.predictions_a, mask.predictions_b)
+        ):
+            answers.append(MaskPrediction(position, None, None, None, guesses))
+            names.append(f"{side.name}, token {position}")
+    return plots.predictions(answers, names=names)
 
 
 def _table(pair, traces, found):
@@ -169,9 +222,18 @@ def _table(pair, traces, found):
 
 
 def _facts(pair, traces, infos):
-    st.header("Size and speed", anchor=False)
+    heading = inputs.heading("Size and speed")
     seconds = [comparison.latency(side, state.view().precision) for side in pair]
-    st.table(comparison.facts(pair, traces, infos, seconds))
+    table = comparison.facts(pair, traces, infos, seconds)
+    with heading:
+        export.menu(
+            "facts",
+            ("fact", *list(table)[1:]),
+            lambda: zip(*table.values()),
+            lambda: {"facts": table, "seconds": seconds},
+            lambda: ranked_bars([side.name for side in pair], [1000 * one for one in seconds], "milliseconds a pass"),
+        )
+    st.table(table)
     st.caption("Time: median of up to five warm passes on this machine, without attention maps.")
 
 

@@ -1,9 +1,11 @@
 """Data: a whole file asked at once, its rows to browse and to open."""
 
+import numpy as np
 import streamlit as st
 
 from bert_tf.explain import score_rows, summarise_rows
 from bert_tf.explain.dataset import ASK
+from bert_tf.plots.effects import spread
 from ui import export, files, inputs, jobs, opening, snippets, state
 from ui.words import count, percent, title
 
@@ -98,7 +100,13 @@ def _settings(shared, rows):
 def _show(shared, results):
     summary = summarise_rows(results)
     with inputs.heading(count(summary.rows, "row")):
-        export.menu("rows", _HEADER, lambda: map(_line, results), lambda: _record(shared, results, summary))
+        export.menu(
+            "rows",
+            _HEADER,
+            lambda: map(_line, results),
+            lambda: _record(shared, results, summary),
+            lambda: _figure(results),
+        )
     _figures(summary)
     shown = _filtered(results)
     if not shown:
@@ -126,6 +134,21 @@ def _show(shared, results):
     problems = [one for one in results if one.problem]
     if problems:
         st.caption(f"{count(len(problems), 'row')} could not be answered in full: the last column says why.")
+
+
+def _figure(results):
+    """How the rows are spread over the first of the numbers that was asked for."""
+    ranks = [mask.original_rank for one in results for mask in one.masks if mask.original is not None]
+    if ranks:
+        return spread(np.log10(ranks), "rank of the hidden word, log10")
+    shares = [mask.predictions[0].probability for one in results for mask in one.masks]
+    if shares:
+        return spread(shares, "probability of the first guess")
+    others = {"is_next": "P(IsNext)", "in_order": "P(in order)", "perplexity": "pseudo-perplexity",
+              "suspected": "tokens that look replaced"}  # fmt: skip
+    numbers = {title: [getattr(one, name) for one in results] for name, title in others.items()}
+    title = next((title for title, found in numbers.items() if any(one is not None for one in found)), "numbers")
+    return spread([one for one in numbers.get(title, ()) if one is not None], title)
 
 
 def _figures(summary):

@@ -1,8 +1,10 @@
 """Replaced words: a generator writes words anew, and a discriminator says of every token whether it was replaced."""
 
+import numpy as np
 import streamlit as st
 
 from bert_tf.explain import play
+from bert_tf.plots.effects import replaced_bars
 from bert_tf.plots.theme import ramp
 from ui import export, frame, inputs, snippets, state
 from ui.cells import marks
@@ -117,7 +119,21 @@ def _game(discriminator, generator, text, chosen, share, seed):
 
 def _draw(game):
     with inputs.heading("Replaced or original"):
-        export.menu("electra", _HEADER, lambda: _rows(game), lambda: [dict(zip(_HEADER, row)) for row in _rows(game)])
+        export.menu(
+            "electra",
+            _HEADER,
+            lambda: _rows(game),
+            lambda: [dict(zip(_HEADER, row)) for row in _rows(game)],
+            lambda: replaced_bars(
+                [game.tokens[at] for at in _inside(game)], game.scores[_inside(game)], game.replaced[_inside(game)]
+            ),
+            lambda: {
+                "tokens": np.array(game.tokens),
+                "original_tokens": np.array(game.original_tokens),
+                "replaced": np.array(game.replaced),
+                "scores": np.array(game.scores),
+            },
+        )
     marks(
         "c_electra",
         {"a": _parts(game)},

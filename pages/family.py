@@ -20,15 +20,20 @@ def page():
     st.title("The family", anchor=False)
     rows = kept("family rows", _TOKENS, lambda: family_rows(_TOKENS))
     _members(rows)
-    with inputs.heading("Sizes"):
+    heading = inputs.heading("Sizes")
+    times = _times(rows)
+    table = _table(rows, times)
+    with heading:
         export.menu(
             "family",
             _HEADER,
-            lambda: _table(rows, st.session_state.get("_family_times", {})),
-            lambda: [dict(zip(_HEADER, row)) for row in _table(rows, st.session_state.get("_family_times", {}))],
-            lambda: parameters_by_part(rows),
+            lambda: table,
+            lambda: [dict(zip(_HEADER, row)) for row in table],
+            {
+                "Parameters": lambda: parameters_by_part(rows),
+                "Work": lambda: work_or_time(rows, times or None),
+            },
         )
-    times = st.session_state["_family_times"] = _times(rows)
     snippets.give(_TOKENS, bool(st.session_state.get("w_family_speed")))
     _figures(rows, times)
     _sizes(rows, times)

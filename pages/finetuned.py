@@ -5,6 +5,7 @@ import streamlit as st
 
 from bert_tf.explain import fill_mask
 from bert_tf.explain.heads_changed import heads_changed
+from bert_tf.plots.comparison import difference_map
 from bert_tf.plots.tasks import changed_heads
 from ui import comparison, components, export, figures, frame, inputs, snippets, state, tasks, verdicts, why
 from ui.kept import kept
@@ -128,7 +129,7 @@ def _map(found, after):
 
 
 def _heads(found, traces, before, after):
-    st.header("The heads that moved most", anchor=False)
+    heading = inputs.heading("The heads that moved most")
     if found.max() < 1e-6:
         st.info("No head moved: every encoder layer was frozen.", icon=":material/ac_unit:")
         return
@@ -145,6 +146,18 @@ def _heads(found, traces, before, after):
     one, two = (trace.attentions[layer, head] for trace in traces)
     rows = np.argsort(-np.abs(one - two).sum(axis=1))[:_SHOWN]
     tokens = traces[0].tokens
+    with heading:
+        export.menu(
+            f"moved-layer-{layer + 1}-head-{head + 1}",
+            ("looks", "at", "before", "after"),
+            lambda: (
+                (tokens[row], tokens[column], one[row, column], two[row, column])
+                for row, column in np.ndindex(one.shape)
+            ),
+            lambda: {"models": [before, after], "tokens": tokens, "before": one, "after": two},
+            lambda: difference_map(two.astype(np.float32) - one, tokens),
+            lambda: {"tokens": np.array(tokens), "before": one, "after": two},
+        )
     st.dataframe(
         {
             "token": [tokens[row] for row in rows],

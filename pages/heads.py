@@ -8,6 +8,7 @@ import streamlit as st
 from bert_tf import plots
 from bert_tf.explain import profile_heads, profile_of_trace, read_conllu, syntax_agreement
 from bert_tf.explain.rows import kind_of, read_rows
+from bert_tf.plots.effects import ranked_bars
 from bert_tf.plots.heads import heads_plane, measure_map
 from ui import attention, components, export, figures, frame, head_table, inputs, jobs, snippets, state
 from ui.words import count, plain
@@ -153,13 +154,9 @@ def _measures(found):
         )
     with right:
         st.markdown("**Heads that do alike lie together**")
-        names = [
-            f"layer {index // heads + 1}, head {index % heads + 1}" for index in range(len(found.clusters))
-        ]
-        chosen = view.layer * heads + view.head
         figures.show(
             "Heads on a plane: near ones do alike",
-            heads_plane(found.places, names, found.clusters, found.cluster_names(), dark, chosen),
+            _plane(found, _chosen(found), dark),
             key="w_heads_plane",
             config=export.plot_config("heads"),
             on_select=_pressed_point(found.clusters, heads),
@@ -171,6 +168,17 @@ def _measures(found):
             " plane cannot keep every distance."
         )
     _card(found, measures)
+
+
+def _chosen(found):
+    view = state.view()
+    return view.layer * found.shape[1] + view.head
+
+
+def _plane(found, chosen, dark=False):
+    heads = found.shape[1]
+    names = [f"layer {index // heads + 1}, head {index % heads + 1}" for index in range(len(found.clusters))]
+    return heads_plane(found.places, names, found.clusters, found.cluster_names(), dark, chosen)
 
 
 def _pressed_point(clusters, heads):
@@ -209,6 +217,8 @@ def _card(found, measures):
 
 def _table(found, model):
     rows, measures = found.rows(), found.measures()
+    title, _, values = measures.get(state.setting(_MEASURE, "entropy"), measures["entropy"])
+    chosen = _chosen(found)
     with inputs.heading("All heads as a table"):
         export.menu(
             "heads",
@@ -220,11 +230,12 @@ def _table(found, model):
                 "tokens": found.profile.tokens,
                 "heads": rows,
             },
-            lambda: _figure(measures),
+            {"Measure": lambda: measure_map(values, title), "Plane": lambda: _plane(found, chosen)},
             lambda: {
                 **{name: values for name, (_, _, values) in measures.items()},
                 "distances": found.profile.distances,
                 "clusters": found.clusters,
+                "places": found.places,
             },
         )
     columns = {"layer": "Layer", "head": "Head", "relation": "Relation followed best", "cluster": "Cluster"}
@@ -251,16 +262,27 @@ def _table(found, model):
     st.caption("Press the name of a column to sort by it; mark a row to see that head above.")
 
 
-def _figure(measures):
-    name = state.setting(_MEASURE, "entropy")
-    title, _, values = measures.get(name, measures["entropy"])
-    return measure_map(values, title)
-
-
 def _relations(syntax):
-    st.header("Syntax", anchor=False)
+    rows = head_table.relation_rows(syntax)
+    with inputs.heading("Syntax"):
+        export.menu(
+            "syntax",
+            list(rows[0]) if rows else (),
+            lambda: [tuple(row.values()) for row in rows],
+            lambda: {"sentences": syntax.sentences, "skipped": syntax.skipped, "relations": rows},
+            lambda: ranked_bars([row["relation"] for row in rows], [row["share"] for row in rows], "share right"),
+            lambda: {
+                "dependent_looks": syntax.overall.dependent_looks,
+                "head_looks": syntax.overall.head_looks,
+                **{
+                    f"{name}_{way}".replace(":", "_"): getattr(one, way)
+                    for name, one in syntax.relations.items()
+                    for way in ("dependent_looks", "head_looks")
+                },
+            },
+        )
     st.dataframe(
-        head_table.relation_rows(syntax),
+        rows,
         hide_index=True,
         width="stretch",
         height=320,

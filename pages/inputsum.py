@@ -58,16 +58,23 @@ def _sum(trace, parts, shown):
     rows = [PARTS.index(part) for part in of]
     shares = parts.shares[rows][:, list(shown)]
 
-    def figure():
-        return part_shares(tokens, shares, of, frame.is_dark())
+    def figure(dark=False):
+        return part_shares(tokens, shares, of, dark)
 
     with inputs.heading("Token, segment and position" if len(of) == 3 else "Token and position"):
-        export.menu("input-sum", _HEADER, lambda: _rows(trace, parts), lambda: _record(trace, parts), figure)
+        export.menu(
+            "input-sum",
+            _HEADER,
+            lambda: _rows(trace, parts),
+            lambda: _record(trace, parts),
+            figure,
+            lambda: {**_record(trace, parts), "vectors": parts.vectors, "sum": parts.total},
+        )
     left, right = st.columns([1, 1], gap="large")
     with left:
         figures.show(
             "What each token's sum is made of",
-            figure(),
+            figure(frame.is_dark()),
             config=export.plot_config("input-sum"),
             key="w_sum_shares",
         )
@@ -107,7 +114,8 @@ def _sum(trace, parts, shown):
 
 
 def _likeness(trace, parts, shown):
-    with inputs.heading("How alike the vectors of these tokens are"):
+    heading = inputs.heading("How alike the vectors of these tokens are")
+    with heading.container(horizontal=True, vertical_alignment="center", width="content"):
         of = st.segmented_control(
             "Vector",
             [*_parts(), "sum"],
@@ -115,14 +123,19 @@ def _likeness(trace, parts, shown):
             label_visibility="collapsed",
             **state.bound_setting("inputsum.of", "w_sum_of", "sum", (*_parts(), "sum")),
         )
-    vectors = parts.total if of not in PARTS else parts.vectors[PARTS.index(of)]
+        vectors = parts.total if of not in PARTS else parts.vectors[PARTS.index(of)]
+        values, tokens = cosine_similarities(vectors[list(shown)]), [trace.tokens[at] for at in shown]
+        export.menu(
+            f"likeness-{of}",
+            ("position", "token", *tokens),
+            lambda: ((at, token, *line) for at, token, line in zip(shown, tokens, values)),
+            lambda: {"model": trace.model, "vector": of, "tokens": tokens, "cosines": values},
+            lambda: cosine_map(values, tokens),
+            lambda: {"tokens": np.array(tokens), "cosines": values},
+        )
     figures.show(
         f"Likeness of the vectors: {of}",
-        cosine_map(
-            cosine_similarities(vectors[list(shown)]),
-            [trace.tokens[at] for at in shown],
-            dark=frame.is_dark(),
-        ),
+        cosine_map(values, tokens, dark=frame.is_dark()),
         config=export.plot_config(f"likeness-{of}"),
         key="w_sum_map",
     )
@@ -135,42 +148,36 @@ def _positions(shared):
         (shared.name, state.view().precision),
         lambda: cosine_similarities(shared.run(embedding_table, "position")),
     )
-    dark = frame.is_dark()
+    gaps = range(min(65, len(values)))
+    means = [float(np.diagonal(values, gap).mean()) for gap in gaps]
 
-    def figure():
+    def figure(dark=False):
         return position_map(values[::_STEP, ::_STEP], _STEP, dark)
+
+    def apart(dark=False):
+        return curves({"mean cosine": means}, gaps, "positions apart", "mean cosine", dark, height=430)
 
     with inputs.heading("The table of positions"):
         export.menu(
             "positions",
             ("position", *map(str, range(len(values)))),
             lambda: ((row, *map(float, line)) for row, line in enumerate(values)),
-            lambda: {"model": shared.name, "cosines": np.round(values.astype(float), 5).tolist()},
-            figure,
-            camera=False,
+            lambda: {"model": shared.name, "cosines": np.round(values.astype(float), 5), "mean_by_distance": means},
+            {"Map": figure, "By distance": apart},
+            lambda: {"cosines": values, "mean_by_distance": np.array(means)},
         )
     left, right = st.columns([6, 5], gap="large")
     with left:
         figures.show(
-            "Likeness of the positions", figure(), config=export.plot_config("positions"), key="w_sum_positions"
+            "Likeness of the positions",
+            figure(frame.is_dark()),
+            config=export.plot_config("positions"),
+            key="w_sum_positions",
         )
     with right:
         figures.show(
             "Likeness of positions by how far apart they are",
-            curves(
-                {
-                    "mean cosine": [
-                        float(np.diagonal(values, gap).mean()) for gap in range(min(65, len(values)))
-                    ]
-                },
-                range(min(65, len(values))),
-                "positions apart",
-                "mean cosine",
-                dark,
-                height=430,
-            ),
-            config=export.plot_config("positions-apart"),
-            key="w_sum_apart",
+            apart(frame.is_dark()), config=export.plot_config("positions-apart"), key="w_sum_apart"
         )
     st.caption(
         f"{plain(title(shared.name))} learned one vector for each of its {len(values)} positions. Neighbours "
@@ -196,8 +203,8 @@ def _record(trace, parts):
         "model": trace.model,
         "tokens": list(trace.tokens),
         "parts": list(PARTS),
-        "norms": parts.norms.tolist(),
-        "sum_norms": parts.total_norms.tolist(),
-        "shares": parts.shares.tolist(),
-        "cosines": parts.cosines.tolist(),
+        "norms": parts.norms,
+        "sum_norms": parts.total_norms,
+        "shares": parts.shares,
+        "cosines": parts.cosines,
     }

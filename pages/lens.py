@@ -1,5 +1,6 @@
 """Layer by layer: what the head for masked words says on every layer's state."""
 
+import numpy as np
 import streamlit as st
 
 from bert_tf import plots
@@ -43,13 +44,13 @@ def page():
 def _classes(shared, trace, settings):
     """What a fine-tuned model's own head says on every layer's state."""
     lens = kept("lens_class", trace, lambda: shared.run(class_lens, trace))
-    names, dark = state_names(len(lens.values)), frame.is_dark()
+    names = state_names(len(lens.values))
     # Of many classes those that come furthest anywhere: more curves than colours say nothing.
     most = sorted(range(len(lens.labels)), key=lambda one: -lens.values[:, one].max())[:_MOST_CLASSES]
     shown = {lens.labels[one]: lens.values[:, one] for one in sorted(most)}
     what = "score" if settings.regression else "probability"
 
-    def figure():
+    def figure(dark=False):
         return curves(shown, names, "after layer", what, dark, percent=not settings.regression)
 
     with inputs.heading("The class after each layer"):
@@ -57,12 +58,15 @@ def _classes(shared, trace, settings):
             "class-by-layer",
             ("layer", *lens.labels),
             lambda: ((name, *map(float, line)) for name, line in zip(names, lens.values)),
-            lambda: {"model": trace.model, "classes": list(lens.labels), "values": lens.values.tolist()},
+            lambda: {"model": trace.model, "classes": list(lens.labels), "values": lens.values},
             figure,
-            camera="mlm" not in shared.bert.heads,
+            lambda: {"classes": np.array(lens.labels), "values": lens.values},
         )
     figures.show(
-        "The class after each layer", figure(), config=export.plot_config("class-by-layer"), key="w_lens_class"
+        "The class after each layer",
+        figure(frame.is_dark()),
+        config=export.plot_config("class-by-layer"),
+        key="w_lens_class",
     )
     st.caption(
         "The head that was trained for this task, put on each layer's state; “in” are the embeddings. It was trained"
@@ -125,7 +129,8 @@ def _table(trace, lens, row):
             _HEADER,
             lambda: _rows(trace, lens),
             lambda: _record(trace, lens),
-            lambda: lens_map(lens, tokens, frame.is_dark()),
+            lambda: lens_map(lens, tokens),
+            lambda: _arrays(trace, lens),
         )
     cells(
         "c_lens",
@@ -171,20 +176,34 @@ def _tips(trace, lens, names):
 def _detail(shared, trace, lens, row):
     position = lens.positions[row]
     follow = state.setting("lens.follow", "")
-    st.header(f"Token {why.place_name(trace, position)}", anchor=False)
+    heading = inputs.heading(f"Token {why.place_name(trace, position)}")
     left, right = st.columns([3, 2], gap="large")
     with left:
         one = _followed(shared, trace, lens, row, follow)
         if one is not None:
+            with heading:
+                _save_curve(trace, one)
             st.markdown(_story(one))
             figures.show(
                 "Rank and probability of the answer after each layer",
-                answer_curve(one, one.positions.index(position), frame.is_dark()),
+                answer_curve(one, 0, frame.is_dark()),
                 config=export.plot_config(f"token-{position}"),
                 key="w_lens_curve",
             )
     with right:
         _state_table(lens, row)
+
+
+def _save_curve(trace, one):
+    names, ranks, shares = state_names(one.answer_ranks.shape[1]), one.answer_ranks[0], one.answer_probabilities[0]
+    export.menu(
+        f"token-{one.positions[0]}",
+        ("layer", "token", "rank", "probability"),
+        lambda: zip(names, [one.answers[0].token] * len(names), ranks.tolist(), shares.tolist()),
+        lambda: _record(trace, one),
+        lambda: answer_curve(one, 0),
+        lambda: {"ranks": ranks, "probabilities": shares},
+    )
 
 
 def _followed(shared, trace, lens, row, follow):
@@ -279,6 +298,20 @@ def _rows(trace, lens):
                     int(lens.answer_ranks[row, layer]),
                     float(lens.entropies[row, layer]),
                 )
+
+
+def _arrays(trace, lens):
+    return {
+        "positions": np.array(lens.positions),
+        "tokens": np.array(trace.tokens),
+        "top": np.array(lens.tokens),
+        "probabilities": lens.probabilities,
+        "entropies_bits": lens.entropies,
+        "answer_ranks": lens.answer_ranks,
+        "answer_probabilities": lens.answer_probabilities,
+        "first_top": lens.first_top,
+        "settled": lens.settled,
+    }
 
 
 def _record(trace, lens):

@@ -1,5 +1,6 @@
 """Meaning: one word in many sentences, its vectors layer by layer."""
 
+import numpy as np
 import streamlit as st
 
 from bert_tf.explain import cosine_similarities, occurrences, principal_components, sense_separation, umap
@@ -103,7 +104,7 @@ def _look(shared, chosen, word, read, found):
     coordinates, axes = _laid_out(found, layer, way, 3 if space else 2)
     left, right = st.columns([6, 5], gap="large")
     with left:
-        _points(word, labels, tips, layer, coordinates, axes)
+        _points(word, labels, tips, found.vectors, layer, coordinates, axes)
     with right:
         _map(labels, tips, found.vectors[layer], layer)
     _separation(found, labels, layer)
@@ -142,11 +143,10 @@ def _laid_out(found, layer, way, dimensions):
     )
 
 
-def _points(word, labels, tips, layer, coordinates, axes):
+def _points(word, labels, tips, vectors, layer, coordinates, axes):
     groups = labels if any(labels) else None
-    dark = frame.is_dark()
 
-    def figure():
+    def figure(dark=False):
         return points(coordinates, tips, groups, axes, dark)
 
     def rows():
@@ -163,13 +163,20 @@ def _points(word, labels, tips, layer, coordinates, axes):
                 "layer": layer,
                 "sentences": tips,
                 "senses": labels,
-                "coordinates": coordinates.tolist(),
+                "coordinates": coordinates,
             },
             figure,
+            lambda: {
+                "vectors": vectors,
+                "layer": np.array(layer),
+                "coordinates": coordinates,
+                "sentences": np.array(tips),
+                "senses": np.array(labels),
+            },
         )
     figures.show(
         "The word in each sentence, as points",
-        figure(),
+        figure(frame.is_dark()),
         config=export.plot_config(f"meaning-{layer}"),
         key="w_meaning_points",
     )
@@ -178,18 +185,24 @@ def _points(word, labels, tips, layer, coordinates, axes):
 
 def _map(labels, tips, vectors, layer):
     order = sorted(range(len(labels)), key=lambda index: labels[index])
-    inputs.heading("How alike they are")
     names = [labels[index] or str(index + 1) for index in order]
+    values, sentences = cosine_similarities(vectors[order]), [tips[index] for index in order]
+
+    def figure(dark=False):
+        return cosine_map(values, names, sentences, dark, height=460, spread=True)
+
+    with inputs.heading("How alike they are"):
+        export.menu(
+            f"meaning-likeness-{layer}",
+            ("sentence", "sense", *names),
+            lambda: ((tips[at], labels[at], *line) for at, line in zip(order, values)),
+            lambda: {"layer": layer, "sentences": sentences, "names": names, "cosines": values},
+            figure,
+            lambda: {"sentences": np.array(sentences), "names": np.array(names), "cosines": values},
+        )
     figures.show(
         "Likeness of the sentences' words",
-        cosine_map(
-            cosine_similarities(vectors[order]),
-            names,
-            [tips[index] for index in order],
-            frame.is_dark(),
-            height=460,
-            spread=True,
-        ),
+        figure(frame.is_dark()),
         config=export.plot_config(f"meaning-likeness-{layer}"),
         key="w_meaning_map",
     )
@@ -203,6 +216,15 @@ def _separation(found, labels, layer):
         st.caption("Give at least two senses (“sense | sentence”) to see at which layer they come apart.")
         return
     names = state_names(len(apart.nearest))
+
+    def nearest(dark=False):
+        shown = {"same sense nearest": apart.nearest}
+        return curves(shown, names, "after layer", "nearest of the same sense", dark, percent=True)
+
+    def cosines(dark=False):
+        shown = {"same sense": apart.within, "other sense": apart.between}
+        return curves(shown, names, "after layer", "mean cosine", dark)
+
     with inputs.heading("At which layer the senses come apart"):
         export.menu(
             "senses-by-layer",
@@ -213,34 +235,21 @@ def _separation(found, labels, layer):
                 "cosine_same_sense": apart.within.tolist(),
                 "cosine_other_sense": apart.between.tolist(),
             },
-            camera=False,
+            {"Nearest": nearest, "Cosines": cosines},
         )
     left, right = st.columns(2, gap="large")
     dark = frame.is_dark()
     with left:
         figures.show(
             "How often the nearest is of the same sense",
-            curves(
-                {"same sense nearest": apart.nearest},
-                names,
-                "after layer",
-                "nearest of the same sense",
-                dark,
-                percent=True,
-            ),
+            nearest(dark),
             config=export.plot_config("senses-nearest"),
             key="w_meaning_nearest",
         )
     with right:
         figures.show(
             "Mean likeness within and between senses",
-            curves(
-                {"same sense": apart.within, "other sense": apart.between},
-                names,
-                "after layer",
-                "mean cosine",
-                dark,
-            ),
+            cosines(dark),
             config=export.plot_config("senses-cosine"),
             key="w_meaning_cosine",
         )

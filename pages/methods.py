@@ -1,5 +1,6 @@
 """Methods: one token's attention, raw and by four ways of reading more out of it, side by side."""
 
+import numpy as np
 import streamlit as st
 
 from bert_tf.explain import attention_flow, token_attention
@@ -141,7 +142,8 @@ def _save(trace, position, head, columns):
             "head": None if head is None else head + 1,
             "position": position,
             "tokens": list(trace.tokens),
-            **{one["name"].lower(): [float(value) for value in one["values"]] for one in columns},
+            **{one["name"].lower(): one["values"] for one in columns},
         },
         lambda: method_bars(trace.tokens, {one["name"]: one["values"] for one in columns}),
+        lambda: {"tokens": np.array(trace.tokens), **{one["name"].lower(): one["values"] for one in columns}},
     )

@@ -1,5 +1,6 @@
 """Model view: the lines or maps of every head of every layer on one sheet; a press enlarges one."""
 
+import numpy as np
 import streamlit as st
 
 from bert_tf import plots
@@ -7,6 +8,7 @@ from ui import attention, components, export, frame, inputs, snippets, state
 from ui.kept import kept
 
 _AS, _ZOOM, _LEAST = "modelview.as", "modelview.zoom", "modelview.least"
+_SAVED = 64  # tokens a side of the maps in the table; more are pooled
 
 
 def page():
@@ -31,21 +33,26 @@ def _sheet(trace, selection):
     view, dark = state.view(), frame.is_dark()
     layers, heads = trace.attentions.shape[:2]
     with inputs.heading(f"{layers} × {heads} heads"):
+        _save(trace, selection)
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         st.segmented_control(
             "Drawn as",
             ["lines", "maps"],
             format_func={"lines": "Lines", "maps": "Maps"}.get,
             **state.bound_setting(_AS, "w_modelview_as", "lines", ("lines", "maps")),
-            label_visibility="collapsed",
         )
+        attention.threshold_picker(_LEAST, width=240)
 
     def opened(layer, head):
         state.change(layer=layer, head=head)
         _zoom(True)
 
     style = "maps" if state.setting(_AS, "lines") == "maps" else "lines"
-    key = (trace.model, view.precision, view.a, view.b, trace.masks, selection)
-    small = kept("modelview", key, lambda: plots.tiles(trace.attentions, selection, 200_000, trace.sources))
+    least = attention.least(_LEAST)
+    key = (trace.model, view.precision, view.a, view.b, trace.masks, selection, least)
+    small = kept(
+        "modelview", key, lambda: plots.tiles(trace.attentions, selection, 200_000, trace.sources, least)
+    )
     components.grid(
         "c_modelview",
         small,
@@ -77,6 +84,34 @@ def _sheet(trace, selection):
     )
 
 
+def _save(trace, selection):
+    """The menu of the sheet. Of a longer text the NumPy file alone has every weight: a table would be a gigabyte."""
+    shown = [plots.block_names(trace, places, _SAVED) for places in (selection.rows, selection.columns)]
+
+    least = attention.least(_LEAST)
+
+    def maps():
+        return plots.pooled(trace.attentions, selection, _SAVED)
+
+    def rows():
+        for (layer, head), weights in zip(np.ndindex(trace.attentions.shape[:2]), np.concatenate(maps())):
+            for token, line in zip(shown[0], weights):
+                yield layer + 1, head + 1, token, *line
+
+    export.menu(
+        "all-heads",
+        ("layer", "head", "looks", *shown[1]),
+        rows,
+        lambda: {"model": trace.model, "rows": shown[0], "columns": shown[1], "weights": maps()},
+        lambda: plots.overview(trace, selection, least=least),
+        lambda: {
+            "weights": plots.pooled(trace.attentions, selection, trace.length),
+            "rows": np.array([trace.tokens[place] for place in selection.rows]),
+            "columns": np.array([trace.tokens[place] for place in selection.columns]),
+        },
+    )
+
+
 def _pooled(small, selection):
     return (small.rows, small.columns) != (len(selection.rows), len(selection.columns))
 
@@ -95,7 +130,7 @@ def _enlarged(shared, trace, selection):
                 on_click=_zoom,
                 args=(False,),
             )
-            export.attention(trace, weights, selection, name)
+            attention.save(trace, [(view.layer, view.head)], selection, attention.least(_LEAST))
     attention.pickers((layers, heads), _LEAST)
     detail = attention.detail(selection)
     snippets.give(shared, trace, detail, True, attention.least(_LEAST))

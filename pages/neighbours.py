@@ -6,6 +6,7 @@ import streamlit as st
 from bert_tf import plots
 from bert_tf.explain import embedding_table, nearest_tokens
 from bert_tf.explain.vectors import word_ids
+from bert_tf.plots.vectors import nearest_map
 from ui import export, frame, inputs, snippets, state, why
 from ui.cells import cells
 from ui.kept import kept
@@ -105,6 +106,19 @@ def _table(trace, shown, found):
             _HEADER,
             lambda: _rows(trace, shown, found),
             lambda: _record(trace, shown, found),
+            lambda: nearest_map(
+                [[one.similarity for one in line] for line in best],
+                [[one.token for one in line] for line in best],
+                [trace.tokens[at] for at in shown],
+                names,
+            ),
+            lambda: {
+                "positions": np.array(shown),
+                "tokens": np.array([trace.tokens[at] for at in shown]),
+                "vectors": np.array(names),
+                "neighbours": np.array([[[one.token for one in near] for near in line] for line in found]),
+                "cosines": np.array([[[one.similarity for one in near] for near in line] for line in found]),
+            },
         )
     cells(
         "c_near",

@@ -142,9 +142,12 @@ def _curves(name, status):
         # SQuAD's scores are of a hundred already, a correlation is no share.
         said = f"{best:.3f}" if metric == "spearman" else percent(best / 100 if metric == "exact_match" else best)
         shown.append(f"best {label} on what was held back **{said}**")
-    st.markdown(" · ".join(shown))
+    row = st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center")
+    row.markdown(" · ".join(shown), width="content")
+    with row:
+        _save(name, records, rounds, metric or "")
     figures.show(
-        "Loss and score of the training",
+"Loss and score of the training",
         learning_curve(records, rounds, metric or "", frame.is_dark()),
         config=export.plot_config("learning"),
         key="w_newtask_curve",
@@ -152,6 +155,17 @@ def _curves(name, status):
     st.caption(
         "Measured on what was held back of this file, which also chose the best round: on other texts it does worse, and "
         "with few examples the numbers move by chance."
+    )
+
+
+def _save(name, records, rounds, metric):
+    columns = list(dict.fromkeys(column for record in records for column in record))
+    export.menu(
+        f"{name}-learning",
+        columns,
+        lambda: [[record.get(column) for column in columns] for record in records],
+        lambda: {"model": name, "records": records, "rounds": rounds},
+        lambda: learning_curve(records, rounds, metric),
     )
 
 

@@ -5,6 +5,7 @@ import re
 
 import streamlit as st
 
+from bert_tf import plots
 from bert_tf.explain import read_place
 from bert_tf.explain.words import words_of
 from ui import components, export, inputs, readers, snippets, state
@@ -105,6 +106,9 @@ def _draw(readings, text, start, end):
             ("model", "reads", "rank", "token", "probability"),
             lambda: _rows(readings),
             lambda: _record(readings, text, start, end),
+            lambda: plots.predictions(
+                [one.answer for one in readings.values()], names=[_named(*one)[0] for one in readings.items()]
+            ),
         )
     _verdict(readings, text[start:end])
     for column, (way, reading) in zip(st.columns(len(readings), gap="medium"), readings.items()):

@@ -229,6 +229,13 @@ def _draw(trace, other, found):
             lambda: _rows(trace, other, found),
             lambda: _record(trace, other, found),
             lambda: patch_map(found.recovered, trace.tokens, other.tokens),
+            lambda: {
+                "tokens": np.array(trace.tokens),
+                "other_tokens": np.array(other.tokens),
+                "log_probability": np.array([found.clean, found.corrupted]),
+                "scores": found.scores,
+                "recovered": found.recovered,
+            },
         )
     label = plain(found.target.label)
     st.markdown(

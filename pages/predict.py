@@ -5,7 +5,7 @@ import dataclasses
 import streamlit as st
 
 from bert_tf.explain import fill_mask
-from ui import components, export, heads, inputs, snippets, state
+from ui import components, heads, inputs, snippets, state
 from ui.cards import cards
 from ui.filling import filled
 from ui.kept import kept
@@ -46,7 +46,8 @@ def _trace(shared, encoding):
 def _words(shared, trace):
     """What the model says of single words, by its heads: guesses at masks, a score for every token."""
     if trace.replaced is not None:
-        st.header("Replaced or original", anchor=False)
+        with inputs.heading("Replaced or original"):
+            heads.save_replaced(trace)
         heads.replaced_tokens("c_replaced", trace)
         if not trace.masks:
             return
@@ -82,7 +83,7 @@ def _predictions(shared, trace):
 
     # The menu of files stands in the heading: below the cards it would open outside a small window.
     with inputs.heading("Predictions"):
-        export.predictions(trace, answers)
+        heads.save_predictions(trace, answers)
     _options(trace)
     components.bars("c_bars", shown, fill)
     st.caption(
@@ -124,13 +125,15 @@ def _joint_result(joint):
 
 def _pair(trace):
     with inputs.heading("Next sentence" if trace.sop is None else "Sentence order"):
-        st.button(
-            "Swap A and B",
-            icon=":material/swap_horiz:",
-            key="w_swap",
-            type="tertiary",
-            on_click=lambda: state.put(state.view().swapped()),
-        )
+        with st.container(horizontal=True, vertical_alignment="center", width="content"):
+            st.button(
+                "Swap A and B",
+                icon=":material/swap_horiz:",
+                key="w_swap",
+                type="tertiary",
+                on_click=lambda: state.put(state.view().swapped()),
+            )
+            heads.save_verdict(trace)
     if trace.nsp is None and trace.sop is None:
         st.warning(
             "This model has no next-sentence head, so it cannot say whether B follows A.",

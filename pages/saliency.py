@@ -2,6 +2,7 @@
 
 import functools
 
+import numpy as np
 import streamlit as st
 
 from bert_tf.explain import gradient_x_input, integrated_gradients, occlusion
@@ -99,6 +100,12 @@ def _draw(trace, found, method, baseline):
             lambda: [(one.word.source, one.word.text, one.score) for one in words],
             lambda: _record(trace, found, baseline),
             lambda: _figure(found, False),
+            lambda: {
+                "tokens": np.array(trace.tokens),
+                "token_scores": found.tokens,
+                "words": np.array([one.word.text for one in words]),
+                "word_scores": np.array([one.score for one in words]),
+            },
         )
     marks(
         "c_saliency",

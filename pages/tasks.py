@@ -2,11 +2,13 @@
 
 import functools
 
+import numpy as np
 import streamlit as st
 
 from bert_tf.explain import occlusion
 from bert_tf.explain.target import class_target
 from bert_tf.plots.diverging import diverging_ramp
+from bert_tf.plots.effects import ranked_bars
 from bert_tf.plots.tasks import answer_curves, probabilities
 from ui import export, figures, frame, highlights, inputs, jobs, snippets, state, tasks
 from ui.cells import marks
@@ -105,9 +107,18 @@ def _prediction(shared, settings):
 
 def _classes(shared, settings, found):
     if settings.regression:
-        st.metric("Score", f"{found['value']:.2f}")
+        view = state.view()
+        with inputs.heading("Score"):
+            export.menu(
+                "score",
+                ("text_a", "text_b", "value"),
+                lambda: [(view.a, view.b, found["value"])],
+                lambda: found,
+                lambda: ranked_bars([shared.name], [found["value"]], "value"),
+            )
+        st.metric("Score", f"{found['value']:.2f}", label_visibility="collapsed")
         st.caption("A number on the scale of what it was trained on; nothing says how sure it is.")
-        shares, label = {}, None
+        label = None
     else:
         shares = dict(sorted(found["probabilities"].items(), key=lambda one: -one[1]))
         label = next(iter(shares))
@@ -137,7 +148,7 @@ def _words(shared, settings, label):
     key = (shared.name, view.precision, *texts)
     trace = kept("task_trace", key, lambda: shared.trace(*texts, ()))
     words = len(trace.words())
-    st.header("The words that mattered", anchor=False)
+    heading = inputs.heading("The words that mattered")
     if words > _MOST_WORDS and not st.toggle(
         f"Cover each of the {words} words in turn (takes a while)", key="w_task_words"
     ):
@@ -152,6 +163,23 @@ def _words(shared, settings, label):
     if done is None:
         return
     unit = "points" if settings.regression else "nats"
+    with heading:
+        export.menu(
+            "words",
+            ("text", "word", "score"),
+            lambda: [(one.word.source, one.word.text, one.score) for one in done.words],
+            lambda: {
+                "model": shared.name,
+                "target": done.target.label,
+                "unit": unit,
+                "words": [
+                    {"text": one.word.source, "word": one.word.text, "score": one.score} for one in done.words
+                ],
+            },
+            lambda: ranked_bars(
+                [one.word.text for one in done.words], [one.score for one in done.words], f"loss without it, {unit}"
+            ),
+        )
     marks(
         "c_task_words",
         highlights.parts(trace, done.words, done.target, unit),
@@ -176,6 +204,7 @@ def _tags(shared, settings, found):
             header,
             lambda: [(start, end, found["text"][start:end], label) for start, end, _, label, _ in places],
             lambda: found,
+            lambda: ranked_bars(labels, counts, "places marked"),
         )
     if not places:
         st.info("Nothing of the kinds that this model knows was found.", icon=":material/search_off:")
@@ -200,6 +229,11 @@ def _answers(shared, settings, found):
             ],
             lambda: found,
             lambda: _curves(passage, found, False),
+            lambda: {
+                "pieces": np.array(found["pieces"]),
+                "start_probabilities": np.array(found["start_probabilities"]),
+                "end_probabilities": np.array(found["end_probabilities"]),
+            },
         )
     if found["start"] is None:
         st.info(

@@ -8,7 +8,7 @@ import streamlit as st
 from bert_tf import plots
 from bert_tf.explain import fill_mask
 from bert_tf.plots.training import answer_course
-from ui import components, export, figures, frame, heads, inputs, runs, snippets, state, why
+from ui import attention, components, export, figures, frame, heads, inputs, runs, snippets, state, why
 from ui.cards import cards
 from ui.examples import LEARNED
 from ui.kept import kept
@@ -105,12 +105,20 @@ def _lapse(folder, shared, moments):
         if scores:
             heads.pair_verdict("c_timelapse_gauge", trace)
         if trace.replaced is not None:
+            with st.container(horizontal=True, horizontal_alignment="right"):
+                heads.save_replaced(trace)
             heads.replaced_tokens("c_timelapse_replaced", trace)
         if courses or scores:
             claim = "B follows A" if trace.sop is None else "in order"
+
+            def figure(dark=False):
+                return answer_course(courses, shared.series.steps, number, scores, dark, claim=claim)
+
+            with inputs.heading("Over the training"):
+                _save(shared, moments, courses, scores, claim, figure)
             figures.show(
                 "The answer over the training",
-                answer_course(courses, shared.series.steps, number, scores, frame.is_dark(), claim=claim),
+                figure(frame.is_dark()),
                 key="w_timelapse_course",
                 config=export.plot_config("time-lapse"),
             )
@@ -179,6 +187,28 @@ def _courses(shared, moments):
     return [course(moments, shared.tokenizer, position) for position in last.masks]
 
 
+def _save(shared, moments, courses, scores, claim, figure):
+    steps = [moment.step for moment in moments]
+    tokens = [course.token for course in courses]
+    ranks, shares = ([getattr(course, of).tolist() for course in courses] for of in ("ranks", "probabilities"))
+
+    def rows():
+        for index, step in enumerate(steps):
+            numbers = [number for pair in zip(ranks, shares) for number in (pair[0][index], pair[1][index])]
+            yield step, *numbers, *scores[index : index + 1]
+
+    export.menu(
+        "time-lapse",
+        ("step", *(f"{token}_{of}" for token in tokens for of in ("rank", "probability")), *[claim] * bool(len(scores))),
+        rows,
+        lambda: {"run": shared.name, "steps": steps, "tokens": tokens, "ranks": ranks, "probabilities": shares,
+                 claim: list(scores)},
+        figure,
+        lambda: {"steps": np.array(steps), "tokens": np.array(tokens), "ranks": np.array(ranks),
+                 "probabilities": np.array(shares), "pair": np.array(scores)},
+    )
+
+
 def _entered(course):
     """Where a token stands over the training, in a sentence."""
     said = [f"in the first {place} at step {step:,}" if place > 1 else f"first at step {step:,}"
@@ -199,9 +229,12 @@ def _attention(folder, trace, step):
     layer, head = (min(max(state.setting(name, 1), 1), most) for _, _, name, most in bounds)
     snippets.give(folder, trace, step, layer - 1, head - 1)
     selection = plots.select(trace)
+    weights = np.asarray(trace.attentions[layer - 1, head - 1])
+    with inputs.heading(f"Layer {layer}, head {head}"):
+        attention.save(trace, [(layer - 1, head - 1)], selection, 0.0)
     figures.show(
         f"Attention of layer {layer}, head {head}",
-        plots.heatmap(trace, np.asarray(trace.attentions[layer - 1, head - 1]), selection, dark=frame.is_dark()),
+        plots.heatmap(trace, weights, selection, dark=frame.is_dark()),
         key="w_timelapse_map",
         config=export.plot_config(f"layer-{layer}-head-{head}"),
     )

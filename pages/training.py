@@ -1,11 +1,12 @@
 """Training: the curves of a run, live; and a small run of the visitor's own."""
 
+import functools
 import time
 
 import streamlit as st
 
 from bert_tf.plots import training as plots
-from ui import export, figures, frame, runs, snippets, state, training
+from ui import export, figures, frame, inputs, runs, snippets, state, training
 from ui.words import percent, plain
 
 _LOOK = 2.0  # seconds between two looks at a run that goes on
@@ -57,6 +58,8 @@ def _watch(path):
             st.info("The model is being made; the first figures come in a moment.", icon=":material/hourglass_top:")
         return
     _figures(run, live)
+    with inputs.heading("Curves"):
+        _save(run)
     left, middle, right = st.columns(3)
     for column, panel in ((left, "Loss"), (middle, "Accuracy"), (right, "Learning rate")):
         column.markdown(f"**{panel}**")
@@ -69,6 +72,17 @@ def _watch(path):
             )
     st.caption(runs.facts(run) + ". Measured on the text it trains on, a new mask each time; how a model does on text it "
                "has never seen is what `evaluate mlm` measures.")
+
+
+def _save(run):
+    names = list(dict.fromkeys(name for record in run.records for name in record))
+    export.menu(
+        run.name,
+        names,
+        lambda: [[record.get(name) for name in names] for record in run.records],
+        lambda: {"run": run.name, "total": run.total, "records": run.records},
+        {panel: functools.partial(plots.curves, run, panel) for panel in plots.PANELS},
+    )
 
 
 def _figures(run, live):

@@ -1,9 +1,10 @@
 """What the pages about attention share: trace, filters, pickers of layer and head, and one warning."""
 
+import numpy as np
 import streamlit as st
 
 from bert_tf import plots
-from ui import inputs, state
+from ui import export, inputs, state
 from ui.spots import positions
 from ui.traces import attention_trace
 from ui.words import count, milliseconds, title
@@ -79,8 +80,14 @@ def pickers(shape, threshold=None):
     for column, (name, most) in zip(columns, sliders):
         column.slider(name.capitalize(), 1, most, **state.bound(name, f"w_{name}", **_FROM_ONE))
     if threshold:
-        bound = state.bound_setting(threshold, f"w_{threshold.replace('.', '_')}", 0, range(51))
-        columns[-1].slider("Hide below", 0, 50, format="%d%%", **bound)
+        with columns[-1]:
+            threshold_picker(threshold)
+
+
+def threshold_picker(threshold, width="stretch"):
+    """The slider of the least weight that is drawn, the page's setting ``threshold``."""
+    bound = state.bound_setting(threshold, f"w_{threshold.replace('.', '_')}", 0, range(51))
+    st.slider("Hide below", 0, 50, format="%d%%", width=width, **bound)
 
 
 def least(threshold):
@@ -99,6 +106,55 @@ def detail(selection):
         state.settle(start=most - 1)
     st.slider(f"Detail: {WINDOW} tokens from", 1, most, **state.bound("start", "w_start", **_FROM_ONE))
     return selection.window(state.view().start, WINDOW)
+
+
+def save(trace, heads, selection, least):
+    """The download menu of one head or several between the tokens of a selection.
+
+    Args:
+        heads: pairs (layer, head). selection: ``plots.Selection``, saved whole however long it is.
+        least: weights below it are left out of the figures.
+    """
+    tokens = {way: [trace.tokens[place] for place in getattr(selection, way)] for way in ("rows", "columns")}
+    titles = [f"Layer {layer + 1}, head {head + 1}" for layer, head in heads]
+
+    def maps():
+        return trace.attentions[[layer for layer, _ in heads], [head for _, head in heads]]
+
+    def cut():
+        return plots.pooled(maps(), selection, trace.length)
+
+    def rows():
+        for (layer, head), weights in zip(heads, cut()):
+            for token, line in zip(tokens["rows"], weights):
+                yield layer + 1, head + 1, token, *line
+
+    def arrays():
+        return {
+            "weights": cut(),
+            "layers": np.array([layer + 1 for layer, _ in heads]),
+            "heads": np.array([head + 1 for _, head in heads]),
+            **{way: np.array(names) for way, names in tokens.items()},
+        }
+
+    def record():
+        named = [
+            {"layer": layer + 1, "head": head + 1, "weights": weights}
+            for (layer, head), weights in zip(heads, cut())
+        ]
+        return {"model": trace.model, **tokens, "heads": named}
+
+    export.menu(
+        "-".join(f"layer-{layer + 1}-head-{head + 1}" for layer, head in heads),
+        ("layer", "head", "looks", *tokens["columns"]),
+        rows,
+        record,
+        {
+            "Heatmap": lambda: plots.heatmaps(trace, maps(), selection, titles, least=least),
+            "All heads": lambda: plots.overview(trace, selection, least=least),
+        },
+        arrays,
+    )
 
 
 def footer(shared, trace):

@@ -1,5 +1,6 @@
 """Layer by layer on both sides of the Compare page: the table, and what fine-tuned classifiers say at each depth."""
 
+import numpy as np
 import streamlit as st
 
 from bert_tf.explain import aligned_layers, class_lens
@@ -89,8 +90,20 @@ def _lens(side, settings):
 
 
 def _scores(pair, lenses):
-    st.header("The score after each layer", anchor=False)
     profiles = {name: lens.values[1:, 0] for name, lens in zip(_named(pair), lenses)}
+    with inputs.heading("The score after each layer"):
+        export.menu(
+            "scores-by-layer-compared",
+            ("side", "layer", "score"),
+            lambda: [
+                (name, layer, value)
+                for name, values in profiles.items()
+                for layer, value in enumerate(values.tolist(), 1)
+            ],
+            lambda: {"scores": profiles},
+            lambda: depth_profile(profiles, "score"),
+            lambda: {f"scores_{side.key}": lens.values[1:, 0] for side, lens in zip(pair, lenses)},
+        )
     figures.show(
         "The score after each layer",
         depth_profile(profiles, "score", frame.is_dark()),
@@ -119,25 +132,28 @@ def class_rows(lenses, layers):
 
 def _classes(pair, lenses):
     rows = class_rows(lenses, aligned_layers(*(side.shared.config.num_hidden_layers for side in pair)))
+    curves = {
+        f"{name}: {label}": lens.values[:, lens.labels.index(label)]
+        for label in dict.fromkeys((rows[-1][2], rows[-1][4]))
+        for name, lens in zip(_named(pair), lenses)
+        if label in lens.labels
+    }
     with inputs.heading("The likeliest class after each layer"):
         export.menu(
             "classes-by-layer-compared",
             ("layer_a", "layer_b", "class_a", "probability_a", "class_b", "probability_b", "same"),
             lambda: rows,
             lambda: {"models": [side.shared.name for side in pair], "rows": [list(row) for row in rows]},
-            camera=False,
+            lambda: answers_by_depth(curves),
+            lambda: {
+                **{f"values_{side.key}": lens.values for side, lens in zip(pair, lenses)},
+                **{f"classes_{side.key}": np.array(lens.labels) for side, lens in zip(pair, lenses)},
+            },
         )
     left, right = st.columns([6, 5], gap="medium")
     with left:
         table(pair, rows, "w_compare_class_layers")
     with right:
-        followed = dict.fromkeys((rows[-1][2], rows[-1][4]))
-        curves = {
-            f"{name}: {label}": lens.values[:, lens.labels.index(label)]
-            for label in followed
-            for name, lens in zip(_named(pair), lenses)
-            if label in lens.labels
-        }
         figures.show(
             "Each side's class after every layer",
             answers_by_depth(curves, frame.is_dark()),

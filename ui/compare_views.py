@@ -1,5 +1,8 @@
 """The lower half of the Compare page: attention and layers of both sides, next to each other."""
 
+import functools
+
+import numpy as np
 import streamlit as st
 
 from bert_tf import plots
@@ -34,7 +37,7 @@ def draw(pair, traces, found):
 
 
 def _attention(pair, traces):
-    st.header("Attention at the same depth", anchor=False)
+    heading = inputs.heading("Attention at the same depth")
     counts = [side.shared.config.num_hidden_layers for side in pair]
     layers = aligned_layers(*counts)
     place, head, drawn = _settings(layers, traces)
@@ -60,6 +63,8 @@ def _attention(pair, traces):
         st.caption(f"No difference is drawn: the sides have {lengths[0]} and {lengths[1]} tokens.")
     if head is not None and pair[0].shared is not pair[1].shared:
         st.caption("Heads of two models share nothing but their number.")
+    with heading:
+        _save_attention(pair, traces, maps, chosen, head)
     _spread(pair, traces)
 
 
@@ -131,10 +136,54 @@ def _one(side, trace, weights, name, drawn, start):
     )
 
 
+def _save_attention(pair, traces, maps, layers, head):
+    """The menu of both maps whole, and of the entropy of every layer."""
+    sides = list(zip("ab", traces, maps))
+
+    def rows():
+        for letter, trace, weights in sides:
+            for row, column in np.ndindex(weights.shape):
+                yield letter, trace.tokens[row], trace.tokens[column], weights[row, column]
+
+    def spread():
+        return comparison.spread(pair, traces)
+
+    def arrays():
+        named = {f"weights_{letter}": weights for letter, _, weights in sides}
+        named |= {f"tokens_{letter}": np.array(trace.tokens) for letter, trace, _ in sides}
+        return named | {f"entropy_{letter}": values for letter, values in zip("ab", spread().values())}
+
+    drawn = {
+        letter.upper(): functools.partial(plots.heatmap, trace, weights, plots.select(trace))
+        for letter, trace, weights in sides
+    }
+    if traces[0].length == traces[1].length:
+        less = maps[0].astype("float32") - maps[1]
+        drawn["Difference"] = lambda: difference_map(less, _both_tokens(traces))
+    drawn["Entropy"] = lambda: plots.depth_profile(spread(), "mean entropy of a row, bits")
+    export.menu(
+        "attention-compared",
+        ("side", "looks", "at", "weight"),
+        rows,
+        lambda: {
+            "models": [side.shared.name for side in pair],
+            "layers": [layer + 1 for layer in layers],
+            "head": None if head is None else head + 1,
+            **arrays(),
+        },
+        drawn,
+        arrays,
+    )
+
+
+def _both_tokens(traces):
+    """Tokens of two texts of one length, a name for each pair."""
+    pairs = zip(*(trace.tokens for trace in traces))
+    return [one if one == other else f"{one} | {other}" for one, other in pairs]
+
+
 def _difference(pair, traces, maps, layers, start):
-    tokens = [
-        one if one == other else f"{one} | {other}" for one, other in zip(traces[0].tokens, traces[1].tokens)
-    ][start : start + _MOST]
+    tokens = _both_tokens(traces)[start : start + _MOST]
     one, other = (weights[start : start + _MOST, start : start + _MOST].astype("float32") for weights in maps)
     st.markdown(f"**{pair[0].name}**, layer {layers[0] + 1}, less **{pair[1].name}**, layer {layers[1] + 1}")
     figures.show(
@@ -185,24 +234,15 @@ def _layers(pair, traces, found):
             ("layer_a", "layer_b", "word_a", "probability_a", "word_b", "probability_b", "same"),
             lambda: rows,
             lambda: {"models": [side.shared.name for side in pair], "rows": [list(row) for row in rows]},
-            camera=False,
+            lambda: answers_by_depth(_curves(pair, lenses)),
         )
     left, right = st.columns([6, 5], gap="medium")
     with left:
         compare_layers.table(pair, rows, "w_compare_layers")
     with right:
-        curves = {
-            f"{side.name}: {lens.answers[0].token}": lens.answer_probabilities[0]
-            for side, lens in zip(pair, lenses)
-        }
-        if len(curves) == 1:
-            curves = {
-                f"{side.key.upper()}: {lens.answers[0].token}": lens.answer_probabilities[0]
-                for side, lens in zip(pair, lenses)
-            }
         figures.show(
             "Each side's answer after every layer",
-            answers_by_depth(curves, frame.is_dark()),
+            answers_by_depth(_curves(pair, lenses), frame.is_dark()),
             key="w_compare_answers",
             config=export.plot_config("answers"),
         )
@@ -210,6 +250,16 @@ def _layers(pair, traces, found):
         "The head for masked words on every layer's state, at the same relative depth; ≠ marks where the "
         "likeliest words differ. Right: the probability of each side's own final answer."
     )
+
+
+def _curves(pair, lenses):
+    """The probability of each side's own answer after every layer, by name."""
+    names = [side.name for side in pair]
+    if names[0] == names[1]:
+        names = [side.key.upper() for side in pair]
+    return {
+        f"{name}: {lens.answers[0].token}": lens.answer_probabilities[0] for name, lens in zip(names, lenses)
+    }
 
 
 def _named(pair, mask):

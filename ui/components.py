@@ -4,6 +4,8 @@ Each function draws one component and hands what a visitor does to a callback, c
 browser may be anything.
 """
 
+import uuid
+
 import streamlit as st
 
 from ui import state
@@ -18,9 +20,10 @@ def _register(name):
     return st.components.v2.component(f"bert_{name}", **parts)
 
 
-_NAV, _CHIPS, _BARS, _GAUGE, _GRID, _LINES, _HEADS = map(
-    _register, ("nav", "chips", "bars", "gauge", "grid", "lines", "heads")
+_NAV, _CHIPS, _BARS, _GAUGE, _GRID, _LINES, _HEADS, _PICTURE = map(
+    _register, ("nav", "chips", "bars", "gauge", "grid", "lines", "heads", "picture")
 )
+_PICTURES = ("svg", "png")
 
 
 def _sent(key, name):
@@ -178,6 +181,31 @@ def lines(key, weights, name, colours=("",), least=0.0):
             "least": least,
         },
     )
+
+
+@st.fragment
+def picture(key, title, name, figure):
+    """Draw the buttons that save a figure as SVG and as PNG, which the browser makes of it.
+
+    Args:
+        title: what the figure is called. name: of the file, without its ending.
+        figure: callable () -> a Plotly figure; called when a button is pressed, and this part alone runs then.
+    """
+    asked = f"_{key}_asked"
+
+    def pressed():
+        value = _sent(key, "ask")
+        if isinstance(value, dict) and value.get("format") in _PICTURES:
+            st.session_state[asked] = value
+
+    data, wanted = {"title": title, "name": name}, st.session_state.pop(asked, None)
+    if wanted:
+        data |= {"format": wanted["format"], "figure": figure().to_json(), "number": uuid.uuid4().hex}
+        if wanted.get("library"):
+            from plotly.offline import get_plotlyjs
+
+            data["library"] = get_plotlyjs()
+    _PICTURE(key=key, data=data, on_ask_change=pressed)
 
 
 _TOWER = _register("tower")

@@ -2,8 +2,12 @@
 
 import streamlit as st
 
+from bert_tf import plots
+from bert_tf.explain import Answer
+from bert_tf.plots.effects import replaced_bars
+from bert_tf.plots.tasks import probabilities
 from bert_tf.plots.theme import ramp
-from ui import components, frame
+from ui import components, export, frame
 from ui.cells import marks
 from ui.words import count, percent
 
@@ -18,6 +22,62 @@ def pair_verdict(key, trace):
         components.gauge(key, float(trace.sop.in_order), order=True)
     else:
         st.caption("This model has no head for pairs of texts.")
+
+
+def save_predictions(trace, answers):
+    """The download menu of guesses at masks, ``MaskPrediction``s."""
+    export.menu(
+        "predictions",
+        ("model", "position", "original", "original_rank", "rank", "token", "probability"),
+        lambda: _guesses(trace, answers),
+        lambda: Answer(
+            trace.model, trace.tokens, tuple(answers), trace.nsp, trace.truncated, trace.sop
+        ).to_json(),
+        lambda: plots.predictions(answers),
+    )
+
+
+def _guesses(trace, answers):
+    for answer in answers:
+        for rank, one in enumerate(answer.predictions, start=1):
+            yield (
+                trace.model,
+                answer.position,
+                answer.original,
+                answer.original_rank,
+                rank,
+                one.token,
+                one.probability,
+            )
+
+
+def save_verdict(trace):
+    """The download menu of the answer about a pair; nothing where there is none."""
+    if trace.nsp is None and trace.sop is None:
+        return
+    name, answers = ("next-sentence", trace.nsp) if trace.sop is None else ("sentence-order", trace.sop)
+    shares = {answer: float(share) for answer, share in answers._asdict().items()}
+    export.menu(
+        name,
+        ("answer", "probability"),
+        shares.items,
+        lambda: {"model": trace.model, "text_a": trace.text_a, "text_b": trace.text_b, **shares},
+        lambda: probabilities(shares, shares.values()),
+    )
+
+
+def save_replaced(trace):
+    """The download menu of the scores of every token to have been put there by a generator."""
+    places = _inside(trace)
+    scores = [float(trace.replaced[place]) for place in places]
+    tokens = [trace.tokens[place] for place in places]
+    export.menu(
+        "replaced-or-original",
+        ("position", "token", "replaced"),
+        lambda: zip(places, tokens, scores),
+        lambda: {"model": trace.model, "positions": places, "tokens": tokens, "replaced": scores},
+        lambda: replaced_bars(tokens, scores),
+    )
 
 
 def replaced_tokens(key, trace):

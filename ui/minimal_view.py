@@ -128,7 +128,6 @@ def _all(shared):
             lambda: _pair_rows(found),
             lambda: [{"about": label, **_record(pair)} for label, pair in zip(labels, found)],
             lambda: figure(False),
-            camera=False,
         )
     st.caption("Twelve pairs show what can be asked; they measure nothing.")
     left, column = st.columns([3, 2], gap="large")

@@ -226,6 +226,9 @@ def swapped_texts(shared, trace):
 def _before_after(shared, trace, maker, key):
     outcome = kept("whatif_change", (trace, key), lambda: shared.run(_changed, trace, maker))
     variant = outcome.variant
+    before = fill_mask(trace, shared.tokenizer, _MANY) if variant.masks else ()
+    top_k = state.view().top_k
+    shown = why.changed_cards([before[row] for row in variant.rows], outcome.masks, top_k)
     with inputs.heading(variant.label if variant.label == "A and B swapped" else plain(variant.label)):
         export.menu(
             "what-if",
@@ -236,15 +239,9 @@ def _before_after(shared, trace, maker, key):
                 for one in card["predictions"]
             ],
             lambda: _record(trace, outcome, shown),
-            (
-                (lambda: plots.predictions(shorter(outcome.masks, state.view().top_k)))
-                if outcome.masks
-                else None
-            ),
+            lambda: _change_figure(shared, trace, outcome, top_k),
         )
     st.caption(plain(" ".join(variant.tokens)))
-    before = fill_mask(trace, shared.tokenizer, _MANY) if variant.masks else ()
-    shown = why.changed_cards([before[row] for row in variant.rows], outcome.masks, state.view().top_k)
     share = why.first_share(outcome)
     left, right = st.columns([3, 2], gap="large") if share is not None else (st.container(), None)
     if shown:
@@ -259,6 +256,13 @@ def _before_after(shared, trace, maker, key):
         "One change in one text: it shows that the answer hangs on it here, not why, nor that it would elsewhere. A "
         "text that nobody would write moves the answer too."
     )
+
+
+def _change_figure(shared, trace, outcome, top_k):
+    if outcome.masks:
+        return plots.predictions(shorter(outcome.masks, top_k))
+    shares = [why.first_share(trace), why.first_share(outcome)]
+    return ranked_bars(["before", "after"], shares, f"P({why.verdict(shared).answers[0]})")
 
 
 def _changed(bert, trace, maker):

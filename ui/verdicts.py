@@ -4,6 +4,7 @@ import dataclasses
 
 import streamlit as st
 
+from bert_tf.plots.effects import ranked_bars
 from ui import components, export, inputs, state, tasks
 from ui.kept import kept
 from ui.spans import labelled, spans
@@ -135,12 +136,28 @@ def differences(key, names, pair):
         st.caption(f"{plain(names[0])} was fine-tuned to {what[0]}, {plain(names[1])} to {what[1]}: "
                    "their answers do not compare.")  # fmt: skip
     elif one.settings.regression:
-        st.caption(f"The scores differ by {abs(one.answer['value'] - other.answer['value']):.2f}.")
+        values = [found.answer["value"] for found in pair]
+        _save_answers(names, values, values, "score")
+        st.caption(f"The scores differ by {abs(values[0] - values[1]):.2f}.")
     elif one.settings.task == "tag":
         _marks_apart(key, names, one, other)
     else:
+        answers, shares = ([found.answer[part] for found in pair] for part in ("answer", "probability"))
+        _save_answers(names, answers, shares, "probability of the answer")
         same = one.answer["answer"] == other.answer["answer"]
         st.caption("Both give the same answer." if same else "They give different answers.")
+
+
+def _save_answers(names, answers, numbers, what):
+    """The menu of one answer and one number a side."""
+    with inputs.heading("The answers of both"):
+        export.menu(
+            "answers-compared",
+            ("side", "answer", what),
+            lambda: zip(names, answers, numbers),
+            lambda: {"sides": list(names), "answers": answers, what: numbers},
+            lambda: ranked_bars(list(names), numbers, what),
+        )
 
 
 def _shares_apart(key, names, one, other):
@@ -157,7 +174,7 @@ def _shares_apart(key, names, one, other):
             ("class", "one", "other", "difference"),
             lambda: rows,
             lambda: {"sides": list(names), "rows": [list(row) for row in rows]},
-            camera=False,
+            lambda: ranked_bars([row[0] for row in rows], [row[3] for row in rows], "difference of probability"),
         )
     if best[0] == best[1]:
         st.markdown(f"Both find **{plain(best[0])}** likeliest.")
@@ -179,6 +196,10 @@ def _shares_apart(key, names, one, other):
     )
 
 
+def _listed(marks):
+    return [{"start": start, "end": end, "label": label} for (start, end), label in marks.items()]
+
+
 def _marks_apart(key, names, one, other):
     if one.a != other.a:
         st.caption("They read different texts: their marks do not compare.")
@@ -186,6 +207,16 @@ def _marks_apart(key, names, one, other):
     marks = one.marks, other.marks
     places = sorted(marks[0].keys() | marks[1].keys())
     apart = [place for place in places if marks[0].get(place) != marks[1].get(place)]
+    with inputs.heading("The marks of both"):
+        export.menu(
+            "marks-compared",
+            ("start", "end", "text", "one", "other"),
+            lambda: [
+                (*place, one.a[slice(*place)], *(found.get(place, "") for found in marks)) for place in places
+            ],
+            lambda: {"sides": list(names), "text": one.a, "one": _listed(marks[0]), "other": _listed(marks[1])},
+            lambda: ranked_bars(list(names), [len(found) for found in marks], "places marked"),
+        )
     st.caption(f"{len(apart)} of {count(len(places), 'marked place')} {'differs' if len(apart) == 1 else 'differ'}.")
     if apart:
         st.dataframe(

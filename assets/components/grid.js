@@ -35,6 +35,9 @@ function mosaic(data, bytes, table) {
   return sheet;
 }
 
+// The inks of lines by the side of the token that looks, on a light page or a dark one.
+const HUES = { light: { a: "#0072b2", b: "#d98200" }, dark: { a: "#56b4e9", b: "#f0b030" } };
+
 // Lines from the rows (left) to the columns (right) of every tile, at the size in which they are shown.
 function strands(data, bytes, wide, tall, hues) {
   const { layers, heads, rows, columns } = data;
@@ -88,7 +91,7 @@ function paint(state, size, ratio) {
   if (state.source === source) return;
   state.source = source;
   const ink = getComputedStyle(state.board).color;
-  const hues = data.dark ? { a: "#56b4e9", b: "#f0b030", "": ink } : { a: "#0072b2", b: "#d98200", "": ink };
+  const hues = { ...HUES[data.dark ? "dark" : "light"], "": ink };
   state.sheet = strands(data, decode(data.bytes), ...tile, hues);
   state.tile = tile;
 }
@@ -168,6 +171,41 @@ function frame(pen, state, layer, head, [x, y, width, height], open, style) {
   pen.globalAlpha = 1;
 }
 
+// The sheet of lines as SVG, for a white page.
+function drawing(state) {
+  const { data } = state;
+  const { width, cell, tall, height } = measure(state);
+  const bytes = decode(data.bytes);
+  const hues = { ...HUES.light, "": "#222" };
+  const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+  const add = (name, values, text = "") => {
+    const element = document.createElementNS(svg.namespaceURI, name);
+    Object.entries(values).forEach(([key, value]) => element.setAttribute(key, value));
+    element.textContent = text;
+    svg.append(element);
+  };
+  for (const [key, value] of [["width", width], ["height", height], ["font-family", "sans-serif"], ["font-size", 11],
+                              ["text-anchor", "middle"]]) svg.setAttribute(key, value);
+  add("rect", { width, height, fill: "#fff" });
+  for (let head = 0; head < data.heads; head++) add("text", { x: LABEL + (head + .5) * cell, y: 15 }, head + 1);
+  for (let layer = 0; layer < data.layers; layer++) {
+    add("text", { x: 9, y: LABEL + (layer + .5) * tall + 4 }, layer + 1);
+    for (let head = 0; head < data.heads; head++) {
+      const [left, top, wide, deep] = [LABEL + head * cell + 1, LABEL + layer * tall + 1, cell - 3, tall - 3];
+      const at = (layer * data.heads + head) * data.rows * data.columns;
+      add("rect", { x: left, y: top, width: wide, height: deep, fill: "none", stroke: "#222", "stroke-opacity": .28 });
+      for (const [share, row, column] of strongest(bytes.subarray(at, at + data.rows * data.columns), data.columns)) {
+        const [y1, y2] = [row, column].map((place, side) => top + ((place + .5) / (side ? data.columns : data.rows)) * deep);
+        const [from, to] = [left + wide * .4, left + wide * .6].map((x) => x.toFixed(1));
+        add("path", { d: `M${left} ${y1.toFixed(1)}C${from} ${y1.toFixed(1)} ${to} ${y2.toFixed(1)} ${left + wide} ${y2.toFixed(1)}`,
+          fill: "none", stroke: hues[data.sides[row]] ?? hues[""], "stroke-opacity": Math.max(.08, share).toFixed(2),
+          "stroke-width": Math.max(.4, Math.min(wide / 40, 2.2) * share).toFixed(2) });
+      }
+    }
+  }
+  return svg;
+}
+
 function under(state, event) {
   const size = measure(state);
   const box = state.canvas.getBoundingClientRect();
@@ -241,7 +279,11 @@ export default function ({ parentElement, data, setTriggerValue }) {
   };
   board.onkeydown = (event) => onKey(state, event);
   parentElement.querySelector(".hint").textContent = data.hint;
-  parentElement.querySelector(".save").onclick = () => {
+  // Maps and numbers are in the page's menu as SVG, drawn by Plotly.
+  const svg = parentElement.querySelector(".svg");
+  svg.hidden = data.style !== "lines";
+  svg.onclick = () => downloadSVG(drawing(state), data.name);
+  parentElement.querySelector(".png").onclick = () => {
     state.canvas.toBlob((picture) => download(picture, `${data.name}.png`));
   };
   board.onblur = () => point(state, null);

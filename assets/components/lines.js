@@ -168,18 +168,23 @@ function listen(state) {
   };
 }
 
-function save(state) {
+// The drawing for a white page, whatever the page here.
+function drawing(state) {
   const { data, row } = state;
+  const light = { ...state, dark: false, ink: "#222" };
   const wide = 640;
   const edge = 150;
   const svg = document.createElementNS(NAMESPACE, "svg");
   const height = Math.max(data.left.length, data.right.length) * row;
   const set = (element, values) => Object.entries(values).forEach(([name, value]) => element.setAttribute(name, value));
   set(svg, { xmlns: NAMESPACE, viewBox: `0 0 ${wide} ${height}`, width: wide, height, "font-family": "sans-serif", "font-size": 13 });
+  const ground = document.createElementNS(NAMESPACE, "rect");
+  set(ground, { width: wide, height, fill: "#fff" });
+  svg.append(ground);
   const group = document.createElementNS(NAMESPACE, "g");
   group.setAttribute("transform", `translate(${edge} 0)`);
   const width = wide - 2 * edge;
-  group.append(...chosen(state).map((line) => wire(state, line, width)));
+  group.append(...chosen(state).map((line) => wire(light, line, width)));
   svg.append(group);
   for (const [texts, x, anchor] of [[data.left, edge - 8, "end"], [data.right, wide - edge + 8, "start"]]) {
     texts.forEach((text, index) => {
@@ -189,7 +194,7 @@ function save(state) {
       svg.append(label);
     });
   }
-  download(new Blob([new XMLSerializer().serializeToString(svg)], { type: "image/svg+xml" }), `${data.name}.svg`);
+  return svg;
 }
 
 export default function ({ parentElement, data }) {
@@ -211,7 +216,8 @@ export default function ({ parentElement, data }) {
   tokens(state, state.left, data.left, data.sides_left, "left");
   tokens(state, state.right, data.right, data.sides_right, "right");
   listen(state);
-  find(".save").onclick = () => save(state);
+  find(".svg").onclick = () => downloadSVG(drawing(state), data.name);
+  find(".png").onclick = () => downloadPNG(drawing(state), data.name);
   draw(state);
   return onWidth(stage, () => draw(state));
 }

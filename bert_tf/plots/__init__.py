@@ -4,7 +4,7 @@ NumPy and Plotly only: neither Streamlit nor TensorFlow. Every function that mak
 ``plotly.graph_objects.Figure`` and takes ``dark`` for a dark page.
 """
 
-from bert_tf.plots.attention import heatmap, overview
+from bert_tf.plots.attention import block_names, heatmap, heatmaps, overview
 from bert_tf.plots.comparison import depth_profile
 from bert_tf.plots.maps import SELECTIONS, Lines, Selection, Tiles, cells_of, lines, pooled, select, tiles
 from bert_tf.plots.predictions import predictions
@@ -18,10 +18,12 @@ __all__ = [
     "Lines",
     "Selection",
     "Tiles",
+    "block_names",
     "cells_of",
     "depth_profile",
     "head_colours",
     "heatmap",
+    "heatmaps",
     "lines",
     "overview",
     "pooled",

@@ -5,15 +5,17 @@ Dimension legend: L layers, N heads, T tokens.
 
 import numpy as np
 import plotly.graph_objects as go
+from plotly.subplots import make_subplots
 
 from bert_tf.plots.maps import block_starts, pooled, tiles
 from bert_tf.plots.theme import colourscale, distinct, dress, escape
 
+_SCALE = {"thickness": 8, "outlinewidth": 0, "len": 0.9, "tickformat": ".2f", "xpad": 4}
 _LABEL = 12  # pixels a label needs of its axis
 _AROUND = 90  # pixels of a figure's height that its labels on top take
 
 
-def heatmap(trace, weights, selection, most=128, dark=False, title=None, height=None):
+def heatmap(trace, weights, selection, most=128, dark=False, title=None, height=None, least=0.0):
     """One attention map between the tokens of a selection.
 
     Args:
@@ -24,22 +26,24 @@ def heatmap(trace, weights, selection, most=128, dark=False, title=None, height=
         dark: for a dark page.
         title: text above the figure.
         height: in pixels; None chooses it by the number of rows.
+        least: weights below it are left empty.
 
     Returns:
         plotly.graph_objects.Figure, its numbers in float32.
     """
     shown = pooled(weights, selection, most)
-    rows, columns = _names(trace, selection.rows, most), _names(trace, selection.columns, most)
+    rows, columns = (distinct(block_names(trace, side, most)) for side in (selection.rows, selection.columns))
     figure = go.Figure(
         go.Heatmap(
-            z=shown,
+            z=np.where(shown < least, np.float32("nan"), shown),
             x=columns,
             y=rows,
             colorscale=colourscale(dark),
             zmin=0,
             zmax=float(max(shown.max(initial=0), 1e-6)),
             hovertemplate="%{y} looks at %{x}<br>%{z:.3f}<extra></extra>",
-            colorbar={"thickness": 8, "outlinewidth": 0, "len": 0.9, "tickformat": ".2f", "xpad": 4},
+            hoverongaps=False,
+            colorbar=_SCALE,
         )
     )
     height = height or int(np.clip(110 + 22 * len(rows), 340, 880))
@@ -53,15 +57,40 @@ def heatmap(trace, weights, selection, most=128, dark=False, title=None, height=
     return figure
 
 
-def overview(trace, selection, dark=False):
+def heatmaps(trace, maps, selection, names, dark=False, least=0.0):
+    """Several heads' maps below each other, all on one scale.
+
+    Args:
+        trace: has ``tokens``. maps: float [K, T, T]. selection: ``Selection`` of what to show.
+        names: K titles. dark: for a dark page. least: weights below it are left empty.
+    """
+    figure = make_subplots(
+        rows=len(maps),
+        cols=1,
+        subplot_titles=[escape(name) for name in names],
+        vertical_spacing=0.28 / len(maps),
+    )
+    for row, weights in enumerate(maps, 1):
+        one = heatmap(trace, weights, selection, 64, dark, least=least)
+        figure.add_trace(one.data[0].update(coloraxis="coloraxis"), row, 1)
+        figure.update_xaxes(one.layout.xaxis.to_plotly_json(), row=row, col=1)
+        figure.update_yaxes(one.layout.yaxis.to_plotly_json(), row=row, col=1)
+    strongest = max(float(pooled(maps, selection, 64).max(initial=0)), 1e-6)
+    scale = {"colorscale": colourscale(dark), "cmin": 0, "cmax": strongest, "colorbar": _SCALE}
+    dress(figure, dark, height=len(maps) * one.layout.height)
+    return figure.update_layout(coloraxis=scale, margin={"t": 60})
+
+
+def overview(trace, selection, dark=False, least=0.0):
     """All heads of a trace as one figure of small maps, layers downwards, heads across.
 
     Args:
         trace: has ``attentions`` float [L, N, T, T].
         selection: ``Selection`` of what to show.
         dark: for a dark page.
+        least: weights below it are left empty.
     """
-    small = tiles(trace.attentions, selection, most_bytes=120_000)
+    small = tiles(trace.attentions, selection, most_bytes=120_000, least=least)
     layers, heads, rows, columns = small.values.shape
     gap = 1
     sheet = np.full((layers, rows + gap, heads, columns + gap), np.nan, np.float32)
@@ -87,10 +116,10 @@ def overview(trace, selection, dark=False):
     return dress(figure, dark, height=120 + 56 * layers)
 
 
-def _names(trace, places, most):
-    """A label for each row: the first token of a block stands for it."""
+def block_names(trace, places, most):
+    """The tokens at ``places``; of more than ``most`` the first of each block that ``pooled`` makes of them."""
     starts = block_starts(len(places), most) if len(places) > most else range(len(places))
-    return distinct(trace.tokens[places[start]] for start in starts)
+    return [trace.tokens[places[start]] for start in starts]
 
 
 def _labelled(count, pixels):

@@ -77,3 +77,37 @@ def ranked_bars(names, values, unit, dark=False):
     # A long title is wider than a narrow figure.
     figure.update_xaxes(title=unit.replace(", ", ",<br>") if len(unit) > 40 else unit, zeroline=True)
     return dress(figure, dark, height=90 + 22 * len(labels))
+
+
+def replaced_bars(tokens, scores, replaced=None, dark=False):
+    """The probability of every token to have been put there by a generator; those that were are orange.
+
+    Args:
+        tokens: T strings. scores: float [T]. replaced: bool [T], or None where nothing is known.
+        dark: for a dark page.
+    """
+    figure = ranked_bars(list(tokens), scores, "probability to have been put there", dark)
+    if replaced is not None:
+        usual = figure.data[0].marker.color[0]
+        figure.data[0].marker.color = [CATEGORIES[1] if one else usual for one in replaced]
+    return figure.update_xaxes(range=[0, 1.04], tickformat=".0%")
+
+
+def spread(values, name, dark=False):
+    """How many of some numbers lie where, as a histogram.
+
+    Args:
+        values: floats. name: what they are.
+        dark: for a dark page.
+    """
+    figure = go.Figure(
+        go.Histogram(
+            x=[float(value) for value in values],
+            nbinsx=30,
+            marker_color=CATEGORIES[4] if dark else CATEGORIES[0],
+            hovertemplate="%{x}: %{y}<extra></extra>",
+        )
+    )
+    figure.update_xaxes(title=name)
+    figure.update_yaxes(title="how many")
+    return dress(figure, dark, height=360)

@@ -153,7 +153,7 @@ class Tiles:
         return base64.b64encode(self.values.tobytes()).decode("ascii")
 
 
-def tiles(attentions, selection, most_bytes=200_000, sources=None):
+def tiles(attentions, selection, most_bytes=200_000, sources=None, least=0.0):
     """Small maps of every head, together at most ``most_bytes``.
 
     Each map is scaled to its own greatest value, by the square root, so that faint patterns stay visible.
@@ -163,10 +163,12 @@ def tiles(attentions, selection, most_bytes=200_000, sources=None):
         selection: Selection.
         most_bytes: bounds L * N * R * C.
         sources: of a trace, where the rows' sides are wanted.
+        least: weights below it count as 0.
     """
     layers, heads = attentions.shape[:2]
     side = int(np.clip((most_bytes / (layers * heads)) ** 0.5, 4, 48))
     small = np.stack([pooled(layer, selection, side) for layer in attentions])
+    small[small < least] = 0
     peak = small.max(axis=(2, 3), keepdims=True, initial=0)
     share = np.sqrt(np.divide(small, peak, out=np.zeros_like(small), where=peak > 0))
     sides = ()

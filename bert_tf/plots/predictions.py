@@ -6,16 +6,15 @@ from plotly.subplots import make_subplots
 from bert_tf.plots.theme import CATEGORIES, dress, escape
 
 
-def predictions(answers, dark=False):
+def predictions(answers, dark=False, names=None):
     """The likeliest tokens of every mask as horizontal bars, one panel a mask; the original's bar is green.
 
     Args:
         answers: ``MaskPrediction``s.
         dark: for a dark page.
+        names: titles of the panels; None for the tokens' numbers and originals.
     """
-    names = [
-        f"token {one.position}" + (f": {escape(one.original)}" if one.original else "") for one in answers
-    ]
+    names = [escape(name) for name in names or map(_name, answers)]
     figure = make_subplots(
         rows=len(answers), cols=1, subplot_titles=names, vertical_spacing=0.25 / max(len(answers), 1)
     )
@@ -41,3 +40,7 @@ def predictions(answers, dark=False):
     figure.update_xaxes(range=[0, 1], tickformat=".0%")
     size = sum(60 + 28 * len(answer.predictions) for answer in answers)
     return dress(figure, dark, height=80 + size)
+
+
+def _name(answer):
+    return f"token {answer.position}" + (f": {answer.original}" if answer.original else "")

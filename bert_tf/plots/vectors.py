@@ -9,7 +9,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from bert_tf.plots.diverging import diverging_scale
-from bert_tf.plots.theme import CATEGORIES, dress, escape, head_colours
+from bert_tf.plots.theme import CATEGORIES, colourscale, dress, escape, head_colours
 
 _SYMBOLS = ("circle", "diamond", "square", "x", "cross", "circle-open")
 _GREY = "#8a92a0"
@@ -122,6 +122,33 @@ def position_map(values, step, dark=False):
     figure.update_yaxes(autorange="reversed", title="position", showgrid=False, ticks="")
     figure.update_xaxes(title="position", showgrid=False, ticks="")
     return dress(figure, dark, height=430)
+
+
+def nearest_map(cosines, words, tokens, names, dark=False):
+    """The nearest word to each vector of each token, on the colour of its cosine.
+
+    Args:
+        cosines: float [T, W]. words: [T][W] strings. tokens: T strings. names: of the W vectors.
+        dark: for a dark page.
+    """
+    figure = go.Figure(
+        go.Heatmap(
+            z=np.asarray(cosines, np.float32),
+            text=[[escape(word) for word in line] for line in words],
+            texttemplate="%{text}",
+            x=list(names),
+            y=list(range(len(tokens))),
+            zmin=0,
+            zmax=1,
+            colorscale=colourscale(dark),
+            colorbar={"thickness": 8, "outlinewidth": 0},
+            hovertemplate="%{x}: %{text}, cosine %{z:.3f}<extra></extra>",
+        )
+    )
+    labels = {"tickvals": list(range(len(tokens))), "ticktext": [escape(token) for token in tokens]}
+    figure.update_yaxes(autorange="reversed", showgrid=False, ticks="", **labels)
+    figure.update_xaxes(title="after layer", type="category", side="top", showgrid=False, ticks="")
+    return dress(figure, dark, height=110 + 26 * len(tokens))
 
 
 def curves(values, names, axis, title, dark=False, height=300, percent=False):

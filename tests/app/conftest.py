@@ -1,7 +1,12 @@
 """Two small random models and a limits file for them; every page is driven against these."""
 
+import concurrent.futures
+import csv
+import io
+import json
 import pathlib
 
+import numpy as np
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -69,3 +74,32 @@ def open_app():
         return app.run()
 
     return opened
+
+
+@pytest.fixture
+def saved(monkeypatch):
+    """What the menus that were drawn would save: dict from a menu's name to its files as they are read back."""
+    from ui import export
+
+    found, menu = {}, export.menu
+
+    def recorded(*args):
+        # As the server makes them: in a thread that knows nothing of the session.
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            pool.submit(made, *args).result()
+        menu(*args)
+
+    def made(name, header, rows, data, figure=None, arrays=None):
+        figures = figure if isinstance(figure, dict) else {"Figure": figure} if figure else {}
+        table = list(csv.reader(io.StringIO(export.table_csv(header, rows()))))
+        packed = export.npz(arrays() if arrays else export.columns(header, rows()))
+        found[name] = {
+            "header": table[0],
+            "rows": table[1:],
+            "json": json.loads(export.record_json(data()), parse_constant=pytest.fail),
+            "npz": dict(np.load(io.BytesIO(packed), allow_pickle=False)),
+            "figures": {title: make() for title, make in figures.items()},
+        }
+
+    monkeypatch.setattr(export, "menu", recorded)
+    return found

@@ -3,6 +3,8 @@
 import json
 import time
 
+import numpy as np
+
 
 def component(app, key):
     """What a page gave to the first of its own components of this name; None if none is drawn."""
@@ -48,3 +50,27 @@ def settled(app, tries=400):
         time.sleep(0.05)
         app.run()
     raise AssertionError("the work did not end")
+
+
+def offered(app, saved, names):
+    """See that a page has the menus ``names``, each with every format, the figures drawn."""
+    assert set(saved) == set(names)
+    labels = [one.proto.label for one in app.get("download_button")]
+    titles = [title for one in saved.values() for title in one["figures"]]
+    for kind in ("CSV", "JSON", "Arrays (NPZ)"):
+        assert labels.count(kind) == len(saved)
+    assert sorted(label for label in labels if label.endswith("(HTML)")) == sorted(f"{one} (HTML)" for one in titles)
+    assert sorted(one["title"] for one in components(app, "picture")) == sorted(titles)
+    for one in saved.values():
+        assert one["figures"] and all(figure.data for figure in one["figures"].values())
+
+
+def column(menu, name):
+    """The numbers of a column of a saved table."""
+    at = menu["header"].index(name)
+    return [float(row[at]) for row in menu["rows"]]
+
+
+def near(found, wanted, tolerance=2e-4):
+    """See that what was saved, six digits of it in a table, are these numbers."""
+    np.testing.assert_allclose(np.asarray(found, float), np.asarray(wanted, float), atol=tolerance, rtol=tolerance)

@@ -1,11 +1,12 @@
 """The pages about attention, without a browser: what their components get is the library's."""
 
 import base64
+import json
 
 import numpy as np
 import pytest
 
-from tests.app.look import component, param, told, walk
+from tests.app.look import column, component, near, offered, param, told, walk
 
 PAIR = {"a": "The bunny ate the carrot.", "b": "It was good."}
 LONG = {"a": "The bunny ate a carrot today . " * 90}
@@ -207,7 +208,7 @@ CONLLU = "".join(
 )
 
 
-def test_a_parsed_file_adds_syntax(open_app, model):
+def test_a_parsed_file_adds_syntax(open_app, model, saved):
     from bert_tf.explain import read_conllu, syntax_agreement
 
     app = open_app(page="heads", **PAIR, **{"heads.of": "file", "heads.measure": "syntax"})
@@ -221,6 +222,9 @@ def test_a_parsed_file_adds_syntax(open_app, model):
     assert component(app, "grid")["texts"] == [f"{value:.2f}" for value in best.ravel()]
     relations = app.dataframe[1].value
     assert list(relations["relation"]) == ["det", "nsubj"] and list(relations["count"]) == [2, 2]
+    offered(app, saved, ("heads", "syntax"))
+    near(saved["syntax"]["npz"]["dependent_looks"], agreement.overall.dependent_looks)
+    near(column(saved["syntax"], "share"), list(relations["share"]))
 
 
 @pytest.mark.parametrize(
@@ -248,3 +252,17 @@ def test_a_file_of_texts_is_profiled(open_app, model):
     entropy = profile_heads(model, texts).summary.entropy
     np.testing.assert_allclose(app.dataframe[0].value["entropy"], entropy.ravel(), atol=1e-5)
     assert "2 texts" in told(app)
+
+
+def test_the_threshold_empties_the_heatmap_and_the_sheet(open_app, trace):
+    app = no_trouble(open_app(page="attention", **PAIR, **{"attention.as": "map", "attention.least": "15"}))
+    z = json.loads(app.get("plotly_chart")[0].proto.spec)["data"][0]["z"]
+    drawn = np.frombuffer(base64.b64decode(z["bdata"]), z["dtype"]).reshape(trace.length, trace.length)
+    assert np.array_equal(np.isnan(drawn), trace.attentions[0, 0] < 0.15) and np.isnan(drawn).any()
+    app.slider(key="w_attention_least").set_value(0).run()
+    z = json.loads(app.get("plotly_chart")[0].proto.spec)["data"][0]["z"]
+    assert not np.isnan(np.frombuffer(base64.b64decode(z["bdata"]), z["dtype"])).any()
+    for style in ("lines", "maps"):
+        app = no_trouble(open_app(page="modelview", **PAIR, **{"modelview.least": "15", "modelview.as": style}))
+        small = parts(component(app, "grid")["bytes"], 3, 4, trace.length, trace.length)
+        assert np.array_equal(small > 0, trace.attentions >= 0.15)

@@ -1,10 +1,11 @@
 """Whole files: the data page and the agreement of two models, compared with the library's numbers."""
 
+import numpy as np
 import pytest
 
 import bert_tf
 from bert_tf.explain import agreement, layer_similarity, read_rows, score_rows, summarise_rows
-from tests.app.look import param, settled, told
+from tests.app.look import column, near, offered, param, settled, told
 from tests.app.test_words import array, figure
 from ui.files import SAMPLES
 from ui.limits import ROOT
@@ -153,3 +154,17 @@ def test_rows_open_where_the_page_has_what_it_needs(open_app, monkeypatch):
     view = View(settings=(("compare.one", "mini/step-0"),), model="m", other="n")
     assert opening._opened(view, "compare", True).setting("compare.one") is None
     assert opening._opened(view, "compare", False).setting("compare.one") == "mini/step-0"
+
+
+def test_the_rows_of_a_file_are_saved(open_app, saved, cased):
+    offered(settled(open_app(page="dataset", top="3", **{"dataset.hide": "last"})), saved, ("rows",))
+    wanted = [one.masks[0].original_rank for one in score_rows(cased, sample("sentences.txt").rows, ("masks",), "last", 3)]
+    assert [int(row[5]) for row in saved["rows"]["rows"]] == wanted
+    near(10 ** np.array(saved["rows"]["figures"]["Figure"].data[0].x), wanted, 1e-6)
+
+
+def test_the_rows_two_models_differ_on_are_saved(open_app, saved, cased, uncased):
+    app = settled(open_app(page="agreement", **{"with": "tiny-uncased", "agreement.hide": "last"}))
+    offered(app, saved, ("agreement",))
+    found = agreement(cased, uncased, sample("sentences.txt").rows, "last", 5)
+    near(column(saved["agreement"], "divergence_bits"), [one.divergence for one in found.rows])

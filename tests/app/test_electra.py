@@ -4,7 +4,7 @@ import pytest
 
 import bert_tf
 from bert_tf.explain import play
-from tests.app.look import component, param, settled, told
+from tests.app.look import column, component, near, offered, param, settled, told
 from tests.app.test_family_pages import family_home  # noqa: F401 (a fixture)
 
 TEXT = "w1 w2 w3 w4 w5 w6 w7 w8"
@@ -71,3 +71,17 @@ def test_another_writer_of_the_same_pieces_may_be_chosen(game, open_app, tmp_pat
 def test_without_a_discriminator_the_page_says_what_to_get(open_app):
     app = settled(open_app(page="electra", a="The cat sat."))
     assert "needs an ELECTRA discriminator" in told(app) and component(app, "marks") is None
+
+
+def test_the_game_is_saved(game, open_app, saved):
+    offered(settled(open_app(page="electra", a=TEXT, model=JUDGE, **{"electra.share": "40"})), saved, ("electra",))
+    wanted = game(0.4)
+    near(saved["electra"]["npz"]["scores"], wanted.scores)
+    near(column(saved["electra"], "score"), wanted.scores[1:-1])
+    assert saved["electra"]["npz"]["replaced"].tolist() == wanted.replaced.tolist()
+
+
+def test_the_scores_of_a_text_of_ones_own_are_saved(game, open_app, saved, tmp_path):
+    offered(settled(open_app(page="predict", a=TEXT, model=JUDGE)), saved, ("replaced-or-original",))
+    wanted = bert_tf.load(tmp_path / JUDGE).trace(TEXT).replaced
+    near(saved["replaced-or-original"]["npz"]["replaced"], wanted[1:-1])

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from tests.app.look import param, told
+from tests.app.look import column, near, offered, param, told
 
 
 @pytest.fixture(autouse=True)
@@ -46,7 +46,7 @@ def began(app, name, content):
     return app.button(key="w_newtask_start").click().run()
 
 
-def test_a_file_becomes_a_model_that_the_tasks_page_opens(open_app, own_home):
+def test_a_file_becomes_a_model_that_the_tasks_page_opens(open_app, own_home, saved):
     from ui import finetuning, tasks
 
     app = began(open_app(page="newtask"), "films.csv", examples())
@@ -61,6 +61,8 @@ def test_a_file_becomes_a_model_that_the_tasks_page_opens(open_app, own_home):
     app.run()
     assert "which also chose the best round" in told(app)
     assert not list((own_home / name).glob("task-input.*"))
+    offered(app, saved, (f"{name}-learning",))
+    near(column(saved[f"{name}-learning"], "loss"), [record["loss"] for record in records])
     app.button(key="w_newtask_try").click().run()
     assert not app.exception and not app.error, told(app)
     assert name in app.button_group(key="w_task_model").options

@@ -5,7 +5,7 @@ import shutil
 import pytest
 
 from bert_tf.explain import read_place
-from tests.app.look import components, settled, told
+from tests.app.look import column, components, near, offered, settled, told
 
 TEXT = "The cat sat on the mat in Paris."
 START, END = TEXT.index("mat"), TEXT.index("mat") + 3
@@ -88,3 +88,12 @@ def test_without_a_hidden_word_the_page_says_what_to_press(readers, open_app):
 def test_without_the_readers_the_page_says_so(open_app):
     app = settled(open_app(page="oneway", a=TEXT, mask="a5"))
     assert "not all of them are among the models here" in told(app) and not components(app, "bars")
+
+
+def test_the_readers_answers_are_saved(readers, open_app, saved):
+    import bert_tf
+
+    offered(settled(open_app(page="oneway", a=TEXT, mask="a5")), saved, ("one-way",))
+    reading = read_place(bert_tf.load(readers / NAMES["left"]), TEXT, START, END, 5)
+    near(column(saved["one-way"], "probability")[:5], [one.probability for one in reading.answer.predictions])
+    assert saved["one-way"]["npz"]["token"][:5].tolist() == [one.token for one in reading.answer.predictions]

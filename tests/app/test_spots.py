@@ -1,9 +1,7 @@
 """Masked spots, chips, filling in, and the files that are saved."""
 
-import json
 import types
 
-import numpy as np
 import pytest
 
 from ui import cards, export
@@ -120,14 +118,5 @@ def test_a_card_marks_the_original_and_tells_its_rank():
 
 
 def test_saved_tables_hold_no_formulas():
-    trace = types.SimpleNamespace(model="m")
-    text = export.predictions_csv(trace, [answer("=1+1")])
-    assert "'=1+1" in text and ",'=dog," in text
-    assert export.matrix_csv(["=A1"], ["b"], np.ones((1, 1))).splitlines() == [",b", "'=A1,1"]
-
-
-def test_saved_predictions_have_the_form_of_the_command_line():
-    trace = types.SimpleNamespace(model="m", tokens=("[CLS]", "[MASK]"), nsp=None, sop=None, replaced=None, truncated=(0, 0))
-    kept = json.loads(export.predictions_json(trace, [answer()]))
-    assert set(kept) == {"model", "tokens", "masks", "nsp", "truncated"}
-    assert kept["masks"][0]["predictions"][0] == {"token": "=dog", "probability": 0.5}
+    text = export.table_csv(("", "=b"), [("=A1", 1.0), ("=", 0.1234567)])
+    assert text.splitlines() == [",'=b", "'=A1,1", "=,0.123457"]

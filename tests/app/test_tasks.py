@@ -7,7 +7,7 @@ import time
 import numpy as np
 import pytest
 
-from tests.app.look import component, components, told, walk
+from tests.app.look import column, component, components, near, offered, told, walk
 from tests.app.look import settled as finished
 from tests.app.made_tasks import LIMITS, save_tasks
 
@@ -390,8 +390,8 @@ def test_classes_are_followed_layer_by_layer_on_both_sides(open_app, task_home):
     bert = loaded("classes", task_home)
     lenses = [class_lens(bert, bert.trace(text)) for text in ("the cat sat", "a dog ran")]
     table = tables(app)[-1]
-    for column, lens in zip(("one", "other"), lenses):
-        assert list(table[column]) == [lens.labels[state.argmax()] for state in lens.values]
+    for side, lens in zip(("one", "other"), lenses):
+        assert list(table[side]) == [lens.labels[state.argmax()] for state in lens.values]
     assert list(table[" "]) == ["" if one == other else "≠" for one, other in zip(table["one"], table["other"])]
 
 
@@ -449,3 +449,87 @@ def test_before_and_after_holds_its_maps_in_the_bounded_store_alone(open_app):
     moved, said = (app.session_state[f"_kept_{name}"][1] for name in ("finetuned", "finetuned_says"))
     assert moved.shape == (2, 4) and all(one.attentions is None for one in said)
     assert {key[1] for key in traces._store()._traces if key[3] == "the cat sat"} >= {"plain", "classes"}
+
+
+@pytest.mark.parametrize("model, b, names", [
+    ("classes", "", ("classes", "words")),
+    ("score", "", ("score", "words")),
+    ("tags", "", ("marked",)),
+    ("answers", "the cat sat on the mat.", ("answers",)),
+    ("endings", "sat on the mat\nran in the park", ("endings",)),
+])  # fmt: skip
+def test_what_a_task_says_is_saved(open_app, task_home, saved, model, b, names):
+    from ui import tasks
+
+    offered(finished(open_app(page="tasks", a="the cat sat", b=b, **{"tasks.model": model})), saved, names)
+    bert = loaded(model, task_home)
+    (said,) = bert.task.predict([tasks.record(bert.task.settings, "the cat sat", b)])
+    found = saved[names[0]]
+    if model == "classes":
+        shares = dict(zip(found["npz"]["class"].tolist(), column(found, "probability")))
+        near([shares[name] for name in said["probabilities"]], list(said["probabilities"].values()))
+    elif model == "score":
+        near(column(found, "value"), [said["value"]])
+    elif model == "tags":
+        assert len(found["rows"]) == len(said["entities"])
+    elif model == "answers":
+        near(found["npz"]["start_probabilities"], said["start_probabilities"])
+    else:
+        near(column(found, "probability"), said["probabilities"])
+
+
+def test_the_words_that_mattered_are_saved(open_app, task_home, saved):
+    from bert_tf.explain import occlusion
+    from bert_tf.explain.target import class_target
+
+    finished(open_app(page="tasks", a="the cat sat", **{"tasks.model": "classes"}))
+    bert = loaded("classes", task_home)
+    trace = bert.trace("the cat sat")
+    wanted = occlusion(bert, trace, class_target(bert, trace), level="word")
+    near(column(saved["words"], "score"), [one.score for one in wanted.words])
+
+
+def test_before_and_after_is_saved(open_app, task_home, saved):
+    text = "the cat sat on the mat"
+    app = finished(open_app(page="finetuned", a=text, **{"finetuned.model": "classes", "finetuned.head": "2.1"}))
+    (name,) = saved.keys() - {"heads-moved"}
+    offered(app, saved, ("heads-moved", name))
+    layer, head = (int(part) - 1 for part in name.split("-")[2::2])
+    for side, model in (("before", "plain"), ("after", "classes")):
+        near(saved[name]["npz"][side], loaded(model, task_home).trace(text).attentions[layer, head])
+
+
+def test_the_classes_by_layer_are_saved(open_app, task_home, saved):
+    from bert_tf.explain import class_lens
+
+    finished(open_app(page="lens", a="the cat sat", model="classes"))
+    bert = loaded("classes", task_home)
+    near(saved["class-by-layer"]["npz"]["values"], class_lens(bert, bert.trace("the cat sat")).values)
+
+
+@pytest.mark.parametrize("model, b, look, name", [
+    ("classes", "", "attention", "classes-compared"),
+    ("score", "", "attention", "answers-compared"),
+    ("tags", "", "attention", "marks-compared"),
+    ("answers", "the cat sat on the mat.", "attention", "answers-compared"),
+    ("classes", "", "layers", "classes-by-layer-compared"),
+    ("score", "", "layers", "scores-by-layer-compared"),
+])  # fmt: skip
+def test_what_two_tasks_say_is_saved(open_app, task_home, saved, model, b, look, name):
+    from bert_tf.explain import class_lens
+
+    app = beside(open_app, model, model, b=b, **{"compare.look": look})
+    offered(app, saved, saved)
+    bert, found = loaded(model, task_home), saved[name]
+    if look == "layers":
+        lens = class_lens(bert, bert.trace("the cat sat"))
+        near(found["npz"]["values_a" if model == "classes" else "scores_a"],
+             lens.values if model == "classes" else lens.values[1:, 0])  # fmt: skip
+    elif model == "classes":
+        (said,) = bert.task.predict(["the cat sat"])
+        shares = dict(zip(found["npz"]["class"].tolist(), column(found, "one")))
+        near([shares[label] for label in said["probabilities"]], list(said["probabilities"].values()))
+    elif model == "tags":
+        assert found["json"]["one"] == found["json"]["other"] and len(found["rows"]) == len(found["json"]["one"])
+    else:
+        assert len(found["rows"]) == 2 and found["rows"][0][1:] == found["rows"][1][1:]

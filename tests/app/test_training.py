@@ -9,6 +9,7 @@ import pytest
 from bert_tf.explain import fill_mask
 from bert_tf.explain.timelapse import Series, course
 from bert_tf.train.run import read_run
+from tests.app.look import column, near, offered, settled
 from tests.conftest import make_bert
 from ui import runs, training
 
@@ -175,3 +176,22 @@ def test_a_training_that_fails_says_why(tmp_path):
     while failing.status == "running" and time.monotonic() < end:
         time.sleep(0.05)
     assert failing.status == "failed" and "argument --steps: invalid int value: 'many'" in failing.problem
+
+
+def test_the_curves_are_saved(open_app, only_mini, saved):
+    offered(settled(open_app(page="training", **{"training.run": "mini"})), saved, ("mini",))
+    assert column(saved["mini"], "loss") == [8.5, 8.0, 7.5, 7.0]
+    assert saved["mini"]["npz"]["mlm_accuracy"].tolist() == [0.05, 0.1, 0.15, 0.2]
+    assert saved["mini"]["figures"].keys() == {"Loss", "Accuracy", "Learning rate"}
+
+
+def test_the_time_lapse_is_saved(open_app, only_mini, saved):
+    app = open_app(page="timelapse", a="the cat sat on the mat.", b="she ran.", mask="a1", **{"timelapse.run": "mini"})
+    offered(settled(app), saved, ("time-lapse", "layer-1-head-1"))
+    series = Series(read_run(only_mini).snapshots)
+    moments = series.moments("the cat sat on the mat.", "she ran.", mask=["cat"])
+    found = course(moments, series.tokenizer, 2)
+    near(saved["time-lapse"]["npz"]["probabilities"], [found.probabilities])
+    near(column(saved["time-lapse"], "cat_rank"), found.ranks)
+    near(column(saved["time-lapse"], "B follows A"), [moment.trace.nsp.is_next for moment in moments])
+    near(saved["layer-1-head-1"]["npz"]["weights"], moments[-1].trace.attentions[:1, 0], 1e-3)

@@ -373,7 +373,9 @@ def test_minimal_pairs_are_scored_as_by_the_library(open_app, bert):
     assert np.allclose(app.dataframe[0].value["margin"], [pair.margin for pair in found], atol=1e-3)
     assert f"{abs(found[0].margin):.2f} nats" in told(app)
     # The pair and the table of all each have files.
-    assert [one.proto.label for one in app.get("download_button")] == ["CSV", "JSON", "Figure (HTML)"] * 2
+    assert [one.proto.label for one in app.get("download_button")] == [
+        "CSV", "JSON", "Arrays (NPZ)", "Figure (HTML)"
+    ] * 2  # fmt: skip
     app.text_input(key="w_whatif_good").set_value("The dogs bark.").run()
     assert param(settled(app), "whatif.good") == "The dogs bark."
 

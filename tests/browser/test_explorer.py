@@ -109,19 +109,45 @@ def test_the_heatmap_is_drawn(visit):
 
 def test_predictions_are_saved_as_a_file(visit):
     page = visit(PAIR + "&mask=a1").page
-    page.get_by_role("button", name="Save").click()
+    page.get_by_role("button", name="Save").first.click()
     with page.expect_download() as download:
         page.get_by_role("button", name="CSV").click()
     text = download.value.path().read_text("utf-8")
     assert text.startswith("model,position,original") and text.count("\n") == 16
 
 
-def test_lines_are_saved_as_svg(visit):
+def test_lines_are_saved_as_pictures(visit):
     page = visit(PAIR + "&page=attention").page
+    with page.expect_download() as download:
+        page.locator(".lines").get_by_role("button", name="Save SVG").click()
+    text = download.value.path().read_text("utf-8")
+    assert text.startswith("<svg") and ">##rot</text>" in text
+    with page.expect_download() as download:
+        page.locator(".lines").get_by_role("button", name="Save PNG").click()
+    assert download.value.suggested_filename == "layer-1-head-1.png"
+    assert download.value.path().read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_sheet_of_lines_is_saved_as_svg(visit):
+    page = visit(PAIR + "&page=modelview").page
     with page.expect_download() as download:
         page.get_by_role("button", name="Save SVG").click()
     text = download.value.path().read_text("utf-8")
-    assert text.startswith("<svg") and ">##rot</text>" in text
+    # A frame for each of the twelve heads and the ground, and lines in both.
+    assert text.startswith("<svg") and text.count("<rect") == 13 and text.count("<path") > 24
+    page.get_by_role("radio", name="Maps").click()
+    expect(page.get_by_role("button", name="Save SVG")).to_have_count(0)
+
+
+def test_a_figure_is_saved_as_a_picture_and_as_a_page(visit):
+    page = visit(PAIR + "&page=attention").page
+    page.get_by_role("button", name="Save", exact=True).click()
+    for name, begins in (("Heatmap (SVG)", b"<svg"), ("All heads (PNG)", b"\x89PNG"), ("Heatmap (HTML)", b"<!doctype")):
+        with page.expect_download() as download:
+            page.get_by_role("button", name=name).click()
+        content = download.value.path().read_bytes()
+        assert content.startswith(begins), (name, content[:20])
+        assert b"<svg" != begins or "##rot" in content.decode()
 
 
 def test_a_download_without_a_network_fails_with_a_sentence(visit):

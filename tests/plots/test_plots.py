@@ -195,3 +195,37 @@ def test_a_number_of_every_head_becomes_a_cell():
     cells = plots.cells_of(np.array([[0.0, 0.5], [1.0, 0.25]]))
     assert cells.values.shape == (2, 2, 1, 1) and cells.values.ravel().tolist() == [0, 128, 255, 64]
     assert plots.cells_of(np.full((2, 3), 0.7)).values.max() == 0
+
+
+def test_weights_below_the_least_are_left_out_of_every_map():
+    trace = made_up()
+    every, weights = plots.select(trace), trace.attentions[1, 2]
+    (drawn,) = plots.heatmap(trace, weights, every, least=0.2).data
+    assert np.array_equal(np.isnan(drawn.z), weights < 0.2)
+    assert np.array_equal(drawn.z[weights >= 0.2], weights[weights >= 0.2])
+    small = plots.tiles(trace.attentions, every, least=0.2).values
+    assert np.array_equal(small > 0, trace.attentions >= 0.2)
+
+
+def test_several_heads_are_drawn_below_each_other_on_one_scale():
+    trace = made_up()
+    maps = trace.attentions[[0, 1], [2, 0]]
+    figure = plots.heatmaps(trace, maps, plots.select(trace, "ab", False), ["one", "<two>"])
+    rows, columns = list(range(1, 6)), list(range(7, 11))
+    for drawn, weights in zip(figure.data, maps, strict=True):
+        assert np.array_equal(drawn.z, weights[np.ix_(rows, columns)])
+    assert figure.layout.coloraxis.cmax == pytest.approx(maps[:, rows][..., columns].max())
+    assert [one.text for one in figure.layout.annotations] == ["one", "&lt;two&gt;"]
+
+
+def test_blocks_are_named_by_their_first_token():
+    trace = made_up()
+    assert plots.block_names(trace, (1, 2, 3, 4), 2) == ["w0", "w2"]
+    assert plots.block_names(trace, (1, 2), 2) == ["w0", "w1"]
+
+
+def test_guesses_can_be_named_by_those_who_made_them():
+    guess = SimpleNamespace(token="a", probability=0.5)
+    answer = SimpleNamespace(position=3, original="b", predictions=(guess,))
+    assert plots.predictions([answer]).layout.annotations[0].text == "token 3: b"
+    assert plots.predictions([answer], names=["<i>"]).layout.annotations[0].text == "&lt;i&gt;"

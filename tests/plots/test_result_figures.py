@@ -215,3 +215,19 @@ def test_an_answer_s_course_is_drawn_over_the_snapshots():
     assert list(figure.layout.xaxis.ticktext) == ["0", "10", "100"] and figure.layout.shapes[0].x0 == 1
     alone = answer_course([], (0, 10), 0, [0.5, 0.6])
     assert len(alone.data) == 1 and not alone.layout.yaxis.visible and alone.layout.yaxis2.visible
+
+
+def test_tokens_that_were_replaced_have_a_colour_of_their_own():
+    from bert_tf.plots.effects import replaced_bars
+
+    (bars,) = replaced_bars(["the", "dog", "the"], [0.1, 0.9, 0.2], [False, True, False]).data
+    assert list(bars.x) == [0.1, 0.9, 0.2] and len(set(bars.y)) == 3
+    assert bars.marker.color[0] == bars.marker.color[2] != bars.marker.color[1]
+    assert len(set(replaced_bars(["a", "b"], [0.1, 0.9]).data[0].marker.color)) == 1
+
+
+def test_a_spread_counts_the_numbers_it_was_given():
+    from bert_tf.plots.effects import spread
+
+    figure = spread(np.array([1.0, 2.0, 2.0]), "rank")
+    assert list(figure.data[0].x) == [1.0, 2.0, 2.0] and figure.layout.xaxis.title.text == "rank"

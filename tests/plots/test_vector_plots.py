@@ -55,3 +55,10 @@ def test_curves_are_named_and_run_over_relative_depth():
     assert figure.layout.yaxis.range == (0, 1.04)
     depth = answers_by_depth({"a": [0, 0.5, 1], "b": [0, 1]})
     assert [list(trace.x) for trace in depth.data] == [[0, 0.5, 1], [0, 1]]
+
+
+def test_the_nearest_words_stand_on_their_cosines():
+    from bert_tf.plots.vectors import nearest_map
+
+    (drawn,) = nearest_map([[0.5, 0.25]], [["<b>", "c"]], ["a"], ["static", "in"]).data
+    assert drawn.z.tolist() == [[0.5, 0.25]] and list(drawn.text[0]) == ["&lt;b&gt;", "c"]

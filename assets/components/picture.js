@@ -1,0 +1,33 @@
+// A figure saved as SVG or PNG. The figure, and at the first time Plotly to draw it, come when they are asked for.
+
+const WIDTH = 1000; // pixels of the picture; Plotly leaves it open
+
+async function save({ library, figure, format, name }) {
+  if (!window.Plotly) {
+    const script = document.createElement("script");
+    script.textContent = library;
+    document.head.append(script);
+  }
+  const { data, layout } = JSON.parse(figure);
+  const url = await window.Plotly.toImage({ data, layout }, { format, scale: format === "png" ? 2 : 1,
+    width: layout.width ?? WIDTH, height: layout.height ?? WIDTH / 2 });
+  download(await (await fetch(url)).blob(), `${name}.${format}`);
+}
+
+export default function ({ parentElement, data, setTriggerValue }) {
+  const root = parentElement.querySelector(".picture");
+  root.setAttribute("aria-label", `${data.title} as a picture`);
+  for (const button of root.children) {
+    button.textContent = `${data.title} (${button.value.toUpperCase()})`;
+    button.disabled = false;
+    button.onclick = () => {
+      button.disabled = true;
+      setTriggerValue("ask", { format: button.value, library: !window.Plotly });
+    };
+  }
+  // Drawn again, it still has what was asked for before: that is not saved twice.
+  const saved = (window.bertPictures ??= new Set());
+  if (!data.figure || saved.has(data.number)) return;
+  saved.add(data.number);
+  save(data);
+}

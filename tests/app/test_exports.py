@@ -1,0 +1,323 @@
+"""What every view saves: each menu offers all formats, and the files hold the library's numbers."""
+
+import json
+
+import numpy as np
+import pytest
+
+from tests.app.look import column, components, near, offered, settled
+from ui import export
+
+PAIR = {"a": "The bunny ate the carrot.", "b": "It was good."}
+ASKED = {**PAIR, "mask": "a3"}
+
+
+@pytest.fixture(scope="module")
+def bert(explorer_home):
+    import bert_tf
+
+    return bert_tf.load(explorer_home / "tiny-cased")
+
+
+@pytest.fixture(scope="module")
+def trace(bert):
+    return bert.trace(PAIR["a"], PAIR["b"], mask=("the",), attentions=True, hidden_states=True)
+
+
+@pytest.fixture(scope="module")
+def plain(bert):
+    return bert.trace(PAIR["a"], PAIR["b"], attentions=True)
+
+
+def opened(open_app, saved, names, **params):
+    app = settled(open_app(**params))
+    offered(app, saved, names)
+    return app
+
+
+def test_predictions_and_the_pair(open_app, saved, bert, trace):
+    from bert_tf.explain import fill_mask
+
+    opened(open_app, saved, ("predictions", "next-sentence"), page="predict", **ASKED)
+    (answer,) = fill_mask(trace, bert.tokenizer, 5)
+    near(column(saved["predictions"], "probability"), [one.probability for one in answer.predictions])
+    near(saved["predictions"]["npz"]["probability"], [one.probability for one in answer.predictions])
+    assert [row[5] for row in saved["predictions"]["rows"]] == [one.token for one in answer.predictions]
+    assert saved["predictions"]["json"]["masks"][0]["predictions"][0]["token"] == answer.predictions[0].token
+    assert saved["next-sentence"]["json"]["is_next"] == pytest.approx(trace.nsp.is_next, abs=1e-5)
+
+
+def test_all_chosen_heads_are_saved_and_the_threshold_empties_the_figure(open_app, saved, plain):
+    name = "layer-2-head-3-layer-1-head-1"
+    opened(open_app, saved, (name,), page="attention", layer="2", head="3", **PAIR,
+           **{"attention.several": "1", "attention.more": "1.1", "attention.least": "20"})  # fmt: skip
+    maps = plain.attentions[[1, 0], [2, 0]]
+    found = saved[name]
+    near(found["npz"]["weights"], maps)
+    near([one["weights"] for one in found["json"]["heads"]], maps)
+    near([row[3:] for row in found["rows"]], maps.reshape(-1, plain.length), 1e-3)
+    assert found["npz"]["layers"].tolist() == [2, 1] and found["npz"]["heads"].tolist() == [3, 1]
+    for drawn, weights in zip(found["figures"]["Heatmap"].data, maps, strict=True):
+        near(np.nan_to_num(drawn.z), np.where(weights < 0.2, 0, weights))
+        assert np.isnan(drawn.z).any()
+
+
+def test_the_sheet_of_all_heads_is_saved(open_app, saved, plain):
+    opened(open_app, saved, ("all-heads",), page="modelview", **PAIR)
+    near(saved["all-heads"]["npz"]["weights"], plain.attentions)
+    near(saved["all-heads"]["json"]["weights"], plain.attentions)
+    assert len(saved["all-heads"]["rows"]) == 3 * 4 * plain.length
+
+
+def test_a_long_text_s_sheet_is_pooled_in_the_table_and_whole_in_the_arrays(open_app, saved, bert):
+    text = "The bunny ate a carrot today . " * 20
+    opened(open_app, saved, ("all-heads",), page="modelview", a=text)
+    found = saved["all-heads"]
+    length = bert.trace(text).length
+    assert length > 64 and found["npz"]["weights"].shape == (3, 4, length, length)
+    assert np.shape(found["json"]["weights"]) == (3, 4, 64, 64) and len(found["header"]) == 3 + 64
+
+
+def test_the_neuron_view(open_app, saved, bert, plain):
+    from bert_tf.explain import head_vectors
+
+    opened(open_app, saved, ("layer-1-head-1-1",), page="neuron", **PAIR)
+    found, vectors = saved["layer-1-head-1-1"], head_vectors(bert, plain, 0, 0)
+    near(found["npz"]["queries"], vectors.queries)
+    near(column(found, "weight"), vectors.weights(1))
+
+
+def test_methods(open_app, saved, bert, plain):
+    from bert_tf.explain import token_attention
+
+    opened(open_app, saved, ("methods-layer-2-token-3",), page="methods", layer="2", **PAIR,
+           **{"methods.token": "3"})  # fmt: skip
+    found, wanted = saved["methods-layer-2-token-3"], token_attention(bert, plain, 1, 3)
+    for name, values in (("raw", wanted.raw), ("norm-weighted", wanted.norms), ("rollout", wanted.rollout)):
+        near(column(found, name), values)
+        near(found["npz"][name], values)
+
+
+def test_what_heads_do(open_app, saved, plain):
+    from bert_tf.explain import summarise_heads
+
+    opened(open_app, saved, ("heads",), page="heads", **PAIR)
+    near(saved["heads"]["npz"]["entropy"], summarise_heads(plain).entropy)
+    assert saved["heads"]["figures"].keys() == {"Measure", "Plane"}
+
+
+def test_layer_by_layer(open_app, saved, bert, trace):
+    from bert_tf.explain import logit_lens
+
+    (position,) = trace.masks
+    opened(open_app, saved, ("layer-by-layer", f"token-{position}"), page="lens", **ASKED)
+    lens = logit_lens(bert, trace, (position,), 5)
+    near(saved["layer-by-layer"]["npz"]["probabilities"], lens.probabilities)
+    near(column(saved["layer-by-layer"], "probability"), lens.probabilities.ravel())
+    near(saved[f"token-{position}"]["npz"]["ranks"], lens.answer_ranks[0])
+    near(column(saved[f"token-{position}"], "probability"), lens.answer_probabilities[0])
+
+
+def test_switched_off(open_app, saved, bert, trace):
+    from bert_tf.explain import Ablation, ablate, sweep
+
+    opened(open_app, saved, ("switched-off", "strongest-parts"), page="ablation", **ASKED,
+           **{"ablation.colour": "effect", "ablation.off": "1-1"})  # fmt: skip
+    effect = ablate(bert, trace, Ablation(heads=((0, 0),)), 5, shifts=True)
+    near(saved["switched-off"]["npz"]["attention_moved"], effect.shifts)
+    alone = sweep(bert, trace, [Ablation(heads=((layer, head),)) for layer in range(3) for head in range(4)])
+    wanted = sorted(-alone.changes.mean(axis=1), key=lambda one: -abs(one))
+    near(column(saved["strongest-parts"], "effect"), wanted, 1e-3)
+
+
+def test_which_words(open_app, saved, bert, trace):
+    from bert_tf.explain import gradient_x_input, mask_target
+
+    opened(open_app, saved, ("words-gradient",), page="saliency", **ASKED, **{"saliency.method": "gradient"})
+    found = gradient_x_input(bert, trace, mask_target(bert, trace, trace.masks[0]))
+    near(saved["words-gradient"]["npz"]["token_scores"], found.tokens)
+    near(column(saved["words-gradient"], "score"), [one.score for one in found.words])
+
+
+def test_patching(open_app, saved, bert, trace):
+    from bert_tf.explain import mask_target, patch_states
+
+    other = "The bunny made the carrot."
+    opened(open_app, saved, ("patching",), page="patching", **ASKED,
+           **{"patching.a": other, "patching.b": PAIR["b"]})  # fmt: skip
+    found = patch_states(
+        bert, trace, bert.trace(other, PAIR["b"], mask=("the",)), mask_target(bert, trace, trace.masks[0])
+    )
+    near(saved["patching"]["npz"]["scores"], found.scores, 1e-3)
+    near(column(saved["patching"], "log_probability"), found.scores.ravel(), 1e-3)
+
+
+@pytest.mark.parametrize("kind, names", [
+    ("sides", ("one-side",)),
+    ("less", ("a-word-less",)),
+    ("swap", ("what-if",)),
+    ("pairs", ("minimal-pair",)),
+])  # fmt: skip
+def test_what_if(open_app, saved, bert, trace, kind, names):
+    from bert_tf.explain import ask, minimal_pairs, swapped, without_each_word
+    from ui.minimal import PAIRS
+
+    opened(open_app, saved, names, page="whatif", **ASKED, **{"whatif.kind": kind})
+    (found,) = saved.values()
+    if kind == "less":
+        wanted = [float(one.divergences.mean()) for _, one in without_each_word(bert, trace, 1)]
+        near(found["npz"]["effect"], sorted(wanted, reverse=True))
+    elif kind == "swap":
+        (outcome,) = ask(bert, trace, [swapped(bert, trace)], 5)
+        assert found["json"]["is_next_after"] == pytest.approx(outcome.nsp.is_next, abs=1e-5)
+    elif kind == "pairs":
+        (pair,) = minimal_pairs(bert, [(PAIRS[0].good, PAIRS[0].bad)])
+        assert found["json"]["margin_nats"] == pytest.approx(float(pair.margin), abs=1e-3)
+        scores = np.concatenate([side.log_probabilities for side in (pair.good, pair.bad)])
+        near(column(found, "log_probability"), scores[~np.isnan(scores)], 1e-3)
+    else:
+        whole = [row for row in found["rows"] if row[0] == "The whole text"]
+        near([float(row[3]) for row in whole], found["npz"]["probability"][: len(whole)])
+
+
+def test_what_goes_in(open_app, saved, bert, plain):
+    from bert_tf.explain import cosine_similarities, embedding_parts, embedding_table
+
+    opened(open_app, saved, ("input-sum", "likeness-sum", "positions"), page="inputsum", **PAIR)
+    parts = embedding_parts(bert, plain)
+    near(saved["input-sum"]["npz"]["vectors"], parts.vectors)
+    near(saved["likeness-sum"]["npz"]["cosines"], cosine_similarities(parts.total))
+    near([row[2:] for row in saved["likeness-sum"]["rows"]], cosine_similarities(parts.total))
+    near(saved["positions"]["npz"]["cosines"], cosine_similarities(embedding_table(bert, "position")))
+
+
+def test_neighbours(open_app, saved, bert, plain):
+    from bert_tf.explain import embedding_table, nearest_tokens
+    from bert_tf.explain.vectors import word_ids
+
+    opened(open_app, saved, ("neighbours",), page="neighbours", **PAIR)
+    static = embedding_table(bert, "token")[plain.token_ids]
+    wanted = nearest_tokens(bert, static, 10, True, word_ids(bert.tokenizer))
+    near(saved["neighbours"]["npz"]["cosines"][:, 0], [[one.similarity for one in near] for near in wanted])
+    assert saved["neighbours"]["npz"]["neighbours"].shape == (plain.length, 5, 10)
+
+
+def test_meaning(open_app, saved, bert):
+    from bert_tf.explain import cosine_similarities, occurrences, sense_separation
+    from ui import senses
+
+    opened(open_app, saved, ("meaning-3", "meaning-likeness-3", "senses-by-layer"), page="meaning")
+    read = senses.read(senses.example("bank"), 100, 2000)
+    found = occurrences(bert, read.texts, "bank")
+    near(saved["meaning-3"]["npz"]["vectors"], found.vectors)
+    order = [read.texts.index(text) for text in saved["meaning-likeness-3"]["npz"]["sentences"]]
+    near(saved["meaning-likeness-3"]["npz"]["cosines"], cosine_similarities(found.vectors[3][order]))
+    apart = sense_separation(found.vectors, [read.senses[text] for text in found.texts])
+    near(column(saved["senses-by-layer"], "nearest_has_same_sense"), apart.nearest)
+
+
+def test_two_models(open_app, saved, bert, trace, explorer_home):
+    import bert_tf
+    from bert_tf.explain import compare
+
+    opened(open_app, saved, ("comparison", "facts", "attention-compared"), page="compare", depth="100", **ASKED,
+           **{"with": "tiny-uncased"})  # fmt: skip
+    other = bert_tf.load(explorer_home / "tiny-uncased")
+    two = other.trace(PAIR["a"], PAIR["b"], mask=(trace.words()[3].text,))
+    (mask,) = compare(trace, two, bert.tokenizer, other.tokenizer, 3, 2, top_k=5, across=True).masks
+    near(column(saved["comparison"], "jensen_shannon_bits"), [mask.divergence])
+    near(saved["attention-compared"]["npz"]["weights_b"], two.attentions[-1].mean(axis=0))
+    near(column(saved["attention-compared"], "weight")[: trace.length], trace.attentions[-1].mean(axis=0)[0])
+
+
+def test_two_models_layer_by_layer(open_app, saved, bert, trace):
+    from bert_tf.explain import logit_lens
+
+    opened(open_app, saved, ("comparison", "facts", "layers-compared"), page="compare", **ASKED,
+           **{"with": "tiny-uncased", "compare.look": "layers"})  # fmt: skip
+    lens = logit_lens(bert, trace, trace.masks, 1)
+    rows = saved["layers-compared"]["npz"]
+    near(rows["probability_a"], lens.probabilities[0, rows["layer_a"].astype(int), 0])
+
+
+def test_two_models_on_a_pair_without_a_mask(open_app, saved, plain):
+    names = ("comparison", "facts", "attention-compared")
+    opened(open_app, saved, names, page="compare", **PAIR, **{"with": "tiny-uncased"})
+    near(column(saved["comparison"], "pair_a"), [plain.nsp.is_next])
+
+
+def test_layers_of_two_models(open_app, saved, bert, explorer_home):
+    import bert_tf
+    from bert_tf.explain import layer_similarity
+
+    opened(open_app, saved, ("layer-likeness",), page="cka", **PAIR, **{"with": "tiny-uncased", "cka.source": "view"})
+    other = bert_tf.load(explorer_home / "tiny-uncased")
+    wanted = layer_similarity([bert.trace(PAIR["a"], PAIR["b"])], [other.trace(PAIR["a"], PAIR["b"])])
+    near(saved["layer-likeness"]["npz"]["cka"], wanted, 1e-3)
+
+
+def test_a_whole_file_and_two_models_on_it(open_app, saved):
+    lines = "The bunny [MASK] the carrot.\nIt was [MASK]."
+    opened(open_app, saved, ("agreement",), page="agreement",
+           **{"with": "tiny-uncased", "agreement.lines": lines})  # fmt: skip
+    found = saved["agreement"]
+    near(column(found, "divergence_bits"), found["npz"]["divergence_bits"])
+    near(found["figures"]["Figure"].data[0].x, found["npz"]["divergence_bits"])
+
+
+def test_columns_of_a_table_become_arrays():
+    found = export.columns(("n", "x", "word"), [(1, 0.5, "a"), (2, "", None)])
+    assert found["n"].tolist() == [1, 2] and found["word"].tolist() == ["a", ""]
+    np.testing.assert_array_equal(found["x"], [0.5, np.nan])
+
+
+def test_a_number_that_is_none_is_null_in_the_record():
+    assert json.loads(export.record_json({"x": np.array([1.0, np.nan])})) == {"x": [1.0, None]}
+
+
+def test_a_picture_is_made_when_its_button_is_pressed(open_app):
+    from ui.components import _PICTURES
+
+    app = settled(open_app(page="attention", **PAIR))
+    (shown, _) = components(app, "picture")
+    assert shown["title"] == "Heatmap" and "figure" not in shown and _PICTURES == ("svg", "png")
+    app.session_state["_c_save_layer-1-head-1-heatmap_asked"] = {"format": "svg", "library": True}
+    app.run()
+    drawn = components(app, "picture")[0]
+    assert drawn["format"] == "svg" and json.loads(drawn["figure"])["data"][0]["type"] == "heatmap"
+    assert "Plotly" in drawn["library"]
+    app.run()
+    assert "figure" not in components(app, "picture")[0]
+
+
+@pytest.mark.parametrize("box, menu", [
+    ("attention", "values"), ("feed_forward_norm", "values"), ("mlm", "predictions"), ("nsp", "next-sentence"),
+])  # fmt: skip
+def test_the_boxes_of_the_architecture(open_app, saved, bert, trace, box, menu):
+    from bert_tf.explain.architecture import parts, passing
+
+    opened(open_app, saved, ("boxes", "sizes", menu), page="architecture", **ASKED, **{"architecture.open": box})
+    boxes = parts(bert.model, trace.length, 1)
+    assert saved["boxes"]["npz"]["parameters"].tolist() == [part.parameters for part in boxes]
+    assert column(saved["boxes"], "operations") == [part.flops for part in boxes]
+    if menu == "values":
+        values = passing(bert, trace, 0)[box]
+        near(saved["values"]["npz"]["values"], values)
+        near([row[1:] for row in saved["values"]["rows"]], values)
+    elif menu == "next-sentence":
+        near(column(saved[menu], "probability")[0], trace.nsp.is_next)
+    assert saved["sizes"]["npz"]["Parameters"][-1] == sum(part.parameters for part in boxes)
+
+
+def test_a_layer_s_mean_attention_in_the_architecture(open_app, saved, trace):
+    link = {"architecture.open": "attention", "architecture.values": "attentions", "architecture.layer": "2"}
+    opened(open_app, saved, ("boxes", "sizes", "mean-attention"), page="architecture", **ASKED, **link)
+    near(saved["mean-attention"]["npz"]["weights"], trace.attentions[1])
+    near([row[1:] for row in saved["mean-attention"]["rows"]], trace.attentions[1].mean(axis=0))
+
+
+def test_the_family(open_app, saved):
+    from bert_tf.explain.family_table import family_rows
+
+    opened(open_app, saved, ("family",), page="family")
+    assert saved["family"]["npz"]["parameters"].tolist() == [row.parameters["total"] for row in family_rows()]
