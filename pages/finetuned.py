@@ -41,18 +41,21 @@ def page():
     pair = [inputs.model(name) for name in (before, after)]
     if inputs.read(pair[1]) is None:
         return
-    _answers(pair)
+    hidden = _answers(pair)
     found, traces = _changes(pair)
-    snippets.give(before, after, traces)
     left, right = st.columns([3, 2], gap="large")
     with left:
         _map(found, after)
     with right:
-        _heads(found, traces, before, after)
+        place = _heads(found, traces, before, after)
+    snippets.give(pair, traces, hidden, place)
 
 
 def _answers(pair):
-    """What the fine-tuned model says, and how hidden words and the pair were judged before and are after."""
+    """What the fine-tuned model says, and how hidden words and the pair were judged before and are after.
+
+    Returns: positions of the words that are hidden.
+    """
     view = state.view()
     fills = all("mlm" in shared.bert.heads for shared in pair)
     if fills:
@@ -72,6 +75,7 @@ def _answers(pair):
         st.markdown("**Masked words and the pair**, before → after")
         if masked is not None:
             _earlier_heads(pair, masked, fills)
+    return masked or ()
 
 
 def _earlier_heads(pair, masked, fills):
@@ -142,7 +146,6 @@ def _heads(found, traces, before, after):
         **state.bound_setting("finetuned.head", "w_finetuned_head", next(iter(names)), names),
     )
     layer, head = names[chosen or next(iter(names))]
-    snippets.give(before, after, traces, (layer, head))
     one, two = (trace.attentions[layer, head] for trace in traces)
     rows = np.argsort(-np.abs(one - two).sum(axis=1))[:_SHOWN]
     tokens = traces[0].tokens
@@ -179,6 +182,7 @@ def _heads(found, traces, before, after):
                     page="attention", model=name, layer=layer, head=head, masks=()
                 ),
             )
+    return layer, head
 
 
 def _looks(tokens, weights):

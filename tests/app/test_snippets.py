@@ -43,7 +43,7 @@ def of_job(app, name):
 
 def kept(app, name):
     """What a page has worked out and kept."""
-    return app.session_state[f"_kept_{name}"][1]
+    return app.session_state["_kept"]._places[name].value
 
 
 def test_every_page_with_something_to_compute_has_lines():

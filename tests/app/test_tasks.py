@@ -100,7 +100,7 @@ def test_the_lines_of_a_task_say_what_the_page_says(open_app, task_home, capsys,
 
 
 def test_the_lines_of_before_and_after_give_the_map_of_the_page(open_app, capsys):
-    app = open_app(page="finetuned", a="the cat sat", b="it ran", **{"finetuned.model": "tags"})
+    app = open_app(page="finetuned", a="the cat sat", b="it ran", mask="a1", **{"finetuned.model": "tags"})
     no_trouble(app)
     names = {}
     exec(app.code[0].value, names)
@@ -108,6 +108,8 @@ def test_the_lines_of_before_and_after_give_the_map_of_the_page(open_app, capsys
     shown = np.frombuffer(base64.b64decode(drawn["bdata"]), drawn["dtype"]).reshape(2, 4)
     told = capsys.readouterr().out
     assert told.startswith(str(shown.round(3)))
+    (said,) = names["after"].task.predict([{"text": "the cat sat"}])
+    assert names["answer"] == said
     table = tables(app)[0]  # of the head that is open
     for token, before, after in zip(table["token"], table["before"], table["after"]):
         looks = f"{token} {before.split(' (')[0]} ", f" {after.split(' (')[0]} "

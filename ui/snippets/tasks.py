@@ -2,7 +2,9 @@
 
 import shlex
 
-from ui.snippets.parts import loading, reading, script
+from ui import verdicts
+from ui.snippets.parts import asked, loading, reading, script
+from ui.tasks import record
 
 _WORDS = """\
 {trace}
@@ -11,15 +13,15 @@ for one in found.words:  # what the answer loses without each
     print(one.word.source, one.word.text, round(one.score, 3))"""
 
 
-def tasks(view, shared, record, trace=None, label=None):
+def tasks(view, shared, given, trace=None, label=None):
     """What a fine-tuned model says.
 
     Args:
-        record: what it is asked. trace: of what is covered word by word, where the page does that, and
+        given: what it is asked. trace: of what is covered word by word, where the page does that, and
         label: the class that is followed; None for the value of a regression.
     """
     load = loading(view, shared.name)
-    answer = f"(answer,) = bert.task.predict([{record!r}])  # any number of them\nprint(answer)"
+    answer = f"(answer,) = bert.task.predict([{given!r}])  # any number of them\nprint(answer)"
     if trace is None:
         return script((), load, answer)
     words = _WORDS.format(trace=reading(trace), label=f", {label!r}" if label is not None else "")
@@ -35,17 +37,47 @@ for row, token in enumerate(trace.tokens):  # the head that is open, before and 
     print(token, trace.tokens[one.argmax()], one.max().round(3), trace.tokens[two.argmax()], two.max().round(3))"""
 
 
-def finetuned(view, before, after, traces, place=None):
+_BOTH = """\
+for model in (before, after):
+    asked = model.trace({asked})
+{says}"""
+_GUESSES = """\
+    for mask in model.fill_mask(asked, top_k={top_k}):
+        print(mask.position, [(one.token, round(one.probability, 3)) for one in mask.predictions])"""
+
+
+def finetuned(view, pair, traces, hidden=(), place=None):
     """A model before and after fine-tuning.
 
     Args:
-        before, after: names. traces: theirs. place: (layer, head) of the head that is open.
+        pair: ``SharedModel``s. traces: theirs, nothing hidden. hidden: positions of the words that are hidden.
+        place: (layer, head) of the head that is open.
     """
+    before, after = (shared.name for shared in pair)
     load = f"{loading(view, before, 'before')}\n{loading(view, after, 'after')}"
     read = f"{reading(traces[0], bert='before')}\n{reading(traces[1], 'other', 'after')}"
     imports = ("from bert_tf.explain.heads_changed import heads_changed",)
     head = _HEAD.format(layer=place[0], head=place[1]) if place else ""
-    return script(imports, f"{load}\n{read}", _FINETUNED, head)
+    said = _own(view, pair[1]), _earlier(view, pair, traces, hidden)
+    return script(imports, f"{load}\n{read}", _FINETUNED, head, *said)
+
+
+def _own(view, after):
+    """What the fine-tuned model says."""
+    settings = after.bert.task.settings
+    if verdicts.problem(settings, view.a, view.b):
+        return ""
+    return f"(answer,) = after.task.predict([{record(settings, view.a, view.b)!r}])\nprint(answer)"
+
+
+def _earlier(view, pair, traces, hidden):
+    """What the heads of pre-training say, where both have them."""
+    both = pair[0].bert.heads & pair[1].bert.heads
+    says = [_GUESSES.format(top_k=view.top_k)] if "mlm" in both and (hidden or traces[1].masks) else []
+    if traces[1].text_b is not None:
+        says += [f"    print(asked.{head})" for head in ("nsp", "sop") if head in both]
+    mask = f", mask={list(hidden)}" if hidden else ""
+    return _BOTH.format(asked=f"{asked(traces[1])}{mask}", says="\n".join(says)) if says else ""
 
 
 def newtask(view, task, options, file):
