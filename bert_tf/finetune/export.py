@@ -4,6 +4,7 @@ import shutil
 from pathlib import Path
 
 from bert_tf.finetune.errors import TaskError
+from bert_tf.finetune.task import transformers_class
 
 FORMATS = ("own", "hf", "savedmodel")
 
@@ -30,6 +31,8 @@ def export_task(source, target, to="hf", dtype="float32"):
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise TaskError(f"{target} is there already and not empty; give a new folder.")
     bert = bert_tf.load(source)
+    if to == "hf":
+        _check_transformers(bert)
     unfinished = target.with_name(f".{target.name}.unfinished")
     shutil.rmtree(unfinished, ignore_errors=True)
     try:
@@ -43,6 +46,15 @@ def export_task(source, target, to="hf", dtype="float32"):
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
     return target
+
+
+def _check_transformers(bert):
+    settings = bert.task.settings
+    if transformers_class(settings.task, bert.config.member, settings.pooling) is None:
+        raise TaskError(
+            f"Transformers has no class with this head ({settings.task!r}, pooling {settings.pooling!r}, on a "
+            f"{bert.config.member.title}): it would begin with random values there. Use own or savedmodel."
+        )
 
 
 def _write_folder(folder, bert, dtype):
