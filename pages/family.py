@@ -128,7 +128,7 @@ def _sizes(rows, times):
         key="w_family_table",
         column_config={
             "Model": st.column_config.TextColumn(pinned=True, width=130),
-            "Learns from": st.column_config.TextColumn(width=200),
+            "Learns from": st.column_config.TextColumn(width=225),
             "Changed from BERT": st.column_config.TextColumn(width=420),
             **{name: st.column_config.NumberColumn(format="localized") for name in counted},
             "MFLOP a token": st.column_config.NumberColumn(format="%.1f"),
