@@ -76,8 +76,8 @@ def same_words(text: str, mine, theirs: list[int]) -> bool:
         between = text[mine.offsets[place - 1][1] : mine.offsets[place][0]]
         if apart and not wanted and not (marks[place] or marks[place - 1] or between.isspace()):
             return False
-        unseen = between and not any(letter.isprintable() for letter in between)
-        if wanted and not apart and not (unseen or marks[place]):
+        lost = between and not any(letter.isspace() or letter.isalnum() for letter in between)
+        if wanted and not apart and not lost:
             return False
     return True
 
