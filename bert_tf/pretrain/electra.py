@@ -109,7 +109,8 @@ class ReplacedTokenDetection:
     Call arguments: outputs of `network`; batch and counts as in `pretrain.objective`.
 
     Returns: dict of scalars: loss, mlm_loss and mlm_accuracy (generator), replaced_loss, replaced_accuracy,
-        replaced_found (share of the replaced tokens that are taken for such) and replaced_share.
+        replaced_share (of all tokens those that were replaced) and replaced_found (of all tokens those that were
+        replaced and are taken for such).
     """
 
     model_inputs = ("token_ids", "segment_ids", "padding_mask", "mask_positions", "mask_labels", "mask_weights")
