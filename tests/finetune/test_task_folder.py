@@ -15,6 +15,7 @@ from bert_tf.checkpoints.safetensors_folder import open_tensors
 from bert_tf.finetune.families import family
 from bert_tf.finetune.folder import save_task
 from bert_tf.finetune.network import build_network
+from bert_tf.finetune.sentences import Sentence
 from bert_tf.finetune.task import TaskSettings
 from bert_tf.models import named_variables
 from tests.conftest import make_bert
@@ -28,8 +29,7 @@ TEXTS = [("The cat sat on the mat.", None), ("a dog ran", "the river bank"), ("b
 def our_logits(folder):
     """Logits [K] of each text, without softmax."""
     task = bert_tf.load(folder).task
-    examples = [task.family.example(texts, task.settings) for texts in TEXTS]
-    rows = task.family.encode(examples, bert_tf.load(folder).tokenizer, task.settings)
+    rows = task.family.encode([Sentence(*texts) for texts in TEXTS], bert_tf.load(folder).tokenizer, task.settings)
     return [one["logits"] for one in task.outputs(rows)]
 
 
