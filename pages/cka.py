@@ -103,7 +103,7 @@ def _show(pair, found):
                 "words": words,
                 "cka": [[None if math.isnan(value) else value for value in line] for line in values.tolist()],
             },
-            lambda: likeness_map(values, *names, dark),
+            lambda: likeness_map(values, *names),
             lambda: {"cka": values},
         )
     figures.show(

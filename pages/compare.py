@@ -178,7 +178,10 @@ def _arrays(found, traces):
 
 
 def _figure(pair, traces, found):
-    """What each side expects at every mask, below each other; without a mask what they say of the pair."""
+    """What each side expects at every mask, below each other; without a mask what they say of the pair or the tokens."""
+    if not found.masks and all(why.first_share(trace) is None for trace in traces):
+        scores = [float(trace.replaced.mean()) for trace in traces]
+        return ranked_bars([side.name for side in pair], scores, "P(replaced), mean over the tokens")
     if not found.masks:
         shares = [why.first_share(trace) or 0.0 for trace in traces]
         return ranked_bars([side.name for side in pair], shares, "probability of the pair as it stands")

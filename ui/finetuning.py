@@ -111,9 +111,8 @@ def check(task, ending, content, epochs):
     if not 1 <= epochs <= limits.max_epochs:
         raise ValueError(f"{epochs} epochs were asked for; at most {limits.max_epochs} are done here.")
     if len(_own_models()) >= limits.max_models:
-        raise ValueError(
-            f"There are {limits.max_models} models from visitors' files here, as many as are kept; delete one first."
-        )
+        remedy = "delete one first" if _started() else "whoever runs this explorer has to delete some (own-… in its models)"
+        raise ValueError(f"There are {limits.max_models} models from visitors' files here, as many as are kept; {remedy}.")
     if running() >= limits.max_runs:
         raise ValueError("Another training is running here; stop it, or wait until it is over.")
 

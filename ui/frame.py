@@ -59,10 +59,11 @@ _NAMES = {
 def link_note():
     """Say what is too long for the address, where something is: the link opens without it."""
     view = state.view()
+    of_view = view.page == "cka" and view.setting("cka.source") == "view"
     missing = [
         f"{_NAMES.get(name, 'a choice on this page')} ({length:,} characters)"
         for name, length in left_out(view, state.limits())
-        if name not in "ab" or view.page not in _TEXTLESS
+        if name not in "ab" or view.page not in _TEXTLESS or of_view
     ]
     if missing:
         st.caption(

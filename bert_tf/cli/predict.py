@@ -6,7 +6,6 @@ from bert_tf.cli.files import replacing
 from bert_tf.cli.model import add_model_arguments, load_model
 from bert_tf.explain.errors import InputError
 
-
 _ALL = ("classify", "tag", "answer", "choose")
 #: Options that say how a file is read -> the tasks that have them.
 READING = {

@@ -86,7 +86,7 @@ def choices_of(record, columns=ChoiceColumns(), labelled=True):
         choices = [_text(record, name, name) for name in names]
         if columns.start not in (None, _START) and columns.start not in record:
             raise DataError(f"there is no column {columns.start!r} (found: {', '.join(map(str, record))}).")
-        start = (record.get(columns.start) or "") if columns.start else ""
+        start = str(record.get(columns.start) or "") if columns.start else ""
     if len(choices) < 2:
         raise DataError(f"{len(choices)} choices; at least 2 are needed (columns ending0, ending1 … or a "
                         f'list "choices"; found: {", ".join(record)}).')

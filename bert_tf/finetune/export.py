@@ -50,11 +50,15 @@ def export_task(source, target, to="hf", dtype="float32"):
 
 def _check_transformers(bert):
     settings = bert.task.settings
-    if transformers_class(settings.task, bert.config.member, settings.pooling) is None:
+    if transformers_class(settings.task, bert.config.member, settings.pooling, settings.extra.get("crf", False)) is None:
         raise TaskError(
-            f"Transformers has no class with this head ({settings.task!r}, pooling {settings.pooling!r}, on a "
+            f"Transformers has no class with this head ({settings.task!r}, {_how(settings)}, on a "
             f"{bert.config.member.title}): it would begin with random values there. Use own or savedmodel."
         )
+
+
+def _how(settings):
+    return "with a CRF" if settings.extra.get("crf") else f"pooling {settings.pooling!r}"
 
 
 def _write_folder(folder, bert, dtype):

@@ -98,6 +98,7 @@ class Fitted:
     Attributes: rounds: list of dicts, see `rounds.json`. finished: False where a signal stopped it.
         steps: updates done. settings: `TaskSettings` of the model in the folder. chief: whether this process
         is the one that writes; the others of a training on several machines must leave the folder alone.
+        stopped: whether a signal came, be it during the very last update.
     """
 
     rounds: list
@@ -105,6 +106,7 @@ class Fitted:
     steps: int
     settings: object
     chief: bool
+    stopped: bool = False
 
 
 def fit(family, start, train, dev, settings, how, output, say=print):
@@ -293,7 +295,7 @@ class _Run:
         return self._fitted(rounds, True, step)
 
     def _fitted(self, rounds, finished, step):
-        return Fitted(rounds, finished, step, self.settings, self.trainer.chief)
+        return Fitted(rounds, finished, step, self.settings, self.trainer.chief, self.trainer.stopped)
 
     def _read_rounds(self):
         path = self.folder / "rounds.json"

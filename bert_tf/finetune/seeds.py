@@ -28,7 +28,7 @@ def fit_seeds(family, start, train, dev, settings, how, output, seeds=1, say=pri
         folder = output / f"seed-{seed}"
         say(f"Seed {seed}.")
         done = fit(family, start, train, dev, settings, dataclasses.replace(how, seed=seed), folder, say)
-        if not done.finished:
+        if not done.finished or done.stopped and seed + 1 < how.seed + seeds:
             return False
         scores.append({"seed": seed, **best_scores(done.rounds, settings.metric)})
         _forget()

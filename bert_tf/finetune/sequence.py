@@ -14,7 +14,7 @@ from bert_tf.finetune.family import Family
 from bert_tf.finetune.glue import GLUE
 from bert_tf.finetune.rows import Rows
 from bert_tf.finetune.sentences import Layout, Sentence, glue_layout, read_sentences
-from bert_tf.finetune.tables import try_records
+from bert_tf.finetune.tables import table_format, try_records
 from bert_tf.finetune.task import POOLINGS, TaskSettings
 
 THRESHOLD = 0.5
@@ -135,6 +135,8 @@ class SequenceFamily(Family):
     def records(self, path, options=Namespace()):
         if not getattr(options, "glue", None):
             return super().records(path, options)
+        if str(path) == "-" and table_format(path, options.format) != "jsonl":
+            raise DataError("With --glue the first line of the file is looked at beforehand; give a file instead of -.")
         return try_records(path, options.format, glue_layout(options.glue, path, options.format).columns)
 
     def asked(self, record, options):

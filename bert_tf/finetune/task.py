@@ -122,19 +122,20 @@ def read_settings(folder):
         raise TaskError(f"{path}: {error}") from error
 
 
-def transformers_class(task, member, pooling="cls"):
+def transformers_class(task, member, pooling="cls", crf=False):
     """The class of Transformers whose head computes what ours does.
 
     Its classifiers and choosers of members that have no pooler (DistilBERT, ELECTRA) put a layer with another
     activation in the pooler's place, and of the poolings it has `cls` alone.
 
     Args:
-        task: one of `TASKS`. member: a `Member`. pooling: the task's.
+        task: one of `TASKS`. member: a `Member`. pooling: the task's. crf: whether words are labelled by a CRF,
+            which Transformers does not have.
     Returns:
         str, or None where there is no such class.
     """
     pooled = task in ("classify", "choose")
-    if member.reads != "both" or pooled and ("pooler" not in member.heads or pooling != "cls"):
+    if crf or member.reads != "both" or pooled and ("pooler" not in member.heads or pooling != "cls"):
         return None
     ending = next(end for end, known in _CLASSES.items() if known == task)
     return member.architecture(()).removesuffix("Model") + ending

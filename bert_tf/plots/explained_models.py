@@ -15,7 +15,7 @@ from bert_tf.plots.training import answer_course
 
 def _architecture(record, dark):
     if "values" in record:
-        return _values(np.array(record["values"], np.float32), record["tokens"], dark)
+        return _values(np.array(record["values"], np.float32), record["tokens"], record["show"] == "attentions", dark)
     if record["show"] == "sizes":
         rows = [(size["name"], dict(size["parameters"])) for size in record["sizes"]]
         for _, counts in rows:
@@ -57,9 +57,9 @@ def _family(record, dark):
     return parameters_by_part(rows, dark)
 
 
-def _values(values, tokens, dark):
+def _values(values, tokens, maps, dark):
     """What passes a layer: units of every token, or where the layer's heads look on the average."""
-    if values.ndim == 3 and values.shape[1:] == (len(tokens), len(tokens)):
+    if maps:
         mean, names = pooled(values.mean(axis=0), tokens)
         figure = go.Figure(value_map(mean, names, names, dark, "%{y} looks at %{x}<br>%{z:.3f}"))
         token_axes(figure)

@@ -108,6 +108,8 @@ class _Drawn:
             value = value[int(part)]
         if name in self.labels:
             value = self.labels[name].get(value, value)
+        if value is None:
+            return "not known"
         return written(value, form) if form and not isinstance(value, str) else str(value)
 
     def _at(self, place, name):

@@ -11,7 +11,8 @@ PANELS = {
     "Loss": ((("loss", "together"), ("mlm_loss", "masked words"), ("nsp_loss", "next sentence"),
               ("sop_loss", "sentence order"), ("replaced_loss", "replaced words"), ("soft_loss", "teacher's words"),
               ("cosine_loss", "teacher's states"), ("attention_loss", "teacher's attention"),
-              ("value_loss", "teacher's values")), ".2~f"),
+              ("value_loss", "teacher's values"), ("query_loss", "teacher's queries"), ("key_loss", "teacher's keys")),
+             ".2~f"),
     "Accuracy": ((("mlm_accuracy", "masked words"), ("nsp_accuracy", "next sentence"),
                   ("sop_accuracy", "sentence order"), ("replaced_accuracy", "replaced words")), ".0%"),
     "Learning rate": ((("learning_rate", "learning rate"),), ".1~e"),
@@ -20,7 +21,7 @@ _QUIET = "#8a92a0"
 # Those that no run has together share a colour.
 _COLOURS = {"together": 4, "masked words": 0, "next sentence": 1, "sentence order": 2, "learning rate": 0,
             "replaced words": 3, "teacher's words": 3, "teacher's states": 5, "teacher's attention": 3,
-            "teacher's values": 5}
+            "teacher's values": 5, "teacher's queries": 3, "teacher's keys": 2}
 
 
 def curves(run, panel, dark=False, height=250):

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from bert_tf.config import BertConfig
 from bert_tf.family import MEMBERS
 from bert_tf.pretrain.prepare_command import add_example_arguments, mask_settings
 from bert_tf.pretrain.start import check_objective_fits, model_type_of, start
@@ -116,6 +117,7 @@ def run(args):
     if args.dropout is not None:
         config = config.replace(hidden_dropout_prob=args.dropout, attention_probs_dropout_prob=args.dropout)
     check_run(output, args, tokenizer, records, objective.heads)
+    _check_embeddings(output, config)
     corpus = records or _prepare(args, tokenizer, strategy)
     phases = plan_phases(args.phases, args.length, args.steps, config.max_tokens)
     with scope(strategy):
@@ -221,7 +223,7 @@ def _train(args, trainer, phases, corpus, tokenizer, snapshots):
             describe_position=feed.describe, report=lambda record: _say_record(record, args.steps),
             snapshots=snapshots)
         position = trainer.position
-        if step < goal:
+        if trainer.stopped or step < goal:
             break
     return step
 
@@ -326,6 +328,14 @@ def check_run(output, args, tokenizer, records=None, heads=()):
     if data.get("key", data if "vocabulary_sha256" in data else now) != now:
         raise ValueError(f"{output} holds a run on other text, or text brought to other tokens, than is given now; "
                          "give another --output, or the text and the vocabulary it was begun with.")
+
+
+def _check_embeddings(output, config):
+    """Refuses to go on with a run whose embeddings have another width than a fresh model has today."""
+    path = output / "architecture" / "config.json"
+    if path.is_file() and (before := BertConfig.from_json(path).embedding_width) != config.embedding_width:
+        raise ValueError(f"{output} holds a run of a model whose embeddings have {before} numbers (now "
+                         f"{config.embedding_width}); give --embedding-size {before}, or another --output.")
 
 
 def _explicit(name, *options):

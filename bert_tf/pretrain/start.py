@@ -25,6 +25,8 @@ def start(args, taught_by=None):
     from bert_tf import checkpoints
     from bert_tf.text import read_tokenizer
 
+    if args.embedding_size is not None and (args.init or args.student_layers is not None):
+        raise ValueError("--embedding-size goes with --size; a model that is begun from another one has its embeddings.")
     if args.student_layers is not None:
         from bert_tf.pretrain.distill import student_of
 

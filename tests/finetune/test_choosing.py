@@ -93,5 +93,6 @@ def test_bad_rows_are_named_by_file_and_line(tmp_path, content, message):
 def test_a_choice_that_is_no_text_and_a_misspelt_column_are_told():
     with pytest.raises(DataError, match="the choice None is not a text"):
         choices_of({"context": "Why?", "choices": ["no", None], "label": 1})
+    assert choices_of({"sent1": "", "sent2": 5, "ending0": "no", "ending1": "yes", "label": "1"}).choices == ("5 no", "5 yes")
     with pytest.raises(DataError, match="there is no column 'strat'"):
         choices_of({"sent1": "Why?", "ending0": "no", "ending1": "yes", "label": "1"}, ChoiceColumns(start="strat"))

@@ -99,3 +99,8 @@ def test_markup_of_labels_is_not_said_and_text_is():
 )
 def test_numbers_are_written_as_d3_does(value, form, text):
     assert written(value, form) == text
+
+
+def test_a_point_without_a_value_is_not_known():
+    figure = go.Figure(go.Scatter(x=[1.5, None], y=["a", "b"], mode="markers", hovertemplate="%{y}: %{x:.3~g} ms<extra></extra>"))
+    assert [row[0] for row in table(figure)[1]] == ["a: 1.5 ms", "b: not known ms"]
