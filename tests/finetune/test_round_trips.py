@@ -7,6 +7,8 @@ import pytest
 
 from bert_tf.finetune import answers, choice, tokens
 from bert_tf.finetune.choice_data import Choices
+from bert_tf.finetune.errors import TaskError
+from bert_tf.finetune.export import export_task
 from bert_tf.finetune.squad_data import Question
 from bert_tf.finetune.task import TaskSettings
 from bert_tf.finetune.word_data import LabelledWords
@@ -117,3 +119,8 @@ def test_the_transitions_of_a_chain_are_kept(tiny_bert, tmp_path):
     _, _, outputs = outputs_of(tmp_path / "chain", examples)
     assert np.array_equal(outputs[0]["transitions"], transitions)
     assert bert_tf.load(tmp_path / "chain").task.settings.extra["crf"]
+    # Transformers has no transitions: its tags would be others.
+    config = json.loads((tmp_path / "chain" / "config.json").read_text())
+    assert "TokenClassification" not in str(config.get("architectures"))
+    with pytest.raises(TaskError, match="Transformers has no class with this head .'tag', with a CRF"):
+        export_task(tmp_path / "chain", tmp_path / "hf", "hf")

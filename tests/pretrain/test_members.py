@@ -1,5 +1,6 @@
 """Every family member starts fresh as itself, and a teacher's layers become a student of its own type or another."""
 
+import json
 from types import SimpleNamespace
 
 import keras
@@ -136,3 +137,15 @@ def test_what_does_not_go_with_a_model_type_is_told(folder, tmp_path):
     with pytest.raises(ValueError, match="--generator makes an electra; leave --model-type bert out"):
         pretrain(folder, tmp_path / "b", "--size", "1x16x2", "--vocab", "{folder}/teacher", "--model-type", "bert",
                  "--generator", "0.5", "--objective", "mlm")
+
+
+def test_a_run_with_embeddings_of_another_width_is_told(tmp_path):
+    from bert_tf.pretrain.command import _check_embeddings
+
+    config = BertConfig.named("small", "electra").replace(embedding_size=32)
+    _check_embeddings(tmp_path, config)
+    (tmp_path / "architecture").mkdir()
+    (tmp_path / "architecture" / "config.json").write_text(json.dumps(config.to_dict()))
+    _check_embeddings(tmp_path, config)
+    with pytest.raises(ValueError, match="embeddings have 32 numbers .now 64.; give --embedding-size 32"):
+        _check_embeddings(tmp_path, config.replace(embedding_size=64))
