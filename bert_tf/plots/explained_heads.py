@@ -2,14 +2,13 @@
 
 import numpy as np
 import plotly.graph_objects as go
-from plotly.subplots import make_subplots
 
-from bert_tf.plots.diverging import diverging_scale
 from bert_tf.plots.explained_parts import pooled, sliding, token_axes, value_map
 from bert_tf.plots.heads import measure_map
 from bert_tf.plots.methods import method_bars
+from bert_tf.plots.neuron import neuron_strips
 from bert_tf.plots.tasks import changed_heads
-from bert_tf.plots.theme import CATEGORIES, distinct, dress, escape
+from bert_tf.plots.theme import dress, escape
 
 
 def _attention(record, dark):
@@ -26,36 +25,9 @@ def _attention(record, dark):
 
 
 def _neuron(record, dark):
-    figure = make_subplots(
-        rows=1,
-        cols=3,
-        shared_yaxes=True,
-        column_widths=[0.4, 0.4, 0.2],
-        horizontal_spacing=0.03,
-        subplot_titles=("key", "query × key", "softmax"),
-    )
     keys = np.array(record["keys"], np.float32)
     products = keys * np.array(record["query_vector"], np.float32)
-    names = distinct(record["tokens"])
-    for column, values in enumerate((keys, products), 1):
-        strips = value_map(
-            values, list(range(1, keys.shape[1] + 1)), names, dark, "%{y}, component %{x}: %{z:.3f}"
-        )
-        most = float(np.abs(values).max(initial=1e-9))
-        strips.update(colorscale=diverging_scale(dark), zmin=-most, zmax=most, showscale=False)
-        figure.add_trace(strips, row=1, col=column)
-    bars = go.Bar(
-        x=record["weights"],
-        y=names,
-        orientation="h",
-        marker_color=CATEGORIES[0],
-        showlegend=False,
-        customdata=record["scores"],
-        hovertemplate="%{y}: %{x:.1%}, sum / √d %{customdata:.2f}<extra></extra>",
-    )
-    figure.add_trace(bars, row=1, col=3)
-    figure.update_yaxes(autorange="reversed", type="category", ticks="", showgrid=False)
-    return dress(figure, dark, int(np.clip(150 + 20 * len(names), 300, 1600)))
+    return neuron_strips(record["tokens"], keys, products, record["weights"], record["scores"], dark)
 
 
 def _methods(record, dark):

@@ -20,8 +20,17 @@ def head_vectors(trace, vectors, query, places=None, dark=False):
         dark: for a dark page.
     """
     places = list(range(len(trace.tokens))) if places is None else list(places)
-    names = distinct(trace.tokens[place] for place in places)
-    keys, products = vectors.keys[places], vectors.products(query)[places]
+    tokens = [trace.tokens[place] for place in places]
+    parts = (vectors.keys, vectors.products(query), vectors.weights(query), vectors.scores(query))
+    return neuron_strips(tokens, *(part[places] for part in parts), dark)
+
+
+def neuron_strips(tokens, keys, products, weights, scores, dark=False):
+    """The figure of `head_vectors` from its numbers.
+
+    Args: tokens: T strings. keys, products: float [T, D]. weights, scores: float [T]. dark: for a dark page.
+    """
+    names = distinct(tokens)
     figure = make_subplots(
         rows=1,
         cols=3,
@@ -36,7 +45,7 @@ def head_vectors(trace, vectors, query, places=None, dark=False):
             go.Heatmap(
                 z=values.astype(np.float32),
                 y=names,
-                x=list(range(1, vectors.size + 1)),
+                x=list(range(1, keys.shape[1] + 1)),
                 colorscale=diverging_scale(dark),
                 zmin=-most,
                 zmax=most,
@@ -46,7 +55,6 @@ def head_vectors(trace, vectors, query, places=None, dark=False):
             row=1,
             col=column,
         )
-    weights = vectors.weights(query)[places]
     figure.add_trace(
         go.Bar(
             x=weights,
@@ -54,7 +62,7 @@ def head_vectors(trace, vectors, query, places=None, dark=False):
             orientation="h",
             marker_color=CATEGORIES[0],
             showlegend=False,
-            customdata=vectors.scores(query)[places],
+            customdata=scores,
             hovertemplate="%{y}: %{x:.1%}, sum / √d %{customdata:.2f}<extra></extra>",
         ),
         row=1,
@@ -63,4 +71,4 @@ def head_vectors(trace, vectors, query, places=None, dark=False):
     figure.update_yaxes(autorange="reversed", type="category", ticks="", showgrid=False)
     figure.update_xaxes(showgrid=False, ticks="")
     figure.update_xaxes(tickformat=".0%", row=1, col=3)
-    return dress(figure, dark, int(np.clip(110 + 20 * len(places), 260, 1400)))
+    return dress(figure, dark, int(np.clip(110 + 20 * len(names), 260, 1400)))

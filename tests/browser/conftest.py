@@ -12,7 +12,9 @@ import urllib.request
 
 import pytest
 
+import bert_tf
 from tests.app.conftest import LIMITS, save_tiny
+from tests.browser.look import TEXTS
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PATIENCE = 120_000  # milliseconds: a first pass compiles, and the machine may be busy
@@ -26,6 +28,18 @@ def server_home(tmp_path_factory):
     save_tiny(home, "tiny-uncased", "bert-small-uncased-embedded", num_hidden_layers=2, num_attention_heads=2)
     (home / "explorer.toml").write_text(LIMITS)
     return home
+
+
+@pytest.fixture(scope="session")
+def bert(server_home):
+    """The model that the explorer under test opens with."""
+    return bert_tf.load(server_home / "tiny-cased")
+
+
+@pytest.fixture(scope="session")
+def trace(bert):
+    """What it makes of the texts and the mask that a link of ``look.ASKED`` has."""
+    return bert.trace(*TEXTS, mask=["the"])
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,9 @@ import urllib.parse
 
 from playwright.sync_api import expect
 
+TEXTS = ("The bunny ate the carrot.", "It was good.")
 PAIR = "/?a=The+bunny+ate+the+carrot.&b=It+was+good."
+ASKED = PAIR + "&mask=a3"
 FIGURE = ".js-plotly-plot"
 NUMBERS = """([sign, index]) => {
   const kinds = { f4: Float32Array, f8: Float64Array, i1: Int8Array, u1: Uint8Array, i2: Int16Array, i4: Int32Array };

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from playwright.sync_api import expect
 
-import bert_tf
 from bert_tf.explain import (
     Ablation,
     ablate,
@@ -27,23 +26,11 @@ from bert_tf.explain.family_table import family_rows
 from bert_tf.explain.timelapse import Series
 from bert_tf.plots.architecture import MOST_UNITS
 from bert_tf.train.run import find_runs, read_run
-from tests.browser.look import FIGURE, NUMBERS, PAIR, numbers, saved, share
+from tests.browser.look import ASKED, FIGURE, NUMBERS, PAIR, TEXTS, numbers, saved, share
 from ui.limits import ROOT
 from ui.words import percent
 
 expect.set_options(timeout=120_000)  # the machine may be busy
-TEXTS = ("The bunny ate the carrot.", "It was good.")
-ASKED = PAIR + "&mask=a3"
-
-
-@pytest.fixture(scope="module")
-def bert(server_home):
-    return bert_tf.load(server_home / "tiny-cased")
-
-
-@pytest.fixture(scope="module")
-def trace(bert):
-    return bert.trace(*TEXTS, mask=["the"])
 
 
 def words_and_shares(answers):

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from playwright.sync_api import expect
 
-import bert_tf
 from bert_tf.explain import (
     ask,
     cosine_similarities,
@@ -26,31 +25,19 @@ from bert_tf.explain import (
 )
 from bert_tf.explain.attention import summarise_heads
 from bert_tf.explain.vectors import embedding_table
-from tests.browser.look import FIGURE, NUMBERS, PAIR, numbers, saved
+from tests.browser.look import ASKED, FIGURE, NUMBERS, PAIR, TEXTS, numbers, saved
 from ui import senses
 from ui.minimal import PAIRS
 from ui.words import percent
 
 expect.set_options(timeout=120_000)  # the machine may be busy
-TEXTS = ("The bunny ate the carrot.", "It was good.")
 OTHER = "The bunny ate a carrot."
-ASKED = PAIR + "&mask=a3"
 TREE = "\n".join(
     f"{at}\t{word}\t_\t{kind}\t_\t_\t{head}\t{relation}\t_\t_"
     for at, (word, kind, head, relation) in enumerate(
         (("The", "DET", 2, "det"), ("cat", "NOUN", 3, "nsubj"), ("sat", "VERB", 0, "root")), start=1
     )
 )
-
-
-@pytest.fixture(scope="module")
-def bert(server_home):
-    return bert_tf.load(server_home / "tiny-cased")
-
-
-@pytest.fixture(scope="module")
-def trace(bert):
-    return bert.trace(*TEXTS, mask=["the"])
 
 
 def wait_for_numbers(page, figure, path, wanted):
