@@ -16,25 +16,25 @@ _HEADER = ("row", "text_a", "text_b", "hidden", "guesses_a", "guesses_b", "same_
 def page():
     st.title("Where two models differ", anchor=False)
     installed = models.installed()
-    if len(installed) < 2:
+    if not comparison.enough(installed):
         st.info(
             "A comparison needs two models, and only one is installed here. See Models.",
             icon=":material/compare_arrows:",
         )
         return
-    comparison.pickers(installed, "agreement")
+    names = comparison.pickers(installed, "agreement")
     read = files.rows("agreement", typed=True)
     if read is None:
         return
     rows, file_key = read
     hide = files.hide_picker("agreement")
     view = state.view()
-    pair = [inputs.model(name) for name in (view.model, view.other)]
+    pair = [inputs.model(name) for name in names]
     lacking = [title(shared.name) for shared in pair if "mlm" not in shared.bert.heads]
     if lacking:
         st.caption(f"No head for masked words: {' and '.join(lacking)}. {_left(pair)}")
-    snippets.give((view.model, view.other), file_key, hide)
-    key = (view.model, view.other, view.precision, file_key, hide, view.top_k)
+    snippets.give(names, file_key, hide)
+    key = (*names, view.precision, file_key, hide, view.top_k)
     if not files.asked("agreement", key, len(rows.rows) <= _AT_ONCE):
         st.caption(f"{count(len(rows.rows), 'row')}, read by both models.")
         return

@@ -23,15 +23,14 @@ def page():
     if not installed:
         st.info("No model is installed here. See Models.", icon=":material/compare_arrows:")
         return
-    comparison.pickers(installed, "cka")
+    names = comparison.pickers(installed, "cka")
     texts, file = _texts()
     if not texts:
         return
     view = state.view()
-    names = (view.model, view.other)
     snippets.give(names, texts[0], file, state.limits().max_sentences, _MOST_WORDS)
-    pair = [inputs.model(name) for name in (view.model, view.other)]
-    key = (view.model, view.other, view.precision, texts)
+    pair = [inputs.model(name) for name in names]
+    key = (*names, view.precision, texts)
     found = jobs.result(
         "cka",
         key,

@@ -16,7 +16,6 @@ from ui import (
     heads,
     inputs,
     models,
-    runs,
     sides,
     snippets,
     state,
@@ -48,7 +47,7 @@ def page():
         required=True,
         **state.bound_setting("compare.what", "w_compare_what", "models", sides.WHAT),
     )
-    if what != "texts" and len(installed) < 2 and not (installed and runs.snapshots()):
+    if what != "texts" and not comparison.enough(installed):
         st.info(
             "Comparing models needs two of them, and only one is installed here. Two texts can be compared.",
             icon=":material/compare_arrows:",
@@ -56,7 +55,7 @@ def page():
         _offer(installed)
         return
     if what != "texts":
-        comparison.side_pickers(installed)
+        comparison.pickers(installed, "compare")
     folded = bool(state.view().a.strip()) and what == "models"
     with st.expander("Texts and masks", expanded=not folded, icon=":material/edit_note:"):
         inputs.examples()

@@ -6,6 +6,7 @@ import streamlit as st
 from bert_tf.explain import fill_mask
 from bert_tf.explain.heads_changed import heads_changed
 from bert_tf.plots.comparison import difference_map
+from bert_tf.plots.effects import ranked_bars
 from bert_tf.plots.tasks import changed_heads
 from ui import comparison, components, export, figures, frame, inputs, snippets, state, tasks, verdicts, why
 from ui.kept import kept
@@ -64,43 +65,80 @@ def _answers(pair):
         masked = inputs.masked(pair[1], encoding)
     else:
         masked = ()
-    with inputs.heading("What it says"):
-        st.button("Open both in Compare", icon=":material/compare_arrows:", type="tertiary", key="w_finetuned_compare",
-                  on_click=lambda: state.put(comparison.with_sides(state.view(), *(one.name for one in pair))))
+    heading = inputs.heading("What it says")
     left, right = st.columns(2, gap="large")
     with left:
         st.markdown(f"**{plain(title(pair[1].name))}**, nothing hidden")
-        verdicts.draw("c_finetuned_task", verdicts.said("finetuned", pair[1], view.a, view.b))
+        said = verdicts.said("finetuned", pair[1], view.a, view.b)
+        verdicts.draw("c_finetuned_task", said)
+    cards, shares = [], None
     with right:
         st.markdown("**Masked words and the pair**, before → after")
         if masked is not None:
-            _earlier_heads(pair, masked, fills)
+            cards, shares = _earlier_heads(pair, masked, fills)
+    with heading:
+        st.button("Open both in Compare", icon=":material/compare_arrows:", type="tertiary", key="w_finetuned_compare",
+                  on_click=lambda: state.put(comparison.with_sides(state.view(), *(one.name for one in pair))))
+        _save_answers(pair, said, cards, shares)
     return masked or ()
 
 
+def _save_answers(pair, said, cards, shares):
+    """The menu of all that is said; what has no "before" is of the fine-tuned head alone."""
+    rows = [(one, item, "", number) for one, item, number in said.rows]
+    rows += [(f"{card['title']} ({card['note']})", one["text"], one["was"], one["p"])
+             for card in cards for one in card["predictions"]]  # fmt: skip
+    if shares is not None:
+        rows.append((why.verdict(pair[0]).answers[0], "", *shares))
+    if not rows:
+        return
+    header = ("of", "item", "before", "after")
+    moved = [(f"{of}: {item}".rstrip(": "), after - (before or 0)) for of, item, before, after in rows]
+    export.menu(
+        "what-it-says",
+        header,
+        lambda: rows,
+        lambda: {
+            "before": pair[0].name,
+            "after": pair[1].name,
+            "said": said.answer,
+            "rows": [dict(zip(header, row)) for row in rows],
+        },
+        lambda: ranked_bars(*zip(*moved), "after, less before"),
+    )
+
+
 def _earlier_heads(pair, masked, fills):
-    """The answers of the heads of pre-training, where both models have them."""
+    """Draw the answers of the heads of pre-training, where both models have them.
+
+    Returns:
+        (cards of the hidden words, shares of the first verdict on the pair before and after or None).
+    """
     view = state.view()
     key = (*(shared.name for shared in pair), view.precision, view.a, view.b, masked)
     traces = kept("finetuned_says", key, lambda: [shared.trace(view.a, view.b, masked) for shared in pair])
+    cards = []
     if not fills:
         lacking = [plain(title(shared.name)) for shared in pair if "mlm" not in shared.bert.heads]
         st.caption(f"{' and '.join(lacking)} {'has' if len(lacking) == 1 else 'have'} no head for masked words.")
     elif traces[0].masks:
         answers = [fill_mask(trace, shared.tokenizer, _GUESSES) for trace, shared in zip(traces, pair)]
-        components.bars("c_finetuned_bars", why.changed_cards(*answers, view.top_k))
+        cards = why.changed_cards(*answers, view.top_k)
+        components.bars("c_finetuned_bars", cards)
     else:
         st.caption("Nothing is hidden: press a token above.")
-    if traces[0].text_b is not None:
-        st.caption(_pair_said(pair, traces))
+    return cards, None if traces[0].text_b is None else _pair_said(pair, traces)
 
 
 def _pair_said(pair, traces):
+    """Draw how the head for pairs judged before and judges after: its first answer's shares, or None."""
     heads = [why.pair_head(shared) for shared in pair]
     if heads[0] is None or heads[0] != heads[1]:
-        return "Not both have the same head for pairs of texts."
-    shares = [percent(why.first_share(trace)) for trace in traces]
-    return f"{why.verdict(pair[0]).answers[0]}: {shares[0]} → {shares[1]}."
+        st.caption("Not both have the same head for pairs of texts.")
+        return None
+    shares = [why.first_share(trace) for trace in traces]
+    st.caption(f"{why.verdict(pair[0]).answers[0]}: {percent(shares[0])} → {percent(shares[1])}.")
+    return shares
 
 
 def _changes(pair):

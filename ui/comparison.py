@@ -10,7 +10,7 @@ from ui.words import megabytes, milliseconds, title
 
 WANTED = ("bert-base-uncased", "bert-large-uncased")
 _LARGE = 24
-_PICKED = ("compare.one", "compare.other")  # where a link names snapshots; the models are fields of the view
+_PICKED = ("one", "other")  # the page's settings that name snapshots in a link; the models are fields of the view
 
 
 def preset(installed, view):
@@ -37,42 +37,36 @@ def preset(installed, view):
     return view.model, next((name for name in names if name != view.model), view.model)
 
 
+def enough(installed):
+    """Whether there are two models, or a model and a snapshot of a training, to put side by side."""
+    return len(installed) > 1 or bool(installed and runs.snapshots())
+
+
 def pickers(installed, page):
-    """The choice of two models, tied to the view.
+    """The choice of two models or snapshots, tied to the view and the page's settings.
 
     Args:
-        installed: as ``preset`` takes it. page: name of the page, for the widgets' keys.
-    """
-    names = [info.name for info in installed]
-    model, other = preset(installed, state.view())
-    state.settle(model=model, other=other)
-    left, right = st.columns(2)
-    left.selectbox("One model", names, format_func=title, **state.bound("model", f"w_{page}_model"))
-    right.selectbox("The other", names, format_func=title, **state.bound("other", f"w_{page}_other"))
-    if model == other:
-        st.caption("Both are the same model.")
+        installed: as ``preset`` takes it. page: name of the page.
 
-
-def side_pickers(installed):
-    """The choice of two models or snapshots for Compare, tied to the view and the page's settings.
-
-    Args:
-        installed: as ``preset`` takes it.
+    Returns:
+        (name, name).
     """
     models = [info.name for info in installed]
     model, other = preset(installed, state.view())
     state.settle(model=model, other=other)
     names = [*models, *runs.snapshots()]
-    wanted = sides_named(state.view())
+    wanted = sides_named(state.view(), page)
     labels = ("One model", "The other")
     for column, label, field, place, name in zip(st.columns(2), labels, ("model", "other"), _PICKED, wanted):
-        key = f"w_compare_{field}"
+        key = f"w_{page}_{field}"
         state.give(key, name)
+        place = f"{page}.{place}"
         column.selectbox(
             label, names, format_func=title, key=key, on_change=_picked, args=(key, field, place, models)
         )
     if wanted[0] == wanted[1]:
         st.caption("Both are the same model.")
+    return wanted
 
 
 def _picked(key, field, place, models):
@@ -82,13 +76,11 @@ def _picked(key, field, place, models):
     state.set_setting(place, "" if name in models else name, "")
 
 
-def sides_named(view):
-    """Names of the two models or snapshots of Compare; a snapshot that is not there leaves the model in its place."""
-    known = runs.snapshots() if any(view.setting(place) for place in _PICKED) else ()
-    return tuple(
-        view.setting(place) if view.setting(place) in known else name
-        for place, name in zip(_PICKED, (view.model, view.other))
-    )
+def sides_named(view, page):
+    """Names of the two models or snapshots of a page; a snapshot that is not there leaves the model in its place."""
+    picked = [view.setting(f"{page}.{place}") for place in _PICKED]
+    known = runs.snapshots() if any(picked) else ()
+    return tuple(one if one in known else name for one, name in zip(picked, (view.model, view.other)))
 
 
 def with_sides(view, one, other):
@@ -99,7 +91,7 @@ def with_sides(view, one, other):
     """
     known = runs.snapshots()
     for field, place, name in zip(("model", "other"), _PICKED, (one, other)):
-        view = view.with_setting(place, name if name in known else None)
+        view = view.with_setting(f"compare.{place}", name if name in known else None)
         view = view if name in known else dataclasses.replace(view, **{field: name})
     return dataclasses.replace(view.with_setting("compare.what", None), page="compare")
 

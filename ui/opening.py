@@ -41,7 +41,7 @@ def _opened(view, page, agreed):
     if page == "cka":
         view = view.with_setting("cka.source", "view")
     if page == "compare" and agreed:  # the two models the row was read by, not what was compared before
-        view = comparison.with_sides(view, view.model, view.other)
+        view = comparison.with_sides(view, *comparison.sides_named(view, "agreement"))
     return dataclasses.replace(view, page=page)
 
 

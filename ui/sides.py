@@ -98,7 +98,7 @@ def _typed():
 def sides(what):
     """The two ``Side``s, or None with the reason said."""
     view = state.view()
-    names = (view.model, view.model) if what == "texts" else comparison.sides_named(view)
+    names = (view.model, view.model) if what == "texts" else comparison.sides_named(view, "compare")
     second = (view.a, view.b, view.masks) if what == "models" else second_texts()
     if len(second[0]) + len(second[1]) > state.limits().max_characters:
         st.error(

@@ -154,17 +154,17 @@ def packed(shared, settings, a, b):
     return [shared.tokenizer.encode(*pair, max_length=settings.max_length) for pair in pairs]
 
 
+def found_places(prediction):
+    """The labelled places of a tagged text: list of (start, end, label, probability)."""
+    if "entities" in prediction:
+        return [(one["start"], one["end"], one["type"], one["probability"]) for one in prediction["entities"]]
+    rows = zip(prediction["spans"], prediction["labels"], prediction["probabilities"])
+    return [(start, end, label, chance) for (start, end), label, chance in rows]
+
+
 def marked(prediction):
     """The labelled places of a tagged text: (places for ``spans.labelled``, labels in order of appearance)."""
-    if "entities" in prediction:
-        found = [(one["start"], one["end"], one["type"], one["probability"]) for one in prediction["entities"]]
-    else:
-        found = [
-            (start, end, label, chance)
-            for (start, end), label, chance in zip(
-                prediction["spans"], prediction["labels"], prediction["probabilities"]
-            )
-        ]
+    found = found_places(prediction)
     labels = list(dict.fromkeys(label for _, _, label, _ in found))
     places = [
         (start, end, labels.index(label), label, f"{prediction['text'][start:end]}: {label}, {percent(chance)}")

@@ -42,7 +42,23 @@ class Said:
         """(start, end) -> label of the marked places of the text; None for another task."""
         if self.answer is None or self.settings.task != "tag":
             return None
-        return {(start, end): label for start, end, _, label, _ in tasks.marked(self.answer)[0]}
+        return {(start, end): label for start, end, label, _ in tasks.found_places(self.answer)}
+
+    @property
+    def rows(self):
+        """(what is said, of what, number) for each class, ending, score, marked place or answer there is."""
+        if self.answer is None:
+            return []
+        if self.shares is not None:
+            return [(self.settings.task, label, float(share)) for label, share in self.shares.items()]
+        if self.settings.regression:
+            return [("score", "", float(self.answer["value"]))]
+        if self.settings.task == "tag":
+            return [
+                (label, self.answer["text"][start:end], float(share))
+                for start, end, label, share in tasks.found_places(self.answer)
+            ]
+        return [("answer", self.answer["answer"], float(self.answer["probability"]))]
 
 
 def said(place, shared, a, b):

@@ -7,10 +7,11 @@ import pytest
 
 import bert_tf
 from bert_tf import checkpoints
-from bert_tf.explain import compare, logit_lens
+from bert_tf.explain import agreement, compare, layer_similarity, logit_lens, read_rows
 from tests.app.look import components, param, settled, told, walk
 from tests.conftest import make_bert
 from ui import runs
+from ui.limits import ROOT
 
 PAIR = {"a": "The bunny ate the carrot.", "b": "It was good."}
 
@@ -185,6 +186,27 @@ def test_a_snapshot_that_is_not_in_a_run_is_no_model(open_app, run):
     for name in ("mini/step-7", "../mini/step-0", str(run / "snapshots" / "step-0")):
         app = settled(open_app(page="compare", **CAT, **{"compare.one": name}))
         assert app.selectbox(key="w_compare_model").value == "tiny-cased"
+
+
+def test_likeness_and_agreement_read_snapshots_too(open_app, run):
+    pair = [bert_tf.load(run / "snapshots" / f"step-{step}") for step in (0, 1000)]
+    link = {"cka.one": "mini/step-0", "cka.other": "mini/step-1000", "cka.source": "view"}
+    app = settled(open_app(page="cka", **CAT, **link))
+    found = layer_similarity(*([bert.trace(CAT["a"], CAT["b"])] for bert in pair))
+    np.testing.assert_allclose(_array(figures(app)[0]["data"][0]["z"]), found, atol=1e-3)
+    assert "mini/snapshots/step-0" in app.code[0].value and "mini/snapshots/step-1000" in app.code[0].value
+
+    sample = (ROOT / "assets" / "samples" / "sentences.txt").read_bytes()
+    link = {"agreement.one": "mini/step-0", "agreement.other": "tiny-cased", "with": "tiny-uncased"}
+    app = settled(open_app(page="agreement", **link))
+    assert app.selectbox(key="w_agreement_model").value == "mini/step-0"
+    assert app.selectbox(key="w_agreement_other").value == "tiny-uncased"
+    app.selectbox(key="w_agreement_other").set_value("mini/step-1000").run()
+    app = settled(app)
+    assert param(app, "agreement.other") == "mini/step-1000"
+    rows = app.dataframe[0].value
+    wanted = agreement(*pair, read_rows(sample, "text").rows)
+    assert sorted(rows["divergence"]) == pytest.approx(sorted(one.divergence for one in wanted.rows), abs=1e-4)
 
 
 LONG = {"a": "The bunny ate a carrot today . " * 90, "model": "tiny-cased"}

@@ -403,7 +403,7 @@ def test_what_a_side_lacks_for_its_layers_is_said(open_app, one, other, says):
     assert says in told(beside(open_app, one, other, **{"compare.look": "layers"}))
 
 
-def test_before_and_after_says_what_both_say(open_app, task_home):
+def test_before_and_after_says_what_both_say(open_app, task_home, saved):
     app = open_app(page="finetuned", a="the cat sat", b="it ran", mask="a1", **{"finetuned.model": "classes"})
     no_trouble(app)
     before, after = (loaded(name, task_home) for name in ("plain", "classes"))
@@ -415,6 +415,13 @@ def test_before_and_after_says_what_both_say(open_app, task_home):
     for one in words["predictions"]:
         assert (one["was"], one["p"]) == pytest.approx([share[one["text"]] for share in shares], abs=1e-5)
     assert "IsNext: " in told(app)
+    rows = saved["what-it-says"]["json"]["rows"]
+    assert [(row["item"], row["after"]) for row in rows if row["of"] == "classify"] == [
+        (label, pytest.approx(share)) for label, share in said["probabilities"].items()]
+    guesses = [row for row in rows if row["of"].startswith("cat (token ")]
+    assert [(row["item"], row["before"], row["after"]) for row in guesses] == [
+        (one["text"], pytest.approx(one["was"]), pytest.approx(one["p"])) for one in words["predictions"]]
+    assert rows[-1]["of"] == "IsNext" and 0 < rows[-1]["before"] < 1
     app.button(key="w_finetuned_compare").click().run()
     no_trouble(app)
     assert app.selectbox(key="w_compare_model").value == "plain"
@@ -495,8 +502,8 @@ def test_the_words_that_mattered_are_saved(open_app, task_home, saved):
 def test_before_and_after_is_saved(open_app, task_home, saved):
     text = "the cat sat on the mat"
     app = finished(open_app(page="finetuned", a=text, **{"finetuned.model": "classes", "finetuned.head": "2.1"}))
-    (name,) = saved.keys() - {"heads-moved"}
-    offered(app, saved, ("heads-moved", name))
+    (name,) = saved.keys() - {"heads-moved", "what-it-says"}
+    offered(app, saved, ("heads-moved", "what-it-says", name))
     layer, head = (int(part) - 1 for part in name.split("-")[2::2])
     for side, model in (("before", "plain"), ("after", "classes")):
         near(saved[name]["npz"][side], loaded(model, task_home).trace(text).attentions[layer, head])
