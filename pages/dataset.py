@@ -1,27 +1,37 @@
 """Data: a whole file asked at once, its rows to browse and to open."""
 
+import dataclasses
+from collections import Counter
+
 import numpy as np
 import streamlit as st
 
-from bert_tf.explain import score_rows, summarise_rows
-from bert_tf.explain.dataset import ASK
+from bert_tf.explain import can_ask, score_rows, summarise_classes, summarise_rows
+from bert_tf.explain.target import classes_of
 from bert_tf.plots.effects import spread
-from ui import export, files, inputs, jobs, opening, snippets, state
-from ui.words import count, percent, title
+from bert_tf.plots.finetuning import confusion_matrix
+from ui import export, figures, files, frame, inputs, jobs, opening, snippets, state, tasks
+from ui.kept import kept
+from ui.words import count, percent, plain, title
 
 _ASK = {
     "masks": "Hidden words",
     "next": "Next sentence",
     "order": "Sentence order",
     "replaced": "Replaced tokens",
+    "classes": "Classes",
     "perplexity": "Pseudo-perplexity",
 }
-_DEFAULT = "masks,next,order,replaced"
+_DEFAULT = "masks,next,order,replaced,classes"
 _OF_PAIR = ("next", "order")
 _AT_ONCE = 40  # rows that are asked about without a press on Run
 _HEADER = ("row", "text_a", "text_b", "tokens", "hidden", "rank_of_original", "probability_of_original",
            "guesses", "probabilities", "is_next", "perplexity", "log_likelihood", "problem", "in_order",
-           "suspected", "most_suspected", "replaced_probability")  # fmt: skip
+           "suspected", "most_suspected", "replaced_probability", "label", "predicted",
+           "predicted_probability")  # fmt: skip
+_SCORES = {"accuracy": "Accuracy", "f1_macro": "Macro F1", "f1_micro": "Micro F1",
+           "all_labels_right": "All classes right", "pearson": "Pearson", "spearman": "Spearman"}  # fmt: skip
+_MOST_NAMED = 8  # classes, or labels of a file, named in a sentence
 
 
 def page():
@@ -35,7 +45,8 @@ def page():
     if not ask:
         return
     view = state.view()
-    snippets.give(shared, file_key, ask, hide)
+    labelled = "classes" in ask and any(row.label is not None for row in rows.rows)
+    snippets.give(shared, file_key, ask, hide, labelled)
     key = (shared.name, view.precision, file_key, ask, hide, view.top_k)
     if not files.asked("dataset", key, len(rows.rows) <= _AT_ONCE and "perplexity" not in ask):
         st.caption(
@@ -49,15 +60,18 @@ def page():
         lambda progress: shared.run(score_rows, rows.rows, ask, hide, view.top_k, progress=progress),
     )
     if results is not None:
-        _show(shared, results)
+        classes = None
+        if "classes" in ask:
+            classes = kept("dataset_classes", key, lambda: summarise_classes(shared.bert, results))
+        _show(shared, results, classes)
 
 
 def _settings(shared, rows):
-    able = [name for name in _ASK if ASK[name] in shared.bert.heads]
+    able = [name for name in _ASK if name in can_ask(shared.bert)]
     if not able:
         st.warning(
-            f"{title(shared.name)} has no head for words, pairs or tokens, so there is nothing to ask it here. Choose "
-            "another in the sidebar.",
+            f"{title(shared.name)} has no head for words, pairs, tokens or classes, so there is nothing to ask it here. "
+            "Choose another in the sidebar.",
             icon=":material/block:",
         )
         return (), "given"
@@ -65,8 +79,10 @@ def _settings(shared, rows):
     missing += ["pairs of texts"] if not set(_OF_PAIR) & set(able) else []
     if missing:
         st.caption(f"{title(shared.name)} has no head for {' and '.join(missing)}.")
+    _say_classes(shared, rows, able)
     if not any(row.text_b for row in rows.rows):
-        able = [name for name in able if name not in _OF_PAIR]
+        pairs = (*_OF_PAIR, *(["classes"] if _classes(shared) and _classes(shared).pair else []))
+        able = [name for name in able if name not in pairs]
     if not able:
         st.info("This model judges pairs only, and no row here has a text B.", icon=":material/touch_app:")
         return (), "given"
@@ -97,17 +113,39 @@ def _settings(shared, rows):
     return tuple(ask), hide
 
 
-def _show(shared, results):
+def _classes(shared):
+    return classes_of(shared.bert)
+
+
+def _say_classes(shared, rows, able):
+    """What of the classes cannot be asked, and of whom else it can."""
+    settings, pairs = _classes(shared), any(row.text_b for row in rows.rows)
+    if settings is None:
+        others = [title(name) for name, one in tasks.names().items() if one.task == "classify"]
+        if others:
+            st.caption(
+                f"{title(shared.name)} was not fine-tuned to classify. For the class of every row choose "
+                f"{plain(' or '.join(others[:_MOST_NAMED]))} in the sidebar."
+            )
+    elif settings.pair is False and pairs:
+        st.caption(f"{title(shared.name)} classifies single texts: of a pair, text A.")
+    elif settings.pair and not pairs and able != ["classes"]:
+        st.caption(f"{title(shared.name)} classifies pairs, and no row here has a text B: there are no classes to ask for.")
+
+
+def _show(shared, results, classes):
     summary = summarise_rows(results)
     with inputs.heading(count(summary.rows, "row")):
         export.menu(
             "rows",
             _HEADER,
             lambda: map(_line, results),
-            lambda: _record(shared, results, summary),
+            lambda: _record(shared, results, summary, classes),
             lambda: _figure(results),
         )
-    _figures(summary)
+    _figures(summary, classes)
+    if classes is not None:
+        _say_predicted(results, classes)
     shown = _filtered(results)
     if not shown:
         st.info("No row is left under this filter.", icon=":material/filter_alt_off:")
@@ -125,7 +163,7 @@ def _show(shared, results):
     chosen = event.selection.rows
     if chosen and chosen[0] < len(shown):
         one = shown[chosen[0]]
-        opening.open_row("w_dataset_open", one.row, one.places)
+        _open(shared, one)
     else:
         st.caption(
             "Press a column's name to sort, and the box before a row to open that row in another view. Every "
@@ -134,6 +172,54 @@ def _show(shared, results):
     problems = [one for one in results if one.problem]
     if problems:
         st.caption(f"{count(len(problems), 'row')} could not be answered in full: the last column says why.")
+    if classes is not None and classes.confusion:
+        _confusion(classes)
+
+
+def _open(shared, one):
+    """Widgets that open a row; one that was classified as its classifier has read it."""
+    if one.said is None:
+        opening.open_row("w_dataset_open", one.row, one.places)
+        return
+    alone = _classes(shared).pair is False
+    row = dataclasses.replace(one.row, text_b=None) if alone else one.row
+    opening.open_row("w_dataset_open", row, one.places, "tasks")
+
+
+def _say_predicted(results, classes):
+    """How many rows have each class, and which labels of the file the model does not know."""
+    found = Counter(one.predicted for one in results if isinstance(one.predicted, str))
+    lines = []
+    if found:
+        named = ", ".join(f"{plain(label or 'none')} {number:,}" for label, number in found.most_common(_MOST_NAMED))
+        lines.append(f"Classes found: {named}{' and others' if len(found) > _MOST_NAMED else ''}.")
+    if classes.rows:
+        lines.append(f"Compared with the labels of {count(classes.rows, 'row')}.")
+    if classes.unknown:
+        named = ", ".join(plain(label[:40]) for label in list(classes.unknown)[:_MOST_NAMED])
+        number = sum(classes.unknown.values())
+        lines.append(f"{count(number, 'row')} {'has' if number == 1 else 'have'} a label that is none of the model's: {named}.")
+    if lines:
+        st.caption(" ".join(lines))
+
+
+def _confusion(classes):
+    labels, counts = classes.confusion
+    with inputs.heading("What it confuses"):
+        export.menu(
+            "confusion",
+            ("true", *labels),
+            lambda: [(label, *row) for label, row in zip(labels, counts)],
+            lambda: {"labels": labels, "counts": counts, "scores": classes.scores},
+            lambda: confusion_matrix(labels, counts),
+            lambda: {"labels": np.array(labels), "counts": np.array(counts)},
+        )
+    figures.show(
+        "How often each true class was given each class",
+        confusion_matrix(labels, counts, frame.is_dark()),
+        config=export.plot_config("confusion"),
+        key="w_dataset_confusion",
+    )
 
 
 def _figure(results):
@@ -146,13 +232,18 @@ def _figure(results):
         return spread(shares, "probability of the first guess")
     others = {"is_next": "P(IsNext)", "in_order": "P(in order)", "perplexity": "pseudo-perplexity",
               "suspected": "tokens that look replaced"}  # fmt: skip
+    others |= {"predicted_probability": "probability of the class found"}
     numbers = {title: [getattr(one, name) for one in results] for name, title in others.items()}
+    values = [one.predicted for one in results if isinstance(one.predicted, float)]
+    if values:
+        numbers["value found"] = values
     title = next((title for title, found in numbers.items() if any(one is not None for one in found)), "numbers")
     return spread([one for one in numbers.get(title, ()) if one is not None], title)
 
 
-def _figures(summary):
-    shown = []
+def _figures(summary, classes):
+    scores = classes.scores if classes else {}
+    shown = [(name, f"{scores[metric]:.3f}") for metric, name in _SCORES.items() if metric in scores]
     if summary.masks:
         shown += [
             ("First guess right", percent(summary.first)),
@@ -176,6 +267,8 @@ _SHOW = {
     "all": "All rows",
     "wrong": "First guess wrong",
     "right": "First guess right",
+    "misjudged": "Wrong class",
+    "judged": "Right class",
     "problem": "With a problem",
 }
 
@@ -212,6 +305,8 @@ def _is(one, kind):
         "all": True,
         "wrong": any(rank > 1 for rank in ranks),
         "right": bool(ranks) and all(rank == 1 for rank in ranks),
+        "misjudged": one.right is False,
+        "judged": one.right is True,
         "problem": one.problem is not None,
     }[kind]
 
@@ -222,6 +317,9 @@ def _table(shown):
         "row": [one.row.number for one in shown],
         "a": [one.row.text_a for one in shown],
         "b": [one.row.text_b for one in shown],
+        "label": [one.row.label if one.said else None for one in shown],
+        "predicted": [one.predicted for one in shown],
+        "sure": [one.predicted_probability for one in shown],
         "hidden": [" ".join(mask.original or "[MASK]" for mask in one.masks) or None for one in shown],
         "guess": [" ".join(mask.predictions[0].token for mask in one.masks) or None for one in shown],
         "share": [one.masks[0].predictions[0].probability if one.masks else None for one in shown],
@@ -242,6 +340,9 @@ _COLUMNS = {
     "row": st.column_config.NumberColumn("Row", width="small"),
     "a": st.column_config.TextColumn("Text A", width="large"),
     "b": st.column_config.TextColumn("Text B", width="medium"),
+    "label": "Label",
+    "predicted": "Class found",
+    "sure": st.column_config.ProgressColumn("P(class)", format="percent", min_value=0, max_value=1),
     "hidden": "Hidden",
     "guess": "First guess",
     "share": st.column_config.ProgressColumn("Its probability", format="percent", min_value=0, max_value=1),
@@ -282,13 +383,17 @@ def _line(one):
         "" if one.in_order is None else one.in_order,
         "" if one.suspected is None else one.suspected,
         *(one.most_suspected or ("", "")),
+        one.row.label or "",
+        "" if one.predicted is None else one.predicted,
+        "" if one.predicted_probability is None else one.predicted_probability,
     )
 
 
-def _record(shared, results, summary):
+def _record(shared, results, summary, classes):
     return {
         "model": shared.name,
         "summary": vars(summary),
+        "classes": classes and vars(classes),
         "rows": [
             {
                 "row": one.row.number,
@@ -308,6 +413,8 @@ def _record(shared, results, summary):
                 "is_next": one.is_next,
                 "in_order": one.in_order,
                 "replaced": None if one.replaced is None else [list(pair) for pair in one.replaced],
+                "label": one.row.label,
+                "said": one.said,
                 "perplexity": one.perplexity,
                 "log_likelihood": one.log_likelihood,
                 "problem": one.problem,

@@ -42,6 +42,8 @@ def _opened(view, page, agreed):
         view = view.with_setting("cka.source", "view")
     if page == "compare" and agreed:  # the two models the row was read by, not what was compared before
         view = comparison.with_sides(view, *comparison.sides_named(view, "agreement"))
+    if page == "tasks" and view.model in tasks.names():  # the model that the page before this one asked
+        view = view.with_setting("tasks.model", view.model)
     return dataclasses.replace(view, page=page)
 
 

@@ -8,18 +8,19 @@ from bert_tf.explain.errors import InputError
 from bert_tf.explain.rows import HIDE
 
 # As `bert_tf.explain.dataset.ASK`, which is imported only when it is needed.
-_ASK = ("masks", "next", "order", "replaced", "perplexity")
+_ASK = ("masks", "next", "order", "replaced", "classes", "perplexity")
 _CLAIMS = {"is_next": "follows", "in_order": "in order"}
 
 
 def dataset(bert, trace, args):
-    """Hidden words, next sentence or sentence order, replaced tokens and pseudo-perplexity of every row."""
-    from bert_tf.explain import score_rows, summarise_rows
+    """Hidden words, next sentence or sentence order, replaced tokens, classes and pseudo-perplexity of every row."""
+    from bert_tf.explain import score_rows, summarise_classes, summarise_rows
+    from bert_tf.explain.target import classes_of
 
     with Progress(args) as progress:
         found = score_rows(bert, args.texts, tuple(args.ask), args.hide, args.top_k, progress)
     claim = "in_order" if "sop" in bert.heads else "is_next"
-    rows = [("row", "hidden", "guess", "rank", _CLAIMS[claim], "suspected", "perplexity", "text")]
+    rows = [("row", "hidden", "guess", "rank", _CLAIMS[claim], "suspected", "label", "class", "perplexity", "text")]
     for one in found:
         masks, share, worst = one.masks, getattr(one, claim), one.most_suspected
         rows.append(
@@ -30,17 +31,30 @@ def dataset(bert, trace, args):
                 " ".join("-" if mask.original_rank is None else f"{mask.original_rank:,}" for mask in masks),
                 "-" if share is None else percent(share),
                 "-" if worst is None else f"{worst[0]} {percent(worst[1])}",
+                one.row.label or "-",
+                _class(one),
                 "-" if one.perplexity is None else f"{one.perplexity:,.1f}",
                 f"{one.row.text_a:.60}",
             )
         )
+    classes = summarise_classes(bert, found) if "classes" in args.ask and classes_of(bert) else None
     record = {
         "asked": args.ask,
         "hide": args.hide,
         "summary": asdict(summarise_rows(found)),
+        "classes": classes and asdict(classes),
         "rows": [_scored(one) for one in found],
     }
-    return record, rows, "><<>>>><"
+    return record, rows, "><<>>><<><"
+
+
+def _class(one):
+    if one.predicted is None:
+        return "-"
+    if isinstance(one.predicted, float):
+        return f"{one.predicted:.3f}"
+    sure = one.predicted_probability
+    return one.predicted or "none" if sure is None else f"{one.predicted} {percent(sure)}"
 
 
 def _scored(one):
@@ -61,6 +75,8 @@ def _scored(one):
         "is_next": one.is_next,
         "in_order": one.in_order,
         "replaced": one.replaced and [{"token": token, "score": score} for token, score in one.replaced],
+        "label": one.row.label,
+        "said": one.said,
         "perplexity": one.perplexity,
         "log_likelihood": one.log_likelihood,
         "problem": one.problem,
@@ -199,7 +215,7 @@ def _add_agreement(kind):
 _FILE = {"texts": "file", "masks": False, "traced": False}
 KINDS = {
     "dataset": Kind(
-        dataset, "hidden words, pairs and replaced tokens of every row of a file", _add_dataset, _check_ask, **_FILE
+        dataset, "hidden words, pairs, replaced tokens and classes of every row of a file", _add_dataset, _check_ask, **_FILE
     ),
     "pairs": Kind(pairs, "which text of each pair of a file is likelier", _add_pairs, _check_pairs, **_FILE),
     "agreement": Kind(

@@ -32,7 +32,16 @@ from bert_tf.explain.counterfactual import (
     without_each_word,
     without_word,
 )
-from bert_tf.explain.dataset import RowResult, RowSummary, hidden_places, score_rows, summarise_rows
+from bert_tf.explain.dataset import (
+    ClassSummary,
+    RowResult,
+    RowSummary,
+    can_ask,
+    hidden_places,
+    score_rows,
+    summarise_classes,
+    summarise_rows,
+)
 from bert_tf.explain.errors import (
     Cancelled,
     EmptyText,
@@ -101,6 +110,7 @@ __all__ = [
     "Answer",
     "Cancelled",
     "ClassLens",
+    "ClassSummary",
     "Comparison",
     "ConlluError",
     "EmbeddingParts",
@@ -159,6 +169,7 @@ __all__ = [
     "ask",
     "attention_between",
     "attention_flow",
+    "can_ask",
     "attention_rollout",
     "class_lens",
     "class_target",
@@ -209,6 +220,7 @@ __all__ = [
     "score_rows",
     "sense_separation",
     "sentence_order_target",
+    "summarise_classes",
     "summarise_heads",
     "summarise_rows",
     "swapped",

@@ -1,9 +1,12 @@
-"""A file of texts asked at once: hidden words, next sentence or sentence order, replaced tokens, pseudo-perplexity.
+"""A file of texts asked at once: hidden words, next sentence or sentence order, replaced tokens, classes,
+pseudo-perplexity.
 
 Sources as in `predictions` and `pseudo_likelihood`.
 """
 
-from dataclasses import dataclass, replace
+import math
+from collections import Counter
+from dataclasses import dataclass, field, replace
 from typing import Optional
 
 import numpy as np
@@ -13,9 +16,17 @@ from bert_tf.explain.many import predict_many
 from bert_tf.explain.prepare import prepare
 from bert_tf.explain.pseudo_likelihood import pseudo_likelihood
 from bert_tf.explain.rows import hidden_words
+from bert_tf.explain.target import classes_of
 
-#: What may be asked for, and the head that answers it.
-ASK = {"masks": "mlm", "next": "nsp", "order": "sop", "replaced": "replaced", "perplexity": "mlm"}
+#: What may be asked for, and the head that answers it; "task" is that of a model fine-tuned to classify.
+ASK = {
+    "masks": "mlm",
+    "next": "nsp",
+    "order": "sop",
+    "replaced": "replaced",
+    "classes": "task",
+    "perplexity": "mlm",
+}
 
 # Rows in one forward pass: few, for others wait for the model meanwhile.
 _BLOCK = 8
@@ -33,6 +44,7 @@ class RowResult:
         problem: why something that was asked could not be answered, or None.
         in_order: P(in order), or None.
         replaced: pairs (token, P(replaced)) of the texts' own tokens; None if unasked.
+        said: what a fine-tuned classifier says, a dict as `TaskModel.predict` gives it; None if unasked.
     """
 
     row: object
@@ -46,6 +58,29 @@ class RowResult:
     problem: Optional[str] = None
     in_order: Optional[float] = None
     replaced: Optional[tuple] = None
+    said: Optional[dict] = None
+
+    @property
+    def predicted(self):
+        """The class found, of several "one|another", of a regression the number; None if unasked."""
+        said = self.said or {}
+        return "|".join(said["labels"]) if "labels" in said else said.get("label", said.get("value"))
+
+    @property
+    def predicted_probability(self):
+        """That of the class found; None of several classes, of a number, and if unasked."""
+        return (self.said or {}).get("probability")
+
+    @property
+    def right(self):
+        """Whether the class found is the one that the file names; None where there is nothing to compare."""
+        said, label = self.said or {}, self.row.label
+        known = set(said.get("probabilities", ()))
+        if label is None or not known:
+            return None
+        true = _parts(label) if "labels" in said else {label}
+        found = set(said["labels"]) if "labels" in said else {said["label"]}
+        return found == true if true <= known else None
 
     @property
     def suspected(self):
@@ -83,14 +118,39 @@ class RowSummary:
     suspected: Optional[float] = None
 
 
+@dataclass(frozen=True)
+class ClassSummary:
+    """The classes of `score_rows` compared with those that the file names.
+
+    Attributes:
+        rows: how many are compared.
+        scores: metric -> number, as `evaluate classify` has them: of one class a row "accuracy", "f1_macro" and
+            others; empty where no row is compared.
+        confusion: (labels, counts [K][K], a row a true label) of one class a row, else None.
+        unknown: labels of the file that are none of the model's -> number of rows, which are not compared.
+    """
+
+    rows: int
+    scores: dict
+    confusion: Optional[tuple] = None
+    unknown: dict = field(default_factory=dict)
+
+
+def can_ask(bert):
+    """What of `ASK` a model has a head for, in that order."""
+    heads = {*bert.heads, *(["task"] if classes_of(bert) else [])}
+    return tuple(name for name, head in ASK.items() if head in heads)
+
+
 def score_rows(bert, rows, ask=tuple(ASK), hide="random", top_k=5, progress=None):
     """Ask a model about every row of a file.
 
     Args:
         bert: a `Bert`. rows: `Row`s.
         ask: some of `ASK`: "masks" predicts hidden words; "next" and "order" score pairs, "replaced" every token
-            (all three with the hidden words hidden); "perplexity" masks one token at a time: as many passes as
-            tokens.
+            (all three with the hidden words hidden); "classes" asks a fine-tuned classifier about the row with
+            nothing hidden (one for single texts about text A); "perplexity" masks one token at a time: as many
+            passes as tokens.
         hide: as in `hidden_words`. top_k: predictions a mask.
         progress: callable(done, total) in rows; returning False cancels.
     Returns:
@@ -101,11 +161,13 @@ def score_rows(bert, rows, ask=tuple(ASK), hide="random", top_k=5, progress=None
     unknown = set(ask) - set(ASK)
     if unknown:
         raise InputError(f"A model can be asked for {', '.join(ASK)}, not for {', '.join(sorted(unknown))}.")
-    able = {one for one in ask if ASK[one] in bert.heads}
+    able = set(ask) & set(can_ask(bert))
     rows, results = list(rows), []
     for start in range(0, len(rows), _BLOCK):
         block = rows[start : start + _BLOCK]
         found = _predicted(bert, block, able, hide, top_k)
+        if "classes" in able:
+            found = _with_classes(bert, found)
         if "perplexity" in able:
             found = [
                 _with_perplexity(bert, one, progress, start + place, len(rows))
@@ -139,6 +201,56 @@ def summarise_rows(results):
         scored=len(replaced),
         suspected=_share(score > 0.5 for score in replaced),
     )
+
+
+def summarise_classes(bert, results):
+    """How often the classes found are those that the file names.
+
+    Args:
+        bert: the model that was asked. results: `RowResult`s.
+    Returns:
+        `ClassSummary`, by scikit-learn (of numbers by SciPy).
+    Raises:
+        InputError: the model is no classifier.
+    """
+    from bert_tf.finetune.sentences import Sentence
+
+    settings = classes_of(bert)
+    if settings is None:
+        raise InputError(f"{bert.name} was not fine-tuned to classify texts; it has no classes.")
+    examples, said, unknown = [], [], Counter()
+    for one in results:
+        if one.said is None or one.row.label is None:
+            continue
+        target = _target(one.row.label, settings)
+        if target is None:
+            unknown[one.row.label] += 1
+            continue
+        examples.append(Sentence(one.row.text_a, one.row.text_b, target))
+        said.append(one.said)
+    if not examples:
+        return ClassSummary(0, {}, unknown=dict(unknown))
+    scores = bert.task.family.score(examples, said, settings)
+    confusion = bert.task.family.findings(examples, said, settings).confusion
+    return ClassSummary(len(examples), scores, confusion, dict(unknown))
+
+
+def _target(label, settings):
+    """A label of a file as the task takes it: a class, classes or a number; None where it is none of the task's."""
+    if settings.regression:
+        try:
+            number = float(label)
+        except ValueError:
+            return None
+        return number if math.isfinite(number) else None
+    parts = tuple(sorted(_parts(label))) if settings.multi_label else (label,)
+    if not set(parts) <= set(settings.labels):
+        return None
+    return parts if settings.multi_label else label
+
+
+def _parts(label):
+    return {part.strip() for part in label.split("|") if part.strip()}
 
 
 def _share(yes):
@@ -176,8 +288,11 @@ def _own_scores(answer, ready):
 
 def _read(bert, row, able, hide):
     """(`RowResult` that knows what is read and hidden, the prepared row; None where it cannot be read)."""
+    most, text_b = bert.max_length, row.text_b
+    if able == {"classes"}:
+        most, text_b = min(most, classes_of(bert).max_length), _second(bert, row)
     try:
-        ready = prepare(bert.tokenizer, bert.max_length, row.text_a, row.text_b)
+        ready = prepare(bert.tokenizer, most, row.text_a, text_b)
         if "masks" in able:
             mask = hidden_words(row, ready.encoding, hide)
             ready = prepare(bert.tokenizer, bert.max_length, row.text_a, row.text_b, mask)
@@ -210,6 +325,23 @@ def hidden_places(read, positions):
         whole = set(pieces[place]) <= set(positions)
         found.append((*place, -1 if whole else pieces[place].index(position)))
     return tuple(dict.fromkeys(found))
+
+
+def _second(bert, row):
+    """The text B that a classifier reads of a row: none where it judges single texts."""
+    return None if classes_of(bert).pair is False else row.text_b
+
+
+def _with_classes(bert, found):
+    asked = [(one.row.text_a, _second(bert, one.row)) for one in found]
+    if classes_of(bert).pair:
+        lack = InputError("This model judges pairs, and this row is one text.")
+        asked = [pair if pair[1] else lack for pair in asked]
+    answers = bert.task.predict_many(asked, _BLOCK, errors="return")
+    return [
+        replace(one, problem=one.problem or str(answer)) if isinstance(answer, Exception) else replace(one, said=answer)
+        for one, answer in zip(found, answers)
+    ]
 
 
 def _with_perplexity(bert, result, progress, done, total):

@@ -14,6 +14,7 @@ KINDS = ("text", "jsonl", "table")
 HIDE = ("given", "random", "last")
 _FIRST = ("text_a", "text", "sentence", "sentence1", "sentence_a", "question", "premise", "a")
 _SECOND = ("text_b", "sentence2", "sentence_b", "hypothesis", "answer_text", "b")
+_LABEL = "label"
 
 
 @dataclass(frozen=True)
@@ -24,12 +25,14 @@ class Row:
         number: its line, from 1 (of a table, its record; the header does not count).
         text_a, text_b: `text_b` is None where there is no pair.
         mask: words to hide that the file names.
+        label: the class it belongs to, as the file says; of several "one|another"; None where it says nothing.
     """
 
     number: int
     text_a: str
     text_b: Optional[str] = None
     mask: tuple = ()
+    label: Optional[str] = None
 
 
 @dataclass(frozen=True)
@@ -67,7 +70,7 @@ def read_rows(data, kind="text", first=None, second=None, most_rows=1000, most_c
             "sentence", "text_b", "sentence2", ...). second may be "" for none.
         most_rows, most_characters: rows, and characters of a row's text, at most.
     Returns:
-        `Rows`. A key or column "mask" names a word to hide, or a list of them.
+        `Rows`. A key or column "mask" names a word to hide, or a list of them, "label" the row's class.
     Raises:
         InputError: not UTF-8, nothing in it, or no column of that name.
     """
@@ -189,4 +192,11 @@ def _row(number, record, first, second, most_characters):
     mask = (mask,) if isinstance(mask, (str, int)) else mask
     if not isinstance(mask, (list, tuple)) or not all(type(one) in (str, int) for one in mask):
         return f"Its mask is neither a word nor a list of words: {mask!r:.40}."
-    return Row(number, text_a, text_b if text_b and text_b.strip() else None, tuple(mask))
+    return Row(number, text_a, text_b if text_b and text_b.strip() else None, tuple(mask), _label(record))
+
+
+def _label(record):
+    """The label of a record as text, or None."""
+    found = next((value for name, value in record.items() if name.lower() == _LABEL), None)
+    parts = found if isinstance(found, list) else [found]
+    return "|".join(str(part).strip() for part in parts if isinstance(part, (str, int, float))) or None

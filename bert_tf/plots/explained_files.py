@@ -4,13 +4,14 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from bert_tf.plots.effects import ranked_bars
+from bert_tf.plots.finetuning import confusion_matrix
 from bert_tf.plots.theme import CATEGORIES, dress
 
 _MOST = 40  # rows drawn by name
 
 
 def _dataset(record, dark):
-    """How often each answer was how good: a histogram of everything that was asked."""
+    """How often each answer was how good: a histogram of everything that was asked; which classes were confused."""
     rows = record["rows"]
     masks = [mask["original_probability"] for row in rows for mask in row["masks"]]
     asked = {
@@ -18,18 +19,27 @@ def _dataset(record, dark):
         "P(IsNext)": [row["is_next"] for row in rows],
         "P(in order)": [row["in_order"] for row in rows],
         "P(replaced) of a token": [one["score"] for row in rows for one in row["replaced"] or ()],
+        "probability of the class found": [(row["said"] or {}).get("probability") for row in rows],
+        "value found": [(row["said"] or {}).get("value") for row in rows],
         "pseudo-perplexity": [row["perplexity"] for row in rows],
     }
     asked = {name: [one for one in values if one is not None] for name, values in asked.items()}
     asked = {name: values for name, values in asked.items() if values} or {"nothing was answered": []}
-    figure = make_subplots(rows=len(asked), cols=1, subplot_titles=list(asked))
+    confusion = (record["classes"] or {}).get("confusion")
+    titles = [*asked, *(["classes found, a row a true one"] if confusion else [])]
+    figure = make_subplots(rows=len(titles), cols=1, subplot_titles=titles)
     for row, (name, values) in enumerate(asked.items(), 1):
         # A share has a tenth of the whole for each bar.
-        bins = {} if name == "pseudo-perplexity" else {"xbins": {"start": 0, "end": 1.0001, "size": 0.1}}
+        bins = {} if name in ("pseudo-perplexity", "value found") else {"xbins": {"start": 0, "end": 1.0001, "size": 0.1}}
         bars = go.Histogram(x=values, marker_color=CATEGORIES[0], showlegend=False, **bins)
         figure.add_trace(bars, row=row, col=1)
     figure.update_yaxes(title="how many")
-    return dress(figure, dark, 100 + 240 * len(asked))
+    if confusion:
+        drawn, last = confusion_matrix(*confusion, dark), {"row": len(titles), "col": 1}
+        figure.add_trace(drawn.data[0], **last)
+        figure.update_xaxes(drawn.layout.xaxis, **last)
+        figure.update_yaxes(drawn.layout.yaxis, **last)
+    return dress(figure, dark, 100 + 240 * len(titles))
 
 
 def _agreement(record, dark):

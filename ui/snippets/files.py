@@ -14,22 +14,25 @@ _OF = {
     "next": "one.is_next, ",
     "order": "one.in_order, ",
     "replaced": "one.suspected, one.most_suspected, ",
+    "classes": "one.predicted, one.predicted_probability, ",
     "perplexity": "one.perplexity, ",
 }
 
 
-def dataset(view, shared, file, ask, hide):
+def dataset(view, shared, file, ask, hide, labelled):
     """A file asked row by row.
 
     Args:
         file: ``ui.files.Chosen``. ask: what the model is asked for. hide: as `score_rows` takes it.
+        labelled: whether classes are asked for and the file has their labels.
     """
     imports, read = rows_of(file)
-    names = ", ".join(sorted([*imports, "score_rows", "summarise_rows"]))
+    names = ", ".join(sorted([*imports, "score_rows", "summarise_rows", *["summarise_classes"] * labelled]))
     asked = "".join(_OF[name] for name in ask)
     body = _ROWS.format(ask=tuple(ask), hide=hide, top_k=view.top_k, asked=asked)
     head = [*needs(file), f"from bert_tf.explain import {names}"]
-    return script(head, f"{loading(view, shared.name)}\n{read}", body)
+    scored = "print(summarise_classes(bert, results))" if labelled else ""
+    return script(head, f"{loading(view, shared.name)}\n{read}", body, scored)
 
 
 def needs(file):
