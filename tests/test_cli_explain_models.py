@@ -10,7 +10,7 @@ import bert_tf
 from bert_tf import checkpoints, explain
 from bert_tf.cli import main
 from bert_tf.plots.explained import figure_of
-from tests.conftest import make_bert
+from tests.conftest import make_bert, randomise
 
 FAMILY = Path(__file__).parent / "golden" / "family"
 TEXTS = ("the cats [MASK] on the mat", "it ran")
@@ -122,6 +122,34 @@ def test_every_row_of_a_file(record, say, tiny_bert, file):
     plain = record("dataset", "--input", file, "--rows", 1)
     assert len(plain["rows"]) == 1 and plain["rows"][0]["perplexity"] is None
     assert [line.split()[0] for line in say("dataset", "--input", file).splitlines()[2:]] == ["1", "2", "4"]
+
+
+def test_every_row_of_a_file_is_classified(record, say, tmp_path):
+    from bert_tf.finetune.families import family
+    from bert_tf.finetune.folder import save_task
+    from bert_tf.finetune.network import network_over
+    from bert_tf.finetune.task import TaskSettings
+
+    settings, bert = TaskSettings("classify", ("bad", "good"), pooling="mean"), make_bert(seed=3)
+    network = network_over(bert.model, family("classify"), settings)
+    randomise(network, 5)
+    save_task(tmp_path / "judge", bert.config, bert.tokenizer, network, settings)
+    texts, labels = ["the cat sat", "it ran", "money in the bank", "a dog"], ["good", "bad", "bad", "odd"]
+    path = tmp_path / "rows.csv"
+    path.write_text("text,label\n" + "".join(f"{text},{label}\n" for text, label in zip(texts, labels)))
+    given = bert_tf.load(tmp_path / "judge").task.predict(texts)
+    found = record("dataset", "--input", path, "--ask", "classes", model=tmp_path / "judge")
+    assert [row["label"] for row in found["rows"]] == labels
+    assert [row["said"]["label"] for row in found["rows"]] == [one["label"] for one in given]
+    right = sum(one["label"] == label for one, label in zip(given[:3], labels))
+    assert found["classes"]["scores"]["accuracy"] == pytest.approx(right / 3, abs=1e-6)
+    assert found["classes"]["unknown"] == {"odd": 1} and found["classes"]["rows"] == 3
+    bars, cells = figure_of(found).data
+    np.testing.assert_allclose(bars.x, [one["probability"] for one in given], atol=1e-5)
+    counts = found["classes"]["confusion"][1]
+    assert np.sum(counts) == 3 and np.array_equal(cells.text, counts)
+    lines = say("dataset", "--input", path, "--ask", "classes", model=tmp_path / "judge").splitlines()
+    assert lines[2].split()[3:5] == ["good", given[0]["label"]]
 
 
 def test_rows_and_sides_by_the_heads_that_a_model_has(record, tmp_path):

@@ -103,3 +103,26 @@ def saved(monkeypatch):
 
     monkeypatch.setattr(export, "menu", recorded)
     return found
+
+
+@pytest.fixture(scope="module")
+def task_home(tmp_path_factory):
+    """A models folder with a random model of each task, and a limits file."""
+    from tests.app.made_tasks import save_tasks
+
+    home = tmp_path_factory.mktemp("tasks")
+    save_tasks(home)
+    return home
+
+
+@pytest.fixture
+def with_tasks(environment, task_home, monkeypatch):
+    """Point the explorer at the fine-tuned models."""
+    monkeypatch.setenv("BERT_TF_HOME", str(task_home))
+    monkeypatch.setenv("BERT_TF_EXPLORER", str(task_home / "explorer.toml"))
+    from ui import models, state, tasks
+
+    for cache in (state.limits, models.catalogue, tasks._settings):
+        cache.clear()
+    yield
+    tasks._settings.clear()

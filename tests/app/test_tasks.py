@@ -9,26 +9,10 @@ import pytest
 
 from tests.app.look import column, component, components, near, offered, told, walk
 from tests.app.look import settled as finished
-from tests.app.made_tasks import LIMITS, save_tasks
+from tests.app.made_tasks import LIMITS
 
 
-@pytest.fixture(scope="module")
-def task_home(tmp_path_factory):
-    home = tmp_path_factory.mktemp("tasks")
-    save_tasks(home)
-    return home
-
-
-@pytest.fixture(autouse=True)
-def with_tasks(environment, task_home, monkeypatch):
-    monkeypatch.setenv("BERT_TF_HOME", str(task_home))
-    monkeypatch.setenv("BERT_TF_EXPLORER", str(task_home / "explorer.toml"))
-    from ui import models, state, tasks
-
-    for cache in (state.limits, models.catalogue, tasks._settings):
-        cache.clear()
-    yield
-    tasks._settings.clear()
+pytestmark = pytest.mark.usefixtures("with_tasks")
 
 
 def no_trouble(app):

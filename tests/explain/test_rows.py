@@ -101,3 +101,11 @@ def test_what_a_row_hides_itself_is_left_as_it_is(tiny_bert):
         assert hidden_words(row, tiny_bert.tokenizer.encode(row.text_a), "last") == wanted
     with pytest.raises(InputError, match="given, random, last"):
         hidden_words(named, tiny_bert.tokenizer.encode("a"), "every")
+
+
+def test_a_label_is_read_from_tables_and_json_lines():
+    table = read_rows("text,Label\na, good \nb,\n", "table")
+    assert [row.label for row in table.rows] == ["good", None]
+    lines = read_rows('{"text": "a", "label": 1}\n{"text": "b", "label": ["x", "y"]}\n{"text": "c", "label": {}}', "jsonl")
+    assert [row.label for row in lines.rows] == ["1", "x|y", None]
+    assert read_rows("a\tgood\n").rows[0].label is None

@@ -1,0 +1,115 @@
+"""Data asked for classes: the page against the model itself and scikit-learn."""
+
+import numpy as np
+import pytest
+from sklearn.metrics import accuracy_score, confusion_matrix, f1_score
+
+import bert_tf
+from bert_tf.explain import read_rows
+from tests.app.look import column, near, offered, param, settled, told
+from tests.app.test_words import array, figure
+from ui.limits import ROOT
+
+pytestmark = pytest.mark.usefixtures("with_tasks")
+
+WORDS = ("the cat sat", "a dog ran", "it was good", "money in the bank", "the river ended", "she has a carrot")
+LABELS = ("good", "bad", "good", "bad", "good", "odd")
+FILE = "text,label\n" + "".join(f"{text},{label}\n" for text, label in zip(WORDS, LABELS))
+
+
+@pytest.fixture
+def uploaded(open_app):
+    """A function that opens Data with a file of the visitor's."""
+
+    def opened(data, name="theirs.csv", **link):
+        app = open_app(page="dataset", **{"dataset.file": "upload", "dataset.ask": "classes", **link})
+        app.file_uploader(key="w_dataset_upload").upload(name, data.encode(), "text/csv").run()
+        return settled(app)
+
+    return opened
+
+
+def said(name, task_home, texts):
+    return bert_tf.load(task_home / name).task.predict(list(texts))
+
+
+def test_classes_are_compared_with_the_labels_of_the_file(uploaded, task_home, saved):
+    app = uploaded(FILE, model="classes")
+    offered(app, saved, ("rows", "confusion"))
+    found = said("classes", task_home, WORDS)
+    table = app.dataframe[0].value
+    assert list(table["predicted"]) == [one["label"] for one in found] and list(table["label"]) == list(LABELS)
+    assert list(table["sure"]) == pytest.approx([one["probability"] for one in found], abs=1e-4)
+    near(column(saved["rows"], "predicted_probability"), [one["probability"] for one in found])
+    assert saved["rows"]["json"]["rows"][0]["said"]["label"] == found[0]["label"]
+    true, given = LABELS[:5], [one["label"] for one in found[:5]]
+    assert {one.label: one.value for one in app.metric} == {
+        "Accuracy": f"{accuracy_score(true, given):.3f}",
+        "Macro F1": f"{f1_score(true, given, labels=['bad', 'good'], average='macro', zero_division=0):.3f}",
+    }
+    counts = confusion_matrix(true, given, labels=["bad", "good"])
+    np.testing.assert_array_equal(saved["confusion"]["npz"]["counts"], counts)
+    assert [row[1:] for row in saved["confusion"]["rows"]] == [[str(one) for one in row] for row in counts.tolist()]
+    np.testing.assert_allclose(array(figure(app, 0)[0]["z"]), counts / counts.sum(axis=1, keepdims=True), atol=1e-6)
+    assert "1 row has a label that is none of the model's: odd" in told(app)
+
+
+def test_the_rows_with_a_wrong_class_can_be_picked_out(uploaded, task_home):
+    app = uploaded(FILE, model="classes")
+    app.button_group(key="w_dataset_show").set_value("misjudged").run()
+    given = [one["label"] for one in said("classes", task_home, WORDS[:5])]
+    wrong = [text for text, true, label in zip(WORDS, LABELS, given) if true != label]
+    assert list(settled(app).dataframe[0].value["a"]) == wrong and param(app, "dataset.show") == "misjudged"
+
+
+def test_without_labels_the_classes_are_counted(open_app, task_home):
+    app = settled(open_app(page="dataset", model="classes", **{"dataset.ask": "classes"}))
+    data = (ROOT / "assets" / "samples" / "sentences.txt").read_text("utf-8")
+    given = [one["label"] for one in said("classes", task_home, data.splitlines())]
+    assert f"{given[0]} {given.count(given[0])}" in told(app) and not app.metric
+    assert "label" not in app.dataframe[0].value
+
+
+def test_the_lines_classify_and_score_as_the_page(uploaded, tmp_path, monkeypatch, task_home, capsys):
+    app = uploaded(FILE, model="classes")
+    (tmp_path / "theirs.csv").write_text(FILE)
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    exec(app.code[0].value, names)
+    shown = app.session_state["_jobs"]["dataset"].result
+    assert [(one.row, one.predicted, one.right) for one in names["results"]] == [
+        (one.row, one.predicted, one.right) for one in shown
+    ]
+    assert f"'accuracy': {float(app.metric[0].value):.1f}" in capsys.readouterr().out
+
+
+def test_what_cannot_be_asked_is_said(open_app):
+    app = settled(open_app(page="dataset", model="plain"))
+    assert "plain was not fine-tuned to classify" in told(app) and "choose classes" in told(app)
+    app = open_app(page="dataset", model="pairs", **{"dataset.ask": "classes"})
+    assert not app.dataframe and "no row here has a text B" in told(app)
+    app = settled(open_app(page="dataset", model="classes", **{"dataset.file": "pairs.jsonl", "dataset.ask": "classes"}))
+    assert "classifies single texts: of a pair, text A" in told(app)
+    assert "problem" not in app.dataframe[0].value
+
+
+def test_pairs_and_numbers_are_judged_too(open_app, uploaded, task_home):
+    app = settled(open_app(page="dataset", model="pairs", **{"dataset.file": "pairs.jsonl", "dataset.ask": "classes"}))
+    rows = read_rows((ROOT / "assets" / "samples" / "pairs.jsonl").read_bytes(), "jsonl").rows
+    found = said("pairs", task_home, [(row.text_a, row.text_b) for row in rows])
+    assert list(app.dataframe[0].value["predicted"]) == [one["label"] for one in found]
+    numbers = "".join(f"{text},{place}\n" for place, text in enumerate(WORDS))
+    app = uploaded(f"text,label\n{numbers}", model="score")
+    values = [one["value"] for one in said("score", task_home, WORDS)]
+    assert list(app.dataframe[0].value["predicted"]) == pytest.approx(values, abs=1e-4)
+    assert app.metric[0].value == f"{np.corrcoef(values, range(6))[0, 1]:.3f}"
+
+
+def test_a_row_opens_as_its_classifier_has_read_it(task_home):
+    from ui.opening import _opened, row_view
+    from ui.view import View
+
+    row = read_rows("one two").rows[0]
+    view = View(model="pairs", settings=(("tasks.model", "classes"),))
+    assert _opened(row_view(view, row, ()), "tasks", False).setting("tasks.model") == "pairs"
+    assert _opened(row_view(View(model="plain"), row, ()), "tasks", False).setting("tasks.model") is None
