@@ -21,6 +21,7 @@ from bert_tf.explain.agreement import Agreement, RowAgreement, agreement
 from bert_tf.explain.answer import Answer, answer_from
 from bert_tf.explain.attention import HeadSummary, attention_between, summarise_heads
 from bert_tf.explain.compare import Comparison, MaskAgreement, aligned_layers, compare, jensen_shannon
+from bert_tf.explain.contexts import Context, Contexts, nearest_contexts
 from bert_tf.explain.counterfactual import (
     Outcome,
     Variant,
@@ -113,6 +114,8 @@ __all__ = [
     "ClassSummary",
     "Comparison",
     "ConlluError",
+    "Context",
+    "Contexts",
     "EmbeddingParts",
     "EmptyText",
     "HeadProfile",
@@ -202,6 +205,7 @@ __all__ = [
     "map_of_heads",
     "mask_target",
     "minimal_pairs",
+    "nearest_contexts",
     "nearest_tokens",
     "next_sentence_target",
     "norm_weighted_attention",
