@@ -1,20 +1,28 @@
-"""Neighbours: the words of the vocabulary that lie nearest to a token's vector, layer by layer."""
+"""Neighbours: the words of the vocabulary that lie nearest to a token's vector, layer by layer; and the places of a
+file."""
 
 import numpy as np
 import streamlit as st
 
 from bert_tf import plots
-from bert_tf.explain import embedding_table, nearest_tokens
+from bert_tf.explain import embedding_table, nearest_contexts, nearest_tokens
+from bert_tf.explain.contexts import MOST
 from bert_tf.explain.vectors import word_ids
+from bert_tf.plots.effects import ranked_bars
 from bert_tf.plots.vectors import nearest_map
-from ui import export, frame, inputs, snippets, state, why
+from ui import export, files, frame, inputs, jobs, opening, snippets, state, why
 from ui.cells import cells
 from ui.kept import kept
-from ui.words import plain
+from ui.words import count, plain
 
 _WINDOW = 32  # tokens of a longer text in the table at once
 _TOP = 10
 _HEADER = ("position", "token", "vector", "rank", "neighbour", "cosine")
+_AMONG = {"vocabulary": "In the vocabulary", "text": "In a text"}
+_PLACES = 20  # places of a file that are shown
+_AT_ONCE = 40  # rows of a file that are read without a press on Run
+_SIDE = 70  # characters of a sentence shown on either side of the word
+_PLACES_HEADER = ("rank", "cosine", "row", "before", "word", "after", "token", "position", "text")
 
 
 def page():
@@ -33,9 +41,19 @@ def page():
             "This model's states are larger than its word vectors: only the static ones have neighbours."
         )
     _table(trace, shown, found)
-    _detail(trace, shown, found)
     row, column = _place(shown, found)
-    snippets.give(shared, trace, shown, centred, _TOP, shown[row], column - 1 if column else None)
+    at, layer = shown[row], column - 1 if column else None
+    if _among(trace.tokens[at]) == "vocabulary":
+        _detail(found[row], column)
+        snippets.give(shared, trace, shown, centred, _TOP, at, layer)
+    elif layer is None and len(found[0]) > 1:
+        st.info(
+            "A static vector is the same wherever its word stands. Press a cell of a layer above.",
+            icon=":material/touch_app:",
+        )
+    else:
+        # Where states have no neighbours in the vocabulary, the last layer's are compared with each other.
+        _in_text(shared, trace, at, len(trace.hidden_states) - 1 if layer is None else layer, centred)
 
 
 def _window(trace):
@@ -154,10 +172,20 @@ def _tip(token, name, near):
     return f"{token}, {what}: {said}"
 
 
-def _detail(trace, shown, found):
-    row, column = _place(shown, found)
-    token = trace.tokens[shown[row]]
-    st.header(f"Nearest to “{plain(token)}”", anchor=False)
+def _among(token):
+    """The heading of the open cell, with the choice of what is looked through."""
+    with inputs.heading(f"Nearest to “{plain(token)}”"):
+        return st.segmented_control(
+            "Looked through",
+            list(_AMONG),
+            format_func=_AMONG.get,
+            required=True,
+            label_visibility="collapsed",
+            **state.bound_setting("neighbours.among", "w_near_among", "vocabulary", _AMONG),
+        )
+
+
+def _detail(nearest, column):
     sides = [(0, "Its static vector")]
     if column:
         name = "What goes in" if column == 1 else f"After layer {column - 1}"
@@ -165,7 +193,7 @@ def _detail(trace, shown, found):
     for place, (index, heading) in zip(st.columns(2, gap="large"), sides):
         with place:
             st.markdown(f"**{heading}**")
-            near = found[row][index]
+            near = nearest[index]
             st.dataframe(
                 {"word": [one.token for one in near], "cosine": [one.similarity for one in near]},
                 hide_index=True,
@@ -178,6 +206,98 @@ def _detail(trace, shown, found):
                     ),
                 },
             )
+
+
+def _in_text(shared, trace, at, layer, centred):
+    """The places of a file whose states after the layer are nearest to the token's."""
+    read = files.rows("neighbours")
+    if read is None:
+        return
+    rows, file_key = read
+    view = state.view()
+    snippets.give(shared, trace, (), centred, _PLACES, at, layer, file_key)
+    key = (shared.name, view.precision, view.a, view.b, trace.masks, at, layer, centred, file_key)
+    if not files.asked("neighbours", key, len(rows.rows) <= _AT_ONCE):
+        st.caption(f"{count(len(rows.rows), 'row')}.")
+        return
+    found = jobs.result(
+        "neighbours",
+        key,
+        f"Reading {count(len(rows.rows), 'row')}",
+        lambda progress: shared.run(
+            nearest_contexts, trace.hidden_states[layer, [at]], layer, rows.rows, _PLACES, centred, progress=progress
+        ),
+    )
+    if found is not None:
+        _places(trace, at, layer, centred, found)
+
+
+def _places(trace, at, layer, centred, found):
+    (near,) = found.nearest
+    what = "of what goes in" if layer == 0 else f"after layer {layer}"
+    with inputs.heading("Nearest places in the text"):
+        export.menu(
+            "places",
+            _PLACES_HEADER,
+            lambda: map(_place_line, range(1, len(near) + 1), near),
+            lambda: {
+                "model": trace.model,
+                "token": trace.tokens[at],
+                "position": at,
+                "layer": layer,
+                "centred": centred,
+                "compared": found.tokens,
+                "places": [dict(zip(_PLACES_HEADER, _place_line(*one))) for one in enumerate(near, 1)],
+            },
+            lambda: ranked_bars(
+                [f"{one.row.number}: {one.word.text}" for one in near], [one.similarity for one in near], "cosine"
+            ),
+        )
+    event = st.dataframe(
+        {
+            "cosine": [one.similarity for one in near],
+            "before": [_tail(one.parts[0]) for one in near],
+            "word": [one.word.text for one in near],
+            "after": [_head(one.parts[2]) for one in near],
+            "token": [one.token for one in near],
+            "row": [one.row.number for one in near],
+        },
+        hide_index=True,
+        width="stretch",
+        key="w_near_places",
+        on_select="rerun",
+        selection_mode="single-row",
+        column_config={
+            "cosine": st.column_config.ProgressColumn("Cosine", format="%.3f", min_value=0, max_value=1),
+            "before": st.column_config.TextColumn("Before it", width="large", alignment="right"),
+            "word": st.column_config.TextColumn("The word", alignment="center"),
+            "after": st.column_config.TextColumn("After it", width="large"),
+            "token": "Token",
+            "row": st.column_config.NumberColumn("Row", width="small"),
+        },
+    )
+    chosen = event.selection.rows
+    if chosen and chosen[0] < len(near):
+        opening.open_row("w_near_open", near[chosen[0]].row, ())
+    mean = " Their mean is taken from both sides first." if centred else ""
+    bound = f" What comes after {MOST:,} tokens is not read." if found.tokens >= MOST else ""
+    st.caption(
+        f"{count(found.tokens, 'token')} of {count(found.rows, 'row')}, each in its sentence: cosines of the vectors "
+        f"{what} with that of “{plain(trace.tokens[at])}”.{mean}{bound} Press the box before a row to open it."
+    )
+
+
+def _tail(text):
+    return text if len(text) <= _SIDE else f"…{text[-_SIDE:]}"
+
+
+def _head(text):
+    return text if len(text) <= _SIDE else f"{text[:_SIDE]}…"
+
+
+def _place_line(rank, one):
+    before, word, after = one.parts
+    return rank, one.similarity, one.row.number, before, word, after, one.token, one.position, one.word.source
 
 
 def _rows(trace, shown, found):

@@ -82,6 +82,27 @@ def test_the_nearest_words_of_every_state(record, say, tiny_bert):
     assert say("neighbours", "the cats sat").splitlines()[1].split() == ["token", "static", "in", "1", "2"]
 
 
+def test_the_nearest_places_of_a_file(record, say, tiny_bert, tmp_path):
+    path = tmp_path / "texts.txt"
+    path.write_text("\n".join(text for _, text in BANK))
+    trace = tiny_bert.trace("the cats sat")
+    rows = explain.read_rows(path.read_text()).rows
+    wanted = explain.nearest_contexts(tiny_bert, trace.hidden_states[1, [1, 3]], 1, rows, 3, True)
+    given = ("neighbours", "the cats sat", "--input", path, "--positions", 1, 3, "--layer", 1, "--top-k", 3)
+    found = record(*given)
+    assert (found["rows_read"], found["tokens_compared"], found["layer"]) == (5, wanted.tokens, 1)
+    for one, near in zip(found["tokens"], wanted.nearest, strict=True):
+        assert [(place["row"], place["word"], place["position"]) for place in one["places"]] == [
+            (place.row.number, place.word.text, place.position) for place in near
+        ]
+        np.testing.assert_allclose([place["similarity"] for place in one["places"]], [p.similarity for p in near], atol=1e-5)
+    (cells,) = figure_of(found).data
+    np.testing.assert_allclose(cells.z, [[place["similarity"] for place in one["places"]] for one in found["tokens"]])
+    assert record("neighbours", "the cats sat", "--input", path)["layer"] == 2
+    best = wanted.nearest[0][0]
+    assert f"{best.parts[0]}[{best.word.text}]{best.parts[2]}" in say(*given).splitlines()[2]
+
+
 def test_positions_that_are_alike(record, say, tiny_bert):
     found = record("positions", "--step", 8)
     table = explain.embedding_table(tiny_bert, "position")
@@ -150,6 +171,9 @@ def test_heads_that_fine_tuning_moved(record, say, tiny_bert, tmp_path):
     (("meaning", "bank", "a bank", "--show", "senses"), "Senses need labels"),
     (("meaning", "bank", "--input", "none.tsv"), "none.tsv: No such file"),
     (("neighbours", "the cat", "--positions", "9"), "no token 9"),
+    (("neighbours", "the cat", "--layer", "1"), "--layer goes with --input"),
+    (("neighbours", "the cat", "--input", "EMPTY"), "no text in the file"),
+    (("neighbours", "the cat", "--input", "WORDS", "--layer", "3"), "no layer 3"),
     (("positions", "--step", "0"), "--step must be at least 1"),
     (("methods", "the cat", "--token", "9"), "no position 9"),
     (("heads",), "either a text or --input"),
@@ -161,7 +185,8 @@ def test_heads_that_fine_tuning_moved(record, say, tiny_bert, tmp_path):
 def test_each_mistake_is_told_in_one_line(capsys, tiny_folder, tmp_path, arguments, sentence):
     for name in ("EMPTY", "EMPTY.conllu"):
         (tmp_path / name).write_text("")
-    given = [str(tmp_path / one) if one.startswith("EMPTY") else one for one in arguments]
+    (tmp_path / "WORDS").write_text("the bank")
+    given = [str(tmp_path / one) if one.startswith(("EMPTY", "WORDS")) else one for one in arguments]
     assert main(["explain", *given, "--model", str(tiny_folder)]) == 2
     lines = capsys.readouterr().err.strip().splitlines()
     assert len(lines) == 1 and sentence in lines[0], lines

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from bert_tf.cli.explain_shared import Kind, Progress, data_of, state_name
+from bert_tf.cli.explain_shared import Kind, Progress, add_file_arguments, data_of, read_file, state_name
 from bert_tf.explain.errors import InputError, checked_text
 
 _SHOWN = ("points", "likeness", "senses")
@@ -52,14 +52,17 @@ def positions(bert, trace, args):
 
 
 def neighbours(bert, trace, args):
-    """The words of the vocabulary nearest to each token's static vector and to its states, layer by layer."""
+    """The words of the vocabulary nearest to each token's static vector and to its states, layer by layer; or, with
+    --input, the places of a file nearest to its state after one layer."""
     from bert_tf.explain import embedding_table, nearest_tokens
     from bert_tf.explain.vectors import word_ids
 
-    positions = args.positions or range(trace.length)
+    positions = list(args.positions or range(trace.length))
     for position in positions:
         if not 0 <= position < trace.length:
             raise InputError(f"There is no token {position}: this input has {trace.length}, numbered from 0.")
+    if args.input is not None:
+        return _places(bert, trace, positions, args)
     static = embedding_table(bert, "token")[trace.token_ids][None]
     same = trace.hidden_states.shape[-1] == static.shape[-1]  # ALBERT's vectors are narrower than its states
     vectors = np.concatenate([static, trace.hidden_states]) if same else static
@@ -72,6 +75,63 @@ def neighbours(bert, trace, args):
     rows = [("token", *names)]
     rows += [(one["token"], *(near[0]["token"] for near in one["nearest"])) for one in tokens]
     return {"centred": not args.not_centred, "vectors": names, "tokens": tokens}, rows, "<" * len(rows[0])
+
+
+def _places(bert, trace, positions, args):
+    """The places of the file nearest to some tokens' states."""
+    from bert_tf.explain import nearest_contexts
+
+    layer = len(trace.hidden_states) - 1 if args.layer is None else args.layer
+    if not 0 <= layer < len(trace.hidden_states):
+        raise InputError(f"There is no layer {layer}: give 0, what goes in, to {len(trace.hidden_states) - 1}.")
+    with Progress(args) as progress:
+        found = nearest_contexts(
+            bert, trace.hidden_states[layer, positions], layer, args.texts, args.top_k, not args.not_centred,
+            progress=progress,
+        )  # fmt: skip
+    tokens = [
+        {"position": position, "token": trace.tokens[position], "places": [_place(one) for one in near]}
+        for position, near in zip(positions, found.nearest)
+    ]
+    record = {
+        "centred": not args.not_centred,
+        "layer": layer,
+        "rows_read": found.rows,
+        "tokens_compared": found.tokens,
+        "tokens": tokens,
+    }
+    rows = [("token", "cosine", "row", "place")]
+    rows += [
+        (one["token"], f"{near['similarity']:.3f}", str(near["row"]), "{:.40}[{}]{:.40}".format(*_around(near)))
+        for one in tokens
+        for near in one["places"]
+    ]
+    return record, rows, "<>><"
+
+
+def _place(one):
+    before, word, after = one.parts
+    return {
+        "row": one.row.number,
+        "text": one.word.source,
+        "before": before,
+        "word": word,
+        "after": after,
+        "token": one.token,
+        "position": one.position,
+        "similarity": one.similarity,
+    }
+
+
+def _around(near):
+    return near["before"][-40:], near["word"], near["after"]
+
+
+def _check_neighbours(args):
+    if args.input is None and args.layer is not None:
+        raise InputError("--layer goes with --input; without it there are the words nearest after every layer.")
+    if args.input is not None:
+        read_file(args)
 
 
 def meaning(bert, trace, args):
@@ -153,6 +213,10 @@ def _add_neighbours(kind):
     kind.add_argument(
         "--not-centred", action="store_true", help="leave in the direction that all vectors have in common"
     )
+    kind.add_argument(
+        "--layer", type=int, metavar="L", help="with --input: after which layer, 0 what goes in (default: the last)"
+    )
+    add_file_arguments(kind, required=False)
 
 
 def _add_meaning(kind):
@@ -178,7 +242,10 @@ KINDS = {
         positions, "how alike the vectors of positions are", _add_positions, texts="", masks=False, traced=False
     ),
     "neighbours": Kind(
-        neighbours, "the words nearest to each token's vectors, layer by layer", _add_neighbours
+        neighbours,
+        "the words nearest to each token's vectors, layer by layer; or the nearest places of a file",
+        _add_neighbours,
+        _check_neighbours,
     ),
     "meaning": Kind(
         meaning,

@@ -6,7 +6,7 @@ import plotly.graph_objects as go
 from bert_tf.plots.explained_parts import token_axes, value_map
 from bert_tf.plots.lens import state_names
 from bert_tf.plots.theme import CATEGORIES, distinct, dress, escape
-from bert_tf.plots.vectors import cosine_map, curves, points, position_map
+from bert_tf.plots.vectors import cosine_map, curves, nearest_map, points, position_map
 
 
 def _vectors(record, dark):
@@ -29,7 +29,9 @@ def _positions(record, dark):
 
 
 def _neighbours(record, dark):
-    """The nearest word that is another than the token itself, on the colour of its cosine."""
+    """The nearest word that is another than the token itself, on the colour of its cosine; or the nearest places."""
+    if "layer" in record:
+        return _places(record, dark)
     others = [
         [next((near for near in row if near["token"] != one["token"]), row[0]) for row in one["nearest"]]
         for one in record["tokens"]
@@ -43,6 +45,22 @@ def _neighbours(record, dark):
     token_axes(figure)
     figure.update_xaxes(title="static vector, and the state after each layer", tickangle=0)
     return dress(figure, dark, int(np.clip(140 + 26 * len(names), 300, 1600)))
+
+
+def _places(record, dark):
+    """The words of a file nearest to each token's state, on the colour of their cosines."""
+    near, tokens = [one["places"] for one in record["tokens"]], [one["token"] for one in record["tokens"]]
+    ranks = [str(rank + 1) for rank in range(len(near[0]))]
+    figure = nearest_map(
+        [[one["similarity"] for one in line] for line in near], [[one["word"] for one in line] for line in near],
+        tokens, ranks, dark,
+    )  # fmt: skip
+    figure.data[0].update(
+        customdata=[[escape(f"row {one['row']}: {one['before'][-60:]}[{one['word']}]{one['after']:.60}") for one in line]
+                    for line in near],
+        hovertemplate="%{customdata}, cosine %{z:.3f}<extra></extra>",
+    )  # fmt: skip
+    return figure.update_xaxes(title=f"nearest places, after layer {record['layer']}")
 
 
 def _meaning(record, dark):

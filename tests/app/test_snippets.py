@@ -305,6 +305,16 @@ def test_neighbours_are_those_of_the_open_cell(open_app):
     np.testing.assert_allclose(table["cosine"], [one.similarity for one in names["near"][0]], atol=1e-4)
 
 
+def test_the_places_of_a_file_are_those_of_the_open_cell(open_app, capsys):
+    link = {"neighbours.at": "2", "neighbours.vector": "3", "neighbours.among": "text", "neighbours.file": "facts.csv"}
+    app = open_app(page="neighbours", **PAIR, **link)
+    (near,) = ran(app)["found"].nearest
+    table = app.dataframe[0].value
+    assert list(table["word"]) == [one.word.text for one in near]
+    np.testing.assert_allclose(table["cosine"], [one.similarity for one in near], atol=1e-4)
+    assert f"{near[0].parts[0]}[{near[0].word.text}]" in capsys.readouterr().out
+
+
 # Compare
 
 

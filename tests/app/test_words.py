@@ -11,15 +11,18 @@ from bert_tf.explain import (
     cosine_similarities,
     embedding_parts,
     embedding_table,
+    nearest_contexts,
     nearest_tokens,
     occurrences,
     principal_components,
+    read_rows,
     sense_separation,
     umap,
 )
 from bert_tf.explain.vectors import word_ids
-from tests.app.look import component, param, settled, told
+from tests.app.look import column, component, near, offered, param, settled, told
 from ui import senses
+from ui.limits import ROOT
 
 PAIR = {"a": "The bunny ate the carrot.", "b": "It was good."}
 
@@ -111,6 +114,39 @@ def test_neighbours_are_the_librarys(open_app, bert):
     app.toggle(key="w_near_centred").set_value(False).run()
     plain = nearest_tokens(bert, static, 10, False, ids)
     assert list(settled(app).dataframe[0].value["word"]) == [one.token for one in plain]
+
+
+@pytest.mark.parametrize("centred", [True, False])
+def test_the_nearest_places_of_a_sample_are_the_librarys(open_app, saved, bert, centred):
+    link = {"neighbours.at": "2", "neighbours.vector": "3", "neighbours.centred": str(int(centred))}
+    app = settled(open_app(page="neighbours", **PAIR, **link, **{"neighbours.among": "text"}))
+    offered(app, saved, ("neighbours", "places"))
+    trace = bert.trace(PAIR["a"], PAIR["b"])
+    rows = read_rows((ROOT / "assets" / "samples" / "sentences.txt").read_bytes()).rows
+    wanted = nearest_contexts(bert, trace.hidden_states[2, [2]], 2, rows, 20, centred)
+    table = app.dataframe[0].value
+    assert list(table["row"]) == [one.row.number for one in wanted.nearest[0]]
+    assert list(table["word"]) == [one.word.text for one in wanted.nearest[0]]
+    assert list(table["before"]) == [one.parts[0] for one in wanted.nearest[0]]
+    np.testing.assert_allclose(table["cosine"], [one.similarity for one in wanted.nearest[0]], atol=1e-4)
+    near(column(saved["places"], "cosine"), [one.similarity for one in wanted.nearest[0]])
+    assert f"{wanted.tokens} tokens of {wanted.rows} rows" in told(app)
+    assert ("Their mean is taken" in told(app)) is centred
+
+
+def test_places_are_of_a_state_and_of_the_visitor_s_file(open_app):
+    link = {"neighbours.among": "text", "neighbours.at": "2", "neighbours.file": "upload"}
+    app = open_app(page="neighbours", **PAIR, **link, **{"neighbours.vector": "0"})
+    assert "A static vector is the same" in told(app) and not app.dataframe
+    app = open_app(page="neighbours", **PAIR, **link)
+    lines = "\n".join(["A bunny came in the end, after all of the others had gone home for the night and slept."] * 41)
+    app.file_uploader(key="w_neighbours_upload").upload("theirs.txt", lines.encode(), "text/plain").run()
+    assert "41 rows" in told(app) and not app.dataframe
+    app.button(key="w_neighbours_run").click().run()
+    table = settled(app).dataframe[0].value
+    assert len(table) == 20 and all(len(text) <= 71 for name in ("before", "after") for text in table[name])
+    app.button_group(key="w_near_among").set_value("vocabulary").run()
+    assert param(app, "neighbours.among") is None and "word" in app.dataframe[0].value
 
 
 def test_a_word_is_laid_out_layer_by_layer(open_app, bert):

@@ -2,6 +2,7 @@
 
 from bert_tf.explain.vectors import PARTS
 from ui import senses
+from ui.snippets.files import needs, rows_of
 from ui.snippets.parts import about, listed, loading, script, span
 
 _INPUTSUM = """\
@@ -79,12 +80,24 @@ near = nearest_tokens(bert, {vector}, top_k={top_k}, centred={centred}, among=wo
 print(trace.tokens[at], [(one.token, round(one.similarity, 3)) for one in near[0]])"""
 
 
-def neighbours(view, shared, trace, shown, centred, top_k, at, state):
+_PLACES = """\
+found = nearest_contexts(bert, trace.hidden_states[{state}, [{at}]], {state}, rows, top_k={top_k}, centred={centred})
+for one in found.nearest[0]:  # the places in the file nearest to the token's vector after layer {state}
+    print(one.row.number, round(one.similarity, 3), "{{}}[{{}}]{{}}".format(*one.parts))"""
+
+
+def neighbours(view, shared, trace, shown, centred, top_k, at, state, file=None):
     """The words that lie nearest.
 
     Args:
         shown: positions. at, state: of the open cell; state: of the hidden state, None for the static vector.
+        file: ``ui.files.Chosen`` where its places are looked through, None for the vocabulary.
     """
+    if file is not None:
+        names, read = rows_of(file)
+        imports = [*needs(file), f"from bert_tf.explain import {', '.join([*names, 'nearest_contexts'])}"]
+        places = _PLACES.format(state=state, at=at, top_k=top_k, centred=centred)
+        return about(view, shared, trace, imports, read, places)
     alike = trace.hidden_states.shape[-1] == shared.config.embedding_width
     static = "table[trace.token_ids[at]][None]"
     body = _NEIGHBOURS.format(
