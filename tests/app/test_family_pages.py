@@ -8,9 +8,10 @@ import pytest
 
 import bert_tf
 from bert_tf import checkpoints
-from bert_tf.explain import agreement, compare, read_rows, score_rows
+from bert_tf.explain import agreement, compare, nearest_contexts, read_rows, score_rows
 from tests.app.look import component, settled, told
 from tests.conftest import randomise
+from ui.limits import ROOT
 
 FAMILY = Path(__file__).parents[1] / "golden" / "family"
 TEXTS = {"roberta": "the license of the work", "distilbert": "w1 w2 w3 w4", "albert": "the license of the work",
@@ -245,3 +246,13 @@ def test_members_work_on_the_other_pages(open_app, family_home, page):
 
 def test_a_discriminator_has_no_layers_to_read_words_from(at):
     assert "it is this head that reads the layers" in told(at("electra-discriminator", page="lens"))
+
+
+def test_places_are_found_where_states_have_no_neighbours_in_the_vocabulary(at):
+    app = settled(at("albert", page="neighbours", **{"neighbours.among": "text", "neighbours.at": "2"}))
+    bert = bert_tf.load(FAMILY / "albert")
+    layer, trace = bert.config.num_hidden_layers, bert.trace(TEXTS["albert"])
+    rows = read_rows((ROOT / "assets" / "samples" / "sentences.txt").read_bytes()).rows
+    (near,) = nearest_contexts(bert, trace.hidden_states[layer, [2]], layer, rows, 20, True).nearest
+    assert list(app.dataframe[0].value["cosine"]) == pytest.approx([one.similarity for one in near], abs=1e-4)
+    assert f"after layer {layer}" in told(app)
