@@ -165,9 +165,10 @@ def _show(shared, results, classes):
         one = shown[chosen[0]]
         _open(shared, one)
     else:
+        guessed = "; a first guess that is not the hidden word may still be a good one" if summary.masks else ""
         st.caption(
             "Press a column's name to sort, and the box before a row to open that row in another view. Every "
-            "row is asked alone; a first guess that is not the hidden word may still be a good one."
+            f"row is asked alone{guessed}."
         )
     problems = [one for one in results if one.problem]
     if problems:

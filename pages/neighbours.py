@@ -269,9 +269,9 @@ def _places(trace, at, layer, centred, found):
         selection_mode="single-row",
         column_config={
             "cosine": st.column_config.ProgressColumn("Cosine", format="%.3f", min_value=0, max_value=1),
-            "before": st.column_config.TextColumn("Before it", width="large", alignment="right"),
+            "before": st.column_config.TextColumn("Before it", width=290, alignment="right"),
             "word": st.column_config.TextColumn("The word", alignment="center"),
-            "after": st.column_config.TextColumn("After it", width="large"),
+            "after": st.column_config.TextColumn("After it", width=290),
             "token": "Token",
             "row": st.column_config.NumberColumn("Row", width="small"),
         },

@@ -168,7 +168,8 @@ def _table(data):
 def _columns(columns, first, second):
     lower = {name.lower(): name for name in reversed(columns)}
     if first is None:
-        first = next((lower[name] for name in _FIRST if name in lower), columns[0] if columns else None)
+        others = [name for name in columns if name.lower() != _LABEL] or [*columns, None]
+        first = next((lower[name] for name in _FIRST if name in lower), others[0])
     if second is None:
         second = next((lower[name] for name in _SECOND if name in lower and lower[name] != first), None)
     for name in (first, second):

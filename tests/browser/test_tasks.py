@@ -12,7 +12,7 @@ from bert_tf.explain import Ablation, ablate, class_lens
 from bert_tf.explain.heads_changed import heads_changed
 from tests.app.made_tasks import save_tasks
 from tests.browser.conftest import serving
-from tests.browser.look import FIGURE, numbers, saved
+from tests.browser.look import FIGURE, numbers, press_row, saved, wait_for_link
 from ui.words import percent
 
 expect.set_options(timeout=60_000)  # the machine may be busy
@@ -61,6 +61,23 @@ def test_classes_have_the_library_s_probabilities(visit, task_home):
     (said,) = bert_tf.load(task_home / "classes").task.predict(["the cat sat"])
     wanted = sorted(said["probabilities"].values(), reverse=True)
     assert numbers(page)[0]["x"] == pytest.approx(wanted, abs=1e-5)
+
+
+def test_a_labelled_file_is_classified_and_a_row_opens_in_try_one(visit, task_home):
+    page = visit("/?page=dataset&model=classes&dataset.ask=classes&dataset.file=upload").page
+    texts = ["the cat sat", "a dog ran", "it was good"]
+    data = "text,label\n" + "".join(f"{text},good\n" for text in texts)
+    page.locator("input[type=file]").set_input_files({"name": "mine.csv", "mimeType": "text/csv", "buffer": data.encode()})
+    found = bert_tf.load(task_home / "classes").task.predict(texts)
+    right = sum(one["label"] == "good" for one in found) / 3
+    expect(page.locator("[data-testid=stMetricValue]").first).to_have_text(f"{right:.3f}")
+    counts = [[0, 0], [sum(one["label"] == label for one in found) for label in ("bad", "good")]]
+    assert numbers(page)[0]["z"] == pytest.approx([one / 3 for row in counts for one in row])
+    press_row(page, 1)
+    page.get_by_role("button", name="Open here").click()
+    expect(page.get_by_role("heading", level=1, name="Fine-tuned: one model")).to_be_visible()
+    wait_for_link(page, "a", texts[1])
+    expect(page.get_by_role("radio", name="classes")).to_be_checked()
 
 
 def test_an_answer_stands_in_the_passage(visit, task_home):

@@ -14,6 +14,7 @@ from bert_tf.explain import (
     compare,
     embedding_parts,
     layer_similarity,
+    nearest_contexts,
     nearest_tokens,
     occurrences,
     principal_components,
@@ -122,6 +123,17 @@ def test_neighbours_of_a_pressed_cell(visit, cased):
     wait_for_link(page, "neighbours.at", "2")
     wait_for_link(page, "neighbours.vector", "3")
     expect(page.get_by_text("After layer 2", exact=True)).to_be_visible()
+    page.get_by_role("radio", name="In a text").click()
+    wait_for_link(page, "neighbours.among", "text")
+    expect(page.get_by_role("heading", name="Nearest places in the text")).to_be_visible()
+    sample = read_rows((ROOT / "assets/samples/sentences.txt").read_bytes()).rows
+    (places,) = nearest_contexts(cased, trace.hidden_states[2, [2]], 2, sample, 20, True).nearest
+    rows = list(csv.DictReader(io.StringIO(saved(page, menu=1))))
+    assert [float(row["cosine"]) for row in rows] == pytest.approx([one.similarity for one in places], abs=1e-4)
+    page.keyboard.press("Escape")
+    press_row(page, 0)
+    page.get_by_role("button", name="Open here").click()
+    wait_for_link(page, "a", places[0].row.text_a)
 
 
 def test_two_texts_stand_side_by_side(visit, cased):

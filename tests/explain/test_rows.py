@@ -109,3 +109,5 @@ def test_a_label_is_read_from_tables_and_json_lines():
     lines = read_rows('{"text": "a", "label": 1}\n{"text": "b", "label": ["x", "y"]}\n{"text": "c", "label": {}}', "jsonl")
     assert [row.label for row in lines.rows] == ["1", "x|y", None]
     assert read_rows("a\tgood\n").rows[0].label is None
+    assert read_rows("label,review\ngood,a b\n", "table").first == "review"
+    assert texts(read_rows("label\ngood\n", "table")) == [(1, "good", None)]
