@@ -70,8 +70,8 @@ def _settings(shared, rows):
     able = [name for name in _ASK if name in can_ask(shared.bert)]
     if not able:
         st.warning(
-            f"{title(shared.name)} has no head for words, pairs, tokens or classes, so there is nothing to ask it here. "
-            "Choose another in the sidebar.",
+            f"{title(shared.name)} has no head for words, pairs, tokens or classes, so there is nothing to ask it "
+            "here. Choose another in the sidebar.",
             icon=":material/block:",
         )
         return (), "given"
@@ -130,7 +130,7 @@ def _say_classes(shared, rows, able):
     elif settings.pair is False and pairs:
         st.caption(f"{title(shared.name)} classifies single texts: of a pair, text A.")
     elif settings.pair and not pairs and able != ["classes"]:
-        st.caption(f"{title(shared.name)} classifies pairs, and no row here has a text B: there are no classes to ask for.")
+        st.caption(f"{title(shared.name)} classifies pairs, and no row here has a text B: there are no classes.")
 
 
 def _show(shared, results, classes):
@@ -199,7 +199,8 @@ def _say_predicted(results, classes):
     if classes.unknown:
         named = ", ".join(plain(label[:40]) for label in list(classes.unknown)[:_MOST_NAMED])
         number = sum(classes.unknown.values())
-        lines.append(f"{count(number, 'row')} {'has' if number == 1 else 'have'} a label that is none of the model's: {named}.")
+        have = "has" if number == 1 else "have"
+        lines.append(f"{count(number, 'row')} {have} a label that is none of the model's: {named}.")
     if lines:
         st.caption(" ".join(lines))
 

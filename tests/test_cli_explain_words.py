@@ -95,7 +95,8 @@ def test_the_nearest_places_of_a_file(record, say, tiny_bert, tmp_path):
         assert [(place["row"], place["word"], place["position"]) for place in one["places"]] == [
             (place.row.number, place.word.text, place.position) for place in near
         ]
-        np.testing.assert_allclose([place["similarity"] for place in one["places"]], [p.similarity for p in near], atol=1e-5)
+        cosines = [place["similarity"] for place in one["places"]]
+        np.testing.assert_allclose(cosines, [place.similarity for place in near], atol=1e-5)
     (cells,) = figure_of(found).data
     np.testing.assert_allclose(cells.z, [[place["similarity"] for place in one["places"]] for one in found["tokens"]])
     assert record("neighbours", "the cats sat", "--input", path)["layer"] == 2

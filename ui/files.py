@@ -12,7 +12,12 @@ from ui.limits import ROOT
 from ui.words import count, plain
 
 _FOLDER = ROOT / "assets" / "samples"
-SAMPLES = {"sentences.txt": "Sentences", "pairs.jsonl": "Pairs", "facts.csv": "Facts to fill in", "reviews.csv": "Labelled reviews"}
+SAMPLES = {
+    "sentences.txt": "Sentences",
+    "pairs.jsonl": "Pairs",
+    "facts.csv": "Facts to fill in",
+    "reviews.csv": "Labelled reviews",
+}
 _OWN, _TYPED = "upload", "typed"
 HIDE = {"random": "A word of each row", "last": "The last word", "given": "What the file hides"}
 

@@ -215,7 +215,11 @@ def _add_agreement(kind):
 _FILE = {"texts": "file", "masks": False, "traced": False}
 KINDS = {
     "dataset": Kind(
-        dataset, "hidden words, pairs, replaced tokens and classes of every row of a file", _add_dataset, _check_ask, **_FILE
+        dataset,
+        "hidden words, pairs, replaced tokens and classes of every row of a file",
+        _add_dataset,
+        _check_ask,
+        **_FILE,
     ),
     "pairs": Kind(pairs, "which text of each pair of a file is likelier", _add_pairs, _check_pairs, **_FILE),
     "agreement": Kind(

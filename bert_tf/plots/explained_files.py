@@ -30,7 +30,8 @@ def _dataset(record, dark):
     figure = make_subplots(rows=len(titles), cols=1, subplot_titles=titles)
     for row, (name, values) in enumerate(asked.items(), 1):
         # A share has a tenth of the whole for each bar.
-        bins = {} if name in ("pseudo-perplexity", "value found") else {"xbins": {"start": 0, "end": 1.0001, "size": 0.1}}
+        is_share = name not in ("pseudo-perplexity", "value found")
+        bins = {"xbins": {"start": 0, "end": 1.0001, "size": 0.1}} if is_share else {}
         bars = go.Histogram(x=values, marker_color=CATEGORIES[0], showlegend=False, **bins)
         figure.add_trace(bars, row=row, col=1)
     figure.update_yaxes(title="how many")

@@ -55,12 +55,13 @@ def _places(record, dark):
         [[one["similarity"] for one in line] for line in near], [[one["word"] for one in line] for line in near],
         tokens, ranks, dark,
     )  # fmt: skip
-    figure.data[0].update(
-        customdata=[[escape(f"row {one['row']}: {one['before'][-60:]}[{one['word']}]{one['after']:.60}") for one in line]
-                    for line in near],
-        hovertemplate="%{customdata}, cosine %{z:.3f}<extra></extra>",
-    )  # fmt: skip
+    tips = [[escape("row {row}: {before}[{word}]{after:.60}".format(**one | _cut(one))) for one in line] for line in near]
+    figure.data[0].update(customdata=tips, hovertemplate="%{customdata}, cosine %{z:.3f}<extra></extra>")
     return figure.update_xaxes(title=f"nearest places, after layer {record['layer']}")
+
+
+def _cut(place):
+    return {"before": place["before"][-60:]}
 
 
 def _meaning(record, dark):

@@ -88,7 +88,8 @@ def test_what_cannot_be_asked_is_said(open_app):
     assert "plain was not fine-tuned to classify" in told(app) and "choose classes" in told(app)
     app = open_app(page="dataset", model="pairs", **{"dataset.ask": "classes"})
     assert not app.dataframe and "no row here has a text B" in told(app)
-    app = settled(open_app(page="dataset", model="classes", **{"dataset.file": "pairs.jsonl", "dataset.ask": "classes"}))
+    link = {"dataset.file": "pairs.jsonl", "dataset.ask": "classes"}
+    app = settled(open_app(page="dataset", model="classes", **link))
     assert "classifies single texts: of a pair, text A" in told(app)
     assert "problem" not in app.dataframe[0].value
 

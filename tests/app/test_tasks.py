@@ -11,7 +11,6 @@ from tests.app.look import column, component, components, near, offered, told, w
 from tests.app.look import settled as finished
 from tests.app.made_tasks import LIMITS
 
-
 pytestmark = pytest.mark.usefixtures("with_tasks")
 
 

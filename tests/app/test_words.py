@@ -108,9 +108,9 @@ def test_neighbours_are_the_librarys(open_app, bert):
     row = slice(2 * width, 3 * width)
     assert shown["texts"][row] == [next(one.token for one in near if one.id != own) for near in wanted]
     assert shown["edges"][row] == [near[0].id == own for near in wanted]
-    for table, near in zip(app.dataframe, (wanted[0], wanted[3])):
-        assert list(table.value["word"]) == [one.token for one in near]
-        np.testing.assert_allclose(table.value["cosine"], [one.similarity for one in near], atol=1e-4)
+    for table, other in zip(app.dataframe, (wanted[0], wanted[3])):
+        assert list(table.value["word"]) == [one.token for one in other]
+        np.testing.assert_allclose(table.value["cosine"], [one.similarity for one in other], atol=1e-4)
     app.toggle(key="w_near_centred").set_value(False).run()
     plain = nearest_tokens(bert, static, 10, False, ids)
     assert list(settled(app).dataframe[0].value["word"]) == [one.token for one in plain]

@@ -67,7 +67,8 @@ def test_a_labelled_file_is_classified_and_a_row_opens_in_try_one(visit, task_ho
     page = visit("/?page=dataset&model=classes&dataset.ask=classes&dataset.file=upload").page
     texts = ["the cat sat", "a dog ran", "it was good"]
     data = "text,label\n" + "".join(f"{text},good\n" for text in texts)
-    page.locator("input[type=file]").set_input_files({"name": "mine.csv", "mimeType": "text/csv", "buffer": data.encode()})
+    file = {"name": "mine.csv", "mimeType": "text/csv", "buffer": data.encode()}
+    page.locator("input[type=file]").set_input_files(file)
     found = bert_tf.load(task_home / "classes").task.predict(texts)
     right = sum(one["label"] == "good" for one in found) / 3
     expect(page.locator("[data-testid=stMetricValue]").first).to_have_text(f"{right:.3f}")

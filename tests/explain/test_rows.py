@@ -106,8 +106,8 @@ def test_what_a_row_hides_itself_is_left_as_it_is(tiny_bert):
 def test_a_label_is_read_from_tables_and_json_lines():
     table = read_rows("text,Label\na, good \nb,\n", "table")
     assert [row.label for row in table.rows] == ["good", None]
-    lines = read_rows('{"text": "a", "label": 1}\n{"text": "b", "label": ["x", "y"]}\n{"text": "c", "label": {}}', "jsonl")
-    assert [row.label for row in lines.rows] == ["1", "x|y", None]
+    lines = '{"text": "a", "label": 1}', '{"text": "b", "label": ["x", "y"]}', '{"text": "c", "label": {}}'
+    assert [row.label for row in read_rows("\n".join(lines), "jsonl").rows] == ["1", "x|y", None]
     assert read_rows("a\tgood\n").rows[0].label is None
     assert read_rows("label,review\ngood,a b\n", "table").first == "review"
     assert texts(read_rows("label\ngood\n", "table")) == [(1, "good", None)]
