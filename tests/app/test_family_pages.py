@@ -61,6 +61,17 @@ def test_attention_is_drawn(at, name):
     assert grid["layers"] == (4 if name == "albert" else 2) and grid["heads"] == 4
 
 
+@pytest.mark.parametrize("name", ["roberta", "albert"])
+def test_attention_between_the_texts_has_the_tokens_of_both(at, name):
+    app = at(name, page="attention", b="any work", show="ba", special="0")
+    encoding = bert_tf.load(FAMILY / name).tokenizer.encode(TEXTS[name], "any work")
+    own = {side: [token for token, source in zip(encoding.tokens, encoding.sources) if source == side] for side in "ab"}
+    drawn = component(app, "lines")
+    assert (drawn["left"], drawn["right"]) == (own["b"], own["a"])
+    shown = component(app, "chips")["chips"]
+    assert [chip["text"] for chip in shown if chip["side"] == "b"] == [*own["b"], encoding.tokens[-1]]
+
+
 @pytest.mark.parametrize("name, other", [("roberta", "albert"), ("electra-discriminator", "electra-generator"),
                                          ("distilbert", "roberta")])
 def test_two_members_are_compared(at, name, other):
