@@ -90,7 +90,7 @@ def _lost(shared, trace, on):
     if on == "masks":
         return "-found.changes.mean(axis=1)"
     if isinstance(on, int):
-        return f"{'-' * (trace.replaced[on] >= 0.5)}found.replaced_changes[:, {on}]"
+        return f"{'-' if trace.replaced[on] >= 0.5 else ''}found.replaced_changes[:, {on}]"
     changes = "class_changes" if on == "class" else f"{why.pair_head(shared)}_changes"
     # Of a pair the likelier answer counts.
     sign = "" if on == "next" and why.first_share(trace) < 0.5 else "-"
