@@ -37,7 +37,7 @@ def page():
         effects = None if swept is None else _effects(swept, trace, on, layers, heads)
         _grid(trace, effect, places, effects, _unit(shared, on) if effects is not None else None, (layers, heads))
     with right:
-        _answers(shared, effect)
+        _answers(shared, trace, effect)
     if swept is not None:
         _ranked(swept, effects, on, _unit(shared, on), trace, (layers, heads))
 
@@ -82,15 +82,19 @@ def _reset():
 
 
 def _question(shared, trace):
-    """Which answer effects are of: "class", "masks" or "next"."""
+    """Which answer effects are of: "class", "masks" or "next", or the position of a token that is scored."""
     there = {
         "class": why.classes(shared) is not None,
         "masks": bool(trace.masks) and "mlm" in shared.bert.heads,
         "next": why.judges_pair(shared, trace),
+        "replaced": trace.replaced is not None,
     }
     places = [place for place, is_there in there.items() if is_there]
-    if len(places) == 1:
-        return places[0]
+    chosen = places[0] if len(places) == 1 else _answer(shared, places)
+    return why.judged_token("ablation", trace) if chosen == "replaced" else chosen
+
+
+def _answer(shared, places):
     return st.segmented_control(
         "Effect on",
         places,
@@ -114,7 +118,7 @@ def _grid(trace, effect, places, effects, unit, size):
             _HEADER,
             lambda: _rows(effect, effects, size),
             lambda: _record(trace, effect, effects, places, unit, heads),
-            lambda: _figure(effect, effects, unit, top_k),
+            lambda: _figure(trace, effect, effects, unit, top_k),
             lambda: _arrays(effect, effects),
         )
     every = parts.every(layers, heads)
@@ -183,7 +187,7 @@ def _tip(layer, column, effect, effects, unit, places, heads):
     return said
 
 
-def _answers(shared, effect):
+def _answers(shared, trace, effect):
     st.header("The answer, before and after", anchor=False)
     if effect.classes_after is not None:
         _class_answers(why.classes(shared), effect)
@@ -195,6 +199,24 @@ def _answers(shared, effect):
     if share is not None:
         components.gauge("c_ablation_gauge", share[1], order=effect.nsp_after is None)
         st.caption(f"{why.verdict(shared).says}: {percent(share[0])} with everything switched on.")
+    if effect.replaced_after is not None:
+        _scores(trace, effect)
+
+
+def _scores(trace, effect):
+    """The probability that each token was replaced, before and after."""
+    of_share = st.column_config.ProgressColumn
+    st.dataframe(
+        {"token": list(trace.tokens), "before": effect.replaced_before, "after": effect.replaced_after},
+        hide_index=True,
+        width="stretch",
+        key="w_ablation_scores",
+        column_config={
+            "token": "Token",
+            "before": of_share("Replaced, all on", format="percent", min_value=0, max_value=1),
+            "after": of_share("As switched off", format="percent", min_value=0, max_value=1),
+        },
+    )
 
 
 def _class_answers(settings, effect):
@@ -229,7 +251,7 @@ def _sweep(shared, trace, layers, heads):
 
 def _unit(shared, on):
     """What effects on an answer are counted in."""
-    if on == "next":
+    if on == "next" or isinstance(on, int):
         return "of probability"
     if on == "class" and why.classes(shared).regression:
         return "of the value"
@@ -242,6 +264,8 @@ def _strengths(swept, trace, on):
         return -swept.class_changes
     if on == "masks":
         return -swept.changes.mean(axis=1)
+    if isinstance(on, int):
+        return swept.replaced_changes[:, on] * (-1 if trace.replaced[on] >= 0.5 else 1)
     changes = swept.sop_changes if swept.nsp_changes is None else swept.nsp_changes
     return -changes if why.first_share(trace) >= 0.5 else changes
 
@@ -319,7 +343,7 @@ def _of_kind(kind, layers, heads, count):
     return [index for index in range(layers * width) if (index % width < heads) == (kind == "heads")]
 
 
-def _figure(effect, effects, unit, top_k):
+def _figure(trace, effect, effects, unit, top_k):
     if effects is not None:
         return effects_map(effects, unit)
     if effect.after:
@@ -329,6 +353,9 @@ def _figure(effect, effects, unit, top_k):
         label = max(effect.classes_before, key=effect.classes_before.get)
         values = [effect.classes_before[label], effect.classes_after[label]]
         return ranked_bars(names, values, label)
+    if effect.replaced_after is not None:
+        changes = effect.replaced_after - effect.replaced_before
+        return ranked_bars(list(trace.tokens), list(changes), "change of the probability of being replaced")
     return ranked_bars(names, _pair_shares(effect), "probability of the pair as it stands")
 
 
@@ -338,6 +365,8 @@ def _arrays(effect, effects):
         "log_probability_changes": effect.changes,
         "divergences_bits": effect.divergences,
     }
+    if effect.replaced_after is not None:
+        found |= {"replaced_before": effect.replaced_before, "replaced_after": effect.replaced_after}
     return found if effects is None else {**found, "effect_alone": effects}
 
 
@@ -381,6 +410,8 @@ def _record(trace, effect, effects, places, unit, heads):
         "in_order_after": effect.sop_after and effect.sop_after.in_order,
         "classes_before": effect.classes_before,
         "classes_after": effect.classes_after,
+        "replaced_before": None if effect.replaced_before is None else effect.replaced_before.tolist(),
+        "replaced_after": None if effect.replaced_after is None else effect.replaced_after.tolist(),
         "log_probability_changes": effect.changes.tolist(),
         "divergences_bits": effect.divergences.tolist(),
         "attention_moved": effect.shifts.tolist(),

@@ -1,4 +1,4 @@
-"""`explain` with models that judge no next sentence: classifiers, regressions, the order of two texts."""
+"""`explain` with models that judge no next sentence: classifiers, regressions, the order of two texts, replaced tokens."""
 
 import json
 from pathlib import Path
@@ -12,7 +12,8 @@ from bert_tf.cli import main
 from bert_tf.plots.explained import figure_of
 from tests.conftest import make_bert, randomise
 
-ALBERT = Path(__file__).parent / "golden" / "family" / "albert"
+FAMILY = Path(__file__).parent / "golden" / "family"
+ALBERT, ELECTRA = FAMILY / "albert", FAMILY / "electra-discriminator"
 PAIR = ("the license of the work", "the work")
 TASKS = {
     "classes": {"task": "classify", "labels": ("bad", "good"), "pooling": "mean"},
@@ -27,7 +28,7 @@ def folders(tmp_path_factory):
     from bert_tf.finetune.network import network_over
     from bert_tf.finetune.task import TaskSettings
 
-    home, found = tmp_path_factory.mktemp("tasks"), {"albert": ALBERT}
+    home, found = tmp_path_factory.mktemp("tasks"), {"albert": ALBERT, "electra": ELECTRA}
     for name, values in TASKS.items():
         settings, bert = TaskSettings(**values), make_bert(seed=3)
         network = network_over(bert.model, family(settings.task), settings)
@@ -145,6 +146,32 @@ def test_the_order_of_sentences_hangs_on_words(record):
         np.testing.assert_allclose(found["scores"], expected.tokens, atol=1e-4)
 
 
+def test_a_token_s_being_replaced_hangs_on_words_states_and_parts(record, say):
+    text, bert = "w1 w2 w3 w4", bert_tf.load(ELECTRA)
+    trace = bert.trace(text)
+    for given, target in (
+        (("--replaced",), explain.replaced_target(bert, trace)),
+        (("--replaced", "--position", 2, "--opposite"), explain.replaced_target(bert, trace, 2, False)),
+    ):
+        expected = explain.occlusion(bert, trace, target)
+        found = record("electra", "saliency", text, "--method", "occlusion", *given)
+        assert found["target"] == {"position": target.position, "label": target.label}
+        np.testing.assert_allclose(found["scores"], expected.tokens, atol=1e-4)
+        expected = explain.patch_states(bert, trace, bert.trace("w1 w9 w3 w4"), target)
+        found = record("electra", "patching", text, "--against", "w1 w9 w3 w4", *given)
+        np.testing.assert_allclose(found["scores"], expected.scores, atol=1e-4)
+    found = record("electra", "ablation", text, "--layers", 1)
+    effect = explain.ablate(bert, trace, explain.Ablation(layers=(1,)))
+    np.testing.assert_allclose(found["replaced_after"], effect.replaced_after, atol=1e-5)
+    assert [list(bars.y) for bars in figure_of(found).data[:2]] == [found["replaced_before"], found["replaced_after"]]
+    found = record("electra", "ablation", text)
+    swept = explain.sweep(bert, trace, explain.every_head(bert.config))
+    values = np.abs(swept.replaced_changes).mean(axis=1)[swept.ranked()]
+    np.testing.assert_allclose([one["replaced_change"] for one in found["ranking"]], values, atol=1e-5)
+    assert list(figure_of(found).data[0].x) == [one["replaced_change"] for one in found["ranking"]]
+    assert "replaced" in say("electra", "ablation", text).splitlines()[1]
+
+
 def test_the_head_of_a_task_and_shared_weights_are_parts_of_the_architecture(record):
     found = record("classes", "architecture", "the cat sat")
     head = found["parts"][-1]
@@ -171,6 +198,9 @@ def test_attention_to_tokens_is_cut_and_the_other_heads_shift(record, say, folde
     ("classes", ("saliency", "the cat", "--label", "great"), "There is no class 'great'"),
     ("classes", ("saliency", "the cat", "--label", "good", "--target", "cat"), "only one of"),
     ("classes", ("saliency", "the cat", "--opposite"), "--opposite goes with"),
+    ("electra", ("saliency", "w1 w2", "--replaced", "--position", "9"), "no token 9"),
+    ("electra", ("saliency", "w1 w2", "--replaced", "--target", "w3"), "only one of"),
+    ("albert", ("saliency", "the work", "--replaced"), "replaced-token head"),
     ("classes", ("patching", "the cat", "--against", "the dog", "--sentence-order"), "sentence-order head"),
     ("classes", ("ablation", "the cat", "--tokens", "9"), "no token 9"),
 ])

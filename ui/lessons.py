@@ -29,10 +29,19 @@ _NO_SEGMENTS = (
     "the sum of two rows out of two tables, one for **which token** it is, one for **where** it stands; this model "
     "has no table that tells the texts apart. "
 )
+_ONE_SEGMENT = (
+    "the sum of three rows, one for **which token** it is, one for **where** it stands, and one that all tokens share: "
+    "this model has a single segment, so nothing here tells the texts apart. "
+)
 _BOTH = "all tokens, left and right alike"
 _ONE_SIDE = {
     "left": "the tokens before it and of itself",
     "apart": "the tokens before it in the first half of the heads, after it in the second, and of itself",
+}
+_OF_POOLED = {
+    "nsp": "only the next-sentence question was asked of it",
+    "sop": "only the order of sentences was asked of it",
+    None: "nothing was asked of it",
 }
 _VASWANI = "Vaswani et al. 2017, Attention Is All You Need"
 _DEVLIN = "Devlin et al. 2019, BERT"
@@ -73,8 +82,8 @@ PARTS = {
         ("lens", "meaning"),
     ),
     "pooler": Lesson(
-        "The last hidden state of **[CLS]**, through one matrix and a tanh. In pre-training only the next-sentence "
-        "question was asked of it; for classification it is trained anew together with the rest.",
+        f"The last hidden state of **[CLS]**, through one matrix and a tanh. In pre-training {_OF_POOLED['nsp']}; for "
+        "classification it is trained anew together with the rest.",
         f"{_DEVLIN}, section 4",
     ),
     "nsp": Lesson(
@@ -124,8 +133,11 @@ def part(name, config, task=None):
         )
         return Lesson(_TASKS[task] + tail, f"{_DEVLIN}, section 4 and figure 4", ("tasks", "finetuned"))
     lesson, text = PARTS.get(name), ""
-    if name == "embeddings" and not config.type_vocab_size:
-        text = lesson.text.replace(_SEGMENTS, _NO_SEGMENTS)
+    if name == "embeddings" and config.type_vocab_size < 2:
+        text = lesson.text.replace(_SEGMENTS, _ONE_SEGMENT if config.type_vocab_size else _NO_SEGMENTS)
+    elif name == "pooler":
+        asked = next((head for head in ("nsp", "sop") if head in config.member.heads), None)
+        text = lesson.text.replace(_OF_POOLED["nsp"], _OF_POOLED[asked])
     elif name == "attention" and config.member.reads != "both":
         text = lesson.text.replace(f"the keys of {_BOTH}", f"the keys of {_ONE_SIDE[config.member.reads]}")
     elif name == "mlm" and config.member.reads != "both":

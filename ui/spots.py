@@ -1,5 +1,6 @@
 """From masked spots to token positions and to the chips that show them. No Streamlit."""
 
+from bert_tf.plots.maps import text_sides
 from ui.view import Spot
 
 
@@ -49,20 +50,20 @@ def chips(encoding, spots, whole, mask_id):
         whole: whether a press masks the whole word or one piece.
         mask_id: id of the mask token, to tell masks the visitor typed.
     Returns:
-        A list of dicts: ``kind`` is "special", "typed", "word" or "piece"; ``side`` "a" or "b"; ``spot`` what
-        a press toggles (None where nothing can be); ``was`` the token as it stands in the text.
+        A list of dicts: ``kind`` is "special", "typed", "word" or "piece"; ``side`` as ``text_sides`` has
+        it; ``spot`` what a press toggles (None where nothing can be); ``was`` the token as it stands in the text.
     """
     where = places(encoding)
     pieces = {}
     for place in filter(None, where):
         pieces[place[:2]] = pieces.get(place[:2], 0) + 1
     shown = []
-    for position, (token, segment, place) in enumerate(zip(encoding.tokens, encoding.segment_ids, where)):
+    for position, (token, side, place) in enumerate(zip(encoding.tokens, text_sides(encoding.sources), where)):
         chip = {
             "position": position,
             "text": token,
             "was": token,
-            "side": "ab"[int(segment)],
+            "side": side,
             "spot": None,
             "masked": False,
             "kind": "special",

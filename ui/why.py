@@ -78,15 +78,22 @@ def has_question(shared, trace, with_classes=False):
     """Whether the model answers anything about the trace, a mask or the pair; says what to do if not.
 
     Args:
-        with_classes: whether the class of a fine-tuned model is such an answer here.
+        with_classes: whether the class of a fine-tuned model and a discriminator's score of a token are such answers
+            here.
     """
     heads = shared.bert.heads
-    if with_classes and classes(shared):
+    if with_classes and (classes(shared) or trace.replaced is not None):
         return True
     pairs = pair_head(shared)
     if (trace.masks and "mlm" in heads) or (not trace.masks and judges_pair(shared, trace)):
         return True
-    if "mlm" not in heads and pairs is None:
+    if "replaced" in heads and "mlm" not in heads and pairs is None:
+        st.info(
+            f"{title(shared.name)} scores every token as replaced or original, and has no answer of the kind that this"
+            " page asks about. Which words, Switch off and Patching ask about such a score.",
+            icon=":material/block:",
+        )
+    elif "mlm" not in heads and pairs is None:
         st.warning(
             f"{title(shared.name)} has neither a head for masked words nor one for pairs of texts, so"
             " there is no answer to ask about. Choose another model in the sidebar.",
@@ -119,6 +126,8 @@ def target_picker(page, shared, trace):
     places = [str(position) for position in trace.masks if "mlm" in shared.bert.heads]
     if judges_pair(shared, trace):
         places.append("next")
+    if trace.replaced is not None:
+        places.append("replaced")
     if classes(shared):
         places.insert(0, "class")
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
@@ -133,6 +142,8 @@ def target_picker(page, shared, trace):
             return class_target(shared.bert, trace, _class_picker(page, classes(shared)))
         if of == "next":
             return _pair_target(page, shared, trace)
+        if of == "replaced":
+            return _replaced_target(page, shared, trace)
         token = token_picker(
             f"{page}.token", f"w_{page}_token", shared, trace, int(of), "The word at the mask"
         )
@@ -144,10 +155,11 @@ def target_picker(page, shared, trace):
 
 
 def question_name(shared, place):
-    """What a question that is not about a word is called: "class", or "next" for the pair; None for any other."""
+    """What a question that is not about a hidden word is called: "class", "next" for the pair, or "replaced" for a
+    token's score; None for any other."""
     if place == "next":
         return verdict(shared).title
-    return {"class": "The class"}.get(place)
+    return {"class": "The class", "replaced": "Replaced or original"}.get(place)
 
 
 def _pair_target(page, shared, trace):
@@ -161,6 +173,35 @@ def _pair_target(page, shared, trace):
     )
     make = next_sentence_target if pair_head(shared) == "nsp" else sentence_order_target
     return make(shared.bert, trace, label != answers[1])
+
+
+def judged_token(page, trace):
+    """A choice among the tokens of the texts, tied to the page's setting "at"; the most suspected one at first.
+
+    Returns:
+        The token's position.
+    """
+    own = [place for place, source in enumerate(trace.sources) if source is not None]
+    suspected = max(own, key=lambda place: trace.replaced[place])
+    return st.selectbox(
+        "Token",
+        own,
+        format_func=lambda place: f"{place}: {trace.tokens[place]}, replaced {percent(float(trace.replaced[place]))}",
+        width=260,
+        **state.bound_setting(f"{page}.at", f"w_{page}_at", suspected, own),
+    )
+
+
+def _replaced_target(page, shared, trace):
+    from bert_tf.explain import replaced_target
+
+    position, answers = judged_token(page, trace), ("Replaced", "Original")
+    label = st.segmented_control(
+        "Answer",
+        answers,
+        **state.bound_setting(f"{page}.follows", f"w_{page}_follows", answers[0], answers),
+    )
+    return replaced_target(shared.bert, trace, position, label != answers[1])
 
 
 def _class_picker(page, settings):

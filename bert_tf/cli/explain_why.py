@@ -149,6 +149,13 @@ def ablation(bert, trace, args):
         number = percent if bert.task.settings.labels else "{:.3f}".format
         for name, share in others["classes_before"].items():
             rows.append(("", name, number(share), name, number(others["classes_after"][name])))
+    if others["replaced_before"] is not None:
+        rows += [
+            (str(place), token, percent(before), "replaced", percent(after))
+            for place, (token, before, after) in enumerate(
+                zip(trace.tokens, others["replaced_before"], others["replaced_after"])
+            )
+        ]
     for place in np.argsort(-effect.shifts, axis=None, kind="stable")[: args.top_k]:
         layer, head = (int(part) for part in np.unravel_index(place, effect.shifts.shape))
         if effect.shifts[layer, head] > 0:
@@ -175,6 +182,7 @@ def _other_answers(effect):
             f"is_next_{when}": nsp and nsp.is_next,
             f"in_order_{when}": sop and sop.in_order,
             f"classes_{when}": getattr(effect, f"classes_{when}"),
+            f"replaced_{when}": getattr(effect, f"replaced_{when}"),
         }
     return found
 
@@ -194,6 +202,7 @@ def _sweep(bert, trace, args):
         "class_change": found.class_changes,
         "is_next_change": found.nsp_changes,
         "in_order_change": found.sop_changes,
+        "replaced_change": None if found.replaced_changes is None else np.abs(found.replaced_changes).mean(axis=1),
     }
     ranking = []
     for place in found.ranked():
@@ -207,7 +216,8 @@ def _sweep(bert, trace, args):
                 **{name: None if values is None else values[place] for name, values in others.items()},
             }
         )
-    titles = {"class_change": "class", "is_next_change": "next", "in_order_change": "in order"}
+    titles = {"class_change": "class", "is_next_change": "next", "in_order_change": "in order",
+              "replaced_change": "replaced"}
     shown = [name for name, values in others.items() if values is not None]
     rows = [("off", "bits", *(titles[name] for name in shown))]
     for one in ranking[: args.top_k]:
@@ -338,13 +348,21 @@ def likelihood(bert, trace, args):
 
 def _target(bert, trace, args):
     """The `Target` that the options name: a class where the model classifies and no mask is there to be explained."""
-    from bert_tf.explain import class_target, mask_target, next_sentence_target, sentence_order_target
+    from bert_tf.explain import (
+        class_target,
+        mask_target,
+        next_sentence_target,
+        replaced_target,
+        sentence_order_target,
+    )
     from bert_tf.explain.target import classes_of
 
     if args.next_sentence:
         return next_sentence_target(bert, trace, not args.opposite)
     if args.sentence_order:
         return sentence_order_target(bert, trace, not args.opposite)
+    if args.replaced:
+        return replaced_target(bert, trace, args.position, not args.opposite)
     asked = args.target is not None or args.position is not None or trace.masks
     if args.label is not None or (classes_of(bert) and not asked):
         return class_target(bert, trace, args.label)
@@ -355,14 +373,15 @@ def _check_target(args):
     kinds = {
         "--next-sentence": args.next_sentence,
         "--sentence-order": args.sentence_order,
+        "--replaced": args.replaced,
         "--label": args.label is not None,
-        "--target or --position": args.target is not None or args.position is not None,
+        "--target or --position": args.target is not None or (args.position is not None and not args.replaced),
     }
     given = [name for name, is_given in kinds.items() if is_given]
     if len(given) > 1:
         raise InputError(f"One answer is explained at a time: give only one of {' and '.join(given)}.")
-    if args.opposite and given not in (["--next-sentence"], ["--sentence-order"]):
-        raise InputError("--opposite goes with --next-sentence or --sentence-order.")
+    if args.opposite and given not in (["--next-sentence"], ["--sentence-order"], ["--replaced"]):
+        raise InputError("--opposite goes with --next-sentence, --sentence-order or --replaced.")
 
 
 def _target_record(target):
@@ -388,13 +407,20 @@ def _add_target(kind):
     )
     kind.add_argument("--position", type=int, metavar="P", help="where it stands (default: the first mask)")
     kind.add_argument(
+        "--replaced",
+        action="store_true",
+        help="explain that the token at --position is replaced (ELECTRA; default: the most suspected), instead",
+    )
+    kind.add_argument(
         "--next-sentence", action="store_true", help="explain that the second text follows, instead"
     )
     kind.add_argument(
         "--sentence-order", action="store_true", help="explain that the two texts are in order (ALBERT), instead"
     )
     kind.add_argument(
-        "--opposite", action="store_true", help="that it does not follow, or that the texts are swapped"
+        "--opposite",
+        action="store_true",
+        help="that it does not follow, that the texts are swapped, or that the token is original",
     )
     kind.add_argument(
         "--label",

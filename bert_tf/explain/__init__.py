@@ -87,7 +87,14 @@ from bert_tf.explain.syntax import (
     syntax_agreement,
     word_attention,
 )
-from bert_tf.explain.target import Target, class_target, mask_target, next_sentence_target, sentence_order_target
+from bert_tf.explain.target import (
+    Target,
+    class_target,
+    mask_target,
+    next_sentence_target,
+    replaced_target,
+    sentence_order_target,
+)
 from bert_tf.explain.trace import NextSentence, SentenceOrder, Trace
 from bert_tf.explain.value_attention import NormWeighted, effective_attention, norm_weighted_attention
 from bert_tf.explain.vectors import (
@@ -136,6 +143,7 @@ __all__ = [
     "SentenceOrder",
     "play",
     "replaced_scores",
+    "replaced_target",
     "sigmoid",
     "NormWeighted",
     "NotComparable",

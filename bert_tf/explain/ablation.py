@@ -12,7 +12,7 @@ from typing import Optional
 import numpy as np
 
 from bert_tf.explain.answer import check_question
-from bert_tf.explain.errors import InputError, NothingToPredict, report
+from bert_tf.explain.errors import InputError, report
 from bert_tf.explain.predictions import check_top_k, mask_predictions
 from bert_tf.explain.target import class_answer, classes_of
 from bert_tf.explain.trace import NextSentence, SentenceOrder
@@ -74,6 +74,8 @@ class AblationEffect:
         sop_before, sop_after: `SentenceOrder`, or None as in a trace.
         classes_before, classes_after: what a fine-tuned classifier says: dict from each class to its probability,
             or "value" to that of a regression; None for other models.
+        replaced_before, replaced_after: float64 [T], each token's probability of having been put there in the place
+            of another; None for models without a head for it.
         changes: float64 [P], natural logarithm of what each mask's likeliest token before has gained in
             probability: negative if the part speaks for it.
         divergences: float64 [P], Jensen-Shannon divergence of the two distributions in bits.
@@ -96,6 +98,8 @@ class AblationEffect:
     sop_after: Optional[SentenceOrder] = None
     classes_before: Optional[dict] = None
     classes_after: Optional[dict] = None
+    replaced_before: Optional[np.ndarray] = None
+    replaced_after: Optional[np.ndarray] = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,6 +114,8 @@ class Sweep:
         sop_changes: float64 [A], change of P(in order); None likewise.
         class_changes: float64 [A], natural logarithm of what the class that was likeliest before has gained in
             probability, or the change of a regression's value; None if the model does not classify.
+        replaced_changes: float64 [A, T], change of each token's probability of being replaced; None if the model has
+            no head for it.
     """
 
     ablations: tuple
@@ -119,13 +125,16 @@ class Sweep:
     nsp_changes: Optional[np.ndarray]
     sop_changes: Optional[np.ndarray] = None
     class_changes: Optional[np.ndarray] = None
+    replaced_changes: Optional[np.ndarray] = None
 
     def ranked(self):
         """Indices of the ablations, the greatest effect first: on the masks (the mean divergence) if there
-        are any, otherwise on the class, otherwise on the answer about the pair."""
+        are any, otherwise on the class, otherwise on the answer about the pair, otherwise on the tokens' scores (the
+        mean over the tokens)."""
         effect = self.divergences.mean(axis=1) if self.divergences.shape[1] else None
         for changes in (self.class_changes, self.nsp_changes, self.sop_changes):
             effect = np.abs(changes) if effect is None and changes is not None else effect
+        effect = np.abs(self.replaced_changes).mean(axis=1) if effect is None else effect
         return np.argsort(-effect, kind="stable")
 
 
@@ -133,19 +142,17 @@ def intact_pass(bert, trace):
     """The pass that ablations are compared with; made once, it serves any number of them.
 
     Args:
-        bert: the `Bert` that made the trace. trace: a `Trace` with a mask or a second text; for a model that was
-            fine-tuned to classify any.
+        bert: the `Bert` that made the trace. trace: a `Trace` with a mask or a second text; any for a model that was
+            fine-tuned to classify or scores every token.
     Returns:
         `IntactPass`.
     Raises:
         NothingToPredict, MissingHead: there is no answer to change.
     """
-    if classes_of(bert) is None:
+    if classes_of(bert) is None and "replaced" not in bert.heads:
         check_question(trace.masks, trace.text_b, bert.heads, bert.name)
     states = bert.opened.states(trace.token_ids[None], trace.segments[None])
     answers = _read(bert, trace, states[-1])
-    if len(answers) == 1 and not answers["mlm"].shape[1]:
-        raise NothingToPredict("There is no answer here that a part could change: hide a word, or give a second text.")
     return IntactPass(states, answers)
 
 
@@ -210,6 +217,8 @@ def sweep(bert, trace, ablations, progress=None):
     masks = before["mlm"].shape[1]
     changes, divergences = np.zeros((2, len(ablations), masks))
     other = {name: np.zeros(len(ablations)) for name in ("nsp", "sop", "task") if name in before}
+    if "replaced" in before:
+        other["replaced"] = np.zeros((len(ablations), trace.length))
     done, block = 0, max(1, min(TOKENS_AT_ONCE // trace.length, MASKS_AT_ONCE // max(1, masks)))
     for first, places in _groups(ablations, len(states) - 1):
         for start in range(0, len(places), block):
@@ -222,7 +231,7 @@ def sweep(bert, trace, ablations, progress=None):
             done += len(chosen)
             report(progress, done, len(ablations))
     followed = before["mlm"][0].argmax(axis=1)
-    return Sweep(ablations, followed, changes, divergences, *map(other.get, ("nsp", "sop", "task")))
+    return Sweep(ablations, followed, changes, divergences, *map(other.get, ("nsp", "sop", "task", "replaced")))
 
 
 def every_head(config):
@@ -343,8 +352,8 @@ def _bias(layer, trace, ablations):
 def _read(bert, trace, last):
     """What the heads say of last states [B, T, H]: a dict of float32 arrays.
 
-    "mlm": log-probabilities at the masks [B, P, V], P 0 without such a head. Of the pair "nsp" or "sop" [B, 2], and
-    of a classifier "task" [B, K], where the model has such a head.
+    "mlm": log-probabilities at the masks [B, P, V], P 0 without such a head. Of the pair "nsp" or "sop" [B, 2], of a
+    discriminator "replaced" [B, T, 2] and of a classifier "task" [B, K], where the model has such a head.
     """
     import tensorflow as tf
 
@@ -358,14 +367,16 @@ def _read(bert, trace, last):
         found["nsp"] = bert.opened.nsp_log_probabilities(last).numpy()
     if trace.text_b is not None and "sop" in bert.heads:
         found["sop"] = bert.opened.sop_log_probabilities(last).numpy()
+    if "replaced" in bert.heads:
+        found["replaced"] = bert.opened.replaced_log_probabilities(last).numpy()
     if classes_of(bert):
         found["task"] = bert.opened.class_scores(last).numpy()
     return found
 
 
 def _verdicts(bert, trace, answers, top_k):
-    """The answers of one input, each as it is told: "masks", and "nsp", "sop" and "classes", None where there are
-    none."""
+    """The answers of one input, each as it is told: "masks", and "nsp", "sop", "classes" and "replaced", None where
+    there are none."""
     masks = trace.masks if answers["mlm"].shape[1] else ()
     originals = trace.original_ids[list(masks)]
     return {
@@ -373,11 +384,15 @@ def _verdicts(bert, trace, answers, top_k):
         "nsp": NextSentence.from_logits(answers["nsp"][0]) if "nsp" in answers else None,
         "sop": SentenceOrder.from_logits(answers["sop"][0]) if "sop" in answers else None,
         "classes": class_answer(classes_of(bert), answers["task"][0]) if "task" in answers else None,
+        "replaced": np.exp(answers["replaced"][0, :, 1], dtype=np.float64) if "replaced" in answers else None,
     }
 
 
 def _gain(head, before, after):
-    """What an answer beside the masks has gained, float64 [B], from its scores [2 or K] and [B, 2 or K]."""
+    """What an answer beside the masks has gained, float64 [B], from its scores [2 or K] and [B, 2 or K]; of the tokens
+    float64 [B, T], from [T, 2] and [B, T, 2]."""
+    if head == "replaced":
+        return np.exp(after[..., 1], dtype=np.float64) - np.exp(before[..., 1], dtype=np.float64)
     if head == "task":
         best = int(before.argmax())
         return (after[:, best] - before[best]).astype(np.float64)

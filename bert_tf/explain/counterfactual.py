@@ -1,7 +1,8 @@
 """What the model would have said to a slightly different input: swapped, a word less, another word, half the
 context.
 
-A variant is made of the trace's own tokens, so that every mask is known again wherever it has moved to.
+A variant is made of the trace's own tokens, so that every mask is known again wherever it has moved to; what a change
+of the text would make a tokenizer read otherwise is read anew.
 
 Dimension legend: T tokens, P masks, V vocabulary.
 """
@@ -79,9 +80,11 @@ def swapped(bert, trace):
 
 
 def without_word(bert, trace, word):
-    """A word left out. `word`: a `WordSpan` of the trace. Raises InputError if it is the whole text."""
-    texts = _texts(trace)
-    texts[word.source] = [entry for entry in texts[word.source] if entry[1] not in word.positions]
+    """A word left out. `word`: a `WordSpan` of the trace. Raises InputError if it is the whole text.
+
+    Words that would grow together ("well-known" without its hyphen) stay apart.
+    """
+    texts = _edited(bert, trace, word, "")
     if not texts[word.source]:
         raise InputError(f"Nothing would be left of text_{word.source} without {word.text!r:.40}.")
     return _variant(bert, trace, f'without "{word.text}"', texts["a"], texts["b"])
@@ -96,15 +99,11 @@ def with_word(bert, trace, word, replacement):
     Raises:
         InputError: an empty replacement, or the input gets too long.
     """
-    pieces = bert.tokenizer.tokenize(replacement).ids if isinstance(replacement, str) else ()
-    if not len(pieces):
+    replacement = replacement.strip() if isinstance(replacement, str) else ""
+    if not len(bert.tokenizer.tokenize(replacement)):
         raise InputError(f"There is nothing to put in the place of {word.text!r:.40}: give a word.")
-    texts = _texts(trace)
-    entries = texts[word.source]
-    place = next(i for i, entry in enumerate(entries) if entry[1] in word.positions)
-    rest = [entry for entry in entries[place:] if entry[1] not in word.positions]
-    texts[word.source] = entries[:place] + [(int(piece), None) for piece in pieces] + rest
-    label = f'"{replacement.strip()}" for "{word.text}"'
+    texts = _edited(bert, trace, word, bert.tokenizer.understood(replacement))
+    label = f'"{replacement}" for "{word.text}"'
     return _variant(bert, trace, label, texts["a"], texts["b"])
 
 
@@ -195,6 +194,46 @@ def _texts(trace):
     }
 
 
+def _edited(bert, trace, word, replacement):
+    """The texts as `_texts` gives them, other characters or none in the place of a word, as if they had been typed.
+
+    What touches the word without a space is read with it, and so is the word that comes first when the first one is
+    gone: a byte-level piece tells whether a space stands before it. Hidden tokens stay what they are.
+    """
+    own = [p for p in range(trace.length) if trace.sources[p] == word.source]
+    text = bert.tokenizer.understood(trace.text_a if word.source == "a" else trace.text_b)
+    text = text[: max(trace.offsets[p][1] for p in own)]  # what was not cut off
+    start, end = _with_neighbours(text, word.start, word.end)
+    before, after = text[start : word.start], text[word.end : end]
+    apart = " " if not replacement and before[-1:].isalnum() and after[:1].isalnum() else ""
+    read = f"{before}{replacement}{apart}{after}"
+    if not read and not text[:start].strip():
+        following = len(text) - len(text[end:].lstrip())
+        _, end = _with_neighbours(text, following, following)
+        read = text[following:end]
+    places = [p for p in own if start <= trace.offsets[p][0] < end]
+    if set(places) & set(trace.masks) - set(word.positions):
+        places, read, start = word.positions, replacement, word.start
+    space = " " if text[:start].endswith(" ") else ""
+    pieces = bert.tokenizer.tokenize(space + read).ids if read else ()
+    texts = _texts(trace)
+    texts[word.source] = (
+        [entry for entry in texts[word.source] if entry[1] < places[0]]
+        + [(int(piece), None) for piece in pieces]
+        + [entry for entry in texts[word.source] if entry[1] > places[-1]]
+    )
+    return texts
+
+
+def _with_neighbours(text, start, end):
+    """A part of a text with all that touches it without a space between."""
+    while start and not text[start - 1].isspace():
+        start -= 1
+    while end < len(text) and not text[end].isspace():
+        end += 1
+    return start, end
+
+
 def _of_one_word(trace, mask):
     """The masked positions of the word that a mask belongs to."""
     if mask not in trace.masks:
@@ -210,25 +249,25 @@ def _of_one_word(trace, mask):
 
 def _variant(bert, trace, label, first, second):
     tokenizer = bert.tokenizer
-    ends = (tokenizer.sep_id, None)
-    entries = [(tokenizer.cls_id, None), *first, ends]
-    segments = [0] * len(entries)
-    if second:
-        entries += [*second, ends]
-        segments += [1] * (len(second) + 1)
-    if len(entries) > bert.max_length:
-        raise InputError(f"The input would have {len(entries)} tokens; this model reads {bert.max_length}.")
+    ids = [[token for token, _ in entries] for entries in (first, second)]
+    packed = tokenizer.pack_pair(ids[0], ids[1] or None, bert.max_length)
+    if packed.truncated:
+        raise InputError(
+            f"The input would have {packed.length + sum(packed.truncated)} tokens; this model reads {bert.max_length}."
+        )
+    added = (None,)
+    between = added * tokenizer.separators_between if second else ()
+    origins = [*added, *(origin for _, origin in first), *between, *(origin for _, origin in second), *added]
     masks = [
         (place, trace.masks.index(origin))
-        for place, (_, origin) in enumerate(entries)
+        for place, origin in enumerate(origins)
         if origin in trace.masks
     ]
-    ids = np.array([token for token, _ in entries], np.int32)
     return Variant(
         label,
-        tuple(tokenizer.id_to_token(int(i)) for i in ids),
-        ids,
-        np.array(segments, np.int32),
+        tuple(tokenizer.id_to_token(int(i)) for i in packed.token_ids),
+        packed.token_ids,
+        packed.segment_ids,
         tuple(place for place, _ in masks),
         tuple(row for _, row in masks),
         bool(second),

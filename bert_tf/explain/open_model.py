@@ -113,6 +113,10 @@ class OpenModel:
         """Logarithms of P(in order) and P(swapped), [B, 2], from a last hidden state [B, T, H]."""
         return self._compiled("sop", lambda x: self._pair("sop", x), (self._states(),))(x)
 
+    def replaced_log_probabilities(self, x):
+        """Logarithms of P(original) and P(replaced) of each token, [B, T, 2], from a last hidden state [B, T, H]."""
+        return self._compiled("replaced", self._replaced, (self._states(),))(x)
+
     def class_scores(self, x):
         """What a fine-tuned classifier says, [B, K], from a last hidden state [B, T, H]: logarithms of the
         classes' probabilities (several labels: of each label's own), or the value of a regression."""
@@ -146,6 +150,8 @@ class OpenModel:
         """A target's log-probability, float32 [B], from a last hidden state [B, T, H]."""
         if target.head == "mlm":
             return self.mlm_log_probabilities(self.read(x)[:, target.position]).numpy()[:, target.id]
+        if target.head == "replaced":
+            return self.replaced_log_probabilities(x).numpy()[:, target.position, target.id]
         scores = {
             "nsp": self.nsp_log_probabilities,
             "sop": self.sop_log_probabilities,
@@ -164,6 +170,7 @@ class OpenModel:
                     "mlm": lambda: self._mlm(tf.gather(self.read(x), position, axis=1)),
                     "nsp": lambda: self._pair("nsp", x),
                     "sop": lambda: self._pair("sop", x),
+                    "replaced": lambda: tf.gather(self._replaced(x), position, axis=1),
                     "task": lambda: self._class(x),
                 }[head]()
                 score = tf.gather(scores, wanted, axis=1)
@@ -217,6 +224,10 @@ class OpenModel:
 
     def _pair(self, head, x):
         return tf.nn.log_softmax(self._parts[head](self._parts["pooler"](x)))
+
+    def _replaced(self, x):
+        logits = tf.cast(self._parts["replaced"](x), tf.float32)
+        return tf.math.log_sigmoid(tf.stack([-logits, logits], axis=-1))
 
     def _class(self, x):
         head, settings = self._task.network.head, self._task.settings

@@ -54,14 +54,15 @@ def read_place(bert, text, start, end, top_k=5):
     place = next(position for position in trace.masks if trace.offsets[position][0] == start)
     (answer,) = (one for one in fill_mask(trace, bert.tokenizer, top_k) if one.position == place)
     reads, reached = bert.config.member.reads, max(offset[1] for offset in trace.offsets if offset)
-    answer = _compared(bert, answer, trace.logits[trace.masks.index(place)], word)
+    space = " " if text[:start].endswith(" ") else ""  # a byte-level piece has the space before its word
+    answer = _compared(bert, answer, trace.logits[trace.masks.index(place)], space + word)
     return Reading(bert.name, reads, answer, _seen(reads, start, end, reached - len(hidden) + len(text)))
 
 
 def _compared(bert, answer, logits, word):
-    """The answer with the rank and the probability of the word, where it is one token."""
+    """The answer with the rank and the probability of the word, the space before it included, where it is one token."""
     ids = bert.tokenizer.tokenize(word).ids
-    if len(ids) != 1 or word == MASK or ids[0] in bert.tokenizer.special_ids:
+    if len(ids) != 1 or word.strip() == MASK or ids[0] in bert.tokenizer.special_ids:
         return answer
     score = logits[ids[0]]
     shares = np.exp(logits.astype(np.float64) - logits.max())

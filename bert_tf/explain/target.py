@@ -1,5 +1,5 @@
 """What is to be explained: one log-probability, of a token at a position, of an answer about a pair of texts (the
-next sentence, the order of sentences), or of a fine-tuned class.
+next sentence, the order of sentences), of a token's being replaced or original, or of a fine-tuned class.
 
 Dimension legend: T tokens, V vocabulary.
 """
@@ -18,12 +18,14 @@ class Target:
     """One outcome whose natural log-probability is looked at.
 
     Attributes:
-        position: token position the MLM head predicts at; None for the other heads.
-        id: the token's id; 0 for IsNext and 1 for NotNext; 0 for in order and 1 for swapped; the number of a
-            class.
-        label: the token, "IsNext" or "NotNext", "in order" or "swapped", or the name of the class.
+        position: token position the MLM head predicts at, or whose token is judged; None for the other heads.
+        id: the token's id; 0 for IsNext and 1 for NotNext; 0 for in order and 1 for swapped; 0 for original and 1
+            for replaced; the number of a class.
+        label: the token, "IsNext" or "NotNext", "in order" or "swapped", "original" or "replaced", or the name of
+            the class.
         of_task: whether it is a class of the model's fine-tuned head.
         of_order: whether it is about the order of two texts (ALBERT).
+        of_replaced: whether it is about one token's having been put there in the place of another (ELECTRA).
     """
 
     position: Optional[int]
@@ -31,14 +33,17 @@ class Target:
     label: str
     of_task: bool = False
     of_order: bool = False
+    of_replaced: bool = False
 
     @property
     def head(self):
-        """The head that gives it: "mlm", "nsp", "sop" or "task"."""
+        """The head that gives it: "mlm", "nsp", "sop", "replaced" or "task"."""
         if self.of_task:
             return "task"
         if self.of_order:
             return "sop"
+        if self.of_replaced:
+            return "replaced"
         return "nsp" if self.position is None else "mlm"
 
 
@@ -60,15 +65,32 @@ def mask_target(bert, trace, position=None, token=None):
         if not trace.masks:
             raise NothingToPredict('Nothing is masked: type "[MASK]" in the text or give a position.')
         position = trace.masks[0]
-    if not 0 <= position < trace.length:
-        raise MaskPositionError(
-            f"There is no token {position}: this input has {trace.length} tokens, 0 to {trace.length - 1}."
-        )
+    _check_position(trace, position)
     if token is None:
         token_id = int(np.argmax(_logits(bert, trace, position)))
     else:
         token_id = vocabulary_id(bert.tokenizer, token)
     return Target(position, token_id, bert.tokenizer.id_to_token(token_id))
+
+
+def replaced_target(bert, trace, position=None, replaced=True):
+    """That the token at a position was put there in the place of another, or that it was not (ELECTRA).
+
+    Args:
+        bert: the `Bert` that made the trace. trace: a `Trace`.
+        position: where; None for the token of the texts that is taken for replaced most.
+        replaced: False for its being original.
+    Returns:
+        `Target`. The token asked about is one of the input like the others: methods that vary the input vary it too.
+    Raises:
+        MaskPositionError: no such position. MissingHead: no replaced-token head.
+    """
+    require_head(bert.heads, "replaced", bert.name)
+    if position is None:
+        own = [place for place, source in enumerate(trace.sources) if source is not None]
+        position = max(own, key=lambda place: trace.replaced[place])
+    _check_position(trace, position)
+    return Target(position, int(replaced), "replaced" if replaced else "original", of_replaced=True)
 
 
 def next_sentence_target(bert, trace, follows=True):
@@ -146,6 +168,13 @@ def vocabulary_id(tokenizer, token):
     pieces = " ".join(piece.strip() for piece in tokenizer.tokenize(token).tokens) if is_text else ""
     hint = f" It is made of: {pieces}." if pieces else ""
     raise InputError(f"{token!r:.60} is no token of this model's vocabulary.{hint}")
+
+
+def _check_position(trace, position):
+    if not 0 <= position < trace.length:
+        raise MaskPositionError(
+            f"There is no token {position}: this input has {trace.length} tokens, 0 to {trace.length - 1}."
+        )
 
 
 def _logits(bert, trace, position):

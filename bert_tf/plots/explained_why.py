@@ -77,6 +77,7 @@ def _swept(ranking):
         "class_change": "change of the class, nats or units of its value",
         "is_next_change": "change of P(IsNext)",
         "in_order_change": "change of P(in order)",
+        "replaced_change": "change of P(replaced), mean of the tokens",
     }
     name = next(name for name in units if ranking[0][name] is not None)
     return [one[name] for one in ranking], units[name]
@@ -94,6 +95,11 @@ def _panels_of_others(record):
         both = [record[f"classes_{when}"] for when in ("before", "after")]
         answers = ([{"token": name, "probability": share} for name, share in one.items()] for one in both)
         panels.append(("class", *answers))
+    if record["replaced_before"] is not None:
+        names = distinct(record["tokens"])
+        both = [record[f"replaced_{when}"] for when in ("before", "after")]
+        answers = ([{"token": name, "probability": share} for name, share in zip(names, one)] for one in both)
+        panels.append(("replaced", *answers))
     return panels
 
 

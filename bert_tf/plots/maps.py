@@ -37,13 +37,27 @@ class Selection:
         return Selection(part(self.rows), part(self.columns))
 
 
-def select(trace, shown="all", special=True, punctuation=True):
-    """Choose tokens by segment.
+def text_sides(sources):
+    """The text each token stands with, T of "a" or "b": an added one with the text before it, [CLS] with the first.
+
+    Segment ids do not tell it: RoBERTa has one segment for both texts.
 
     Args:
-        trace: has ``tokens``, ``segments`` int [T] and ``sources`` (None for tokens the model adds).
+        sources: T of "a", "b", or None for tokens the model adds.
+    """
+    found = []
+    for source in sources:
+        found.append(source or (found[-1] if found else "a"))
+    return found
+
+
+def select(trace, shown="all", special=True, punctuation=True):
+    """Choose tokens by the text they stand with.
+
+    Args:
+        trace: has ``tokens`` and ``sources`` (None for tokens the model adds).
         shown: a key of ``SELECTIONS``; "ab" are the tokens of A looking at those of B.
-        special: whether [CLS] and [SEP] are among them ([CLS] and the first [SEP] count to A).
+        special: whether [CLS] and [SEP] are among them, on the sides that `text_sides` gives them.
         punctuation: whether tokens of punctuation alone are among them.
 
     Returns:
@@ -63,8 +77,8 @@ def select(trace, shown="all", special=True, punctuation=True):
     def places(side):
         return tuple(
             position
-            for position, (segment, source) in enumerate(zip(trace.segments, trace.sources))
-            if wanted(position, source) and (side is None or "ab"[int(segment)] == side)
+            for position, (own, source) in enumerate(zip(text_sides(trace.sources), trace.sources))
+            if wanted(position, source) and side in (None, own)
         )
 
     first, second = (None, None) if shown == "all" else shown

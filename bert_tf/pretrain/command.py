@@ -378,8 +378,8 @@ def _say_prepared(documents, tokens):
 
 def _say_record(record, steps):
     left = (steps - record["step"]) * record["seconds_per_step"] / 60
-    tasks = "  ".join(f"{name} {record[f'{name}_accuracy']:.3f}" for name in ("mlm", "nsp", "sop")
-                      if f"{name}_accuracy" in record)
+    shown = {name: f"{name}_accuracy" for name in ("mlm", "nsp", "sop", "replaced")} | {"found": "replaced_found"}
+    tasks = "  ".join(f"{name} {record[kept]:.3f}" for name, kept in shown.items() if kept in record)
     print(f"step {record['step']}/{steps}  loss {record['loss']:.3f}  {tasks}  "
           f"{record['tokens_per_second']:,.0f} tokens/s  "
           f"{record['peak_share']:.0%} of peak  {left:.0f} min left", flush=True)

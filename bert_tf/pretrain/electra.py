@@ -109,9 +109,12 @@ class ReplacedTokenDetection:
     Call arguments: outputs of `network`; batch and counts as in `pretrain.objective`.
 
     Returns: dict of scalars: loss, mlm_loss and mlm_accuracy (generator), replaced_loss, replaced_accuracy,
-        replaced_share (of all tokens those that were replaced) and replaced_found (of all tokens those that were
-        replaced and are taken for such).
+        replaced_share (of all tokens those that were replaced) and replaced_caught (of all tokens those that were
+        replaced and are taken for such). The log has the ratio of the last two, replaced_found: of the replaced
+        tokens those that are taken for such.
     """
+
+    ratios = {"replaced_found": ("replaced_caught", "replaced_share")}
 
     model_inputs = ("token_ids", "segment_ids", "padding_mask", "mask_positions", "mask_labels", "mask_weights")
     model_outputs, heads = ("replaced_logits",), ("replaced",)
@@ -154,4 +157,4 @@ class ReplacedTokenDetection:
         share = ops.sum(labels * real) / tokens
         return {**values, "loss": values["mlm_loss"] + WEIGHT * loss, "replaced_loss": loss,
                 "replaced_accuracy": right, "replaced_share": share,
-                "replaced_found": ops.sum(taken * labels * real) / tokens}
+                "replaced_caught": ops.sum(taken * labels * real) / tokens}

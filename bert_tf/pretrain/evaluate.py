@@ -95,6 +95,12 @@ class _Asked:
     batch_size: int
     progress: object
 
+    def pairs(self, of_document, rng):
+        """All pairs that `document_pairs` or `sentence_order_pairs` makes of the documents."""
+        between = self.bert.tokenizer.separators_between
+        return [pair for number in range(len(self.corpus))
+                for pair in of_document(self.corpus, number, rng, self.length, between=between)]
+
     def packed(self, pairs):
         return pack_pairs(pairs, self.bert.tokenizer, self.length)
 
@@ -114,7 +120,7 @@ def _masked_words(asked, rng, alone, files):
     if alone:
         pairs = list(full_sentences(corpus, range(len(corpus)), tokenizer.sep_id, asked.length))
     else:
-        pairs = [pair for n in range(len(corpus)) for pair in document_pairs(corpus, n, rng, asked.length)]
+        pairs = asked.pairs(document_pairs, rng)
     chosen = _balanced(pairs, asked.limit)
     if not chosen:
         raise TextError(f"{files} holds too little text to make a pair of sentences of.")
@@ -134,9 +140,7 @@ def _masked_words(asked, rng, alone, files):
 
 
 def _sentence_order(asked, rng):
-    corpus = asked.corpus
-    pairs = [pair for n in range(len(corpus)) for pair in sentence_order_pairs(corpus, n, rng, asked.length)]
-    chosen = _balanced(pairs, asked.limit)
+    chosen = _balanced(asked.pairs(sentence_order_pairs, rng), asked.limit)
     if len({pair.not_next for pair in chosen}) < 2:
         return {"sop_accuracy": None, "order_pairs": 0}
     batch, hits = asked.packed(chosen), []

@@ -48,7 +48,7 @@ def make_pairs(objective, corpus, numbers, rng, tokenizer, length=128, short_pro
     Args:
         objective: out of `OBJECTIVES`.
         corpus: a `TokenCorpus` (or anything with `len` and `.document(i)`). numbers: which documents.
-        rng: `numpy.random.Generator`. tokenizer: for the separator's id.
+        rng: `numpy.random.Generator`. tokenizer: for the separator's id, and how many stand in a pair.
         length: tokens of a packed sequence, its special tokens counted.
         short_probability: how often a pair is made shorter; sequences of one segment are always filled.
 
@@ -59,21 +59,22 @@ def make_pairs(objective, corpus, numbers, rng, tokenizer, length=128, short_pro
         return list(full_sentences(corpus, numbers, tokenizer.sep_id, length))
     of_document = document_pairs if objective == "mlm+nsp" else sentence_order_pairs
     return [pair for number in numbers
-            for pair in of_document(corpus, int(number), rng, length, short_probability)]
+            for pair in of_document(corpus, int(number), rng, length, short_probability, tokenizer.separators_between)]
 
 
-def document_pairs(corpus, number, rng, length=128, short_probability=0.1):
+def document_pairs(corpus, number, rng, length=128, short_probability=0.1, between=1):
     """The sentence pairs of one document for next-sentence prediction.
 
     Args:
         corpus: a `TokenCorpus` (or anything with `len` and `.document(i)`).
         number: which document. rng: `numpy.random.Generator`.
-        length: tokens of a packed sequence, its three special tokens counted.
+        length: tokens of a packed sequence, its special tokens counted.
         short_probability: how often a shorter target is drawn, so that short inputs are seen too.
+        between: separators between A and B, as `tokenizer.separators_between` has it.
 
-    Yields: `Pair`s of at most `length - 3` tokens together.
+    Yields: `Pair`s of at most `length - 2 - between` tokens together.
     """
-    document, room = corpus.document(number), length - 3
+    document, room = corpus.document(number), length - 2 - between
     target = _target(rng, room, short_probability)
     chunk, total, index = [], 0, 0
     while index < len(document):
@@ -94,12 +95,12 @@ def document_pairs(corpus, number, rng, length=128, short_probability=0.1):
         index += 1
 
 
-def sentence_order_pairs(corpus, number, rng, length=128, short_probability=0.1):
+def sentence_order_pairs(corpus, number, rng, length=128, short_probability=0.1, between=1):
     """The sentence pairs of one document for sentence-order prediction: consecutive, half of them swapped.
 
     Args and yields as `document_pairs`. A sentence left over at the end has no partner and is left out.
     """
-    document, room = corpus.document(number), length - 3
+    document, room = corpus.document(number), length - 2 - between
     target = _target(rng, room, short_probability)
     chunk, total = [], 0
     for index, sentence in enumerate(document):
@@ -183,16 +184,17 @@ def _cut(tokens, count, rng):
 
 
 def pack_pairs(pairs, tokenizer, length):
-    """Pairs as [CLS] A [SEP] B [SEP] rows, single segments as [CLS] A [SEP].
+    """Pairs as [CLS] A [SEP] B [SEP] rows (two [SEP] between in RoBERTa), single segments as [CLS] A [SEP].
 
     Returns: dict of int32 arrays: token_ids, segment_ids, padding_mask [B, T], nsp_labels [B]
         (0 IsNext, or in order; 1 NotNext, or swapped).
     """
     cls, sep = np.array([tokenizer.cls_id], np.int32), np.array([tokenizer.sep_id], np.int32)
+    between = tokenizer.separators_between
     parts, first, whole = [], [], []
     for pair in pairs:
-        parts += (cls, pair.a, sep) if pair.b is None else (cls, pair.a, sep, pair.b, sep)
-        first.append(len(pair.a) + 2)
+        parts += (cls, pair.a, sep) if pair.b is None else (cls, pair.a, *[sep] * between, pair.b, sep)
+        first.append(len(pair.a) + (2 if pair.b is None else 1 + between))
         whole.append(first[-1] if pair.b is None else first[-1] + len(pair.b) + 1)
     places = np.arange(length)
     real = places < np.array(whole, int)[:, None]
@@ -201,5 +203,5 @@ def pack_pairs(pairs, tokenizer, length):
         rows[real] = np.concatenate(parts)
     segments = real & (places >= np.array(first, int)[:, None])
     labels = np.array([pair.not_next for pair in pairs], np.int32)
-    return {"token_ids": rows, "segment_ids": segments.astype(np.int32),
+    return {"token_ids": rows, "segment_ids": segments.astype(np.int32) * np.int32(tokenizer.second_segment),
             "padding_mask": real.astype(np.int32), "nsp_labels": labels}

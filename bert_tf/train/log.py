@@ -69,11 +69,15 @@ def _scalar(name, value):
 class Window:
     """Means since the last record.
 
-    Args: peak: FLOP/s that the devices together can do, or None where it is not known.
+    Args:
+        peak: FLOP/s that the devices together can do, or None where it is not known.
+        ratios: what is a mean over a part of the tokens that is known only after each update: name in the record ->
+            (value, value that it is divided by). The first of them is left out, and the name too where the second
+            is 0 all along.
     """
 
-    def __init__(self, peak=None):
-        self.peak = peak
+    def __init__(self, peak=None, ratios=None):
+        self.peak, self.ratios = peak, ratios or {}
         self.clear()
 
     def clear(self):
@@ -88,7 +92,11 @@ class Window:
 
     def record(self, step, learning_rate):
         """Returns: the record, a JSON-able dict; begins anew."""
-        means = {name: round(float(np.mean([value[name] for value in self.values])), 5) for name in self.last}
+        means = {name: float(np.mean([value[name] for value in self.values])) for name in self.last}
+        for name, (part, whole) in self.ratios.items():
+            value = means.pop(part)
+            means |= {name: value / means[whole]} if means[whole] else {}
+        means = {name: round(value, 5) for name, value in means.items()}
         seconds = time.perf_counter() - self.start
         record = {"step": step, **means, "learning_rate": learning_rate,
                   "tokens_per_second": round(self.tokens / seconds, 1),

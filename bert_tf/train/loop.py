@@ -27,7 +27,7 @@ class Trainer:
         model: a Keras model. objective: callable (outputs, batch, counts) -> dict of scalar tensors with
             "loss" and whatever else is to be logged, each the batch's share when divided by `counts`;
             `objective.counts(batch)` -> dict of scalars; `objective.model_inputs` names the batch entries
-            the model takes. See `pretrain.objective`.
+            the model takes; `objective.ratios`, if it has them, are those of a `Window`. See `pretrain.objective`.
         optimizer: a built Keras optimiser over `model.trainable_variables`.
         folder: of the run: checkpoints, `metrics.jsonl` and a TensorBoard log. With several machines only the chief writes
             there, and all must be able to read it.
@@ -47,6 +47,7 @@ class Trainer:
         self.chief = distribution.is_chief(strategy)
         self.checkpoints = Checkpoints(self.folder / "checkpoints", keep)
         self._step = Step(model, objective, optimizer, clip_norm, strategy, accumulate, jit_compile)
+        self._ratios = getattr(objective, "ratios", None)
         self._flops_of, self._peak = flops_of or (lambda batch: 0.0), peak
         self.position = None    # of the data, after the last update
         self._stop = False
@@ -88,7 +89,7 @@ class Trainer:
             TrainingDiverged: on a loss that is not finite, with the step and the data position.
             CheckpointWriteError: if a checkpoint cannot be written.
         """
-        step, window, since_saved, self.stopped = first_step, Window(self._peak), [], False
+        step, window, since_saved, self.stopped = first_step, Window(self._peak, self._ratios), [], False
         with _stop_on_signals(self), RunLog(self.folder, self.chief) as log:
             if step == 0:
                 self._take(snapshots, step)

@@ -4,6 +4,7 @@ import json
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import bert_tf
@@ -62,6 +63,17 @@ def test_attention_is_drawn(at, name):
     assert grid["layers"] == (4 if name == "albert" else 2) and grid["heads"] == 4
 
 
+@pytest.mark.parametrize("name", ["roberta", "albert"])
+def test_attention_between_the_texts_has_the_tokens_of_both(at, name):
+    app = at(name, page="attention", b="any work", show="ba", special="0")
+    encoding = bert_tf.load(FAMILY / name).tokenizer.encode(TEXTS[name], "any work")
+    own = {side: [token for token, source in zip(encoding.tokens, encoding.sources) if source == side] for side in "ab"}
+    drawn = component(app, "lines")
+    assert (drawn["left"], drawn["right"]) == (own["b"], own["a"])
+    shown = component(app, "chips")["chips"]
+    assert [chip["text"] for chip in shown if chip["side"] == "b"] == [*own["b"], encoding.tokens[-1]]
+
+
 @pytest.mark.parametrize("name, other", [("roberta", "albert"), ("electra-discriminator", "electra-generator"),
                                          ("distilbert", "roberta")])
 def test_two_members_are_compared(at, name, other):
@@ -101,6 +113,55 @@ def test_why_two_texts_are_in_order(at):
     assert component(swap, "gauge")["is_next"] == pytest.approx(typed.sop.in_order, abs=1e-5)
     less = settled(at("albert", page="whatif", b=texts[1], **{"whatif.kind": "less"}))
     assert "in_order" in less.dataframe[0].value and "is_next" not in less.dataframe[0].value
+
+
+def test_why_a_token_looks_replaced(at, tmp_path):
+    from bert_tf.explain import Ablation, ablate, every_head, occlusion, patch_states, replaced_target, sweep
+    from tests.app.test_snippets import array
+
+    name = "electra-discriminator"
+    bert = bert_tf.load(FAMILY / name)
+    trace = bert.trace(TEXTS[name])
+    words = settled(at(name, page="saliency", **{"saliency.method": "occlusion", "saliency.at": "2",
+                                                 "saliency.follows": "Original"}))
+    found = occlusion(bert, trace, replaced_target(bert, trace, 2, False), level="word")
+    assert list(words.dataframe[0].value["score"]) == pytest.approx([one.score for one in found.words], abs=1e-4)
+    assert "speaks for “original”" in told(words)
+    assert [part["text"] for part in component(words, "marks")["a"] if part.get("asked")] == ["w2"]
+    # Without a word in the link it is the most suspected token.
+    first = settled(at(name, page="saliency", **{"saliency.method": "gradient"}))
+    assert first.selectbox(key="w_saliency_at").value == replaced_target(bert, trace).position
+    off = settled(at(name, page="ablation", **{"ablation.off": "2-x", "ablation.colour": "effect", "ablation.at": "3"}))
+    effect, swept = ablate(bert, trace, Ablation(layers=(1,))), sweep(bert, trace, every_head(bert.config))
+    scores = off.dataframe[0].value
+    assert list(scores["after"]) == pytest.approx(list(effect.replaced_after), abs=1e-5)
+    sign = -1 if trace.replaced[3] >= 0.5 else 1
+    assert f"{sign * swept.replaced_changes[0, 3]:+.3f} of probability" in component(off, "cells")["tips"][0]
+    other = {"patching.a": "w1 w9 w3 w4", "patching.at": "1"}
+    patched = settled(at(name, page="patching", **other))
+    found = patch_states(bert, trace, bert.trace("w1 w9 w3 w4"), replaced_target(bert, trace, 1))
+    drawn = json.loads(patched.get("plotly_chart")[0].proto.spec)["data"][0]["z"]
+    assert np.allclose(array(drawn).T, found.recovered, atol=1e-2)
+
+
+@pytest.mark.parametrize("page", ["saliency", "ablation", "patching"])
+def test_a_token_s_score_is_asked_in_the_lines_too(at, page):
+    from bert_tf.explain.target import Target
+    from tests.app.test_snippets import of_job, ran
+
+    link = {"patching.a": "w1 w9 w3 w4", "ablation.colour": "effect", f"{page}.at": "2", f"{page}.follows": "Original"}
+    app = settled(at("electra-discriminator", page=page, **link))
+    found, shown = ran(app)["found"], of_job(app, page)
+    if page == "ablation":
+        heads = [place for place, one in enumerate(shown.ablations) if one.heads]
+        assert np.allclose(found.replaced_changes, shown.replaced_changes[heads], atol=1e-5)
+    else:
+        assert found.target == shown.target == Target(2, 0, "original", of_replaced=True)
+
+
+def test_what_if_has_no_question_for_a_discriminator_and_says_so(at):
+    said = told(at("electra-discriminator", page="whatif", b="w5 w6"))
+    assert "scores every token as replaced or original" in said and "Which words, Switch off and Patching" in said
 
 
 def test_a_typed_mask_is_one_in_every_member(at, open_app):

@@ -2,8 +2,9 @@
 
 import pytest
 
+from bert_tf.config import BertConfig
 from tests.app.look import component, told
-from ui.lessons import GUIDE, PARTS
+from ui.lessons import GUIDE, PARTS, part
 from ui.view import PAGES
 
 
@@ -26,6 +27,27 @@ def test_every_box_opens_with_its_explanation(open_app, box):
     app = open_app(page="architecture", a="The bunny ate.", b="It was good.", mask="a1", **{"architecture.open": box})
     no_trouble(app)
     assert PARTS[box].text in told(app) and PARTS[box].source in told(app)
+
+
+@pytest.mark.parametrize("name, pooled", [
+    ("bert", "only the next-sentence question was asked of it"),
+    ("albert", "only the order of sentences was asked of it"),
+    ("roberta", "In pre-training nothing was asked of it; for"),
+])
+def test_what_the_pooled_vector_was_for_is_said_by_the_member_s_heads(name, pooled):
+    said = part("pooler", BertConfig(model_type=name, vocab_size=40)).text
+    assert pooled in said and said.endswith("trained anew together with the rest.")
+
+
+@pytest.mark.parametrize("segments, says", [
+    (0, "no table that tells the texts apart"),
+    (1, "one that all tokens share: this model has a single segment"),
+    (2, "one for **which text** it belongs to (A or B)"),
+])
+def test_the_table_of_segments_is_as_large_as_it_is_said_to_be(segments, says):
+    said = part("embeddings", BertConfig(vocab_size=40, type_vocab_size=segments)).text
+    assert says in said and ("which text" in said) == (segments == 2)
+    assert said.startswith("Every token becomes a vector: ") and "The sum is normalised." in said
 
 
 @pytest.mark.parametrize("values", ["queries", "attentions", "attention", "nonsense"])

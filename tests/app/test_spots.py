@@ -70,6 +70,20 @@ def test_chips_tell_words_pieces_special_and_typed_masks_apart(model):
     assert [chip["spot"] for chip in shown] == [None, None, "a1", "a1", None, "b0", None]
 
 
+def test_chips_of_a_pair_in_one_segment_stand_with_their_texts():
+    """RoBERTa has one segment and two separators between the texts."""
+    from bert_tf.text import read_tokenizer
+    from tests.app.conftest import ROOT
+
+    tokenizer = read_tokenizer(ROOT / "tests" / "golden" / "family" / "roberta")
+    encoding = tokenizer.encode("a", "b c")
+    assert not encoding.segment_ids.any()
+    shown = chips(encoding, (), whole=True, mask_id=tokenizer.mask_id)
+    assert [(chip["text"], chip["side"]) for chip in shown] == [
+        ("<s>", "a"), ("a", "a"), ("</s>", "a"), ("</s>", "a"), ("b", "b"), (" c", "b"), ("</s>", "b")
+    ]  # fmt: skip
+
+
 def test_filling_in_writes_the_word_and_keeps_the_other_masks(model):
     view = View(a="Shanghai is a city.", masks=(Spot("a", 0), Spot("a", 3)))
     after = model.fill(view, 1, "London")

@@ -1,8 +1,11 @@
 """Counterfactual inputs against the same inputs typed by hand."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+import bert_tf
 from bert_tf.explain import InputError, NothingToPredict, jensen_shannon
 from bert_tf.explain.counterfactual import (
     ask,
@@ -14,6 +17,8 @@ from bert_tf.explain.counterfactual import (
     without_word,
 )
 from bert_tf.explain.errors import Cancelled
+
+FAMILY = Path(__file__).parents[1] / "golden" / "family"
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +37,7 @@ def _is(bert, trace, variant, texts, mask=()):
         for mine, theirs in zip(outcome.masks, bert.fill_mask(typed, 3)):
             assert [p.id for p in mine.predictions] == [p.id for p in theirs.predictions]
             assert mine.position == theirs.position
-    assert (outcome.nsp is None) == (typed.nsp is None)
+    assert (outcome.nsp is None) == (typed.nsp is None) and (outcome.sop is None) == (typed.sop is None)
     if typed.nsp:
         assert outcome.nsp.is_next == pytest.approx(typed.nsp.is_next, abs=1e-5)
         assert outcome.nsp_change == pytest.approx(typed.nsp.is_next - trace.nsp.is_next, abs=1e-5)
@@ -154,3 +159,95 @@ def test_what_makes_no_sense_is_refused(tiny_bert, trace):
         left_context(tiny_bert, trace, 1)
     with pytest.raises(NothingToPredict):
         ask(tiny_bert, single, [with_word(tiny_bert, single, single.words()[0], "dog")])
+
+
+@pytest.fixture(scope="module", params=["roberta", "albert"])
+def member(request):
+    """A member whose pieces know of the space before them; RoBERTa also packs a pair in another way."""
+    return bert_tf.load(FAMILY / request.param)
+
+
+FIRST, SECOND = "the [MASK] of work", "any work is"
+
+
+@pytest.mark.parametrize("second", [None, SECOND])
+@pytest.mark.parametrize("place", range(4))
+def test_a_word_less_is_the_text_typed_without_it(member, second, place):
+    trace, words = member.trace(FIRST, second, mask=[]), FIRST.split()
+    word = [word for word in trace.words() if word.source == "a"][place]
+    del words[place]
+    typed = (" ".join(words), second) if second else (" ".join(words),)
+    variant = without_word(member, trace, word)
+    if "[MASK]" in words or second and "sop" in member.heads:
+        _is(member, trace, variant, typed)
+    else:
+        assert variant.token_ids.tolist() == member.trace(*typed).token_ids.tolist() and not variant.masks
+
+
+@pytest.mark.parametrize("place", range(3))
+def test_a_word_less_in_the_second_text(member, place):
+    trace, words = member.trace(FIRST, SECOND), SECOND.split()
+    word = [word for word in trace.words() if word.source == "b"][place]
+    del words[place]
+    _is(member, trace, without_word(member, trace, word), (FIRST, " ".join(words)))
+
+
+@pytest.mark.parametrize("second", [None, SECOND])
+@pytest.mark.parametrize("place", [0, 2, 3])
+def test_another_word_is_the_text_typed_with_it(member, second, place):
+    trace, words = member.trace(FIRST, second), FIRST.split()
+    words[place] = "any license"
+    typed = (" ".join(words), second) if second else (" ".join(words),)
+    _is(member, trace, with_word(member, trace, trace.words()[place], " any license "), typed)
+
+
+def test_another_word_in_the_second_text(member):
+    trace = member.trace(FIRST, SECOND)
+    for place, typed in enumerate(("the work is", "any the is", "any work the"), start=4):
+        _is(member, trace, with_word(member, trace, trace.words()[place], "the"), (FIRST, typed))
+
+
+def test_texts_swapped_and_one_side_of_another_packing(member):
+    trace = member.trace("any work is", "the work [MASK] of the license")
+    (mask,) = trace.masks
+    _is(member, trace, swapped(member, trace), ("the work [MASK] of the license", "any work is"))
+    _is(member, trace, left_context(member, trace, mask), ("any work is", "the work [MASK]"))
+    _is(member, trace, right_context(member, trace, mask), ("[MASK] of the license",))
+    trace = member.trace("the work [MASK] of the license", "any work is")
+    (mask,) = trace.masks
+    _is(member, trace, left_context(member, trace, mask), ("the work [MASK]",))
+    _is(member, trace, right_context(member, trace, mask), ("[MASK] of the license", "any work is"))
+
+
+@pytest.mark.parametrize("text, word, instead, typed", [
+    ("(the work) [MASK].", "the", "any", "(any work) [MASK]."),
+    ("(the work) [MASK].", "work", "", "(the ) [MASK]."),
+    ("(work) [MASK].", "work", "", "() [MASK]."),
+    ("[MASK] work, the", ",", "", "[MASK] work the"),
+    ("[MASK] well-known work", "-", "", "[MASK] well known work"),
+    ("any  the [MASK]", "any", "", "the [MASK]"),
+    (" any the [MASK]", "any", "", " the [MASK]"),
+    ("any\nthe [MASK]", "the", "license", "any\nlicense [MASK]"),
+])
+def test_what_touches_a_word_is_read_with_its_successor(member, text, word, instead, typed):
+    trace = member.trace(text)
+    found = next(one for one in trace.words() if one.text == word)
+    variant = with_word(member, trace, found, instead) if instead else without_word(member, trace, found)
+    _is(member, trace, variant, (typed,))
+
+
+def test_a_hidden_word_stays_hidden_where_it_comes_first(member):
+    trace = member.trace("any work of the license", mask=["work"])
+    variant = without_word(member, trace, trace.words()[0])
+    assert len(variant.masks) == len(trace.masks) and variant.rows == tuple(range(len(trace.masks)))
+    kept = trace.token_ids[list(range(trace.masks[0], trace.length))]
+    assert variant.token_ids[1:].tolist() == kept.tolist()
+    trace = member.trace("work of any license", mask=["any"])
+    assert "any" not in "".join(without_word(member, trace, trace.words()[0]).tokens)
+
+
+def test_a_cut_off_rest_does_not_come_back(member):
+    trace = member.trace("the work " * 11 + "license " * 20)
+    assert sum(trace.truncated)
+    variant = with_word(member, trace, trace.words()[-1], "of")
+    assert variant.tokens[-2] == " of"

@@ -10,6 +10,7 @@ from bert_tf.checkpoints import MissingHead
 from bert_tf.explain import (
     Ablation,
     InputError,
+    MaskPositionError,
     NothingToPredict,
     ablate,
     agreement,
@@ -18,10 +19,13 @@ from bert_tf.explain import (
     embedding_parts,
     every_layer,
     gradient_x_input,
+    integrated_gradients,
     mask_target,
     occlusion,
+    patch_states,
     play,
     replaced_scores,
+    replaced_target,
     score_rows,
     sentence_order_target,
     summarise_heads,
@@ -128,9 +132,65 @@ def test_the_order_of_sentences_hangs_on_parts_and_on_the_texts(berts):
 
 
 def test_a_part_needs_an_answer_to_be_missed_in(berts):
-    bert = berts["electra-discriminator"]
-    with pytest.raises(NothingToPredict, match="no answer here"):
+    bert = berts["electra-generator"]
+    with pytest.raises(NothingToPredict, match="nothing to predict"):
         sweep(bert, bert.trace("w1 w2"), every_layer(bert.config))
+
+
+@pytest.mark.parametrize("place, is_replaced", [(2, True), (4, False), (None, True)])
+def test_a_token_s_score_can_be_explained(berts, place, is_replaced):
+    bert = berts["electra-discriminator"]
+    trace = bert.trace("w1 w2 w3", "w4 w5")
+    target = replaced_target(bert, trace, place, is_replaced)
+    if place is None:
+        own = [at for at, source in enumerate(trace.sources) if source]
+        assert trace.replaced[target.position] == trace.replaced[own].max()
+    share = float(trace.replaced[target.position])
+    wanted = np.log(share if is_replaced else 1 - share)
+    assert target.label == ("replaced" if is_replaced else "original") and target.head == "replaced"
+    vectors = bert.opened.token_vectors(trace.token_ids[None]).numpy()
+    score, slope = bert.opened.gradient(vectors, trace.segments[None], target)
+    assert score[0] == pytest.approx(wanted, abs=1e-5)
+    step = 1e-2 * slope / np.linalg.norm(slope)
+    moved = [bert.opened.gradient(vectors + sign * step, trace.segments[None], target)[0][0] for sign in (1, -1)]
+    assert (moved[0] - moved[1]) / 2e-2 == pytest.approx(np.linalg.norm(slope), rel=0.05)
+    found = occlusion(bert, trace, target)
+    assert found.score == pytest.approx(wanted, abs=1e-5)
+    ids = trace.token_ids.copy()
+    ids[1] = bert.tokenizer.mask_id
+    without = float(replaced_scores(bert, ids, trace.segments)[target.position])
+    lost = wanted - np.log(without if is_replaced else 1 - without)
+    assert found.tokens[1] == pytest.approx(lost, abs=1e-5) and not found.tokens[0]
+    assert gradient_x_input(bert, trace, target).score == pytest.approx(wanted, abs=1e-5)
+    assert abs(integrated_gradients(bert, trace, target, steps=64).gap) < 0.01
+    other = bert.trace("w1 w9 w3", "w4 w5")
+    patched = patch_states(bert, trace, other, target)
+    assert patched.clean == pytest.approx(wanted, abs=1e-5)
+    assert patched.scores[-1, target.position] == pytest.approx(patched.clean, abs=1e-5)
+
+
+def test_a_token_to_judge_must_be_there_and_the_head_too(berts):
+    bert = berts["electra-discriminator"]
+    with pytest.raises(MaskPositionError, match="no token 9"):
+        replaced_target(bert, bert.trace("w1 w2"), 9)
+    with pytest.raises(MissingHead):
+        replaced_target(berts["electra-generator"], berts["electra-generator"].trace("w1 w2"))
+
+
+def test_every_token_s_score_hangs_on_parts(berts):
+    """A layer switched off is a model without it."""
+    bert = berts["electra-discriminator"]
+    trace = bert.trace("w1 w2 w3", "w4")
+    effect = ablate(bert, trace, Ablation(layers=(1,)))
+    states = bert.opened.states(trace.token_ids[None], trace.segments[None])
+    head = bert.model.bert_layers["replaced"]
+    without = 1 / (1 + np.exp(-np.asarray(head(states[1]))[0].astype(np.float64)))
+    np.testing.assert_allclose(effect.replaced_before, trace.replaced, atol=1e-5)
+    np.testing.assert_allclose(effect.replaced_after, without, atol=1e-5)
+    found = sweep(bert, trace, every_layer(bert.config))
+    np.testing.assert_allclose(found.replaced_changes[1], without - trace.replaced, atol=1e-5)
+    assert found.nsp_changes is None and found.class_changes is None
+    assert (np.diff(np.abs(found.replaced_changes).mean(axis=1)[found.ranked()]) <= 0).all()
 
 
 def test_embeddings_add_up_to_the_input(bert):

@@ -1,8 +1,11 @@
 """One hidden word asked of readers that see different sides."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+import bert_tf
 from bert_tf.checkpoints.errors import MissingHead
 from bert_tf.explain import InputError, fill_mask, read_place
 from tests.test_one_way import APART, LEFT, make_reader
@@ -52,6 +55,18 @@ def test_a_word_of_several_tokens_is_not_compared_and_a_typed_mask_neither(reade
     start = text.index("[MASK]")
     reading = read_place(readers["both"], text, start, start + 6)
     assert reading.answer.original is None and reading.answer.original_probability is None
+
+
+@pytest.mark.parametrize("text, word, piece", [("the a work", "a", " a"), ("a the work", "a", "a")])
+def test_a_byte_level_piece_has_the_space_before_its_word(text, word, piece):
+    bert = bert_tf.load(Path(__file__).parents[1] / "golden" / "family" / "roberta")
+    start = text.index(word)
+    answer = read_place(bert, text, start, start + 1).answer
+    trace = bert.trace(f"{text[:start]}<mask>{text[start + 1:]}")
+    logits = trace.logits[0].astype(np.float64)
+    index = bert.tokenizer.vocab.index(piece)
+    assert answer.original == piece and answer.original_rank == 1 + (logits > logits[index]).sum()
+    assert answer.original_probability == pytest.approx(np.exp(logits[index]) / np.exp(logits).sum(), rel=1e-5)
 
 
 def test_what_cannot_be_asked_is_refused_in_a_sentence(readers, headless_bert):

@@ -19,7 +19,6 @@ def made_up(a=5, b=4, layers=2, heads=3, seed=0):
     return SimpleNamespace(
         tokens=("[CLS]", *(f"w{i}" for i in range(a)), "[SEP]", *(f"v{i}" for i in range(b)), "[SEP]"),
         sources=sources,
-        segments=np.array([0] * (a + 2) + [1] * (b + 1), np.int32),
         attentions=maps / maps.sum(-1, keepdims=True),
     )
 
@@ -41,9 +40,21 @@ def test_a_selection_has_the_tokens_of_its_texts(shown, special, rows, columns):
 
 
 def test_a_selection_of_a_text_that_is_not_there_is_empty():
-    alone = made_up(b=0)
-    alone.segments[-1] = 0
-    assert not plots.select(alone, "ab", False)
+    alone = SimpleNamespace(tokens=("[CLS]", "w0", "[SEP]"), sources=(None, "a", None))
+    assert not plots.select(alone, "ab") and len(plots.select(alone, "aa").rows) == 3
+    assert not plots.select(made_up(b=0), "ab", False)
+
+
+def test_two_separators_between_the_texts_stand_with_the_first():
+    """RoBERTa's pair: <s> A </s></s> B </s>, all of one segment."""
+    pair = SimpleNamespace(
+        tokens=("<s>", "a", "</s>", "</s>", "b", "c", "</s>"), sources=(None, "a", None, None, "b", "b", None)
+    )
+    assert plots.maps.text_sides(pair.sources) == list("aaaabbb")
+    for shown in ("aa", "ab", "ba", "bb"):
+        rows, columns = ({"a": (0, 1, 2, 3), "b": (4, 5, 6)}[side] for side in shown)
+        assert plots.select(pair, shown) == plots.Selection(rows, columns)
+    assert plots.select(pair, "ba", special=False) == plots.Selection((4, 5), (1,))
 
 
 def test_an_unknown_selection_is_refused_by_name():
@@ -115,7 +126,6 @@ def test_punctuation_can_be_left_out():
     trace = SimpleNamespace(
         tokens=("[CLS]", "No", ",", "it", "##'", "Ġ.", "$", "#", "a.b", "[MASK]", "[SEP]"),
         sources=(None, *"a" * 9, None),
-        segments=np.zeros(11, np.int32),
     )
     chosen = plots.select(trace, special=False, punctuation=False)
     assert [trace.tokens[place] for place in chosen.rows] == ["No", "it", "a.b", "[MASK]"]

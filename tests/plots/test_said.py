@@ -14,7 +14,7 @@ from bert_tf.plots.patching import patch_map
 from bert_tf.plots.said import MOST_ROWS, description, plain, table, written
 from bert_tf.plots.vectors import cosine_map, curves, points
 
-TRACE = SimpleNamespace(tokens=("[CLS]", "the", "<b>", "the"), segments=(0, 0, 0, 0), sources=(None, "a", "a", "a"))
+TRACE = SimpleNamespace(tokens=("[CLS]", "the", "<b>", "the"), sources=(None, "a", "a", "a"))
 WEIGHTS = np.array([[0.7, 0.1, 0.1, 0.1], [0.2, 0.3, 0.5, 0], [0, 0, 0, 1], [0.25, 0.25, 0.25, 0.25]])
 
 

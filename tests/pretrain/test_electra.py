@@ -1,5 +1,7 @@
 """ELECTRA's generator and discriminator, trained together."""
 
+import json
+
 import keras
 import numpy as np
 import pytest
@@ -95,6 +97,9 @@ def test_the_losses_are_those_of_torch():
                                             torch.tensor(data["mask_labels"]).long().reshape(-1))
     assert found["replaced_loss"] == pytest.approx(float(wanted), rel=1e-4)
     assert found["loss"] == pytest.approx(float(mlm) + 50 * float(wanted), rel=1e-4)
+    caught = ((logits > 0) & (labels == 1))[real].float().mean()
+    assert found["replaced_caught"] == pytest.approx(float(caught), abs=1e-6)
+    assert found["replaced_share"] == pytest.approx(float(labels[real].mean()), abs=1e-6)
 
 
 def test_both_learn_and_the_discriminator_beats_the_trivial_guess(tmp_path):
@@ -114,10 +119,13 @@ def test_both_learn_and_the_discriminator_beats_the_trivial_guess(tmp_path):
     assert last["mlm_loss"] < first["mlm_loss"] and last["replaced_loss"] < first["replaced_loss"]
     # To call every token original is right in all but the replaced ones.
     assert last["replaced_accuracy"] > 1 - last["replaced_share"] + 0.02
+    # Right are at most all originals and, of the replaced ones, those that were found.
+    most = 1 - last["replaced_share"] + last["replaced_share"] * last["replaced_found"]
+    assert last["replaced_found"] <= 1 and last["replaced_accuracy"] <= most + 1e-4
     assert not np.allclose(table, np.array(named_variables(discriminator)["bert.embeddings.word_embeddings.weight"]))
 
 
-def test_the_command_writes_both_models_and_resumes(tmp_path):
+def test_the_command_writes_both_models_and_resumes(tmp_path, capsys):
     from argparse import ArgumentParser
 
     from bert_tf import checkpoints
@@ -145,4 +153,8 @@ def test_the_command_writes_both_models_and_resumes(tmp_path):
     assert generator.bert_heads == {"mlm"} and generator.bert_config.num_attention_heads == 1
     np.testing.assert_array_equal(
         *(np.asarray(named_variables(one)["bert.embeddings.word_embeddings.weight"]) for one in (found, generator)))
-    assert "replaced_found" in (tmp_path / "run" / "metrics.jsonl").read_text()
+    records = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
+    said = [line for line in capsys.readouterr().out.splitlines() if "  loss " in line]
+    assert len(said) == len(records) == 4
+    for line, record in zip(said, records):
+        assert f"  replaced {record['replaced_accuracy']:.3f}  found {record['replaced_found']:.3f}  " in line

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bert_tf.pretrain.instances import document_pairs, pack_pairs
+from bert_tf.pretrain.instances import document_pairs, make_pairs, pack_pairs
 from bert_tf.pretrain.masks import MaskSettings, mask_batch
 from bert_tf.text import Tokenizer, read_tokenizer
 from tests.conftest import small_vocabulary
@@ -88,6 +88,22 @@ def test_packing():
         assert batch["segment_ids"][row].tolist() == [0] * (len(pair.a) + 2) + [1] * (len(pair.b) + 1) + [0] * (32 - size)
         assert batch["padding_mask"][row].sum() == size
         assert batch["nsp_labels"][row] == pair.not_next
+
+
+@pytest.mark.parametrize("name", ["roberta", "albert", "distilbert"])
+def test_pairs_are_packed_as_the_tokenizer_packs_them(name):
+    tokenizer = read_tokenizer(Path(__file__).parents[1] / "golden" / "family" / name)
+    corpus = Documents(sentences=12)
+    for objective in ("mlm+nsp", "sop", "mlm"):
+        pairs = make_pairs(objective, corpus, range(len(corpus)), np.random.default_rng(0), tokenizer, 24)
+        batch = pack_pairs(pairs, tokenizer, 24)
+        for row, pair in enumerate(pairs):
+            wanted = tokenizer.pack_pair(pair.a, pair.b, 24)
+            assert not wanted.truncated and batch["padding_mask"][row].sum() == wanted.length
+            assert batch["token_ids"][row, : wanted.length].tolist() == wanted.token_ids.tolist()
+            assert batch["segment_ids"][row, : wanted.length].tolist() == wanted.segment_ids.tolist()
+            assert not batch["segment_ids"][row, wanted.length :].any()
+        assert max(map(int, batch["padding_mask"].sum(axis=1))) == 24
 
 
 @settings(max_examples=60, deadline=None)

@@ -17,7 +17,7 @@ TOKENIZER = Tokenizer(small_vocabulary(), lower_case=False)
 WORDS = np.array([i for i, token in enumerate(TOKENIZER.vocab) if i not in TOKENIZER.special_ids])
 CLS, SEP, PAD = 1, 2, 0
 #: Ids of its own for packing, so that a token can tell its document and place: 1000 d + place.
-IDS = types.SimpleNamespace(cls_id=CLS, sep_id=SEP, pad_id=PAD)
+IDS = types.SimpleNamespace(cls_id=CLS, sep_id=SEP, pad_id=PAD, separators_between=1, second_segment=1)
 
 
 def numbered_corpus(seed, documents=6, longest=14):

@@ -120,6 +120,17 @@ def test_the_peak_is_that_of_a_matrix_product():
     assert "peak_share" not in unknown.record(1, 0.1)
 
 
+def test_a_share_of_a_part_is_the_ratio_of_the_means():
+    """Of 10 replaced tokens 2 are found, then of 30 twelve: 14 of 40, whatever the mean of the two shares."""
+    window = Window(ratios={"found": ("caught", "share")})
+    for caught, share in ((0.02, 0.1), (0.12, 0.3)):
+        window.add({"loss": 1.0, "caught": caught, "share": share}, 100)
+    record = window.record(2, 0.1)
+    assert record["found"] == 0.35 and record["share"] == 0.2 and "caught" not in record
+    window.add({"loss": 1.0, "caught": 0.0, "share": 0.0}, 100)
+    assert not {"found", "caught"} & set(window.record(3, 0.1))
+
+
 @pytest.mark.parametrize("step, to", [(3, "own"), (6, "hf")])
 def test_any_checkpoint_is_exported(watched, tmp_path, step, to):
     done = export.export(watched, step, tmp_path / "out", to)

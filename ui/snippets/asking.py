@@ -62,7 +62,8 @@ def ablation(view, shared, trace, off, on=None, kind="heads"):
     """What is switched off, and the sweep where the page shows it.
 
     Args:
-        off: ``Ablation``. on: what effects are on, "class", "masks" or "next"; None where no sweep is shown.
+        off: ``Ablation``. on: what effects are on, "class", "masks" or "next", or the position of a scored token; None where
+            no sweep is shown.
         kind: of the parts in the list, a key of ``_KINDS``.
     """
     names, bodies = ["Ablation", "ablate"], []
@@ -80,6 +81,7 @@ def ablation(view, shared, trace, off, on=None, kind="heads"):
 def _verdicts(shared, trace):
     said = [_SAYS_MASKS] if trace.masks and "mlm" in shared.bert.heads else []
     told = [head for head in ("nsp", "sop") if getattr(trace, head) is not None]
+    told += ["replaced"] if trace.replaced is not None else []
     told += ["classes"] if classes_of(shared.bert) else []
     return "\n".join([*said, *(f"print(effect.{one}_before, effect.{one}_after)" for one in told)])
 
@@ -87,6 +89,8 @@ def _verdicts(shared, trace):
 def _lost(shared, trace, on):
     if on == "masks":
         return "-found.changes.mean(axis=1)"
+    if isinstance(on, int):
+        return f"{'-' if trace.replaced[on] >= 0.5 else ''}found.replaced_changes[:, {on}]"
     changes = "class_changes" if on == "class" else f"{why.pair_head(shared)}_changes"
     # Of a pair the likelier answer counts.
     sign = "" if on == "next" and why.first_share(trace) < 0.5 else "-"

@@ -80,6 +80,7 @@ def target(found, tokenizer):
         "mlm": ("mask_target", f"{found.position}, {label!r}"),
         "nsp": ("next_sentence_target", f"follows={found.id == 0}"),
         "sop": ("sentence_order_target", f"in_order={found.id == 0}"),
+        "replaced": ("replaced_target", f"{found.position}, replaced={found.id == 1}"),
         "task": ("class_target", "" if label == "value" else repr(label)),
     }[found.head]
     return name, f"{name}(bert, trace{', ' * bool(answer)}{answer})"
