@@ -35,7 +35,7 @@ def fit_seeds(family, start, train, dev, settings, how, output, seeds=1, say=pri
     if done.chief:
         best = max(scores, key=lambda one: merit(one, settings.metric))
         _copy_model(output / f"seed-{best['seed']}", output)
-        write_report(output, dev, len(train), how, start, scores, say)
+        write_report(output, dev, len(train), dataclasses.replace(how, seed=best["seed"]), start, scores, say)
     return True
 
 

@@ -287,6 +287,10 @@ def test_several_seeds_keep_the_best_model(start_folder, trained, tmp_path):
     values = metrics["seeds"]["accuracy"]["values"]
     assert len(values) == 2 and metrics["dev"]["accuracy"] == pytest.approx(max(values), abs=0.03)
     assert metrics["train_examples"] == 64
+    best = metrics["training"]["seed"]
+    assert best == np.argmax(values) and f"seed {best}, " in (tmp_path / "README.md").read_text()
+    kept = weights(tmp_path / f"seed-{best}")
+    assert all(np.array_equal(value, kept[name]) for name, value in weights(tmp_path).items())
 
 
 def test_a_stop_during_the_last_update_of_an_epoch_stops(start_folder, tmp_path, monkeypatch):
