@@ -179,6 +179,12 @@ class BertConfig:
         return tuple(index * groups // self.num_hidden_layers for index in range(self.num_hidden_layers))
 
     @property
+    def freezable(self) -> tuple:
+        """How many of the lowest layers may stay as they are while the others learn: they share no weights with those."""
+        groups = self.layer_groups
+        return (0, *(count for count in range(1, len(groups)) if groups[count - 1] != groups[count]), len(groups))
+
+    @property
     def size_name(self) -> str | None:
         """The name among the member's sizes with these layers, widths and heads, or None."""
         named = {name: BertConfig.named(name, self.model_type) for name in self.member.sizes}

@@ -239,10 +239,16 @@ def _feed(args, corpus, tokenizer, length, position):
 
 
 def freeze(model, layers):
-    """Marks the embeddings and the lowest `layers` encoder layers as not trainable (0: nothing frozen)."""
-    count = model.bert_config.num_hidden_layers
+    """Marks the embeddings and the lowest `layers` encoder layers as not trainable (0: nothing frozen).
+
+    Raises: ValueError: there are not so many, or one of them shares its weights with one that is to learn.
+    """
+    count, possible = model.bert_config.num_hidden_layers, model.bert_config.freezable
     if not 0 <= layers <= count:
         raise ValueError(f"--freeze-layers is {layers}; the model has {count} layers.")
+    if layers not in possible:
+        raise ValueError(f"--freeze-layers is {layers}, but layer {layers} shares its weights with layer {layers + 1}, "
+                         f"which is to learn; with this model it can be {', '.join(map(str, possible[:-1]))} or {count}.")
     if layers:
         for name in ("embeddings", *(f"layer_{index}" for index in range(layers))):
             model.bert_layers[name].trainable = False

@@ -174,6 +174,26 @@ def test_frozen_layers_stay_as_they_are(start, tmp_path):
         freeze(checkpoints.read(start / "model")[2], 7)
 
 
+@pytest.mark.parametrize("groups, possible", [(1, (0, 4)), (2, (0, 2, 4)), (4, (0, 1, 2, 3, 4))])
+def test_no_layer_is_frozen_that_shares_its_weights_with_one_that_learns(groups, possible):
+    from bert_tf.models import build_encoder
+
+    config = BertConfig(vocab_size=8, hidden_size=4, num_attention_heads=1, intermediate_size=4, num_hidden_layers=4,
+                        max_position_embeddings=8, model_type="albert", embedding_size=4, num_hidden_groups=groups)
+    assert config.freezable == possible
+    for layers in range(5):
+        model = build_encoder(config)
+        if layers in possible:
+            freeze(model, layers)
+            learning = [model.bert_layers[f"layer_{index}"].trainable for index in range(4)]
+            assert learning == [index >= layers for index in range(4)]
+        else:
+            said = f"layer {layers} shares its weights with layer {layers + 1}, .*{', '.join(map(str, possible[:-1]))} or 4"
+            with pytest.raises(ValueError, match=f"--freeze-layers is {layers}, but {said}"):
+                freeze(model, layers)
+            assert all(layer.trainable for layer in model.bert_layers.values())
+
+
 def test_a_resumed_run_equals_an_unbroken_one(start, tmp_path):
     """Dropout, too, goes on with the very next mask."""
     settings = ["--steps", 14, "--dropout", 0.2]
