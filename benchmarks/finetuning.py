@@ -89,6 +89,7 @@ def _write_start(folder, seed, options):
 
     family, train, _, settings = _data(options)
     config, tokenizer, source = checkpoints.read(checkpoints.find(options.model))
+    settings = settings.on(config.member)
     keras.utils.set_random_seed(seed)
     network = _network(config, source, family, settings)
     save_task(folder, config, tokenizer, network, settings)
@@ -228,7 +229,7 @@ def _ours(folder, settings, family, options, seed, total):
 
     keras.utils.set_random_seed(seed)
     config, tokenizer, source = checkpoints.read(folder)
-    network = _network(config, source, family, settings)
+    network = _network(config, source, family, settings.on(config.member))
     load_head(folder, network)
     apply_precision(network.bert, "bfloat16_products" if options.reduced else "float32")
     optimizer = make_optimizer(

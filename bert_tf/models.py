@@ -37,7 +37,7 @@ from bert_tf.layers import (
     TwoOneWayLayer,
 )
 from bert_tf.layers.attention import MASKED_SCORE
-from bert_tf.layers.common import register
+from bert_tf.layers.common import named_dense, register
 
 #: BERT's own pre-training heads.
 HEADS = ("pooler", "mlm", "nsp")
@@ -254,29 +254,25 @@ def named_variables(model):
     for index, group in enumerate(model.bert_config.layer_groups):
         found.update(_layer_variables(f"bert.encoder.layer.{group}", layers[f"layer_{index}"]))
     if "pooler" in layers:
-        found.update(_dense("bert.pooler.dense", layers["pooler"].dense))
+        found.update(named_dense("bert.pooler.dense", layers["pooler"].dense))
     if "mlm" in layers:
         head = layers["mlm"]
-        found.update(_dense("cls.predictions.transform.dense", head.transform))
+        found.update(named_dense("cls.predictions.transform.dense", head.transform))
         found.update(_norm("cls.predictions.transform.LayerNorm", head.norm))
         found["cls.predictions.bias"] = head.bias
     if "nsp" in layers:
-        found.update(_dense("cls.seq_relationship", layers["nsp"].dense))
+        found.update(named_dense("cls.seq_relationship", layers["nsp"].dense))
     if "sop" in layers:
-        found.update(_dense("sop_classifier.classifier", layers["sop"].dense))
+        found.update(named_dense("sop_classifier.classifier", layers["sop"].dense))
     if "replaced" in layers:
-        found.update(_dense("discriminator_predictions.dense", layers["replaced"].transform))
-        found.update(_dense("discriminator_predictions.dense_prediction", layers["replaced"].score))
+        found.update(named_dense("discriminator_predictions.dense", layers["replaced"].transform))
+        found.update(named_dense("discriminator_predictions.dense_prediction", layers["replaced"].score))
     return found
 
 
 def is_transposed(name):
     """Whether the variable of this name (see `named_variables`) is the transpose of Hugging Face's tensor."""
     return name.endswith(".weight") and not name.startswith("bert.embeddings.") and "LayerNorm" not in name
-
-
-def _dense(name, layer):
-    return {f"{name}.weight": layer.kernel, f"{name}.bias": layer.bias}
 
 
 def _norm(name, layer):
@@ -290,7 +286,7 @@ def _embedding_variables(layer):
              f"{name}.token_type_embeddings.weight": layer.segment_table,
              **_norm(f"{name}.LayerNorm", layer.norm)}
     if layer.projection is not None:
-        found.update(_dense("bert.embeddings_project", layer.projection))
+        found.update(named_dense("bert.embeddings_project", layer.projection))
     return {name: variable for name, variable in found.items() if variable is not None}
 
 
@@ -299,11 +295,11 @@ def _layer_variables(name, layer):
         return {key: variable for stack in layer.side_by_side()
                 for key, variable in _layer_variables(f"{name}.{stack.name}", stack).items()}
     attention, feed_forward = layer.attention, layer.feed_forward
-    return {**_dense(f"{name}.attention.self.query", attention.query),
-            **_dense(f"{name}.attention.self.key", attention.key),
-            **_dense(f"{name}.attention.self.value", attention.value),
-            **_dense(f"{name}.attention.output.dense", attention.output_dense),
+    return {**named_dense(f"{name}.attention.self.query", attention.query),
+            **named_dense(f"{name}.attention.self.key", attention.key),
+            **named_dense(f"{name}.attention.self.value", attention.value),
+            **named_dense(f"{name}.attention.output.dense", attention.output_dense),
             **_norm(f"{name}.attention.output.LayerNorm", layer.attention_norm),
-            **_dense(f"{name}.intermediate.dense", feed_forward.intermediate),
-            **_dense(f"{name}.output.dense", feed_forward.output_dense),
+            **named_dense(f"{name}.intermediate.dense", feed_forward.intermediate),
+            **named_dense(f"{name}.output.dense", feed_forward.output_dense),
             **_norm(f"{name}.output.LayerNorm", layer.feed_forward_norm)}

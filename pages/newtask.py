@@ -27,8 +27,7 @@ def page():
 
 def _form():
     limits = state.limits()
-    plain_models = [info.name for info in models.installed() if info.name not in tasks.names() and info.config]
-    first = _DEFAULT_MODEL if _DEFAULT_MODEL in plain_models else plain_models[0]
+    plain_models = [info for info in models.installed() if info.name not in tasks.names() and info.config]
     left, right = st.columns(2, gap="large")
     with left:
         task = st.segmented_control(
@@ -45,16 +44,11 @@ def _form():
                 help="Any number of several: the labels of a text parted by |. A number: a score such as 3.5.",
             )  # fmt: skip
     with right:
-        model = st.selectbox(
-            "Start from", plain_models, index=plain_models.index(first), format_func=title, key="w_newtask_model"
-        )
+        offered = [info.name for info in plain_models if finetuning.can_learn(task, info.config)]
+        first = offered.index(_DEFAULT_MODEL) if _DEFAULT_MODEL in offered else 0
+        model = st.selectbox("Start from", offered, index=first, format_func=title, key="w_newtask_model")
         epochs = st.slider("Epochs", 1, limits.max_epochs, min(3, limits.max_epochs), key="w_newtask_epochs")
-        top_only = st.toggle(
-            "Only the two highest layers learn",
-            value=True,
-            key="w_newtask_top",
-            help="Three times as fast, and often nearly as good on small files.",
-        )
+        top_only = _top_only(model)
         pressed = st.button("Train", type="primary", icon=":material/play_arrow:", key="w_newtask_start")
     st.caption(
         f"A fifth of the examples is held back for measuring. At most {limits.max_text:,} bytes and "
@@ -64,6 +58,21 @@ def _form():
     snippets.give(task, finetuning.options(task, model, epochs, top_only, answers), given)
     if pressed:
         _start(task, file, model, epochs, top_only, answers)
+
+
+def _top_only(model):
+    """The switch, where the lowest layers can be kept as they are while the others learn."""
+    learning = finetuning.learning_layers(model)
+    if not finetuning.kept_layers(model):
+        why = "share one set of weights" if learning > 2 else "are few"
+        st.caption(f"All of it learns: its layers {why}.")
+        return False
+    return st.toggle(
+        f"Only the {'two' if learning == 2 else learning} highest layers learn",
+        value=True,
+        key="w_newtask_top",
+        help="Much faster, and often nearly as good on small files.",
+    )
 
 
 def _start(task, file, model, epochs, top_only, answers):

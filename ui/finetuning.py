@@ -61,7 +61,7 @@ def start(task, file_name, content, model, epochs, top_only, answers=None):
     Args:
         task: a key of ``TASKS``. file_name: of the upload, for its ending. content: bytes.
         model: name of an installed model. epochs: over the file.
-        top_only: whether only the head and the two highest layers learn.
+        top_only: whether only the head and the highest layers learn, see ``kept_layers``.
         answers: a key of ``ANSWERS``, for classes of texts.
 
     Returns: the new model's name.
@@ -83,18 +83,38 @@ def start(task, file_name, content, model, epochs, top_only, answers=None):
 
 def options(task, model, epochs, top_only, answers=None):
     """What `python -m bert_tf finetune` is told beside the file and the folder: a list; arguments as in ``start``."""
+    kept = kept_layers(model) if top_only else 0
     told = ["--model", model, "--dev-share", 0.2, "--epochs", epochs]
     told += ["--batch-size", 16, "--log-every", 2, "--save-every", 50, "--strategy", "one", "--threads", 2]
-    told += ["--learning-rate", 2e-4 if top_only else 5e-5, "--precision", "bfloat16_products"]
+    told += ["--learning-rate", 2e-4 if kept else 5e-5, "--precision", "bfloat16_products"]
     if task == "answer":
         told += ["--length", 256]
     if task == "classify" and ANSWERS.get(answers):
         told.append(ANSWERS[answers])
+    if task == "classify" and _config(model).member.reads == "left":
+        told += ["--pooling", "mean"]  # its first token has read nothing
     if base_model(find(model)) is None:
         told.append("--delta")  # what was not trained is here already
-    if top_only:
-        told += ["--freeze-layers", max(_layers(model) - 2, 0)]
+    if kept:
+        told += ["--freeze-layers", kept]
     return told
+
+
+def can_learn(task, config):
+    """Whether a model of this config can learn a task: choices are judged by the first token, which must have read them."""
+    return task != "choose" or config.member.reads != "left"
+
+
+def kept_layers(model):
+    """How many of a model's lowest layers stay as they are where only the highest learn: all but two, or as many fewer
+    as share weights with those; 0 where all of it must learn."""
+    config = _config(model)
+    return max((count for count in config.freezable if count <= config.num_hidden_layers - 2), default=0)
+
+
+def learning_layers(model):
+    """How many layers learn then."""
+    return _config(model).num_hidden_layers - kept_layers(model)
 
 
 def check(task, ending, content, epochs):
@@ -181,8 +201,7 @@ def _rounds(path):
         return []
 
 
-def _layers(model):
+def _config(model):
     from ui.models import installed
 
-    config = next(info.config for info in installed() if info.name == model)
-    return config.num_hidden_layers
+    return next(info.config for info in installed() if info.name == model)

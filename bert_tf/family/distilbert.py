@@ -35,4 +35,5 @@ DISTILBERT = Member(
            ("cls.predictions.bias", "vocab_projector.bias"),
            ("cls.predictions.decoder", "vocab_projector"), ("bert", "distilbert")),
     architectures=(({"mlm"}, "DistilBertForMaskedLM"), (set(), "DistilBertModel")),
+    sentence_heads={task: ("relu", "pre_classifier", "classifier") for task in ("classify", "choose")},
 )

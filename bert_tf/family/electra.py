@@ -35,6 +35,10 @@ ELECTRA = Member(
            ("cls.predictions.decoder", "generator_lm_head"), ("bert", "electra")),
     architectures=(({"replaced"}, "ElectraForPreTraining"), ({"mlm"}, "ElectraForMaskedLM"),
                    (set(), "ElectraModel")),
+    sentence_heads={"classify": ("gelu", "classifier.dense", "classifier.out_proj"),
+                    "choose": ("gelu", "sequence_summary.summary", "classifier")},
+    # Of its choosers alone; what stands here is what is so where a file says nothing.
+    sentence_settings={"summary_type": "first", "summary_use_proj": True, "summary_activation": "gelu"},
     google_settings="electra_config.json",
     google_names={("replaced",): _DISCRIMINATOR, ("mlm",): _GENERATOR},
     google_others={("replaced",): ("generator",),

@@ -27,6 +27,9 @@ class Member:
         positions_after_pad: the first token's position is the padding id + 1, not 0.
         names: tensors in Hugging Face's files.
         architectures: (heads, Transformers' class), the first whose heads are all there counts.
+        sentence_heads: task ("classify", "choose") -> (activation, name of the dense layer, name of the last one) of
+            Transformers' heads that bring a layer of their own where this member has no pooler.
+        sentence_settings: keys of its config.json with the only values under which its choosers' head is so.
         google_settings: name of the settings' file beside its TF checkpoint, None where none was released.
         google_values: setting -> {value in that file: ours}, where the same word means another thing there.
         google_names: heads in one model -> pairs for Google's tensors, dotted.
@@ -50,6 +53,8 @@ class Member:
     positions_after_pad: bool = False
     names: tuple = ()
     architectures: tuple = ()
+    sentence_heads: dict = field(default_factory=dict)
+    sentence_settings: dict = field(default_factory=dict)
     google_settings: str | None = None
     google_values: dict = field(default_factory=dict)
     google_names: dict = field(default_factory=dict)

@@ -67,9 +67,6 @@ class Choosing(Family):
                 raise DataError(f"{example.source}: {len(example.choices)} choices, but this training has "
                                 f"{count} a question.")
 
-    def needs_pooler(self, settings):
-        return True
-
     def encode(self, examples, tokenizer, settings, training=False):
         packed = iter(tokenizer.encode_batch(
             ((example.context, choice) for example in examples for choice in example.choices),
@@ -92,7 +89,7 @@ class Choosing(Family):
         from bert_tf.layers.choosing import ChoiceHead
 
         return ChoiceHead(config.hidden_size, config.hidden_dropout_prob, config.initializer_range,
-                          name="head")
+                          **self.first_layer(settings, config), name="head")
 
     def objective(self, settings):
         from bert_tf.finetune.token_objectives import RightChoice

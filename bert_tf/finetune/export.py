@@ -50,15 +50,19 @@ def export_task(source, target, to="hf", dtype="float32"):
 
 def _check_transformers(bert):
     settings = bert.task.settings
-    if transformers_class(settings.task, bert.config.member, settings.pooling, settings.extra.get("crf", False)) is None:
+    if transformers_class(settings, bert.config.member) is None:
         raise TaskError(
-            f"Transformers has no class with this head ({settings.task!r}, {_how(settings)}, on a "
-            f"{bert.config.member.title}): it would begin with random values there. Use own or savedmodel."
+            f"Transformers has no class with this head ({settings.task!r}, {_how(settings, bert.config.member)}, on a "
+            f"{bert.config.member.title} model): it would begin with random values there. Use own or savedmodel."
         )
 
 
-def _how(settings):
-    return "with a CRF" if settings.extra.get("crf") else f"pooling {settings.pooling!r}"
+def _how(settings, member):
+    if settings.extra.get("crf"):
+        return "with a CRF"
+    if settings.reads_first and settings.task in member.sentence_heads:
+        return "with a pooler where it has a layer on the first token of its own, as one trained now has"
+    return f"pooling {settings.pooling!r}"
 
 
 def _write_folder(folder, bert, dtype):

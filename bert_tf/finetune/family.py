@@ -118,7 +118,20 @@ class Family:
 
     def needs_pooler(self, settings):
         """Whether the head reads the pooler's output."""
-        return False
+        return settings.reads_first and "activation" not in settings.extra
+
+    def first_layer(self, settings, config):
+        """What a head is told of the layer on the first token that it brings itself: a dict, empty for none.
+
+        Raises: TaskError: this family member has no such head.
+        """
+        activation, known = settings.extra.get("activation"), config.member.sentence_heads.get(self.task)
+        if activation is None:
+            return {}
+        if known is None or known[0] != activation:
+            raise TaskError(f"There is no head of the task {self.task!r} on a {config.member.title} model whose first layer "
+                            f"has the activation {activation!r}.")
+        return {"hidden_act": activation, "names": known[1:]}
 
     def encode(self, examples, tokenizer, settings, training=False):
         """`Rows` of the examples; with their targets when `training`."""

@@ -36,7 +36,7 @@ def save_task(folder, config, tokenizer, network, settings, card=None, dtype="fl
     Raises: CheckpointError as `checkpoints.save`.
     """
     frozen = _frozen(network) if delta_of else frozenset()
-    kind = transformers_class(settings.task, config.member, settings.pooling, settings.extra.get("crf", False))
+    kind = transformers_class(settings, config.member)
     within = _pooler_within(network, settings, kind) - frozen
     variables = {**network.head.named_variables(), **{name: network.named_variables()[name] for name in within}}
     head = {

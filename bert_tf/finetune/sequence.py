@@ -168,9 +168,6 @@ class SequenceFamily(Family):
                         f"{', '.join(settings.labels):.160}."
                     )
 
-    def needs_pooler(self, settings):
-        return settings.pooling == "cls"
-
     def encode(self, examples, tokenizer, settings, training=False):
         pairs = [(one.text_a, one.text_b) for one in examples]
         packed = tokenizer.encode_batch(pairs, max_length=settings.max_length)
@@ -207,6 +204,8 @@ class SequenceFamily(Family):
             settings.pooling,
             config.hidden_dropout_prob,
             config.initializer_range,
+            config.hidden_size,
+            **self.first_layer(settings, config),
             name="head",
         )
 

@@ -42,7 +42,8 @@ class TaskSettings:
         max_length: tokens that an input, or a window of it, is cut to.
         metric: the name in the scores that the best epoch is chosen by, see `merit`.
         base_model: name or folder of the model whose tensors stand in for those that the folder lacks, or
-        None. extra: what else a family needs, JSON-able.
+        None. extra: what else a family needs, JSON-able. "activation": of the layer on the first token that a head
+        brings itself (`Member.sentence_heads`); without it the pooler's output is read.
 
     Raises:
         TaskError: on values that do not go together.
@@ -73,6 +74,26 @@ class TaskSettings:
             raise TaskError(f"The labels must be strings, not {self.labels!r:.80}.")
         if len(set(self.labels)) < len(self.labels):
             raise TaskError(f"A label is given twice in {', '.join(self.labels):.80}.")
+
+    @property
+    def reads_first(self):
+        """Whether the head reads the first token's state alone, be it through the pooler or a layer of its own."""
+        return self.task == "choose" or self.task == "classify" and self.pooling == "cls"
+
+    def on(self, member):
+        """The settings for a fresh head on a model of this family member.
+
+        Raises: TaskError: the head would read the first token alone, and that one has seen nothing but itself.
+        """
+        if not self.reads_first:
+            return self
+        if member.reads == "left":
+            remedy = ("--pooling mean, max or attention" if self.task == "classify"
+                      else "a model that reads both ways: choices are judged by the first token alone")
+            raise TaskError(f"The first token of a {member.title.lower()} reader sees nothing but itself and would say the "
+                            f"same of every text; give {remedy}.")
+        known = member.sentence_heads.get(self.task)
+        return self.replace(extra={**self.extra, "activation": known[0]}) if known else self
 
     def replace(self, **changes):
         """A copy with some settings changed (and checked again)."""
@@ -122,22 +143,22 @@ def read_settings(folder):
         raise TaskError(f"{path}: {error}") from error
 
 
-def transformers_class(task, member, pooling="cls", crf=False):
+def transformers_class(settings, member):
     """The class of Transformers whose head computes what ours does.
 
-    Its classifiers and choosers of members that have no pooler (DistilBERT, ELECTRA) put a layer with another
-    activation in the pooler's place, and of the poolings it has `cls` alone.
+    It has no CRF, and of the poolings `cls` alone. Its classifiers and choosers of members that have no pooler
+    (DistilBERT, ELECTRA) bring a layer of their own; heads that were trained here before had the pooler in its place.
 
-    Args:
-        task: one of `TASKS`. member: a `Member`. pooling: the task's. crf: whether words are labelled by a CRF,
-            which Transformers does not have.
-    Returns:
-        str, or None where there is no such class.
+    Args: settings: `TaskSettings`. member: a `Member`.
+
+    Returns: str, or None where there is no such class.
     """
-    pooled = task in ("classify", "choose")
-    if crf or member.reads != "both" or pooled and ("pooler" not in member.heads or pooling != "cls"):
+    pooled = settings.task in ("classify", "choose")
+    activation = member.sentence_heads.get(settings.task, (None,))[0]
+    same = settings.reads_first and settings.extra.get("activation") == activation
+    if settings.extra.get("crf") or member.reads != "both" or pooled and not same:
         return None
-    ending = next(end for end, known in _CLASSES.items() if known == task)
+    ending = next(end for end, known in _CLASSES.items() if known == settings.task)
     return member.architecture(()).removesuffix("Model") + ending
 
 
@@ -155,12 +176,8 @@ def _from_config(path):
     if task is None:
         return None
     member = MEMBERS.get(config.get("model_type", "bert"))
-    if member and transformers_class(task, member) is None:
-        raise TaskError(
-            f"{path}: the head of {classes[0]} has another form than those here, a layer with an activation of its own "
-            f"before the last one. To read the encoder alone, set \"architectures\" to "
-            f"[\"{member.architecture(())}\"]; to {task} with it, fine-tune it here."
-        )
+    if member:
+        _check_form(path, config, task, member)
     names = config.get("id2label") or {"0": "LABEL_0", "1": "LABEL_1"}
     try:
         labels = tuple(str(names[str(index)]) for index in range(len(names)))
@@ -168,7 +185,7 @@ def _from_config(path):
         raise CheckpointError(f"{path}: id2label must name the labels 0 to {len(names) - 1}.") from error
     kind = config.get("problem_type")
     regression = task == "classify" and (kind == "regression" or kind is None and len(labels) == 1)
-    return TaskSettings(
+    settings = TaskSettings(
         task,
         labels if task in ("classify", "tag") and not regression else (),
         multi_label=kind == "multi_label_classification",
@@ -182,3 +199,18 @@ def _from_config(path):
             "choose": "accuracy",
         }[task],
     )
+    return settings.on(member) if member else settings
+
+
+def _check_form(path, config, task, member):
+    """Raises TaskError where the settings of Transformers' class give its head a form that ours has not."""
+    other = [f"{name} {config[name]!r}" for name, value in member.sentence_settings.items()
+             if task == "choose" and config.get(name, value) != value]
+    if member.reads != "both":
+        other = [f"model_type {member.model_type!r}"]
+    if other:
+        raise TaskError(
+            f"{path}: the head of {config['architectures'][0]} has another form than those here ({', '.join(other)}). To "
+            f"read the encoder alone, set \"architectures\" to [\"{member.architecture(())}\"]; to {task} with it, "
+            "fine-tune it here."
+        )

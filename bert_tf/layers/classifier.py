@@ -9,7 +9,8 @@ al. 2017 (weights learned by attention).
 import keras
 
 from bert_tf.layers.attention import MASKED_SCORE
-from bert_tf.layers.common import initializer, register
+from bert_tf.layers.common import initializer, named_dense, register
+from bert_tf.layers.pooler import Pooler
 
 
 @register
@@ -64,13 +65,18 @@ class SentenceHead(keras.layers.Layer):
 
     Args:
         outputs: K. pooling: `SentenceVector`'s kind. dropout: rate on the vector. stddev: of the initialiser.
+        hidden_size: H, needed with `hidden_act`: the activation of a layer of its own on the first token, whose output
+            stands for `pooled`; None for none. names: Hugging Face's, of that layer and the last one.
 
     Call arguments: as `SentenceVector`. Returns: {"logits": float32 [B, K]}.
     """
 
-    def __init__(self, outputs, pooling="cls", dropout=0.1, stddev=0.02, **kwargs):
+    def __init__(self, outputs, pooling="cls", dropout=0.1, stddev=0.02, hidden_size=None, hidden_act=None,
+                 names=("", "classifier"), **kwargs):
         super().__init__(**kwargs)
-        self.settings = {"outputs": outputs, "pooling": pooling, "dropout": dropout, "stddev": stddev}
+        self.settings = {"outputs": outputs, "pooling": pooling, "dropout": dropout, "stddev": stddev,
+                         "hidden_size": hidden_size, "hidden_act": hidden_act, "names": tuple(names)}
+        self.first = Pooler(hidden_size, stddev, hidden_act, dtype="float32", name="first") if hidden_act else None
         self.vector = SentenceVector(pooling, stddev, name="vector")
         self.dropout = keras.layers.Dropout(dropout, name="dropout")
         # In float32 whatever the encoder computes in: a few thousand products, and the loss' last digits.
@@ -79,10 +85,14 @@ class SentenceHead(keras.layers.Layer):
         )
 
     def build(self, sequence_shape, *_):
+        if self.first is not None:
+            self.first.build(sequence_shape)
         self.vector.build(sequence_shape)
         self.classifier.build((None, sequence_shape[-1]))
 
     def call(self, sequence, pooled, padding_mask, training=False):
+        if self.first is not None:
+            pooled = self.first(sequence)
         vector = self.dropout(self.vector(sequence, pooled, padding_mask), training=training)
         return {"logits": self.classifier(vector)}
 
@@ -91,13 +101,13 @@ class SentenceHead(keras.layers.Layer):
 
     def named_variables(self):
         """Name -> variable; `classifier` is what Hugging Face's BertForSequenceClassification calls it."""
-        scores = self.vector.scores
-        extra = (
-            {}
-            if scores is None
-            else {"attention_pooling.weight": scores.kernel, "attention_pooling.bias": scores.bias}
-        )
-        return {"classifier.weight": self.classifier.kernel, "classifier.bias": self.classifier.bias, **extra}
+        first, last = self.settings["names"]
+        found = named_dense(last, self.classifier)
+        if self.first is not None:
+            found |= named_dense(first, self.first.dense)
+        if self.vector.scores is not None:
+            found |= named_dense("attention_pooling", self.vector.scores)
+        return found
 
     def get_config(self):
         return {**super().get_config(), **self.settings}

@@ -41,6 +41,11 @@ def activation(name):
     return keras.activations.get(name)
 
 
+def named_dense(name, layer):
+    """The variables of a dense layer of this name in Hugging Face's files: dict name -> variable."""
+    return {f"{name}.weight": layer.kernel, f"{name}.bias": layer.bias}
+
+
 def exact_gelu(x):
     return keras.ops.gelu(x, approximate=False)
 

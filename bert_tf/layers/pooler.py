@@ -2,24 +2,25 @@
 
 import keras
 
-from bert_tf.layers.common import initializer, register
+from bert_tf.layers.common import activation, initializer, register
 
 
 @register
 class Pooler(keras.layers.Layer):
-    """Dense and tanh on the first token's hidden state.
+    """A dense layer on the first token's hidden state.
 
     Args:
-        hidden_size: H. stddev: of the initialiser.
+        hidden_size: H. stddev: of the initialiser. hidden_act: its activation; the heads that bring such a layer
+            themselves (`Member.sentence_heads`) have others than BERT's.
 
     Call arguments: x [B, T, H]. Returns: [B, H].
     """
 
-    def __init__(self, hidden_size, stddev=0.02, **kwargs):
+    def __init__(self, hidden_size, stddev=0.02, hidden_act="tanh", **kwargs):
         super().__init__(**kwargs)
-        self.settings = {"hidden_size": hidden_size, "stddev": stddev}
-        self.dense = keras.layers.Dense(hidden_size, activation="tanh", kernel_initializer=initializer(stddev),
-                                        dtype=self.dtype_policy, name="dense")
+        self.settings = {"hidden_size": hidden_size, "stddev": stddev, "hidden_act": hidden_act}
+        self.dense = keras.layers.Dense(hidden_size, activation=activation(hidden_act),
+                                        kernel_initializer=initializer(stddev), dtype=self.dtype_policy, name="dense")
 
     def build(self, x_shape):
         self.dense.build((None, self.settings["hidden_size"]))

@@ -2,12 +2,16 @@
 
 import csv
 import io
+import json
 import random
 import time
+from pathlib import Path
 
 import pytest
 
 from tests.app.look import column, near, offered, param, told
+
+FAMILY = Path(__file__).parents[1] / "golden" / "family"
 
 
 @pytest.fixture(autouse=True)
@@ -157,3 +161,58 @@ def test_where_training_is_switched_off_the_page_says_so(open_app, own_home):
     state.limits.clear()
     app = open_app(page="newtask")
     assert "switched off" in told(app) and not app.exception
+
+
+@pytest.fixture
+def offer(own_home):
+    """A function that puts a model folder under a name into the home and among those that are offered."""
+    import shutil
+
+    from ui import models, state
+
+    def offered(name, folder, **settings):
+        shutil.copytree(folder, own_home / name)
+        path = own_home / name / "config.json"
+        path.write_text(json.dumps({**json.loads(path.read_text()), **settings}))
+        limits = own_home / "explorer.toml"
+        limits.write_text(limits.read_text().replace('offered = [', f'offered = ["{name}", '))
+        state.limits.clear()
+        models.catalogue.clear()
+
+    return offered
+
+
+@pytest.mark.parametrize("groups, kept", [(2, 2), (1, 0)])
+def test_the_lowest_layers_are_kept_only_where_the_highest_do_not_share_their_weights(groups, kept, open_app, offer):
+    from ui import finetuning
+
+    offer("albert", FAMILY / "albert", num_hidden_groups=groups)  # four layers
+    given = finetuning.options("classify", "albert", 1, True)
+    assert given[given.index("--freeze-layers") + 1] == kept if kept else "--freeze-layers" not in given
+    app = open_app(page="newtask")
+    app.selectbox(key="w_newtask_model").set_value("albert").run()
+    assert not app.exception, told(app)
+    switches = [one.label for one in app.toggle if one.key == "w_newtask_top"]
+    assert switches == (["Only the two highest layers learn"] if kept else [])
+    assert ("All of it learns: its layers share one set of weights." in told(app)) == (not kept)
+    assert ("--freeze-layers" in app.code[0].value) == bool(kept)
+
+
+def test_a_reader_from_left_to_right_is_not_judged_by_its_first_token(open_app, offer, tmp_path):
+    from bert_tf import checkpoints
+    from tests.test_one_way import LEFT, make_reader
+    from ui import finetuning
+    from ui.words import title
+
+    reader = make_reader(LEFT)
+    offer("reader", checkpoints.save(tmp_path / "reader", reader.config, reader.tokenizer, reader.model))
+    app = open_app(page="newtask")
+    for task, there in (("choose", False), ("tag", True), ("answer", True), ("classify", True)):
+        app.button_group(key="w_newtask_task").set_value(task).run()
+        assert not app.exception, told(app)
+        assert (title("reader") in app.selectbox(key="w_newtask_model").options) == there, task
+    app.selectbox(key="w_newtask_model").set_value("reader").run()
+    assert "--pooling mean" in app.code[0].value
+    rows = "".join(f"the film was {label},{label}\n" for label in ("good", "bad")) * 10
+    name = finetuning.start("classify", "films.csv", f"text,label\n{rows}".encode(), "reader", 1, True)
+    wait(name, "done")

@@ -169,6 +169,39 @@ def test_settings_that_were_refused_do_not_bind_the_next_call(start_folder, tmp_
     assert run(start_folder, tmp_path, epochs=1).finished
 
 
+def test_layers_that_share_their_weights_are_frozen_together(tmp_path):
+    albert = ROOT / "tests" / "golden" / "family" / "albert"  # four layers, two by two the same
+    with pytest.raises(ValueError, match="layer 3 shares its weights with layer 4, .* can be 0, 2 or 4"):
+        run(albert, tmp_path, freeze_layers=3)
+    run(albert, tmp_path, freeze_layers=2)
+    before, after = weights(albert), weights(tmp_path)
+    layers = {name for name in after if ".layer." in name}
+    assert {name for name in layers if np.array_equal(before[name], after[name])} == {
+        name for name in layers if ".layer.0." in name
+    }
+
+
+@pytest.mark.parametrize(
+    "task, settings, said",
+    [
+        ("classify", SETTINGS, "--pooling mean, max or attention"),
+        ("choose", TaskSettings("choose", max_length=16), "a model that reads both ways"),
+    ],
+)
+def test_a_first_token_that_has_read_nothing_is_not_learnt_from(task, settings, said, tmp_path):
+    from tests.test_one_way import LEFT, make_reader
+
+    reader = make_reader(LEFT)
+    start = checkpoints.save(tmp_path / "start", reader.config, reader.tokenizer, reader.model)
+    how = FitSettings(epochs=1, batch_size=8, strategy="one", lengths=1)
+    with pytest.raises(TaskError, match=f"first token of a left to right reader .* give {said}"):
+        fit(family(task), start, EXAMPLES, [], settings, how, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    if task == "classify":
+        for pooling in ("mean", "max", "attention"):
+            run(start, tmp_path / pooling, settings=SETTINGS.replace(pooling=pooling), epochs=1)
+
+
 def test_the_epoch_with_the_lowest_error_is_kept(start_folder, tmp_path, monkeypatch):
     errors = iter([3.0, 1.0, 2.0, 4.0])
     monkeypatch.setattr(SequenceFamily, "score", lambda *_: {"mean_squared_error": next(errors)})

@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 
 import bert_tf
+from bert_tf.checkpoints.safetensors_folder import open_tensors
 from bert_tf.finetune import answers, choice, sequence, tokens
 from bert_tf.finetune.choice_data import Choices
+from bert_tf.finetune.export import export_task
 from bert_tf.finetune.folder import save_task
 from bert_tf.finetune.network import network_over
 from bert_tf.finetune.squad_data import Question
@@ -23,17 +25,18 @@ CASES = {
     "answer": (answers.FAMILY, {}, [Question("1", "w1 w2", "w3 the w4", ())], ("start_logits", "end_logits")),
     "choose": (choice.FAMILY, {}, [Choices("w1 the", ("w2", "of w3"))], ("logits",)),
 }
-SHARED = [("roberta", task) for task in CASES] + [("albert", task) for task in CASES]
-SHARED += [(name, task) for name in ("distilbert", "electra-discriminator") for task in ("tag", "answer")]
-APART = [(name, task) for name in ("distilbert", "electra-discriminator") for task in ("classify", "choose")]
+SHARED = [(name, task) for name in ("roberta", "albert", "distilbert", "electra-discriminator") for task in CASES]
+OWN_LAYER = [(name, task) for name in ("distilbert", "electra-discriminator") for task in ("classify", "choose")]
 
 
-def trained(name, task, folder):
-    """A member with a random head (and pooler), saved as a fine-tuned model."""
+def trained(name, task, folder, before=False):
+    """A member with a random head (and pooler), saved as a fine-tuned model; `before`: as heads were until they brought
+    the layer on the first token themselves where the member has no pooler."""
     family, settings, *_ = CASES[task]
     bert = bert_tf.load(FOLDERS / name)
     settings = TaskSettings(task, max_length=24, **settings)
-    network = network_over(with_pooler(bert), family, settings)
+    settings = settings if before else settings.on(bert.config.member)
+    network = network_over(with_pooler(bert) if family.needs_pooler(settings) else bert.model, family, settings)
     rng = np.random.default_rng(0)
     for variable in network.head.named_variables().values():
         variable.assign(rng.normal(0, 0.3, variable.shape))
@@ -91,30 +94,63 @@ def test_transformers_and_we_read_one_another(name, task, tmp_path):
             np.testing.assert_allclose(mine[output], same[output], atol=1e-5)
 
 
-@pytest.mark.parametrize("name, task", APART)
-def test_a_head_of_another_form_is_said_and_not_claimed(name, task, tmp_path):
-    import transformers
-
-    ours = trained(name, task, tmp_path / "ours")
-    assert transformers_class(task, bert_tf.load(ours).config.member) is None
-    encoder = json.loads((ours / "config.json").read_text())["architectures"][0]
+@pytest.mark.parametrize("name, task", OWN_LAYER)
+def test_a_head_on_a_pooler_from_before_is_read_and_not_claimed(name, task, tmp_path):
+    folder = trained(name, task, tmp_path / "before", before=True)
+    assert "activation" not in json.loads((folder / "task.json").read_text())["extra"]
+    encoder = json.loads((folder / "config.json").read_text())["architectures"][0]
     assert encoder.endswith("Model")
-    assert len(outputs_of(ours, task)[2]) == len(CASES[task][2])
-    ending = {"classify": "ForSequenceClassification", "choose": "ForMultipleChoice"}[task]
-    kind = getattr(transformers, encoder.removesuffix("Model") + ending)
-    theirs = tmp_path / "theirs"
-    kind(transformers.AutoConfig.from_pretrained(FOLDERS / name)).save_pretrained(theirs)
-    bert = bert_tf.load(FOLDERS / name)
-    bert.tokenizer.save(theirs)
-    with pytest.raises(ValueError, match="another form.*" + encoder):
-        bert_tf.load(theirs)
-    config = json.loads((theirs / "config.json").read_text())
-    (theirs / "config.json").write_text(json.dumps({**config, "architectures": [encoder]}))
-    assert bert_tf.load(theirs).task is None
+    model, rows, outputs = outputs_of(folder, task)
+    batch = rows.batch(range(len(rows)))
+    flat = {key: batch[key].reshape(-1, batch[key].shape[-1]) for key in ("token_ids", "segment_ids", "padding_mask")}
+    bert, stored = bert_tf.load(FOLDERS / name), open_tensors(folder)
+    dense, last = ([stored[f"{part}.{end}"].read() for end in ("weight", "bias")]
+                   for part in (f"{bert.config.member.prefix}.pooler.dense", "classifier"))
+    first = bert.runtime.run(flat, ("sequence_output",))["sequence_output"][:, 0]
+    expected = np.tanh(first @ dense[0].T + dense[1]) @ last[0].T + last[1]
+    np.testing.assert_allclose(np.stack([one["logits"] for one in outputs]).reshape(expected.shape), expected, atol=1e-5)
+    with pytest.raises(ValueError, match="Transformers has no class with this head.*layer on the first token"):
+        export_task(folder, tmp_path / "hf", "hf")
+
+
+@pytest.mark.parametrize("name, task", OWN_LAYER)
+def test_a_training_makes_the_head_that_transformers_has(name, task, tmp_path):
+    from bert_tf.finetune.fit import FitSettings, fit
+    from bert_tf.finetune.sentences import Sentence
+
+    examples = {"classify": [Sentence("w1 w2", target="a"), Sentence("w3", target="b")],
+                "choose": [Choices("w1", ("w2", "w3"), 1), Choices("w2", ("w4", "w5"), 0)]}[task]
+    settings = TaskSettings(task, ("a", "b") if task == "classify" else (), max_length=16)
+    how = FitSettings(epochs=1, batch_size=2, strategy="one", lengths=1)
+    fit(CASES[task][0], FOLDERS / name, examples, [], settings, how, tmp_path / "new", say=lambda line: None)
+    member = bert_tf.load(FOLDERS / name).config.member
+    activation, *names = member.sentence_heads[task]
+    assert bert_tf.load(tmp_path / "new").task.settings.extra == {"activation": activation}
+    assert {f"{part}.weight" for part in names} <= set(open_tensors(tmp_path / "new"))
+    export_task(tmp_path / "new", tmp_path / "hf", "hf")
+
+
+def test_a_chooser_of_transformers_with_another_layer_is_refused(tmp_path):
+    folder = trained("electra-discriminator", "choose", tmp_path / "ours")
+    (folder / "task.json").unlink()
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "summary_activation": "tanh"}))
+    with pytest.raises(ValueError, match="another form.*summary_activation 'tanh'.*ElectraModel"):
+        bert_tf.load(folder)
+    (folder / "config.json").write_text(json.dumps({**config, "architectures": ["ElectraModel"]}))
+    assert bert_tf.load(folder).task is None
+
+
+def test_a_task_with_a_layer_that_the_member_has_not_is_refused(tmp_path):
+    folder = trained("distilbert", "classify", tmp_path / "ours")
+    task = json.loads((folder / "task.json").read_text())
+    (folder / "task.json").write_text(json.dumps({**task, "extra": {"activation": "gelu"}}))
+    with pytest.raises(ValueError, match="no head of the task 'classify' on a DistilBERT.*'gelu'"):
+        bert_tf.load(folder)
 
 
 def test_transformers_has_no_other_pooling():
     from bert_tf.family import MEMBERS
 
-    assert transformers_class("classify", MEMBERS["roberta"], "mean") is None
-    assert transformers_class("tag", MEMBERS["left-to-right"]) is None
+    assert transformers_class(TaskSettings("classify", pooling="mean"), MEMBERS["roberta"]) is None
+    assert transformers_class(TaskSettings("tag"), MEMBERS["left-to-right"]) is None
