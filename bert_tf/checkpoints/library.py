@@ -169,7 +169,7 @@ def read_config(folder):
     for name in ("config.json", *GOOGLE_SETTINGS):
         if (folder / name).is_file():
             return BertConfig.from_json(folder / name)
-    raise CheckpointError(f"{folder} has neither config.json nor bert_config.json; a model folder needs one.")
+    raise CheckpointError(f"{folder} has no settings ({', '.join(('config.json', *GOOGLE_SETTINGS))}); a model folder needs one.")
 
 
 def stored_heads(folder, member):

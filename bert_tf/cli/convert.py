@@ -46,5 +46,7 @@ def _export_task(folder, args):
     if args.max_shard_mb is not None:
         raise InputError("--max-shard-mb is not for fine-tuned models; leave it out.")
     import_tensorflow()
-    print(f"{export_task(folder, args.target, args.to, args.dtype)} · {args.to} · with its task")
+    notes = []
+    path = export_task(folder, args.target, args.to, args.dtype, say=notes.append)
+    print("\n".join([f"{path} · {args.to} · with its task", *notes]))
     return 0

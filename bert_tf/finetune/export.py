@@ -9,13 +9,13 @@ from bert_tf.finetune.task import transformers_class
 FORMATS = ("own", "hf", "savedmodel")
 
 
-def export_task(source, target, to="hf", dtype="float32"):
+def export_task(source, target, to="hf", dtype="float32", say=print):
     """Writes a fine-tuned model in another format.
 
     Args:
         source: name or folder of the model. target: folder to make; it must not exist, or be empty.
         to: "hf" or "own" (the same layout, whole even if the source is a delta), or "savedmodel".
-        dtype: as in `checkpoints.save`; a SavedModel is float32.
+        dtype: as in `checkpoints.save`; a SavedModel is float32. say: called with what is to be known of it, a sentence.
 
     Returns: Path of the folder.
 
@@ -39,7 +39,8 @@ def export_task(source, target, to="hf", dtype="float32"):
         if to == "savedmodel":
             from bert_tf.finetune.serving import write_saved_model
 
-            write_saved_model(unfinished, bert)
+            if why := write_saved_model(unfinished, bert):
+                say(f"ids only: {why}")
         else:
             _write_folder(unfinished, bert, dtype)
         unfinished.replace(target)

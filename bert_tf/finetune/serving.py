@@ -29,6 +29,8 @@ def write_saved_model(folder, bert):
 
     The two tokenizers agree on text in the scripts that `text.batch.ALIKE` lists, without control characters
     or words of over 100 bytes.
+
+    Returns: None, or why there is no signature `text`: a sentence.
     """
     import tensorflow as tf
 
@@ -45,11 +47,13 @@ def write_saved_model(folder, bert):
         answer, autograph=False, input_signature=[tf.TensorSpec(shape, tf.int32, name=name) for name in _INPUTS]
     )
     signatures = {"serving_default": module.ids}
-    if (tokenizer := _text_tokenizer(bert)) is not None:
-        module.tokenizer = tokenizer
-        module.text = _text_function(bert, tokenizer, answer)
+    missing = _why_no_text(bert.tokenizer)
+    if missing is None:
+        module.tokenizer = _text_tokenizer(bert.tokenizer)
+        module.text = _text_function(bert, module.tokenizer, answer)
         signatures["text"] = module.text
     tf.saved_model.save(module, str(folder), signatures=signatures)
+    return missing
 
 
 def _with_probabilities(outputs, settings):
@@ -61,23 +65,35 @@ def _with_probabilities(outputs, settings):
     return {**outputs, "probabilities": share(outputs["logits"])}
 
 
-def _text_tokenizer(bert):
-    """tensorflow-text's tokenizer with the model's vocabulary, None where there is none that does the same.
+def _why_no_text(own):
+    """Why tensorflow-text has no tokenizer that does the same, a sentence; None where it has one.
 
     It has one switch for lower-casing and accents together, always splits Chinese characters, and would find
     a token with a space in it across two words.
     """
-    own = bert.tokenizer
-    if not getattr(own, "tokenize_chinese_chars", False):
-        return None
+    from bert_tf.text import Tokenizer
+
+    if not isinstance(own, Tokenizer):
+        return f"tensorflow-text has no tokenizer that cuts text as this model's {type(own).__name__} does."
     strips = own.lower_case if own.strip_accents is None else own.strip_accents
-    if strips != own.lower_case or any(token.split() != [token] for token in own.vocab):
-        return None
+    if strips != own.lower_case:
+        return "tensorflow-text takes capital letters and accents away together; this model's tokenizer one of them alone."
+    if not own.tokenize_chinese_chars:
+        return "tensorflow-text always splits Chinese characters; this model's tokenizer does not."
+    if any(token.split() != [token] for token in own.vocab):
+        return "the vocabulary has a token with a space in it, which tensorflow-text would find across two words."
     try:
-        import tensorflow as tf
-        import tensorflow_text
+        import tensorflow_text  # noqa: F401
     except ImportError:
-        return None
+        return "tensorflow-text is not installed."
+    return None
+
+
+def _text_tokenizer(own):
+    """tensorflow-text's tokenizer with the model's vocabulary."""
+    import tensorflow as tf
+    import tensorflow_text
+
     return tensorflow_text.FastBertTokenizer(
         list(own.vocab), token_out_type=tf.int32, lower_case_nfd_strip_accents=own.lower_case
     )

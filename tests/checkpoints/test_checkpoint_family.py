@@ -1,6 +1,8 @@
 """Family members in files: own folder, export to Transformers, Google's checkpoints, the registry."""
 
 import json
+import re
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -116,6 +118,38 @@ def test_googles_own_names_of_tensors(tmp_path):
     assert {"electra/embeddings/word_embeddings", "generator/encoder/layer_0/output/dense/kernel",
             "generator_predictions/dense/kernel", "generator_predictions/LayerNorm/gamma",
             "generator_predictions/output_bias"} <= names("electra-generator")
+
+
+def test_an_electra_archive_without_settings_is_told_what_to_write(tmp_path):
+    """As google-research/electra's archives unpack: `electra_small/electra_small.index`, .data-* and vocab.txt."""
+    done = checkpoints.convert(GOLDEN / "electra-discriminator", tmp_path / "whole", to="google")
+    archive = tmp_path / "electra_small"
+    archive.mkdir()
+    shutil.copy(done.path / "vocab.txt", archive)
+    for path in done.path.glob("bert_model.ckpt.*"):
+        shutil.copy(path, archive / path.name.replace("bert_model.ckpt", "electra_small"))
+    said = r"no settings: bert_config.json, albert_config.json or electra_config.json\. ELECTRA's archives bring none: write "
+    with pytest.raises(CheckpointError, match=said + r"electra_config.json \(docs/family.md"):
+        checkpoints.read(archive)
+    settings = json.loads((done.path / "electra_config.json").read_text())
+    sizes = {name: settings[name] for name in documented()["small"]}
+    positions = {"max_position_embeddings": settings["max_position_embeddings"]}
+    (archive / "electra_config.json").write_text(json.dumps({**sizes, **positions}))
+    same_weights(checkpoints.read(archive)[2], checkpoints.read(GOLDEN / "electra-discriminator")[2])
+
+
+def documented():
+    """The settings of ELECTRA's released checkpoints in docs/family.md: dict size -> settings."""
+    text = (Path(__file__).parents[2] / "docs" / "family.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```json\n(.*?)\n```", text, re.DOTALL)
+    return dict(zip(("small", "base", "large"), map(json.loads, blocks), strict=True))
+
+
+@pytest.mark.parametrize("size", ["small", "base", "large"])
+def test_the_documented_settings_are_those_of_electra_s_sizes(size, tmp_path):
+    path = tmp_path / "electra_config.json"
+    path.write_text(json.dumps(documented()[size]))
+    assert BertConfig.from_json(path) == BertConfig.named(size, "electra")
 
 
 def test_one_electra_checkpoint_holds_both_models(tmp_path):

@@ -1,6 +1,8 @@
 """Fine-tuned models written for other programs."""
 
+import copy
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,9 +14,10 @@ from bert_tf.finetune.export import export_task
 from bert_tf.finetune.families import family
 from bert_tf.finetune.folder import save_task
 from bert_tf.finetune.network import build_network, network_over
-from bert_tf.finetune.serving import write_saved_model
+from bert_tf.finetune.serving import _why_no_text, write_saved_model
 from bert_tf.finetune.task import TaskSettings
 
+FAMILY = Path(__file__).parents[1] / "golden" / "family"
 TEXTS = ["The cat sat on the mat, and she ran.", "big", "a dog " * 20]
 SECOND = ["It was small.", "the river bank of Paris, in London and China " * 3, "big"]
 
@@ -35,7 +38,7 @@ def shares(predictions):
     return [list(one["probabilities"].values()) for one in predictions]
 
 
-def test_a_saved_model_takes_ids_or_raw_text(trained, tmp_path):
+def test_a_saved_model_takes_ids_or_raw_text(trained, tmp_path, capsys):
     import tensorflow as tf
 
     assert main(["convert", str(trained[0]), str(tmp_path / "served"), "--to", "savedmodel"]) == 0
@@ -51,6 +54,33 @@ def test_a_saved_model_takes_ids_or_raw_text(trained, tmp_path):
         name: tf.constant(rows.batch([0])[name]) for name in ("token_ids", "segment_ids", "padding_mask")
     }
     np.testing.assert_allclose(served["serving_default"](**batch)["probabilities"], expected[:1], atol=1e-5)
+    assert "ids only" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("member, kind", [("roberta", "ByteLevelTokenizer"), ("albert", "PieceTokenizer")])
+def test_a_saved_model_without_raw_text_says_so(member, kind, tmp_path, capsys):
+    import tensorflow as tf
+
+    bert = bert_tf.load(FAMILY / member)
+    settings = TaskSettings("classify", ("a", "b"), "mean", max_length=24)
+    network = network_over(bert.model, family("classify"), settings)
+    save_task(tmp_path / "task", bert.config, bert.tokenizer, network, settings)
+    assert main(["convert", str(tmp_path / "task"), str(tmp_path / "served"), "--to", "savedmodel"]) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert said[-1] == f"ids only: tensorflow-text has no tokenizer that cuts text as this model's {kind} does."
+    assert list(tf.saved_model.load(str(tmp_path / "served")).signatures) == ["serving_default"]
+
+
+@pytest.mark.parametrize("changes, why", [
+    ({"strip_accents": True, "lower_case": False}, "capital letters and accents away together"),
+    ({"tokenize_chinese_chars": False}, "always splits Chinese characters"),
+])  # fmt: skip
+def test_why_a_word_piece_model_has_no_raw_text_is_said(tiny_bert, changes, why):
+    own = copy.copy(tiny_bert.tokenizer)
+    assert _why_no_text(own) is None
+    for name, value in changes.items():
+        setattr(own, name, value)
+    assert why in _why_no_text(own)
 
 
 def test_raw_pairs_are_cut_as_the_tokenizer_cuts_them(pair_folder, tmp_path):
