@@ -189,10 +189,15 @@ def _task(shared, trace, settings):
         _values(ends, trace.tokens, "Logits of the answer's ends", ("begins", "ends"))
     elif settings.regression:
         st.metric("Value", f"{found['logits'][0]:.3f}")
-        st.caption(f"Out of {_READS[settings.pooling]}.")
+        st.caption(f"Out of {_reads(settings)}.")
     else:
         _numbers("class", settings.labels, found["logits"], settings.multi_label)
-        st.caption(f"Out of {_READS[settings.pooling]}.")
+        st.caption(f"Out of {_reads(settings)}.")
+
+
+def _reads(settings):
+    own = "the first token's last hidden state, by a layer of its own"
+    return own if "activation" in settings.extra else _READS[settings.pooling]
 
 
 def _choices(shared, settings):

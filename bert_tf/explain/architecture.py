@@ -113,6 +113,8 @@ def _task_part(task, hidden, tokens):
     flops = 2 * hidden * outputs * (tokens if each else 1)
     if kind == "classify" and task.settings.pooling == "attention":
         flops += 4 * tokens * hidden  # a score for each token, and the mean by these weights
+    if "activation" in task.settings.extra:
+        flops += 2 * hidden * hidden  # a layer of its own on the first token
     return Part("task", _TASK_TITLES[kind], shape, _weights([head]), flops)
 
 

@@ -187,6 +187,18 @@ def test_the_boxes_of_other_members_show_their_values(at):
     assert len([part for part in component(app, "marks")["a"] if "tip" in part]) == 4
 
 
+def test_a_head_that_brings_a_layer_says_what_it_reads(family_home, open_app, tmp_path):
+    from tests.finetune.test_round_trips_family import trained
+    from ui import tasks
+
+    trained("distilbert", "classify", tmp_path / "judge")
+    tasks._settings.clear()
+    app = open_app(model="judge", page="architecture", a="w1 w2", b="w3", **{"architecture.open": "task"})
+    assert not app.exception and not app.error, told(app)
+    assert "Out of the first token's last hidden state, by a layer of its own." in told(app)
+    tasks._settings.clear()
+
+
 def test_shared_layers_are_told(at):
     app = at("albert", page="architecture")
     assert "All 4 layers share 2 sets of weights" in told(app) and "in each of 2 sets for 4 layers" in told(app)

@@ -169,12 +169,17 @@ def test_settings_that_were_refused_do_not_bind_the_next_call(start_folder, tmp_
     assert run(start_folder, tmp_path, epochs=1).finished
 
 
-def test_layers_that_share_their_weights_are_frozen_together(tmp_path):
+def test_layers_that_share_their_weights_are_frozen_together(tmp_path, capsys):
     albert = ROOT / "tests" / "golden" / "family" / "albert"  # four layers, two by two the same
-    with pytest.raises(ValueError, match="layer 3 shares its weights with layer 4, .* can be 0, 2 or 4"):
-        run(albert, tmp_path, freeze_layers=3)
-    run(albert, tmp_path, freeze_layers=2)
-    before, after = weights(albert), weights(tmp_path)
+    data, output = tmp_path / "train.csv", tmp_path / "model"
+    data.write_text("text,label\nthe work,a\nthe license,b\n")
+    options = ["--model", albert, "--train", data, "--output", output, *QUICK, "--epochs", 1, "--freeze-layers"]
+    assert finetune("classify", *options, 3) == 2
+    said = "layer 3 shares its weights with layer 4, which is to learn; with this model it can be 0, 2 or 4."
+    assert said in capsys.readouterr().err
+    assert finetune("classify", *options, 2) == 0
+    assert "the lowest 2 layers kept as they were" in (output / "README.md").read_text()
+    before, after = weights(albert), weights(output)
     layers = {name for name in after if ".layer." in name}
     assert {name for name in layers if np.array_equal(before[name], after[name])} == {
         name for name in layers if ".layer.0." in name

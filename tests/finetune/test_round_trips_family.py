@@ -130,6 +130,23 @@ def test_a_training_makes_the_head_that_transformers_has(name, task, tmp_path):
     export_task(tmp_path / "new", tmp_path / "hf", "hf")
 
 
+@pytest.mark.parametrize("name", ["distilbert", "electra-discriminator"])
+def test_a_class_is_explained_through_the_layer_on_the_first_token(name, tmp_path):
+    from bert_tf.explain import class_target, gradient_x_input, occlusion
+    from bert_tf.explain.architecture import parts, task_passing
+
+    bert = bert_tf.load(trained(name, "classify", tmp_path / "ours"))
+    trace, (said,) = bert.trace("w1 w2 the", "w3"), bert.task.predict([("w1 w2 the", "w3")])
+    target = class_target(bert, trace)
+    assert occlusion(bert, trace, target).score == pytest.approx(np.log(said["probability"]), abs=1e-5)
+    assert len(gradient_x_input(bert, trace, target).words) == 4
+    (row,) = outputs_of(tmp_path / "ours", "classify")[2][:1]
+    np.testing.assert_allclose(task_passing(bert, trace)["logits"], row["logits"], atol=1e-5)
+    head, width = parts(bert.model, trace.length, task=bert.task)[-1], bert.config.hidden_size
+    assert head.parameters == (width + 1) * width + 3 * (width + 1)
+    assert head.flops == 2 * width * (width + 3)
+
+
 def test_a_chooser_of_transformers_with_another_layer_is_refused(tmp_path):
     folder = trained("electra-discriminator", "choose", tmp_path / "ours")
     (folder / "task.json").unlink()
