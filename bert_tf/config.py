@@ -180,7 +180,7 @@ class BertConfig:
 
     @property
     def freezable(self) -> tuple:
-        """How many of the lowest layers may stay as they are while the others learn: they share no weights with those."""
+        """How many of the lowest layers may stay as they are while the others, sharing no weights with them, learn."""
         groups = self.layer_groups
         return (0, *(count for count in range(1, len(groups)) if groups[count - 1] != groups[count]), len(groups))
 

@@ -101,7 +101,7 @@ def options(task, model, epochs, top_only, answers=None):
 
 
 def can_learn(task, config):
-    """Whether a model of this config can learn a task: choices are judged by the first token, which must have read them."""
+    """Whether a model of this config can learn a task: the first token judges choices, and must have read them."""
     return task != "choose" or config.member.reads != "left"
 
 

@@ -69,8 +69,9 @@ def open_google(folder):
     settings = next((path for path in known if path.is_file()), None)
     if settings is None:
         *most, last = GOOGLE_SETTINGS
-        raise CheckpointError(f"{folder} has a TensorFlow checkpoint and no settings: {', '.join(most)} or {last}. ELECTRA's "
-                              "archives bring none: write electra_config.json (docs/family.md has it for each size).")
+        raise CheckpointError(f"{folder} has a TensorFlow checkpoint and no settings: {', '.join(most)} or {last}. "
+                              "ELECTRA's archives bring none: write electra_config.json (docs/family.md has it for "
+                              "each size).")
     config = BertConfig.from_json(settings)
     heads = _heads_wanted(config.member, read_json(settings).get("architectures", ()))
     pairs, others = config.member.google_names[heads], config.member.google_others.get(heads, ())

@@ -169,7 +169,8 @@ def read_config(folder):
     for name in ("config.json", *GOOGLE_SETTINGS):
         if (folder / name).is_file():
             return BertConfig.from_json(folder / name)
-    raise CheckpointError(f"{folder} has no settings ({', '.join(('config.json', *GOOGLE_SETTINGS))}); a model folder needs one.")
+    names = ", ".join(("config.json", *GOOGLE_SETTINGS))
+    raise CheckpointError(f"{folder} has no settings ({names}); a model folder needs one of these files.")
 
 
 def stored_heads(folder, member):

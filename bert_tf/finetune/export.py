@@ -15,7 +15,8 @@ def export_task(source, target, to="hf", dtype="float32", say=print):
     Args:
         source: name or folder of the model. target: folder to make; it must not exist, or be empty.
         to: "hf" or "own" (the same layout, whole even if the source is a delta), or "savedmodel".
-        dtype: as in `checkpoints.save`; a SavedModel is float32. say: called with what is to be known of it, a sentence.
+        dtype: as in `checkpoints.save`; a SavedModel is float32.
+        say: called with a sentence where a SavedModel takes no raw text.
 
     Returns: Path of the folder.
 

@@ -129,8 +129,8 @@ class Family:
         if activation is None:
             return {}
         if known is None or known[0] != activation:
-            raise TaskError(f"There is no head of the task {self.task!r} on a {config.member.title} model whose first layer "
-                            f"has the activation {activation!r}.")
+            raise TaskError(f"There is no head of the task {self.task!r} on a {config.member.title} model whose first "
+                            f"layer has the activation {activation!r}.")
         return {"hidden_act": activation, "names": known[1:]}
 
     def encode(self, examples, tokenizer, settings, training=False):

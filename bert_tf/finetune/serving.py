@@ -77,7 +77,7 @@ def _why_no_text(own):
         return f"tensorflow-text has no tokenizer that cuts text as this model's {type(own).__name__} does."
     strips = own.lower_case if own.strip_accents is None else own.strip_accents
     if strips != own.lower_case:
-        return "tensorflow-text takes capital letters and accents away together; this model's tokenizer one of them alone."
+        return "tensorflow-text takes capital letters and accents away together; this model's tokenizer one alone."
     if not own.tokenize_chinese_chars:
         return "tensorflow-text always splits Chinese characters; this model's tokenizer does not."
     if any(token.split() != [token] for token in own.vocab):

@@ -90,8 +90,8 @@ class TaskSettings:
         if member.reads == "left":
             remedy = ("--pooling mean, max or attention" if self.task == "classify"
                       else "a model that reads both ways: choices are judged by the first token alone")
-            raise TaskError(f"The first token of a {member.title.lower()} reader sees nothing but itself and would say the "
-                            f"same of every text; give {remedy}.")
+            raise TaskError(f"The first token of a {member.title.lower()} reader sees nothing but itself and would say "
+                            f"the same of every text; give {remedy}.")
         known = member.sentence_heads.get(self.task)
         return self.replace(extra={**self.extra, "activation": known[0]}) if known else self
 
@@ -210,7 +210,7 @@ def _check_form(path, config, task, member):
         other = [f"model_type {member.model_type!r}"]
     if other:
         raise TaskError(
-            f"{path}: the head of {config['architectures'][0]} has another form than those here ({', '.join(other)}). To "
-            f"read the encoder alone, set \"architectures\" to [\"{member.architecture(())}\"]; to {task} with it, "
+            f"{path}: the head of {config['architectures'][0]} has another form than those here ({', '.join(other)}). "
+            f"To read the encoder alone, set \"architectures\" to [\"{member.architecture(())}\"]; to {task} with it, "
             "fine-tune it here."
         )

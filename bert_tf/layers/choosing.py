@@ -23,7 +23,9 @@ class ChoiceHead(keras.layers.Layer):
         super().__init__(**kwargs)
         self.settings = {"hidden_size": hidden_size, "dropout": dropout, "stddev": stddev, "hidden_act": hidden_act,
                          "names": tuple(names)}
-        self.first = Pooler(hidden_size, stddev, hidden_act, dtype=self.dtype_policy, name="first") if hidden_act else None
+        self.first = None
+        if hidden_act:
+            self.first = Pooler(hidden_size, stddev, hidden_act, dtype=self.dtype_policy, name="first")
         self.dropout = keras.layers.Dropout(dropout, dtype=self.dtype_policy, name="dropout")
         self.dense = keras.layers.Dense(1, kernel_initializer=initializer(stddev), dtype=self.dtype_policy,
                                         name="dense")

@@ -247,8 +247,9 @@ def freeze(model, layers):
     if not 0 <= layers <= count:
         raise ValueError(f"--freeze-layers is {layers}; the model has {count} layers.")
     if layers not in possible:
+        fewer = ", ".join(map(str, possible[:-1]))
         raise ValueError(f"--freeze-layers is {layers}, but layer {layers} shares its weights with layer {layers + 1}, "
-                         f"which is to learn; with this model it can be {', '.join(map(str, possible[:-1]))} or {count}.")
+                         f"which is to learn; with this model it can be {fewer} or {count}.")
     if layers:
         for name in ("embeddings", *(f"layer_{index}" for index in range(layers))):
             model.bert_layers[name].trainable = False

@@ -133,7 +133,7 @@ def test_damaged_values_are_noticed(tiny, tmp_path):
 def test_a_folder_without_settings_is_refused(tiny, tmp_path):
     folder = write(tmp_path / "g", tiny, google_values(tiny))
     (folder / "bert_config.json").unlink()
-    with pytest.raises(CheckpointError, match="no settings: bert_config.json, albert_config.json or electra_config.json"):
+    with pytest.raises(CheckpointError, match="no settings: bert_config.json, albert_config.json or electra"):
         read(folder)
 
 

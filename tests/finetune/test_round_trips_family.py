@@ -108,7 +108,8 @@ def test_a_head_on_a_pooler_from_before_is_read_and_not_claimed(name, task, tmp_
                    for part in (f"{bert.config.member.prefix}.pooler.dense", "classifier"))
     first = bert.runtime.run(flat, ("sequence_output",))["sequence_output"][:, 0]
     expected = np.tanh(first @ dense[0].T + dense[1]) @ last[0].T + last[1]
-    np.testing.assert_allclose(np.stack([one["logits"] for one in outputs]).reshape(expected.shape), expected, atol=1e-5)
+    logits = np.stack([one["logits"] for one in outputs]).reshape(expected.shape)
+    np.testing.assert_allclose(logits, expected, atol=1e-5)
     with pytest.raises(ValueError, match="Transformers has no class with this head.*layer on the first token"):
         export_task(folder, tmp_path / "hf", "hf")
 
