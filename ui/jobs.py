@@ -113,7 +113,7 @@ def drop(name):
         visit().drop(f"job {name}")
 
 
-def result(name, key, label, function):
+def result(name, key, label, function, patience=0.25):
     """The result of ``function`` for ``key``, or None while there is none; then the page shows why.
 
     Args:
@@ -121,12 +121,12 @@ def result(name, key, label, function):
         key: what it depends on; with another key it starts anew.
         label: what the bar says.
         function: as ``Job`` takes it.
+        patience: seconds that the page waits for it: what takes no longer than a blink needs no bar.
     """
     found = job(name)
     if found is None or found.key != key:
         found = start(name, key, function)
-    # What takes no longer than a blink needs no bar.
-    deadline = time.monotonic() + 0.25
+    deadline = time.monotonic() + patience
     while found.running and time.monotonic() < deadline:
         time.sleep(0.01)
     status = found.status  # looked at once: the work goes on
