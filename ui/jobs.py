@@ -10,7 +10,6 @@ import threading
 import time
 
 import streamlit as st
-from streamlit.runtime import exists, get_instance
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from bert_tf.explain.errors import Cancelled
@@ -96,13 +95,8 @@ def start(name, key, function):
     """Begin a job; one of the same name is stopped. Returns: the ``Job``."""
     drop(name)
     session = get_script_run_ctx().session_id
-    _jobs()[name] = made = Job(key, function, _slots(), lambda: _is_here(session))
+    _jobs()[name] = made = Job(key, function, _slots(), lambda: state.is_here(session))
     return made
-
-
-def _is_here(session):
-    """Whether a visitor is still there: one who has left wants nothing any more. Without a server all are."""
-    return not exists() or get_instance().is_active_session(session)
 
 
 def drop(name):
