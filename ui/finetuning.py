@@ -86,14 +86,15 @@ def options(task, model, epochs, top_only, answers=None):
     told = ["--model", model, "--dev-share", 0.2, "--epochs", epochs]
     told += ["--batch-size", 16, "--log-every", 2, "--save-every", 50, "--strategy", "one", "--threads", 2]
     told += ["--learning-rate", 2e-4 if top_only else 5e-5, "--precision", "bfloat16_products"]
+    config = _config(model)
     if task == "answer":
-        told += ["--length", 256]
+        told += ["--length", min(256, config.max_tokens)]
     if task == "classify" and ANSWERS.get(answers):
         told.append(ANSWERS[answers])
     if base_model(find(model)) is None:
         told.append("--delta")  # what was not trained is here already
     if top_only:
-        told += ["--freeze-layers", max(_layers(model) - 2, 0)]
+        told += ["--freeze-layers", max(config.num_hidden_layers - 2, 0)]
     return told
 
 
@@ -148,10 +149,20 @@ def remove(name):
 
 def updates(name):
     """How many updates a training has in all; None before that is known."""
+    return _settings(name).get("updates")
+
+
+def chosen_by(name):
+    """(task, name of the score that the model to keep is chosen by) of a training; (None, None) before that is known."""
+    task = _settings(name).get("task", {})
+    return task.get("task"), task.get("metric")
+
+
+def _settings(name):
     try:
-        return json.loads((models_dir() / name / "run" / "settings.json").read_text(encoding="utf-8"))["updates"]
-    except (OSError, ValueError, KeyError):
-        return None
+        return json.loads((models_dir() / name / "run" / "settings.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
 
 
 def records(name):
@@ -181,8 +192,7 @@ def _rounds(path):
         return []
 
 
-def _layers(model):
+def _config(model):
     from ui.models import installed
 
-    config = next(info.config for info in installed() if info.name == model)
-    return config.num_hidden_layers
+    return next(info.config for info in installed() if info.name == model)
