@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 
-from tests.app.look import column, component, near, offered, param, told, walk
+from tests.app.look import column, component, near, offered, param, told
 
 PAIR = {"a": "The bunny ate the carrot.", "b": "It was good."}
 LONG = {"a": "The bunny ate a carrot today . " * 90}
@@ -29,12 +29,6 @@ def no_trouble(app):
     return app
 
 
-def size(app):
-    return sum(
-        element.proto.ByteSize() for element in walk(app._tree.root) if getattr(element, "proto", None)
-    )
-
-
 def parts(base, *shape):
     return np.frombuffer(base64.b64decode(base), np.uint8).reshape(shape)
 
@@ -45,11 +39,6 @@ def test_a_page_opens_with_an_example_and_says_why_without_a_text(open_app, page
     assert app.title
     app.text_area(key="w_text_a").set_value(" ").run()
     assert "Text A is empty" in told(app)
-
-
-@pytest.mark.parametrize("page", ["attention", "modelview", "neuron", "methods", "heads"])
-def test_512_tokens_stay_under_a_megabyte(open_app, page):
-    assert size(no_trouble(open_app(page=page, **LONG))) < 1_000_000
 
 
 def test_several_heads_have_a_colour_each_and_can_be_taken_away(open_app, trace):

@@ -11,7 +11,7 @@ import bert_tf
 from bert_tf import checkpoints
 from bert_tf.explain import agreement, compare, layer_similarity, logit_lens, read_rows
 from bert_tf.explain.errors import Cancelled
-from tests.app.look import components, param, settled, told, walk
+from tests.app.look import components, param, settled, told
 from tests.conftest import make_bert
 from ui import runs
 from ui.limits import ROOT
@@ -213,15 +213,6 @@ def test_likeness_and_agreement_read_snapshots_too(open_app, run):
 
 
 LONG = {"a": "The bunny ate a carrot today . " * 90, "model": "tiny-cased"}
-
-
-@pytest.mark.parametrize("look", [{"compare.drawn": "heatmap"}, {"compare.drawn": "lines"},
-                                  {"compare.look": "layers", "mask": "a1"}, {"with": "tiny-cased",
-                                  "compare.drawn": "difference"}])  # fmt: skip
-def test_512_tokens_stay_under_a_megabyte(open_app, look):
-    app = settled(open_app(page="compare", **LONG, **look))
-    sizes = [element.proto.ByteSize() for element in walk(app._tree.root) if getattr(element, "proto", None)]
-    assert sum(sizes) < 1_000_000
 
 
 def test_lines_of_a_long_text_have_a_window_that_slides(open_app):
