@@ -72,6 +72,20 @@ def test_a_visitor_s_traces_go_when_the_visit_ends_though_nobody_else_comes(open
     traces._store.clear()
 
 
+def test_the_maps_of_a_long_text_are_held_as_numpy_would_round_them(open_app):
+    from ui import traces
+
+    rng = np.random.default_rng(0)
+    maps = rng.exponential(size=(2, 3, 40, 40)).astype(np.float32) ** 6 * 1e-6
+    found = traces._halved(maps)
+    assert found.dtype == np.float16 and (maps < 6e-5).any() and (maps > 6e-5).any()
+    np.testing.assert_array_equal(found, maps.astype(np.float16))
+    traces._store.clear()
+    open_app(page="attention", a="The bunny ate a carrot today . " * 40)
+    assert [one.attentions.dtype for one in traces._store()._traces.values()] == [np.float16]
+    traces._store.clear()
+
+
 def test_a_session_is_there_as_long_as_the_server_says_so(monkeypatch):
     from ui import state
 
