@@ -1,14 +1,19 @@
 """From a click to the new view on the screen, for every page, in a real Chromium.
 
     python benchmarks/clicks.py [--model bert-base-cased-embedded] [--clicks 12] [--pages predict attention]
-        [--tokens 32 128] [--json FILE]
+        [--tokens 32 128 512] [--json FILE]
 
-Starts the explorer, opens each page on a pair of 32 and of 128 tokens, and presses: a word, a head, a cell, a
+Starts the explorer, opens each page on a pair of 32, of 128 and of 512 tokens, and presses: a word, a head, a cell, a
 box, whatever the page is for; of a page with nothing to press, the link that opens it. The time runs inside the
 page, from the press to the first frame after the server's answer is complete and what is shown has changed: the
 way to the server, the forward pass, the way back and the drawing are all in it. What is worked out beside the
 page (sweeps, gradients, files) shows a bar: there the time ends when the bar, or the result, stands on the
 screen. A page that does not answer is named, and the others are measured all the same; the exit code is then 1.
+
+Counted are all presses of a visit but the first three. Each hides or shows another word than the one before, and the
+words that are then hidden were never the hidden ones before in that visit: nothing that is kept answers it. Heads,
+cells and boxes are opened one after the other, of the same texts; where there are fewer of them than presses, and
+where there are only choices to go between, some come again.
 """
 
 import argparse
@@ -31,8 +36,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 TEXT_A = "The people of the city walked along the river and looked at the boats on the water."
 TEXT_B = "Some of them stayed there until the sun went down."
 #: How often each text is said, and what ends it, by the number of tokens that the pair then has.
-TIMES = {32: (1, 1, ""), 128: (5, 3, " And so")}
-TARGETS = {32: 500, 128: 1500}  # milliseconds
+TIMES = {32: (1, 1, ""), 128: (5, 3, " And so"), 512: (24, 7, "")}
+TARGETS = {32: 500, 128: 1500, 512: 1000}  # milliseconds
 
 OTHER_A = TEXT_A.replace("boats", "birds")  # as many tokens: what patching asks for
 
@@ -42,18 +47,20 @@ class Act:
     """What is pressed on a page.
 
     Attributes:
-        press: "chip" is a word of the strip, "head" a place of the canvas of all heads, "zoom" one that opens
+        press: "chip" is a word of the strip, "word" one of a strip that hides one at a time, "head" a place of the canvas of all heads, "zoom" one that opens
             another view, "choice: LABEL: A|B" the choices A and B of a group of buttons in turn, "open: TITLE" the
             link to the page, anything else elements by their selector.
         link: more parameters of the link.
         of_texts: whether the page shows the two texts; any other is measured once, against the shorter time.
         long: whether a press begins work beside the page that takes minutes; it is stopped before the next.
+        most: tokens that the page takes.
     """
 
     press: str
     link: dict = dataclasses.field(default_factory=dict)
     of_texts: bool = True
     long: bool = False
+    most: int = 512
 
 
 _MASKED = {"mask": "a1"}
@@ -70,7 +77,7 @@ ACTS = {
     "lens:all tokens": Act("chip", {**_MASKED, "lens.rows": "all"}),
     "ablation": Act("td[data-at]", _MASKED),
     "saliency": Act("chip", _MASKED, long=True),
-    "patching": Act("chip", _MASKED, long=True),
+    "patching": Act("chip", _MASKED, long=True, most=128),
     "whatif": Act("chip", _MASKED),
     "whatif:another word": Act("chip", {**_MASKED, "whatif.kind": "word", "whatif.word": "a4", "whatif.with": "town"}),
     "whatif:swap": Act("chip", {**_MASKED, "whatif.kind": "swap"}),
@@ -91,7 +98,7 @@ ACTS = {
     "timelapse": Act("choice: Examples: Born|Won", of_texts=False),
     "dataset": Act("choice: File: Sentences|Pairs", of_texts=False),
     "architecture": Act("button[data-name]"),
-    "oneway": Act("chip", _MASKED),
+    "oneway": Act("word", _MASKED),
     "electra": Act("open: Replaced words", of_texts=False),
     "family": Act("open: Family", of_texts=False),
     "guide": Act("open: Guide", of_texts=False),
@@ -109,7 +116,7 @@ COUNT = """() => {
     return send.apply(this, parts);
   };
 }"""
-PRESS = """async ([act, turn]) => {
+PRESS = """async ([act, turn, spot]) => {
   const shadows = () => [...document.querySelectorAll('*')].map((one) => one.shadowRoot).filter(Boolean);
   const roots = () => [document, ...shadows()];
   const find = (what) => roots().map((root) => root.querySelector(what)).find(Boolean);
@@ -128,8 +135,8 @@ PRESS = """async ([act, turn]) => {
       const place = { clientX: box.left + at(.06 + .11 * (turn % 8), box.width),
         clientY: box.top + at(.3 + .05 * (turn % 5), box.height) };
       canvas.dispatchEvent(new MouseEvent('click', { bubbles: true, composed: true, ...place }));
-    } else if (act === 'chip') {
-      find(`button[data-spot="a${2 + Math.floor(turn / 2) % 8}"]`).click();
+    } else if (spot) {
+      find(`button[data-spot="${spot}"]`).click();
     } else {
       const all = targets();
       // The open one is pressed by nobody.
@@ -148,7 +155,7 @@ PRESS = """async ([act, turn]) => {
       const all = [...(group?.querySelectorAll('[role=radio]') ?? [])];
       return names ? all.filter((one) => names.split('|').includes(one.textContent.trim())) : all;
     }
-    return every({ head: board, zoom: board, chip: 'button.chip' }[act] ?? act);
+    return every({ head: board, zoom: board, chip: 'button.chip', word: 'button.chip' }[act] ?? act);
   }
   for (const began = performance.now(); !targets().length;) {
     if (performance.now() - began > 60000) throw new Error(`there is no ${act} to press`);
@@ -222,6 +229,16 @@ def texts(tokens):
     return " ".join([TEXT_A] * times_a), " ".join([TEXT_B] * times_b) + end
 
 
+def spot_to_press(press, turn):
+    """The word that press ``turn``, from 0, is on, as in a link; None where no words are pressed.
+
+    Words that are hidden and shown again go by a Gray code, in which no set of hidden words comes twice.
+    """
+    if press == "chip":
+        return f"a{1 + ((turn + 1) & -(turn + 1)).bit_length()}"
+    return f"a{(2 + turn) % len(TEXT_A.split())}" if press == "word" else None
+
+
 SETTLED = """(stops) => {
   const stop = document.querySelector('[class*=st-key-w_stop_] button');
   if (stops) stop?.click();
@@ -252,7 +269,7 @@ def measure(page, address, name, tokens, model, clicks):
     for turn in range(clicks + 3):
         if act.press.startswith("open: "):
             _leave(page, name)
-        times.append(page.evaluate(PRESS, [act.press, turn]))
+        times.append(page.evaluate(PRESS, [act.press, turn, spot_to_press(act.press, turn)]))
         settled(page, act.long)
         if act.press == "zoom":
             page.get_by_role("button", name="All heads").click()
@@ -313,7 +330,7 @@ def run(address, model, clicks, pages, lengths):
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
         for name in pages:
-            for tokens in lengths if ACTS[name].of_texts else lengths[:1]:
+            for tokens in [one for one in lengths if one <= ACTS[name].most] if ACTS[name].of_texts else lengths[:1]:
                 # A visitor of its own for each: nothing kept by another page is timed.
                 page = browser.new_page(viewport={"width": 1440, "height": 900})
                 page.set_default_timeout(180_000)

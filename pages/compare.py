@@ -224,9 +224,12 @@ def _table(pair, traces, found):
 
 
 def _facts(pair, traces, infos):
-    heading = inputs.heading("Size and speed")
-    seconds = [comparison.latency(side, state.view().precision) for side in pair]
+    heading, shown = inputs.heading("Size and speed"), st.container()
+    seconds = comparison.latencies(pair, state.view().precision)
     table = comparison.facts(pair, traces, infos, seconds)
+    shown.table(table)
+    if seconds is None:
+        return
     with heading:
         export.menu(
             "facts",
@@ -235,7 +238,6 @@ def _facts(pair, traces, infos):
             lambda: {"facts": table, "seconds": seconds},
             lambda: ranked_bars([side.name for side in pair], [1000 * one for one in seconds], "milliseconds a pass"),
         )
-    st.table(table)
     st.caption("Time: median of up to five warm passes on this machine, without attention maps.")
 
 

@@ -5,7 +5,7 @@ import streamlit as st
 from bert_tf.explain.family_table import changed, family_rows, measure_speed, objectives
 from bert_tf.family import BERT, MEMBERS
 from bert_tf.plots.family import parameters_by_part, work_or_time
-from ui import export, figures, frame, inputs, jobs, snippets
+from ui import export, figures, frame, inputs, jobs, snippets, state
 from ui.kept import kept
 from ui.words import plain
 
@@ -34,7 +34,7 @@ def page():
                 "Work": lambda: work_or_time(rows, times or None),
             },
         )
-    snippets.give(_TOKENS, bool(st.session_state.get("w_family_speed")))
+    snippets.give(_TOKENS, state.setting("family.speed", False))
     _figures(rows, times)
     _sizes(rows, times)
 
@@ -73,7 +73,9 @@ def _words(words):
 
 def _times(rows):
     """dict of the row's name -> seconds on this machine; empty until the visitor has asked for it."""
-    if not st.toggle("Measure their speed on this machine", key="w_family_speed"):
+    if not st.toggle(
+        "Measure their speed on this machine", **state.bound_setting("family.speed", "w_family_speed", False)
+    ):
         return {}
     found = jobs.result("family speed", "speed", "Timing", lambda progress: measure_speed(rows, progress=progress))
     return {} if found is None else {row.name: seconds for row, seconds in zip(rows, found) if seconds is not None}

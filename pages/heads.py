@@ -10,7 +10,7 @@ from bert_tf.explain import profile_heads, profile_of_trace, read_conllu, syntax
 from bert_tf.explain.rows import kind_of, read_rows
 from bert_tf.plots.effects import ranked_bars
 from bert_tf.plots.heads import heads_plane, measure_map
-from ui import attention, components, export, figures, frame, head_table, inputs, jobs, snippets, state
+from ui import attention, components, export, figures, files, frame, head_table, inputs, jobs, snippets, state
 from ui.words import count, plain
 
 _MEASURE, _OF = "heads.measure", "heads.of"
@@ -59,27 +59,25 @@ def _of_text(shared, trace):
 
 def _of_file(shared):
     limits = state.limits()
-    file = st.file_uploader(
-        "A file of texts (a text a line, CSV, JSON lines), or CoNLL-U with dependency trees; the first "
-        f"{limits.max_rows:,} are read",
-        type=["txt", "csv", "tsv", "jsonl", "conllu"],
-        key="w_heads_file",
+    name, data = files.uploaded(
+        "heads",
+        "A file of texts (a text a line, CSV, JSON lines), or CoNLL-U with dependency trees",
+        ("txt", "csv", "tsv", "jsonl", "conllu"),
     )
-    if file is None:
+    if not data:
         st.info(
-            "Give a file to see what the heads do over many texts. With a CoNLL-U file you also see which"
-            " follow its syntax.",
+            f"Give a file to see what the heads do over many texts; the first {limits.max_rows:,} are read. With a"
+            " CoNLL-U file you also see which follow its syntax.",
             icon=":material/upload_file:",
         )
         return None
-    data = file.getvalue()
-    parsed, texts, notes = _read(file.name, data, limits)
+    parsed, texts, notes = _read(name, data, limits)
     for note in notes:
         st.caption(note)
     measure = _measure((*head_table.MEASURES, *(["syntax"] if parsed else [])))
     bounds = {"most_rows": limits.max_rows, "most_characters": limits.max_row_characters}
-    snippets.give(shared, measure, _FILE_ROWS, file=file.name, bounds=bounds)
-    key = (shared.name, state.view().precision, hashlib.sha256(data).hexdigest(), file.name)
+    snippets.give(shared, measure, _FILE_ROWS, file=name, bounds=bounds)
+    key = (shared.name, state.view().precision, hashlib.sha256(data).hexdigest(), name)
 
     def work(progress):
         steps = len(texts) + len(parsed)

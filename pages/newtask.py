@@ -145,12 +145,13 @@ def _curves(name, status):
     if total:
         st.progress(min(last["step"] / total, 1.0), text=f"Update {last['step']:,} of {total:,}")
     shown = [f"loss **{last['loss']:.3f}**"]
-    metric = next((name for one in rounds for name in one["dev"] if name in _SCORES), None)
-    if metric:
-        label, best = _SCORES[metric], max(one["dev"][metric] for one in rounds)
+    task, metric = finetuning.chosen_by(name)
+    kept = next((one["dev"] for one in reversed(rounds) if one["best"]), {})
+    if metric in kept:
         # SQuAD's scores are of a hundred already, a correlation is no share.
-        said = f"{best:.3f}" if metric == "spearman" else percent(best / 100 if metric == "exact_match" else best)
-        shown.append(f"best {label} on what was held back **{said}**")
+        score = kept[metric] / 100 if task == "answer" else kept[metric]
+        said = f"{score:.3f}" if metric == "spearman" else percent(score)
+        shown.append(f"{_SCORES[metric]} of the model that is kept, on what was held back, **{said}**")
     row = st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center")
     row.markdown(" · ".join(shown), width="content")
     with row:
@@ -178,5 +179,5 @@ def _save(name, records, rounds, metric):
     )
 
 
-# The first that was measured is told.
-_SCORES = {"exact_match": "exact match", "accuracy": "accuracy", "f1": "F1", "f1_micro": "F1", "spearman": "rank correlation"}
+# What models are chosen by.
+_SCORES = {"accuracy": "accuracy", "f1": "F1", "f1_micro": "F1", "spearman": "rank correlation"}

@@ -150,7 +150,8 @@ def _words(shared, settings, label):
     words = len(trace.words())
     heading = inputs.heading("The words that mattered")
     if words > _MOST_WORDS and not st.toggle(
-        f"Cover each of the {words} words in turn (takes a while)", key="w_task_words"
+        f"Cover each of the {words} words in turn (takes a while)",
+        **state.bound_setting("tasks.words", "w_task_words", False),
     ):
         return
     snippets.give(shared, tasks.record(settings, view.a, view.b), trace, label)

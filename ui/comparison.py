@@ -1,11 +1,12 @@
 """What the Compare page works out before it draws."""
 
 import dataclasses
+import functools
 
 import streamlit as st
 
 from bert_tf.explain import summarise_heads
-from ui import runs, state
+from ui import jobs, runs, state
 from ui.words import megabytes, milliseconds, title
 
 WANTED = ("bert-base-uncased", "bert-large-uncased")
@@ -161,7 +162,10 @@ def _plain(token, tokenizer, folded):
 
 
 def facts(pair, traces, infos, seconds):
-    """Sizes and times of both models: a dict of columns, the first the names of the rows."""
+    """Sizes and times of both models: a dict of columns, the first the names of the rows.
+
+    ``seconds``: of a pass of each, or None while they are not known.
+    """
     table = {
         "": [
             "Layers × heads",
@@ -173,7 +177,7 @@ def facts(pair, traces, infos, seconds):
             "Time for this text",
         ]
     }
-    for side, trace, took in zip(pair, traces, seconds):
+    for side, trace, took in zip(pair, traces, seconds or (None, None)):
         shared = side.shared
         config, info = shared.config, infos.get(shared.name)
         column = side.name + (" " if side.name in table else "")
@@ -184,20 +188,32 @@ def facts(pair, traces, infos, seconds):
             megabytes(shared.weight_bytes),
             megabytes(info.size_bytes) if info else "",
             str(trace.length),
-            milliseconds(took),
+            "…" if took is None else milliseconds(took),
         ]
     return table
 
 
-def latency(side, precision):
-    """Median seconds of a warm pass over a side's texts; measured once for each text of a visit."""
-    key = (side.shared.name, precision, side.text_a, side.text_b, side.masked)
-    kept = st.session_state.setdefault("_latencies", {})
-    if key not in kept:
-        if len(kept) > 20:
-            kept.clear()
-        kept[key] = side.shared.latency(side.text_a, side.text_b, side.masked)
-    return kept[key]
+def latencies(pair, precision):
+    """Median seconds of a warm pass over each side's texts, timed beside the page; None while they are not there.
+
+    Args:
+        pair: ``Side``s. precision: what the models compute in.
+    """
+
+    def work(progress):
+        found = []
+        for place, side in enumerate(pair):
+            passes = functools.partial(_after, progress, place, len(pair))
+            found.append(side.shared.latency(side.text_a, side.text_b, progress=passes))
+        return found
+
+    key = (precision, *((side.shared.name, side.text_a, side.text_b) for side in pair))
+    return jobs.result("compare speed", key, "Timing", work, patience=0)
+
+
+def _after(progress, place, sides, done, total):
+    """Tells ``progress`` of the passes of one side what that is of the passes of all ``sides``."""
+    return progress(place * total + done, sides * total)
 
 
 def spread(pair, traces):

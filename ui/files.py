@@ -66,7 +66,7 @@ def rows(page, typed=False):
         **state.bound_setting(f"{page}.file", f"w_{page}_file", "sentences.txt", names),
     )
     if chosen == _OWN:
-        name, data = _uploaded(page)
+        name, data = uploaded(page)
     elif chosen == _TYPED:
         name, data = "lines.txt", _lines(page)
     else:
@@ -86,12 +86,18 @@ def _sample(name):
     return (_FOLDER / name).read_bytes()
 
 
-def _uploaded(page):
-    """(name, bytes) of the visitor's file. It outlives the widget, which is gone on another page."""
+def uploaded(page, label="A file of texts", types=("txt", "csv", "tsv", "jsonl", "ndjson")):
+    """(name, bytes) of the visitor's file, both empty while there is none.
+
+    It outlives the widget, which is gone on another page.
+
+    Args:
+        page: name of the page. label: what the file is. types: the endings it may have.
+    """
     place, most = f"_file_{page}", state.limits().max_file_kilobytes
     given = st.file_uploader(
-        f"A file of texts, at most {most:,} kB",
-        type=["txt", "csv", "tsv", "jsonl", "ndjson"],
+        f"{label}, at most {most:,} kB",
+        type=list(types),
         key=f"w_{page}_upload",
     )
     if given is not None:

@@ -83,15 +83,15 @@ def start(task, file_name, content, model, epochs, top_only, answers=None):
 
 def options(task, model, epochs, top_only, answers=None):
     """What `python -m bert_tf finetune` is told beside the file and the folder: a list; arguments as in ``start``."""
-    kept = kept_layers(model) if top_only else 0
+    config, kept = _config(model), kept_layers(model) if top_only else 0
     told = ["--model", model, "--dev-share", 0.2, "--epochs", epochs]
     told += ["--batch-size", 16, "--log-every", 2, "--save-every", 50, "--strategy", "one", "--threads", 2]
     told += ["--learning-rate", 2e-4 if kept else 5e-5, "--precision", "bfloat16_products"]
     if task == "answer":
-        told += ["--length", 256]
+        told += ["--length", min(256, config.max_tokens)]
     if task == "classify" and ANSWERS.get(answers):
         told.append(ANSWERS[answers])
-    if task == "classify" and _config(model).member.reads == "left":
+    if task == "classify" and config.member.reads == "left":
         told += ["--pooling", "mean"]  # its first token has read nothing
     if base_model(find(model)) is None:
         told.append("--delta")  # what was not trained is here already
@@ -168,10 +168,20 @@ def remove(name):
 
 def updates(name):
     """How many updates a training has in all; None before that is known."""
+    return _settings(name).get("updates")
+
+
+def chosen_by(name):
+    """(task, name of the score that the model to keep is chosen by) of a training; (None, None) before that is known."""
+    task = _settings(name).get("task", {})
+    return task.get("task"), task.get("metric")
+
+
+def _settings(name):
     try:
-        return json.loads((models_dir() / name / "run" / "settings.json").read_text(encoding="utf-8"))["updates"]
-    except (OSError, ValueError, KeyError):
-        return None
+        return json.loads((models_dir() / name / "run" / "settings.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
 
 
 def records(name):

@@ -10,7 +10,6 @@ import threading
 import time
 
 import streamlit as st
-from streamlit.runtime import exists, get_instance
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from bert_tf.explain.errors import Cancelled
@@ -96,13 +95,8 @@ def start(name, key, function):
     """Begin a job; one of the same name is stopped. Returns: the ``Job``."""
     drop(name)
     session = get_script_run_ctx().session_id
-    _jobs()[name] = made = Job(key, function, _slots(), lambda: _is_here(session))
+    _jobs()[name] = made = Job(key, function, _slots(), lambda: state.is_here(session))
     return made
-
-
-def _is_here(session):
-    """Whether a visitor is still there: one who has left wants nothing any more. Without a server all are."""
-    return not exists() or get_instance().is_active_session(session)
 
 
 def drop(name):
@@ -113,7 +107,7 @@ def drop(name):
         visit().drop(f"job {name}")
 
 
-def result(name, key, label, function):
+def result(name, key, label, function, patience=0.25):
     """The result of ``function`` for ``key``, or None while there is none; then the page shows why.
 
     Args:
@@ -121,12 +115,12 @@ def result(name, key, label, function):
         key: what it depends on; with another key it starts anew.
         label: what the bar says.
         function: as ``Job`` takes it.
+        patience: seconds that the page waits for it: what takes no longer than a blink needs no bar.
     """
     found = job(name)
     if found is None or found.key != key:
         found = start(name, key, function)
-    # What takes no longer than a blink needs no bar.
-    deadline = time.monotonic() + 0.25
+    deadline = time.monotonic() + patience
     while found.running and time.monotonic() < deadline:
         time.sleep(0.01)
     status = found.status  # looked at once: the work goes on

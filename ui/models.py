@@ -8,6 +8,7 @@ import numpy as np
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
+from bert_tf.explain.errors import report
 from ui import runs
 from ui.limits import read_limits
 from ui.spots import cut
@@ -104,15 +105,18 @@ class SharedModel:
             time.sleep(_GIVE_WAY)
             self.trace(" ".join(["a"] * words), "", (1,))
 
-    def latency(self, a, b, masked, passes=5, enough=1.5):
-        """Median seconds of up to ``passes`` warm passes without attention maps.
+    def latency(self, a, b, passes=5, enough=1.5, progress=None):
+        """Median seconds of up to ``passes`` warm passes without attention maps; masks do not change it.
 
-        Long texts in large models are timed less often: it stops after ``enough`` seconds.
+        Long texts in large models are timed less often: it stops after ``enough`` seconds. Between two passes other
+        visitors may use the model. ``progress``: callable (passes done, passes in all), False to cancel.
         """
-        self.trace(a, b, masked)
         times = []
+        self.trace(a, b, ())
         while len(times) < passes and sum(times) < enough:
-            times.append(self.trace(a, b, masked).seconds)
+            report(progress, 1 + len(times), 1 + passes)
+            time.sleep(_GIVE_WAY)
+            times.append(self.trace(a, b, ()).seconds)
         return float(np.median(times))
 
 

@@ -10,6 +10,7 @@ import math
 import time
 
 import streamlit as st
+from streamlit.runtime import exists, get_instance
 
 from ui.examples import FIRST
 from ui.limits import Limits, read_limits
@@ -179,6 +180,11 @@ def _parsed(text, default):
         return default
     # "nan" and "inf" are floats too, and no slider knows them.
     return value if not isinstance(value, float) or math.isfinite(value) else default
+
+
+def is_here(session: str) -> bool:
+    """Whether the visitor of a session is still there: one whose tab is closed is not. Without a server all are."""
+    return not exists() or get_instance().is_active_session(session)
 
 
 def settle(**values) -> None:

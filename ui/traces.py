@@ -1,11 +1,13 @@
 """Traces with attention maps, kept for a while: bounded in bytes for all visitors together.
 
-A trace is found again only under the session that made it, so nobody sees another's text.
+A trace is found again only under the session that made it, so nobody sees another's text, and goes with it: what is
+held for sessions that have ended is dropped within ``_LOOK`` seconds.
 """
 
 import collections
 import dataclasses
 import threading
+import time
 
 import numpy as np
 import streamlit as st
@@ -13,12 +15,19 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from ui import state
 
+_LOOK = 30.0  # seconds between two looks for sessions that have ended
+
 
 class TraceStore:
-    """The last used traces, oldest thrown away first when they hold more than ``most_bytes``."""
+    """The last used traces, oldest thrown away first when they hold more than ``most_bytes``.
 
-    def __init__(self, most_bytes):
-        self._most, self._held = most_bytes, 0
+    Args:
+        most_bytes: that are held.
+        is_here: callable (session) -> whether it goes on; a session is what a key begins with.
+    """
+
+    def __init__(self, most_bytes, is_here=lambda session: True):
+        self._most, self._held, self._is_here = most_bytes, 0, is_here
         self._traces = collections.OrderedDict()
         self._lock = threading.Lock()
 
@@ -42,6 +51,18 @@ class TraceStore:
             while self._held > self._most:
                 self._held -= size_of(self._traces.popitem(last=False)[1])
 
+    def drop_ended(self):
+        """Let go what is held for sessions that have ended."""
+        with self._lock:
+            for key in [key for key in self._traces if not self._is_here(key[0])]:
+                self._held -= size_of(self._traces.pop(key))
+
+    def watch(self, seconds):
+        """Look for sessions that have ended every so many seconds, for ever; for a thread of its own."""
+        while True:
+            time.sleep(seconds)
+            self.drop_ended()
+
 
 def size_of(trace):
     """Bytes of a trace's arrays; 0 for None."""
@@ -52,7 +73,16 @@ def size_of(trace):
 
 @st.cache_resource(show_spinner=False)
 def _store() -> TraceStore:
-    return TraceStore(state.limits().max_trace_megabytes * 1_000_000)
+    store = TraceStore(state.limits().max_trace_megabytes * 1_000_000, state.is_here)
+    threading.Thread(target=store.watch, args=(_LOOK,), daemon=True, name="ended sessions").start()
+    return store
+
+
+def _halved(maps):
+    """Maps in half precision: NumPy's rounding by TensorFlow, five times as fast where most weights are tiny."""
+    import tensorflow as tf
+
+    return tf.cast(maps, tf.float16).numpy()
 
 
 def attention_trace(shared, masked, texts=None):
@@ -68,6 +98,6 @@ def attention_trace(shared, masked, texts=None):
     if trace is None:
         trace = shared.trace(a, b, masked, attentions=True)
         if trace.length > 128:
-            trace = dataclasses.replace(trace, attentions=trace.attentions.astype(np.float16))
+            trace = dataclasses.replace(trace, attentions=_halved(trace.attentions))
         _store().put(key, trace)
     return trace

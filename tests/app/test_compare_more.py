@@ -1,6 +1,8 @@
 """Two texts, two models with two texts, layers side by side, layer likeness, agreement over a file."""
 
 import json
+import threading
+import types
 
 import numpy as np
 import pytest
@@ -8,7 +10,8 @@ import pytest
 import bert_tf
 from bert_tf import checkpoints
 from bert_tf.explain import agreement, compare, layer_similarity, logit_lens, read_rows
-from tests.app.look import components, param, settled, told, walk
+from bert_tf.explain.errors import Cancelled
+from tests.app.look import components, param, settled, told
 from tests.conftest import make_bert
 from ui import runs
 from ui.limits import ROOT
@@ -212,15 +215,6 @@ def test_likeness_and_agreement_read_snapshots_too(open_app, run):
 LONG = {"a": "The bunny ate a carrot today . " * 90, "model": "tiny-cased"}
 
 
-@pytest.mark.parametrize("look", [{"compare.drawn": "heatmap"}, {"compare.drawn": "lines"},
-                                  {"compare.look": "layers", "mask": "a1"}, {"with": "tiny-cased",
-                                  "compare.drawn": "difference"}])  # fmt: skip
-def test_512_tokens_stay_under_a_megabyte(open_app, look):
-    app = settled(open_app(page="compare", **LONG, **look))
-    sizes = [element.proto.ByteSize() for element in walk(app._tree.root) if getattr(element, "proto", None)]
-    assert sum(sizes) < 1_000_000
-
-
 def test_lines_of_a_long_text_have_a_window_that_slides(open_app):
     app = settled(open_app(page="compare", **LONG, **{"compare.drawn": "lines"}))
     assert [len(one["left"]) for one in components(app, "lines")] == [64, 64]
@@ -245,3 +239,50 @@ def test_sides_of_other_lengths_say_why_no_difference_is_drawn(open_app):
     link = {"compare.what": "texts", "compare.a": "The dog ate.", "compare.b": "", "compare.drawn": "difference"}
     app = settled(open_app(page="compare", a="The bunny ate the carrot.", **link))
     assert "No difference is drawn: the sides have " in told(app)
+
+
+def test_the_page_is_drawn_before_anything_is_timed_and_a_mask_is_not_timed_anew(open_app, monkeypatch):
+    from ui.models import SharedModel
+
+    asked, gate = [], threading.Event()
+
+    def latency(shared, a, b, passes=5, progress=None):
+        asked.append((shared.name, a, b))
+        gate.wait(60)
+        return 0.25 if shared.name == "tiny-cased" else 0.5
+
+    monkeypatch.setattr(SharedModel, "latency", latency)
+    app = open_app(page="compare", **PAIR, mask="a1")
+    assert not app.exception and list(app.table[0].value.iloc[-1])[1:] == ["…", "…"]
+    assert "Attention at the same depth" in told(app) and len(figures(app)) >= 2
+    app.query_params["mask"] = "a1,a3"
+    app.run()
+    assert len(components(app, "bars")[1]["cards"]) == 2
+    gate.set()
+    app = settled(app)
+    assert list(app.table[0].value.iloc[-1])[1:] == ["250 ms", "500 ms"]
+    app.query_params["mask"] = "a1,a4"
+    app.run()
+    assert list(app.table[0].value.iloc[-1])[1:] == ["250 ms", "500 ms"]
+    assert asked == [("tiny-cased", *PAIR.values()), ("tiny-uncased", *PAIR.values())]
+
+
+def test_the_time_of_a_text_is_the_median_of_passes_after_the_first():
+    from ui.models import SharedModel
+
+    class Bert:
+        max_length = 512
+
+        def __init__(self):
+            self.times = [9.0, 0.5, 0.25, 1.0]
+
+        def trace(self, a, b, mask, attentions, hidden_states):
+            assert (a, b, mask, attentions) == ("one", None, (), False)
+            return types.SimpleNamespace(seconds=self.times.pop(0))
+
+    told_of = []
+    shared = SharedModel("m", Bert(), 0.0)
+    assert shared.latency("one", " ", progress=lambda *done: told_of.append(done) or True) == 0.5
+    assert told_of == [(1, 6), (2, 6), (3, 6)] and shared.bert.times == []
+    with pytest.raises(Cancelled):
+        SharedModel("m", Bert(), 0.0).latency("one", "", progress=lambda *_: False)

@@ -3,7 +3,7 @@
 import pytest
 
 from bert_tf.config import BertConfig
-from tests.app.look import component, told
+from tests.app.look import component, param, told
 from ui.lessons import GUIDE, PARTS, part
 from ui.view import PAGES
 
@@ -131,6 +131,11 @@ def test_the_family_s_speed_comes_from_a_job(open_app, monkeypatch):
     table = app.dataframe[0].value
     assert list(table["ms here"]) == [250.0] * len(table)
     assert any("median of five passes" in caption.value for caption in app.caption)
+    assert param(app, "family.speed") == "1"
+    again = open_app(page="family", **{"family.speed": "1"})
+    no_trouble(again)
+    assert again.toggle(key="w_family_speed").value and "ms here" in again.dataframe[0].value
+    assert "measure_speed" in again.code[0].value and "measure_speed" not in open_app(page="family").code[0].value
 
 
 def test_the_heads_of_other_members_have_their_explanations():

@@ -5,11 +5,13 @@ import io
 import json
 import random
 import time
+import types
 from pathlib import Path
 
 import pytest
 
 from tests.app.look import column, near, offered, param, told
+from ui.words import percent
 
 FAMILY = Path(__file__).parents[1] / "golden" / "family"
 
@@ -61,8 +63,10 @@ def test_a_file_becomes_a_model_that_the_tasks_page_opens(open_app, own_home, sa
     records, rounds = finetuning.records(name)
     assert records and {"step", "loss"} <= set(records[0]) and "accuracy" in rounds[-1]["dev"]
 
-    assert finetuning.updates(name) == records[-1]["step"]
+    assert finetuning.updates(name) == records[-1]["step"] and finetuning.chosen_by(name) == ("classify", "accuracy")
     app.run()
+    kept = max(one["dev"]["accuracy"] for one in rounds)
+    assert f"accuracy of the model that is kept, on what was held back, **{percent(kept)}**" in told(app)
     assert "which also chose the best round" in told(app)
     assert not list((own_home / name).glob("task-input.*"))
     offered(app, saved, (f"{name}-learning",))
@@ -75,6 +79,54 @@ def test_a_file_becomes_a_model_that_the_tasks_page_opens(open_app, own_home, sa
     app = open_app(page="newtask")
     app.button(key="w_newtask_delete").click().run()
     assert not app.exception and not (own_home / name).exists() and not finetuning.names()
+
+
+@pytest.mark.parametrize("task, metric, rounds, says", [
+    ("tag", "f1", [{"accuracy": 0.9, "f1": 0.25}, {"accuracy": 0.8, "f1": 0.5}, {"accuracy": 0.95, "f1": 0.4}], "F1 … **50.0%**"),
+    ("answer", "f1", [{"exact_match": 40.0, "f1": 62.5}, {"exact_match": 50.0, "f1": 60.0}], "F1 … **62.5%**"),
+    ("classify", "spearman", [{"spearman": -0.5}, {"spearman": -0.125}], "rank correlation … **-0.125**"),
+])  # fmt: skip
+def test_the_score_that_the_model_is_chosen_by_is_told(task, metric, rounds, says, open_app, own_home, saved):
+    from ui import finetuning
+
+    run = own_home / "own-one" / "run"
+    run.mkdir(parents=True)
+    scores = [one[metric] for one in rounds]
+    best = [score > max(scores[:place], default=-1) for place, score in enumerate(scores)]
+    (run / "rounds.json").write_text(json.dumps({"rounds": [
+        {"step": 10 * place, "dev": one, "best": best[place]} for place, one in enumerate(rounds)]}))  # fmt: skip
+    (run / "settings.json").write_text(json.dumps({"updates": 30, "task": {"task": task, "metric": metric}}))
+    (run / "metrics.jsonl").write_text(json.dumps({"step": 10, "loss": 1.0}))
+    finetuning._started()["own-one"] = types.SimpleNamespace(status="done", kill=lambda: None)
+    app = open_app(page="newtask")
+    assert not app.exception, told(app)
+    assert says.replace("…", "of the model that is kept, on what was held back,") in told(app)
+    near(saved["own-one-learning"]["figures"]["Figure"].data[1].y, scores)
+
+
+def test_a_model_of_128_places_learns_to_answer(own_home):
+    from bert_tf import checkpoints
+    from bert_tf.finetune.task import read_settings
+    from tests.conftest import make_bert
+    from ui import finetuning, models, state
+
+    short = make_bert(name="short")
+    checkpoints.save(own_home / "short", short.config, short.tokenizer, short.model)
+    limits = own_home / "explorer.toml"
+    limits.write_text(limits.read_text().replace('"tiny-uncased", ', '"tiny-uncased", "short", '))
+    for cache in (state.limits, models.catalogue):
+        cache.clear()
+    passages = [
+        {"context": f"the {one} sat on the mat", "qas": [
+            {"id": one, "question": "she sat on?", "answers": [{"text": one, "answer_start": 4}]}]}
+        for one in ("cat", "dog", "bunny", "house")
+    ]  # fmt: skip
+    content = json.dumps({"version": "1.1", "data": [{"title": "t", "paragraphs": passages}]}).encode()
+    name = finetuning.start("answer", "q.json", content, "short", 1, True)
+    wait(name, "done")
+    assert read_settings(own_home / name).max_length == 128
+    told_of = finetuning.options("answer", "tiny-cased", 1, True)
+    assert told_of[told_of.index("--length") + 1] == 256
 
 
 def wait(name, status):

@@ -1,6 +1,7 @@
 """What visitors share: models and the store of traces."""
 
 import threading
+import time
 import types
 
 import numpy as np
@@ -35,6 +36,63 @@ def test_a_trace_larger_than_the_store_is_not_kept():
     store.put("b", trace(101))
     assert store.get("b") is None and store.get("a") is not None
     assert size_of(None) == 0
+
+
+def test_what_is_held_for_sessions_that_have_ended_is_dropped():
+    here = {"one", "two"}
+    store = TraceStore(100, here.__contains__)
+    for key in (("one", "text"), ("two", "text"), ("one", "other")):
+        store.put(key, trace(30))
+    here.remove("one")
+    store.drop_ended()
+    assert store.get(("one", "text")) is None and store.get(("one", "other")) is None
+    assert store.get(("two", "text")) is not None
+    # Its room is free again.
+    store.put(("two", "more"), trace(70))
+    assert store.get(("two", "text")) is not None and store.get(("two", "more")) is not None
+
+
+def test_a_visitor_s_traces_go_when_the_visit_ends_though_nobody_else_comes(open_app, monkeypatch):
+    from ui import state, traces
+
+    ended = threading.Event()
+    monkeypatch.setattr(state, "is_here", lambda session: not ended.is_set())
+    monkeypatch.setattr(traces, "_LOOK", 0.02)
+    traces._store.clear()
+    app = open_app(page="attention", a="A secret of a visitor.")
+    held = traces._store()._traces
+    assert not app.exception and [one.text_a for one in held.values()] == ["A secret of a visitor."]
+    time.sleep(0.2)
+    assert held
+    ended.set()
+    deadline = time.monotonic() + 20
+    while held and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not held
+    traces._store.clear()
+
+
+def test_the_maps_of_a_long_text_are_held_as_numpy_would_round_them(open_app):
+    from ui import traces
+
+    rng = np.random.default_rng(0)
+    maps = rng.exponential(size=(2, 3, 40, 40)).astype(np.float32) ** 6 * 1e-6
+    found = traces._halved(maps)
+    assert found.dtype == np.float16 and (maps < 6e-5).any() and (maps > 6e-5).any()
+    np.testing.assert_array_equal(found, maps.astype(np.float16))
+    traces._store.clear()
+    open_app(page="attention", a="The bunny ate a carrot today . " * 40)
+    assert [one.attentions.dtype for one in traces._store()._traces.values()] == [np.float16]
+    traces._store.clear()
+
+
+def test_a_session_is_there_as_long_as_the_server_says_so(monkeypatch):
+    from ui import state
+
+    assert state.is_here("any")  # without a server
+    monkeypatch.setattr(state, "exists", lambda: True)
+    monkeypatch.setattr(state, "get_instance", lambda: types.SimpleNamespace(is_active_session={"one"}.__contains__))
+    assert state.is_here("one") and not state.is_here("two")
 
 
 def test_a_name_that_is_not_in_the_list_is_never_looked_for_on_the_disk(tmp_path, monkeypatch):

@@ -162,7 +162,7 @@ TREE = "".join(f"{n}\t{w}\t_\t_\t_\t_\t{h}\t{r}\t_\t_\n" for n, w, h, r in (
 ])  # fmt: skip
 def test_a_file_of_heads_is_read_under_its_name(open_app, tmp_path, monkeypatch, name, data, link):
     app = open_app(page="heads", a="The bunny ate it.", **{"heads.of": "file"}, **link)
-    app.file_uploader(key="w_heads_file").upload(name, data, "text/plain").run()
+    app.file_uploader(key="w_heads_upload").upload(name, data, "text/plain").run()
     (tmp_path / name).write_bytes(data)
     monkeypatch.chdir(tmp_path)
     names, found = ran(app), of_job(app, "heads")

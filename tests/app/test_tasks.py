@@ -7,7 +7,7 @@ import time
 import numpy as np
 import pytest
 
-from tests.app.look import column, component, components, near, offered, told, walk
+from tests.app.look import column, component, components, near, offered, param, told, walk
 from tests.app.look import settled as finished
 from tests.app.made_tasks import LIMITS
 
@@ -203,7 +203,7 @@ def test_a_task_is_there_in_bfloat16_too(open_app, model, b):
 
 def test_what_a_classifier_does_not_read_is_said_and_not_scored(open_app, task_home):
     text = "the cat sat on the mat " * 40
-    app = open_app(page="tasks", a=text, **{"tasks.model": "classes", "w_task_words": "1"})
+    app = open_app(page="tasks", a=text, **{"tasks.model": "classes"})
     no_trouble(app)
     bert = loaded("classes", task_home)
     packed = bert.tokenizer.encode(text, max_length=bert.task.settings.max_length)
@@ -211,6 +211,9 @@ def test_what_a_classifier_does_not_read_is_said_and_not_scored(open_app, task_h
     app.toggle(key="w_task_words").set_value(True).run()
     words = [part for part in component(settled(app), "marks")["a"] if "tip" in part]
     assert len(words) == sum(one is not None for one in packed.sources)
+    assert param(app, "tasks.words") == "1"
+    again = settled(open_app(page="tasks", a=text, **{"tasks.model": "classes", "tasks.words": "1"}))
+    assert again.toggle(key="w_task_words").value and component(again, "marks")["a"] == component(app, "marks")["a"]
 
 
 @pytest.mark.parametrize("page", ["saliency", "patching", "lens", "ablation"])

@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from tests.app.look import param, told
-from ui.limits import Limits, LimitsError, read_limits
+from ui.limits import ROOT, Limits, LimitsError, read_limits
 from ui.view import PAGES, PRECISIONS, Spot, View, from_params, left_out, to_params
 
 FULL = View(
@@ -155,6 +155,31 @@ def test_a_click_is_measured_on_every_page():
     from benchmarks.clicks import ACTS
 
     assert {name.partition(":")[0] for name in ACTS} == set(PAGES)
+
+
+def test_no_press_on_a_word_comes_to_what_was_hidden_before():
+    from benchmarks.clicks import spot_to_press
+
+    for first in (View(masks=(Spot("a", 1),)), View()):
+        view, seen, last = first, {first.masks}, None
+        for turn in range(60):
+            spot = spot_to_press("chip", turn)
+            view = view.toggled(Spot.parse(spot))
+            assert view.masks not in seen and spot != last and len(view.masks) < 8
+            seen.add(view.masks)
+            last = spot
+    assert len({"a1"} | {spot_to_press("word", turn) for turn in range(15)}) == 16
+    assert spot_to_press("head", 3) is None
+
+
+def test_the_texts_that_are_measured_have_the_tokens_they_are_said_to_have():
+    from benchmarks.clicks import TARGETS, TIMES, texts
+    from bert_tf.text import Tokenizer
+
+    tokenizer = Tokenizer.from_folder(ROOT / "assets" / "models" / "bert-base-cased-embedded")
+    assert TIMES.keys() == TARGETS.keys() and TARGETS[512] == 1000
+    for tokens in TIMES:
+        assert len(tokenizer.encode(*texts(tokens), max_length=600).tokens) == tokens
 
 
 def test_a_page_says_what_its_link_cannot_hold_and_opens_without_it(open_app):
