@@ -1,7 +1,10 @@
 """Architecture and Guide, driven without a browser."""
 
+import re
+
 import pytest
 
+from tests.app.conftest import ROOT
 from tests.app.look import component, told
 from ui.lessons import GUIDE, PARTS
 from ui.view import PAGES
@@ -76,6 +79,15 @@ def test_the_guide_leads_to_pages_that_there_are(open_app):
     shown = {button.key.rpartition("_")[2] for button in app.button if button.key.startswith("w_link_")}
     wanted = {name for _, lesson in GUIDE for name in lesson.pages}
     assert shown == wanted & set(PAGES)
+
+
+@pytest.mark.parametrize("name", ["bert-base-cased-embedded", "bert-small-uncased-embedded"])
+def test_the_embedded_models_cut_the_guide_s_word_as_it_says(name):
+    from bert_tf.text import Tokenizer
+
+    word, pieces = re.search(r"\*(\w+)\* becomes ([\w#+ ]+)\.", GUIDE[0][1].text).groups()
+    tokens = Tokenizer.from_folder(ROOT / "assets" / "models" / name).encode(word).tokens
+    assert tokens == ("[CLS]", *pieces.split(" + "), "[SEP]") and len(tokens) > 3
 
 
 def test_a_link_of_the_guide_keeps_the_texts(open_app):
