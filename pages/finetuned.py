@@ -8,7 +8,7 @@ from bert_tf.explain.heads_changed import heads_changed
 from bert_tf.plots.comparison import difference_map
 from bert_tf.plots.effects import ranked_bars
 from bert_tf.plots.tasks import changed_heads
-from ui import comparison, components, export, figures, frame, inputs, snippets, state, tasks, verdicts, why
+from ui import attention, comparison, components, export, figures, frame, inputs, snippets, state, tasks, verdicts, why
 from ui.kept import kept
 from ui.traces import attention_trace
 from ui.words import percent, plain, title
@@ -216,6 +216,7 @@ def _heads(found, traces, before, after):
                     page="attention", model=name, layer=layer, head=head, masks=()
                 ),
             )
+    attention.warning_link()
     return layer, head
 
 

@@ -91,7 +91,7 @@ function few(state, drawn) {
       }
     }
   }
-  state.few.textContent = drawn < all ? `${drawn} of ${all.toLocaleString("en")} lines drawn, the strongest.` : "";
+  state.few.textContent = drawn < all ? `${drawn.toLocaleString("en")} of ${all.toLocaleString("en")} lines drawn, the strongest.` : "";
 }
 
 // What the lines show, for those who do not see them.
