@@ -251,8 +251,8 @@ def _layers(pair, traces, found):
         )
     st.caption(
         "The head for masked words on every layer's state, at the same relative depth; ≠ marks where the "
-        "likeliest words differ. Right: the probability of each side's own final answer. The head was trained on the last "
-        "layer alone: a layer that says nothing through it may know the answer in other words."
+        "likeliest words differ. Right: the probability of each side's own final answer. The head was trained on the "
+        "last layer alone: a layer that says nothing through it may know the answer in other words."
     )
 
 

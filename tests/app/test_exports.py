@@ -327,10 +327,15 @@ def test_a_picture_is_made_when_its_button_is_pressed(open_app):
 def test_the_boxes_of_the_architecture(open_app, saved, bert, trace, box, menu):
     from bert_tf.explain.architecture import parts, passing
 
-    opened(open_app, saved, ("boxes", "sizes", menu), page="architecture", **ASKED, **{"architecture.open": box})
+    opened(open_app, saved, ("boxes", "box-sizes", "sizes", menu), page="architecture", **ASKED, **{"architecture.open": box})
     boxes = parts(bert.model, trace.length, 1)
     assert saved["boxes"]["npz"]["parameters"].tolist() == [part.parameters for part in boxes]
     assert column(saved["boxes"], "operations") == [part.flops for part in boxes]
+    (own,) = (part for part in boxes if part.name == box)
+    loaded = saved["box-sizes"]["json"]["sizes"][-1]
+    assert (loaded["parameters"], loaded["operations"]) == (own.parameters, own.flops)
+    near(column(saved["box-sizes"], "percent_of_the_work")[-1], 100 * own.flops / sum(part.flops for part in boxes))
+    assert list(saved["box-sizes"]["figures"]["Parameters"].data[0].x) == column(saved["box-sizes"], "parameters")
     if menu == "values":
         values = passing(bert, trace, 0)[box]
         near(saved["values"]["npz"]["values"], values)
@@ -342,7 +347,7 @@ def test_the_boxes_of_the_architecture(open_app, saved, bert, trace, box, menu):
 
 def test_a_layer_s_mean_attention_in_the_architecture(open_app, saved, trace):
     link = {"architecture.open": "attention", "architecture.values": "attentions", "architecture.layer": "2"}
-    opened(open_app, saved, ("boxes", "sizes", "mean-attention"), page="architecture", **ASKED, **link)
+    opened(open_app, saved, ("boxes", "box-sizes", "sizes", "mean-attention"), page="architecture", **ASKED, **link)
     near(saved["mean-attention"]["npz"]["weights"], trace.attentions[1])
     near([row[1:] for row in saved["mean-attention"]["rows"]], trace.attentions[1].mean(axis=0))
 

@@ -68,7 +68,8 @@ def test_lines_that_are_not_drawn_are_told(visit, model, least):
     page, weights = visit(link).page, model.trace(words).attentions[1, 2]
     held = np.rint(255 * weights) / 255  # as the page gets them
     drawn = min(int((held >= max(least / 100, 0.02)).sum()), 500)
-    expect(page.locator(".lines .few")).to_have_text("" if least else f"{drawn} of {held.size:,} lines drawn, the strongest.")
+    said = "" if least else f"{drawn} of {held.size:,} lines drawn, the strongest."
+    expect(page.locator(".lines .few")).to_have_text(said)
     expect(page.locator(".wires path")).to_have_count(drawn)
     page.locator(".lines .right .token").nth(4).hover()
     drawn = int((held[:, 4] >= max(least / 100, 0.003)).sum())
