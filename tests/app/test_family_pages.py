@@ -128,7 +128,7 @@ def test_the_boxes_of_other_members_show_their_values(at):
 def test_shared_layers_are_told(at):
     app = at("albert", page="architecture")
     assert "All 4 layers share 2 sets of weights" in told(app) and "in each of 2 sets for 4 layers" in told(app)
-    table = app.dataframe[0].value.set_index("Size")
+    table = app.dataframe[1].value.set_index("Size")
     assert list(table.index) == ["base", "large", "xlarge", "xxlarge", "albert (loaded)"]
     assert table.loc["xxlarge", "L × H × A"] == "12 × 4,096 × 64" and table.loc["base", "E"] == 128
     assert "two rows out of two tables" in told(
