@@ -7,6 +7,7 @@ from bert_tf import plots
 from bert_tf.explain import ablate, every_token, intact_pass, sweep
 from bert_tf.plots.diverging import diverging_ramp
 from bert_tf.plots.effects import by_kind, effects_map, ranked_bars
+from bert_tf.plots.heads import measure_map
 from ui import components, export, figures, frame, inputs, jobs, parts, snippets, state, why
 from ui.cards import class_card, shorter
 from ui.cells import cells
@@ -106,7 +107,7 @@ def _answer(shared, places):
 
 def _grid(trace, effect, places, effects, unit, size):
     layers, heads = size
-    dark, top_k = frame.is_dark(), state.view().top_k
+    dark = frame.is_dark()
 
     def pressed(layer, column):
         now = parts.read(state.setting("ablation.off", ""), layers, heads)
@@ -118,7 +119,7 @@ def _grid(trace, effect, places, effects, unit, size):
             _HEADER,
             lambda: _rows(effect, effects, size),
             lambda: _record(trace, effect, effects, places, unit, heads),
-            lambda: _figure(trace, effect, effects, unit, top_k),
+            lambda: _grid_figure(effect, effects, unit),
             lambda: _arrays(effect, effects),
         )
     every = parts.every(layers, heads)
@@ -188,11 +189,14 @@ def _tip(layer, column, effect, effects, unit, places, heads):
 
 
 def _answers(shared, trace, effect):
-    st.header("The answer, before and after", anchor=False)
+    top_k = state.view().top_k
+    shown = why.changed_cards(effect.before, effect.after, top_k)
+    with inputs.heading("The answer, before and after"):
+        _save_answers(shared, trace, effect, shown, top_k)
     if effect.classes_after is not None:
         _class_answers(why.classes(shared), effect)
-    if effect.before:
-        components.bars("c_ablation_bars", why.changed_cards(effect.before, effect.after, state.view().top_k))
+    if shown:
+        components.bars("c_ablation_bars", shown)
     if effect.before or effect.classes_after is not None:
         st.caption("The line marks what it was with everything switched on.")
     share = _pair_shares(effect)
@@ -216,6 +220,23 @@ def _scores(trace, effect):
             "before": of_share("Replaced, all on", format="percent", min_value=0, max_value=1),
             "after": of_share("As switched off", format="percent", min_value=0, max_value=1),
         },
+    )
+
+
+def _save_answers(shared, trace, effect, shown, top_k):
+    rows = why.answer_rows(shared, shown, _pair_shares(effect))
+    if effect.classes_after is not None:
+        rows += [("class", label, share, effect.classes_after[label]) for label, share in effect.classes_before.items()]
+    if effect.replaced_after is not None:
+        scores = zip(trace.tokens, effect.replaced_before, effect.replaced_after)
+        rows += [(f"replaced, token {place}", token, float(before), float(after))
+                 for place, (token, before, after) in enumerate(scores)]  # fmt: skip
+    export.menu(
+        "answers",
+        why.ANSWER_HEADER,
+        lambda: rows,
+        lambda: {"model": shared.name, "rows": [dict(zip(why.ANSWER_HEADER, row)) for row in rows]},
+        lambda: _answers_figure(trace, effect, top_k),
     )
 
 
@@ -343,9 +364,13 @@ def _of_kind(kind, layers, heads, count):
     return [index for index in range(layers * width) if (index % width < heads) == (kind == "heads")]
 
 
-def _figure(trace, effect, effects, unit, top_k):
+def _grid_figure(effect, effects, unit):
     if effects is not None:
         return effects_map(effects, unit)
+    return measure_map(effect.shifts, "share of its attention that goes elsewhere")
+
+
+def _answers_figure(trace, effect, top_k):
     if effect.after:
         return plots.predictions(shorter(effect.after, top_k))
     names = ["everything on", "as switched off"]

@@ -6,7 +6,7 @@ from bert_tf.explain.architecture import LAYER_PARTS, parts
 from bert_tf.plots.effects import ranked_bars
 from ui import box_values, components, export, inputs, lessons, size_table, snippets, state
 from ui.kept import kept
-from ui.words import percent
+from ui.words import dimensions, percent
 
 _OPEN, _LAYER = "architecture.open", "architecture.layer"
 
@@ -48,7 +48,7 @@ def _tower(trace, boxes, chosen, layer, config):
             "name": part.name,
             "title": part.title,
             "size": _parameters(part.parameters),
-            "shape": _shape(part.shape),
+            "shape": dimensions(part.shape),
             "share": part.flops / work,
             "work": f"{percent(part.flops / work)} of the work" if part.flops else "",
         }
@@ -76,7 +76,7 @@ def _tower(trace, boxes, chosen, layer, config):
 def _save_boxes(trace, boxes):
     def rows():
         return [
-            (part.name, part.title, _shape(part.shape), part.repeats, part.parameters, part.flops) for part in boxes
+            (part.name, part.title, dimensions(part.shape), part.repeats, part.parameters, part.flops) for part in boxes
         ]
 
     header = ("box", "title", "gives", "repeats", "parameters", "operations")
@@ -113,10 +113,11 @@ def _detail(shared, trace, boxes, chosen, layer):
         st.markdown(lesson.text)
         st.caption(lesson.source)
     st.markdown(
-        f"gives **{_shape(part.shape)}** · **{_parameters(part.parameters)}** parameters{_each(part)} · "
+        f"gives **{dimensions(part.shape)}** · **{_parameters(part.parameters)}** parameters{_each(part)} · "
         f"**{_operations(part.flops)}** for these {trace.length} tokens"
     )
     box_values.draw(shared, trace, part.name, layer)
+    size_table.draw_box(shared, trace, boxes, part)
     if lesson:
         lessons.links(lesson.pages)
 
@@ -131,10 +132,6 @@ def _each(part):
     if part.sets == 1:
         return f", the same in all {part.repeats} layers"
     return f", {one} in each of {part.sets} sets for {part.repeats} layers"
-
-
-def _shape(shape):
-    return " × ".join(f"{letter} {number:,}" for letter, number in shape)
 
 
 def _parameters(number):

@@ -113,6 +113,9 @@ def _results(pair, traces, found, tasks):
         st.caption("A fine-tuned model's own answer is about the text with nothing hidden.")
     if found.masks:
         st.caption("An orange edge marks a guess that the other side does not have among its own.")
+    st.caption(
+        "Where the sides differ here, it does not say which of them is the better, nor that they differ on other texts."
+    )
 
 
 def _agreement(pair, traces, found):

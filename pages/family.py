@@ -107,7 +107,7 @@ def _figures(rows, times):
     )
     st.caption(
         f"Parameters with the heads that each one is trained with. {cost} ALBERT's layers share their weights: its "
-        "bar is short, its work is BERT's."
+        "bar is short, its work is BERT's. How well a model answers is in none of these numbers."
     )
 
 

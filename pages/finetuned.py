@@ -8,7 +8,7 @@ from bert_tf.explain.heads_changed import heads_changed
 from bert_tf.plots.comparison import difference_map
 from bert_tf.plots.effects import ranked_bars
 from bert_tf.plots.tasks import changed_heads
-from ui import comparison, components, export, figures, frame, inputs, snippets, state, tasks, verdicts, why
+from ui import attention, comparison, components, export, figures, frame, inputs, snippets, state, tasks, verdicts, why
 from ui.kept import kept
 from ui.traces import attention_trace
 from ui.words import percent, plain, title
@@ -86,23 +86,19 @@ def _answers(pair):
 def _save_answers(pair, said, cards, shares):
     """The menu of all that is said; what has no "before" is of the fine-tuned head alone."""
     rows = [(one, item, "", number) for one, item, number in said.rows]
-    rows += [(f"{card['title']} ({card['note']})", one["text"], one["was"], one["p"])
-             for card in cards for one in card["predictions"]]  # fmt: skip
-    if shares is not None:
-        rows.append((why.verdict(pair[0]).answers[0], "", *shares))
+    rows += why.answer_rows(pair[0], cards, shares)
     if not rows:
         return
-    header = ("of", "item", "before", "after")
     moved = [(f"{of}: {item}".rstrip(": "), after - (before or 0)) for of, item, before, after in rows]
     export.menu(
         "what-it-says",
-        header,
+        why.ANSWER_HEADER,
         lambda: rows,
         lambda: {
             "before": pair[0].name,
             "after": pair[1].name,
             "said": said.answer,
-            "rows": [dict(zip(header, row)) for row in rows],
+            "rows": [dict(zip(why.ANSWER_HEADER, row)) for row in rows],
         },
         lambda: ranked_bars(*zip(*moved), "after, less before"),
     )
@@ -220,6 +216,7 @@ def _heads(found, traces, before, after):
                     page="attention", model=name, layer=layer, head=head, masks=()
                 ),
             )
+    attention.warning_link()
     return layer, head
 
 

@@ -70,6 +70,8 @@ def _sheet(trace, selection):
         "lines": (
             "In each drawing the text runs down both sides: lines go from the tokens that look (left) to"
             " where they look (right), blue from text A, orange from text B."
+            f" Of each head at most the {components.MOST_STRANDS} strongest are drawn, above"
+            f" {components.FAINTEST_STRAND:.0%} of its strongest."
         ),
         "maps": "In each map a row is a token that looks, a column one that is looked at.",
     }[style]

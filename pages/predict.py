@@ -141,11 +141,13 @@ def _pair(trace):
         )
         return
     heads.pair_verdict("c_gauge", trace)
-    if trace.sop is not None:
-        st.caption(
-            "It learnt this on two stretches of one text, half of the time swapped: the subject gives "
-            "nothing away."
-        )
+    st.caption(
+        "It learnt to tell what came next from a stretch of another text, where the subject alone often decides: a "
+        "high score does not say that B makes sense after A."
+        if trace.sop is None
+        else "It learnt this on two stretches of one text, half of the time swapped: the subject gives "
+        "nothing away."
+    )
 
 
 def _footer(shared, trace):

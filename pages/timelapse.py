@@ -67,6 +67,8 @@ def page():
         moments = kept("timelapse", key, lambda: series.moments(view.a, given(view.b), masks))
     playing = st.session_state.get("_timelapse_playing", False)
     st.fragment(_lapse, run_every=_PLAY if playing else None)(run.folder, shared, moments)
+    # Outside of what is drawn again by itself: the link leads to another page.
+    attention.warning_link()
     st.caption(
         "One text in one training: with another seed, or another order of its texts, the same comes at other steps. That "
         "a guess is right here does not say that the rule behind it was learnt."

@@ -8,7 +8,7 @@ from bert_tf.explain import fill_mask, sigmoid
 from bert_tf.explain.architecture import choice_scores, passing, task_passing
 from bert_tf.plots.architecture import MOST_TOKENS, MOST_UNITS, activations
 from bert_tf.plots.tasks import probabilities
-from ui import components, export, figures, frame, heads, state, tasks
+from ui import attention, components, export, figures, frame, heads, state, tasks
 from ui.cards import cards
 
 _VALUES, _TOKEN, _UNIT = "architecture.values", "architecture.token", "architecture.unit"
@@ -93,6 +93,7 @@ def _inside(shared, trace, name, layer):
             key="w_architecture_maps",
         )
         st.caption("The mean of the layer's heads; each head by itself is on the Attention pages.")
+        attention.warning_link()
         return
     if values.ndim == 3:
         count, tokens, size = values.shape

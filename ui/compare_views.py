@@ -8,7 +8,7 @@ import streamlit as st
 from bert_tf import plots
 from bert_tf.explain import aligned_layers, logit_lens
 from bert_tf.plots.comparison import answers_by_depth, difference_map
-from ui import compare_layers, comparison, components, export, figures, frame, inputs, snippets, state, why
+from ui import attention, compare_layers, comparison, components, export, figures, frame, inputs, snippets, state, why
 from ui.kept import kept
 
 LOOKS = {"attention": "Attention", "layers": "Layer by layer"}
@@ -61,8 +61,11 @@ def _attention(pair, traces):
         st.caption("A cell is the strongest of a block of tokens. Lines show every token, some at a time.")
     if lengths[0] != lengths[1]:
         st.caption(f"No difference is drawn: the sides have {lengths[0]} and {lengths[1]} tokens.")
-    if head is not None and pair[0].shared is not pair[1].shared:
+    if head is None:
+        st.caption("A mean hides what single heads do: one that looks at a single token is lost among the others.")
+    elif pair[0].shared is not pair[1].shared:
         st.caption("Heads of two models share nothing but their number.")
+    attention.warning_link()
     with heading:
         _save_attention(pair, traces, maps, chosen, head)
     _spread(pair, traces)
@@ -248,7 +251,8 @@ def _layers(pair, traces, found):
         )
     st.caption(
         "The head for masked words on every layer's state, at the same relative depth; ≠ marks where the "
-        "likeliest words differ. Right: the probability of each side's own final answer."
+        "likeliest words differ. Right: the probability of each side's own final answer. The head was trained on the "
+        "last layer alone: a layer that says nothing through it may know the answer in other words."
     )
 
 

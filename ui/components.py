@@ -24,6 +24,7 @@ _NAV, _CHIPS, _BARS, _GAUGE, _GRID, _LINES, _HEADS, _PICTURE = map(
     _register, ("nav", "chips", "bars", "gauge", "grid", "lines", "heads", "picture")
 )
 _PICTURES = ("svg", "png")
+MOST_STRANDS, FAINTEST_STRAND = 80, 0.06  # lines drawn of a head in the grid; share of its strongest weight
 
 
 def _sent(key, name):
@@ -121,6 +122,8 @@ def grid(
         "sides": list(tiles.sides),
         "ramp": ramp,
         "style": style,
+        "most": MOST_STRANDS,
+        "faintest": FAINTEST_STRAND,
         "dark": dark,
         "tallest": tallest,
         "texts": texts,

@@ -151,8 +151,8 @@ GUIDE = (
         "What goes in",
         Lesson(
             "BERT reads at most 512 **word pieces**. Frequent words are one piece, rare ones are cut: "
-            "*unbelievable* may become un + ##bel + ##ie + ##va + ##ble. **[CLS]** stands in front, **[SEP]** "
-            "ends each text, and a second text is marked as such by a segment of its own.",
+            "*embeddings* becomes em + ##bed + ##ding + ##s. **[CLS]** stands in front, **[SEP]** ends each "
+            "text, and a second text is marked as such by a segment of its own.",
             f"{_DEVLIN}, section 3",
             ("predict", "inputsum"),
         ),

@@ -36,7 +36,8 @@ def draw(shared):
         _one(pair)
     st.caption(
         "Every token is hidden once and its log-probability read, the rest of its word hidden with it; their"
-        " sum is the pseudo-log-likelihood. The masks say nothing here."
+        " sum is the pseudo-log-likelihood. The masks say nothing here. One pair shows no rule: a rare word or a longer"
+        " sentence moves the sums too."
     )
     if st.toggle(f"All {len(PAIRS)} examples", **state.bound_setting("whatif.all", "w_whatif_all", False)):
         _all(shared)

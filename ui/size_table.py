@@ -4,11 +4,14 @@ import streamlit as st
 
 from bert_tf.explain.architecture import LAYER_PARTS, every_size
 from bert_tf.plots.architecture import sizes
+from bert_tf.plots.effects import ranked_bars
 from ui import export, figures, frame, inputs
-from ui.words import title
+from ui.words import dimensions, title
 
 _COUNTED = ("Parameters", "Embeddings", "Encoder", "Heads")
 _SPENT = ("Attention %", "FF %", "Other %")
+_BOX = ("size", "gives", "parameters", "operations", "percent_of_the_work")
+_BOX_SHARE = "Share of the operations of one pass over this text, all layers together."
 _SHARE = "Share of the work, the operations of one pass. Other: the heads, and what widens narrow embeddings."
 
 
@@ -55,6 +58,48 @@ def draw(shared, trace, boxes):
         f"heads, parameters by part, and how the work on these {trace.length} tokens"
         f"{f' with {masks} masks' if masks > 1 else ''} is shared out."
     )
+
+
+def draw_box(shared, trace, boxes, part):
+    """Draw what one box is in every size; of a head, in those that have it.
+
+    Args:
+        boxes: ``Part``s of the loaded model for this trace. part: the one that is open.
+    """
+    sized = every_size(shared.config, trace.length, max(len(trace.masks), 1))
+    rows = [_box_row(one.name, one.parts, own) for one in sized for own in one.parts if own.name == part.name]
+    if not rows:
+        return  # the head of a task, which pre-training knows nothing of
+    rows.append(_box_row(f"{title(shared.name)} (loaded)", boxes, part))
+    names = [row[0] for row in rows]
+    with inputs.heading("This box in every size"):
+        export.menu(
+            "box-sizes",
+            _BOX,
+            lambda: rows,
+            lambda: {"box": part.name, "tokens": trace.length, "sizes": [dict(zip(_BOX, row)) for row in rows]},
+            {
+                "Parameters": lambda: ranked_bars(names, [row[2] for row in rows], "parameters"),
+                "Share of the work": lambda: ranked_bars(names, [row[4] for row in rows], "percent of the work"),
+            },
+        )
+    size, gives, parameters, _, share = zip(*rows)
+    st.dataframe(
+        {"Size": size, "Gives": gives, "Parameters": parameters, "Work %": share},
+        hide_index=True,
+        width="stretch",
+        key="w_architecture_box_sizes",
+        column_config={
+            "Size": st.column_config.TextColumn(width=140),
+            "Parameters": st.column_config.NumberColumn(format="localized"),
+            "Work %": st.column_config.NumberColumn(format="%.1f", help=_BOX_SHARE),
+        },
+    )
+
+
+def _box_row(name, parts, part):
+    work = sum(one.flops for one in parts)
+    return name, dimensions(part.shape), part.parameters, part.flops, 100 * part.flops / work
 
 
 def _loaded(boxes):

@@ -229,20 +229,16 @@ def _before_after(shared, trace, maker, key):
     before = fill_mask(trace, shared.tokenizer, _MANY) if variant.masks else ()
     top_k = state.view().top_k
     shown = why.changed_cards([before[row] for row in variant.rows], outcome.masks, top_k)
+    share = why.first_share(outcome)
     with inputs.heading(variant.label if variant.label == "A and B swapped" else plain(variant.label)):
         export.menu(
             "what-if",
-            ("mask", "token", "before", "after"),
-            lambda: [
-                (card["title"], one["text"], one["was"], one["p"])
-                for card in shown
-                for one in card["predictions"]
-            ],
+            why.ANSWER_HEADER,
+            lambda: why.answer_rows(shared, shown, None if share is None else (why.first_share(trace), share)),
             lambda: _record(trace, outcome, shown),
             lambda: _change_figure(shared, trace, outcome, top_k),
         )
     st.caption(plain(" ".join(variant.tokens)))
-    share = why.first_share(outcome)
     left, right = st.columns([3, 2], gap="large") if share is not None else (st.container(), None)
     if shown:
         with left:

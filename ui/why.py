@@ -291,6 +291,27 @@ def changed_cards(before, after, top_k):
     return [_changed(one, other, top_k) for one, other in zip(before, after)]
 
 
+#: Columns of `answer_rows`.
+ANSWER_HEADER = ("of", "item", "before", "after")
+
+
+def answer_rows(shared, cards, shares):
+    """What is said before and after something, as rows of a table.
+
+    Args:
+        shared: ``SharedModel``. cards: as ``changed_cards`` makes them.
+        shares: of the first verdict on the pair, before and after; None where there is no verdict.
+
+    Returns: list of (of what, the item, before, after).
+    """
+    rows = [
+        (f"{card['title']} ({card['note']})", one["text"], one["was"], one["p"])
+        for card in cards
+        for one in card["predictions"]
+    ]
+    return rows if shares is None else [*rows, (verdict(shared).answers[0], "", *shares)]
+
+
 def _changed(before, after, top_k):
     was = {one.id: one for one in before.predictions}
     now = {one.id: one for one in after.predictions}

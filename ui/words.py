@@ -41,6 +41,15 @@ def milliseconds(seconds):
     return f"{seconds:.1f} s" if seconds >= 1 else f"{1000 * seconds:.0f} ms"
 
 
+def dimensions(shape):
+    """A shape in words, as "T 9 × H 768".
+
+    Args:
+        shape: pairs of letter and number.
+    """
+    return " × ".join(f"{letter} {number:,}" for letter, number in shape)
+
+
 def percent(probability):
     """A probability as "46.1%", never rounded up to certainty nor down to nothing."""
     if probability >= 0.9995:

@@ -50,7 +50,7 @@ function strands(data, bytes, wide, tall, hues) {
       pen.save();
       pen.translate(head * wide, layer * tall);
       const at = (layer * heads + head) * rows * columns;
-      for (const [share, row, column] of strongest(bytes.subarray(at, at + rows * columns), columns)) {
+      for (const [share, row, column] of strongest(data, bytes.subarray(at, at + rows * columns))) {
         pen.globalAlpha = Math.max(.08, share);
         pen.lineWidth = Math.max(.7, Math.min(wide / 40, 2.2) * share);
         pen.strokeStyle = hues[data.sides[row]] ?? hues[""];
@@ -67,13 +67,13 @@ function strands(data, bytes, wide, tall, hues) {
 }
 
 // The strongest lines of one tile, the faintest first. The bytes hold roots of shares of the greatest weight.
-function strongest(bytes, columns) {
+function strongest({ columns, most, faintest }, bytes) {
   const found = [];
   bytes.forEach((value, at) => {
     const share = (value / 255) ** 2;
-    if (share > .06) found.push([share, Math.floor(at / columns), at % columns]);
+    if (share > faintest) found.push([share, Math.floor(at / columns), at % columns]);
   });
-  return found.sort((one, other) => other[0] - one[0]).slice(0, 80).reverse();
+  return found.sort((one, other) => other[0] - one[0]).slice(0, most).reverse();
 }
 
 function paint(state, size, ratio) {
@@ -194,7 +194,7 @@ function drawing(state) {
       const [left, top, wide, deep] = [LABEL + head * cell + 1, LABEL + layer * tall + 1, cell - 3, tall - 3];
       const at = (layer * data.heads + head) * data.rows * data.columns;
       add("rect", { x: left, y: top, width: wide, height: deep, fill: "none", stroke: "#222", "stroke-opacity": .28 });
-      for (const [share, row, column] of strongest(bytes.subarray(at, at + data.rows * data.columns), data.columns)) {
+      for (const [share, row, column] of strongest(data, bytes.subarray(at, at + data.rows * data.columns))) {
         const [y1, y2] = [row, column].map((place, side) => top + ((place + .5) / (side ? data.columns : data.rows)) * deep);
         const [from, to] = [left + wide * .4, left + wide * .6].map((x) => x.toFixed(1));
         add("path", { d: `M${left} ${y1.toFixed(1)}C${from} ${y1.toFixed(1)} ${to} ${y2.toFixed(1)} ${left + wide} ${y2.toFixed(1)}`,
@@ -279,10 +279,11 @@ export default function ({ parentElement, data, setTriggerValue }) {
   };
   board.onkeydown = (event) => onKey(state, event);
   parentElement.querySelector(".hint").textContent = data.hint;
-  // Maps and numbers are in the page's menu as SVG, drawn by Plotly.
-  const svg = parentElement.querySelector(".svg");
-  svg.hidden = data.style !== "lines";
+  // Maps and numbers are in the page's menu as SVG and HTML, drawn by Plotly.
+  const [svg, page] = [".svg", ".page"].map((name) => parentElement.querySelector(name));
+  svg.hidden = page.hidden = data.style !== "lines";
   svg.onclick = () => downloadSVG(drawing(state), data.name);
+  page.onclick = () => downloadPage(drawing(state), data.name);
   parentElement.querySelector(".png").onclick = () => {
     state.canvas.toBlob((picture) => download(picture, `${data.name}.png`));
   };

@@ -32,6 +32,11 @@ function weight(state, head, row, column) {
   return state.bytes[(head * left.length + row) * right.length + column] / 255;
 }
 
+// Whether a line is among those of the token that is pointed at, or there is no such token.
+function among({ focus }, row, column) {
+  return !focus || focus.index === (focus.side === "left" ? row : column);
+}
+
 // The lines to draw, [head, row, column, weight], the strongest first.
 function chosen(state) {
   const { left, right, least, colours } = state.data;
@@ -40,11 +45,9 @@ function chosen(state) {
   const faintest = Math.max(least, focus ? 0.003 : 0.02);
   for (let head = 0; head < colours.length; head++) {
     for (let row = 0; row < left.length; row++) {
-      if (focus && focus.side === "left" && focus.index !== row) continue;
       for (let column = 0; column < right.length; column++) {
-        if (focus && focus.side === "right" && focus.index !== column) continue;
         const share = weight(state, head, row, column);
-        if (share >= faintest) found.push([head, row, column, share]);
+        if (among(state, row, column) && share >= faintest) found.push([head, row, column, share]);
       }
     }
   }
@@ -73,7 +76,22 @@ function draw(state) {
   const found = chosen(state);
   wires.replaceChildren(...found.map((line) => wire(state, line, width)));
   wires.setAttribute("aria-label", told(state, found));
+  few(state, found.length);
   shade(state);
+}
+
+// That faint lines are left out, where some are. "Hide below" has hidden its own on purpose.
+function few(state, drawn) {
+  const { left, right, least, colours } = state.data;
+  let all = 0;
+  for (let head = 0; head < colours.length; head++) {
+    for (let row = 0; row < left.length; row++) {
+      for (let column = 0; column < right.length; column++) {
+        if (among(state, row, column) && weight(state, head, row, column) >= least) all++;
+      }
+    }
+  }
+  state.few.textContent = drawn < all ? `${drawn.toLocaleString("en")} of ${all.toLocaleString("en")} lines drawn, the strongest.` : "";
 }
 
 // What the lines show, for those who do not see them.
@@ -205,7 +223,7 @@ export default function ({ parentElement, data }) {
   const many = Math.max(data.left.length, data.right.length) > 48;
   const before = state.data;
   Object.assign(state, { data, stage, left: find(".left"), right: find(".right"), wires: find(".wires"),
-    hint: find(".hint"), bytes: decode(data.bytes), row: many ? 18 : 24, ink: style.color, dark: isDark(style.color),
+    hint: find(".hint"), few: find(".few"), bytes: decode(data.bytes), row: many ? 18 : 24, ink: style.color, dark: isDark(style.color),
     accent: style.getPropertyValue("--st-primary-color").trim() || "#2b59c3" });
   // A chosen token stays chosen while heads are compared, and is let go when the tokens change.
   if (!before || before.left.join() !== data.left.join() || before.right.join() !== data.right.join()) {
@@ -218,6 +236,7 @@ export default function ({ parentElement, data }) {
   listen(state);
   find(".svg").onclick = () => downloadSVG(drawing(state), data.name);
   find(".png").onclick = () => downloadPNG(drawing(state), data.name);
+  find(".page").onclick = () => downloadPage(drawing(state), data.name);
   draw(state);
   return onWidth(stage, () => draw(state));
 }

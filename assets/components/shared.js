@@ -47,6 +47,13 @@ function downloadSVG(svg, name) {
   download(svgBlob(svg), `${name}.svg`);
 }
 
+// A page of its own around the drawing, which needs nothing else.
+function downloadPage(svg, name) {
+  const page = `<!DOCTYPE html>\n<html lang="en">\n<head><meta charset="utf-8"><title>${name}</title></head>\n`
+    + `<body>\n${new XMLSerializer().serializeToString(svg)}\n</body>\n</html>\n`;
+  download(new Blob([page], { type: "text/html" }), `${name}.html`);
+}
+
 // At twice the size, for screens of fine grain.
 function downloadPNG(svg, name) {
   const image = new Image();

@@ -4,7 +4,7 @@ Dimension legend: T tokens, P masks, H hidden, F intermediate, N heads, D head s
 C choices.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -78,28 +78,50 @@ def parts(model, tokens, masks=1, task=None):
         tuple of `Part`.
     """
     config, layers = model.bert_config, model.bert_layers
-    count, flops = config.num_hidden_layers, work(config, tokens, masks)
-    encoder = [layers[f"layer_{index}"] for index in range(count)]
-    states = (("T", tokens), ("H", config.hidden_size))
-    found = [Part("embeddings", "Embeddings", states, _weights([layers["embeddings"]]), flops["embeddings"])]
-    for name, title in zip(LAYER_PARTS, ("Self-attention", "Add & norm", "Feed-forward", "Add & norm")):
-        weights = _weights(getattr(stack, name) for layer in encoder for stack in layer.side_by_side())
-        found.append(Part(name, title, states, weights, flops.get(name, 0), count, len(set(config.layer_groups))))
+    stacks = [stack for index in range(config.num_hidden_layers) for stack in layers[f"layer_{index}"].side_by_side()]
+
+    def counted(name):
+        return _weights([getattr(stack, name) for stack in stacks] if name in LAYER_PARTS else [layers[name]])
+
+    found = parts_of(config, model.bert_heads, tokens, masks)
+    own = [_task_part(task, config.hidden_size, tokens)] if task else []
+    return (*(replace(part, parameters=counted(part.name)) for part in found), *own)
+
+
+def parts_of(config, heads, tokens, masks=1):
+    """The parts of a model that need not be there, by arithmetic alone.
+
+    Args:
+        config: its `BertConfig`. heads: of its pre-training. tokens, masks: as in `work`.
+
+    Returns:
+        tuple of `Part`, in the order of a forward pass.
+    """
+    hidden, wide, sets = config.hidden_size, config.intermediate_size, len(set(config.layer_groups))
+    flops, counts, count = work(config, tokens, masks), parameter_counts(config, heads), config.num_hidden_layers
+    layer = {
+        "attention": 4 * hidden * hidden // config.stacks + 4 * hidden,
+        "feed_forward": 2 * hidden * wide // config.stacks + wide + hidden,
+    }
+    states = (("T", tokens), ("H", hidden))
     shapes = {
-        "pooler": (("H", config.hidden_size),),
+        "pooler": (("H", hidden),),
         "nsp": (("classes", 2),),
         "sop": (("classes", 2),),
         "mlm": (("P", masks), ("V", config.vocab_size)),
         "replaced": (("T", tokens),),
     }
     return (
-        *found,
+        Part("embeddings", "Embeddings", states, counts["embeddings"], flops["embeddings"]),
         *(
-            Part(head, title, shapes[head], _weights([layers[head]]), flops[head])
-            for head, title in _HEAD_TITLES.items()
-            if head in model.bert_heads
+            Part(name, title, states, sets * layer.get(name, 2 * hidden), flops.get(name, 0), count, sets)
+            for name, title in zip(LAYER_PARTS, ("Self-attention", "Add & norm", "Feed-forward", "Add & norm"))
         ),
-        *([_task_part(task, config.hidden_size, tokens)] if task else []),
+        *(
+            Part(head, title, shapes[head], counts[head], flops[head])
+            for head, title in _HEAD_TITLES.items()
+            if head in heads
+        ),
     )
 
 
@@ -159,12 +181,14 @@ class Size:
     Attributes:
         name: of the size. config: `BertConfig`. parameters: dict part -> count, with "total", as `parameter_counts`.
         flops: dict part -> operations, as `work`, of the encoder and of the heads that its pre-training trains.
+        parts: tuple of its `Part`s, as `parts_of`, with these heads.
     """
 
     name: str
     config: BertConfig
     parameters: dict
     flops: dict
+    parts: tuple
 
 
 def heads_of(member, size):
@@ -179,7 +203,7 @@ def every_size(config, tokens, masks=1):
         one = BertConfig.named(name, config.model_type, vocab_size=config.vocab_size)
         heads, flops = heads_of(config.member, name), work(one, tokens, masks)
         spent = {part: flops[part] for part in ("embeddings", "attention", "feed_forward", *heads)}
-        found.append(Size(name, one, parameter_counts(one, heads), spent))
+        found.append(Size(name, one, parameter_counts(one, heads), spent, parts_of(one, heads, tokens, masks)))
     return tuple(found)
 
 

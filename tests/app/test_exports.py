@@ -121,13 +121,44 @@ def test_layer_by_layer(open_app, saved, bert, trace):
 def test_switched_off(open_app, saved, bert, trace):
     from bert_tf.explain import Ablation, ablate, sweep
 
-    opened(open_app, saved, ("switched-off", "strongest-parts"), page="ablation", **ASKED,
+    opened(open_app, saved, ("switched-off", "answers", "strongest-parts"), page="ablation", **ASKED,
            **{"ablation.colour": "effect", "ablation.off": "1-1"})  # fmt: skip
     effect = ablate(bert, trace, Ablation(heads=((0, 0),)), 5, shifts=True)
     near(saved["switched-off"]["npz"]["attention_moved"], effect.shifts)
     alone = sweep(bert, trace, [Ablation(heads=((layer, head),)) for layer in range(3) for head in range(4)])
     wanted = sorted(-alone.changes.mean(axis=1), key=lambda one: -abs(one))
     near(column(saved["strongest-parts"], "effect"), wanted, 1e-3)
+
+
+def test_switched_off_saves_the_answers_and_the_grid_on_the_screen(open_app, saved, bert, trace):
+    from bert_tf.explain import Ablation, ablate
+
+    opened(open_app, saved, ("switched-off", "answers"), page="ablation", **ASKED, **{"ablation.off": "1-1"})
+    effect = ablate(bert, trace, Ablation(heads=((0, 0),)), 1000, shifts=True)
+    near(saved["switched-off"]["figures"]["Figure"].data[0].z, effect.shifts)
+    rows = {row[1]: [float(number) for number in row[2:]] for row in saved["answers"]["rows"]}
+    before, after = ({one.token: one.probability for one in found[0].predictions}
+                     for found in (effect.before, effect.after))  # fmt: skip
+    assert set(rows) >= {"", *list(before)[:5], *list(after)[:5]}
+    assert saved["answers"]["rows"][-1][0] == "IsNext"
+    near(rows.pop(""), [effect.nsp_before.is_next, effect.nsp_after.is_next])
+    for token, numbers in rows.items():
+        near(numbers, [before.get(token, 0), after.get(token, 0)])
+
+
+@pytest.mark.parametrize("link", [{"whatif.kind": "swap"},
+                                  {"whatif.kind": "word", "whatif.word": "a1", "whatif.with": "dog"}])  # fmt: skip
+def test_what_if_saves_the_verdict_where_nothing_is_hidden(open_app, saved, bert, plain, link):
+    from bert_tf.explain import ask, swapped, with_word
+
+    opened(open_app, saved, ("what-if",), page="whatif", **PAIR, **link)
+    bunny = next(word for word in plain.words() if word.text == "bunny")
+    swap = link["whatif.kind"] == "swap"
+    (outcome,) = ask(bert, plain, [swapped(bert, plain) if swap else with_word(bert, plain, bunny, "dog")], 5)
+    ((of, item, *shares),) = saved["what-if"]["rows"]
+    assert (of, item) == ("IsNext", "")
+    near([float(share) for share in shares], [plain.nsp.is_next, outcome.nsp.is_next])
+    near(saved["what-if"]["npz"]["after"], [outcome.nsp.is_next])
 
 
 def test_which_words(open_app, saved, bert, trace):
@@ -296,10 +327,15 @@ def test_a_picture_is_made_when_its_button_is_pressed(open_app):
 def test_the_boxes_of_the_architecture(open_app, saved, bert, trace, box, menu):
     from bert_tf.explain.architecture import parts, passing
 
-    opened(open_app, saved, ("boxes", "sizes", menu), page="architecture", **ASKED, **{"architecture.open": box})
+    opened(open_app, saved, ("boxes", "box-sizes", "sizes", menu), page="architecture", **ASKED, **{"architecture.open": box})
     boxes = parts(bert.model, trace.length, 1)
     assert saved["boxes"]["npz"]["parameters"].tolist() == [part.parameters for part in boxes]
     assert column(saved["boxes"], "operations") == [part.flops for part in boxes]
+    (own,) = (part for part in boxes if part.name == box)
+    loaded = saved["box-sizes"]["json"]["sizes"][-1]
+    assert (loaded["parameters"], loaded["operations"]) == (own.parameters, own.flops)
+    near(column(saved["box-sizes"], "percent_of_the_work")[-1], 100 * own.flops / sum(part.flops for part in boxes))
+    assert list(saved["box-sizes"]["figures"]["Parameters"].data[0].x) == column(saved["box-sizes"], "parameters")
     if menu == "values":
         values = passing(bert, trace, 0)[box]
         near(saved["values"]["npz"]["values"], values)
@@ -311,7 +347,7 @@ def test_the_boxes_of_the_architecture(open_app, saved, bert, trace, box, menu):
 
 def test_a_layer_s_mean_attention_in_the_architecture(open_app, saved, trace):
     link = {"architecture.open": "attention", "architecture.values": "attentions", "architecture.layer": "2"}
-    opened(open_app, saved, ("boxes", "sizes", "mean-attention"), page="architecture", **ASKED, **link)
+    opened(open_app, saved, ("boxes", "box-sizes", "sizes", "mean-attention"), page="architecture", **ASKED, **link)
     near(saved["mean-attention"]["npz"]["weights"], trace.attentions[1])
     near([row[1:] for row in saved["mean-attention"]["rows"]], trace.attentions[1].mean(axis=0))
 

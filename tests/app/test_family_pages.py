@@ -202,7 +202,7 @@ def test_a_head_that_brings_a_layer_says_what_it_reads(family_home, open_app, tm
 def test_shared_layers_are_told(at):
     app = at("albert", page="architecture")
     assert "All 4 layers share 2 sets of weights" in told(app) and "in each of 2 sets for 4 layers" in told(app)
-    table = app.dataframe[0].value.set_index("Size")
+    table = app.dataframe[1].value.set_index("Size")
     assert list(table.index) == ["base", "large", "xlarge", "xxlarge", "albert (loaded)"]
     assert table.loc["xxlarge", "L × H × A"] == "12 × 4,096 × 64" and table.loc["base", "E"] == 128
     assert "two rows out of two tables" in told(

@@ -1,8 +1,11 @@
 """Architecture and Guide, driven without a browser."""
 
+import re
+
 import pytest
 
 from bert_tf.config import BertConfig
+from tests.app.conftest import ROOT
 from tests.app.look import component, param, told
 from ui.lessons import GUIDE, PARTS, part
 from ui.view import PAGES
@@ -74,7 +77,7 @@ def test_every_size_stands_beside_the_loaded_model(open_app):
     from bert_tf.explain.architecture import work
 
     app = open_app(page="architecture", a="The bunny ate.", mask="a1")
-    table = app.dataframe[0].value.set_index("Size")
+    table = app.dataframe[1].value.set_index("Size")
     assert list(table.index) == ["tiny", "mini", "small", "medium", "base", "large", "tiny-cased (loaded)"]
     config, tokens = BertConfig.base(vocab_size=28996), component(app, "tower")["tokens"]
     base, spent = table.loc["base"], work(config, len(tokens), tokens.count("[MASK]"))
@@ -82,6 +85,39 @@ def test_every_size_stands_beside_the_loaded_model(open_app):
     total = sum(spent[part] for part in ("embeddings", "attention", "feed_forward", "pooler", "mlm", "nsp"))
     assert base["GFLOP"] == pytest.approx(total / 1e9)
     assert base["Attention %"] == pytest.approx(100 * spent["attention"] / total)
+
+
+@pytest.mark.parametrize("box", ["attention", "attention_norm", "mlm"])
+def test_the_open_box_stands_beside_itself_in_every_size(open_app, explorer_home, box):
+    import bert_tf
+    from bert_tf.config import BertConfig
+    from bert_tf.explain.architecture import parts, work
+    from bert_tf.models import build_pretraining_model
+
+    app = open_app(page="architecture", a="The bunny ate.", mask="a1", **{"architecture.open": box})
+    no_trouble(app)
+    tokens = component(app, "tower")["tokens"]
+    tokens, masks = len(tokens), tokens.count("[MASK]")
+    table = app.dataframe[0].value.set_index("Size")
+    assert list(table.index) == ["tiny", "mini", "small", "medium", "base", "large", "tiny-cased (loaded)"]
+    real = {name: build_pretraining_model(BertConfig.named(name, vocab_size=28996)) for name in ("tiny", "mini")}
+    real["tiny-cased (loaded)"] = bert_tf.load(explorer_home / "tiny-cased").model
+    for name, model in real.items():
+        boxes = parts(model, tokens, masks)
+        wanted = next(part for part in boxes if part.name == box)
+        spent = work(model.bert_config, tokens, masks)
+        assert table.loc[name, "Parameters"] == wanted.parameters
+        assert table.loc[name, "Work %"] == pytest.approx(
+            100 * spent.get(box, 0) / sum(spent[part.name] for part in boxes if part.name in spent)
+        )
+        gives = {"mlm": f"P {masks} × V 28,996"}.get(box, f"T {tokens} × H {model.bert_config.hidden_size}")
+        assert table.loc[name, "Gives"] == gives
+
+
+def test_a_head_stands_beside_the_sizes_that_have_it(open_app):
+    app = open_app(page="architecture", a="The bunny ate.", **{"architecture.open": "pooler"})
+    no_trouble(app)
+    assert list(app.dataframe[0].value["Parameters"][-3:]) == [768 * 769, 1024 * 1025, 16 * 17]
 
 
 def test_without_a_mask_or_a_second_text_the_heads_say_what_to_do(open_app):
@@ -98,6 +134,15 @@ def test_the_guide_leads_to_pages_that_there_are(open_app):
     shown = {button.key.rpartition("_")[2] for button in app.button if button.key.startswith("w_link_")}
     wanted = {name for _, lesson in GUIDE for name in lesson.pages}
     assert shown == wanted & set(PAGES)
+
+
+@pytest.mark.parametrize("name", ["bert-base-cased-embedded", "bert-small-uncased-embedded"])
+def test_the_embedded_models_cut_the_guide_s_word_as_it_says(name):
+    from bert_tf.text import Tokenizer
+
+    word, pieces = re.search(r"\*(\w+)\* becomes ([\w#+ ]+)\.", GUIDE[0][1].text).groups()
+    tokens = Tokenizer.from_folder(ROOT / "assets" / "models" / name).encode(word).tokens
+    assert tokens == ("[CLS]", *pieces.split(" + "), "[SEP]") and len(tokens) > 3
 
 
 def test_a_link_of_the_guide_keeps_the_texts(open_app):

@@ -407,6 +407,14 @@ def test_the_values_in_the_open_box_are_in_the_lines(open_app, link):
     np.testing.assert_allclose(drawn, values[: drawn.shape[0], : drawn.shape[1]], atol=1e-3)
 
 
+def test_the_open_box_of_every_size_is_in_the_lines(open_app, capsys):
+    app = open_app(page="architecture", **PAIR, mask="a2", **{"architecture.open": "feed_forward"})
+    ran(app)
+    told = capsys.readouterr().out
+    for parameters in app.dataframe[0].value["Parameters"][:-1]:
+        assert f"parameters={parameters}," in told
+
+
 def test_the_family_s_sizes_are_those_of_the_table(open_app):
     app = open_app(page="family")
     shown = app.dataframe[0].value

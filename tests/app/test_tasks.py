@@ -256,6 +256,7 @@ def test_before_and_after_shows_the_heads_that_moved_most(open_app, task_home):
     wanted = heads_changed(loaded("plain", task_home).trace(text), loaded("classes", task_home).trace(text))
     layer, head = np.unravel_index(wanted.argmax(), wanted.shape)
     assert app.button_group(key="w_finetuned_head").value == f"{layer + 1}.{head + 1}"
+    assert app.button(key="w_attention_read").label == "Attention is not explanation: read why"
     app.button(key="w_Open after").click().run()
     no_trouble(app)
     assert app.selectbox(key="w_model").value == "classes"

@@ -3,6 +3,7 @@
 import json
 import re
 
+import numpy as np
 import pytest
 from playwright.sync_api import expect
 
@@ -58,6 +59,53 @@ def test_several_heads_are_drawn_together(visit, trace):
     expect(page.locator(".lines .hint")).to_have_text(pointed)
     page.locator(".heads .head").first.click()
     expect(page.get_by_role("heading", name="Layer 3, head 1")).to_be_visible()
+
+
+@pytest.mark.parametrize("least", [0, 3])
+def test_lines_that_are_not_drawn_are_told(visit, model, least):
+    words = "The bunny ate the carrot " * 8
+    link = f"/?page=attention&layer=2&head=3&a={words.strip().replace(' ', '+')}&attention.least={least}"
+    page, weights = visit(link).page, model.trace(words).attentions[1, 2]
+    held = np.rint(255 * weights) / 255  # as the page gets them
+    drawn = min(int((held >= max(least / 100, 0.02)).sum()), 500)
+    said = "" if least else f"{drawn} of {held.size:,} lines drawn, the strongest."
+    expect(page.locator(".lines .few")).to_have_text(said)
+    expect(page.locator(".wires path")).to_have_count(drawn)
+    page.locator(".lines .right .token").nth(4).hover()
+    drawn = int((held[:, 4] >= max(least / 100, 0.003)).sum())
+    said = f"{drawn} of {len(held)} lines drawn, the strongest." if drawn < len(held) and not least else ""
+    expect(page.locator(".lines .few")).to_have_text(said)
+    expect(page.locator(".wires path")).to_have_count(drawn)
+
+
+def test_the_sheet_draws_as_many_lines_as_it_says(visit, trace):
+    page = visit(PAIR + "&page=modelview").page
+    expect(page.get_by_text("at most the 80 strongest are drawn, above 6% of its strongest")).to_be_visible()
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Save SVG").click()
+    flat = trace.attentions.reshape(12, -1)
+    held = (np.rint(255 * np.sqrt(flat / flat.max(axis=1, keepdims=True))) / 255) ** 2
+    wanted = np.minimum((held > 0.06).sum(axis=1), 80)
+    assert wanted.max() == 80 and download.value.path().read_text("utf-8").count("<path") == wanted.sum()
+
+
+@pytest.mark.parametrize("name, place", [("attention", ".lines"), ("modelview", ".grid")])
+def test_lines_are_saved_as_a_page_that_needs_no_network(visit, chromium, name, place):
+    page = visit(PAIR + f"&page={name}").page
+    with page.expect_download() as svg:
+        page.locator(place).get_by_role("button", name="Save SVG").click()
+    with page.expect_download() as download:
+        page.locator(place).get_by_role("button", name="Save HTML").click()
+    assert download.value.suggested_filename == {".lines": "layer-1-head-1.html", ".grid": "model-view.html"}[place]
+    context = chromium.new_context(offline=True)
+    alone, asked = context.new_page(), []
+    alone.on("request", lambda request: asked.append(request.url))
+    alone.set_content(download.value.path().read_text("utf-8"))
+    drawn = svg.value.path().read_text("utf-8")
+    expect(alone.locator("svg path")).to_have_count(drawn.count("<path"))
+    expect(alone.locator("svg text")).to_have_count(drawn.count("<text"))
+    assert drawn.count("<path") and asked == []
+    context.close()
 
 
 def test_a_head_press_does_not_send_the_small_maps_again(visit):

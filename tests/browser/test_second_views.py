@@ -7,8 +7,12 @@ import numpy as np
 import pytest
 from playwright.sync_api import expect
 
+import bert_tf
 from bert_tf.explain import (
+    Ablation,
+    ablate,
     ask,
+    compare,
     cosine_similarities,
     gradient_x_input,
     integrated_gradients,
@@ -25,7 +29,7 @@ from bert_tf.explain import (
 )
 from bert_tf.explain.attention import summarise_heads
 from bert_tf.explain.vectors import embedding_table
-from tests.browser.look import ASKED, FIGURE, NUMBERS, PAIR, TEXTS, numbers, saved
+from tests.browser.look import ASKED, FIGURE, NUMBERS, PAIR, TEXTS, numbers, saved, wait_for_link
 from ui import senses
 from ui.minimal import PAIRS
 from ui.words import percent
@@ -124,6 +128,51 @@ def test_heads_over_a_file_and_a_treebank(visit, bert):
     overall = syntax_agreement(bert, read_conllu([*TREE.splitlines(), ""])).overall
     wanted = np.maximum(overall.dependent_looks, overall.head_looks)
     assert [float(row["syntax"]) for row in rows] == pytest.approx(wanted.ravel().tolist(), abs=1e-3)
+
+
+def test_two_models_beside_each_other(visit, bert, trace, server_home):
+    page = visit(ASKED + "&page=compare&with=tiny-uncased&depth=100").page
+    other = bert_tf.load(server_home / "tiny-uncased")
+    two = other.trace(*TEXTS, mask=["the"])
+    found = compare(trace, two, bert.tokenizer, other.tokenizer, 3, 2, top_k=5, across=True)
+    (mask,) = found.masks
+    guesses = [*mask.predictions_a, *mask.predictions_b]
+    expect(page.locator(".card .word")).to_have_text([one.token for one in guesses])
+    expect(page.locator(".card .share")).to_have_text([percent(one.probability) for one in guesses])
+    verdicts = [f"IsNext {100 * one.nsp.is_next:.1f}%" for one in (trace, two)]
+    expect(page.locator(".gauge .left")).to_have_text(verdicts)
+    expect(page.get_by_text(f"P(IsNext) differs by {abs(trace.nsp.is_next - two.nsp.is_next):.3f}.")).to_be_visible()
+    # The table is a canvas, with its cells as text inside for screen readers.
+    page.locator("[data-testid=stDataFrame]").first.scroll_into_view_if_needed()
+    expect(page.get_by_test_id("glide-cell-1-0").first).to_have_text(guesses[0].token)
+    assert float(page.get_by_test_id("glide-cell-4-0").first.text_content()) == pytest.approx(mask.divergence, abs=1e-4)
+    (row,) = csv.DictReader(io.StringIO(saved(page)))
+    assert float(row["jensen_shannon_bits"]) == pytest.approx(mask.divergence, abs=1e-4)
+    assert (row["top_a"], row["top_b"]) == (guesses[0].token, guesses[5].token)
+    page.keyboard.press("Escape")
+    expect(page.locator(f"{FIGURE} .hm")).to_have_count(2)
+    for figure, weights in enumerate((trace.attentions[2], two.attentions[1])):
+        drawn, wanted = numbers(page, figure)[0], weights.mean(axis=0, dtype="float32")
+        assert len(drawn["x"]) == len(wanted) and drawn["z"] == pytest.approx(wanted.ravel().tolist(), abs=1e-4)
+
+
+def test_switch_off_with_no_attention_to_a_token(visit, bert, trace):
+    page = visit(ASKED + "&page=ablation").page
+    page.get_by_role("combobox", name="No attention to").click()
+    page.get_by_role("option", name=f"3: {trace.tokens[3]}").click()
+    wait_for_link(page, "ablation.tokens", "3")
+    effect = ablate(bert, trace, Ablation(tokens=(3,)), 1000, shifts=True)
+    before, after = ({one.id: one for one in found[0].predictions} for found in (effect.before, effect.after))
+    expect(page.locator(".gauge .left")).to_have_text(f"IsNext {100 * effect.nsp_after.is_next:.1f}%")
+    bars = page.locator(".bars .bar")
+    for place, one in enumerate(list(after.values())[:5]):
+        was = before[one.id].probability if one.id in before else 0.0
+        expect(bars.nth(place).locator(".word")).to_have_text(one.token)
+        expect(bars.nth(place).locator(".share")).to_have_text(f"{percent(was)} → {percent(one.probability)}")
+    for layer, head in ((0, 1), (2, 3)):
+        page.locator(".cells td[data-at]").nth(6 * layer + head).hover()
+        said = f"Layer {layer + 1}, head {head + 1}: {percent(effect.shifts[layer, head])} of its attention goes elsewhere"
+        expect(page.locator(".cells .hint")).to_have_text(said)
 
 
 def test_compare_s_maps_and_how_widely_they_are_spread(visit, bert):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bert_tf.config import BertConfig
-from bert_tf.explain.architecture import choice_scores, every_size, parts, passing, task_passing
+from bert_tf.explain.architecture import choice_scores, every_size, parts, parts_of, passing, task_passing
 from bert_tf.models import build_encoder, build_pretraining_model
 
 
@@ -90,6 +90,30 @@ def test_every_size_has_the_heads_of_its_own_pre_training():
     assert counts["base"] == 109_483_009
     assert set(sizes["base-generator"].flops) == {"embeddings", "attention", "feed_forward", "mlm"}
     assert sizes["base"].flops["replaced"] == 2 * 9 * 768 * 769
+
+
+@pytest.mark.parametrize("member, sizes", [
+    ("bert", {}), ("albert", {"embedding_size": 8, "num_hidden_groups": 2}), ("electra", {"embedding_size": 8}),
+    ("distilbert", {}), ("roberta", {}), ("two-one-way", {}),
+])  # fmt: skip
+def test_the_parts_of_a_size_are_those_of_a_real_model_of_it(member, sizes):
+    for layers, hidden in ((2, 16), (4, 24)):
+        config = BertConfig.named(
+            "base", member, vocab_size=40, hidden_size=hidden, num_attention_heads=2, intermediate_size=20,
+            num_hidden_layers=layers, **sizes,
+        )  # fmt: skip
+        model = build_pretraining_model(config)
+        found = parts_of(config, model.bert_heads, 5, masks=2)
+        assert found == parts(model, 5, masks=2)
+        assert sum(part.parameters for part in found) == model.count_params()
+
+
+def test_every_size_is_made_of_its_parts():
+    for size in every_size(BertConfig.named("base", "electra"), 9, masks=2):
+        assert sum(part.parameters for part in size.parts) == size.parameters["total"]
+        assert {part.name: part.flops for part in size.parts if part.flops} == {
+            name: spent for name, spent in size.flops.items() if spent
+        }
 
 
 TASKS = {

@@ -7,7 +7,8 @@ _PARTS = """\
 for part in parts(bert.model, trace.length, masks={masks}{task}):
     print(part.title, dict(part.shape), part.parameters, part.flops)
 for size in every_size(bert.config, trace.length, masks={masks}):  # of its kind
-    print(size.name, size.parameters["total"], sum(size.flops.values()))"""
+    print(size.name, size.parameters["total"], sum(size.flops.values()))
+    print(*(part for part in size.parts if part.name == {box!r}))  # the open box"""
 _PASSING = """\
 values = passing(bert, trace, layer={layer})[{name!r}]  # the layer counted from 0
 print(values.shape, values.round(3))"""
@@ -38,7 +39,7 @@ def architecture(view, shared, trace, layer, box, values=None):
         if task.task == "choose":
             asked = record(task, view.a, view.b)
             opened = f"found = choice_scores(bert, {asked['context']!r}, {asked['choices']!r})\nprint(found)"
-    body = _PARTS.format(masks=max(len(trace.masks), 1), task=", task=bert.task" if task else "")
+    body = _PARTS.format(box=box, masks=max(len(trace.masks), 1), task=", task=bert.task" if task else "")
     imports = (f"from bert_tf.explain.architecture import {', '.join(names)}",)
     return about(view, shared, trace, imports, body, opened)
 
