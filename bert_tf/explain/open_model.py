@@ -148,16 +148,21 @@ class OpenModel:
 
     def score(self, x, target):
         """A target's log-probability, float32 [B], from a last hidden state [B, T, H]."""
+        return self.answers(x, target)[:, target.id]
+
+    def answers(self, x, target):
+        """The log-probabilities of all that could be said where a target is, float32 [B, K], from a last hidden state
+        [B, T, H]: of the vocabulary's tokens at its position, of both verdicts on the pair or a token, of all classes."""
         if target.head == "mlm":
-            return self.mlm_log_probabilities(self.read(x)[:, target.position]).numpy()[:, target.id]
+            return self.mlm_log_probabilities(self.read(x)[:, target.position]).numpy()
         if target.head == "replaced":
-            return self.replaced_log_probabilities(x).numpy()[:, target.position, target.id]
+            return self.replaced_log_probabilities(x).numpy()[:, target.position]
         scores = {
             "nsp": self.nsp_log_probabilities,
             "sop": self.sop_log_probabilities,
             "task": self.class_scores,
         }
-        return scores[target.head](x).numpy()[:, target.id]
+        return scores[target.head](x).numpy()
 
     def _target_gradient(self, x, target):
         """A target's log-probability [B] and its gradient [B, T, H] by the last hidden state."""
