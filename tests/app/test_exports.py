@@ -139,6 +139,17 @@ def test_which_words(open_app, saved, bert, trace):
     near(column(saved["words-gradient"], "score"), [one.score for one in found.words])
 
 
+def test_words_left(open_app, saved, bert, trace):
+    from bert_tf.explain import mask_target, reduce_input
+
+    opened(open_app, saved, ("words-left",), page="saliency", **ASKED, **{"saliency.method": "reduction"})
+    found, menu = reduce_input(bert, trace, mask_target(bert, trace, trace.masks[0])), saved["words-left"]
+    assert [row[2] for row in menu["rows"]] == [one.word.text for one in found.gone] + [one.text for one in found.left]
+    near(menu["npz"]["log_probability"][: len(found.gone)], [one.score for one in found.gone], 1e-3)
+    assert [one["word"] for one in menu["json"]["left"]] == [one.text for one in found.left]
+    assert menu["json"]["log_probability_left"] == pytest.approx(found.left_score, abs=1e-3)
+
+
 def test_patching(open_app, saved, bert, trace):
     from bert_tf.explain import mask_target, patch_states
 

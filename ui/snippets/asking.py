@@ -102,24 +102,39 @@ target = {target}
 found = {method}(bert, trace, target{more})
 print(found.target.label, found.score)  # {unit}
 for one in found.words:
-    print(one.word.source, one.word.text, round(one.score, 3)){gap}"""
+    print(one.word.source, one.word.text, round(one.score, 3)){last}"""
+_REDUCTION = """\
+target = {target}
+found = reduce_input(bert, trace, target)
+print(found.target.label, found.score, found.left_score)  # its log-probability in the whole text, and in what is left
+print([word.text for word in found.left])
+for one in found.gone:  # in the order in which they went, and the log-probability then
+    print(one.word.source, one.word.text, round(one.score, 3))"""
+_LAST = {
+    "integrated": "\nprint(found.gap)  # by which the scores miss what the answer gains",
+    "smooth": "\nprint(found.noisy_score)  # the mean over the noisy copies",
+}
 
 
-def saliency(view, shared, trace, asked, method, steps, baseline):
+def saliency(view, shared, trace, asked, method, settings):
     """What each word does to one answer.
 
     Args:
-        asked: ``Target``. method: "integrated", "gradient" or "occlusion". steps, baseline: of the method.
+        asked: ``Target``. method: "integrated", "gradient", "smooth", "occlusion" or "reduction".
+        settings: dict of its function's keyword arguments.
     """
     maker, call = target(asked, shared.tokenizer)
-    name, more = {
-        "integrated": ("integrated_gradients", f", steps={steps}, baseline={baseline!r}"),
-        "gradient": ("gradient_x_input", ""),
-        "occlusion": ("occlusion", f', baseline={baseline!r}, level="word"'),
+    name = {
+        "integrated": "integrated_gradients",
+        "gradient": "gradient_x_input",
+        "smooth": "smoothgrad",
+        "occlusion": "occlusion",
+        "reduction": "reduce_input",
     }[method]
+    more = "".join(f", {key}={value!r}" for key, value in settings.items())
     unit = "its value" if why.unit(asked) != "nats" else "its log-probability"
-    gap = "\nprint(found.gap)  # by which the scores miss what the answer gains" if method == "integrated" else ""
-    body = _SALIENCY.format(target=call, method=name, more=more, unit=unit, gap=gap)
+    lines = _REDUCTION if method == "reduction" else _SALIENCY
+    body = lines.format(target=call, method=name, more=more, unit=unit, last=_LAST.get(method, ""))
     return about(view, shared, trace, (f"from bert_tf.explain import {maker}, {name}",), body)
 
 
