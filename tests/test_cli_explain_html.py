@@ -95,6 +95,14 @@ def test_words_and_their_scores_are_drawn_as_bars(record):
     np.testing.assert_allclose(bars.x, [word["score"] for word in found["words"]])
 
 
+def test_the_answer_is_drawn_while_words_go(record):
+    found = record("saliency", "--method", "reduction")
+    (line,) = figure_of(found).data
+    scores = [found["log_probability"], *(one["log_probability"] for one in found["gone"])]
+    np.testing.assert_allclose(line.y, np.exp(scores), rtol=1e-5)
+    assert found["gone"] and [name.split()[-1] for name in line.x[1:]] == [one["text"] for one in found["gone"]]
+
+
 def test_ablation_is_drawn_before_and_after_or_ranked(record):
     named = record("ablation", "--heads", "0.1")
     before, after = figure_of(named).data[:2]

@@ -8,6 +8,7 @@ from bert_tf.plots.diverging import diverging_scale
 from bert_tf.plots.effects import ranked_bars
 from bert_tf.plots.explained_parts import answer_panels, token_axes, value_map
 from bert_tf.plots.lens import state_names
+from bert_tf.plots.reduction import reduction_course
 from bert_tf.plots.theme import CATEGORIES, colourscale, distinct, dress, escape
 from bert_tf.plots.vectors import curves
 
@@ -40,8 +41,12 @@ def _lens(record, dark):
 
 
 def _saliency(record, dark):
-    words = record["words"]
     label = record["target"]["label"]
+    if record["method"] == "input_reduction":
+        gone = record["gone"]
+        shares = np.exp([record["log_probability"], *(one["log_probability"] for one in gone)])
+        return reduction_course([one["text"] for one in gone], shares, label, dark)
+    words = record["words"]
     unit = "value" if label == "value" else f"log-probability of {escape(label)}"
     unit += ": part of each word"
     return ranked_bars([word["text"] for word in words], [word["score"] for word in words], unit, dark)
