@@ -67,7 +67,7 @@ from bert_tf.explain.joint import JointFill, fill_jointly
 from bert_tf.explain.lens import ClassLens, Lens, class_lens, logit_lens
 from bert_tf.explain.methods import TokenAttention, token_attention
 from bert_tf.explain.neuron import HeadVectors, head_vectors, query_key_vectors
-from bert_tf.explain.patching import PatchMap, patch_states
+from bert_tf.explain.patching import PatchMap, patch_blocks, patch_states
 from bert_tf.explain.predictions import MaskPrediction, Prediction, fill_mask, sigmoid
 from bert_tf.explain.projection import umap
 from bert_tf.explain.pseudo_likelihood import MinimalPair, PseudoLikelihood, minimal_pairs, pseudo_likelihood
@@ -229,6 +229,7 @@ __all__ = [
     "norm_weighted_attention",
     "occlusion",
     "occurrences",
+    "patch_blocks",
     "patch_states",
     "principal_components",
     "profile_heads",

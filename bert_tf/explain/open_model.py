@@ -58,6 +58,23 @@ class OpenModel:
         """As `layer`, with the attention maps [B, N, T, T] of the same step: (state, maps)."""
         return self._gated("layer with maps", index, x, bias, head_gates, feed_forward_gates, ("attentions",))
 
+    def layer_instead(self, index, x, instead):
+        """As `layer`, with others' outputs in the place of what its blocks add, before residual and norm.
+
+        Args:
+            instead: dict from "attention" or "feed_forward" to (bool [B, T], where; float32 [B, T, H], what).
+        """
+        blocks = ("attention", "feed_forward")
+
+        def step(x, *given):
+            pairs = given[:2], given[2:4]
+            return self._layer(given[4:], x, tf.zeros((1, 1, 1, 1)), instead=dict(zip(blocks, pairs)))
+
+        nothing = (np.zeros((1, 1), bool), np.zeros((1, 1, self.config.hidden_size), np.float32))
+        given = [one for block in blocks for one in instead.get(block, nothing)]
+        signature = (self._states(), *2 * (_PLACES, self._states()))
+        return self._of_layer("layer instead", step, signature, index)(x, *map(tf.convert_to_tensor, given))
+
     def _gated(self, name, index, x, bias, head_gates, feed_forward_gates, details=()):
         rows, heads = x.shape[0], self.config.num_attention_heads
 
@@ -196,12 +213,12 @@ class OpenModel:
             y = self._embed(vectors, segment_ids)
         return tape.gradient(y, vectors, output_gradients=slope)
 
-    def _layer(self, weights, x, bias, details=(), **gates):
+    def _layer(self, weights, x, bias, details=(), **others):
         """Any encoder layer: the first one's structure, `weights` in the place of its own; the state, with
         `details` also the attention maps."""
         part = self._parts["layer_0"]
         state = [variable.value for variable in part.non_trainable_variables]
-        found, _ = part.stateless_call(weights, state, x, bias, details=details, **gates)
+        found, _ = part.stateless_call(weights, state, x, bias, details=details, **others)
         if not details:
             return tf.cast(found, tf.float32)
         return tf.cast(found[0], tf.float32), tf.cast(found[1]["attentions"], tf.float32)
@@ -274,6 +291,7 @@ def _floats(*shape):
 
 
 _MAPS = _floats(None, None, None, None)
+_PLACES = tf.TensorSpec((None, None), tf.bool)
 
 
 def _ids(axes=2):
