@@ -114,6 +114,16 @@ def test_patching(record, tiny_bert, trace):
     assert found["corrupted_tokens"] == list(other.tokens)
 
 
+@pytest.mark.parametrize("block", ["attention", "feed-forward"])
+def test_patching_of_blocks(record, tiny_bert, trace, block):
+    other = tiny_bert.trace("the dogs [MASK] on the mat", TEXTS[1])
+    target = explain.mask_target(tiny_bert, trace)
+    expected = explain.patch_blocks(tiny_bert, trace, other, target, block.replace("-", "_"))
+    found = record("patching", "--against", other.text_a, "--carry", block)
+    np.testing.assert_allclose(found["scores"], expected.scores, atol=1e-3)
+    assert np.shape(found["recovered"]) == (2, trace.length) and found["carried_over"] == block
+
+
 def test_counterfactuals(record):
     found = record("counterfactual", "--replace", "cats=big dogs")
     labels = [one["label"] for one in found["variants"]]

@@ -9,6 +9,7 @@ from bert_tf.cli.explain_target import add_target, check_target, target_of, targ
 from bert_tf.cli.render import percent
 from bert_tf.explain.errors import InputError, checked_text
 
+_CARRIED = ("state", "attention", "feed-forward")
 _PARTS = ("heads", "layers", "feed-forward", "tokens")
 
 
@@ -201,14 +202,17 @@ def _sweep(bert, trace, args):
 
 def patching(bert, trace, args):
     """Where the difference from another input turns into another answer."""
-    from bert_tf.explain import patch_states
+    from bert_tf.explain import patch_blocks, patch_states
 
     if args.against is None:
         raise InputError("Give --against TEXT, another first text with as many tokens.")
     corrupted = bert.trace(args.against, args.text_b, args.mask)
     target = target_of(bert, trace, args)
     with Progress(args) as progress:
-        found = patch_states(bert, trace, corrupted, target, progress)
+        if args.carry == "state":
+            found = patch_states(bert, trace, corrupted, target, progress)
+        else:
+            found = patch_blocks(bert, trace, corrupted, target, args.carry.replace("-", "_"), progress)
     rows = [("token", *map(str, range(len(found.scores))))]
     rows += [
         (token, *("-" if math.isnan(share) else f"{share:.2f}" for share in column))
@@ -216,6 +220,7 @@ def patching(bert, trace, args):
     ]
     record = {
         "target": target_record(target),
+        "carried_over": args.carry,
         "tokens": trace.tokens,
         "corrupted_tokens": corrupted.tokens,
         "clean": found.clean,
@@ -357,6 +362,13 @@ def _add_ablation(kind):
 def _add_patching(kind):
     add_target(kind)
     kind.add_argument("--against", metavar="TEXT", help="another first text with as many tokens")
+    kind.add_argument(
+        "--carry",
+        choices=_CARRIED,
+        default="state",
+        metavar="WHAT",
+        help=f"what is put over, of each layer and token: {', '.join(_CARRIED)} (default state)",
+    )
 
 
 def _add_counterfactual(kind):

@@ -114,18 +114,15 @@ def _patching(record, dark):
         one if one == other else f"{other} → {one}"
         for one, other in zip(record["tokens"], record["corrupted_tokens"])
     )
-    figure = go.Figure(
-        value_map(
-            recovered,
-            names,
-            state_names(len(recovered)),
-            dark,
-            "after layer %{y}, %{x}<br>%{z:.2f} recovered",
-        )
-    )
+    carried = record["carried_over"]
+    if carried == "state":
+        rows, where = state_names(len(recovered)), "after layer %{y}"
+    else:
+        rows, where = list(map(str, range(len(recovered)))), f"{carried} of layer %{{y}}"
+    figure = go.Figure(value_map(recovered, names, rows, dark, f"{where}, %{{x}}<br>%{{z:.2f}} recovered"))
     figure.update_traces(colorscale=diverging_scale(dark), zmin=-1, zmax=1)
     figure.update_xaxes(tickangle=-90, type="category", ticks="", showgrid=False)
-    figure.update_yaxes(title="state put back", type="category", ticks="", showgrid=False)
+    figure.update_yaxes(title="state put back" if carried == "state" else f"{carried} put back, layer", type="category", ticks="", showgrid=False)
     return dress(figure, dark, 200 + 28 * len(recovered))
 
 

@@ -226,12 +226,15 @@ def test_words_that_stay_are_those_of_the_page(open_app, link):
     assert [one.word for one in found.gone] == [one.word for one in shown.gone]
 
 
-@pytest.mark.parametrize("link", [{"patching.token": "good"}, {"patching.of": "next", "patching.follows": "NotNext"}])
+@pytest.mark.parametrize("link", [
+    {"patching.token": "good"}, {"patching.of": "next", "patching.follows": "NotNext"}, {"patching.part": "attention"},
+    {"patching.part": "feed_forward"},
+])  # fmt: skip
 def test_patching_asks_about_the_chosen_answer(open_app, link):
     texts = {"a": "The bunny ate it.", "b": "It was good."}
     app = open_app(page="patching", **texts, mask="a3", **{"patching.a": "The bunny was it."}, **link)
     found, shown = ran(app)["found"], of_job(app, "patching")
-    assert found.target == shown.target
+    assert (found.target, found.part) == (shown.target, shown.part)
     np.testing.assert_allclose(found.scores, shown.scores, atol=1e-4)
 
 

@@ -293,16 +293,20 @@ def test_a_long_text_is_not_reduced(open_app):
 # Patching
 
 
-def test_the_patch_map_is_the_library_s(open_app, bert):
-    from bert_tf.explain import mask_target, patch_states
+@pytest.mark.parametrize("part", ["state", "attention", "feed_forward"])
+def test_the_patch_map_is_the_library_s(open_app, bert, part):
+    from bert_tf.explain import mask_target, patch_blocks, patch_states
 
     other = "The bunny ate a carrot."
-    app = settled(open_app(page="patching", **PAIR, mask="a2", **{"patching.a": other}))
+    app = settled(open_app(page="patching", **PAIR, mask="a2", **{"patching.a": other, "patching.part": part}))
     clean, corrupted = (bert.trace(text, PAIR["b"], mask=("ate",)) for text in (PAIR["a"], other))
-    found = patch_states(bert, clean, corrupted, mask_target(bert, clean))
-    assert np.allclose(
-        _numbers(heat(app)["z"]).reshape(clean.length, 4), np.clip(found.recovered.T, -1, 1), atol=1e-3
-    )
+    asked = bert, clean, corrupted, mask_target(bert, clean)
+    found = patch_states(*asked) if part == "state" else patch_blocks(*asked, part)
+    names = ["in", "1", "2", "3"] if part == "state" else ["1", "2", "3"]
+    drawn = heat(app)
+    assert drawn["x"] == names and app.segmented_control(key="w_patching_part").value == part
+    shares = _numbers(drawn["z"]).reshape(clean.length, len(names))
+    assert np.allclose(shares, np.clip(found.recovered.T, -1, 1), atol=1e-3)
 
 
 def test_inputs_of_different_lengths_are_told_apart_with_the_words(open_app):

@@ -140,16 +140,21 @@ def saliency(view, shared, trace, asked, method, settings):
 
 _PATCHING = """\
 target = {target}
-found = patch_states(bert, trace, other, target)
+found = {patch}
 print(found.clean, found.corrupted)  # the answer in the first input, and in the other
-print(found.recovered.round(3))  # row: hidden state, column: token"""
+print(found.recovered.round(3))  # row: {row}, column: token"""
 
 
-def patching(view, shared, trace, other, asked):
-    """States of the first input put into the other; asked: ``Target``."""
+def patching(view, shared, trace, other, asked, part):
+    """Vectors of the first input put into the other; asked: ``Target``. part: which vectors, as of ``PatchMap``."""
     maker, call = target(asked, shared.tokenizer)
+    if part == "state":
+        name, patch, row = "patch_states", "patch_states(bert, trace, other, target)", "hidden state"
+    else:
+        name, patch, row = "patch_blocks", f"patch_blocks(bert, trace, other, target, block={part!r})", "layer"
     load = f"{loading(view, shared.name)}\n{reading(trace)}\n{reading(other, 'other')}  # as many tokens"
-    return script((f"from bert_tf.explain import {maker}, patch_states",), load, _PATCHING.format(target=call))
+    body = _PATCHING.format(target=call, patch=patch, row=row)
+    return script((f"from bert_tf.explain import {maker}, {name}",), load, body)
 
 
 _ASKED = """\
