@@ -48,7 +48,7 @@ for before, after in zip(effect.before, effect.after):
         print(one.position, [(guess.token, round(guess.probability, 3)) for guess in one.predictions])"""
 _SWEEP = """\
 found = sweep(bert, trace, {parts})
-lost = {lost}  # what the answer loses without each
+lost = found.lost(trace, {on!r})  # what the answer loses without each
 for index in np.argsort(-np.abs(lost))[:15]:
     print(found.ablations[index], lost[index].round(3))"""
 _KINDS = {
@@ -73,7 +73,7 @@ def ablation(view, shared, trace, off, on=None, kind="heads"):
     if on:
         more, parts = _KINDS[kind]
         names += [*more, "sweep"]
-        bodies.append(_SWEEP.format(parts=parts, lost=_lost(shared, trace, on)))
+        bodies.append(_SWEEP.format(parts=parts, on=on))
     imports = ["import numpy as np"] if on else []
     return about(view, shared, trace, [*imports, f"from bert_tf.explain import {', '.join(names)}"], *bodies)
 
@@ -84,17 +84,6 @@ def _verdicts(shared, trace):
     told += ["replaced"] if trace.replaced is not None else []
     told += ["classes"] if classes_of(shared.bert) else []
     return "\n".join([*said, *(f"print(effect.{one}_before, effect.{one}_after)" for one in told)])
-
-
-def _lost(shared, trace, on):
-    if on == "masks":
-        return "-found.changes.mean(axis=1)"
-    if isinstance(on, int):
-        return f"{'-' if trace.replaced[on] >= 0.5 else ''}found.replaced_changes[:, {on}]"
-    changes = "class_changes" if on == "class" else f"{why.pair_head(shared)}_changes"
-    # Of a pair the likelier answer counts.
-    sign = "" if on == "next" and why.first_share(trace) < 0.5 else "-"
-    return f"{sign}found.{changes}"
 
 
 _SALIENCY = """\
