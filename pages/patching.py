@@ -16,6 +16,7 @@ from ui.words import count, plain
 _MOST = 128  # tokens: the work grows with their square
 _SLIGHT = 0.1  # nats between the two inputs' answers below which shares say little
 _GUESSES = 8
+_HEADER = ("position", "token", "other_token", "log_probability", "recovered")
 _PARTS = {"state": "The state", "attention": "What attention adds", "feed_forward": "What feed-forward adds"}
 _SAYS = {
     "state": "one state, of one token after one layer, is taken from the first",
@@ -246,7 +247,7 @@ def _draw(trace, other, found):
         )
         export.menu(
             "patching",
-            ("state" if found.part == "state" else "layer", "position", "token", "other_token", "log_probability", "recovered"),
+            ("state" if found.part == "state" else "layer", *_HEADER),
             lambda: _rows(trace, other, found),
             lambda: _record(trace, other, found),
             lambda: patch_map(found.recovered, trace.tokens, other.tokens, part=found.part),

@@ -169,7 +169,7 @@ class OpenModel:
 
     def answers(self, x, target):
         """The log-probabilities of all that could be said where a target is, float32 [B, K], from a last hidden state
-        [B, T, H]: of the vocabulary's tokens at its position, of both verdicts on the pair or a token, of all classes."""
+        [B, T, H]: of the vocabulary's tokens at its position, of both verdicts on a pair or token, of all classes."""
         if target.head == "mlm":
             return self.mlm_log_probabilities(self.read(x)[:, target.position]).numpy()
         if target.head == "replaced":

@@ -4,9 +4,9 @@ One vector of the run on one input (the clean one) is put into the run on anothe
 or what the attention block or the feed-forward block of a layer adds to it. Where that brings the clean answer back,
 the vector carried what the answer hangs on.
 
-Dimension legend: L layers, T tokens, H hidden, B batch, R rows of a map. Source: Meng et al. 2022, "Locating and Editing
-Factual Associations in GPT", section 2 (causal tracing, of states and of both kinds of blocks); Vig et al. 2020
-(interventions in BERT-like models).
+Dimension legend: L layers, T tokens, H hidden, B batch, R rows of a map. Source: Meng et al. 2022, "Locating and
+Editing Factual Associations in GPT", section 2 (causal tracing, of states and of both kinds of blocks); Vig et al.
+2020 (interventions in BERT-like models).
 """
 
 from dataclasses import dataclass

@@ -122,7 +122,8 @@ def _patching(record, dark):
     figure = go.Figure(value_map(recovered, names, rows, dark, f"{where}, %{{x}}<br>%{{z:.2f}} recovered"))
     figure.update_traces(colorscale=diverging_scale(dark), zmin=-1, zmax=1)
     figure.update_xaxes(tickangle=-90, type="category", ticks="", showgrid=False)
-    figure.update_yaxes(title="state put back" if carried == "state" else f"{carried} put back, layer", type="category", ticks="", showgrid=False)
+    title = "state put back" if carried == "state" else f"{carried} put back, layer"
+    figure.update_yaxes(title=title, type="category", ticks="", showgrid=False)
     return dress(figure, dark, 200 + 28 * len(recovered))
 
 
