@@ -279,20 +279,8 @@ def _unit(shared, on):
     return "nats of log-probability"
 
 
-def _strengths(swept, trace, on):
-    """float64 [A]: how much the answer loses without each part."""
-    if on == "class":
-        return -swept.class_changes
-    if on == "masks":
-        return -swept.changes.mean(axis=1)
-    if isinstance(on, int):
-        return swept.replaced_changes[:, on] * (-1 if trace.replaced[on] >= 0.5 else 1)
-    changes = swept.sop_changes if swept.nsp_changes is None else swept.nsp_changes
-    return -changes if why.first_share(trace) >= 0.5 else changes
-
-
 def _effects(swept, trace, on, layers, heads):
-    return _strengths(swept, trace, on)[: layers * (heads + 2)].reshape(layers, heads + 2)
+    return swept.lost(trace, on)[: layers * (heads + 2)].reshape(layers, heads + 2)
 
 
 _KINDS = {"heads": "Heads", "blocks": "Blocks and layers", "tokens": "Attention to a token"}
@@ -320,7 +308,7 @@ def _ranked(swept, effects, on, unit, trace, size):
     if not chosen:
         st.caption(f"The attention to single tokens is swept in texts of up to {_SWEPT_TOKENS} tokens.")
         return
-    strengths = _strengths(swept, trace, on)
+    strengths = swept.lost(trace, on)
     order = sorted(chosen, key=lambda index: -abs(strengths[index]))
 
     def figure(dark=False):

@@ -1,19 +1,19 @@
 """Layer likeness: whether the layers of two models hold the same, by centred kernel alignment."""
 
+import functools
 import math
 
 import numpy as np
 import streamlit as st
 
 from bert_tf.explain import layer_similarity
-from bert_tf.explain.errors import report
+from bert_tf.explain.similarity import ENOUGH_WORDS, traces_of
 from bert_tf.plots.comparison import likeness_map
 from bert_tf.plots.lens import state_names
 from ui import comparison, export, figures, files, frame, inputs, jobs, models, snippets, state
 from ui.models import given
 from ui.words import count, plain, title
 
-_MOST_WORDS = 600  # every pair of them is a number, for every layer of both models
 _SOURCES = {"file": "Texts of a file", "view": "The page's text"}
 
 
@@ -28,7 +28,7 @@ def page():
     if not texts:
         return
     view = state.view()
-    snippets.give(names, texts[0], file, state.limits().max_sentences, _MOST_WORDS)
+    snippets.give(names, texts[0], file, state.limits().max_sentences, ENOUGH_WORDS)
     pair = [inputs.model(name) for name in names]
     key = (*names, view.precision, texts)
     found = jobs.result(
@@ -70,16 +70,10 @@ def _texts():
 
 
 def _likeness(pair, texts, progress):
-    """(CKA [L_a + 1, L_b + 1], words it is of): texts are read until there are enough words."""
-    words, traces = 0, ([], [])
-    for done, (a, b) in enumerate(texts, start=1):
-        for shared, kept in zip(pair, traces):
-            kept.append(shared.run(_traced, a, b))
-        words += len(traces[0][-1].words())
-        report(progress, done, len(texts))
-        if words >= _MOST_WORDS:
-            break
-    return layer_similarity(*traces), words
+    """(CKA [L_a + 1, L_b + 1], words it is of)."""
+    readers = [functools.partial(shared.run, _traced) for shared in pair]
+    traces = traces_of(readers, texts, progress=progress)
+    return layer_similarity(*traces), sum(len(trace.words()) for trace in traces[0])
 
 
 def _traced(bert, a, b):

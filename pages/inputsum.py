@@ -4,7 +4,7 @@ import numpy as np
 import streamlit as st
 
 from bert_tf.explain import cosine_similarities, embedding_parts, embedding_table
-from bert_tf.explain.vectors import PARTS
+from bert_tf.explain.vectors import PARTS, mean_by_distance
 from bert_tf.plots.vectors import cosine_map, curves, part_shares, position_map
 from ui import export, figures, frame, inputs, models, snippets, state, why
 from ui.kept import kept
@@ -148,14 +148,13 @@ def _positions(shared):
         (shared.name, state.view().precision),
         lambda: cosine_similarities(shared.run(embedding_table, "position")),
     )
-    gaps = range(min(65, len(values)))
-    means = [float(np.diagonal(values, gap).mean()) for gap in gaps]
+    means = mean_by_distance(values)
 
     def figure(dark=False):
         return position_map(values[::_STEP, ::_STEP], _STEP, dark)
 
     def apart(dark=False):
-        return curves({"mean cosine": means}, gaps, "positions apart", "mean cosine", dark, height=430)
+        return curves({"mean cosine": means}, range(len(means)), "positions apart", "mean cosine", dark, height=430)
 
     with inputs.heading("The table of positions"):
         export.menu(
@@ -164,7 +163,7 @@ def _positions(shared):
             lambda: ((row, *map(float, line)) for row, line in enumerate(values)),
             lambda: {"model": shared.name, "cosines": np.round(values.astype(float), 5), "mean_by_distance": means},
             {"Map": figure, "By distance": apart},
-            lambda: {"cosines": values, "mean_by_distance": np.array(means)},
+            lambda: {"cosines": values, "mean_by_distance": means},
         )
     left, right = st.columns([6, 5], gap="large")
     with left:

@@ -1,12 +1,13 @@
-"""Patching: which state, carried over from one input into another, carries the answer with it."""
+"""Patching: which vector, carried over from one input into another, carries the answer with it."""
 
 import dataclasses
+import functools
 
 import numpy as np
 import streamlit as st
 
-from bert_tf.explain import fill_mask, patch_states
-from bert_tf.plots.patching import patch_map
+from bert_tf.explain import fill_mask, patch_blocks, patch_states
+from bert_tf.plots.patching import patch_map, patched_names
 from ui import export, figures, frame, inputs, jobs, pairs, snippets, state, why
 from ui.kept import kept
 from ui.models import given
@@ -15,6 +16,19 @@ from ui.words import count, plain
 _MOST = 128  # tokens: the work grows with their square
 _SLIGHT = 0.1  # nats between the two inputs' answers below which shares say little
 _GUESSES = 8
+_HEADER = ("position", "token", "other_token", "log_probability", "recovered")
+_PARTS = {"state": "The state", "attention": "What attention adds", "feed_forward": "What feed-forward adds"}
+_SAYS = {
+    "state": "one state, of one token after one layer, is taken from the first",
+    "attention": (
+        "what the attention of one layer adds to one token (all heads together) is taken from the first, and all that"
+        " follows works on from there"
+    ),
+    "feed_forward": (
+        "what the feed-forward block of one layer adds to one token is taken from the first, and all that follows works"
+        " on from there"
+    ),
+}
 
 
 def page():
@@ -27,7 +41,7 @@ def page():
         return
     if trace.length > _MOST:
         st.info(
-            f"Every state of every layer is put over once, which takes long: at most {_MOST} tokens here, and"
+            f"Every layer and token is put over once, which takes long: at most {_MOST} tokens here, and"
             f" this text has {trace.length}. Shorten it.",
             icon=":material/content_cut:",
         )
@@ -39,8 +53,14 @@ def page():
     target = why.target_picker("patching", shared, trace)
     if target is None:
         return
-    snippets.give(shared, trace, other, target)
-    found = _patched(shared, trace, other, target)
+    part = st.segmented_control(
+        "Carry over",
+        list(_PARTS),
+        format_func=_PARTS.get,
+        **state.bound_setting("patching.part", "w_patching_part", "state", _PARTS),
+    )
+    snippets.give(shared, trace, other, target, part)
+    found = _patched(shared, trace, other, target, part)
     if found is not None:
         _draw(trace, other, found)
 
@@ -187,7 +207,7 @@ def _say_lengths(one, other, texts_one, texts_other):
         for side, (mine, theirs) in sides.items()
         if mine != theirs
     )
-    lines = [f"A state can only be put over to its own place, and {counted}."]
+    lines = [f"A vector can only be put over to its own place, and {counted}."]
     for found in pairs.differences(one, other, texts_one, texts_other):
         if found.pieces[0] != found.pieces[1]:
             lines.append(
@@ -198,7 +218,7 @@ def _say_lengths(one, other, texts_one, texts_other):
     st.warning("\n".join(lines), icon=":material/straighten:")
 
 
-def _patched(shared, trace, other, target):
+def _patched(shared, trace, other, target, part):
     view = state.view()
     key = (
         shared.name,
@@ -209,12 +229,14 @@ def _patched(shared, trace, other, target):
         other.text_b,
         trace.masks,
         target,
+        part,
     )
+    patch = patch_states if part == "state" else functools.partial(patch_blocks, block=part)
 
     def work(progress):
-        return shared.run(patch_states, trace, other, target, progress=progress)
+        return shared.run(patch, trace, other, target, progress=progress)
 
-    return jobs.result("patching", key, "Putting every state over, one at a time", work)
+    return jobs.result("patching", key, f"{_PARTS[part]}, put over one at a time", work)
 
 
 def _draw(trace, other, found):
@@ -225,10 +247,10 @@ def _draw(trace, other, found):
         )
         export.menu(
             "patching",
-            ("state", "position", "token", "other_token", "log_probability", "recovered"),
+            ("state" if found.part == "state" else "layer", *_HEADER),
             lambda: _rows(trace, other, found),
             lambda: _record(trace, other, found),
-            lambda: patch_map(found.recovered, trace.tokens, other.tokens),
+            lambda: patch_map(found.recovered, trace.tokens, other.tokens, part=found.part),
             lambda: {
                 "tokens": np.array(trace.tokens),
                 "other_tokens": np.array(other.tokens),
@@ -249,13 +271,13 @@ def _draw(trace, other, found):
             icon=":material/balance:",
         )
     figures.show(
-        "What each state brings back",
-        patch_map(found.recovered, trace.tokens, other.tokens, frame.is_dark()),
+        "What each brings back",
+        patch_map(found.recovered, trace.tokens, other.tokens, frame.is_dark(), found.part),
         key="w_patching_map",
         config=export.plot_config("patching"),
     )
     st.caption(
-        "The model reads the other input; one state, of one token after one layer, is taken from the first."
+        f"The model reads the other input; {_SAYS[found.part]}."
         f" Blue: “{label}” comes back, 100% all the way; orange: it goes further away. Shares of the"
         " difference. It tells where a difference lies at a given depth, not that the model uses nothing"
         " else."
@@ -272,7 +294,8 @@ def _turn(trace, other):
 
 
 def _rows(trace, other, found):
-    for layer, (scores, shares) in enumerate(zip(found.scores, found.recovered)):
+    first = 0 if found.part == "state" else 1
+    for layer, (scores, shares) in enumerate(zip(found.scores, found.recovered), first):
         for position, (score, share) in enumerate(zip(scores, shares)):
             yield layer, position, trace.tokens[position], other.tokens[position], float(score), float(share)
 
@@ -283,6 +306,8 @@ def _record(trace, other, found):
         "target": {"position": found.target.position, "label": found.target.label},
         "tokens": list(trace.tokens),
         "other_tokens": list(other.tokens),
+        "carried_over": found.part,
+        "layers": patched_names(found.part, len(found.scores)),
         "log_probability": found.clean,
         "other_log_probability": found.corrupted,
         "scores": found.scores.tolist(),

@@ -1,19 +1,26 @@
 """Which words: what each word of the visitor's texts does to one answer."""
 
-import functools
-
 import numpy as np
 import streamlit as st
 
-from bert_tf.explain import gradient_x_input, integrated_gradients, occlusion
+from bert_tf.explain import gradient_x_input, integrated_gradients, occlusion, smoothgrad
 from bert_tf.plots.diverging import diverging_ramp
 from bert_tf.plots.effects import ranked_bars
-from ui import export, figures, frame, highlights, inputs, jobs, snippets, state, why
+from ui import export, figures, frame, highlights, inputs, jobs, reduction_view, snippets, state, why
 from ui.cells import marks
 from ui.words import plain
 
-_METHODS = {"integrated": "Integrated gradients", "gradient": "Gradient × input", "occlusion": "Occlusion"}
+_METHODS = {
+    "integrated": "Integrated gradients",
+    "gradient": "Gradient × input",
+    "smooth": "SmoothGrad",
+    "occlusion": "Occlusion",
+    "reduction": "Input reduction",
+}
+_FUNCTIONS = {"integrated": integrated_gradients, "smooth": smoothgrad, "occlusion": occlusion}
 _STEPS = (8, 16, 32, 64, 128)
+_NOISE = (0.01, 0.02, 0.05, 0.1)
+_GONE = 2.3  # nats that the answer loses: a tenth of its probability is left
 _BASELINES = ("[PAD]", "[MASK]")
 _LONGEST_LIST = 15
 _SAYS = {
@@ -25,6 +32,10 @@ _SAYS = {
         "The slope of the answer's log-probability at this text, times the words' own vectors. It is the"
         " cheapest and the roughest: it knows this one point only, and the scores need not add up to"
         " anything."
+    ),
+    "smooth": (
+        "The mean slope over {copies} copies of this text with noise on its words' vectors, times the vectors"
+        " without noise: what only this one point shows is smoothed away. The scores need not add up to anything."
     ),
     "occlusion": (
         "Each word in turn replaced by {baseline}: what the answer then loses. Words that can stand in for"
@@ -42,63 +53,74 @@ def page():
     if trace is None or not why.has_question(shared, trace, with_classes=True):
         return
     target = why.target_picker("saliency", shared, trace)
-    method, steps, baseline = _method()
-    if target is None:
+    method, settings = _method()
+    if target is None or (method == "reduction" and not reduction_view.can(trace, target)):
         return
-    snippets.give(shared, trace, target, method, steps, baseline)
-    found = _scores(shared, trace, target, method, steps, baseline)
+    snippets.give(shared, trace, target, method, settings)
+    if method == "reduction":
+        reduction_view.draw(shared, trace, target)
+        return
+    found = _scores(shared, trace, target, method, settings)
     if found is not None:
-        _draw(trace, found, method, baseline)
+        _draw(trace, found, method, settings)
 
 
 def _method():
+    """(name of the method, keyword arguments of its function)."""
+    method = st.segmented_control(
+        "Method",
+        list(_METHODS),
+        format_func=_METHODS.get,
+        **state.bound_setting("saliency.method", "w_saliency_method", "integrated", _METHODS),
+    )
+    settings = {}
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        method = st.segmented_control(
-            "Method",
-            list(_METHODS),
-            format_func=_METHODS.get,
-            **state.bound_setting("saliency.method", "w_saliency_method", "integrated", _METHODS),
-        )
-        steps, baseline = 32, "[PAD]" if method == "integrated" else "[MASK]"
-        if method == "integrated":
-            steps = st.segmented_control(
-                "Steps", _STEPS, **state.bound_setting("saliency.steps", "w_saliency_steps", 32, _STEPS)
+        if method in ("integrated", "smooth"):
+            settings["steps" if method == "integrated" else "copies"] = st.segmented_control(
+                "Steps" if method == "integrated" else "Copies",
+                _STEPS,
+                **state.bound_setting("saliency.steps", "w_saliency_steps", 32, _STEPS),
             )
-        if method != "gradient":
+        if method == "smooth":
+            settings["noise"] = st.segmented_control(
+                "Noise",
+                _NOISE,
+                help="Its standard deviation, as a share of the range of the numbers in the words' vectors.",
+                **state.bound_setting("saliency.noise", "w_saliency_noise", 0.01, _NOISE),
+            )
+        if method in ("integrated", "occlusion"):
             # What each method's paper starts from is its default.
             name = f"saliency.{'from' if method == 'integrated' else 'instead'}"
-            baseline = st.segmented_control(
+            settings["baseline"] = st.segmented_control(
                 "Starting from" if method == "integrated" else "In its place",
                 _BASELINES,
-                **state.bound_setting(name, f"w_{name}", baseline, _BASELINES),
+                **state.bound_setting(name, f"w_{name}", "[PAD]" if method == "integrated" else "[MASK]", _BASELINES),
             )
-    return method, steps, baseline
+        if method == "occlusion":
+            settings["level"] = "word"
+    return method, settings
 
 
-def _scores(shared, trace, target, method, steps, baseline):
-    functions = {
-        "integrated": functools.partial(integrated_gradients, steps=steps, baseline=baseline),
-        "occlusion": functools.partial(occlusion, baseline=baseline, level="word"),
-    }
+def _scores(shared, trace, target, method, settings):
     view = state.view()
-    key = (shared.name, view.precision, view.a, view.b, trace.masks, target, method, steps, baseline)
+    key = (shared.name, view.precision, view.a, view.b, trace.masks, target, method, settings)
 
     def work(progress):
         if method == "gradient":
             return shared.run(gradient_x_input, trace, target)
-        return shared.run(functions[method], trace, target, progress=progress)
+        return shared.run(_FUNCTIONS[method], trace, target, progress=progress, **settings)
 
     return jobs.result("saliency", key, _METHODS[method], work)
 
 
-def _draw(trace, found, method, baseline):
+def _draw(trace, found, method, settings):
     words = found.words
     with inputs.heading(f"What speaks for “{plain(found.target.label)}”"):
         export.menu(
             f"words-{method}",
             ("text", "word", "score"),
             lambda: [(one.word.source, one.word.text, one.score) for one in words],
-            lambda: _record(trace, found, baseline),
+            lambda: _record(trace, found, settings),
             lambda: _figure(found, False),
             lambda: {
                 "tokens": np.array(trace.tokens),
@@ -114,7 +136,7 @@ def _draw(trace, found, method, baseline):
         ("speaks against it", "speaks for it"),
         "Point at a word, or tap it, for its score. Coloured by the strongest of this text.",
     )
-    st.caption(_SAYS[method].format(baseline=baseline) + _sums(found))
+    st.caption(_SAYS[method].format(**settings) + _sums(found))
     left, right = st.columns([3, 2], gap="large")
     with left:
         figures.show(
@@ -143,6 +165,8 @@ def _draw(trace, found, method, baseline):
 
 def _sums(found):
     said = f" “{plain(found.target.label)}” has {why.said(found.target, found.score)} here."
+    if found.noisy_score is not None:
+        return said + _with_noise(found)
     if found.gap is None:
         return said
     gained = found.score - found.baseline_score
@@ -154,20 +178,31 @@ def _sums(found):
     )
 
 
+def _with_noise(found):
+    """How much of the answer the noisy copies have; the scores are of the noise where it is gone."""
+    said = f" With the noise it has {why.said(found.target, found.noisy_score)} (geometric mean of the copies)"
+    if why.is_value(found.target) or found.score - found.noisy_score < _GONE:
+        return said + "."
+    return said + ": so much noise hides the answer, and the scores say little. Choose less."
+
+
 def _figure(found, dark):
     strongest = sorted(found.words, key=lambda one: -abs(one.score))[:_LONGEST_LIST]
     unit = {"nats": "nats of log-probability"}.get(why.unit(found.target), why.unit(found.target))
     return ranked_bars([one.word.text for one in strongest], [one.score for one in strongest], unit, dark)
 
 
-def _record(trace, found, baseline):
+def _record(trace, found, settings):
     return {
         "model": trace.model,
         "method": found.method,
-        "baseline": None if found.method == "gradient_x_input" else baseline,
+        "baseline": settings.get("baseline"),
+        "noise": settings.get("noise"),
+        "copies": settings.get("copies"),
         "target": {"position": found.target.position, "label": found.target.label},
         "log_probability": found.score,
         "baseline_log_probability": found.baseline_score,
+        "noisy_log_probability": found.noisy_score,
         "convergence_gap": found.gap,
         "tokens": list(trace.tokens),
         "token_scores": found.tokens.tolist(),

@@ -53,10 +53,11 @@ def test_lens(record, tiny_bert, trace):
     assert [state["answer_rank"] for state in found["states"]] == lens.answer_ranks[0].tolist()
 
 
-@pytest.mark.parametrize("method", ["gradient", "integrated", "occlusion"])
+@pytest.mark.parametrize("method", ["gradient", "smoothgrad", "integrated", "occlusion"])
 def test_saliency(record, tiny_bert, trace, method):
     function = {
         "gradient": explain.gradient_x_input,
+        "smoothgrad": explain.smoothgrad,
         "integrated": explain.integrated_gradients,
         "occlusion": explain.occlusion,
     }[method]
@@ -65,6 +66,30 @@ def test_saliency(record, tiny_bert, trace, method):
     np.testing.assert_allclose(found["scores"], function(tiny_bert, trace, target).tokens, atol=1e-3)
     assert found["target"] == {"position": 4, "label": "sat"} and found["words"][1]["text"] == "cats"
     assert record("saliency", "--next-sentence", "--method", method)["target"]["label"] == "IsNext"
+
+
+def test_smoothgrad_takes_its_copies_and_noise(record, tiny_bert, trace):
+    found = record("saliency", "--method", "smoothgrad", "--steps", 5, "--noise", 0.1)
+    expected = explain.smoothgrad(tiny_bert, trace, explain.mask_target(tiny_bert, trace), 5, 0.1)
+    np.testing.assert_allclose(found["scores"], expected.tokens, atol=1e-3)
+    assert found["noisy_log_probability"] == pytest.approx(expected.noisy_score, abs=1e-3)
+
+
+@pytest.mark.parametrize("asked", [(), ("--target", "cat"), ("--next-sentence",)])
+def test_input_reduction(record, tiny_bert, trace, asked):
+    target = {
+        (): lambda: explain.mask_target(tiny_bert, trace),
+        ("--target", "cat"): lambda: explain.mask_target(tiny_bert, trace, token="cat"),
+        ("--next-sentence",): lambda: explain.next_sentence_target(tiny_bert, trace),
+    }[asked]()
+    expected = explain.reduce_input(tiny_bert, trace, target)
+    found = record("saliency", "--method", "reduction", *asked)
+    assert found["method"] == "input_reduction" and found["likeliest"] == expected.holds
+    assert [one["text"] for one in found["gone"]] == [one.word.text for one in expected.gone]
+    assert [one["log_probability"] for one in found["gone"]] == pytest.approx(
+        [one.score for one in expected.gone], abs=1e-3
+    )
+    assert [(one["source"], one["start"]) for one in found["left"]] == [(w.source, w.start) for w in expected.left]
 
 
 def test_ablation_of_named_parts_and_of_each(record, tiny_bert, trace):
@@ -87,6 +112,16 @@ def test_patching(record, tiny_bert, trace):
     found = record("patching", "--against", other.text_a)
     np.testing.assert_allclose(found["scores"], expected.scores, atol=1e-3)
     assert found["corrupted_tokens"] == list(other.tokens)
+
+
+@pytest.mark.parametrize("block", ["attention", "feed-forward"])
+def test_patching_of_blocks(record, tiny_bert, trace, block):
+    other = tiny_bert.trace("the dogs [MASK] on the mat", TEXTS[1])
+    target = explain.mask_target(tiny_bert, trace)
+    expected = explain.patch_blocks(tiny_bert, trace, other, target, block.replace("-", "_"))
+    found = record("patching", "--against", other.text_a, "--carry", block)
+    np.testing.assert_allclose(found["scores"], expected.scores, atol=1e-3)
+    assert np.shape(found["recovered"]) == (2, trace.length) and found["carried_over"] == block
 
 
 def test_counterfactuals(record):
@@ -126,6 +161,8 @@ def test_vectors_and_similarity(record, tiny_bert, trace, tiny_folder):
         (("attention",), "most at"),
         (("lens",), "rank of the answer"),
         (("saliency",), "(gap)"),
+        (("saliency", "--method", "smoothgrad"), "(lost to noise)"),
+        (("saliency", "--method", "reduction"), "without"),
         (("ablation", "--layers", "0"), "follows"),
         (("ablation",), "bits"),
         (("vectors",), "of segment"),
@@ -149,6 +186,7 @@ def test_lines_for_a_person(say, arguments, shown):
         (["lens", "the cat"], "no position to look at"),
         (["saliency", "the [MASK]", "--target", "cats"], "made of: cat ##s"),
         (["saliency", "the [MASK]", "--steps", "0"], "steps must be"),
+        (["saliency", "the [MASK]", "--method", "smoothgrad", "--noise", "2"], "noise is a share"),
         (["saliency", "the cat", "--next-sentence"], "give a second text"),
         (["ablation", "the [MASK]", "--heads", "seven"], "LAYER.HEAD"),
         (["ablation", "the [MASK]", "--heads", "0.9"], "no head 9"),

@@ -95,6 +95,22 @@ def test_words_and_their_scores_are_drawn_as_bars(record):
     np.testing.assert_allclose(bars.x, [word["score"] for word in found["words"]])
 
 
+def test_the_answer_is_drawn_while_words_go(record):
+    found = record("saliency", "--method", "reduction")
+    (line,) = figure_of(found).data
+    scores = [found["log_probability"], *(one["log_probability"] for one in found["gone"])]
+    np.testing.assert_allclose(line.y, np.exp(scores), rtol=1e-5)
+    assert found["gone"] and [name.split()[-1] for name in line.x[1:]] == [one["text"] for one in found["gone"]]
+
+
+@pytest.mark.parametrize("carried, rows", [("state", ["in", "1", "2"]), ("attention", ["0", "1"])])
+def test_what_is_patched_names_the_rows(record, carried, rows):
+    found = record("patching", *ARGUMENTS["patching"], "--carry", carried)
+    (drawn,) = figure_of(found).data
+    assert list(drawn.y) == rows
+    np.testing.assert_allclose(drawn.z, np.array(found["recovered"], float))
+
+
 def test_ablation_is_drawn_before_and_after_or_ranked(record):
     named = record("ablation", "--heads", "0.1")
     before, after = figure_of(named).data[:2]

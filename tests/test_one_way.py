@@ -151,6 +151,20 @@ def test_the_open_model_takes_the_same_steps(reader):
     np.testing.assert_allclose(found, logits - np.log(np.exp(logits).sum(-1, keepdims=True)), atol=1e-4)
 
 
+def test_what_a_block_adds_is_replaced_in_every_stack(reader):
+    from bert_tf.explain.architecture import passing_state
+
+    one, other = (reader.trace(text).hidden_states[0] for text in ("the cat sat", "the dog ran"))
+    stacks = reader.model.bert_layers["layer_0"].side_by_side()
+    own, added = passing_state(reader, one, 0), passing_state(reader, other, 0)["feed_forward"]
+    parts = (np.split(values, len(stacks), axis=-1) for values in (own["attention_norm"], added))
+    wanted = [np.asarray(stack.feed_forward_norm(middle + half)) for stack, middle, half in zip(stacks, *parts)]
+    instead = {"feed_forward": (np.ones((1, len(one)), bool), added[None])}
+    found = np.asarray(reader.opened.layer_instead(0, one[None], instead))
+    np.testing.assert_allclose(found[0], np.concatenate(wanted, axis=-1), atol=2e-5)
+    assert np.abs(found[0] - own["feed_forward_norm"]).max() > 1e-3
+
+
 def test_the_lens_ends_with_the_model_s_own_answer(reader):
     from bert_tf.explain import logit_lens
 

@@ -58,8 +58,7 @@ class HeadsFound:
         """Names of the measures there are -> (title, help, float [L, N])."""
         found = {name: (*words, getattr(self.profile.summary, name)) for name, words in MEASURES.items()}
         if self.syntax is not None:
-            overall = self.syntax.overall
-            found["syntax"] = (*SYNTAX, np.maximum(overall.dependent_looks, overall.head_looks))
+            found["syntax"] = (*SYNTAX, self.syntax.overall.better_way)
         return found
 
     def cluster_names(self):
@@ -102,7 +101,7 @@ def best_relations(syntax, least=20):
     if not frequent:
         return [[""] * heads for _ in range(layers)]
     names = list(frequent)
-    shares = np.stack([np.maximum(one.dependent_looks, one.head_looks) for one in frequent.values()])
+    shares = np.stack([one.better_way for one in frequent.values()])
     best = shares.argmax(axis=0)
     return [
         [f"{names[best[layer, head]]} {shares[best[layer, head], layer, head]:.0%}" for head in range(heads)]
@@ -114,7 +113,7 @@ def relation_rows(syntax):
     """A dict a relation: how many, the best head, how often it is right, and a fixed offset."""
     found = []
     for name, one in syntax.relations.items():
-        shares = np.maximum(one.dependent_looks, one.head_looks)
+        shares = one.better_way
         layer, head = np.unravel_index(shares.argmax(), shares.shape)
         direction = (
             "dependent looks"

@@ -1,4 +1,4 @@
-"""The visitor's texts cut into words with scores, for the marks component. No Streamlit."""
+"""The visitor's texts cut into words with colours, for the marks component. No Streamlit."""
 
 import numpy as np
 
@@ -14,27 +14,54 @@ def parts(trace, scores, target, unit="nats"):
         dict from "a" and "b" to lists of parts; spaces between words are parts without a ``tip``.
     """
     strongest = max((abs(one.score) for one in scores), default=0.0) or 1.0
+    drawn = [
+        (
+            one.word,
+            f"{one.score:+.3f} {unit}",
+            0.5 + 0.5 * np.clip(one.score / strongest, -1, 1),
+            target.position in one.word.positions,
+        )
+        for one in scores
+    ]
+    return _parts(trace, drawn)
+
+
+def parts_in_order(trace, found, said):
+    """The same of a ``Reduction``: the paler a word, the earlier it goes; what stays is strongest.
+
+    Args:
+        trace: a ``Trace``. found: ``Reduction``. said: callable (log-probability) -> how it is told.
+    """
+    order = {one.word: (number, one.score) for number, one in enumerate(found.gone, 1)}
+    drawn = []
+    for word in trace.words():
+        number, score = order.get(word, (0, 0.0))
+        tip = f"goes as number {number}; then the answer has {said(score)}" if number else "stays"
+        shade = 0.6 * (number - 1) / len(order) if number else 1.0
+        drawn.append((word, tip, shade, found.target.position in word.positions))
+    return _parts(trace, drawn)
+
+
+def _parts(trace, words):
+    """Both texts cut up; words: (``WordSpan``, what is said of it, its shade, whether it is asked about)."""
     found = {"a": []}
     for source, text in (("a", trace.text_a), ("b", trace.text_b)):
         if text is None:
             continue
         drawn, end = [], 0
-        for one in (one for one in scores if one.word.source == source):
-            if one.word.start > end:
-                drawn.append({"text": text[end : one.word.start]})
-            drawn.append(_word(trace, one, target, strongest, unit))
-            end = one.word.end
+        for word, tip, shade, asked in (one for one in words if one[0].source == source):
+            if word.start > end:
+                drawn.append({"text": text[end : word.start]})
+            hidden = any(position in trace.masks for position in word.positions)
+            drawn.append(
+                {
+                    "text": word.text,
+                    "tip": f"hidden: {word.text}" if hidden else f"{word.text}: {tip}",
+                    "shade": round(float(shade), 3),
+                    "hidden": hidden,
+                    "asked": asked,
+                }
+            )
+            end = word.end
         found[source] = [*drawn, {"text": text[end:]}]
     return found
-
-
-def _word(trace, one, target, strongest, unit):
-    hidden = any(position in trace.masks for position in one.word.positions)
-    said = f"hidden: {one.word.text}" if hidden else f"{one.word.text}: {one.score:+.3f} {unit}"
-    return {
-        "text": one.word.text,
-        "tip": said,
-        "shade": round(float(0.5 + 0.5 * np.clip(one.score / strongest, -1, 1)), 3),
-        "hidden": hidden,
-        "asked": target.position in one.word.positions,
-    }

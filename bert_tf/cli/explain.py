@@ -5,7 +5,15 @@ import math
 
 import numpy as np
 
-from bert_tf.cli import explain_files, explain_heads, explain_models, explain_pairs, explain_why, explain_words
+from bert_tf.cli import (
+    explain_files,
+    explain_heads,
+    explain_models,
+    explain_pairs,
+    explain_saliency,
+    explain_why,
+    explain_words,
+)
 from bert_tf.cli.explain_shared import add_file_arguments, read_file
 from bert_tf.cli.files import replacing
 from bert_tf.cli.model import add_model_arguments, load_model
@@ -15,6 +23,7 @@ from bert_tf.explain.errors import InputError, checked_pair
 #: Name -> its `Kind`.
 KINDS = {
     **explain_heads.KINDS,
+    **explain_saliency.KINDS,
     **explain_why.KINDS,
     **explain_words.KINDS,
     **explain_pairs.KINDS,

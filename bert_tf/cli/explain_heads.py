@@ -100,7 +100,7 @@ def heads(bert, trace, args):
     if args.parsed:
         with Progress(args) as progress:
             syntax = syntax_agreement(bert, args.parsed, progress)
-        measures["syntax"] = _follows(syntax.overall)
+        measures["syntax"] = syntax.overall.better_way
         record |= {"sentences": syntax.sentences, "too_long": syntax.skipped, "relations": _relations(syntax)}
     layers, count = found.summary.entropy.shape
     clusters = cluster_heads(found.distances).reshape(layers, count)
@@ -120,16 +120,11 @@ def heads(bert, trace, args):
     return {**record, "measures": measures, "clusters": clusters}, rows, "<" + ">" * (len(rows[0]) - 1)
 
 
-def _follows(agreement):
-    """float64 [L, N]: how often a head finds the head of a dependent, or its dependents; the better of the two."""
-    return np.maximum(agreement.dependent_looks, agreement.head_looks)
-
-
 def _relations(syntax):
     """A dict for each relation: the share of every head, and the head that follows it best."""
     found = {}
     for name, one in syntax.relations.items():
-        shares = _follows(one)
+        shares = one.better_way
         best = np.unravel_index(shares.argmax(), shares.shape)
         found[name] = {
             "words": one.count,

@@ -1,12 +1,12 @@
 """The kinds of `explain` that put two models, or two texts, side by side."""
 
+import functools
 import math
 
 from bert_tf.cli.explain_shared import Kind, Progress, predictions_record
 from bert_tf.cli.render import percent
 from bert_tf.explain.errors import InputError, checked_pair
 
-_MOST_WORDS = 600  # every pair of them is a number, for every layer of both models
 _SHOWN = ("answers", "lens", "entropy", "difference")
 
 
@@ -144,12 +144,15 @@ def similarity(bert, trace, args):
     """Linear CKA between the layers of two models on the words of the text, or of a file."""
     from bert_tf.bert import load
     from bert_tf.explain import layer_similarity
+    from bert_tf.explain.similarity import traces_of
 
     other = load(args.other, precision=args.precision)
     if trace is not None:
         traces = [trace], [other.trace(args.text_a, args.text_b, args.mask)]
     else:
-        traces = _traced(bert, other, args)
+        readers = [functools.partial(model.trace, attentions=False) for model in (bert, other)]
+        with Progress(args) as progress:
+            traces = traces_of(readers, [(row.text_a, row.text_b) for row in args.texts], progress=progress)
     values = layer_similarity(*traces)
     rows = [("state", *map(str, range(values.shape[1])))]
     rows += [
@@ -158,20 +161,6 @@ def similarity(bert, trace, args):
     ]
     words = sum(len(one.words()) for one in traces[0])
     return {"other": other.name, "texts": len(traces[0]), "words": words, "cka": values}, rows, ">" * len(rows[0])
-
-
-def _traced(bert, other, args):
-    """Traces of the file's texts by both models, read until there are enough words."""
-    words, traces = 0, ([], [])
-    with Progress(args) as progress:
-        for done, row in enumerate(args.texts, 1):
-            for model, kept in zip((bert, other), traces):
-                kept.append(model.trace(row.text_a, row.text_b, attentions=False))
-            words += len(traces[0][-1].words())
-            progress(done, len(args.texts))
-            if words >= _MOST_WORDS:
-                break
-    return traces
 
 
 def _check_compare(args):

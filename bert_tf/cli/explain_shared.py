@@ -1,4 +1,4 @@
-"""What the kinds of `explain` have in common: what a kind is, its target, a bar, heads by name."""
+"""What the kinds of `explain` have in common: what a kind is, a bar, heads by name."""
 
 import sys
 from dataclasses import dataclass

@@ -1,14 +1,15 @@
-"""The kinds of `explain` that ask why: layer by layer, saliency, parts switched off, patching, what if, likelihood."""
+"""The kinds of `explain` that ask why: layer by layer, parts switched off, patching, what if, likelihood."""
 
 import math
 
 import numpy as np
 
 from bert_tf.cli.explain_shared import Kind, Progress, head_of, predictions_record, state_name
+from bert_tf.cli.explain_target import add_target, check_target, target_of, target_record
 from bert_tf.cli.render import percent
 from bert_tf.explain.errors import InputError, checked_text
 
-_METHODS = ("gradient", "integrated", "occlusion")
+_CARRIED = ("state", "attention", "feed-forward")
 _PARTS = ("heads", "layers", "feed-forward", "tokens")
 
 
@@ -66,45 +67,6 @@ def _class_lens(bert, trace):
     rows += [(state_name(state), *(f"{value:.3f}" for value in values)) for state, values in enumerate(found.values)]
     record = {"tokens": trace.tokens, "classes": found.labels, "values": found.values}
     return record, rows, ">" * len(rows[0])
-
-
-def saliency(bert, trace, args):
-    """Which words an answer hangs on."""
-    from bert_tf.explain import gradient_x_input, integrated_gradients, occlusion
-
-    target = _target(bert, trace, args)
-    if args.method == "gradient":
-        found = gradient_x_input(bert, trace, target)
-    elif args.method == "integrated":
-        with Progress(args) as progress:
-            found = integrated_gradients(bert, trace, target, args.steps, args.baseline or "[PAD]", progress)
-    else:
-        with Progress(args) as progress:
-            found = occlusion(bert, trace, target, args.baseline or "[MASK]", "token", progress)
-    words = [
-        {
-            "text": one.word.text,
-            "source": one.word.source,
-            "start": one.word.start,
-            "end": one.word.end,
-            "score": one.score,
-        }
-        for one in found.words
-    ]
-    record = {
-        "method": found.method,
-        "target": _target_record(target),
-        "log_probability": found.score,
-        "baseline_log_probability": found.baseline_score,
-        "gap": found.gap,
-        "tokens": trace.tokens,
-        "scores": found.tokens,
-        "words": words,
-    }
-    rows = [("for", target.label), *((word["text"], f"{word['score']:+.3f}") for word in words)]
-    if found.gap is not None:
-        rows.append(("(gap)", f"{found.gap:+.3f}"))
-    return record, rows, "<>"
 
 
 def ablation(bert, trace, args):
@@ -240,21 +202,25 @@ def _sweep(bert, trace, args):
 
 def patching(bert, trace, args):
     """Where the difference from another input turns into another answer."""
-    from bert_tf.explain import patch_states
+    from bert_tf.explain import patch_blocks, patch_states
 
     if args.against is None:
         raise InputError("Give --against TEXT, another first text with as many tokens.")
     corrupted = bert.trace(args.against, args.text_b, args.mask)
-    target = _target(bert, trace, args)
+    target = target_of(bert, trace, args)
     with Progress(args) as progress:
-        found = patch_states(bert, trace, corrupted, target, progress)
+        if args.carry == "state":
+            found = patch_states(bert, trace, corrupted, target, progress)
+        else:
+            found = patch_blocks(bert, trace, corrupted, target, args.carry.replace("-", "_"), progress)
     rows = [("token", *map(str, range(len(found.scores))))]
     rows += [
         (token, *("-" if math.isnan(share) else f"{share:.2f}" for share in column))
         for token, column in zip(trace.tokens, found.recovered.T)
     ]
     record = {
-        "target": _target_record(target),
+        "target": target_record(target),
+        "carried_over": args.carry,
         "tokens": trace.tokens,
         "corrupted_tokens": corrupted.tokens,
         "clean": found.clean,
@@ -346,48 +312,6 @@ def likelihood(bert, trace, args):
     return {"texts": texts, "margin": margin}, rows, "<>"
 
 
-def _target(bert, trace, args):
-    """The `Target` that the options name: a class where the model classifies and no mask is there to be explained."""
-    from bert_tf.explain import (
-        class_target,
-        mask_target,
-        next_sentence_target,
-        replaced_target,
-        sentence_order_target,
-    )
-    from bert_tf.explain.target import classes_of
-
-    if args.next_sentence:
-        return next_sentence_target(bert, trace, not args.opposite)
-    if args.sentence_order:
-        return sentence_order_target(bert, trace, not args.opposite)
-    if args.replaced:
-        return replaced_target(bert, trace, args.position, not args.opposite)
-    asked = args.target is not None or args.position is not None or trace.masks
-    if args.label is not None or (classes_of(bert) and not asked):
-        return class_target(bert, trace, args.label)
-    return mask_target(bert, trace, args.position, args.target)
-
-
-def _check_target(args):
-    kinds = {
-        "--next-sentence": args.next_sentence,
-        "--sentence-order": args.sentence_order,
-        "--replaced": args.replaced,
-        "--label": args.label is not None,
-        "--target or --position": args.target is not None or (args.position is not None and not args.replaced),
-    }
-    given = [name for name, is_given in kinds.items() if is_given]
-    if len(given) > 1:
-        raise InputError(f"One answer is explained at a time: give only one of {' and '.join(given)}.")
-    if args.opposite and given not in (["--next-sentence"], ["--sentence-order"], ["--replaced"]):
-        raise InputError("--opposite goes with --next-sentence, --sentence-order or --replaced.")
-
-
-def _target_record(target):
-    return {"position": target.position, "label": target.label}
-
-
 def _replacement(pair):
     old, equals, new = pair.partition("=")
     if not (old and equals and new):
@@ -399,49 +323,6 @@ def _add_lens(kind):
     kind.add_argument(
         "--positions", type=int, nargs="+", metavar="P", help="token positions (default: the masks)"
     )
-
-
-def _add_target(kind):
-    kind.add_argument(
-        "--target", metavar="TOKEN", help="the token to explain (default: the likeliest at the mask)"
-    )
-    kind.add_argument("--position", type=int, metavar="P", help="where it stands (default: the first mask)")
-    kind.add_argument(
-        "--replaced",
-        action="store_true",
-        help="explain that the token at --position is replaced (ELECTRA; default: the most suspected), instead",
-    )
-    kind.add_argument(
-        "--next-sentence", action="store_true", help="explain that the second text follows, instead"
-    )
-    kind.add_argument(
-        "--sentence-order", action="store_true", help="explain that the two texts are in order (ALBERT), instead"
-    )
-    kind.add_argument(
-        "--opposite",
-        action="store_true",
-        help="that it does not follow, that the texts are swapped, or that the token is original",
-    )
-    kind.add_argument(
-        "--label",
-        metavar="CLASS",
-        help="explain this class of a fine-tuned model (default without a mask: the likeliest)",
-    )
-
-
-def _add_saliency(kind):
-    _add_target(kind)
-    kind.add_argument(
-        "--method",
-        choices=_METHODS,
-        default="integrated",
-        metavar="M",
-        help=f"{', '.join(_METHODS)} (default integrated)",
-    )
-    kind.add_argument(
-        "--steps", type=int, default=32, metavar="S", help="gradients taken by integrated (default 32)"
-    )
-    kind.add_argument("--baseline", metavar="TOKEN", help="stands for nothing: [PAD] or [MASK]")
 
 
 def _add_ablation(kind):
@@ -479,8 +360,15 @@ def _add_ablation(kind):
 
 
 def _add_patching(kind):
-    _add_target(kind)
+    add_target(kind)
     kind.add_argument("--against", metavar="TEXT", help="another first text with as many tokens")
+    kind.add_argument(
+        "--carry",
+        choices=_CARRIED,
+        default="state",
+        metavar="WHAT",
+        help=f"what is put over, of each layer and token: {', '.join(_CARRIED)} (default state)",
+    )
 
 
 def _add_counterfactual(kind):
@@ -503,12 +391,11 @@ def _check_against(args):
 
 def _check_patching(args):
     _check_against(args)
-    _check_target(args)
+    check_target(args)
 
 
 KINDS = {
     "lens": Kind(lens, "what the masked-word head, or a classifier's, would say after each layer", _add_lens),
-    "saliency": Kind(saliency, "which words an answer hangs on", _add_saliency, _check_target),
     "ablation": Kind(
         ablation, "what changes without some heads, layers, blocks or the attention to tokens", _add_ablation
     ),

@@ -67,15 +67,23 @@ from bert_tf.explain.joint import JointFill, fill_jointly
 from bert_tf.explain.lens import ClassLens, Lens, class_lens, logit_lens
 from bert_tf.explain.methods import TokenAttention, token_attention
 from bert_tf.explain.neuron import HeadVectors, head_vectors, query_key_vectors
-from bert_tf.explain.patching import PatchMap, patch_states
+from bert_tf.explain.patching import PatchMap, patch_blocks, patch_states
 from bert_tf.explain.predictions import MaskPrediction, Prediction, fill_mask, sigmoid
 from bert_tf.explain.projection import umap
 from bert_tf.explain.pseudo_likelihood import MinimalPair, PseudoLikelihood, minimal_pairs, pseudo_likelihood
 from bert_tf.explain.readers import Reading, read_place
+from bert_tf.explain.reduction import GoneWord, Reduction, reduce_input
 from bert_tf.explain.replaced import Game, play, replaced_scores
 from bert_tf.explain.rollout import attention_rollout
 from bert_tf.explain.rows import Row, Rows, hidden_words, kind_of, read_rows
-from bert_tf.explain.saliency import Saliency, WordScore, gradient_x_input, integrated_gradients, occlusion
+from bert_tf.explain.saliency import (
+    Saliency,
+    WordScore,
+    gradient_x_input,
+    integrated_gradients,
+    occlusion,
+    smoothgrad,
+)
 from bert_tf.explain.senses import SenseSeparation, labelled_sentences, sense_separation
 from bert_tf.explain.similarity import layer_similarity, linear_cka
 from bert_tf.explain.syntax import (
@@ -125,6 +133,7 @@ __all__ = [
     "Contexts",
     "EmbeddingParts",
     "EmptyText",
+    "GoneWord",
     "HeadProfile",
     "HeadSummary",
     "HeadVectors",
@@ -155,6 +164,7 @@ __all__ = [
     "Prediction",
     "PseudoLikelihood",
     "Reading",
+    "Reduction",
     "RelationAgreement",
     "Row",
     "RowAgreement",
@@ -219,6 +229,7 @@ __all__ = [
     "norm_weighted_attention",
     "occlusion",
     "occurrences",
+    "patch_blocks",
     "patch_states",
     "principal_components",
     "profile_heads",
@@ -228,10 +239,12 @@ __all__ = [
     "read_conllu",
     "read_place",
     "read_rows",
+    "reduce_input",
     "right_context",
     "score_rows",
     "sense_separation",
     "sentence_order_target",
+    "smoothgrad",
     "summarise_classes",
     "summarise_heads",
     "summarise_rows",

@@ -137,6 +137,35 @@ class Sweep:
         effect = np.abs(self.replaced_changes).mean(axis=1) if effect is None else effect
         return np.argsort(-effect, kind="stable")
 
+    def lost(self, trace, answer):
+        """How much an answer loses without each part: positive if the part speaks for it.
+
+        Args:
+            trace: the `Trace` that was swept.
+            answer: "masks", the mean over the likeliest token at each mask; "class", the likeliest class or a
+                regression's value; "next", the likelier verdict on the pair; or the position of a token, the likelier
+                verdict on it of a discriminator.
+        Returns:
+            float64 [A]: nats of log-probability, of a verdict probability.
+        Raises:
+            InputError: there is no such answer.
+        """
+        changes, share = None, 1.0
+        if answer == "masks" and self.changes.shape[1]:
+            changes = self.changes.mean(axis=1)
+        elif answer == "class":
+            changes = self.class_changes
+        elif answer == "next" and self.nsp_changes is not None:
+            changes, share = self.nsp_changes, trace.nsp.is_next
+        elif answer == "next" and self.sop_changes is not None:
+            changes, share = self.sop_changes, trace.sop.in_order
+        elif isinstance(answer, int) and self.replaced_changes is not None:
+            changes, share = self.replaced_changes[:, answer], trace.replaced[answer]
+        if changes is None:
+            raise InputError(f"There is no answer {answer!r:.40} in this sweep.")
+        # Of two verdicts the one gains what the other loses.
+        return -changes if share >= 0.5 else changes
+
 
 def intact_pass(bert, trace):
     """The pass that ablations are compared with; made once, it serves any number of them.

@@ -229,10 +229,15 @@ def passing(bert, trace, layer):
     if not 0 <= layer < count:
         raise ValueError(f"There is no layer {layer}; the model has layers 0 to {count - 1}.")
     _check_states(trace)
+    return passing_state(bert, trace.hidden_states[layer], layer)
+
+
+def passing_state(bert, state, layer):
+    """As `passing`, of a hidden state, float [T, H], that goes into the layer."""
     from keras import ops
 
     stacks = bert.model.bert_layers[f"layer_{layer}"].side_by_side()
-    x = ops.convert_to_tensor(trace.hidden_states[layer][None], dtype="float32")
+    x = ops.convert_to_tensor(state[None], dtype="float32")
     found = [_stack_passing(part, own) for part, own in zip(stacks, ops.split(x, len(stacks), axis=-1))]
     heads = ("queries", "keys", "values", "attentions")
     return {name: np.concatenate([one[name] for one in found], axis=0 if name in heads else -1) for name in found[0]}

@@ -58,6 +58,23 @@ class OpenModel:
         """As `layer`, with the attention maps [B, N, T, T] of the same step: (state, maps)."""
         return self._gated("layer with maps", index, x, bias, head_gates, feed_forward_gates, ("attentions",))
 
+    def layer_instead(self, index, x, instead):
+        """As `layer`, with others' outputs in the place of what its blocks add, before residual and norm.
+
+        Args:
+            instead: dict from "attention" or "feed_forward" to (bool [B, T], where; float32 [B, T, H], what).
+        """
+        blocks = ("attention", "feed_forward")
+
+        def step(x, *given):
+            pairs = given[:2], given[2:4]
+            return self._layer(given[4:], x, tf.zeros((1, 1, 1, 1)), instead=dict(zip(blocks, pairs)))
+
+        nothing = (np.zeros((1, 1), bool), np.zeros((1, 1, self.config.hidden_size), np.float32))
+        given = [one for block in blocks for one in instead.get(block, nothing)]
+        signature = (self._states(), *2 * (_PLACES, self._states()))
+        return self._of_layer("layer instead", step, signature, index)(x, *map(tf.convert_to_tensor, given))
+
     def _gated(self, name, index, x, bias, head_gates, feed_forward_gates, details=()):
         rows, heads = x.shape[0], self.config.num_attention_heads
 
@@ -148,16 +165,21 @@ class OpenModel:
 
     def score(self, x, target):
         """A target's log-probability, float32 [B], from a last hidden state [B, T, H]."""
+        return self.answers(x, target)[:, target.id]
+
+    def answers(self, x, target):
+        """The log-probabilities of all that could be said where a target is, float32 [B, K], from a last hidden state
+        [B, T, H]: of the vocabulary's tokens at its position, of both verdicts on a pair or token, of all classes."""
         if target.head == "mlm":
-            return self.mlm_log_probabilities(self.read(x)[:, target.position]).numpy()[:, target.id]
+            return self.mlm_log_probabilities(self.read(x)[:, target.position]).numpy()
         if target.head == "replaced":
-            return self.replaced_log_probabilities(x).numpy()[:, target.position, target.id]
+            return self.replaced_log_probabilities(x).numpy()[:, target.position]
         scores = {
             "nsp": self.nsp_log_probabilities,
             "sop": self.sop_log_probabilities,
             "task": self.class_scores,
         }
-        return scores[target.head](x).numpy()[:, target.id]
+        return scores[target.head](x).numpy()
 
     def _target_gradient(self, x, target):
         """A target's log-probability [B] and its gradient [B, T, H] by the last hidden state."""
@@ -191,12 +213,12 @@ class OpenModel:
             y = self._embed(vectors, segment_ids)
         return tape.gradient(y, vectors, output_gradients=slope)
 
-    def _layer(self, weights, x, bias, details=(), **gates):
+    def _layer(self, weights, x, bias, details=(), **others):
         """Any encoder layer: the first one's structure, `weights` in the place of its own; the state, with
         `details` also the attention maps."""
         part = self._parts["layer_0"]
         state = [variable.value for variable in part.non_trainable_variables]
-        found, _ = part.stateless_call(weights, state, x, bias, details=details, **gates)
+        found, _ = part.stateless_call(weights, state, x, bias, details=details, **others)
         if not details:
             return tf.cast(found, tf.float32)
         return tf.cast(found[0], tf.float32), tf.cast(found[1]["attentions"], tf.float32)
@@ -269,6 +291,7 @@ def _floats(*shape):
 
 
 _MAPS = _floats(None, None, None, None)
+_PLACES = tf.TensorSpec((None, None), tf.bool)
 
 
 def _ids(axes=2):

@@ -7,8 +7,11 @@ Deep Networks Learn the Same Things?", section 2.
 
 import numpy as np
 
-from bert_tf.explain.errors import InputError, NotComparable
+from bert_tf.explain.errors import InputError, NotComparable, report
 from bert_tf.explain.vectors import word_vectors
+
+#: Words that are enough: every pair of them is a number, for every layer of both models.
+ENOUGH_WORDS = 600
 
 
 def linear_cka(states_a, states_b, debiased=True):
@@ -71,6 +74,29 @@ def layer_similarity(traces_a, traces_b, debiased=True):
     if not vectors[0]:
         raise NotComparable("The two models have no word of these texts in common.")
     return linear_cka(*(np.concatenate(states, axis=1) for states in vectors), debiased)
+
+
+def traces_of(readers, texts, enough=ENOUGH_WORDS, progress=None):
+    """Traces of texts by several models, for `layer_similarity`; no more texts are read than give enough words.
+
+    Args:
+        readers: a function (text_a, text_b or None) -> `Trace` with hidden states for each model.
+        texts: pairs (text_a, text_b or None). enough: words, as the first model counts them, after which reading ends.
+        progress: callable(done, total) in texts; returning False cancels.
+    Returns:
+        A list of `Trace`s for each model.
+    Raises:
+        Cancelled: by `progress`.
+    """
+    words, traces = 0, [[] for _ in readers]
+    for done, (text_a, text_b) in enumerate(texts, start=1):
+        for read, kept in zip(readers, traces):
+            kept.append(read(text_a, text_b))
+        words += len(traces[0][-1].words())
+        report(progress, done, len(texts))
+        if words >= enough:
+            break
+    return traces
 
 
 def _gram(layer, debiased):

@@ -46,6 +46,12 @@ class RelationAgreement:
     offset: int
     offset_share: float
 
+    @property
+    def better_way(self):
+        """float64 [L, N], how often each head finds the head of a dependent, or its dependents: the better of the
+        two."""
+        return np.maximum(self.dependent_looks, self.head_looks)
+
 
 @dataclass(frozen=True, eq=False)
 class SyntaxAgreement:

@@ -111,6 +111,18 @@ def cosine_similarities(vectors, others=None):
     return unit @ (unit if others is None else _unit(others)).T
 
 
+def mean_by_distance(values, most=64):
+    """The mean of a square table's entries by how far row and column are apart.
+
+    Args:
+        values: float [W, W], such as the cosines of a table of positions. most: the greatest distance looked at.
+    Returns:
+        float64 [G], G the smaller of W and most + 1: the mean over all places `i` of values[i, i + g]; 0 apart first.
+    """
+    values = np.asarray(values, np.float64)
+    return np.array([np.diagonal(values, gap).mean() for gap in range(min(most + 1, len(values)))])
+
+
 def nearest_tokens(bert, vectors, top_k=10, centred=False, among=None):
     """The vocabulary's tokens whose static vectors point most nearly the same way.
 

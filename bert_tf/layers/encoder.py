@@ -53,7 +53,9 @@ class EncoderLayer(keras.layers.Layer):
         epsilon: of the layer normalisations. stddev: of the initialiser.
 
     Call arguments: x [B, T, H]; bias, details and head_gates as in `MultiHeadSelfAttention`; feed_forward_gates [B],
-        what the feed-forward block's output is multiplied by (0 leaves residual and norm); None for no gates.
+        what the feed-forward block's output is multiplied by (0 leaves residual and norm); None for no gates. instead:
+        what is put in the place of the blocks' outputs, before residual and norm: a dict from "attention" or
+        "feed_forward" to (bool [B, T], where; [B, T, H], what); None for nothing.
 
     Returns: [B, T, H]; with `details` also their dict.
     """
@@ -85,21 +87,32 @@ class EncoderLayer(keras.layers.Layer):
         for layer in (self.attention, self.attention_norm, self.feed_forward, self.feed_forward_norm):
             layer.build(shape)
 
-    def call(self, x, bias, training=False, details=(), head_gates=None, feed_forward_gates=None):
+    def call(self, x, bias, training=False, details=(), head_gates=None, feed_forward_gates=None, instead=None):
         attended = self.attention(x, bias, training=training, details=details, head_gates=head_gates)
         found = None
         if details:
             attended, found = attended
+        attended = _replaced(attended, instead, "attention")
         x = self.attention_norm(x + self.dropout(attended, training=training))
         widened = self.feed_forward(x)
         if feed_forward_gates is not None:
             gates = keras.ops.cast(keras.ops.expand_dims(feed_forward_gates, (1, 2)), widened.dtype)
             widened = keras.ops.multiply(widened, gates)
+        widened = _replaced(widened, instead, "feed_forward")
         x = self.feed_forward_norm(x + self.dropout(widened, training=training))
         return (x, found) if details else x
 
-    def compute_output_spec(self, x, bias, training=False, details=(), head_gates=None, feed_forward_gates=None):
+    def compute_output_spec(self, x, bias, training=False, details=(), head_gates=None, feed_forward_gates=None,
+                            instead=None):
         return self.attention.compute_output_spec(x, bias, training=training, details=details)
 
     def get_config(self):
         return {**super().get_config(), **self.settings}
+
+
+def _replaced(output, instead, block):
+    """A block's output [B, T, H], with what `instead` has for it where it has something."""
+    if not instead or block not in instead:
+        return output
+    places, others = instead[block]
+    return keras.ops.where(keras.ops.expand_dims(places, -1), keras.ops.cast(others, output.dtype), output)

@@ -8,6 +8,7 @@ from bert_tf.plots.diverging import diverging_scale
 from bert_tf.plots.effects import ranked_bars
 from bert_tf.plots.explained_parts import answer_panels, token_axes, value_map
 from bert_tf.plots.lens import state_names
+from bert_tf.plots.reduction import reduction_course
 from bert_tf.plots.theme import CATEGORIES, colourscale, distinct, dress, escape
 from bert_tf.plots.vectors import curves
 
@@ -40,8 +41,12 @@ def _lens(record, dark):
 
 
 def _saliency(record, dark):
-    words = record["words"]
     label = record["target"]["label"]
+    if record["method"] == "input_reduction":
+        gone = record["gone"]
+        shares = np.exp([record["log_probability"], *(one["log_probability"] for one in gone)])
+        return reduction_course([one["text"] for one in gone], shares, label, dark)
+    words = record["words"]
     unit = "value" if label == "value" else f"log-probability of {escape(label)}"
     unit += ": part of each word"
     return ranked_bars([word["text"] for word in words], [word["score"] for word in words], unit, dark)
@@ -109,18 +114,16 @@ def _patching(record, dark):
         one if one == other else f"{other} → {one}"
         for one, other in zip(record["tokens"], record["corrupted_tokens"])
     )
-    figure = go.Figure(
-        value_map(
-            recovered,
-            names,
-            state_names(len(recovered)),
-            dark,
-            "after layer %{y}, %{x}<br>%{z:.2f} recovered",
-        )
-    )
+    carried = record["carried_over"]
+    if carried == "state":
+        rows, where = state_names(len(recovered)), "after layer %{y}"
+    else:
+        rows, where = list(map(str, range(len(recovered)))), f"{carried} of layer %{{y}}"
+    figure = go.Figure(value_map(recovered, names, rows, dark, f"{where}, %{{x}}<br>%{{z:.2f}} recovered"))
     figure.update_traces(colorscale=diverging_scale(dark), zmin=-1, zmax=1)
     figure.update_xaxes(tickangle=-90, type="category", ticks="", showgrid=False)
-    figure.update_yaxes(title="state put back", type="category", ticks="", showgrid=False)
+    title = "state put back" if carried == "state" else f"{carried} put back, layer"
+    figure.update_yaxes(title=title, type="category", ticks="", showgrid=False)
     return dress(figure, dark, 200 + 28 * len(recovered))
 
 

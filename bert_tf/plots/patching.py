@@ -1,6 +1,6 @@
-"""Where a state of one run, put into another, brings the first one's answer back.
+"""Where a vector of one run, put into another, brings the first one's answer back.
 
-Dimension legend: L layers, T tokens.
+Dimension legend: L layers, T tokens, R rows.
 """
 
 import numpy as np
@@ -12,17 +12,29 @@ from bert_tf.plots.theme import dress, escape
 
 _TALLEST = 1400  # pixels
 _LABEL = 15  # pixels a label needs
+#: What is carried over -> (what the columns are, what is said of one).
+_AXES = {
+    "state": ("after layer", "after layer %{x}"),
+    "attention": ("attention of layer", "attention of layer %{x}"),
+    "feed_forward": ("feed-forward of layer", "feed-forward of layer %{x}"),
+}
 
 
-def patch_map(recovered, clean_tokens, corrupted_tokens, dark=False):
-    """Share of the difference that each state brings back, tokens downwards, layers across.
+def patched_names(part, count):
+    """Names of the ``count`` rows of a ``PatchMap``: "in" and the layers from 1, of blocks the layers alone."""
+    return state_names(count) if part == "state" else state_names(count + 1)[1:]
+
+
+def patch_map(recovered, clean_tokens, corrupted_tokens, dark=False, part="state"):
+    """Share of the difference that each vector brings back, tokens downwards, layers across.
 
     Args:
-        recovered: float [L+1, T], as ``PatchMap.recovered``.
+        recovered: float [R, T], as ``PatchMap.recovered``.
         clean_tokens, corrupted_tokens: T tokens each.
-        dark: for a dark page.
+        dark: for a dark page. part: what is carried over, as of ``PatchMap``.
     """
-    names = state_names(len(recovered))
+    names = patched_names(part, len(recovered))
+    axis, place = _AXES[part]
     labels = [
         escape(one) if one == other else f"<b>{escape(one)} | {escape(other)}</b>"
         for one, other in zip(clean_tokens, corrupted_tokens)
@@ -49,7 +61,7 @@ def patch_map(recovered, clean_tokens, corrupted_tokens, dark=False):
                 "tickformat": ".0%",
                 "tickvals": [-1, -0.5, 0, 0.5, 1],
             },
-            hovertemplate="%{text}, after layer %{x}<br>brings back %{customdata[0]:.1%}<extra></extra>",
+            hovertemplate=f"%{{text}}, {place}" + "<br>brings back %{customdata[0]:.1%}<extra></extra>",
         )
     )
     shown = list(range(0, count, every))
@@ -61,5 +73,5 @@ def patch_map(recovered, clean_tokens, corrupted_tokens, dark=False):
         zeroline=False,
         ticks="",
     )
-    figure.update_xaxes(title="after layer", type="category", side="top", showgrid=False, ticks="")
+    figure.update_xaxes(title=axis, type="category", side="top", showgrid=False, ticks="")
     return dress(figure, dark, height=height)

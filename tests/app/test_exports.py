@@ -170,17 +170,31 @@ def test_which_words(open_app, saved, bert, trace):
     near(column(saved["words-gradient"], "score"), [one.score for one in found.words])
 
 
-def test_patching(open_app, saved, bert, trace):
-    from bert_tf.explain import mask_target, patch_states
+def test_words_left(open_app, saved, bert, trace):
+    from bert_tf.explain import mask_target, reduce_input
+
+    opened(open_app, saved, ("words-left",), page="saliency", **ASKED, **{"saliency.method": "reduction"})
+    found, menu = reduce_input(bert, trace, mask_target(bert, trace, trace.masks[0])), saved["words-left"]
+    assert [row[2] for row in menu["rows"]] == [one.word.text for one in found.gone] + [one.text for one in found.left]
+    near(menu["npz"]["log_probability"][: len(found.gone)], [one.score for one in found.gone], 1e-3)
+    assert [one["word"] for one in menu["json"]["left"]] == [one.text for one in found.left]
+    assert menu["json"]["log_probability_left"] == pytest.approx(found.left_score, abs=1e-3)
+
+
+@pytest.mark.parametrize("part", ["state", "feed_forward"])
+def test_patching(open_app, saved, bert, trace, part):
+    from bert_tf.explain import mask_target, patch_blocks, patch_states
 
     other = "The bunny made the carrot."
     opened(open_app, saved, ("patching",), page="patching", **ASKED,
-           **{"patching.a": other, "patching.b": PAIR["b"]})  # fmt: skip
-    found = patch_states(
-        bert, trace, bert.trace(other, PAIR["b"], mask=("the",)), mask_target(bert, trace, trace.masks[0])
-    )
-    near(saved["patching"]["npz"]["scores"], found.scores, 1e-3)
-    near(column(saved["patching"], "log_probability"), found.scores.ravel(), 1e-3)
+           **{"patching.a": other, "patching.b": PAIR["b"], "patching.part": part})  # fmt: skip
+    asked = bert, trace, bert.trace(other, PAIR["b"], mask=("the",)), mask_target(bert, trace, trace.masks[0])
+    found, menu = patch_states(*asked) if part == "state" else patch_blocks(*asked, part), saved["patching"]
+    near(menu["npz"]["scores"], found.scores, 1e-3)
+    near(column(menu, "log_probability"), found.scores.ravel(), 1e-3)
+    assert menu["json"]["carried_over"] == part
+    first, name = (0, "state") if part == "state" else (1, "layer")
+    assert column(menu, name) == np.repeat(np.arange(first, 4), trace.length).tolist()
 
 
 @pytest.mark.parametrize("kind, names", [

@@ -207,6 +207,7 @@ def test_the_strongest_parts_are_the_page_s(open_app, link):
     {"saliency.method": "gradient", "saliency.token": "good"},
     {"saliency.method": "occlusion", "saliency.instead": "[PAD]", "saliency.of": "next", "saliency.follows": "NotNext"},
     {"saliency.steps": "8", "saliency.from": "[MASK]", "saliency.of": "9"},
+    {"saliency.method": "smooth", "saliency.steps": "16", "saliency.noise": "0.05"},
 ])  # fmt: skip
 def test_words_are_scored_by_the_chosen_method_for_the_chosen_answer(open_app, link):
     app = open_app(page="saliency", **PAIR, mask="a2,b1", **link)
@@ -216,12 +217,24 @@ def test_words_are_scored_by_the_chosen_method_for_the_chosen_answer(open_app, l
     np.testing.assert_allclose(found.tokens, shown.tokens, atol=1e-4)
 
 
-@pytest.mark.parametrize("link", [{"patching.token": "good"}, {"patching.of": "next", "patching.follows": "NotNext"}])
+@pytest.mark.parametrize("link", [{}, {"saliency.of": "next"}])
+def test_words_that_stay_are_those_of_the_page(open_app, link):
+    app = open_app(page="saliency", a="The bunny ate it.", b="It was good.", mask="a2",
+                   **{"saliency.method": "reduction", **link})  # fmt: skip
+    found, shown = ran(app)["found"], of_job(app, "saliency")
+    assert found.target == shown.target and found.left == shown.left
+    assert [one.word for one in found.gone] == [one.word for one in shown.gone]
+
+
+@pytest.mark.parametrize("link", [
+    {"patching.token": "good"}, {"patching.of": "next", "patching.follows": "NotNext"}, {"patching.part": "attention"},
+    {"patching.part": "feed_forward"},
+])  # fmt: skip
 def test_patching_asks_about_the_chosen_answer(open_app, link):
     texts = {"a": "The bunny ate it.", "b": "It was good."}
     app = open_app(page="patching", **texts, mask="a3", **{"patching.a": "The bunny was it."}, **link)
     found, shown = ran(app)["found"], of_job(app, "patching")
-    assert found.target == shown.target
+    assert (found.target, found.part) == (shown.target, shown.part)
     np.testing.assert_allclose(found.scores, shown.scores, atol=1e-4)
 
 

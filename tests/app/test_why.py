@@ -200,18 +200,18 @@ def test_effects_on_the_next_sentence_are_those_of_its_head(open_app, bert):
 # Which words
 
 
-@pytest.mark.parametrize("method", ["integrated", "gradient", "occlusion"])
+@pytest.mark.parametrize("method", ["integrated", "gradient", "smooth", "occlusion"])
 def test_the_words_carry_the_library_s_scores(open_app, bert, method):
-    from bert_tf.explain import gradient_x_input, integrated_gradients, mask_target, occlusion
+    from bert_tf.explain import gradient_x_input, integrated_gradients, mask_target, occlusion, smoothgrad
 
-    app = settled(
-        open_app(page="saliency", **PAIR, mask="a3", **{"saliency.method": method, "saliency.steps": "8"})
-    )
+    link = {"saliency.method": method, "saliency.steps": "8", "saliency.noise": "0.02"}
+    app = settled(open_app(page="saliency", **PAIR, mask="a3", **link))
     trace = bert.trace(PAIR["a"], PAIR["b"], mask=("the",))
     target = mask_target(bert, trace)
     found = {
         "integrated": lambda: integrated_gradients(bert, trace, target, steps=8),
         "gradient": lambda: gradient_x_input(bert, trace, target),
+        "smooth": lambda: smoothgrad(bert, trace, target, copies=8, noise=0.02),
         "occlusion": lambda: occlusion(bert, trace, target, level="word"),
     }[method]()
     assert f"“{target.label}”" in told(app).replace("\\", "")
@@ -219,6 +219,7 @@ def test_the_words_carry_the_library_s_scores(open_app, bert, method):
     assert list(table["word"]) == [one.word.text for one in found.words]
     assert np.allclose(table["score"], [one.score for one in found.words], rtol=1e-2, atol=1e-6)
     assert ("convergence gap" in told(app)) == (method == "integrated")
+    assert ("With the noise" in told(app)) == (method == "smooth")
     parts = component(app, "marks")["a"]
     assert "".join(part["text"] for part in parts) == PAIR["a"]
     assert [part["text"] for part in parts if part.get("asked")] == ["the"]
@@ -248,19 +249,64 @@ def test_text_of_the_visitor_reaches_the_marks_unchanged(open_app):
     assert "".join(part["text"] for part in component(app, "marks")["a"]) == evil
 
 
+def test_so_much_noise_that_the_answer_is_gone_is_told(open_app, bert, monkeypatch):
+    import pages.saliency
+
+    link = {"saliency.method": "smooth", "saliency.steps": "8"}
+    assert "hides the answer" not in told(settled(open_app(page="saliency", **PAIR, mask="a3", **link)))
+    monkeypatch.setattr(pages.saliency, "_GONE", -100)
+    assert "hides the answer" in told(settled(open_app(page="saliency", **PAIR, mask="a3", **link)))
+
+
+def test_words_go_until_the_answer_would_change(open_app, bert):
+    from bert_tf.explain import mask_target, reduce_input
+
+    app = settled(open_app(page="saliency", **PAIR, mask="a3", **{"saliency.method": "reduction"}))
+    trace = bert.trace(PAIR["a"], PAIR["b"], mask=("the",))
+    found = reduce_input(bert, trace, mask_target(bert, trace))
+    assert found.gone and f"{len(found.left)} stay" in told(app)
+    table = app.dataframe[0].value
+    assert list(table["word"]) == [one.word.text for one in found.gone]
+    assert np.allclose(table["then"], [100 * np.exp(one.score) for one in found.gone], rtol=1e-2)
+    (line,) = figure(app)["data"]
+    assert np.allclose(_numbers(line["y"])[0], np.exp(found.score), rtol=1e-2)
+    parts = component(app, "marks")
+    assert "".join(part["text"] for part in parts["a"]) == PAIR["a"]
+    words = [part for side in "ab" for part in parts[side] if "tip" in part]
+    assert sum(part["shade"] == 1 for part in words) == len(found.left)
+    first = next(part for part in words if "number 1;" in part["tip"])
+    assert first["shade"] == 0 and first["text"] == found.gone[0].word.text
+
+
+def test_an_answer_that_is_not_the_likeliest_is_not_reduced(open_app):
+    link = {"saliency.method": "reduction", "saliency.token": "good"}
+    app = settled(open_app(page="saliency", **PAIR, mask="a3", **link))
+    assert "not the likeliest answer" in told(app) and not app.get("plotly_chart")
+
+
+def test_a_long_text_is_not_reduced(open_app):
+    link = {"saliency.method": "reduction"}
+    app = settled(open_app(page="saliency", a="The bunny ate a carrot today. " * 12, mask="a1", **link))
+    assert "at most 64 tokens" in told(app) and not app.code
+
+
 # Patching
 
 
-def test_the_patch_map_is_the_library_s(open_app, bert):
-    from bert_tf.explain import mask_target, patch_states
+@pytest.mark.parametrize("part", ["state", "attention", "feed_forward"])
+def test_the_patch_map_is_the_library_s(open_app, bert, part):
+    from bert_tf.explain import mask_target, patch_blocks, patch_states
 
     other = "The bunny ate a carrot."
-    app = settled(open_app(page="patching", **PAIR, mask="a2", **{"patching.a": other}))
+    app = settled(open_app(page="patching", **PAIR, mask="a2", **{"patching.a": other, "patching.part": part}))
     clean, corrupted = (bert.trace(text, PAIR["b"], mask=("ate",)) for text in (PAIR["a"], other))
-    found = patch_states(bert, clean, corrupted, mask_target(bert, clean))
-    assert np.allclose(
-        _numbers(heat(app)["z"]).reshape(clean.length, 4), np.clip(found.recovered.T, -1, 1), atol=1e-3
-    )
+    asked = bert, clean, corrupted, mask_target(bert, clean)
+    found = patch_states(*asked) if part == "state" else patch_blocks(*asked, part)
+    names = ["in", "1", "2", "3"] if part == "state" else ["1", "2", "3"]
+    drawn = heat(app)
+    assert drawn["x"] == names and app.segmented_control(key="w_patching_part").value == part
+    shares = _numbers(drawn["z"]).reshape(clean.length, len(names))
+    assert np.allclose(shares, np.clip(found.recovered.T, -1, 1), atol=1e-3)
 
 
 def test_inputs_of_different_lengths_are_told_apart_with_the_words(open_app):

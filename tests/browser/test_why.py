@@ -148,3 +148,18 @@ def test_a_visitor_s_markup_stays_text(visit):
         page.locator(sign).last.wait_for()
         assert page.locator("img[src=x]").count() == 0
         assert page.locator(".cells b, .marks b, .card b, [data-testid=stCaptionContainer] b").count() == 0
+
+
+def test_every_method_can_be_read_and_chosen_on_a_phone(visit):
+    page = visit(f"/?page=saliency&{PAIR}&saliency.method=reduction", viewport={"width": 390, "height": 844}).page
+    expect(page.locator(".marks .word")).to_have_count(10)
+    for name in ("Integrated gradients", "Gradient × input", "SmoothGrad", "Occlusion", "Input reduction"):
+        button = page.get_by_role("radio", name=name)
+        box = button.bounding_box()
+        assert box["x"] >= 0 and box["x"] + box["width"] <= 390, (name, box)
+        assert button.evaluate("one => one.scrollWidth <= one.clientWidth + 1"), name
+    assert not wider_than_the_screen(page)
+    page.get_by_role("radio", name="SmoothGrad").click()
+    expect(page.get_by_role("radio", name="0.01")).to_be_visible()
+    expect(page.get_by_text("With the noise it has")).to_be_visible()
+    wait_for_link(page, "saliency.method", "smooth")

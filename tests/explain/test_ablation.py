@@ -182,6 +182,31 @@ def test_without_a_mask_the_next_sentence_answer_ranks(tiny_bert):
     assert (np.diff(np.abs(found.nsp_changes)[found.ranked()]) <= 0).all()
 
 
+def test_what_the_answer_loses_is_what_it_had_less_what_it_has(tiny_bert, trace):
+    parts = every_layer(tiny_bert.config)
+    found = sweep(tiny_bert, trace, parts)
+    effects = [ablate(tiny_bert, trace, part, top_k=1000) for part in parts]
+    wanted = np.zeros(len(parts))
+    for mask, place in enumerate(trace.masks):
+        had = {one.id: one.probability for one in effects[0].before[mask].predictions}
+        best = max(had, key=had.get)
+        for part, effect in enumerate(effects):
+            has = next(one.probability for one in effect.after[mask].predictions if one.id == best)
+            wanted[part] += np.log(had[best] / has) / len(trace.masks)
+    np.testing.assert_allclose(found.lost(trace, "masks"), wanted, atol=1e-4)
+    judged = set()
+    for pair in (("the cat sat", "it ran"), ("it ran", "the cat sat"), ("a dog", "big mat"), ("London", "bank money")):
+        read = tiny_bert.trace(*pair)
+        lost = sweep(tiny_bert, read, parts).lost(read, "next")
+        likelier = max(("is_next", "not_next"), key=lambda name: getattr(read.nsp, name))
+        judged.add(likelier)
+        after = [getattr(ablate(tiny_bert, read, part).nsp_after, likelier) for part in parts]
+        np.testing.assert_allclose(lost, getattr(read.nsp, likelier) - np.array(after), atol=1e-5)
+    assert len(judged) == 2
+    with pytest.raises(InputError, match="no answer 'class'"):
+        found.lost(trace, "class")
+
+
 def test_a_sweep_can_be_cancelled(tiny_bert, trace):
     with pytest.raises(Cancelled):
         sweep(tiny_bert, trace, every_head(tiny_bert.config), progress=lambda done, total: done < 3)

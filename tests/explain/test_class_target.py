@@ -14,6 +14,7 @@ from bert_tf.explain import (
     gradient_x_input,
     integrated_gradients,
     occlusion,
+    reduce_input,
     sweep,
 )
 from bert_tf.explain.errors import InputError
@@ -119,3 +120,20 @@ def test_models_without_the_class_say_so():
     for ask in (class_target, class_lens):
         with pytest.raises(InputError, match="plain was not fine-tuned"):
             ask(plain, trace)
+
+
+def test_words_are_taken_away_while_the_class_stays():
+    bert = made(pooling="mean")
+    trace = bert.trace("it was a good film")
+    found = reduce_input(bert, trace, class_target(bert, trace))
+    assert found.holds and len(found.left) + len(found.gone) == 5 and found.left
+    away = []
+    for one in found.gone:
+        away.append(one.word)
+        (said,) = bert.task.predict([" ".join(word.text for word in trace.words() if word not in away)])
+        assert said["label"] == found.target.label
+        assert one.score == pytest.approx(np.log(said["probability"]), abs=1e-5)
+    bert = made(labels=(), regression=True)
+    trace = bert.trace("it was bad")
+    with pytest.raises(InputError, match="no answer to keep"):
+        reduce_input(bert, trace, class_target(bert, trace))

@@ -24,6 +24,7 @@ from bert_tf.explain import (
     occlusion,
     patch_states,
     play,
+    reduce_input,
     replaced_scores,
     replaced_target,
     score_rows,
@@ -167,6 +168,35 @@ def test_a_token_s_score_can_be_explained(berts, place, is_replaced):
     patched = patch_states(bert, trace, other, target)
     assert patched.clean == pytest.approx(wanted, abs=1e-5)
     assert patched.scores[-1, target.position] == pytest.approx(patched.clean, abs=1e-5)
+
+
+@pytest.mark.parametrize("name, answer", [("albert", "next"), ("electra-discriminator", 2)])
+def test_the_likelier_verdict_is_what_is_lost(berts, name, answer):
+    bert, parts, judged = berts[name], every_layer(berts[name].config), set()
+    for pair in (("w1 w2 w3", "w4 w5"), ("w4 w5", "w1 w2 w3"), ("w7 w2", "w9"), ("w3 w8", "w1 w6")):
+        trace = bert.trace(*pair)
+        share = trace.sop.in_order if answer == "next" else trace.replaced[answer]
+        lost = sweep(bert, trace, parts).lost(trace, answer)
+        for part, one in zip(parts, lost):
+            effect = ablate(bert, trace, part)
+            after = effect.sop_after.in_order if answer == "next" else effect.replaced_after[answer]
+            assert one == pytest.approx(max(share, 1 - share) - (after if share >= 0.5 else 1 - after), abs=1e-5)
+        judged.add(bool(share >= 0.5))
+    assert judged
+
+
+def test_words_go_while_a_token_stays_judged_so(berts):
+    bert = berts["electra-discriminator"]
+    trace = bert.trace("w1 w2 w3", "w4 w5")
+    target = replaced_target(bert, trace, 2, trace.replaced[2] >= 0.5)
+    found = reduce_input(bert, trace, target)
+    assert found.holds and any(2 in word.positions for word in found.left)
+    gone = {position for one in found.gone for position in one.word.positions}
+    kept = [position for position in range(trace.length) if position not in gone]
+    share = float(replaced_scores(bert, trace.token_ids[kept], trace.segments[kept])[kept.index(2)])
+    likelier = max(share, 1 - share)
+    assert (share >= 0.5) == (trace.replaced[2] >= 0.5)
+    assert found.left_score == pytest.approx(np.log(likelier), abs=1e-5)
 
 
 def test_a_token_to_judge_must_be_there_and_the_head_too(berts):

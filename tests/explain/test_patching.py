@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from bert_tf.explain import NotComparable
+from bert_tf.explain import InputError, NotComparable
 from bert_tf.explain.errors import Cancelled
-from bert_tf.explain.patching import patch_states
+from bert_tf.explain.patching import patch_blocks, patch_states
 from bert_tf.explain.target import mask_target, next_sentence_target
 
 
@@ -23,6 +23,12 @@ def _by_hand(bert, clean, corrupted, layer, position, target):
     x = x[None]
     for index in range(layer, bert.config.num_hidden_layers):
         x = layers[f"layer_{index}"](x, zero)
+    return _said(bert, x, target)
+
+
+def _said(bert, x, target):
+    """The target's log-probability from a last hidden state [1, T, H]."""
+    layers = bert.model.bert_layers
     if target.position is None:
         logits = np.asarray(layers["nsp"](layers["pooler"](x)), np.float64)[0]
     else:
@@ -51,6 +57,68 @@ def test_the_last_state_at_the_mask_is_the_whole_answer(other_bert, pair):
     same = [p for p in range(pair[0].length) if pair[0].token_ids[p] == pair[1].token_ids[p]]
     np.testing.assert_allclose(found.recovered[0, same], 0, atol=1e-3)
     assert found.clean != found.corrupted
+
+
+def _blocks(layer, x):
+    """What a layer's attention adds to a state [1, T, H], what goes into the other block, and what that adds."""
+    attended = np.array(layer.attention(x, np.zeros((1, 1, 1, 1), np.float32)))
+    middle = np.asarray(layer.attention_norm(x + attended))
+    return attended, middle, np.array(layer.feed_forward(middle))
+
+
+@pytest.mark.parametrize("kind", ["mask", "next sentence"])
+@pytest.mark.parametrize("block", ["attention", "feed_forward"])
+def test_each_block_s_output_is_put_before_residual_and_norm(other_bert, pair, block, kind):
+    target = mask_target(other_bert, pair[0]) if kind == "mask" else next_sentence_target(other_bert, pair[0])
+    found = patch_blocks(other_bert, *pair, target, block)
+    assert found.part == block and found.scores.shape == (3, pair[0].length)
+    layers = [other_bert.model.bert_layers[f"layer_{index}"] for index in range(3)]
+    for at, position in ((0, 2), (0, 0), (1, 5), (2, 3), (2, pair[0].length - 1)):
+        x = pair[1].hidden_states[at][None]
+        attended, middle, widened = _blocks(layers[at], x)
+        clean = _blocks(layers[at], pair[0].hidden_states[at][None])
+        if block == "attention":
+            attended[0, position] = clean[0][0, position]
+            middle = np.asarray(layers[at].attention_norm(x + attended))
+            widened = np.asarray(layers[at].feed_forward(middle))
+        else:
+            widened[0, position] = clean[2][0, position]
+        x = np.asarray(layers[at].feed_forward_norm(middle + widened))
+        for layer in layers[at + 1 :]:
+            _, middle, widened = _blocks(layer, x)
+            x = np.asarray(layer.feed_forward_norm(middle + widened))
+        assert found.scores[at, position] == pytest.approx(_said(other_bert, x, target), abs=2e-4)
+    whole = patch_states(other_bert, *pair, target)
+    assert (found.clean, found.corrupted) == (whole.clean, whole.corrupted)
+
+
+def test_all_that_all_blocks_add_is_the_whole_run_where_the_embeddings_are_equal(other_bert, pair):
+    opened, length = other_bert.opened, pair[0].length
+    good, bad = (opened.states(trace.token_ids[None], trace.segments[None]) for trace in pair)
+    everywhere, x = np.ones((1, length), bool), bad[0]
+    for index in range(3):
+        attended, _, widened = _blocks(other_bert.model.bert_layers[f"layer_{index}"], good[index])
+        both = {"attention": (everywhere, attended), "feed_forward": (everywhere, widened)}
+        x = opened.layer_instead(index, x, both)
+    same = pair[0].token_ids == pair[1].token_ids
+    assert 0 < same.sum() < length and same[0] and same[pair[0].masks[0]]
+    np.testing.assert_allclose(x[0][same], good[-1][0][same], atol=2e-5)
+    assert np.abs(x[0][~same] - good[-1][0][~same]).max() > 0.01
+    for target in (mask_target(other_bert, pair[0]), next_sentence_target(other_bert, pair[0])):
+        assert opened.score(x, target)[0] == pytest.approx(float(opened.score(good[-1], target)[0]), abs=1e-4)
+
+
+def test_blocks_that_are_put_nowhere_change_nothing(other_bert, pair):
+    opened = other_bert.opened
+    states = opened.states(pair[0].token_ids[None], pair[0].segments[None])
+    nowhere = np.zeros((1, pair[0].length), bool)
+    for instead in ({}, {"attention": (nowhere, states[0].numpy())}):
+        np.testing.assert_allclose(opened.layer_instead(1, states[1], instead), states[2], atol=1e-5)
+
+
+def test_another_block_is_refused(other_bert, pair):
+    with pytest.raises(InputError, match="no block 'heads'"):
+        patch_blocks(other_bert, *pair, mask_target(other_bert, pair[0]), "heads")
 
 
 def test_an_input_patched_into_itself_has_nothing_to_recover(other_bert, pair):

@@ -5,7 +5,7 @@ import pytest
 
 from bert_tf.explain import InputError
 from bert_tf.explain.errors import Cancelled
-from bert_tf.explain.saliency import gradient_x_input, integrated_gradients, occlusion
+from bert_tf.explain.saliency import gradient_x_input, integrated_gradients, occlusion, smoothgrad
 from bert_tf.explain.target import mask_target, next_sentence_target
 
 
@@ -50,6 +50,32 @@ def test_gradient_x_input_is_the_slope_when_a_vector_grows(tiny_bert, trace, tar
     assert (found.norms >= 0).all() and found.norms.shape == (trace.length,)
 
 
+def test_smoothgrad_is_the_mean_slope_of_noisy_copies_times_the_words(tiny_bert, trace, target):
+    found = smoothgrad(tiny_bert, trace, target, copies=7, noise=0.1)
+    opened = tiny_bert.opened
+    vectors = opened.token_vectors(trace.token_ids[None]).numpy()
+    deviation = 0.1 * (vectors.max() - vectors.min())
+    random, slopes, scores = np.random.default_rng(0), [], []
+    for _ in range(7):
+        noise = deviation * random.normal(size=vectors.shape[1:])
+        score, slope = opened.gradient(vectors + noise[None], trace.segments[None], target)
+        slopes.append(slope[0])
+        scores.append(score[0])
+    np.testing.assert_allclose(found.tokens, (np.mean(slopes, axis=0) * vectors[0]).sum(axis=1), atol=1e-3)
+    assert found.deviation == pytest.approx(deviation) and found.noisy_score == pytest.approx(np.mean(scores), abs=1e-3)
+    assert found.score == pytest.approx(_score(tiny_bert, trace, trace.token_ids, target), abs=1e-4)
+    assert found.words[1].score == pytest.approx(found.tokens[[2, 3]].sum())
+    again, other = (smoothgrad(tiny_bert, trace, target, 7, 0.1, seed) for seed in (0, 1))
+    np.testing.assert_array_equal(again.tokens, found.tokens)
+    assert not np.allclose(other.tokens, found.tokens, atol=1e-3)
+
+
+def test_smoothgrad_without_noise_is_gradient_x_input(tiny_bert, trace, target):
+    found = smoothgrad(tiny_bert, trace, target, copies=3, noise=0)
+    np.testing.assert_allclose(found.tokens, gradient_x_input(tiny_bert, trace, target).tokens, atol=1e-4)
+    assert found.noisy_score == pytest.approx(found.score, abs=1e-4) and found.deviation == 0
+
+
 def test_integrated_gradients_add_up_to_the_difference(tiny_bert, trace, target):
     found = integrated_gradients(tiny_bert, trace, target, steps=32)
     pad = tiny_bert.tokenizer.pad_id
@@ -80,11 +106,12 @@ def test_integrated_gradients_equal_a_fine_riemann_sum(tiny_bert, trace, target)
     np.testing.assert_allclose(found.tokens, expected, atol=0.005)
 
 
-def test_steps_in_blocks_give_the_same(tiny_bert, trace, target, monkeypatch):
-    whole = integrated_gradients(tiny_bert, trace, target, steps=9)
+@pytest.mark.parametrize("method", [integrated_gradients, smoothgrad])
+def test_steps_in_blocks_give_the_same(tiny_bert, trace, target, monkeypatch, method):
+    whole = method(tiny_bert, trace, target, 9)
     calls = []
     monkeypatch.setattr("bert_tf.explain.saliency.TOKENS_AT_ONCE", 2 * trace.length)
-    parts = integrated_gradients(tiny_bert, trace, target, steps=9, progress=lambda *at: calls.append(at))
+    parts = method(tiny_bert, trace, target, 9, progress=lambda *at: calls.append(at))
     np.testing.assert_allclose(whole.tokens, parts.tokens, atol=1e-5)
     assert calls == [(2, 9), (4, 9), (6, 9), (8, 9), (9, 9)]
 
@@ -122,13 +149,18 @@ def test_words_are_the_sums_of_their_tokens(tiny_bert, trace, target):
 def test_long_work_can_be_cancelled(tiny_bert, trace, target):
     with pytest.raises(Cancelled, match="Stopped after"):
         occlusion(tiny_bert, trace, target, progress=lambda done, total: False)
-    with pytest.raises(Cancelled):
-        integrated_gradients(tiny_bert, trace, target, progress=lambda done, total: False)
+    for method in (integrated_gradients, smoothgrad):
+        with pytest.raises(Cancelled):
+            method(tiny_bert, trace, target, progress=lambda done, total: False)
 
 
 def test_bad_settings_are_refused(tiny_bert, trace, target):
     with pytest.raises(InputError, match="steps.*0"):
         integrated_gradients(tiny_bert, trace, target, steps=0)
+    with pytest.raises(InputError, match="copies.*0.5"):
+        smoothgrad(tiny_bert, trace, target, copies=0.5)
+    with pytest.raises(InputError, match="noise.*-0.1"):
+        smoothgrad(tiny_bert, trace, target, noise=-0.1)
     with pytest.raises(InputError, match="'nothing' is no token"):
         occlusion(tiny_bert, trace, target, "nothing")
     with pytest.raises(InputError, match="level.*'line'"):

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from bert_tf.explain import InputError, NotComparable
-from bert_tf.explain.similarity import layer_similarity, linear_cka
+from bert_tf.explain.errors import Cancelled
+from bert_tf.explain.similarity import layer_similarity, linear_cka, traces_of
 from bert_tf.explain.vectors import word_vectors
 
 TEXT = "the cats sat on the mat in the park and played"
@@ -80,3 +81,19 @@ def test_what_cannot_be_compared_is_refused(tiny_bert, other_bert):
         layer_similarity(tiny_bert.trace("a cat"), other_bert.trace("a cat"))
     with pytest.raises(InputError, match="same words"):
         linear_cka(np.zeros((1, 5, 2)), np.zeros((1, 6, 2)))
+
+
+def test_texts_are_read_by_both_until_there_are_enough_words(tiny_bert, other_bert):
+    texts, seen = [("the cat sat", None), ("a dog ran", "it ran"), ("the big park", None)], []
+    readers = [tiny_bert.trace, other_bert.trace]
+    for enough, count in ((3, 1), (4, 2), (8, 2), (9, 3), (600, 3)):
+        ones, others = traces_of(readers, texts, enough, lambda *at: seen.append(at))
+        assert [(one.text_a, one.text_b) for one in ones] == texts[:count]
+        assert [one.model for one in others] == ["tiny-uncased"] * count
+        assert seen[-1] == (count, 3)
+    np.testing.assert_allclose(
+        layer_similarity(ones, others),
+        layer_similarity(*([bert.trace(*text) for text in texts] for bert in (tiny_bert, other_bert))),
+    )
+    with pytest.raises(Cancelled):
+        traces_of(readers, texts, progress=lambda done, total: False)

@@ -70,6 +70,8 @@ def test_each_head_is_counted_by_its_most_attended_word(tiny_bert, sentences):
                 looks[:, row, layer, one] = to == head, by == head
     np.testing.assert_allclose(found.overall.dependent_looks, looks[0].mean(axis=0))
     np.testing.assert_allclose(found.overall.head_looks, looks[1].mean(axis=0))
+    np.testing.assert_allclose(found.overall.better_way, looks.mean(axis=1).max(axis=0))
+    assert (found.overall.better_way != found.overall.dependent_looks).any()
     np.testing.assert_allclose(found.relations["nsubj"].dependent_looks, looks[0, 1:].mean(axis=0))
     assert list(found.relations) == ["nsubj", "det"] and found.relations["nsubj"].count == 2
     assert (found.overall.count, found.sentences, found.skipped) == (3, 2, 0)

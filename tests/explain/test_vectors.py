@@ -9,6 +9,7 @@ from bert_tf.explain.vectors import (
     cosine_similarities,
     embedding_parts,
     embedding_table,
+    mean_by_distance,
     nearest_tokens,
     occurrences,
     principal_components,
@@ -122,3 +123,11 @@ def test_a_vector_of_another_size_is_refused(tiny_bert):
         nearest_tokens(tiny_bert, np.zeros(5))
     with pytest.raises(InputError, match="'colour'"):
         embedding_table(tiny_bert, "colour")
+
+
+def test_the_mean_by_distance_is_that_of_the_pairs_so_far_apart():
+    values = np.random.default_rng(0).normal(size=(7, 7))
+    for most, count in ((3, 4), (64, 7)):
+        found = mean_by_distance(values, most)
+        wanted = [[values[row, row + gap] for row in range(7 - gap)] for gap in range(count)]
+        np.testing.assert_allclose(found, [sum(line) / len(line) for line in wanted])

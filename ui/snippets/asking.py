@@ -48,7 +48,7 @@ for before, after in zip(effect.before, effect.after):
         print(one.position, [(guess.token, round(guess.probability, 3)) for guess in one.predictions])"""
 _SWEEP = """\
 found = sweep(bert, trace, {parts})
-lost = {lost}  # what the answer loses without each
+lost = found.lost(trace, {on!r})  # what the answer loses without each
 for index in np.argsort(-np.abs(lost))[:15]:
     print(found.ablations[index], lost[index].round(3))"""
 _KINDS = {
@@ -73,7 +73,7 @@ def ablation(view, shared, trace, off, on=None, kind="heads"):
     if on:
         more, parts = _KINDS[kind]
         names += [*more, "sweep"]
-        bodies.append(_SWEEP.format(parts=parts, lost=_lost(shared, trace, on)))
+        bodies.append(_SWEEP.format(parts=parts, on=on))
     imports = ["import numpy as np"] if on else []
     return about(view, shared, trace, [*imports, f"from bert_tf.explain import {', '.join(names)}"], *bodies)
 
@@ -86,55 +86,64 @@ def _verdicts(shared, trace):
     return "\n".join([*said, *(f"print(effect.{one}_before, effect.{one}_after)" for one in told)])
 
 
-def _lost(shared, trace, on):
-    if on == "masks":
-        return "-found.changes.mean(axis=1)"
-    if isinstance(on, int):
-        return f"{'-' if trace.replaced[on] >= 0.5 else ''}found.replaced_changes[:, {on}]"
-    changes = "class_changes" if on == "class" else f"{why.pair_head(shared)}_changes"
-    # Of a pair the likelier answer counts.
-    sign = "" if on == "next" and why.first_share(trace) < 0.5 else "-"
-    return f"{sign}found.{changes}"
-
-
 _SALIENCY = """\
 target = {target}
 found = {method}(bert, trace, target{more})
 print(found.target.label, found.score)  # {unit}
 for one in found.words:
-    print(one.word.source, one.word.text, round(one.score, 3)){gap}"""
+    print(one.word.source, one.word.text, round(one.score, 3)){last}"""
+_REDUCTION = """\
+target = {target}
+found = reduce_input(bert, trace, target)
+print(found.target.label, found.score, found.left_score)  # its log-probability in the whole text, and in what is left
+print([word.text for word in found.left])
+for one in found.gone:  # in the order in which they went, and the log-probability then
+    print(one.word.source, one.word.text, round(one.score, 3))"""
+_LAST = {
+    "integrated": "\nprint(found.gap)  # by which the scores miss what the answer gains",
+    "smooth": "\nprint(found.noisy_score)  # the mean over the noisy copies",
+}
 
 
-def saliency(view, shared, trace, asked, method, steps, baseline):
+def saliency(view, shared, trace, asked, method, settings):
     """What each word does to one answer.
 
     Args:
-        asked: ``Target``. method: "integrated", "gradient" or "occlusion". steps, baseline: of the method.
+        asked: ``Target``. method: "integrated", "gradient", "smooth", "occlusion" or "reduction".
+        settings: dict of its function's keyword arguments.
     """
     maker, call = target(asked, shared.tokenizer)
-    name, more = {
-        "integrated": ("integrated_gradients", f", steps={steps}, baseline={baseline!r}"),
-        "gradient": ("gradient_x_input", ""),
-        "occlusion": ("occlusion", f', baseline={baseline!r}, level="word"'),
+    name = {
+        "integrated": "integrated_gradients",
+        "gradient": "gradient_x_input",
+        "smooth": "smoothgrad",
+        "occlusion": "occlusion",
+        "reduction": "reduce_input",
     }[method]
+    more = "".join(f", {key}={value!r}" for key, value in settings.items())
     unit = "its value" if why.unit(asked) != "nats" else "its log-probability"
-    gap = "\nprint(found.gap)  # by which the scores miss what the answer gains" if method == "integrated" else ""
-    body = _SALIENCY.format(target=call, method=name, more=more, unit=unit, gap=gap)
+    lines = _REDUCTION if method == "reduction" else _SALIENCY
+    body = lines.format(target=call, method=name, more=more, unit=unit, last=_LAST.get(method, ""))
     return about(view, shared, trace, (f"from bert_tf.explain import {maker}, {name}",), body)
 
 
 _PATCHING = """\
 target = {target}
-found = patch_states(bert, trace, other, target)
+found = {patch}
 print(found.clean, found.corrupted)  # the answer in the first input, and in the other
-print(found.recovered.round(3))  # row: hidden state, column: token"""
+print(found.recovered.round(3))  # row: {row}, column: token"""
 
 
-def patching(view, shared, trace, other, asked):
-    """States of the first input put into the other; asked: ``Target``."""
+def patching(view, shared, trace, other, asked, part):
+    """Vectors of the first input put into the other; asked: ``Target``. part: which vectors, as of ``PatchMap``."""
     maker, call = target(asked, shared.tokenizer)
+    if part == "state":
+        name, patch, row = "patch_states", "patch_states(bert, trace, other, target)", "hidden state"
+    else:
+        name, patch, row = "patch_blocks", f"patch_blocks(bert, trace, other, target, block={part!r})", "layer"
     load = f"{loading(view, shared.name)}\n{reading(trace)}\n{reading(other, 'other')}  # as many tokens"
-    return script((f"from bert_tf.explain import {maker}, patch_states",), load, _PATCHING.format(target=call))
+    body = _PATCHING.format(target=call, patch=patch, row=row)
+    return script((f"from bert_tf.explain import {maker}, {name}",), load, body)
 
 
 _ASKED = """\

@@ -36,7 +36,7 @@ print(cluster_heads(found.distances).reshape(found.summary.entropy.shape))
 print(map_of_heads(found.distances).round(3))  # where each head lies on the plane"""
 _SYNTAX = """\
 for name, one in [("all", syntax.overall), *syntax.relations.items()]:
-    print(name, one.count, np.maximum(one.dependent_looks, one.head_looks).max().round(3))"""
+    print(name, one.count, one.better_way.max().round(3))"""
 
 
 def attention(view, shared, trace, heads, detail, least=0.0):
@@ -92,7 +92,7 @@ def heads(view, shared, measure, rows, trace=None, file=None, bounds=None):
     load = loading(view, shared.name)
     if file.lower().endswith(".conllu"):
         names += ["profile_heads", "read_conllu", "syntax_agreement"]
-        imports = ("import numpy as np", "import pathlib", f"from bert_tf.explain import {', '.join(names)}")
+        imports = ("import pathlib", f"from bert_tf.explain import {', '.join(names)}")
         return script(imports, load, _parsed(file, bounds, rows), "" if measure == "syntax" else body, _SYNTAX)
     names += ["kind_of", "profile_heads", "read_rows"]
     read = reading_rows(file, False, None, None, bounds)

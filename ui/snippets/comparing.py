@@ -86,13 +86,9 @@ def _judged(side):
 
 
 _CKA = """\
-ones, others, words = [], [], 0
-for row in rows[:{most}]:
-    ones.append(bert.trace(row.text_a, row.text_b, attentions=False))
-    others.append(second.trace(row.text_a, row.text_b, attentions=False))
-    words += len(ones[-1].words())
-    if words >= {words}:
-        break
+readers = [partial(model.trace, attentions=False) for model in (bert, second)]
+texts = [(row.text_a, row.text_b) for row in rows[:{most}]]
+ones, others = traces_of(readers, texts, enough={words})  # no more texts than give so many words
 print(layer_similarity(ones, others).round(3))  # row: a state of the one, column: of the other"""
 
 
@@ -111,6 +107,7 @@ def cka(view, names, traced, file=None, most=0, words=0):
         return script(imports, load, f"print({call}.round(3))  # row: a state of the one, column: of the other")
     readers, read = rows_of(file)
     imports = [*needs(file), f"from bert_tf.explain import {', '.join(sorted([*readers, 'layer_similarity']))}"]
+    imports += ["from functools import partial", "from bert_tf.explain.similarity import traces_of"]
     return script(imports, f"{load}\n{read}", _CKA.format(most=most, words=words))
 
 

@@ -1,0 +1,15 @@
+"""What becomes of an answer while words of the input go."""
+
+from bert_tf.plots.theme import escape
+from bert_tf.plots.vectors import curves
+
+
+def reduction_course(words, probabilities, label, dark=False):
+    """The answer's probability, in the whole input and without more and more of its words.
+
+    Args:
+        words: W strings, in the order in which they went. probabilities: float [W + 1], that of the whole input first.
+        label: the answer. dark: for a dark page.
+    """
+    names = ["all words", *(f"{number} {escape(word)}" for number, word in enumerate(words, 1))]
+    return curves({label: probabilities}, names, "word that goes", "probability", dark, 340, percent=True)
