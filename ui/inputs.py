@@ -87,9 +87,8 @@ def text_fields(fields=_FIELDS):
 
 
 def _texts_changed():
-    view, typed = state.view(), st.session_state
-    # A page with one field leaves the other text as it is.
-    state.put(view.with_text(*((typed.get(f"w_text_{name}", getattr(view, name)) or "") for name in "ab")))
+    view = state.view()
+    state.put(view.with_text(*(state.typed(f"w_text_{name}", getattr(view, name)) for name in "ab")))
 
 
 def texts_are_usable():

@@ -90,7 +90,7 @@ def fields():
 
 def _typed():
     old_a, old_b, spots = second_texts()
-    new = tuple(st.session_state.get(f"w_second_{name}") or "" for name in "ab")
+    new = tuple(state.typed(f"w_second_{name}", old) for name, old in zip("ab", (old_a, old_b)))
     changed = {name for name, old, now in zip("ab", (old_a, old_b), new) if old != now}
     put_second(*new, tuple(spot for spot in spots if spot.source not in changed))
 

@@ -17,7 +17,7 @@ from ui.limits import Limits, read_limits
 from ui.view import View, from_params, to_params
 
 _VIEW, _WRITTEN, _TOUCHED = "_view", "_written_params", "_touched"
-_GIVEN, _AGAIN, _REPLACED = "_given", "_again", "_replaced_params"
+_GIVEN, _AGAIN, _REPLACED, _ENDED = "_given", "_again", "_replaced_params", "_ended"
 # Seconds in which a browser may still send the address that was replaced, with a run that nobody asked for.
 _LATE = 3.0
 
@@ -37,6 +37,7 @@ def open_view() -> View:
     params = st.query_params.to_dict()
     # A run that another one cuts short has not written the address: what was changed for it still leads.
     touched = state.get(_TOUCHED, False)
+    state[_ENDED] = False
     if not state.pop(_AGAIN, False):
         state[_GIVEN] = set()
     fresh = _VIEW not in state
@@ -71,8 +72,19 @@ def put(new: View) -> None:
     st.session_state[_TOUCHED] = True
 
 
+def typed(key: str, before: str) -> str:
+    """What stands in a text field, from its callback; ``before`` where the page has no such field.
+
+    A field that the browser had no time to fill, as the run was cut short by the next, reports itself as empty:
+    the text is not lost for that.
+    """
+    text = st.session_state.get(key, before) or ""
+    return text if text or st.session_state.get(_ENDED, True) else before
+
+
 def write_address() -> None:
-    """Mirror the view in the address bar, if it differs."""
+    """Mirror the view in the address bar, if it differs; the last act of a run."""
+    st.session_state[_ENDED] = True
     params = to_params(view(), limits())
     st.session_state[_WRITTEN] = params
     st.session_state[_TOUCHED] = False

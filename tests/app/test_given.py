@@ -31,6 +31,16 @@ def test_what_a_visitor_types_is_left_alone(open_app):
     assert app.text_area(key="w_text_a").value == "It was good."
 
 
+@pytest.mark.parametrize("ended, left", [(True, ""), (False, PAIR["a"])])
+def test_a_field_that_a_cut_run_left_empty_does_not_lose_the_text(open_app, ended, left):
+    app = open_app(**PAIR)
+    app.session_state["_ended"] = ended
+    app.text_area(key="w_text_a").set_value("").run()
+    assert app.text_area(key="w_text_a").value == left and (param(app, "a") or "") == left
+    app.text_area(key="w_text_a").set_value("It rained.").run()
+    assert param(app, "a") == "It rained."
+
+
 def _page_that_can_be_cut_short():
     import streamlit as st
 
