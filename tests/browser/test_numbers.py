@@ -136,6 +136,7 @@ def test_architecture(visit, bert, trace):
     page = visit(ASKED + "&page=architecture&architecture.open=feed_forward&architecture.layer=2").page
     wanted = passing(bert, trace, 1)["feed_forward"][:, :MOST_UNITS]
     expect(page.get_by_role("heading", name="Feed-forward, layer 2")).to_be_visible()
+    expect(page.locator(FIGURE)).to_have_count(2)  # what passes through the box, and below it the sizes
     assert numbers(page)[0]["z"] == pytest.approx(wanted.ravel().tolist(), abs=2e-4)
     sizes = {part.name: part.parameters for part in parts(bert.model, trace.length, 1)}
     for name in ("embeddings", "feed_forward", "mlm"):

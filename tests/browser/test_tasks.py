@@ -111,6 +111,7 @@ def test_classes_layer_by_layer(visit, task_home):
     page = visit("/?page=lens&model=classes&a=the+cat+sat").page
     bert = bert_tf.load(task_home / "classes")
     lens = class_lens(bert, bert.trace("the cat sat", hidden_states=True))
+    expect(page.locator(f"{FIGURE} .legendtext").filter(has_text="bad")).to_be_visible()
     drawn = {one["name"]: one["y"] for one in numbers(page)}
     for place, name in enumerate(("bad", "good")):
         assert drawn[name] == pytest.approx(lens.values[:, place].tolist(), abs=1e-5)
