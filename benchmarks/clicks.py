@@ -47,9 +47,9 @@ class Act:
     """What is pressed on a page.
 
     Attributes:
-        press: "chip" is a word of the strip, "word" one of a strip that hides one at a time, "head" a place of the canvas of all heads, "zoom" one that opens
-            another view, "choice: LABEL: A|B" the choices A and B of a group of buttons in turn, "open: TITLE" the
-            link to the page, anything else elements by their selector.
+        press: "chip" is a word of the strip, "word" one of a strip that hides one at a time, "head" a place of the
+            canvas of all heads, "zoom" one that opens another view, "choice: LABEL: A|B" the choices A and B of a
+            group of buttons in turn, "open: TITLE" the link to the page, anything else elements by their selector.
         link: more parameters of the link.
         of_texts: whether the page shows the two texts; any other is measured once, against the shorter time.
         long: whether a press begins work beside the page that takes minutes; it is stopped before the next.

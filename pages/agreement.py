@@ -8,7 +8,6 @@ from ui import comparison, export, files, inputs, jobs, models, opening, snippet
 from ui.words import count, percent, title
 
 _LONGEST_LIST = 30
-_AT_ONCE = 40  # rows that are asked about without a press on Run
 _HEADER = ("row", "text_a", "text_b", "hidden", "guesses_a", "guesses_b", "same_first", "divergence_bits",
            "is_next_a", "is_next_b", "problem", "in_order_a", "in_order_b", "replaced_difference")  # fmt: skip
 
@@ -35,7 +34,7 @@ def page():
         st.caption(f"No head for masked words: {' and '.join(lacking)}. {_left(pair)}")
     snippets.give(names, file_key, hide)
     key = (*names, view.precision, file_key, hide, view.top_k)
-    if not files.asked("agreement", key, len(rows.rows) <= _AT_ONCE):
+    if not files.asked("agreement", key, len(rows.rows) <= files.AT_ONCE):
         st.caption(f"{count(len(rows.rows), 'row')}, read by both models.")
         return
     found = jobs.result(

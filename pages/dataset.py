@@ -24,7 +24,6 @@ _ASK = {
 }
 _DEFAULT = "masks,next,order,replaced,classes"
 _OF_PAIR = ("next", "order")
-_AT_ONCE = 40  # rows that are asked about without a press on Run
 _HEADER = ("row", "text_a", "text_b", "tokens", "hidden", "rank_of_original", "probability_of_original",
            "guesses", "probabilities", "is_next", "perplexity", "log_likelihood", "problem", "in_order",
            "suspected", "most_suspected", "replaced_probability", "label", "predicted",
@@ -48,7 +47,7 @@ def page():
     labelled = "classes" in ask and any(row.label is not None for row in rows.rows)
     snippets.give(shared, file_key, ask, hide, labelled)
     key = (shared.name, view.precision, file_key, ask, hide, view.top_k)
-    if not files.asked("dataset", key, len(rows.rows) <= _AT_ONCE and "perplexity" not in ask):
+    if not files.asked("dataset", key, len(rows.rows) <= files.AT_ONCE and "perplexity" not in ask):
         st.caption(
             f"{count(len(rows.rows), 'row')}. Pseudo-perplexity takes as many passes as a row has tokens."
         )

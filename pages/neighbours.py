@@ -20,7 +20,6 @@ _TOP = 10
 _HEADER = ("position", "token", "vector", "rank", "neighbour", "cosine")
 _AMONG = {"vocabulary": "In the vocabulary", "text": "In a text"}
 _PLACES = 20  # places of a file that are shown
-_AT_ONCE = 40  # rows of a file that are read without a press on Run
 _SIDE = 70  # characters of a sentence shown on either side of the word
 _PLACES_HEADER = ("rank", "cosine", "row", "before", "word", "after", "token", "position", "text")
 
@@ -217,7 +216,7 @@ def _in_text(shared, trace, at, layer, centred):
     view = state.view()
     snippets.give(shared, trace, (), centred, _PLACES, at, layer, file_key)
     key = (shared.name, view.precision, view.a, view.b, trace.masks, at, layer, centred, file_key)
-    if not files.asked("neighbours", key, len(rows.rows) <= _AT_ONCE):
+    if not files.asked("neighbours", key, len(rows.rows) <= files.AT_ONCE):
         st.caption(f"{count(len(rows.rows), 'row')}.")
         return
     found = jobs.result(

@@ -19,6 +19,8 @@ SAMPLES = {
     "reviews.csv": "Labelled reviews",
 }
 _OWN, _TYPED = "upload", "typed"
+#: Rows of a file that are asked about without a press on Run.
+AT_ONCE = 40
 HIDE = {"random": "A word of each row", "last": "The last word", "given": "What the file hides"}
 
 
