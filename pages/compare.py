@@ -68,7 +68,8 @@ def page():
     if pair is None:
         return
     sides.strips(pair, what)
-    traces = [side.trace() for side in pair]
+    # One pass of each model gives all that the chosen look shows.
+    traces = [side.trace(hidden_states=compare_views.looks_at_layers()) for side in pair]
     found = compare(
         *traces,
         *(side.shared.tokenizer for side in pair),

@@ -228,9 +228,9 @@ def _followed(shared, trace, lens, row, follow):
     except ValueError as error:
         st.warning(plain(str(error)), icon=":material/spellcheck:")
         return None
-    return kept(
-        "lens_one", (trace, position, follow), lambda: shared.run(logit_lens, trace, (position,), _TOP, ids)
-    )
+    if ids is None:
+        return lens.at(row)
+    return kept("lens_one", (trace, position, follow), lambda: shared.run(logit_lens, trace, (position,), _TOP, ids))
 
 
 def _story(one):

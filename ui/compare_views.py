@@ -16,11 +16,17 @@ _DRAWN = {"heatmap": "Heatmaps", "lines": "Lines", "difference": "Difference"}
 _MOST = 64  # tokens a side that are drawn
 
 
+def looks_at_layers():
+    """Whether the visitor chose to look at the layers, which takes hidden states and no attention maps."""
+    return state.setting("compare.look", "attention") == "layers"
+
+
 def draw(pair, traces, found):
     """What the visitor chose to look at below the predictions.
 
     Args:
-        pair: ``Side``s. traces: theirs. found: ``Comparison``.
+        pair: ``Side``s. traces: theirs, with hidden states or attention maps as ``looks_at_layers``. found:
+            ``Comparison``.
     """
     look = st.segmented_control(
         "Look at",
@@ -228,7 +234,7 @@ def _layers(pair, traces, found):
         )
     mask = found.masks[place]
     snippets.give(pair, traces, classes=both_classify, lens=(mask.position_a, mask.position_b))
-    lenses = [_lens(side, at) for side, at in zip(pair, (mask.position_a, mask.position_b))]
+    lenses = [_lens(*one) for one in zip(pair, traces, (mask.position_a, mask.position_b))]
     counts = [side.shared.config.num_hidden_layers for side in pair]
     rows = comparison.layer_rows(lenses, pair, aligned_layers(*counts), found.folded)
     with inputs.heading("The likeliest word after each layer"):
@@ -270,11 +276,5 @@ def _named(pair, mask):
     return pair[0].encoding.tokens[mask.position_a]
 
 
-def _lens(side, position):
-    key = (side.shared.name, state.view().precision, side.text_a, side.text_b, side.masked, position)
-
-    def make():
-        trace = side.trace(hidden_states=True)
-        return side.shared.run(logit_lens, trace, (position,), 1)
-
-    return kept(f"compare_lens_{side.key}", key, make)
+def _lens(side, trace, position):
+    return kept(f"compare_lens_{side.key}", (trace, position), lambda: side.shared.run(logit_lens, trace, (position,), 1))

@@ -6,6 +6,7 @@ import streamlit as st
 
 from ui import comparison, components, inputs, state
 from ui.examples import EXAMPLES, Example
+from ui.kept import kept
 from ui.models import SharedModel
 from ui.spots import chips, positions
 from ui.traces import attention_trace
@@ -51,9 +52,14 @@ class Side:
     def trace(self, hidden_states=False):
         """The side's trace, with attention maps, or with hidden states instead."""
         with st.spinner("Reading …", show_time=True):
-            if hidden_states:
+            if not hidden_states:
+                return attention_trace(self.shared, self.masked, (self.text_a, self.text_b))
+
+            def make():
                 return self.shared.trace(self.text_a, self.text_b, self.masked, hidden_states=True)
-            return attention_trace(self.shared, self.masked, (self.text_a, self.text_b))
+
+            key = (self.shared.name, state.view().precision, self.text_a, self.text_b, self.masked)
+            return kept(f"compare_states_{self.key}", key, make)
 
 
 def second_texts():

@@ -6,13 +6,13 @@ nostalgebraist 2020, "interpreting GPT: the logit lens"; Geva et al. 2022. The h
 layer only: an early layer that says nothing through it may still know the answer in other words.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
 from bert_tf.checkpoints.errors import require_head
 from bert_tf.explain.errors import InputError, MaskPositionError, NothingToPredict
-from bert_tf.explain.predictions import Prediction, check_top_k, top_probabilities
+from bert_tf.explain.predictions import Prediction, check_top_k
 from bert_tf.explain.target import class_answer, classes_of
 
 # Hidden vectors given to the head at once: over 30,000 tokens their logits are then 31 MB.
@@ -45,6 +45,10 @@ class Lens:
     answer_probabilities: np.ndarray
     first_top: np.ndarray
     settled: np.ndarray
+
+    def at(self, row):
+        """The `Lens` of one of the positions alone; `row` is its index among them."""
+        return Lens(**{field.name: getattr(self, field.name)[row : row + 1] for field in fields(self)})
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,12 +107,13 @@ def logit_lens(bert, trace, positions=None, top_k=5, answers=None):
     positions = _positions(trace, positions)
     states = np.asarray(bert.opened.read(trace.hidden_states))[:, list(positions)].swapaxes(0, 1)  # [P, L+1, H]
     count, depth, width = states.shape
-    if answers is None:
-        answers = bert.opened.mlm_log_probabilities(states[:, -1]).numpy().argmax(axis=1)
-    answers = _checked(bert, answers, count)
-    found = _read(bert.opened, states.reshape(-1, width), np.repeat(answers, depth), top_k)
+    # The last states first: their answers are looked for in the others.
+    last = _read(bert.opened, states[:, -1], np.full(count, -1) if answers is None else _checked(bert, answers, count), top_k)
+    answers = last[0][:, 0] if answers is None else np.asarray(answers)
+    before = _read(bert.opened, states[:, :-1].reshape(-1, width), np.repeat(answers, depth - 1), top_k)
     ids, probabilities, entropies, ranks, shares = (
-        part.reshape(count, depth, *part.shape[1:]) for part in found
+        np.concatenate([one.reshape(count, depth - 1, *one.shape[1:]), end[:, None]], axis=1)
+        for one, end in zip(before, last)
     )
     top = ranks == 1
     token = bert.tokenizer.id_to_token
@@ -154,15 +159,12 @@ def _checked(bert, answers, count):
 
 def _read(opened, rows, answers, top_k):
     """What hidden vectors [R, H] say: ids and probabilities [R, K], entropies in bits [R], and the rank and
-    the probability [R] of an answer each."""
-    parts = []
-    for start in range(0, len(rows), _ROWS):
-        asked = answers[start : start + _ROWS, None]
-        logs = opened.mlm_log_probabilities(rows[start : start + _ROWS]).numpy()
-        ids, probabilities, _ = top_probabilities(logs, top_k)
-        entropies = -np.sum(np.exp(logs) * logs, axis=1, dtype=np.float64) / np.log(2)
-        own = np.take_along_axis(logs, asked, axis=1)
-        parts.append(
-            (ids, probabilities, entropies, 1 + (logs > own).sum(axis=1), np.exp(own[:, 0], dtype=np.float64))
-        )
-    return tuple(np.concatenate(part) for part in zip(*parts))
+    the probability [R] of an answer each (-1: the likeliest)."""
+    top_k = min(top_k, opened.config.vocab_size)
+    parts = [
+        opened.mlm_reading(rows[start : start + _ROWS], answers[start : start + _ROWS], top_k)
+        for start in range(0, len(rows), _ROWS)
+    ]
+    ids, probabilities, entropies, ranks, shares = (np.concatenate(part) for part in zip(*parts))
+    return (ids.astype(np.int64), probabilities.astype(np.float64), entropies.astype(np.float64) / np.log(2),
+            ranks.astype(np.int64), shares.astype(np.float64))

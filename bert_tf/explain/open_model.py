@@ -122,6 +122,21 @@ class OpenModel:
         step = self._compiled("mlm", self._mlm, (_floats(None, self.config.hidden_size),))
         return step(tf.constant(rows, tf.float32) if isinstance(rows, np.ndarray) else rows)
 
+    def mlm_reading(self, rows, answers, top_k):
+        """What the MLM head says of vectors, without the distributions themselves, which over 30,000 tokens are large.
+
+        Args:
+            rows: float32 [R, H] as `read` gives them. answers: int [R], a token each to look for; -1 for the likeliest.
+            top_k: K, at most V.
+        Returns:
+            (ids int32 [R, K] and probabilities float32 [R, K] of the likeliest, in descending order, equals in the
+            order of their ids; entropies float32 [R] in nats; ranks int32 [R] from 1 and probabilities float32 [R] of
+            the answers), arrays.
+        """
+        step = self._compiled("mlm reading", self._mlm_reading, (_floats(None, self.config.hidden_size), _ids(1), _ids(0)))
+        given = tf.constant(rows, tf.float32), tf.constant(answers, tf.int32), tf.constant(top_k, tf.int32)
+        return tuple(part.numpy() for part in step(*given))
+
     def nsp_log_probabilities(self, x):
         """Logarithms of P(IsNext) and P(NotNext), [B, 2], from a last hidden state [B, T, H]."""
         return self._compiled("nsp", lambda x: self._pair("nsp", x), (self._states(),))(x)
@@ -240,9 +255,25 @@ class OpenModel:
         part = self._parts["embeddings"]
         return tf.cast(part.project(part.norm(part.add_places(vectors, segment_ids))), tf.float32)
 
+    def _mlm_logits(self, rows):
+        return self._parts["mlm"].logits(rows[None], self._parts["embeddings"].token_table)[0]
+
     def _mlm(self, rows):
-        logits = self._parts["mlm"].logits(rows[None], self._parts["embeddings"].token_table)[0]
-        return tf.nn.log_softmax(logits)
+        return tf.nn.log_softmax(self._mlm_logits(rows))
+
+    def _mlm_reading(self, rows, answers, top_k):
+        logits = tf.cast(self._mlm_logits(rows), tf.float32)
+        best, ids = tf.math.top_k(logits, top_k)
+        # Of the likeliest as 0: nothing overflows, and the entropy is no difference of large numbers.
+        highest = best[:, :1]
+        logits = logits - highest
+        weights = tf.exp(logits)
+        total = tf.reduce_sum(weights, axis=1)
+        entropies = tf.math.log(total) - tf.reduce_sum(weights * logits, axis=1) / total
+        answers = tf.where(answers < 0, ids[:, 0], answers)[:, None]
+        own = tf.gather(logits, answers, batch_dims=1)
+        ranks = 1 + tf.math.count_nonzero(logits > own, axis=1, dtype=tf.int32)
+        return ids, tf.exp(best - highest) / total[:, None], entropies, ranks, tf.exp(own[:, 0]) / total
 
     def _pair(self, head, x):
         return tf.nn.log_softmax(self._parts[head](self._parts["pooler"](x)))

@@ -1,7 +1,7 @@
 """Words as vectors: the input embedding taken apart, nearest words of the vocabulary, one word in many
 sentences.
 
-Dimension legend: T tokens, H hidden, L layers, V vocabulary, W words or occurrences. Pure NumPy.
+Dimension legend: T tokens, H hidden, L layers, V vocabulary, W words or occurrences.
 """
 
 from dataclasses import dataclass
@@ -74,8 +74,9 @@ def embedding_parts(bert, trace):
     Returns:
         `EmbeddingParts`.
     """
-    tokens, segments, positions = (embedding_table(bert, name) for name in PARTS)
-    vectors = np.stack([tokens[trace.token_ids], segments[trace.segments], positions[: trace.length]])
+    ids = {"token": trace.token_ids, "segment": trace.segments,
+           "position": bert.config.position_offset + np.arange(trace.length)}
+    vectors = np.stack([_embedding_rows(bert, part, ids[part]) for part in PARTS])
     total = vectors.sum(axis=0)
     total_norms = np.linalg.norm(total, axis=-1)
     shares = np.einsum("pth,th->pt", vectors, total) / np.maximum(total_norms, 1e-12) ** 2
@@ -88,6 +89,26 @@ def embedding_table(bert, part):
 
     A model without segments has zeros for them; positions begin with the first that is used.
     """
+    variable = _stored_table(bert, part)
+    if variable is None:
+        return np.zeros((2, bert.config.embedding_width), np.float32)
+    table = np.asarray(variable).astype(np.float32, copy=False)
+    return table[bert.config.position_offset :] if part == "position" else table
+
+
+def _embedding_rows(bert, part, ids):
+    """Rows of a stored table, float32 [T, E]: without a copy of the whole, which is 89 MB in Base."""
+    from keras import ops
+
+    variable = _stored_table(bert, part)
+    if variable is None:
+        return np.zeros((len(ids), bert.config.embedding_width), np.float32)
+    rows = ops.take(variable, np.asarray(ids, np.int32), axis=0)
+    return ops.convert_to_numpy(rows).astype(np.float32, copy=False)
+
+
+def _stored_table(bert, part):
+    """The Keras variable of a part, with unused positions too; None for the segments of a model without them."""
     from bert_tf.models import named_variables
 
     stored = {
@@ -97,11 +118,7 @@ def embedding_table(bert, part):
     }
     if part not in stored:
         raise InputError(f"There is no embedding table {part!r}; choose from {', '.join(PARTS)}.")
-    variable = named_variables(bert.model).get(f"bert.embeddings.{stored[part]}.weight")
-    if variable is None:
-        return np.zeros((2, bert.config.embedding_width), np.float32)
-    table = np.asarray(variable).astype(np.float32, copy=False)
-    return table[bert.config.position_offset :] if part == "position" else table
+    return named_variables(bert.model).get(f"bert.embeddings.{stored[part]}.weight")
 
 
 def cosine_similarities(vectors, others=None):

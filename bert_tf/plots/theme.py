@@ -4,6 +4,8 @@ Both scales run from the page's own ground to full strength in even steps of lig
 yellow that every kind of colour vision tells apart; the dark one ends as cividis does.
 """
 
+import functools
+
 LIGHT_RAMP = ("#ffffff", "#dce8f7", "#abcbea", "#6fa5d8", "#3a78bd", "#1f4f94", "#0b2a5c")
 DARK_RAMP = ("#171b22", "#1d2f57", "#37507a", "#5f6f83", "#8f8f7d", "#c6b565", "#ffe65c")
 
@@ -16,6 +18,10 @@ _HEADS = {
     True: ("#56b4e9", "#e69f00", "#009e73", "#cc79a7", "#f0e442", "#d55e00"),
 }
 MOST_HEADS = 6
+
+#: Parts of a template that figures here use.
+_LAYOUT = ("xaxis", "yaxis", "scene", "title", "hovermode", "hoverlabel", "coloraxis", "autotypenumbers")
+_KINDS = ("bar", "histogram", "scatter", "scatter3d")
 
 
 def head_colours(dark=False):
@@ -37,22 +43,35 @@ def colourscale(dark=False):
 def dress(figure, dark=False, height=None):
     """Give ``figure`` the common look, transparent so that it sits on any page; returns it."""
     ink, quiet = ("#e4e7ec", "#a9b0bd") if dark else ("#1d2330", "#5b6170")
-    figure.update_layout(
-        template="plotly_dark" if dark else "plotly_white",
-        paper_bgcolor="rgba(0,0,0,0)",
-        plot_bgcolor="rgba(0,0,0,0)",
-        font={"color": ink, "size": 13},
-        margin={"l": 8, "r": 8, "t": 32, "b": 8},
-        height=height,
-        hoverlabel={"font": {"size": 13}},
-        colorway=list(CATEGORIES),
-        modebar={"bgcolor": "rgba(0,0,0,0)", "color": "#8a92a0", "activecolor": ink},
-        legend={"font": {"color": ink}},
-    )
+    layout = figure.layout
+    # Set one by one: `update_layout` takes several times as long, and a page draws up to four figures at each press.
+    layout.template = _template(dark)
+    layout.paper_bgcolor = layout.plot_bgcolor = "rgba(0,0,0,0)"
+    layout.font = {"color": ink, "size": 13}
+    layout.margin = {"l": 8, "r": 8, "t": 32, "b": 8}
+    layout.height = height
+    layout.hoverlabel = {"font": {"size": 13}}
+    layout.colorway = CATEGORIES
+    layout.modebar = {"bgcolor": "rgba(0,0,0,0)", "color": "#8a92a0", "activecolor": ink}
+    layout.legend.font = {"color": ink}
     # Said outright: Streamlit would write them in a grey that is too faint to read well.
-    for axes in (figure.update_xaxes, figure.update_yaxes):
-        axes(tickfont={"color": quiet}, title={"font": {"color": quiet}})
+    for axis in (*figure.select_xaxes(), *figure.select_yaxes()):
+        axis.tickfont.color = axis.title.font.color = quiet
     return figure
+
+
+@functools.cache
+def _template(dark):
+    """Of Plotly's own template what figures here use: it is checked and copied for each of them, and most of it is of
+    maps and of kinds of traces that none has."""
+    import plotly.io
+
+    whole = plotly.io.templates["plotly_dark" if dark else "plotly_white"].to_plotly_json()
+    layout = {name: whole["layout"][name] for name in _LAYOUT if name in whole["layout"]}
+    for axis in ("xaxis", "yaxis"):
+        # Margins make room for the labels; to look for any that stick out nevertheless takes longer than all other drawing.
+        layout[axis] = {**layout[axis], "ticklabeloverflow": "allow"}
+    return {"layout": layout, "data": {kind: whole["data"][kind] for kind in _KINDS if kind in whole["data"]}}
 
 
 def escape(text):
