@@ -267,7 +267,7 @@ def _sweep(shared, trace, layers, heads):
         tokens = every_token(trace) if trace.length <= _SWEPT_TOKENS else ()
         return shared.run(sweep, trace, (*alone, *tokens), progress=progress)
 
-    return jobs.result("ablation", key, "Switching off every part, one at a time", work)
+    return jobs.result("ablation", key, "Switching off every part, one at a time", work, patience=jobs.SHORT)
 
 
 def _unit(shared, on):

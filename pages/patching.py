@@ -236,7 +236,7 @@ def _patched(shared, trace, other, target, part):
     def work(progress):
         return shared.run(patch, trace, other, target, progress=progress)
 
-    return jobs.result("patching", key, f"{_PARTS[part]}, put over one at a time", work)
+    return jobs.result("patching", key, f"{_PARTS[part]}, put over one at a time", work, patience=jobs.SHORT)
 
 
 def _draw(trace, other, found):

@@ -110,7 +110,7 @@ def _scores(shared, trace, target, method, settings):
             return shared.run(gradient_x_input, trace, target)
         return shared.run(_FUNCTIONS[method], trace, target, progress=progress, **settings)
 
-    return jobs.result("saliency", key, _METHODS[method], work)
+    return jobs.result("saliency", key, _METHODS[method], work, patience=jobs.SHORT)
 
 
 def _draw(trace, found, method, settings):

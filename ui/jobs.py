@@ -18,6 +18,8 @@ from ui.kept import visit
 from ui.words import plain
 
 _POLL = 0.4  # seconds between two looks at a job that runs
+#: Seconds of patience with work that mostly takes longer than a blink.
+SHORT = 0.1
 _GOES_ON = ("waiting", "running")
 _LOG = logging.getLogger("explorer")
 
@@ -115,7 +117,8 @@ def result(name, key, label, function, patience=0.25):
         key: what it depends on; with another key it starts anew.
         label: what the bar says.
         function: as ``Job`` takes it.
-        patience: seconds that the page waits for it: what takes no longer than a blink needs no bar.
+        patience: seconds that the page waits for it: what takes no longer than a blink needs no bar; ``SHORT``
+            for what mostly takes longer.
     """
     found = job(name)
     if found is None or found.key != key:

@@ -1,6 +1,7 @@
 """The models in memory: loaded once for all visitors, bounded in number, used by one visitor at a time."""
 
 import dataclasses
+import functools
 import threading
 import time
 
@@ -37,12 +38,12 @@ class SharedModel:
     def config(self):
         return self.bert.config
 
-    @property
+    @functools.cached_property
     def parameters(self):
         """Number of weights, of the heads too."""
         return int(self.bert.model.count_params())
 
-    @property
+    @functools.cached_property
     def weight_bytes(self):
         """Bytes of the weights in memory."""
         return sum(
