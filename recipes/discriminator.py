@@ -20,7 +20,22 @@ WRITER, NAME = "bert-small-uncased-embedded", "electra-small-uncased-embedded"
 SETTINGS = {"objective": "mlm", "freeze-layers": 2, "steps": 2400, "batch-size": 16, "length": 128,
             "learning-rate": 3e-4, "warmup": 0.05, "mask-rate": 0.15, "dropout": 0, "precision": "bfloat16_products",
             "strategy": "one", "save-every": 200, "log-every": 10}  # fmt: skip
+#: Of the documents one in so many is read: more than the training takes, from all parts of the corpus.
+EVERY = 16
 SHOWN = ("found", "accuracy", "auc")
+
+
+def thin(files, target):
+    """Writes every so manieth document of the corpus to a file."""
+    from bert_tf.pretrain.documents import find_files, read_documents
+
+    if target.is_file():
+        return
+    target.parent.mkdir(parents=True, exist_ok=True)
+    chosen = ("\n".join(one) for number, one in enumerate(read_documents(find_files(files))) if number % EVERY == 0)
+    part = target.with_suffix(".part")
+    part.write_text("\n\n".join(chosen) + "\n", encoding="utf-8")
+    part.rename(target)
 
 
 def store(trained, target):
@@ -61,9 +76,10 @@ def main():
     args = parser.parse_args()
     output, text = args.work.resolve() / "run-discriminator", str(Path(args.eval).resolve())
     options = [part for name, value in {**SETTINGS, **dict(args.set)}.items() for part in (f"--{name}", value)]
+    documents = args.work.resolve() / f"every-{EVERY}th.txt"
+    thin([str(Path(one).resolve()) for one in args.text], documents)
     run("-m", "bert_tf", "pretrain", "--init", WRITER, "--model-type", "electra", "--generator", WRITER, *options,
-        "--output", output, "--corpus", args.work.resolve() / "ids-small",
-        "--text", *(Path(one).resolve() for one in args.text))
+        "--output", output, "--corpus", args.work.resolve() / "ids-small", "--text", documents)
     store(output / "model", args.target)
     figures = {
         "full": measure(output / "model", text, "--generator", WRITER),
