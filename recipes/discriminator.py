@@ -17,16 +17,21 @@ from embedded import ROOT, run, training_facts
 sys.path.insert(0, str(ROOT))
 
 WRITER, NAME = "bert-small-uncased-embedded", "electra-small-uncased-embedded"
-SETTINGS = {"objective": "mlm", "freeze-layers": 2, "steps": 2400, "batch-size": 16, "length": 128,
-            "learning-rate": 3e-4, "warmup": 0.05, "mask-rate": 0.15, "dropout": 0, "precision": "bfloat16_products",
-            "strategy": "one", "save-every": 200, "log-every": 10}  # fmt: skip
+SETTINGS = {"objective": "mlm", "freeze-layers": 2, "length": 128, "warmup": 0.05, "mask-rate": 0.15, "dropout": 0,
+            "precision": "bfloat16_products", "strategy": "one", "save-every": 50, "log-every": 10}  # fmt: skip
+#: One run, gone on with other settings: it learnt nothing at first, and so got smaller batches and a higher rate.
+STAGES = [
+    {"steps": 1000, "stop-after": 32, "batch-size": 16, "learning-rate": 3e-4},
+    {"steps": 600, "stop-after": 109, "batch-size": 8, "learning-rate": 3e-4},
+    {"steps": 600, "batch-size": 8, "learning-rate": 6e-4},
+]
 #: Of the documents one in so many is read: more than the training takes, from all parts of the corpus.
 EVERY = 16
 SHOWN = ("found", "accuracy", "auc")
 
 
 def thin(files, target):
-    """Writes every so manieth document of the corpus to a file."""
+    """Writes one in `EVERY` documents of the corpus to a file."""
     from bert_tf.pretrain.documents import find_files, read_documents
 
     if target.is_file():
@@ -56,11 +61,14 @@ def measure(model, text, *options):
 
 def facts_of(output, target, figures):
     """What the model card says; ``figures`` are those of `full`, `stored` and, by words of the text's own, `own`."""
+    from bert_tf.config import BertConfig, parameter_counts
+
     facts = training_facts([output])
     for name, value in figures.items():
         facts.update({f"{name}_{key}": f"{value[f'replaced_{key}']:.3f}" for key in SHOWN})
         facts[f"{name}_share"] = f"{value['replaced_share']:.3f}"
         facts[f"{name}_none"] = f"{1 - value['replaced_share']:.3f}"
+    facts["parameters"] = f"{parameter_counts(BertConfig.from_json(target / 'config.json'), ('replaced',))['total']:,}"
     facts["megabytes"] = round(sum(path.stat().st_size for path in target.glob("*.safetensors")) / 1e6, 1)
     return facts
 
@@ -75,11 +83,13 @@ def main():
                         help="another setting of `pretrain`")  # fmt: skip
     args = parser.parse_args()
     output, text = args.work.resolve() / "run-discriminator", str(Path(args.eval).resolve())
-    options = [part for name, value in {**SETTINGS, **dict(args.set)}.items() for part in (f"--{name}", value)]
     documents = args.work.resolve() / f"every-{EVERY}th.txt"
     thin([str(Path(one).resolve()) for one in args.text], documents)
-    run("-m", "bert_tf", "pretrain", "--init", WRITER, "--model-type", "electra", "--generator", WRITER, *options,
-        "--output", output, "--corpus", args.work.resolve() / "ids-small", "--text", documents)
+    for stage in STAGES:
+        settings = {**SETTINGS, **stage, **dict(args.set)}
+        options = [part for name, value in settings.items() for part in (f"--{name}", value)]
+        run("-m", "bert_tf", "pretrain", "--init", WRITER, "--model-type", "electra", "--generator", WRITER, *options,
+            "--output", output, "--corpus", args.work.resolve() / "ids-small", "--text", documents)
     store(output / "model", args.target)
     figures = {
         "full": measure(output / "model", text, "--generator", WRITER),
