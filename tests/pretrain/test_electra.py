@@ -169,11 +169,35 @@ def test_a_model_that_only_writes_has_no_dropout_and_keeps_its_weights(tmp_path)
     np.testing.assert_array_equal(first, second)
     before = {name: np.array(variable) for name, variable in named_variables(writer).items()}
     start = {name: np.array(variable) for name, variable in named_variables(judge).items()}
-    trainer = Trainer(network, objective, adamw(network.trainable_variables, 1e-3, total_steps=3, warmup_steps=1), tmp_path)
+    optimizer = adamw(network.trainable_variables, 1e-3, total_steps=3, warmup_steps=1)
+    trainer = Trainer(network, objective, optimizer, tmp_path)
     trainer.train(((batch(seed=step), step) for step in range(3)), 0, 3, encode_position=int)
     for name, variable in named_variables(writer).items():
         np.testing.assert_array_equal(np.asarray(variable), before[name], err_msg=name)
     assert all((np.asarray(variable) != start[name]).any() for name, variable in named_variables(judge).items())
+
+
+def test_a_discriminator_learns_from_a_model_that_only_writes(tmp_path):
+    from bert_tf.train.loop import Trainer
+    from bert_tf.train.optimizer import adamw
+
+    writer, judge = writer_and_judge(seed=2)
+    objective = ReplacedTokenDetection(learning=False)
+    network = objective.network(judge, writer)
+    optimizer = adamw(network.trainable_variables, 3e-3, total_steps=120, warmup_steps=10)
+    seen = []
+    Trainer(network, objective, optimizer, tmp_path).train(
+        ((batch(seed=step), step) for step in range(120)), 0, 120, encode_position=int, log_every=20,
+        report=seen.append)
+    last = seen[-1]
+    assert last["loss"] < 0.6 * seen[0]["loss"]
+    # To call every token original is right in all but the replaced ones, and finds none of them.
+    assert last["replaced_accuracy"] > 1 - last["replaced_share"] + 0.05 and last["replaced_found"] > 0.4
+    # What was taken for replaced is right: batches that were never seen.
+    data = batch(seed=1000)
+    outputs = network({name: data[name] for name in objective.model_inputs}, training=False)
+    taken, wrong = (np.asarray(outputs["replaced_logits"]) > 0, np.asarray(outputs["replaced_labels"]) == 1)
+    assert np.mean(taken == wrong) > 1 - wrong.mean() + 0.05
 
 
 @pytest.fixture(scope="module")
@@ -272,7 +296,7 @@ def test_what_cannot_write_or_be_begun_with_is_told(started, tmp_path):
     fails("silent has no masked language model head", generator="silent")
     fails("another vocabulary than the model", generator=family / "electra-generator")
     fails("called .*nowhere", generator="nowhere")
-    fails("--init .*bert is a BERT model, without the head that --generator trains; --model-type electra begins", kind=())
+    fails("--init .*bert is a BERT model, without the head that --generator trains; --model-type electra", kind=())
     fails("is a DistilBERT model, and only a BERT's encoder can begin an electra", init=family / "distilbert")
     fails("learns only with --generator", generator=None)
     fails("share is 0.0", "--generator", "0", generator=None)
