@@ -113,9 +113,9 @@ class ReplacedTokenDetection:
     Call arguments: outputs of `network`; batch and counts as in `pretrain.objective`.
 
     Returns: dict of scalars: loss, mlm_loss (of a generator that learns) and mlm_accuracy, replaced_loss,
-        replaced_accuracy, replaced_share (of all tokens those that were replaced) and replaced_caught (of all tokens those that were
-        replaced and are taken for such). The log has the ratio of the last two, replaced_found: of the replaced
-        tokens those that are taken for such.
+        replaced_accuracy, replaced_share (of all tokens those that were replaced) and replaced_caught (of all tokens
+        those that were replaced and are taken for such). The log has the ratio of the last two, replaced_found: of the
+        replaced tokens those that are taken for such.
     """
 
     ratios = {"replaced_found": ("replaced_caught", "replaced_share")}
