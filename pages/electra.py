@@ -3,6 +3,7 @@
 import numpy as np
 import streamlit as st
 
+from bert_tf.checkpoints.delta import base_model
 from bert_tf.explain import play
 from bert_tf.plots.effects import replaced_bars
 from bert_tf.plots.theme import ramp
@@ -65,8 +66,9 @@ def _players():
         info for info in here
         if "mlm" in info.heads and info.config.vocab_size == judge.config.vocab_size
     ]
-    # Its own kind first: a generator was trained together with it.
-    writers.sort(key=lambda info: info.config.model_type != judge.config.model_type)
+    # First the model that it lies over, whose words it learnt to judge; then its own kind.
+    start = base_model(judge.path)
+    writers.sort(key=lambda info: (info.name != start, info.config.model_type != judge.config.model_type))
     if not writers:
         st.info(
             f"{title(judge.name)} is here, but no model that fills masks with the same word pieces. Get its generator, "

@@ -87,7 +87,7 @@ def _base(name, known):
     config = installed[name].config
     if config is None:
         return None
-    shape = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads")
+    shape = ("model_type", "vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads")
     same = [
         info.name
         for info in installed.values()

@@ -63,12 +63,11 @@ def open_delta(folder, open_folder):
         )
     own = {canonical_name(name, config.member): tensor for name, tensor in open_tensors(folder).items()}
     wanted = set(tensor_shapes(config, ()))
-    # The other model's pre-training heads were not trained along; the pooler stays where the folder has none.
-    kept = {
-        name: tensor
-        for name, tensor in tensors.items()
-        if not is_task_tensor(name) and (name in wanted or name.startswith("bert.pooler."))
-    }
+    # The other model's pre-training heads were not trained along; the pooler stays where the folder has none and its
+    # family member has one.
+    if "pooler" in config.member.heads:
+        wanted |= {name for name in tensors if name.startswith("bert.pooler.")}
+    kept = {name: tensor for name, tensor in tensors.items() if name in wanted and not is_task_tensor(name)}
     if any((folder / name).is_file() for name in VOCABULARY_FILES):
         tokenizer = read_tokenizer(folder)
     return config, tokenizer, {**kept, **own}

@@ -1,5 +1,6 @@
 """`python -m bert_tf pretrain`: a model from raw text or prepared records, fresh or warm-started, resumable."""
 
+import dataclasses
 from pathlib import Path
 
 from bert_tf.config import BertConfig
@@ -32,13 +33,15 @@ def add_arguments(parser):
     parser.add_argument("--distil", default="states", metavar="WAY",
                         help="what of the teacher: states (its predictions and last hidden states, DistilBERT's way) "
                              "or relations (how its last layer relates tokens, MiniLM's way, for any width)")
-    parser.add_argument("--generator", type=float, metavar="SHARE",
+    parser.add_argument("--generator", type=_share_or_model, metavar="SHARE|MODEL",
                         help="ELECTRA's way: a generator of this share of the width (0.25) fills the masked places, "
-                             "and the model learns which tokens it wrote; with --objective mlm")
+                             "and the model learns which tokens it wrote; or a trained model of the same vocabulary "
+                             "writes, and does not learn; with --objective mlm")
     parser.add_argument("--model-type", choices=tuple(MEMBERS),
                         help="of a model of --size (default: bert; albert with --objective sop, electra with "
-                             "--generator; those that read one way learn by --objective clm), or of a student of BERT "
-                             "that is to be a distilbert")
+                             "--generator; those that read one way learn by --objective clm), of a student of BERT "
+                             "that is to be a distilbert, or of an electra that begins with the encoder of the BERT "
+                             "in --init")
     parser.add_argument("--vocab", metavar="FOLDER",
                         help="folder with a vocabulary of any kind, for --size (default: --records)")
     parser.add_argument("--positions", type=int, default=512, help="longest input of a model of --size, in tokens")
@@ -121,14 +124,15 @@ def run(args):
     corpus = records or _prepare(args, tokenizer, strategy)
     phases = plan_phases(args.phases, args.length, args.steps, config.max_tokens)
     with scope(strategy):
-        model, generator, network, optimizer = _make(args, config, source, corpus, objective, teacher)
+        reader = teacher or _writer(args, tokenizer, phases)
+        model, generator, network, optimizer = _make(args, config, source, corpus, objective, reader)
     del source
     if args.keep < 1:
         raise ValueError(f"--keep is {args.keep}; at least 1 checkpoint must be kept to go on from.")
     trainer = Trainer(
         network, objective, optimizer, output, jit_compile=args.jit, keep=args.keep,
         strategy=strategy, accumulate=args.accumulate, peak=measure_peak(args.precision) * replicas(strategy),
-        flops_of=lambda batch: _flops(config, teacher, *batch["token_ids"].shape, batch["mask_labels"].shape[1]))
+        flops_of=lambda batch: _flops(config, reader, *batch["token_ids"].shape, batch["mask_labels"].shape[1]))
     if trainer.chief:
         record_settings(output, args, model, tokenizer, corpus)
     snapshots = Snapshots(output, lambda folder: checkpoints.save(folder, config, tokenizer, model, "float16"),
@@ -171,10 +175,12 @@ def _prepare(args, tokenizer, strategy):
     return corpus or prepare()
 
 
-def _make(args, config, source, corpus, objective, teacher):
-    """(model, its generator or None, what is trained, built optimiser), to be made within the strategy's scope.
+def _make(args, config, source, corpus, objective, reader):
+    """(model, generator that learns along or None, what is trained, built optimiser), to be made within the
+    strategy's scope.
 
-    What is trained is the model itself, or one with a teacher or a generator beside it.
+    What is trained is the model itself, or one with a generator beside it, or with a model that only reads: a teacher
+    or one that writes.
     """
     from bert_tf.models import build_pretraining_model
     from bert_tf.pretrain.electra import make_generator
@@ -186,12 +192,12 @@ def _make(args, config, source, corpus, objective, teacher):
                                     dtype=build_policy(args.precision))
     fill(model, source, corpus)
     freeze(model, args.freeze_layers)
-    generator = make_generator(model, args.generator) if args.generator else None
+    generator = make_generator(model, args.generator) if isinstance(args.generator, float) else None
     if generator:
         fill(generator, None, corpus)
-    beside = generator or teacher
+    beside = generator or reader
     network = objective.network(model, beside) if beside else model
-    for one in filter(None, (network, teacher)):
+    for one in filter(None, (network, reader)):
         apply_precision(one, args.precision)
     if args.rematerialise:
         rematerialise(model)
@@ -234,8 +240,11 @@ def _feed(args, corpus, tokenizer, length, position):
 
     if args.records:
         return RecordsFeed(corpus, args.batch_size, args.seed, position)
-    return Feed(corpus, tokenizer, args.batch_size, length, mask_settings(args), args.seed, position,
-                objective=args.objective)
+    masks = mask_settings(args)
+    if isinstance(args.generator, str):
+        # What it writes is not learnt from, so nothing is given away to it.
+        masks = dataclasses.replace(masks, mask_share=1.0, random_share=0.0)
+    return Feed(corpus, tokenizer, args.batch_size, length, masks, args.seed, position, objective=args.objective)
 
 
 def freeze(model, layers):
@@ -266,26 +275,56 @@ def _teacher(args):
     return checkpoints.read(checkpoints.find(args.teacher))
 
 
+def _writer(args, tokenizer, phases):
+    """The `BertModel` that --generator names; None where it is a share of the width, or nothing.
+
+    Raises: ValueError with one sentence: it cannot write what the model is to read.
+    """
+    from bert_tf import checkpoints
+    from bert_tf.checkpoints.errors import require_head
+
+    if not isinstance(args.generator, str):
+        return None
+    config, its_tokenizer, writer = checkpoints.read(checkpoints.find(args.generator))
+    require_head(writer.bert_heads, "mlm", f"--generator {args.generator}")
+    if its_tokenizer.vocab != tokenizer.vocab:
+        raise ValueError(f"--generator {args.generator} has another vocabulary than the model, which could not read "
+                         "what it writes; give one with the same.")
+    longest = max(phase.length for phase in phases)
+    if longest > config.max_tokens:
+        raise ValueError(f"--generator {args.generator} takes at most {config.max_tokens} tokens, and sequences of "
+                         f"{longest} were asked for.")
+    return writer
+
+
+def _share_or_model(text):
+    """The value of --generator: a number as a float, all else as the name of a model."""
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
 def _objective(args):
     from bert_tf.pretrain.distill import Distillation
     from bert_tf.pretrain.electra import ReplacedTokenDetection
     from bert_tf.pretrain.objective import make_objective
 
     objective = make_objective(args.objective)
-    if args.generator:
+    if args.generator is not None:
         if args.objective != "mlm" or args.teacher:
             raise ValueError("--generator goes with --objective mlm and without --teacher.")
         if args.model_type not in (None, "electra"):
             raise ValueError(f"--generator makes an electra; leave --model-type {args.model_type} out.")
-        return ReplacedTokenDetection()
+        return ReplacedTokenDetection(learning=isinstance(args.generator, float))
     return Distillation(objective, args.distil) if args.teacher else objective
 
 
-def _flops(config, teacher, *shape):
-    """Of an update; a teacher only reads."""
+def _flops(config, reader, *shape):
+    """Of an update, with those of a model beside it that only reads."""
     from bert_tf.train.peak import training_flops
 
-    reading = training_flops(teacher.bert_config, *shape) / 3 if teacher else 0.0
+    reading = training_flops(reader.bert_config, *shape) / 3 if reader else 0.0
     return training_flops(config, *shape) + reading
 
 

@@ -8,6 +8,7 @@ import keras
 from bert_tf.layers.common import register
 from bert_tf.layers.embeddings import BertEmbeddings
 from bert_tf.models import BertModel, view
+from bert_tf.pretrain.distill import Teacher
 
 #: Of the discriminator's loss beside the generator's (section 3.1, equation 3).
 WEIGHT = 50.0
@@ -79,10 +80,10 @@ def generator_config(config, share=0.25):
 
     Raises: ValueError if nothing is left of the width.
     """
-    heads = max(1, round(config.num_attention_heads * share))
-    hidden = heads * (config.hidden_size // config.num_attention_heads)
     if not 0 < share <= 1:
         raise ValueError(f"The generator's share is {share}; it must lie above 0 and at most at 1.")
+    heads = max(1, round(config.num_attention_heads * share))
+    hidden = heads * (config.hidden_size // config.num_attention_heads)
     return config.replace(hidden_size=hidden, num_attention_heads=heads,
                           intermediate_size=max(1, round(config.intermediate_size * hidden / config.hidden_size)),
                           embedding_size=config.embedding_width)
@@ -106,12 +107,15 @@ class ReplacedTokenDetection:
 
     The discriminator's is a mean over all real tokens, the generator's over the masked places.
 
+    Args: learning: whether the generator learns along. One that does not writes as it is, without dropout, and the
+        loss is the discriminator's alone.
+
     Call arguments: outputs of `network`; batch and counts as in `pretrain.objective`.
 
-    Returns: dict of scalars: loss, mlm_loss and mlm_accuracy (generator), replaced_loss, replaced_accuracy,
-        replaced_share (of all tokens those that were replaced) and replaced_caught (of all tokens those that were
-        replaced and are taken for such). The log has the ratio of the last two, replaced_found: of the replaced
-        tokens those that are taken for such.
+    Returns: dict of scalars: loss, mlm_loss (of a generator that learns) and mlm_accuracy, replaced_loss,
+        replaced_accuracy, replaced_share (of all tokens those that were replaced) and replaced_caught (of all tokens
+        those that were replaced and are taken for such). The log has the ratio of the last two, replaced_found: of the
+        replaced tokens those that are taken for such.
     """
 
     ratios = {"replaced_found": ("replaced_caught", "replaced_share")}
@@ -119,12 +123,21 @@ class ReplacedTokenDetection:
     model_inputs = ("token_ids", "segment_ids", "padding_mask", "mask_positions", "mask_labels", "mask_weights")
     model_outputs, heads = ("replaced_logits",), ("replaced",)
 
+    def __init__(self, learning=True):
+        self.learning = learning
+
     def network(self, discriminator, generator, seed=0):
-        """The model that is trained: both, the discriminator reading what the generator wrote."""
+        """The model that is trained: both, the discriminator reading what the generator wrote.
+
+        Args: discriminator, generator: `BertModel`s of one vocabulary. seed: of the draws.
+
+        Returns: a Keras model; its trainable variables are the discriminator's, and those of a generator that learns.
+        """
         kinds = {"mask_weights": "float32"}
         inputs = {name: keras.Input((None,), dtype=kinds.get(name, "int32"), name=name)
                   for name in self.model_inputs}
-        logits = generator({name: inputs[name] for name in generator.input})["mlm_logits"]
+        writer = generator if self.learning else Teacher(generator, ("mlm_logits",), name="generator")
+        logits = writer({name: inputs[name] for name in generator.input})["mlm_logits"]
         written, replaced = Replacement(seed, name="replacement")(
             logits, *(inputs[name] for name in ("token_ids", "mask_positions", "mask_labels", "mask_weights")))
         judge = view(discriminator, ("replaced_logits",), name="judge")
@@ -155,6 +168,7 @@ class ReplacedTokenDetection:
         taken = ops.cast(logits > 0, "float32")
         right = ops.sum(ops.cast(ops.equal(taken, labels), "float32") * real) / tokens
         share = ops.sum(labels * real) / tokens
-        return {**values, "loss": values["mlm_loss"] + WEIGHT * loss, "replaced_loss": loss,
-                "replaced_accuracy": right, "replaced_share": share,
+        total = {**values, "loss": values["mlm_loss"] + WEIGHT * loss} if self.learning else {
+            "loss": loss, "mlm_accuracy": values["mlm_accuracy"]}
+        return {**total, "replaced_loss": loss, "replaced_accuracy": right, "replaced_share": share,
                 "replaced_caught": ops.sum(taken * labels * real) / tokens}

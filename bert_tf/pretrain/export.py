@@ -90,6 +90,7 @@ def read_checkpoint(folder, step):
     config = BertConfig.from_json(folder / "architecture" / "config.json")
     tokenizer = read_tokenizer(folder / "architecture")
     share = run.settings.get("generator")
+    learning = isinstance(share, float)
     # By its heads and not by its objective: sentence order was learnt by the next-sentence head in earlier runs.
     model = build_pretraining_model(config, heads=run.heads)
     frozen = run.settings.get("freeze_layers") or 0
@@ -98,7 +99,7 @@ def read_checkpoint(folder, step):
         fill(model, _start(folder, run.settings))
         freeze(model, frozen)
     # It holds the variables of what was trained as a whole, in its order.
-    trained = ReplacedTokenDetection().network(model, make_generator(model, share)) if share else model
+    trained = ReplacedTokenDetection().network(model, make_generator(model, share)) if learning else model
     Checkpoints(folder / "checkpoints").restore(trained.trainable_variables, step, partly=True)
     return config, tokenizer, model
 

@@ -7,10 +7,10 @@ def model_type_of(objective, generator=None, given=None):
     """The family member of a model that starts fresh.
 
     Args:
-        objective: out of `instances.OBJECTIVES`. generator: ELECTRA's share of the width, or None.
+        objective: out of `instances.OBJECTIVES`. generator: ELECTRA's share of the width or its name, or None.
         given: the model type that was asked for; None for the one that the objective was made for.
     """
-    if given or generator:
+    if given or generator is not None:
         return given or "electra"
     return "albert" if objective == "sop" else "bert"
 
@@ -33,16 +33,33 @@ def start(args, taught_by=None):
         student = student_of(taught_by[2], args.student_layers, model_type=args.model_type)
         return student.bert_config, taught_by[1], student
     if args.init:
-        found = checkpoints.read(checkpoints.find(args.init))
-        if args.model_type not in (None, found[0].model_type):
-            raise ValueError(f"--init {args.init} is a {found[0].member.title} model, not of the type "
-                             f"{args.model_type}; leave --model-type out, or start fresh with --size.")
-        return found
+        config, tokenizer, model = checkpoints.read(checkpoints.find(args.init))
+        return _config_of_type(args, config), tokenizer, model
     if not (args.vocab or args.records):
         raise ValueError("--size starts from random weights and needs --vocab FOLDER with a vocabulary.")
     tokenizer = read_tokenizer(args.vocab or args.records)
     model_type = model_type_of(args.objective, args.generator, args.model_type)
     return fresh_config(args.size, model_type, tokenizer, args.positions, args.embedding_size), tokenizer, None
+
+
+def _config_of_type(args, config):
+    """The settings of what begins from the model in --init: its own, or those of a discriminator with its encoder."""
+    kind = f"--init {args.init} is a {config.member.title} model"
+    if args.model_type in (None, config.model_type):
+        if args.generator is not None and config.model_type == "bert":
+            raise ValueError(f"{kind}, without the head that --generator trains; --model-type electra begins a "
+                             "discriminator from its encoder.")
+        return config
+    if args.model_type != "electra":
+        raise ValueError(f"{kind}, not of the type {args.model_type}; leave --model-type out, or start fresh with "
+                         "--size.")
+    if config.model_type != "bert":
+        raise ValueError(f"{kind}, and only a BERT's encoder can begin an electra; give a BERT, or start fresh with "
+                         "--size.")
+    if args.generator is None:
+        raise ValueError("--model-type electra makes a discriminator of a BERT, which learns only with --generator; "
+                         "give it, or leave --model-type out.")
+    return config.replace(model_type="electra", embedding_size=config.hidden_size)
 
 
 def fresh_config(size, model_type, tokenizer, positions=512, embedding_size=None):

@@ -3,13 +3,18 @@
 import base64
 import json
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from bert_tf.config import BertConfig
+from bert_tf.finetune.task import TaskSettings
 from tests.app.look import column, component, components, near, offered, param, told, walk
 from tests.app.look import settled as finished
 from tests.app.made_tasks import LIMITS
+from ui import tasks
+from ui.limits import ROOT
 
 pytestmark = pytest.mark.usefixtures("with_tasks")
 
@@ -530,3 +535,14 @@ def test_what_two_tasks_say_is_saved(open_app, task_home, saved, model, b, look,
         assert found["json"]["one"] == found["json"]["other"] and len(found["rows"]) == len(found["json"]["one"])
     else:
         assert len(found["rows"]) == 2 and found["rows"][0][1:] == found["rows"][1][1:]
+
+
+def test_a_task_without_a_note_came_from_a_model_of_its_own_type(monkeypatch):
+    """A discriminator may have every size of the BERT that a task was trained over."""
+    config = BertConfig(num_hidden_layers=1)
+    judge = config.replace(model_type="electra", embedding_size=config.hidden_size)
+    here = [SimpleNamespace(name=name, path=ROOT, config=one)
+            for name, one in (("judge", judge), ("bert", config), ("task", config))]
+    monkeypatch.setattr(tasks.models, "installed", lambda: here)
+    monkeypatch.setattr(tasks, "names", lambda: {"task": TaskSettings("classify", labels=("no", "yes"))})
+    assert tasks.pairs() == {"task": "bert"}

@@ -50,6 +50,28 @@ def test_a_student_stores_its_heads_and_what_it_learnt(teacher, tmp_path):
     assert info.heads == {"pooler", "mlm", "nsp"} and info.problem is None
 
 
+def test_a_discriminator_over_a_bert_has_none_of_its_heads(teacher, tmp_path):
+    from bert_tf.models import build_pretraining_model
+
+    config, tokenizer, below = teacher
+    config = config.replace(model_type="electra", embedding_size=config.hidden_size)
+    judge = build_pretraining_model(config)
+    known = named_variables(below)
+    for name, variable in named_variables(judge).items():
+        if name in known:
+            variable.assign(np.asarray(known[name]) * (1.01 if "layer.3." in name else 1))
+    folder = save_over(tmp_path / "judge", config, tokenizer, judge, "teacher", open_folder)
+    stored = set(open_tensors(folder))
+    assert {name.split(".")[0] for name in stored} == {"electra", "discriminator_predictions"}
+    assert {name for name in stored if name.startswith("electra.")} == {
+        f"electra.{name.removeprefix('bert.')}" for name in known if "layer.3." in name}
+    found_config, found_tokenizer, found = checkpoints.read(folder)
+    assert (found_config, found_tokenizer.vocab, found.bert_heads) == (config, tokenizer.vocab, {"replaced"})
+    wanted = named_variables(judge)
+    for name, variable in named_variables(found).items():
+        np.testing.assert_array_equal(np.asarray(variable), np.asarray(wanted[name]), err_msg=name)
+
+
 def test_over_another_model_of_the_name_it_is_refused(teacher, tmp_path):
     _, folder = save_student(tmp_path / "student", teacher)
     other = make_bert(seed=7, layers=4)

@@ -1,13 +1,15 @@
 """ELECTRA's generator and discriminator, trained together."""
 
 import json
+import shutil
+from pathlib import Path
 
 import keras
 import numpy as np
 import pytest
 
 from bert_tf.config import BertConfig
-from bert_tf.models import build_pretraining_model, named_variables
+from bert_tf.models import build_pretraining_model, named_variables, view
 from bert_tf.pretrain.electra import ReplacedTokenDetection, Replacement, generator_config, make_generator
 
 TINY = {"vocab_size": 40, "embedding_size": 12, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4,
@@ -123,6 +125,182 @@ def test_both_learn_and_the_discriminator_beats_the_trivial_guess(tmp_path):
     most = 1 - last["replaced_share"] + last["replaced_share"] * last["replaced_found"]
     assert last["replaced_found"] <= 1 and last["replaced_accuracy"] <= most + 1e-4
     assert not np.allclose(table, np.array(named_variables(discriminator)["bert.embeddings.word_embeddings.weight"]))
+
+
+def writer_and_judge(seed=0, **settings):
+    """A BERT that writes, and a discriminator of its own vocabulary."""
+    keras.utils.set_random_seed(seed)
+    both = {name: value for name, value in TINY.items() if name != "embedding_size"}
+    writer = build_pretraining_model(BertConfig(**{**both, **settings}))
+    return writer, build_pretraining_model(BertConfig.named("small", "electra", **TINY))
+
+
+def test_the_loss_of_a_discriminator_alone_is_that_of_torch():
+    import torch
+
+    objective = ReplacedTokenDetection(learning=False)
+    writer, judge = writer_and_judge()
+    network, data = objective.network(judge, writer), batch()
+    data["padding_mask"][0, 9:] = 0
+    outputs = network({name: data[name] for name in objective.model_inputs}, training=True)
+    found = {name: float(value) for name, value in objective(outputs, data).items()}
+    # What was written, found out anew: the tokens that the discriminator must have read.
+    asked = {name: data[name] for name in ("token_ids", "segment_ids", "padding_mask", "mask_positions")}
+    logits = np.asarray(view(writer, ("mlm_logits",))(asked)["mlm_logits"])
+    np.testing.assert_allclose(np.asarray(outputs["mlm_logits"]), logits, atol=1e-5)
+    real = torch.tensor(data["padding_mask"]).bool()
+    judged, labels = (torch.tensor(np.asarray(outputs[name])) for name in ("replaced_logits", "replaced_labels"))
+    wanted = torch.nn.functional.binary_cross_entropy_with_logits(judged[real], labels[real])
+    assert found["loss"] == found["replaced_loss"] == pytest.approx(float(wanted), rel=1e-4)
+    assert found["mlm_accuracy"] == pytest.approx(np.mean(logits.argmax(-1) == data["mask_labels"]))
+    assert "mlm_loss" not in found
+
+
+def test_a_model_that_only_writes_has_no_dropout_and_keeps_its_weights(tmp_path):
+    from bert_tf.train.loop import Trainer
+    from bert_tf.train.optimizer import adamw
+
+    writer, judge = writer_and_judge(hidden_dropout_prob=0.5)
+    objective = ReplacedTokenDetection(learning=False)
+    network = objective.network(judge, writer)
+    assert {id(one) for one in network.trainable_variables} == {id(one) for one in judge.trainable_variables}
+    inputs = {name: batch()[name] for name in objective.model_inputs}
+    first, second = (np.asarray(network(inputs, training=True)["mlm_logits"]) for _ in range(2))
+    np.testing.assert_array_equal(first, second)
+    before = {name: np.array(variable) for name, variable in named_variables(writer).items()}
+    start = {name: np.array(variable) for name, variable in named_variables(judge).items()}
+    optimizer = adamw(network.trainable_variables, 1e-3, total_steps=3, warmup_steps=1)
+    trainer = Trainer(network, objective, optimizer, tmp_path)
+    trainer.train(((batch(seed=step), step) for step in range(3)), 0, 3, encode_position=int)
+    for name, variable in named_variables(writer).items():
+        np.testing.assert_array_equal(np.asarray(variable), before[name], err_msg=name)
+    assert all((np.asarray(variable) != start[name]).any() for name, variable in named_variables(judge).items())
+
+
+def test_a_discriminator_learns_from_a_model_that_only_writes(tmp_path):
+    from bert_tf.train.loop import Trainer
+    from bert_tf.train.optimizer import adamw
+
+    writer, judge = writer_and_judge(seed=2)
+    objective = ReplacedTokenDetection(learning=False)
+    network = objective.network(judge, writer)
+    optimizer = adamw(network.trainable_variables, 3e-3, total_steps=120, warmup_steps=10)
+    seen = []
+    Trainer(network, objective, optimizer, tmp_path).train(
+        ((batch(seed=step), step) for step in range(120)), 0, 120, encode_position=int, log_every=20,
+        report=seen.append)
+    last = seen[-1]
+    assert last["loss"] < 0.6 * seen[0]["loss"]
+    # To call every token original is right in all but the replaced ones, and finds none of them.
+    assert last["replaced_accuracy"] > 1 - last["replaced_share"] + 0.05 and last["replaced_found"] > 0.4
+    # What was taken for replaced is right: batches that were never seen.
+    data = batch(seed=1000)
+    outputs = network({name: data[name] for name in objective.model_inputs}, training=False)
+    taken, wrong = (np.asarray(outputs["replaced_logits"]) > 0, np.asarray(outputs["replaced_labels"]) == 1)
+    assert np.mean(taken == wrong) > 1 - wrong.mean() + 0.05
+
+
+@pytest.fixture(scope="module")
+def started(tmp_path_factory):
+    """A text, a BERT, one of another vocabulary, and one without a head for masked words."""
+    from bert_tf import checkpoints
+    from tests.conftest import make_bert
+
+    folder = tmp_path_factory.mktemp("electra")
+    (folder / "text.txt").write_text("\n\n".join(["The cat sat on the mat. She ran in the park."] * 12))
+    for name, bert in (("bert", make_bert(layers=3)), ("silent", make_bert(with_heads=("pooler", "nsp")))):
+        checkpoints.save(folder / name, bert.config, bert.tokenizer, bert.model)
+    return folder
+
+
+def out_of_bert(folder, output, *extra, steps=2, generator="bert", init="bert", kind=("--model-type", "electra")):
+    from argparse import ArgumentParser
+
+    from bert_tf.pretrain import command
+
+    parser = ArgumentParser()
+    command.add_arguments(parser)
+    written = ["--generator", str(folder / generator)] if generator else []
+    return command.run(parser.parse_args([
+        "--text", str(folder / "text.txt"), "--output", str(output), "--batch-size", "4", "--length", "24", "--init",
+        str(folder / init), "--objective", "mlm", "--learning-rate", "1e-2", "--steps", "4", "--stop-after", str(steps),
+        "--log-every", "1", *kind, *written, *extra]))
+
+
+def test_a_discriminator_begins_with_the_encoder_of_a_bert(started, tmp_path):
+    from bert_tf import checkpoints
+
+    assert out_of_bert(started, tmp_path / "run", "--freeze-layers", "1") == 0
+    config, tokenizer, found = checkpoints.read(tmp_path / "run" / "model")
+    its_config, its_tokenizer, start = checkpoints.read(started / "bert")
+    assert found.bert_heads == {"replaced"} and tokenizer.vocab == its_tokenizer.vocab
+    assert config == its_config.replace(model_type="electra", embedding_size=its_config.hidden_size)
+    assert not (tmp_path / "run" / "generator").exists()
+    known, ours = named_variables(start), named_variables(found)
+    assert {name for name in known if name not in ours} == {
+        name for name in known if name.startswith(("cls.", "bert.pooler."))}
+    kept = {name for name in ours if name in known and np.array_equal(ours[name], known[name])}
+    lowest = {name for name in ours if name.startswith(("bert.embeddings.", "bert.encoder.layer.0."))}
+    assert kept == lowest
+    # It goes on with what it was begun with, and with nothing else.
+    assert out_of_bert(started, tmp_path / "run", "--freeze-layers", "1", steps=4) == 0
+    shares = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
+    assert [record["step"] for record in shares] == [1, 2, 3, 4] and all("mlm_accuracy" in one for one in shares)
+    shutil.copytree(started / "bert", tmp_path / "other")
+    for other in (str(tmp_path / "other"), "0.5"):
+        with pytest.raises(ValueError, match="another --generator"):
+            out_of_bert(started, tmp_path / "run", "--freeze-layers", "1", "--generator", other, generator=None)
+
+
+def test_it_begins_as_the_bert_reads(started):
+    from argparse import Namespace
+
+    from bert_tf import checkpoints
+    from bert_tf.pretrain.command import fill
+    from bert_tf.pretrain.start import start
+
+    config, _, source = start(Namespace(init=str(started / "bert"), model_type="electra", generator="x",
+                                        embedding_size=None, student_layers=None))
+    judge = build_pretraining_model(config)
+    fill(judge, source)
+    ids = np.random.default_rng(0).integers(5, 30, (2, 9)).astype(np.int32)
+    data = {"token_ids": ids, "segment_ids": (ids > 15).astype(np.int32), "padding_mask": np.ones_like(ids)}
+    ours, theirs = (np.asarray(view(one, ("sequence_output",))(data)["sequence_output"])
+                    for one in (judge, checkpoints.read(started / "bert")[2]))
+    np.testing.assert_allclose(ours, theirs, atol=1e-6)
+
+
+def test_every_place_is_hidden_from_a_model_that_only_writes(started, tmp_path, monkeypatch):
+    from bert_tf import checkpoints
+    from bert_tf.pretrain import command
+
+    seen, feed = [], command._feed
+
+    def watched(*given):
+        made = feed(*given)
+        seen.append(made.masks)
+        return made
+
+    monkeypatch.setattr(command, "_feed", watched)
+    out_of_bert(started, tmp_path / "run")
+    assert [(masks.rate, masks.mask_share, masks.random_share) for masks in seen] == [(0.15, 1.0, 0.0)]
+    assert checkpoints.read(tmp_path / "run" / "model")[2].bert_heads == {"replaced"}
+
+
+def test_what_cannot_write_or_be_begun_with_is_told(started, tmp_path):
+    def fails(match, *extra, **changes):
+        with pytest.raises(ValueError, match=match):
+            out_of_bert(started, tmp_path / "run", *extra, **changes)
+
+    family = Path(__file__).parents[1] / "golden" / "family"
+    fails("silent has no masked language model head", generator="silent")
+    fails("another vocabulary than the model", generator=family / "electra-generator")
+    fails("called .*nowhere", generator="nowhere")
+    fails("--init .*bert is a BERT model, without the head that --generator trains; --model-type electra", kind=())
+    fails("is a DistilBERT model, and only a BERT's encoder can begin an electra", init=family / "distilbert")
+    fails("learns only with --generator", generator=None)
+    fails("share is 0.0", "--generator", "0", generator=None)
+    fails("share is nan", "--generator", "nan", generator=None)
 
 
 def test_the_command_writes_both_models_and_resumes(tmp_path, capsys):
