@@ -132,6 +132,20 @@ def test_layers_of_two_models_stand_side_by_side(open_app, cased, uncased):
     np.testing.assert_allclose(_array(curve["y"]), lenses[0].answer_probabilities[0], atol=1e-4)
 
 
+def test_layers_take_one_pass_of_each_side(open_app, monkeypatch):
+    passes = []
+    real = bert_tf.Bert.trace
+
+    def counted(self, *texts, **asked):
+        passes.append(asked.get("hidden_states", False))
+        return real(self, *texts, **asked)
+
+    monkeypatch.setattr("ui.comparison.latencies", lambda pair, precision: (0.01, 0.01))
+    monkeypatch.setattr(bert_tf.Bert, "trace", counted)
+    settled(open_app(page="compare", **PAIR, mask="a2", **{"compare.look": "layers"}))
+    assert passes.count(True) == 2 and len(passes) == 2
+
+
 def test_without_a_hidden_word_layers_say_what_to_do(open_app):
     app = settled(open_app(page="compare", **PAIR, **{"compare.look": "layers"}))
     assert "needs a word that is hidden on both sides" in told(app)

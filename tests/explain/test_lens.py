@@ -86,3 +86,20 @@ def test_questions_that_cannot_be_answered_are_refused(other_bert, headless_bert
         logit_lens(other_bert, trace, answers=(1,))
     with pytest.raises(ValueError, match="masked language model"):
         logit_lens(headless_bert, headless_bert.trace("a cat"), (1,))
+
+
+def test_one_position_is_what_it_is_alone(other_bert, trace):
+    row, alone = logit_lens(other_bert, trace, (1, 3, 6)).at(1), logit_lens(other_bert, trace, (3,))
+    assert row.positions == (3,) and row.tokens == alone.tokens
+    assert row.answers[0].id == alone.answers[0].id
+    for name in ("ids", "answer_ranks", "first_top", "settled"):
+        np.testing.assert_array_equal(getattr(row, name), getattr(alone, name))
+    for name in ("probabilities", "entropies", "answer_probabilities"):
+        np.testing.assert_allclose(getattr(row, name), getattr(alone, name), rtol=1e-5)
+
+
+def test_entropies_are_those_of_the_whole_distribution(other_bert, trace):
+    lens = logit_lens(other_bert, trace, (3,))
+    for layer in range(4):
+        exact = _distribution(other_bert, trace.hidden_states[layer, 3])
+        assert lens.entropies[0, layer] == pytest.approx(-(exact * np.log2(exact)).sum(), rel=1e-5)

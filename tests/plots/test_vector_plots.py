@@ -1,9 +1,12 @@
 """Vectors as figures: what is drawn is what was given, and text is never markup."""
 
 import numpy as np
+import plotly.graph_objects as go
+import plotly.io
 import pytest
 
 from bert_tf.plots.comparison import answers_by_depth, difference_map, likeness_map
+from bert_tf.plots.theme import dress
 from bert_tf.plots.vectors import cosine_map, curves, part_shares, points, position_map
 
 EVIL = "<b>x</b>"
@@ -62,3 +65,18 @@ def test_the_nearest_words_stand_on_their_cosines():
 
     (drawn,) = nearest_map([[0.5, 0.25]], [["<b>", "c"]], ["a"], ["static", "in"]).data
     assert drawn.z.tolist() == [[0.5, 0.25]] and list(drawn.text[0]) == ["&lt;b&gt;", "c"]
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_the_common_look(dark):
+    figure = go.Figure(go.Bar(x=[1, 2], y=["a", "b"]), {"legend": {"orientation": "h"}, "xaxis": {"title": {"text": "share"}}})
+    layout = dress(figure, dark, height=300).layout
+    assert layout.height == 300 and layout.paper_bgcolor == layout.plot_bgcolor == "rgba(0,0,0,0)"
+    # What was said before stays.
+    assert layout.legend.orientation == "h" and layout.xaxis.title.text == "share"
+    whole = plotly.io.templates["plotly_dark" if dark else "plotly_white"].layout
+    template = layout.template.layout
+    assert template.xaxis.gridcolor == whole.xaxis.gridcolor and template.xaxis.automargin
+    # Looking for labels that stick out takes the browser longer than all other drawing.
+    assert template.xaxis.ticklabeloverflow == template.yaxis.ticklabeloverflow == "allow"
+    assert layout.xaxis.tickfont.color == layout.yaxis.title.font.color != layout.legend.font.color
