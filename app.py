@@ -1,10 +1,8 @@
 """The explorer's front door: ``streamlit run app.py``."""
 
-import logging
-
 import streamlit as st
 
-from ui import frame, models, sidebar, snippets, state
+from ui import faults, frame, models, sidebar, snippets, state
 from ui.kept import visit
 from ui.view import PAGES
 from ui.words import plain
@@ -17,28 +15,26 @@ state.open_view()
 def home():
     """The page that the view names; where the text is worth a link, the link is in the address bar."""
     visit().begin()
-    sidebar.draw(models.installed())
-    frame.navigation()
-    snippets.begin()
     try:
+        sidebar.draw(models.installed())
+        frame.navigation()
+        snippets.begin()
         frame.current_page()()
         snippets.draw()
         frame.link_note()
-    except (ValueError, OSError) as error:
-        # Errors of the library are written for the person who asked: one sentence, what to do next.
-        st.error(plain(str(error)), icon=":material/error:")
     except MemoryError:
         st.error(
             "There is not enough memory for this. Choose a smaller model or a shorter text.",
             icon=":material/memory:",
         )
-    except Exception:
-        logging.getLogger("explorer").exception("a page failed")
-        st.error(
+    except Exception as error:
+        # Those about what was given are written for the person who asked: one sentence, what to do next.
+        sentence = faults.told(
+            error,
             "Something went wrong here, and it is noted in the server's log. Reload the page, or change "
             "the text and try again.",
-            icon=":material/error:",
         )
+        st.error(plain(sentence), icon=":material/error:")
     visit().make_room()
     state.write_address()
 

@@ -37,6 +37,10 @@ SIZES = {name: (size["num_hidden_layers"], size["hidden_size"], size["num_attent
          for name, size in BERT.sizes.items()}
 
 
+# What a file may ask for, so that settings alone, whose layers are counted one by one, cost no time or memory.
+_MOST = {"num_hidden_layers": 10_000, "num_attention_heads": 10_000}
+_MOST_ROWS = 2**31 - 1
+
 #: Name of the settings' file beside a Google checkpoint -> the family member.
 GOOGLE_SETTINGS = {member.google_settings: member for member in MEMBERS.values() if member.google_settings}
 
@@ -90,8 +94,7 @@ class BertConfig:
     num_hidden_groups: int | None = None
 
     def __post_init__(self):
-        if self.model_type not in MEMBERS:
-            raise ConfigError(f"model_type is {self.model_type!r}; known are {', '.join(MEMBERS)}.")
+        _check_word("model_type", self.model_type, MEMBERS)
         for name in ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads",
                      "intermediate_size", "max_position_embeddings"):
             _check_integer(name, getattr(self, name), least=1)
@@ -129,8 +132,7 @@ class BertConfig:
             value = _check_number(name, getattr(self, name))
             if not 0 < value < float("inf"):
                 raise ConfigError(f"{name} is {value}; it must be a positive number.")
-        if self.hidden_act not in _ACTIVATIONS:
-            raise ConfigError(f"hidden_act is {self.hidden_act!r}; known are {', '.join(_ACTIVATIONS)}.")
+        _check_word("hidden_act", self.hidden_act, _ACTIVATIONS)
 
     @property
     def head_size(self) -> int:
@@ -201,8 +203,7 @@ class BertConfig:
     @classmethod
     def named(cls, size: str, model_type: str = "bert", **overrides) -> "BertConfig":
         """One of a family member's sizes; BERT's are tiny, mini, small, medium, base, large."""
-        if model_type not in MEMBERS:
-            raise ConfigError(f"model_type is {model_type!r}; known are {', '.join(MEMBERS)}.")
+        _check_word("model_type", model_type, MEMBERS)
         member = MEMBERS[model_type]
         if size not in member.sizes:
             raise ConfigError(f"There is no {member.title} size {size!r}; known are "
@@ -251,13 +252,17 @@ class BertConfig:
         """
         values = dict(values)
         family = values.get("model_type", "bert")
-        if family not in MEMBERS:
+        if family not in list(MEMBERS):
             raise ConfigError(f"model_type is {family!r}; models of these types can be read: "
                               f"{', '.join(MEMBERS)}.")
         member = MEMBERS[family]
         values = {_ours(member, key): value for key, value in values.items()}
         if values.get("inner_group_num", 1) != 1:
             raise ConfigError(f"inner_group_num is {values['inner_group_num']!r}; only 1 can be read.")
+        if values.get("add_cross_attention") or values.get("is_decoder") and member.reads == "both":
+            name = "add_cross_attention" if values.get("add_cross_attention") else "is_decoder"
+            raise ConfigError(f"{name} is {values[name]!r}: a decoder, whose tokens see only those before them or another "
+                              "text, cannot be read.")
         if values.pop("position_embedding_type", "absolute") != "absolute":
             raise ConfigError("position_embedding_type is not 'absolute'; only learned absolute positions "
                               "are supported.")
@@ -272,7 +277,7 @@ class BertConfig:
             del known["pad_token_id"]
         known = {**member.defaults, **known}
         act = known.get("hidden_act", "gelu")
-        known["hidden_act"] = _ACTIVATION_ALIASES.get(act, act)
+        known["hidden_act"] = _ACTIVATION_ALIASES.get(act, act) if isinstance(act, str) else act
         return cls(**known)
 
     @classmethod
@@ -281,7 +286,7 @@ class BertConfig:
         path = Path(path)
         try:
             values = json.loads(path.read_text(encoding="utf-8"))
-        except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        except (ValueError, RecursionError) as error:
             raise ConfigError(f"{path} is not a JSON file: {error}.") from error
         if not isinstance(values, dict):
             raise ConfigError(f"{path} holds a JSON {type(values).__name__}; a model's settings are an object.")
@@ -321,9 +326,17 @@ def _ours(member, key):
     return next((ours for ours, theirs in member.settings.items() if theirs == key), key)
 
 
+def _check_word(name, value, known):
+    if value not in list(known):
+        raise ConfigError(f"{name} is {value!r}; known are {', '.join(known)}.")
+
+
 def _check_integer(name, value, least):
+    most = _MOST.get(name, _MOST_ROWS)
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise ConfigError(f"{name} is {value!r}; it must be a whole number of at least {least}.")
+    if value > most:
+        raise ConfigError(f"{name} is {value}; it can be {most:,} at most.")
 
 
 def _check_number(name, value):

@@ -39,7 +39,7 @@ def _held():
 
 def _installed(info):
     with st.container(border=True):
-        st.header(f"{title(info.name)}", anchor=False)
+        st.header(plain(title(info.name)) if info.problem else title(info.name), anchor=False)
         if info.problem:
             st.warning(f"This folder cannot be used: {plain(info.problem)}", icon=":material/folder_off:")
             return

@@ -1,14 +1,19 @@
 """The command line: what it prints, what it writes, and one clear line for each mistake."""
 
+import errno
+import io
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
 import pytest
+from safetensors.numpy import load_file, save_file
 
 from bert_tf.cli import main
 from bert_tf.cli.batch import BadLine, _row
@@ -173,7 +178,10 @@ def test_a_model_without_the_head_says_which(capsys, headless_folder):
 def test_a_defect_of_the_program_is_not_taken_for_a_mistake(monkeypatch):
     import bert_tf.cli.models as command
 
-    monkeypatch.setattr(command, "run", lambda args: int("seven"))
+    # As if it stood in the package: what code in C refuses leaves no frame of its own.
+    scope = {}
+    exec(compile("def run(args):\n    return int('seven')\n", command.__file__, "exec"), scope)
+    monkeypatch.setattr(command, "run", scope["run"])
     with pytest.raises(ValueError, match="seven"):
         main(["models"])
 
@@ -229,6 +237,78 @@ def test_a_file_without_one_good_line_is_a_mistake_and_writes_nothing(tmp_path, 
     assert target.read_text() == "of an earlier run" and len(os.listdir(tmp_path)) == 2
 
 
+def test_bad_lines_alone_on_standard_output_do_not_claim_that_nothing_was_written(tmp_path, tiny_folder, capsys):
+    source = tmp_path / "in.jsonl"
+    source.write_text("nothing\nhere\n")
+    assert main(["predict", "--input", str(source), "--quiet", "--model", str(tiny_folder)]) == 2
+    captured = capsys.readouterr()
+    assert [json.loads(line)["line"] for line in captured.out.splitlines()] == [1, 2]
+    assert captured.err.splitlines()[-1].endswith(f"None of the 2 lines of {source} could be answered.")
+
+
+def test_a_pipe_is_read_once_and_answered(tmp_path, tiny_folder, capsys):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_text, args=('{"text_a": "the [MASK]"}\n' * 3,), daemon=True)
+    writer.start()
+    assert main(["predict", "--input", str(pipe), "--quiet", "--model", str(tiny_folder)]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 3
+
+
+def test_a_pipe_takes_the_answers_and_stays_a_pipe(tmp_path, tiny_folder):
+    source, pipe, got = tmp_path / "in.jsonl", tmp_path / "pipe", []
+    source.write_text('{"text_a": "the [MASK]"}\n')
+    os.mkfifo(pipe)
+    reader = threading.Thread(target=lambda: got.append(pipe.read_text()), daemon=True)
+    reader.start()
+    argv = ["predict", "--input", source, "--output", pipe, "--quiet", "--model", tiny_folder]
+    assert main([str(argument) for argument in argv]) == 0
+    reader.join(10)
+    assert json.loads(got[0])["tokens"][1] == "the" and pipe.is_fifo()
+
+
+def test_a_full_disk_is_told_with_the_files_name(tmp_path, tiny_folder, capsys, monkeypatch):
+    source, target = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    source.write_text('{"text_a": "the [MASK]"}\n')
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("bert_tf.cli.batch._answer_lines", full)
+    assert _complaint(capsys, ["predict", "--input", source, "--output", target, "--model", tiny_folder]) == (
+        f"python -m bert_tf: {target}: No space left on device.")
+    assert os.listdir(tmp_path) == ["in.jsonl"]
+
+
+def test_a_full_disk_behind_standard_output_is_one_line(capsys, monkeypatch):
+    class Full(io.StringIO):
+        def flush(self):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(sys, "stdout", Full())
+    assert _complaint(capsys, ["models"]) == "python -m bert_tf: No space left on device."
+
+
+def test_a_pair_that_the_model_cannot_judge_is_said(tmp_path, tiny_folder, capsys):
+    folder = tmp_path / "masked-lm"
+    shutil.copytree(tiny_folder, folder)
+    values = load_file(folder / "model.safetensors")
+    save_file({name: value for name, value in values.items() if "seq_relationship" not in name},
+              folder / "model.safetensors")
+    note = "masked-lm has no next-sentence head: it says nothing of how two texts stand to each other."
+    argv = ["predict", "the cat sat", "it ran", "--mask", "cat", "--model", str(folder)]
+    assert main(argv) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == note
+    assert main([*argv, "--json"]) == 0
+    captured = capsys.readouterr()
+    assert json.loads(captured.out)["nsp"] is None and captured.err.strip() == note
+    source = tmp_path / "in.jsonl"
+    for record, told in (({"text_b": "it ran"}, note), ({"text_b": " "}, ""), ({}, "")):
+        source.write_text(json.dumps({"text_a": "the [MASK]", **record}) + "\n")
+        assert main(["predict", "--input", str(source), "--quiet", "--model", str(folder)]) == 0
+        assert capsys.readouterr().err.strip() == told
+
+
 def test_an_empty_file_is_answered_with_an_empty_file(tmp_path, tiny_folder):
     source, target = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
     source.write_text("")
@@ -264,6 +344,19 @@ def test_models_are_listed_for_people_and_programs(capsys):
     assert models["bert-base-uncased"]["parameters"] == 110_106_428
     assert main(["info", "bert-base-uncased", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["config"]["hidden_size"] == 768
+
+
+def test_the_models_directory_and_what_is_wrong_in_it_are_shown(tmp_path, tiny_folder, capsys, monkeypatch):
+    monkeypatch.setenv("BERT_TF_HOME", str(tmp_path))
+    shutil.copytree(tiny_folder, tmp_path / "My BERT")
+    assert main(["models"]) == 0
+    shown = capsys.readouterr().out
+    assert f"Models directory: {tmp_path}\n" in shown and re.search("My BERT +cannot be read", shown)
+    assert re.search("^My BERT: .*rename it", shown, re.MULTILINE)
+    assert main(["models", "--json"]) == 0
+    records = json.loads(capsys.readouterr().out)
+    assert all(record["models_dir"] == str(tmp_path) for record in records)
+    assert [record["path"] for record in records if record["name"] == "My BERT"] == [str(tmp_path / "My BERT")]
 
 
 def test_a_model_is_converted_and_predicts_the_same(tmp_path, tiny_folder, capsys):

@@ -43,6 +43,10 @@ def test_is_frozen():
     ({"layer_norm_eps": 0.0}, ["layer_norm_eps"]),
     ({"layer_norm_eps": float("nan")}, ["layer_norm_eps"]),
     ({"hidden_act": "swish"}, ["swish", "gelu"]),
+    ({"hidden_act": ["gelu"]}, ["hidden_act", "['gelu']"]),
+    ({"model_type": {"bert": 1}}, ["model_type", "{'bert': 1}"]),
+    ({"num_hidden_layers": 20_000_000}, ["num_hidden_layers", "10,000"]),
+    ({"vocab_size": 10**12}, ["vocab_size", "2,147,483,647"]),
     ({"pad_token_id": 40000}, ["40000", "30522"]),
 ])
 def test_refuses_impossible_values_by_name(changes, words):
@@ -56,7 +60,10 @@ def test_unknown_key_is_named_with_the_nearest_known_one():
         BertConfig.from_dict({"hidden_sise": 5})
 
 
-@pytest.mark.parametrize("values", [{"model_type": "gpt2"}, {"position_embedding_type": "relative_key"}])
+@pytest.mark.parametrize("values", [
+    {"model_type": "gpt2"}, {"position_embedding_type": "relative_key"}, {"model_type": ["bert"]},
+    {"hidden_act": ["gelu"]}, {"is_decoder": True}, {"model_type": "roberta", "is_decoder": True},
+    {"add_cross_attention": True}, {"model_type": "left-to-right", "add_cross_attention": True}])
 def test_other_architectures_are_refused(values):
     with pytest.raises(ConfigError):
         BertConfig.from_dict(values)
@@ -86,4 +93,19 @@ def test_a_file_that_is_not_json_is_named(tmp_path):
         BertConfig.from_json(path)
     path.write_text("[]")
     with pytest.raises(ConfigError, match="list"):
+        BertConfig.from_json(path)
+
+
+def test_what_a_decoders_file_says_is_named_and_an_encoders_passed_over():
+    with pytest.raises(ConfigError, match="is_decoder is True.*cannot be read"):
+        BertConfig.from_dict({"is_decoder": True})
+    assert BertConfig.from_dict({"is_decoder": False, "add_cross_attention": False}) == BertConfig()
+    reader = BertConfig.named("base", "left-to-right")
+    assert BertConfig.from_dict({**reader.to_hf_dict(), "is_decoder": True}) == reader
+
+
+def test_googles_words_of_any_type_are_a_sentence(tmp_path):
+    path = tmp_path / "albert_config.json"
+    path.write_text(json.dumps({"hidden_act": ["gelu"]}))
+    with pytest.raises(ConfigError, match="hidden_act"):
         BertConfig.from_json(path)

@@ -5,7 +5,6 @@ button to stop; once done it gives the result, until the key changes.
 """
 
 import functools
-import logging
 import threading
 import time
 
@@ -14,6 +13,7 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from bert_tf.explain.errors import Cancelled
 from ui import state
+from ui.faults import told
 from ui.kept import visit
 from ui.words import plain
 
@@ -21,7 +21,6 @@ _POLL = 0.4  # seconds between two looks at a job that runs
 #: Seconds of patience with work that mostly takes longer than a blink.
 SHORT = 0.1
 _GOES_ON = ("waiting", "running")
-_LOG = logging.getLogger("explorer")
 
 
 class Job:
@@ -66,13 +65,10 @@ class Job:
             self.status = "done"
         except Cancelled:
             self.status = "stopped"
-        except (ValueError, OSError) as error:
-            self.problem, self.status = str(error), "failed"
         except MemoryError:
             self.problem, self.status = "There is not enough memory for this. Choose less.", "failed"
-        except Exception:
-            _LOG.exception("a job failed")
-            self.problem = "Something went wrong here, and it is noted in the server's log."
+        except Exception as error:
+            self.problem = told(error, "Something went wrong here, and it is noted in the server's log.")
             self.status = "failed"
         finally:
             self._function = None  # and what it was about to work on

@@ -1,10 +1,10 @@
 """A model folder of one format made into a folder of another."""
 
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
 from bert_tf.checkpoints.errors import CheckpointError
+from bert_tf.checkpoints.files import is_free, making
 from bert_tf.checkpoints.google import write_google
 from bert_tf.checkpoints.kerashub import activation_note, write_preset
 from bert_tf.checkpoints.reading import read
@@ -49,20 +49,14 @@ def convert(src, dst, to="own", dtype="float32", max_shard_bytes=None):
     _check_request(dst, to, dtype)
     config, tokenizer, model = read(src)
     card = src / "README.md"
-    text = card.read_text(encoding="utf-8") if card.is_file() else None
-    unfinished = dst.with_name(f".{dst.name}.unfinished")
-    shutil.rmtree(unfinished, ignore_errors=True)
-    try:
-        unfinished.mkdir(parents=True)
+    text = card.read_text(encoding="utf-8", errors="replace") if card.is_file() else None
+    with making(dst) as unfinished:
         if to == "google":
             write_google(unfinished, config, tokenizer, dict(tensor_values(model)))
         elif to == "keras-nlp":
             write_preset(unfinished, config, tokenizer, dict(tensor_values(model)))
         else:
             save(unfinished, config, tokenizer, model, dtype, card=text, max_shard_bytes=max_shard_bytes)
-        unfinished.replace(dst)
-    finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
     return _report(dst, to, config, model.bert_heads)
 
 
@@ -75,7 +69,7 @@ def _check_request(dst, to, dtype):
         raise CheckpointError(f"Only the format 'own' stores weights as int8, not {to!r}; choose float32.")
     if dtype != "float32" and to in ("google", "keras-nlp"):
         raise CheckpointError(f"The format {to!r} is written in float32 only, not {dtype}.")
-    if dst.exists() and (not dst.is_dir() or any(dst.iterdir())):
+    if not is_free(dst):
         raise CheckpointError(f"{dst} is there already and not empty; give a new folder.")
 
 

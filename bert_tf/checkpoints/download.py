@@ -9,8 +9,8 @@ from functools import partial
 from pathlib import Path
 
 from bert_tf.checkpoints.errors import DownloadError, UnknownModel
-from bert_tf.checkpoints.files import write_text
-from bert_tf.checkpoints.library import models_dir
+from bert_tf.checkpoints.files import is_free, write_text
+from bert_tf.checkpoints.library import looks_like_model, models_dir
 from bert_tf.checkpoints.registry import nearest, released
 
 WEIGHTS = "model.safetensors"
@@ -34,11 +34,12 @@ def download(name, progress=None, endpoint=None, folder=None):
         endpoint: address of the hub; None for HF_ENDPOINT, else https://huggingface.co.
         folder: where models are kept; None for `models_dir()`.
 
-    Returns: Path of the model's folder. Nothing is fetched when it is already there.
+    Returns: Path of the model's folder. Nothing is fetched when the model is already there.
 
     Raises:
         UnknownModel: no released model of that name.
-        DownloadError: no network, no such file on the hub, no room on the disk, or a file with another hash.
+        DownloadError: no network, no such file on the hub, no room on the disk, a file with another hash, or
+            something else under the model's name in the models folder.
     """
     model = released(name)
     if model is None:
@@ -47,17 +48,21 @@ def download(name, progress=None, endpoint=None, folder=None):
         raise UnknownModel(f"There is no released model called {str(name)[:200]!r}.{hint}")
     root = Path(folder) if folder else models_dir()
     target = root / model.name
-    if target.is_dir():
+    if looks_like_model(target):
         return target
+    if not is_free(target):
+        raise DownloadError(f"{target} is there and holds no weights; move it away or empty it, then try again.")
     unfinished = root / ".partial" / model.name
     try:
         unfinished.mkdir(parents=True, exist_ok=True)
         with _only_one(unfinished):
-            if not target.is_dir():
+            if not looks_like_model(target):
                 _fetch_all(model, unfinished, progress, endpoint)
                 for outdated in unfinished.glob("*.part"):
                     outdated.unlink()
                 write_text(unfinished / "README.md", _card(model))
+                if target.is_dir():
+                    target.rmdir()
                 os.replace(unfinished, target)
     except (OSError, _transport_error()) as error:
         raise _explained(error, model, root) from error

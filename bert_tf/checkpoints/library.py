@@ -5,7 +5,7 @@ Nothing here imports TensorFlow: settings come from config.json, heads from the 
 
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import platformdirs
@@ -18,6 +18,8 @@ from bert_tf.checkpoints.safetensors_folder import open_tensors
 from bert_tf.config import GOOGLE_SETTINGS, BertConfig, ConfigError, parameter_counts
 
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_UNFIT_NAME = ("a folder of such a name cannot be asked for; rename it to letters (a to z), digits, \".\", \"_\" and \"-\", "
+               "a letter or digit first, 100 at most.")
 _WEIGHT_FILES = ("*.safetensors", "*.ckpt*", "*.index", "*.weights.h5", "pytorch_model.bin")
 _LICENCE = re.compile(r"^licen[sc]e:\s*(.+)$", re.MULTILINE)
 _SOURCE = re.compile(r"^(?:source|base_model):\s*(.+)$", re.MULTILINE)
@@ -65,8 +67,8 @@ def find(name_or_folder, allow_paths=True):
     """The folder of a model.
 
     Args:
-        name_or_folder: a name from `list_models()`, an alias or a hub repository of a released one, or, with
-            `allow_paths`, the path of a folder.
+        name_or_folder: a name from `list_models()`; else an alias or a hub repository of a released one, in any
+            letter case; else, with `allow_paths`, the path of a folder.
         allow_paths: False where the text comes from a stranger (the web pages): then it never reaches the
             file system as a path.
 
@@ -77,12 +79,14 @@ def find(name_or_folder, allow_paths=True):
     """
     text = os.fspath(name_or_folder)
     known = released(text)
-    name = known.name if known else text
-    if _PLAIN_NAME.fullmatch(name):
-        for root in (embedded_dir(), models_dir()):
-            if _looks_like_model(root / name):
-                return root / name
-    if allow_paths and not known and (folder := _folder(text)):
+    for name in dict.fromkeys((text, known.name if known else text)):
+        if _PLAIN_NAME.fullmatch(name):
+            for root in (embedded_dir(), models_dir()):
+                if looks_like_model(root / name):
+                    return root / name
+    folder = _folder(text) if allow_paths else None
+    # Any folder under the name of a released model is not yet that model.
+    if folder and (not known or looks_like_model(folder)):
         return folder
     raise UnknownModel(_not_found(text, known, allow_paths))
 
@@ -98,7 +102,8 @@ def _folder(text):
 def list_models():
     """Every model that can be named: the embedded ones, those in the models folder, then the released ones.
 
-    Returns: list of ModelInfo; a released model that is installed is listed once, with its folder.
+    Returns: list of ModelInfo; a released model that is installed is listed once, with its folder. A folder that no
+        name leads to, or whose files are unfit, is listed with its `problem`.
     """
     found = {}
     for kind, root in (("embedded", embedded_dir()), ("folder", models_dir())):
@@ -110,12 +115,14 @@ def list_models():
 def _model_folders(root):
     if not root.is_dir():
         return []
-    named = (path for path in root.iterdir() if _PLAIN_NAME.fullmatch(path.name))
-    return sorted(path for path in named if _looks_like_model(path))
+    # What begins with a dot is a model on its way: a download, a conversion.
+    return sorted(path for path in root.iterdir() if not path.name.startswith(".") and looks_like_model(path))
 
 
-def _looks_like_model(folder):
-    return folder.is_dir() and any(next(folder.glob(pattern), None) for pattern in _WEIGHT_FILES)
+def looks_like_model(folder):
+    """Whether a folder is there and holds weights, whatever their state."""
+    found = (path for pattern in _WEIGHT_FILES for path in folder.glob(pattern))
+    return folder.is_dir() and any(not path.name.startswith(".") for path in found)
 
 
 def _not_found(text, known, allow_paths):
@@ -123,6 +130,8 @@ def _not_found(text, known, allow_paths):
         return (f"{known.name} is not on this machine; get it ({known.size_bytes / 1e6:.0f} MB) with "
                 f"`python -m bert_tf download {known.name}`.")
     installed = [folder.name for root in (embedded_dir(), models_dir()) for folder in _model_folders(root)]
+    if text in installed:
+        return f"The models directory holds {text!r}, but {_UNFIT_NAME}"
     near = nearest(text, installed)
     hint = f" Did you mean {' or '.join(near)}?" if near else " `python -m bert_tf models` lists them all."
     what = "model or folder" if allow_paths else "model"
@@ -131,21 +140,24 @@ def _not_found(text, known, allow_paths):
 
 def _describe(folder, kind):
     known = released(folder.name)
-    size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-    card = folder / "README.md"
-    text = card.read_text(encoding="utf-8", errors="replace")[:4000] if card.is_file() else ""
-    facts = {"licence": known.licence if known else _first(_LICENCE, text),
-             "source": known.source if known else _first(_SOURCE, text),
-             "aliases": known.aliases if known else ()}
+    name = "".join(letter if letter.isprintable() else "?" for letter in folder.name)
+    info = ModelInfo(name, folder, 0, licence=known.licence if known else "", source=known.source if known else "",
+                     heads=None, installed=True, kind=kind, aliases=known.aliases if known else ())
     try:
+        info = replace(info, size_bytes=sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()))
+        card = folder / "README.md"
+        text = card.read_text(encoding="utf-8", errors="replace")[:4000] if card.is_file() else ""
+        info = replace(info, licence=info.licence or _first(_LICENCE, text), source=info.source or _first(_SOURCE, text))
+        if not _PLAIN_NAME.fullmatch(folder.name):
+            raise CheckpointError(_UNFIT_NAME)
         config = read_config(folder)
         heads = stored_heads(folder, config.member)
+        parameters = None if heads is None else parameter_counts(config, heads)["total"]
+        return replace(info, config=config, heads=heads, parameters=parameters)
     except (CheckpointError, ConfigError, OSError) as error:
-        return ModelInfo(folder.name, folder, size, heads=None, installed=True, kind=kind,
-                         problem=str(error), **facts)
-    parameters = None if heads is None else parameter_counts(config, heads)["total"]
-    return ModelInfo(folder.name, folder, size, heads=heads, installed=True, kind=kind, config=config,
-                     parameters=parameters, **facts)
+        return replace(info, problem=str(error))
+    except Exception as error:      # whatever one folder holds, the others are listed
+        return replace(info, problem=f"{folder} cannot be read ({type(error).__name__}: {error}).")
 
 
 def _from_registry(model):

@@ -32,7 +32,7 @@ def read(folder, dtype="float32"):
 
     Raises:
         CheckpointError: a file is missing, truncated or of a format that is not read, a tensor is unknown,
-            missing or of another shape, or the vocabulary is of another size.
+            missing or of another shape, a weight is not finite, or the vocabulary is of another size.
         ConfigError, VocabularyError, OSError: the settings or the vocabulary cannot be used.
     """
     folder = Path(folder)
@@ -107,7 +107,7 @@ def _load(config, heads, tensors, dtype):
         model = build_pretraining_model(config, outputs=tuple(outputs), heads=heads, dtype=dtype)
     for name, variable in named_variables(model).items():
         if is_transposed(name):
-            variable.assign(tensors[name].read().T)
+            variable.assign(tensors[name].finite().T)
         else:
             _assign(variable, tensors[name])
     return model
@@ -123,11 +123,11 @@ def _assign(variable, tensor):
 
     step = _BLOCK_VALUES // max(1, math.prod(tensor.shape[1:]))
     if keras.backend.backend() != "tensorflow" or not tensor.by_rows or tensor.shape[0] <= step:
-        variable.assign(tensor.read())
+        variable.assign(tensor.finite())
         return
     import tensorflow as tf
 
     for start in range(0, tensor.shape[0], step):
         stop = min(start + step, tensor.shape[0])
-        block = keras.ops.cast(tensor.read(slice(start, stop)), variable.dtype)
+        block = keras.ops.cast(tensor.finite(slice(start, stop)), variable.dtype)
         variable.value.scatter_update(tf.IndexedSlices(block, tf.range(start, stop)))

@@ -21,21 +21,18 @@ class Released:
     Attributes:
         name: what it is called here, and the name of its folder. aliases: further names.
         repo: repository on the Hugging Face hub. revision: branch or pinned commit.
-        config: its BertConfig. lower_case: uncased vocabulary.
+        config: its BertConfig.
         size_bytes: of the download. licence, source: for the reader. heads: the heads its weights include.
         sha256: of model.safetensors at `revision`, None where not known.
-        safetensors: True where the repository is known to hold model.safetensors, else None.
     """
 
     name: str
     repo: str
     config: BertConfig
-    lower_case: bool
     source: str
     aliases: tuple = ()
     revision: str = "main"
     sha256: str | None = None
-    safetensors: bool | None = True
     licence: str = "Apache-2.0"
     heads: frozenset = frozenset(BERT.heads)
     exact_size: int | None = field(default=None, repr=False)
@@ -53,7 +50,7 @@ class Released:
 
 def _original(name, size, cased, **known):
     vocabulary = CASED_VOCABULARY if cased else UNCASED_VOCABULARY
-    return Released(name=name, repo=f"google-bert/{name}", lower_case=not cased,
+    return Released(name=name, repo=f"google-bert/{name}",
                     config=BertConfig.named(size, vocab_size=vocabulary),
                     source="Devlin et al. 2019, google-research/bert", **known)
 
@@ -66,9 +63,9 @@ _ORIGINALS = (
               revision="cd5ef92a9fb2f889e972770a36d4ed042daf221e",
               sha256="1d8bdcee6021e2c25f0325e84889b61c2eb26b843eef5659c247af138d64f050"),
     _original("bert-large-uncased", "large", False),
-    _original("bert-large-cased", "large", True, safetensors=None),
-    _original("bert-large-uncased-whole-word-masking", "large", False, safetensors=None),
-    _original("bert-large-cased-whole-word-masking", "large", True, safetensors=None),
+    _original("bert-large-cased", "large", True),
+    _original("bert-large-uncased-whole-word-masking", "large", False),
+    _original("bert-large-cased-whole-word-masking", "large", True),
 )
 
 # Turc et al. 2019, table 1: every pairing of these depths and widths was released, with heads of 64.
@@ -84,38 +81,34 @@ def _miniature(layers, width):
     alias = _MINIATURE_ALIASES.get((layers, width))
     config = BertConfig(vocab_size=UNCASED_VOCABULARY, hidden_size=width, num_hidden_layers=layers,
                         num_attention_heads=heads, intermediate_size=4 * width)
-    return Released(name=name, repo=f"google/{name}", config=config, lower_case=True,
-                    source="Turc et al. 2019, google-research/bert miniatures",
-                    aliases=(alias,) if alias else (),
-                    safetensors=True if (layers, width) == (2, 128) else None)
+    return Released(name=name, repo=f"google/{name}", config=config,
+                    source="Turc et al. 2019, google-research/bert miniatures", aliases=(alias,) if alias else ())
 
 
 _MINIATURES = tuple(_miniature(layers, width) for layers in MINIATURE_LAYERS for width in MINIATURE_WIDTHS)
-
 
 
 def _member(name, owner, size, source, heads, **known):
     """A released model of another family member, its name beginning with the member's."""
     member = MEMBERS[name.split("-")[0]]
     config = BertConfig.named(size, member.model_type, **known.pop("settings", {}))
-    return Released(name=name, repo=f"{owner}/{name}", config=config,
-                    lower_case=known.pop("lower_case", True), source=f"{member.source}, {source}", heads=frozenset(heads), **known)
+    return Released(name=name, repo=f"{owner}/{name}", config=config, source=f"{member.source}, {source}",
+                    heads=frozenset(heads), **known)
 
 
-# Of these files the exact sizes are not known, nor (None) whether the newest revision holds safetensors.
+# Of these files the exact sizes are not known.
 _FAMILY = (
     *(_member(f"roberta-{size}", "FacebookAI", size, "facebookresearch/fairseq", ("pooler", "mlm"),
-              licence="MIT", lower_case=False) for size in ("base", "large")),
+              licence="MIT") for size in ("base", "large")),
     _member("distilbert-base-uncased", "distilbert", "base", "huggingface/transformers", ("mlm",)),
     _member("distilbert-base-cased", "distilbert", "base", "huggingface/transformers", ("mlm",),
-            lower_case=False, settings={"vocab_size": CASED_VOCABULARY}),
-    *(_member(f"albert-{size}-{version}", "albert", size, "google-research/albert", ("pooler", "mlm"),
-              safetensors=True if size == "base" else None)
+            settings={"vocab_size": CASED_VOCABULARY}),
+    *(_member(f"albert-{size}-{version}", "albert", size, "google-research/albert", ("pooler", "mlm"))
       for version in ("v1", "v2") for size in ("base", "large", "xlarge", "xxlarge")),
-    *(_member(f"electra-{size}-discriminator", "google", size, "google-research/electra", ("replaced",),
-              safetensors=None) for size in ("small", "base", "large")),
-    *(_member(f"electra-{size}-generator", "google", f"{size}-generator", "google-research/electra", ("mlm",),
-              safetensors=None) for size in ("small", "base", "large")),
+    *(_member(f"electra-{size}-discriminator", "google", size, "google-research/electra", ("replaced",))
+      for size in ("small", "base", "large")),
+    *(_member(f"electra-{size}-generator", "google", f"{size}-generator", "google-research/electra", ("mlm",))
+      for size in ("small", "base", "large")),
 )
 
 #: every released model, largest family first

@@ -4,10 +4,12 @@ The file is mapped anew for each tensor that is read and let go at once, so that
 are in memory, not those of the whole file beside the model's own copy.
 """
 
+import errno
 import os
+import re
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import ml_dtypes  # noqa: F401  NumPy knows bfloat16 only once this is imported
 import numpy as np
@@ -15,7 +17,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from bert_tf.checkpoints.errors import CheckpointError
-from bert_tf.checkpoints.files import read_json, write_json
+from bert_tf.checkpoints.files import read_json, replacing, write_json
 from bert_tf.checkpoints.quantize import SCALE_SUFFIX, dequantize_rows
 from bert_tf.checkpoints.stored import StoredTensor
 
@@ -131,27 +133,37 @@ def write_tensors(folder, tensors, sizes, max_shard_bytes=None):
             own.
 
     Returns: list of the written files' names.
+
+    Raises: OSError: a file cannot be written (the disk is full, say); it is named, and the old ones are untouched.
     """
     groups = _share_out(sizes, max_shard_bytes)
     names = [SINGLE_FILE] if len(groups) == 1 else [
         f"model-{index + 1:05d}-of-{len(groups):05d}.safetensors" for index in range(len(groups))]
     source, places, total = iter(tensors), {}, 0
-    with TemporaryDirectory(dir=folder, prefix=".unfinished-") as unfinished:
+    with ExitStack() as files:
         for name, count in zip(names, groups, strict=True):
             shard = {}
             for _ in range(count):
                 shard.update(next(source))
-            # Transformers refuses a file that does not name its framework.
-            save_file({key: np.ascontiguousarray(value) for key, value in shard.items()},
-                      os.path.join(unfinished, name), metadata={"format": "pt"})
+            _write(files.enter_context(replacing(folder / name)), folder / name, shard)
             places.update(dict.fromkeys(shard, name))
             total += sum(value.nbytes for value in shard.values())
-        for name in names:
-            os.replace(os.path.join(unfinished, name), folder / name)
     if len(names) > 1:
         write_json(folder / INDEX_FILE, {"metadata": {"total_size": total}, "weight_map": places})
     _remove_stale(folder, names)
     return names
+
+
+def _write(path, shown, tensors):
+    """Writes one file; a fault of it is told under the name `shown`."""
+    try:
+        # Transformers refuses a file that does not name its framework.
+        save_file({name: np.ascontiguousarray(value) for name, value in tensors.items()}, path,
+                  metadata={"format": "pt"})
+    except SafetensorError as error:
+        found = re.search(r"os error (\d+)", str(error))
+        number = int(found[1]) if found else errno.EIO
+        raise OSError(number, os.strerror(number) if found else str(error), os.fspath(shown)) from error
 
 
 def _share_out(sizes, largest):

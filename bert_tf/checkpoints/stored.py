@@ -6,6 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
+from bert_tf.checkpoints.errors import CheckpointError
+
 
 @dataclass(frozen=True)
 class StoredTensor:
@@ -23,3 +25,14 @@ class StoredTensor:
     shape: tuple[int, ...]
     read: Callable[..., np.ndarray]
     by_rows: bool = False
+
+    def finite(self, rows=slice(None)):
+        """As `read`.
+
+        Raises: CheckpointError: a value is not finite, which a weight never is.
+        """
+        values = self.read(rows)
+        if not np.isfinite(values).all():
+            raise CheckpointError(f"{self.file}: {self.name} holds values that are not finite; the file is damaged, or of "
+                                  "a training that diverged.")
+        return values

@@ -7,9 +7,9 @@ import argparse
 import os
 import sys
 from importlib import import_module
-from pathlib import Path
 
 import bert_tf
+from bert_tf.mistakes import is_mistake
 
 #: Command -> (module with `add_arguments(parser)` and `run(args) -> exit code or None`, one line of help).
 COMMANDS = {
@@ -54,7 +54,9 @@ def main(argv=None):
     argv = sys.argv[1:] if argv is None else list(argv)
     try:
         args = _parser(argv).parse_args(argv)
-        return args.run(args) or 0
+        code = args.run(args) or 0
+        sys.stdout.flush()      # what cannot be written is told here, and not by the interpreter as it ends
+        return code
     except SystemExit as finished:
         return finished.code or 0
     except KeyboardInterrupt:
@@ -89,22 +91,13 @@ def _parser(argv):
 
 
 def _is_for_the_user(error):
-    """Whether an error is about what the user gave, and no defect of the program.
-
-    The operating system's are, and a package that is not installed; a ValueError is when this package raised
-    it itself, not when a library did below.
-    """
+    """Whether an error is about what the user gave or has not installed, and no defect of the program."""
     if isinstance(error, ModuleNotFoundError):
         return not str(error.name).startswith("bert_tf")
-    if isinstance(error, OSError):
-        return True
-    where = error.__traceback__
-    while where.tb_next is not None:
-        where = where.tb_next
-    return Path(where.tb_frame.f_code.co_filename).is_relative_to(Path(bert_tf.__file__).parent)
+    return is_mistake(error)
 
 
 def _one_line(error):
-    if isinstance(error, OSError) and error.strerror and error.filename is not None:
-        return f"{error.filename}: {error.strerror}."
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.strerror}." if error.filename is None else f"{error.filename}: {error.strerror}."
     return " ".join(str(error).split())

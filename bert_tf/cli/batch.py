@@ -5,7 +5,7 @@ import sys
 from collections import deque
 from contextlib import contextmanager, nullcontext
 
-from bert_tf.cli.files import refuse_same_file, replacing
+from bert_tf.cli.files import refuse_same_file, untouched, writing
 from bert_tf.cli.model import load_model
 from bert_tf.explain.errors import InputError
 
@@ -30,9 +30,7 @@ def predict_file(args):
         bert = load_model(args)
         good, bad = _answer_lines(bert, lines, total, out, args)
         if bad and not good:
-            raise InputError(
-                f"None of the {bad} lines of {args.input} could be answered; nothing was written."
-            )
+            raise InputError(f"None of the {bad} lines of {args.input} could be answered{untouched(args.output)}.")
     summary = f"{good:,} answered"
     if bad:
         summary += f", {bad:,} bad lines"
@@ -44,13 +42,19 @@ def predict_file(args):
 def _answer_lines(bert, lines, total, out, args):
     from tqdm import tqdm
 
+    from bert_tf.explain.answer import pair_note
+
+    paired = False
     numbers = deque()  # of the lines read and not yet answered; the stream reads a bounded window ahead
 
     def rows():
+        nonlocal paired
         for number, line in enumerate(lines, 1):
             if line.strip():
                 numbers.append(number)
-                yield _row(line)
+                row = _row(line)
+                paired = paired or not isinstance(row, BadLine) and str(row[1] or "").strip() != ""
+                yield row
 
     good = bad = 0
     with tqdm(total=total, unit="line", disable=args.quiet, file=sys.stderr, mininterval=0.5) as progress:
@@ -66,6 +70,8 @@ def _answer_lines(bert, lines, total, out, args):
                 record = answer.to_json()
             out.write(json.dumps(record, ensure_ascii=False) + "\n")
             progress.update()
+    if good and (note := pair_note(paired or None, bert.heads, bert.name)):
+        print(note, file=sys.stderr)
     return good, bad
 
 
@@ -91,10 +97,12 @@ def _source(path):
         yield sys.stdin.buffer, None
         return
     with open(path, "rb") as file:
-        total = sum(1 for line in file if line.strip())
-        file.seek(0)
+        total = None
+        if file.seekable():     # what comes out of a pipe can be read once only
+            total = sum(1 for line in file if line.strip())
+            file.seek(0)
         yield file, total
 
 
 def _target(path):
-    return nullcontext(sys.stdout) if path in (None, "-") else replacing(path)
+    return nullcontext(sys.stdout) if path in (None, "-") else writing(path)

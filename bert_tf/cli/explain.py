@@ -15,7 +15,7 @@ from bert_tf.cli import (
     explain_words,
 )
 from bert_tf.cli.explain_shared import add_file_arguments, read_file
-from bert_tf.cli.files import replacing
+from bert_tf.cli.files import writing
 from bert_tf.cli.model import add_model_arguments, load_model
 from bert_tf.cli.render import table
 from bert_tf.explain.errors import InputError, checked_pair
@@ -99,7 +99,7 @@ def _check(kind, args):
 def _write_figure(path, record):
     from bert_tf.plots.explained import page_of
 
-    with replacing(path) as file:
+    with writing(path) as file:
         file.write(page_of(record))
 
 

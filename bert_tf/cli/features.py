@@ -1,9 +1,10 @@
 """`features`: a vector for every text of a file, as NumPy or Parquet, whatever the file's size."""
 
+import os
 import sys
 from itertools import islice
 
-from bert_tf.cli.files import replacing
+from bert_tf.cli.files import writing
 from bert_tf.cli.model import add_model_arguments, load_model
 from bert_tf.explain.errors import InputError
 from bert_tf.finetune.sentences import Layout, read_sentences
@@ -52,15 +53,15 @@ def run(args):
     from bert_tf.explain.sentence_vectors import sentence_vectors
 
     write = _writer(args.output)
-    if args.input == "-":
-        raise InputError("The input is read twice, once to count its texts; give a file instead of -.")
+    if args.input == "-" or os.path.exists(args.input) and not os.path.isfile(args.input):
+        raise InputError(f"The input is read twice, once to count its texts; give a file instead of {args.input}.")
     count = sum(1 for _ in _texts(args))  # and whether every row can be read, before anything is computed
     if not count:
         raise InputError(f"{args.input} holds no text.")
     bert = load_model(args)
     vectors = sentence_vectors(bert, _texts(args), args.pooling, args.layer, args.batch_size, args.length)
     shown = tqdm(vectors, total=count, unit="text", disable=args.quiet, file=sys.stderr, mininterval=0.5)
-    with replacing(args.output, "wb") as file:
+    with writing(args.output, "wb") as file:
         write(file, shown, count, bert.config.hidden_size)
     if not args.quiet:
         print(f"{count:,} vectors of {bert.config.hidden_size} in {args.output}.", file=sys.stderr)

@@ -1,8 +1,9 @@
-"""Files that appear under their name only when they are whole."""
+"""The files that a command writes."""
 
 import os
 from contextlib import contextmanager
 
+from bert_tf.checkpoints.files import replacing
 from bert_tf.explain.errors import InputError
 
 
@@ -14,25 +15,24 @@ def refuse_same_file(source, target):
         raise InputError(f"--input and --output are the same file, {target}: give another name to write to.")
 
 
+def untouched(output):
+    """What an error says of `--output`: a file is as it was before; what went to a screen or pipe has gone there."""
+    gone = output in (None, "-") or os.path.exists(output) and not os.path.isfile(output)
+    return "" if gone else f"; {output} was not written"
+
+
 @contextmanager
-def replacing(path, mode="w"):
-    """Open `path` with ".part" added for writing; take its true name at the end, or vanish if anything goes
-    wrong.
+def writing(path, mode="w"):
+    """Open a file that takes its name only when it is whole; see `checkpoints.files.replacing`.
 
     Args:
         path: where the file is to be. mode: "w" for UTF-8 text, "wb" for bytes.
     Raises:
         InputError: `path` is a folder.
+        OSError: it cannot be written; the error names `path`.
     """
     if os.path.isdir(path):
         raise InputError(f"{path} is a folder: give the name of a file to write.")
-    part = f"{path}.part"
     text = {} if "b" in mode else {"encoding": "utf-8", "newline": "\n"}
-    try:
-        with open(part, mode, **text) as file:
-            yield file
-        os.replace(part, path)
-    except BaseException:
-        if os.path.exists(part):
-            os.unlink(part)
-        raise
+    with replacing(path) as temporary, open(temporary, mode, **text) as file:
+        yield file

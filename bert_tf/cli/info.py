@@ -2,7 +2,7 @@
 
 import json
 
-from bert_tf.cli.models import as_json, heads, where
+from bert_tf.cli.models import as_json, heads, path_of, where
 from bert_tf.cli.render import size, table
 
 
@@ -25,7 +25,7 @@ def run(args):
         return 0
     facts = [
         ("name", " = ".join((model.name, *model.aliases))),
-        ("where", str(model.path) if model.path else where(model)),
+        ("where", path_of(model) or where(model)),
         ("size", size(model.size_bytes)),
         ("parameters", f"{model.parameters:,}" if model.parameters else "?"),
         ("heads", heads(model)),

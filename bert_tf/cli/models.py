@@ -10,7 +10,7 @@ def add_arguments(parser):
 
 
 def run(args):
-    from bert_tf.checkpoints import list_models
+    from bert_tf.checkpoints import list_models, models_dir
 
     models = list_models()
     if args.json:
@@ -29,6 +29,10 @@ def run(args):
         for model in models
     ]
     print("\n".join(table(rows, "<<>><<")))
+    print(f"\nModels directory: {models_dir()}")
+    for model in models:
+        if model.problem:
+            print(f"{model.name}: {model.problem}")
     return 0
 
 
@@ -44,11 +48,18 @@ def heads(model):
     return "?" if model.heads is None else " ".join(sorted(model.heads)) or "none"
 
 
+def path_of(model):
+    """The folder of a model as text that can be printed, or None."""
+    return None if model.path is None else str(model.path).encode(errors="replace").decode()
+
+
 def as_json(model):
-    """A `ModelInfo` as a dict that `json.dumps` takes."""
+    """A `ModelInfo` as a dict that `json.dumps` takes; "models_dir" is the folder that models are dropped into."""
+    from bert_tf.checkpoints import models_dir
+
     return {
         "name": model.name,
-        "path": None if model.path is None else str(model.path),
+        "path": path_of(model),
         "installed": model.installed,
         "kind": model.kind,
         "size_bytes": model.size_bytes,
@@ -58,4 +69,5 @@ def as_json(model):
         "source": model.source,
         "aliases": list(model.aliases),
         "problem": model.problem,
+        "models_dir": str(models_dir()),
     }

@@ -1,8 +1,9 @@
 """`predict`: one text or pair from the command line, or a file of them."""
 
 import json
+import sys
 
-from bert_tf.cli.files import replacing
+from bert_tf.cli.files import writing
 from bert_tf.cli.model import add_model_arguments, load_model
 from bert_tf.explain.errors import InputError
 
@@ -106,13 +107,15 @@ def run(args):
         hint = " Put it before --mask, which takes every word after it." if args.mask else ""
         raise InputError(f"Give a text to predict in, or --input FILE.{hint}")
     _check_before_loading(args)
-    answer, seconds = _predict(args)
+    answer, seconds, note = _predict(args)
     if args.json:
         print(json.dumps(answer.to_json(), ensure_ascii=False))
+        if note:
+            print(note, file=sys.stderr)
     else:
         from bert_tf.cli.render import answer_lines
 
-        print("\n".join(answer_lines(answer, seconds)))
+        print("\n".join(answer_lines(answer, seconds, note)))
     return 0
 
 
@@ -134,11 +137,13 @@ def _check_before_loading(args):
 
 def _predict(args):
     from bert_tf.explain import answer_from
+    from bert_tf.explain.answer import pair_note
 
     bert = load_model(args)
     everything = args.trace is not None
     trace = bert.trace(args.text_a, args.text_b, args.mask, attentions=everything, hidden_states=everything)
     if everything:
-        with replacing(args.trace, "wb") as file:
+        with writing(args.trace, "wb") as file:
             trace.save_npz(file)
-    return answer_from(trace, bert.tokenizer, args.top_k), trace.seconds
+    note = pair_note(trace.text_b, trace.heads, trace.model)
+    return answer_from(trace, bert.tokenizer, args.top_k), trace.seconds, note

@@ -7,7 +7,7 @@ from collections import deque
 from contextlib import nullcontext
 
 from bert_tf.checkpoints import find
-from bert_tf.cli.files import refuse_same_file, replacing
+from bert_tf.cli.files import refuse_same_file, untouched, writing
 from bert_tf.cli.model import load_model
 from bert_tf.cli.predict import READING
 from bert_tf.cli.render import bar, percent, table
@@ -75,12 +75,12 @@ def _predict_file(args):
         raise InputError(f"{args.input} holds no example.")
     as_csv = args.output not in (None, "-") and table_format(args.output) != "jsonl"
     task = load_model(args).task
-    target = nullcontext(sys.stdout) if args.output in (None, "-") else replacing(args.output)
+    target = nullcontext(sys.stdout) if args.output in (None, "-") else writing(args.output)
     with target as out:
         write = _csv_writer(out, args.output) if as_csv else _json_writer(out)
         good, bad = _answer(task, _chained(first, records), write, args)
         if bad and not good:
-            raise InputError(f"None of the {bad} rows of {args.input} could be answered; nothing was written.")
+            raise InputError(f"None of the {bad} rows of {args.input} could be answered{untouched(args.output)}.")
     if bad or not args.quiet:
         print(f"{good:,} answered{f', {bad:,} bad rows' if bad else ''}.", file=sys.stderr)
     return 0

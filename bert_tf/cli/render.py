@@ -21,8 +21,8 @@ def table(rows, aligns):
     return ["  ".join(f"{cell:{a}{w}}" for cell, a, w in zip(row, aligns, widths)).rstrip() for row in rows]
 
 
-def answer_lines(answer, seconds=None):
-    """An `Answer` as lines of text."""
+def answer_lines(answer, seconds=None, note=None):
+    """An `Answer` as lines of text, `note` the last of them."""
     took = "" if seconds is None else f" · {seconds * 1000:.0f} ms"
     lines = [f"{answer.model} · {len(answer.tokens)} tokens{took}", " ".join(answer.tokens)]
     if any(answer.truncated):
@@ -50,7 +50,7 @@ def answer_lines(answer, seconds=None):
         lines += ["", "Which tokens look put there in the place of others?"]
         scored = zip(answer.tokens, answer.replaced, strict=True)
         lines += table([("   ", token.strip(), percent(share), bar(share)) for token, share in scored], "<<><")
-    return lines
+    return lines + ["", note] * (note is not None)
 
 
 def _mask_title(mask):

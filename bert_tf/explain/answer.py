@@ -77,6 +77,13 @@ def answer_from(trace, tokenizer, top_k=5):
     return Answer(trace.model, trace.tokens, masks, trace.nsp, trace.truncated, trace.sop, replaced)
 
 
+def pair_note(text_b, heads, model):
+    """A sentence where a second text was given to a model that has no head to judge the pair; else None."""
+    if text_b is None or {"nsp", "sop"} & set(heads):
+        return None
+    return f"{model} has no next-sentence head: it says nothing of how two texts stand to each other."
+
+
 def check_question(masks, text_b, heads, model):
     """Raise NothingToPredict or MissingHead unless the model can answer something about this input."""
     if masks:

@@ -51,6 +51,8 @@ def top_probabilities(logits, top_k):
     Returns:
         (ids int64 [P, K], probabilities float64 [P, K], log_normalizers float64 [P]), K at most V, in
         descending order, equal logits in the order of their ids.
+    Raises:
+        InputError: a row has a logit that is no number.
     """
     rows, vocabulary = logits.shape
     top_k = min(top_k, vocabulary)
@@ -59,6 +61,8 @@ def top_probabilities(logits, top_k):
     scratch = np.empty(vocabulary, np.float32)
     for row in range(rows):
         scores = logits[row]
+        if not np.isfinite(scores.max()):
+            raise InputError("The model's scores for this text are no numbers: its weights are too large or damaged.")
         # One pass for the threshold, then a sort of the few that reach it, so that ties come out the same
         # each time.
         threshold = np.partition(scores, vocabulary - top_k)[vocabulary - top_k]

@@ -80,7 +80,7 @@ class Member:
     def from_google(self, values):
         """The settings of Google's file in our words."""
         ours = {name: known[values[name]] for name, known in self.google_values.items()
-                if values.get(name) in known}
+                if values.get(name) in list(known)}
         return {"model_type": self.model_type, **values, **ours}
 
     def architecture(self, heads):

@@ -1,8 +1,8 @@
 """A fine-tuned model for other programs: Hugging Face's format, or a SavedModel for TF Serving."""
 
-import shutil
 from pathlib import Path
 
+from bert_tf.checkpoints.files import is_free, making
 from bert_tf.finetune.errors import TaskError
 from bert_tf.finetune.task import transformers_class
 
@@ -29,14 +29,12 @@ def export_task(source, target, to="hf", dtype="float32", say=print):
         raise TaskError(f"A fine-tuned model is written as {', '.join(FORMATS)}, not {to!r}.")
     if dtype == "int8" and to != "own" or dtype != "float32" and to == "savedmodel":
         raise TaskError(f"The format {to!r} is not written as {dtype}; choose float32.")
-    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+    if not is_free(target):
         raise TaskError(f"{target} is there already and not empty; give a new folder.")
     bert = bert_tf.load(source)
     if to == "hf":
         _check_transformers(bert)
-    unfinished = target.with_name(f".{target.name}.unfinished")
-    shutil.rmtree(unfinished, ignore_errors=True)
-    try:
+    with making(target) as unfinished:
         if to == "savedmodel":
             from bert_tf.finetune.serving import write_saved_model
 
@@ -44,9 +42,6 @@ def export_task(source, target, to="hf", dtype="float32", say=print):
                 say(f"ids only: {why}")
         else:
             _write_folder(unfinished, bert, dtype)
-        unfinished.replace(target)
-    finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
     return target
 
 
@@ -71,5 +66,5 @@ def _write_folder(folder, bert, dtype):
     from bert_tf.finetune.folder import save_task
 
     card = bert.path / "README.md"
-    text = card.read_text(encoding="utf-8") if card.is_file() else None
+    text = card.read_text(encoding="utf-8", errors="replace") if card.is_file() else None
     save_task(folder, bert.config, bert.tokenizer, bert.task.network, bert.task.settings, text, dtype)

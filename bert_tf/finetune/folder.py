@@ -66,7 +66,7 @@ def save_task(folder, config, tokenizer, network, settings, card=None, dtype="fl
 def load_head(folder, network):
     """Reads the head's tensors into a network that was made with `network_over`.
 
-    Raises: CheckpointError: one is missing, unknown, or of another shape.
+    Raises: CheckpointError: one is missing, unknown, of another shape, or not finite.
     """
     folder = Path(folder)
     stored = {name: tensor for name, tensor in open_folder(folder)[2].items() if is_task_tensor(name)}
@@ -78,7 +78,7 @@ def load_head(folder, network):
     for name, variable in variables.items():
         if name not in stored:
             raise CheckpointError(f"{folder}: {name} is missing from the weights; the head is incomplete.")
-        value = _outward(stored[name].read()).astype(np.float32)
+        value = _outward(stored[name].finite()).astype(np.float32)
         if value.shape != tuple(variable.shape):
             raise CheckpointError(
                 f"{folder}: {name} has shape {stored[name].shape}, but its settings ask for "

@@ -1,5 +1,7 @@
 """One format made into another."""
 
+import shutil
+
 import numpy as np
 import pytest
 
@@ -57,3 +59,19 @@ def test_nothing_is_left_when_the_source_cannot_be_read(tmp_path):
     with pytest.raises(CheckpointError):
         convert(tmp_path / "src", tmp_path / "out")
     assert [path.name for path in tmp_path.iterdir()] == ["src"]
+
+
+def test_the_folder_one_stands_in_is_filled(tiny_folder, tmp_path, monkeypatch):
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    node = (tmp_path / "here").stat().st_ino
+    convert(tiny_folder, ".")
+    read(tmp_path / "here")
+    assert (tmp_path / "here").stat().st_ino == node and [path.name for path in tmp_path.iterdir()] == ["here"]
+
+
+def test_a_card_in_another_encoding_is_no_hindrance(tiny_folder, tmp_path):
+    source = shutil.copytree(tiny_folder, tmp_path / "src")
+    (source / "README.md").write_bytes("Größe".encode("latin-1"))
+    done = convert(source, tmp_path / "out")
+    assert (done.path / "README.md").read_text(encoding="utf-8") == "Gr\ufffd\ufffde"

@@ -245,3 +245,16 @@ def test_the_endpoint_of_the_environment_is_used(served, tmp_path, monkeypatch):
     monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE",
                         served.endpoint + "/{repo_id}/resolve/{revision}/{filename}")
     assert download(NAME, folder=tmp_path).is_dir()
+
+
+def test_an_empty_folder_of_the_models_name_is_filled(served, tmp_path):
+    (tmp_path / MODEL.name).mkdir()
+    read(download(NAME, endpoint=served.endpoint, folder=tmp_path))
+
+
+def test_a_folder_without_weights_is_not_taken_for_the_model_nor_written_over(served, tmp_path):
+    (tmp_path / MODEL.name).mkdir()
+    (tmp_path / MODEL.name / "config.json").write_text("mine")
+    with pytest.raises(DownloadError, match=f"{MODEL.name} is there and holds no weights"):
+        download(NAME, endpoint=served.endpoint, folder=tmp_path)
+    assert (tmp_path / MODEL.name / "config.json").read_text() == "mine" and served.requests == []

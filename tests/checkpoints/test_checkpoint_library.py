@@ -121,3 +121,68 @@ def test_listing_imports_no_tensorflow():
             "print([name for name in ('tensorflow', 'keras', 'torch') if name in sys.modules])")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.stdout.strip() == "[]", done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("name", ["bert-tiny", "BERT-Base-Uncased", "bert-base-uncased"])
+def test_a_folder_is_found_under_its_own_name_though_a_released_model_has_it_too(home, tiny_folder, name, monkeypatch):
+    shutil.copytree(tiny_folder, home / name)
+    assert find(name) == find(name, allow_paths=False) == home / name
+    assert [model.name for model in list_models() if model.installed] == [name]
+    shutil.rmtree(home / name)
+    with pytest.raises(UnknownModel, match="not on this machine"):
+        find(name)
+    (home / "clone" / name).mkdir(parents=True)
+    monkeypatch.chdir(home / "clone")
+    with pytest.raises(UnknownModel, match="not on this machine"):
+        find(name)      # a folder, but no model
+    shutil.copytree(tiny_folder, home / "clone" / name, dirs_exist_ok=True)
+    assert find(name).resolve() == home / "clone" / name
+    with pytest.raises(UnknownModel):
+        find(name, allow_paths=False)
+
+
+def test_an_alias_still_leads_to_the_released_models_folder(home, tiny_folder):
+    shutil.copytree(tiny_folder, home / "bert_uncased_L-2_H-128_A-2")
+    for name in ("bert-tiny", "BERT-Tiny", "google/bert_uncased_L-2_H-128_A-2"):
+        assert find(name) == home / "bert_uncased_L-2_H-128_A-2"
+
+
+@pytest.mark.parametrize("settings", [
+    '{"hidden_act": ["gelu"]}', '{"model_type": ["bert"]}', '{"num_hidden_layers": 10000000000}', "[" * 100_000, "[]",
+    '{"vocab_size": ' + "9" * 5000 + "}", '{"id2label": 7, "num_hidden_layers": null}'])
+def test_settings_of_any_content_leave_the_other_models_listed(home, tiny_folder, settings):
+    for name in ("bad", "good"):
+        shutil.copytree(tiny_folder, home / name)
+    (home / "bad" / "config.json").write_text(settings)
+    bad, good = list_models()[:2]
+    assert bad.problem and "config.json" in bad.problem and bad.config is None
+    assert good.name == "good" and good.problem is None
+
+
+def test_a_fault_in_looking_at_one_folder_leaves_the_others_listed(home, tiny_folder, monkeypatch):
+    for name in ("bad", "good"):
+        shutil.copytree(tiny_folder, home / name)
+    read_config = library.read_config
+
+    def fails(folder):
+        return read_config(folder) if folder.name == "good" else {}[0]
+
+    monkeypatch.setattr(library, "read_config", fails)
+    bad, good = list_models()[:2]
+    assert "KeyError" in bad.problem and good.problem is None
+
+
+@pytest.mark.parametrize("name", ["My BERT", "bert (1)", "_bert", "größe", "a" * 101, "line\nbreak"])
+def test_a_folder_whose_name_cannot_be_asked_for_is_listed_and_says_so(home, tiny_folder, name):
+    shutil.copytree(tiny_folder, home / name)
+    info = list_models()[0]
+    assert info.name == name.replace("\n", "?") and info.path == home / name and "rename it" in info.problem
+    with pytest.raises(UnknownModel, match="rename it"):
+        find(name, allow_paths=False)
+
+
+def test_a_hidden_folder_is_a_model_on_its_way_and_not_listed(home, tiny_folder):
+    shutil.copytree(tiny_folder, home / ".new.unfinished")
+    (home / "half").mkdir()
+    (home / "half" / ".123-model.safetensors").write_bytes(b"half")
+    assert all(model.kind == "released" for model in list_models())

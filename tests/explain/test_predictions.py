@@ -117,3 +117,11 @@ def test_words_are_put_back_into_the_users_text(tiny_bert, text, mask, tokens, e
 def test_the_second_text_can_be_filled_too(tiny_bert):
     trace = tiny_bert.trace("the cat", "it [MASK]")
     assert tiny_bert.fill_in(trace, trace.masks[0], "sat") == ("the cat", "it sat")
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_logits_that_are_no_numbers_are_a_sentence(value):
+    logits = np.zeros((2, 9), np.float32)
+    logits[1, 4] = value
+    with pytest.raises(InputError, match="no numbers"):
+        top_probabilities(logits, 5)

@@ -1,5 +1,7 @@
 """Sentence vectors of a file."""
 
+import os
+
 import numpy as np
 import pytest
 from pyarrow import parquet
@@ -98,4 +100,10 @@ def test_a_table_gives_its_column_of_texts(tiny_folder, tmp_path, capsys):
 
 def test_standard_input_cannot_be_read_twice(capsys, tmp_path):
     assert main(["features", "--input", "-", "--format", "lines", "--output", str(tmp_path / "x.npy")]) == 2
+    assert "The input is read twice" in capsys.readouterr().err and not (tmp_path / "x.npy").exists()
+
+
+def test_a_pipe_cannot_be_read_twice_either(capsys, tmp_path):
+    os.mkfifo(tmp_path / "pipe.txt")
+    assert main(["features", "--input", str(tmp_path / "pipe.txt"), "--output", str(tmp_path / "x.npy")]) == 2
     assert "The input is read twice" in capsys.readouterr().err and not (tmp_path / "x.npy").exists()

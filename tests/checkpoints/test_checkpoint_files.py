@@ -1,0 +1,128 @@
+"""Files and folders that appear whole or not at all, wherever they are to be written."""
+
+import errno
+import json
+import os
+import resource
+import signal
+import threading
+
+import numpy as np
+import pytest
+
+from bert_tf.checkpoints import CheckpointError, read, save
+from bert_tf.checkpoints.files import is_free, making, read_json, replacing, write_text
+from bert_tf.checkpoints.safetensors_folder import write_tensors
+
+
+def test_a_file_is_replaced_when_whole_and_left_alone_otherwise(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("before")
+    with pytest.raises(RuntimeError), replacing(path) as temporary:
+        temporary.write_text("half")
+        raise RuntimeError("cut")
+    assert path.read_text() == "before"
+    write_text(path, "after")
+    assert path.read_text() == "after" and os.listdir(tmp_path) == ["a.txt"]
+
+
+def test_a_link_is_followed_and_stays_a_link(tmp_path):
+    (tmp_path / "far").mkdir()
+    (tmp_path / "far" / "real.txt").write_text("before")
+    for name in ("real.txt", "new.txt"):
+        link = tmp_path / f"link to {name}"
+        link.symlink_to(tmp_path / "far" / name)
+        write_text(link, "after")
+        assert link.is_symlink() and (tmp_path / "far" / name).read_text() == "after"
+    assert sorted(os.listdir(tmp_path / "far")) == ["new.txt", "real.txt"]
+
+
+def test_a_pipe_is_written_into_and_stays_a_pipe(tmp_path):
+    pipe, got = tmp_path / "pipe", []
+    os.mkfifo(pipe)
+    reader = threading.Thread(target=lambda: got.append(pipe.read_text()), daemon=True)
+    reader.start()
+    write_text(pipe, "what is sent")
+    reader.join(10)
+    assert got == ["what is sent"] and pipe.is_fifo() and os.listdir(tmp_path) == ["pipe"]
+
+
+def test_a_place_that_cannot_be_written_is_named_as_it_was_given(tmp_path):
+    for path in (tmp_path / "nowhere" / "a.txt", tmp_path / "file" / "a.txt", tmp_path):
+        (tmp_path / "file").write_text("no folder")
+        with pytest.raises(OSError) as error:
+            write_text(path, "text")
+        assert error.value.filename == str(path)
+
+
+def test_a_full_disk_is_told_with_the_files_name(tmp_path):
+    with pytest.raises(OSError) as error, replacing(tmp_path / "a.txt"):
+        raise OSError(errno.ENOSPC, "No space left on device")
+    assert error.value.filename == str(tmp_path / "a.txt") and os.listdir(tmp_path) == []
+
+
+@pytest.fixture
+def little_room():
+    """Files of this process can grow to 8 kB, as if the disk were full."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (8000, before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    signal.signal(signal.SIGXFSZ, handler)
+
+
+def test_weights_that_find_no_room_are_told_as_the_systems_error(tiny, tiny_folder, tmp_path, little_room):
+    with pytest.raises(OSError) as error:
+        save(tmp_path / "model", tiny.config, tiny.tokenizer, tiny.model)
+    assert error.value.errno == errno.EFBIG and error.value.filename == str(tmp_path / "model" / "model.safetensors")
+    assert os.listdir(tmp_path / "model") == []
+
+
+def test_the_old_weights_stay_where_the_new_find_no_room(tmp_path, request):
+    old, large = {"a": np.ones(10, np.float32)}, {"a": np.zeros(9000, np.float32)}
+    write_tensors(tmp_path, [old], [40])
+    before = (tmp_path / "model.safetensors").read_bytes()
+    request.getfixturevalue("little_room")
+    with pytest.raises(OSError):
+        write_tensors(tmp_path, [old, large], [40, 36000], max_shard_bytes=1000)
+    assert os.listdir(tmp_path) == ["model.safetensors"] and (tmp_path / "model.safetensors").read_bytes() == before
+
+
+def test_weights_behind_a_link_are_written_where_it_leads(tiny, tmp_path):
+    (tmp_path / "far").mkdir()
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "model.safetensors").symlink_to(tmp_path / "far" / "weights")
+    save(tmp_path / "model", tiny.config, tiny.tokenizer, tiny.model)
+    assert (tmp_path / "model" / "model.safetensors").is_symlink() and os.listdir(tmp_path / "far") == ["weights"]
+    read(tmp_path / "model")
+
+
+def test_an_empty_folder_is_filled_and_stays_the_same_folder(tmp_path, monkeypatch):
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    node = os.stat(".").st_ino
+    with making(".") as folder:
+        (folder / "a.txt").write_text("a")
+        (folder / "inner").mkdir()
+    assert os.stat(tmp_path / "here").st_ino == node and sorted(os.listdir(".")) == ["a.txt", "inner"]
+    assert not is_free(".")
+
+
+def test_a_folder_that_was_not_finished_leaves_nothing(tmp_path):
+    (tmp_path / "empty").mkdir()
+    for name in ("empty", "new"):
+        with pytest.raises(RuntimeError), making(tmp_path / name) as folder:
+            (folder / "a.txt").write_text("a")
+            raise RuntimeError("cut")
+        assert is_free(tmp_path / name)
+    assert os.listdir(tmp_path) == ["empty"] and os.listdir(tmp_path / "empty") == []
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, "9" * 5000, '{"a": ' + "9" * 5000 + "}"])
+def test_json_that_python_itself_refuses_is_a_sentence(tmp_path, text):
+    (tmp_path / "x.json").write_text(text)
+    with pytest.raises(CheckpointError, match="x.json"):
+        read_json(tmp_path / "x.json")
+    (tmp_path / "x.json").write_text(json.dumps({"a": 1}))
+    assert read_json(tmp_path / "x.json") == {"a": 1}
