@@ -1,10 +1,12 @@
 """Parity with Transformers at true size: random weights, saved by Transformers, read and run here.
 
-    python benchmarks/parity.py [--models bert-base bert-large roberta-base ...] [--tokens 128] [--json FILE]
+    python benchmarks/parity.py [--models bert-base bert-large roberta-base ...] [--engines keras openvino tensorflow]
+        [--tokens 128] [--json FILE]
 
 Compares every hidden state, every attention map, the pooled output and each head's logits at the real positions of
 a padded batch, and prints the largest absolute difference of each, as a Markdown table. A model is a family
-member's name and one of its sizes. "Decisions" are what a logit is asked for: the argmax of the masked words' and the
+member's name and one of its sizes. An engine is the Keras model itself, or one of the runtime's, which the command line
+and the pages compute with. "Decisions" are what a logit is asked for: the argmax of the masked words' and the
 pair's, and for replaced tokens the side of 0. Exit code 1 if a hidden state or logit differs by more than 1e-4, or a
 decision anywhere.
 """
@@ -25,6 +27,7 @@ DECIDED = ("mlm_logits_all", "nsp_logits", "sop_logits", "replaced_logits")
 MODELS = ("bert-base", "bert-large", "roberta-base", "roberta-large", "distilbert-base", "albert-base",
           "albert-large", "albert-xlarge", "albert-xxlarge", "electra-small", "electra-base", "electra-large",
           "electra-small-generator", "electra-base-generator", "electra-large-generator")
+ENGINES = ("keras", "openvino", "tensorflow")
 
 
 def make_batch(config, tokens):
@@ -88,13 +91,13 @@ def write_vocabulary(folder, config):
         Tokenizer(models.Unigram([(word, 0.0) for word in words], 1, False)).save(str(folder / "tokenizer.json"))
 
 
-def run_ours(folder, batch, outputs):
-    from bert_tf import checkpoints
+def run_ours(model, batch, outputs, engine):
+    """Returns: dict of arrays, or of lists of one array a layer, of a `BertModel` on one of `ENGINES`."""
     from bert_tf.models import view
+    from bert_tf.runtime import Runtime
 
-    _, _, model = checkpoints.read(folder)
     inputs = {name: array.astype("int32") for name, array in batch.items()}
-    found = view(model, outputs)(inputs)
+    found = view(model, outputs)(inputs) if engine == "keras" else Runtime(model, engine=engine).run(inputs, outputs)
     return {name: [np.asarray(x) for x in value] if isinstance(value, (list, tuple)) else np.asarray(value)
             for name, value in found.items()}
 
@@ -119,7 +122,9 @@ def same_decisions(name, ours, theirs, real):
     return bool((ours == theirs)[real if theirs.shape == real.shape else ...].all())
 
 
-def compare(name, tokens):
+def compare(name, tokens, engines):
+    """Yields one row of figures an engine, a dict."""
+    from bert_tf import checkpoints
     from bert_tf.config import BertConfig
 
     model_type, size = name.split("-", 1)
@@ -132,12 +137,14 @@ def compare(name, tokens):
         theirs = run_transformers(config, heads, batch, folder)
         gc.collect()
         write_vocabulary(Path(folder), config)
-        ours = run_ours(folder, batch, tuple(theirs))
-    row = {"model": name, "tokens": tokens,
-           **{output: difference(output, ours[output], theirs[output], real) for output in theirs}}
-    row["decisions_equal"] = all(same_decisions(output, ours[output], theirs[output], real) for output in DECIDED
-                                 if output in theirs)
-    return row
+        model = checkpoints.read(folder)[2]
+    for engine in engines:
+        ours = run_ours(model, batch, tuple(theirs), engine)
+        row = {"model": name, "engine": engine, "tokens": tokens,
+               **{output: difference(output, ours[output], theirs[output], real) for output in theirs}}
+        row["decisions_equal"] = all(same_decisions(output, ours[output], theirs[output], real) for output in DECIDED
+                                     if output in theirs)
+        yield row
 
 
 def written(value):
@@ -149,16 +156,17 @@ def written(value):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--models", nargs="+", default=MODELS)
+    parser.add_argument("--engines", nargs="+", default=["keras"], choices=ENGINES)
     parser.add_argument("--tokens", type=int, default=128)
     parser.add_argument("--json", metavar="FILE")
     args = parser.parse_args()
-    columns = ("model", "tokens", *OUTPUTS, "decisions_equal")
+    columns = ("model", "engine", "tokens", *OUTPUTS, "decisions_equal")
     print("| " + " | ".join(columns) + " |\n|" + "---|" * len(columns))
     rows = []
     for name in args.models:
-        row = compare(name, args.tokens)
-        rows.append(row)
-        print("| " + " | ".join(written(row.get(column)) for column in columns) + " |", flush=True)
+        for row in compare(name, args.tokens, args.engines):
+            rows.append(row)
+            print("| " + " | ".join(written(row.get(column)) for column in columns) + " |", flush=True)
         gc.collect()
     if args.json:
         Path(args.json).write_text(json.dumps(rows, indent=1))

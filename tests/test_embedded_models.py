@@ -1,6 +1,7 @@
 """The two models in the repository: what a person sees first must be good."""
 
 import json
+import re
 
 import pytest
 
@@ -47,6 +48,15 @@ def test_the_card_tells_origin_licences_and_figures(name):
     for words in ("Apache-2.0", "CC BY-SA 3.0", "updates", "tokens", "hours", "WikiText-2", "Limits"):
         assert words in card
     assert "{" not in card, "a figure was not filled in"
+
+
+def test_the_licence_that_asks_for_its_text_in_every_copy_has_it():
+    card = (embedded_dir() / BASE / "README.md").read_text()
+    path = re.search(r"\[NOTICE\]\((.+?)\)", card)[1]
+    notice = (embedded_dir() / BASE / path).read_text()
+    for words in ("dslim/bert-base-NER", "Copyright (c) David S. Lim", "The above copyright notice and this permission",
+                  'THE SOFTWARE IS PROVIDED "AS IS"'):
+        assert words in notice
 
 
 @pytest.mark.parametrize("text, word", [

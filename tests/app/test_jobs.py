@@ -3,6 +3,9 @@
 import threading
 import time
 
+import pytest
+
+from bert_tf.explain.errors import checked_text
 from ui.jobs import Job
 
 
@@ -72,17 +75,16 @@ def test_a_waiting_job_can_be_stopped_and_leaves_the_slot_alone():
 def test_an_error_for_the_visitor_is_kept_and_the_slot_freed():
     room = slots(1)
 
-    def fails(progress):
-        raise ValueError("The text is empty; type one.")
-
-    job = ended(Job("key", fails, room))
-    assert (job.status, job.problem) == ("failed", "The text is empty; type one.")
+    job = ended(Job("key", lambda progress: checked_text(" ", "text_a"), room))
+    assert (job.status, job.problem) == ("failed", "text_a is empty: give it at least one word.")
     assert ended(Job("key", steps(1), room)).status == "done"
 
 
-def test_an_unforeseen_error_says_nothing_of_its_inside():
-    job = ended(Job("key", lambda progress: {}["secret"], slots()))
+@pytest.mark.parametrize("fails", [lambda progress: {}["secret"], lambda progress: int("secret")])
+def test_an_unforeseen_error_says_nothing_of_its_inside(fails, caplog):
+    job = ended(Job("key", fails, slots()))
     assert job.status == "failed" and "secret" not in job.problem
+    assert any("secret" in str(record.exc_info) for record in caplog.records)
 
 
 def test_long_work_lets_others_use_the_model_between_its_steps():
@@ -111,8 +113,6 @@ def test_long_work_lets_others_use_the_model_between_its_steps():
 
 
 def test_work_that_is_cancelled_lets_go_of_the_model():
-    import pytest
-
     from bert_tf.explain.errors import Cancelled, report
     from ui.models import SharedModel
 

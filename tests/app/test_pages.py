@@ -1,5 +1,7 @@
 """Every page, driven without a browser."""
 
+import shutil
+
 import pytest
 
 from tests.app.look import component, param, told, walk
@@ -214,15 +216,35 @@ def test_two_visitors_do_not_see_each_others_texts(open_app):
     assert "secret" not in str(component(second, "chips")) and "secret" not in str(second.session_state)
 
 
-def test_a_fault_of_the_program_is_a_sentence_and_not_a_trace(open_app, monkeypatch):
-    from ui import models
+def _runtime_error(*_, **__):
+    raise RuntimeError("inner detail")
 
-    def broken(*_, **__):
-        raise RuntimeError("inner detail")
 
-    monkeypatch.setattr(models.SharedModel, "trace", broken)
+@pytest.mark.parametrize("place", ["models.SharedModel.trace", "sidebar.draw"])
+@pytest.mark.parametrize("broken", [_runtime_error, lambda *_, **__: int("inner detail")])
+def test_a_fault_of_the_program_is_a_sentence_and_logged_and_not_a_trace(open_app, monkeypatch, caplog, place, broken):
+    monkeypatch.setattr(f"ui.{place}", broken)
     app = open_app()
     assert "Something went wrong" in told(app) and "inner detail" not in told(app) and not app.exception
+    assert any("inner detail" in str(record.exc_info) for record in caplog.records)
+
+
+def test_a_folder_that_cannot_be_read_is_told_on_the_models_page_alone(open_app, monkeypatch, explorer_home, tmp_path):
+    from ui import models, state
+
+    for name in ("tiny-cased", "tiny-bad", "My [BERT]"):
+        shutil.copytree(explorer_home / "tiny-cased", tmp_path / name)
+    (tmp_path / "tiny-bad" / "config.json").write_text('{"hidden_act": ["gelu"]}')
+    (tmp_path / "explorer.toml").write_text('[models]\ndefault = "tiny-cased"\nwarm = false\n')
+    monkeypatch.setenv("BERT_TF_HOME", str(tmp_path))
+    monkeypatch.setenv("BERT_TF_EXPLORER", str(tmp_path / "explorer.toml"))
+    state.limits.clear()
+    models.catalogue.clear()
+    app = open_app(page="models")
+    no_trouble(app)
+    assert any("hidden" in warning.value for warning in app.warning) and any("rename" in one.value for one in app.warning)
+    assert "My \\[BERT\\]" in [header.value for header in app.header]
+    assert not {"tiny-bad", "My [BERT]"} & set(app.selectbox(key="w_model").options)
 
 
 def test_out_of_the_box_the_embedded_model_answers(open_app, monkeypatch, tmp_path):
