@@ -20,6 +20,8 @@ from pathlib import Path
 
 import numpy as np
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
 TOLERANCE = 1e-4
 OUTPUTS = ("hidden_states", "attentions", "pooled_output", "mlm_logits_all", "nsp_logits", "sop_logits",
            "replaced_logits")
