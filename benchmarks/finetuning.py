@@ -1,15 +1,18 @@
 """Fine-tuning side by side with Transformers: the same weights, head, settings and order of the examples.
 
     python benchmarks/finetuning.py --model bert-small-uncased-embedded --glue stsb --train train.csv --dev
-        dev.csv [--examples 1000] [--epochs 1] [--batch-size 16] [--reduced] [--threads 1] [--seeds 3] [--json
-        FILE]
+        dev.csv [--examples 1000] [--epochs 1] [--batch-size 16] [--reduced] [--threads 1] [--seeds 3]
+        [--json FILE]
+    python benchmarks/finetuning.py --task tag --model NAME --train train.conll --dev dev.conll
+    python benchmarks/finetuning.py --task answer --model NAME --train squad.json --dev-share 0.1
 
 Every side is a process of its own; they take turns of a few updates, so that what else the machine does falls
 on all alike; where others use the machine too, the examples a second of CPU time tell more. "transformers"
 gets our batches (rows of like length, padded to one of a few lengths), "transformers, own batches" what its
-Trainer makes by default: rows at random, padded to the longest. Both run BertForSequenceClassification with
+Trainer makes by default: rows at random, padded to the longest. Both run Transformers' class for the task with
 PyTorch's AdamW. The table has the speeds (without our first update of each length, which compiles, and
-without the others' first one) and each side's scores on the dev set, over the seeds. Needs
+without the others' first one; of long passages each window is an example) and each side's scores on the dev
+set, over the seeds, by the very functions that `python -m bert_tf finetune` scores with. Needs
 requirements-bench.txt.
 """
 
@@ -20,28 +23,49 @@ import statistics
 import sys
 import tempfile
 import time
-from argparse import Namespace
 from pathlib import Path
 
 import numpy as np
 
 sys.path[:0] = [str(Path(__file__).resolve().parents[1])]
 
-INPUTS = ("token_ids", "segment_ids", "padding_mask")
+from benchmarks.finetuning_sides import Ours, Theirs, network_from  # noqa: E402
+
+SIDES = {"ours": Ours, "transformers": Theirs, "transformers, own batches": Theirs}
+TASKS = ("classify", "tag", "answer")
 TURN = 5
 
 
 def main(arguments=None):
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    options = parse(arguments)
+    results = []
+    for seed in range(options.seeds):
+        results.append(measure(seed, options))
+        if options.json:
+            options.json.write_text(json.dumps(results, indent=1))
+    _say(results, options)
+    return 0
+
+
+def parse(arguments=None):
+    """The options, with those that the task's family reads its files by."""
+    from bert_tf.finetune.families import family
+
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0], add_help=False)
+    parser.add_argument("--task", default="classify", choices=TASKS)
+    task = family(parser.parse_known_args(arguments)[0].task)
     parser.add_argument("--model", required=True)
-    parser.add_argument("--glue", required=True)
     parser.add_argument("--train", required=True)
-    parser.add_argument("--dev", required=True)
+    dev = parser.add_mutually_exclusive_group(required=True)
+    dev.add_argument("--dev")
+    dev.add_argument("--dev-share", type=float, help="of the training file, kept back to measure on")
     parser.add_argument("--examples", type=int, default=1000, help="of the training file, the first so many")
+    parser.add_argument("--dev-examples", type=int, help="to measure on, the first so many (default: all)")
     parser.add_argument("--epochs", type=int, default=1)
     parser.add_argument("--batch-size", type=int, default=16)
-    parser.add_argument("--length", type=int, default=128)
+    parser.add_argument("--length", type=int, default=task.length)
     parser.add_argument("--learning-rate", type=float, default=5e-5)
+    parser.add_argument("--dropout", type=float, help="instead of the model's own")
     parser.add_argument(
         "--reduced", action="store_true", help="bfloat16 products here, autocast to bfloat16 there"
     )
@@ -50,12 +74,9 @@ def main(arguments=None):
     parser.add_argument("--sides", nargs="+", default=list(SIDES), choices=list(SIDES))
     parser.add_argument("--no-score", action="store_true", help="speed alone")
     parser.add_argument("--json", type=Path)
-    options = parser.parse_args(arguments)
-    results = [measure(seed, options) for seed in range(options.seeds)]
-    _say(results, options)
-    if options.json:
-        options.json.write_text(json.dumps(results, indent=1))
-    return 0
+    task.add_reading_arguments(parser)
+    parser.add_argument("-h", "--help", action="help")
+    return parser.parse_args(arguments)
 
 
 def measure(seed, options):
@@ -84,51 +105,46 @@ def _prepare(folder, seed, options):
 def _write_start(folder, seed, options):
     import keras
 
+    keras.utils.set_random_seed(seed)
+    write_start(folder, options)
+
+
+def write_start(folder, options):
+    """Writes the model to start from with a fresh head, as Transformers reads it."""
     from bert_tf import checkpoints
     from bert_tf.finetune.folder import save_task
 
-    family, train, _, settings = _data(options)
     config, tokenizer, source = checkpoints.read(checkpoints.find(options.model))
-    settings = settings.on(config.member)
-    keras.utils.set_random_seed(seed)
-    network = _network(config, source, family, settings)
+    if options.dropout is not None:
+        config = config.replace(
+            hidden_dropout_prob=options.dropout, attention_probs_dropout_prob=options.dropout
+        )
+    task, train, _ = read_data(options)
+    settings = _settings(task, train, options).on(config.member)
+    network = network_from(config, source, task, settings)
+    task.start_head(network.head, task.encode(train, tokenizer, settings, training=True), settings)
     save_task(folder, config, tokenizer, network, settings)
 
 
-def _data(options):
-    """(family, training examples, dev examples, settings)."""
+def _settings(task, train, options):
+    """`TaskSettings` as `finetune` makes them with its own defaults."""
+    defaults = argparse.ArgumentParser()
+    task.add_training_arguments(defaults)
+    how = {"metric": None, **vars(defaults.parse_args([])), **vars(options)}
+    return task.settings(argparse.Namespace(**how), train)
+
+
+def read_data(options):
+    """(family, training examples, dev examples)."""
     from bert_tf.finetune.families import family
 
-    task = family("classify")
-    how = Namespace(
-        glue=options.glue,
-        format=None,
-        columns=None,
-        text_column=None,
-        text2_column=None,
-        label_column=None,
-        label_separator="|",
-        multi_label=False,
-        regression=False,
-        pooling="cls",
-        length=options.length,
-        metric=None,
-        class_weights=None,
-    )
-    train, dev = list(task.read(options.train, how))[: options.examples], list(task.read(options.dev, how))
-    return task, train, dev, task.settings(how, train)
-
-
-def _network(config, source, family, settings):
-    from bert_tf.finetune.network import build_network
-    from bert_tf.models import named_variables
-
-    network = build_network(config, family, settings)
-    known = named_variables(source)
-    for name, variable in named_variables(network.bert).items():
-        if name in known:
-            variable.assign(known[name])
-    return network
+    task = family(options.task)
+    train = list(task.read(options.train, options))
+    if options.dev:
+        dev = list(task.read(options.dev, options))
+    else:
+        train, dev = task.split(train, options.dev_share)
+    return task, train[: options.examples], dev[: options.dev_examples]
 
 
 class _Side:
@@ -159,21 +175,14 @@ class _Side:
 
 
 def _serve(pipe, name, folder, seed, options):
-    from bert_tf.finetune.feed import EpochFeed
-
-    family, train, dev, settings = _data(options)
-    update, score, tokenizer = SIDES[name](
-        folder, settings, family, options, seed, total=options.epochs * -(-len(train) // options.batch_size)
-    )
-    rows = family.encode(train, tokenizer, settings, training=True)
-    feed = EpochFeed(rows, options.batch_size, seed)
-    batches = (_random_batches if "own batches" in name else _our_batches)(rows, feed, options, seed)
-    left = options.epochs * feed.steps
+    _begin(name, seed, options.threads)
+    training = Training(name, folder, seed, options)
+    left = training.updates
     seen, seconds, cpu, examples = set(), 0.0, 0.0, 0
     pipe.send("ready")
     while True:
         if pipe.recv() == "result":
-            scores = {} if options.no_score else _scores(score, dev, family, tokenizer, settings)
+            scores = {} if options.no_score else training.scores()
             pipe.send(
                 {
                     "examples_per_second": examples / max(seconds, 1e-9),
@@ -183,10 +192,10 @@ def _serve(pipe, name, folder, seed, options):
             )
             continue
         for _ in range(min(TURN, left)):
-            batch = next(batches)
+            batch = next(training.batches)
             length = batch["token_ids"].shape[1]
             began, begun_cpu = time.perf_counter(), time.process_time()
-            update(batch)
+            training.side.update(batch)
             if length in seen or seen and name != "ours":  # others compile nothing: they only warm up once
                 seconds += time.perf_counter() - began
                 cpu += time.process_time() - begun_cpu
@@ -194,6 +203,53 @@ def _serve(pipe, name, folder, seed, options):
             seen.add(length)
             left -= 1
         pipe.send(left > 0)
+
+
+def _begin(name, seed, threads):
+    """Seed and threads of a side's process."""
+    if name == "ours":
+        import keras
+        import tensorflow as tf
+
+        tf.config.threading.set_intra_op_parallelism_threads(threads)
+        tf.config.threading.set_inter_op_parallelism_threads(1)
+        keras.utils.set_random_seed(seed)
+    else:
+        import torch
+
+        torch.set_num_threads(threads)
+        torch.manual_seed(seed)
+
+
+class Training:
+    """One side's training in this process.
+
+    Attributes: side: `Ours` or `Theirs`. batches: those it learns from, in order. updates: how many.
+    """
+
+    def __init__(self, name, folder, seed, options):
+        from bert_tf.finetune.feed import EpochFeed
+        from bert_tf.finetune.task import read_settings
+        from bert_tf.text import Tokenizer
+
+        self._family, train, self._dev = read_data(options)
+        self._settings, self._tokenizer = read_settings(folder), Tokenizer.from_folder(folder)
+        rows = self._family.encode(train, self._tokenizer, self._settings, training=True)
+        feed = EpochFeed(rows, options.batch_size, seed)
+        self.updates = options.epochs * feed.steps
+        self.batches = (_random_batches if "own batches" in name else _our_batches)(rows, feed, options, seed)
+        self.side = SIDES[name](folder, self._family, self._settings, options, self.updates)
+
+    def scores(self):
+        """The family's scores of the side as it is now."""
+        from bert_tf.finetune.model import run_rows
+
+        rows = self._family.encode(self._dev, self._tokenizer, self._settings)
+        outputs = run_rows(rows, 32, self.side.forward)
+        settings = self._family.tune(self._dev, outputs, rows, self._settings)
+        return self._family.score(
+            self._dev, self._family.decode(outputs, rows, self._dev, settings), settings
+        )
 
 
 def _our_batches(rows, feed, options, seed):
@@ -207,111 +263,10 @@ def _random_batches(rows, feed, options, seed):
             yield rows.batch(order[first : first + options.batch_size])
 
 
-def _scores(forward, dev, family, tokenizer, settings):
-    from bert_tf.finetune.model import run_rows
-
-    rows = family.encode(dev, tokenizer, settings)
-    outputs = run_rows(rows, 32, forward)
-    return family.score(dev, family.decode(outputs, rows, dev, settings), settings)
-
-
-def _ours(folder, settings, family, options, seed, total):
-    import keras
-    import tensorflow as tf
-
-    tf.config.threading.set_intra_op_parallelism_threads(options.threads)
-    tf.config.threading.set_inter_op_parallelism_threads(1)
-    from bert_tf import checkpoints
-    from bert_tf.finetune.folder import load_head
-    from bert_tf.train.optimizer import make_optimizer, warmup_steps
-    from bert_tf.train.precision import apply_precision
-    from bert_tf.train.step import Step
-
-    keras.utils.set_random_seed(seed)
-    config, tokenizer, source = checkpoints.read(folder)
-    network = _network(config, source, family, settings.on(config.member))
-    load_head(folder, network)
-    apply_precision(network.bert, "bfloat16_products" if options.reduced else "float32")
-    optimizer = make_optimizer(
-        network.trainable_variables, options.learning_rate, total, warmup_steps(0.1, total)
-    )
-    step = Step(network, family.objective(settings), optimizer)
-    signature = [{name: tf.TensorSpec((None, None), tf.int32) for name in INPUTS}]
-    forward = tf.function(
-        lambda batch: network(batch, training=False), input_signature=signature, autograph=False
-    )
-    return (
-        lambda batch: float(step(batch)["loss"]),
-        lambda batch: {
-            name: np.asarray(value) for name, value in forward({name: batch[name] for name in INPUTS}).items()
-        },
-        tokenizer,
-    )
-
-
-def _theirs(folder, settings, family, options, seed, total):
-    import torch
-    import transformers
-
-    from bert_tf.text import Tokenizer
-    from bert_tf.train.optimizer import warmup_steps
-
-    torch.set_num_threads(options.threads)
-    torch.manual_seed(seed)
-    model = transformers.BertForSequenceClassification.from_pretrained(folder)
-    plain = [
-        value for name, value in model.named_parameters() if name.endswith("bias") or "LayerNorm" in name
-    ]
-    decayed = [
-        value
-        for name, value in model.named_parameters()
-        if not (name.endswith("bias") or "LayerNorm" in name)
-    ]
-    optimizer = torch.optim.AdamW(
-        [{"params": decayed, "weight_decay": 0.01}, {"params": plain, "weight_decay": 0.0}],
-        lr=options.learning_rate,
-        eps=1e-6,
-    )
-    schedule = transformers.get_linear_schedule_with_warmup(optimizer, warmup_steps(0.1, total), total)
-
-    def logits(batch):
-        arrays = [torch.from_numpy(np.ascontiguousarray(batch[name])).long() for name in INPUTS]
-        with torch.autocast("cpu", torch.bfloat16, enabled=options.reduced):
-            return model(
-                input_ids=arrays[0], token_type_ids=arrays[1], attention_mask=arrays[2]
-            ).logits.float()
-
-    def update(batch):
-        model.train()
-        real = torch.from_numpy(batch["weights"]) > 0
-        wanted = torch.from_numpy(batch["targets"])
-        found = logits(batch)[real]
-        loss = (
-            torch.nn.functional.mse_loss(found[:, 0], wanted[real])
-            if settings.regression
-            else torch.nn.functional.cross_entropy(found, wanted[real].long())
-        )
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
-        schedule.step()
-        optimizer.zero_grad()
-        return float(loss.detach())
-
-    def forward(batch):
-        model.eval()
-        with torch.no_grad():
-            return {"logits": logits(batch).numpy()}
-
-    return update, forward, Tokenizer.from_folder(folder)
-
-
-SIDES = {"ours": _ours, "transformers": _theirs, "transformers, own batches": _theirs}
-
-
 def _say(results, options):
+    what = f"GLUE {options.glue}" if getattr(options, "glue", None) else options.task
     print(
-        f"{options.model}, GLUE {options.glue}, {options.examples} examples x {options.epochs}, batches of "
+        f"{options.model}, {what}, {options.examples} examples x {options.epochs}, batches of "
         f"{options.batch_size}, {options.threads} threads, {'reduced' if options.reduced else 'float32'}"
     )
     for name in results[0]:
