@@ -48,7 +48,7 @@ def main(arguments=None):
 
 
 def parse(arguments=None):
-    """The options, with those that the task's family reads its files by."""
+    """The options, with those that the task's family reads its files by; its others are as `finetune` has them."""
     from bert_tf.finetune.families import family
 
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0], add_help=False)
@@ -76,7 +76,9 @@ def parse(arguments=None):
     parser.add_argument("--json", type=Path)
     task.add_reading_arguments(parser)
     parser.add_argument("-h", "--help", action="help")
-    return parser.parse_args(arguments)
+    others = argparse.ArgumentParser()
+    task.add_training_arguments(others)
+    return parser.parse_args(arguments, others.parse_args([], argparse.Namespace(metric=None)))
 
 
 def measure(seed, options):
@@ -120,18 +122,10 @@ def write_start(folder, options):
             hidden_dropout_prob=options.dropout, attention_probs_dropout_prob=options.dropout
         )
     task, train, _ = read_data(options)
-    settings = _settings(task, train, options).on(config.member)
+    settings = task.settings(options, train).on(config.member)
     network = network_from(config, source, task, settings)
     task.start_head(network.head, task.encode(train, tokenizer, settings, training=True), settings)
     save_task(folder, config, tokenizer, network, settings)
-
-
-def _settings(task, train, options):
-    """`TaskSettings` as `finetune` makes them with its own defaults."""
-    defaults = argparse.ArgumentParser()
-    task.add_training_arguments(defaults)
-    how = {"metric": None, **vars(defaults.parse_args([])), **vars(options)}
-    return task.settings(argparse.Namespace(**how), train)
 
 
 def read_data(options):
@@ -286,7 +280,9 @@ def _say(results, options):
         for metric in results[0][name]["scores"]:
             values = [one[name]["scores"][metric] for one in results]
             spread = f" ± {statistics.stdev(values):.4f}" if len(values) > 1 else ""
-            print(f"      {metric:24} {statistics.mean(values):.4f}{spread}")
+            ours = [one["ours"]["scores"][metric] for one in results] if "ours" in results[0] else values
+            more = f" (ours {statistics.mean(ours) - statistics.mean(values):+.4f})" if name != "ours" else ""
+            print(f"      {metric:24} {statistics.mean(values):.4f}{spread}{more}")
 
 
 if __name__ == "__main__":
