@@ -39,7 +39,7 @@ TURN = 5
 def main(arguments=None):
     options = parse(arguments)
     results = []
-    for seed in range(options.seeds):
+    for seed in range(options.seed, options.seed + options.seeds):
         results.append(measure(seed, options))
         if options.json:
             options.json.write_text(json.dumps(results, indent=1))
@@ -71,6 +71,7 @@ def parse(arguments=None):
     )
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--seed", type=int, default=0, help="the first of them")
     parser.add_argument("--sides", nargs="+", default=list(SIDES), choices=list(SIDES))
     parser.add_argument("--no-score", action="store_true", help="speed alone")
     parser.add_argument("--json", type=Path)
