@@ -73,6 +73,9 @@ def parse(arguments=None):
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--seed", type=int, default=0, help="the first of them")
     parser.add_argument("--sides", nargs="+", default=list(SIDES), choices=list(SIDES))
+    parser.add_argument(
+        "--together", action="store_true", help="all sides in one process, which starts sooner: for scores"
+    )
     parser.add_argument("--no-score", action="store_true", help="speed alone")
     parser.add_argument("--json", type=Path)
     task.add_reading_arguments(parser)
@@ -85,9 +88,16 @@ def parse(arguments=None):
 def measure(seed, options):
     """One training of each side. Returns: dict side -> {"examples_per_second", "scores"}."""
     with tempfile.TemporaryDirectory() as folder:
-        _prepare(folder, seed, options)
-        sides = {name: _Side(name, folder, seed, options) for name in options.sides}
+        if options.together:
+            for name in options.sides:
+                _begin(name, seed, options.threads)
+            _write_start(folder, seed, options)
+        else:
+            _prepare(folder, seed, options)
+        sides = {}
         try:
+            for name in options.sides:
+                sides[name] = (Training if options.together else _Apart)(name, folder, seed, options)
             while any([side.turn() for side in sides.values()]):
                 pass
             return {name: side.result() for name, side in sides.items()}
@@ -142,8 +152,8 @@ def read_data(options):
     return task, train[: options.examples], dev[: options.dev_examples]
 
 
-class _Side:
-    """A side in its process."""
+class _Apart:
+    """A side's `Training` in a process of its own."""
 
     def __init__(self, name, folder, seed, options):
         context = multiprocessing.get_context("spawn")
@@ -156,7 +166,6 @@ class _Side:
             raise SystemExit(f"{name} did not start")
 
     def turn(self):
-        """A few updates. Returns: whether there are more to do."""
         self._pipe.send("turn")
         return self._pipe.recv()
 
@@ -170,38 +179,14 @@ class _Side:
 
 
 def _serve(pipe, name, folder, seed, options):
-    _begin(name, seed, options.threads)
     training = Training(name, folder, seed, options)
-    left = training.updates
-    seen, seconds, cpu, examples = set(), 0.0, 0.0, 0
     pipe.send("ready")
     while True:
-        if pipe.recv() == "result":
-            scores = {} if options.no_score else training.scores()
-            pipe.send(
-                {
-                    "examples_per_second": examples / max(seconds, 1e-9),
-                    "examples_per_cpu_second": examples / max(cpu, 1e-9),
-                    "scores": scores,
-                }
-            )
-            continue
-        for _ in range(min(TURN, left)):
-            batch = next(training.batches)
-            length = batch["token_ids"].shape[1]
-            began, begun_cpu = time.perf_counter(), time.process_time()
-            training.side.update(batch)
-            if length in seen or seen and name != "ours":  # others compile nothing: they only warm up once
-                seconds += time.perf_counter() - began
-                cpu += time.process_time() - begun_cpu
-                examples += int((batch["weights"] > 0).sum())
-            seen.add(length)
-            left -= 1
-        pipe.send(left > 0)
+        pipe.send(training.turn() if pipe.recv() == "turn" else training.result())
 
 
 def _begin(name, seed, threads):
-    """Seed and threads of a side's process."""
+    """Sets a side's seed and threads in this process."""
     if name == "ours":
         import keras
         import tensorflow as tf
@@ -227,6 +212,7 @@ class Training:
         from bert_tf.finetune.task import read_settings
         from bert_tf.text import Tokenizer
 
+        _begin(name, seed, options.threads)
         self._family, train, self._dev = read_data(options)
         self._settings, self._tokenizer = read_settings(folder), Tokenizer.from_folder(folder)
         rows = self._family.encode(train, self._tokenizer, self._settings, training=True)
@@ -234,6 +220,31 @@ class Training:
         self.updates = options.epochs * feed.steps
         self.batches = (_random_batches if "own batches" in name else _our_batches)(rows, feed, options, seed)
         self.side = SIDES[name](folder, self._family, self._settings, options, self.updates)
+        self._left, self._score, self._compiles = self.updates, not options.no_score, name == "ours"
+        self._seen, self._seconds, self._cpu, self._examples = set(), 0.0, 0.0, 0
+
+    def turn(self):
+        """A few updates. Returns: whether there are more to do."""
+        for _ in range(min(TURN, self._left)):
+            batch = next(self.batches)
+            length = batch["token_ids"].shape[1]
+            began, begun_cpu = time.perf_counter(), time.process_time()
+            self.side.update(batch)
+            if length in self._seen or self._seen and not self._compiles:  # the others only warm up once
+                self._seconds += time.perf_counter() - began
+                self._cpu += time.process_time() - begun_cpu
+                self._examples += int((batch["weights"] > 0).sum())
+            self._seen.add(length)
+            self._left -= 1
+        return self._left > 0
+
+    def result(self):
+        """Speeds and scores so far: dict."""
+        return {
+            "examples_per_second": self._examples / max(self._seconds, 1e-9),
+            "examples_per_cpu_second": self._examples / max(self._cpu, 1e-9),
+            "scores": self.scores() if self._score else {},
+        }
 
     def scores(self):
         """The family's scores of the side as it is now."""
@@ -245,6 +256,9 @@ class Training:
         return self._family.score(
             self._dev, self._family.decode(outputs, rows, self._dev, settings), settings
         )
+
+    def stop(self):
+        """Nothing is left behind."""
 
 
 def _our_batches(rows, feed, options, seed):
