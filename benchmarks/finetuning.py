@@ -90,14 +90,14 @@ def measure(seed, options):
     with tempfile.TemporaryDirectory() as folder:
         if options.together:
             for name in options.sides:
-                _begin(name, seed, options.threads)
+                _set_threads(name, options.threads)
             _write_start(folder, seed, options)
         else:
             _prepare(folder, seed, options)
         sides = {}
         try:
             for name in options.sides:
-                sides[name] = (Training if options.together else _Apart)(name, folder, seed, options)
+                sides[name] = (_begin if options.together else _Apart)(name, folder, seed, options)
             while any([side.turn() for side in sides.values()]):
                 pass
             return {name: side.result() for name, side in sides.items()}
@@ -179,26 +179,37 @@ class _Apart:
 
 
 def _serve(pipe, name, folder, seed, options):
-    training = Training(name, folder, seed, options)
+    _set_threads(name, options.threads)
+    training = _begin(name, folder, seed, options)
     pipe.send("ready")
     while True:
         pipe.send(training.turn() if pipe.recv() == "turn" else training.result())
 
 
-def _begin(name, seed, threads):
-    """Sets a side's seed and threads in this process."""
+def _set_threads(name, threads):
+    """Of a side in this process; before anything is computed."""
     if name == "ours":
-        import keras
         import tensorflow as tf
 
         tf.config.threading.set_intra_op_parallelism_threads(threads)
         tf.config.threading.set_inter_op_parallelism_threads(1)
-        keras.utils.set_random_seed(seed)
     else:
         import torch
 
         torch.set_num_threads(threads)
+
+
+def _begin(name, folder, seed, options):
+    """A side's `Training`, with its dropout seeded."""
+    if name == "ours":
+        import keras
+
+        keras.utils.set_random_seed(seed)
+    else:
+        import torch
+
         torch.manual_seed(seed)
+    return Training(name, folder, seed, options)
 
 
 class Training:
@@ -212,7 +223,6 @@ class Training:
         from bert_tf.finetune.task import read_settings
         from bert_tf.text import Tokenizer
 
-        _begin(name, seed, options.threads)
         self._family, train, self._dev = read_data(options)
         self._settings, self._tokenizer = read_settings(folder), Tokenizer.from_folder(folder)
         rows = self._family.encode(train, self._tokenizer, self._settings, training=True)
