@@ -192,7 +192,11 @@ def test_a_broken_loss_names_the_documents(start, tmp_path):
 
     tokenizer = Tokenizer(small_vocabulary(), lower_case=False)
     corpus = prepare_corpus([start / "text.txt"], tokenizer, tmp_path)
-    feed = Feed(corpus, tokenizer, 2, 32, block_tokens=400)
+    feed = Feed(corpus, tokenizer, 2, 32, block_tokens=500)
     words = feed.describe(Position(0, 1, 3))
     order = np.random.default_rng((0, 0)).permutation(len(corpus))
-    assert words.startswith(f"epoch 0, block 1 of documents {order[10]}, {order[11]}") and words.endswith("and 2 more")
+    sizes = np.cumsum([sum(map(len, corpus.document(number))) for number in order])
+    first = int(np.argmax(sizes >= 500)) + 1
+    behind = int(np.argmax(sizes >= sizes[first - 1] + 500)) + 1
+    assert words.startswith(f"epoch 0, block 1 of documents {order[first]}, {order[first + 1]}, ")
+    assert words.endswith(f"and {behind - first - 8} more")
