@@ -22,6 +22,7 @@ from ui.limits import ROOT
 
 _NICE = 10  # the page is to stay quick while somebody trains
 _BATCH, _LENGTH = 16, 64
+_STOPPED = 143  # as `train.loop.STOPPED` (which would load TensorFlow): a signal from elsewhere
 
 
 _ALL = weakref.WeakSet()
@@ -53,6 +54,8 @@ class Training:
                 return "running" if self._wish == "run" else "ending"
             if self._wish != "run":
                 return {"pause": "paused", "stop": "stopped"}[self._wish]
+            if code == _STOPPED:
+                return "stopped"
             if code:
                 self.problem = self._last_line()
                 return "failed"

@@ -1,6 +1,7 @@
 """The command line, `python -m bert_tf COMMAND`: one module a command, imported when that command is given.
 
-Exit codes: 0 well, 2 the user's mistake (one line on standard error), 130 interrupted.
+Exit codes: 0 well, 2 the user's mistake (one line on standard error), 130 interrupted, 143 a training that a signal
+stopped before its end, saved.
 """
 
 import argparse

@@ -136,7 +136,7 @@ def _add_common(parser, length):
 
 
 def run(args):
-    """Trains as the parsed options say. Returns: exit code."""
+    """Trains as the parsed options say. Returns: exit code, `train.loop.STOPPED` where a signal came before the end."""
     import random
 
     from bert_tf.checkpoints import find
@@ -180,6 +180,9 @@ def run(args):
             f"Stopped; the same command goes on. The best model so far, if any, is in {args.output}.",
             flush=True,
         )
+        from bert_tf.train.loop import STOPPED
+
+        return STOPPED
     return 0
 
 

@@ -11,11 +11,13 @@ import hashlib
 import json
 import math
 import shutil
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from bert_tf.checkpoints.alone import alone
 from bert_tf.checkpoints.files import write_json
 from bert_tf.checkpoints.saving import DTYPES
 from bert_tf.finetune.errors import TaskError
@@ -119,14 +121,15 @@ def fit(family, start, train, dev, settings, how, output, say=print):
 
     Returns: `Fitted`. The model is in `output`; `bert_tf.load` reads it.
 
-    Raises: TaskError, CheckpointError, DataError, StrategyError.
+    Raises: TaskError, CheckpointError, DataError, StrategyError; FolderInUse if another run is writing to `output`.
     """
-    from bert_tf.train.strategy import make_strategy
+    from bert_tf.train.strategy import is_chief, make_strategy
 
     strategy = make_strategy(how.strategy)  # before anything else in TensorFlow
     run = _Run(family, start, settings, how, Path(output), strategy, say)
-    run.prepare(train, dev)
-    return run.train()
+    with alone(run.folder, "finetune", run.output) if is_chief(strategy) else nullcontext():
+        run.prepare(train, dev)
+        return run.train()
 
 
 def examples_hash(examples):
@@ -309,11 +312,15 @@ class _Run:
 
     def _measure(self, step, rounds):
         """The record of a round; saves the model if it is the best so far."""
+        from bert_tf.train.checkpoint import writing
+
         scores = self._scores()
         before = [merit(one["dev"], self.settings.metric) for one in rounds]
         best = not scores or merit(scores, self.settings.metric) > max(before, default=-math.inf)
         if best and self.trainer.chief:
-            self.save()
+            with writing(f"The model {self.output}", f"The checkpoint of update {step} is whole; free space and give the "
+                         "same command again."):
+                self.save()
         idle = 0 if best else 1 + len(before) - 1 - int(np.argmax(before))
         last = step >= self.total or (self.how.patience is not None and idle >= self.how.patience)
         record = {

@@ -11,6 +11,7 @@ from pathlib import Path
 from bert_tf.pretrain.chunks import group_files, read_chunks
 from bert_tf.pretrain.documents import TextError
 from bert_tf.pretrain.examples import Counts, make_examples
+from bert_tf.pretrain.instances import check_documents
 from bert_tf.pretrain.records import encode
 from bert_tf.pretrain.shards import (
     MANIFEST,
@@ -18,6 +19,7 @@ from bert_tf.pretrain.shards import (
     SUFFIX,
     TOKEN_COUNTS,
     settings_manifest,
+    shard_name,
     token_counts_bytes,
 )
 
@@ -47,7 +49,7 @@ def run_pipeline(patterns, output, tokenizer, settings, shards, text_field, runn
     if FileSystems.exists(FileSystems.join(output, MANIFEST)):
         raise TextError(f"{output} holds records; give another --output, or delete that folder.")
     files = _find(patterns)
-    manifest = settings_manifest(settings, tokenizer, shards, files)
+    manifest = settings_manifest(settings, tokenizer, shards, files, text_field, _open)
     groups = list(enumerate(group_files(files)))
     # Before the manifest, as in `prepare`: what has one is whole.
     _save_tokenizer(output, tokenizer)
@@ -105,8 +107,12 @@ def _finish(counts, output, manifest, _shards):
     """Writes what stands beside the shards, the manifest last."""
     if not counts.examples:
         raise TextError("There is no text to make examples of in these files.")
+    check_documents(manifest["settings"]["objective"], counts.documents)
     _write(FileSystems.join(output, TOKEN_COUNTS), token_counts_bytes(counts))
-    values = json.dumps({**manifest, **counts.numbers()}, indent=2)
+    found = FileSystems.match([FileSystems.join(output, f"{PREFIX}-*{SUFFIX}")])[0].metadata_list
+    sizes = {file.path.rpartition("/")[2]: file.size_in_bytes for file in found}
+    names = (shard_name(number, manifest["shards"]) for number in range(manifest["shards"]))
+    values = json.dumps({**manifest, "sizes": [sizes[name] for name in names], **counts.numbers()}, indent=2)
     _write(FileSystems.join(output, MANIFEST), values.encode())
 
 

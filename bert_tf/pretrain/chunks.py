@@ -20,12 +20,17 @@ GROUP_BYTES = 16_000_000
 class Chunk:
     """Some documents that follow one another.
 
-    Attributes: group, number: its place in the text; documents: list of lists of str, the paragraphs of each.
+    Attributes:
+        group, number: its place in the text. documents: list of lists of str, the paragraphs of each.
+        sources: list of int, ascending: equal for parts of one document; None where each is a whole one.
+        goes_on: whether the first document is a later part of one that began in the chunk before.
     """
 
     group: int
     number: int
     documents: list = field(repr=False)
+    sources: list | None = field(default=None, repr=False)
+    goes_on: bool = False
 
 
 def group_files(files):
@@ -55,19 +60,51 @@ def read_chunks(group, paths, text_field="text", open_file=open):
     Yields: `Chunk`s; the end of the text goes into the chunk before it where it is short.
     """
     waiting, now, size, number = None, [], 0, 0
-    for document in read_documents(paths, text_field, LONGEST_CHUNK, open_file):
-        now.append(document)
-        size += sum(map(len, document))
+    for part in _parts(read_documents(paths, text_field, open_file)):
+        now.append(part)
+        size += sum(map(len, part.paragraphs))
         if size >= CHUNK_CHARACTERS and (len(now) >= CHUNK_DOCUMENTS or size >= LONGEST_CHUNK):
             if waiting:
-                yield Chunk(group, number, waiting)
+                yield _chunk(group, number, waiting)
                 number += 1
             waiting, now, size = now, [], 0
     if waiting and now and size >= CHUNK_CHARACTERS // 2 and len(now) >= CHUNK_DOCUMENTS:
-        yield Chunk(group, number, waiting)
-        yield Chunk(group, number + 1, now)
+        yield _chunk(group, number, waiting)
+        yield _chunk(group, number + 1, now)
     elif waiting or now:
-        yield Chunk(group, number, [*(waiting or []), *now])
+        yield _chunk(group, number, [*(waiting or []), *now])
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A document or, where it has over `LONGEST_CHUNK` characters, a part of one: which one, and which of its parts."""
+
+    source: int
+    number: int
+    paragraphs: list
+
+
+def _parts(documents):
+    for source, document in enumerate(documents):
+        for number, paragraphs in enumerate(_cut(document, LONGEST_CHUNK)):
+            yield _Part(source, number, paragraphs)
+
+
+def _cut(paragraphs, longest):
+    """The paragraphs in lists of at most `longest` characters (more only where one paragraph has more)."""
+    part, size = [], 0
+    for paragraph in paragraphs:
+        if part and size + len(paragraph) > longest:
+            yield part
+            part, size = [], 0
+        part.append(paragraph)
+        size += len(paragraph)
+    yield part
+
+
+def _chunk(group, number, parts):
+    return Chunk(group, number, [part.paragraphs for part in parts], [part.source for part in parts],
+                 parts[0].number > 0)
 
 
 class CountedFiles:

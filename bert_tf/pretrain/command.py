@@ -1,8 +1,10 @@
 """`python -m bert_tf pretrain`: a model from raw text or prepared records, fresh or warm-started, resumable."""
 
 import dataclasses
+from contextlib import nullcontext
 from pathlib import Path
 
+from bert_tf.checkpoints.alone import alone
 from bert_tf.config import BertConfig
 from bert_tf.family import MEMBERS
 from bert_tf.pretrain.prepare_command import add_example_arguments, mask_settings
@@ -89,21 +91,33 @@ def add_arguments(parser):
 
 
 def run(args):
-    """Trains as the parsed options say and exports the model to `OUTPUT/model`. Returns: exit code."""
-    from bert_tf.train.strategy import choose, make_strategy, replicas, scope, use_threads
+    """Trains as the parsed options say and exports the model to `OUTPUT/model`.
+
+    Returns: exit code: 0 at --steps or --stop-after, `train.loop.STOPPED` where a signal came before.
+    """
+    from bert_tf.train.strategy import choose, is_chief, make_strategy, use_threads
 
     name = choose(args.strategy)
     use_threads(args.threads, one_device=name == "one")
     # Before anything else in TensorFlow: it connects to the other machines only at its start.
     strategy = make_strategy(name)
+    with alone(args.output, "pretrain") if is_chief(strategy) else nullcontext():
+        return _run(args, strategy)
+
+
+def _run(args, strategy):
+    """`run`, with the folder to itself."""
     import keras
 
     from bert_tf import checkpoints
+    from bert_tf.pretrain.instances import check_documents
     from bert_tf.pretrain.phases import plan_phases
-    from bert_tf.train.loop import Trainer
+    from bert_tf.train.checkpoint import writing
+    from bert_tf.train.loop import STOPPED, Trainer
     from bert_tf.train.peak import measure_peak
     from bert_tf.train.snapshots import Snapshots
     from bert_tf.train.step import check_batch_size
+    from bert_tf.train.strategy import replicas, scope
 
     check_batch_size(args.batch_size, strategy, args.accumulate)
     keras.utils.set_random_seed(args.seed)
@@ -122,6 +136,7 @@ def run(args):
     check_run(output, args, tokenizer, records, objective.heads)
     _check_embeddings(output, config)
     corpus = records or _prepare(args, tokenizer, strategy)
+    check_documents(args.objective, corpus.manifest.get("documents"))
     phases = plan_phases(args.phases, args.length, args.steps, config.max_tokens)
     with scope(strategy):
         reader = teacher or _writer(args, tokenizer, phases)
@@ -139,11 +154,14 @@ def run(args):
                           last=args.steps) if args.snapshots else None
     step = _train(args, trainer, phases, corpus, tokenizer, snapshots)
     if trainer.chief:
-        checkpoints.save(output / "model", config, tokenizer, model)
+        safe = f"The checkpoint of step {step} is whole; free space and give the same command again."
+        with writing(f"The model {output / 'model'}", safe):
+            checkpoints.save(output / "model", config, tokenizer, model)
         if generator:
-            checkpoints.save(output / "generator", generator.bert_config, tokenizer, generator)
+            with writing(f"The generator {output / 'generator'}", safe):
+                checkpoints.save(output / "generator", generator.bert_config, tokenizer, generator)
         print(f"Step {step}: model written to {output / 'model'}.", flush=True)
-    return 0
+    return STOPPED if trainer.stopped and step < args.steps else 0
 
 
 def _records(args):
@@ -209,23 +227,26 @@ def _make(args, config, source, corpus, objective, reader):
 
 def _train(args, trainer, phases, corpus, tokenizer, snapshots):
     """Resumes or begins, and goes on to the last step or `--stop-after`. Returns: the step reached."""
-    from bert_tf.pretrain.feed import Position, prefetch
+    from bert_tf.pretrain.feed import Position, from_saved, prefetch, to_saved
 
-    state = trainer.restore() or {"step": 0, "position": [0, 0, 0]}
-    step, position = state["step"], Position(*state["position"])
-    if trainer.chief and step:
-        print(f"Resuming after step {step}.", flush=True)
+    state = trainer.restore() or {"step": 0}
+    step, position = state["step"], Position()
+    longest = max((phase.length for phase in phases), default=args.length)
+    if step:
+        position, told = from_saved(state["position"], _feed(args, corpus, tokenizer, longest, longest).division)
+        if trainer.chief:
+            print(f"Resuming after step {step}.{told}", flush=True)
     for phase in phases:
         goal = min(phase.last, args.stop_after or phase.last)
         if step >= goal:
             continue
-        if step == phase.first and step:
+        if step == phase.first and position.batch:
             # Other lengths cut a block into other batches; it goes on with the next one.
             position = Position(position.epoch, position.block + 1, 0)
-        feed = _feed(args, corpus, tokenizer, phase.length, position)
+        feed = _feed(args, corpus, tokenizer, phase.length, longest, position)
         step = trainer.train(
             prefetch(feed), step, goal, save_every=args.save_every, log_every=args.log_every,
-            encode_position=lambda position: [position.epoch, position.block, position.batch],
+            encode_position=lambda position: to_saved(position, feed.division),
             describe_position=feed.describe, report=lambda record: _say_record(record, args.steps),
             snapshots=snapshots)
         position = trainer.position
@@ -234,17 +255,20 @@ def _train(args, trainer, phases, corpus, tokenizer, snapshots):
     return step
 
 
-def _feed(args, corpus, tokenizer, length, position):
-    from bert_tf.pretrain.feed import Feed
+def _feed(args, corpus, tokenizer, length, longest, position=None):
+    """The feed of a phase; blocks are those of the longest phase in all of them, so that a position means one place."""
+    from bert_tf.pretrain.feed import Feed, Position, tokens_of_block
     from bert_tf.pretrain.records_feed import RecordsFeed
 
+    position = position or Position()
     if args.records:
         return RecordsFeed(corpus, args.batch_size, args.seed, position)
     masks = mask_settings(args)
     if isinstance(args.generator, str):
         # What it writes is not learnt from, so nothing is given away to it.
         masks = dataclasses.replace(masks, mask_share=1.0, random_share=0.0)
-    return Feed(corpus, tokenizer, args.batch_size, length, masks, args.seed, position, objective=args.objective)
+    return Feed(corpus, tokenizer, args.batch_size, length, masks, args.seed, position,
+                block_tokens=tokens_of_block(args.batch_size, longest), objective=args.objective)
 
 
 def freeze(model, layers):
@@ -352,7 +376,7 @@ def check_run(output, args, tokenizer, records=None, heads=()):
     Raises: ValueError, saying what differs.
     """
     from bert_tf.checkpoints.files import read_json
-    from bert_tf.pretrain.corpus import corpus_key
+    from bert_tf.pretrain.corpus import corpus_keys
     from bert_tf.pretrain.documents import find_files
     from bert_tf.train.checkpoint import Checkpoints
 
@@ -370,8 +394,8 @@ def check_run(output, args, tokenizer, records=None, heads=()):
         if name in settings and not _same(*_explicit(name, settings, vars(args))):
             raise ValueError(f"{output} holds a run with another --{name.replace('_', '-')} ({settings[name]}, not "
                              f"{getattr(args, name)}); give another --output, or what it was begun with.")
-    now = records.manifest if records else corpus_key(find_files(args.text), tokenizer, args.max_documents, args.field)
-    if data.get("key", data if "vocabulary_sha256" in data else now) != now:
+    now = [records.manifest] if records else corpus_keys(find_files(args.text), tokenizer, args.max_documents, args.field)
+    if data.get("key", data if "vocabulary_sha256" in data else now[0]) not in now:
         raise ValueError(f"{output} holds a run on other text, or text brought to other tokens, than is given now; "
                          "give another --output, or the text and the vocabulary it was begun with.")
 

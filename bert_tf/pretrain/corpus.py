@@ -10,14 +10,17 @@ import hashlib
 import itertools
 import json
 import os
+from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
 from bert_tf.checkpoints.files import replacing, write_json
-from bert_tf.pretrain.documents import TextError, read_documents, sentences
+from bert_tf.pretrain.documents import TextError, ends_digest, read_documents, sentences
 
-_BATCH_DOCUMENTS = 2000
+# Characters of documents that are tokenized at once.
+_BATCH_CHARACTERS = 2_000_000
 # Tokens that are counted at once: NumPy counts in a copy of 8 bytes each.
 _COUNTED_AT_ONCE = 1 << 22
 _MANIFEST, _LOCK = "manifest.json", ".lock"
@@ -39,7 +42,7 @@ class TokenCorpus:
             if not isinstance(self.manifest, dict):
                 raise ValueError(f"{_MANIFEST} holds no object")
             self._tokens, self._sentence_ends, self._document_ends = (
-                np.load(self.folder / f"{name}.npy", mmap_mode="r")
+                np.asarray(np.load(self.folder / f"{name}.npy", mmap_mode="r"))
                 for name in ("tokens", "sentence_ends", "document_ends"))
         except (OSError, ValueError) as error:
             raise TextError(f"{folder} is not a prepared corpus ({error}); make one with "
@@ -52,13 +55,19 @@ class TokenCorpus:
     def num_tokens(self):
         return len(self._tokens)
 
+    @cached_property
+    def document_tokens(self):
+        """The number of tokens of each document: int64 [documents]."""
+        return np.diff(self._sentence_ends[self._document_ends - 1], prepend=0)
+
     def document(self, number):
-        """The sentences of one document: list of integer arrays [tokens of the sentence]."""
+        """The sentences of one document: a sequence of int32 arrays [tokens of the sentence].
+
+        They are read when they are asked for: of a whole book often a few are.
+        """
         first = self._document_ends[number - 1] if number else 0
-        last = self._document_ends[number]
         start = self._sentence_ends[first - 1] if first else 0
-        ends = self._sentence_ends[first:last]
-        return np.split(np.asarray(self._tokens[start:ends[-1]], np.int32), ends[:-1] - start)
+        return _Sentences(self._tokens, start, self._sentence_ends[first: self._document_ends[number]])
 
     def log_frequencies(self, vocab_size):
         """Natural log of each token's share, add-one smoothed: float32 [V]. The start of an MLM head's bias."""
@@ -68,11 +77,32 @@ class TokenCorpus:
         return np.log(counts / counts.sum()).astype(np.float32)
 
 
-class MemoryCorpus:
-    """Documents as lists of sentences of token ids, in memory: list of lists of integer arrays."""
+class _Sentences(Sequence):
+    """Sentences that follow one another in a flat array.
 
-    def __init__(self, documents):
-        self._documents = documents
+    Args: tokens: of all. start: where the first one begins. ends: int array, where each ends.
+    """
+
+    def __init__(self, tokens, start, ends):
+        self._tokens, self._start, self._ends = tokens, start, ends
+
+    def __len__(self):
+        return len(self._ends)
+
+    def __getitem__(self, index):
+        number = range(len(self))[index]
+        start = self._ends[number - 1] if number else self._start
+        return np.array(self._tokens[start: self._ends[number]], np.int32)
+
+
+class MemoryCorpus:
+    """Documents as lists of sentences of token ids, in memory: list of lists of integer arrays.
+
+    Args: documents: those. sources: None, or a number for each, ascending, equal for parts of what was one document.
+    """
+
+    def __init__(self, documents, sources=None):
+        self._documents, self.sources = documents, sources
 
     def __len__(self):
         return len(self._documents)
@@ -91,10 +121,14 @@ def tokenize_documents(documents, tokenizer, language="en"):
 
     Returns: list of lists of int32 arrays.
     """
+    return [document for document in tokenize_all(documents, tokenizer, language) if document]
+
+
+def tokenize_all(documents, tokenizer, language="en"):
+    """`tokenize_documents`, with an empty list for a document that has no token."""
     split = [[s for paragraph in document for s in sentences(paragraph, language)] for document in documents]
     ids = iter(tokenizer.batch_ids([s for document in split for s in document]))
-    kept = ([row for row in itertools.islice(ids, len(document)) if len(row)] for document in split)
-    return [document for document in kept if document]
+    return [[row for row in itertools.islice(ids, len(document)) if len(row)] for document in split]
 
 
 def prepare_corpus(paths, tokenizer, folder, max_documents=None, progress=None, text_field="text"):
@@ -114,25 +148,25 @@ def prepare_corpus(paths, tokenizer, folder, max_documents=None, progress=None, 
     from filelock import FileLock
 
     folder = Path(folder)
-    key = corpus_key(paths, tokenizer, max_documents, text_field)
-    if (found := _made(folder, key)) is None:
+    keys = corpus_keys(paths, tokenizer, max_documents, text_field)
+    if (found := _made(folder, keys)) is None:
         folder.mkdir(parents=True, exist_ok=True)
         with FileLock(folder / _LOCK):
-            if (found := _made(folder, key)) is None:
-                _make(folder, key, paths, tokenizer, max_documents, progress, text_field)
+            if (found := _made(folder, keys)) is None:
+                _make(folder, keys[0], paths, tokenizer, max_documents, progress, text_field)
                 found = TokenCorpus(folder)
     return found
 
 
-def _made(folder, key):
+def _made(folder, keys):
     """The `TokenCorpus` of a folder, None where there is none or one of other text."""
     try:
         found = TokenCorpus(folder)
         # Looked at again: another process may have replaced the files while they were opened.
-        keys = found.manifest.get("key"), TokenCorpus(folder).manifest.get("key")
+        key, again = found.manifest.get("key"), TokenCorpus(folder).manifest.get("key")
     except TextError:
         return None
-    return found if keys == (key, key) else None
+    return found if key == again and key in keys else None
 
 
 def _make(folder, key, paths, tokenizer, max_documents, progress, text_field):
@@ -141,7 +175,7 @@ def _make(folder, key, paths, tokenizer, max_documents, progress, text_field):
     try:
         with open(folder / "tokens.raw", "wb") as raw:
             documents = itertools.islice(read_documents(paths, text_field), max_documents)
-            while batch := list(itertools.islice(documents, _BATCH_DOCUMENTS)):
+            for batch in _batches(documents):
                 for kept in tokenize_documents(batch, tokenizer):
                     np.concatenate(kept).astype(dtype).tofile(raw)
                     lengths += map(len, kept)
@@ -161,17 +195,34 @@ def _make(folder, key, paths, tokenizer, max_documents, progress, text_field):
                                     "tokens": int(np.sum(lengths)), "files": [Path(path).name for path in paths]})
 
 
+def _batches(documents):
+    """Documents that follow one another, in lists of `_BATCH_CHARACTERS` or just over."""
+    batch, size = [], 0
+    for document in documents:
+        batch.append(document)
+        size += sum(map(len, document))
+        if size >= _BATCH_CHARACTERS:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
 def _save(path, array):
     with replacing(path) as temporary:
         np.save(temporary, array)
 
 
-def corpus_key(paths, tokenizer, max_documents=None, text_field="text"):
-    """A text that changes with the files' names and sizes, the vocabulary, the limit, or the field.
+def corpus_keys(paths, tokenizer, max_documents=None, text_field="text"):
+    """Texts that change with the files' names, sizes and ends, the vocabulary, the limit, or the field.
 
     Args: as `prepare_corpus`.
+
+    Returns: (the key of a corpus made now, the one that earlier versions noted, without the files' ends).
     """
-    facts = [(Path(path).name, os.path.getsize(path)) for path in paths]
+    sizes = [(Path(path).name, os.path.getsize(path)) for path in paths]
+    ends = [[*one, ends_digest(path, one[1])] for path, one in zip(paths, sizes)]
     field = [] if text_field == "text" else [text_field]
-    text = json.dumps([facts, tokenizer.lower_case, max_documents, *field]) + "\n".join(tokenizer.vocab)
-    return hashlib.sha256(text.encode()).hexdigest()
+    rest = "\n".join(tokenizer.vocab)
+    return tuple(hashlib.sha256((json.dumps([facts, tokenizer.lower_case, max_documents, *field]) + rest).encode())
+                 .hexdigest() for facts in (ends, sizes))

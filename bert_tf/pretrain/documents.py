@@ -7,14 +7,18 @@ Sentences are split by `sentencex` (Wikimedia's splitter, written for encyclopae
 languages; fast, offline, and in use by its makers).
 """
 
+import codecs
 import glob
 import gzip
+import hashlib
+import io
 import json
 import lzma
 import zlib
 from pathlib import Path
 
 _COMPRESSED = (".gz", ".xz", ".zst")
+_READ_AT_ONCE, _DIGESTED = 1 << 20, 1 << 16
 
 
 class TextError(ValueError):
@@ -36,29 +40,39 @@ def find_files(patterns):
     return found
 
 
-def read_documents(paths, field="text", longest=None, open_file=open):
+def read_documents(paths, field="text", open_file=open):
     """Documents of text files, one after the other, in constant memory.
 
     Args:
         paths: files of UTF-8 text or, by their name, of JSON lines. field: where JSON lines have their text.
-        longest: characters after which a document is cut and goes on as another one; None for never.
         open_file: callable (path, "rb") -> binary file; another one than `open` where the files are not local.
 
     Yields: list of str, the paragraphs of a document.
 
-    Raises: TextError naming the file, on text that is not UTF-8, a damaged archive, or a line that is not
-        JSON or lacks the field.
+    Raises: TextError naming the file, on text that is not UTF-8 or holds NULs, a damaged archive, or a line that is
+        not JSON or lacks the field.
     """
     for path in map(str, paths):
         try:
-            with open_file(path, "rb") as raw, _decompressed(raw, path) as lines:
-                read = _of_json_lines(lines, path, field) if is_json_lines(path) else _of_lines(lines)
-                for paragraphs in read:
-                    yield from _cut(paragraphs, longest) if longest else (paragraphs,)
+            # A byte-order mark is no part of the text.
+            with (open_file(path, "rb") as raw, _decompressed(raw, path) as data,
+                  io.TextIOWrapper(data, encoding="utf-8-sig") as text):
+                lines = _without_nuls(text, path)
+                yield from _of_json_lines(lines, path, field) if is_json_lines(path) else _of_lines(lines)
         except UnicodeDecodeError as error:
-            raise TextError(f"{path} is not UTF-8 text (byte {error.start}); convert it first.") from error
+            raise TextError(f"{path} is not UTF-8 text ({_first_bad_byte(path, open_file)}); convert it first."
+                            ) from error
         except (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile, *_zstd_errors(path)) as error:
             raise TextError(f"{path} is a damaged archive: {error}.") from error
+
+
+def ends_digest(path, size, open_file=open):
+    """SHA-256 of a file's first and last 64 KiB: hex. With its size it tells most texts apart, at no cost."""
+    with open_file(path, "rb") as file:
+        digest = hashlib.sha256(file.read(_DIGESTED))
+        file.seek(max(0, size - _DIGESTED))
+        digest.update(file.read(_DIGESTED))
+    return digest.hexdigest()
 
 
 def is_json_lines(path):
@@ -68,20 +82,44 @@ def is_json_lines(path):
 
 
 def _decompressed(raw, path):
-    """The lines of text in an open binary file."""
-    import io
-
+    """The bytes of the text in an open binary file: another one."""
     suffix = Path(path).suffix
     if suffix == ".gz":
-        raw = gzip.open(raw)
-    elif suffix == ".xz":
-        raw = lzma.open(raw)
-    elif suffix == ".zst":
+        return gzip.open(raw)
+    if suffix == ".xz":
+        return lzma.open(raw)
+    if suffix == ".zst":
         from backports import zstd
 
-        raw = zstd.open(raw)
-    # A byte-order mark is no part of the text.
-    return io.TextIOWrapper(raw, encoding="utf-8-sig")
+        return zstd.open(raw)
+    return raw
+
+
+def _first_bad_byte(path, open_file):
+    """Where a file stops being UTF-8, as "byte N, line M", N from 0 in the decompressed text."""
+    decoder, done, line = codecs.getincrementaldecoder("utf-8")(), 0, 1
+    with open_file(path, "rb") as raw, _decompressed(raw, path) as data:
+        while True:
+            block = data.read(_READ_AT_ONCE)
+            try:
+                decoder.decode(block, final=not block)
+            except UnicodeDecodeError as error:
+                # The decoder kept the beginning of a letter that the block before ended in.
+                kept = len(error.object) - len(block)
+                lines = error.object[:error.start].count(b"\n")
+                return f"byte {done - kept + error.start:,}, line {line + lines:,}"
+            if not block:
+                return "where cannot be said, as it has changed meanwhile"
+            done, line = done + len(block), line + block.count(b"\n")
+
+
+def _without_nuls(lines, path):
+    """The same lines. Raises TextError on a NUL, which UTF-16 without a mark has in every second byte."""
+    for number, line in enumerate(lines, 1):
+        if "\0" in line:
+            raise TextError(f"{path}, line {number:,}, holds NUL characters, as text in UTF-16 does; convert it to UTF-8 "
+                            "first.")
+        yield line
 
 
 def _zstd_errors(path):
@@ -120,18 +158,6 @@ def _of_json_lines(lines, path, field):
                             f"name the right one with --field.")
         if paragraphs := [part for part in map(str.strip, text.split("\n")) if part]:
             yield paragraphs
-
-
-def _cut(paragraphs, longest):
-    """The paragraphs in lists of at most `longest` characters (more only where one paragraph has more)."""
-    part, size = [], 0
-    for paragraph in paragraphs:
-        if part and size + len(paragraph) > longest:
-            yield part
-            part, size = [], 0
-        part.append(paragraph)
-        size += len(paragraph)
-    yield part
 
 
 def sentences(paragraph, language="en"):

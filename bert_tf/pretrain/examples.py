@@ -4,7 +4,7 @@ from dataclasses import asdict, dataclass, field
 
 import numpy as np
 
-from bert_tf.pretrain.corpus import MemoryCorpus, tokenize_documents
+from bert_tf.pretrain.corpus import MemoryCorpus, tokenize_all
 from bert_tf.pretrain.instances import check_objective, make_pairs, pack_pairs
 from bert_tf.pretrain.masks import MaskSettings, choose_targets
 
@@ -87,8 +87,11 @@ def make_examples(chunk, tokenizer, settings):
 
     Returns: (batch as `masks.choose_targets` gives it, B the number of examples; `Counts`).
     """
-    documents = tokenize_documents(chunk.documents, tokenizer, settings.language)
-    corpus, numbers = MemoryCorpus(documents), np.arange(len(documents))
+    tokenized = tokenize_all(chunk.documents, tokenizer, settings.language)
+    sources = range(len(tokenized)) if chunk.sources is None else chunk.sources
+    kept = [(document, source) for document, source in zip(tokenized, sources, strict=True) if document]
+    documents, sources = [document for document, _ in kept], [source for _, source in kept]
+    corpus, numbers = MemoryCorpus(documents, sources), np.arange(len(documents))
     rng = np.random.default_rng((settings.seed, chunk.group, chunk.number))
     made = [pair for _ in range(settings.duplicates)
             for pair in make_pairs(settings.objective, corpus, numbers, rng, tokenizer, settings.length,
@@ -96,11 +99,13 @@ def make_examples(chunk, tokenizer, settings):
     shuffled = [made[index] for index in rng.permutation(len(made))]
     packed = pack_pairs(shuffled, tokenizer, settings.length)
     batch = choose_targets(settings.objective, packed, tokenizer, rng, settings.masks)
-    return batch, _count(documents, batch, tokenizer)
+    # A document counts where it begins.
+    begun = len(set(sources)) - (chunk.goes_on and chunk.sources[0] in sources)
+    return batch, _count(begun, documents, batch, tokenizer)
 
 
-def _count(documents, batch, tokenizer):
+def _count(begun, documents, batch, tokenizer):
     sentences = [sentence for document in documents for sentence in document]
     tokens = np.concatenate(sentences) if sentences else np.zeros(0, np.int64)
-    return Counts(len(documents), len(sentences), len(tokens), len(batch["token_ids"]),
+    return Counts(begun, len(sentences), len(tokens), len(batch["token_ids"]),
                   int(batch["mask_weights"].sum()), np.bincount(tokens, minlength=tokenizer.vocab_size))

@@ -14,9 +14,12 @@ Kinds, by the objective they are for:
 B batch, T tokens.
 """
 
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 
 import numpy as np
+
+from bert_tf.pretrain.documents import TextError
 
 #: What can be learnt: masked tokens, alone or with something beside them, or every token ("clm").
 OBJECTIVES = ("mlm+nsp", "mlm", "sop", "clm")
@@ -40,6 +43,18 @@ def check_objective(objective):
     """Raises ValueError unless `objective` is one of `OBJECTIVES`."""
     if objective not in OBJECTIVES:
         raise ValueError(f"There is no objective {objective!r}; choose from {', '.join(OBJECTIVES)}.")
+
+
+def check_documents(objective, number):
+    """Refuses next-sentence prediction on one document: it has no other one to take a false second segment from.
+
+    Args: objective: out of `OBJECTIVES`. number: of documents, None where it is not known.
+
+    Raises: TextError.
+    """
+    if objective == "mlm+nsp" and number == 1:
+        raise TextError("The text is one document, so every second segment would be the true next one. Put a blank line "
+                        "between documents (in .jsonl: a document a line), or give --objective mlm.")
 
 
 def make_pairs(objective, corpus, numbers, rng, tokenizer, length=128, short_probability=0.1):
@@ -66,7 +81,8 @@ def document_pairs(corpus, number, rng, length=128, short_probability=0.1, betwe
     """The sentence pairs of one document for next-sentence prediction.
 
     Args:
-        corpus: a `TokenCorpus` (or anything with `len` and `.document(i)`).
+        corpus: a `TokenCorpus` (or anything with `len` and `.document(i)`; with `.sources`, as of a `MemoryCorpus`,
+            no second segment comes from another part of what was one document).
         number: which document. rng: `numpy.random.Generator`.
         length: tokens of a packed sequence, its special tokens counted.
         short_probability: how often a shorter target is drawn, so that short inputs are seen too.
@@ -75,17 +91,18 @@ def document_pairs(corpus, number, rng, length=128, short_probability=0.1, betwe
     Yields: `Pair`s of at most `length - 2 - between` tokens together.
     """
     document, room = corpus.document(number), length - 2 - between
+    own = _parts_of_one(corpus, number)
     target = _target(rng, room, short_probability)
     chunk, total, index = [], 0, 0
     while index < len(document):
         chunk.append(document[index])
-        total += len(document[index])
+        total += len(chunk[-1])
         if total >= target or index == len(document) - 1:
             cut = int(rng.integers(1, len(chunk))) if len(chunk) > 1 else 1
             is_random = len(chunk) == 1 or rng.random() < 0.5
-            if is_random and len(corpus) > 1:
+            if is_random and len(corpus) > len(own):
                 wanted = target - sum(map(len, chunk[:cut]))
-                b = _sentences_elsewhere(corpus, number, wanted, rng)
+                b = _sentences_elsewhere(corpus, own, wanted, rng)
                 index -= len(chunk) - cut          # the rest of the chunk is used again
             else:
                 is_random, b = False, chunk[cut:]
@@ -154,12 +171,22 @@ def _target(rng, room, short_probability):
     return int(rng.integers(2, room + 1)) if rng.random() < short_probability else room
 
 
-def _sentences_elsewhere(corpus, number, wanted, rng):
-    """Sentences from a random place of a random other document, at least `wanted` tokens if it has them."""
-    other = int(rng.integers(0, len(corpus) - 1))
-    document = corpus.document(other + (other >= number))
+def _parts_of_one(corpus, number):
+    """The documents that were cut from the same one as `number`: a range."""
+    sources = getattr(corpus, "sources", None)
+    if sources is None:
+        return range(number, number + 1)
+    return range(bisect_left(sources, sources[number]), bisect_right(sources, sources[number]))
+
+
+def _sentences_elsewhere(corpus, own, wanted, rng):
+    """Sentences from a random place of a random document outside the range `own`, at least `wanted` tokens if it has
+    them."""
+    other = int(rng.integers(0, len(corpus) - len(own)))
+    document = corpus.document(other + (other >= own.start) * len(own))
     found, total = [], 0
-    for sentence in document[int(rng.integers(0, len(document))):]:
+    for index in range(int(rng.integers(0, len(document))), len(document)):
+        sentence = document[index]
         found.append(sentence)
         total += len(sentence)
         if total >= wanted:

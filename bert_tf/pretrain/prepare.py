@@ -15,11 +15,13 @@ from concurrent.futures.process import BrokenProcessPool
 
 import numpy as np
 
+from bert_tf.checkpoints.alone import alone
 from bert_tf.pretrain.chunks import CountedFiles, group_files, read_chunks
 from bert_tf.pretrain.documents import TextError
 from bert_tf.pretrain.examples import make_examples
+from bert_tf.pretrain.instances import check_documents
 from bert_tf.pretrain.records import encode, frame
-from bert_tf.pretrain.shards import ShardWriter, alone, settings_manifest
+from bert_tf.pretrain.shards import ShardWriter, settings_manifest
 
 #: Bytes of files from which further processes, and tensorflow-text, are worth the time they take to start.
 _MUCH_TEXT = 8_000_000
@@ -37,8 +39,9 @@ def prepare(files, output, tokenizer, settings, shards=16, processes=None, text_
 
     Returns: `Counts`.
 
-    Raises: TextError if there is no text, a file cannot be read, or `output` holds something else.
-        ValueError on less than one shard or process.
+    Raises: TextError if there is no text, or one document where two are needed, a file cannot be read, or `output`
+        holds something else. FolderInUse if another `prepare` is writing there. ValueError on less than one shard or
+        process.
     """
     sized = [(str(path), os.path.getsize(path)) for path in files]
     much = sum(size for _, size in sized) >= _MUCH_TEXT
@@ -46,8 +49,8 @@ def prepare(files, output, tokenizer, settings, shards=16, processes=None, text_
     for name, number in (("--shards", shards), ("--processes", processes)):
         if number < 1:
             raise ValueError(f"{name} is {number}; it must be 1 or more.")
-    with alone(output):
-        writer = ShardWriter(output, settings_manifest(settings, tokenizer, shards, sized))
+    with alone(output, "prepare"):
+        writer = ShardWriter(output, settings_manifest(settings, tokenizer, shards, sized, text_field))
         if not writer.finished:
             _write(writer, sized, processes, (tokenizer, settings, shards, much), text_field, progress)
         return writer.counts
@@ -63,9 +66,14 @@ def _write(writer, sized, processes, worker_arguments, text_field, progress):
         writer.append(parts, counts)
         if progress:
             progress(done, writer.counts)
-    if not writer.counts.examples:
-        raise TextError(f"No text to make examples of in {', '.join(path for path, _ in sized)}.")
-    tokenizer, *_ = worker_arguments
+    tokenizer, settings, *_ = worker_arguments
+    try:
+        if not writer.counts.examples:
+            raise TextError(f"No text to make examples of in {', '.join(path for path, _ in sized)}.")
+        check_documents(settings.objective, writer.counts.documents)
+    except TextError:
+        writer.discard()
+        raise
     tokenizer.save(writer.folder)
     writer.finish()
 

@@ -11,11 +11,9 @@ import numpy as np
 
 from bert_tf.pretrain.documents import TextError
 from bert_tf.pretrain.examples import ExampleSettings
-from bert_tf.pretrain.feed import Position
+from bert_tf.pretrain.feed import BATCHES_AT_ONCE, Position
 from bert_tf.pretrain.records import decode
-from bert_tf.pretrain.shards import MANIFEST, TOKEN_COUNTS, read_manifest, vocabulary_hash
-
-_BATCHES_AT_ONCE = 16
+from bert_tf.pretrain.shards import MANIFEST, TOKEN_COUNTS, check_sizes, read_manifest, vocabulary_hash
 
 
 class Records:
@@ -26,7 +24,8 @@ class Records:
 
     Attributes: manifest: dict; settings: the `ExampleSettings` they were made with.
 
-    Raises: TextError if the folder holds no whole preparation, or one with another vocabulary.
+    Raises: TextError if the folder holds no whole preparation, shards of other sizes than when they were made, or
+        another vocabulary.
     """
 
     def __init__(self, folder, tokenizer=None):
@@ -42,6 +41,7 @@ class Records:
         if len(self.shards) != self.manifest["shards"]:
             raise TextError(f"{folder} has {len(self.shards)} shards where its manifest says "
                             f"{self.manifest['shards']}; prepare the text again.")
+        check_sizes(self.folder, self.manifest)
         if tokenizer is not None:
             self.check_vocabulary(tokenizer)
 
@@ -64,6 +64,8 @@ class RecordsFeed:
 
     Args:
         records: `Records`. batch_size: B. seed: int. start: `feed.Position` to begin at.
+
+    Attributes: division: dict of what decides which place a position means.
     """
 
     def __init__(self, records, batch_size, seed=0, start=Position()):
@@ -71,8 +73,9 @@ class RecordsFeed:
         shards, settings = len(records.shards), records.settings
         self._shape = settings.length, settings.masks.max_predictions(settings.length)
         # Enough examples at once that those left over from whole batches are few.
-        wanted = _BATCHES_AT_ONCE * batch_size
+        wanted = BATCHES_AT_ONCE * batch_size
         self._together = min(shards, max(1, round(wanted * shards / max(1, records.examples))))
+        self.division = {"seed": seed, "shards_together": self._together, "batch_size": batch_size}
 
     def describe(self, position):
         """Words that say where the batch before a position came from: its epoch and shards."""

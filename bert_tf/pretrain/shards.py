@@ -9,20 +9,20 @@ import io
 import json
 import os
 import time
-from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 
 from bert_tf.checkpoints.files import replacing, write_json
-from bert_tf.pretrain.documents import TextError
+from bert_tf.pretrain.documents import TextError, ends_digest
 from bert_tf.pretrain.examples import Counts
 
 MANIFEST, PROGRESS, TOKEN_COUNTS = "manifest.json", "progress.json", "token_counts.npy"
 #: Begin and end of a shard's name; Beam puts the number between them.
 PREFIX, SUFFIX = "examples", ".tfrecord"
 _SECONDS_BETWEEN_SAVES = 10
-_LOCK = ".lock"
+# Of the manifest, what earlier versions did not note: there it may be anything.
+_NOTED_SINCE = ("text_field", "file_ends")
 
 
 def shard_name(number, count):
@@ -37,11 +37,28 @@ def vocabulary_hash(tokenizer):
     return hashlib.sha256("\n".join([facts, *tokenizer.vocab]).encode()).hexdigest()
 
 
-def settings_manifest(settings, tokenizer, shards, files):
-    """The part of the manifest that is known beforehand: dict. `files`: list of (path, bytes)."""
+def settings_manifest(settings, tokenizer, shards, files, text_field="text", open_file=open):
+    """The part of the manifest that is known beforehand: dict.
+
+    Args: files: list of (path, bytes). text_field, open_file: as in `documents.read_documents`; the rest as `prepare`.
+    """
     return {"format": 1, "settings": settings.to_dict(), "vocabulary_sha256": vocabulary_hash(tokenizer),
             "vocabulary_size": tokenizer.vocab_size, "shards": shards,
-            "files": [[Path(path).name, size] for path, size in files]}
+            "files": [[Path(path).name, size] for path, size in files], "text_field": text_field,
+            "file_ends": [ends_digest(path, size, open_file) for path, size in files]}
+
+
+def check_sizes(folder, noted, longer=False):
+    """Raises TextError unless every shard has the size that was noted, if one was: earlier versions did not.
+
+    Args: noted: dict with "shards" and perhaps "sizes". longer: whether more is well too.
+    """
+    for number, size in enumerate(noted.get("sizes", ())):
+        path = Path(folder) / shard_name(number, noted["shards"])
+        found = path.stat().st_size if path.is_file() else 0
+        if found < size or found > size and not longer:
+            raise TextError(f"{path} has {found:,} bytes and had {size:,} when it was made; bring it back, or delete its "
+                            "folder and prepare the text again.")
 
 
 def token_counts_bytes(counts):
@@ -49,24 +66,6 @@ def token_counts_bytes(counts):
     buffer = io.BytesIO()
     np.save(buffer, counts.token_counts)
     return buffer.getvalue()
-
-
-@contextmanager
-def alone(folder):
-    """Keeps other processes from writing records to a folder, which is made if need be.
-
-    Raises: TextError if one does so now.
-    """
-    from filelock import FileLock, Timeout
-
-    folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    try:
-        with FileLock(folder / _LOCK, timeout=0):
-            yield
-    except Timeout as error:
-        raise TextError(f"Another `prepare` is writing to {folder}; wait for its end, or give another --output."
-                        ) from error
 
 
 class ShardWriter:
@@ -78,7 +77,7 @@ class ShardWriter:
     Attributes:
         chunks: how many are in the shards. counts: `Counts` of them. finished: whether nothing is left to do.
 
-    Raises: TextError if the folder holds shards of other settings.
+    Raises: TextError if the folder holds shards of other settings or other text, or a shard has lost something.
     """
 
     def __init__(self, folder, manifest):
@@ -97,12 +96,13 @@ class ShardWriter:
 
     def _check(self, found):
         for name, value in self.manifest.items():
-            if found.get(name) != value:
+            if found.get(name) != value and not (name in _NOTED_SINCE and name not in found):
                 raise TextError(f"{self.folder} holds records of another preparation ({name} differs); give "
                                 f"another --output, or delete that folder.")
 
     def _take_over(self, manifest):
         self._check(manifest)
+        check_sizes(self.folder, manifest)
         self.counts = Counts(**{name: manifest[name] for name in self.counts.numbers()},
                              token_counts=np.load(self.folder / TOKEN_COUNTS))
         # A run that was killed at its very end left it.
@@ -113,10 +113,22 @@ class ShardWriter:
             (self.folder / name).write_bytes(b"")
         self.save()
 
+    def discard(self):
+        """Removes shards that are of no use, so that another text may come into the folder."""
+        for name in (PROGRESS, *self._names):
+            (self.folder / name).unlink(missing_ok=True)
+
     def _go_on(self, progress):
+        if not progress["chunks"]:
+            # Nothing is made yet: a run that failed at once is no reason against another text or other settings.
+            for number in range(progress["shards"]):
+                (self.folder / shard_name(number, progress["shards"])).unlink(missing_ok=True)
+            return self._begin()
         self._check(progress)
         self.chunks, self._sizes = progress["chunks"], progress["sizes"]
         self.counts = Counts(**progress["counts"], token_counts=np.array(progress["token_counts"], np.int64))
+        # What was written after the last note goes; what was written before must be there.
+        check_sizes(self.folder, progress, longer=True)
         for name, size in zip(self._names, self._sizes, strict=True):
             os.truncate(self.folder / name, size)
 
@@ -145,7 +157,7 @@ class ShardWriter:
         self._sync()
         with replacing(self.folder / TOKEN_COUNTS) as temporary:
             temporary.write_bytes(token_counts_bytes(self.counts))
-        write_json(self.folder / MANIFEST, {**self.manifest, **self.counts.numbers()})
+        write_json(self.folder / MANIFEST, {**self.manifest, "sizes": self._sizes, **self.counts.numbers()})
         (self.folder / PROGRESS).unlink(missing_ok=True)
         self.finished = True
 

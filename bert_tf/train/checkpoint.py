@@ -2,7 +2,7 @@
 random state.
 
 A checkpoint is a folder `step-N` with `state.safetensors` and `state.json`. It is written under another name
-and renamed when whole, so a folder of that name is always complete.
+and renamed when whole, and renamed again before it is removed, so a folder of that name is always complete.
 """
 
 import errno
@@ -10,15 +10,36 @@ import json
 import os
 import re
 import shutil
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 
 _NAME = re.compile(r"step-(\d+)$")
+_WEIGHTS, _STATE = "state.safetensors", "state.json"
 
 
 class CheckpointWriteError(OSError):
-    """A checkpoint could not be written; the earlier ones are untouched."""
+    """A checkpoint or a model could not be written; the earlier checkpoints are untouched."""
+
+
+@contextmanager
+def writing(what, advice):
+    """Brings what a disk can do to weights that are written into one sentence.
+
+    Args: what: is written, "Checkpoint run/step-5" say. advice: a sentence on what is safe and what to do.
+
+    Raises: CheckpointWriteError.
+    """
+    from safetensors import SafetensorError
+
+    try:
+        yield
+    # On a full disk safetensors raises its own error, which is none of the operating system's.
+    except (OSError, SafetensorError) as error:
+        full = getattr(error, "errno", None) == errno.ENOSPC or "No space" in str(error)
+        reason = "the disk is full" if full else str(error).rstrip(".")
+        raise CheckpointWriteError(f"{what} was not written: {reason}. {advice}") from error
 
 
 class Checkpoints:
@@ -35,49 +56,70 @@ class Checkpoints:
         """Steps with a complete checkpoint, ascending."""
         if not self.folder.is_dir():
             return []
-        return sorted(int(found[1]) for path in self.folder.iterdir() if (found := _NAME.match(path.name)))
+        return sorted(int(found[1]) for path in self.folder.iterdir()
+                      if (found := _NAME.match(path.name)) and _is_whole(path))
 
     def best(self):
-        """The step whose checkpoint has the lowest loss, or None if none was saved with one."""
-        losses = {step: loss for step in self.steps() if (loss := self._loss(step)) is not None}
+        """The step whose checkpoint has the lowest loss, or None if none was saved with one.
+
+        A mean over less than half of the updates of the longest is no measure beside it, and does not count.
+        """
+        found = {step: state for step in self.steps() if (state := self._state(step)).get("loss") is not None}
+        longest = max((state.get("updates", 0) for state in found.values()), default=0)
+        # Earlier versions did not note the number of updates.
+        losses = {step: state["loss"] for step, state in found.items() if 2 * state.get("updates", longest) >= longest}
         return min(losses, key=losses.get, default=None)
 
-    def _loss(self, step):
-        return json.loads((self.folder / f"step-{step}" / "state.json").read_text()).get("loss")
+    def _state(self, step):
+        try:
+            return json.loads((self.folder / f"step-{step}" / _STATE).read_text())
+        except FileNotFoundError:
+            return {}    # the run that goes on has just removed it
 
     def save(self, step, variables, state):
         """Writes one and removes those beyond `keep`, but for the best.
 
         Args:
             step: updates done. variables: Keras variables, in the order `restore` will get them.
-            state: JSON-able dict; its "loss", if any, is what `best` goes by.
+            state: JSON-able dict; its "loss", if any, is what `best` goes by, and "updates" over how many it is the
+                mean.
 
         Raises: CheckpointWriteError (the disk is full, say).
         """
         from safetensors.numpy import save_file
 
         target, part = self.folder / f"step-{step}", self.folder / f".step-{step}.part"
-        try:
-            shutil.rmtree(part, ignore_errors=True)
-            part.mkdir(parents=True)
-            save_file({f"{index:05d}": np.asarray(variable) for index, variable in enumerate(variables)},
-                      part / "state.safetensors")
-            (part / "state.json").write_text(json.dumps({**state, "step": step}))
-            for path in part.iterdir():
-                with open(path, "rb") as file:
-                    os.fsync(file.fileno())
-            if target.exists():
-                shutil.rmtree(target)
-            part.rename(target)
-        except Exception as error:
-            shutil.rmtree(part, ignore_errors=True)
-            full = isinstance(error, OSError) and error.errno == errno.ENOSPC or "No space" in str(error)
-            reason = "the disk is full" if full else str(error)
-            raise CheckpointWriteError(f"Checkpoint {target} was not written: {reason}. Earlier checkpoints "
-                                       f"are whole; free space and resume.") from error
+        with writing(f"Checkpoint {target}", "Earlier checkpoints are whole; free space and resume."):
+            try:
+                shutil.rmtree(part, ignore_errors=True)
+                part.mkdir(parents=True)
+                save_file({f"{index:05d}": np.asarray(variable) for index, variable in enumerate(variables)},
+                          part / _WEIGHTS)
+                (part / _STATE).write_text(json.dumps({**state, "step": step}))
+                for path in part.iterdir():
+                    with open(path, "rb") as file:
+                        os.fsync(file.fileno())
+                self._set_aside(step)
+                part.rename(target)
+            finally:
+                shutil.rmtree(part, ignore_errors=True)
         best = self.best()
         for old in (old for old in self.steps()[:-self.keep] if old != best):
-            shutil.rmtree(self.folder / f"step-{old}")
+            self._set_aside(old)
+        self._sweep()
+
+    def _set_aside(self, step):
+        """Takes a checkpoint's name from it, so that a kill while it is removed leaves nothing of that name."""
+        path, old = self.folder / f"step-{step}", self.folder / f".step-{step}.old"
+        if path.exists():
+            shutil.rmtree(old, ignore_errors=True)
+            path.rename(old)
+
+    def _sweep(self):
+        """Removes what was set aside, and what killed runs left half written or (earlier versions) half removed."""
+        for path in self.folder.iterdir():
+            if path.match(".step-*.part") or path.match(".step-*.old") or _NAME.match(path.name) and not _is_whole(path):
+                shutil.rmtree(path, ignore_errors=True)
 
     def restore(self, variables, step=None, partly=False):
         """Assigns a checkpoint to the variables.
@@ -96,7 +138,7 @@ class Checkpoints:
         if not steps:
             return None
         folder = self.folder / f"step-{step or steps[-1]}"
-        with safe_open(folder / "state.safetensors", framework="np") as file:
+        with safe_open(folder / _WEIGHTS, framework="np") as file:
             names = sorted(file.keys())[:len(variables) if partly else None]
             shapes = [tuple(file.get_slice(name).get_shape()) for name in names]
             if shapes != [tuple(variable.shape) for variable in variables]:
@@ -104,4 +146,8 @@ class Checkpoints:
                                  f"give the settings it was made with, or another --output.")
             for name, variable in zip(names, variables):
                 variable.assign(file.get_tensor(name))
-        return json.loads((folder / "state.json").read_text())
+        return json.loads((folder / _STATE).read_text())
+
+
+def _is_whole(folder):
+    return all((folder / name).is_file() for name in (_WEIGHTS, _STATE))

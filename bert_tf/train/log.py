@@ -1,6 +1,7 @@
 """What a training says of itself: `metrics.jsonl`, a TensorBoard log, and the means that go into both."""
 
 import json
+import math
 import os
 import time
 from pathlib import Path
@@ -91,8 +92,13 @@ class Window:
         self.flops += flops
 
     def record(self, step, learning_rate):
-        """Returns: the record, a JSON-able dict; begins anew."""
-        means = {name: float(np.mean([value[name] for value in self.values])) for name in self.last}
+        """Args: step, learning_rate: of the last update. Returns: the record, a JSON-able dict; begins anew.
+
+        A value that is not finite (the gradient's norm, in a step that the loss scale left out) counts in no mean; a
+        name without another one is left out.
+        """
+        finite = {name: [one for value in self.values if math.isfinite(one := value[name])] for name in self.last}
+        means = {name: float(np.mean(values)) for name, values in finite.items() if values}
         for name, (part, whole) in self.ratios.items():
             value = means.pop(part)
             means |= {name: value / means[whole]} if means[whole] else {}

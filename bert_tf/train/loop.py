@@ -15,9 +15,12 @@ from bert_tf.train.log import RunLog, Window
 from bert_tf.train.random_state import RandomStates
 from bert_tf.train.step import Step
 
+#: A command's exit code when a signal has stopped it before its end: 128 + SIGTERM, as a shell has it.
+STOPPED = 143
+
 
 class TrainingDiverged(ValueError):
-    """The loss is no longer a finite number: the settings or the data are not fit for it."""
+    """The loss or its gradient is no longer a finite number: the settings or the data are not fit for it."""
 
 
 class Trainer:
@@ -86,35 +89,36 @@ class Trainer:
         Returns: the last step reached.
 
         Raises:
-            TrainingDiverged: on a loss that is not finite, with the step and the data position.
+            TrainingDiverged: on a loss that is not finite, or (without a loss scale, which leaves such a step out) a
+                gradient; with the step and the data position. The weights are spoilt then, and are not saved.
             CheckpointWriteError: if a checkpoint cannot be written.
         """
         step, window, since_saved, self.stopped = first_step, Window(self._peak, self._ratios), [], False
         with _stop_on_signals(self), RunLog(self.folder, self.chief) as log:
-            if step == 0:
-                self._take(snapshots, step)
+            # Of step 0, or one that a kill came before.
+            self._take(snapshots, step)
             for batch, position in batches:
-                values = self._step(batch)
+                values = {name: float(value) for name, value in self._step(batch).items()}
                 step, self.position = step + 1, position
-                window.add({name: float(value) for name, value in values.items()},
-                           int(batch["padding_mask"].sum()), self._flops_of(batch))
-                since_saved.append(window.last["loss"])
-                if not math.isfinite(window.last["loss"]):
+                rate = values.pop("learning_rate")
+                window.add(values, int(batch["padding_mask"].sum()), self._flops_of(batch))
+                since_saved.append(values["loss"])
+                if broken := _not_finite(values):
                     where = f"data position {encode_position(position)}"
                     where += f", {describe_position(position)}" if describe_position else ""
-                    raise TrainingDiverged(f"The loss became {window.last['loss']} at step {step} ({where}); "
-                                           f"{advice}, or look at that text.")
-                self._take(snapshots, step)
+                    raise TrainingDiverged(f"{broken} at step {step} ({where}); {advice}, or look at that text.")
                 self.stopped = self._asked_to_stop()
                 last = step >= total_steps or self.stopped
+                if step % save_every == 0 or last:
+                    self._save(step, encode_position(position), since_saved)
+                    since_saved.clear()
                 if step % log_every == 0 or last:
-                    record = window.record(step, float(self.optimizer.learning_rate))
+                    record = window.record(step, rate)
                     log.write(record)
                     if report and self.chief:
                         report(record)
-                if step % save_every == 0 or last:
-                    self._save(step, encode_position(position), float(np.mean(since_saved)))
-                    since_saved.clear()
+                # Last, as a run can do without: what fails before must not cost a checkpoint or a record.
+                self._take(snapshots, step)
                 if last:
                     break
         return step
@@ -127,11 +131,21 @@ class Trainer:
         """Whether any machine was: all leave after the same step, or the rest would wait without end."""
         return distribution.sum_over_workers(self.strategy, self._stop) > 0
 
-    def _save(self, step, position, loss):
-        """`loss`: the mean since the checkpoint before, by which the best one is told."""
+    def _save(self, step, position, losses):
+        """`losses`: since the checkpoint before, in this call; by their mean the best one is told."""
         if self.chief:
-            state = {"position": position, "random": self.random.state(), "loss": loss}
+            state = {"position": position, "random": self.random.state(), "loss": float(np.mean(losses)),
+                     "updates": len(losses)}
             self.checkpoints.save(step, self._all_variables(), state)
+
+
+def _not_finite(values):
+    """What of an update's values has spoilt the weights: the beginning of a sentence, or None."""
+    if not math.isfinite(values["loss"]):
+        return f"The loss became {values['loss']}"
+    if "loss_scale" not in values and not math.isfinite(values["gradient_norm"]):
+        return f"The gradient's norm became {values['gradient_norm']} (the loss is {values['loss']:.4g})"
+    return None
 
 
 class _stop_on_signals:

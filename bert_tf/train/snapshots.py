@@ -1,7 +1,11 @@
 """Small copies of a model on its way, kept to see later how it learned."""
 
 import shutil
+import sys
 from pathlib import Path
+
+from bert_tf.checkpoints.errors import CheckpointError
+from bert_tf.train.checkpoint import CheckpointWriteError, writing
 
 FOLDER = "snapshots"
 
@@ -26,15 +30,21 @@ class Snapshots:
         self.folder, self.save, self.last = Path(folder) / FOLDER, save, last
 
     def take(self, step):
-        """Writes one if the step is on the grid and not there yet; a folder of that name is always whole."""
+        """Writes one if the step is on the grid and not there yet; a folder of that name is always whole.
+
+        Where it cannot be written, standard error says so and the training goes on: it does not need any.
+        """
         target = self.folder / f"step-{step}"
         if not (on_grid(step) or step == self.last) or target.exists():
             return
         part = self.folder / f".step-{step}.part"
-        shutil.rmtree(part, ignore_errors=True)
-        part.mkdir(parents=True)
         try:
-            self.save(part)
-            part.rename(target)
+            with writing(f"Snapshot {target}", "The training goes on without it."):
+                shutil.rmtree(part, ignore_errors=True)
+                part.mkdir(parents=True)
+                self.save(part)
+                part.rename(target)
+        except (CheckpointWriteError, CheckpointError) as error:
+            print(f"Warning: {error}", file=sys.stderr, flush=True)
         finally:
             shutil.rmtree(part, ignore_errors=True)

@@ -49,7 +49,7 @@ class Step:
                 that nothing is compiled twice. B must be a multiple of R times K (see `check_batch_size`).
 
         Returns: dict of scalar tensors: the objective's values over the whole batch, `gradient_norm` before
-            clipping and, with a loss scale, `loss_scale`.
+            clipping, the update's `learning_rate` and, with a loss scale, `loss_scale`.
         """
         if self.strategy is None:
             return self._run({name: tf.convert_to_tensor(array) for name, array in batch.items()})
@@ -70,10 +70,12 @@ class Step:
         # The loss scale grows the gradients alike, so the bound grows with it and the clipped ones stay
         # scaled.
         gradients, norm = tf.clip_by_global_norm(gradients, self.clip_norm * scale)
+        # Read now, as the schedule goes on with `apply`.
+        rate = tf.convert_to_tensor(self.optimizer.learning_rate)
         # `apply` sums over the replicas once more, and each of them holds the whole sum by now.
         self.optimizer.apply([gradient / self.replicas for gradient in gradients]
                              if self.replicas > 1 else gradients, self._moved)
-        values = {**values, "gradient_norm": norm / scale}
+        values = {**values, "gradient_norm": norm / scale, "learning_rate": rate}
         return values if self._loss_scaled() is None else {**values, "loss_scale": scale}
 
     def _over_replicas(self, tensors):

@@ -2,6 +2,7 @@
 
 import json
 import math
+import sys
 import time
 
 import pytest
@@ -176,6 +177,17 @@ def test_a_training_that_fails_says_why(tmp_path):
     while failing.status == "running" and time.monotonic() < end:
         time.sleep(0.05)
     assert failing.status == "failed" and "argument --steps: invalid int value: 'many'" in failing.problem
+
+
+def test_a_training_that_was_stopped_from_elsewhere_has_not_failed(tmp_path):
+    stopped = training.Training(tmp_path, ["--version"], 60)
+    stopped.kill()
+    stopped._command = [sys.executable, "-c", "import sys; sys.exit(143)"]
+    stopped.go_on()
+    end = time.monotonic() + 60
+    while stopped.status == "running" and time.monotonic() < end:
+        time.sleep(0.05)
+    assert stopped.status == "stopped" and stopped.problem is None
 
 
 def test_the_curves_are_saved(open_app, only_mini, saved):

@@ -350,3 +350,25 @@ def test_a_stop_during_the_last_update_of_an_epoch_stops(start_folder, tmp_path,
     assert done.finished and [one["step"] for one in done.rounds] == [2, 4]
     whole = run(start_folder, tmp_path / "b")
     assert whole.rounds == done.rounds
+
+
+def test_a_stop_from_outside_is_told_by_the_exit_code_and_two_runs_in_one_folder_are_refused(
+        start_folder, trained, tmp_path, monkeypatch, capsys):
+    from bert_tf.checkpoints.alone import alone
+    from bert_tf.train.log import Window
+
+    add = Window.add
+
+    def stopped(self, *values):
+        add(self, *values)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    arguments = ["--model", start_folder, "--train", trained[1], "--epochs", 1, "--output", tmp_path / "a", *QUICK]
+    with monkeypatch.context() as patch:
+        patch.setattr(Window, "add", stopped)
+        assert finetune("classify", *arguments) == 143
+    assert "Stopped; the same command goes on" in capsys.readouterr().out
+    with alone(tmp_path / "a" / "run", "finetune"):
+        assert finetune("classify", *arguments) == 2
+    assert f"Another `finetune` is writing to {tmp_path / 'a'};" in capsys.readouterr().err
+    assert finetune("classify", *arguments) == 0

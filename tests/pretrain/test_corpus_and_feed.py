@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 from backports import zstd
 
-from bert_tf.pretrain.corpus import TokenCorpus, prepare_corpus
+from bert_tf.pretrain.corpus import TokenCorpus, corpus_keys, prepare_corpus, tokenize_documents
 from bert_tf.pretrain.documents import TextError, find_files, read_documents
-from bert_tf.pretrain.feed import Feed, Position, prefetch
+from bert_tf.pretrain.feed import Feed, Position, from_saved, prefetch, to_saved, tokens_of_block
+from bert_tf.pretrain.masks import choose_targets
 from bert_tf.text import Tokenizer
 from tests.conftest import small_vocabulary
 
@@ -72,6 +73,27 @@ def test_bad_json_lines_are_named(line, words, tmp_path):
         list(read_documents([tmp_path / "bad.jsonl"]))
 
 
+@pytest.mark.parametrize("pack", [lambda data: data, gzip.compress])
+@pytest.mark.parametrize("before", [b"x" * 30 + b"\n", "é".encode() * 17 + b"\n"])
+def test_a_bad_byte_is_told_by_its_place_in_the_file(tmp_path, pack, before, monkeypatch):
+    monkeypatch.setattr("bert_tf.pretrain.documents._READ_AT_ONCE", 4096 + 1)    # cuts letters of two bytes
+    path = tmp_path / ("bad.txt" if pack(b"") == b"" else "bad.gz")
+    path.write_bytes(pack(before * 40_000 + b"caf\xe9 au lait\n" + before))
+    place = f"byte {40_000 * len(before) + 3:,}, line 40,001"
+    with pytest.raises(TextError, match=f"{path.name} is not UTF-8 text .{place}.; convert"):
+        list(read_documents([path]))
+    path.write_bytes(pack(before + "é".encode()[:1]))         # ends within a letter
+    with pytest.raises(TextError, match=f"byte {len(before)}, line 2"):
+        list(read_documents([path]))
+
+
+@pytest.mark.parametrize("name", ["wide.txt", "wide.jsonl"])
+def test_text_of_two_bytes_a_letter_is_refused(tmp_path, name):
+    (tmp_path / name).write_bytes('{"text": "One."}\n'.encode() + "Two.\n".encode("utf-16-le"))
+    with pytest.raises(TextError, match=f"{name}, line 2, holds NUL.*UTF-16"):
+        list(read_documents([tmp_path / name]))
+
+
 @pytest.mark.parametrize("name, data, words", [
     ("bad.txt", b"caf\xe9 au lait", "UTF-8"), ("cut.xz", lzma.compress(TEXT.encode())[:60], "damaged"),
     ("hurt.gz", gzip.compress(TEXT.encode(), mtime=0)[:40] + bytes(200), "damaged"),
@@ -114,6 +136,36 @@ def test_a_manifest_that_cannot_be_read_is_made_anew(text_file, tmp_path, manife
     with pytest.raises(TextError, match="not a prepared corpus"):
         TokenCorpus(tmp_path)
     assert len(prepare_corpus([text_file], TOKENIZER, tmp_path)) == 30
+
+
+def test_another_text_of_the_same_name_and_size_is_another_corpus(tmp_path):
+    path = tmp_path / "text.txt"
+    for first, last in (("cat", "dog"), ("dog", "dog"), ("dog", "cat")):
+        path.write_text(f"The {first} ran.\n\nThe {last} sat.")
+        corpus = prepare_corpus([path], TOKENIZER, tmp_path / "corpus")
+        found = [TOKENIZER.decode(corpus.document(number)[0]) for number in (0, 1)]
+        assert found == [f"The {first} ran.", f"The {last} sat."]
+
+
+def test_a_corpus_of_an_earlier_version_is_not_made_anew(text_file, tmp_path):
+    prepare_corpus([text_file], TOKENIZER, tmp_path)
+    noted = json.loads((tmp_path / "manifest.json").read_text())
+    noted["key"] = corpus_keys([text_file], TOKENIZER)[1]
+    (tmp_path / "manifest.json").write_text(json.dumps(noted))
+    prepare_corpus([text_file], TOKENIZER, tmp_path, progress=pytest.fail)
+
+
+def test_documents_are_tokenized_by_their_length_and_not_by_their_number(text_file, tmp_path, monkeypatch):
+    def seen(documents, *rest):
+        sizes.append([sum(map(len, document)) for document in documents])
+        return tokenize_documents(documents, *rest)
+
+    sizes = []
+    monkeypatch.setattr("bert_tf.pretrain.corpus.tokenize_documents", seen)
+    monkeypatch.setattr("bert_tf.pretrain.corpus._BATCH_CHARACTERS", 1000)
+    assert len(prepare_corpus([text_file], TOKENIZER, tmp_path)) == 30
+    assert sum(map(len, sizes)) == 30 and len(sizes) > 3
+    assert all(sum(batch[:-1]) < 1000 for batch in sizes) and all(sum(batch) >= 1000 for batch in sizes[:-1])
 
 
 def test_a_corpus_in_use_stays_as_it_was_when_its_folder_gets_another(text_file, tmp_path):
@@ -186,7 +238,7 @@ def test_tokens_are_counted_a_part_at_a_time(corpus, tmp_path, monkeypatch):
 
 
 def feed(corpus, **settings):
-    return Feed(corpus, TOKENIZER, **{"batch_size": 4, "length": 32, "block_documents": 8, **settings})
+    return Feed(corpus, TOKENIZER, **{"batch_size": 4, "length": 32, "block_tokens": 400, **settings})
 
 
 def test_a_position_resumes_at_the_very_next_batch(corpus):
@@ -197,6 +249,73 @@ def test_a_position_resumes_at_the_very_next_batch(corpus):
         for (a, place_a), (b, place_b) in zip(run[cut + 1:], resumed):
             assert place_a == place_b
             assert all(np.array_equal(a[name], b[name]) for name in a)
+
+
+def test_blocks_are_whole_documents_of_so_many_tokens(corpus):
+    lengths = [sum(map(len, corpus.document(number))) for number in range(len(corpus))]
+    assert corpus.document_tokens.tolist() == lengths
+    for wanted in (1, 100, 400, 10 ** 6):
+        blocks = feed(corpus, block_tokens=wanted)._blocks(3)
+        assert sorted(np.concatenate(blocks)) == list(range(30))
+        sizes = [sum(lengths[number] for number in block) for block in blocks]
+        assert len(blocks) == 1 or min(sizes) >= wanted
+        assert max(sizes) < 2 * wanted + 2 * max(lengths) or len(blocks) == 1
+
+
+def test_short_documents_fill_large_batches(tmp_path):
+    """512 of them have not 1,024 pairs; 4,096 have several thousand."""
+    (tmp_path / "text.txt").write_text("\n\n".join(["The cat sat.\nIt ran.\nShe played."] * 4096))
+    corpus = prepare_corpus([tmp_path / "text.txt"], TOKENIZER, tmp_path / "corpus")
+    places = [position for _, position in itertools.islice(Feed(corpus, TOKENIZER, 1024, 32), 7)]
+    assert places[:4] == [Position(0, 0, number) for number in (1, 2, 3, 4)]
+
+
+def test_a_block_has_many_batches_and_a_bound():
+    assert tokens_of_block(32, 128) == 1 << 20
+    assert tokens_of_block(1024, 512) == 16 * 1024 * 512
+    assert tokens_of_block(16_384, 512) == 1 << 26
+    assert tokens_of_block(65_536, 512) == 4 * 65_536 * 512
+
+
+def test_a_batch_is_masked_when_its_turn_comes(corpus, monkeypatch):
+    def seen(*rest):
+        calls.append(1)
+        return choose_targets(*rest)
+
+    calls = []
+    monkeypatch.setattr("bert_tf.pretrain.feed.choose_targets", seen)
+    items = iter(feed(corpus, block_tokens=10 ** 6))
+    next(items)
+    assert len(calls) == 1
+    next(iter(feed(corpus, block_tokens=10 ** 6, start=Position(0, 0, 5))))
+    assert len(calls) == 2
+
+
+def test_of_a_long_document_only_what_is_asked_for_is_read(tmp_path):
+    (tmp_path / "text.txt").write_text("\n".join(["The cat sat on the mat."] * 20_000) + "\n\nShe ran.")
+    corpus = prepare_corpus([tmp_path / "text.txt"], TOKENIZER, tmp_path / "corpus")
+    tracemalloc.start()
+    document = corpus.document(0)
+    assert TOKENIZER.decode(document[19_999]) == TOKENIZER.decode(document[-1]) == "The cat sat on the mat."
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert len(document) == 20_000 and peak < 20_000
+    with pytest.raises(IndexError):
+        document[20_000]
+
+
+def test_a_saved_position_is_read_as_what_it_meant():
+    division = {"seed": 1, "block_tokens": 400, "batch_size": 8}
+    saved = json.loads(json.dumps(to_saved(Position(2, 3, 4), division)))
+    assert from_saved(saved, division) == (Position(2, 3, 4), "")
+    place, told = from_saved(saved, {**division, "batch_size": 16})
+    assert place == Position(2, 4) and "another size; the next block" in told
+    for other in ({"seed": 2}, {"block_tokens": 500}, {"block_tokens": 500, "batch_size": 16}):
+        place, told = from_saved(saved, {**division, **other})
+        assert place == Position(3) and "its next epoch begins" in told
+    # A list is of an earlier version: there text was cut otherwise, records were not.
+    assert from_saved([2, 3, 4], division)[0] == Position(3)
+    assert from_saved([2, 3, 4], {"seed": 1, "shards_together": 2, "batch_size": 8}) == (Position(2, 3, 4), "")
 
 
 def test_masks_are_new_in_every_epoch(corpus):

@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bert_tf.pretrain.instances import document_pairs, make_pairs, pack_pairs
+from bert_tf.pretrain.corpus import MemoryCorpus
+from bert_tf.pretrain.documents import TextError
+from bert_tf.pretrain.instances import check_documents, document_pairs, make_pairs, pack_pairs
 from bert_tf.pretrain.masks import MaskSettings, mask_batch
 from bert_tf.text import Tokenizer, read_tokenizer
 from tests.conftest import small_vocabulary
@@ -64,6 +66,38 @@ def test_about_half_of_the_pairs_are_random():
 
 def test_one_document_alone_gives_only_true_pairs():
     assert not any(pair.not_next for _, pair in many_pairs(1, documents=1))
+
+
+def test_no_random_segment_comes_from_another_part_of_the_same_document():
+    parts, sources = Documents(6, seed=4).all, [0, 1, 1, 1, 2, 2]
+    corpus = MemoryCorpus(parts, sources)
+    of_word = {WORDS[number]: source for number, source in enumerate(sources)}
+    partners = {number: set() for number in range(6)}
+    for seed in range(40):
+        for number in range(6):
+            for pair in document_pairs(corpus, number, np.random.default_rng((seed, number)), 48):
+                if pair.not_next:
+                    assert of_word[int(pair.b[0])] != sources[number]
+                    partners[number].add(WORDS.index(int(pair.b[0])))
+    assert partners[0] == {1, 2, 3, 4, 5} and partners[2] == {0, 4, 5} and partners[5] == {0, 1, 2, 3}
+    alone = MemoryCorpus(parts, [7] * 6)
+    assert not any(pair.not_next for pair in document_pairs(alone, 2, np.random.default_rng(0), 48))
+
+
+def test_whole_documents_are_paired_as_without_sources():
+    parts = Documents(5, seed=2).all
+    for number in range(5):
+        one, other = ([(pair.a.tolist(), pair.b.tolist(), pair.not_next) for pair in
+                       document_pairs(corpus, number, np.random.default_rng(number), 48)]
+                      for corpus in (MemoryCorpus(parts), MemoryCorpus(parts, list(range(5)))))
+        assert one == other
+
+
+def test_next_sentences_need_two_documents():
+    for objective, number in (("mlm+nsp", 2), ("mlm+nsp", None), ("mlm", 1), ("sop", 1)):
+        check_documents(objective, number)
+    with pytest.raises(TextError, match="one document.*blank line.*--objective mlm"):
+        check_documents("mlm+nsp", 1)
 
 
 def test_unused_sentences_are_put_back():

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from backports import zstd
 
+from bert_tf.checkpoints.alone import FolderInUse
 from bert_tf.cli import main
 from bert_tf.pretrain import chunks, shards
 from bert_tf.pretrain.chunks import Chunk, group_files, read_chunks
@@ -54,7 +55,7 @@ def small_chunks(monkeypatch):
 
 
 def contents(folder):
-    return {path.name: path.read_bytes() for path in sorted(Path(folder).iterdir()) if path.name != ".lock"}
+    return {path.name: path.read_bytes() for path in sorted(Path(folder).iterdir()) if path.suffix != ".lock"}
 
 
 def records_of(folder):
@@ -194,7 +195,7 @@ def test_a_kill_at_the_very_end_leaves_whole_records(texts, tmp_path, monkeypatc
 
 def test_two_preparations_in_one_folder_are_refused(texts, tmp_path, small_chunks):
     def another(*_):
-        with pytest.raises(TextError, match="Another `prepare` is writing to .*parts"):
+        with pytest.raises(FolderInUse, match="Another `prepare` is writing to .*parts"):
             prepare(texts, tmp_path / "parts", TOKENIZER, SETTINGS, shards=3, progress=pytest.fail)
         seen.append(1)
 
@@ -267,7 +268,13 @@ def test_beam_makes_the_same_examples_as_this_machine(texts, tmp_path, small_chu
     assert there.numbers() == here.numbers()
     assert collections.Counter(records_of(tmp_path / "beam")) == collections.Counter(records_of(tmp_path / "here"))
     assert sorted(contents(tmp_path / "beam")) == sorted(contents(tmp_path / "here"))
-    beside = [name for name in contents(tmp_path / "here") if not name.endswith(".tfrecord")]
+    # Beam decides which example comes into which shard, and so their sizes.
+    manifest = json.loads((tmp_path / "beam" / "manifest.json").read_text())
+    assert manifest.pop("sizes") == [path.stat().st_size for path in sorted((tmp_path / "beam").glob("*.tfrecord"))]
+    of_here = json.loads((tmp_path / "here" / "manifest.json").read_text())
+    assert manifest == {name: value for name, value in of_here.items() if name != "sizes"}
+    assert Records(tmp_path / "beam", TOKENIZER).examples == there.examples
+    beside = [name for name in contents(tmp_path / "here") if not name.endswith((".tfrecord", "manifest.json"))]
     assert all(json_or_bytes(tmp_path / "beam" / name) == json_or_bytes(tmp_path / "here" / name) for name in beside)
     with pytest.raises(TextError, match="holds records"):
         run_pipeline([str(texts[0])], str(tmp_path / "beam"), TOKENIZER, settings, 3, "text", "DirectRunner")
@@ -355,7 +362,15 @@ def test_what_is_wrong_with_records_is_told(records, texts, tmp_path):
     shard.parent.mkdir()
     for path in records.folder.iterdir():
         (shard.parent / path.name).write_bytes(path.read_bytes())
-    shard.write_bytes(shard.read_bytes()[:-3])
+    whole = shard.read_bytes()
+    shard.write_bytes(whole[:-3])
+    for read in (Records, lambda folder: prepare(texts, folder, TOKENIZER, SETTINGS, shards=6)):
+        with pytest.raises(TextError, match=f"{shard.name} has {len(whole) - 3:,} bytes and had {len(whole):,}"):
+            read(shard.parent)
+    manifest = json.loads((shard.parent / "manifest.json").read_text())
+    assert manifest.pop("sizes") == [path.stat().st_size for path in records.shards]
+    # Folders of earlier versions do not say the sizes; there it shows when the shard is read.
+    (shard.parent / "manifest.json").write_text(json.dumps(manifest))
     with pytest.raises(TextError, match="damaged"):
         list(itertools.islice(RecordsFeed(Records(shard.parent), 8), 80))
     shard.unlink()
@@ -366,6 +381,60 @@ def test_what_is_wrong_with_records_is_told(records, texts, tmp_path):
         prepare([tmp_path / "empty.txt"], tmp_path / "none", TOKENIZER, SETTINGS)
     with pytest.raises(ValueError, match="--shards is 0"):
         prepare(texts, tmp_path / "none", TOKENIZER, SETTINGS, shards=0)
+
+
+def test_an_interrupted_run_does_not_go_on_with_a_shard_that_has_lost_something(texts, tmp_path, small_chunks, monkeypatch):
+    monkeypatch.setattr(shards, "_SECONDS_BETWEEN_SAVES", -1)
+    calls = itertools.count()
+
+    def progress(*_):
+        if next(calls) == 4:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        prepare(texts, tmp_path, TOKENIZER, SETTINGS, shards=3, progress=progress)
+    shard = tmp_path / shards.shard_name(1, 3)
+    size = shard.stat().st_size
+    shard.write_bytes(b"")
+    with pytest.raises(TextError, match=f"{shard.name} has 0 bytes and had {size:,}"):
+        prepare(texts, tmp_path, TOKENIZER, SETTINGS, shards=3)
+    assert not shard.read_bytes()
+
+
+def test_another_field_or_another_text_of_the_same_name_and_size_is_another_preparation(tmp_path):
+    path = tmp_path / "text.jsonl"
+
+    def write(word):
+        lines = [{"title": "The cat.\nIt ran.", "body": f"The {word} sat on the mat.\nIt was big."} for _ in range(20)]
+        path.write_text("\n".join(map(json.dumps, lines)))
+
+    write("cat")
+    prepare([path], tmp_path / "records", TOKENIZER, SETTINGS, text_field="title")
+    with pytest.raises(TextError, match="another preparation .text_field differs"):
+        prepare([path], tmp_path / "records", TOKENIZER, SETTINGS, text_field="body")
+    prepare([path], tmp_path / "body", TOKENIZER, SETTINGS, text_field="body")
+    write("dog")
+    with pytest.raises(TextError, match="another preparation .file_ends differs"):
+        prepare([path], tmp_path / "body", TOKENIZER, SETTINGS, text_field="body")
+    # A folder of an earlier version does not say either.
+    manifest = json.loads((tmp_path / "body" / "manifest.json").read_text())
+    earlier = {name: value for name, value in manifest.items() if name not in ("text_field", "file_ends", "sizes")}
+    (tmp_path / "body" / "manifest.json").write_text(json.dumps(earlier))
+    prepare([path], tmp_path / "body", TOKENIZER, SETTINGS, text_field="body")
+
+
+def test_what_failed_before_its_first_chunk_is_no_reason_against_another_text(texts, tmp_path):
+    path = tmp_path / "text.txt"
+    path.write_bytes(b"The cat sat.\n\nThe dog \xe9 ran.\n" * 9)
+    with pytest.raises(TextError, match="not UTF-8"):
+        prepare([path], tmp_path / "records", TOKENIZER, SETTINGS, shards=5)
+    path.write_text("\n".join(["The cat sat.", "It ran."] * 40))
+    with pytest.raises(TextError, match="one document.*blank line.*--objective mlm"):
+        prepare([path], tmp_path / "records", TOKENIZER, SETTINGS, shards=4)
+    path.write_text("\n\n".join(["The cat sat.\nIt ran."] * 40))
+    counts = prepare([path], tmp_path / "records", TOKENIZER, SETTINGS, shards=3)
+    assert counts.documents == 40 and Records(tmp_path / "records").examples == counts.examples
+    assert len(list((tmp_path / "records").glob("*.tfrecord"))) == 3
 
 
 def test_chunks_are_the_whole_text_and_the_last_is_no_lone_document(tmp_path, small_chunks):
@@ -384,6 +453,17 @@ def test_an_endless_document_is_cut(tmp_path, monkeypatch):
     found = [document for chunk in read_chunks(0, [tmp_path / "long.txt"]) for document in chunk.documents]
     assert max(sum(map(len, document)) for document in found) <= 1000
     assert sum(map(len, found)) == 1000
+
+
+def test_the_parts_of_a_cut_document_are_one_source_and_one_document(tmp_path, monkeypatch):
+    monkeypatch.setattr(chunks, "LONGEST_CHUNK", 1000)
+    monkeypatch.setattr(chunks, "CHUNK_CHARACTERS", 3000)
+    long = "\n".join(f"This is line {number}." for number in range(400))
+    (tmp_path / "text.txt").write_text(f"The cat sat.\nIt ran.\n\n{long}\n\nThe dog ran.\nIt sat.")
+    found = list(read_chunks(0, [tmp_path / "text.txt"]))
+    assert len(found) > 1 and found[0].sources[:3] == [0, 1, 1] and not found[0].goes_on
+    assert all(chunk.sources[0] == 1 and chunk.goes_on for chunk in found[1:]) and found[-1].sources[-1] == 2
+    assert sum(make_examples(chunk, TOKENIZER, SETTINGS)[1].documents for chunk in found) == 3
 
 
 def test_a_chunk_without_words_gives_no_example():

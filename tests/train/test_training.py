@@ -1,30 +1,37 @@
 """Training: the optimiser's settings, learning on a small text, checkpoints that survive what happens to them."""
 
+import itertools
 import json
+import math
 import os
+import resource
 import shutil
 import signal
 import subprocess
 import sys
-import time
 from argparse import ArgumentParser
+from contextlib import contextmanager
 from pathlib import Path
 
 import keras
 import numpy as np
 import pytest
+from safetensors import SafetensorError
 
 from bert_tf import checkpoints
+from bert_tf.checkpoints.alone import FolderInUse, alone
 from bert_tf.config import BertConfig
 from bert_tf.models import build_pretraining_model, named_variables
-from bert_tf.pretrain import command
+from bert_tf.pretrain import command, export
 from bert_tf.pretrain.command import freeze
+from bert_tf.pretrain.documents import TextError
 from bert_tf.pretrain.objective import MaskedLMAndNextSentence
 from bert_tf.text import Tokenizer
 from bert_tf.train.checkpoint import Checkpoints, CheckpointWriteError
+from bert_tf.train.log import Window
 from bert_tf.train.loop import Trainer, TrainingDiverged
 from bert_tf.train.optimizer import WarmupLinearDecay, adamw
-from bert_tf.train.precision import apply_precision
+from bert_tf.train.precision import apply_precision, with_loss_scale
 from tests.conftest import small_vocabulary
 
 TINY = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64,
@@ -248,43 +255,186 @@ def test_a_run_without_a_checkpoint_begins_anew(start, tmp_path):
     assert json.loads((tmp_path / "settings.json").read_text())["settings"]["length"] == 16
 
 
-def test_a_killed_run_resumes_and_sigterm_saves(start, tmp_path):
-    """SIGKILL in mid-step loses nothing before the last checkpoint; SIGTERM saves before leaving."""
-    pretrain(start, tmp_path / "whole", "--steps", 400)
-    arguments = [sys.executable, "-m", "bert_tf", "pretrain",
-                 *options(start, tmp_path / "run", "--steps", 400, "--save-every", 10)]
-    for number in (signal.SIGKILL, signal.SIGTERM):
-        run = subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        folder = Checkpoints(tmp_path / "run" / "checkpoints")
-        before = (folder.steps() or [0])[-1]
-        deadline = time.monotonic() + 240
-        while (folder.steps() or [0])[-1] < before + 20 and run.poll() is None:
-            assert time.monotonic() < deadline, "the run made no checkpoints"
-            time.sleep(0.02)
-        os.kill(run.pid, number)
-        code = run.wait(timeout=120)
-        assert code in (-number, 0)
-    pretrain(start, tmp_path / "run", "--steps", 400, "--save-every", 10)
-    whole, run = weights(tmp_path / "whole/model"), weights(tmp_path / "run/model")
+#: Runs the command and has it killed, or asked to stop, at a place of the writing of a checkpoint: before or after
+#: "step-N" gets its name, or when the first file of one that is removed is gone.
+KILLED = """
+import os, shutil, signal, sys
+from pathlib import Path
+
+place, step, *arguments = sys.argv[1:]
+rename, unlink = Path.rename, os.unlink
+
+
+def signalled(here, number=signal.SIGKILL):
+    if here == place:
+        os.kill(os.getpid(), number)
+
+
+def renamed(path, target):
+    named = Path(target).name == "step-" + step
+    signalled("before" if named else None)
+    done = rename(path, target)
+    signalled("after" if named else None)
+    signalled("saved" if named else None, signal.SIGTERM)
+    return done
+
+
+def unlinked(path, *, dir_fd=None):
+    state = os.path.basename(path) in ("state.json", "state.safetensors")
+    state = state and not os.readlink(f"/proc/self/fd/{dir_fd}").endswith(".part")
+    unlink("state.json" if state and place == "removing" else path, dir_fd=dir_fd)
+    signalled("removing" if state else None)
+
+
+Path.rename, os.unlink = renamed, unlinked
+from bert_tf.cli import main
+
+sys.exit(main(arguments))
+"""
+
+
+def test_a_run_killed_while_it_saves_goes_on_and_sigterm_saves(start, tmp_path):
+    """SIGKILL at every place of a save loses nothing before the last whole checkpoint; SIGTERM saves before leaving."""
+    settings = ["--steps", 40, "--save-every", 5]
+    pretrain(start, tmp_path / "whole", *settings)
+    run = tmp_path / "run"
+    saved = Checkpoints(run / "checkpoints")
+    for place, step, code, last in (("before", 10, -signal.SIGKILL, 5), ("removing", 15, -signal.SIGKILL, 15),
+                                    ("after", 25, -signal.SIGKILL, 25), ("saved", 30, 143, 31)):
+        done = subprocess.run([sys.executable, "-c", KILLED, place, str(step), "pretrain",
+                               *options(start, run, *settings)], capture_output=True, text=True)
+        assert done.returncode == code, (place, done.stderr[-2000:])
+        assert saved.steps()[-1] == last, place
+        assert export.find_step(run) == last and export.find_step(run, "best") in saved.steps()
+    assert pretrain(start, run, *settings) == 0
+    assert not [path for path in (run / "checkpoints").iterdir() if path.name.startswith(".")]
+    whole, parts = weights(tmp_path / "whole/model"), weights(run / "model")
     for name in whole:
-        np.testing.assert_allclose(run[name], whole[name], atol=1e-4, err_msg=name)
+        np.testing.assert_allclose(parts[name], whole[name], atol=1e-5, err_msg=name)
 
 
-def test_a_full_disk_is_said_and_the_last_checkpoint_stays(tmp_path, monkeypatch):
+def test_what_is_left_of_a_removed_checkpoint_is_no_checkpoint(tmp_path):
+    """As an earlier version left it: under its own name, without state.json; and halves of either kind."""
+    variable = keras.Variable(np.zeros(2, "float32"))
+    saved = Checkpoints(tmp_path, keep=2)
+    for step in (20, 30):
+        saved.save(step, [variable], {"loss": 1.0})
+    (tmp_path / "step-20" / "state.json").unlink()
+    for name in (".step-10.old", ".step-40.part"):
+        (tmp_path / name).mkdir()
+    assert saved.steps() == [30] and saved.best() == 30
+    saved.save(40, [variable], {"loss": 0.5})
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["step-30", "step-40"]
+    assert saved.best() == 40
+
+
+def test_a_mean_over_few_updates_does_not_make_the_best_checkpoint(tmp_path):
+    variable = keras.Variable(np.zeros(2, "float32"))
+    saved = Checkpoints(tmp_path, keep=9)
+    saved.save(1, [variable], {"loss": 2.0})                    # of an earlier version, which noted no updates
+    saved.save(500, [variable], {"loss": 1.0, "updates": 499})
+    saved.save(501, [variable], {"loss": 0.1, "updates": 1})
+    assert saved.best() == 500
+    saved.save(1000, [variable], {"loss": 0.9, "updates": 250})
+    assert saved.best() == 1000
+
+
+def stop_at(monkeypatch, step):
+    """Sends this process a SIGTERM in a run's update of that number."""
+    add, calls = Window.add, itertools.count(1)
+
+    def added(self, *values):
+        add(self, *values)
+        if next(calls) == step:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr(Window, "add", added)
+
+
+def test_a_signal_before_the_last_step_is_told_by_the_exit_code(start, tmp_path, monkeypatch):
+    with monkeypatch.context() as patch:
+        stop_at(patch, 3)
+        assert pretrain(start, tmp_path, "--steps", 6) == 143
+    state = json.loads((tmp_path / "checkpoints" / "step-3" / "state.json").read_text())
+    assert state["updates"] == 3
+    assert pretrain(start, tmp_path, "--steps", 6, "--stop-after", 4) == 0
+    with monkeypatch.context() as patch:
+        stop_at(patch, 2)      # the last one: it has come to its end
+        assert pretrain(start, tmp_path, "--steps", 6) == 0
+
+
+def test_two_runs_in_one_folder_are_refused(start, tmp_path):
+    with alone(tmp_path / "run", "pretrain"):
+        with pytest.raises(FolderInUse, match=f"Another `pretrain` is writing to {tmp_path / 'run'}.*another --output"):
+            pretrain(start, tmp_path / "run", "--steps", 1)
+    assert pretrain(start, tmp_path / "run", "--steps", 1) == 0
+
+
+@contextmanager
+def small_disk(most=64):
+    """Files may have so many bytes: the system refuses the rest, and safetensors raises its own error."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_checkpoint_that_cannot_be_written_is_said_and_the_last_one_stays(tmp_path, monkeypatch):
     variable = keras.Variable(np.arange(4.0, dtype="float32"))
     saved = Checkpoints(tmp_path)
     saved.save(1, [variable], {"position": [0, 0, 1]})
 
     def full(*_):
-        raise OSError(28, "No space left on device")
+        raise SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)")
 
+    with small_disk(), pytest.raises(CheckpointWriteError, match="step-2 was not written: .*File too large.* are whole"):
+        saved.save(2, [variable], {})
     monkeypatch.setattr("safetensors.numpy.save_file", full)
-    with pytest.raises(CheckpointWriteError, match="disk is full"):
+    with pytest.raises(CheckpointWriteError, match="step-2 was not written: the disk is full. Earlier .* are whole"):
         saved.save(2, [variable], {})
     variable.assign(np.zeros(4))
     assert saved.restore([variable]) == {"position": [0, 0, 1], "step": 1}
     np.testing.assert_array_equal(np.asarray(variable), np.arange(4))
     assert [path.name for path in tmp_path.iterdir()] == ["step-1"]
+
+
+def on_a_small_disk(monkeypatch, where):
+    """Models below a folder of that name cannot be written. Returns: the checkpoints there were at each trial."""
+    save, tried = checkpoints.save, []
+
+    def saved(folder, *rest):
+        if where not in Path(folder).parts:
+            return save(folder, *rest)
+        run = Path(folder).parents[list(Path(folder).parts)[::-1].index(where)]
+        tried.append(Checkpoints(run / "checkpoints").steps())
+        with small_disk(2000):
+            return save(folder, *rest)
+
+    monkeypatch.setattr(checkpoints, "save", saved)
+    return tried
+
+
+def test_a_snapshot_that_cannot_be_written_costs_the_run_nothing(start, tmp_path, monkeypatch, capsys):
+    tried = on_a_small_disk(monkeypatch, "snapshots")
+    assert pretrain(start, tmp_path / "run", "--steps", 3, "--save-every", 1, "--keep", 9, "--snapshots") == 0
+    assert tried == [[], [1], [1, 2], [1, 2, 3]]          # a checkpoint comes before a snapshot
+    said = capsys.readouterr().err
+    for step in (0, 1, 2, 3):
+        assert f"Warning: Snapshot {tmp_path / 'run' / 'snapshots' / f'step-{step}'} was not written" in said
+    assert not list((tmp_path / "run" / "snapshots").iterdir())
+    assert len(records(tmp_path / "run")) == 1
+
+
+def test_a_model_that_cannot_be_written_leaves_its_checkpoint(start, tmp_path, monkeypatch):
+    with monkeypatch.context() as patch, pytest.raises(CheckpointWriteError) as found:
+        on_a_small_disk(patch, "model")
+        pretrain(start, tmp_path / "run", "--steps", 2)
+    assert f"The model {tmp_path / 'run' / 'model'} was not written" in str(found.value)
+    assert "The checkpoint of step 2 is whole" in str(found.value)
+    assert pretrain(start, tmp_path / "run", "--steps", 2) == 0
+    assert checkpoints.read(tmp_path / "run" / "model")
 
 
 def test_only_the_newest_checkpoints_are_kept(tmp_path):
@@ -320,6 +470,68 @@ def test_a_loss_that_is_not_finite_stops_the_run(start, tmp_path):
     with pytest.raises(TrainingDiverged, match=r"step 1 \(data position \[0, 0, 7\]\)"):
         trainer.train([(batch, (0, 0, 7))], 0, 5, encode_position=list)
     assert not trainer.checkpoints.steps()
+
+
+class BrokenGradient(MaskedLMAndNextSentence):
+    """A finite loss whose gradient is none: the root of 0."""
+
+    def __call__(self, outputs, batch, counts=None):
+        values = super().__call__(outputs, batch, counts)
+        return {**values, "loss": values["loss"] + keras.ops.sqrt(values["loss"] * 0.0)}
+
+
+@pytest.mark.parametrize("precision", ["float32", "mixed_float16"])
+def test_a_gradient_that_is_not_finite_stops_the_run_unless_a_loss_scale_leaves_it_out(start, tmp_path, precision):
+    _, _, model = checkpoints.read(start / "model")
+    before = np.asarray(model.trainable_variables[0])
+    optimizer = with_loss_scale(adamw(model.trainable_variables, 1e-3, 5, 1), model.trainable_variables, precision)
+    trainer = Trainer(model, BrokenGradient(), optimizer, tmp_path)
+    ones = np.ones((2, 4), "int32")
+    batch = {"token_ids": ones, "segment_ids": ones * 0, "padding_mask": ones, "mask_positions": ones[:, :1],
+             "mask_labels": ones[:, :1], "mask_weights": ones[:, :1].astype("float32"), "nsp_labels": ones[:, 0]}
+    how = {"encode_position": list, "save_every": 1, "log_every": 1}
+    if precision == "float32":
+        with pytest.raises(TrainingDiverged, match=r"gradient's norm became nan \(the loss is .*step 1 \(data position"):
+            trainer.train([(batch, (0, 0, 7))] * 2, 0, 5, **how)
+        assert not trainer.checkpoints.steps()
+        return
+    trainer.train([(batch, (0, 0, 7))] * 2, 0, 2, **how)
+    np.testing.assert_array_equal(np.asarray(model.trainable_variables[0]), before)
+    lines = (tmp_path / "metrics.jsonl").read_text().splitlines()
+    found = [json.loads(line, parse_constant=pytest.fail) for line in lines]
+    assert len(found) == 2 and all("gradient_norm" not in one and one["loss_scale"] > 0 for one in found)
+
+
+def test_the_norm_of_a_step_that_was_left_out_counts_in_no_mean():
+    window = Window()
+    for norm in (1.0, math.inf, 3.0):
+        window.add({"loss": 1.0, "gradient_norm": norm}, 10)
+    assert window.record(3, 0.1)["gradient_norm"] == 2.0
+
+
+def test_the_log_has_the_rate_of_the_update_made(start, tmp_path):
+    pretrain(start, tmp_path, "--steps", 4, "--warmup", 2, "--log-every", 1)
+    assert [record["learning_rate"] for record in records(tmp_path)] == pytest.approx(
+        [3e-3 * share for share in (1 / 2, 1, 1, 1 / 2)])
+
+
+def test_one_document_is_no_text_for_next_sentences(start, tmp_path):
+    (tmp_path / "text.txt").write_text((start / "text.txt").read_text().replace("\n\n", "\n"))
+    with pytest.raises(TextError, match="one document.*blank line.*--objective mlm"):
+        pretrain(start, tmp_path / "run", "--steps", 1, "--text", tmp_path / "text.txt")
+    assert pretrain(start, tmp_path / "mlm", "--steps", 1, "--text", tmp_path / "text.txt", "--objective", "mlm") == 0
+
+
+def test_a_position_of_an_earlier_version_is_not_misread(start, tmp_path, capsys):
+    pretrain(start, tmp_path, "--steps", 2)
+    path = tmp_path / "checkpoints" / "step-2" / "state.json"
+    state = json.loads(path.read_text())
+    assert (state["position"]["epoch"], state["position"]["block"], state["position"]["batch"]) == (0, 0, 2)
+    path.write_text(json.dumps({**state, "position": [4, 0, 2]}))
+    pretrain(start, tmp_path, "--steps", 3)
+    assert "Resuming after step 2. The text is cut into other blocks than before; its next" in capsys.readouterr().out
+    state = json.loads((tmp_path / "checkpoints" / "step-3" / "state.json").read_text())
+    assert (state["position"]["epoch"], state["position"]["batch"]) == (5, 1)
 
 
 def test_a_size_without_a_vocabulary_is_refused(start, tmp_path):
