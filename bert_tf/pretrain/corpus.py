@@ -97,7 +97,8 @@ def tokenize_documents(documents, tokenizer, language="en"):
     return [document for document in kept if document]
 
 
-def prepare_corpus(paths, tokenizer, folder, max_documents=None, progress=None, text_field="text"):
+def prepare_corpus(paths, tokenizer, folder, max_documents=None, progress=None, text_field="text",
+                   language="en"):
     """Tokenizes text files into a `TokenCorpus`; does nothing if that was done already with the same settings.
 
     Of several processes at once one tokenizes, and the others wait for it.
@@ -105,7 +106,7 @@ def prepare_corpus(paths, tokenizer, folder, max_documents=None, progress=None, 
     Args:
         paths: files for `read_documents`. tokenizer: a `text.Tokenizer`. folder: where to write.
         max_documents: stop after so many. progress: called with (documents, tokens) now and then.
-        text_field: where JSON lines have their text.
+        text_field: where JSON lines have their text. language: of the sentence splitter, a code like "en".
 
     Returns: the `TokenCorpus`.
 
@@ -114,12 +115,12 @@ def prepare_corpus(paths, tokenizer, folder, max_documents=None, progress=None, 
     from filelock import FileLock
 
     folder = Path(folder)
-    key = corpus_key(paths, tokenizer, max_documents, text_field)
+    key = corpus_key(paths, tokenizer, max_documents, text_field, language)
     if (found := _made(folder, key)) is None:
         folder.mkdir(parents=True, exist_ok=True)
         with FileLock(folder / _LOCK):
             if (found := _made(folder, key)) is None:
-                _make(folder, key, paths, tokenizer, max_documents, progress, text_field)
+                _make(folder, key, paths, tokenizer, max_documents, progress, text_field, language)
                 found = TokenCorpus(folder)
     return found
 
@@ -135,14 +136,14 @@ def _made(folder, key):
     return found if keys == (key, key) else None
 
 
-def _make(folder, key, paths, tokenizer, max_documents, progress, text_field):
+def _make(folder, key, paths, tokenizer, max_documents, progress, text_field, language):
     dtype = np.uint16 if tokenizer.vocab_size <= 1 << 16 else np.int32
     lengths, per_document = [], []
     try:
         with open(folder / "tokens.raw", "wb") as raw:
             documents = itertools.islice(read_documents(paths, text_field), max_documents)
             while batch := list(itertools.islice(documents, _BATCH_DOCUMENTS)):
-                for kept in tokenize_documents(batch, tokenizer):
+                for kept in tokenize_documents(batch, tokenizer, language):
                     np.concatenate(kept).astype(dtype).tofile(raw)
                     lengths += map(len, kept)
                     per_document.append(len(kept))
@@ -166,12 +167,14 @@ def _save(path, array):
         np.save(temporary, array)
 
 
-def corpus_key(paths, tokenizer, max_documents=None, text_field="text"):
-    """A text that changes with the files' names and sizes, the vocabulary, the limit, or the field.
+def corpus_key(paths, tokenizer, max_documents=None, text_field="text", language="en"):
+    """A text that changes with the files' names and sizes, the vocabulary, the limit, the field, or the language.
 
     Args: as `prepare_corpus`.
     """
     facts = [(Path(path).name, os.path.getsize(path)) for path in paths]
-    field = [] if text_field == "text" else [text_field]
-    text = json.dumps([facts, tokenizer.lower_case, max_documents, *field]) + "\n".join(tokenizer.vocab)
+    # What is as ever stays out, so that corpora of before are found again.
+    other = [] if text_field == "text" else [text_field]
+    other += [] if language == "en" else [f"language {language}"]
+    text = json.dumps([facts, tokenizer.lower_case, max_documents, *other]) + "\n".join(tokenizer.vocab)
     return hashlib.sha256(text.encode()).hexdigest()
