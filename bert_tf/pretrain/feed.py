@@ -14,6 +14,9 @@ import numpy as np
 from bert_tf.pretrain.instances import make_pairs, pack_pairs
 from bert_tf.pretrain.masks import MaskSettings, choose_targets
 
+#: Blocks in a row that may give no batch, if an epoch has no more: how many pairs a block gives is left to chance.
+_BARREN = 20
+
 
 @dataclass(frozen=True)
 class Position:
@@ -63,7 +66,7 @@ class Feed:
                 for index in range(skip, len(made)):
                     yield made[index], Position(epoch, number, index + 1)
                 skip = 0
-            if barren >= len(blocks):
+            if barren >= max(len(blocks), _BARREN):
                 raise ValueError(f"The text is too small for a single batch of {self.batch_size} sequences; "
                                  f"give more text or a smaller batch size.")
             epoch, block = epoch + 1, 0
