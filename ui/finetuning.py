@@ -68,8 +68,7 @@ def _is_done(name):
 
 def names():
     """The names of those begun from the page, the newest first."""
-    left = [path.name for path in own(models_dir()) if path.name not in _started()]
-    return [*list(_started())[::-1], *filter(started, left)]
+    return [path.name for path in own(models_dir()) if started(path.name)]
 
 
 def start(task, file_name, content, model, epochs, top_only, answers=None):

@@ -14,6 +14,7 @@ from bert_tf.plots.family import parameters_by_part, work_or_time
 from bert_tf.plots.finetuning import confusion_matrix, label_bars, learning_curve
 from bert_tf.plots.lens import answer_curve, lens_map, state_names
 from bert_tf.plots.patching import patch_map
+from bert_tf.plots.reduction import reduction_course
 from bert_tf.plots.tasks import answer_curves, changed_heads, probabilities
 from bert_tf.plots.training import answer_course, curves
 
@@ -190,6 +191,18 @@ def test_a_run_has_a_curve_for_each_number_that_was_logged():
     figure = curves(run, "Loss")
     assert {line.name: list(line.y) for line in figure.data} == {"together": [9, 8, 7], "masked words": [8, 7, 6]}
     assert figure.layout.showlegend and not curves(run, "Accuracy").data
+
+
+def test_rates_are_written_as_plain_numbers():
+    run = SimpleNamespace(curve=lambda name: ([1, 2], [1.5e-3, 0]) if name == "learning_rate" else ([], []))
+    figure = curves(run, "Learning rate")
+    assert figure.layout.yaxis.tickformat == ".3~g" and "%{y:.3~g}" in figure.data[0].hovertemplate
+
+
+@pytest.mark.parametrize("shares, top", [([0.066, 0.08, 0.05], 0.1), ([0.9, 0.95], 1.04)])
+def test_an_answer_of_a_few_percent_fills_its_axis(shares, top):
+    axis = reduction_course(["w"] * (len(shares) - 1), shares, "bank").layout.yaxis
+    assert axis.range[0] == 0 and axis.range[1] == pytest.approx(top)
 
 
 @pytest.mark.parametrize("parts", [
