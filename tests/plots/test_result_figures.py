@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from plotly.colors import sample_colorscale, unlabel_rgb
 
 from bert_tf.explain import Prediction
 from bert_tf.explain.lens import Lens
@@ -176,8 +177,29 @@ def test_confusions_are_shares_of_the_true_label():
     drawn = figure.data[0]
     np.testing.assert_allclose(drawn.z, [[0.75, 0.25, 0], [0, 1, 0], [0, 0, 0]])
     assert drawn.text[0][:2] in ((3, 1), [3, 1]) and drawn.y[0] == SAFE
+    assert [one.text for one in figure.layout.annotations] == list("310020000")
     many = confusion_matrix(list(map(str, range(21))), np.eye(21, dtype=int).tolist())
-    assert many.data[0].texttemplate is None
+    assert not many.layout.annotations
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_numbers_stand_out_from_every_colour_of_the_scale(dark):
+    counts = [[part, 20 - part] for part in range(21)]
+    figure = confusion_matrix(list(map(str, range(20))), [[*counts[row], *[0] * 18] for row in range(20)], dark)
+    for one in figure.layout.annotations:
+        share = figure.data[0].z[int(one.y)][int(one.x)]
+        (ground,) = sample_colorscale(list(map(list, figure.data[0].colorscale)), [share])
+        assert contrast(unlabel_rgb(ground), [0] * 3 if one.font.color == "#000000" else [255] * 3) >= 4.5
+
+
+def contrast(one, other):
+    """WCAG 2.2's ratio of two colours of 0 to 255."""
+    light = []
+    for colour in (one, other):
+        parts = [part / 255 for part in colour]
+        linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+        light.append(0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2])
+    return (max(light) + 0.05) / (min(light) + 0.05)
 
 
 def test_labels_have_bars_of_their_f1():
