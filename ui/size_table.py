@@ -45,7 +45,7 @@ def draw(shared, trace, boxes):
         width="stretch",
         key="w_architecture_table",
         column_config={
-            "Size": st.column_config.TextColumn(pinned=True, width=175),
+            "Size": st.column_config.TextColumn(pinned=True, width=195),
             "FF": st.column_config.NumberColumn(help="Inner size of the feed-forward blocks."),
             "E": st.column_config.NumberColumn(help="Size of the embeddings, before they are widened."),
             **{name: st.column_config.NumberColumn(format="localized") for name in _COUNTED},
