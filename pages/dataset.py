@@ -77,7 +77,8 @@ def _settings(shared, rows):
     missing = [_ASK[name].lower() for name in ("masks", "perplexity") if name not in able]
     missing += ["pairs of texts"] if not set(_OF_PAIR) & set(able) else []
     if missing:
-        st.caption(f"{title(shared.name)} has no head for {' and '.join(missing)}.")
+        listed = " and ".join(filter(None, (", ".join(missing[:-1]), missing[-1])))
+        st.caption(f"{title(shared.name)} has no head for {listed}.")
     _say_classes(shared, rows, able)
     if not any(row.text_b for row in rows.rows):
         pairs = (*_OF_PAIR, *(["classes"] if _classes(shared) and _classes(shared).pair else []))

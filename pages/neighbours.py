@@ -267,12 +267,13 @@ def _places(trace, at, layer, centred, found):
         on_select="rerun",
         selection_mode="single-row",
         column_config={
-            "cosine": st.column_config.ProgressColumn("Cosine", format="%.3f", min_value=0, max_value=1),
-            "before": st.column_config.TextColumn("Before it", width=290, alignment="right"),
+            "cosine": st.column_config.ProgressColumn("Cosine", format="%.3f", min_value=0, max_value=1, width=100),
+            # Narrow, so that a phone shows the word as well; what is next to the word stays.
+            "before": st.column_config.TextColumn("Before it", width=170, alignment="right"),
             "word": st.column_config.TextColumn("The word", alignment="center"),
-            "after": st.column_config.TextColumn("After it", width=290),
+            "after": st.column_config.TextColumn("After it", width=400),
             "token": "Token",
-            "row": st.column_config.NumberColumn("Row", width="small"),
+            "row": st.column_config.NumberColumn("Row", width=50),
         },
     )
     chosen = event.selection.rows

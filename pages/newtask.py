@@ -19,8 +19,10 @@ def page():
     begun = finetuning.names()
     if not begun:
         return
-    chosen = state.setting("newtask.run", "")
-    name = chosen if chosen in begun else begun[0]
+    name = begun[0]
+    if len(begun) > 1:
+        name = st.selectbox("Training", begun, width=420,
+                            **state.bound_setting("newtask.run", "w_newtask_run", begun[0], begun))
     live = finetuning.started(name).status in ("running", "ending")
     st.fragment(_watch, run_every=_LOOK if live else None)(name)
 

@@ -8,13 +8,12 @@ import streamlit as st
 from bert_tf import plots
 from bert_tf.explain import fill_mask
 from bert_tf.plots.training import answer_course
-from ui import attention, components, export, figures, frame, heads, inputs, runs, snippets, state, why
+from ui import attention, components, export, figures, frame, heads, inputs, runs, snapshots, snippets, state, why
 from ui.cards import cards
 from ui.examples import LEARNED
-from ui.kept import kept
-from ui.models import given, keep_keras
+from ui.models import given
 from ui.spots import positions
-from ui.words import count, plain
+from ui.words import plain
 
 _STEP, _LAYER, _HEAD = "timelapse.at", "timelapse.layer", "timelapse.head"
 _PLAY = 0.9  # seconds that one snapshot is shown
@@ -47,8 +46,10 @@ def page():
     inputs.text_fields()
     if not inputs.texts_are_usable():
         return
-    with st.spinner(f"Reading {count(len(run.snapshots), 'snapshot')} …", show_time=True):
-        series = _series(tuple((one.step, str(one.folder)) for one in run.snapshots))
+    shown = snapshots.shown(run)
+    series = shown and snapshots.series(shown)
+    if not series:
+        return
     shared = Snapshots(run.name, series)
     encoding = inputs.read(shared)
     if encoding is None:
@@ -63,10 +64,11 @@ def page():
         return
     view = state.view()
     key = (str(run.folder), series.steps, view.a, view.b, positions(encoding, view.masks))
-    with st.spinner("Asking every snapshot …"):
-        moments = kept("timelapse", key, lambda: series.moments(view.a, given(view.b), masks))
+    moments = snapshots.moments(series, shown, key, view.a, given(view.b), masks)
+    if moments is None:
+        return
     playing = st.session_state.get("_timelapse_playing", False)
-    st.fragment(_lapse, run_every=_PLAY if playing else None)(run.folder, shared, moments)
+    st.fragment(_lapse, run_every=_PLAY if playing else None)(run, shared, moments)
     # Outside of what is drawn again by itself: the link leads to another page.
     attention.warning_link()
     st.caption(
@@ -76,17 +78,7 @@ def page():
     st.caption(f"{plain(run.name)} · {runs.facts(run)} · the model in the sidebar plays no part here")
 
 
-@st.cache_resource(max_entries=3, show_spinner=False)
-def _series(snapshots):
-    """The snapshots loaded, for all visitors."""
-    from bert_tf.explain.timelapse import Series
-    from bert_tf.train.run import Snapshot
-
-    keep_keras()
-    return Series([Snapshot(step, folder) for step, folder in snapshots])
-
-
-def _lapse(folder, shared, moments):
+def _lapse(run, shared, moments):
     number = _number(moments)
     moment = moments[number]
     trace = moment.trace
@@ -125,7 +117,7 @@ def _lapse(folder, shared, moments):
                 config=export.plot_config("time-lapse"),
             )
     with right:
-        _attention(folder, trace, moment.step)
+        _attention(run, moments, number)
     # Here, as what is moved draws this part alone.
     snippets.draw()
     if not st.session_state.get("_timelapse_playing"):
@@ -221,7 +213,8 @@ def _entered(course):
     return f"{name} is {', '.join(said)}."
 
 
-def _attention(folder, trace, step):
+def _attention(run, moments, number):
+    trace, step = moments[number].trace, moments[number].step
     layers, heads = trace.attentions.shape[:2]
     left, right = st.columns(2)
     bounds = ((left, "Layer", _LAYER, layers), (right, "Head", _HEAD, heads))
@@ -229,7 +222,8 @@ def _attention(folder, trace, step):
         if most > 1:
             column.slider(label, 1, most, **state.bound_setting(name, f"w_{name.replace('.', '_')}", 1, range(1, most + 1)))
     layer, head = (min(max(state.setting(name, 1), 1), most) for _, _, name, most in bounds)
-    snippets.give(folder, trace, step, layer - 1, head - 1)
+    some = None if len(moments) == len(run.snapshots) else tuple(moment.step for moment in moments)
+    snippets.give(run.folder, trace, step, layer - 1, head - 1, some)
     selection = plots.select(trace)
     weights = np.asarray(trace.attentions[layer - 1, head - 1])
     with inputs.heading(f"Layer {layer}, head {head}"):

@@ -1,16 +1,14 @@
 """Training: the curves of a run, live; and a small run of the visitor's own."""
 
 import functools
-import time
 
 import streamlit as st
 
 from bert_tf.plots import training as plots
 from ui import export, figures, frame, inputs, runs, snippets, state, training
-from ui.words import percent, plain
+from ui.words import count, percent, plain, title
 
 _LOOK = 2.0  # seconds between two looks at a run that goes on
-_STALE = 90  # seconds without a word after which a run that others started counts as over
 
 
 def page():
@@ -26,17 +24,15 @@ def page():
         live = _goes_on(run)
         st.fragment(_watch, run_every=_LOOK if live else None)(path)
     else:
-        st.info("There is no training here yet. Start one below, or name a folder of runs in explorer.toml.",
+        begin = "Start one below, or name" if state.limits().train else "Name"
+        st.info(f"There is no training here yet. {begin} a folder of runs in explorer.toml.",
                 icon=":material/model_training:")
     _own_text(not known)
 
 
 def _goes_on(run):
     started = training.started(run.name)
-    if started:
-        return started.status in ("running", "ending")
-    recent = bool(run.records) and time.time() - run.records[-1].get("time", 0) < _STALE
-    return recent and (run.total is None or run.step < run.total)
+    return started.status in ("running", "ending") if started else run.goes_on()
 
 
 def _watch(path):
@@ -53,9 +49,12 @@ def _watch(path):
     st.session_state["_training_live"] = run.name if live else None
     _controls(run)
     if not run.records:
-        started = training.started(run.name)
-        if started is None or started.status in ("running", "ending"):
-            st.info("The model is being made; the first figures come in a moment.", icon=":material/hourglass_top:")
+        if live:
+            every = run.settings.get("log_every")
+            when = f"after {count(every, 'step')}" if every else "in a moment"
+            st.info(f"The model is being made; the first figures come {when}.", icon=":material/hourglass_top:")
+        else:
+            st.info("It ended before its first figures.", icon=":material/hourglass_disabled:")
         return
     _figures(run, live)
     with inputs.heading("Curves"):
@@ -135,22 +134,25 @@ def _own_text(expanded):
     problem = st.session_state.pop("_training_problem", None)
     if problem:
         st.warning(plain(problem), icon=":material/block:")
-    if not limits.train or not runs.runs():
+    if not limits.train:
         return
+    shipped = training.shipped()
     with st.expander("Train a small model on a text of yours", expanded=expanded, icon=":material/model_training:"):
         text = st.text_area("Text", key="w_training_text", height=140,
                             placeholder="Paste a text: a paragraph a line, a blank line between documents.")
         file = st.file_uploader("or a plain text file", type=["txt"], key="w_training_file")
         options = [steps for steps in (100, 200, 500, 1000, 2000, 5000) if steps <= limits.max_steps] or [limits.max_steps]
         with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-            begin = st.segmented_control("Begin with", ["random weights", "the shipped model"], default="random weights",
-                                         key="w_training_begin")
+            begin = shipped and st.segmented_control("Begin with", ["random weights", "the shipped model"],
+                                                     default="random weights", key="w_training_begin")
             steps = st.segmented_control("Steps", options, default=options[min(1, len(options) - 1)],
                                          key="w_training_steps", format_func=lambda steps: f"{steps:,}")
             pressed = st.button("Train", type="primary", icon=":material/play_arrow:", key="w_training_start")
-        st.caption(f"Two layers of 128, or the shipped model as it ended, on 16 sequences of 64 tokens a step, with the "
-                   f"shipped lower-case English vocabulary. At most {limits.max_text:,} characters, {limits.max_steps:,} "
-                   f"steps and {limits.max_minutes} minutes here; everybody who opens this explorer sees the run.")
+        made = ("Two layers of 128, or the shipped model as it ended, with the shipped lower-case English vocabulary"
+                if shipped else f"Two layers of 128 with the vocabulary of {plain(title(limits.default))}")
+        st.caption(f"{made}. A step takes 16 sequences of 64 tokens, or as many as a short text gives. At most "
+                   f"{limits.max_text:,} characters, {limits.max_steps:,} steps and {limits.max_minutes} minutes here, and "
+                   f"{limits.max_trainings} trainings are kept; everybody who opens this explorer sees the run.")
         if pressed:
             _start(text, file, steps or options[0], begin == "the shipped model")
 

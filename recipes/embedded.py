@@ -6,7 +6,8 @@
 Steps, each done only if its result is not there yet, so that a stopped run goes on:
 source (recipes/sources.py), pre-training (`python -m bert_tf pretrain`, resumable), storage in eight bits,
 measurement of both the float32 and the stored model (`python -m bert_tf evaluate mlm`), the model card.
-`--gpu` trains the whole network, long; the default is what two CPU cores did in about an hour a model.
+`--gpu` trains the whole network on 500 million tokens (Base) or a billion (Small), padding not counted; the default is
+what two CPU cores did in about an hour a model.
 """
 
 import argparse
@@ -36,9 +37,11 @@ CPU = {
         {"run": "all", "steps": 3050, "batch-size": 16, "learning-rate": 6e-4},
     ],
 }
+#: Of the 128 positions of a sequence 86.6% (Base's vocabulary) and 85.8% (Small's) are real tokens of Wikipedia, the rest
+#: padding; of books 96%. Measured on every tenth article until there were 1,000 of each of three files, and on 20 books.
 GPU = {
-    "base": [{"run": "gpu", "steps": 30000, "batch-size": 128, "learning-rate": 1e-4}],
-    "small": [{"run": "gpu", "steps": 60000, "batch-size": 128, "learning-rate": 5e-4}],
+    "base": [{"run": "gpu", "steps": 36000, "batch-size": 128, "learning-rate": 1e-4}],
+    "small": [{"run": "gpu", "steps": 72000, "batch-size": 128, "learning-rate": 5e-4}],
 }
 COMMON = {"warmup": 0.06, "mask-rate": 0.2, "dropout": 0, "save-every": 200, "log-every": 10}
 
@@ -122,7 +125,7 @@ def main():
     parser.add_argument("--eval", required=True, help="text to measure on, not in the corpus")
     parser.add_argument("--work", type=Path, default=Path("build"), help="folder for what is in between")
     parser.add_argument("--target", type=Path, help="default: assets/models/NAME")
-    parser.add_argument("--gpu", action="store_true", help="train the whole network, long")
+    parser.add_argument("--gpu", action="store_true", help="train the whole network, on 500 million tokens (base) or a billion")
     parser.add_argument("--set", nargs=2, action="append", default=[], metavar=("OPTION", "VALUE"),
                         help="another setting of `pretrain`")
     args = parser.parse_args()

@@ -2,7 +2,6 @@
 
 import json
 import secrets
-import shutil
 import time
 
 import streamlit as st
@@ -10,9 +9,10 @@ import streamlit as st
 from bert_tf.checkpoints import find, models_dir
 from bert_tf.checkpoints.delta import base_model
 from bert_tf.finetune.task import read_settings
+from bert_tf.train.run import RunError, read_run
 from ui import state
 from ui.limits import OWN
-from ui.training import Training, running
+from ui.training import Training, known, own, remove_from, running
 
 #: Task -> (what it learns, the endings its files may have, what is in them).
 TASKS = {
@@ -46,13 +46,29 @@ def _started():
 
 
 def started(name):
-    """The ``Training`` of a fine-tuning that this server began, or None."""
-    return _started().get(name)
+    """The ``Training`` of a fine-tuning from the page, begun by this server or left by an earlier one, or None."""
+    return known(_started(), name, models_dir(), _earlier)
+
+
+def _earlier(folder):
+    name = folder.name
+    try:
+        if read_run(folder / "run").goes_on() and not _is_done(name):
+            return None  # an earlier server may have left the process as well
+    except RunError:
+        pass  # ended before its first update
+    tidy(name)
+    return Training(folder, (), 0, "done" if _is_done(name) else "stopped")
+
+
+def _is_done(name):
+    last = records(name)[0][-1:]
+    return bool(last) and last[0]["step"] == updates(name)
 
 
 def names():
-    """The names of those begun here, the newest first."""
-    return list(_started())[::-1]
+    """The names of those begun from the page, the newest first."""
+    return [path.name for path in own(models_dir()) if started(path.name)]
 
 
 def start(task, file_name, content, model, epochs, top_only, answers=None):
@@ -130,17 +146,11 @@ def check(task, ending, content, epochs):
         raise ValueError(f"The file has {len(content):,} bytes; at most {limits.max_text:,} are taken here.")
     if not 1 <= epochs <= limits.max_epochs:
         raise ValueError(f"{epochs} epochs were asked for; at most {limits.max_epochs} are done here.")
-    if len(_own_models()) >= limits.max_models:
-        remedy = "delete one first" if _started() else "whoever runs this explorer has to delete some (own-… in its models)"
-        raise ValueError(f"There are {limits.max_models} models from visitors' files here, as many as are kept; {remedy}.")
+    if len(own(models_dir())) >= limits.max_models:
+        raise ValueError(f"There are {limits.max_models} models from visitors' files here, as many as are kept; choose one "
+                         "below and delete it first.")
     if running() >= limits.max_runs:
         raise ValueError("Another training is running here; stop it, or wait until it is over.")
-
-
-def _own_models():
-    """The folders of models begun from a page, here or by an earlier server."""
-    home = models_dir()
-    return [path for path in home.iterdir() if path.name.startswith(OWN)] if home.is_dir() else []
 
 
 def has_model(name):
@@ -158,12 +168,8 @@ def tidy(name):
 
 
 def remove(name):
-    """End a training that was begun here and delete its model."""
-    training = _started().pop(name, None)
-    if training is None:
-        return  # another visitor was faster
-    training.kill()
-    shutil.rmtree(training.folder, ignore_errors=True)
+    """End a training that was begun from the page and delete its model."""
+    remove_from(_started(), name)
 
 
 def updates(name):

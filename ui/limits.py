@@ -8,7 +8,7 @@ import tomllib
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
-#: How the names of models begin that visitors fine-tune.
+#: How the names begin of what visitors train: models they fine-tune, and runs on texts of theirs.
 OWN = "own-"
 
 
@@ -45,6 +45,8 @@ class Limits:
     max_runs: int = 1
     max_epochs: int = 10
     max_models: int = 8
+    max_trainings: int = 8
+    max_snapshot_megabytes: int = 1_000
 
     def offers(self, name: str) -> bool:
         """Whether the model called ``name`` may be chosen here; one that a visitor made here always may."""
@@ -54,10 +56,11 @@ class Limits:
 _SECTIONS = {
     "text": ("max_characters", "max_tokens", "max_link_characters"),
     "models": ("default", "offered", "download", "max_loaded", "warm"),
-    "cache": ("max_trace_megabytes", "max_session_megabytes"),
+    "cache": ("max_trace_megabytes", "max_session_megabytes", "max_snapshot_megabytes"),
     "predict": ("max_masks", "max_top_k"),
     "jobs": ("max_jobs",),
-    "training": ("runs", "train", "max_text", "max_steps", "max_minutes", "max_runs", "max_epochs", "max_models"),
+    "training": ("runs", "train", "max_text", "max_steps", "max_minutes", "max_runs", "max_trainings", "max_epochs",
+                 "max_models"),
     "files": ("max_sentences", "max_file_kilobytes", "max_rows", "max_row_characters"),
 }
 _SMALLEST = {"max_tokens": 4}

@@ -45,7 +45,7 @@ def draw(shared, trace, boxes):
         width="stretch",
         key="w_architecture_table",
         column_config={
-            "Size": st.column_config.TextColumn(pinned=True, width=150),
+            "Size": st.column_config.TextColumn(pinned=True, width=195),
             "FF": st.column_config.NumberColumn(help="Inner size of the feed-forward blocks."),
             "E": st.column_config.NumberColumn(help="Size of the embeddings, before they are widened."),
             **{name: st.column_config.NumberColumn(format="localized") for name in _COUNTED},
@@ -90,7 +90,7 @@ def draw_box(shared, trace, boxes, part):
         width="stretch",
         key="w_architecture_box_sizes",
         column_config={
-            "Size": st.column_config.TextColumn(width=140),
+            "Size": st.column_config.TextColumn(width=175),
             "Parameters": st.column_config.NumberColumn(format="localized"),
             "Work %": st.column_config.NumberColumn(format="%.1f", help=_BOX_SHARE),
         },

@@ -5,6 +5,7 @@ S snapshots, P masks, V vocabulary.
 
 import threading
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
@@ -41,12 +42,33 @@ class Course:
     entered: dict
 
 
+def bytes_of(snapshots):
+    """Bytes that the weights of snapshots have on disk: about as many as a `Series` of them holds."""
+    return sum(path.stat().st_size for one in snapshots for path in Path(one.folder).glob("*.safetensors"))
+
+
+def within(snapshots, most_bytes):
+    """As many of a run's snapshots as `most_bytes` hold, evenly spread from the first to the last: a tuple.
+
+    All of them, if they fit; the last one alone where there is room for one; none where there is not even that.
+    """
+    snapshots, total = tuple(snapshots), bytes_of(snapshots)
+    if total <= most_bytes:
+        return snapshots
+    room = int(most_bytes * len(snapshots) / total)
+    return tuple(snapshots[at] for at in np.linspace(len(snapshots) - 1, 0, room).round().astype(int)[::-1])
+
+
 class Series:
     """The snapshots of one run, ready to be asked; one Keras model takes the weights of each in turn.
+
+    Weights are held in float16, as `pretrain` writes its snapshots, where that loses nothing, else in float32.
 
     Args:
         snapshots: objects with `step` and `folder`, ascending; at least one.
         progress: callable (done, total), or None; False stops it.
+
+    Attributes: steps: of the snapshots. nbytes: of the weights that are held.
 
     Raises:
         InputError: there is none, or they are not of one model.
@@ -54,8 +76,6 @@ class Series:
     """
 
     def __init__(self, snapshots, progress=None):
-        import tensorflow as tf
-
         from bert_tf import checkpoints
         from bert_tf.bert import Bert
 
@@ -68,24 +88,40 @@ class Series:
                 first = config, tokenizer, model
             elif config != first[0] or tokenizer.vocab != first[1].vocab:
                 raise InputError(f"Step {one.step} is of another model than step {self.steps[0]}.")
-            self._weights.append([tf.constant(np.asarray(weight)) for weight in model.weights])
+            self._weights.append([_held(weight.value) for weight in model.weights])
             report(progress, number + 1, len(snapshots))
         config, self.tokenizer, model = first
         self._runtime = _Given(model)
         self._bert = Bert(config, self.tokenizer, model, self._runtime, "snapshot")
         self.config, self.heads, self.max_length = config, self._bert.heads, self._bert.max_length
+        self.nbytes = sum(weight.dtype.size * int(np.prod(weight.shape)) for weights in self._weights for weight in weights)
         self._lock = threading.Lock()
 
-    def moments(self, text_a, text_b=None, mask=(), level="token"):
-        """Asks every snapshot the same. Args and errors as in `Bert.trace`; Returns: tuple of S `Moment`."""
+    def moments(self, text_a, text_b=None, mask=(), level="token", progress=None):
+        """Asks every snapshot the same.
+
+        Args: as in `Bert.trace`; progress: callable (done, total), or None; False stops it.
+
+        Returns: tuple of S `Moment`. Raises: as `Bert.trace`; Cancelled: it was stopped.
+        """
         found = []
         # One model for all: nobody else may give it other weights between two of ours.
         with self._lock:
             for step, weights in zip(self.steps, self._weights):
-                self._runtime.weights = weights
+                self._runtime.take(weights)
                 trace = self._bert.trace(text_a, text_b, mask, level, hidden_states=False)
                 found.append(Moment(step, trace))
+                report(progress, len(found), len(self.steps))
         return tuple(found)
+
+
+def _held(weight):
+    """A copy of a weight as a tensor, of half as many bytes where it stays the same."""
+    import tensorflow as tf
+
+    # Not NumPy's: it takes several times as long.
+    half = tf.cast(weight, tf.float16)
+    return half if bool(tf.reduce_all(tf.cast(half, weight.dtype) == weight)) else tf.identity(weight)
 
 
 class _Given:
@@ -93,6 +129,12 @@ class _Given:
 
     def __init__(self, model):
         self._model, self._views, self.weights = model, {}, [variable.value for variable in model.weights]
+
+    def take(self, weights):
+        """Weights as they are held, to be run with."""
+        import tensorflow as tf
+
+        self.weights = [tf.cast(weight, given.dtype) for weight, given in zip(weights, self.weights)]
 
     def run(self, batch, outputs):
         if outputs not in self._views:

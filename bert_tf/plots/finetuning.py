@@ -1,6 +1,7 @@
 """How a fine-tuning went, and what the model confuses."""
 
 import plotly.graph_objects as go
+from plotly.colors import sample_colorscale, unlabel_rgb
 from plotly.subplots import make_subplots
 
 from bert_tf.plots.theme import CATEGORIES, colourscale, dress, escape, head_colours
@@ -66,13 +67,27 @@ def confusion_matrix(labels, counts, dark=False):
             colorscale=colourscale(dark),
             showscale=False,
             text=counts,
-            texttemplate="%{text}" if len(labels) <= 20 else None,
             hovertemplate="true %{y}, found %{x}: %{text} (%{z:.1%})<extra></extra>",
         )
     )
+    if len(labels) <= 20:
+        # Written over the cells: the greys that Plotly itself takes are hard to read on the middle of a dark page's scale.
+        figure.layout.annotations = [
+            {"x": x, "y": y, "text": str(count), "showarrow": False, "font": {"color": _ink(share, dark)}}
+            for y, line, parts in zip(names, counts, shares)
+            for x, count, share in zip(names, line, parts)
+        ]
     figure.update_xaxes(title="found", side="bottom", type="category")
     figure.update_yaxes(title="true", autorange="reversed", type="category")
     return dress(figure, dark, height=max(260, 60 + 26 * len(labels)))
+
+
+def _ink(share, dark):
+    """Black or white, whichever stands out more from the colour of a share (WCAG 2.2's relative luminance)."""
+    (colour,) = sample_colorscale(colourscale(dark), [share])
+    parts = [part / 255 for part in unlabel_rgb(colour)]
+    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    return "#000000" if 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.179 else "#ffffff"
 
 
 def label_bars(rows, dark=False):

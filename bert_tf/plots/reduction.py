@@ -12,4 +12,6 @@ def reduction_course(words, probabilities, label, dark=False):
         label: the answer. dark: for a dark page.
     """
     names = ["all words", *(f"{number} {escape(word)}" for number, word in enumerate(words, 1))]
-    return curves({label: probabilities}, names, "word that goes", "probability", dark, 340, percent=True)
+    figure = curves({label: probabilities}, names, "word that goes", "probability", dark, 340, percent=True)
+    # An answer is often the likeliest with a few percent: the axis ends a little above the greatest.
+    return figure.update_yaxes(range=[0, min(1.04, 1.25 * max(probabilities))], tickformat="~%")

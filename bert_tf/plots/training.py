@@ -15,7 +15,7 @@ PANELS = {
              ".2~f"),
     "Accuracy": ((("mlm_accuracy", "masked words"), ("nsp_accuracy", "next sentence"),
                   ("sop_accuracy", "sentence order"), ("replaced_accuracy", "replaced words")), ".0%"),
-    "Learning rate": ((("learning_rate", "learning rate"),), ".1~e"),
+    "Learning rate": ((("learning_rate", "learning rate"),), ".3~g"),
 }
 _QUIET = "#8a92a0"
 # Those that no run has together share a colour.

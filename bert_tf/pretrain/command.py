@@ -174,6 +174,7 @@ def _records(args):
     settings, masks = records.settings, records.settings.masks
     args.objective, args.length, args.mask_rate = settings.objective, settings.length, masks.rate
     args.whole_words, args.ngram, args.max_predictions = masks.whole_words, masks.ngram, masks.most
+    args.language = settings.language
     return records
 
 
@@ -186,7 +187,7 @@ def _prepare(args, tokenizer, strategy):
 
     def prepare():
         return prepare_corpus(find_files(args.text), tokenizer, args.corpus or Path(args.output) / "corpus",
-                              args.max_documents, progress=_say_prepared, text_field=args.field)
+                              args.max_documents, progress=_say_prepared, text_field=args.field, language=args.language)
 
     corpus = prepare() if is_chief(strategy) else None
     sum_over_workers(strategy, 1)
@@ -394,7 +395,8 @@ def check_run(output, args, tokenizer, records=None, heads=()):
         if name in settings and not _same(*_explicit(name, settings, vars(args))):
             raise ValueError(f"{output} holds a run with another --{name.replace('_', '-')} ({settings[name]}, not "
                              f"{getattr(args, name)}); give another --output, or what it was begun with.")
-    now = [records.manifest] if records else corpus_keys(find_files(args.text), tokenizer, args.max_documents, args.field)
+    now = [records.manifest] if records else corpus_keys(find_files(args.text), tokenizer, args.max_documents, args.field,
+                                                         args.language)
     if data.get("key", data if "vocabulary_sha256" in data else now[0]) not in now:
         raise ValueError(f"{output} holds a run on other text, or text brought to other tokens, than is given now; "
                          "give another --output, or the text and the vocabulary it was begun with.")

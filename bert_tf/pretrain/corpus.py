@@ -131,7 +131,8 @@ def tokenize_all(documents, tokenizer, language="en"):
     return [[row for row in itertools.islice(ids, len(document)) if len(row)] for document in split]
 
 
-def prepare_corpus(paths, tokenizer, folder, max_documents=None, progress=None, text_field="text"):
+def prepare_corpus(paths, tokenizer, folder, max_documents=None, progress=None, text_field="text",
+                   language="en"):
     """Tokenizes text files into a `TokenCorpus`; does nothing if that was done already with the same settings.
 
     Of several processes at once one tokenizes, and the others wait for it.
@@ -139,7 +140,7 @@ def prepare_corpus(paths, tokenizer, folder, max_documents=None, progress=None, 
     Args:
         paths: files for `read_documents`. tokenizer: a `text.Tokenizer`. folder: where to write.
         max_documents: stop after so many. progress: called with (documents, tokens) now and then.
-        text_field: where JSON lines have their text.
+        text_field: where JSON lines have their text. language: of the sentence splitter, a code like "en".
 
     Returns: the `TokenCorpus`.
 
@@ -148,12 +149,12 @@ def prepare_corpus(paths, tokenizer, folder, max_documents=None, progress=None, 
     from filelock import FileLock
 
     folder = Path(folder)
-    keys = corpus_keys(paths, tokenizer, max_documents, text_field)
+    keys = corpus_keys(paths, tokenizer, max_documents, text_field, language)
     if (found := _made(folder, keys)) is None:
         folder.mkdir(parents=True, exist_ok=True)
         with FileLock(folder / _LOCK):
             if (found := _made(folder, keys)) is None:
-                _make(folder, keys[0], paths, tokenizer, max_documents, progress, text_field)
+                _make(folder, keys[0], paths, tokenizer, max_documents, progress, text_field, language)
                 found = TokenCorpus(folder)
     return found
 
@@ -169,14 +170,14 @@ def _made(folder, keys):
     return found if key == again and key in keys else None
 
 
-def _make(folder, key, paths, tokenizer, max_documents, progress, text_field):
+def _make(folder, key, paths, tokenizer, max_documents, progress, text_field, language):
     dtype = np.uint16 if tokenizer.vocab_size <= 1 << 16 else np.int32
     lengths, per_document = [], []
     try:
         with open(folder / "tokens.raw", "wb") as raw:
             documents = itertools.islice(read_documents(paths, text_field), max_documents)
             for batch in _batches(documents):
-                for kept in tokenize_documents(batch, tokenizer):
+                for kept in tokenize_documents(batch, tokenizer, language):
                     np.concatenate(kept).astype(dtype).tofile(raw)
                     lengths += map(len, kept)
                     per_document.append(len(kept))
@@ -213,8 +214,8 @@ def _save(path, array):
         np.save(temporary, array)
 
 
-def corpus_keys(paths, tokenizer, max_documents=None, text_field="text"):
-    """Texts that change with the files' names, sizes and ends, the vocabulary, the limit, or the field.
+def corpus_keys(paths, tokenizer, max_documents=None, text_field="text", language="en"):
+    """Texts that change with the files' names, sizes and ends, the vocabulary, the limit, the field, or the language.
 
     Args: as `prepare_corpus`.
 
@@ -222,7 +223,9 @@ def corpus_keys(paths, tokenizer, max_documents=None, text_field="text"):
     """
     sizes = [(Path(path).name, os.path.getsize(path)) for path in paths]
     ends = [[*one, ends_digest(path, one[1])] for path, one in zip(paths, sizes)]
-    field = [] if text_field == "text" else [text_field]
+    # What is as ever stays out, so that corpora of before are found again.
+    other = [] if text_field == "text" else [text_field]
+    other += [] if language == "en" else [f"language {language}"]
     rest = "\n".join(tokenizer.vocab)
-    return tuple(hashlib.sha256((json.dumps([facts, tokenizer.lower_case, max_documents, *field]) + rest).encode())
+    return tuple(hashlib.sha256((json.dumps([facts, tokenizer.lower_case, max_documents, *other]) + rest).encode())
                  .hexdigest() for facts in (ends, sizes))

@@ -19,6 +19,8 @@ from bert_tf.pretrain.masks import MaskSettings, choose_targets
 BATCHES_AT_ONCE = 16
 # Tokens of a block: at least, for a good shuffle of short texts, and at most, for memory, if that gives some batches.
 _FEWEST_TOKENS, _MOST_TOKENS, _FEWEST_BATCHES = 1 << 20, 1 << 26, 4
+#: Blocks in a row that may give no batch, if an epoch has no more: how many pairs a block gives is left to chance.
+_BARREN = 20
 
 
 @dataclass(frozen=True)
@@ -115,7 +117,7 @@ class Feed:
                 for index in range(skip, whole):
                     yield self._batch(pairs, epoch, number, index), Position(epoch, number, index + 1)
                 skip = 0
-            if barren >= len(blocks):
+            if barren >= max(len(blocks), _BARREN):
                 raise ValueError(f"The text is too small for a single batch of {self.batch_size} sequences; "
                                  f"give more text or a smaller batch size.")
             epoch, block = epoch + 1, 0

@@ -24,7 +24,6 @@ def add_arguments(parser):
                         help="how many of the pairs are made shorter at random")
     parser.add_argument("--duplicates", type=int, default=1, metavar="N",
                         help="use each document so many times, with other pairs and masks")
-    parser.add_argument("--language", default="en", metavar="CODE", help="of the text, for splitting sentences")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--processes", type=int, metavar="N",
                         help="of this machine (default: one a core, or one alone for little text)")
@@ -41,6 +40,7 @@ def add_example_arguments(parser):
                              "documents; masked words and sentence order; or (clm) every word, for a model that "
                              "reads one way")
     parser.add_argument("--field", default="text", metavar="NAME", help="the text's field in .jsonl files")
+    parser.add_argument("--language", default="en", metavar="CODE", help="of the text, for splitting sentences")
     parser.add_argument("--mask-rate", type=float, default=0.15)
     parser.add_argument("--whole-words", action="store_true", help="mask whole words")
     parser.add_argument("--ngram", type=int, default=1, metavar="N",

@@ -2,11 +2,15 @@
 
 import json
 import re
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
 METRICS, SETTINGS, SNAPSHOTS = "metrics.jsonl", "settings.json", "snapshots"
 _STEP = re.compile(r"step-(\d+)")
+#: Seconds without a word after which a run counts as over: while it writes its log (or thrice the time between two
+#: records, if that is longer), and before its first record, when the model is made and the step compiled.
+_QUIET, _FIRST = 90, 900
 
 
 class RunError(ValueError):
@@ -54,10 +58,28 @@ class Run:
         steps = self.settings.get("steps")
         return steps if isinstance(steps, int) else None
 
+    def goes_on(self, now=None):
+        """Whether it seems to be trained at this moment. Args: now: seconds since 1970; None for the clock's."""
+        now = time.time() if now is None else now
+        if self.total is not None and self.step >= self.total:
+            return False
+        begun = _written(self.folder / SETTINGS) or _written(self.folder / METRICS)
+        if not self.records:
+            return now - begun < _FIRST
+        last, before = self.records[-1], self.records[-2]["step"] if len(self.records) > 1 else 0
+        # By the steps, not by the clock: a pause lies between two records of a resumed run.
+        between = last.get("seconds_per_step", 0) * (last["step"] - before)
+        return now - max(begun, last.get("time", 0)) < max(_QUIET, 3 * between)
+
     def curve(self, name):
         """(steps, values) of one number of the log, two lists; records without it are left out."""
         pairs = [(record["step"], record[name]) for record in self.records if record.get(name) is not None]
         return [step for step, _ in pairs], [value for _, value in pairs]
+
+
+def _written(path):
+    """When a file was written last, in seconds since 1970; 0 where it is not there."""
+    return path.stat().st_mtime if path.is_file() else 0
 
 
 def is_run(folder):

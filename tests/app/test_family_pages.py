@@ -243,7 +243,7 @@ def test_a_file_is_asked_for_the_order_and_for_replaced_tokens(at, twins):
     table = app.dataframe[0].value
     assert list(table["suspected"]) == [one.suspected for one in found]
     assert list(table["replaced"]) == pytest.approx([one.most_suspected[1] for one in found], abs=1e-4)
-    assert "no head for hidden words and pseudo-perplexity and pairs of texts" in told(app)
+    assert "no head for hidden words, pseudo-perplexity and pairs of texts" in told(app)
 
 
 def test_two_alberts_and_two_discriminators_agree_as_far_as_the_library_says(at, twins):

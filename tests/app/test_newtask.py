@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import os
 import random
 import time
 import types
@@ -165,6 +166,41 @@ def test_numbers_and_several_labels_are_learnt(answers, told_as, own_home):
     name = finetuning.start("classify", "films.csv", f"text,label\n{rows}".encode(), "tiny-cased", 1, True, answers)
     wait(name, "done")
     assert getattr(read_settings(own_home / name), told_as)
+
+
+def test_what_an_earlier_server_left_is_shown_and_deleted(open_app, own_home):
+    from ui import finetuning
+
+    cut, done = "own-tag-0101-2359-b", "own-classify-0102-0001-a"
+    for name in (cut, done):
+        run = own_home / name / "run"
+        run.mkdir(parents=True)
+        (own_home / name / "task-input.csv").write_text("text,label")
+        (run / "settings.json").write_text(json.dumps({"updates": 30, "task": {"task": "classify", "metric": "accuracy"}}))
+        last = {"step": 30 if name == done else 10, "loss": 1.0, "seconds_per_step": 0.1, "time": 1.0}
+        (run / "metrics.jsonl").write_text(json.dumps(last))
+        os.utime(run / "settings.json", (1, 1))
+    assert finetuning.names() == [done, cut]
+    assert [finetuning.started(name).status for name in finetuning.names()] == ["done", "stopped"]
+    assert not list(own_home.glob("own-*/task-input.*"))
+
+    app = open_app(page="newtask")
+    assert app.selectbox(key="w_newtask_run").value == done
+    app.selectbox(key="w_newtask_run").set_value(cut).run()
+    assert param(app, "newtask.run") == cut and "**Stopped.**" in told(app)
+    app.button(key="w_newtask_delete").click().run()
+    assert not app.exception and not (own_home / cut).exists() and (own_home / done).exists()
+    assert finetuning.names() == [done] and "**Done.**" in told(app)
+
+
+def test_what_another_server_trains_is_left_alone(own_home):
+    from ui import finetuning
+
+    run = own_home / "own-live" / "run"
+    run.mkdir(parents=True)
+    (run / "metrics.jsonl").write_text(json.dumps({"step": 10, "loss": 1.0, "time": time.time()}))
+    assert finetuning.names() == [] and finetuning.started("own-live") is None
+    assert finetuning.started("tiny-cased") is None  # no model of a page's
 
 
 def test_no_more_models_are_kept_than_the_limits_say(own_home):

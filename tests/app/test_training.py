@@ -2,17 +2,19 @@
 
 import json
 import math
+import os
 import sys
 import time
+import types
 
 import pytest
 
 from bert_tf.explain import fill_mask
 from bert_tf.explain.timelapse import Series, course
 from bert_tf.train.run import read_run
-from tests.app.look import column, near, offered, settled
+from tests.app.look import column, near, offered, settled, told
 from tests.conftest import make_bert
-from ui import runs, training
+from ui import runs, snapshots, state, training
 
 TEXT = "the cat sat on the mat . she ran in the park . "
 
@@ -122,7 +124,12 @@ def test_nothing_masked_and_nothing_there_are_said(open_app, only_mini, monkeypa
     monkeypatch.setattr(runs, "SHIPPED", tmp_path)
     monkeypatch.setattr(runs, "folder", lambda: tmp_path / "none")
     assert "no training to look at" in said(open_app(page="timelapse", a="x"))
-    assert "no training here yet" in said(open_app(page="training"))
+    app = open_app(page="training")
+    assert "no training here yet. Start one below" in said(app) and not app.exception
+    (form,) = [one for one in app.expander if one.label.startswith("Train a small model")]
+    assert form.proto.expanded and app.button(key="w_training_start")
+    assert not [one for one in app.button_group if one.key == "w_training_begin"]  # no shipped model to go on from
+    assert "with the vocabulary of tiny-cased" in said(app).replace("\\", "")
 
 
 def test_a_link_opens_no_folder_of_its_own(open_app, only_mini):
@@ -163,6 +170,12 @@ def test_a_training_is_paused_goes_on_and_ends(only_mini):
     training.started(name).end("pause")
     _until(name, "paused", "done")
     paused = read_run(folder).step
+    # Another server goes on with it.
+    training._started().clear()
+    log = folder / "metrics.jsonl"
+    log.write_text(log.read_text().replace('"time": 1', '"time": -1'))  # long ago
+    os.utime(folder / "settings.json", (1, 1))
+    assert training.started(name).status == "paused" and training.started("mini") is None
     training.go_on(name)
     _until(name, "done")
     run = read_run(folder)
@@ -188,6 +201,171 @@ def test_a_training_that_was_stopped_from_elsewhere_has_not_failed(tmp_path):
     while stopped.status == "running" and time.monotonic() < end:
         time.sleep(0.05)
     assert stopped.status == "stopped" and stopped.problem is None
+
+
+def test_a_killed_training_says_that_it_was_killed(tmp_path):
+    (tmp_path / "output.log").write_text("step 90/100  loss 6.1  mlm 0.112\n")
+    killed = training.Training(tmp_path, ["pretrain", "--help"], 60)
+    killed._process.kill()
+    killed._process.wait()
+    assert killed.status == "failed"
+    assert killed.problem == "It was ended from outside (SIGKILL), as a system does that has no memory left."
+
+
+@pytest.fixture
+def begun(only_mini, monkeypatch):
+    """The options of the trainings that would have begun, in order; none does."""
+    found = []
+
+    def made(folder, arguments, seconds, left_as=None):
+        found.append([str(one) for one in arguments])
+        return types.SimpleNamespace(folder=folder, status=left_as or "done", kill=lambda: None, problem=None)
+
+    monkeypatch.setattr(training, "Training", made)
+    return found
+
+
+def _option(arguments, name):
+    return arguments[arguments.index(name) + 1]
+
+
+@pytest.mark.parametrize("repeats, documents", [(25, 2), (30, 9), (12, 3), (28, 56)])
+def test_a_text_is_taken_in_batches_that_it_can_fill(repeats, documents, begun, tmp_path):
+    from bert_tf.pretrain.corpus import prepare_corpus
+    from bert_tf.pretrain.feed import Feed
+    from bert_tf.text import read_tokenizer
+
+    words = (TEXT * repeats).split(" . ")
+    each = max(1, len(words) // documents)
+    text = "\n\n".join(" . ".join(words[first: first + each]) + " ." for first in range(0, len(words), each))
+    text = text if len(text.split()) >= 300 else "\n\n".join([text] * 3)
+    training.start(text, 10, 1e-3, False)
+    size = int(_option(begun[0], "--batch-size"))
+    tokenizer = read_tokenizer(_option(begun[0], "--vocab"))
+    corpus = prepare_corpus([_option(begun[0], "--text")], tokenizer, tmp_path)
+    feed = iter(Feed(corpus, tokenizer, size, int(_option(begun[0], "--length"))))
+    for _ in range(200):
+        batch, position = next(feed)
+    assert batch["token_ids"].shape == (size, 64) and position.epoch > 0
+    # One more than the text gives would not do, unless it is as many as a step takes at most.
+    assert size == 16 or size >= corpus.num_tokens // 64 // 2
+
+
+def test_a_text_of_one_document_is_refused_with_what_to_do(begun):
+    with pytest.raises(ValueError, match="one document.*Put a blank line between its parts"):
+        training.start(TEXT * 40, 10, 1e-3, False)
+    assert not begun
+
+
+def test_without_the_shipped_run_the_default_models_vocabulary_is_taken(begun, monkeypatch, tmp_path, explorer_home):
+    monkeypatch.setattr(runs, "SHIPPED", tmp_path / "none")
+    training.start("\n\n".join([TEXT * 4] * 10), 10, 1e-3, False)
+    assert _option(begun[0], "--vocab") == str(explorer_home / "tiny-cased")
+
+
+@pytest.fixture
+def kept_runs(only_mini):
+    """Folders that an earlier server left: a run at half of its steps, one that is done, one with nothing but its log."""
+    import shutil
+
+    made = []
+    for name, step in (("own-half", 5), ("own-done", 10), ("own-bare", 0)):
+        folder = only_mini.parent / name
+        folder.mkdir()
+        made.append(folder)
+        records = [{"step": at, "seconds_per_step": 60.0, "time": 1.0} for at in range(1, step + 1)]
+        (folder / "metrics.jsonl").write_text("".join(json.dumps(one) + "\n" for one in records))
+        (folder / "text.txt").write_text(TEXT)
+        settings = {"steps": 10, "batch_size": 7, "learning_rate": 1e-3, "size": "2x128x2", "init": None}
+        if step:
+            (folder / "settings.json").write_text(json.dumps({"settings": settings}))
+        for path in folder.iterdir():
+            os.utime(path, (1, 1))
+    yield made
+    for folder in made:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def test_what_an_earlier_server_left_is_taken_up_from_its_files(open_app, kept_runs, begun):
+    half, done, bare = (training.started(folder.name) for folder in kept_runs)
+    assert (half.status, done.status, bare.status) == ("paused", "done", "stopped")
+    assert _option(begun[0], "--batch-size") == "7" and _option(begun[0], "--steps") == "10"
+    assert _option(begun[0], "--size") == "2x128x2" and "--init" not in begun[0]
+    assert training.started("own-none") is None and training.started("mini") is None
+    app = open_app(page="training", **{"training.run": "own-half"})
+    assert [one.label for one in app.button if one.key.startswith("w_training_")][:3] == ["Go on", "Stop", "Delete"]
+    app = open_app(page="training", **{"training.run": "own-bare"})
+    assert "It ended before its first figures." in said(app)
+    app.button(key="w_training_Delete").click().run()
+    assert not app.exception and not kept_runs[2].exists() and "own-bare" not in runs.runs()
+
+
+def test_time_that_an_earlier_server_gave_counts(kept_runs, monkeypatch):
+    given = []
+    monkeypatch.setattr(training, "Training", lambda *told: given.append(told))
+    training.started("own-half")
+    assert given[0][2] == 60 * state.limits().max_minutes - 5 * 60 and given[0][3] == "paused"
+
+
+def test_a_run_that_another_server_trains_is_only_watched(kept_runs, open_app):
+    os.utime(kept_runs[2] / "metrics.jsonl")
+    assert training.started("own-bare") is None
+    app = open_app(page="training", **{"training.run": "own-bare"})
+    assert "the first figures come in a moment" in said(app)
+    assert "w_training_Delete" not in [one.key for one in app.button]
+
+
+def test_no_more_runs_are_kept_than_the_limits_say(only_mini, begun):
+    folders = [only_mini.parent / f"own-{number}" for number in range(state.limits().max_trainings)]
+    for folder in folders:
+        folder.mkdir()
+    try:
+        with pytest.raises(ValueError, match="There are 8 trainings on visitors' texts here.*delete it first"):
+            training.start("\n\n".join([TEXT * 4] * 10), 10, 1e-3, False)
+    finally:
+        for folder in folders:
+            folder.rmdir()
+
+
+def test_a_series_too_large_is_thinned_out_and_the_lines_say_so(open_app, only_mini, monkeypatch):
+    from bert_tf.explain.timelapse import bytes_of
+
+    found = read_run(only_mini).snapshots
+    monkeypatch.setattr(snapshots, "_most", lambda: int(2.5 * bytes_of(found[:1])))
+    app = open_app(page="timelapse", a="the cat sat on the mat.", mask="a1", **{"timelapse.run": "mini"})
+    assert "2 of 3 snapshots are shown" in told(app) and "max_snapshot_megabytes" in told(app)
+    assert app.select_slider(key="w_timelapse_at").options == ["0", "20"]
+    names = {}
+    exec(app.code[0].value, names)
+    assert [one.step for one in names["moments"]] == [0, 20]
+    monkeypatch.setattr(snapshots, "_most", lambda: 10)
+    app = open_app(page="timelapse", a="the cat sat on the mat.", mask="a1", **{"timelapse.run": "mini"})
+    assert "are too large" in told(app) and not app.exception and not app.code
+
+
+def test_a_large_series_is_read_and_asked_beside_the_page(open_app, only_mini, monkeypatch):
+    monkeypatch.setattr(snapshots, "_SMALL", 0)
+    snapshots._store.clear()
+    app = settled(open_app(page="timelapse", a="the cat ran.", mask="a1", **{"timelapse.run": "mini"}))
+    moments = Series(read_run(only_mini).snapshots).moments("the cat ran.", mask=["cat"])
+    figure = json.loads(app.get("plotly_chart")[0].proto.spec)
+    assert list(figure["data"][0]["y"]) == course(moments, read_tokenizer_of(only_mini), 2).ranks.tolist()
+
+
+def read_tokenizer_of(run):
+    from bert_tf.text import read_tokenizer
+
+    return read_tokenizer(run / "snapshots" / "step-0")
+
+
+def test_the_longest_unused_series_goes_for_the_next():
+    store = snapshots.SeriesStore(100)
+    first, second, third = (types.SimpleNamespace(nbytes=40) for _ in range(3))
+    store.put("1", first)
+    store.put("2", second)
+    assert store.get("1") is first
+    store.put("3", third)
+    assert store.get("2") is None and store.get("1") is first and store.get("3") is third
 
 
 def test_the_curves_are_saved(open_app, only_mini, saved):

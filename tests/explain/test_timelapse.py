@@ -7,9 +7,9 @@ import pytest
 
 import bert_tf
 from bert_tf import checkpoints
-from bert_tf.explain.errors import InputError, NothingToPredict
+from bert_tf.explain.errors import Cancelled, InputError, NothingToPredict
 from bert_tf.explain.predictions import fill_mask
-from bert_tf.explain.timelapse import Moment, Series, course
+from bert_tf.explain.timelapse import Moment, Series, bytes_of, course, within
 from bert_tf.train.run import Snapshot
 from tests.conftest import make_bert
 
@@ -39,6 +39,36 @@ def test_every_moment_is_what_its_snapshot_says_alone(series, snapshots):
         np.testing.assert_allclose(moment.trace.attentions, alone.attentions, atol=1e-3)
         assert moment.trace.nsp.is_next == pytest.approx(alone.nsp.is_next, abs=1e-3)
     assert not np.allclose(moments[0].trace.logits, moments[2].trace.logits, atol=0.1)
+
+
+def test_weights_are_held_in_as_few_bytes_as_keep_them(series, snapshots, tmp_path):
+    weights = 3 * bert_tf.load(snapshots[0].folder).model.count_params()
+    # The files' headers are the rest.
+    assert series.nbytes == 2 * weights and 0 < bytes_of(snapshots) - series.nbytes < 3 * 8192
+    one = make_bert(seed=0, layers=1, hidden=16, heads=2)
+    checkpoints.save(tmp_path, one.config, one.tokenizer, one.model, "float32")
+    whole = Series([Snapshot(0, tmp_path)])
+    assert 4 / 3 * weights * 0.9 < whole.nbytes <= 4 / 3 * weights
+    trace = whole.moments("The cat sat on the mat.", mask=["cat"])[0].trace
+    np.testing.assert_allclose(trace.logits, one.trace("The cat sat on the mat.", mask=["cat"]).logits, atol=1e-5)
+
+
+@pytest.mark.parametrize("room, steps", [(3.0, (0, 10, 100)), (2.5, (0, 100)), (1.9, (100,)), (0.5, ())])
+def test_a_series_that_is_too_large_is_thinned_out(room, steps, snapshots):
+    each = bytes_of(snapshots[:1])
+    found = within(snapshots, int(room * max(bytes_of([one]) for one in snapshots)))
+    assert each > 0 and tuple(one.step for one in found) == steps
+
+
+def test_of_many_snapshots_those_that_fit_are_spread_evenly(snapshots):
+    many = [Snapshot(step, snapshots[0].folder) for step in range(11)]
+    found = within(many, bytes_of(many) * 3 // 11)
+    assert [one.step for one in found] == [0, 5, 10]
+
+
+def test_asking_a_series_is_stopped(series):
+    with pytest.raises(Cancelled, match="1 of 3"):
+        series.moments("The cat sat.", progress=lambda done, total: False)
 
 
 def test_the_course_has_the_ranks_and_probabilities_of_the_answer(series):

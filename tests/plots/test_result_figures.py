@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from plotly.colors import sample_colorscale, unlabel_rgb
 
 from bert_tf.explain import Prediction
 from bert_tf.explain.lens import Lens
@@ -14,6 +15,7 @@ from bert_tf.plots.family import parameters_by_part, work_or_time
 from bert_tf.plots.finetuning import confusion_matrix, label_bars, learning_curve
 from bert_tf.plots.lens import answer_curve, lens_map, state_names
 from bert_tf.plots.patching import patch_map
+from bert_tf.plots.reduction import reduction_course
 from bert_tf.plots.tasks import answer_curves, changed_heads, probabilities
 from bert_tf.plots.training import answer_course, curves
 
@@ -175,8 +177,29 @@ def test_confusions_are_shares_of_the_true_label():
     drawn = figure.data[0]
     np.testing.assert_allclose(drawn.z, [[0.75, 0.25, 0], [0, 1, 0], [0, 0, 0]])
     assert drawn.text[0][:2] in ((3, 1), [3, 1]) and drawn.y[0] == SAFE
+    assert [one.text for one in figure.layout.annotations] == list("310020000")
     many = confusion_matrix(list(map(str, range(21))), np.eye(21, dtype=int).tolist())
-    assert many.data[0].texttemplate is None
+    assert not many.layout.annotations
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_numbers_stand_out_from_every_colour_of_the_scale(dark):
+    counts = [[part, 20 - part] for part in range(21)]
+    figure = confusion_matrix(list(map(str, range(20))), [[*counts[row], *[0] * 18] for row in range(20)], dark)
+    for one in figure.layout.annotations:
+        share = figure.data[0].z[int(one.y)][int(one.x)]
+        (ground,) = sample_colorscale(list(map(list, figure.data[0].colorscale)), [share])
+        assert contrast(unlabel_rgb(ground), [0] * 3 if one.font.color == "#000000" else [255] * 3) >= 4.5
+
+
+def contrast(one, other):
+    """WCAG 2.2's ratio of two colours of 0 to 255."""
+    light = []
+    for colour in (one, other):
+        parts = [part / 255 for part in colour]
+        linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+        light.append(0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2])
+    return (max(light) + 0.05) / (min(light) + 0.05)
 
 
 def test_labels_have_bars_of_their_f1():
@@ -190,6 +213,18 @@ def test_a_run_has_a_curve_for_each_number_that_was_logged():
     figure = curves(run, "Loss")
     assert {line.name: list(line.y) for line in figure.data} == {"together": [9, 8, 7], "masked words": [8, 7, 6]}
     assert figure.layout.showlegend and not curves(run, "Accuracy").data
+
+
+def test_rates_are_written_as_plain_numbers():
+    run = SimpleNamespace(curve=lambda name: ([1, 2], [1.5e-3, 0]) if name == "learning_rate" else ([], []))
+    figure = curves(run, "Learning rate")
+    assert figure.layout.yaxis.tickformat == ".3~g" and "%{y:.3~g}" in figure.data[0].hovertemplate
+
+
+@pytest.mark.parametrize("shares, top", [([0.066, 0.08, 0.05], 0.1), ([0.9, 0.95], 1.04)])
+def test_an_answer_of_a_few_percent_fills_its_axis(shares, top):
+    axis = reduction_course(["w"] * (len(shares) - 1), shares, "bank").layout.yaxis
+    assert axis.range[0] == 0 and axis.range[1] == pytest.approx(top)
 
 
 @pytest.mark.parametrize("parts", [

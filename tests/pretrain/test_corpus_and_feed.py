@@ -1,6 +1,7 @@
 """Text files to a tokenized corpus on disk, and batches of it in a resumable order."""
 
 import gzip
+import hashlib
 import itertools
 import json
 import lzma
@@ -127,6 +128,27 @@ def test_prepared_once_and_again_when_the_text_changes(text_file, tmp_path):
     prepare_corpus([text_file], TOKENIZER, tmp_path)
     assert (tmp_path / "tokens.npy").stat().st_mtime_ns == stamp
     assert len(prepare_corpus([text_file], TOKENIZER, tmp_path, max_documents=4)) == 4 < len(first)
+
+
+GERMAN = "Er kam am 3. Mai nach Berlin. Der 2. Weltkrieg war vorbei."
+
+
+def test_german_is_split_by_german_rules_and_is_another_corpus_than_in_english(tmp_path):
+    (tmp_path / "text.txt").write_text(GERMAN)
+    counts = {}
+    for language in ("en", "de", "en"):
+        made = prepare_corpus([tmp_path / "text.txt"], TOKENIZER, tmp_path / "corpus", language=language)
+        counts[language] = len(made.document(0))
+    # By eye: English rules end a sentence after "3." and after "2.", German ones know the dates.
+    assert counts == {"en": 4, "de": 3}
+
+
+def test_english_corpora_are_found_under_the_key_they_were_made_with(text_file):
+    facts = [[text_file.name, text_file.stat().st_size]]
+    before = json.dumps([facts, False, None]) + "\n".join(TOKENIZER.vocab)
+    assert corpus_keys([text_file], TOKENIZER)[1] == hashlib.sha256(before.encode()).hexdigest()
+    assert not {*corpus_keys([text_file], TOKENIZER, language="de")} & {*corpus_keys([text_file], TOKENIZER)}
+    assert not {*corpus_keys([text_file], TOKENIZER, text_field="de")} & {*corpus_keys([text_file], TOKENIZER, language="de")}
 
 
 @pytest.mark.parametrize("manifest", ["", "[]", '{"key"'])

@@ -45,10 +45,48 @@ def test_the_same_text_gives_the_same_vocabulary_and_rare_words_stay_in_pieces()
     assert "xylophone" in train_vocabulary(lambda: TEXTS + ["xylophone"], 5000, min_frequency=1)
 
 
+CHINESE = [chr(0x4E00 + number) for number in range(3000)]
+
+
+def _made(tmp_path, text, capsys, *options):
+    """(vocabulary, what the command said) of a text."""
+    (tmp_path / "text.txt").write_text(text, encoding="utf-8")
+    assert main(["vocab", "--input", str(tmp_path / "text.txt"), "--output", str(tmp_path), "--quiet", *options]) == 0
+    return set((tmp_path / "vocab.txt").read_text(encoding="utf-8").split("\n")), capsys.readouterr().out
+
+
+def test_every_character_of_a_language_of_thousands_is_kept(tmp_path, capsys):
+    vocabulary, said = _made(tmp_path, "".join(CHINESE) * 2, capsys, "--size", "21128")
+    assert vocabulary > set(CHINESE) and "left out" not in said
+    assert not any(f"##{letter}" in vocabulary for letter in CHINESE)  # each is a word of its own
+
+
+def test_the_alphabet_is_as_large_as_asked_and_what_is_left_out_is_told(tmp_path, capsys):
+    text = "".join(letter * (2 if number < 1000 else 3) for number, letter in enumerate(CHINESE))
+    vocabulary, said = _made(tmp_path, text, capsys, "--size", "21128", "--alphabet", "2000")
+    assert vocabulary & set(CHINESE) == set(CHINESE[1000:])
+    assert "1,000 characters are left out, 2,000 times in the text, most often '一'." in said
+    assert "[UNK]; --alphabet N keeps more." in said
+
+
+def test_characters_that_are_rare_or_have_no_room_are_left_out(tmp_path, capsys):
+    word = "thecatsat" * 5 + " "
+    often = word * 25_000
+    vocabulary, said = _made(tmp_path, often + "日 語 日", capsys, "--min-frequency", "1")
+    # Of 1.1 million characters one is rarer than one in a million, two are not.
+    assert "日" in vocabulary and "語" not in vocabulary and "1 character is left out" in said
+    vocabulary, said = _made(tmp_path, "".join(CHINESE) * 2 + "".join(CHINESE[:500]), capsys, "--size", "1000")
+    assert vocabulary & set(CHINESE) == set(CHINESE[:500]) and "2,500 characters are left out" in said
+
+
 def test_what_cannot_be_trained_is_told(tmp_path, capsys):
     with pytest.raises(TextError, match="no text"):
         train_vocabulary(lambda: [])
     with pytest.raises(ValueError, match="--size is 120, but"):
         train_vocabulary(lambda: TEXTS, 120)
+    with pytest.raises(ValueError, match="--size is 200, but.*or a lower --alphabet"):
+        train_vocabulary(lambda: CHINESE, 200, alphabet=1000)
+    with pytest.raises(ValueError, match="--alphabet is 0"):
+        train_vocabulary(lambda: TEXTS, 300, alphabet=0)
     assert main(["vocab", "--input", str(tmp_path / "none"), "--output", str(tmp_path)]) == 2
     assert "none" in capsys.readouterr().err

@@ -222,7 +222,7 @@ def test_a_run_keeps_its_text_and_its_model(start, tmp_path, capsys):
     keras.utils.set_random_seed(2)
     checkpoints.save(tmp_path / "model", *checkpoints.read(start / "model"))
     for wrong, said in ((["--text", other], "on other text"), (["--length", 16], "another --length .32, not 16"),
-                        (["--max-documents", 5], "on other text"), (["--objective", "mlm"], "another --objective"),
+                        (["--max-documents", 5], "on other text"), (["--language", "de"], "on other text"), (["--objective", "mlm"], "another --objective"),
                         (["--init", tmp_path / "model"], "another --init")):
         with pytest.raises(ValueError, match=f"holds a run .*{said}.*give another --output"):
             pretrain(start, run, "--steps", 9, *wrong)

@@ -35,7 +35,7 @@ def training(view, run):
 
 
 _SERIES = """\
-series = Series(run.snapshots)
+series = Series({snapshots})
 moments = series.moments({asked})
 trace = next(one.trace for one in moments if one.step == {step})"""
 _COURSES = """\
@@ -47,19 +47,21 @@ _PAIR = "print([(one.step, one.trace.{verdict}) for one in moments])"
 _MAP = "print(trace.attentions[{layer}, {head}].round(3))  # row a token that looks, column one looked at"
 
 
-def timelapse(view, folder, trace, step, layer, head):
+def timelapse(view, folder, trace, step, layer, head, some=None):
     """One text through the snapshots of a run.
 
     Args:
         folder: of the run. trace: of the snapshot that is shown. step: its step. layer, head: of the map, from 0.
+        some: the steps that are looked at; None for all.
     """
     imports, read = _reading(folder)
     masks = bool(trace.masks) and trace.logits is not None
     names = "Series, course" if masks else "Series"
     imports = [*imports, f"from bert_tf.explain.timelapse import {names}"]
     imports += ["from bert_tf.explain import fill_mask"] if masks else []
+    chosen = f"[one for one in run.snapshots if one.step in {some}]" if some else "run.snapshots"
     said = [
-        _SERIES.format(asked=asked(trace), step=step),
+        _SERIES.format(asked=asked(trace), step=step, snapshots=chosen),
         _COURSES.format(top_k=view.top_k) if masks else "",
         *(_PAIR.format(verdict=name) for name in ("nsp.is_next", "sop.in_order") if _has(trace, name)),
         "print(trace.replaced.round(3))" if trace.replaced is not None else "",

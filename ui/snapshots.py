@@ -1,0 +1,114 @@
+"""The snapshots of trainings in memory: for all visitors together, bounded in bytes."""
+
+import collections
+import threading
+
+import streamlit as st
+
+from ui import jobs, state
+from ui.kept import kept
+from ui.models import keep_keras
+from ui.words import count
+
+_SMALL = 100_000_000  # bytes of a series that the page waits for; a larger one is read and asked beside it
+
+
+class SeriesStore:
+    """The last used series, the longest unused thrown away first when they hold more than ``most_bytes``."""
+
+    def __init__(self, most_bytes):
+        self._most, self._held, self._lock = most_bytes, collections.OrderedDict(), threading.Lock()
+
+    def get(self, key):
+        """The series under ``key``, or None."""
+        with self._lock:
+            if key in self._held:
+                self._held.move_to_end(key)
+            return self._held.get(key)
+
+    def make_room(self, size):
+        """Throw away until ``size`` bytes more are within the bound, or nothing is left."""
+        with self._lock:
+            while self._held and sum(one.nbytes for one in self._held.values()) + size > self._most:
+                self._held.popitem(last=False)
+
+    def put(self, key, series):
+        """Keep ``series`` under ``key``."""
+        self.make_room(series.nbytes)
+        with self._lock:
+            self._held[key] = series
+
+
+@st.cache_resource(show_spinner=False)
+def _store() -> SeriesStore:
+    return SeriesStore(_most())
+
+
+def _most():
+    return state.limits().max_snapshot_megabytes * 1_000_000
+
+
+def shown(run):
+    """The snapshots of a ``Run`` that are held here, evenly spread over it, with a sentence where some are left out.
+
+    None, with the reason said, where there is no room for one.
+    """
+    from bert_tf.explain.timelapse import bytes_of, within
+
+    found, whole = within(run.snapshots, _most()), bytes_of(run.snapshots)
+    if len(found) == len(run.snapshots):
+        return found
+    takes = f"{'they' if len(run.snapshots) > 1 else 'it'} would take {whole / 1e6:,.0f} MB, and {_most() / 1e6:,.0f} MB are held"
+    remedy = "Whoever runs this explorer can raise max_snapshot_megabytes in explorer.toml."
+    if not found:
+        st.warning(f"The {count(len(run.snapshots), 'snapshot')} of this training are too large: {takes} here. {remedy}",
+                   icon=":material/memory:")
+        return None
+    st.info(f"{len(found)} of {len(run.snapshots)} snapshots are shown: all together {takes} here. {remedy}",
+            icon=":material/memory:")
+    return found
+
+
+def series(snapshots):
+    """The ``Series`` of some snapshots; None while it is read, and then the page shows how far that is."""
+    key = tuple((one.step, str(one.folder)) for one in snapshots)
+    found = _store().get(key)
+    if found is not None:
+        return found
+    keep_keras()
+    label = f"Reading {count(len(snapshots), 'snapshot')}"
+    if _is_small(snapshots):
+        with st.spinner(f"{label} …", show_time=True):
+            return _read(key, snapshots)
+    if jobs.result("timelapse_series", key, label, lambda progress: bool(_read(key, snapshots, progress))) is None:
+        return None
+    found = _store().get(key)
+    if found is None:  # it has made room for another visitor's meanwhile
+        jobs.drop("timelapse_series")
+        state.rerun()
+    return found
+
+
+def moments(found, snapshots, key, *asked):
+    """What ``found.moments`` says of a text, kept until the key changes; None while it is asked."""
+    label = "Asking every snapshot"
+    if _is_small(snapshots):
+        with st.spinner(f"{label} …"):
+            return kept("timelapse", key, lambda: found.moments(*asked))
+    return jobs.result("timelapse", key, label, lambda progress: found.moments(*asked, progress=progress))
+
+
+def _is_small(snapshots):
+    from bert_tf.explain.timelapse import bytes_of
+
+    return bytes_of(snapshots) <= _SMALL
+
+
+def _read(key, snapshots, progress=None):
+    from bert_tf.explain.timelapse import Series, bytes_of
+
+    # Before they are read: never both.
+    _store().make_room(bytes_of(snapshots))
+    found = Series(snapshots, progress)
+    _store().put(key, found)
+    return found
