@@ -1,16 +1,5 @@
 // One card for each mask: the likeliest tokens as bars; a press puts the word into the text.
 
-function make(tag, className) {
-  const element = document.createElement(tag);
-  element.className = className;
-  return element;
-}
-
-function percent(value) {
-  if (value >= 0.9995) return "> 99.9%";
-  return value >= 0.001 ? `${(100 * value).toFixed(1)}%` : "< 0.1%";
-}
-
 function buildCard() {
   const card = make("div", "card");
   card.setAttribute("role", "group");
@@ -46,11 +35,6 @@ function paintBar(item, card, prediction, still) {
   bar.dataset.position = card.position;
   bar.dataset.token = prediction.id;
   bar.setAttribute("aria-label", `Fill in ${prediction.text}, ${percent(prediction.p)}`);
-}
-
-function resize(parent, count, build) {
-  while (parent.children.length < count) parent.append(build());
-  while (parent.children.length > count) parent.lastElementChild.remove();
 }
 
 export default function ({ parentElement, data, setTriggerValue }) {

@@ -1,22 +1,15 @@
 // The tokens of both texts as chips; a press masks or unmasks one. All user text is set by textContent.
 
-function span(className, text) {
-  const element = document.createElement("span");
-  element.className = className;
-  element.textContent = text;
-  return element;
-}
-
 function label(chip, masked) {
   if (masked) {
-    const parts = [span("mask", "[MASK]")];
-    if (chip.was) parts.push(span("was", chip.was));
+    const parts = [make("span", "mask", "[MASK]")];
+    if (chip.was) parts.push(make("span", "was", chip.was));
     return parts;
   }
   if (chip.kind === "piece" && chip.text.startsWith("##")) {
-    return [span("hash", "##"), span("", chip.text.slice(2))];
+    return [make("span", "hash", "##"), make("span", "", chip.text.slice(2))];
   }
-  return [span("", chip.text)];
+  return [make("span", "", chip.text)];
 }
 
 function describe(chip) {

@@ -17,25 +17,12 @@ function strip(canvas, values, greatest, hues) {
   canvas.getContext("2d").putImageData(image, 0, 0);
 }
 
-function rgb(hex) {
-  return [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
-}
-
 function greatest(values) {
   return values.reduce((most, value) => Math.max(most, Math.abs(value)), 1e-9);
 }
 
 function signed(value) {
   return `${value < 0 ? "−" : ""}${Math.abs(value).toFixed(2)}`;
-}
-
-function percent(value) {
-  return `${(100 * value).toFixed(1)}%`;
-}
-
-function resize(parent, count, build) {
-  while (parent.children.length < count) parent.append(build());
-  while (parent.children.length > count) parent.lastElementChild.remove();
 }
 
 function option(className) {

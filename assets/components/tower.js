@@ -4,13 +4,6 @@ const COLOURS = { embeddings: "#0072b2", attention: "#e69f00", attention_norm: "
   feed_forward_norm: "#8a92a0", pooler: "#56b4e9", nsp: "#cc79a7", sop: "#cc79a7", mlm: "#d55e00", replaced: "#d55e00",
   task: "#6a5acd" };
 
-function make(tag, className, text) {
-  const element = document.createElement(tag);
-  element.className = className;
-  if (text !== undefined) element.textContent = text;
-  return element;
-}
-
 export default function ({ parentElement, data, setTriggerValue }) {
   const root = parentElement.querySelector(".tower");
   const state = root.state ?? (root.state = {});
