@@ -29,7 +29,11 @@ class Snapshots:
 
     def encode(self, a, b):
         """Pack the texts as the snapshots will read them."""
-        return self.tokenizer.encode(a, given(b), max_length=self.series.max_length)
+        return self.tokenizer.encode(a, self.given(b), max_length=self.series.max_length)
+
+    def given(self, b):
+        """Text B as the snapshots take it: None where there is nothing to read."""
+        return given(b, self.tokenizer)
 
 
 def page():
@@ -64,7 +68,7 @@ def page():
     view = state.view()
     key = (str(run.folder), series.steps, view.a, view.b, positions(encoding, view.masks))
     with st.spinner("Asking every snapshot …"):
-        moments = kept("timelapse", key, lambda: series.moments(view.a, given(view.b), masks))
+        moments = kept("timelapse", key, lambda: series.moments(view.a, shared.given(view.b), masks))
     playing = st.session_state.get("_timelapse_playing", False)
     st.fragment(_lapse, run_every=_PLAY if playing else None)(run.folder, shared, moments)
     # Outside of what is drawn again by itself: the link leads to another page.

@@ -115,13 +115,15 @@ def sides(what):
         encoding = inputs.read(shared) if key == "a" else shared.encode(text_a, text_b)
         if encoding is None:
             return None
-        if not any(encoding.sources):
+        if "a" not in encoding.sources:
             st.info(
-                "There is nothing in the second text that the model can read.", icon=":material/keyboard:"
+                "There is nothing in the second text A that the model can read.", icon=":material/keyboard:"
             )
             return None
         called = {"models": title(name), "texts": f"Text {1 + (key == 'b')}"}.get(what)
         called = called or f"{title(name)}, text {1 + (key == 'b')}"
+        if key == "b" and (what != "models" or found[0].shared.given(text_b) is not None):
+            inputs.say_unread(shared, text_b, "Text B" if what == "models" else "The second text B")
         if key == "b" and (what != "models" or encoding.truncated != found[0].encoding.truncated):
             inputs.say_cut(encoding, called)
         found.append(Side(key, shared, called, text_a, text_b, spots, encoding))
