@@ -199,19 +199,6 @@ def test_two_models_are_compared_side_by_side(open_app):
     assert any("bert-base-uncased" in button.label for button in app.button)
 
 
-def test_a_download_that_fails_says_so(open_app, monkeypatch):
-    from bert_tf import checkpoints
-
-    def fail(name, progress):
-        progress(10, 100)
-        raise checkpoints.DownloadError("There is no network: try again when there is.")
-
-    monkeypatch.setattr(checkpoints, "download", fail)
-    app = open_app(page="compare", **PAIR)
-    next(button for button in app.button if "bert-base-uncased" in button.label).click().run()
-    assert "There is no network" in told(app) and not app.exception
-
-
 def test_downloads_are_not_offered_where_they_are_not_allowed(open_app, explorer_home, tmp_path, monkeypatch):
     from ui import state
 
