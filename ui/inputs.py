@@ -184,4 +184,5 @@ def token_strip(shared, encoding, key):
             return
         state.put(now.toggled(spot))
 
-    components.chips(key, chips(encoding, view.masks, view.whole, shared.tokenizer.mask_id), pressed)
+    shown = chips(encoding, view.masks, view.whole, shared.tokenizer.mask_id)
+    components.chips(key, shown, (view.a, view.b), pressed)

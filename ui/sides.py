@@ -161,7 +161,7 @@ def strips(pair, what):
     words = _words(first)
     for chip in shown:
         chip["differs"] = chip["kind"] != "special" and chip["was"].lower() not in words
-    components.chips("c_compare_second", shown, pressed)
+    components.chips("c_compare_second", shown, (second.text_a, second.text_b), pressed)
     st.caption("Underlined in the second: what the first does not have.")
 
 

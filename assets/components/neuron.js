@@ -47,15 +47,16 @@ function buildKey() {
 function rove(list, chosen) {
   for (const child of list.children) child.tabIndex = child === chosen ? 0 : -1;
   list.onkeydown = (event) => {
-    const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
+    const all = [...list.children];
+    const step = wordStep(event, all.length);
     if (!step) return;
     event.preventDefault();
-    const all = [...list.children];
     all[Math.min(Math.max(all.indexOf(event.target) + step, 0), all.length - 1)].focus();
   };
 }
 
 function drawQueries(list, data, send) {
+  list.dir = data.direction;
   resize(list, data.queries.length, () => option("query"));
   data.queries.forEach(({ token, position }, index) => {
     const button = list.children[index];

@@ -99,6 +99,12 @@ function resize(parent, count, build) {
   while (parent.children.length > count) parent.lastElementChild.remove();
 }
 
+// How many places a key leads along `most` words: where they run from the right, the left arrow leads onward.
+function wordStep(event, most) {
+  const onward = event.target.closest("[dir=rtl]") ? -1 : 1;
+  return { ArrowRight: onward, ArrowLeft: -onward, ArrowDown: 1, ArrowUp: -1, Home: -most, End: most }[event.key];
+}
+
 // A share as "46.1%", never rounded up to certainty nor down to nothing; as ui.words.percent writes it.
 function percent(share) {
   if (share >= .9995) return "> 99.9%";

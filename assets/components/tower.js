@@ -8,7 +8,7 @@ export default function ({ parentElement, data, setTriggerValue }) {
   const root = parentElement.querySelector(".tower");
   const state = root.state ?? (root.state = {});
   Object.assign(state, { data, send: setTriggerValue });
-  const drawn = JSON.stringify([data.boxes, data.heads, data.tokens, data.layers]);
+  const drawn = JSON.stringify([data.boxes, data.heads, data.tokens, data.direction, data.layers]);
   if (state.drawn === drawn) {
     // Only what is open changed: a box that is just being pressed must not be put away under the pointer.
     mark();
@@ -69,6 +69,7 @@ export default function ({ parentElement, data, setTriggerValue }) {
     step("Layer above this one", "‹", -1), step("Layer after this one", "›", 1));
   layer.append(top, block("attention", "attention_norm"), make("div", "down"), block("feed_forward", "feed_forward_norm"));
   const words = make("div", "words");
+  words.dir = data.direction;
   words.append(...data.tokens.map((token) => make("span", "", token)));
   const heads = make("div", "heads");
   heads.append(...data.heads.map(box));
