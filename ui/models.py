@@ -75,12 +75,12 @@ class SharedModel:
             trace = self.bert.trace(short_a, self.given(short_b), mask=masked, **parts)
         return dataclasses.replace(trace, text_a=a, text_b=self.given(b), truncated=encoding.truncated)
 
-    def fill_jointly(self, trace, top_k):
-        """Fill all masks of ``trace``, the surest first."""
+    def fill_jointly(self, trace, top_k, targets=()):
+        """Fill all masks of ``trace``, the surest first; ``targets``: words asked about on the way."""
         from bert_tf.explain import fill_jointly
 
         with self.lock:
-            return fill_jointly(self.bert, trace, top_k=top_k)
+            return fill_jointly(self.bert, trace, top_k=top_k, targets=targets)
 
     def run(self, function, *args, progress=None, **kwargs):
         """``function(bert, *args, **kwargs)`` with the model held for it.
