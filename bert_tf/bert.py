@@ -155,22 +155,22 @@ class Bert:
             seconds=time.perf_counter() - began,
         )
 
-    def predict(self, text_a, text_b=None, mask=(), top_k=5):
+    def predict(self, text_a, text_b=None, mask=(), top_k=5, targets=()):
         """The short answer to one text or pair, an `Answer`; else as `trace` and `answer_from`."""
         trace = self.trace(text_a, text_b, mask, attentions=False, hidden_states=False)
-        return answer_from(trace, self.tokenizer, top_k)
+        return answer_from(trace, self.tokenizer, top_k, targets)
 
-    def predict_many(self, rows, batch_size=32, top_k=5, errors="raise"):
+    def predict_many(self, rows, batch_size=32, top_k=5, errors="raise", targets=()):
         """Answers to any number of inputs as a generator; see `bert_tf.explain.many.predict_many`."""
-        return predict_many(self, rows, batch_size, top_k, errors)
+        return predict_many(self, rows, batch_size, top_k, errors, targets)
 
-    def fill_mask(self, trace, top_k=5):
+    def fill_mask(self, trace, top_k=5, targets=()):
         """Predictions at each mask of a trace, each mask judged alone; see `explain.fill_mask`."""
-        return fill_mask(trace, self.tokenizer, top_k)
+        return fill_mask(trace, self.tokenizer, top_k, targets)
 
-    def fill_jointly(self, trace, top_k=5):
+    def fill_jointly(self, trace, top_k=5, targets=()):
         """All masks of a trace filled, the surest first; see `explain.fill_jointly`."""
-        return fill_jointly(self, trace, top_k)
+        return fill_jointly(self, trace, top_k, targets)
 
     def fill_in(self, trace, position, token):
         """(text_a, text_b) of a trace with a token in the place of one position; see `explain.text_with`."""

@@ -6,7 +6,7 @@ from bert_tf.explain.architecture import LAYER_PARTS, parts
 from bert_tf.plots.effects import ranked_bars
 from ui import box_values, components, export, inputs, lessons, size_table, snippets, state
 from ui.kept import kept
-from ui.words import dimensions, percent
+from ui.words import dimensions, direction, percent
 
 _OPEN, _LAYER = "architecture.open", "architecture.layer"
 
@@ -66,7 +66,8 @@ def _tower(trace, boxes, chosen, layer, config):
 
     with inputs.heading("The model"):
         _save_boxes(trace, boxes)
-    components.tower("c_tower", shown, ends, trace.tokens[:24], chosen, layer, layers, opened, moved)
+    runs = direction(trace.text_a)
+    components.tower("c_tower", shown, ends, trace.tokens[:24], runs, chosen, layer, layers, opened, moved)
     st.caption(
         f"Sizes and work of the blocks are those of all {layers} layers together, for these "
         f"{trace.length} tokens. {_sharing(config)}Press a box to look inside."

@@ -77,7 +77,7 @@ def _likeness(pair, texts, progress):
 
 
 def _traced(bert, a, b):
-    return bert.trace(a, given(b), attentions=False)
+    return bert.trace(a, given(b, bert.tokenizer), attentions=False)
 
 
 def _show(pair, found):

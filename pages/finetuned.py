@@ -60,6 +60,7 @@ def _answers(pair):
     view = state.view()
     fills = all("mlm" in shared.bert.heads for shared in pair)
     if fills:
+        inputs.say_unread(pair[1], view.b)
         encoding = pair[1].encode(view.a, view.b)
         inputs.token_strip(pair[1], encoding, "c_finetuned_chips")
         masked = inputs.masked(pair[1], encoding)

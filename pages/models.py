@@ -112,3 +112,6 @@ def _released(missing):
     info = missing[names.index(chosen)]
     st.caption(" · ".join([*_facts(info)[1:], info.source]).replace("on disk", "to fetch"))
     downloads.get_button(info, "models")
+    for other in missing:
+        if other is not info and downloads.is_running(downloads.everybodys().get(other.name)):
+            downloads.get_button(other, "models")

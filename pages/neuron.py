@@ -8,6 +8,7 @@ from bert_tf.plots.neuron import head_vectors
 from ui import attention, export, frame, inputs, snippets, state
 from ui.head_components import neuron
 from ui.kept import kept
+from ui.words import direction
 
 _QUERY, _KEY = "neuron.query", "neuron.key"
 
@@ -34,6 +35,7 @@ def page():
     neuron(
         "c_neuron",
         trace.tokens,
+        direction(trace.text_a),
         vectors,
         query,
         key,

@@ -67,7 +67,7 @@ def _place(shared):
         if chosen and not typed:
             state.change(masks=() if chosen in own else (chosen,))
 
-    components.chips("c_oneway_chips", chips(encoding, own, True, shared.tokenizer.mask_id), pressed)
+    components.chips("c_oneway_chips", chips(encoding, own, True, shared.tokenizer.mask_id), (text, ""), pressed)
     if typed:
         if len(typed) > 1:
             st.caption(

@@ -10,7 +10,6 @@ from bert_tf.explain import fill_mask, patch_blocks, patch_states
 from bert_tf.plots.patching import patch_map, patched_names
 from ui import export, figures, frame, inputs, jobs, pairs, snippets, state, why
 from ui.kept import kept
-from ui.models import given
 from ui.words import count, plain
 
 _MOST = 128  # tokens: the work grows with their square
@@ -177,7 +176,7 @@ def _aligned(shared, trace, encoding, texts):
         return None
     view, other = state.view(), shared.encode(*texts)
     if not pairs.aligned(encoding, other):
-        _say_lengths(encoding, other, (view.a, given(view.b)), (texts[0], given(texts[1])))
+        _say_lengths(encoding, other, (view.a, shared.given(view.b)), (texts[0], shared.given(texts[1])))
         return None
     masked = _own_masks(trace)
     found = kept(

@@ -4,13 +4,16 @@ import dataclasses
 
 import streamlit as st
 
-from bert_tf.explain import fill_mask
+from bert_tf.explain import InputError, fill_mask
+from bert_tf.explain.target import vocabulary_id
 from ui import components, heads, inputs, snippets, state
 from ui.cards import cards
 from ui.filling import filled
 from ui.kept import kept
 from ui.view import left_out
-from ui.words import count, milliseconds, title
+from ui.words import count, milliseconds, plain, title
+
+_ASK = "predict.ask"
 
 
 def page():
@@ -29,7 +32,7 @@ def page():
             _words(shared, trace)
         with right:
             _pair(trace)
-    snippets.give(shared, trace)
+    snippets.give(shared, trace, _asked(shared)[0])
     _footer(shared, trace)
 
 
@@ -71,11 +74,12 @@ def _predictions(shared, trace):
             icon=":material/block:",
         )
         return
+    asked, problems = _asked(shared)
     if view.fill == "joint" and len(trace.masks) > 1:
-        joint = _joint(shared, trace)
+        joint = _joint(shared, trace, asked)
         answers, shown = joint.steps, cards(joint.steps, number_from=1)
     else:
-        joint, answers = None, fill_mask(trace, shared.tokenizer, view.top_k)
+        joint, answers = None, fill_mask(trace, shared.tokenizer, view.top_k, asked)
         shown = cards(answers)
 
     def fill(position, token_id):
@@ -85,6 +89,8 @@ def _predictions(shared, trace):
     with inputs.heading("Predictions"):
         heads.save_predictions(trace, answers)
     _options(trace)
+    for problem in problems:
+        st.caption(plain(problem))
     components.bars("c_bars", shown, fill)
     st.caption(
         "What usually stands in such a place in the texts it learnt from: a sure guess may be untrue, and a word that "
@@ -94,10 +100,25 @@ def _predictions(shared, trace):
         _joint_result(joint)
 
 
-def _joint(shared, trace):
+def _asked(shared):
+    """(words of the visitor's own that the model has, sentences about those it has not)."""
+    words = [word for part in state.setting(_ASK, "").split(",") if (word := part.strip())]
+    most, found, problems = state.limits().max_top_k, [], []
+    for word in words[:most]:
+        try:
+            vocabulary_id(shared.tokenizer, word)
+            found.append(word)
+        except InputError as error:
+            problems.append(f"{error} Only words of one piece can be asked about.")
+    if len(words) > most:
+        problems.append(f"The first {most} words are asked about.")
+    return tuple(found), problems
+
+
+def _joint(shared, trace, asked):
     """All masks filled one after the other: as many passes as masks, so it is kept with its trace."""
     top_k = state.view().top_k
-    return kept("predict_joint", (trace, top_k), lambda: shared.fill_jointly(trace, top_k))
+    return kept("predict_joint", (trace, top_k, asked), lambda: shared.fill_jointly(trace, top_k, asked))
 
 
 def _options(trace):
@@ -114,6 +135,12 @@ def _options(trace):
                 help="Each alone: every mask is guessed while all the others are hidden. Surest first: the "
                 "surest guess is filled in, then the rest is guessed again with it in place.",
             )
+        st.text_input(
+            "Ask about a word",
+            placeholder="One word, or several: Rome, Berlin",
+            width=300,
+            **state.bound_setting(_ASK, "w_predict_ask", ""),
+        )
 
 
 def _joint_result(joint):

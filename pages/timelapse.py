@@ -28,7 +28,11 @@ class Snapshots:
 
     def encode(self, a, b):
         """Pack the texts as the snapshots will read them."""
-        return self.tokenizer.encode(a, given(b), max_length=self.series.max_length)
+        return self.tokenizer.encode(a, self.given(b), max_length=self.series.max_length)
+
+    def given(self, b):
+        """Text B as the snapshots take it: None where there is nothing to read."""
+        return given(b, self.tokenizer)
 
 
 def page():
@@ -64,7 +68,7 @@ def page():
         return
     view = state.view()
     key = (str(run.folder), series.steps, view.a, view.b, positions(encoding, view.masks))
-    moments = snapshots.moments(series, shown, key, view.a, given(view.b), masks)
+    moments = snapshots.moments(series, shown, key, view.a, shared.given(view.b), masks)
     if moments is None:
         return
     playing = st.session_state.get("_timelapse_playing", False)

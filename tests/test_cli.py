@@ -135,6 +135,7 @@ def test_what_was_cut_is_in_the_answer(tiny_folder, capsys):
         (["fly"], "invalid choice: 'fly'"),
         (["predict"], "Give a text"),
         (["predict", "--mask", "cat", "the cat"], "Put it before --mask"),
+        (["predict", "--target", "cat", "the [MASK]"], "Put it before --target"),
         (["predict", "  "], "text_a is empty"),
         (["predict", "the [MASK]", "--top-k", "0"], "top_k must be .* not 0"),
         (["predict", "the [MASK]", "--top-k", "many"], "invalid int value: 'many'"),
@@ -374,3 +375,27 @@ def test_bars_percentages_sizes_and_tables_are_aligned():
     assert percent(0.4567) == "45.7%" and percent(0.0000123) == "1.2e-5"
     assert size(999) == "999 B" and size(440_449_768) == "440 MB" and size(1.34e9) == "1.34 GB"
     assert table([("a", "1"), ("long", "22")], "<>") == ["a      1", "long  22"]
+
+
+def test_words_asked_about_are_printed_under_each_mask(tmp_path, tiny_folder, tiny_bert, capsys):
+    argv = ["predict", "the [MASK] [MASK]", "--target", "cat", "dog", "--top-k", "2", "--model", str(tiny_folder)]
+    assert main([*argv, "--json"]) == 0
+    masks = json.loads(capsys.readouterr().out)["masks"]
+    wanted = tiny_bert.predict("the [MASK] [MASK]", top_k=2, targets=["cat", "dog"]).masks
+    for mine, theirs in zip(masks, wanted):
+        assert list(mine) == ["position", "original", "predictions", "targets"] and len(mine["predictions"]) == 2
+        assert [(one["token"], one["rank"], one["probability"]) for one in mine["targets"]] == [
+            (one.token, one.rank, pytest.approx(one.probability)) for one in theirs.targets]
+    assert main(argv) == 0
+    lines = capsys.readouterr().out.splitlines()
+    at = lines.index("Asked about:")
+    assert [line.split()[:2] for line in lines[at + 1 : at + 3]] == [
+        [f"{one.rank:,}", one.token] for one in wanted[0].targets]
+    source = tmp_path / "in.jsonl"
+    source.write_text('{"text_a": "the [MASK] [MASK]"}\n{"text_a": "the cat", "text_b": "it ran"}\n')
+    assert main(["predict", "--input", str(source), "--quiet", "--target", "cat", "--model", str(tiny_folder)]) == 0
+    first, second = map(json.loads, capsys.readouterr().out.splitlines())
+    assert [[one["token"] for one in mask["targets"]] for mask in first["masks"]] == [["cat"], ["cat"]]
+    assert second["masks"] == []
+    says = "'carrots' is no token"
+    assert says in _complaint(capsys, ["predict", "the [MASK]", "--target", "carrots", "--model", tiny_folder])

@@ -2,6 +2,7 @@
 
 from ui.components import _register as register
 from ui.components import _sent as sent
+from ui.words import direction
 
 _CELLS, _MARKS = register("cells"), register("marks")
 
@@ -61,5 +62,8 @@ def marks(key, parts, ramp, legend, hint):
         ramp: list of "#rrggbb".
         legend: what its two ends mean. hint: said while no word is pointed at.
     """
-    data = {"a": parts.get("a"), "b": parts.get("b"), "ramp": ramp, "legend": legend, "hint": hint}
+    texts = {side: "".join(part["text"] for part in parts.get(side) or ()) for side in "ab"}
+    directions = {side: direction(text) for side, text in texts.items()}
+    data = {"a": parts.get("a"), "b": parts.get("b"), "directions": directions}
+    data |= {"ramp": ramp, "legend": legend, "hint": hint}
     _MARKS(key=key, data=data)

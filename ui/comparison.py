@@ -2,16 +2,19 @@
 
 import dataclasses
 import functools
+import re
 
 import streamlit as st
 
 from bert_tf.explain import summarise_heads
-from ui import jobs, runs, state
+from ui import jobs, models, runs, state
 from ui.words import megabytes, milliseconds, title
 
 WANTED = ("bert-base-uncased", "bert-large-uncased")
 _LARGE = 24
-_PICKED = ("one", "other")  # the page's settings that name snapshots in a link; the models are fields of the view
+_SIZED = re.compile(r"bert-(base|large)-(cased|uncased)(-embedded|-whole-word-masking)?")
+# The page's settings that name its sides in a link where they are not the view's models: snapshots, or the preset.
+_PICKED = ("one", "other")
 
 
 def preset(installed, view):
@@ -22,20 +25,26 @@ def preset(installed, view):
         view: the visitor's view.
 
     Returns:
-        (name, name).
+        (name, name): the visitor's own model and another, or the two of ``WANTED``.
     """
     names = [info.name for info in installed]
     if view.other in names:
         return view.model, view.other
-    large = next(
-        (info for info in installed if info.config and info.config.num_hidden_layers == _LARGE), None
-    )
-    if large:
-        # The released Base of the same spelling is the fair partner; else whatever the visitor uses.
-        base = large.name.replace("large", "base").replace("-whole-word-masking", "")
-        model = base if base in names and base != large.name else view.model
-        return (model, large.name) if model != large.name else (names[0], large.name)
-    return view.model, next((name for name in names if name != view.model), view.model)
+    fair = _of_other_size(view.model, names)
+    if fair is None and set(WANTED) <= set(names):
+        return WANTED
+    others = [info for info in installed if info.name != view.model]
+    large = [info.name for info in others if info.config and info.config.num_hidden_layers == _LARGE]
+    bert = [name for name in large if _SIZED.fullmatch(name)]
+    return view.model, next(iter([*filter(None, [fair]), *bert, *large, *(info.name for info in others)]), view.model)
+
+
+def _of_other_size(name, names):
+    """The Large that goes with a BERT Base, or the Base with a Large: of the same case; None where there is none."""
+    size, case = match.group(1, 2) if (match := _SIZED.fullmatch(name)) else (None, None)
+    wanted = {"base": "large", "large": "base"}.get(size)
+    found = [one for one in names if (match := _SIZED.fullmatch(one)) and match.group(1, 2) == (wanted, case)]
+    return min(found, key=len, default=None)
 
 
 def enough(installed):
@@ -52,10 +61,9 @@ def pickers(installed, page):
     Returns:
         (name, name).
     """
-    models = [info.name for info in installed]
-    model, other = preset(installed, state.view())
-    state.settle(model=model, other=other)
-    names = [*models, *runs.snapshots()]
+    names = [info.name for info in installed]
+    _settle(installed, names, page)
+    offered = [*names, *runs.snapshots()]
     wanted = sides_named(state.view(), page)
     labels = ("One model", "The other")
     for column, label, field, place, name in zip(st.columns(2), labels, ("model", "other"), _PICKED, wanted):
@@ -63,37 +71,61 @@ def pickers(installed, page):
         state.give(key, name)
         place = f"{page}.{place}"
         column.selectbox(
-            label, names, format_func=title, key=key, on_change=_picked, args=(key, field, place, models)
+            label, offered, format_func=title, key=key, on_change=_picked, args=(key, field, place, names)
         )
     if wanted[0] == wanted[1]:
         st.caption("Both are the same model.")
     return wanted
 
 
-def _picked(key, field, place, models):
+def _settle(installed, names, page):
+    """Where nothing is chosen yet, put the preset there: the visitor's own model stays what it is for other pages."""
+    view, known = state.view(), _known()
+    picked = [view.setting(f"{page}.{place}") in known for place in _PICKED]
+    if view.other in names or all(picked):
+        return
+    one, other = preset(installed, view)
+    if one == view.model or any(picked):
+        state.settle(other=other)
+        return
+    for place, name in zip(_PICKED, (one, other)):
+        view = view.with_setting(f"{page}.{place}", name)
+    state.settle(settings=view.settings)
+
+
+def with_model(view, name):
+    """The view with another model chosen for all pages: the open page's first side is it too."""
+    return dataclasses.replace(view, model=name).with_setting(f"{view.page}.{_PICKED[0]}", None)
+
+
+def _known():
+    """Names that a side may have."""
+    return {*(info.name for info in models.installed()), *runs.snapshots()}
+
+
+def _picked(key, field, place, names):
     name = st.session_state[key]
-    if name in models:
+    if name in names:
         state.change(**{field: name})
-    state.set_setting(place, "" if name in models else name, "")
+    state.set_setting(place, "" if name in names else name, "")
 
 
 def sides_named(view, page):
-    """Names of the two models or snapshots of a page; a snapshot that is not there leaves the model in its place."""
+    """Names of the two models or snapshots of a page; one that is not there leaves the view's model in its place."""
     picked = [view.setting(f"{page}.{place}") for place in _PICKED]
-    known = runs.snapshots() if any(picked) else ()
+    known = _known() if any(picked) else ()
     return tuple(one if one in known else name for one, name in zip(picked, (view.model, view.other)))
 
 
 def with_sides(view, one, other):
-    """The view of Compare with two models on the view's texts.
+    """The view of Compare with two models on the view's texts; the visitor's own model stays.
 
     Args:
         view: ``View``. one, other: names of models or snapshots.
     """
-    known = runs.snapshots()
-    for field, place, name in zip(("model", "other"), _PICKED, (one, other)):
-        view = view.with_setting(f"compare.{place}", name if name in known else None)
-        view = view if name in known else dataclasses.replace(view, **{field: name})
+    own = view.model, view.other
+    for place, name, model in zip(_PICKED, (one, other), own):
+        view = view.with_setting(f"compare.{place}", None if name == model else name)
     return dataclasses.replace(view.with_setting("compare.what", None), page="compare")
 
 

@@ -10,6 +10,7 @@ import streamlit as st
 
 from ui import state
 from ui.limits import ROOT
+from ui.words import direction
 
 _FOLDER = ROOT / "assets" / "components"
 
@@ -48,15 +49,20 @@ def nav(key, groups, pages, dark, on_go):
     _NAV(key=key, data=data, on_go_change=pressed, on_theme_change=state.again)
 
 
-def chips(key, shown, on_toggle):
-    """Draw the tokens as chips; ``on_toggle(text)`` gets the name of the spot that was pressed."""
+def chips(key, shown, texts, on_toggle):
+    """Draw the tokens as chips; ``on_toggle(text)`` gets the name of the spot that was pressed.
+
+    Args:
+        shown: of ``ui.spots.chips``. texts: (text A, text B), each drawn the way it runs.
+    """
 
     def pressed():
         value = _sent(key, "toggle")
         if isinstance(value, str):
             on_toggle(value)
 
-    _CHIPS(key=key, data={"chips": shown}, on_toggle_change=pressed)
+    data = {"chips": shown, "directions": {side: direction(text) for side, text in zip("ab", texts)}}
+    _CHIPS(key=key, data=data, on_toggle_change=pressed)
 
 
 def bars(key, cards, on_fill=None):
@@ -214,13 +220,13 @@ def picture(key, title, name, figure):
 _TOWER = _register("tower")
 
 
-def tower(key, boxes, heads, tokens, chosen, layer, layers, on_open, on_layer):
+def tower(key, boxes, heads, tokens, runs, chosen, layer, layers, on_open, on_layer):
     """Draw a model as boxes; ``on_open(name)`` follows a press, ``on_layer(index)`` a step to another layer.
 
     Args:
         boxes: dicts with ``name``, ``title``, ``size``, ``shape``, ``work`` and ``share`` (0 to 1).
         heads: names of the boxes that stand at the end.
-        tokens: the first tokens of the text.
+        tokens: the first tokens of the text. runs: which way it does, "ltr" or "rtl".
         chosen: name of the open box. layer: index of the open layer, of ``layers``.
     """
 
@@ -242,6 +248,7 @@ def tower(key, boxes, heads, tokens, chosen, layer, layers, on_open, on_layer):
             "boxes": boxes,
             "heads": heads,
             "tokens": list(tokens),
+            "direction": runs,
             "chosen": chosen,
             "layer": layer,
             "layers": layers,

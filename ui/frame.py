@@ -68,8 +68,8 @@ def link_note():
     if missing:
         st.caption(
             f"The address of this page cannot hold {' and '.join(missing)}: opened as a link, that is empty. A link "
-            f"holds texts of up to {state.limits().max_link_characters:,} characters, and {LONGEST_SETTING:,} of what "
-            "is typed for one page alone."
+            f"holds {state.limits().max_link_characters:,} characters in all, where an accented, Hebrew or Arabic letter "
+            f"counts as six and a Chinese one as nine, and {LONGEST_SETTING:,} of what is typed for one page alone."
         )
 
 

@@ -10,11 +10,11 @@ from ui.components import _sent as sent
 _NEURON, _WEIGHTS = register("neuron"), register("weights")
 
 
-def neuron(key, tokens, vectors, query, chosen, queries, keys, dark, on_query, on_key):
+def neuron(key, tokens, runs, vectors, query, chosen, queries, keys, dark, on_query, on_key):
     """Draw how the weights of one query come about; ``on_query`` and ``on_key`` get the pressed position.
 
     Args:
-        tokens: of the trace. vectors: a ``bert_tf.explain.HeadVectors``.
+        tokens: of the trace. runs: which way its text does, "ltr" or "rtl". vectors: a ``bert_tf.explain.HeadVectors``.
         query: position of the token that looks. chosen: position of the key whose pair is shown enlarged.
         queries, keys: positions that may be chosen.
         dark: whether it is drawn for a dark page.
@@ -38,6 +38,7 @@ def neuron(key, tokens, vectors, query, chosen, queries, keys, dark, on_query, o
         on_key_change=follow("key", keys, on_key),
         data={
             "queries": named(queries),
+            "direction": runs,
             "keys": named(places),
             "token": tokens[query],
             "query": int(query),

@@ -28,7 +28,7 @@ def save_predictions(trace, answers):
     """The download menu of guesses at masks, ``MaskPrediction``s."""
     export.menu(
         "predictions",
-        ("model", "position", "original", "original_rank", "rank", "token", "probability"),
+        ("model", "position", "original", "original_rank", "rank", "token", "probability", "asked"),
         lambda: _guesses(trace, answers),
         lambda: Answer(
             trace.model, trace.tokens, tuple(answers), trace.nsp, trace.truncated, trace.sop
@@ -39,7 +39,8 @@ def save_predictions(trace, answers):
 
 def _guesses(trace, answers):
     for answer in answers:
-        for rank, one in enumerate(answer.predictions, start=1):
+        ranked = [(rank, one, False) for rank, one in enumerate(answer.predictions, start=1)]
+        for rank, one, asked in [*ranked, *((one.rank, one, True) for one in answer.targets)]:
             yield (
                 trace.model,
                 answer.position,
@@ -48,6 +49,7 @@ def _guesses(trace, answers):
                 rank,
                 one.token,
                 one.probability,
+                int(asked),
             )
 
 

@@ -132,8 +132,17 @@ def read(shared):
             icon=":material/keyboard:",
         )
         return None
+    say_unread(shared, view.b)
     say_cut(encoding)
     return encoding
+
+
+def say_unread(shared, text_b, name="Text B"):
+    """Say of a text B that something was typed and the model can read nothing of it; ``name``: what it is called."""
+    if text_b.strip() and shared.given(text_b) is None:
+        st.info(
+            f"{name} holds nothing that the model can read, so it counts as empty.", icon=":material/keyboard:"
+        )
 
 
 def say_cut(encoding, whose=""):
@@ -175,4 +184,5 @@ def token_strip(shared, encoding, key):
             return
         state.put(now.toggled(spot))
 
-    components.chips(key, chips(encoding, view.masks, view.whole, shared.tokenizer.mask_id), pressed)
+    shown = chips(encoding, view.masks, view.whole, shared.tokenizer.mask_id)
+    components.chips(key, shown, (view.a, view.b), pressed)

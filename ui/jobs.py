@@ -50,6 +50,11 @@ class Job:
         """Whether there is still something to wait for."""
         return self.status in _GOES_ON
 
+    @property
+    def stopping(self):
+        """Whether it was asked to end."""
+        return self._stop.is_set()
+
     def stop(self):
         """Ask it to end after the step under way."""
         self._stop.set()

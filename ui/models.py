@@ -50,10 +50,14 @@ class SharedModel:
             variable.value.dtype.size * int(np.prod(variable.shape)) for variable in self.bert.model.variables
         )
 
+    def given(self, b):
+        """Text B as the library takes it: None where nothing was typed that the model can read."""
+        return given(b, self.tokenizer)
+
     def encode(self, a, b):
-        """Pack the texts as the model will read them; an empty B is no B."""
+        """Pack the texts as the model will read them; a B with nothing to read is no B."""
         room = min(limits().max_tokens, self.bert.max_length)
-        a, b = (text and self.tokenizer.understood(text) for text in (a, given(b)))
+        a, b = (text and self.tokenizer.understood(text) for text in (a, self.given(b)))
         return self.tokenizer.encode(a, b, max_length=room)
 
     def trace(self, a, b, masked, attentions=False, hidden_states=False):
@@ -62,22 +66,22 @@ class SharedModel:
         if limits().max_tokens < self.bert.max_length:
             return self._shorter_trace(a, b, masked, parts)
         with self.lock:
-            return self.bert.trace(a, given(b), mask=masked, **parts)
+            return self.bert.trace(a, self.given(b), mask=masked, **parts)
 
     def _shorter_trace(self, a, b, masked, parts):
         # This deployment reads fewer tokens than the model could: only what fits is handed on.
         encoding = self.encode(a, b)
         short_a, short_b = cut(encoding, a, b)
         with self.lock:
-            trace = self.bert.trace(short_a, given(short_b), mask=masked, **parts)
-        return dataclasses.replace(trace, text_a=a, text_b=given(b), truncated=encoding.truncated)
+            trace = self.bert.trace(short_a, self.given(short_b), mask=masked, **parts)
+        return dataclasses.replace(trace, text_a=a, text_b=self.given(b), truncated=encoding.truncated)
 
-    def fill_jointly(self, trace, top_k):
-        """Fill all masks of ``trace``, the surest first."""
+    def fill_jointly(self, trace, top_k, targets=()):
+        """Fill all masks of ``trace``, the surest first; ``targets``: words asked about on the way."""
         from bert_tf.explain import fill_jointly
 
         with self.lock:
-            return fill_jointly(self.bert, trace, top_k=top_k)
+            return fill_jointly(self.bert, trace, top_k=top_k, targets=targets)
 
     def run(self, function, *args, progress=None, **kwargs):
         """``function(bert, *args, **kwargs)`` with the model held for it.
@@ -200,6 +204,8 @@ def shared_model(name: str, precision: str = "float32") -> SharedModel:
     return _load(name, precision)
 
 
-def given(text_b):
-    """Text B as the library takes it: None where nothing was typed."""
-    return text_b if text_b.strip() else None
+def given(text_b, tokenizer):
+    """Text B as the library takes it: None where nothing was typed that ``tokenizer`` can read."""
+    # The beginning tells of nearly every text that there is something in it.
+    readable = text_b.strip() and any(len(tokenizer.tokenize(part)) for part in (text_b[:100], text_b))
+    return text_b if readable else None

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from ui import state
+from ui import comparison, state
 from ui.view import PRECISIONS
 from ui.words import megabytes, plain, title
 
@@ -27,11 +27,13 @@ def draw(installed):
                     f"{title(names[0])} is used."
                 )
             state.settle(model=names[0])
+        state.give("w_model", state.view().model)
         st.selectbox(
             "Model",
             names,
             format_func=title,
-            **state.bound("model", "w_model"),
+            key="w_model",
+            on_change=_chosen,
             help="Every page uses this model. More can be fetched under Models.",
         )
         info = installed[names.index(state.view().model)]
@@ -43,6 +45,12 @@ def draw(installed):
             help="bfloat16 computes with fewer digits: up to twice as fast where the processor knows "
             "it, and a prediction may change in a close race.",
         )
+
+
+def _chosen():
+    name = st.session_state["w_model"]
+    if name is not None:
+        state.put(comparison.with_model(state.view(), name))
 
 
 def _facts(info):

@@ -121,13 +121,15 @@ def sides(what):
         encoding = inputs.read(shared) if key == "a" else shared.encode(text_a, text_b)
         if encoding is None:
             return None
-        if not any(encoding.sources):
+        if "a" not in encoding.sources:
             st.info(
-                "There is nothing in the second text that the model can read.", icon=":material/keyboard:"
+                "There is nothing in the second text A that the model can read.", icon=":material/keyboard:"
             )
             return None
         called = {"models": title(name), "texts": f"Text {1 + (key == 'b')}"}.get(what)
         called = called or f"{title(name)}, text {1 + (key == 'b')}"
+        if key == "b" and (what != "models" or found[0].shared.given(text_b) is not None):
+            inputs.say_unread(shared, text_b, "Text B" if what == "models" else "The second text B")
         if key == "b" and (what != "models" or encoding.truncated != found[0].encoding.truncated):
             inputs.say_cut(encoding, called)
         found.append(Side(key, shared, called, text_a, text_b, spots, encoding))
@@ -165,7 +167,7 @@ def strips(pair, what):
     words = _words(first)
     for chip in shown:
         chip["differs"] = chip["kind"] != "special" and chip["was"].lower() not in words
-    components.chips("c_compare_second", shown, pressed)
+    components.chips("c_compare_second", shown, (second.text_a, second.text_b), pressed)
     st.caption("Underlined in the second: what the first does not have.")
 
 

@@ -2,6 +2,7 @@
 
 from bert_tf.plots.theme import CATEGORIES
 from ui.components import _register as register
+from ui.words import direction
 
 _SPANS = register("spans")
 #: The categories' colours, and four more for schemes of many labels; beyond them colours come again.
@@ -17,7 +18,10 @@ def spans(key, parts, legend, hint):
         legend: dicts with ``kind``, ``label`` and ``note``.
         hint: said while no place is pointed at.
     """
-    _SPANS(key=key, data={"parts": parts, "legend": legend, "hint": hint, "colours": list(COLOURS)})
+    runs = direction("".join(part["text"] for part in parts))
+    _SPANS(
+        key=key, data={"parts": parts, "direction": runs, "legend": legend, "hint": hint, "colours": list(COLOURS)}
+    )
 
 
 def labelled(text, places):

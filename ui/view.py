@@ -5,6 +5,7 @@ A ``View`` is immutable and knows nothing of Streamlit; ``ui.state`` keeps one p
 
 import dataclasses
 import re
+import string
 
 from ui.limits import Limits
 
@@ -45,6 +46,7 @@ PRECISIONS = ("float32", "bfloat16")
 FILLS = ("independent", "joint")
 MOST_SETTINGS, LONGEST_SETTING = 40, 2_000
 _SETTING = re.compile(r"([a-z]+)\.([a-z_]+)")
+_UNCHANGED = (string.ascii_letters + string.digits + "_.-~ ").encode()  # a space becomes "+"
 _SPOT = re.compile(r"([ab])(\d{1,5})(?:\.(\d{1,3}))?")
 
 
@@ -165,11 +167,29 @@ _SWITCHES = {"whole": "words", "special": "special", "punctuation": "punctuation
 def to_params(view: View, limits: Limits) -> dict[str, str]:
     """The view as query parameters, what is at its default left out.
 
-    Texts longer than ``limits.max_link_characters`` stay out, and their masks with them: browsers and proxies cut
-    addresses of that length. So do settings longer than ``LONGEST_SETTING``. They are empty in the link, so that it
-    opens with an empty field and not with another text than this one; ``left_out`` names them.
+    Percent-encoded they have at most ``limits.max_link_characters`` characters: servers refuse addresses of twice
+    that length. What is too long for it, the longest first, and settings longer than ``LONGEST_SETTING`` are empty
+    in the link, so that it opens with an empty field and not with another text than this one, and the masks of an
+    empty text stay out; ``left_out`` names them.
     """
-    params, missing = {}, dict(left_out(view, limits))
+    return _params(view, {name for name, _ in left_out(view, limits)})
+
+
+def left_out(view: View, limits: Limits) -> list[tuple[str, int]]:
+    """What is too long for a link to the view's page: ("a", "b" or the name of a setting, number of characters)."""
+    own = dict(_own(view))
+    texts = {"a": view.a, "b": view.b, **own}
+    missing = {name for name, text in own.items() if len(text) > LONGEST_SETTING}
+    while _length(_params(view, missing)) > limits.max_link_characters:
+        rest = [name for name, text in texts.items() if text and name not in missing]
+        if not rest:
+            break
+        missing.add(max(rest, key=lambda name: _encoded(texts[name])))
+    return [(name, len(text)) for name, text in texts.items() if name in missing]
+
+
+def _params(view, missing):
+    params = {}
     for name, key in _PLAIN.items():
         value = getattr(view, name)
         if value != getattr(_DEFAULT, name):
@@ -183,20 +203,23 @@ def to_params(view: View, limits: Limits) -> dict[str, str]:
     for name, key in _SWITCHES.items():
         if getattr(view, name) != getattr(_DEFAULT, name):
             params[key] = "1" if getattr(view, name) else "0"
+    return params | {name: "" if name in missing else text for name, text in _own(view)}
+
+
+def _own(view):
     # A link opens one page: the settings of the others would only make it longer.
-    params |= {
-        name: "" if name in missing else text
-        for name, text in view.settings
-        if name.startswith(f"{view.page}.")
-    }
-    return params
+    return [(name, text) for name, text in view.settings if name.startswith(f"{view.page}.")]
 
 
-def left_out(view: View, limits: Limits) -> list[tuple[str, int]]:
-    """What is too long for a link to the view's page: ("a", "b" or the name of a setting, number of characters)."""
-    texts = [(name, getattr(view, name), limits.max_link_characters) for name in "ab"]
-    own = [(name, text, LONGEST_SETTING) for name, text in view.settings if name.startswith(f"{view.page}.")]
-    return [(name, len(text)) for name, text, most in texts + own if len(text) > most]
+def _length(params):
+    """Characters of the query that a browser sends for ``params``."""
+    return sum(_encoded(name) + _encoded(text) + len("=&") for name, text in params.items())
+
+
+def _encoded(text):
+    """Characters of a text in an address: three for each byte that is not a plain letter, a digit or a space."""
+    raw = text.encode("utf-8")
+    return len(raw) + 2 * len(raw.translate(None, _UNCHANGED))
 
 
 def from_params(params: dict[str, str], limits: Limits) -> View:

@@ -1,6 +1,7 @@
 """How numbers and names are written on the pages."""
 
 import re
+import unicodedata
 
 _TITLES = {
     "bert-base-cased-embedded": "BERT Base, cased",
@@ -55,6 +56,13 @@ def percent(probability):
     if probability >= 0.9995:
         return "> 99.9%"
     return f"{100 * probability:.1f}%" if probability >= 0.001 else "< 0.1%"
+
+
+def direction(text):
+    """Which way a text runs, "rtl" or "ltr": as its first letter that has a direction; a typed mask has none."""
+    letters = text.replace("[MASK]", "").replace("<mask>", "")
+    first = next((kind for kind in map(unicodedata.bidirectional, letters) if kind in ("L", "R", "AL")), "L")
+    return "ltr" if first == "L" else "rtl"
 
 
 def plain(text):

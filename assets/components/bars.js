@@ -1,22 +1,11 @@
 // One card for each mask: the likeliest tokens as bars; a press puts the word into the text.
 
-function make(tag, className) {
-  const element = document.createElement(tag);
-  element.className = className;
-  return element;
-}
-
-function percent(value) {
-  if (value >= 0.9995) return "> 99.9%";
-  return value >= 0.001 ? `${(100 * value).toFixed(1)}%` : "< 0.1%";
-}
-
 function buildCard() {
   const card = make("div", "card");
   card.setAttribute("role", "group");
   const head = make("div", "head");
   head.append(make("span", "title"), make("span", "note"));
-  card.append(head, make("ol", "list"), make("p", "foot"));
+  card.append(head, make("ol", "list"), make("p", "foot"), make("p", "ask", "Asked about"), make("ul", "list asked"));
   return card;
 }
 
@@ -34,7 +23,9 @@ function paintBar(item, card, prediction, still) {
   bar.classList.toggle("right", prediction.right);
   bar.classList.toggle("alone", Boolean(prediction.alone));
   bar.style.setProperty("--share", `${Math.max(100 * prediction.p, 0.6)}%`);
-  bar.querySelector(".word").textContent = prediction.text;
+  const word = bar.querySelector(".word");
+  word.textContent = prediction.text;
+  if (prediction.rank) word.append(make("small", "", `rank ${prediction.rank}`));
   const before = prediction.was;
   bar.classList.toggle("changed", before !== undefined);
   bar.style.setProperty("--was", `${100 * (before ?? 0)}%`);
@@ -45,12 +36,8 @@ function paintBar(item, card, prediction, still) {
   if (still) return;
   bar.dataset.position = card.position;
   bar.dataset.token = prediction.id;
-  bar.setAttribute("aria-label", `Fill in ${prediction.text}, ${percent(prediction.p)}`);
-}
-
-function resize(parent, count, build) {
-  while (parent.children.length < count) parent.append(build());
-  while (parent.children.length > count) parent.lastElementChild.remove();
+  const rank = prediction.rank ? `, rank ${prediction.rank}` : "";
+  bar.setAttribute("aria-label", `Fill in ${prediction.text}, ${percent(prediction.p)}${rank}`);
 }
 
 export default function ({ parentElement, data, setTriggerValue }) {
@@ -66,6 +53,10 @@ export default function ({ parentElement, data, setTriggerValue }) {
     const list = section.querySelector(".list");
     resize(list, card.predictions.length, () => buildBar(still));
     card.predictions.forEach((prediction, row) => paintBar(list.children[row], card, prediction, still));
+    const [asked, own] = [card.asked ?? [], section.querySelector(".asked")];
+    section.querySelector(".ask").hidden = own.hidden = !asked.length;
+    resize(own, asked.length, () => buildBar(still));
+    asked.forEach((prediction, row) => paintBar(own.children[row], card, prediction, still));
   });
   root.onclick = (event) => {
     const bar = event.target.closest("button.bar");

@@ -1,22 +1,15 @@
 // The tokens of both texts as chips; a press masks or unmasks one. All user text is set by textContent.
 
-function span(className, text) {
-  const element = document.createElement("span");
-  element.className = className;
-  element.textContent = text;
-  return element;
-}
-
 function label(chip, masked) {
   if (masked) {
-    const parts = [span("mask", "[MASK]")];
-    if (chip.was) parts.push(span("was", chip.was));
+    const parts = [make("span", "mask", "[MASK]")];
+    if (chip.was) parts.push(make("span", "was", chip.was));
     return parts;
   }
   if (chip.kind === "piece" && chip.text.startsWith("##")) {
-    return [span("hash", "##"), span("", chip.text.slice(2))];
+    return [make("span", "hash", "##"), make("span", "", chip.text.slice(2))];
   }
-  return [span("", chip.text)];
+  return [make("span", "", chip.text)];
 }
 
 function describe(chip) {
@@ -70,14 +63,10 @@ function rove(root, target) {
 function onKey(root, event) {
   const buttons = focusable(root);
   const here = buttons.indexOf(event.target);
-  const steps = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 };
-  let next = here;
-  if (event.key in steps) next = here + steps[event.key];
-  else if (event.key === "Home") next = 0;
-  else if (event.key === "End") next = buttons.length - 1;
-  else return;
+  const step = wordStep(event, buttons.length);
+  if (step === undefined) return;
   event.preventDefault();
-  const target = buttons[Math.max(0, Math.min(buttons.length - 1, next))];
+  const target = buttons[Math.max(0, Math.min(buttons.length - 1, here + step))];
   if (target) { rove(root, target); target.focus(); }
 }
 
@@ -87,7 +76,9 @@ export default function ({ parentElement, data, setTriggerValue }) {
     const chips = data.chips.filter((chip) => chip.side === side);
     const row = root.querySelector(`[data-side="${side}"]`);
     row.hidden = chips.length === 0;
-    fill(row.querySelector(".line"), chips, data.chips);
+    const line = row.querySelector(".line");
+    line.dir = data.directions[side];
+    fill(line, chips, data.chips);
   }
   const buttons = focusable(root);
   // One stop for the Tab key: new chips are none of their own.

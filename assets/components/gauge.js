@@ -7,16 +7,15 @@ const WORDS = {
 
 export default function ({ parentElement, data }) {
   const root = parentElement.querySelector(".gauge");
-  const yes = 100 * data.is_next;
+  const yes = data.is_next;
   const [follows, not, left, right, label] = WORDS[data.order ? "order" : "next"];
-  const shown = (value) => (value > 99.95 && value < 100 ? "> 99.9" : value.toFixed(1));
-  root.querySelector(".verdict").textContent = yes >= 50 ? follows : not;
-  root.querySelector(".number").textContent = `${shown(Math.max(yes, 100 - yes))}%`;
-  root.querySelector(".left").textContent = `${left} ${shown(yes)}%`;
-  root.querySelector(".right").textContent = `${right} ${shown(100 - yes)}%`;
+  root.querySelector(".verdict").textContent = yes >= .5 ? follows : not;
+  root.querySelector(".number").textContent = percent(Math.max(yes, 1 - yes));
+  root.querySelector(".left").textContent = `${left} ${percent(yes)}`;
+  root.querySelector(".right").textContent = `${right} ${percent(1 - yes)}`;
   const track = root.querySelector(".track");
-  track.style.setProperty("--yes", `${yes}%`);
-  track.setAttribute("aria-valuenow", yes.toFixed(1));
+  track.style.setProperty("--yes", `${100 * yes}%`);
+  track.setAttribute("aria-valuenow", (100 * yes).toFixed(1));
   track.setAttribute("aria-label", label);
-  track.setAttribute("aria-valuetext", `${left} ${yes.toFixed(1)} percent`);
+  track.setAttribute("aria-valuetext", `${left} ${percent(yes)}`);
 }

@@ -2,16 +2,13 @@
 
 const LABEL = 22; // room for the numbers of layers and heads, in CSS pixels
 
+// A ramp's colour of every byte, as a canvas holds it.
 function colours(ramp) {
-  const stops = ramp.map((hex) => [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16)));
-  const table = new Uint32Array(256);
-  for (let value = 0; value < 256; value++) {
-    const at = (value / 255) * (stops.length - 1);
-    const low = Math.min(Math.floor(at), stops.length - 2);
-    const [r, g, b] = [0, 1, 2].map((c) => Math.round(stops[low][c] + (at - low) * (stops[low + 1][c] - stops[low][c])));
-    table[value] = (255 << 24) | (b << 16) | (g << 8) | r;
-  }
-  return table;
+  const stops = rampStops(ramp);
+  return Uint32Array.from({ length: 256 }, (_, value) => {
+    const [red, green, blue] = rampColour(stops, value / 255);
+    return (255 << 24) | (blue << 16) | (green << 8) | red;
+  });
 }
 
 // Every tile once at its own size; the canvas scales them, so that a resize costs no decoding.

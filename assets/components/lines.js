@@ -101,10 +101,6 @@ function told({ data }, found) {
   return `${found.length} ${found.length === 1 ? "line" : "lines"}, the strongest: ${said.join("; ")}`;
 }
 
-function percent(share) {
-  return `${(100 * share).toFixed(share < .1 ? 1 : 0)}%`;
-}
-
 function shade(state) {
   const { focus } = state;
   for (const side of ["left", "right"]) {
@@ -116,7 +112,7 @@ function shade(state) {
         side === "right" ? weight(state, head, focus.index, index) : weight(state, head, index, focus.index)) : [];
       const held = shares.map((share) => (share >= state.data.least ? share : 0));
       token.style.backgroundImage = stripes(state, held);
-      token.title = held.some(Boolean) ? `${token.textContent}: ${held.map((share) => `${(100 * share).toFixed(1)}%`).join(", ")}` : token.textContent;
+      token.title = held.some(Boolean) ? `${token.textContent}: ${held.map(percent).join(", ")}` : token.textContent;
       token.setAttribute("aria-label", token.title);
     }
   }

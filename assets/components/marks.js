@@ -24,7 +24,7 @@ function tell(state, word) {
 function onKey(state, event) {
   const words = [...state.root.querySelectorAll(".word")];
   const here = words.indexOf(event.target.closest(".word"));
-  const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1, Home: -words.length, End: words.length }[event.key];
+  const step = wordStep(event, words.length);
   if (here < 0 || step === undefined) return;
   event.preventDefault();
   const next = words[Math.max(0, Math.min(words.length - 1, here + step))];
@@ -44,6 +44,7 @@ export default function ({ parentElement, data }) {
   for (const side of ["a", "b"]) {
     const text = root.querySelector(`[data-side="${side}"]`);
     text.parentElement.hidden = !data[side];
+    text.dir = data.directions[side];
     text.replaceChildren(...(data[side] ?? []).map((part) => piece(state, part)));
   }
   const first = root.querySelector(".word");

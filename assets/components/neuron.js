@@ -17,25 +17,12 @@ function strip(canvas, values, greatest, hues) {
   canvas.getContext("2d").putImageData(image, 0, 0);
 }
 
-function rgb(hex) {
-  return [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
-}
-
 function greatest(values) {
   return values.reduce((most, value) => Math.max(most, Math.abs(value)), 1e-9);
 }
 
 function signed(value) {
   return `${value < 0 ? "−" : ""}${Math.abs(value).toFixed(2)}`;
-}
-
-function percent(value) {
-  return `${(100 * value).toFixed(1)}%`;
-}
-
-function resize(parent, count, build) {
-  while (parent.children.length < count) parent.append(build());
-  while (parent.children.length > count) parent.lastElementChild.remove();
 }
 
 function option(className) {
@@ -60,15 +47,16 @@ function buildKey() {
 function rove(list, chosen) {
   for (const child of list.children) child.tabIndex = child === chosen ? 0 : -1;
   list.onkeydown = (event) => {
-    const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
+    const all = [...list.children];
+    const step = wordStep(event, all.length);
     if (!step) return;
     event.preventDefault();
-    const all = [...list.children];
     all[Math.min(Math.max(all.indexOf(event.target) + step, 0), all.length - 1)].focus();
   };
 }
 
 function drawQueries(list, data, send) {
+  list.dir = data.direction;
   resize(list, data.queries.length, () => option("query"));
   data.queries.forEach(({ token, position }, index) => {
     const button = list.children[index];

@@ -86,9 +86,38 @@ function onHeads(callback) {
   return () => window.removeEventListener("bert-heads", callback);
 }
 
+function make(tag, className, text = "") {
+  const element = document.createElement(tag);
+  element.className = className;
+  element.textContent = text;
+  return element;
+}
+
+// As many children as asked for: new ones are built, those too many go.
+function resize(parent, count, build) {
+  while (parent.children.length < count) parent.append(build());
+  while (parent.children.length > count) parent.lastElementChild.remove();
+}
+
+// How many places a key leads along `most` words: where they run from the right, the left arrow leads onward.
+function wordStep(event, most) {
+  const onward = event.target.closest("[dir=rtl]") ? -1 : 1;
+  return { ArrowRight: onward, ArrowLeft: -onward, ArrowDown: 1, ArrowUp: -1, Home: -most, End: most }[event.key];
+}
+
+// A share as "46.1%", never rounded up to certainty nor down to nothing; as ui.words.percent writes it.
+function percent(share) {
+  if (share >= .9995) return "> 99.9%";
+  return share >= .001 ? `${(100 * share).toFixed(1)}%` : "< 0.1%";
+}
+
+function rgb(hex) {
+  return [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
+}
+
 // A colour scale of "#rrggbb" as numbers, and its colour at a share from 0 to 1.
 function rampStops(ramp) {
-  return ramp.map((hex) => [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16)));
+  return ramp.map(rgb);
 }
 
 function rampColour(stops, share) {

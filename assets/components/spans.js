@@ -30,7 +30,7 @@ function entry(state, one) {
 function onKey(state, event) {
   const spans = [...state.root.querySelectorAll(".span")];
   const here = spans.indexOf(event.target.closest(".span"));
-  const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1, Home: -spans.length, End: spans.length }[event.key];
+  const step = wordStep(event, spans.length);
   if (here < 0 || step === undefined) return;
   event.preventDefault();
   const next = spans[Math.max(0, Math.min(spans.length - 1, here + step))];
@@ -49,7 +49,9 @@ export default function ({ parentElement, data }) {
   const hint = root.querySelector(".hint");
   const tell = (span) => { hint.textContent = span ? span.dataset.tip : state.pinned ?? data.hint; };
   state.pinned = null;
-  root.querySelector(".text").replaceChildren(...data.parts.map((part) => piece(state, part)));
+  const text = root.querySelector(".text");
+  text.dir = data.direction;
+  text.replaceChildren(...data.parts.map((part) => piece(state, part)));
   root.querySelector(".legend").replaceChildren(...data.legend.map((one) => entry(state, one)));
   const first = root.querySelector(".span");
   if (first) first.tabIndex = 0;

@@ -4,18 +4,11 @@ const COLOURS = { embeddings: "#0072b2", attention: "#e69f00", attention_norm: "
   feed_forward_norm: "#8a92a0", pooler: "#56b4e9", nsp: "#cc79a7", sop: "#cc79a7", mlm: "#d55e00", replaced: "#d55e00",
   task: "#6a5acd" };
 
-function make(tag, className, text) {
-  const element = document.createElement(tag);
-  element.className = className;
-  if (text !== undefined) element.textContent = text;
-  return element;
-}
-
 export default function ({ parentElement, data, setTriggerValue }) {
   const root = parentElement.querySelector(".tower");
   const state = root.state ?? (root.state = {});
   Object.assign(state, { data, send: setTriggerValue });
-  const drawn = JSON.stringify([data.boxes, data.heads, data.tokens, data.layers]);
+  const drawn = JSON.stringify([data.boxes, data.heads, data.tokens, data.direction, data.layers]);
   if (state.drawn === drawn) {
     // Only what is open changed: a box that is just being pressed must not be put away under the pointer.
     mark();
@@ -76,6 +69,7 @@ export default function ({ parentElement, data, setTriggerValue }) {
     step("Layer above this one", "‹", -1), step("Layer after this one", "›", 1));
   layer.append(top, block("attention", "attention_norm"), make("div", "down"), block("feed_forward", "feed_forward_norm"));
   const words = make("div", "words");
+  words.dir = data.direction;
   words.append(...data.tokens.map((token) => make("span", "", token)));
   const heads = make("div", "heads");
   heads.append(...data.heads.map(box));

@@ -1,12 +1,5 @@
 // A row a token, a column a way of weighing it: bars with numbers. A press on a token makes it the one that looks.
 
-function make(tag, className, text) {
-  const element = document.createElement(tag);
-  element.className = className;
-  element.textContent = text;
-  return element;
-}
-
 function written(value) {
   if (value === null) return "";
   return `${value < 0 ? "−" : ""}${(100 * Math.abs(value)).toFixed(1)}%`;

@@ -4,7 +4,7 @@ Importing this imports no TensorFlow; `read`, `save` and `convert` do when they 
 """
 
 from bert_tf.checkpoints.convert import Conversion, convert
-from bert_tf.checkpoints.download import download
+from bert_tf.checkpoints.download import arrived, download
 from bert_tf.checkpoints.errors import CheckpointError, DownloadError, MissingHead, UnknownModel, require_head
 from bert_tf.checkpoints.library import ModelInfo, embedded_dir, find, list_models, models_dir
 from bert_tf.checkpoints.reading import read
@@ -20,6 +20,7 @@ __all__ = [
     "ModelInfo",
     "Released",
     "UnknownModel",
+    "arrived",
     "convert",
     "download",
     "embedded_dir",

@@ -69,6 +69,22 @@ def download(name, progress=None, endpoint=None, folder=None):
     return target
 
 
+def arrived(name, folder=None):
+    """Bytes of a released model that a download has left unfinished here; 0 where there is none.
+
+    Args:
+        name, folder: as `download` takes them.
+    """
+    model = released(name)
+    if model is None:
+        return 0
+    unfinished = (Path(folder) if folder else models_dir()) / ".partial" / model.name
+    try:
+        return sum(path.stat().st_size for path in unfinished.iterdir() if path.is_file())
+    except OSError:
+        return 0  # there is none, or it has just come to its end
+
+
 def _transport_error():
     # The base class of whichever HTTP library the hub's own is built on.
     from huggingface_hub.errors import HTTPError
@@ -206,7 +222,7 @@ def _explained(error, model, root):
     from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
 
     held = any(part.stat().st_size for part in (root / ".partial" / model.name).glob("*.part"))
-    again = "What has arrived is kept: the same command goes on from there." if held else "Try again later."
+    again = "What has arrived is kept: the next try goes on from there." if held else "Try again later."
     if isinstance(error, DownloadError):
         return error
     if isinstance(error, Timeout):

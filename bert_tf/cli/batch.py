@@ -58,7 +58,7 @@ def _answer_lines(bert, lines, total, out, args):
 
     good = bad = 0
     with tqdm(total=total, unit="line", disable=args.quiet, file=sys.stderr, mininterval=0.5) as progress:
-        answers = bert.predict_many(rows(), args.batch_size, args.top_k, errors="return")
+        answers = bert.predict_many(rows(), args.batch_size, args.top_k, errors="return", targets=args.target)
         for answer in answers:
             number = numbers.popleft()
             if isinstance(answer, Exception):

@@ -51,6 +51,14 @@ def add_arguments(parser):
         metavar="WORD",
         help="words to mask, every piece of each; a word given twice is masked in its first two places",
     )
+    parser.add_argument(
+        "--target",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="WORD",
+        help="words to ask about at every mask, besides the likeliest: the rank and probability of each",
+    )
     parser.add_argument("--top-k", type=int, default=5, metavar="K", help="predictions a mask (default 5)")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument(
@@ -104,7 +112,8 @@ def run(args):
     if args.output is not None:
         raise InputError("--output goes with --input; a single prediction is printed.")
     if args.text_a is None:
-        hint = " Put it before --mask, which takes every word after it." if args.mask else ""
+        greedy = next((name for name in ("mask", "target") if getattr(args, name)), None)
+        hint = f" Put it before --{greedy}, which takes every word after it." if greedy else ""
         raise InputError(f"Give a text to predict in, or --input FILE.{hint}")
     _check_before_loading(args)
     answer, seconds, note = _predict(args)
@@ -146,4 +155,4 @@ def _predict(args):
         with writing(args.trace, "wb") as file:
             trace.save_npz(file)
     note = pair_note(trace.text_b, trace.heads, trace.model)
-    return answer_from(trace, bert.tokenizer, args.top_k), trace.seconds, note
+    return answer_from(trace, bert.tokenizer, args.top_k, args.target), trace.seconds, note

@@ -22,8 +22,8 @@ _MOST_WAITING = 10_000
 
 def run_task(args):
     """Predicts what the model was made for. Returns: exit code."""
-    if args.mask or args.trace:
-        raise InputError("--mask and --trace go with a model that fills masks; this one is fine-tuned for a task.")
+    if args.mask or args.target or args.trace:
+        raise InputError("--mask, --target and --trace go with a model that fills masks; this one is fine-tuned for a task.")
     if args.input is not None:
         return _predict_file(args)
     if args.output is not None:

@@ -31,13 +31,10 @@ def answer_lines(answer, seconds=None, note=None):
         )
     for mask in answer.masks:
         lines += ["", _mask_title(mask)]
-        lines += table(
-            [
-                (f"{rank:>4}", p.token, percent(p.probability), bar(p.probability))
-                for rank, p in enumerate(mask.predictions, 1)
-            ],
-            "><><",
-        )
+        ranked = [*enumerate(mask.predictions, 1), *((one.rank, one) for one in mask.targets)]
+        rows = table([(f"{rank:>4,}", p.token, percent(p.probability), bar(p.probability)) for rank, p in ranked], "><><")
+        lines += rows[: len(mask.predictions)]
+        lines += ["Asked about:", *rows[len(mask.predictions) :]] if mask.targets else []
     if answer.nsp is not None:
         lines += ["", "Does the second text follow the first?"]
         shares = (("    yes", answer.nsp.is_next), ("    no", answer.nsp.not_next))

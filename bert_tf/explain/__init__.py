@@ -68,7 +68,7 @@ from bert_tf.explain.lens import ClassLens, Lens, class_lens, logit_lens
 from bert_tf.explain.methods import TokenAttention, token_attention
 from bert_tf.explain.neuron import HeadVectors, head_vectors, query_key_vectors
 from bert_tf.explain.patching import PatchMap, patch_blocks, patch_states
-from bert_tf.explain.predictions import MaskPrediction, Prediction, fill_mask, sigmoid
+from bert_tf.explain.predictions import MaskPrediction, Prediction, TargetPrediction, fill_mask, sigmoid
 from bert_tf.explain.projection import umap
 from bert_tf.explain.pseudo_likelihood import MinimalPair, PseudoLikelihood, minimal_pairs, pseudo_likelihood
 from bert_tf.explain.readers import Reading, read_place
@@ -176,6 +176,7 @@ __all__ = [
     "Sweep",
     "SyntaxAgreement",
     "Target",
+    "TargetPrediction",
     "TokenAttention",
     "Trace",
     "Variant",

@@ -7,7 +7,7 @@ from typing import Optional
 
 from bert_tf.checkpoints.errors import require_head
 from bert_tf.explain.errors import NothingToPredict
-from bert_tf.explain.predictions import fill_mask
+from bert_tf.explain.predictions import fill_mask, require_masks
 from bert_tf.explain.trace import NextSentence, SentenceOrder
 from bert_tf.text import Truncation
 
@@ -39,7 +39,8 @@ class Answer:
 
         "nsp" is null without a second text. "truncated" is null if everything was read, otherwise how many
         tokens were cut off either text. "original" is null where the user typed "[MASK]". "sop" (a pair) and
-        "replaced" (a number a token) are there only if the model has a head for them.
+        "replaced" (a number a token) are there only if the model has a head for them, "targets" of a mask only where
+        words were asked about.
         """
         extra = {} if self.sop is None else {"sop": self.sop._asdict()}
         if self.replaced is not None:
@@ -54,6 +55,7 @@ class Answer:
                     "predictions": [
                         {"token": p.token, "probability": p.probability} for p in mask.predictions
                     ],
+                    **_asked(mask),
                 }
                 for mask in self.masks
             ],
@@ -63,16 +65,23 @@ class Answer:
         }
 
 
-def answer_from(trace, tokenizer, top_k=5):
-    """The answer a trace holds.
+def _asked(mask):
+    found = [{"token": one.token, "rank": one.rank, "probability": one.probability} for one in mask.targets]
+    return {"targets": found} if found else {}
+
+
+def answer_from(trace, tokenizer, top_k=5, targets=()):
+    """The answer a trace holds; `targets`: words to ask about at every mask, as `fill_mask` takes them.
 
     Raises:
         NothingToPredict: no mask and no second text, unless the model judges every token.
         MissingHead: what was asked needs a head that the model lacks.
-        InputError: `top_k` is not a positive whole number.
+        InputError: `top_k` is not a positive whole number, or a target is no word of one piece.
     """
     check_question(trace.masks, trace.text_b, trace.heads, trace.model)
-    masks = fill_mask(trace, tokenizer, top_k) if trace.masks else ()
+    if targets:
+        require_masks(trace)
+    masks = fill_mask(trace, tokenizer, top_k, targets) if trace.masks else ()
     replaced = None if trace.replaced is None else tuple(map(float, trace.replaced))
     return Answer(trace.model, trace.tokens, masks, trace.nsp, trace.truncated, trace.sop, replaced)
 

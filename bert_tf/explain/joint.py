@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bert_tf.explain.fill_text import text_with
-from bert_tf.explain.predictions import check_top_k, mask_predictions, require_masks
+from bert_tf.explain.predictions import check_top_k, mask_predictions, require_masks, target_ids
 
 
 @dataclass(frozen=True)
@@ -39,13 +39,14 @@ class JointFill:
         return tuple(step.position for step in self.steps)
 
 
-def fill_jointly(bert, trace, top_k=5):
+def fill_jointly(bert, trace, top_k=5, targets=()):
     """Fill all masks of a trace, the surest first, each next one knowing what was filled before.
 
     Args:
         bert: gives `.tokenizer` and `.mlm_logits(token_ids [T], segment_ids [T], positions) -> [P, V]`.
         trace: a `Trace` of that model with at least one mask.
         top_k: predictions kept a step.
+        targets: words to ask about at every step, as `fill_mask` takes them.
     Returns:
         `JointFill`; as many forward passes as masks, less one (the trace holds the first).
     Raises:
@@ -53,12 +54,13 @@ def fill_jointly(bert, trace, top_k=5):
     """
     require_masks(trace)
     check_top_k(top_k)
+    asked = target_ids(bert.tokenizer, targets)
     ids = np.array(trace.token_ids)
     left = list(trace.masks)
     logits = trace.logits
     steps = []
     while left:
-        answers = mask_predictions(logits, left, trace.original_ids[left], bert.tokenizer, top_k)
+        answers = mask_predictions(logits, left, trace.original_ids[left], bert.tokenizer, top_k, asked)
         surest = max(answers, key=lambda answer: answer.predictions[0].probability)
         steps.append(surest)
         ids[surest.position] = surest.predictions[0].id

@@ -9,7 +9,7 @@ import numpy as np
 
 from bert_tf.explain.answer import Answer, check_question
 from bert_tf.explain.errors import InputError
-from bert_tf.explain.predictions import check_top_k, mask_predictions, sigmoid
+from bert_tf.explain.predictions import check_top_k, mask_predictions, sigmoid, target_ids
 from bert_tf.explain.prepare import prepare
 from bert_tf.explain.trace import NextSentence, SentenceOrder
 from bert_tf.text import pad_batch
@@ -21,7 +21,7 @@ WINDOW_BATCHES = 32
 MASKS_IN_BATCH = 512
 
 
-def predict_many(bert, rows, batch_size=32, top_k=5, errors="raise"):
+def predict_many(bert, rows, batch_size=32, top_k=5, errors="raise", targets=()):
     """Answer any number of inputs, in order and in constant memory.
 
     Args:
@@ -32,20 +32,21 @@ def predict_many(bert, rows, batch_size=32, top_k=5, errors="raise"):
         batch_size: most rows in one forward pass.
         top_k: predictions a mask.
         errors: "raise" stops at the first bad row, "return" yields its exception in place of an answer.
+        targets: words to ask about at every mask, as `fill_mask` takes them.
     Yields:
         `Answer`, or an exception, one a row.
     Raises:
-        InputError: a bad `batch_size`, `top_k` or `errors`; and with "raise" whatever is wrong with a row.
+        InputError: a bad `batch_size`, `top_k`, `errors` or target; and with "raise" whatever is wrong with a row.
     """
     check_top_k(top_k)
     if isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1:
         raise InputError(f"batch_size must be a whole number of at least 1, not {batch_size!r}.")
     if errors not in ("raise", "return"):
         raise InputError(f'errors must be "raise" or "return", not {errors!r}.')
-    return _stream(bert, iter(rows), batch_size, top_k, errors)
+    return _stream(bert, iter(rows), batch_size, top_k, errors, target_ids(bert.tokenizer, targets))
 
 
-def _stream(bert, rows, batch_size, top_k, errors):
+def _stream(bert, rows, batch_size, top_k, errors, asked):
     while window := list(islice(rows, batch_size * WINDOW_BATCHES)):
         answers, prepared = [None] * len(window), {}
         for place, row in enumerate(window):
@@ -57,7 +58,7 @@ def _stream(bert, rows, batch_size, top_k, errors):
                 answers[place] = error
         for places in _batches(prepared, batch_size):
             batch = [prepared[place] for place in places]
-            for place, answer in zip(places, _run(bert, batch, top_k)):
+            for place, answer in zip(places, _run(bert, batch, top_k, asked)):
                 answers[place] = answer
         yield from answers
 
@@ -88,7 +89,7 @@ def _batches(prepared, batch_size):
         yield batch
 
 
-def _run(bert, batch, top_k):
+def _run(bert, batch, top_k, asked):
     inputs = pad_batch(batch, pad_id=bert.tokenizer.pad_id)
     most_masks = max(len(one.masks) for one in batch)
     outputs = []
@@ -105,7 +106,7 @@ def _run(bert, batch, top_k):
         masks, nsp, sop, replaced = (), None, None, None
         if one.masks:
             logits = results["mlm_logits"][row, : len(one.masks)]
-            masks = mask_predictions(logits, one.masks, one.original_ids, bert.tokenizer, top_k)
+            masks = mask_predictions(logits, one.masks, one.original_ids, bert.tokenizer, top_k, asked)
         if one.text_b is not None and "nsp" in bert.heads:
             nsp = NextSentence.from_logits(results["nsp_logits"][row])
         if one.text_b is not None and "sop" in bert.heads:

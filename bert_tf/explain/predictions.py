@@ -10,6 +10,7 @@ import numpy as np
 
 from bert_tf.checkpoints.errors import require_head
 from bert_tf.explain.errors import InputError, NothingToPredict
+from bert_tf.explain.target import vocabulary_id
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,13 @@ class Prediction:
 
 
 @dataclass(frozen=True)
+class TargetPrediction(Prediction):
+    """One token that was asked about at a mask; `rank` is its place among all V tokens, 1 for the likeliest."""
+
+    rank: int
+
+
+@dataclass(frozen=True)
 class MaskPrediction:
     """What the model expects at one mask.
 
@@ -31,6 +39,7 @@ class MaskPrediction:
         original_rank: the original's place among all V tokens, 1 for the likeliest; None with `original`.
         original_probability: None with `original`.
         predictions: the K likeliest, in descending order.
+        targets: `TargetPrediction`s of the tokens that were asked about, in descending order.
     """
 
     position: int
@@ -38,6 +47,7 @@ class MaskPrediction:
     original_rank: Optional[int]
     original_probability: Optional[float]
     predictions: tuple
+    targets: tuple = ()
 
 
 def top_probabilities(logits, top_k):
@@ -81,7 +91,19 @@ def sigmoid(logits):
     return (0.5 * (1 + np.tanh(0.5 * np.asarray(logits, np.float32)))).astype(np.float32)
 
 
-def mask_predictions(logits, positions, original_ids, tokenizer, top_k=5):
+def target_ids(tokenizer, targets):
+    """The ids of words that are asked about at masks, each once.
+
+    Args:
+        targets: words or tokens of one piece, in a sequence, or one str.
+    Raises:
+        InputError: one that the vocabulary has not got in one piece.
+    """
+    words = [targets] if isinstance(targets, str) else targets
+    return tuple(dict.fromkeys(vocabulary_id(tokenizer, word) for word in words))
+
+
+def mask_predictions(logits, positions, original_ids, tokenizer, top_k=5, asked=()):
     """Predictions at each mask from its logits.
 
     Args:
@@ -91,6 +113,7 @@ def mask_predictions(logits, positions, original_ids, tokenizer, top_k=5):
             "[MASK]".
         tokenizer: gives the tokens' strings and `mask_id`.
         top_k: predictions a mask, at least 1.
+        asked: ids of the tokens that are asked about.
     Returns:
         tuple of P `MaskPrediction`.
     Raises:
@@ -101,39 +124,48 @@ def mask_predictions(logits, positions, original_ids, tokenizer, top_k=5):
     answers = []
     for row, (position, original) in enumerate(zip(positions, original_ids)):
         known = original != tokenizer.mask_id
-        score = logits[row, original]
+
+        def rank(index):
+            return 1 + int(np.count_nonzero(logits[row] > logits[row, index]))
+
+        def probability(index):
+            return float(np.exp(np.float64(logits[row, index]) - normalizers[row]))
+
+        targets = [TargetPrediction(tokenizer.id_to_token(i), i, probability(i), rank(i)) for i in asked]
         answers.append(
             MaskPrediction(
                 position=int(position),
                 original=tokenizer.id_to_token(int(original)) if known else None,
-                original_rank=1 + int(np.count_nonzero(logits[row] > score)) if known else None,
-                original_probability=float(np.exp(np.float64(score) - normalizers[row])) if known else None,
+                original_rank=rank(original) if known else None,
+                original_probability=probability(original) if known else None,
                 predictions=tuple(
                     Prediction(tokenizer.id_to_token(int(i)), int(i), float(p))
                     for i, p in zip(ids[row], probabilities[row])
                 ),
+                targets=tuple(sorted(targets, key=lambda one: one.rank)),
             )
         )
     return tuple(answers)
 
 
-def fill_mask(trace, tokenizer, top_k=5):
+def fill_mask(trace, tokenizer, top_k=5, targets=()):
     """The likeliest tokens at every mask of a trace, each mask judged with all the others still masked.
 
     Args:
         trace: a `Trace` with at least one mask.
         tokenizer: of the model that made the trace.
         top_k: predictions a mask.
+        targets: words to ask about at every mask, as `target_ids` takes them.
     Returns:
         tuple of `MaskPrediction`, one a mask, ascending positions.
     Raises:
         NothingToPredict: no mask.
         MissingHead: the model has no MLM head.
-        InputError: `top_k` is not a positive whole number.
+        InputError: `top_k` is not a positive whole number, or a target is no word of one piece.
     """
     require_masks(trace)
     originals = trace.original_ids[list(trace.masks)]
-    return mask_predictions(trace.logits, trace.masks, originals, tokenizer, top_k)
+    return mask_predictions(trace.logits, trace.masks, originals, tokenizer, top_k, target_ids(tokenizer, targets))
 
 
 def require_masks(trace):

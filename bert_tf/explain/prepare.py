@@ -47,7 +47,7 @@ def prepare(tokenizer, max_length, text_a, text_b=None, mask=(), level="token"):
     encoding = tokenizer.encode(read_a, read_b, max_length=max_length)
     for source, text in (("a", text_a), ("b", text_b)):
         if text is not None and source not in encoding.sources:
-            raise EmptyText(f"text_{source} holds nothing that can be read: {text!r:.60}.")
+            raise EmptyText(f"Text {source.upper()} holds nothing that can be read: {text!r:.60}.")
     masks = resolve_masks(encoding, read_a, read_b, mask, level, tokenizer)
     ids = np.array(encoding.token_ids)
     originals = ids[list(masks)]

@@ -160,12 +160,15 @@ def _class(settings, number):
 
 
 def vocabulary_id(tokenizer, token):
-    """The id of a token of the vocabulary; InputError if it is none."""
+    """The id of a token of the vocabulary, or of the one that a word is read as; InputError if there is none."""
     for index in (tokenizer.spellings, tokenizer.vocab):
         if token in index:
             return index.index(token)
     is_text = isinstance(token, str) and token.strip()
-    pieces = " ".join(piece.strip() for piece in tokenizer.tokenize(token).tokens) if is_text else ""
+    read = tokenizer.tokenize(token) if is_text else ()
+    if len(read) == 1 and read.ids[0] != tokenizer.unk_id:
+        return int(read.ids[0])
+    pieces = " ".join(piece.strip() for piece in read.tokens) if len(read) > 1 else ""
     hint = f" It is made of: {pieces}." if pieces else ""
     raise InputError(f"{token!r:.60} is no token of this model's vocabulary.{hint}")
 

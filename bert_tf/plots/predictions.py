@@ -8,6 +8,7 @@ from bert_tf.plots.theme import CATEGORIES, dress, escape
 
 def predictions(answers, dark=False, names=None):
     """The likeliest tokens of every mask as horizontal bars, one panel a mask; the original's bar is green.
+    Words that were asked about follow, with their ranks.
 
     Args:
         answers: ``MaskPrediction``s.
@@ -19,18 +20,20 @@ def predictions(answers, dark=False, names=None):
         rows=len(answers), cols=1, subplot_titles=names, vertical_spacing=0.25 / max(len(answers), 1)
     )
     for row, answer in enumerate(answers, start=1):
+        bars = [*answer.predictions, *answer.targets]
         tokens = [escape(one.token) for one in answer.predictions]
+        tokens += [f"{escape(one.token)} (rank {one.rank:,})" for one in answer.targets]
         figure.add_trace(
             go.Bar(
-                x=[one.probability for one in answer.predictions],
+                x=[one.probability for one in bars],
                 y=tokens,
                 orientation="h",
                 showlegend=False,
                 marker_color=[
                     CATEGORIES[2] if one.token == answer.original else CATEGORIES[0]
-                    for one in answer.predictions
+                    for one in bars
                 ],
-                text=[f"{one.probability:.1%}" for one in answer.predictions],
+                text=[f"{one.probability:.1%}" for one in bars],
                 hoverinfo="skip",
             ),
             row=row,
@@ -38,7 +41,7 @@ def predictions(answers, dark=False, names=None):
         )
     figure.update_yaxes(autorange="reversed", type="category")
     figure.update_xaxes(range=[0, 1], tickformat=".0%")
-    size = sum(60 + 28 * len(answer.predictions) for answer in answers)
+    size = sum(60 + 28 * (len(answer.predictions) + len(answer.targets)) for answer in answers)
     return dress(figure, dark, height=80 + size)
 
 

@@ -1,6 +1,8 @@
 """Two texts, two models with two texts, layers side by side, layer likeness, agreement over a file."""
 
+import dataclasses
 import json
+import re
 import threading
 import types
 
@@ -11,10 +13,13 @@ import bert_tf
 from bert_tf import checkpoints
 from bert_tf.explain import agreement, compare, layer_similarity, logit_lens, read_rows
 from bert_tf.explain.errors import Cancelled
-from tests.app.look import components, param, settled, told
+from tests.app.conftest import LIMITS, save_tiny
+from tests.app.look import component, components, param, settled, told
 from tests.conftest import make_bert
-from ui import runs
+from ui import models, runs, state
+from ui.comparison import preset
 from ui.limits import ROOT
+from ui.view import View
 
 PAIR = {"a": "The bunny ate the carrot.", "b": "It was good."}
 
@@ -214,7 +219,7 @@ def test_likeness_and_agreement_read_snapshots_too(open_app, run):
     assert "mini/snapshots/step-0" in app.code[0].value and "mini/snapshots/step-1000" in app.code[0].value
 
     sample = (ROOT / "assets" / "samples" / "sentences.txt").read_bytes()
-    link = {"agreement.one": "mini/step-0", "agreement.other": "tiny-cased", "with": "tiny-uncased"}
+    link = {"agreement.one": "mini/step-0", "agreement.other": "mini/step-7", "with": "tiny-uncased"}
     app = settled(open_app(page="agreement", **link))
     assert app.selectbox(key="w_agreement_model").value == "mini/step-0"
     assert app.selectbox(key="w_agreement_other").value == "tiny-uncased"
@@ -224,6 +229,69 @@ def test_likeness_and_agreement_read_snapshots_too(open_app, run):
     rows = app.dataframe[0].value
     wanted = agreement(*pair, read_rows(sample, "text").rows)
     assert sorted(rows["divergence"]) == pytest.approx(sorted(one.divergence for one in wanted.rows), abs=1e-4)
+
+
+def _infos(*names):
+    layers = [types.SimpleNamespace(num_hidden_layers=24 if "large" in name else 12) for name in names]
+    return [types.SimpleNamespace(name=name, config=one) for name, one in zip(names, layers)]
+
+
+BASE, LARGE, ALBERT, SHIPPED = "bert-base-uncased", "bert-large-uncased", "albert-large-v2", "bert-base-cased-embedded"
+
+
+@pytest.mark.parametrize("names, own, other, wanted", [
+    ((BASE, ALBERT, LARGE), BASE, "", (BASE, LARGE)),
+    ((SHIPPED, ALBERT, BASE, LARGE), SHIPPED, "", (BASE, LARGE)),
+    ((SHIPPED, ALBERT, BASE, LARGE), ALBERT, "", (BASE, LARGE)),
+    ((SHIPPED, ALBERT, BASE, LARGE), LARGE, "", (LARGE, BASE)),
+    ((SHIPPED, ALBERT, BASE, LARGE), SHIPPED, ALBERT, (SHIPPED, ALBERT)),
+    ((SHIPPED, ALBERT, BASE, LARGE, "bert-large-cased"), SHIPPED, "", (SHIPPED, "bert-large-cased")),
+    ((SHIPPED, ALBERT, LARGE), SHIPPED, "", (SHIPPED, LARGE)),
+    ((SHIPPED, "plain", ALBERT), SHIPPED, "gone", (SHIPPED, ALBERT)),
+    ((SHIPPED, "plain"), SHIPPED, "", (SHIPPED, "plain")),
+    (("plain",), "plain", "", ("plain", "plain")),
+    ((LARGE, BASE + "-whole", "bert-large-uncased-whole-word-masking", BASE), BASE, "", (BASE, LARGE)),
+])  # fmt: skip
+def test_the_preset_is_base_beside_large_of_the_same_spelling(names, own, other, wanted):
+    assert preset(_infos(*names), View(model=own, other=other)) == wanted
+
+
+@pytest.fixture
+def base_and_large(environment, tmp_path, monkeypatch):
+    """Point the explorer at a Base and a Large of the released names, and another model that is its default."""
+    sizes = {"num_hidden_layers": 2, "num_attention_heads": 2}
+    for name in ("tiny-cased", BASE, LARGE):
+        save_tiny(tmp_path, name, "bert-small-uncased-embedded", **sizes)
+    offered = f"offered = {['tiny-cased', BASE, LARGE]}".replace("'", '"')
+    (tmp_path / "explorer.toml").write_text(re.sub("offered = .*", offered, LIMITS))
+    monkeypatch.setenv("BERT_TF_HOME", str(tmp_path))
+    monkeypatch.setenv("BERT_TF_EXPLORER", str(tmp_path / "explorer.toml"))
+    for cache in (state.limits, models.catalogue):
+        cache.clear()
+
+
+def test_the_preset_leaves_the_visitors_model_alone(open_app, base_and_large):
+    app = settled(open_app(page="compare", **CAT))
+    pair = [app.selectbox(key=f"w_compare_{name}") for name in ("model", "other")]
+    assert [one.value for one in pair] == [BASE, LARGE] and f"**{BASE}**" in told(app)
+    assert app.selectbox(key="w_model").value == "tiny-cased" and param(app, "model") in (None, "tiny-cased")
+    assert (param(app, "compare.one"), param(app, "compare.other")) == (BASE, LARGE)
+    # The link opens the same pair, and another page the visitor's own model.
+    again = settled(open_app(**{name: param(app, name) for name in app.query_params}))
+    assert [again.selectbox(key=f"w_compare_{name}").value for name in ("model", "other")] == [BASE, LARGE]
+    app.session_state["_view"] = dataclasses.replace(app.session_state["_view"], page="predict")
+    app.session_state["_touched"] = True
+    assert settled(app.run()).selectbox(key="w_model").value == "tiny-cased"
+    assert component(app, "bars") == component(settled(open_app(**CAT)), "bars")
+
+
+def test_a_model_chosen_in_the_sidebar_or_on_the_page_is_both(open_app, base_and_large):
+    app = settled(open_app(page="compare", **CAT))
+    app.selectbox(key="w_model").set_value(LARGE).run()
+    assert [settled(app).selectbox(key=f"w_compare_{name}").value for name in ("model", "other")] == [LARGE, LARGE]
+    app.selectbox(key="w_compare_model").set_value(BASE).run()
+    assert settled(app).selectbox(key="w_model").value == BASE == app.selectbox(key="w_compare_model").value
+    assert param(app, "compare.one") is None and param(app, "compare.other") == LARGE
 
 
 LONG = {"a": "The bunny ate a carrot today . " * 90, "model": "tiny-cased"}

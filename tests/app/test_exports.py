@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from tests.app.look import column, components, near, offered, settled
+from tests.app.look import column, component, components, near, offered, param, settled
 from ui import export
 
 PAIR = {"a": "The bunny ate the carrot.", "b": "It was good."}
@@ -33,6 +33,36 @@ def opened(open_app, saved, names, **params):
     app = settled(open_app(**params))
     offered(app, saved, names)
     return app
+
+
+def test_words_asked_about_are_shown_saved_and_copied(open_app, saved, bert):
+    words = {"predict.ask": "rabbit,  unbelievableness,"}
+    for more in ({}, {"fill": "joint"}):
+        saved.clear()
+        app = open_app(page="predict", a="The dog ate the house.", mask="a1,a4", **words, **more)
+        assert not app.exception and not app.error
+        said = "".join(one.value for one in app.caption).replace("\\", "")
+        assert "'unbelievableness' is no token of this model's vocabulary. It is made of: un" in said
+        trace = bert.trace("The dog ate the house.", mask=["dog", "house"])
+        ask = bert.fill_jointly(trace, targets=["rabbit"]).steps if more else bert.fill_mask(trace, targets=["rabbit"])
+        shown = component(app, "bars")["cards"]
+        assert [(card["asked"][0]["text"], card["asked"][0]["rank"]) for card in shown] == [
+            ("rabbit", f"{one.targets[0].rank:,}") for one in ask]
+        near([card["asked"][0]["p"] for card in shown], [one.targets[0].probability for one in ask])
+        menu = saved["predictions"]
+        asked = [row for row in menu["rows"] if row[-1] == "1"]
+        assert [(int(row[1]), int(row[4]), row[5]) for row in asked] == [
+            (one.position, one.targets[0].rank, "rabbit") for one in ask]
+        assert len(menu["rows"]) == 2 * 5 + len(asked)
+        assert [[one["rank"] for one in mask["targets"]] for mask in menu["json"]["masks"]] == [
+            [one.targets[0].rank] for one in ask]
+        drawn = [list(bars.y) for bars in menu["figures"]["Figure"].data]
+        assert [list(names)[-1] for names in drawn] == [f"rabbit (rank {one.targets[0].rank:,})" for one in ask]
+        code = app.code[0].value
+        assert "targets=['rabbit']" in code
+    assert param(app, "predict.ask") == words["predict.ask"]
+    app.text_input(key="w_predict_ask").set_value("").run()
+    assert param(app, "predict.ask") is None and not component(app, "bars")["cards"][0]["asked"]
 
 
 def test_predictions_and_the_pair(open_app, saved, bert, trace):

@@ -55,6 +55,28 @@ def test_a_whole_word_is_masked_in_all_its_pieces_or_one_alone(open_app):
     assert piece[2]["spot"] == "a1.0" and piece[3]["spot"] == "a1.1"
 
 
+@pytest.mark.parametrize("page", ["predict", "attention", "compare", "lens", "heads"])
+def test_a_text_b_with_nothing_to_read_counts_as_none_and_is_said(open_app, page):
+    says = "Text B holds nothing that the model can read, so it counts as empty."
+    app = open_app(page=page, a=PAIR["a"], b=" \u200b\ufeff", mask="a1")
+    no_trouble(app)
+    assert told(app).count(says) == 1 and "text_b" not in told(app)
+    alone = open_app(page=page, a=PAIR["a"], b="", mask="a1")
+    assert says not in told(alone)
+    for name in ("bars", "chips", "lines"):
+        assert component(app, name) == component(alone, name)
+
+
+def test_a_second_text_with_nothing_to_read_is_said_on_compare(open_app):
+    second = {"compare.what": "texts", "compare.a": "It was good.", "compare.b": "\u200b"}
+    app = open_app(page="compare", **PAIR, **second)
+    no_trouble(app)
+    assert "The second text B holds nothing that the model can read, so it counts as empty." in told(app)
+    app = open_app(page="compare", **PAIR, **{**second, "compare.a": "\u200b", "compare.b": "It was good."})
+    no_trouble(app)
+    assert "There is nothing in the second text A that the model can read." in told(app)
+
+
 def test_a_typed_mask_is_predicted(open_app):
     app = open_app(a="Paris is a [MASK].")
     assert component(app, "bars")["cards"][0]["title"] == "[MASK]"
@@ -177,19 +199,6 @@ def test_two_models_are_compared_side_by_side(open_app):
     for row in ("Layers × heads", "Parameters", "Weights in memory", "Time for this text"):
         assert row in text
     assert any("bert-base-uncased" in button.label for button in app.button)
-
-
-def test_a_download_that_fails_says_so(open_app, monkeypatch):
-    from bert_tf import checkpoints
-
-    def fail(name, progress):
-        progress(10, 100)
-        raise checkpoints.DownloadError("There is no network: try again when there is.")
-
-    monkeypatch.setattr(checkpoints, "download", fail)
-    app = open_app(page="compare", **PAIR)
-    next(button for button in app.button if "bert-base-uncased" in button.label).click().run()
-    assert "There is no network" in told(app) and not app.exception
 
 
 def test_downloads_are_not_offered_where_they_are_not_allowed(open_app, explorer_home, tmp_path, monkeypatch):

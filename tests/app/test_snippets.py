@@ -87,6 +87,19 @@ def test_masks_filled_the_surest_first_are_so_in_the_lines(open_app):
         [step.predictions[0].probability for step in filled.steps], abs=1e-5)
 
 
+@pytest.mark.parametrize("fill", ["independent", "joint"])
+def test_words_asked_about_are_so_in_the_lines(open_app, capsys, fill):
+    app = open_app(page="predict", **PAIR, mask="a2,b2", fill=fill, **{"predict.ask": "rabbit, house"})
+    shown = component(app, "bars")["cards"]
+    capsys.readouterr()
+    ran(app)
+    said = capsys.readouterr().out
+    for card in shown:
+        assert len(card["asked"]) == 2
+        for one in card["asked"]:
+            assert f"('{one['text']}', {one['rank'].replace(',', '')}, {round(one['p'], 5)}" in said
+
+
 def test_a_model_computes_in_the_page_s_precision(open_app):
     app = open_app(page="compare", a="The bunny ate it.", mask="a1", precision="bfloat16")
     assert settled(app).code[0].value.count("precision='bfloat16'") == 2

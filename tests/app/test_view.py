@@ -1,6 +1,7 @@
 """The view and its form in a link."""
 
 import dataclasses
+import urllib.parse
 
 import pytest
 
@@ -85,6 +86,29 @@ def test_a_text_too_long_for_a_link_is_empty_in_it_and_its_masks_stay_out():
     view = View(a="x" * 50, b="short", masks=(Spot("a", 0), Spot("b", 0)))
     assert to_params(view, limits) == {"a": "", "b": "short", "mask": "b0"}
     assert left_out(view, limits) == [("a", 50)] and not left_out(view, Limits())
+
+
+@pytest.mark.parametrize("one, other, missing", [
+    (("中", 3_999), ("文", 3_999), ["a", "b"]),
+    (("中", 300), ("文", 200), ["a"]),
+    (("x", 1_990), ("y ", 980), []),
+    (("x", 1_800), ("é", 600), ["b"]),
+    (("שלום עולם ", 60), ("100 % & more? ", 15), []),
+    (("🙂", 328), ("", 0), []),
+    (("🙂", 334), ("", 0), ["a"]),
+])  # fmt: skip
+def test_a_link_is_bounded_as_the_browser_sends_it(one, other, missing):
+    a, b = (letters * times for letters, times in (one, other))
+    limits = Limits()
+    view = View(page="lens", a=a, b=b, masks=(Spot("a", 0), Spot("b", 0)), settings=(("lens.at", "3"),))
+    params = to_params(view, limits)
+    assert len(urllib.parse.urlencode(params)) <= limits.max_link_characters == 4_000
+    assert [name for name, _ in left_out(view, limits)] == missing
+    kept = {name: "" if name in missing else getattr(view, name) for name in "ab"}
+    opened = from_params(params, limits)
+    assert (opened.a, opened.b, opened.setting("lens.at")) == (kept["a"], kept["b"], "3")
+    whole = to_params(view, dataclasses.replace(limits, max_link_characters=100_000))
+    assert bool(missing) == (len(urllib.parse.urlencode(whole)) > limits.max_link_characters)
 
 
 def test_a_setting_too_long_for_a_link_is_empty_in_it():

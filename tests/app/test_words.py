@@ -23,6 +23,7 @@ from bert_tf.explain.vectors import word_ids
 from tests.app.look import column, component, near, offered, param, settled, told
 from ui import senses
 from ui.limits import ROOT
+from ui.words import direction
 
 PAIR = {"a": "The bunny ate the carrot.", "b": "It was good."}
 
@@ -230,3 +231,22 @@ def test_too_few_points_for_umap_are_answered_with_a_sentence(open_app):
             break
         app.run()
     assert "UMAP needs at least 5" in told(app) and not app.exception
+
+
+@pytest.mark.parametrize("text, runs", [
+    ("The cat", "ltr"), ("שלום world", "rtl"), ("مرحبا", "rtl"), ("12, שלום", "rtl"), ("“Paris” שלום", "ltr"),
+    ("[MASK] שלום", "rtl"), ("<mask> שלום", "rtl"), ("[MASK] city", "ltr"), ("中文", "ltr"), ("12:30", "ltr"), ("", "ltr"),
+])  # fmt: skip
+def test_a_text_runs_as_its_first_letter_does(text, runs):
+    assert direction(text) == runs
+
+
+def test_each_text_is_drawn_the_way_it_runs(open_app):
+    link = {"a": "The bunny ate the carrot.", "b": "[MASK] שלום", "mask": "a1"}
+    for page in ("predict", "compare", "attention"):
+        assert component(open_app(page=page, **link), "chips")["directions"] == {"a": "ltr", "b": "rtl"}
+    other = {"a": "שלום world", "mask": "a1"}
+    assert component(open_app(page="neuron", **other), "neuron")["direction"] == "rtl"
+    assert component(open_app(page="architecture", **other), "tower")["direction"] == "rtl"
+    app = settled(open_app(page="saliency", **other))
+    assert component(app, "marks")["directions"]["a"] == "rtl"

@@ -50,8 +50,8 @@ def server(server_home):
 
 
 @contextlib.contextmanager
-def serving(home):
-    """An explorer over the models and limits in ``home``; gives its address."""
+def serving(home, **more):
+    """An explorer over the models and limits in ``home``; gives its address. ``more``: of its environment."""
     with socket.socket() as place:
         place.bind(("127.0.0.1", 0))
         port = place.getsockname()[1]
@@ -63,6 +63,7 @@ def serving(home):
         "HF_ENDPOINT": "http://127.0.0.1:9",
         "TF_CPP_MIN_LOG_LEVEL": "3",
         "HOME": str(home),
+        **more,
     }
     with log.open("wb") as out:
         process = subprocess.Popen(

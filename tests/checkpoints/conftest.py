@@ -1,5 +1,6 @@
 """What the tests of stored models share: one batch, a model's outputs on it, and a small copy of the hub."""
 
+import contextlib
 import hashlib
 import json
 import threading
@@ -116,11 +117,13 @@ class Hub:
             once for each entry of this list. hashes: name -> ETag to declare instead of the true one.
         redirect: whether the weights are sent from another address, as the real hub does with large files.
         requests: (method, name, Range header or None) as they came.
+        gate: the second half of the weights is sent when this event is set, as it is from the beginning.
     """
 
     def __init__(self):
         self.files, self.cut_after, self.hashes, self.requests, self.status = {}, [], {}, [], 200
-        self.redirect = False
+        self.redirect, self.gate = False, threading.Event()
+        self.gate.set()
         hub = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -179,7 +182,12 @@ class Hub:
         if self.cut_after and name == "model.safetensors":
             data = data[: self.cut_after.pop(0)]
             handler.close_connection = True
-        handler.wfile.write(data)
+        half = len(data) // 2
+        handler.wfile.write(data[:half])
+        if name == "model.safetensors":
+            self.gate.wait(600)
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # who asked may have gone
+            handler.wfile.write(data[half:])
 
     def _refuse(self, handler, repo):
         known = any(key[0] == repo for key in self.files)

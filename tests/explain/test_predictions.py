@@ -125,3 +125,62 @@ def test_logits_that_are_no_numbers_are_a_sentence(value):
     logits[1, 4] = value
     with pytest.raises(InputError, match="no numbers"):
         top_probabilities(logits, 5)
+
+
+def test_words_asked_about_have_their_rank_and_probability(tiny_bert):
+    trace = tiny_bert.trace("the cat sat on the mat", mask=["cat", "mat"])
+    everything = fill_mask(trace, tiny_bert.tokenizer, top_k=tiny_bert.tokenizer.vocab_size)
+    answers = tiny_bert.fill_mask(trace, top_k=1, targets=["dog", "cat", "##s", "dog"])
+    for answer, whole in zip(answers, everything):
+        found = {one.token: (rank, one.probability) for rank, one in enumerate(whole.predictions, 1)}
+        assert [one.rank for one in answer.targets] == sorted(found[word][0] for word in ("dog", "cat", "##s"))
+        for one in answer.targets:
+            assert (one.rank, one.probability) == (found[one.token][0], pytest.approx(found[one.token][1]))
+    assert tiny_bert.fill_mask(trace, targets="dog")[0].targets[0].token == "dog"
+    assert [one.targets for one in tiny_bert.fill_mask(trace)] == [(), ()]
+    joint = tiny_bert.fill_jointly(trace, top_k=1, targets=["dog"])
+    alone = next(one for one in answers if one.position == joint.steps[0].position)
+    assert joint.steps[0].targets == tuple(one for one in alone.targets if one.token == "dog")
+    assert [[one.token for one in step.targets] for step in joint.steps] == [["dog"], ["dog"]]
+    (row,) = tiny_bert.predict_many([("the [MASK] sat", None, ())], targets=["dog"])
+    assert row.masks[0].targets == tiny_bert.predict("the [MASK] sat", targets=["dog"]).masks[0].targets
+
+
+def test_words_asked_about_are_those_of_transformers_fill_mask(tiny_bert, tmp_path):
+    import transformers
+
+    from bert_tf import checkpoints
+
+    folder = checkpoints.save(tmp_path / "tiny", tiny_bert.config, tiny_bert.tokenizer, tiny_bert.model)
+    model = transformers.BertForMaskedLM.from_pretrained(folder).eval()
+    tokenizer = transformers.BertTokenizer.from_pretrained(folder, do_lower_case=False)
+    pipeline = transformers.pipeline("fill-mask", model=model, tokenizer=tokenizer, device="cpu")
+    words = ["cat", "dog", "mat", "it"]
+    theirs = pipeline("the [MASK] sat on the mat", targets=words, top_k=len(words))
+    (ours,) = tiny_bert.predict("the [MASK] sat on the mat", targets=words).masks
+    assert [one.token for one in ours.targets] == [one["token_str"] for one in theirs]
+    assert [one.id for one in ours.targets] == [one["token"] for one in theirs]
+    np.testing.assert_allclose(
+        [one.probability for one in ours.targets], [one["score"] for one in theirs], rtol=1e-4)  # fmt: skip
+
+
+def test_a_word_of_other_spelling_is_the_one_it_is_read_as():
+    from tests.conftest import make_bert
+
+    bert = make_bert(lower_case=True)
+    (answer,) = bert.predict("the [MASK] sat", targets=["Cat", "cat"]).masks
+    assert [one.token for one in answer.targets] == ["cat"]
+
+
+@pytest.mark.parametrize("word, says", [
+    ("carrots", "'carrots' is no token .* It is made of: "), ("", "'' is no token"), ("the cat", "made of: the cat"),
+    ("中", "is no token"), (3, "3 is no token"),
+])  # fmt: skip
+def test_a_word_of_several_pieces_or_of_none_is_refused(tiny_bert, word, says):
+    with pytest.raises(InputError, match=says):
+        tiny_bert.predict("the [MASK] sat", targets=["cat", word])
+
+
+def test_to_ask_about_words_where_nothing_is_hidden_is_refused(tiny_bert):
+    with pytest.raises(NothingToPredict, match="Nothing is masked"):
+        tiny_bert.predict("the cat sat", "it ran", targets=["cat"])

@@ -3,24 +3,31 @@
 from ui.snippets.parts import about
 
 _EACH = """\
-for mask in bert.fill_mask(trace, top_k={top_k}):
-    print(mask.position, [(one.token, round(one.probability, 3)) for one in mask.predictions])"""
+for mask in bert.fill_mask(trace, top_k={top_k}{targets}):
+    print(mask.position, [(one.token, round(one.probability, 3)) for one in mask.predictions]){asked}"""
 _SUREST_FIRST = """\
-filled = bert.fill_jointly(trace, top_k={top_k})
+filled = bert.fill_jointly(trace, top_k={top_k}{targets})
 for mask in filled.steps:  # the surest first, each with those before it in place
-    print(mask.position, [(one.token, round(one.probability, 3)) for one in mask.predictions])
+    print(mask.position, [(one.token, round(one.probability, 3)) for one in mask.predictions]){asked}
 print(filled.text_a, filled.text_b)"""
+_ASKED = """
+    print([(one.token, one.rank, round(one.probability, 5)) for one in mask.targets])"""
 _REPLACED = """\
 for token, score in zip(trace.tokens, trace.replaced):  # the probability that it was put there
     print(token, score.round(3))"""
 
 
-def predict(view, shared, trace):
-    """Every answer that the model has: guesses at the masks, the verdict on a pair, a score for each token."""
+def predict(view, shared, trace, targets=()):
+    """Every answer that the model has: guesses at the masks, the verdict on a pair, a score for each token.
+
+    Args:
+        targets: words that are asked about at the masks.
+    """
     asked = []
     if trace.masks and trace.logits is not None:
         lines = _SUREST_FIRST if view.fill == "joint" and len(trace.masks) > 1 else _EACH
-        asked.append(lines.format(top_k=view.top_k))
+        more = {"targets": f", targets={list(targets)}", "asked": _ASKED} if targets else {"targets": "", "asked": ""}
+        asked.append(lines.format(top_k=view.top_k, **more))
     asked += [f"print(trace.{head})" for head in ("nsp", "sop") if getattr(trace, head) is not None]
     asked += [_REPLACED] if trace.replaced is not None else []
     return about(view, shared, trace, (), "\n".join(asked) or "print(trace.tokens)")

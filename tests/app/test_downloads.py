@@ -1,0 +1,142 @@
+"""Models fetched from a page: the real download, from a hub on this machine."""
+
+import re
+import time
+
+import pytest
+
+from bert_tf.checkpoints import arrived
+from bert_tf.checkpoints.registry import released
+from tests.app.conftest import LIMITS, save_tiny
+from tests.app.look import told
+from tests.checkpoints.conftest import Hub
+from ui.words import megabytes
+
+NAME = released("bert-tiny").name
+SIZES = {"num_hidden_layers": 2, "num_attention_heads": 2}
+
+
+@pytest.fixture
+def hub(environment, explorer_home, tmp_path, monkeypatch):
+    """A hub with one model, and an explorer that may fetch it into an empty folder."""
+    from huggingface_hub import constants, file_download
+
+    from ui import downloads, models, state
+
+    hub = Hub()
+    save_tiny(tmp_path, "served", "bert-small-uncased-embedded", **SIZES)
+    hub.add_model(released(NAME).repo, tmp_path / "served")
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "explorer.toml").write_text(re.sub("offered = .*", f'offered = ["bert-base-cased-embedded", "{NAME}"]', LIMITS))
+    monkeypatch.setenv("BERT_TF_HOME", str(home))
+    monkeypatch.setenv("BERT_TF_EXPLORER", str(home / "explorer.toml"))
+    # The hub's library reads HF_ENDPOINT when it is imported, writes 10 MB at a time, and waits before it tries again.
+    monkeypatch.setattr(constants, "ENDPOINT", hub.endpoint)
+    monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE",
+                        hub.endpoint + "/{repo_id}/resolve/{revision}/{filename}")
+    monkeypatch.setattr(constants, "DOWNLOAD_CHUNK_SIZE", 4096)
+    monkeypatch.setattr(constants, "HF_HUB_DOWNLOAD_TIMEOUT", 600)
+    monkeypatch.setattr(file_download.time, "sleep", lambda seconds: None)
+    for cache in (state.limits, models.catalogue, downloads.everybodys):
+        cache.clear()
+    yield hub
+    hub.gate.set()
+    ended()
+    hub.close()
+    downloads.everybodys.clear()
+
+
+def ended(seconds=120):
+    from ui.downloads import everybodys
+
+    deadline = time.monotonic() + seconds
+    while (found := everybodys().get(NAME)) and found.running and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return found
+
+
+def half_way(seconds=120):
+    from ui.downloads import everybodys
+
+    deadline = time.monotonic() + seconds
+    while everybodys().get(NAME).done < everybodys().get(NAME).total / 2 - 5000 or not everybodys().get(NAME).done:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def asked_for(hub):
+    return [wanted for method, name, wanted in hub.requests if (method, name) == ("GET", "model.safetensors")]
+
+
+def key(what):
+    return f"w_{what}_models_{NAME}"
+
+
+def offers(app):
+    return any(button.key == key("get") for button in app.button)
+
+
+def bar(app):
+    """What stands beside the bar, or None."""
+    return next((one.proto.text for one in app.get("progress")), None)
+
+
+def test_a_download_goes_on_whatever_is_pressed_and_others_watch_it(open_app, hub):
+    hub.gate.clear()
+    app = open_app(page="models")
+    app.button(key=key("get")).click().run()
+    half_way()
+    for _ in range(3):
+        app.run()
+    assert re.fullmatch(rf"{NAME}: \d+ (k|M)B of \d+ (k|M)B(, .* MB a second)?", bar(app)) and not offers(app)
+    other = open_app(page="models")
+    assert bar(other).startswith(f"{NAME}: ") and not offers(other)
+    # Whoever pressed at the same moment begins no second one.
+    from ui.downloads import everybodys
+
+    everybodys().start(NAME)
+    elsewhere = open_app(page="predict", a="The bunny ate the carrot.", mask="a1")
+    assert not elsewhere.exception and NAME not in elsewhere.selectbox(key="w_model").options
+    hub.gate.set()
+    assert ended().status == "done" and len(asked_for(hub)) == 1
+    for one in (app, other):
+        one.run()
+        assert bar(one) is None and not offers(one) and f"{NAME} ·" in told(one).replace("\\", "")
+    assert NAME in elsewhere.run().selectbox(key="w_model").options
+
+
+def test_a_download_that_is_stopped_says_what_is_here_and_goes_on_from_there(open_app, hub):
+    hub.gate.clear()
+    app = open_app(page="models")
+    app.button(key=key("get")).click().run()
+    half_way()
+    app.run()
+    app.button(key=key("stop")).click().run()
+    assert bar(app) == f"{NAME} stops …" and app.button(key=key("stop")).disabled
+    hub.gate.set()
+    found = ended()
+    app.run()
+    held = arrived(NAME)
+    assert found.status == "stopped" and 0 < held < sum(map(len, hub.files.values()))
+    assert offers(app) and not app.error and f"Goes on from {megabytes(held)}: so much of it is here." in told(app)
+    app.button(key=key("get")).click().run()
+    assert ended().status == "done" and re.fullmatch(r"bytes=[1-9]\d+-", asked_for(hub)[-1])
+    assert not offers(app.run())
+
+
+def test_a_download_that_fails_says_so_until_it_is_pressed_again(open_app, hub):
+    hub.status = 503
+    app = open_app(page="models")
+    app.button(key=key("get")).click().run()
+    ended()
+    for _ in range(3):
+        app.run()
+        assert "the hub answered 503" in told(app).replace("\\", "") and offers(app)
+    hub.status = 200
+    hub.gate.clear()
+    app.button(key=key("get")).click().run()
+    assert not app.error and bar(app) is not None
+    hub.gate.set()
+    assert ended().status == "done"
+    assert not offers(app.run()) and not app.error

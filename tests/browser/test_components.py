@@ -1,0 +1,122 @@
+"""What the explorer's own components have in common, run in a real Chromium."""
+
+import re
+
+import numpy as np
+import pytest
+
+from ui.limits import ROOT
+from ui.words import direction, percent
+
+FOLDER = ROOT / "assets" / "components"
+SCRIPTS = sorted(FOLDER.glob("*.js"))
+
+
+@pytest.fixture
+def blank(chromium):
+    """A function that opens an empty page with the scripts of the components of these names in it."""
+    context = chromium.new_context()
+
+    def opened(*names):
+        page = context.new_page()
+        page.set_default_timeout(120_000)
+        scripts = [(FOLDER / f"{name}.js").read_text("utf-8") for name in ("shared", *names)]
+        page.set_content((FOLDER / f"{names[-1]}.html").read_text("utf-8"))
+        page.add_style_tag(content=(FOLDER / f"{names[-1]}.css").read_text("utf-8"))
+        page.add_script_tag(content="\n".join(scripts).replace("export default function", "function drawn"))
+        return page
+
+    yield opened
+    context.close()
+
+
+def test_no_two_components_hold_the_same_function():
+    found = {}
+    for path in SCRIPTS:
+        for name, body in re.findall(r"^(?:export )?function (\w+)(\(.*?\n})", path.read_text("utf-8"), re.M | re.S):
+            assert body not in found, (name, path.name, found[body])
+            found[body] = path.name
+
+
+def test_a_share_is_written_by_the_components_as_the_pages_write_it(blank):
+    shares = [0.0, 1e-9, 0.0009, 0.0011, 0.0123, 0.0999, 0.1, 0.4611, 0.9949, 0.9994, 0.9996, 1.0]
+    for name in ("bars", "lines", "neuron", "gauge"):
+        assert blank(name).evaluate("(shares) => shares.map(percent)", shares) == [percent(one) for one in shares]
+
+
+def test_the_grid_has_the_ramps_colours(blank):
+    ramp = ["#ffffff", "#0072b2", "#102030"]
+    packed = np.array(blank("grid").evaluate("(ramp) => [...colours(ramp)]", ramp), np.uint32)
+    stops = np.array([[int(one[at : at + 2], 16) for at in (1, 3, 5)] for one in ramp])
+    wanted = [np.interp(np.linspace(0, 1, 256), [0, 0.5, 1], stops[:, c]) for c in range(3)]
+    found = packed.view(np.uint8).reshape(256, 4)  # red, green, blue, opacity as the canvas has them
+    assert (found[:, 3] == 255).all() and np.abs(found[:, :3] - np.stack(wanted, 1)).max() <= 0.5 + 1e-9
+
+
+ENGLISH = "The cat sat on the mat"
+HEBREW = "החתול ישב על השטיח, COVID"
+ARABIC = "جلست القطة على السجادة"
+DRAW = "(data) => drawn({ parentElement: document.body, data, setTriggerValue: () => {} })"
+PLACES = "(words) => words.map((word) => { const box = word.getBoundingClientRect(); return [box.left, box.right]; })"
+
+
+def chip(position, side, text):
+    return {"position": position, "side": side, "text": text, "was": text, "spot": f"{side}{position}", "masked": False,
+            "kind": "piece" if text.startswith("##") else "word"}  # fmt: skip
+
+
+def runs_from(places, side):
+    """Whether boxes follow each other in one line, each beginning where or after the one before ends."""
+    ends = [(left, right) if side == "ltr" else (-right, -left) for left, right in places]
+    return all(before[1] <= after[0] + 0.5 for before, after in zip(ends, ends[1:]))
+
+
+@pytest.mark.parametrize("a, b", [(ENGLISH, HEBREW), (HEBREW, ENGLISH), (ARABIC, HEBREW), (ENGLISH, "")])
+def test_chips_stand_in_the_order_in_which_their_text_is_read(blank, a, b):
+    page = blank("chips")
+    words = [(side, word) for side, text in (("a", a), ("b", b)) for word in text.split()]
+    shown = [chip(at, side, word) for at, (side, word) in enumerate(words)]
+    page.evaluate(DRAW, {"chips": shown, "directions": {"a": direction(a), "b": direction(b)}})
+    for side, text in (("a", a), ("b", b)):
+        line = page.locator(f"[data-side={side}] .line button")
+        assert line.all_inner_texts() == text.split()
+        if not text:
+            continue
+        assert runs_from(line.evaluate_all(PLACES), direction(text))
+        assert direction(text) == ("ltr" if text == ENGLISH else "rtl")
+        # The arrow that points to the second word leads to it.
+        line.first.focus()
+        page.keyboard.press("ArrowRight" if text == ENGLISH else "ArrowLeft")
+        assert page.evaluate("document.activeElement.textContent") == text.split()[1]
+        page.keyboard.press("ArrowLeft" if text == ENGLISH else "ArrowRight")
+        assert page.evaluate("document.activeElement.textContent") == text.split()[0]
+
+
+def test_pieces_of_a_word_join_on_the_side_where_it_goes_on(blank):
+    page = blank("chips")
+    shown = [chip(0, "a", "של"), chip(1, "a", "##ום"), chip(2, "b", "un"), chip(3, "b", "##fair")]
+    page.evaluate(DRAW, {"chips": shown, "directions": {"a": "rtl", "b": "ltr"}})
+    look = "(one) => { const style = getComputedStyle(one); return [style.borderLeftStyle, style.borderRightStyle]; }"
+    styles = [page.locator("button").nth(at).evaluate(look) for at in (1, 3)]
+    assert [style.index("dashed") for style in styles] == [1, 0]
+    # No gap between the pieces of one word.
+    (left, _), (_, right) = page.locator("[data-side=a] button").evaluate_all(PLACES)
+    assert abs(left - right) < 0.5
+
+
+@pytest.mark.parametrize("name", ["marks", "spans"])
+def test_words_on_colours_stand_in_the_order_in_which_they_are_read(blank, name):
+    for text in (ENGLISH, HEBREW):
+        page, runs = blank(name), direction(text)
+        words = [{"text": word, "tip": word, "shade": 0.5, "kind": 0, "label": ""} for word in text.split()]
+        parts = [part for word in words for part in (word, {"text": " "})]
+        page.evaluate(DRAW, {
+            "a": parts, "b": None, "directions": {"a": runs, "b": "ltr"}, "ramp": ["#ffffff", "#000000"],
+            "legend": ["low", "high"] if name == "marks" else [], "hint": "", "parts": parts, "direction": runs,
+            "colours": ["#0072b2"],
+        })  # fmt: skip
+        places = page.locator("button").evaluate_all(PLACES)
+        assert len(places) == len(words) and runs_from(places, runs)
+        page.locator("button").first.focus()
+        page.keyboard.press("ArrowRight" if runs == "ltr" else "ArrowLeft")
+        assert page.evaluate("document.activeElement.textContent") == text.split()[1]
