@@ -260,9 +260,9 @@ def test_the_preset_is_base_beside_large_of_the_same_spelling(names, own, other,
 def base_and_large(environment, tmp_path, monkeypatch):
     """Point the explorer at a Base and a Large of the released names, and another model that is its default."""
     sizes = {"num_hidden_layers": 2, "num_attention_heads": 2}
-    for name in ("tiny-cased", BASE, LARGE):
+    for name in ("tiny-own", BASE, LARGE):
         save_tiny(tmp_path, name, "bert-small-uncased-embedded", **sizes)
-    offered = f"offered = {['tiny-cased', BASE, LARGE]}".replace("'", '"')
+    offered = f"offered = {['tiny-own', BASE, LARGE]}".replace("'", '"')
     (tmp_path / "explorer.toml").write_text(re.sub("offered = .*", offered, LIMITS))
     monkeypatch.setenv("BERT_TF_HOME", str(tmp_path))
     monkeypatch.setenv("BERT_TF_EXPLORER", str(tmp_path / "explorer.toml"))
@@ -274,14 +274,14 @@ def test_the_preset_leaves_the_visitors_model_alone(open_app, base_and_large):
     app = settled(open_app(page="compare", **CAT))
     pair = [app.selectbox(key=f"w_compare_{name}") for name in ("model", "other")]
     assert [one.value for one in pair] == [BASE, LARGE] and f"**{BASE}**" in told(app)
-    assert app.selectbox(key="w_model").value == "tiny-cased" and param(app, "model") in (None, "tiny-cased")
+    assert app.selectbox(key="w_model").value == "tiny-own" and param(app, "model") in (None, "tiny-own")
     assert (param(app, "compare.one"), param(app, "compare.other")) == (BASE, LARGE)
     # The link opens the same pair, and another page the visitor's own model.
     again = settled(open_app(**{name: param(app, name) for name in app.query_params}))
     assert [again.selectbox(key=f"w_compare_{name}").value for name in ("model", "other")] == [BASE, LARGE]
     app.session_state["_view"] = dataclasses.replace(app.session_state["_view"], page="predict")
     app.session_state["_touched"] = True
-    assert settled(app.run()).selectbox(key="w_model").value == "tiny-cased"
+    assert settled(app.run()).selectbox(key="w_model").value == "tiny-own"
     assert component(app, "bars") == component(settled(open_app(**CAT)), "bars")
 
 
@@ -353,7 +353,7 @@ def test_the_time_of_a_text_is_the_median_of_passes_after_the_first():
     from ui.models import SharedModel
 
     class Bert:
-        max_length = 512
+        max_length, tokenizer = 512, None
 
         def __init__(self):
             self.times = [9.0, 0.5, 0.25, 1.0]
