@@ -263,7 +263,7 @@ def base_and_large(environment, tmp_path, monkeypatch):
     for name in ("tiny-own", BASE, LARGE):
         save_tiny(tmp_path, name, "bert-small-uncased-embedded", **sizes)
     offered = f"offered = {['tiny-own', BASE, LARGE]}".replace("'", '"')
-    (tmp_path / "explorer.toml").write_text(re.sub("offered = .*", offered, LIMITS))
+    (tmp_path / "explorer.toml").write_text(re.sub("offered = .*", offered, LIMITS.replace("tiny-cased", "tiny-own")))
     monkeypatch.setenv("BERT_TF_HOME", str(tmp_path))
     monkeypatch.setenv("BERT_TF_EXPLORER", str(tmp_path / "explorer.toml"))
     for cache in (state.limits, models.catalogue):
