@@ -12,7 +12,8 @@ class FolderInUse(ValueError):
 def alone(folder, command, output=None):
     """Keeps a second command of the same kind from writing to a folder, which is made if need be.
 
-    The system lets go of the lock when the process ends, killed or not.
+    The system lets go of the lock when the process ends, killed or not. A command that fails before it has written
+    anything leaves no folder that was not there.
 
     Args: folder: to hold the lock. command: its name, for the message. output: the folder to name there; default
         `folder`.
@@ -22,8 +23,10 @@ def alone(folder, command, output=None):
     from filelock import FileLock, Timeout
 
     folder = Path(folder)
+    made = not folder.exists()
     folder.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(folder / f".{command}.lock")
+    path = folder / f".{command}.lock"
+    lock = FileLock(path)
     try:
         lock.acquire(timeout=0)
     except Timeout as error:
@@ -31,5 +34,10 @@ def alone(folder, command, output=None):
                           "--output.") from error
     try:
         yield
+    except BaseException:
+        if made and list(folder.iterdir()) == [path]:
+            path.unlink()
+            folder.rmdir()
+        raise
     finally:
         lock.release()

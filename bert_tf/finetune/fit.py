@@ -127,8 +127,9 @@ def fit(family, start, train, dev, settings, how, output, say=print):
 
     strategy = make_strategy(how.strategy)  # before anything else in TensorFlow
     run = _Run(family, start, settings, how, Path(output), strategy, say)
+    run.prepare(train, dev)
     with alone(run.folder, "finetune", run.output) if is_chief(strategy) else nullcontext():
-        run.prepare(train, dev)
+        run.begin()
         return run.train()
 
 
@@ -176,8 +177,8 @@ class _Run:
                 f"--length is {self.settings.max_length}; this model reads at most "
                 f"{self.config.max_tokens} tokens."
             )
-        made_of = self._made_of(train, dev)
-        self._check_run(made_of)
+        self.made_of = self._made_of(train, dev)
+        self._check_run()
         rows = self.family.encode(train, self.tokenizer, self.settings, training=True)
         self.feed = EpochFeed(rows, how.batch_size, how.seed, how.lengths)
         self.dev = dev
@@ -196,11 +197,13 @@ class _Run:
             strategy=self.strategy,
             accumulate=how.accumulate,
         )
-        # Last of all: settings that were refused until here do not stand in the way of better ones.
+
+    def begin(self):
+        """Notes what the run is made of. Settings that were refused until here do not stand in the way of better ones."""
+        self._check_run()    # again: another run may have begun since, and ended
         path = self.folder / _SETTINGS
         if self.trainer.chief and not path.is_file():
-            self.folder.mkdir(parents=True, exist_ok=True)
-            write_json(path, {**made_of, "updates": self.total})
+            write_json(path, {**self.made_of, "updates": self.total})
 
     def _make(self, source, rows):
         """(network with the source's weights, built optimiser)."""
@@ -246,12 +249,12 @@ class _Run:
         }
         return json.loads(json.dumps(made_of))
 
-    def _check_run(self, made_of):
+    def _check_run(self):
         """Refuses to go on with a run that was made of something else."""
         path = self.folder / _SETTINGS
         if not path.is_file():
             return
-        before = json.loads(path.read_text(encoding="utf-8"))
+        before, made_of = json.loads(path.read_text(encoding="utf-8")), self.made_of
         # What is not in it was not yet noted when the run began.
         other = sorted(name for name in made_of if name in before and before[name] != made_of[name])
         if other:

@@ -537,6 +537,7 @@ def test_a_position_of_an_earlier_version_is_not_misread(start, tmp_path, capsys
 def test_a_size_without_a_vocabulary_is_refused(start, tmp_path):
     parser = ArgumentParser()
     command.add_arguments(parser)
-    args = parser.parse_args(["--text", str(start / "text.txt"), "--size", "tiny", "--output", str(tmp_path)])
+    args = parser.parse_args(["--text", str(start / "text.txt"), "--size", "tiny", "--output", str(tmp_path / "run")])
     with pytest.raises(ValueError, match="--vocab"):
         command.run(args)
+    assert not (tmp_path / "run").exists()
