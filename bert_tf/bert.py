@@ -45,9 +45,8 @@ def load(name_or_folder=DEFAULT_MODEL, precision="float32"):
 
     path = checkpoints.find(name_or_folder)
     # TensorFlow is imported here, when it is known that there is something to load.
-    from bert_tf.runtime import Runtime
-
     from bert_tf.finetune.model import load_task
+    from bert_tf.runtime import Runtime
 
     config, tokenizer, model = checkpoints.read(path)
     runtime = Runtime(model, precision=precision)

@@ -138,7 +138,7 @@ def _options(trace):
         st.text_input(
             "Ask about a word",
             placeholder="One word, or several: Rome, Berlin",
-            width=300,
+            width=230,
             **state.bound_setting(_ASK, "w_predict_ask", ""),
         )
 

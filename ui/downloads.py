@@ -132,6 +132,6 @@ def _said(found):
         return " waits for other downloads to end"
     if not found.total:
         return " is being looked for …"
-    rate = f", {found.rate / 1e6:.1f} MB a second" if found.rate else ""
+    rate = f", {megabytes(found.rate)} a second" if found.rate else ""
     held = f", went on from {megabytes(found.held)}" if found.held else ""
     return f": {megabytes(found.done)} of {megabytes(found.total)}{rate}{held}"

@@ -104,6 +104,23 @@ def test_pieces_of_a_word_join_on_the_side_where_it_goes_on(blank):
     assert abs(left - right) < 0.5
 
 
+def test_a_hidden_word_stands_beside_its_mask_on_either_way(blank):
+    page = blank("chips")
+    shown = [{**chip(0, "a", "של"), "masked": True}, {**chip(1, "b", "cat"), "masked": True}]
+    page.evaluate(DRAW, {"chips": shown, "directions": {"a": "rtl", "b": "ltr"}})
+    for side, runs in (("a", "rtl"), ("b", "ltr")):
+        mask, was = page.locator(f"[data-side={side}] button > span").evaluate_all(PLACES)
+        gap = mask[0] - was[1] if runs == "rtl" else was[0] - mask[1]
+        assert 3 < gap < 10, (runs, mask, was)
+
+
+def test_a_typed_text_runs_as_its_first_letter_does(blank):
+    page = blank("chips")
+    page.set_content(f'<div class="stMainBlockContainer"><textarea>{HEBREW}</textarea></div>')
+    page.add_style_tag(path=ROOT / "assets" / "style.css")
+    assert page.locator("textarea").evaluate("(field) => getComputedStyle(field).unicodeBidi") == "plaintext"
+
+
 @pytest.mark.parametrize("name", ["marks", "spans"])
 def test_words_on_colours_stand_in_the_order_in_which_they_are_read(blank, name):
     for text in (ENGLISH, HEBREW):
