@@ -130,7 +130,8 @@ class Feed:
 
     def _batch(self, pairs, epoch, block, index):
         """A block's masked batch by its number."""
-        rng = np.random.default_rng((self.seed, epoch, block, index))
+        # From 1: to NumPy a seed that ends with 0 is the one without it, the block's own.
+        rng = np.random.default_rng((self.seed, epoch, block, 1 + index))
         packed = pack_pairs(pairs[index * self.batch_size: (index + 1) * self.batch_size], self.tokenizer, self.length)
         return choose_targets(self.objective, packed, self.tokenizer, rng, self.masks)
 

@@ -119,7 +119,7 @@ def answer(original="cat", rank=2):
         types.SimpleNamespace(token="cat", id=8, probability=0.25),
     )
     return types.SimpleNamespace(
-        position=3, original=original, original_rank=rank, original_probability=0.25, predictions=guesses
+        position=3, original=original, original_rank=rank, original_probability=0.25, predictions=guesses, targets=()
     )
 
 
