@@ -42,11 +42,12 @@ def documents(seed, count):
 
 
 def two_times(seed, count):
-    """Documents of two short sentences, whose order is told by the times of the day alone."""
+    """Documents of two short sentences, whose order is told by the times of the day alone, the first and the last: to
+    find out an order of four takes some random beginnings hundreds of updates, and others thousands."""
     rng = np.random.default_rng(seed)
     for _ in range(count):
-        yield "\n".join(f"{TIMES[time]}, {rng.choice(COLOURS)} {rng.choice(list(ANIMALS))} eats {rng.choice(FOODS)}."
-                        for time in sorted(rng.choice(4, 2, replace=False)))
+        yield "\n".join(f"{time}, {rng.choice(COLOURS)} {rng.choice(list(ANIMALS))} eats {rng.choice(FOODS)}."
+                        for time in (TIMES[0], TIMES[-1]))
 
 
 @pytest.fixture(scope="module")
