@@ -77,6 +77,11 @@ def test_a_word_moves_through_the_layers(visit, cased):
     found = occurrences(cased, read.texts, "bank")
     wanted, _ = principal_components(found.vectors[1], 2)
     money = [index for index, sense in enumerate(read.senses) if sense == "money"]
+    # The figure below may be drawn first.
+    page.wait_for_function(
+        f"(wanted) => Math.abs(({NUMBERS})(['{FIGURE}', 0])[0].x[0] - wanted) < 1e-3",
+        arg=float(wanted[money[0], 0]),
+    )
     assert numbers(page)[0]["x"] == pytest.approx(wanted[money, 0].tolist(), abs=1e-3)
     page.get_by_role("slider").first.press("ArrowRight")
     wait_for_link(page, "meaning.layer", "2")
