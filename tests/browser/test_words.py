@@ -77,7 +77,7 @@ def test_a_word_moves_through_the_layers(visit, cased):
     found = occurrences(cased, read.texts, "bank")
     wanted, _ = principal_components(found.vectors[1], 2)
     money = [index for index, sense in enumerate(read.senses) if sense == "money"]
-    # The figure below may be drawn first.
+    numbers(page)  # there is a figure; the one that stands below may be drawn first
     page.wait_for_function(
         f"(wanted) => Math.abs(({NUMBERS})(['{FIGURE}', 0])[0].x[0] - wanted) < 1e-3",
         arg=float(wanted[money[0], 0]),
