@@ -140,12 +140,12 @@ def test_what_does_not_go_with_a_model_type_is_told(folder, tmp_path):
 
 
 def test_a_run_with_embeddings_of_another_width_is_told(tmp_path):
-    from bert_tf.pretrain.command import _check_embeddings
+    from bert_tf.pretrain.made_with import check_embeddings
 
     config = BertConfig.named("small", "electra").replace(embedding_size=32)
-    _check_embeddings(tmp_path, config)
+    check_embeddings(tmp_path, config)
     (tmp_path / "architecture").mkdir()
     (tmp_path / "architecture" / "config.json").write_text(json.dumps(config.to_dict()))
-    _check_embeddings(tmp_path, config)
+    check_embeddings(tmp_path, config)
     with pytest.raises(ValueError, match="embeddings have 32 numbers .now 64.; give --embedding-size 32"):
-        _check_embeddings(tmp_path, config.replace(embedding_size=64))
+        check_embeddings(tmp_path, config.replace(embedding_size=64))
