@@ -52,7 +52,7 @@ class SharedModel:
 
     def given(self, b):
         """Text B as the library takes it: None where nothing was typed that the model can read."""
-        return given(b, self.tokenizer) if b.strip() else None
+        return given(b, self.tokenizer)
 
     def encode(self, a, b):
         """Pack the texts as the model will read them; a B with nothing to read is no B."""

@@ -1,42 +1,23 @@
 """The snapshots of trainings in memory: for all visitors together, bounded in bytes."""
 
-import collections
-import threading
+import operator
 
 import streamlit as st
 
 from ui import jobs, state
 from ui.kept import kept
 from ui.models import keep_keras
+from ui.stores import ByteStore
 from ui.words import count
 
 _SMALL = 100_000_000  # bytes of a series that the page waits for; a larger one is read and asked beside it
 
 
-class SeriesStore:
+class SeriesStore(ByteStore):
     """The last used series, the longest unused thrown away first when they hold more than ``most_bytes``."""
 
     def __init__(self, most_bytes):
-        self._most, self._held, self._lock = most_bytes, collections.OrderedDict(), threading.Lock()
-
-    def get(self, key):
-        """The series under ``key``, or None."""
-        with self._lock:
-            if key in self._held:
-                self._held.move_to_end(key)
-            return self._held.get(key)
-
-    def make_room(self, size):
-        """Throw away until ``size`` bytes more are within the bound, or nothing is left."""
-        with self._lock:
-            while self._held and sum(one.nbytes for one in self._held.values()) + size > self._most:
-                self._held.popitem(last=False)
-
-    def put(self, key, series):
-        """Keep ``series`` under ``key``."""
-        self.make_room(series.nbytes)
-        with self._lock:
-            self._held[key] = series
+        super().__init__(most_bytes, operator.attrgetter("nbytes"))
 
 
 @st.cache_resource(show_spinner=False)

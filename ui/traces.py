@@ -4,7 +4,6 @@ A trace is found again only under the session that made it, so nobody sees anoth
 held for sessions that have ended is dropped within ``_LOOK`` seconds.
 """
 
-import collections
 import dataclasses
 import threading
 import time
@@ -14,12 +13,13 @@ import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from ui import state
+from ui.stores import ByteStore
 
 _LOOK = 30.0  # seconds between two looks for sessions that have ended
 
 
-class TraceStore:
-    """The last used traces, oldest thrown away first when they hold more than ``most_bytes``.
+class TraceStore(ByteStore):
+    """The last used traces of all visitors.
 
     Args:
         most_bytes: that are held.
@@ -27,35 +27,19 @@ class TraceStore:
     """
 
     def __init__(self, most_bytes, is_here=lambda session: True):
-        self._most, self._held, self._is_here = most_bytes, 0, is_here
-        self._traces = collections.OrderedDict()
-        self._lock = threading.Lock()
-
-    def get(self, key):
-        """The trace under ``key``, or None."""
-        with self._lock:
-            if key not in self._traces:
-                return None
-            self._traces.move_to_end(key)
-            return self._traces[key]
+        super().__init__(most_bytes, size_of)
+        self._is_here = is_here
 
     def put(self, key, trace):
         """Keep ``trace`` under ``key``; one too large for the store is not kept."""
-        size = size_of(trace)
-        with self._lock:
-            self._held -= size_of(self._traces.pop(key, None))
-            if size > self._most:
-                return
-            self._traces[key] = trace
-            self._held += size
-            while self._held > self._most:
-                self._held -= size_of(self._traces.popitem(last=False)[1])
+        if size_of(trace) > self._most:
+            self.drop(lambda other: other == key)
+        else:
+            super().put(key, trace)
 
     def drop_ended(self):
         """Let go what is held for sessions that have ended."""
-        with self._lock:
-            for key in [key for key in self._traces if not self._is_here(key[0])]:
-                self._held -= size_of(self._traces.pop(key))
+        self.drop(lambda key: not self._is_here(key[0]))
 
     def watch(self, seconds):
         """Look for sessions that have ended every so many seconds, for ever; for a thread of its own."""

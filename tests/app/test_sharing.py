@@ -60,7 +60,7 @@ def test_a_visitor_s_traces_go_when_the_visit_ends_though_nobody_else_comes(open
     monkeypatch.setattr(traces, "_LOOK", 0.02)
     traces._store.clear()
     app = open_app(page="attention", a="A secret of a visitor.")
-    held = traces._store()._traces
+    held = traces._store()._values
     assert not app.exception and [one.text_a for one in held.values()] == ["A secret of a visitor."]
     time.sleep(0.2)
     assert held
@@ -82,7 +82,7 @@ def test_the_maps_of_a_long_text_are_held_as_numpy_would_round_them(open_app):
     np.testing.assert_array_equal(found, maps.astype(np.float16))
     traces._store.clear()
     open_app(page="attention", a="The bunny ate a carrot today . " * 40)
-    assert [one.attentions.dtype for one in traces._store()._traces.values()] == [np.float16]
+    assert [one.attentions.dtype for one in traces._store()._values.values()] == [np.float16]
     traces._store.clear()
 
 
@@ -113,7 +113,7 @@ def test_visitors_use_a_model_one_after_the_other():
     inside, most = [], []
 
     class Bert:
-        max_length = 512
+        max_length, tokenizer = 512, None
 
         def trace(self, *_, **__):
             inside.append(1)
