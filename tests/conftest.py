@@ -6,6 +6,8 @@ import os
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
 
+import contextlib
+import resource
 import string
 
 import numpy as np
@@ -17,6 +19,21 @@ China she She he it It they law legislators changed bunny ate carrot so history 
 big small red blue world war ended """.split()
 PIECES = ["##s", "##ing", "##ed", "##er", "##ly"]
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+
+
+@contextlib.contextmanager
+def small_disk(most):
+    """Files of this process may have so many bytes, as if the disk were full: the system refuses the rest.
+
+    For no longer than the write that is tried: the limit is that of whatever else writes in this process too, be it
+    the report of the tests.
+    """
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 def small_vocabulary(lower_case=False):

@@ -143,7 +143,7 @@ def wait(name, status):
 def test_a_stopped_training_leaves_its_best_model(open_app, own_home):
     from ui import finetuning
 
-    name = finetuning.start("classify", "films.csv", examples(600), "tiny-cased", 10, True)
+    name = finetuning.start("classify", "films.csv", examples(4000), "tiny-cased", 10, True)
     deadline = time.monotonic() + 240
     while not finetuning.records(name)[1] and time.monotonic() < deadline:
         time.sleep(0.05)

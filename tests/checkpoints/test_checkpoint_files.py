@@ -3,8 +3,6 @@
 import errno
 import json
 import os
-import resource
-import signal
 import threading
 
 import numpy as np
@@ -13,6 +11,7 @@ import pytest
 from bert_tf.checkpoints import CheckpointError, read, save
 from bert_tf.checkpoints.files import is_free, making, read_json, replacing, write_text
 from bert_tf.checkpoints.safetensors_folder import write_tensors
+from tests.conftest import small_disk
 
 
 def test_a_file_is_replaced_when_whole_and_left_alone_otherwise(tmp_path):
@@ -61,30 +60,18 @@ def test_a_full_disk_is_told_with_the_files_name(tmp_path):
     assert error.value.filename == str(tmp_path / "a.txt") and os.listdir(tmp_path) == []
 
 
-@pytest.fixture
-def little_room():
-    """Files of this process can grow to 8 kB, as if the disk were full."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (8000, before[1]))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    signal.signal(signal.SIGXFSZ, handler)
-
-
-def test_weights_that_find_no_room_are_told_as_the_systems_error(tiny, tiny_folder, tmp_path, little_room):
-    with pytest.raises(OSError) as error:
+def test_weights_that_find_no_room_are_told_as_the_systems_error(tiny, tmp_path):
+    with small_disk(8000), pytest.raises(OSError) as error:
         save(tmp_path / "model", tiny.config, tiny.tokenizer, tiny.model)
     assert error.value.errno == errno.EFBIG and error.value.filename == str(tmp_path / "model" / "model.safetensors")
     assert os.listdir(tmp_path / "model") == []
 
 
-def test_the_old_weights_stay_where_the_new_find_no_room(tmp_path, request):
+def test_the_old_weights_stay_where_the_new_find_no_room(tmp_path):
     old, large = {"a": np.ones(10, np.float32)}, {"a": np.zeros(9000, np.float32)}
     write_tensors(tmp_path, [old], [40])
     before = (tmp_path / "model.safetensors").read_bytes()
-    request.getfixturevalue("little_room")
-    with pytest.raises(OSError):
+    with small_disk(8000), pytest.raises(OSError):
         write_tensors(tmp_path, [old, large], [40, 36000], max_shard_bytes=1000)
     assert os.listdir(tmp_path) == ["model.safetensors"] and (tmp_path / "model.safetensors").read_bytes() == before
 

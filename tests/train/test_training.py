@@ -4,13 +4,11 @@ import itertools
 import json
 import math
 import os
-import resource
 import shutil
 import signal
 import subprocess
 import sys
 from argparse import ArgumentParser
-from contextlib import contextmanager
 from pathlib import Path
 
 import keras
@@ -32,7 +30,7 @@ from bert_tf.train.log import Window
 from bert_tf.train.loop import Trainer, TrainingDiverged
 from bert_tf.train.optimizer import WarmupLinearDecay, adamw
 from bert_tf.train.precision import apply_precision, with_loss_scale
-from tests.conftest import small_vocabulary
+from tests.conftest import small_disk, small_vocabulary
 
 TINY = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64,
         "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
@@ -370,17 +368,6 @@ def test_two_runs_in_one_folder_are_refused(start, tmp_path):
     assert pretrain(start, tmp_path / "run", "--steps", 1) == 0
 
 
-@contextmanager
-def small_disk(most=64):
-    """Files may have so many bytes: the system refuses the rest, and safetensors raises its own error."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (most, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-
-
 def test_a_checkpoint_that_cannot_be_written_is_said_and_the_last_one_stays(tmp_path, monkeypatch):
     variable = keras.Variable(np.arange(4.0, dtype="float32"))
     saved = Checkpoints(tmp_path)
@@ -389,7 +376,7 @@ def test_a_checkpoint_that_cannot_be_written_is_said_and_the_last_one_stays(tmp_
     def full(*_):
         raise SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)")
 
-    with small_disk(), pytest.raises(CheckpointWriteError, match="step-2 was not written: .*File too large.* are whole"):
+    with small_disk(64), pytest.raises(CheckpointWriteError, match="step-2 was not written: .*File too large.* are whole"):
         saved.save(2, [variable], {})
     monkeypatch.setattr("safetensors.numpy.save_file", full)
     with pytest.raises(CheckpointWriteError, match="step-2 was not written: the disk is full. Earlier .* are whole"):
