@@ -17,13 +17,16 @@ def add_arguments(parser):
 
 
 def _add_mlm_arguments(parser):
+    from bert_tf.pretrain.prepare_command import add_text_arguments
+
     add_model_arguments(parser)
     parser.add_argument(
         "--text",
         required=True,
         metavar="FILE",
-        help="plain text, one paragraph a line, a blank line between documents",
+        help="plain text, one paragraph a line, a blank line between documents; or .jsonl",
     )
+    add_text_arguments(parser)
     parser.add_argument(
         "--limit", type=int, metavar="N", help="at most N sequences, spread over the file (default: all)"
     )
@@ -79,6 +82,8 @@ def run(args):
             progress=progress,
             alone=args.alone,
             generator=generator,
+            text_field=args.field,
+            language=args.language,
         )
     if args.json:
         print(json.dumps({"model": bert.name, "text": args.text, **report}))

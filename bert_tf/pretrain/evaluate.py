@@ -19,12 +19,12 @@ MASKS = MaskSettings(rate=0.15, mask_share=1.0, random_share=0.0)
 
 
 def evaluate_mlm(bert, files, length=128, seed=0, limit=None, batch_size=32, progress=None, alone=False,
-                 generator=None):
+                 generator=None, text_field="text", language="en"):
     """How often the pre-training heads of a model are right on text files. The same arguments give the same figures.
 
     Args:
         bert: a `Bert` with an MLM head or a replaced-token head.
-        files: paths or patterns of text, one paragraph a line, a blank line between documents.
+        files: paths or patterns of text, one paragraph a line, a blank line between documents; or of JSON lines.
         length: T, tokens of a sequence with its special ones; pairs are packed to it as in pre-training.
         seed: of the pairs, masks and replacements.
         limit: at most so many sequences of each kind, spread evenly over the text; None for all.
@@ -34,13 +34,14 @@ def evaluate_mlm(bert, files, length=128, seed=0, limit=None, batch_size=32, pro
             one that reads one way has never learnt from a text with masks in it.
         generator: a `Bert` with an MLM head and the same vocabulary, which draws the replaced tokens; None to draw them
             from the text's own.
+        text_field: where JSON lines have their text. language: of the sentence splitter, a code like "en".
     Returns:
         dict of, with an MLM head,
         "top1", "top5": share of the masked tokens that are the likeliest, or among the five likeliest;
         "pseudo_perplexity": exp of the mean negative log-likelihood of the masked tokens. Unlike Salazar et
             al. 2020, who mask one token at a time, 15% are masked at once;
-        "nsp_accuracy": on as many true as random second segments; None if the model has no NSP head or the
-            text only one document;
+        "nsp_accuracy": on as many true as random second segments; None if the model has no NSP head or there
+            are none of a kind: the text has one document, or only such of one sentence;
         and "sequences", "pairs", "masked_tokens". With a sentence-order head,
         "sop_accuracy": on "order_pairs" pairs of neighbouring stretches, as many in order as swapped; None if there
             are none of a kind. With a replaced-token head,
@@ -63,8 +64,8 @@ def evaluate_mlm(bert, files, length=128, seed=0, limit=None, batch_size=32, pro
     if generator is not None:
         _check_generator(bert, generator)
     began = time.perf_counter()
-    documents = read_documents(find_files([files] if isinstance(files, str) else files))
-    corpus = MemoryCorpus(tokenize_documents(documents, bert.tokenizer))
+    documents = read_documents(find_files([files] if isinstance(files, str) else files), text_field)
+    corpus = MemoryCorpus(tokenize_documents(documents, bert.tokenizer, language))
     if not len(corpus):
         raise TextError(f"No text in {files}.")
     asked = _Asked(bert, corpus, length, limit, batch_size, progress)
@@ -127,7 +128,7 @@ def _masked_words(asked, rng, alone, files):
     masks = dataclasses.replace(MASKS, most=1) if alone else MASKS
     batch = mask_batch(asked.packed(chosen), tokenizer, rng, masks)
     ranks, losses, nsp_hits = _score(asked, batch)
-    has_nsp = "nsp" in asked.bert.heads and batch["nsp_labels"].any()
+    has_nsp = "nsp" in asked.bert.heads and len({pair.not_next for pair in chosen}) == 2
     return {
         "top1": float(np.mean(ranks < 1)),
         "top5": float(np.mean(ranks < 5)),

@@ -33,14 +33,19 @@ def add_arguments(parser):
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
 
 
+def add_text_arguments(parser):
+    """Adds how the files of text are read, wherever there are such."""
+    parser.add_argument("--field", default="text", metavar="NAME", help="the text's field in .jsonl files")
+    parser.add_argument("--language", default="en", metavar="CODE", help="of the text, for splitting sentences")
+
+
 def add_example_arguments(parser):
     """Adds what `prepare` and `pretrain` both let one choose of an example."""
     parser.add_argument("--objective", choices=OBJECTIVES, default="mlm+nsp",
                         help="masked words and next sentence; masked words alone, in full sentences across "
                              "documents; masked words and sentence order; or (clm) every word, for a model that "
                              "reads one way")
-    parser.add_argument("--field", default="text", metavar="NAME", help="the text's field in .jsonl files")
-    parser.add_argument("--language", default="en", metavar="CODE", help="of the text, for splitting sentences")
+    add_text_arguments(parser)
     parser.add_argument("--mask-rate", type=float, default=0.15)
     parser.add_argument("--whole-words", action="store_true", help="mask whole words")
     parser.add_argument("--ngram", type=int, default=1, metavar="N",

@@ -128,6 +128,20 @@ def test_the_command_prints_the_figures(tiny_folder, text, capsys):
     assert "pseudo_perplexity" in capsys.readouterr().out
 
 
+def test_the_command_reads_json_lines_and_splits_by_the_language(tiny_folder, tmp_path, capsys):
+    """German writes ordinals with a full stop: only the German splitter knows that no sentence ends there."""
+    said = "The cat sat on the 3. mat in the park."
+    (tmp_path / "text.jsonl").write_text("\n".join(json.dumps({"body": said}) for _ in range(20)))
+
+    def measured(*options):
+        text = ["--text", str(tmp_path / "text.jsonl"), "--field", "body", "--length", "32", "--json", "--quiet"]
+        assert main(["evaluate", "mlm", "--model", str(tiny_folder), *text, *options]) == 0
+        return json.loads(capsys.readouterr().out)
+
+    # One sentence a document cannot be cut into the two segments of a pair of its own.
+    assert measured()["nsp_accuracy"] is not None and measured("--language", "de")["nsp_accuracy"] is None
+
+
 class _Judge:
     """A stand-in for the `Runtime` of a model with other heads: every pair has logits, every token a score."""
 
