@@ -1,5 +1,7 @@
 """The runtime gives what the Keras model gives, at the shapes that were asked for, from any thread."""
 
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -249,3 +251,31 @@ def test_the_script_of_parity_compares_every_engine_with_transformers(monkeypatc
         for name in ("hidden_states", "attentions", "pooled_output", "mlm_logits_all", "nsp_logits"):
             assert 0 < row[name] < TOLERANCE / 10
     assert used == ["openvino", "tensorflow"]
+
+
+def test_a_signal_is_survived_after_a_model_was_let_go():
+    """On processors with AMX OpenVINO gives a thread another stack for signals, which must not go with one model."""
+    code = """
+import gc, os, signal
+import numpy as np
+from bert_tf.config import BertConfig
+from bert_tf.models import build_pretraining_model
+from bert_tf.runtime import Runtime
+
+def used():
+    runtime = Runtime(build_pretraining_model(BertConfig.tiny(vocab_size=120)), engine="openvino")
+    ids = np.ones((1, 5), np.int32)
+    runtime.run({"token_ids": ids, "segment_ids": ids * 0, "padding_mask": ids}, ("sequence_output",))
+    return runtime
+
+came = []
+signal.signal(signal.SIGUSR1, lambda *_: came.append(1))
+first, second = used(), used()
+del first
+gc.collect()
+del second
+gc.collect()
+os.kill(os.getpid(), signal.SIGUSR1)
+assert came
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=300)

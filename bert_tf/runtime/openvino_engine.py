@@ -3,6 +3,7 @@
 B batch, T tokens, P predicted positions.
 """
 
+import functools
 import sys
 import threading
 
@@ -18,6 +19,16 @@ _ALIGNMENT = 16  # floats: OpenVINO copies results into memory that is aligned w
 # Up to this many tokens in a batch the maps cost no time: one graph, and one packing of the weights, then
 # serves both those who want them and those who do not.
 _SMALL = 256
+
+
+@functools.cache
+def _core():
+    """OpenVINO itself, once for the whole process.
+
+    On a processor with AMX each one gives the thread that makes it another stack for signals, and takes it away when
+    it goes, in any order: after that the next signal, a Ctrl-C, would be the end of the process.
+    """
+    return ov.Core()
 
 
 class OpenVINOEngine:
@@ -63,7 +74,7 @@ class OpenVINOEngine:
     def _request(self, kind):
         if kind not in self._compiled:
             graph, places = build(self._model, kind)
-            compiled = ov.Core().compile_model(graph, "CPU", self._settings)
+            compiled = _core().compile_model(graph, "CPU", self._settings)
             self._compiled[kind] = compiled.create_infer_request(), places
         return self._compiled[kind]
 
