@@ -1,9 +1,28 @@
 """Which errors are what somebody gave, told to them in a sentence, and which are defects of the program."""
 
+import argparse
 import opcode
 from pathlib import Path
 
 PACKAGE = Path(__file__).parent
+
+
+def whole_number(least, most=None):
+    """What an option of `argparse` takes: a whole number from ``least`` to ``most`` (None: any above)."""
+
+    def read(text):
+        number = int(text)
+        if number < least or most is not None and number > most:
+            wanted = f"{least} or more" if most is None else f"from {least} to {most}"
+            raise argparse.ArgumentTypeError(f"{number} was given; it must be {wanted}")
+        return number
+
+    read.__name__ = "whole number"      # argparse says so of "x": invalid whole number value: 'x'
+    return read
+
+
+#: What generators of random numbers can be begun with.
+SEED = whole_number(0, 2**32 - 1)
 
 
 def is_mistake(error, *folders):

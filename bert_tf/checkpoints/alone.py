@@ -1,6 +1,6 @@
 """One writer to a folder: what two commands at once would spoil is kept to the first."""
 
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 
@@ -13,7 +13,7 @@ def alone(folder, command, output=None):
     """Keeps a second command of the same kind from writing to a folder, which is made if need be.
 
     The system lets go of the lock when the process ends, killed or not. A command that fails before it has written
-    anything leaves no folder that was not there.
+    anything leaves no folder that was not there, nor one above it.
 
     Args: folder: to hold the lock. command: its name, for the message. output: the folder to name there; default
         `folder`.
@@ -23,7 +23,7 @@ def alone(folder, command, output=None):
     from filelock import FileLock, Timeout
 
     folder = Path(folder)
-    made = not folder.exists()
+    made = [path for path in (folder, *folder.parents) if not path.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f".{command}.lock"
     lock = FileLock(path)
@@ -37,7 +37,9 @@ def alone(folder, command, output=None):
     except BaseException:
         if made and list(folder.iterdir()) == [path]:
             path.unlink()
-            folder.rmdir()
+            for empty in made:
+                with suppress(OSError):     # another one writes beside it by now
+                    empty.rmdir()
         raise
     finally:
         lock.release()

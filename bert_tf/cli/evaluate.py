@@ -6,6 +6,7 @@ import sys
 
 from bert_tf.cli.model import add_model_arguments, load_model
 from bert_tf.cli.render import percent, table
+from bert_tf.mistakes import SEED
 
 
 def add_arguments(parser):
@@ -33,7 +34,7 @@ def _add_mlm_arguments(parser):
     parser.add_argument(
         "--length", type=int, default=128, metavar="T", help="tokens a sequence (default 128)"
     )
-    parser.add_argument("--seed", type=int, default=0, metavar="S", help="of the pairs and masks (default 0)")
+    parser.add_argument("--seed", type=SEED, default=0, metavar="S", help="of the pairs and masks (default 0)")
     parser.add_argument(
         "--alone", action="store_true", help="one masked token a sequence of one segment: fair to one-way readers"
     )

@@ -4,6 +4,7 @@ from bert_tf.cli.explain_shared import Kind, Progress, head_of, predictions_reco
 from bert_tf.cli.quiet import import_tensorflow
 from bert_tf.cli.render import percent
 from bert_tf.explain.errors import InputError, WordNotFound, checked_text
+from bert_tf.mistakes import SEED
 
 _PASSING = ("queries", "keys", "values", "attentions", "attention", "attention_norm", "feed_forward_wide",
             "feed_forward", "feed_forward_norm")  # fmt: skip
@@ -310,7 +311,7 @@ def _add_replaced(kind):
     kind.add_argument(
         "--share", type=float, default=0.15, metavar="S", help="of the tokens, written anew (default 0.15)"
     )
-    kind.add_argument("--seed", type=int, default=0, metavar="N", help="of the choice and the draws (default 0)")
+    kind.add_argument("--seed", type=SEED, default=0, metavar="N", help="of the choice and the draws (default 0)")
 
 
 KINDS = {

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from bert_tf.checkpoints.alone import alone
 from bert_tf.family import MEMBERS
+from bert_tf.mistakes import SEED, whole_number
 from bert_tf.pretrain.made_with import check_embeddings, check_run, record_settings
 from bert_tf.pretrain.prepare_command import add_example_arguments, mask_settings
 from bert_tf.pretrain.start import check_objective_fits, start
@@ -46,7 +47,7 @@ def add_arguments(parser):
     parser.add_argument("--embedding-size", type=int, metavar="E",
                         help="width of the token vectors of an albert or electra of --size (default: as released, at "
                              "most half of the width in sizes that were not)")
-    parser.add_argument("--steps", type=int, default=1000, help="updates in all")
+    parser.add_argument("--steps", type=whole_number(1), default=1000, help="updates in all")
     parser.add_argument("--batch-size", type=int, default=32,
                         help="sequences of an update, over all devices and micro-batches together")
     parser.add_argument("--strategy", default="auto", metavar="NAME",
@@ -74,14 +75,15 @@ def add_arguments(parser):
                         help="compute the layers twice instead of keeping them: less memory, more time")
     parser.add_argument("--jit", action="store_true", help="compile the step with XLA")
     parser.add_argument("--threads", type=int, help="CPU threads to use")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--save-every", type=int, default=500, help="steps between checkpoints")
-    parser.add_argument("--keep", type=int, default=2, metavar="N",
+    parser.add_argument("--seed", type=SEED, default=0)
+    parser.add_argument("--save-every", type=whole_number(1), default=500, help="steps between checkpoints")
+    parser.add_argument("--keep", type=whole_number(1), default=2, metavar="N",
                         help="checkpoints to keep: the newest N and the best")
     parser.add_argument("--snapshots", action="store_true",
                         help="keep small float16 models of steps 0, 1, 2, 5, 10, 20, 50, … in OUTPUT/snapshots")
-    parser.add_argument("--stop-after", type=int, metavar="STEP", help="save and leave at this step; resume later")
-    parser.add_argument("--log-every", type=int, default=50)
+    parser.add_argument("--stop-after", type=whole_number(1), metavar="STEP",
+                        help="save and leave at this step; resume later")
+    parser.add_argument("--log-every", type=whole_number(1), default=50)
     parser.add_argument("--max-documents", type=int, help="use only the first so many documents")
     parser.add_argument("--corpus", metavar="DIR", help="where the tokenized text is kept (default: in --output)")
 
@@ -138,12 +140,11 @@ def _run(args, strategy):
         reader = teacher or _writer(args, tokenizer, phases)
         model, generator, network, optimizer = _make(args, config, source, corpus, objective, reader)
     del source
-    if args.keep < 1:
-        raise ValueError(f"--keep is {args.keep}; at least 1 checkpoint must be kept to go on from.")
     trainer = Trainer(
         network, objective, optimizer, output, jit_compile=args.jit, keep=args.keep,
         strategy=strategy, accumulate=args.accumulate, peak=measure_peak(args.precision) * replicas(strategy),
-        flops_of=lambda batch: _flops(config, reader, *batch["token_ids"].shape, batch["mask_labels"].shape[1]))
+        flops_of=lambda batch: _flops(filter(None, (model, generator)), reader, *batch["token_ids"].shape,
+                                      batch["mask_labels"].shape[1]))
     if trainer.chief:
         record_settings(output, args, model, tokenizer, corpus)
     snapshots = Snapshots(output, lambda folder: checkpoints.save(folder, config, tokenizer, model, "float16"),
@@ -226,9 +227,11 @@ def _train(args, trainer, phases, corpus, tokenizer, snapshots):
     """Resumes or begins, and goes on to the last step or `--stop-after`. Returns: the step reached."""
     from bert_tf.pretrain.feed import Position, from_saved, prefetch, to_saved
 
-    state = trainer.restore() or {"step": 0}
-    step, position = state["step"], Position()
+    state = trainer.restore()
+    step, position = state["step"] if state else 0, Position()
     longest = max((phase.length for phase in phases), default=args.length)
+    if snapshots and trainer.chief:
+        snapshots.forget_after(step if state else -1)
     if step:
         position, told = from_saved(state["position"], _feed(args, corpus, tokenizer, longest, longest).division)
         if trainer.chief:
@@ -341,12 +344,12 @@ def _objective(args):
     return Distillation(objective, args.distil) if args.teacher else objective
 
 
-def _flops(config, reader, *shape):
-    """Of an update, with those of a model beside it that only reads."""
-    from bert_tf.train.peak import training_flops
+def _flops(learners, reader, *shape):
+    """Of an update of models that learn, with those of a model beside them that only reads."""
+    from bert_tf.train.peak import reading_flops, training_flops
 
-    reading = training_flops(reader.bert_config, *shape) / 3 if reader else 0.0
-    return training_flops(config, *shape) + reading
+    reading = reading_flops(reader.bert_config, reader.bert_heads, *shape) if reader else 0.0
+    return reading + sum(training_flops(one.bert_config, one.bert_heads, *shape) for one in learners)
 
 
 def fill(model, source, corpus=None):

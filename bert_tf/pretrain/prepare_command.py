@@ -3,6 +3,7 @@
 import os
 import sys
 
+from bert_tf.mistakes import SEED
 from bert_tf.pretrain.instances import OBJECTIVES
 
 RUNNERS = ("DirectRunner", "FlinkRunner", "SparkRunner", "DataflowRunner")
@@ -24,7 +25,7 @@ def add_arguments(parser):
                         help="how many of the pairs are made shorter at random")
     parser.add_argument("--duplicates", type=int, default=1, metavar="N",
                         help="use each document so many times, with other pairs and masks")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seed", type=SEED, default=0)
     parser.add_argument("--processes", type=int, metavar="N",
                         help="of this machine (default: one a core, or one alone for little text)")
     parser.add_argument("--runner", choices=RUNNERS, help="run as an Apache Beam pipeline (see docs/training.md)")

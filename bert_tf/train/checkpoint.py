@@ -62,13 +62,18 @@ class Checkpoints:
     def best(self):
         """The step whose checkpoint has the lowest loss, or None if none was saved with one.
 
-        A mean over less than half of the updates of the longest is no measure beside it, and does not count.
+        A mean over less than half of the updates between two checkpoints is no measure beside others, and does not
+        count where there are any.
         """
         found = {step: state for step in self.steps() if (state := self._state(step)).get("loss") is not None}
         longest = max((state.get("updates", 0) for state in found.values()), default=0)
-        # Earlier versions did not note the number of updates.
-        losses = {step: state["loss"] for step, state in found.items() if 2 * state.get("updates", longest) >= longest}
-        return min(losses, key=losses.get, default=None)
+
+        def is_measure(step):
+            # Earlier versions did not note the number of updates, or not how many there were to be.
+            wanted = found[step].get("save_every", longest)
+            return 2 * found[step].get("updates", wanted) >= wanted
+
+        return min(list(filter(is_measure, found)) or found, key=lambda step: found[step]["loss"], default=None)
 
     def _state(self, step):
         try:
@@ -81,8 +86,8 @@ class Checkpoints:
 
         Args:
             step: updates done. variables: Keras variables, in the order `restore` will get them.
-            state: JSON-able dict; its "loss", if any, is what `best` goes by, and "updates" over how many it is the
-                mean.
+            state: JSON-able dict; its "loss", if any, is what `best` goes by, "updates" over how many it is the
+                mean, and "save_every" over how many such means usually are.
 
         Raises: CheckpointWriteError (the disk is full, say).
         """

@@ -2,11 +2,12 @@
 
 import json
 import math
-import os
 import time
 from pathlib import Path
 
 import numpy as np
+
+from bert_tf.checkpoints.files import replacing
 
 METRICS_FILE, TENSORBOARD_FOLDER = "metrics.jsonl", "tensorboard"
 
@@ -15,18 +16,19 @@ class RunLog:
     """Appends records to a run's logs; a context manager.
 
     Args:
-        folder: of the run. active: False on the machines that write nothing.
+        folder: of the run. active: False on the machines that write nothing. first_step: updates done before; what the
+            log has of later ones is of a run that was killed, and taken out.
     """
 
-    def __init__(self, folder, active=True):
-        self.folder, self.active = Path(folder), active
+    def __init__(self, folder, active=True, first_step=math.inf):
+        self.folder, self.active, self.first_step = Path(folder), active, first_step
 
     def __enter__(self):
         if self.active:
             import tensorflow as tf
 
             self.folder.mkdir(parents=True, exist_ok=True)
-            cut_torn_line(self.folder / METRICS_FILE)
+            go_back(self.folder / METRICS_FILE, self.first_step)
             self._file = open(self.folder / METRICS_FILE, "a", encoding="utf-8")
             self._events = tf.summary.create_file_writer(str(self.folder / TENSORBOARD_FOLDER))
         return self
@@ -49,13 +51,24 @@ class RunLog:
         self._events.flush()
 
 
-def cut_torn_line(path):
-    """Cuts a file back to its last newline: what a full disk or a loss of power left of a line would spoil the
-    next one. A file that is not there stays so."""
-    if path.is_file():
-        whole = path.read_bytes().rfind(b"\n") + 1
-        if whole < path.stat().st_size:
-            os.truncate(path, whole)
+def go_back(path, step):
+    """Takes out of a log what is of later steps, and what a full disk or a loss of power left of its last line, which
+    would spoil the next one. A file that is not there stays so."""
+    if not path.is_file():
+        return
+    lines = path.read_bytes().splitlines(keepends=True)
+    kept = [line for line in lines if line.endswith(b"\n") and _step_of(line) <= step]
+    if len(kept) < len(lines):
+        with replacing(path) as temporary:
+            temporary.write_bytes(b"".join(kept))
+
+
+def _step_of(line):
+    """The step of a log's line; -1 for one that is damaged, which is for those who read the log to tell."""
+    try:
+        return json.loads(line)["step"]
+    except (ValueError, KeyError, TypeError):
+        return -1
 
 
 def _scalar(name, value):

@@ -94,7 +94,7 @@ class Trainer:
             CheckpointWriteError: if a checkpoint cannot be written.
         """
         step, window, since_saved, self.stopped = first_step, Window(self._peak, self._ratios), [], False
-        with _stop_on_signals(self), RunLog(self.folder, self.chief) as log:
+        with _stop_on_signals(self), RunLog(self.folder, self.chief, first_step) as log:
             # Of step 0, or one that a kill came before.
             self._take(snapshots, step)
             for batch, position in batches:
@@ -110,7 +110,7 @@ class Trainer:
                 self.stopped = self._asked_to_stop()
                 last = step >= total_steps or self.stopped
                 if step % save_every == 0 or last:
-                    self._save(step, encode_position(position), since_saved)
+                    self._save(step, encode_position(position), since_saved, save_every)
                     since_saved.clear()
                 if step % log_every == 0 or last:
                     record = window.record(step, rate)
@@ -131,11 +131,11 @@ class Trainer:
         """Whether any machine was: all leave after the same step, or the rest would wait without end."""
         return distribution.sum_over_workers(self.strategy, self._stop) > 0
 
-    def _save(self, step, position, losses):
+    def _save(self, step, position, losses, save_every):
         """`losses`: since the checkpoint before, in this call; by their mean the best one is told."""
         if self.chief:
             state = {"position": position, "random": self.random.state(), "loss": float(np.mean(losses)),
-                     "updates": len(losses)}
+                     "updates": len(losses), "save_every": save_every}
             self.checkpoints.save(step, self._all_variables(), state)
 
 

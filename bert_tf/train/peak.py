@@ -1,28 +1,28 @@
-"""How much of the machine a training uses: its work by arithmetic, and the machine's peak by a short measurement.
-
-B sequences, T tokens, P predicted positions, H hidden size, I intermediate size, L layers, V vocabulary.
-"""
+"""How much of the machine a training uses: its work by arithmetic, and the machine's peak by a short measurement."""
 
 import time
 
+from bert_tf.explain.architecture import work
+from bert_tf.models import ALL_HEADS
 
-def training_flops(config, batch, tokens, predictions):
-    """Floating-point operations of one update, forward and backward, of the matrix products alone.
 
-    A product of [m, k] and [k, n] counts 2 m k n, and the backward pass twice the forward one (Narayanan et al.
-    2021, appendix). Padding counts, as it is computed; what rematerialisation computes again does not.
+def reading_flops(config, heads, batch, tokens, predictions):
+    """Floating-point operations of one forward pass, of the matrix products alone. Padding counts, as it is computed.
 
     Args:
-        config: `BertConfig`. batch: B. tokens: T. predictions: P, 0 without a masked-LM head.
+        config: `BertConfig`. heads: names of those that are asked. batch: B. tokens: T. predictions: P places the
+            masked-LM head is asked for.
 
     Returns: float.
     """
-    hidden, wide = config.hidden_size, config.intermediate_size
-    matrices = (4 * hidden * hidden + 2 * hidden * wide) // config.stacks
-    layer = batch * tokens * (matrices + 2 * tokens * hidden)
-    head = batch * predictions * (hidden * hidden + hidden * config.vocab_size)
-    pooler = batch * hidden * hidden
-    return 3.0 * 2.0 * (config.num_hidden_layers * layer + head + pooler)
+    needed = work(config, tokens, predictions)
+    return float(batch * sum(flops for part, flops in needed.items() if part in heads or part not in ALL_HEADS))
+
+
+def training_flops(*model):
+    """Floating-point operations of one update: the backward pass counts twice the forward one (Narayanan et al. 2021,
+    appendix). What rematerialisation computes again does not count. Args and returns as `reading_flops`."""
+    return 3.0 * reading_flops(*model)
 
 
 def measure_peak(precision="float32", seconds=0.4, size=None):

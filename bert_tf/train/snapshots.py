@@ -6,8 +6,7 @@ from pathlib import Path
 
 from bert_tf.checkpoints.errors import CheckpointError
 from bert_tf.train.checkpoint import CheckpointWriteError, writing
-
-FOLDER = "snapshots"
+from bert_tf.train.run import SNAPSHOTS, find_snapshots
 
 
 def on_grid(step):
@@ -27,7 +26,16 @@ class Snapshots:
     """
 
     def __init__(self, folder, save, last=None):
-        self.folder, self.save, self.last = Path(folder) / FOLDER, save, last
+        self.folder, self.save, self.last = Path(folder) / SNAPSHOTS, save, last
+
+    def forget_after(self, step):
+        """Removes those of later steps: the run that begins again there may go another way, or be another one.
+
+        Args: step: updates done; -1 for a run that begins anew.
+        """
+        for one in find_snapshots(self.folder.parent):
+            if one.step > step:
+                shutil.rmtree(one.folder, ignore_errors=True)
 
     def take(self, step):
         """Writes one if the step is on the grid and not there yet; a folder of that name is always whole.

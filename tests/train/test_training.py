@@ -30,6 +30,7 @@ from bert_tf.train.log import Window
 from bert_tf.train.loop import Trainer, TrainingDiverged
 from bert_tf.train.optimizer import WarmupLinearDecay, adamw
 from bert_tf.train.precision import apply_precision, with_loss_scale
+from bert_tf.train.run import read_run
 from tests.conftest import small_disk, small_vocabulary
 
 TINY = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64,
@@ -337,6 +338,46 @@ def test_a_mean_over_few_updates_does_not_make_the_best_checkpoint(tmp_path):
     assert saved.best() == 1000
 
 
+def test_checkpoints_that_come_oftener_are_measured_by_their_own_rule(tmp_path):
+    variable = keras.Variable(np.zeros(2, "float32"))
+    saved = Checkpoints(tmp_path, keep=9)
+    saved.save(1000, [variable], {"loss": 1.0, "updates": 500, "save_every": 500})
+    for step, updates, loss in ((1100, 100, 0.9), (1200, 100, 0.8), (1210, 10, 0.1)):   # a signal came at the last
+        saved.save(step, [variable], {"loss": loss, "updates": updates, "save_every": 100})
+    assert saved.best() == 1200
+    for step in (1000, 1100, 1200):
+        shutil.rmtree(tmp_path / f"step-{step}")
+    assert saved.best() == 1210     # there is no other one
+
+
+def test_a_run_that_begins_again_keeps_nothing_of_what_lies_ahead(start, tmp_path):
+    """Its snapshots and its log are of another training, or at least of other updates."""
+    watched = "--snapshots", "--log-every", 2
+    assert pretrain(start, tmp_path, "--steps", 10, *watched, "--save-every", 5) == 0
+    for step in (5, 10):
+        shutil.rmtree(tmp_path / "checkpoints" / f"step-{step}")
+    first = weights(tmp_path / "snapshots" / "step-2")
+    assert pretrain(start, tmp_path, "--steps", 10, *watched, "--stop-after", 4, "--learning-rate", "1e-2") == 0
+    run = read_run(tmp_path)
+    assert [one.step for one in run.snapshots] == [0, 1, 2]
+    assert [one["step"] for one in records(tmp_path)] == [2, 4]
+    second = weights(tmp_path / "snapshots" / "step-2")
+    assert any(not np.array_equal(first[name], second[name]) for name in first)
+    assert pretrain(start, tmp_path, "--steps", 10, *watched) == 0
+    assert [one.step for one in read_run(tmp_path).snapshots] == [0, 1, 2, 5, 10]
+    kept = weights(tmp_path / "snapshots" / "step-2")
+    assert all(np.array_equal(kept[name], second[name]) for name in second)
+
+
+@pytest.mark.parametrize("option, value", [("--save-every", 0), ("--log-every", 0), ("--keep", 0), ("--steps", 0),
+                                           ("--stop-after", -1), ("--seed", -1), ("--seed", 2**32)])
+def test_numbers_out_of_range_are_refused_before_anything_is_read(start, tmp_path, option, value, capsys):
+    with pytest.raises(SystemExit) as left:
+        pretrain(start, tmp_path / "run", option, value)
+    assert left.value.code == 2 and not (tmp_path / "run").exists()
+    assert f"argument {option}: {value} was given; it must be" in capsys.readouterr().err
+
+
 def stop_at(monkeypatch, step):
     """Sends this process a SIGTERM in a run's update of that number."""
     add, calls = Window.add, itertools.count(1)
@@ -366,6 +407,12 @@ def test_two_runs_in_one_folder_are_refused(start, tmp_path):
         with pytest.raises(FolderInUse, match=f"Another `pretrain` is writing to {tmp_path / 'run'}.*another --output"):
             pretrain(start, tmp_path / "run", "--steps", 1)
     assert pretrain(start, tmp_path / "run", "--steps", 1) == 0
+
+
+def test_a_command_that_fails_at_once_leaves_no_folder(tmp_path):
+    with pytest.raises(RuntimeError), alone(tmp_path / "runs" / "new" / "run", "pretrain"):
+        raise RuntimeError("refused")
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_checkpoint_that_cannot_be_written_is_said_and_the_last_one_stays(tmp_path, monkeypatch):

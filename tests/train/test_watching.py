@@ -7,12 +7,13 @@ import pytest
 
 from bert_tf import checkpoints
 from bert_tf.config import BertConfig, parameter_counts
+from bert_tf.models import build_pretraining_model, named_variables
 from bert_tf.pretrain import export
 from bert_tf.pretrain.feed import Position
 from bert_tf.pretrain.phases import Phase, plan_phases
 from bert_tf.train.checkpoint import Checkpoints
 from bert_tf.train.log import RunLog, Window
-from bert_tf.train.peak import measure_peak, training_flops
+from bert_tf.train.peak import measure_peak, reading_flops, training_flops
 from bert_tf.train.run import read_run
 from bert_tf.train.snapshots import Snapshots, on_grid
 from tests.train import test_training
@@ -103,11 +104,34 @@ def test_machines_that_are_not_the_chief_write_no_log(tmp_path):
 def test_work_is_six_operations_a_weight_and_token():
     config = BertConfig.base()
     layers = parameter_counts(config)["encoder"]
-    flops = training_flops(config, 2, 128, 0)
+    heads = ("pooler", "mlm")
+    flops = training_flops(config, heads, 2, 128, 0)
     # Kaplan et al. 2020, section 2.1: 6 N a token, plus 12 L T H for the attention maps.
     expected = 2 * 128 * (6 * layers + 12 * 12 * 128 * 768)
     assert flops == pytest.approx(expected, rel=0.01)
-    assert training_flops(config, 2, 128, 20) - flops == pytest.approx(6 * 40 * 768 * (768 + 30522), rel=1e-9)
+    assert training_flops(config, heads, 2, 128, 20) - flops == pytest.approx(6 * 40 * 768 * (768 + 30522), rel=1e-9)
+
+
+@pytest.mark.parametrize("member, options", [("bert", {}), ("albert", {"embedding_size": 16}),
+                                             ("electra", {"embedding_size": 16})])
+def test_work_is_that_of_the_kernels_a_token_passes(member, options):
+    """Counted on the model itself: every kernel multiplies all tokens, or one of each sequence, or the masks."""
+    config = BertConfig(vocab_size=100, hidden_size=32, num_hidden_layers=3, num_attention_heads=4, intermediate_size=64,
+                        max_position_embeddings=32, model_type=member, **options)
+    heads = ("replaced",) if member == "electra" else ("pooler", "mlm")
+    model = build_pretraining_model(config, heads=heads)
+    batch, tokens, masks = 2, 16, 3
+    wanted = 3 * 4 * batch * tokens * tokens * config.hidden_size      # scores, and values by weights
+    for name, variable in named_variables(model).items():
+        if not name.endswith(("weight", "weight_v")) or len(variable.shape) < 2 or "position" in name or "token_type" in name:
+            continue
+        rows = batch * (1 if "pooler" in name else masks if "predictions" in name and member != "electra" else tokens)
+        if "word_embeddings" in name:
+            rows = 0 if member == "electra" else batch * masks         # the output's table
+        repeats = config.num_hidden_layers if "albert_layer_groups" in name else 1
+        wanted += 2 * rows * repeats * int(np.prod(variable.shape))
+    assert reading_flops(config, heads, batch, tokens, masks) == pytest.approx(wanted, rel=1e-3)
+    assert training_flops(config, heads, batch, tokens, masks) == 3 * reading_flops(config, heads, batch, tokens, masks)
 
 
 def test_the_peak_is_that_of_a_matrix_product():
