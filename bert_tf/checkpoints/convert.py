@@ -46,7 +46,7 @@ def convert(src, dst, to="own", dtype="float32", max_shard_bytes=None):
             that cannot be read. Then nothing is left at `dst`.
     """
     src, dst = Path(src), Path(dst)
-    _check_request(dst, to, dtype)
+    check_request(dst, to, dtype)
     config, tokenizer, model = read(src)
     card = src / "README.md"
     text = card.read_text(encoding="utf-8", errors="replace") if card.is_file() else None
@@ -60,7 +60,8 @@ def convert(src, dst, to="own", dtype="float32", max_shard_bytes=None):
     return _report(dst, to, config, model.bert_heads)
 
 
-def _check_request(dst, to, dtype):
+def check_request(dst, to, dtype):
+    """Refuses what `convert` cannot write. Raises: CheckpointError with one sentence."""
     if to not in FORMATS:
         raise CheckpointError(f"There is no format {to!r}; choose from {', '.join(FORMATS)}.")
     if dtype not in DTYPES:

@@ -8,7 +8,7 @@ document to take a random second segment from.
 import io
 from dataclasses import dataclass, field
 
-from bert_tf.pretrain.documents import read_documents
+from bert_tf.pretrain.documents import read_parts
 
 #: Characters of a chunk, and the documents that it has at least, unless it gets several times longer so.
 CHUNK_CHARACTERS, CHUNK_DOCUMENTS, LONGEST_CHUNK = 2_000_000, 8, 16_000_000
@@ -52,15 +52,15 @@ def group_files(files):
 
 
 def read_chunks(group, paths, text_field="text", open_file=open):
-    """The chunks of a group of files, in constant memory.
+    """The chunks of a group of files, in memory that does not grow with them.
 
     Args:
-        group: its number. paths: the files. text_field, open_file: as in `documents.read_documents`.
+        group: its number. paths: the files. text_field, open_file: as in `documents.read_parts`.
 
     Yields: `Chunk`s; the end of the text goes into the chunk before it where it is short.
     """
     waiting, now, size, number = None, [], 0, 0
-    for part in _parts(read_documents(paths, text_field, open_file)):
+    for part in _numbered(read_parts(paths, LONGEST_CHUNK, text_field, open_file)):
         now.append(part)
         size += sum(map(len, part.paragraphs))
         if size >= CHUNK_CHARACTERS and (len(now) >= CHUNK_DOCUMENTS or size >= LONGEST_CHUNK):
@@ -84,22 +84,11 @@ class _Part:
     paragraphs: list
 
 
-def _parts(documents):
-    for source, document in enumerate(documents):
-        for number, paragraphs in enumerate(_cut(document, LONGEST_CHUNK)):
-            yield _Part(source, number, paragraphs)
-
-
-def _cut(paragraphs, longest):
-    """The paragraphs in lists of at most `longest` characters (more only where one paragraph has more)."""
-    part, size = [], 0
-    for paragraph in paragraphs:
-        if part and size + len(paragraph) > longest:
-            yield part
-            part, size = [], 0
-        part.append(paragraph)
-        size += len(paragraph)
-    yield part
+def _numbered(parts):
+    source = -1
+    for number, paragraphs in parts:
+        source += number == 0
+        yield _Part(source, number, paragraphs)
 
 
 def _chunk(group, number, parts):

@@ -12,8 +12,10 @@ import glob
 import gzip
 import hashlib
 import io
+import itertools
 import json
 import lzma
+import math
 import zlib
 from pathlib import Path
 
@@ -41,13 +43,24 @@ def find_files(patterns):
 
 
 def read_documents(paths, field="text", open_file=open):
-    """Documents of text files, one after the other, in constant memory.
-
-    Args:
-        paths: files of UTF-8 text or, by their name, of JSON lines. field: where JSON lines have their text.
-        open_file: callable (path, "rb") -> binary file; another one than `open` where the files are not local.
+    """Documents of text files, one after the other, each whole in memory. Args and errors: as `read_parts`.
 
     Yields: list of str, the paragraphs of a document.
+    """
+    for _, paragraphs in read_parts(paths, math.inf, field, open_file):
+        yield paragraphs
+
+
+def read_parts(paths, longest, field="text", open_file=open):
+    """Documents of text files, one after the other, long ones in parts: in constant memory, but for the longest
+    paragraph (in JSON lines, the longest document).
+
+    Args:
+        paths: files of UTF-8 text or, by their name, of JSON lines. longest: characters that a part has at most; more
+            only where one paragraph has more. field: where JSON lines have their text.
+        open_file: callable (path, "rb") -> binary file; another one than `open` where the files are not local.
+
+    Yields: (which part of its document it is, from 0; list of str, its paragraphs).
 
     Raises: TextError naming the file, on text that is not UTF-8 or holds NULs, a damaged archive, or a line that is
         not JSON or lacks the field.
@@ -58,7 +71,8 @@ def read_documents(paths, field="text", open_file=open):
             with (open_file(path, "rb") as raw, _decompressed(raw, path) as data,
                   io.TextIOWrapper(data, encoding="utf-8-sig") as text):
                 lines = _without_nuls(text, path)
-                yield from _of_json_lines(lines, path, field) if is_json_lines(path) else _of_lines(lines)
+                for document in _of_json_lines(lines, path, field) if is_json_lines(path) else _of_lines(lines):
+                    yield from enumerate(_cut(document, longest))
         except UnicodeDecodeError as error:
             raise TextError(f"{path} is not UTF-8 text ({_first_bad_byte(path, open_file)}); convert it first."
                             ) from error
@@ -131,16 +145,10 @@ def _zstd_errors(path):
 
 
 def _of_lines(lines):
-    paragraphs = []
-    for line in lines:
-        line = line.strip()
-        if line:
-            paragraphs.append(line)
-        elif paragraphs:
+    """Iterators over the paragraphs of each document, to be used up one after the other."""
+    for is_text, paragraphs in itertools.groupby(map(str.strip, lines), key=bool):
+        if is_text:
             yield paragraphs
-            paragraphs = []
-    if paragraphs:
-        yield paragraphs
 
 
 def _of_json_lines(lines, path, field):
@@ -158,6 +166,18 @@ def _of_json_lines(lines, path, field):
                             f"name the right one with --field.")
         if paragraphs := [part for part in map(str.strip, text.split("\n")) if part]:
             yield paragraphs
+
+
+def _cut(paragraphs, longest):
+    """The paragraphs in lists of at most `longest` characters (more only where one paragraph has more)."""
+    part, size = [], 0
+    for paragraph in paragraphs:
+        if part and size + len(paragraph) > longest:
+            yield part
+            part, size = [], 0
+        part.append(paragraph)
+        size += len(paragraph)
+    yield part
 
 
 def sentences(paragraph, language="en"):

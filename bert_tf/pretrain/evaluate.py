@@ -127,6 +127,8 @@ def _masked_words(asked, rng, alone, files):
         raise TextError(f"{files} holds too little text to make a pair of sentences of.")
     masks = dataclasses.replace(MASKS, most=1) if alone else MASKS
     batch = mask_batch(asked.packed(chosen), tokenizer, rng, masks)
+    if not batch["mask_weights"].any():
+        raise TextError(f"{files} holds no word that {asked.bert.name} knows.")
     ranks, losses, nsp_hits = _score(asked, batch)
     has_nsp = "nsp" in asked.bert.heads and len({pair.not_next for pair in chosen}) == 2
     return {
@@ -173,7 +175,7 @@ def _replaced_tokens(asked, rng, generator, files):
         if generator is None:
             drawn = own[rows][real]
         else:
-            most = int(real.sum(axis=1).max())
+            most = max(1, int(real.sum(axis=1).max()))
             asking = {**inputs, "mask_positions": batch["mask_positions"][rows, :most]}
             logits = generator.runtime.run(asking, ("mlm_logits",))["mlm_logits"][real[:, :most]]
             # The greatest of logits and Gumbel noise is a draw from their softmax.
@@ -233,7 +235,8 @@ def _score(asked, batch):
     outputs = ("mlm_logits", "nsp_logits") if "nsp" in asked.bert.heads else ("mlm_logits",)
     ranks, losses, hits = [], [], []
     for rows in asked.in_parts(batch):
-        masks = int(batch["mask_weights"][rows].sum(axis=1).max())
+        # One place at least is asked for, also where no token of these is known.
+        masks = max(1, int(batch["mask_weights"][rows].sum(axis=1).max()))
         inputs = {**_inputs(batch, rows), "mask_positions": batch["mask_positions"][rows, :masks]}
         results = asked.bert.runtime.run(inputs, outputs)
         for logits, labels, weights in zip(

@@ -61,9 +61,11 @@ def export(folder, step, target, to="own", dtype="float32"):
         target is not empty, or the format cannot hold the model.
     """
     from bert_tf import checkpoints
+    from bert_tf.checkpoints.convert import check_request
 
+    target = Path(target).resolve()
+    check_request(target, to, dtype)
     config, tokenizer, model = read_checkpoint(folder, step)
-    target = Path(target)
     whole = target.with_name(f".{target.name}.whole")
     try:
         checkpoints.save(whole, config, tokenizer, model)

@@ -115,6 +115,18 @@ def test_what_cannot_be_measured_is_told(tiny_bert, headless_bert, text, tmp_pat
         evaluate_mlm(tiny_bert, str(empty))
 
 
+def test_texts_and_batches_without_a_known_word(tiny_bert, text, tmp_path):
+    unknown = tmp_path / "unknown.txt"
+    unknown.write_text("\n\n".join(["猫\n犬"] * 4))
+    with pytest.raises(TextError, match="holds no word that tiny-cased knows"):
+        evaluate_mlm(tiny_bert, str(unknown))
+    mixed = tmp_path / "mixed.txt"
+    mixed.write_text(Path(text).read_text() + "\n\n猫\n犬" * 3)
+    figures = [evaluate_mlm(tiny_bert, str(mixed), length=32, batch_size=size) for size in (1, 32)]
+    for name in ("top1", "top5", "nsp_accuracy", "masked_tokens"):
+        assert figures[0][name] == figures[1][name]
+
+
 def test_the_command_prints_the_figures(tiny_folder, text, capsys):
     assert (
         main(["evaluate", "mlm", "--model", str(tiny_folder), "--text", text, "--length", "32", "--json"])

@@ -52,6 +52,18 @@ def pretrain(folder, output, *arguments):
         "--positions", "64", "--steps", "2", "--learning-rate", "1e-2", *options])) == 0
 
 
+def test_an_export_goes_into_the_folder_one_stands_in_and_is_refused_before_the_work(folder, tmp_path, monkeypatch):
+    pretrain(folder, tmp_path / "run", *RUNS["one way"])
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    export.export(tmp_path / "run", 2, ".")
+    assert checkpoints.read(".")
+    monkeypatch.setattr(export, "read_checkpoint", lambda *_: pytest.fail("it was read"))
+    for target, to, dtype in ((".", "own", "float32"), ("new", "onnx", "float32"), ("new", "own", "int3")):
+        with pytest.raises(checkpoints.CheckpointError):
+            export.export(tmp_path / "run", 2, target, to, dtype)
+
+
 @pytest.mark.parametrize("name", RUNS)
 def test_the_newest_checkpoint_is_the_finished_model(folder, tmp_path, name):
     pretrain(folder, tmp_path / "run", *RUNS[name])

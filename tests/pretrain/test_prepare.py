@@ -2,6 +2,7 @@
 
 import collections
 import gzip
+import io
 import itertools
 import json
 import os
@@ -464,6 +465,31 @@ def test_the_parts_of_a_cut_document_are_one_source_and_one_document(tmp_path, m
     assert len(found) > 1 and found[0].sources[:3] == [0, 1, 1] and not found[0].goes_on
     assert all(chunk.sources[0] == 1 and chunk.goes_on for chunk in found[1:]) and found[-1].sources[-1] == 2
     assert sum(make_examples(chunk, TOKENIZER, SETTINGS)[1].documents for chunk in found) == 3
+
+
+def test_a_document_without_end_is_read_in_parts(tmp_path, monkeypatch):
+    """A file without a blank line, as many corpora of sentences are, is never held whole."""
+    monkeypatch.setattr(chunks, "LONGEST_CHUNK", 1000)
+    monkeypatch.setattr(chunks, "CHUNK_CHARACTERS", 500)
+    read = 0
+
+    class Endless(io.RawIOBase):
+        """A binary file that counts what was read of it."""
+
+        def readable(self):
+            return True
+
+        def readinto(self, buffer):
+            nonlocal read
+            line = b"The cat sat on the mat.\n" * (len(buffer) // 24)
+            buffer[:len(line)] = line
+            read += len(line)
+            return len(line)
+
+    found = chunks.read_chunks(0, ["endless.txt"], open_file=lambda *_: io.BufferedReader(Endless(), 8192))
+    first, second = next(found), next(found)
+    assert not first.goes_on and second.goes_on and {*first.sources, *second.sources} == {0}
+    assert read < 100_000
 
 
 def test_a_chunk_without_words_gives_no_example():
