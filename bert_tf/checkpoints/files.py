@@ -37,7 +37,7 @@ def write_json(path, values):
 def write_text(path, text):
     """Writes UTF-8 text, atomically."""
     with replacing(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+        temporary.write_text(text, encoding="utf-8", newline="\n")
 
 
 @contextmanager

@@ -181,9 +181,10 @@ def _share_out(sizes, largest):
 
 
 def _remove_stale(folder, names):
-    # A folder that is saved over must not keep shards of another division: they would be read as well.
-    for path in folder.glob("model*.safetensors"):
+    # A folder that is saved over must not keep shards of another division: they would be read as well. Nor what a
+    # killed save left half written.
+    for path in (*folder.glob("model*.safetensors"), *folder.glob(".*-model*.safetensors")):
         if path.name not in names:
-            path.unlink()
+            path.unlink(missing_ok=True)
     if len(names) == 1:
         (folder / INDEX_FILE).unlink(missing_ok=True)

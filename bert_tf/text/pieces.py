@@ -62,7 +62,10 @@ class PieceTokenizer(RustBackedTokenizer):
         """Write ``tokenizer.json``, ``tokenizer_config.json`` and, if it came from one, ``spiece.model``."""
         super().save(folder, model_max_length)
         if self._stored is not None:
-            (Path(folder) / MODEL_FILE).write_bytes(self._stored)
+            from bert_tf.checkpoints.files import replacing
+
+            with replacing(Path(folder) / MODEL_FILE) as temporary:
+                temporary.write_bytes(self._stored)
 
 
 def _parsed(data: bytes, path: Path):

@@ -4,7 +4,6 @@ Their pieces are shown as text: a piece that begins a word after a space begins 
 other goes on what stands before it ("ing"). Shapes: T tokens.
 """
 
-import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -85,13 +84,14 @@ class RustBackedTokenizer(BaseTokenizer):
 
     def save(self, folder: str | Path, model_max_length: int = 512) -> None:
         """Write ``tokenizer.json``, ``tokenizer_config.json`` and the vocabulary as Transformers names it."""
+        from bert_tf.checkpoints.files import write_json, write_text
+
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / RUST_FILE).write_text(self._rust.to_str(), encoding="utf-8", newline="\n")
+        write_text(folder / RUST_FILE, self._rust.to_str())
         roles = dict(zip(_ROLES, self.special_tokens, strict=True))
         options = {"tokenizer_class": self.transformers_class, "model_max_length": model_max_length, **roles}
-        text = json.dumps(options, indent=2) + "\n"
-        (folder / CONFIG_FILE).write_text(text, encoding="utf-8", newline="\n")
+        write_json(folder / CONFIG_FILE, options)
 
     def tokenize(self, text: str) -> Tokens:
         """Split a text into pieces.

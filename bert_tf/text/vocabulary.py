@@ -166,8 +166,9 @@ def _read_tokenizer_json(path: Path) -> tuple[tuple[str, ...], dict]:
 
 def write_folder(folder: str | Path, vocabulary: Sequence[str], options: dict) -> None:
     """Write ``vocab.txt`` and ``tokenizer_config.json`` into a folder, which is made if need be."""
+    from bert_tf.checkpoints.files import write_json, write_text
+
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    text = "\n".join(vocabulary) + "\n"
-    (folder / VOCABULARY_FILE).write_text(text, encoding="utf-8", newline="\n")
-    (folder / CONFIG_FILE).write_text(json.dumps(options, indent=2) + "\n", encoding="utf-8", newline="\n")
+    write_text(folder / VOCABULARY_FILE, "\n".join(vocabulary) + "\n")
+    write_json(folder / CONFIG_FILE, options)

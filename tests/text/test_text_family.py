@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from bert_tf.text import ByteLevelTokenizer, PieceTokenizer, Tokenizer, VocabularyError, read_tokenizer
+from tests.conftest import small_disk
 
 FAMILY = Path(__file__).parents[1] / "golden" / "family"
 GOLDEN = json.loads((FAMILY / "tokenizers.json").read_text())
@@ -170,3 +171,14 @@ def test_files_that_are_none_are_refused(files, tmp_path):
         (tmp_path / name).write_bytes(data)
     with pytest.raises(VocabularyError):
         read_tokenizer(tmp_path)
+
+
+@pytest.mark.parametrize("member", ["roberta", "albert", "electra-generator"])
+def test_a_vocabulary_that_finds_no_room_leaves_the_one_before(member, tmp_path):
+    tokenizer = read_tokenizer(FAMILY / member)
+    tokenizer.save(tmp_path)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    with small_disk(10), pytest.raises(OSError) as error:
+        tokenizer.save(tmp_path)
+    assert error.value.filename.startswith(str(tmp_path)) and "/." not in error.value.filename
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
