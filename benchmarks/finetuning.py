@@ -162,8 +162,11 @@ class _Apart:
             target=_serve, args=(theirs, name, folder, seed, options), daemon=True
         )
         self._process.start()
-        if self._pipe.recv() != "ready":
-            raise SystemExit(f"{name} did not start")
+        theirs.close()      # so that its end is heard of here, should it come before the first word
+        try:
+            self._pipe.recv()
+        except EOFError:
+            raise SystemExit(f"{name} did not start; what it said is above") from None
 
     def turn(self):
         self._pipe.send("turn")

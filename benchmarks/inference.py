@@ -91,6 +91,7 @@ class Worker:
         self.pipe, theirs = context.Pipe()
         self.process = context.Process(target=serve, args=(theirs, name, size, folder), daemon=True)
         self.process.start()
+        theirs.close()      # so that a peer that ends is heard of, and not waited for
         self.name = name
 
     def ask(self, *question):

@@ -98,6 +98,7 @@ class Worker:
         self._pipe, theirs = context.Pipe()
         self._process = context.Process(target=_serve, args=(theirs, name, size, shape), daemon=True)
         self._process.start()
+        theirs.close()      # so that a peer that ends is heard of, and not waited for
         self.steps = 1
 
     def ask(self, steps):

@@ -204,8 +204,6 @@ def patching(bert, trace, args):
     """Where the difference from another input turns into another answer."""
     from bert_tf.explain import patch_blocks, patch_states
 
-    if args.against is None:
-        raise InputError("Give --against TEXT, another first text with as many tokens.")
     corrupted = bert.trace(args.against, args.text_b, args.mask)
     target = target_of(bert, trace, args)
     with Progress(args) as progress:
@@ -390,6 +388,8 @@ def _check_against(args):
 
 
 def _check_patching(args):
+    if args.against is None:
+        raise InputError("Give --against TEXT, another first text with as many tokens.")
     _check_against(args)
     check_target(args)
 

@@ -47,7 +47,11 @@ class Lens:
     settled: np.ndarray
 
     def at(self, row):
-        """The `Lens` of one of the positions alone; `row` is its index among them."""
+        """The `Lens` of one of the positions alone; `row` is its index among them, from the end if negative.
+
+        Raises: IndexError if there is none.
+        """
+        row = range(len(self.positions))[row]
         return Lens(**{field.name: getattr(self, field.name)[row : row + 1] for field in fields(self)})
 
 

@@ -91,6 +91,9 @@ def test_questions_that_cannot_be_answered_are_refused(other_bert, headless_bert
 def test_one_position_is_what_it_is_alone(other_bert, trace):
     row, alone = logit_lens(other_bert, trace, (1, 3, 6)).at(1), logit_lens(other_bert, trace, (3,))
     assert row.positions == (3,) and row.tokens == alone.tokens
+    assert logit_lens(other_bert, trace, (1, 3)).at(-1).positions == (3,)
+    with pytest.raises(IndexError):
+        row.at(1)
     assert row.answers[0].id == alone.answers[0].id
     for name in ("ids", "answer_ranks", "first_top", "settled"):
         np.testing.assert_array_equal(getattr(row, name), getattr(alone, name))
