@@ -26,7 +26,7 @@ def _process(*arguments, code=None):
     command = (
         [sys.executable, "-c", code] if code else [sys.executable, "-m", "bert_tf", *map(str, arguments)]
     )
-    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=120)
+    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=300)
 
 
 def _complaint(capsys, argv):

@@ -15,7 +15,7 @@ NOTEBOOK = pathlib.Path(__file__).resolve().parents[1] / "notebooks" / "tour.ipy
 
 def test_the_tour_runs_and_finds_what_it_promises():
     notebook = nbformat.read(NOTEBOOK, as_version=4)
-    NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(NOTEBOOK.parent)}}).execute()
+    NotebookClient(notebook, timeout=600, resources={"metadata": {"path": str(NOTEBOOK.parent)}}).execute()
     cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
     said = ["".join(output.get("text", "") for output in cell.outputs) for cell in cells]
     assert "China" in said[1] and "ranks 1" in said[1]

@@ -9,6 +9,8 @@ import pathlib
 import numpy as np
 import pytest
 
+from tests.app.look import PATIENCE
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 LIMITS = """
 [text]
@@ -68,7 +70,7 @@ def open_app():
     from streamlit.testing.v1 import AppTest
 
     def opened(**params):
-        app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=120)
+        app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=PATIENCE)
         for key, value in params.items():
             app.query_params[key] = value
         return app.run()

@@ -5,6 +5,8 @@ import time
 
 import numpy as np
 
+PATIENCE = 240  # seconds for work beside the page: the machine may be busy
+
 
 def component(app, key):
     """What a page gave to the first of its own components of this name; None if none is drawn."""
@@ -41,15 +43,20 @@ def param(app, key):
     return value[0] if isinstance(value, list) else value
 
 
-def settled(app, tries=400):
-    """Run the page again until the work beside it is done, and nothing went wrong on the way."""
-    for _ in range(tries):
+def settled(app, done=None):
+    """Run the page again until the work beside it is done, and nothing went wrong on the way.
+
+    Args: done: callable (app) -> whether it is; default: no work can be stopped any more.
+    """
+    done = done or (lambda app: not any((button.key or "").startswith("w_stop_") for button in app.button))
+    end = time.monotonic() + PATIENCE
+    while True:
         assert not app.exception and not app.error, told(app)
-        if not any((button.key or "").startswith("w_stop_") for button in app.button):
+        if done(app):
             return app
+        assert time.monotonic() < end, f"the work did not end: {told(app)}"
         time.sleep(0.05)
         app.run()
-    raise AssertionError("the work did not end")
 
 
 def offered(app, saved, names):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.app.look import param
+from tests.app.look import PATIENCE, param
 
 PAIR = {"a": "The bunny ate the carrot.", "b": "It was good."}
 
@@ -59,7 +59,7 @@ def _page_that_can_be_cut_short():
 def cut_app():
     from streamlit.testing.v1 import AppTest
 
-    app = AppTest.from_function(_page_that_can_be_cut_short, default_timeout=60)
+    app = AppTest.from_function(_page_that_can_be_cut_short, default_timeout=PATIENCE)
     app.query_params["a"] = PAIR["a"]
     return app
 

@@ -6,11 +6,12 @@ import time
 import pytest
 
 from bert_tf.explain.errors import checked_text
+from tests.app.look import PATIENCE
 from ui.jobs import Job
 
 
-def ended(job, seconds=10):
-    deadline = time.monotonic() + seconds
+def ended(job):
+    deadline = time.monotonic() + PATIENCE
     while job.running and time.monotonic() < deadline:
         time.sleep(0.005)
     return job
@@ -18,6 +19,14 @@ def ended(job, seconds=10):
 
 def slots(number=1):
     return threading.Semaphore(number)
+
+
+def holding(room):
+    """A job that has the only slot of ``room``, and the gate that ends it."""
+    begun, gate = threading.Event(), threading.Event()
+    job = Job(1, lambda progress: begun.set() or gate.wait(), room)
+    assert begun.wait(PATIENCE)
+    return job, gate
 
 
 def steps(number, pause=0.0):
@@ -38,22 +47,22 @@ def test_a_job_gives_its_result_and_counts_its_steps():
 
 
 def test_a_job_that_is_stopped_ends_after_its_step():
-    job = Job("key", steps(10_000, 0.001), slots())
+    job = Job("key", steps(1_000_000, 0.001), slots())
     job.stop()
-    assert ended(job).status == "stopped" and job.done < 10_000 and job.result is None
+    assert ended(job).status == "stopped" and job.done < 1_000_000 and job.result is None
 
 
 def test_a_job_nobody_wants_any_more_ends():
     wanted = threading.Event()
     wanted.set()
-    job = Job("key", steps(10_000, 0.001), slots(), wanted.is_set)
+    job = Job("key", steps(1_000_000, 0.001), slots(), wanted.is_set)
     wanted.clear()
     assert ended(job).status == "stopped"
 
 
 def test_no_more_run_at_once_than_there_are_slots():
-    room, gate = slots(1), threading.Event()
-    first = Job(1, lambda progress: gate.wait(10), room)
+    room = slots(1)
+    first, gate = holding(room)
     second = Job(2, steps(1), room)
     time.sleep(0.05)
     assert second.status == "waiting"
@@ -62,8 +71,8 @@ def test_no_more_run_at_once_than_there_are_slots():
 
 
 def test_a_waiting_job_can_be_stopped_and_leaves_the_slot_alone():
-    room, gate = slots(1), threading.Event()
-    first = Job(1, lambda progress: gate.wait(10), room)
+    room = slots(1)
+    first, gate = holding(room)
     second = Job(2, steps(1), room)
     second.stop()
     assert ended(second).status == "stopped"
@@ -90,25 +99,26 @@ def test_an_unforeseen_error_says_nothing_of_its_inside(fails, caplog):
 def test_long_work_lets_others_use_the_model_between_its_steps():
     from ui.models import SharedModel
 
-    shared, seen = SharedModel("m", object(), 0.0), []
+    shared, seen, begun = SharedModel("m", object(), 0.0), [], threading.Event()
 
     def work(bert, progress):
-        for done in range(3):
-            progress(done, 3)
+        begun.set()
+        end = time.monotonic() + PATIENCE
+        while not seen and time.monotonic() < end:
+            progress(0, 1)
         return "all"
 
     def visitor():
         with shared.lock:
             seen.append("visitor")
 
-    shared.lock.acquire()
     runner = threading.Thread(target=lambda: seen.append(shared.run(work, progress=lambda *_: True)))
     runner.start()
+    assert begun.wait(PATIENCE)
     guest = threading.Thread(target=visitor)
     guest.start()
-    shared.lock.release()
-    runner.join(10)
-    guest.join(10)
+    runner.join(PATIENCE)
+    guest.join(PATIENCE)
     assert seen == ["visitor", "all"] and not shared.lock.locked()
 
 

@@ -15,6 +15,7 @@ from tests.app.look import column, near, offered, param, told
 from ui.words import percent
 
 FAMILY = Path(__file__).parents[1] / "golden" / "family"
+PATIENCE = 600  # seconds for a training beside the page: its process may be long in starting
 
 
 @pytest.fixture(autouse=True)
@@ -134,7 +135,7 @@ def wait(name, status):
     from ui import finetuning
 
     training = finetuning.started(name)
-    deadline = time.monotonic() + 240
+    deadline = time.monotonic() + PATIENCE
     while training.status in ("running", "ending") and time.monotonic() < deadline:
         time.sleep(0.2)
     assert training.status == status, training.problem
@@ -144,7 +145,7 @@ def test_a_stopped_training_leaves_its_best_model(open_app, own_home):
     from ui import finetuning
 
     name = finetuning.start("classify", "films.csv", examples(4000), "tiny-cased", 10, True)
-    deadline = time.monotonic() + 240
+    deadline = time.monotonic() + PATIENCE
     while not finetuning.records(name)[1] and time.monotonic() < deadline:
         time.sleep(0.05)
     app = open_app(page="newtask")
@@ -232,7 +233,7 @@ def test_a_file_the_command_cannot_read_ends_with_its_sentence(open_app):
 
     name = finetuning.start("classify", "films.csv", b"a,b\n1,2\n", "tiny-cased", 1, True)
     training = finetuning.started(name)
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + PATIENCE
     while training.status == "running" and time.monotonic() < deadline:
         time.sleep(0.2)
     assert training.status == "failed"

@@ -7,6 +7,7 @@ import types
 import numpy as np
 import pytest
 
+from tests.app.look import PATIENCE
 from ui.traces import TraceStore, size_of
 
 
@@ -65,7 +66,7 @@ def test_a_visitor_s_traces_go_when_the_visit_ends_though_nobody_else_comes(open
     time.sleep(0.2)
     assert held
     ended.set()
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + PATIENCE
     while held and time.monotonic() < deadline:
         time.sleep(0.02)
     assert not held

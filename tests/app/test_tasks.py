@@ -2,7 +2,6 @@
 
 import base64
 import json
-import time
 from types import SimpleNamespace
 
 import numpy as np
@@ -30,13 +29,8 @@ def loaded(name, task_home):
 
 
 def settled(app):
-    """The page once the work beside it is done."""
-    for _ in range(400):
-        if component(app, "marks") is not None:
-            return app
-        time.sleep(0.05)
-        app.run()
-    raise AssertionError(f"the work did not end: {told(app)}")
+    """The page once the words that mattered are marked."""
+    return finished(app, lambda app: component(app, "marks") is not None)
 
 
 def tables(app):

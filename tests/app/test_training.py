@@ -12,7 +12,7 @@ import pytest
 from bert_tf.explain import fill_mask
 from bert_tf.explain.timelapse import Series, course
 from bert_tf.train.run import read_run
-from tests.app.look import column, near, offered, settled, told
+from tests.app.look import PATIENCE, column, near, offered, settled, told
 from tests.conftest import make_bert
 from ui import runs, snapshots, state, training
 
@@ -148,8 +148,8 @@ def test_the_limits_bound_a_training(only_mini, text, steps, words):
     assert not training._started()
 
 
-def _until(name, *wanted, patience=240):
-    end = time.monotonic() + patience
+def _until(name, *wanted):
+    end = time.monotonic() + PATIENCE
     while training.started(name).status not in wanted:
         assert training.started(name).status != "failed", training.started(name).problem
         assert time.monotonic() < end, training.started(name).status
@@ -158,7 +158,7 @@ def _until(name, *wanted, patience=240):
 
 def test_a_training_is_paused_goes_on_and_ends(only_mini):
     # Paragraphs in documents; the small vocabulary of the shipped stand-in reads all of it.
-    name = training.start("\n\n".join([TEXT * 4] * 40), 40, 1e-3, True)
+    name = training.start("\n\n".join([TEXT * 4] * 40), 190, 1e-3, True)
     folder = runs.folder() / name
     assert runs.folder() in folder.parents and name in runs.runs()
     with pytest.raises(ValueError, match="Another training is running"):
@@ -179,25 +179,25 @@ def test_a_training_is_paused_goes_on_and_ends(only_mini):
     training.go_on(name)
     _until(name, "done")
     run = read_run(folder)
-    assert run.step == 40 and paused >= 3 and math.isfinite(run.records[-1]["loss"])
+    assert run.step == 190 and paused >= 3 and math.isfinite(run.records[-1]["loss"])
     training.remove(name)
     assert not folder.exists() and name not in runs.runs()
 
 
 def test_a_training_that_fails_says_why(tmp_path):
-    failing = training.Training(tmp_path, ["pretrain", "--size", "tiny", "--steps", "many"], 60)
-    end = time.monotonic() + 60
+    failing = training.Training(tmp_path, ["pretrain", "--size", "tiny", "--steps", "many"], 2 * PATIENCE)
+    end = time.monotonic() + PATIENCE
     while failing.status == "running" and time.monotonic() < end:
         time.sleep(0.05)
     assert failing.status == "failed" and "argument --steps: invalid int value: 'many'" in failing.problem
 
 
 def test_a_training_that_was_stopped_from_elsewhere_has_not_failed(tmp_path):
-    stopped = training.Training(tmp_path, ["--version"], 60)
+    stopped = training.Training(tmp_path, ["--version"], 2 * PATIENCE)
     stopped.kill()
     stopped._command = [sys.executable, "-c", "import sys; sys.exit(143)"]
     stopped.go_on()
-    end = time.monotonic() + 60
+    end = time.monotonic() + PATIENCE
     while stopped.status == "running" and time.monotonic() < end:
         time.sleep(0.05)
     assert stopped.status == "stopped" and stopped.problem is None

@@ -1,12 +1,11 @@
 """The pages that ask why, driven without a browser; what they show is compared with the library's numbers."""
 
 import json
-import time
 
 import numpy as np
 import pytest
 
-from tests.app.look import component, param, told
+from tests.app.look import component, param, settled, told
 
 PAIR = {"a": "The bunny ate the carrot.", "b": "It was good."}
 WHY = ("lens", "ablation", "saliency", "patching", "whatif")
@@ -17,17 +16,6 @@ def bert(explorer_home):
     import bert_tf
 
     return bert_tf.load(explorer_home / "tiny-cased")
-
-
-def settled(app, tries=200):
-    """Run the page again until the work beside it is done."""
-    for _ in range(tries):
-        assert not app.exception and not app.error, told(app)
-        if not any((button.key or "").startswith("w_stop_") for button in app.button):
-            return app
-        time.sleep(0.05)
-        app.run()
-    pytest.fail("the work did not end")
 
 
 def figure(app, index=0):

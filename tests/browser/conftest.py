@@ -11,13 +11,14 @@ import time
 import urllib.request
 
 import pytest
+from playwright.sync_api import expect, sync_playwright
 
 import bert_tf
 from tests.app.conftest import LIMITS, save_tiny
-from tests.browser.look import TEXTS
+from tests.browser.look import PATIENCE, TEXTS
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PATIENCE = 120_000  # milliseconds: a first pass compiles, and the machine may be busy
+expect.set_options(timeout=PATIENCE)
 
 
 @pytest.fixture(scope="session")
@@ -89,11 +90,16 @@ def serving(home, **more):
         yield _ready(f"http://127.0.0.1:{port}", process, log)
     finally:
         process.terminate()
-        process.wait(20)
+        try:
+            process.wait(120)
+        finally:
+            process.kill()
+            process.wait()
 
 
 def _ready(address, process, log):
-    for _ in range(240):
+    end = time.monotonic() + 240
+    while time.monotonic() < end:
         if process.poll() is not None:
             pytest.fail(f"The explorer ended at once: {log.read_text()[-2000:]}")
         try:
@@ -101,14 +107,12 @@ def _ready(address, process, log):
                 return address
         except OSError:
             time.sleep(0.25)
-    pytest.fail(f"The explorer did not answer within a minute: {log.read_text()[-2000:]}")
+    pytest.fail(f"The explorer did not answer within four minutes: {log.read_text()[-2000:]}")
 
 
 @pytest.fixture(scope="session")
 def chromium():
     """A headless Chromium; its absence is a failure, for then nothing of the explorer has been tried."""
-    from playwright.sync_api import sync_playwright
-
     names = ("chromium", "chromium-browser", "google-chrome", "chrome")
     path = next(filter(None, map(shutil.which, names)), None)
     if path is None:

@@ -11,10 +11,9 @@ from tests.app.conftest import LIMITS, save_tiny
 from tests.app.made_tasks import save_tasks
 from tests.app.test_family_pages import FAMILY
 from tests.browser.conftest import serving
-from tests.browser.look import FIGURE, wider_than_the_screen
+from tests.browser.look import FIGURE, again, wider_than_the_screen
 from tests.test_one_way import APART, LEFT, make_reader
 
-expect.set_options(timeout=60_000)  # the machine may be busy
 TEXTS = "a=The+bunny+ate+the+carrot.&b=It+was+good.&mask=a3"
 #: A link to each page with something on it, and the sign that it is drawn.
 PAGES = {
@@ -137,8 +136,10 @@ def _violations(page, *rules):
 def _figures_without_words(page):
     """Figures that a screen reader finds neither a name nor a sentence for."""
     named = page.get_by_role("figure").filter(has=page.locator(FIGURE)).filter(has=page.locator(".say:not(:empty)"))
+    figures = page.locator(FIGURE)
     try:
-        expect(named).to_have_count(page.locator(FIGURE).count(), timeout=10_000)
+        # Figures that are still being drawn are counted again.
+        again(figures.count, lambda patience: expect(named).to_have_count(figures.count(), timeout=patience))
     except AssertionError as error:
         return [str(error)]
     return []

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.look import PAIR, share, wider_than_the_screen
+from tests.browser.look import PAIR, PATIENCE, share, wider_than_the_screen
 
-expect.set_options(timeout=120_000)  # the machine may be busy
 TEXTS = ("The bunny ate the carrot.", "It was good.")
 
 
@@ -43,6 +42,7 @@ def test_several_heads_are_drawn_together(visit, trace):
     press_head(page, 3, 1)
     expect(page.locator(".heads .head")).to_have_count(2)
     expect(page.get_by_role("heading", name="2 heads")).to_be_visible()
+    expect(page.locator(".wires path[stroke='#e69f00']").first).to_be_attached()
     colours = page.locator(".wires path").evaluate_all(
         "paths => [...new Set(paths.map(one => one.getAttribute('stroke')))]"
     )
@@ -99,6 +99,7 @@ def test_lines_are_saved_as_a_page_that_needs_no_network(visit, chromium, name, 
     assert download.value.suggested_filename == {".lines": "layer-1-head-1.html", ".grid": "model-view.html"}[place]
     context = chromium.new_context(offline=True)
     alone, asked = context.new_page(), []
+    alone.set_default_timeout(PATIENCE)
     alone.on("request", lambda request: asked.append(request.url))
     alone.set_content(download.value.path().read_text("utf-8"))
     drawn = svg.value.path().read_text("utf-8")
@@ -238,6 +239,7 @@ def test_a_figure_from_the_command_line_draws_itself_without_a_network(
     )
     context = chromium.new_context(offline=True)
     page, wrong = context.new_page(), []
+    page.set_default_timeout(PATIENCE)
     page.on("request", lambda request: request.url.startswith("http") and wrong.append(request.url))
     page.on("pageerror", lambda error: wrong.append(str(error)))
     page.goto(path.as_uri())

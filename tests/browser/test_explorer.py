@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 
 from tests.browser.look import PAIR, chip, parameters, wait_for_link, wider_than_the_screen
 
-expect.set_options(timeout=60_000)  # the machine may be busy
+
 def test_from_a_typed_pair_to_a_reopened_link(visit):
     """The long way: type a pair, hide a word, read, fill in, open a head, compare, reload."""
     page = visit().page
@@ -180,9 +180,12 @@ def test_an_address_of_a_page_opens_it(visit, server):
 
 def test_figures_follow_a_change_of_theme(visit):
     page = visit(PAIR + "&page=attention").page
-    ink = "() => getComputedStyle(document.querySelector('.js-plotly-plot .ytick text')).fill"
+    ink = """() => {
+      const one = document.querySelector('.js-plotly-plot .ytick text');
+      return one && getComputedStyle(one).fill;
+    }"""
     page.get_by_role("radio", name="Heatmap").click()
     page.locator(".js-plotly-plot .ytick text").first.wait_for()
-    before = page.evaluate(ink)
+    before = page.wait_for_function(ink).json_value()
     page.emulate_media(color_scheme="dark")
-    page.wait_for_function(f"(before) => ({ink})() !== before", arg=before)
+    page.wait_for_function(f"(before) => {{ const now = ({ink})(); return now && now !== before; }}", arg=before)

@@ -16,7 +16,6 @@ from tests.browser.look import wait_for_link, wider_than_the_screen
 from tests.test_one_way import APART, LEFT, make_reader
 from ui.words import percent
 
-expect.set_options(timeout=60_000)  # the machine may be busy
 SENTENCE = "The cat sat on the mat in Paris."
 WORDS = "w1 w2 w3 w4 w5 w6 w7 w8"
 GAME = f"/?page=electra&model=electra-discriminator&a={WORDS.replace(' ', '+')}&electra.share=40"

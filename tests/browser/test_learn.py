@@ -4,8 +4,6 @@ import re
 
 from playwright.sync_api import expect
 
-expect.set_options(timeout=60_000)  # the machine may be busy
-
 
 def test_a_box_opens_and_the_layers_are_stepped_through(visit):
     page = visit("/?page=architecture&a=The+bunny+ate+the+carrot.").page

@@ -15,8 +15,6 @@ from tests.browser.conftest import serving
 from tests.browser.look import FIGURE, numbers, press_row, saved, wait_for_link
 from ui.words import percent
 
-expect.set_options(timeout=60_000)  # the machine may be busy
-
 
 @pytest.fixture(scope="module")
 def task_home(tmp_path_factory):
@@ -121,6 +119,7 @@ def test_what_a_head_does_for_a_class(visit, task_home):
     page = visit("/?page=ablation&model=classes&a=the+cat+sat&ablation.off=1-1").page
     bert = bert_tf.load(task_home / "classes")
     effect = ablate(bert, bert.trace("the cat sat"), Ablation(heads=((0, 0),)))
+    expect(page.locator(".bars .share")).to_have_count(len(effect.classes_after))
     shown = page.locator(".bars .share").all_inner_texts()
     after = sorted(effect.classes_after.values(), reverse=True)
     assert [text.split(" → ")[1] for text in shown] == [percent(share) for share in after]
@@ -149,6 +148,6 @@ def test_a_file_becomes_a_model_of_the_visitor_s(visit):
     page.get_by_role("radio", name="Praise").click()
     expect(page.get_by_role("heading", name="Classes")).to_be_visible()
     # The curves of the page before may still be there.
-    page.wait_for_function(f"() => document.querySelector('{FIGURE}')?.data?.[0].y?.includes?.('good')")
+    page.wait_for_function(f"() => document.querySelector('{FIGURE}')?.data?.[0]?.y?.includes?.('good')")
     bars = numbers(page)[0]
     assert sorted(bars["y"]) == ["bad", "good"] and sum(bars["x"]) == pytest.approx(1, abs=1e-4)

@@ -25,7 +25,7 @@ def test_the_time_lapse_plays_and_its_link_opens_the_same(visit):
     page.get_by_role("button", name="Play").click()
     expect(page.get_by_role("button", name="Pause")).to_be_visible()
     expect(page.locator(".card .word")).not_to_have_text(last)
-    expect(page.get_by_role("button", name="Play")).to_be_visible(timeout=120_000)
+    expect(page.get_by_role("button", name="Play")).to_be_visible()
     expect(page.locator(".card .word")).to_have_text(last)
 
     slider = page.get_by_role("slider", name="Step of the training")
@@ -47,7 +47,7 @@ def test_the_time_lapse_plays_and_its_link_opens_the_same(visit):
 def test_on_a_phone_nothing_is_wider_than_the_page(visit):
     page = visit(BORN, viewport={"width": 390, "height": 844}).page
     page.locator(".card .word").first.wait_for()
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    page.wait_for_function("() => document.documentElement.scrollWidth <= 390")
 
 
 def test_a_short_text_is_refused_with_a_sentence(visit):

@@ -5,7 +5,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.look import wait_for_link, wider_than_the_screen
+from tests.browser.look import point, wait_for_link, wider_than_the_screen
 
 PAIR = "a=The+bunny+ate+the+carrot.&b=It+was+good.&mask=a3"
 
@@ -15,8 +15,7 @@ def test_a_layer_is_opened_and_its_word_followed(visit):
     cells = page.locator(".cells td[data-at]")
     expect(cells).to_have_count(4)
     expect(page.locator(".cells td.edge")).to_have_count(1)
-    cells.nth(1).hover()
-    expect(page.locator(".cells .hint")).to_contain_text("after layer 1: ")
+    point(page, cells.nth(1), page.locator(".cells .hint"), re.compile("after layer 1: "))
     cells.nth(1).click()
     expect(page.get_by_text("Layer 1 says")).to_be_visible()
     wait_for_link(page, "lens.layer", "1")
@@ -54,8 +53,8 @@ def test_a_sweep_colours_the_grid_and_ranks_the_heads(visit):
     expect(page.get_by_role("heading", name="The strongest parts")).to_be_visible()
     expect(page.locator(".cells .low")).to_have_text("speaks against the answer")
     expect(page.locator(".js-plotly-plot .bars .point")).to_have_count(12)
-    page.locator(".cells td[data-at]").first.hover()
-    expect(page.locator(".cells .hint")).to_have_text(re.compile(r"Layer 1, head 1: [+-]\d\.\d{3} nats"))
+    said = re.compile(r"Layer 1, head 1: [+-]\d\.\d{3} nats")
+    point(page, page.locator(".cells td[data-at]").first, page.locator(".cells .hint"), said)
 
 
 def test_words_stand_on_the_colours_of_their_scores(visit):

@@ -233,20 +233,26 @@ def test_any_kind_of_vocabulary_makes_records_by_every_way(name, tmp_path, capsy
     assert np.mean((np.diff(positions, axis=1) == 1)[follows]) > 0.8    # all but the first of a sentence, in RoBERTa
 
 
-def test_a_run_killed_at_any_time_goes_on(texts, tmp_path):
+def test_a_run_killed_at_any_time_goes_on(tmp_path):
     """SIGKILL to the command in mid-work; given again, it ends with the files of a whole run."""
     script = ("import sys; from bert_tf.pretrain import chunks, shards; chunks.CHUNK_CHARACTERS = 2000; "
               "shards._SECONDS_BETWEEN_SAVES = -1; from bert_tf.cli import main; "
               "sys.exit(main(sys.argv[1:]))")
     TOKENIZER.save(tmp_path / "vocab")
+    texts = [write_text(tmp_path / f"{number}.txt", 600, number) for number in range(3)]
+
+    def begun():
+        try:
+            return '"chunks": 0,' not in (tmp_path / "killed" / "progress.json").read_text()
+        except FileNotFoundError:
+            return False
 
     def command(output):
         return [sys.executable, "-c", script, "prepare", "--input", *map(str, texts), "--output", str(output),
                 "--vocab", str(tmp_path / "vocab"), "--shards", "3", "--length", "32", "--quiet"]
 
     run = subprocess.Popen(command(tmp_path / "killed"))
-    progress = tmp_path / "killed" / "progress.json"
-    while run.poll() is None and not (progress.is_file() and '"chunks": 0,' not in progress.read_text()):
+    while run.poll() is None and not begun():
         time.sleep(0.001)
     run.send_signal(signal.SIGKILL)
     assert run.wait() == -signal.SIGKILL

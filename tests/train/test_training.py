@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from argparse import ArgumentParser
+from collections import Counter
 from pathlib import Path
 
 import keras
@@ -126,7 +127,11 @@ def test_it_learns_and_the_result_loads(start, tmp_path):
     assert pretrain(start, tmp_path, "--steps", 400) == 0
     log = records(tmp_path)
     assert log[-1]["mlm_loss"] < 0.6 * log[0]["mlm_loss"]
-    assert log[-1]["mlm_accuracy"] > 0.45
+    # Who knows nothing of the words around guesses the commonest one each time.
+    tokenizer = Tokenizer.from_folder(start / "model")
+    counts = Counter(token for text in SENTENCES.values() for token in tokenizer.tokenize(text).tokens)
+    guess = max(counts.values()) / counts.total()
+    assert np.mean([record["mlm_accuracy"] for record in log[-20:]]) > 2 * guess
     config, tokenizer, model = checkpoints.read(tmp_path / "model")
     assert model.bert_heads == {"pooler", "mlm", "nsp"} and config.hidden_size == 32
 
