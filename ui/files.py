@@ -91,17 +91,18 @@ def _sample(name):
 def uploaded(page, label="A file of texts", types=("txt", "csv", "tsv", "jsonl", "ndjson")):
     """(name, bytes) of the visitor's file, both empty while there is none.
 
-    It outlives the widget, which is gone on another page.
+    It outlives the widget, which is gone on another page, until the visitor takes it away.
 
     Args:
         page: name of the page. label: what the file is. types: the endings it may have.
     """
-    place, most = f"_file_{page}", state.limits().max_file_kilobytes
-    given = st.file_uploader(
-        f"{label}, at most {most:,} kB",
-        type=list(types),
-        key=f"w_{page}_upload",
-    )
+    place, key, most = f"_file_{page}", f"w_{page}_upload", state.limits().max_file_kilobytes
+
+    def forget():
+        st.session_state.pop(place, None)
+
+    # Another file, or none: a change of the page is no change of the widget.
+    given = st.file_uploader(f"{label}, at most {most:,} kB", type=list(types), key=key, on_change=forget)
     if given is not None:
         if given.size > 1000 * most:
             st.error(
@@ -111,7 +112,11 @@ def uploaded(page, label="A file of texts", types=("txt", "csv", "tsv", "jsonl",
         st.session_state[place] = (given.name, given.getvalue())
     name, data = st.session_state.get(place, ("", b""))
     if data:
-        st.caption(f"Read from {plain(name[:80])}. It stays on the server only as long as this visit.")
+        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+            said = f"Read from {plain(name[:80])}. It stays on the server only as long as this visit."
+            st.caption(said, width="content")
+            if given is None:  # the widget came back empty, with nothing to press
+                st.button("Take it away", type="tertiary", key=f"w_{page}_forget", on_click=forget, width="content")
     return name, data
 
 
