@@ -64,14 +64,14 @@ def _players():
     judge = judges[names.index(view.model) if view.model in names else 0]
     writers = [
         info for info in here
-        if "mlm" in info.heads and info.config.vocab_size == judge.config.vocab_size
+        if info is not judge and "mlm" in info.heads and info.config.vocab_size == judge.config.vocab_size
     ]
     # First the model that it lies over, whose words it learnt to judge; then its own kind.
     start = base_model(judge.path)
     writers.sort(key=lambda info: (info.name != start, info.config.model_type != judge.config.model_type))
     if not writers:
         st.info(
-            f"{title(judge.name)} is here, but no model that fills masks with the same word pieces. Get its generator, "
+            f"{title(judge.name)} is here, but no other model that fills masks with the same word pieces. Get its generator, "
             "or an uncased BERT.",
             icon=":material/block:",
         )

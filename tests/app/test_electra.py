@@ -1,11 +1,16 @@
 """ELECTRA's game on its page, compared with the library's; what is missing is said."""
 
+import shutil
+
 import pytest
 
 import bert_tf
+from bert_tf import checkpoints
 from bert_tf.explain import play
+from bert_tf.models import build_pretraining_model
 from tests.app.look import column, component, near, offered, param, settled, told
 from tests.app.test_family_pages import family_home  # noqa: F401 (a fixture)
+from ui import models
 
 TEXT = "w1 w2 w3 w4 w5 w6 w7 w8"
 JUDGE, WRITER = "electra-discriminator", "electra-generator"
@@ -66,6 +71,20 @@ def test_another_writer_of_the_same_pieces_may_be_chosen(game, open_app, tmp_pat
     app = settled(app.selectbox(key="w_electra_writer").select("distilbert").run())
     judge, writer = (bert_tf.load(tmp_path / name) for name in (JUDGE, "distilbert"))
     assert [part["text"] for part in drawn(app)] == list(play(writer, judge, TEXT).tokens[1:-1])
+
+
+def test_a_model_with_both_heads_writes_nothing_for_itself(game, open_app, tmp_path):
+    """It would be held twice, and nobody could use it any more."""
+    judge = bert_tf.load(tmp_path / JUDGE)
+    both = build_pretraining_model(judge.config, heads=("mlm", "replaced"))
+    checkpoints.save(tmp_path / "both", judge.config, judge.tokenizer, both)
+    models.catalogue.clear()
+    app = settled(open_app(page="electra", a=TEXT, model="both", **{"electra.writer": WRITER}))
+    assert app.selectbox(key="w_electra_writer").options == [WRITER, "distilbert"]
+    for name in (WRITER, "distilbert"):
+        shutil.rmtree(tmp_path / name)
+    models.catalogue.clear()
+    assert "no other model that fills masks" in told(open_app(page="electra", a=TEXT, model="both"))
 
 
 def test_without_a_discriminator_the_page_says_what_to_get(open_app):
