@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from ui import faults, frame, models, sidebar, snippets, state
+from ui import faults, frame, jobs, models, sidebar, snippets, state
 from ui.kept import visit
 from ui.view import PAGES
 from ui.words import plain
@@ -15,6 +15,7 @@ state.open_view()
 def home():
     """The page that the view names; where the text is worth a link, the link is in the address bar."""
     visit().begin()
+    jobs.begin()
     try:
         sidebar.draw(models.installed())
         frame.navigation()
@@ -35,6 +36,7 @@ def home():
             "the text and try again.",
         )
         st.error(plain(sentence), icon=":material/error:")
+    jobs.end()
     visit().make_room()
     state.write_address()
 

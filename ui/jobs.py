@@ -1,7 +1,8 @@
 """Long work beside the page: in a thread of its own, with progress, a way to stop it, and a result that is kept.
 
 A page calls ``result(name, key, label, function)``: the first time it starts the work and shows a bar with a
-button to stop; once done it gives the result, until the key changes.
+button to stop; once done it gives the result, until the key changes. What a run of the page no longer asks for is
+stopped; while another page is open it goes on.
 """
 
 import functools
@@ -21,6 +22,7 @@ _POLL = 0.4  # seconds between two looks at a job that runs
 #: Seconds of patience with work that mostly takes longer than a blink.
 SHORT = 0.1
 _GOES_ON = ("waiting", "running")
+_ASKED = "_asked_jobs"
 
 
 class Job:
@@ -31,14 +33,15 @@ class Job:
         function: callable (progress) -> result, where progress is callable (done, total) -> False to stop.
         slots: semaphore that bounds how many run at once.
         wanted: callable () -> whether somebody still wants the result; looked at between steps.
+        page: that asks for it.
 
     Attributes:
         status: "waiting", "running", "done", "stopped" or "failed". done, total: steps.
         result: what the function returned. problem: a sentence for the visitor, when it failed.
     """
 
-    def __init__(self, key, function, slots, wanted=lambda: True):
-        self.key, self.status, self.done, self.total = key, "waiting", 0, 0
+    def __init__(self, key, function, slots, wanted=lambda: True, page=""):
+        self.key, self.page, self.status, self.done, self.total = key, page, "waiting", 0, 0
         self.result = self.problem = None
         self.began = time.monotonic()
         self._function, self._slots, self._wanted = function, slots, wanted
@@ -98,7 +101,7 @@ def start(name, key, function):
     """Begin a job; one of the same name is stopped. Returns: the ``Job``."""
     drop(name)
     session = get_script_run_ctx().session_id
-    _jobs()[name] = made = Job(key, function, _slots(), lambda: state.is_here(session))
+    _jobs()[name] = made = Job(key, function, _slots(), lambda: state.is_here(session), state.view().page)
     return made
 
 
@@ -108,6 +111,18 @@ def drop(name):
     if old:
         old.stop()
         visit().drop(f"job {name}")
+
+
+def begin():
+    """A run begins: it has asked for nothing yet."""
+    st.session_state[_ASKED] = set()
+
+
+def end():
+    """A run is over: stop what its page began and no longer asks for, as nothing shows it any more."""
+    for name, one in list(_jobs().items()):
+        if one.running and one.page == state.view().page and name not in st.session_state[_ASKED]:
+            drop(name)
 
 
 def result(name, key, label, function, patience=0.25):
@@ -121,6 +136,7 @@ def result(name, key, label, function, patience=0.25):
         patience: seconds that the page waits for it: what takes no longer than a blink needs no bar; ``SHORT``
             for what mostly takes longer.
     """
+    st.session_state[_ASKED].add(name)
     found = job(name)
     if found is None or found.key != key:
         found = start(name, key, function)

@@ -9,6 +9,7 @@ import pytest
 
 from tests.app.look import told
 from ui.kept import Kept, sizes
+from ui.view import View
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -62,12 +63,13 @@ def test_results_of_work_beside_the_page_count_and_are_let_go(monkeypatch):
 
     from ui import jobs, kept
 
-    monkeypatch.setattr(st, "session_state", {})
+    monkeypatch.setattr(st, "session_state", {"_view": View()})
     monkeypatch.setattr(jobs, "get_script_run_ctx", lambda: types.SimpleNamespace(session_id="x"))
     monkeypatch.setattr(
         kept, "state", types.SimpleNamespace(limits=lambda: types.SimpleNamespace(max_session_megabytes=1))
     )
     monkeypatch.setattr(jobs, "_slots", lambda: threading.Semaphore(1))
+    jobs.begin()
 
     def work(name):
         return jobs.result(name, "key", name, lambda progress: array(600_000))
