@@ -16,6 +16,7 @@ from bert_tf.explain.errors import Cancelled
 from ui import state
 from ui.faults import told
 from ui.kept import visit
+from ui.models import keep_keras
 from ui.words import plain
 
 _POLL = 0.4  # seconds between two looks at a job that runs
@@ -101,7 +102,12 @@ def start(name, key, function):
     """Begin a job; one of the same name is stopped. Returns: the ``Job``."""
     drop(name)
     session = get_script_run_ctx().session_id
-    _jobs()[name] = made = Job(key, function, _slots(), lambda: state.is_here(session), state.view().page)
+
+    def work(progress):
+        keep_keras()  # the page's own runs, which show how far it is, would reset what it makes
+        return function(progress)
+
+    _jobs()[name] = made = Job(key, work, _slots(), lambda: state.is_here(session), state.view().page)
     return made
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from bert_tf.config import BertConfig
 from tests.app.conftest import ROOT
-from tests.app.look import component, param, told
+from tests.app.look import component, param, settled, told
 from ui.lessons import GUIDE, PARTS, part
 from ui.view import PAGES
 
@@ -181,6 +181,23 @@ def test_the_family_s_speed_comes_from_a_job(open_app, monkeypatch):
     no_trouble(again)
     assert again.toggle(key="w_family_speed").value and "ms here" in again.dataframe[0].value
     assert "measure_speed" in again.code[0].value and "measure_speed" not in open_app(page="family").code[0].value
+
+
+def test_runs_of_the_page_spare_what_is_made_beside_it_though_no_model_was_loaded(open_app, monkeypatch):
+    import keras
+
+    import pages.family
+
+    spares = []
+
+    def measured(rows, progress):
+        spares.append(getattr(keras.backend.clear_session, "spares_runs", False))
+        return [0.25] * len(rows)
+
+    monkeypatch.setattr(pages.family, "measure_speed", measured)
+    monkeypatch.setattr(keras.backend, "clear_session", lambda *args, **kwargs: None)  # as on a fresh server
+    settled(open_app(page="family", **{"family.speed": "1"}))
+    assert spares == [True]
 
 
 def test_the_heads_of_other_members_have_their_explanations():
