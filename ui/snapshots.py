@@ -1,9 +1,11 @@
 """The snapshots of trainings in memory: for all visitors together, bounded in bytes."""
 
 import operator
+import threading
 
 import streamlit as st
 
+from bert_tf.explain.errors import report
 from ui import jobs, state
 from ui.kept import kept
 from ui.models import keep_keras
@@ -85,11 +87,24 @@ def _is_small(snapshots):
     return bytes_of(snapshots) <= _SMALL
 
 
+@st.cache_resource(show_spinner=False)
+def _reader() -> threading.Lock:
+    return threading.Lock()
+
+
 def _read(key, snapshots, progress=None):
+    """One series at a time, of whichever visitor: two that are read at once would hold twice the bound."""
     from bert_tf.explain.timelapse import Series, bytes_of
 
-    # Before they are read: never both.
-    _store().make_room(bytes_of(snapshots))
-    found = Series(snapshots, progress)
-    _store().put(key, found)
-    return found
+    while not _reader().acquire(timeout=0.2):
+        report(progress, 0, len(snapshots))
+    try:
+        found = _store().get(key)
+        if found is None:  # nobody has read it meanwhile
+            # Before they are read: never both.
+            _store().make_room(bytes_of(snapshots))
+            found = Series(snapshots, progress)
+            _store().put(key, found)
+        return found
+    finally:
+        _reader().release()

@@ -4,6 +4,7 @@ import json
 import math
 import os
 import sys
+import threading
 import time
 import types
 
@@ -350,6 +351,35 @@ def test_a_large_series_is_read_and_asked_beside_the_page(open_app, only_mini, m
     moments = Series(read_run(only_mini).snapshots).moments("the cat ran.", mask=["cat"])
     figure = json.loads(app.get("plotly_chart")[0].proto.spec)
     assert list(figure["data"][0]["y"]) == course(moments, read_tokenizer_of(only_mini), 2).ranks.tolist()
+
+
+def test_series_are_read_one_at_a_time_and_each_once(monkeypatch):
+    from bert_tf.explain import errors, timelapse
+
+    read, inside, gate = [], [], threading.Event()
+
+    class Slow:
+        nbytes = 1
+
+        def __init__(self, found, progress):
+            inside.append(found)
+            read.append((found, len(inside)))
+            gate.wait(10)
+            inside.remove(found)
+
+    monkeypatch.setattr(timelapse, "Series", Slow)
+    monkeypatch.setattr(timelapse, "bytes_of", len)
+    snapshots._store.clear()
+    threads = [threading.Thread(target=snapshots._read, args=(key, [key])) for key in "aab"]
+    for thread in threads:
+        thread.start()
+    with pytest.raises(errors.Cancelled):  # one that waits can be stopped
+        snapshots._read("c", ["c"], lambda done, total: False)
+    gate.set()
+    for thread in threads:
+        thread.join(10)
+    assert sorted(read) == [(["a"], 1), (["b"], 1)]
+    snapshots._store.clear()
 
 
 def read_tokenizer_of(run):
