@@ -6,6 +6,7 @@ import numpy as np
 import streamlit as st
 
 from bert_tf.explain import reduce_input
+from bert_tf.explain.reduction import free_words
 from bert_tf.plots.reduction import reduction_course
 from bert_tf.plots.theme import ramp
 from ui import export, figures, frame, highlights, inputs, jobs, state, why
@@ -111,6 +112,11 @@ def _show(trace, found):
 
 def _said(trace, found):
     whole, left = (why.said(found.target, score) for score in (found.score, found.left_score))
+    if not free_words(trace.words(), trace, found.target):
+        return (
+            "There is no word to take away: hidden words, the word asked about and a text's only word stay. The answer"
+            f" has {whole}."
+        )
     if not found.gone:
         return f"No word can go: without any one of them the model says something else. The answer has {whole}."
     return (

@@ -70,12 +70,12 @@ def reduce_input(bert, trace, target, progress=None):
     (answers,) = bert.opened.answers(states[-1], target)
     score, holds = float(answers[target.id]), int(answers.argmax()) == target.id
     left, gone = list(trace.words()), []
-    most, done = _most(len(_free(left, trace, target))), 0
+    most, done = _most(len(free_words(left, trace, target))), 0
 
     def tell(read):
         report(progress, done + read, most)
 
-    while holds and (free := _free(left, trace, target)):
+    while holds and (free := free_words(left, trace, target)):
         scores, likeliest = _without_each(bert, trace, target, gone, free, tell)
         done += len(free)
         if not likeliest.any():
@@ -90,8 +90,8 @@ def _most(words):
     return words * (words + 1) // 2
 
 
-def _free(left, trace, target):
-    """The words that may go next."""
+def free_words(left, trace, target):
+    """The words of `left`, a list of `WordSpan`s, that may go next."""
     asked = {*trace.masks, target.position}
     return [
         word

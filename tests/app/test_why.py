@@ -272,6 +272,13 @@ def test_an_answer_that_is_not_the_likeliest_is_not_reduced(open_app):
     assert "not the likeliest answer" in told(app) and not app.get("plotly_chart")
 
 
+@pytest.mark.parametrize("texts", [{"a": "bunny", "mask": "a0"}, {"a": "bunny", "b": "carrot"},
+                                   {"a": "The bunny ate", "mask": "a0,a1,a2"}])  # fmt: skip
+def test_where_no_word_can_be_tried_nothing_is_said_of_trying(open_app, texts):
+    app = settled(open_app(page="saliency", **texts, **{"saliency.method": "reduction"}))
+    assert "There is no word to take away" in told(app) and "says something else. The answer" not in told(app)
+
+
 def test_a_long_text_is_not_reduced(open_app):
     link = {"saliency.method": "reduction"}
     app = settled(open_app(page="saliency", a="The bunny ate a carrot today. " * 12, mask="a1", **link))
