@@ -47,6 +47,10 @@ def _form():
             )  # fmt: skip
     with right:
         offered = [info.name for info in plain_models if finetuning.can_learn(task, info.config)]
+        if not offered:
+            st.info("No model that is here can learn this task. Models tells which there are to fetch.",
+                    icon=":material/block:")  # fmt: skip
+            return
         first = offered.index(_DEFAULT_MODEL) if _DEFAULT_MODEL in offered else 0
         model = st.selectbox("Start from", offered, index=first, format_func=title, key="w_newtask_model")
         epochs = st.slider("Epochs", 1, limits.max_epochs, min(3, limits.max_epochs), key="w_newtask_epochs")

@@ -1,6 +1,7 @@
 """A fine-tuning started from the page."""
 
 import csv
+import dataclasses
 import io
 import json
 import os
@@ -104,6 +105,33 @@ def test_the_score_that_the_model_is_chosen_by_is_told(task, metric, rounds, say
     assert not app.exception, told(app)
     assert says.replace("…", "of the model that is kept, on what was held back,") in told(app)
     near(saved["own-one-learning"]["figures"]["Figure"].data[1].y, scores)
+
+
+@pytest.mark.parametrize("here", [(), ("fine-tuned",)])
+def test_without_a_model_that_can_learn_the_page_says_so_and_lists_what_was_trained(here, open_app, own_home, monkeypatch):
+    from ui import finetuning, models, tasks
+
+    (own_home / "own-one" / "run").mkdir(parents=True)
+    finetuning._started()["own-one"] = types.SimpleNamespace(status="done", kill=lambda: None)
+    (some, *_) = models.installed()
+    found = [dataclasses.replace(some, name=name) for name in here]
+    monkeypatch.setattr(models, "installed", lambda: found)
+    monkeypatch.setattr(tasks, "names", lambda: dict.fromkeys(here))
+    app = open_app(page="newtask")
+    assert not app.exception and not app.error, told(app)
+    assert "No model that is here can learn this task" in told(app) and not app.code
+    assert "own-one" in told(app).replace("\\", "")
+
+
+def test_only_what_can_learn_a_task_is_offered_for_it(open_app, own_home, monkeypatch):
+    from ui import finetuning
+
+    monkeypatch.setattr(finetuning, "can_learn", lambda task, config: task != "choose")
+    app = open_app(page="newtask")
+    app.button_group(key="w_newtask_task").set_value("choose").run()
+    assert not app.error and "No model that is here can learn this task" in told(app)
+    app.button_group(key="w_newtask_task").set_value("tag").run()
+    assert "tiny-cased" in app.selectbox(key="w_newtask_model").options
 
 
 def test_a_model_of_128_places_learns_to_answer(own_home):
