@@ -165,9 +165,7 @@ def _faint(share):
 
 
 def _token_widget(trace):
-    chosen = list(_tokens(trace))
-    if st.session_state.get("w_ablation_tokens") != chosen:
-        st.session_state["w_ablation_tokens"] = chosen
+    state.give("w_ablation_tokens", list(_tokens(trace)))
 
     def pull():
         state.set_setting(

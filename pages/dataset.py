@@ -88,8 +88,7 @@ def _settings(shared, rows):
         return (), "given"
     wanted = state.setting("dataset.ask", _DEFAULT).split(",")
     wanted = [name for name in able if name in wanted]
-    if st.session_state.get("w_dataset_ask") != wanted:
-        st.session_state["w_dataset_ask"] = wanted
+    state.give("w_dataset_ask", wanted)
 
     def pull():
         chosen = st.session_state["w_dataset_ask"]

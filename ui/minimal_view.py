@@ -51,8 +51,7 @@ def _fields():
     labels = [pair.label for pair in PAIRS]
     good, bad = (state.setting(f"whatif.{side}", getattr(PAIRS[0], side)) for side in ("good", "bad"))
     shown = next((pair.label for pair in PAIRS if (pair.good, pair.bad) == (good, bad)), None)
-    if st.session_state.get("w_whatif_example") != shown:
-        st.session_state["w_whatif_example"] = shown
+    state.give("w_whatif_example", shown)
 
     def pick():
         chosen = st.session_state["w_whatif_example"]

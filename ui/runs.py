@@ -50,8 +50,7 @@ def choose(name):
 def picker(known):
     """A box to choose a run with. Returns: its folder."""
     name, key = chosen(known), "w_run"
-    if st.session_state.get(key) != name:
-        st.session_state[key] = name
+    state.give(key, name)
     st.selectbox("Training", list(known), key=key, on_change=lambda: choose(st.session_state[key]),
                  format_func=_label, width=420)
     return known[name]

@@ -89,8 +89,7 @@ def fields():
         st.columns(2), "ab", (text_a, text_b), ("Second text A", "Second text B (optional)")
     ):
         key = f"w_second_{name}"
-        if st.session_state.get(key) != text:
-            st.session_state[key] = text
+        state.give(key, text)
         column.text_area(label, key=key, on_change=_typed, height=92)
 
 

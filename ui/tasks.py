@@ -112,8 +112,7 @@ def examples(settings):
     known = EXAMPLES.get((settings.task, settings.pair or settings.task in ("answer", "choose")), ())
     labels, view = [label for label, _, _ in known], state.view()
     shown = next((label for label, a, b in known if (a, b) == (view.a, view.b)), None)
-    if st.session_state.get("w_task_example") != shown:
-        st.session_state["w_task_example"] = shown
+    state.give("w_task_example", shown)
 
     def pick():
         chosen = st.session_state["w_task_example"] or shown

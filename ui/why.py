@@ -253,8 +253,7 @@ def token_picker(name, key, shared, trace, position, label):
     options = tokens if not chosen or chosen in tokens else [*tokens, chosen]
     # The likeliest has no name of its own in a link: it changes with the text.
     settled = chosen or tokens[0]
-    if st.session_state.get(key) != settled:
-        st.session_state[key] = settled
+    state.give(key, settled)
 
     def pull():
         value = st.session_state[key]

@@ -22,6 +22,34 @@ def test_values_go_along_with_a_run_that_the_visitor_did_not_ask_for(open_app):
     assert app.text_area(key="w_text_a").value == PAIR["a"]
 
 
+OTHERS = {
+    "w_second_a": ("text_area", {"page": "compare", "compare.what": "texts"}),
+    "w_second_b": ("text_area", {"page": "compare", "compare.what": "texts"}),
+    "w_dataset_ask": ("button_group", {"page": "dataset"}),
+    "w_ablation_tokens": ("multiselect", {"page": "ablation", "ablation.tokens": "2"}),
+    "w_saliency_token": ("selectbox", {"page": "saliency"}),
+    "w_whatif_example": ("button_group", {"page": "whatif", "whatif.kind": "pairs"}),
+    "w_run": ("selectbox", {"page": "training"}),
+}
+
+
+@pytest.mark.parametrize("key", OTHERS)
+def test_values_of_single_pages_go_along_too(open_app, key):
+    kind, link = OTHERS[key]
+    app = open_app(**PAIR, mask="a1", **link)
+    for _ in range(2):
+        assert getattr(app, kind)(key=key).proto.set_value
+        app.session_state["_again"] = True
+        app.run()
+    assert not app.exception and not app.error
+
+
+def test_the_example_of_a_task_goes_along_too(with_tasks, open_app):
+    app = open_app(page="tasks", a="The cat sat.", **{"tasks.model": "classes"})
+    app.session_state["_again"] = True
+    assert app.run().button_group(key="w_task_example").proto.set_value
+
+
 def test_what_a_visitor_types_is_left_alone(open_app):
     app = open_app(**PAIR)
     app.text_area(key="w_text_a").set_value("It was good.").run()
