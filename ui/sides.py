@@ -105,12 +105,14 @@ def sides(what):
     view = state.view()
     names = (view.model, view.model) if what == "texts" else comparison.sides_named(view, "compare")
     second = (view.a, view.b, view.masks) if what == "models" else second_texts()
-    if len(second[0]) + len(second[1]) > state.limits().max_characters:
-        st.error(
-            f"The second texts are longer than {state.limits().max_characters:,} characters.",
-            icon=":material/error:",
-        )
-        return None
+    most = state.limits().max_characters
+    for name, text in zip("AB", second):
+        if len(text) > most:
+            st.error(
+                f"Second text {name} has {len(text):,} characters; this explorer takes at most {most:,}. Shorten it.",
+                icon=":material/error:",
+            )
+            return None
     if not second[0].strip():
         st.info("Second text A is empty. Type a sentence.", icon=":material/keyboard:")
         return None

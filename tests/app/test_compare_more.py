@@ -38,6 +38,19 @@ def figures(app):
     return [json.loads(one.proto.spec) for one in app.get("plotly_chart")]
 
 
+def test_each_text_may_have_as_many_characters_as_on_other_pages(open_app):
+    app = open_app(page="compare", **{"with": "tiny-uncased"})
+    for name in "ab":
+        app.text_area(key=f"w_text_{name}").set_value("word " * 600).run()  # at most 5,000
+    assert component(settled(app), "gauge") is not None
+    app.button_group(key="w_compare_what").set_value("texts").run()
+    for name in "ab":
+        app.text_area(key=f"w_second_{name}").set_value("word " * 600).run()
+    assert component(settled(app), "gauge") is not None
+    app.text_area(key="w_second_b").set_value("word " * 1200).run()
+    assert "Second text B has 6,000 characters; this explorer takes at most 5,000" in told(app)
+
+
 def test_one_model_reads_two_texts(open_app, cased):
     second = {
         "compare.what": "texts",
