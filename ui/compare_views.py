@@ -49,7 +49,7 @@ def _attention(pair, traces):
     place, head, drawn = _settings(layers, traces)
     start = _start(traces, drawn)
     chosen = layers[place]
-    window = None if drawn == "heatmap" else (start, start + _MOST)
+    window = None if drawn == "heatmap" else (start, _MOST)
     snippets.give(pair, traces, attention=(chosen, head, drawn, window))
     maps = [_weights(trace, layer, head) for trace, layer in zip(traces, chosen)]
     if drawn == "difference":

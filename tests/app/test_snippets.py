@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import bert_tf
-from tests.app.look import component, settled
+from tests.app.look import component, components, settled
 from ui.snippets import WRITERS
 from ui.view import PAGES
 
@@ -363,6 +363,18 @@ def test_a_window_of_a_long_difference_is_in_the_lines(open_app):
     names = ran(app)
     assert array(figures(app)[0]["data"][0]["z"]).shape == names["two"].shape == (64, 64)
     assert any(np.array_equal(names["one"], layer[1, 9:73, 9:73]) for layer in names["trace"].attentions)
+
+
+@pytest.mark.parametrize("start", ["4", "31"])
+def test_the_lines_print_the_tokens_that_are_drawn_of_texts_of_two_lengths(open_app, start):
+    sentence = "The bunny ate a carrot today . "
+    link = {"compare.drawn": "lines", "compare.what": "texts", "compare.a": sentence * 7, "compare.head": "2"}
+    app = open_app(page="compare", a=sentence * 14, **{"from": start}, **link)
+    names = ran(app)
+    for drawn, weights in zip(components(app, "lines"), (names["one"], names["two"]), strict=True):
+        shown = np.frombuffer(base64.b64decode(drawn["bytes"]), np.uint8)
+        assert weights.shape == (64, 64)
+        np.testing.assert_allclose(shown / 255, weights.ravel(), atol=3e-3)
 
 
 def test_layers_of_two_models_are_compared(open_app):

@@ -14,11 +14,11 @@ for mask in found.masks:
     print(mask.overlap, mask.divergence)  # share of the guesses, bits
 print(found.nsp_difference, found.sop_difference, found.replaced_difference)"""
 _ATTENTION = """\
-one, two = trace.attentions[{first}]{head}, other.attentions[{second}]{head}  # at the same depth
+one, two = trace.attentions[{first}]{one}, other.attentions[{second}]{two}  # at the same depth
 print(one.round(3))
 print(two.round(3))"""
 _DIFFERENCE = """\
-one, two = trace.attentions[{first}]{head}, other.attentions[{second}]{head}  # at the same depth
+one, two = trace.attentions[{first}]{one}, other.attentions[{second}]{two}  # at the same depth
 print((one.astype("float32") - two).round(3))"""
 _SPREAD = """\
 for spread in map(summarise_heads, (trace, other)):
@@ -39,7 +39,7 @@ def compare(view, pair, traces, attention=None, classes=False, lens=None):
 
     Args:
         pair, traces: the ``Side``s and theirs. attention: (the two layers, head or None for the mean, how it is
-            drawn, the first token of the window and the one after it or None) where that is looked at.
+            drawn, the first token of the window and how many there are in it or None) where that is looked at.
         classes: whether the layers' classes are.
         lens: the mask's position on either side, where the layers' words are.
     """
@@ -51,9 +51,8 @@ def compare(view, pair, traces, attention=None, classes=False, lens=None):
         (first, last), head, drawn, window = attention
         lines = _DIFFERENCE if drawn == "difference" else _ATTENTION
         part = ".mean(axis=0)" if head is None else f"[{head}]"
-        if window and max(trace.length for trace in traces) > window[1] - window[0]:
-            part += "[{0}:{1}, {0}:{1}]".format(*window)
-        more = [lines.format(first=first, second=last, head=part), _SPREAD]
+        parts = dict(zip(("one", "two"), (part + _window(trace, window) for trace in traces)))
+        more = [lines.format(first=first, second=last, **parts), _SPREAD]
         names.append("summarise_heads")
     if classes:
         more = [_CLASSES.format(first=_judged(pair[0]), second=_judged(pair[1]))]
@@ -63,6 +62,15 @@ def compare(view, pair, traces, attention=None, classes=False, lens=None):
         names.append("logit_lens")
     imports = (f"from bert_tf.explain import {', '.join(names)}",)
     return script(imports, read, _COMPARE.format(top_k=view.top_k), _answers(pair), *more)
+
+
+def _window(trace, window):
+    """The part of a map that is drawn: of a shorter text, the last tokens that there are."""
+    if window is None or trace.length <= window[1]:
+        return ""
+    start, size = window
+    first = min(start, trace.length - size)
+    return "[{0}:{1}, {0}:{1}]".format(first, first + size)
 
 
 def _answers(pair):
