@@ -7,7 +7,7 @@ import streamlit as st
 
 from ui import comparison, readers, runs, state, tasks
 from ui.models import installed
-from ui.view import PAGES, Spot, to_params
+from ui.view import PAGES, Spot, left_out, to_params
 
 #: Pages that show the view's texts, whatever is installed.
 _PAGES = ("predict", "attention", "modelview", "neuron", "methods", "heads", "lens", "ablation", "saliency",
@@ -68,4 +68,12 @@ def open_row(key, row, places, first="predict"):
             "Open here", icon=":material/open_in_full:", key=f"{key}_go", on_click=state.put, args=(wanted,)
         )
         link = "?" + urllib.parse.urlencode(to_params(wanted, state.limits()))
-        st.link_button("In a new tab", link, icon=":material/open_in_new:", type="tertiary")
+        too_long = bool(left_out(wanted, state.limits()))
+        st.link_button(
+            "In a new tab",
+            link,
+            icon=":material/open_in_new:",
+            type="tertiary",
+            disabled=too_long,
+            help="This row is too long for a link: open it here." if too_long else None,
+        )

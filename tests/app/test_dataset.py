@@ -1,5 +1,7 @@
 """Whole files: the data page and the agreement of two models, compared with the library's numbers."""
 
+import urllib.parse
+
 import numpy as np
 import pytest
 
@@ -154,6 +156,29 @@ def test_rows_open_where_the_page_has_what_it_needs(open_app, monkeypatch):
     view = View(settings=(("compare.one", "mini/step-0"),), model="m", other="n")
     assert opening._opened(view, "compare", True).setting("compare.one") is None
     assert opening._opened(view, "compare", False).setting("compare.one") == "mini/step-0"
+
+
+def _a_row():
+    import streamlit as st
+
+    from bert_tf.explain.rows import Row
+    from ui import opening, state
+
+    state.open_view()
+    opening.open_row("w_open", Row(1, st.query_params["a"]), ())
+
+
+@pytest.mark.parametrize("text, fits", [("猫" * 400, True), ("猫" * 450, False)])
+def test_a_row_too_long_for_a_link_opens_here_alone(environment, text, fits):
+    from streamlit.testing.v1 import AppTest
+
+    app = AppTest.from_function(_a_row, default_timeout=60)
+    app.query_params["a"] = text
+    (link,) = app.run().get("link_button")
+    assert link.proto.disabled is not fits and ("too long for a link" in link.proto.help) is not fits
+    assert fits == (urllib.parse.quote_plus(text) in link.proto.url)
+    app.button(key="w_open_go").click().run()
+    assert app.session_state["_view"].a == text
 
 
 def test_the_rows_of_a_file_are_saved(open_app, saved, cased):
