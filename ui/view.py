@@ -165,7 +165,7 @@ _SWITCHES = {"whole": "words", "special": "special", "punctuation": "punctuation
 
 
 def to_params(view: View, limits: Limits) -> dict[str, str]:
-    """The view as query parameters, what is at its default left out.
+    """The view as query parameters, what is at its default left out; where both texts are empty, the first says so.
 
     Percent-encoded they have at most ``limits.max_link_characters`` characters: servers refuse addresses of twice
     that length. What is too long for it, the longest first, and settings longer than ``LONGEST_SETTING`` are empty
@@ -194,6 +194,8 @@ def _params(view, missing):
         value = getattr(view, name)
         if value != getattr(_DEFAULT, name):
             params[key] = "" if name in missing else value
+    if not view.a and not view.b:
+        params["a"] = ""  # a link without a text is a first visit, which begins with an example
     spots = [spot for spot in view.masks if params.get(spot.source)]
     if spots:
         params["mask"] = ",".join(map(str, spots))

@@ -268,3 +268,13 @@ def test_out_of_the_box_the_embedded_model_answers(open_app, monkeypatch, tmp_pa
     no_trouble(app)
     assert app.selectbox(key="w_model").value == "bert-base-cased-embedded"
     assert "China" in [one["text"] for one in component(app, "bars")["cards"][0]["predictions"]]
+
+
+def test_a_view_without_texts_opens_without_texts_again(open_app):
+    app = open_app(page="attention")
+    assert app.text_area(key="w_text_a").value  # a first visit begins with an example
+    for name in "ab":
+        app.text_area(key=f"w_text_{name}").set_value("").run()
+    again = open_app(**{key: param(app, key) for key in app.query_params})
+    assert [again.text_area(key=f"w_text_{name}").value for name in "ab"] == ["", ""]
+    assert "Text A is empty" in told(again)

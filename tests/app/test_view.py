@@ -111,9 +111,14 @@ def test_a_link_is_bounded_as_the_browser_sends_it(one, other, missing):
     assert bool(missing) == (len(urllib.parse.urlencode(whole)) > limits.max_link_characters)
 
 
+def test_texts_that_are_both_empty_are_in_the_link():
+    assert to_params(View(page="lens"), Limits()) == {"page": "lens", "a": ""}
+    assert to_params(View(page="lens", b="y"), Limits()) == {"page": "lens", "b": "y"}
+
+
 def test_a_setting_too_long_for_a_link_is_empty_in_it():
-    view = View(page="compare", settings=(("compare.a", "x" * 3000), ("compare.b", "y"), ("patching.a", "z" * 3000)))
-    assert to_params(view, Limits()) == {"page": "compare", "compare.a": "", "compare.b": "y"}
+    view = View(page="compare", a="x", settings=(("compare.a", "x" * 3000), ("compare.b", "y"), ("patching.a", "z" * 3000)))
+    assert to_params(view, Limits()) == {"page": "compare", "a": "x", "compare.a": "", "compare.b": "y"}
     assert left_out(view, Limits()) == [("compare.a", 3000)]
 
 
@@ -160,8 +165,8 @@ def test_a_limits_file_with_a_mistake_is_refused_with_the_place(tmp_path, text, 
 
 
 def test_a_link_carries_the_settings_of_its_own_page_only():
-    view = View(page="predict", settings=(("attention.way", "rollout"), ("predict.sort", "rank")))
-    assert to_params(view, Limits()) == {"predict.sort": "rank"}
+    view = View(page="predict", a="x", settings=(("attention.way", "rollout"), ("predict.sort", "rank")))
+    assert to_params(view, Limits()) == {"a": "x", "predict.sort": "rank"}
 
 
 def test_settings_of_unknown_pages_or_of_great_length_are_passed_over():
