@@ -228,14 +228,13 @@ def _patched(shared, trace, other, target, part):
         other.text_b,
         trace.masks,
         target,
-        part,
     )
     patch = patch_states if part == "state" else functools.partial(patch_blocks, block=part)
 
     def work(progress):
         return shared.run(patch, trace, other, target, progress=progress)
 
-    return jobs.result("patching", key, f"{_PARTS[part]}, put over one at a time", work, patience=jobs.SHORT)
+    return jobs.result(f"patching {part}", key, f"{_PARTS[part]}, put over one at a time", work, patience=jobs.SHORT)
 
 
 def _draw(trace, other, found):

@@ -103,14 +103,15 @@ def _method():
 
 def _scores(shared, trace, target, method, settings):
     view = state.view()
-    key = (shared.name, view.precision, view.a, view.b, trace.masks, target, method, settings)
+    key = (shared.name, view.precision, view.a, view.b, trace.masks, target, settings)
 
     def work(progress):
         if method == "gradient":
             return shared.run(gradient_x_input, trace, target)
         return shared.run(_FUNCTIONS[method], trace, target, progress=progress, **settings)
 
-    return jobs.result("saliency", key, _METHODS[method], work, patience=jobs.SHORT)
+    # Each has a place of its own: a long one is still there after a look at another.
+    return jobs.result(f"saliency {method}", key, _METHODS[method], work, patience=jobs.SHORT)
 
 
 def _draw(trace, found, method, settings):

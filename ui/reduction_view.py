@@ -37,9 +37,9 @@ def can(trace, target):
 def draw(shared, trace, target):
     """Work out what is left, beside the page, and show it."""
     view = state.view()
-    key = (shared.name, view.precision, view.a, view.b, trace.masks, target, "reduction")
+    key = (shared.name, view.precision, view.a, view.b, trace.masks, target)
     found = jobs.result(
-        "saliency",
+        "saliency reduction",
         key,
         "Taking words away, one at a time",
         lambda progress: shared.run(reduce_input, trace, target, progress=progress),

@@ -224,7 +224,7 @@ def test_the_strongest_parts_are_the_page_s(open_app, link):
 ])  # fmt: skip
 def test_words_are_scored_by_the_chosen_method_for_the_chosen_answer(open_app, link):
     app = open_app(page="saliency", **PAIR, mask="a2,b1", **link)
-    found, shown = ran(app)["found"], of_job(app, "saliency")
+    found, shown = ran(app)["found"], of_job(app, f"saliency {link.get('saliency.method', 'integrated')}")
     assert (found.method, found.target) == (shown.method, shown.target)
     assert found.score == pytest.approx(shown.score, abs=1e-4)
     np.testing.assert_allclose(found.tokens, shown.tokens, atol=1e-4)
@@ -234,7 +234,7 @@ def test_words_are_scored_by_the_chosen_method_for_the_chosen_answer(open_app, l
 def test_words_that_stay_are_those_of_the_page(open_app, link):
     app = open_app(page="saliency", a="The bunny ate it.", b="It was good.", mask="a2",
                    **{"saliency.method": "reduction", **link})  # fmt: skip
-    found, shown = ran(app)["found"], of_job(app, "saliency")
+    found, shown = ran(app)["found"], of_job(app, "saliency reduction")
     assert found.target == shown.target and found.left == shown.left
     assert [one.word for one in found.gone] == [one.word for one in shown.gone]
 
@@ -246,7 +246,7 @@ def test_words_that_stay_are_those_of_the_page(open_app, link):
 def test_patching_asks_about_the_chosen_answer(open_app, link):
     texts = {"a": "The bunny ate it.", "b": "It was good."}
     app = open_app(page="patching", **texts, mask="a3", **{"patching.a": "The bunny was it."}, **link)
-    found, shown = ran(app)["found"], of_job(app, "patching")
+    found, shown = ran(app)["found"], of_job(app, f"patching {link.get('patching.part', 'state')}")
     assert (found.target, found.part) == (shown.target, shown.part)
     np.testing.assert_allclose(found.scores, shown.scores, atol=1e-4)
 

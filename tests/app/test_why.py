@@ -266,6 +266,24 @@ def test_words_go_until_the_answer_would_change(open_app, bert):
     assert first["shade"] == 0 and first["text"] == found.gone[0].word.text
 
 
+def test_what_was_worked_out_is_there_after_a_look_at_another_method(open_app):
+    app = settled(open_app(page="saliency", **PAIR, mask="a3", **{"saliency.method": "reduction"}))
+    long = app.session_state["_jobs"]["saliency reduction"]
+    for method in ("occlusion", "reduction"):
+        app.button_group(key="w_saliency_method").set_value(method)
+        settled(app.run())
+    assert app.session_state["_jobs"]["saliency reduction"] is long and "stay" in told(app)
+
+
+def test_what_was_patched_is_there_after_a_look_at_another_part(open_app):
+    app = settled(open_app(page="patching", **PAIR, mask="a3", **{"patching.a": "The bunny was the carrot."}))
+    states = app.session_state["_jobs"]["patching state"]
+    for part in ("attention", "state"):
+        app.button_group(key="w_patching_part").set_value(part)
+        settled(app.run())
+    assert states.status == "done" and app.session_state["_jobs"]["patching state"] is states
+
+
 def test_an_answer_that_is_not_the_likeliest_is_not_reduced(open_app):
     link = {"saliency.method": "reduction", "saliency.token": "good"}
     app = settled(open_app(page="saliency", **PAIR, mask="a3", **link))
