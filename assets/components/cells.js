@@ -141,7 +141,7 @@ export default function ({ parentElement, data, setTriggerValue }) {
   if (fresh) reveal(state, root.querySelector(".scroll"));
   if (!state.cells.some((cell) => cell.tabIndex === 0)) rove(state, state.cells[data.picked ?? 0]);
   legend(state, root);
-  tell(state, null);
+  tell(state, state.table.querySelector("td[data-at]:hover"));
   state.table.onclick = (event) => { const cell = event.target.closest("td[data-at]"); if (cell) press(state, cell); };
   state.table.onkeydown = (event) => onKey(state, event);
   state.table.onpointerover = (event) => tell(state, event.target.closest("td[data-at]"));

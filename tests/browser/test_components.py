@@ -121,6 +121,22 @@ def test_a_typed_text_runs_as_its_first_letter_does(blank):
     assert page.locator("textarea").evaluate("(field) => getComputedStyle(field).unicodeBidi") == "plaintext"
 
 
+def test_a_cell_that_is_pointed_at_is_told_anew_when_the_table_is(blank):
+    page, hint = blank("cells"), "Point at a cell."
+    data = {"label": "", "corner": "", "rows": ["1", "2"], "columns": ["1", "2"], "tips": ["a", "b", "c", "d"], "hint": hint,
+            "ramp": ["#ffffff", "#000000"], "shades": None, "texts": None, "edges": None, "off": [False] * 4,
+            "picked": None, "strong": [], "breaks": [], "legend": None, "still": False}  # fmt: skip
+    page.evaluate(DRAW, data)
+    assert page.locator(".hint").inner_text() == hint
+    page.locator("td[data-at]").nth(2).hover()
+    assert page.locator(".hint").inner_text() == "c"
+    page.evaluate(DRAW, {**data, "tips": ["A", "B", "C", "D"]})
+    assert page.locator(".hint").inner_text() == "C"
+    page.locator("td[data-at]").nth(0).focus()
+    page.evaluate(DRAW, data)
+    assert page.locator(".hint").inner_text() == "a"  # the focus leads, as where it moves
+
+
 @pytest.mark.parametrize("name", ["marks", "spans"])
 def test_words_on_colours_stand_in_the_order_in_which_they_are_read(blank, name):
     for text in (ENGLISH, HEBREW):
