@@ -182,7 +182,7 @@ def _sums(found):
 def _with_noise(found):
     """How much of the answer the noisy copies have; the scores are of the noise where it is gone."""
     said = f" With the noise it has {why.said(found.target, found.noisy_score)} (geometric mean of the copies)"
-    if why.is_value(found.target) or found.score - found.noisy_score < _GONE:
+    if found.target.of_value or found.score - found.noisy_score < _GONE:
         return said + "."
     return said + ": so much noise hides the answer, and the scores say little. Choose less."
 

@@ -64,7 +64,8 @@ def test_saliency(record, tiny_bert, trace, method):
     target = explain.mask_target(tiny_bert, trace, token="sat")
     found = record("saliency", "--method", method, "--target", "sat")
     np.testing.assert_allclose(found["scores"], function(tiny_bert, trace, target).tokens, atol=1e-3)
-    assert found["target"] == {"position": 4, "label": "sat"} and found["words"][1]["text"] == "cats"
+    assert found["target"] == {"position": 4, "label": "sat", "of_value": False}
+    assert found["words"][1]["text"] == "cats"
     assert record("saliency", "--next-sentence", "--method", method)["target"]["label"] == "IsNext"
 
 

@@ -115,7 +115,7 @@ def test_a_class_hangs_on_words_and_appears_in_a_layer(record, folders):
         expected = explain.gradient_x_input(bert, trace, explain.class_target(bert, trace, label))
         given = () if label is None else ("--label", label)
         found = record("classes", "saliency", "the cat sat", "--method", "gradient", *given)
-        assert found["target"] == {"position": None, "label": expected.target.label}
+        assert found["target"] == {"position": None, "label": expected.target.label, "of_value": False}
         np.testing.assert_allclose(found["scores"], expected.tokens, atol=1e-4)
     found = record("classes", "lens", "the cat sat")
     np.testing.assert_allclose(found["values"], explain.class_lens(bert, trace).values, atol=1e-5)
@@ -155,7 +155,7 @@ def test_a_token_s_being_replaced_hangs_on_words_states_and_parts(record, say):
     ):
         expected = explain.occlusion(bert, trace, target)
         found = record("electra", "saliency", text, "--method", "occlusion", *given)
-        assert found["target"] == {"position": target.position, "label": target.label}
+        assert found["target"] == {"position": target.position, "label": target.label, "of_value": False}
         np.testing.assert_allclose(found["scores"], expected.tokens, atol=1e-4)
         expected = explain.patch_states(bert, trace, bert.trace("w1 w9 w3 w4"), target)
         found = record("electra", "patching", text, "--against", "w1 w9 w3 w4", *given)

@@ -18,7 +18,7 @@ MOST = 64  # tokens: the work grows with their third power
 
 def can(trace, target):
     """Whether the words can be tried; says why where they cannot."""
-    if why.is_value(target):
+    if target.of_value:
         st.info(
             "Words are taken away while the answer stays the likeliest of several, and a number has no others.",
             icon=":material/block:",

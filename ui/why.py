@@ -223,17 +223,12 @@ def _class_picker(page, settings):
 
 def unit(target):
     """What a target's scores are counted in."""
-    return "of the value" if is_value(target) else "nats"
+    return "of the value" if target.of_value else "nats"
 
 
 def said(target, score):
     """A target's score as people read it: a probability, or the value of a regression."""
-    return f"{score:.3f}" if is_value(target) else percent(math.exp(score))
-
-
-def is_value(target):
-    """Whether it is the number of a regression, not the logarithm of a probability."""
-    return target.of_task and target.label == "value"
+    return f"{score:.3f}" if target.of_value else percent(math.exp(score))
 
 
 def token_picker(name, key, shared, trace, position, label):

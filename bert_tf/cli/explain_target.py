@@ -73,4 +73,4 @@ def target_of(bert, trace, args):
 
 def target_record(target):
     """A `Target` as a dict."""
-    return {"position": target.position, "label": target.label}
+    return {"position": target.position, "label": target.label, "of_value": target.of_value}

@@ -64,7 +64,7 @@ def reduce_input(bert, trace, target, progress=None):
     Raises:
         InputError: the target is the value of a regression. Cancelled: by `progress`.
     """
-    if target.of_task and bert.task.settings.regression:
+    if target.of_value:
         raise InputError("The value of a regression is never the likeliest of several: there is no answer to keep.")
     states = bert.opened.states(trace.token_ids[None], trace.segments[None])
     (answers,) = bert.opened.answers(states[-1], target)

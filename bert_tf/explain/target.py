@@ -15,7 +15,7 @@ from bert_tf.explain.errors import InputError, MaskPositionError, NothingToPredi
 
 @dataclass(frozen=True)
 class Target:
-    """One outcome whose natural log-probability is looked at.
+    """One outcome whose natural log-probability is looked at, or the number that a regression gives.
 
     Attributes:
         position: token position the MLM head predicts at, or whose token is judged; None for the other heads.
@@ -26,6 +26,7 @@ class Target:
         of_task: whether it is a class of the model's fine-tuned head.
         of_order: whether it is about the order of two texts (ALBERT).
         of_replaced: whether it is about one token's having been put there in the place of another (ELECTRA).
+        of_value: whether it is the value of a regression, and no logarithm of a probability.
     """
 
     position: Optional[int]
@@ -34,6 +35,7 @@ class Target:
     of_task: bool = False
     of_order: bool = False
     of_replaced: bool = False
+    of_value: bool = False
 
     @property
     def head(self):
@@ -133,7 +135,7 @@ def class_target(bert, trace, label=None):
     if settings is None:
         raise InputError(f"{bert.name} was not fine-tuned to classify texts; it has no classes to explain.")
     if settings.regression:
-        return Target(None, 0, "value", True)
+        return Target(None, 0, "value", True, of_value=True)
     if label is None:
         states = bert.opened.states(trace.token_ids[None], trace.segments[None])
         return _class(settings, int(bert.opened.class_scores(states[-1]).numpy()[0].argmax()))

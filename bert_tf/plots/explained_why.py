@@ -47,7 +47,7 @@ def _saliency(record, dark):
         shares = np.exp([record["log_probability"], *(one["log_probability"] for one in gone)])
         return reduction_course([one["text"] for one in gone], shares, label, dark)
     words = record["words"]
-    unit = "value" if label == "value" else f"log-probability of {escape(label)}"
+    unit = "value" if record["target"]["of_value"] else f"log-probability of {escape(label)}"
     unit += ": part of each word"
     return ranked_bars([word["text"] for word in words], [word["score"] for word in words], unit, dark)
 

@@ -303,6 +303,18 @@ def test_a_long_text_is_not_reduced(open_app):
     assert "at most 64 tokens" in told(app) and not app.code
 
 
+def test_a_class_called_value_is_told_as_a_class():
+    from bert_tf.explain.target import Target
+    from ui import why
+    from ui.snippets import parts
+
+    a_class, a_value = Target(None, 1, "value", of_task=True), Target(None, 0, "value", of_task=True, of_value=True)
+    assert (why.unit(a_class), why.unit(a_value)) == ("nats", "of the value")
+    assert (why.said(a_class, np.log(0.25)), why.said(a_value, 0.25)) == ("25.0%", "0.250")
+    assert parts.target(a_class, None)[1] == "class_target(bert, trace, 'value')"
+    assert parts.target(a_value, None)[1] == "class_target(bert, trace)"
+
+
 # Patching
 
 

@@ -23,6 +23,7 @@ from bert_tf.finetune.model import TaskModel
 from bert_tf.finetune.network import network_over
 from bert_tf.finetune.task import TaskSettings
 from bert_tf.models import build_pretraining_model
+from bert_tf.plots.explained import figure_of
 from bert_tf.runtime import Runtime
 from bert_tf.text import Tokenizer
 
@@ -137,3 +138,20 @@ def test_words_are_taken_away_while_the_class_stays():
     trace = bert.trace("it was bad")
     with pytest.raises(InputError, match="no answer to keep"):
         reduce_input(bert, trace, class_target(bert, trace))
+
+
+def test_a_class_called_value_is_no_regression():
+    bert = made(labels=("value", "price", "so"))
+    trace = bert.trace("it was a good film")
+    target = class_target(bert, trace, "value")
+    assert not target.of_value and reduce_input(bert, trace, target).target == target
+    bert = made(labels=(), regression=True)
+    assert class_target(bert, bert.trace("it was bad")).of_value
+
+
+@pytest.mark.parametrize("of_value, says", [(False, "log-probability of value: part"), (True, "value: part")])
+def test_the_figure_of_its_words_says_what_their_scores_are_of(of_value, says):
+    target = {"position": None, "label": "value", "of_value": of_value}
+    words = [{"text": "good", "score": 0.5}]
+    figure = figure_of({"kind": "saliency", "method": "gradient", "target": target, "words": words})
+    assert figure.layout.xaxis.title.text.startswith(says)

@@ -81,6 +81,6 @@ def target(found, tokenizer):
         "nsp": ("next_sentence_target", f"follows={found.id == 0}"),
         "sop": ("sentence_order_target", f"in_order={found.id == 0}"),
         "replaced": ("replaced_target", f"{found.position}, replaced={found.id == 1}"),
-        "task": ("class_target", "" if label == "value" else repr(label)),
+        "task": ("class_target", "" if found.of_value else repr(label)),
     }[found.head]
     return name, f"{name}(bert, trace{', ' * bool(answer)}{answer})"
