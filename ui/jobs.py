@@ -66,7 +66,7 @@ class Job:
     def _work(self):
         while not self._slots.acquire(timeout=0.2):
             if self._stop.is_set() or not self._wanted():
-                self.status = "stopped"
+                self._function, self.status = None, "stopped"
                 return
         try:
             self.status = "running"

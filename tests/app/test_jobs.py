@@ -2,6 +2,7 @@
 
 import threading
 import time
+import weakref
 
 import pytest
 
@@ -134,3 +135,14 @@ def test_work_that_is_cancelled_lets_go_of_the_model():
     with pytest.raises(Cancelled):
         shared.run(work, progress=lambda *_: False)
     assert not shared.lock.locked()
+
+
+def test_a_job_stopped_while_it_waits_lets_go_of_its_work():
+    def work(progress):
+        return "all"
+
+    gone = weakref.ref(work)
+    job = Job("key", work, slots(0))
+    del work
+    job.stop()
+    assert ended(job).status == "stopped" and gone() is None
