@@ -52,7 +52,7 @@ def _of_text(shared, trace):
     snippets.give(shared, _measure(head_table.MEASURES), rows, trace)
 
     def work(progress):
-        return head_table.made(profile_of_trace(trace, rows))
+        return head_table.made(profile_of_trace(trace, rows, progress))
 
     return jobs.result("heads", key, "Comparing heads", work)
 

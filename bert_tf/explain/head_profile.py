@@ -55,10 +55,10 @@ def profile_heads(bert, texts, rows=64, progress=None):
     return total.profile()
 
 
-def profile_of_trace(trace, rows=64):
-    """The `HeadProfile` of a single trace with attention maps."""
+def profile_of_trace(trace, rows=64, progress=None):
+    """The `HeadProfile` of a single trace with attention maps; `progress` as of `head_distances`."""
     total = _Total()
-    total.add(trace, rows)
+    total.add(trace, rows, progress)
     return total.profile()
 
 
@@ -69,13 +69,13 @@ class _Total:
         self.measures, self.distances = None, 0.0
         self.texts = self.tokens = self.rows = self.skipped = 0
 
-    def add(self, trace, rows):
+    def add(self, trace, rows, progress=None):
         summary = summarise_heads(trace)
         found = np.stack([getattr(summary, name) for name in MEASURES]) * trace.length
         self.measures = found if self.measures is None else self.measures + found
         chosen = np.unique(np.linspace(0, trace.length - 1, min(rows, trace.length)).round().astype(int))
         maps = attention_maps(trace)[:, :, chosen]
-        self.distances = self.distances + head_distances(maps) * len(chosen)
+        self.distances = self.distances + head_distances(maps, progress) * len(chosen)
         self.texts += 1
         self.tokens += trace.length
         self.rows += len(chosen)
@@ -87,11 +87,14 @@ class _Total:
         return HeadProfile(summary, self.distances / self.rows, self.texts, self.tokens, self.skipped)
 
 
-def head_distances(maps):
+def head_distances(maps, progress=None):
     """Jensen-Shannon divergences in bits between heads, means over the looking tokens: float64 [X, X].
 
     Args:
         maps: float [L, N, R, T], the attention of R tokens; rows add up to 1.
+        progress: callable(done, total) in heads compared with all after them; returning False cancels.
+    Raises:
+        Cancelled: by `progress`.
     """
     layers, heads, rows, tokens = maps.shape
     flat = np.asarray(maps, np.float32).reshape(layers * heads, rows * tokens)
@@ -101,6 +104,7 @@ def head_distances(maps):
     for one in range(len(flat) - 1):
         between = _entropy((flat[one + 1 :] + flat[one]) / 2) / rows
         distances[one, one + 1 :] = between - (own[one + 1 :] + own[one]) / 2
+        report(progress, one + 1, len(flat) - 1)
     return np.clip(distances + distances.T, 0, 1)
 
 

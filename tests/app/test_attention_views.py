@@ -182,6 +182,8 @@ def test_what_heads_do_shows_the_chosen_measure_and_a_table(open_app, trace):
     grid = component(no_trouble(app), "grid")
     assert grid["texts"] == [f"{value:.2f}" for value in summary.sep_share.ravel()]
     assert grid["chosen"] == [{"layer": 1, "head": 3}] and "Layer 2, head 4" in told(app)
+    job = app.session_state["_jobs"]["heads"]
+    assert (job.done, job.total) == (11, 11)  # each of twelve heads with all after it: what Stop stops between
     table = app.dataframe[0].value
     assert len(table) == 12
     np.testing.assert_allclose(table["entropy"], summary.entropy.ravel(), atol=1e-6)

@@ -26,6 +26,14 @@ def test_distances_are_mean_divergences_between_what_heads_look_at(tiny_bert):
             assert found[one, other] == pytest.approx(expected, abs=1e-5)
 
 
+def test_the_comparison_of_heads_tells_how_far_it_is_and_can_be_stopped(tiny_bert):
+    trace, told = tiny_bert.trace("the cat sat"), []
+    profile_of_trace(trace, progress=lambda *steps: told.append(steps))
+    assert told == [(one, 7) for one in range(1, 8)]
+    with pytest.raises(Cancelled):
+        profile_of_trace(trace, progress=lambda done, total: done < 3)
+
+
 def test_a_profile_weighs_texts_by_their_tokens(tiny_bert):
     texts = ["the cat sat on the mat", ("it ran", "she sat")]
     found = profile_heads(tiny_bert, texts)
