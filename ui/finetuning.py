@@ -1,8 +1,6 @@
 """Fine-tunings started from the page: `python -m bert_tf finetune` in a process of its own, bounded by the limits."""
 
 import json
-import secrets
-import time
 
 import streamlit as st
 
@@ -11,8 +9,7 @@ from bert_tf.checkpoints.delta import base_model
 from bert_tf.finetune.task import read_settings
 from bert_tf.train.run import RunError, read_run
 from ui import state
-from ui.limits import OWN
-from ui.training import Training, known, own, remove_from, running
+from ui.training import Training, fresh_name, known, own, remove_from, running
 
 #: Task -> (what it learns, the endings its files may have, what is in them).
 TASKS = {
@@ -86,7 +83,7 @@ def start(task, file_name, content, model, epochs, top_only, answers=None):
     """
     ending = file_name.rpartition(".")[2].lower()
     check(task, ending, content, epochs)
-    name = f"{OWN}{task}-{time.strftime('%m%d-%H%M')}-{secrets.token_hex(2)}"
+    name = fresh_name(f"{task}-")
     folder = models_dir() / name
     folder.mkdir(parents=True)
     source = folder / f"{_FILE}.{ending}"

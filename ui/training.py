@@ -144,11 +144,16 @@ def known(begun, name, home, earlier):
     return begun.get(name)
 
 
+def fresh_name(kind=""):
+    """A name for what is begun now: no other has it, and its end tells when that was."""
+    return f"{OWN}{kind}{time.strftime('%y%m%d-%H%M')}-{secrets.token_hex(2)}"
+
+
 def own(home):
     """The folders in `home` of what was begun from the page, here or by an earlier server, the newest first."""
     if not home.is_dir():
         return []
-    # By the end of their names, which is the day and the time.
+    # By the end of their names, which is the day and the time; earlier names had no year, and so are before the others.
     return sorted((path for path in home.iterdir() if path.name.startswith(OWN)),
                   key=lambda path: path.name.split("-")[-3:], reverse=True)
 
@@ -199,7 +204,7 @@ def start(text, steps, rate, warm):
     """
     check(text, steps)
     batch = min(_BATCH, sequences(text))
-    name = f"{OWN}{time.strftime('%m%d-%H%M')}-{secrets.token_hex(2)}"
+    name = fresh_name()
     folder = runs.folder() / name
     folder.mkdir(parents=True)
     (folder / _TEXT).write_text(text, encoding="utf-8")

@@ -353,6 +353,17 @@ def test_a_large_series_is_read_and_asked_beside_the_page(open_app, only_mini, m
     assert list(figure["data"][0]["y"]) == course(moments, read_tokenizer_of(only_mini), 2).ranks.tolist()
 
 
+def test_the_newest_comes_first_also_after_new_year(tmp_path, monkeypatch):
+    written, names = time.strftime, ["own-0615-1200-ab12"]  # as they were once, without a year
+    for year, month, day in ((2026, 12, 31), (2027, 1, 1)):
+        then = (year, month, day, 12, 0, 0, 0, 1, -1)
+        monkeypatch.setattr(time, "strftime", lambda form, then=then: written(form, then))
+        names += [training.fresh_name("tag-" if month == 1 else "")]
+    for name in names:
+        (tmp_path / name).mkdir()
+    assert [path.name for path in training.own(tmp_path)] == names[::-1]
+
+
 def test_series_are_read_one_at_a_time_and_each_once(monkeypatch):
     from bert_tf.explain import errors, timelapse
 
