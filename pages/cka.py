@@ -28,8 +28,12 @@ def page():
     if not texts:
         return
     view = state.view()
-    snippets.give(names, texts[0], file, state.limits().max_sentences, ENOUGH_WORDS)
     pair = [inputs.model(name) for name in names]
+    unread = [shared for shared in pair if file is None and shared.given(view.b) is None]
+    if unread:
+        inputs.say_unread(unread[0], view.b)
+    traced = [(texts[0][0], shared.given(texts[0][1])) for shared in pair]
+    snippets.give(names, traced, file, state.limits().max_sentences, ENOUGH_WORDS)
     key = (*names, view.precision, texts)
     found = jobs.result(
         "cka",

@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from tests.app.look import component, param, told, walk
+from tests.app.look import component, param, settled, told, walk
 
 PAIR = {"a": "The bunny ate the carrot.", "b": "It was good."}
 
@@ -65,6 +65,14 @@ def test_a_text_b_with_nothing_to_read_counts_as_none_and_is_said(open_app, page
     assert says not in told(alone)
     for name in ("bars", "chips", "lines"):
         assert component(app, name) == component(alone, name)
+
+
+def test_a_text_b_with_nothing_to_read_is_said_on_layer_likeness(open_app):
+    says = "Text B holds nothing that the model can read, so it counts as empty."
+    app = settled(open_app(page="cka", a=PAIR["a"], b="\u200b", **{"cka.source": "view"}))
+    assert told(app).count(says) == 1
+    assert says not in told(settled(open_app(page="cka", **PAIR, **{"cka.source": "view"})))
+    assert says not in told(settled(open_app(page="cka", b="\u200b")))  # the texts of a file
 
 
 def test_a_second_text_with_nothing_to_read_is_said_on_compare(open_app):

@@ -104,13 +104,13 @@ def cka(view, names, traced, file=None, most=0, words=0):
     """How alike the layers of two models are.
 
     Args:
-        names: of the models. traced: (text A, text B) of the page; or None, and
-        file: ``ui.files.Chosen``, of which the first ``most`` rows are read until there are ``words`` words.
+        names: of the models. traced: (text A, text B or None) of the page as each of them reads it.
+        file: ``ui.files.Chosen``, of which the first ``most`` rows are read instead, until there are ``words`` words.
     """
     load = _two(view, names)
     if file is None:
-        texts = ", ".join(repr(text) for text in traced if text.strip())
-        call = f"layer_similarity([bert.trace({texts})], [second.trace({texts})])"
+        one, two = (", ".join(repr(text) for text in texts if text is not None) for texts in traced)
+        call = f"layer_similarity([bert.trace({one})], [second.trace({two})])"
         imports = ("from bert_tf.explain import layer_similarity",)
         return script(imports, load, f"print({call}.round(3))  # row: a state of the one, column: of the other")
     readers, read = rows_of(file)
