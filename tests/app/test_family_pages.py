@@ -151,7 +151,8 @@ def test_a_token_s_score_is_asked_in_the_lines_too(at, page):
 
     link = {"patching.a": "w1 w9 w3 w4", "ablation.colour": "effect", f"{page}.at": "2", f"{page}.follows": "Original"}
     app = settled(at("electra-discriminator", page=page, **link))
-    found, shown = ran(app)["found"], of_job(app, page)
+    job = {"saliency": "saliency integrated", "patching": "patching state"}.get(page, page)
+    found, shown = ran(app)["found"], of_job(app, job)
     if page == "ablation":
         heads = [place for place, one in enumerate(shown.ablations) if one.heads]
         assert np.allclose(found.replaced_changes, shown.replaced_changes[heads], atol=1e-5)
