@@ -12,6 +12,7 @@ import bert_tf
 from bert_tf import checkpoints
 from bert_tf.checkpoints.errors import CheckpointError
 from bert_tf.checkpoints.safetensors_folder import open_tensors
+from bert_tf.finetune.export import export_task
 from bert_tf.finetune.families import family
 from bert_tf.finetune.folder import save_task
 from bert_tf.finetune.network import build_network
@@ -122,6 +123,12 @@ def test_a_delta_holds_what_was_trained_and_needs_its_model(start_folder, traine
         assert same == ("pooler" not in name), name
     answers = bert_tf.load(folder).task.predict(["a big dog", "a small dog"])
     assert [set(answer) for answer in answers] == [{"label", "probability", "probabilities"}] * 2
+    export_task(folder, tmp_path / "small", "own", "int8")
+    for source in (folder, tmp_path / "small"):
+        export_task(source, tmp_path / f"{source.name} for transformers", "hf")
+        theirs = their_logits(tmp_path / f"{source.name} for transformers")
+        for ours, other in zip(our_logits(source), theirs):
+            np.testing.assert_allclose(ours, other, atol=1e-5)
 
     other = make_bert(seed=9, layers=1)
     checkpoints.save(base, other.config, other.tokenizer, other.model)
