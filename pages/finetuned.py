@@ -14,6 +14,7 @@ from ui.traces import attention_trace
 from ui.words import percent, plain, title
 
 _SHOWN = 8
+_DRAWN = 24  # tokens of a longer text, those that moved most, whose attention is drawn
 _GUESSES = 200  # of each side: one that is missing among so many has next to nothing
 
 
@@ -182,7 +183,9 @@ def _heads(found, traces, before, after):
     )
     layer, head = names[chosen or next(iter(names))]
     one, two = (trace.attentions[layer, head] for trace in traces)
-    rows = np.argsort(-np.abs(one - two).sum(axis=1))[:_SHOWN]
+    moved = two.astype(np.float32) - one
+    order = np.argsort(-np.abs(moved).sum(axis=1))
+    rows, drawn = order[:_SHOWN], np.sort(order[:_DRAWN])
     tokens = traces[0].tokens
     with heading:
         export.menu(
@@ -193,7 +196,7 @@ def _heads(found, traces, before, after):
                 for row, column in np.ndindex(one.shape)
             ),
             lambda: {"models": [before, after], "tokens": tokens, "before": one, "after": two},
-            lambda: difference_map(two.astype(np.float32) - one, tokens),
+            lambda: difference_map(moved, tokens),
             lambda: {"tokens": np.array(tokens), "before": one, "after": two},
         )
     st.dataframe(
@@ -206,6 +209,14 @@ def _heads(found, traces, before, after):
         key="w_finetuned_table",
         column_config={"token": "Token", "before": "Looked most at", "after": "Looks most at now"},
     )
+    figures.show(
+        "Where this head looks, after less before",
+        difference_map(moved[np.ix_(drawn, drawn)], [tokens[place] for place in drawn], frame.is_dark()),
+        config=export.plot_config(f"moved-layer-{layer + 1}-head-{head + 1}"),
+        key="w_finetuned_moved",
+    )
+    most = f" The {_DRAWN} tokens whose attention moved most." if len(order) > _DRAWN else ""
+    st.caption(f"Attention after less before, a row for each token that looks.{most}")
     with st.container(horizontal=True):
         for label, name in (("Open before", before), ("Open after", after)):
             st.button(

@@ -12,6 +12,7 @@ from bert_tf.finetune.task import TaskSettings
 from tests.app.look import column, component, components, near, offered, param, told, walk
 from tests.app.look import settled as finished
 from tests.app.made_tasks import LIMITS
+from tests.app.test_words import array
 from ui import tasks
 from ui.limits import ROOT
 
@@ -128,8 +129,8 @@ def test_the_lines_of_the_architecture_go_through_the_task_s_head(open_app, task
         np.testing.assert_allclose(names["found"]["logits"], logits, atol=1e-5)
 
 
-def figure(app):
-    return json.loads(app.get("plotly_chart")[0].proto.spec)
+def figure(app, index=0):
+    return json.loads(app.get("plotly_chart")[index].proto.spec)
 
 
 def test_a_class_is_followed_layer_by_layer(open_app, task_home):
@@ -255,6 +256,9 @@ def test_before_and_after_shows_the_heads_that_moved_most(open_app, task_home):
     wanted = heads_changed(loaded("plain", task_home).trace(text), loaded("classes", task_home).trace(text))
     layer, head = np.unravel_index(wanted.argmax(), wanted.shape)
     assert app.button_group(key="w_finetuned_head").value == f"{layer + 1}.{head + 1}"
+    before, after = (loaded(name, task_home).trace(text).attentions[layer, head] for name in ("plain", "classes"))
+    (drawn,) = figure(app, 1)["data"]
+    np.testing.assert_allclose(array(drawn["z"]), after - before, atol=1e-3)
     assert app.button(key="w_attention_read").label == "Attention is not explanation: read why"
     app.button(key="w_Open after").click().run()
     no_trouble(app)
