@@ -50,6 +50,9 @@ def page():
         _map(found, after)
     with right:
         place = _heads(found, traces, before, after)
+    if place is not None:
+        with left:
+            _moved(traces, *place)
     snippets.give(pair, traces, hidden, place)
 
 
@@ -183,9 +186,7 @@ def _heads(found, traces, before, after):
     )
     layer, head = names[chosen or next(iter(names))]
     one, two = (trace.attentions[layer, head] for trace in traces)
-    moved = two.astype(np.float32) - one
-    order = np.argsort(-np.abs(moved).sum(axis=1))
-    rows, drawn = order[:_SHOWN], np.sort(order[:_DRAWN])
+    rows = _most_moved(two - one)[:_SHOWN]
     tokens = traces[0].tokens
     with heading:
         export.menu(
@@ -196,7 +197,7 @@ def _heads(found, traces, before, after):
                 for row, column in np.ndindex(one.shape)
             ),
             lambda: {"models": [before, after], "tokens": tokens, "before": one, "after": two},
-            lambda: difference_map(moved, tokens),
+            lambda: difference_map(two.astype(np.float32) - one, tokens),
             lambda: {"tokens": np.array(tokens), "before": one, "after": two},
         )
     st.dataframe(
@@ -209,14 +210,6 @@ def _heads(found, traces, before, after):
         key="w_finetuned_table",
         column_config={"token": "Token", "before": "Looked most at", "after": "Looks most at now"},
     )
-    figures.show(
-        "Where this head looks, after less before",
-        difference_map(moved[np.ix_(drawn, drawn)], [tokens[place] for place in drawn], frame.is_dark()),
-        config=export.plot_config(f"moved-layer-{layer + 1}-head-{head + 1}"),
-        key="w_finetuned_moved",
-    )
-    most = f" The {_DRAWN} tokens whose attention moved most." if len(order) > _DRAWN else ""
-    st.caption(f"Attention after less before, a row for each token that looks.{most}")
     with st.container(horizontal=True):
         for label, name in (("Open before", before), ("Open after", after)):
             st.button(
@@ -230,6 +223,27 @@ def _heads(found, traces, before, after):
             )
     attention.warning_link()
     return layer, head
+
+
+def _most_moved(change):
+    """Tokens by how far their attention moved, the farthest first; change: [T, T]."""
+    return np.argsort(-np.abs(change).sum(axis=1), kind="stable")
+
+
+def _moved(traces, layer, head):
+    """Draw what a head's attention lost and won."""
+    one, two = (trace.attentions[layer, head].astype(np.float32) for trace in traces)
+    shown = np.sort(_most_moved(two - one)[:_DRAWN])
+    name = f"Layer {layer + 1}, head {head + 1}: attention after, less before"
+    inputs.heading(name)
+    figures.show(
+        name,
+        difference_map((two - one)[np.ix_(shown, shown)], [traces[0].tokens[at] for at in shown], frame.is_dark()),
+        config=export.plot_config(f"moved-layer-{layer + 1}-head-{head + 1}"),
+        key="w_finetuned_moved",
+    )
+    few = f", of the {_DRAWN} whose attention moved most" if traces[0].length > _DRAWN else ""
+    st.caption(f"A row for each token that looks{few}: blue is where it looks more than before, orange less.")
 
 
 def _looks(tokens, weights):
