@@ -190,7 +190,7 @@ def test_a_training_that_fails_says_why(tmp_path):
     end = time.monotonic() + PATIENCE
     while failing.status == "running" and time.monotonic() < end:
         time.sleep(0.05)
-    assert failing.status == "failed" and "argument --steps: invalid int value: 'many'" in failing.problem
+    assert failing.status == "failed" and "argument --steps: invalid whole number value: 'many'" in failing.problem
 
 
 def test_a_training_that_was_stopped_from_elsewhere_has_not_failed(tmp_path):
