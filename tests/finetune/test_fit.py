@@ -208,13 +208,21 @@ def test_a_first_token_that_has_read_nothing_is_not_learnt_from(task, settings, 
 
 
 def test_the_epoch_with_the_lowest_error_is_kept(start_folder, tmp_path, monkeypatch):
-    errors = iter([3.0, 1.0, 2.0, 4.0])
-    monkeypatch.setattr(SequenceFamily, "score", lambda *_: {"mean_squared_error": next(errors)})
+    errors, kept = [3.0, 1.0, 2.0, 4.0], []
+
+    def score(*_):
+        kept.append(weights(tmp_path) if kept else None)    # in the folder since the round before
+        return {"mean_squared_error": errors[len(kept) - 1]}
+
+    monkeypatch.setattr(SequenceFamily, "score", score)
     numbers = [Sentence("the cat", target=float(number % 3)) for number in range(16)]
     settings = TaskSettings("classify", regression=True, max_length=16, metric="mean_squared_error")
     done = run(start_folder, tmp_path, numbers, settings, epochs=9, patience=2)
     assert [one["best"] for one in done.rounds] == [True, True, False, False]
     assert best_scores(done.rounds, "mean_squared_error") == {"mean_squared_error": 1.0}
+    found = weights(tmp_path)
+    assert all(np.array_equal(value, kept[2][name]) for name, value in found.items())
+    assert not all(np.array_equal(value, kept[1][name]) for name, value in found.items())
 
 
 def test_a_metric_that_is_not_measured_is_refused_before_training(start_folder, tmp_path):
