@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import bert_tf
 from bert_tf import checkpoints
 from bert_tf.finetune.errors import TaskError
 from bert_tf.finetune.families import family
@@ -126,6 +127,43 @@ def test_two_devices_with_micro_batches_make_the_same_model_as_one(start_folder,
     expected = weights(tmp_path / "one")
     for name, value in weights(tmp_path / "two").items():
         np.testing.assert_allclose(value, expected[name], atol=1e-5, err_msg=name)
+
+
+LEARNING = {"epochs": 6, "learning_rate": 3e-3, "dropout": 0.0, "log_every": 1}
+
+
+@pytest.fixture(scope="module")
+def exact(start_folder, tmp_path_factory):
+    """The weights that are learnt in float32."""
+    folder = tmp_path_factory.mktemp("exact")
+    run(start_folder, folder, **LEARNING)
+    return weights(folder)
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"precision": "bfloat16_products"},
+        {"precision": "mixed_bfloat16"},
+        {"precision": "mixed_float16"},
+        {"jit": True},
+    ],
+    ids=lambda how: str(next(iter(how.values()))),
+)
+def test_it_learns_in_every_precision_and_the_model_loads_in_float32(start_folder, exact, tmp_path, how):
+    done = run(start_folder, tmp_path, **LEARNING, **how)
+    losses = [one["loss"] for one in read_progress(tmp_path / "run")[0]]
+    assert losses[-1] < 0.75 * losses[0] and best_scores(done.rounds, "accuracy")["accuracy"] == 1
+    bert = bert_tf.load(tmp_path)
+    assert {str(value.dtype) for value in bert.task.network.named_variables().values()} == {"float32"}
+    found = bert.task.predict([one.text_a for one in EXAMPLES])
+    assert [one["label"] for one in found] == [one.target for one in EXAMPLES]
+    kept = weights(tmp_path)
+    if "precision" in how:  # it was indeed computed otherwise
+        assert not all(np.array_equal(value, exact[name]) for name, value in kept.items())
+    else:
+        for name, value in kept.items():
+            np.testing.assert_allclose(value, exact[name], atol=1e-3, err_msg=name)
 
 
 def test_a_finished_run_is_not_trained_again(start_folder, tmp_path):
