@@ -73,6 +73,8 @@ class Answering(Family):
         return split_by_passage(examples, share, seed)
 
     def settings(self, options, examples):
+        if not any(example.answers for example in examples):
+            raise DataError("No question to learn from has an answer; there is nothing to learn.")
         chosen = {"stride": options.stride, "question_length": options.question_length,
                   "answer_length": options.answer_length,
                   "no_answer": any(not example.answers for example in examples)}

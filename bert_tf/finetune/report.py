@@ -76,7 +76,7 @@ def spread(scores):
 
 
 def write_findings(folder, metrics, findings=None, progress=None):
-    """Writes metrics.json, report.html, errors.csv and the figures as PNG.
+    """Writes metrics.json, report.html, errors.csv and the figures as PNG; what an earlier report has beyond goes.
 
     Args:
         folder: made if it is not there. metrics: JSON-able dict. findings: `Findings` or None.
@@ -84,6 +84,8 @@ def write_findings(folder, metrics, findings=None, progress=None):
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
+    for name in ("errors.csv", "learning_curve.png", "confusion.png", "labels.png"):
+        (folder / name).unlink(missing_ok=True)
     write_json(folder / "metrics.json", metrics)
     if findings and findings.worst:
         _write_errors(folder / "errors.csv", findings.worst)

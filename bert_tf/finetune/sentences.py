@@ -73,8 +73,9 @@ def glue_layout(name, path, kind=None):
     if set(task.texts) <= set(first):
         return Layout(**common)
     for columns in task.headerless:
-        if len(columns) == len(first):
-            return Layout(columns=columns, **common)
+        layout = Layout(columns=columns, **common)
+        if len(columns) == len(first) and _is_answer(first[columns.index(task.label)], layout):
+            return layout
     expected = ", ".join([*task.texts, task.label])
     raise DataError(
         f"{path}: its header is {', '.join(first):.160}; GLUE's {name} has the columns {expected}."
@@ -147,6 +148,14 @@ def _target(record, name, layout, where):
         parts = value if isinstance(value, list) else str(value or "").split(layout.separator)
         return tuple(_label(part, layout, name, where) for part in parts if str(part).strip())
     return _label(value, layout, name, where)
+
+
+def _is_answer(value, layout):
+    try:
+        _target({layout.label: value}, layout.label, layout, "")
+    except DataError:
+        return False
+    return True
 
 
 def _label(value, layout, name, where):

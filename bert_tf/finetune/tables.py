@@ -113,7 +113,7 @@ def read_records(path, kind=None, columns=None):
 def try_records(path, kind=None, columns=None):
     """As `read_records`, with the DataError of a bad row in its place, so that the reading can go on.
 
-    Raises: DataError where the header cannot be read; OSError.
+    Raises: DataError where the header cannot be read or names two columns alike; OSError.
     """
     if kind == "lines":
         yield from _of_lines(path, lambda number, line: {columns[0]: line.rstrip("\r\n")})
@@ -129,6 +129,9 @@ def try_records(path, kind=None, columns=None):
             raise DataError(f"{path} is empty; it needs a header line and a row for each example.")
         if isinstance(columns, DataError):
             raise columns
+    twice = next((name for name in columns if name.strip() and columns.count(name) > 1), None)
+    if twice is not None:
+        raise DataError(f"{path}: two columns are named {twice!r} ({', '.join(columns):.120}); rename one of them.")
     for number, fields in rows:
         if isinstance(fields, DataError):
             yield number, fields

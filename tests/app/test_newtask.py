@@ -241,6 +241,39 @@ def test_no_more_models_are_kept_than_the_limits_say(own_home):
         finetuning.start("classify", "films.csv", examples(), "tiny-cased", 1, True)
 
 
+@pytest.mark.parametrize("epochs", [0, 11])
+def test_no_more_epochs_are_done_than_the_limits_say(epochs, own_home):
+    from ui import finetuning
+
+    with pytest.raises(ValueError, match=f"{epochs} epochs were asked for; at most 10 are done here"):
+        finetuning.start("classify", "films.csv", examples(), "tiny-cased", epochs, True)
+    assert not list(own_home.glob("own-*"))
+
+
+def test_a_second_training_waits_for_the_first(own_home):
+    from ui import finetuning
+
+    first = finetuning.start("classify", "films.csv", examples(4000), "tiny-cased", 10, True)
+    with pytest.raises(ValueError, match="Another training is running here; stop it, or wait until it is over"):
+        finetuning.start("classify", "films.csv", examples(), "tiny-cased", 1, True)
+    assert [path.name for path in own_home.glob("own-*")] == [first]
+    finetuning.started(first).kill()
+    finetuning.check("classify", "csv", examples(), 1)
+
+
+def test_a_training_is_given_the_minutes_of_the_limits(own_home, monkeypatch):
+    from ui import finetuning, state
+
+    given = []
+    monkeypatch.setattr(finetuning, "Training", lambda folder, arguments, seconds: given.append(seconds))
+    limits = own_home / "explorer.toml"
+    limits.write_text(limits.read_text() + "\n[training]\nmax_minutes = 7\n")
+    state.limits.clear()
+    finetuning.start("classify", "films.csv", examples(), "tiny-cased", 1, True)
+    finetuning._started().clear()
+    assert given == [7 * 60]
+
+
 @pytest.mark.parametrize(
     "name, content, says",
     [

@@ -170,10 +170,17 @@ def test_marked_words_are_cut_from_the_visitors_own_text(open_app, task_home):
     text = "the cat ran in London  and sat in <b>Paris</b>"
     app = open_app(page="tasks", a=text, **{"tasks.model": "tags"})
     no_trouble(app)
-    parts = component(app, "spans")["parts"]
+    drawn = component(app, "spans")
+    parts, marks = drawn["parts"], [part for part in drawn["parts"] if "kind" in part]
     assert "".join(part["text"] for part in parts) == text
     (said,) = loaded("tags", task_home).task.predict([text])
-    assert [part["text"] for part in parts if "kind" in part] == [one["text"] for one in said["entities"]]
+    assert [part["text"] for part in marks] == [one["text"] for one in said["entities"]]
+    labels = [one["type"] for one in said["entities"]]
+    assert labels and {one["label"]: one["note"] for one in drawn["legend"]} == {
+        label: f" {labels.count(label)}" for label in labels
+    }
+    assert [drawn["legend"][part["kind"]]["label"] for part in marks] == labels
+    assert [one["kind"] for one in drawn["legend"]] == list(range(len(set(labels))))
 
 
 def test_an_answer_is_marked_where_the_library_finds_it(open_app, task_home):

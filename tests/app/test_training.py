@@ -204,6 +204,18 @@ def test_a_training_that_was_stopped_from_elsewhere_has_not_failed(tmp_path):
     assert stopped.status == "stopped" and stopped.problem is None
 
 
+def test_a_training_is_stopped_when_its_time_is_over(tmp_path):
+    long = training.Training(tmp_path, ["--version"], 1)
+    long.kill()
+    long._command = [sys.executable, "-c", "import time; time.sleep(600)"]
+    long.go_on()
+    assert long.status == "running"
+    end = time.monotonic() + PATIENCE
+    while long.status in ("running", "ending") and time.monotonic() < end:
+        time.sleep(0.05)
+    assert long.status == "stopped" and long.problem is None
+
+
 def test_a_killed_training_says_that_it_was_killed(tmp_path):
     (tmp_path / "output.log").write_text("step 90/100  loss 6.1  mlm 0.112\n")
     killed = training.Training(tmp_path, ["pretrain", "--help"], 60)

@@ -125,6 +125,13 @@ def test_records_that_cannot_be_read(answerer, record):
         answerer.predict([record])
 
 
+def test_questions_of_which_none_has_an_answer_are_refused():
+    unanswered = [example for example in colours(0, 20) if not example.answers]
+    assert unanswered
+    with pytest.raises(DataError, match="No question to learn from has an answer; there is nothing to learn"):
+        FAMILY.settings(options(**SPANS), unanswered)
+
+
 def test_settings_that_do_not_go_together():
     with pytest.raises(TaskError, match="--stride is 0"):
         FAMILY.settings(options(**{**SPANS, "stride": 0}), colours(0, 3))

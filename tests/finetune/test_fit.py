@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import bert_tf
 from bert_tf import checkpoints
 from bert_tf.finetune.errors import TaskError
 from bert_tf.finetune.families import family
@@ -128,6 +129,43 @@ def test_two_devices_with_micro_batches_make_the_same_model_as_one(start_folder,
         np.testing.assert_allclose(value, expected[name], atol=1e-5, err_msg=name)
 
 
+LEARNING = {"epochs": 6, "learning_rate": 3e-3, "dropout": 0.0, "log_every": 1}
+
+
+@pytest.fixture(scope="module")
+def exact(start_folder, tmp_path_factory):
+    """The weights that are learnt in float32."""
+    folder = tmp_path_factory.mktemp("exact")
+    run(start_folder, folder, **LEARNING)
+    return weights(folder)
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"precision": "bfloat16_products"},
+        {"precision": "mixed_bfloat16"},
+        {"precision": "mixed_float16"},
+        {"jit": True},
+    ],
+    ids=lambda how: str(next(iter(how.values()))),
+)
+def test_it_learns_in_every_precision_and_the_model_loads_in_float32(start_folder, exact, tmp_path, how):
+    done = run(start_folder, tmp_path, **LEARNING, **how)
+    losses = [one["loss"] for one in read_progress(tmp_path / "run")[0]]
+    assert losses[-1] < 0.75 * losses[0] and best_scores(done.rounds, "accuracy")["accuracy"] == 1
+    bert = bert_tf.load(tmp_path)
+    assert {str(value.dtype) for value in bert.task.network.named_variables().values()} == {"float32"}
+    found = bert.task.predict([one.text_a for one in EXAMPLES])
+    assert [one["label"] for one in found] == [one.target for one in EXAMPLES]
+    kept = weights(tmp_path)
+    if "precision" in how:  # it was indeed computed otherwise
+        assert not all(np.array_equal(value, exact[name]) for name, value in kept.items())
+    else:
+        for name, value in kept.items():
+            np.testing.assert_allclose(value, exact[name], atol=1e-3, err_msg=name)
+
+
 def test_a_finished_run_is_not_trained_again(start_folder, tmp_path):
     first = run(start_folder, tmp_path)
     before = weights(tmp_path)
@@ -208,13 +246,21 @@ def test_a_first_token_that_has_read_nothing_is_not_learnt_from(task, settings, 
 
 
 def test_the_epoch_with_the_lowest_error_is_kept(start_folder, tmp_path, monkeypatch):
-    errors = iter([3.0, 1.0, 2.0, 4.0])
-    monkeypatch.setattr(SequenceFamily, "score", lambda *_: {"mean_squared_error": next(errors)})
+    errors, kept = [3.0, 1.0, 2.0, 4.0], []
+
+    def score(*_):
+        kept.append(weights(tmp_path) if kept else None)    # in the folder since the round before
+        return {"mean_squared_error": errors[len(kept) - 1]}
+
+    monkeypatch.setattr(SequenceFamily, "score", score)
     numbers = [Sentence("the cat", target=float(number % 3)) for number in range(16)]
     settings = TaskSettings("classify", regression=True, max_length=16, metric="mean_squared_error")
     done = run(start_folder, tmp_path, numbers, settings, epochs=9, patience=2)
     assert [one["best"] for one in done.rounds] == [True, True, False, False]
     assert best_scores(done.rounds, "mean_squared_error") == {"mean_squared_error": 1.0}
+    found = weights(tmp_path)
+    assert all(np.array_equal(value, kept[2][name]) for name, value in found.items())
+    assert not all(np.array_equal(value, kept[1][name]) for name, value in found.items())
 
 
 def test_a_metric_that_is_not_measured_is_refused_before_training(start_folder, tmp_path):

@@ -80,6 +80,7 @@ def test_a_file_without_a_header_takes_the_names_given(tmp_path):
             "no column with the text was found; its columns are body, klass; expected was text",
         ),
         ("text,label\na,x\n", {"label": "class"}, "has no column 'class'; its columns are text, label"),
+        ("text,text,label\na,b,x\n", {}, "two columns are named 'text' (text, text, label); rename one"),
         ("text,label\n", {}, "holds no example"),
         ("", {}, "is empty"),
         ('text,label\n"a,x\n', {}, "line 2: not CSV"),
@@ -91,6 +92,10 @@ def test_bad_files_are_named_with_the_line(tmp_path, text, layout, said):
     with pytest.raises(DataError) as error:
         read(path, **layout)
     assert said in str(error.value) and str(path) in str(error.value)
+
+
+def test_empty_columns_of_a_spreadsheet_need_no_names(tmp_path):
+    assert read(write(tmp_path, "a.csv", "text,label,,\na,x,,\n")) == [("a", None, "x")]
 
 
 def test_bad_json_lines_are_named(tmp_path):
@@ -182,6 +187,15 @@ def test_a_glue_file_of_another_task_says_found_and_expected(tmp_path):
         glue_layout("rte", path)
     with pytest.raises(DataError, match="line 2: the label is '7'; this task has 0, 1"):
         list(FAMILY.read(write(tmp_path, "y.tsv", "sentence\tlabel\na\t7\n"), options(glue="sst2")))
+    # As many columns as a file of the task without a header has.
+    for name, header, expected in (
+        ("stsb", "text_a\ttext_b\tlabel", "sentence1, sentence2, score"),
+        ("cola", "id\tlabel\tnote\ttext", "sentence, label"),
+    ):
+        path = write(tmp_path, f"{name}.tsv", f"{header}\na\t1\t1\tb\n")
+        said = f"its header is {header.replace(chr(9), ', ')}; GLUE's {name} has the columns {expected}"
+        with pytest.raises(DataError, match=said):
+            list(FAMILY.read(path, options(glue=name)))
 
 
 def test_the_broken_rows_of_a_glue_file_are_left_out_and_counted(tmp_path, capsys):

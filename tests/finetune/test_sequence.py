@@ -8,6 +8,8 @@ import pytest
 
 import bert_tf
 from bert_tf.cli import main
+from bert_tf.finetune.family import Findings
+from bert_tf.finetune.report import write_findings
 from bert_tf.finetune.tables import read_records
 from tests.finetune.conftest import QUICK, finetune, make_set, sentence
 
@@ -95,6 +97,8 @@ def test_the_report_says_what_was_measured(trained):
         and "<script src" not in page
         and "cdn.plot.ly" not in page.split("<script")[0]
     )
+    for title in ("How it learned", "What it confuses", "Label by label"):
+        assert f"<h2>{title}</h2>" in page
     for name in ("learning_curve", "confusion", "labels"):
         assert (folder / "report" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
     card = (folder / "README.md").read_text()
@@ -117,6 +121,21 @@ def test_measuring_writes_a_report_where_asked(trained, tmp_path, capsys):
     ]
     page = (tmp_path / "report" / "report.html").read_text(encoding="utf-8")
     assert "&lt;b&gt;dog&lt;/b&gt;" in page and "<b>dog" not in page
+
+
+def test_a_report_leaves_nothing_of_an_earlier_one(tmp_path):
+    metrics = {"task": "classify", "metric": "accuracy", "dev": {"accuracy": 0.5}}
+    found = Findings(confusion=(("a", "b"), [[1, 0], [0, 1]]),
+                     per_label=[{"label": "a", "precision": 1.0, "recall": 1.0, "f1": 1.0, "examples": 1}],
+                     worst=[{"text": "the cat", "expected": "a", "found": "b"}])
+    records = [{"step": 1, "loss": 1.0}], [{"step": 1, "epoch": 1.0, "dev": {"accuracy": 0.5}, "best": True}]
+    (tmp_path / "notes.txt").write_text("mine")
+    own = {"notes.txt", "metrics.json", "report.html"}
+    write_findings(tmp_path, metrics, found, records)
+    more = {"errors.csv", "learning_curve.png", "confusion.png", "labels.png"}
+    assert {path.name for path in tmp_path.iterdir()} == own | more
+    write_findings(tmp_path, metrics, Findings())
+    assert {path.name for path in tmp_path.iterdir()} == own
 
 
 def test_the_explorer_can_open_a_fine_tuned_model(trained):

@@ -5,6 +5,9 @@ import numpy as np
 import pytest
 
 from bert_tf.config import BertConfig
+from bert_tf.finetune.families import family
+from bert_tf.finetune.network import build_network
+from bert_tf.finetune.task import TaskSettings
 from bert_tf.models import build_pretraining_model, named_variables
 from bert_tf.pretrain.objective import MaskedLMAndNextSentence
 from bert_tf.train.optimizer import WarmupLinearDecay, adamw, layer_factors, make_optimizer, warmup_steps
@@ -83,6 +86,18 @@ def test_lower_layers_learn_slower(name):
     for decay in (0, 1.1):
         with pytest.raises(ValueError, match="above 0 and not above 1"):
             layer_factors(model, decay)
+
+
+def test_a_head_learns_fastest_and_each_layer_below_half_as_fast():
+    settings = TaskSettings("classify", ("a", "b"), max_length=16)
+    network = build_network(CONFIG, family("classify"), settings)
+    factors = layer_factors(network, 0.5)
+    found = {name: factors.get(id(variable), 1.0) for name, variable in network.named_variables().items()}
+    assert found["classifier.weight"] == found["classifier.bias"] == 1
+    for index in range(3):
+        layer = {factor for name, factor in found.items() if f".layer.{index}." in name}
+        assert layer == {0.5 ** (3 - index)}
+    assert {factor for name, factor in found.items() if ".embeddings." in name} == {0.5 ** 4}
 
 
 def test_the_weight_decay_of_a_lower_layer_is_smaller_alike():
