@@ -88,7 +88,10 @@ def text_fields(fields=_FIELDS):
 
 def _texts_changed():
     view = state.view()
-    state.put(view.with_text(*(state.typed(f"w_text_{name}", getattr(view, name)) for name in "ab")))
+    texts = [state.typed(f"w_text_{name}", getattr(view, name)) for name in "ab"]
+    # Nobody clears two fields at once: a slow browser had not filled them yet.
+    if any(texts) or not (view.a and view.b):
+        state.put(view.with_text(*texts))
 
 
 def texts_are_usable():

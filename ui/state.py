@@ -37,9 +37,10 @@ def open_view() -> View:
     params = st.query_params.to_dict()
     # A run that another one cuts short has not written the address: what was changed for it still leads.
     touched = state.get(_TOUCHED, False)
-    state[_ENDED] = False
-    if not state.pop(_AGAIN, False):
+    # What was given in a run that was cut short may never have been drawn: it goes along again.
+    if not state.pop(_AGAIN, False) and state.get(_ENDED, True):
         state[_GIVEN] = set()
+    state[_ENDED] = False
     fresh = _VIEW not in state
     if fresh or (params and not touched and params != state.get(_WRITTEN) and not _late(params)):
         state[_VIEW] = from_params(params, limits())

@@ -124,3 +124,22 @@ def test_an_address_replaced_a_moment_ago_is_no_link_and_later_it_is(cut_app, mo
     cut_app.run()
     assert cut_app.text[0].value == page
     assert param(cut_app, "page") == (None if page == "predict" else page)
+
+
+def test_two_fields_that_are_empty_at_once_were_never_filled(open_app):
+    """A visitor clears one after the other; a browser that was too slow to fill them reports both."""
+    app = open_app(**PAIR)
+    for name in "ab":
+        app.text_area(key=f"w_text_{name}").set_value("")
+    app.run()
+    assert [app.text_area(key=f"w_text_{name}").value for name in "ab"] == list(PAIR.values())
+    for name in "ba":
+        app.text_area(key=f"w_text_{name}").set_value("").run()
+    assert [app.text_area(key=f"w_text_{name}").value for name in "ab"] == ["", ""]
+
+
+def test_what_was_given_in_a_run_that_was_cut_short_goes_along_with_the_next(open_app):
+    app = open_app(**PAIR)
+    app.session_state["_ended"] = False
+    assert given(app.run()) == [True, True, True]
+    assert given(app.run()) == [False, False, False]
