@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.look import PAIR, PATIENCE, share, wider_than_the_screen
+from tests.browser.look import PAIR, PATIENCE, point, share, wider_than_the_screen
 
 TEXTS = ("The bunny ate the carrot.", "It was good.")
 
@@ -47,12 +47,11 @@ def test_several_heads_are_drawn_together(visit, trace):
         "paths => [...new Set(paths.map(one => one.getAttribute('stroke')))]"
     )
     assert sorted(colours) == ["#0072b2", "#e69f00"]
-    row = page.locator(".lines .left .token").nth(1)
-    row.hover()
-    expect(page.locator(".lines .hint")).to_contain_text("looks most at")
+    hint, row = page.locator(".lines .hint"), page.locator(".lines .left .token").nth(1)
+    point(page, row, hint, re.compile("looks most at"))
     both = trace.attentions[[1, 2], [2, 0], 1]
-    assert abs(share(page.locator(".lines .hint").inner_text()) - both.max()) < 0.01
-    pointed = page.locator(".lines .hint").inner_text()
+    pointed = hint.inner_text()
+    assert abs(share(pointed) - both.max()) < 0.01
     page.mouse.move(0, 0)
     expect(page.locator(".lines .hint")).not_to_have_text(pointed)
     row.focus()
@@ -71,7 +70,8 @@ def test_lines_that_are_not_drawn_are_told(visit, model, least):
     said = "" if least else f"{drawn} of {held.size:,} lines drawn, the strongest."
     expect(page.locator(".lines .few")).to_have_text(said)
     expect(page.locator(".wires path")).to_have_count(drawn)
-    page.locator(".lines .right .token").nth(4).hover()
+    token = page.locator(".lines .right .token").nth(4)
+    point(page, token, page.locator(".lines .hint"), re.compile("is looked at most by|No weight of this token"))
     drawn = int((held[:, 4] >= max(least / 100, 0.003)).sum())
     said = f"{drawn} of {len(held)} lines drawn, the strongest." if drawn < len(held) and not least else ""
     expect(page.locator(".lines .few")).to_have_text(said)

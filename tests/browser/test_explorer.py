@@ -6,7 +6,7 @@ import urllib.parse
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.look import PAIR, chip, parameters, wait_for_link, wider_than_the_screen
+from tests.browser.look import PAIR, chip, parameters, point, wait_for_link, wider_than_the_screen
 
 
 def test_from_a_typed_pair_to_a_reopened_link(visit):
@@ -33,8 +33,8 @@ def test_from_a_typed_pair_to_a_reopened_link(visit):
     board.click(position={"x": 22 + (box["width"] - 22) * 2.5 / 4, "y": 22 + (box["height"] - 22) * 1.5 / 3})
     expect(page.get_by_role("heading", name="Layer 2, head 3")).to_be_visible()
     expect(page.locator(".lines .left .token")).to_have_count(14)
-    page.locator(".lines .left .token", has_text="people").hover()
-    expect(page.locator(".lines .hint")).to_contain_text("looks most at")
+    token = page.locator(".lines .left .token", has_text="people")
+    point(page, token, page.locator(".lines .hint"), re.compile("“people” looks most at"))
 
     page.get_by_role("link", name="Compare").click()
     expect(page.get_by_role("heading", name="Where they agree")).to_be_visible()

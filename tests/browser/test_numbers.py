@@ -60,9 +60,10 @@ def test_the_attention_heatmap(visit, trace):
 def test_the_model_view_s_open_head(visit, trace):
     page = visit(ASKED + "&page=modelview&layer=3&head=2&modelview.zoom=1").page
     for row in (1, 6):
-        page.locator(".lines .left .token").nth(row).hover()
-        expect(page.locator(".lines .hint")).to_contain_text(trace.tokens[row])
-        found = share(page.locator(".lines .hint").inner_text())
+        hint = page.locator(".lines .hint")
+        said = re.compile(f"“{re.escape(trace.tokens[row])}” looks most at")
+        point(page, page.locator(".lines .left .token").nth(row), hint, said)
+        found = share(hint.inner_text())
         assert found == pytest.approx(float(trace.attentions[2, 1, row].max()), abs=6e-3)
 
 

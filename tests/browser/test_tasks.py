@@ -4,6 +4,7 @@ import csv
 import io
 import re
 
+import numpy as np
 import pytest
 from playwright.sync_api import expect
 
@@ -128,9 +129,13 @@ def test_what_a_head_does_for_a_class(visit, task_home):
 def test_the_heads_that_moved_are_listed(visit, task_home):
     page = visit("/?page=finetuned&finetuned.model=classes&a=the+cat+sat").page
     expect(page.get_by_role("heading", name="The heads that moved most")).to_be_visible()
-    expect(page.locator(".js-plotly-plot")).to_be_visible()
-    wanted = heads_changed(*(bert_tf.load(task_home / name).trace("the cat sat") for name in ("plain", "classes")))
+    expect(page.locator(FIGURE)).to_have_count(2)
+    before, after = (bert_tf.load(task_home / name).trace("the cat sat") for name in ("plain", "classes"))
+    wanted = heads_changed(before, after)
     assert numbers(page)[0]["z"] == pytest.approx(wanted.ravel().tolist(), abs=1e-5)
+    layer, head = np.unravel_index(wanted.argmax(), wanted.shape)
+    moved = after.attentions[layer, head] - before.attentions[layer, head]
+    assert numbers(page, 1)[0]["z"] == pytest.approx(moved.ravel().tolist(), abs=1e-5)
     page.get_by_role("button", name="Open before").click()
     expect(page).to_have_url(re.compile("model=plain"))
 
