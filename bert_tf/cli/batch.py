@@ -68,7 +68,7 @@ def _answer_lines(bert, lines, total, out, args):
             else:
                 good += 1
                 record = answer.to_json()
-            out.write(json.dumps(record, ensure_ascii=False) + "\n")
+            print(json.dumps(record, ensure_ascii=False), file=out, flush=args.batch_size == 1)
             progress.update()
     if good and (note := pair_note(paired or None, bert.heads, bert.name)):
         print(note, file=sys.stderr)

@@ -22,7 +22,7 @@ READING = {
     "choice_columns": ("choose",),
 }
 _HELP = {
-    "format": "csv, tsv, jsonl or lines, a text each; default: by the file's ending",
+    "format": "csv, tsv, jsonl or lines, a text each; to tag also conll or conllu; default: by the file's ending",
     "columns": "names of the columns of a file without a header",
     "glue": "the file is one of GLUE's",
     "text_column": "column of the text",
@@ -80,7 +80,8 @@ def add_arguments(parser):
         "one; appears under this name when all of it is written; - for standard output (default)",
     )
     many.add_argument(
-        "--batch-size", type=int, default=32, metavar="N", help="inputs in one pass (default 32)"
+        "--batch-size", type=int, default=32, metavar="N",
+        help="inputs in one pass (default 32); with 1 each is answered as it comes, before the next one is read",
     )
     many.add_argument("--quiet", action="store_true", help="no progress bar")
     reading = parser.add_argument_group("how the file is read, with a fine-tuned model, as for its training")

@@ -77,7 +77,7 @@ def _predict_file(args):
     task = load_model(args).task
     target = nullcontext(sys.stdout) if args.output in (None, "-") else writing(args.output)
     with target as out:
-        write = _csv_writer(out, args.output) if as_csv else _json_writer(out)
+        write = _csv_writer(out, args.output) if as_csv else _json_writer(out, live=args.batch_size == 1)
         good, bad = _answer(task, _chained(first, records), write, args)
         if bad and not good:
             raise InputError(f"None of the {bad} rows of {args.input} could be answered{untouched(args.output)}.")
@@ -123,10 +123,10 @@ def _answer(task, records, write, args):
     return good, bad
 
 
-def _json_writer(out):
+def _json_writer(out, live):
     def write(number, record, prediction, problem):
         answer = {"line": number, "error": problem} if problem else prediction
-        out.write(json.dumps(answer, ensure_ascii=False) + "\n")
+        print(json.dumps(answer, ensure_ascii=False), file=out, flush=live)
 
     return write
 

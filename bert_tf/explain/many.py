@@ -3,8 +3,6 @@
 Dimension legend: B batch, T tokens, P masks, V vocabulary.
 """
 
-from itertools import islice
-
 import numpy as np
 
 from bert_tf.explain.answer import Answer, check_question
@@ -13,9 +11,7 @@ from bert_tf.explain.predictions import check_top_k, mask_predictions, sigmoid, 
 from bert_tf.explain.prepare import prepare
 from bert_tf.explain.trace import NextSentence, SentenceOrder
 from bert_tf.text import pad_batch
-
-# Batches sorted together. More gives tighter batches, and longer to wait for the first answer.
-WINDOW_BATCHES = 32
+from bert_tf.text.stream import windows
 
 # Most masks a batch is padded to, all rows together: their logits over 30,000 tokens are then 60 MB.
 MASKS_IN_BATCH = 512
@@ -29,7 +25,7 @@ def predict_many(bert, rows, batch_size=32, top_k=5, errors="raise", targets=())
         rows: iterable of (text_a, text_b or None, mask), `mask` as in `Bert.trace`. A row that is an
             exception is handed on as that row's answer, so that a reader of a file can tell of a bad line in
             its place.
-        batch_size: most rows in one forward pass.
+        batch_size: most rows in one forward pass; with 1 each row is answered before the next one is read.
         top_k: predictions a mask.
         errors: "raise" stops at the first bad row, "return" yields its exception in place of an answer.
         targets: words to ask about at every mask, as `fill_mask` takes them.
@@ -43,11 +39,11 @@ def predict_many(bert, rows, batch_size=32, top_k=5, errors="raise", targets=())
         raise InputError(f"batch_size must be a whole number of at least 1, not {batch_size!r}.")
     if errors not in ("raise", "return"):
         raise InputError(f'errors must be "raise" or "return", not {errors!r}.')
-    return _stream(bert, iter(rows), batch_size, top_k, errors, target_ids(bert.tokenizer, targets))
+    return _stream(bert, rows, batch_size, top_k, errors, target_ids(bert.tokenizer, targets))
 
 
 def _stream(bert, rows, batch_size, top_k, errors, asked):
-    while window := list(islice(rows, batch_size * WINDOW_BATCHES)):
+    for window in windows(rows, batch_size):
         answers, prepared = [None] * len(window), {}
         for place, row in enumerate(window):
             try:

@@ -3,17 +3,14 @@
 B batch, T tokens, H hidden, L layers.
 """
 
-from itertools import islice
-
 import numpy as np
 
 from bert_tf.checkpoints.errors import require_head
 from bert_tf.explain.errors import InputError, checked_pair
 from bert_tf.text import pad_batch
+from bert_tf.text.stream import windows
 
 POOLINGS = ("cls", "first", "mean", "max", "attention")
-# Batches sorted by length together.
-_WINDOW_BATCHES = 32
 
 
 def sentence_vectors(bert, texts, pooling="mean", layer=-1, batch_size=32, max_length=None):
@@ -35,7 +32,7 @@ def sentence_vectors(bert, texts, pooling="mean", layer=-1, batch_size=32, max_l
     """
     layer = _checked(bert, pooling, layer, batch_size)
     length = min(max_length or bert.max_length, bert.max_length)
-    return _stream(bert, iter(texts), pooling, layer, batch_size, length)
+    return _stream(bert, texts, pooling, layer, batch_size, length)
 
 
 def _checked(bert, pooling, layer, batch_size):
@@ -65,7 +62,7 @@ def _checked(bert, pooling, layer, batch_size):
 
 
 def _stream(bert, texts, pooling, layer, batch_size, length):
-    while window := list(islice(texts, batch_size * _WINDOW_BATCHES)):
+    for window in windows(texts, batch_size):
         pairs = [checked_pair(*((text, None) if isinstance(text, str) else text)) for text in window]
         packed = bert.tokenizer.encode_batch(pairs, max_length=length)
         vectors = [None] * len(packed)

@@ -3,7 +3,6 @@
 B batch, T tokens, C choices.
 """
 
-from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -12,9 +11,7 @@ from bert_tf.finetune.families import family
 from bert_tf.finetune.folder import load_head
 from bert_tf.finetune.network import network_over
 from bert_tf.finetune.task import read_settings
-
-# Batches sorted by length together; more leaves less padding, and longer to wait for the first answer.
-WINDOW_BATCHES = 32
+from bert_tf.text.stream import windows
 
 
 class TaskModel:
@@ -46,11 +43,10 @@ class TaskModel:
 
         Args:
             inputs: as in `predict`; one that is an exception (a bad line of a file) is handed on in its
-            place. errors: "raise", or "return" for the exception of an input that cannot be read in place of
-            its answer.
+            place. batch_size: rows in one pass; with 1 each is answered before the next one is read.
+            errors: "raise", or "return" for the exception of an input that cannot be read in place of its answer.
         """
-        source = iter(inputs)
-        while window := list(islice(source, batch_size * WINDOW_BATCHES)):
+        for window in windows(inputs, batch_size):
             answers = self._examples(window, errors)
             places = [place for place, one in enumerate(answers) if not isinstance(one, Exception)]
             examples = [answers[place] for place in places]

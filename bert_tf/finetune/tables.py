@@ -58,7 +58,7 @@ def _try_rows(path, kind):
     if kind == "csv":
         yield from _try_csv(path)
         return
-    for number, line in _lines(path):
+    for number, line in numbered_lines(path):
         if isinstance(line, DataError):
             yield number, line
         elif line.strip():
@@ -69,7 +69,7 @@ def _try_csv(path):
     """The rows of a CSV file. Of a broken one only the first line is given up: a quote that somebody forgot to
     close would take good rows with it."""
     csv.field_size_limit(_LONGEST_FIELD)
-    source, taken, again = _lines(path), [], deque()
+    source, taken, again = numbered_lines(path), [], deque()
 
     def lines():
         while one := again.popleft() if again else next(source, None):
@@ -149,7 +149,7 @@ def try_records(path, kind=None, columns=None):
 
 def _of_lines(path, record):
     """(number, record(number, line)) of each line that is not blank, or the DataError of one that is no text."""
-    for number, line in _lines(path):
+    for number, line in numbered_lines(path):
         if isinstance(line, DataError):
             yield number, line
         elif line.strip():
@@ -166,7 +166,7 @@ def _json_record(path, number, line):
     return DataError(f"{path} line {number}: a JSON {type(record).__name__}, where an object is expected.")
 
 
-def _lines(path):
+def numbered_lines(path):
     """(number, line with its end, or the DataError of one that is not UTF-8); "-" is standard input."""
     with _open(path) as file:
         for number, line in enumerate(file, 1):

@@ -23,8 +23,10 @@ from bert_tf.finetune.task import TaskSettings
 from bert_tf.finetune.windows import merge, windows
 from bert_tf.finetune.word_data import (
     CONLLU_COLUMNS,
+    WORD_FORMATS,
     LabelledWords,
     read_labelled_words,
+    try_labelled_words,
     words_of_text,
 )
 
@@ -77,10 +79,10 @@ class Tagging(Family):
         return found
 
     def records(self, path, options=Namespace()):
-        if getattr(options, "format", None) or Path(path).suffix.lower() in _TABLES or str(path) == "-":
+        kind = getattr(options, "format", None)
+        if kind not in WORD_FORMATS and (kind or Path(path).suffix.lower() in _TABLES or str(path) == "-"):
             return super().records(path, options)
-        documents = getattr(options, "documents", False)
-        return enumerate(read_labelled_words(path, labelled=False, documents=documents), 1)
+        return try_labelled_words(path, kind, labelled=False, documents=getattr(options, "documents", False))
 
     def asked(self, record, options):
         field = options.words_field

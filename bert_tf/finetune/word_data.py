@@ -4,19 +4,23 @@ CoNLL columns and JSON lines may do without labels where only predictions are wa
 """
 
 import json
-from bisect import bisect
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import accumulate, chain
 from pathlib import Path
 
 from bert_tf.finetune.errors import DataError
 from bert_tf.finetune.labels import is_entity_scheme, to_bio
+from bert_tf.finetune.tables import numbered_lines
 from bert_tf.finetune.words import word_spans
 from bert_tf.text.conllu import ConlluError, read_rows
 
 #: CoNLL-U columns a label can be read from.
 CONLLU_COLUMNS = {"upos": 3, "xpos": 4, "deprel": 7}
-_NEW_DOCUMENT = ("-DOCSTART-", "# newdoc")
+_DOCUMENT_LINE, _DOCUMENT_COMMENT = "-DOCSTART-", "# newdoc"
+#: Formats with a word a line.
+WORD_FORMATS = ("conll", "conllu")
+_KINDS = {".conllu": "conllu", ".jsonl": "jsonl", ".json": "jsonl"}
 _MAX_COLUMNS = 4
 
 
@@ -60,107 +64,160 @@ def read_labelled_words(path, column=None, words_field="words", labels_field="la
         column: CoNLL-U: "upos" (the default), "xpos" or "deprel". CoNLL: number of the label column from 1;
             default: the last one.
         words_field, labels_field: names in JSON lines.
+        labelled: False to do without labels: one column, CoNLL-U with "_", JSON lines without the field.
         documents: join the sentences of a document, as far as the file has -DOCSTART- or "# newdoc" lines, so
             that each is read with its neighbours.
-        labelled: False to do without labels: one column, CoNLL-U with "_", JSON lines without the field.
     Returns:
         list of `LabelledWords`.
     Raises:
-        DataError: naming file and line: a row of another form, or no sentence at all.
-        FileNotFoundError: no such file.
+        DataError: naming file and line: a row of another form, or no sentence at all. OSError.
     """
-    path = Path(path)
-    if not path.is_file():
-        raise FileNotFoundError(f"There is no file {path}: give the path of a file with labelled words.")
-    ending = path.suffix.lower()
-    lines = _lines(path)
-    if ending == ".conllu":
-        sentences = _read_conllu(path, lines, column, labelled)
-    elif ending in (".jsonl", ".json"):
-        sentences = _read_jsonl(path, lines, words_field, labels_field if labelled else None)
+    sentences = []
+    for _, sentence in try_labelled_words(path, None, column, words_field, labels_field, labelled, documents):
+        if isinstance(sentence, DataError):
+            raise sentence
+        sentences.append(sentence)
+    return _in_bio(sentences) if labelled else sentences
+
+
+def try_labelled_words(path, kind=None, column=None, words_field="words", labels_field="labels", labelled=True,
+                       documents=False):
+    """Yields (number of its first line, sentence) of a file of any size, with the DataError of a sentence that
+    cannot be read in its place. Entity labels are as they stand in the file.
+
+    Args:
+        path: the file, "-" for standard input. kind: "conllu", "jsonl" or "conll"; None to go by the ending.
+        column, words_field, labels_field, labelled, documents: as in `read_labelled_words`.
+    Raises:
+        DataError: no sentence at all, no such column; OSError.
+    """
+    kind = kind or _KINDS.get(Path(path).suffix.lower(), "conll")
+    if kind == "jsonl":
+        parse = partial(_json_sentence, path, words_field, labels_field if labelled else None)
+        blocks = ((False, [row]) for row in numbered_lines(path))
     else:
-        sentences = _read_columns(path, lines, column, labelled)
-    if not sentences:
+        make = _conllu_reader if kind == "conllu" else _column_reader
+        parse, blocks = make(path, column, labelled), _blocks(numbered_lines(path))
+    found = _sentences(blocks, parse)
+    none = True
+    for number, sentence in _joined(found) if documents else ((number, one) for _, number, one in found):
+        none = False
+        yield number, sentence
+    if none:
         raise DataError(f"{path} holds no sentence: it needs one word and its label a line.")
-    sentences = _in_bio(sentences) if labelled else [replace(sentence, labels=None) for sentence in sentences]
-    return _joined(sentences, lines) if documents else sentences
 
 
-def _joined(sentences, lines):
-    """The sentences between two lines that begin a document as one `LabelledWords` each."""
-    starts = [number for number, line in enumerate(lines, 1) if line.startswith(_NEW_DOCUMENT)]
-    if not starts:
-        return sentences
-    found = {}
-    for sentence in sentences:
-        line = int(sentence.source.rpartition(" ")[2])
-        found.setdefault(bisect(starts, line), []).append(sentence)
-    return [LabelledWords(tuple(chain.from_iterable(one.words for one in several)),
-                          None if several[0].labels is None else tuple(chain.from_iterable(one.labels for one in several)),
-                          several[0].source)
-            for several in found.values()]
+def _blocks(lines):
+    """(whether a document begins with it, [(number, line), ...]) of the lines between blank ones."""
+    begins, rows = False, []
+    for number, line in chain(lines, [(0, "")]):
+        is_text = isinstance(line, str)
+        if is_text and (not line.strip() or line.startswith(_DOCUMENT_LINE)):
+            if rows:
+                yield begins, rows
+                begins, rows = False, []
+            begins = begins or line.startswith(_DOCUMENT_LINE)
+            continue
+        begins = begins or is_text and line.startswith(_DOCUMENT_COMMENT)
+        rows.append((number, line))
 
 
-def _lines(path):
-    try:
-        # Only "\n" ends a line: str.splitlines would also cut at U+2028 and U+0085, which can stand in words.
-        text = path.read_bytes().decode("utf-8").removeprefix("\ufeff")
-    except UnicodeDecodeError as error:
-        line = path.read_bytes().count(b"\n", 0, error.start) + 1
-        raise DataError(f"{path}, line {line}: this is not UTF-8; save the file as UTF-8.") from None
-    return [line.removesuffix("\r") for line in text.split("\n")]
+def _sentences(blocks, parse):
+    """(whether a document begins with it, first line, `LabelledWords` or DataError) of the blocks with words."""
+    begins = False
+    for starts, rows in blocks:
+        begins = begins or starts
+        try:
+            for _, line in rows:
+                if isinstance(line, DataError):
+                    raise line
+            found = parse([(number, line.rstrip("\r\n")) for number, line in rows])
+        except DataError as error:
+            found = error
+        if found is not None:
+            yield begins, rows[0][0], found
+            begins = False
 
 
-def _read_conllu(path, lines, column, labelled):
+def _joined(sentences):
+    """(first line, the sentences of a document as one `LabelledWords`); those before the first mark stay alone."""
+    marked, number, several = False, 0, []
+    for begins, line, one in sentences:
+        if several and (begins or not marked):
+            yield number, _one(several)
+            several = []
+        marked = marked or begins
+        if isinstance(one, DataError):
+            yield line, one
+            continue
+        number = number if several else line
+        several.append(one)
+    if several:
+        yield number, _one(several)
+
+
+def _one(sentences):
+    if len(sentences) == 1:
+        return sentences[0]
+    labels = None
+    if sentences[0].labels is not None:
+        labels = tuple(chain.from_iterable(one.labels for one in sentences))
+    return LabelledWords(tuple(chain.from_iterable(one.words for one in sentences)), labels, sentences[0].source)
+
+
+def _conllu_reader(path, column, labelled):
     column = column or "upos"
     if column not in CONLLU_COLUMNS:
         raise DataError(f"There is no CoNLL-U column {column!r}; choose from {', '.join(CONLLU_COLUMNS)}.")
-    sentences = []
-    try:
-        for rows in read_rows(lines):
-            labels = []
-            for row in rows:
-                label = row.fields[CONLLU_COLUMNS[column]]
-                if label == "_" and labelled:
-                    raise DataError(f"{path}, line {row.line}: the column {column} is empty ('_').")
-                labels.append(label)
-            sentences.append(LabelledWords(tuple(row.form for row in rows), tuple(labels),
-                                           f"{path}, line {rows[0].line}"))
-    except ConlluError as error:
-        raise DataError(f"{path}: {error}") from None
-    return sentences
+
+    def sentence(rows):
+        try:
+            words = next(read_rows((line for _, line in rows), rows[0][0]), None)
+        except ConlluError as error:
+            raise DataError(f"{path}: {error}") from None
+        if words is None:
+            return None
+        labels = tuple(word.fields[CONLLU_COLUMNS[column]] for word in words) if labelled else None
+        if labelled and "_" in labels:
+            raise DataError(f"{path}, line {words[labels.index('_')].line}: the column {column} is empty ('_').")
+        return LabelledWords(tuple(word.form for word in words), labels, f"{path}, line {words[0].line}")
+
+    return sentence
 
 
-def _read_columns(path, lines, column, labelled):
-    """Rows of 2 to 4 columns, all of one width, parted by tabs or blanks; a blank line ends a sentence."""
+def _column_reader(path, column, labelled):
+    """Of rows of 2 to 4 columns (without labels 1 to 4), all of one width, parted by tabs or blanks."""
     column, least = (_column_number(column), 2) if labelled else (None, 1)
-    separator, width, sentences, words, labels, first = None, None, [], [], [], 0
-    for number, line in enumerate([*lines, ""], 1):
-        if not line.strip() or line.startswith("-DOCSTART-"):
-            if words:
-                sentences.append(LabelledWords(tuple(words), tuple(labels), f"{path}, line {first}"))
-            words, labels = [], []
-            continue
+    separator, width = None, None
+
+    def fields_of(number, line):
+        nonlocal separator, width
         if width is None:
             separator = "\t" if "\t" in line else None
         fields = line.split(separator)
-        width = width or len(fields)
-        if not least <= width <= _MAX_COLUMNS:
+        if not least <= (width or len(fields)) <= _MAX_COLUMNS:
             raise DataError(f"{path}, line {number}: {len(fields)} columns; a word and its label make 2, and "
                             f"up to {_MAX_COLUMNS} are read.")
+        width = width or len(fields)
         if len(fields) != width:
             raise DataError(f"{path}, line {number}: {len(fields)} columns, but the lines before have "
                             f"{width}; give every line the same columns.")
         if column is not None and column > width:
             raise DataError(f"{path} has {width} columns; there is no column {column} to read labels from.")
-        word, label = fields[0].strip(), fields[-1 if column is None else column - 1].strip()
-        if not word or not label:
-            raise DataError(f"{path}, line {number}: the {'label' if word else 'word'} is empty.")
-        if not words:
-            first = number
-        words.append(word)
-        labels.append(label)
-    return sentences
+        return fields
+
+    def sentence(rows):
+        words, labels = [], []
+        for number, line in rows:
+            fields = fields_of(number, line)
+            word, label = fields[0].strip(), fields[-1 if column is None else column - 1].strip()
+            if not word or not label:
+                raise DataError(f"{path}, line {number}: the {'label' if word else 'word'} is empty.")
+            words.append(word)
+            labels.append(label)
+        return LabelledWords(tuple(words), tuple(labels) if labelled else None, f"{path}, line {rows[0][0]}")
+
+    return sentence
 
 
 def _column_number(column):
@@ -171,25 +228,22 @@ def _column_number(column):
     return int(column)
 
 
-def _read_jsonl(path, lines, words_field, labels_field):
-    sentences = []
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        where = f"{path}, line {number}"
-        try:
-            row = json.loads(line)
-        except ValueError as error:
-            raise DataError(f"{where}: not JSON ({error}); write one object a line.") from None
-        if not isinstance(row, dict):
-            raise DataError(f"{where}: a {type(row).__name__}; write one object a line.")
-        words = _strings(row, words_field, where)
-        labels = None if labels_field is None else _strings(row, labels_field, where)
-        if labels is not None and len(words) != len(labels):
-            raise DataError(f"{where}: {len(words)} words, but {len(labels)} labels.")
-        if words:
-            sentences.append(LabelledWords(tuple(words), labels and tuple(labels), where))
-    return sentences
+def _json_sentence(path, words_field, labels_field, rows):
+    (number, line), = rows
+    if not line.strip():
+        return None
+    where = f"{path}, line {number}"
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{where}: not JSON ({error}); write one object a line.") from None
+    if not isinstance(row, dict):
+        raise DataError(f"{where}: a {type(row).__name__}; write one object a line.")
+    words = _strings(row, words_field, where)
+    labels = None if labels_field is None else _strings(row, labels_field, where)
+    if labels is not None and len(words) != len(labels):
+        raise DataError(f"{where}: {len(words)} words, but {len(labels)} labels.")
+    return LabelledWords(tuple(words), labels and tuple(labels), where) if words else None
 
 
 def _strings(row, field, where):

@@ -26,19 +26,20 @@ class Row(NamedTuple):
         return self.fields[1]
 
 
-def read_rows(lines):
+def read_rows(lines, first=1):
     """The words of each sentence; those split from one token ("1-2") are not joined, empty nodes ("3.1") and
     comments are passed over.
 
     Args:
         lines: strings, such as an open file; a byte-order mark before the first is passed over.
+        first: number of the first line.
     Returns:
         iterator of lists of `Row`, one list a sentence.
     Raises:
         ConlluError: a line without ten fields.
     """
     rows = []
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(lines, first):
         line = line.removeprefix("\ufeff").rstrip("\r\n") if number == 1 else line.rstrip("\r\n")
         if not line.strip():
             if rows:

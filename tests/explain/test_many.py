@@ -6,6 +6,7 @@ import pytest
 
 from bert_tf.explain import EmptyText, InputError, NothingToPredict, many
 from bert_tf.explain.many import predict_many
+from bert_tf.text import stream
 
 ROWS = [
     ("the cat sat on the [MASK]", None, ()),
@@ -45,13 +46,16 @@ def test_a_bad_row_is_answered_in_its_place(tiny_bert):
 
 
 def test_rows_are_read_only_a_window_ahead(tiny_bert, monkeypatch):
-    monkeypatch.setattr(many, "WINDOW_BATCHES", 2)
+    monkeypatch.setattr(stream, "WINDOW_BATCHES", 2)
     taken = itertools.count()
     endless = (ROWS[next(taken) % 2] for _ in itertools.repeat(None))
     answers = predict_many(tiny_bert, endless, batch_size=3)
     for _ in range(7):
         next(answers)
     assert next(taken) == 12
+    answers = predict_many(tiny_bert, endless, batch_size=1)
+    next(answers)
+    assert next(taken) == 14, "one, and the one that was taken to count"
 
 
 def test_many_masks_in_one_row_make_smaller_batches(tiny_bert, monkeypatch):

@@ -91,7 +91,7 @@ def test_bad_rows_are_named_by_file_and_line(tmp_path, name, content, message):
 
 def test_bytes_that_are_no_utf8_are_named(tmp_path):
     (tmp_path / "a.conll").write_bytes(b"EU B-ORG\ncaf\xe9 O\n")
-    with pytest.raises(DataError, match="line 2: this is not UTF-8"):
+    with pytest.raises(DataError, match="line 2: not UTF-8"):
         read_labelled_words(tmp_path / "a.conll")
 
 
