@@ -163,7 +163,7 @@ def _curves(name, status):
     with row:
         _save(name, records, rounds, metric or "")
     figures.show(
-"Loss and score of the training",
+        "Loss and score of the training",
         learning_curve(records, rounds, metric or "", frame.is_dark()),
         config=export.plot_config("learning"),
         key="w_newtask_curve",

@@ -6,6 +6,7 @@ import io
 import json
 import os
 import random
+import re
 import time
 import types
 from pathlib import Path
@@ -177,6 +178,14 @@ def test_a_stopped_training_leaves_its_best_model(open_app, own_home):
     while not finetuning.records(name)[1] and time.monotonic() < deadline:
         time.sleep(0.05)
     app = open_app(page="newtask")
+    bars, curves = [], []
+    while len(set(bars)) < 2 and time.monotonic() < deadline:
+        bars.append(app.get("progress")[0].proto.text)
+        curves.append(len(json.loads(app.get("plotly_chart")[0].proto.spec)["data"][0]["x"]))
+        app.run()
+    total = finetuning.updates(name)
+    assert all(re.fullmatch(rf"Update [\d,]+ of {total:,}", bar) for bar in bars), bars
+    assert curves[-1] > curves[0] and finetuning.started(name).status == "running", (bars, curves)
     app.button(key="w_newtask_stop").click().run()
     assert not app.exception, told(app)
     wait(name, "stopped")

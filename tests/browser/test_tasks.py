@@ -84,14 +84,28 @@ def test_an_answer_stands_in_the_passage(visit, task_home):
     question, passage = "where was it", "the dog ran. it was in London."
     link = f"/?page=tasks&tasks.model=answers&a={question}&b={passage}".replace(" ", "+")
     page = visit(link).page
-    (said,) = bert_tf.load(task_home / "answers").task.predict([{"question": question, "passage": passage}])
+    asked = {"question": question, "passage": passage, "curves": True}
+    (said,) = bert_tf.load(task_home / "answers").task.predict([asked])
     expect(page.locator(".spans .span")).to_have_text([said["answer"]])
-    expect(page.locator(".js-plotly-plot")).to_be_visible()
+    begins, ends = numbers(page)
+    assert (begins["name"], ends["name"]) == ("begins", "ends")
+    assert begins["y"] == pytest.approx(said["start_probabilities"], abs=1e-5)
+    assert ends["y"] == pytest.approx(said["end_probabilities"], abs=1e-5)
     saved_rows = list(csv.DictReader(io.StringIO(saved(page))))
     assert [row["answer"] for row in saved_rows] == [one["text"] for one in said["n_best"]]
     assert [float(row["probability"]) for row in saved_rows] == pytest.approx(
         [one["probability"] for one in said["n_best"]], abs=1e-5
     )
+
+
+@pytest.mark.parametrize("model, second", [("tags", ""), ("answers", "it was in London."), ("pairs", "the dog ran")])
+def test_the_attention_of_every_task_opens_on_its_text(visit, task_home, model, second):
+    first = "where was the cat"
+    page = visit(f"/?page=tasks&tasks.model={model}&a={first}&b={second}".replace(" ", "+")).page
+    page.get_by_role("button", name="Open its attention").click()
+    expect(page.get_by_role("heading", level=1, name="Where every token looks")).to_be_visible()
+    tokens = bert_tf.load(task_home / model).trace(first, second).tokens
+    expect(page.locator(".lines .left .token")).to_have_text(list(tokens))
 
 
 def test_endings_are_weighed(visit, task_home):

@@ -1,6 +1,8 @@
 """Sentence vectors of a file."""
 
+import itertools
 import os
+import weakref
 
 import numpy as np
 import pytest
@@ -9,6 +11,11 @@ from pyarrow import parquet
 from bert_tf.cli import main
 from bert_tf.explain.errors import InputError
 from bert_tf.explain.sentence_vectors import sentence_vectors
+from bert_tf.finetune.families import family
+from bert_tf.finetune.folder import save_task
+from bert_tf.finetune.network import network_over
+from bert_tf.finetune.task import TaskSettings
+from bert_tf.text import stream
 
 TEXTS = ["The cat sat on the mat.", "big", 'a "small"\tdog ran in the park', "China"]
 
@@ -32,6 +39,54 @@ def test_any_layer_can_be_asked_for(tiny_bert):
     for layer in (0, 1, -1, -3):
         vector = next(sentence_vectors(tiny_bert, TEXTS[:1], "mean", layer))
         np.testing.assert_allclose(vector, states[layer].mean(axis=0), atol=1e-5)
+
+
+def test_attention_pooling_is_the_mean_by_the_weights_that_were_learned(tiny_bert, tmp_path):
+    settings = TaskSettings("classify", ("a", "b"), "attention")
+    network = network_over(tiny_bert.model, family("classify"), settings)
+    rng = np.random.default_rng(0)
+    kernel, bias = rng.normal(size=(tiny_bert.config.hidden_size, 1)), rng.normal(size=1)
+    network.head.vector.scores.set_weights([kernel, bias])
+    save_task(tmp_path / "model", tiny_bert.config, tiny_bert.tokenizer, network, settings)
+    (tmp_path / "in.txt").write_text("\n".join(TEXTS))
+    assert main(["features", "--model", str(tmp_path / "model"), "--input", str(tmp_path / "in.txt"), "--output",
+                 str(tmp_path / "out.npy"), "--pooling", "attention", "--batch-size", "3", "--quiet"]) == 0
+    for text, vector in zip(TEXTS, np.load(tmp_path / "out.npy"), strict=True):
+        states = tiny_bert.trace(text).hidden_states[-1]
+        weights = np.exp(states @ kernel + bias)
+        np.testing.assert_allclose(vector, (weights * states).sum(axis=0) / weights.sum(), atol=1e-5)
+
+
+def test_texts_are_read_only_a_window_ahead(tiny_bert, monkeypatch):
+    monkeypatch.setattr(stream, "WINDOW_BATCHES", 2)
+    taken = itertools.count()
+    vectors = sentence_vectors(tiny_bert, (f"the cat {next(taken)}" for _ in itertools.repeat(None)), batch_size=3)
+    for _ in range(7):
+        next(vectors)
+    assert next(taken) == 12
+
+
+@pytest.mark.parametrize("ending, most", [("npy", 2), ("parquet", 5)])
+def test_vectors_are_written_as_they_come(tmp_path, monkeypatch, ending, most):
+    """No more than a group of rows is held, however many there are."""
+    from bert_tf.cli import features
+
+    alive, held = [], []
+
+    class Vector(np.ndarray):
+        pass
+
+    def made():
+        for _ in range(40):
+            vector = np.zeros(4, np.float32).view(Vector)
+            alive.append(weakref.ref(vector))
+            held.append(sum(one() is not None for one in alive))
+            yield vector
+
+    monkeypatch.setattr(features, "_ROWS_A_GROUP", 2)
+    with open(tmp_path / f"out.{ending}", "wb") as file:
+        features._writer(f"out.{ending}")(file, made(), 40, 4)
+    assert max(held) <= most
 
 
 @pytest.mark.parametrize(

@@ -228,6 +228,10 @@ def test_labels_are_in_order_and_checked(tmp_path):
     other = list(FAMILY.read(write(tmp_path, "b.csv", "text,label\nd,11\n"), options()))
     with pytest.raises(DataError, match="b.csv line 2: the label '11' is not one of the model's: 9, 10"):
         FAMILY.check(other, settings)
+    several = TaskSettings("classify", ("x", "y"), multi_label=True)
+    other = list(FAMILY.read(write(tmp_path, "d.jsonl", '{"text": "a", "label": ["x", "z"]}\n'), options(multi_label=True)))
+    with pytest.raises(DataError, match="d.jsonl line 1: the label 'z' is not one of the model's: x, y"):
+        FAMILY.check(other, several)
     pair = list(FAMILY.read(write(tmp_path, "c.csv", "text,text2,label\nd,e,9\n"), options()))
     with pytest.raises(DataError, match="reads single texts, and this is a pair"):
         FAMILY.check(pair, settings)

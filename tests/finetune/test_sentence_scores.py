@@ -22,6 +22,8 @@ def test_scores_of_one_label_are_scikit_learns():
     scores = score(examples, predictions, TaskSettings("classify", LABELS))
     assert scores["accuracy"] == pytest.approx(np.mean([x == y for x, y in zip(true, found)]))
     assert scores["f1_macro"] == pytest.approx(metrics.f1_score(true, found, average="macro"))
+    macro = metrics.precision_recall_fscore_support(true, found, average="macro")
+    assert (scores["precision_macro"], scores["recall_macro"]) == pytest.approx(macro[:2])
     assert scores["matthews"] == pytest.approx(metrics.matthews_corrcoef(true, found))
     assert "f1" not in scores
     shown = findings(examples, predictions, TaskSettings("classify", LABELS))
@@ -57,6 +59,7 @@ def test_scores_of_numbers_are_scipys():
     )
     assert scores["pearson"] == pytest.approx(stats.pearsonr(true, found).statistic)
     assert scores["spearman"] == pytest.approx(stats.spearmanr(true, found).statistic)
+    assert scores["mean_squared_error"] == pytest.approx(metrics.mean_squared_error(true, found))
     flat = score([Sentence("x", target=1.0)] * 2, [{"value": 1.0}] * 2, settings)
     assert flat == {"pearson": 0.0, "spearman": 0.0, "mean_squared_error": 0.0}
 
@@ -74,6 +77,7 @@ def test_scores_of_several_labels_are_scikit_learns():
     settings = TaskSettings("classify", LABELS, multi_label=True)
     scores = score(examples, predictions, settings)
     assert scores["f1_micro"] == pytest.approx(metrics.f1_score(true, found, average="micro"))
+    assert scores["f1_macro"] == pytest.approx(metrics.f1_score(true, found, average="macro"))
     assert scores["all_labels_right"] == pytest.approx(np.mean([(x == y).all() for x, y in zip(true, found)]))
     assert len(findings(examples, predictions, settings).worst) == sum(
         (x != y).any() for x, y in zip(true, found)

@@ -128,16 +128,18 @@ def test_labels_that_training_never_saw_count_as_wrong(tagger):
 
 
 def test_scores_equal_seqeval_and_scikit_learn():
-    from seqeval.metrics import f1_score
+    from seqeval.metrics import f1_score, precision_score, recall_score
     from sklearn.metrics import accuracy_score
 
     from bert_tf.finetune.tag_score import per_label, tag_scores
 
-    true, found = [["B-A", "I-A", "O", "B-B"]], [["B-A", "O", "O", "B-B"]]
+    true, found = [["B-A", "I-A", "O", "B-B"], ["O", "B-B"]], [["B-A", "O", "B-A", "B-B"], ["B-B", "O"]]
     scores = tag_scores(true, found, True)
-    assert scores["f1"] == f1_score(true, found) == 0.5
-    assert scores["accuracy"] == accuracy_score(true[0], found[0]) == 0.75
-    assert {row["label"]: row["f1"] for row in per_label(true, found, True)} == {"A": 0, "B": 1}
+    assert scores["f1"] == f1_score(true, found) == pytest.approx(2 / 7)
+    assert scores["precision"] == precision_score(true, found) == pytest.approx(1 / 4)
+    assert scores["recall"] == recall_score(true, found) == pytest.approx(1 / 3)
+    assert scores["accuracy"] == accuracy_score(sum(true, []), sum(found, [])) == pytest.approx(1 / 3)
+    assert {row["label"]: row["f1"] for row in per_label(true, found, True)} == {"A": 0, "B": 0.5}
     plain = tag_scores([["X", "Y", "Y"]], [["X", "Y", "X"]], False)
     assert plain["accuracy"] == pytest.approx(2 / 3) and plain["f1"] == pytest.approx(2 / 3)
 
