@@ -50,9 +50,19 @@ def numbers(page, index=0):
 def saved(page, name="CSV", menu=0):
     """The text of a file from a page's menu."""
     page.get_by_role("button", name="Save").nth(menu).click()
-    with page.expect_download() as download:
-        page.get_by_role("button", name=name, exact=True).click()
-    return download.value.path().read_text("utf-8")
+    return download(page, page.get_by_role("button", name=name, exact=True)).path().read_text("utf-8")
+
+
+def download(page, button):
+    """The file that a press on ``button`` saves, pressed again where it was not yet listening."""
+    for patience in (20_000, PATIENCE):
+        try:
+            with page.expect_download(timeout=patience) as found:
+                button.click()
+            return found.value
+        except Overdue:
+            if patience == PATIENCE:
+                raise
 
 
 def again(act, seen):

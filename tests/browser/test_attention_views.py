@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.look import PAIR, PATIENCE, point, share, wider_than_the_screen
+from tests.browser.look import PAIR, PATIENCE, download, point, share, wider_than_the_screen
 
 TEXTS = ("The bunny ate the carrot.", "It was good.")
 
@@ -81,28 +81,25 @@ def test_lines_that_are_not_drawn_are_told(visit, model, least):
 def test_the_sheet_draws_as_many_lines_as_it_says(visit, trace):
     page = visit(PAIR + "&page=modelview").page
     expect(page.get_by_text("at most the 80 strongest are drawn, above 6% of its strongest")).to_be_visible()
-    with page.expect_download() as download:
-        page.get_by_role("button", name="Save SVG").click()
+    file = download(page, page.get_by_role("button", name="Save SVG"))
     flat = trace.attentions.reshape(12, -1)
     held = (np.rint(255 * np.sqrt(flat / flat.max(axis=1, keepdims=True))) / 255) ** 2
     wanted = np.minimum((held > 0.06).sum(axis=1), 80)
-    assert wanted.max() == 80 and download.value.path().read_text("utf-8").count("<path") == wanted.sum()
+    assert wanted.max() == 80 and file.path().read_text("utf-8").count("<path") == wanted.sum()
 
 
 @pytest.mark.parametrize("name, place", [("attention", ".lines"), ("modelview", ".grid")])
 def test_lines_are_saved_as_a_page_that_needs_no_network(visit, chromium, name, place):
     page = visit(PAIR + f"&page={name}").page
-    with page.expect_download() as svg:
-        page.locator(place).get_by_role("button", name="Save SVG").click()
-    with page.expect_download() as download:
-        page.locator(place).get_by_role("button", name="Save HTML").click()
-    assert download.value.suggested_filename == {".lines": "layer-1-head-1.html", ".grid": "model-view.html"}[place]
+    svg = download(page, page.locator(place).get_by_role("button", name="Save SVG"))
+    file = download(page, page.locator(place).get_by_role("button", name="Save HTML"))
+    assert file.suggested_filename == {".lines": "layer-1-head-1.html", ".grid": "model-view.html"}[place]
     context = chromium.new_context(offline=True)
     alone, asked = context.new_page(), []
     alone.set_default_timeout(PATIENCE)
     alone.on("request", lambda request: asked.append(request.url))
-    alone.set_content(download.value.path().read_text("utf-8"))
-    drawn = svg.value.path().read_text("utf-8")
+    alone.set_content(file.path().read_text("utf-8"))
+    drawn = svg.path().read_text("utf-8")
     expect(alone.locator("svg path")).to_have_count(drawn.count("<path"))
     expect(alone.locator("svg text")).to_have_count(drawn.count("<text"))
     assert drawn.count("<path") and asked == []
@@ -196,9 +193,8 @@ def test_what_heads_do_opens_a_head_and_is_saved_as_a_table(visit, trace):
     expect(page.get_by_text(f"to [SEP] {summary.sep_share[1, 3]:.2f}")).to_be_visible()
     expect(page.locator(".js-plotly-plot .scatterlayer .point").first).to_be_visible()
     page.get_by_role("button", name="Save", exact=True).click()
-    with page.expect_download() as download:
-        page.get_by_role("button", name="JSON").click()
-    table = json.loads(download.value.path().read_text("utf-8"))["heads"]
+    file = download(page, page.get_by_role("button", name="JSON"))
+    table = json.loads(file.path().read_text("utf-8"))["heads"]
     assert table[7]["entropy"] == pytest.approx(summary.entropy[1, 3], abs=1e-5)
     page.keyboard.press("Escape")
     page.get_by_role("button", name="Open this head").click()

@@ -6,7 +6,7 @@ import urllib.parse
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.look import PAIR, chip, parameters, point, wait_for_link, wider_than_the_screen
+from tests.browser.look import PAIR, chip, download, parameters, point, wait_for_link, wider_than_the_screen
 
 
 def test_from_a_typed_pair_to_a_reopened_link(visit):
@@ -110,29 +110,25 @@ def test_the_heatmap_is_drawn(visit):
 def test_predictions_are_saved_as_a_file(visit):
     page = visit(PAIR + "&mask=a1").page
     page.get_by_role("button", name="Save").first.click()
-    with page.expect_download() as download:
-        page.get_by_role("button", name="CSV").click()
-    text = download.value.path().read_text("utf-8")
+    file = download(page, page.get_by_role("button", name="CSV"))
+    text = file.path().read_text("utf-8")
     assert text.startswith("model,position,original") and text.count("\n") == 16
 
 
 def test_lines_are_saved_as_pictures(visit):
     page = visit(PAIR + "&page=attention").page
-    with page.expect_download() as download:
-        page.locator(".lines").get_by_role("button", name="Save SVG").click()
-    text = download.value.path().read_text("utf-8")
+    file = download(page, page.locator(".lines").get_by_role("button", name="Save SVG"))
+    text = file.path().read_text("utf-8")
     assert text.startswith("<svg") and ">##rot</text>" in text
-    with page.expect_download() as download:
-        page.locator(".lines").get_by_role("button", name="Save PNG").click()
-    assert download.value.suggested_filename == "layer-1-head-1.png"
-    assert download.value.path().read_bytes().startswith(b"\x89PNG")
+    file = download(page, page.locator(".lines").get_by_role("button", name="Save PNG"))
+    assert file.suggested_filename == "layer-1-head-1.png"
+    assert file.path().read_bytes().startswith(b"\x89PNG")
 
 
 def test_the_sheet_of_lines_is_saved_as_svg(visit):
     page = visit(PAIR + "&page=modelview").page
-    with page.expect_download() as download:
-        page.get_by_role("button", name="Save SVG").click()
-    text = download.value.path().read_text("utf-8")
+    file = download(page, page.get_by_role("button", name="Save SVG"))
+    text = file.path().read_text("utf-8")
     # A frame for each of the twelve heads and the ground, and lines in both.
     assert text.startswith("<svg") and text.count("<rect") == 13 and text.count("<path") > 24
     page.get_by_role("radio", name="Maps").click()
@@ -143,9 +139,8 @@ def test_a_figure_is_saved_as_a_picture_and_as_a_page(visit):
     page = visit(PAIR + "&page=attention").page
     page.get_by_role("button", name="Save", exact=True).click()
     for name, begins in (("Heatmap (SVG)", b"<svg"), ("All heads (PNG)", b"\x89PNG"), ("Heatmap (HTML)", b"<!doctype")):
-        with page.expect_download() as download:
-            page.get_by_role("button", name=name).click()
-        content = download.value.path().read_bytes()
+        file = download(page, page.get_by_role("button", name=name))
+        content = file.path().read_bytes()
         assert content.startswith(begins), (name, content[:20])
         assert b"<svg" != begins or "##rot" in content.decode()
 

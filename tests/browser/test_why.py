@@ -5,7 +5,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.look import point, wait_for_link, wider_than_the_screen
+from tests.browser.look import download, point, wait_for_link, wider_than_the_screen
 
 PAIR = "a=The+bunny+ate+the+carrot.&b=It+was+good.&mask=a3"
 
@@ -81,9 +81,8 @@ def test_scores_are_saved_as_a_table_and_as_a_figure(visit):
         ("JSON", "{", '"method": "gradient_x_input"'),
         ("Figure (HTML)", "<!doctype html>", "nats of log-probability"),
     ):
-        with page.expect_download() as download:
-            page.get_by_role("button", name=name, exact=True).click()
-        text = download.value.path().read_text("utf-8")
+        file = download(page, page.get_by_role("button", name=name, exact=True))
+        text = file.path().read_text("utf-8")
         assert text.startswith(begins) and has in text, name
 
 
