@@ -15,8 +15,8 @@ from bert_tf.explain.errors import InputError, MaskPositionError, NothingToPredi
 from bert_tf.explain.predictions import Prediction, check_top_k
 from bert_tf.explain.target import class_answer, classes_of
 
-# Hidden vectors given to the head at once: over 30,000 tokens their logits are then 31 MB.
-_ROWS = 256
+# Hidden vectors given to the head at once: over 30,000 tokens their logits are then 61 MB.
+_ROWS = 512
 _NO_STATES = "This trace holds no hidden states: trace again with hidden_states=True."
 
 
@@ -110,15 +110,10 @@ def logit_lens(bert, trace, positions=None, top_k=5, answers=None):
     check_top_k(top_k)
     positions = _positions(trace, positions)
     states = np.asarray(bert.opened.read(trace.hidden_states))[:, list(positions)].swapaxes(0, 1)  # [P, L+1, H]
-    count, depth, width = states.shape
-    # The last states first: their answers are looked for in the others.
-    last = _read(bert.opened, states[:, -1], np.full(count, -1) if answers is None else _checked(bert, answers, count), top_k)
-    answers = last[0][:, 0] if answers is None else np.asarray(answers)
-    before = _read(bert.opened, states[:, :-1].reshape(-1, width), np.repeat(answers, depth - 1), top_k)
-    ids, probabilities, entropies, ranks, shares = (
-        np.concatenate([one.reshape(count, depth - 1, *one.shape[1:]), end[:, None]], axis=1)
-        for one, end in zip(before, last)
-    )
+    count, depth, _ = states.shape
+    asked = np.full(count, -1) if answers is None else _checked(bert, answers, count)
+    ids, probabilities, entropies, ranks, shares = _read(bert.opened, states, asked, top_k)
+    answers = ids[:, -1, 0] if answers is None else asked
     top = ranks == 1
     token = bert.tokenizer.id_to_token
     return Lens(
@@ -161,13 +156,14 @@ def _checked(bert, answers, count):
     return answers
 
 
-def _read(opened, rows, answers, top_k):
-    """What hidden vectors [R, H] say: ids and probabilities [R, K], entropies in bits [R], and the rank and
-    the probability [R] of an answer each (-1: the likeliest)."""
+def _read(opened, states, answers, top_k):
+    """What hidden states [P, L+1, H] say: ids and probabilities [P, L+1, K], entropies in bits [P, L+1], and the rank
+    and the probability [P, L+1] of each place's answer (-1: the likeliest of its last state)."""
     top_k = min(top_k, opened.config.vocab_size)
+    step = max(1, _ROWS // states.shape[1])
     parts = [
-        opened.mlm_reading(rows[start : start + _ROWS], answers[start : start + _ROWS], top_k)
-        for start in range(0, len(rows), _ROWS)
+        opened.mlm_reading(states[start : start + step], answers[start : start + step], top_k)
+        for start in range(0, len(states), step)
     ]
     ids, probabilities, entropies, ranks, shares = (np.concatenate(part) for part in zip(*parts))
     return (ids.astype(np.int64), probabilities.astype(np.float64), entropies.astype(np.float64) / np.log(2),

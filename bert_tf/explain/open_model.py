@@ -122,19 +122,20 @@ class OpenModel:
         step = self._compiled("mlm", self._mlm, (_floats(None, self.config.hidden_size),))
         return step(tf.constant(rows, tf.float32) if isinstance(rows, np.ndarray) else rows)
 
-    def mlm_reading(self, rows, answers, top_k):
-        """What the MLM head says of vectors, without the distributions themselves, which over 30,000 tokens are large.
+    def mlm_reading(self, states, answers, top_k):
+        """What the MLM head says of the states of places, without the distributions themselves, which over 30,000 tokens are large.
 
         Args:
-            rows: float32 [R, H] as `read` gives them. answers: int [R], a token each to look for; -1 for the likeliest.
-            top_k: K, at most V.
+            states: float32 [P, S, H] as `read` gives them, S of each place. answers: int [P], a token each to look for
+            in all its states; -1 for the likeliest of the last one. top_k: K, at most V.
         Returns:
-            (ids int32 [R, K] and probabilities float32 [R, K] of the likeliest, in descending order, equals in the
-            order of their ids; entropies float32 [R] in nats; ranks int32 [R] from 1 and probabilities float32 [R] of
-            the answers), arrays.
+            (ids int32 [P, S, K] and probabilities float32 [P, S, K] of the likeliest, in descending order, equals in
+            the order of their ids; entropies float32 [P, S] in nats; ranks int32 [P, S] from 1 and probabilities
+            float32 [P, S] of the answers), arrays.
         """
-        step = self._compiled("mlm reading", self._mlm_reading, (_floats(None, self.config.hidden_size), _ids(1), _ids(0)))
-        given = tf.constant(rows, tf.float32), tf.constant(answers, tf.int32), tf.constant(top_k, tf.int32)
+        signature = _floats(None, None, self.config.hidden_size), _ids(1), _ids(0)
+        step = self._compiled("mlm reading", self._mlm_reading, signature)
+        given = tf.constant(states, tf.float32), tf.constant(answers, tf.int32), tf.constant(top_k, tf.int32)
         return tuple(part.numpy() for part in step(*given))
 
     def nsp_log_probabilities(self, x):
@@ -261,8 +262,9 @@ class OpenModel:
     def _mlm(self, rows):
         return tf.nn.log_softmax(self._mlm_logits(rows))
 
-    def _mlm_reading(self, rows, answers, top_k):
-        logits = tf.cast(self._mlm_logits(rows), tf.float32)
+    def _mlm_reading(self, states, answers, top_k):
+        shape = tf.shape(states)[:2]
+        logits = tf.cast(self._mlm_logits(tf.reshape(states, (-1, self.config.hidden_size))), tf.float32)
         best, ids = tf.math.top_k(logits, top_k)
         # Of the likeliest as 0: nothing overflows, and the entropy is no difference of large numbers.
         highest = best[:, :1]
@@ -270,10 +272,12 @@ class OpenModel:
         weights = tf.exp(logits)
         total = tf.reduce_sum(weights, axis=1)
         entropies = tf.math.log(total) - tf.reduce_sum(weights * logits, axis=1) / total
-        answers = tf.where(answers < 0, ids[:, 0], answers)[:, None]
+        likeliest = tf.reshape(ids[:, 0], shape)[:, -1]
+        answers = tf.repeat(tf.where(answers < 0, likeliest, answers), shape[1])[:, None]
         own = tf.gather(logits, answers, batch_dims=1)
-        ranks = 1 + tf.math.count_nonzero(logits > own, axis=1, dtype=tf.int32)
-        return ids, tf.exp(best - highest) / total[:, None], entropies, ranks, tf.exp(own[:, 0]) / total
+        ranks = 1 + tf.cast(tf.reduce_sum(tf.cast(logits > own, tf.float32), axis=1), tf.int32)  # exact to 2^24
+        found = ids, tf.exp(best - highest) / total[:, None], entropies, ranks, tf.exp(own[:, 0]) / total
+        return tuple(tf.reshape(part, tf.concat([shape, tf.shape(part)[1:]], 0)) for part in found)
 
     def _pair(self, head, x):
         return tf.nn.log_softmax(self._parts[head](self._parts["pooler"](x)))
