@@ -79,7 +79,7 @@ def answer_curve(lens, row, dark=False):
         title="rank",
         type="log",
         autorange="reversed",
-        tickvals=[1, 10, 100, 1000, 10000, 100000],
+        tickvals=[1, 2, 5, 10, 20, 50, 100] if ranks.max() <= 100 else [1, 10, 100, 1000, 10000, 100000],
         row=1,
         col=1,
     )
