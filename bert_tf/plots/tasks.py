@@ -18,6 +18,7 @@ def probabilities(names, values, dark=False):
             marker_color=CATEGORIES[0],
             text=[f"{value:.1%}" for value in values],
             textposition="auto",
+            textangle=0,
             hovertemplate="%{y}: %{x:.4f}<extra></extra>",
         )
     )
