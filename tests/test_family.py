@@ -161,3 +161,10 @@ RELEASED_FILES = {
 @pytest.mark.parametrize("model_type", RELEASED_FILES)
 def test_settings_with_every_key_of_the_released_files_are_read(model_type):
     assert BertConfig.from_dict(RELEASED_FILES[model_type]) == BertConfig.named("base", model_type)
+
+
+def test_settings_that_differ_from_a_member_s_own_are_kept():
+    first = {**RELEASED_FILES["albert"], "hidden_act": "gelu", "hidden_dropout_prob": 0.1}    # as ALBERT's first version
+    config = BertConfig.from_dict(first)
+    assert config == BertConfig.named("base", "albert", hidden_act="gelu", hidden_dropout_prob=0.1)
+    assert config.to_hf_dict()["hidden_act"] == "gelu"

@@ -98,8 +98,8 @@ def _member(name, owner, size, source, heads, **known):
 
 # Of these files the exact sizes are not known.
 _FAMILY = (
-    *(_member(f"roberta-{size}", "FacebookAI", size, "facebookresearch/fairseq", ("pooler", "mlm"),
-              licence="MIT") for size in ("base", "large")),
+    *(_member(f"roberta-{size}", "FacebookAI", size, "facebookresearch/fairseq", ("mlm",), licence="MIT")
+      for size in ("base", "large")),
     _member("distilbert-base-uncased", "distilbert", "base", "huggingface/transformers", ("mlm",)),
     _member("distilbert-base-cased", "distilbert", "base", "huggingface/transformers", ("mlm",),
             settings={"vocab_size": CASED_VOCABULARY}),

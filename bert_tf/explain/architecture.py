@@ -191,17 +191,12 @@ class Size:
     parts: tuple
 
 
-def heads_of(member, size):
-    """The heads that the pre-training of one of a member's sizes trains: ELECTRA's generators guess hidden words."""
-    return ("mlm",) if size.endswith("-generator") else member.trained
-
-
 def every_size(config, tokens, masks=1):
     """Every named size of a model's family member, with that model's vocabulary: tuple of `Size`; see `work`."""
     found = []
     for name in config.member.sizes:
         one = BertConfig.named(name, config.model_type, vocab_size=config.vocab_size)
-        heads, flops = heads_of(config.member, name), work(one, tokens, masks)
+        heads, flops = config.member.trained_heads(name), work(one, tokens, masks)
         spent = {part: flops[part] for part in ("embeddings", "attention", "feed_forward", *heads)}
         found.append(Size(name, one, parameter_counts(one, heads), spent, parts_of(one, heads, tokens, masks)))
     return tuple(found)

@@ -10,14 +10,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from bert_tf.config import BertConfig, parameter_counts
-from bert_tf.explain.architecture import heads_of, work
+from bert_tf.explain.architecture import work
 from bert_tf.explain.errors import report
 from bert_tf.family import BERT, MEMBERS
 
 #: What a head is trained on, in words.
 OBJECTIVES = {"mlm": "hidden words", "nsp": "next sentence", "sop": "sentence order", "replaced": "replaced words"}
-#: What a member learns from that no head of its own tells.
-_BESIDES = {"distilbert": ("its teacher",)}
 #: Operations of a pass above which `measure_speed` times single layers, not the whole: the weights of all layers take
 #: gigabytes.
 WHOLE = 30e9
@@ -70,7 +68,7 @@ def family_rows(tokens=128):
     rows = []
     for model_type, member in MEMBERS.items():
         for size in member.sizes:
-            config, heads = BertConfig.named(size, model_type), heads_of(member, size)
+            config, heads = BertConfig.named(size, model_type), member.trained_heads(size)
             parts = work(config, tokens)
             flops = parts["embeddings"] + parts["attention"] + parts["feed_forward"]
             rows.append(FamilyRow(member, size, config, heads, parameter_counts(config, heads), flops, tokens))
@@ -81,8 +79,7 @@ def objectives(row):
     """What a size of a member learns from: a tuple of a few words each."""
     if row.member.reads != "both":
         return ("every word",)
-    return (*(OBJECTIVES[head] for head in row.heads if head in OBJECTIVES),
-            *_BESIDES.get(row.member.model_type, ()))  # fmt: skip
+    return (*(OBJECTIVES[head] for head in row.heads if head in OBJECTIVES), *row.member.learns_besides)
 
 
 def changed(row):

@@ -14,6 +14,7 @@ DISTILBERT = Member(
              "No segments and no pooler."),
     heads=("mlm",),
     trained=("mlm",),
+    learns_besides=("its teacher",),
     sizes={"base": {"num_hidden_layers": 6}},
     defaults={"num_hidden_layers": 6, "type_vocab_size": 0},
     settings={"hidden_size": "dim", "num_hidden_layers": "n_layers", "num_attention_heads": "n_heads",

@@ -26,6 +26,7 @@ ELECTRA = Member(
            "small-generator": {},
            "base-generator": {"embedding_size": 768},
            "large-generator": {"embedding_size": 1024, "num_hidden_layers": 24}},
+    trained_otherwise={f"{size}-generator": ("mlm",) for size in ("small", "base", "large")},
     defaults={"embedding_size": 128, "hidden_size": 256, "num_attention_heads": 4, "intermediate_size": 1024},
     only={"num_hidden_groups": None},
     ignored=frozenset({"summary_activation", "summary_last_dropout", "summary_type", "summary_use_proj"}),

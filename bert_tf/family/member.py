@@ -19,6 +19,8 @@ class Member:
         model_type: Hugging Face's word for it. title: as it is written. source: the paper.
         changes: what was changed from BERT, a sentence each.
         heads: those its checkpoints may hold. trained: those its own pre-training trains, in one model.
+        trained_otherwise: name of a size -> the heads it is trained with instead.
+        learns_besides: what it learns from that no head tells, a few words each.
         sizes: name -> settings of the released sizes.
         defaults: settings that differ from BERT's where a file leaves them out.
         settings: our setting -> what its config.json calls it, where that differs.
@@ -46,6 +48,8 @@ class Member:
     heads: tuple
     trained: tuple
     sizes: dict
+    trained_otherwise: dict = field(default_factory=dict)
+    learns_besides: tuple = ()
     defaults: dict = field(default_factory=dict)
     settings: dict = field(default_factory=dict)
     ignored: frozenset = frozenset()
@@ -82,6 +86,10 @@ class Member:
         ours = {name: known[values[name]] for name, known in self.google_values.items()
                 if values.get(name) in list(known)}
         return {"model_type": self.model_type, **values, **ours}
+
+    def trained_heads(self, size):
+        """The heads that the pre-training of one of the released sizes trains."""
+        return self.trained_otherwise.get(size, self.trained)
 
     def architecture(self, heads):
         """The Transformers class for a model with these heads."""

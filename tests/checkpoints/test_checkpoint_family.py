@@ -184,8 +184,15 @@ def test_what_has_no_such_format_is_refused_in_one_sentence(to, tmp_path):
 
 def test_the_registry_knows_sizes_and_licences():
     known = {model.name: model for model in checkpoints.RELEASED}
-    assert known["roberta-base"].licence == "MIT" and known["albert-base-v2"].licence == "Apache-2.0"
-    assert known["roberta-base"].parameters == 124_645_632 + 590_592 + 2 * 768 + 50_265
+    owners = {"roberta": "FacebookAI", "distilbert": "distilbert", "albert": "albert", "electra": "google"}
+    family = [model for model in checkpoints.RELEASED if model.config.model_type != "bert"]
+    assert len(family) == 18
+    for model in family:
+        member = model.name.split("-")[0]
+        assert model.repo == f"{owners[member]}/{model.name}" and model.config.model_type == member
+        assert model.licence == ("MIT" if member == "roberta" else "Apache-2.0"), model.name
+    # As Transformers' RobertaForMaskedLM, whose weights the files are: without a pooler.
+    assert known["roberta-base"].parameters == 124_697_433 and known["roberta-base"].heads == {"mlm"}
     assert known["electra-small-generator"].config.embedding_size == 128
     for name in ("distilbert-base-cased", "albert-xxlarge-v1", "electra-large-discriminator"):
         assert checkpoints.released(name).size_bytes == 4 * known[name].parameters

@@ -223,14 +223,16 @@ def test_what_a_size_changed_from_bert_follows_from_its_settings(rows):
 def test_a_new_member_has_its_row(monkeypatch):
     import dataclasses
 
-    from bert_tf.explain.family_table import changed, family_rows
+    from bert_tf.explain.family_table import changed, family_rows, objectives
     from bert_tf.family import BERT, MEMBERS
 
-    new = dataclasses.replace(BERT, model_type="new", title="New", sizes={"base": BERT.sizes["base"]},
-                              defaults={"vocab_size": 77}, heads=("mlm",), trained=("mlm",))
+    new = dataclasses.replace(BERT, model_type="new", title="New", sizes={size: BERT.sizes[size] for size in ("base", "tiny")},
+                              defaults={"vocab_size": 77}, heads=("mlm", "nsp"), trained=("mlm",),
+                              trained_otherwise={"tiny": ("nsp",)}, learns_besides=("a friend",))
     monkeypatch.setitem(MEMBERS, "new", new)
-    (row,) = [row for row in family_rows() if row.member is new]
-    assert row.config.vocab_size == 77 and changed(row) == ("no next sentence", "no pooler")
+    row, small = [row for row in family_rows() if row.member is new]
+    assert row.config.vocab_size == 77 and changed(row) == ("no pooler",)
+    assert objectives(row) == ("hidden words", "a friend") and objectives(small) == ("next sentence", "a friend")
 
 
 def test_the_speed_of_encoders_is_measured_whole_or_by_layers(monkeypatch):
