@@ -48,7 +48,7 @@ def draw(shared, trace, name, layer):
     elif name == "embeddings":
         _values(trace.hidden_states[0], trace.tokens, "The normalised sum")
     elif name == "pooler" and trace.pooled is not None:
-        _values(trace.pooled[None], ["[CLS]"], "The pooled vector")
+        _values(trace.pooled[None], trace.tokens[:1], "The pooled vector")
     elif name == "mlm":
         _masked_words(shared, trace)
     elif name in ("nsp", "sop"):

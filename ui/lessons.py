@@ -82,7 +82,7 @@ PARTS = {
         ("lens", "meaning"),
     ),
     "pooler": Lesson(
-        f"The last hidden state of **[CLS]**, through one matrix and a tanh. In pre-training {_OF_POOLED['nsp']}; for "
+        f"The last hidden state of the first token, **[CLS]** in BERT, through one matrix and a tanh. In pre-training {_OF_POOLED['nsp']}; for "
         "classification it is trained anew together with the rest.",
         f"{_DEVLIN}, section 4",
     ),

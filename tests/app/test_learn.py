@@ -42,6 +42,17 @@ def test_what_the_pooled_vector_was_for_is_said_by_the_member_s_heads(name, pool
     assert pooled in said and said.endswith("trained anew together with the rest.")
 
 
+@pytest.mark.parametrize("name, sees", [
+    ("left-to-right", "the keys of the tokens before it and of itself"),
+    ("two-one-way", "the keys of the tokens before it in the first half of the heads, after it in the second, and of itself"),
+])
+def test_what_a_one_way_reader_sees_and_learnt_is_said(name, sees):
+    config = BertConfig(model_type=name, vocab_size=40)
+    assert sees in part("attention", config).text and sees not in PARTS["attention"].text
+    said = part("mlm", config).text
+    assert said.endswith("It learnt to name the word beside what it has read.") and "masked place" not in said
+
+
 @pytest.mark.parametrize("segments, says", [
     (0, "no table that tells the texts apart"),
     (1, "one that all tokens share: this model has a single segment"),
