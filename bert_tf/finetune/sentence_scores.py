@@ -64,15 +64,22 @@ def _single_label(true, found, labels):
 def _multi_label(true, found):
     from sklearn import metrics
 
+    labels = list(range(true.shape[1]))
+    true, found = _with_two_columns(true), _with_two_columns(found)
     return {
-        "f1_micro": float(metrics.f1_score(true, found, average="micro", zero_division=0)),
-        "f1_macro": float(metrics.f1_score(true, found, average="macro", zero_division=0)),
+        "f1_micro": float(metrics.f1_score(true, found, labels=labels, average="micro", zero_division=0)),
+        "f1_macro": float(metrics.f1_score(true, found, labels=labels, average="macro", zero_division=0)),
         "all_labels_right": float(metrics.accuracy_score(true, found)),
     }
 
 
 def _indicators(values, labels):
     return np.array([[label in value for label in labels] for value in values], int)
+
+
+def _with_two_columns(indicators):
+    """Of a single label a column of zeros more: scikit-learn takes one column for the two classes 0 and 1."""
+    return np.pad(indicators, ((0, 0), (0, 1))) if indicators.shape[1] == 1 else indicators
 
 
 def findings(examples, predictions, settings):
@@ -110,12 +117,10 @@ def findings(examples, predictions, settings):
 def _per_label(true, found, labels):
     from sklearn.metrics import precision_recall_fscore_support
 
-    columns = precision_recall_fscore_support(
-        true,
-        found,
-        labels=list(range(len(labels))) if isinstance(true, np.ndarray) else labels,
-        zero_division=0,
-    )
+    numbers = labels
+    if isinstance(true, np.ndarray):
+        true, found, numbers = _with_two_columns(true), _with_two_columns(found), list(range(len(labels)))
+    columns = precision_recall_fscore_support(true, found, labels=numbers, zero_division=0)
     return [
         {
             "label": label,

@@ -117,7 +117,7 @@ class SequenceFamily(Family):
         elif glue:
             labels = tuple(dict.fromkeys(glue.names.values()))
         else:
-            labels = _label_names(examples, multi_label)
+            labels = _label_names(examples)
         metric = (
             glue.metric if glue else ("spearman" if regression else "f1_micro" if multi_label else "accuracy")
         )
@@ -292,10 +292,10 @@ def _labels_of(example):
     return example.target if isinstance(example.target, tuple) else (example.target,)
 
 
-def _label_names(examples, multi_label):
+def _label_names(examples):
     """The labels that occur, numbers by value and others by the alphabet."""
     found = {label for one in examples for label in _labels_of(one)}
-    if not found or len(found) == 1 and not multi_label:
+    if not found or len(found) == 1 and all(_labels_of(one) for one in examples):
         only = f"only the label {next(iter(found))!r:.60}" if found else "no label"
         raise DataError(
             f"{examples[0].where.rpartition(' line ')[0]} holds {only}; there is nothing to tell apart."

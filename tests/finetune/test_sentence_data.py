@@ -243,6 +243,16 @@ def test_one_class_only_is_nothing_to_learn(tmp_path):
         FAMILY.settings(options(), examples)
 
 
+def test_the_one_of_several_labels_that_every_example_has_is_nothing_to_learn(tmp_path):
+    several = options(multi_label=True)
+    examples = list(FAMILY.read(write(tmp_path, "a.csv", "text,label\na,x\nb,x\n"), several))
+    with pytest.raises(DataError, match="a.csv holds only the label 'x'; there is nothing to tell apart"):
+        FAMILY.settings(several, examples)
+    examples = list(FAMILY.read(write(tmp_path, "b.jsonl", '{"text": "a", "label": ["x"]}\n{"text": "b", "label": []}\n'),
+                                several))
+    assert FAMILY.settings(several, examples).labels == ("x",)
+
+
 def test_class_weights_are_balanced_or_as_given(tmp_path):
     examples = list(FAMILY.read(write(tmp_path, "a.csv", "text,label\na,x\nb,y\nc,y\nd,y\n"), options()))
     settings = FAMILY.settings(options(), examples)

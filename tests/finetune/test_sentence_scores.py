@@ -79,9 +79,26 @@ def test_scores_of_several_labels_are_scikit_learns():
     assert scores["f1_micro"] == pytest.approx(metrics.f1_score(true, found, average="micro"))
     assert scores["f1_macro"] == pytest.approx(metrics.f1_score(true, found, average="macro"))
     assert scores["all_labels_right"] == pytest.approx(np.mean([(x == y).all() for x, y in zip(true, found)]))
-    assert len(findings(examples, predictions, settings).worst) == sum(
-        (x != y).any() for x, y in zip(true, found)
-    )
+    shown = findings(examples, predictions, settings)
+    assert len(shown.worst) == sum((x != y).any() for x, y in zip(true, found))
+    columns = metrics.precision_recall_fscore_support(true, found)
+    for row, label, precision, recall, f1, count in zip(shown.per_label, LABELS, *columns, strict=True):
+        assert (row["label"], row["examples"]) == (label, count)
+        assert (row["precision"], row["recall"], row["f1"]) == pytest.approx((precision, recall, f1))
+
+
+@pytest.mark.parametrize(
+    "found, precision, recall, f1, right",
+    [([0, 0, 0, 0], 0, 0, 0, 3 / 4), ([1, 1, 0, 0], 1 / 2, 1, 2 / 3, 3 / 4), ([1, 0, 0, 0], 1, 1, 1, 1)],
+)
+def test_a_single_label_among_several_is_measured_where_it_is_not_where_it_lacks(found, precision, recall, f1, right):
+    examples = [Sentence("x", target=target) for target in (("x",), (), (), ())]
+    predictions = [{"labels": ["x"] * on, "probabilities": {"x": float(on)}} for on in found]
+    settings = TaskSettings("classify", ("x",), multi_label=True)
+    assert score(examples, predictions, settings) == pytest.approx(
+        {"f1_micro": f1, "f1_macro": f1, "all_labels_right": right})
+    row, = findings(examples, predictions, settings).per_label
+    assert row == {"label": "x", "precision": precision, "recall": recall, "f1": pytest.approx(f1), "examples": 1}
 
 
 @pytest.mark.parametrize("kind", ["one", "several", "number"])
