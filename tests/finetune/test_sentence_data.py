@@ -265,6 +265,16 @@ def test_class_weights_are_balanced_or_as_given(tmp_path):
             FAMILY.training_settings(options(class_weights=wrong), examples, settings)
 
 
+def test_class_weights_are_in_the_rows_to_learn_from(tiny_bert, tmp_path):
+    examples = list(FAMILY.read(write(tmp_path, "a.csv", "text,label\na,y\nb,x\nc,y\n"), options()))
+    settings = FAMILY.settings(options(), examples)
+    weighted = FAMILY.training_settings(options(class_weights="x=3,y=0.5"), examples, settings)
+    rows = FAMILY.encode(examples, tiny_bert.tokenizer, weighted, training=True)
+    assert rows.values["weights"].tolist() == [0.5, 3.0, 0.5] and rows.values["targets"].tolist() == [1, 0, 1]
+    rows = FAMILY.encode(examples, tiny_bert.tokenizer, settings, training=True)
+    assert rows.values["weights"].tolist() == [1, 1, 1]
+
+
 def test_the_settings_of_a_task_go_through_a_file(tmp_path):
     settings = TaskSettings("classify", ("a", "b"), "mean", pair=True, extra={"class_weights": {"a": 2.0}})
     (tmp_path / "task.json").write_text(json.dumps(settings.to_dict()))
