@@ -299,6 +299,24 @@ def test_frozen_layers_stay_as_they_were(start_folder, tmp_path):
         assert np.array_equal(value, before[name]) == ("pooler" not in name), name
 
 
+def test_lower_layers_learn_slower_where_asked(start_folder, tmp_path):
+    def learnt(name, **changes):
+        run(start_folder, tmp_path / name, **{"dropout": 0.0, "learning_rate": 1e-2, "epochs": 1, **changes})
+        return bert_tf.load(tmp_path / name).task.network.named_variables()
+
+    start = learnt("start", learning_rate=1e-12)
+    lower = {name for name in start if ".embeddings." in name or ".layer." in name}
+    assert lower and "classifier.weight" in start and not any("classifier" in name for name in lower)
+    for name, slowly in (("even", {}), ("decay", {"layer_decay": 1e-6})):
+        after = learnt(name, **slowly)
+        moved = {name: np.abs(np.asarray(value) - np.asarray(start[name])).max() for name, value in after.items()}
+        assert moved["classifier.weight"] > 1e-3
+        if slowly:
+            assert max(moved[name] for name in lower) < 1e-6
+        else:
+            assert min(moved[name] for name in lower if "key.bias" not in name) > 1e-3
+
+
 @pytest.mark.parametrize(
     "wrong, said",
     [
