@@ -137,3 +137,13 @@ def test_settings_that_do_not_go_together():
         FAMILY.settings(options(**{**SPANS, "stride": 0}), colours(0, 3))
     with pytest.raises(TaskError, match="--length is 48; with questions of up to 64"):
         FAMILY.settings(options(**{**SPANS, "question_length": 64}), colours(0, 3))
+
+
+def test_a_passage_is_learnt_from_or_measured_on_and_not_both():
+    from bert_tf.finetune.families import family
+
+    questions = [Question(f"{passage} {number}", "who?", f"passage {passage}", ())
+                 for number in range(5) for passage in range(20)]
+    train, dev = family("answer").split(questions, 0.1)
+    assert len(dev) == 10 and sorted(train + dev, key=questions.index) == questions
+    assert not {one.passage for one in train} & {one.passage for one in dev}
