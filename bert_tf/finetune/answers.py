@@ -174,7 +174,7 @@ class Answering(Family):
                               "true": " | ".join(dict.fromkeys(example.answer_texts)) or "(no answer)",
                               "predicted": prediction["answer"] or "(no answer)", "id": example.key})
         worst.sort(key=lambda row: (row["f1"], -row["probability"]))
-        return Findings(worst=worst)
+        return Findings(worst=worst, worst_title="The worst errors")
 
 
 def _answer_pieces(example, offsets):

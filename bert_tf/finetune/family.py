@@ -21,12 +21,13 @@ class Findings:
     Attributes:
         confusion: (labels, counts [K, K]; rows the true ones) or None.
         per_label: list of dicts, a row of the table each.
-        worst: list of dicts, the most confident errors first.
+        worst: list of dicts, the worst errors first. worst_title: the heading over them.
     """
 
     confusion: tuple | None = None
     per_label: list = field(default_factory=list)
     worst: list = field(default_factory=list)
+    worst_title: str = "The worst errors, the surest first"
 
 
 def without_folder(place):

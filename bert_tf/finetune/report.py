@@ -136,7 +136,7 @@ def _page(metrics, findings, progress):
     if findings and findings.per_label:
         parts.append(_table(findings.per_label))
     if findings and findings.worst:
-        parts += ["<h2>The worst errors, the surest first</h2>", _table(findings.worst[:50])]
+        parts += [f"<h2>{findings.worst_title}</h2>", _table(findings.worst[:50])]
     return _FRAME.format(title=html.escape(f"{metrics['task']}: report"), body="\n".join(parts))
 
 

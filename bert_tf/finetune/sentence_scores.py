@@ -88,9 +88,11 @@ def findings(examples, predictions, settings):
         off = sorted(zip(examples, predictions), key=lambda pair: -abs(pair[0].target - pair[1]["value"]))
         return Findings(
             worst=[
-                _row(one, one.target, round(found["value"], 3), round(abs(one.target - found["value"]), 3))
+                _row(one, one.target, round(found["value"], 3),
+                     {"off by": round(abs(one.target - found["value"]), 3)})
                 for one, found in off[:WORST]
-            ]
+            ],
+            worst_title="The worst errors",
         )
     if settings.multi_label:
         true = _indicators([one.target for one in examples], settings.labels)
@@ -108,7 +110,7 @@ def findings(examples, predictions, settings):
         (labels, confusion_matrix(true, found, labels=labels).tolist()),
         _per_label(true, found, labels),
         [
-            _row(one, one.target, answer["label"], round(answer["probability"], 4))
+            _row(one, one.target, answer["label"], {"confidence": round(answer["probability"], 4)})
             for one, answer in wrong[:WORST]
         ],
     )
@@ -149,15 +151,16 @@ def _worst_of_many(examples, predictions):
     ]
     wrong.sort(key=lambda pair: -sureness(*pair))
     return [
-        _row(one, ", ".join(one.target), ", ".join(answer["labels"]), round(sureness(one, answer), 4))
+        _row(one, ", ".join(one.target), ", ".join(answer["labels"]),
+             {"confidence": round(sureness(one, answer), 4)})
         for one, answer in wrong[:WORST]
     ]
 
 
-def _row(example, true, found, sure):
+def _row(example, true, found, measure):
     texts = (
         {"text": example.text_a}
         if example.text_b is None
         else {"text": example.text_a, "second text": example.text_b}
     )
-    return {"where": without_folder(example.where), **texts, "expected": true, "found": found, "confidence": sure}
+    return {"where": without_folder(example.where), **texts, "expected": true, "found": found, **measure}

@@ -147,3 +147,20 @@ def test_a_passage_is_learnt_from_or_measured_on_and_not_both():
     train, dev = family("answer").split(questions, 0.1)
     assert len(dev) == 10 and sorted(train + dev, key=questions.index) == questions
     assert not {one.passage for one in train} & {one.passage for one in dev}
+
+
+def test_the_worst_errors_are_those_without_a_right_word_the_surest_of_them_first():
+    questions = [Question("near", "who?", "the big cat", ((4, "big cat"),)),
+                 Question("unsure", "where?", "the park", ((4, "park"),)),
+                 Question("right", "who?", "the dog", ((4, "dog"),)),
+                 Question("none", "when?", "the river", ())]
+    found = [("the cat", 0.7), ("", 0.6), ("the dog", 0.5), ("river", 0.9)]
+    shown = FAMILY.findings(questions, [{"answer": text, "probability": share} for text, share in found], None)
+    assert shown.worst == [
+        {"probability": 0.9, "f1": 0, "question": "when?", "true": "(no answer)", "predicted": "river", "id": "none"},
+        {"probability": 0.6, "f1": 0, "question": "where?", "true": "park", "predicted": "(no answer)", "id": "unsure"},
+        # Of "cat" and "big cat", as articles do not count: precision 1, recall 1/2.
+        {"probability": 0.7, "f1": pytest.approx(2 / 3), "question": "who?", "true": "big cat",
+         "predicted": "the cat", "id": "near"},
+    ]
+    assert shown.worst_title == "The worst errors"

@@ -7,6 +7,7 @@ from scipy import stats
 from sklearn import metrics
 
 from bert_tf.finetune.objectives import SentenceObjective
+from bert_tf.finetune.report import write_findings
 from bert_tf.finetune.sentence_scores import findings, score
 from bert_tf.finetune.sentences import Sentence
 from bert_tf.finetune.task import TaskSettings
@@ -62,6 +63,22 @@ def test_scores_of_numbers_are_scipys():
     assert scores["mean_squared_error"] == pytest.approx(metrics.mean_squared_error(true, found))
     flat = score([Sentence("x", target=1.0)] * 2, [{"value": 1.0}] * 2, settings)
     assert flat == {"pearson": 0.0, "spearman": 0.0, "mean_squared_error": 0.0}
+
+
+def test_the_worst_numbers_are_those_farthest_off(tmp_path):
+    examples = [Sentence("a", None, 1.0, "/home/a.csv line 2"), Sentence("b", "c", 2.0, "/home/a.csv line 3"),
+                Sentence("d", None, -1.0, "/home/a.csv line 4")]
+    predictions = [{"value": 1.25}, {"value": -1.0004}, {"value": 0.0}]
+    shown = findings(examples, predictions, TaskSettings("classify", regression=True))
+    assert shown.worst == [
+        {"where": "a.csv line 3", "text": "b", "second text": "c", "expected": 2.0, "found": -1.0, "off by": 3.0},
+        {"where": "a.csv line 4", "text": "d", "expected": -1.0, "found": 0.0, "off by": 1.0},
+        {"where": "a.csv line 2", "text": "a", "expected": 1.0, "found": 1.25, "off by": 0.25},
+    ]
+    write_findings(tmp_path, {"task": "classify", "metric": "spearman"}, shown)
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "<h2>The worst errors</h2>" in page and "<th>off by</th>" in page
+    assert (tmp_path / "errors.csv").read_text(encoding="utf-8").startswith("where,text,")
 
 
 def test_scores_of_several_labels_are_scikit_learns():
