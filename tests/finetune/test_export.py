@@ -195,6 +195,24 @@ def test_choices_of_raw_text(served):
     np.testing.assert_allclose(found, [one["probabilities"] for one in expected], atol=1e-5)
 
 
+def test_each_of_several_labels_has_a_probability_of_its_own(served):
+    bert, text = served("classify", labels=("a", "b", "c"), multi_label=True, max_length=24)
+    found = {name: array.numpy() for name, array in text(text_a=np.array(TEXTS)).items()}
+    assert set(found) == {"logits", "probabilities"}
+    np.testing.assert_allclose(found["probabilities"], 1 / (1 + np.exp(-found["logits"].astype(float))), atol=1e-6)
+    np.testing.assert_allclose(found["probabilities"], shares(bert.task.predict(TEXTS)), atol=1e-5)
+    assert np.abs(found["probabilities"].sum(axis=1) - 1).min() > 0.01
+
+
+def test_a_number_is_served_as_its_logit_alone(served):
+    bert, text = served("classify", regression=True, pooling="mean", max_length=24)
+    found = {name: array.numpy() for name, array in text(text_a=np.array(TEXTS)).items()}
+    assert set(found) == {"logits"} and found["logits"].shape == (3, 1)
+    values = [one["value"] for one in bert.task.predict(TEXTS)]
+    np.testing.assert_allclose(found["logits"][:, 0], values, atol=1e-5)
+    assert np.ptp(values) > 1e-3
+
+
 def test_a_folder_is_written_again_and_refused_where_something_lies(pair_folder, tmp_path):
     export_task(pair_folder, tmp_path / "copy", "own", "float16")
     first, second = (

@@ -15,7 +15,7 @@ from bert_tf.checkpoints.safetensors_folder import open_tensors
 from bert_tf.finetune.export import export_task
 from bert_tf.finetune.families import family
 from bert_tf.finetune.folder import save_task
-from bert_tf.finetune.network import build_network
+from bert_tf.finetune.network import build_network, network_over
 from bert_tf.finetune.sentences import Sentence
 from bert_tf.finetune.task import TaskSettings
 from bert_tf.models import named_variables
@@ -61,6 +61,25 @@ def test_transformers_gives_the_same_logits_of_our_folder(trained):
     config = json.loads((trained[0] / "config.json").read_text())
     assert config["architectures"] == ["BertForSequenceClassification"]
     assert config["id2label"] == {"0": "large", "1": "little"}
+
+
+@pytest.mark.parametrize(
+    "problem, settings",
+    [("multi_label_classification", TaskSettings("classify", ("a", "b", "c"), multi_label=True, max_length=16)),
+     ("regression", TaskSettings("classify", regression=True, max_length=16))],
+)
+def test_transformers_reads_several_labels_and_numbers_as_what_they_are(tiny_bert, tmp_path, problem, settings):
+    network = network_over(tiny_bert.model, family("classify"), settings)
+    for variable in network.head.named_variables().values():
+        variable.assign(np.random.default_rng(0).normal(0, 0.3, variable.shape))
+    save_task(tmp_path / "own", tiny_bert.config, tiny_bert.tokenizer, network, settings)
+    export_task(tmp_path / "own", tmp_path / "theirs", "hf")
+    config = json.loads((tmp_path / "theirs" / "config.json").read_text())
+    assert config["problem_type"] == problem and config["architectures"] == ["BertForSequenceClassification"]
+    expected, found = our_logits(tmp_path / "own"), their_logits(tmp_path / "theirs")
+    assert found[0].shape == (max(len(settings.labels), 1),)
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+    assert np.abs(expected[0] - expected[1]).max() > 1e-3
 
 
 @pytest.mark.parametrize(
