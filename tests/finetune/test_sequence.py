@@ -8,9 +8,14 @@ import pytest
 
 import bert_tf
 from bert_tf.cli import main
+from bert_tf.finetune.families import family
 from bert_tf.finetune.family import Findings
+from bert_tf.finetune.model import TaskModel
+from bert_tf.finetune.network import network_over
 from bert_tf.finetune.report import write_findings
 from bert_tf.finetune.tables import read_records
+from bert_tf.finetune.task import POOLINGS, TaskSettings
+from bert_tf.runtime import Runtime
 from tests.finetune.conftest import QUICK, finetune, make_set, sentence
 
 
@@ -174,6 +179,20 @@ def test_padding_and_company_do_not_change_a_prediction(trained):
     np.testing.assert_allclose(
         [one["probability"] for one in together], [one["probability"] for one in alone], atol=1e-5
     )
+
+
+@pytest.mark.parametrize("pooling", POOLINGS)
+def test_padding_and_company_change_nothing_in_any_pooling(tiny_bert, pooling):
+    settings = TaskSettings("classify", regression=True, pooling=pooling, max_length=32)
+    network = network_over(tiny_bert.model, family("classify"), settings)
+    for variable in network.head.named_variables().values():
+        variable.assign(np.random.default_rng(0).normal(0, 1, variable.shape))
+    task = TaskModel(settings, network, tiny_bert.tokenizer, Runtime(network.bert))
+    texts = ["big", "the small dog sat on the mat in the park", "a big red cat"]
+    together = [one["value"] for one in task.predict(texts)]
+    alone = [task.predict([text])[0]["value"] for text in texts]
+    np.testing.assert_allclose(together, alone, atol=1e-5)
+    assert np.ptp(alone) > 0.01
 
 
 def test_a_file_is_predicted_line_by_line(trained, tmp_path, capsys):
