@@ -7,6 +7,7 @@ from itertools import islice
 from bert_tf.cli.files import writing
 from bert_tf.cli.model import add_model_arguments, load_model
 from bert_tf.explain.errors import InputError
+from bert_tf.explain.sentence_vectors import POOLINGS
 from bert_tf.finetune.sentences import Layout, read_sentences
 from bert_tf.finetune.tables import FORMATS, read_records
 
@@ -26,7 +27,8 @@ def add_arguments(parser):
         "--pooling",
         default="mean",
         metavar="P",
-        help="mean (default), max, first ([CLS]) or cls (the pooler)",
+        help=f"the text's vector: {', '.join(POOLINGS)} (default mean; cls is the pooler, first the state of [CLS], "
+        "attention that of a model fine-tuned with it)",
     )
     parser.add_argument(
         "--layer",

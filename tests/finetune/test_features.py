@@ -10,7 +10,7 @@ from pyarrow import parquet
 
 from bert_tf.cli import main
 from bert_tf.explain.errors import InputError
-from bert_tf.explain.sentence_vectors import sentence_vectors
+from bert_tf.explain.sentence_vectors import POOLINGS, sentence_vectors
 from bert_tf.finetune.families import family
 from bert_tf.finetune.folder import save_task
 from bert_tf.finetune.network import network_over
@@ -128,6 +128,22 @@ def test_a_file_becomes_numpy_or_parquet(tiny_bert, tiny_folder, tmp_path, capsy
     np.testing.assert_allclose(np.load(tmp_path / "out.npy", mmap_mode="r"), expected, atol=1e-5)
     table = parquet.read_table(tmp_path / "out.parquet")
     np.testing.assert_allclose(np.array(table["vector"].to_pylist()), expected, atol=1e-5)
+
+
+def test_a_layer_and_a_length_are_given_by_the_command(tiny_bert, tiny_folder, tmp_path):
+    (tmp_path / "in.txt").write_text("\n".join(TEXTS))
+    assert main(["features", "--model", str(tiny_folder), "--input", str(tmp_path / "in.txt"), "--output",
+                 str(tmp_path / "out.npy"), "--layer", "-2", "--length", "6", "--quiet"]) == 0
+    found = np.load(tmp_path / "out.npy")
+    np.testing.assert_allclose(found, list(sentence_vectors(tiny_bert, TEXTS, layer=-2, max_length=6)), atol=1e-5)
+    for other in ({"layer": -2}, {"max_length": 6}):
+        assert np.abs(found[0] - next(sentence_vectors(tiny_bert, TEXTS, **other))).max() > 1e-3
+
+
+def test_the_help_names_every_pooling(capsys):
+    assert main(["features", "--help"]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert f"the text's vector: {', '.join(POOLINGS)}" in shown and "attention" in POOLINGS
 
 
 def test_a_table_gives_its_column_of_texts(tiny_folder, tmp_path, capsys):
