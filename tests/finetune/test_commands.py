@@ -2,10 +2,15 @@
 
 import json
 
+import numpy as np
 import pytest
 
 from bert_tf.cli import main
+from bert_tf.finetune.families import family
+from bert_tf.finetune.folder import save_task
+from bert_tf.finetune.network import network_over
 from bert_tf.finetune.sentences import Sentence
+from bert_tf.finetune.task import TaskSettings
 from bert_tf.finetune.word_data import LabelledWords
 from tests.finetune.conftest import QUICK, finetune
 from tests.finetune.made_sets import sentences
@@ -60,8 +65,6 @@ def test_a_tagger_is_trained_measured_and_used(tagger, capsys, tmp_path):
 
 
 def test_a_share_of_the_training_file_is_kept_back():
-    from bert_tf.finetune.families import family
-
     examples = [LabelledWords((str(number),), ("O",)) for number in range(50)]
     train, dev = family("tag").split(examples, 0.1)
     assert len(dev) == 5 and sorted(train + dev, key=examples.index) == examples
@@ -70,8 +73,6 @@ def test_a_share_of_the_training_file_is_kept_back():
 
 @pytest.mark.parametrize("place", range(0, 59, 7))
 def test_the_only_example_of_a_label_is_learnt_from(place):
-    from bert_tf.finetune.families import family
-
     labels = ["good", "bad"] * 30
     labels[place] = "mixed"
     for task, examples in (("classify", [Sentence(str(at), target=label) for at, label in enumerate(labels)]),
@@ -96,6 +97,74 @@ def test_predict_reads_files_as_training_does(tagger, start_folder, trained, cap
     assert code == 0 and (tmp_path / "out.csv").read_text().splitlines()[1].startswith("gj04,1,,the big cat,large")
     code, _, err = run(capsys, "predict", "--model", folder, "--input", tmp_path / "cola.tsv", "--glue", "cola")
     assert code == 2 and "--glue goes with a model that is fine-tuned to classify; this one to tag." in err
+
+
+def random_task(folder, bert, settings, bias=0.0):
+    """Folder of a model with a random head."""
+    network = network_over(bert.model, family(settings.task), settings)
+    rng = np.random.default_rng(0)
+    for name, variable in network.head.named_variables().items():
+        variable.assign(rng.normal(0, 0.3, variable.shape) if "bias" not in name else np.full(variable.shape, bias))
+    save_task(folder, bert.config, bert.tokenizer, network, settings)
+    return folder
+
+
+def test_choices_are_read_from_columns_of_other_names(tiny_bert, capsys, tmp_path):
+    model = random_task(tmp_path / "model", tiny_bert, TaskSettings("choose", pair=True, max_length=32,
+                                                                    extra={"choices": 2}))
+    asked = [("the cat", "it", "sat on a mat", "ran"), ("a dog", "she", "is big", "was in the river"),
+             ("money", "", "red house", "ran in the park")]
+    usual = tmp_path / "usual.jsonl"
+    usual.write_text("".join(json.dumps({"sent1": a, "sent2": b, "ending0": c, "ending1": d}) + "\n"
+                             for a, b, c, d in asked))
+    code, out, _ = run(capsys, "predict", "--model", model, "--input", usual, "--quiet")
+    expected = [json.loads(line) for line in out.splitlines()]
+    assert code == 0 and expected[0]["text"] in ("it sat on a mat", "it ran")
+    data = tmp_path / "own.csv"
+    lines = [f"{a},{b},{c},{d},other,one,more,{found['choice']}" for (a, b, c, d), found in zip(asked, expected)]
+    data.write_text("\n".join(["q,how,first,second,sent1,sent2,ending0,right", *lines]))
+    names = ["--context-column", "q", "--start-column", "how", "--choice-columns"]
+    code, out, _ = run(capsys, "predict", "--model", model, "--input", data, *names, "first, second", "--quiet")
+    assert code == 0
+    for line, one in zip(out.splitlines(), expected, strict=True):
+        found = json.loads(line)
+        assert found["text"] == one["text"] and found["probabilities"] == pytest.approx(one["probabilities"], abs=1e-6)
+    measure = ["evaluate", "choose", "--model", model, "--data", data, "--label-column", "right", "--json", "--quiet"]
+    code, out, _ = run(capsys, *measure, *names, "first,second")
+    assert code == 0 and json.loads(out)["accuracy"] == 1
+    code, out, _ = run(capsys, *measure, *names, "second,first")
+    assert code == 0 and json.loads(out)["accuracy"] == 0
+    code, _, err = run(capsys, *measure, *names, "first,third")
+    assert code == 2 and "own.csv line 2: there is no column 'third' (found: q, how, first, second" in err
+    code, out, err = run(capsys, "predict", "--model", model, "--input", data, *names, "first,third", "--quiet")
+    assert code == 2 and "None of the 3 rows" in err and "there is no column 'third'" in out
+
+
+def test_words_are_read_from_a_field_of_another_name(tagger, capsys, tmp_path):
+    data = tmp_path / "in.jsonl"
+    data.write_text('{"tokens": ["a", "park"], "words": ["the"]}\n{"words": ["a"]}\n{"tokens": "a park"}\n')
+    options = ["predict", "--model", tagger[0], "--input", data, "--quiet"]
+    code, out, _ = run(capsys, *options, "--words-field", "tokens")
+    good, without, text = map(json.loads, out.splitlines())
+    assert code == 0 and good["words"] == ["a", "park"] and len(good["labels"]) == 2
+    assert without["line"] == 2 and without["error"].endswith("There is no field 'tokens'; the fields are words.")
+    assert text["line"] == 3 and '"words" as a list of strings' in text["error"]
+    code, out, _ = run(capsys, *options)
+    assert code == 0 and [json.loads(line).get("words") for line in out.splitlines()] == [["the"], ["a"], None]
+
+
+def test_several_labels_are_parted_by_the_sign_given(tiny_bert, capsys, tmp_path):
+    settings = TaskSettings("classify", ("a", "b", "c"), multi_label=True, max_length=16, metric="f1_micro")
+    model = random_task(tmp_path / "model", tiny_bert, settings, bias=10.0)
+    data = tmp_path / "in.csv"
+    data.write_text("text,label\nthe cat,a;b;c\nthe dog,a; c\n")
+    options = ["evaluate", "classify", "--model", model, "--data", data, "--json", "--quiet"]
+    code, out, _ = run(capsys, *options, "--label-separator", ";")
+    scores = json.loads(out)
+    # The model says all three: 5 of the 6 are right, and 1 of the 2 texts.
+    assert code == 0 and scores["f1_micro"] == pytest.approx(10 / 11) and scores["all_labels_right"] == 0.5
+    code, _, err = run(capsys, *options)
+    assert code == 2 and "in.csv line 2: the label 'a;b;c' is not one of the model's: a, b, c." in err
 
 
 def test_a_second_text_is_no_part_of_a_single_one(trained, capsys):
