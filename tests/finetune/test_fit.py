@@ -446,3 +446,31 @@ def test_a_stop_from_outside_is_told_by_the_exit_code_and_two_runs_in_one_folder
         assert finetune("classify", *arguments) == 2
     assert f"Another `finetune` is writing to {tmp_path / 'a'};" in capsys.readouterr().err
     assert finetune("classify", *arguments) == 0
+
+
+@pytest.mark.parametrize("call", [4, 6], ids=["last update of the first", "second update of the second"])
+def test_several_seeds_that_were_stopped_go_on(start_folder, trained, tmp_path, monkeypatch, call):
+    from bert_tf.train.log import Window
+
+    add, calls = Window.add, []
+
+    def stopped(self, *values):
+        add(self, *values)
+        calls.append(values)
+        if len(calls) == call:      # each seed makes four updates
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    arguments = ["--model", start_folder, "--train", trained[1], "--dev", trained[2], "--output", tmp_path / "a",
+                 "--epochs", 1, "--seeds", 2, "--max-train", 64, *QUICK]
+    with monkeypatch.context() as patch:
+        patch.setattr(Window, "add", stopped)
+        assert finetune("classify", *arguments) == 143
+    assert len(calls) == call and not (tmp_path / "a" / "report").exists()
+    first = weights(tmp_path / "a" / "seed-0")
+    assert finetune("classify", *arguments) == 0
+    metrics = json.loads((tmp_path / "a" / "report" / "metrics.json").read_text())
+    assert len(metrics["seeds"]["accuracy"]["values"]) == 2
+    after = weights(tmp_path / "a" / "seed-0")
+    assert all(np.array_equal(value, first[name]) for name, value in after.items())
+    second = weights(tmp_path / "a" / "seed-1")
+    assert not all(np.array_equal(value, first[name]) for name, value in second.items())
