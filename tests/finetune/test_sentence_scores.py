@@ -108,7 +108,7 @@ def test_scores_of_several_labels_are_scikit_learns():
     "found, precision, recall, f1, right",
     [([0, 0, 0, 0], 0, 0, 0, 3 / 4), ([1, 1, 0, 0], 1 / 2, 1, 2 / 3, 3 / 4), ([1, 0, 0, 0], 1, 1, 1, 1)],
 )
-def test_a_single_label_among_several_is_measured_where_it_is_not_where_it_lacks(found, precision, recall, f1, right):
+def test_the_only_label_of_a_multi_label_task_is_measured_where_it_is(found, precision, recall, f1, right):
     examples = [Sentence("x", target=target) for target in (("x",), (), (), ())]
     predictions = [{"labels": ["x"] * on, "probabilities": {"x": float(on)}} for on in found]
     settings = TaskSettings("classify", ("x",), multi_label=True)
