@@ -83,10 +83,10 @@ def crf_log_partition(logits, transitions, mask):
         real = ops.expand_dims(real, -1)
         follow = ops.logsumexp(ops.expand_dims(scores, -1) + between, axis=1)    # [B, K]
         moved = ops.where(begun > 0, follow, ops.broadcast_to(begin, ops.shape(follow))) + logit
-        return (ops.where(real > 0, moved, scores), ops.maximum(begun, real)), None
+        return ops.where(real > 0, moved, scores), ops.maximum(begun, real)
 
     start = (ops.zeros_like(logits[:, 0]), ops.zeros_like(mask[:, :1]))
-    (scores, _), _ = ops.scan(forward, start, (ops.transpose(logits, (1, 0, 2)), ops.transpose(mask)))
+    scores, _ = _fold(forward, start, (ops.transpose(logits, (1, 0, 2)), ops.transpose(mask)))
     return ops.where(empty, 0.0, ops.logsumexp(scores + end, axis=-1))
 
 
@@ -99,7 +99,8 @@ def _path_score(logits, transitions, labels, mask):
     # The label before each token in the chain, `count` (the row of beginnings) where there is none: the last
     # place at or before the token to its left that the mask keeps.
     places = ops.cast(ops.arange(1, mask.shape[1] + 1), "float32") * mask
-    reached = ops.cast(_running_maximum(places), "int32")                        # [B, T], 0 for none so far
+    so_far = ops.tril(ops.ones((mask.shape[1], mask.shape[1])))
+    reached = ops.cast(ops.max(so_far * ops.expand_dims(places, 1), axis=-1), "int32")   # [B, T], 0 for none so far
     padded = ops.pad(labels, ((0, 0), (1, 0)), constant_values=count)            # place p's label at p
     previous = ops.take_along_axis(padded, ops.pad(reached, ((0, 0), (1, 0)))[:, :-1], axis=1)
     flat = ops.reshape(transitions, (-1,))
@@ -109,11 +110,14 @@ def _path_score(logits, transitions, labels, mask):
     return ops.sum(chosen + steps, axis=1) + ends
 
 
-def _running_maximum(values):
-    """The greatest of each row's values so far: [B, T] -> [B, T]."""
-    def step(carry, value):
-        carry = keras.ops.maximum(carry, value)
-        return carry, carry
-
-    _, found = keras.ops.scan(step, keras.ops.zeros_like(values[:, 0]), keras.ops.transpose(values))
-    return keras.ops.transpose(found)
+def _fold(step, carry, items):
+    """The carry, a tuple of tensors, after `step(carry, item)` for each item of the tensors' first axis."""
+    ops = keras.ops
+    if keras.backend.backend() != "tensorflow":
+        return ops.scan(lambda carry, item: (step(carry, item), None), carry, items)[0]
+    # XLA takes the gradient of a loop only if it is told how long it runs, which `ops.scan` leaves out.
+    count = items[0].shape[0] or ops.shape(items[0])[0]
+    return ops.while_loop(
+        lambda index, *_: index < count,
+        lambda index, *carry: (index + 1, *step(carry, [ops.take(item, index, axis=0) for item in items])),
+        (0, *carry), maximum_iterations=count)[1:]

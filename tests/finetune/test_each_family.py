@@ -83,6 +83,16 @@ def test_a_killed_training_goes_on_and_learns_its_set(task, start_folder, tmp_pa
     assert scores[0] == (100 if task == "answer" else 1) and scores[1] > guess
 
 
+@pytest.mark.parametrize("task", CASES)
+def test_each_learns_compiled_in_half_precision_and_micro_batches(task, start_folder, tmp_path, capsys):
+    make, file, metric, guess, options = CASES[task]
+    train = file(tmp_path / "train", make(0, 64))
+    assert finetune(task, "--model", start_folder, "--train", train, "--dev", train, *options, *HOW, "--epochs", "20",
+                    "--precision", "mixed_float16", "--jit", "--accumulate", "2", "--output", tmp_path / "model") == 0
+    code, out, _ = run(capsys, "evaluate", task, "--model", tmp_path / "model", "--data", train, "--json", "--quiet")
+    assert code == 0 and json.loads(out)[metric] > guess
+
+
 def weights(folder):
     return {name: np.asarray(value) for name, value in named_variables(checkpoints.read(folder)[2]).items()}
 
