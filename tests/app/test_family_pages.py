@@ -144,6 +144,21 @@ def test_why_a_token_looks_replaced(at, tmp_path):
     assert np.allclose(array(drawn).T, found.recovered, atol=1e-2)
 
 
+@pytest.mark.parametrize("name", ["roberta", "albert"])
+@pytest.mark.parametrize("place", [2, 3])
+def test_another_word_of_as_many_tokens_is_offered(at, name, place):
+    app, words = at(name, page="patching", mask="a4"), TEXTS[name].split()
+    app.selectbox(key="w_patching_word").select_index(place).run()
+    offered = app.selectbox(key="w_patching_instead").options
+    changed = [" ".join([*words[:place], one, *words[place + 1 :]]) for one in offered]
+    assert changed and not any(one.split() == words for one in changed), offered
+    tokenizer = bert_tf.load(FAMILY / name).tokenizer
+    assert {tokenizer.encode(text).sources for text in changed} == {tokenizer.encode(TEXTS[name]).sources}
+    app = settled(app.selectbox(key="w_patching_instead").select_index(0).run())
+    assert app.text_area(key="w_patching_a").value == changed[0] and "  " not in changed[0]
+    assert not app.exception and not app.warning and app.get("plotly_chart"), told(app)
+
+
 @pytest.mark.parametrize("page", ["saliency", "ablation", "patching"])
 def test_a_token_s_score_is_asked_in_the_lines_too(at, page):
     from bert_tf.explain.target import Target
