@@ -85,6 +85,16 @@ def test_without_a_hidden_word_the_page_says_what_to_press(readers, open_app):
     assert "Press a word above to hide it" in told(app) and not components(app, "bars")
 
 
+def test_half_the_context_is_told_of_each_reader_in_its_own_words(readers, open_app):
+    said = {"left": "the left side alone gives the same", "apart": "one of the two has no words to read",
+            "both": "BERT is trained to use both sides"}
+    for way, name in NAMES.items():
+        app = settled(open_app(page="whatif", model=name, a=TEXT, mask="a5"))
+        assert [words in told(app) for words in said.values()] == [other == way for other in said], told(app)
+        whole, before, after = ([one["p"] for one in card["predictions"]] for card in components(app, "bars")[0]["cards"])
+        assert (before == pytest.approx(whole, rel=1e-4)) == (way == "left") and after != pytest.approx(whole, rel=1e-4)
+
+
 def test_without_the_readers_the_page_says_so(open_app):
     app = settled(open_app(page="oneway", a=TEXT, mask="a5"))
     assert "not all of them are among the models here" in told(app) and not components(app, "bars")
