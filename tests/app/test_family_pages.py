@@ -9,8 +9,8 @@ import pytest
 
 import bert_tf
 from bert_tf import checkpoints
-from bert_tf.explain import agreement, compare, nearest_contexts, read_rows, score_rows
-from tests.app.look import component, settled, told
+from bert_tf.explain import agreement, compare, embedding_parts, nearest_contexts, read_rows, score_rows
+from tests.app.look import column, component, near, settled, told
 from tests.conftest import randomise
 from ui.limits import ROOT
 
@@ -299,10 +299,21 @@ def test_compare_subtracts_what_both_heads_say(at, twins, name, says):
     assert says.format(abs(apart)) in told(app) and abs(apart) > 1e-3
 
 
-def test_the_input_of_a_model_without_segments_is_a_sum_of_two(at):
+def test_the_input_of_a_model_without_segments_is_a_sum_of_two(at, saved):
     app = at("distilbert", page="inputsum")
     assert app.title[0].value == "What goes in: a sum of two vectors" and "Token and position" in told(app)
     assert "segment" not in app.dataframe[0].value and "Segment" not in app.button_group(key="w_sum_of").options
+    found, bert = saved["input-sum"], bert_tf.load(FAMILY / "distilbert")
+    parts = embedding_parts(bert, bert.trace(TEXTS["distilbert"]))
+    header = ["position", "token", "token_norm", "position_norm", "sum_norm", "token_share", "position_share",
+              "cosine_token_position"]  # fmt: skip
+    assert list(found["header"]) == header and found["json"]["parts"] == ["token", "position"]
+    near(found["npz"]["vectors"], parts.vectors[[0, 2]])
+    near(column(found, "position_share"), parts.shares[2])
+    near(column(found, "cosine_token_position"), parts.cosines[:, 0, 2])
+    near(found["npz"]["cosines"][:, 0, 1], parts.cosines[:, 0, 2])
+    for name, count in (("distilbert", "two"), ("roberta", "three")):
+        assert f"“in” the sum of the {count} parts" in told(at(name, page="neighbours"))
     three = at("albert", page="inputsum")
     assert three.title[0].value == "What goes in: a sum of three vectors"
     assert "Segment" in three.button_group(key="w_sum_of").options
