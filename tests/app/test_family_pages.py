@@ -94,6 +94,15 @@ def test_sentence_order_has_its_own_words(at):
     assert component(app, "gauge")["order"] is True and "Sentence order" in told(app)
 
 
+def test_what_a_verdict_on_two_texts_rests_on_is_told_of_each_head(at, open_app, tmp_path, tiny_folder):
+    order = "half of the time swapped: the subject gives nothing away"
+    shutil.copytree(tiny_folder, tmp_path / "bert")
+    assert order in told(at("albert", b=TEXTS["albert"]))
+    app = open_app(model="bert", a="the cat sat", b="it ran")
+    assert component(app, "gauge")["order"] is False and order not in told(app)
+    assert "where the subject alone often decides" in told(app)
+
+
 def test_why_two_texts_are_in_order(at):
     from bert_tf.explain import Ablation, ablate, occlusion, sentence_order_target
 
