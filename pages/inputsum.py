@@ -185,7 +185,8 @@ def _positions(shared):
 
 def _header(of):
     cosines = (f"cosine_{one}_{other}" for one, other in itertools.combinations(of, 2))
-    return ("position", "token", *(f"{part}_norm" for part in of), "sum_norm", *(f"{part}_share" for part in of), *cosines)
+    norms, shares = ([f"{part}_{what}" for part in of] for what in ("norm", "share"))
+    return ("position", "token", *norms, "sum_norm", *shares, *cosines)
 
 
 def _rows(trace, parts, rows):

@@ -92,7 +92,8 @@ def test_half_the_context_is_told_of_each_reader_in_its_own_words(readers, open_
     for way, name in NAMES.items():
         app = settled(open_app(page="whatif", model=name, a=TEXT, mask="a5"))
         assert [words in told(app) for words in said.values()] == [other == way for other in said], told(app)
-        whole, before, after = ([one["p"] for one in card["predictions"]] for card in components(app, "bars")[0]["cards"])
+        (drawn,) = components(app, "bars")
+        whole, before, after = ([one["p"] for one in card["predictions"]] for card in drawn["cards"])
         assert (before == pytest.approx(whole, rel=1e-4)) == (way == "left") and after != pytest.approx(whole, rel=1e-4)
 
 
