@@ -1,10 +1,12 @@
 """Input: what the vector of each token is the sum of, before the first layer."""
 
+import itertools
+
 import numpy as np
 import streamlit as st
 
 from bert_tf.explain import cosine_similarities, embedding_parts, embedding_table
-from bert_tf.explain.vectors import PARTS, mean_by_distance
+from bert_tf.explain.vectors import PARTS, mean_by_distance, parts_of
 from bert_tf.plots.vectors import cosine_map, curves, part_shares, position_map
 from ui import export, figures, frame, inputs, models, snippets, state, why
 from ui.kept import kept
@@ -13,9 +15,6 @@ from ui.words import plain, title
 _COUNTS = {2: "two", 3: "three"}
 _WINDOW = 48  # tokens of a longer text that are drawn at once
 _STEP = 4  # of the position table every fourth row is drawn
-_HEADER = ("position", "token", *(f"{part}_norm" for part in PARTS), "sum_norm",
-           *(f"{part}_share" for part in PARTS), "cosine_token_segment", "cosine_token_position",
-           "cosine_segment_position")  # fmt: skip
 
 
 def page():
@@ -35,9 +34,9 @@ def page():
 
 
 def _parts():
-    """The vectors that the view's model adds up: one without segments has no such table."""
+    """The vectors that the view's model adds up."""
     config = next((info.config for info in models.installed() if info.name == state.view().model), None)
-    return tuple(part for part in PARTS if part != "segment" or config is None or config.type_vocab_size)
+    return PARTS if config is None else parts_of(config)
 
 
 def _window(trace):
@@ -64,11 +63,11 @@ def _sum(trace, parts, shown):
     with inputs.heading("Token, segment and position" if len(of) == 3 else "Token and position"):
         export.menu(
             "input-sum",
-            _HEADER,
-            lambda: _rows(trace, parts),
-            lambda: _record(trace, parts),
+            _header(of),
+            lambda: _rows(trace, parts, rows),
+            lambda: _record(trace, parts, rows),
             figure,
-            lambda: {**_record(trace, parts), "vectors": parts.vectors, "sum": parts.total},
+            lambda: {**_record(trace, parts, rows), "vectors": parts.vectors[rows], "sum": parts.total},
         )
     left, right = st.columns([1, 1], gap="large")
     with left:
@@ -184,26 +183,33 @@ def _positions(shared):
     )
 
 
-def _rows(trace, parts):
+def _header(of):
+    cosines = (f"cosine_{one}_{other}" for one, other in itertools.combinations(of, 2))
+    norms, shares = ([f"{part}_{what}" for part in of] for what in ("norm", "share"))
+    return ("position", "token", *norms, "sum_norm", *shares, *cosines)
+
+
+def _rows(trace, parts, rows):
     for at, token in enumerate(trace.tokens):
         cosines = parts.cosines[at]
         yield (
             at,
             token,
-            *map(float, parts.norms[:, at]),
+            *map(float, parts.norms[rows, at]),
             float(parts.total_norms[at]),
-            *map(float, parts.shares[:, at]),
-            *(float(cosines[pair]) for pair in ((0, 1), (0, 2), (1, 2))),
+            *map(float, parts.shares[rows, at]),
+            *(float(cosines[pair]) for pair in itertools.combinations(rows, 2)),
         )
 
 
-def _record(trace, parts):
+def _record(trace, parts, rows):
+    """What is saved of the parts in these rows of ``PARTS``."""
     return {
         "model": trace.model,
         "tokens": list(trace.tokens),
-        "parts": list(PARTS),
-        "norms": parts.norms,
+        "parts": [PARTS[row] for row in rows],
+        "norms": parts.norms[rows],
         "sum_norms": parts.total_norms,
-        "shares": parts.shares,
-        "cosines": parts.cosines,
+        "shares": parts.shares[rows],
+        "cosines": parts.cosines[:, rows][:, :, rows],
     }

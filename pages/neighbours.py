@@ -7,7 +7,7 @@ import streamlit as st
 from bert_tf import plots
 from bert_tf.explain import embedding_table, nearest_contexts, nearest_tokens
 from bert_tf.explain.contexts import MOST
-from bert_tf.explain.vectors import word_ids
+from bert_tf.explain.vectors import parts_of, word_ids
 from bert_tf.plots.effects import ranked_bars
 from bert_tf.plots.vectors import nearest_map
 from ui import export, files, frame, inputs, jobs, opening, snippets, state, why
@@ -39,7 +39,7 @@ def page():
         st.caption(
             "This model's states are larger than its word vectors: only the static ones have neighbours."
         )
-    _table(trace, shown, found)
+    _table(trace, shown, found, "three" if "segment" in parts_of(shared.config) else "two")
     row, column = _place(shown, found)
     at, layer = shown[row], column - 1 if column else None
     if _among(trace.tokens[at]) == "vocabulary":
@@ -100,7 +100,7 @@ def _place(shown, found):
     return row, vector if 0 <= vector < len(found[0]) else len(found[0]) - 1
 
 
-def _table(trace, shown, found):
+def _table(trace, shown, found, parts):
     names = _names(found)
     row, column = _place(shown, found)
     best = [[_first_other(near, int(trace.token_ids[at])) for near in line] for at, line in zip(shown, found)]
@@ -160,7 +160,7 @@ def _table(trace, shown, found):
     )
     st.caption(
         "Cosines with the vocabulary's own vectors, the table that goes into the model. “Static” is the "
-        "token's own row of it, “in” the sum of the three parts. Deeper states live in a space of their own: there, "
+        f"token's own row of it, “in” the sum of the {parts} parts. Deeper states live in a space of their own: there, "
         "Layer by layer asks the head that was trained to read them."
     )
 

@@ -126,32 +126,47 @@ def _helper(shared, trace):
 
 
 def _put(trace, word, instead):
-    for side, own in (("a", trace.text_a), ("b", trace.text_b)):
+    for side, text, own in zip("ab", _with(trace, word, instead), (trace.text_a, trace.text_b)):
         if own is not None:
-            text = own[: word.start] + instead + own[word.end :] if word.source == side else own
             state.set_setting(f"patching.{side}", text, pairs.partner(own))
+
+
+def _with(trace, word, instead):
+    """The trace's (text_a, text_b) with another word in the place of ``word``."""
+    return tuple(
+        own[: word.start] + instead + own[word.end :] if word.source == side else own
+        for side, own in (("a", trace.text_a), ("b", trace.text_b))
+    )
 
 
 def _guesses(shared, trace, word):
     """Words that the model expects there and that leave the number of tokens as it is."""
     if "mlm" not in shared.bert.heads:
         return []
+    tokenizer = shared.tokenizer
     hidden = shared.trace(trace.text_a, trace.text_b or "", (*_own_masks(trace), *word.positions))
     if len(word.positions) > 1:
-        filled = {step.position: step.predictions[0].token for step in shared.fill_jointly(hidden, 1).steps}
-        found = ["".join(filled[position].removeprefix("##") for position in word.positions)]
+        filled = {step.position: step.predictions[0].id for step in shared.fill_jointly(hidden, 1).steps}
+        found = [tuple(filled[position] for position in word.positions)]
     else:
-        answers = {one.position: one for one in fill_mask(hidden, shared.tokenizer, 3 * _GUESSES)}
-        found = [one.token for one in answers[word.positions[0]].predictions]
-    fitting = [
-        text
-        for text in found
-        if text != word.text
-        and len(shared.tokenizer.tokenize(text).tokens) == len(word.positions)
-        and any(letter.isalnum() for letter in text)
-        and not text.startswith("##")
-    ]
+        answers = {one.position: one for one in fill_mask(hidden, tokenizer, 3 * _GUESSES)}
+        found = [(one.id,) for one in answers[word.positions[0]].predictions]
+    fitting = []
+    for ids in found:
+        text = "".join(tokenizer.spellings[one].removeprefix("##") for one in ids)
+        read = _read(shared, trace, word, text)
+        # One piece is a word of its own where it is read back as itself: "##ing" is not, nor is the piece of a space.
+        whole = read == ids if len(ids) == 1 else read is not None
+        if whole and read != tuple(trace.token_ids[list(word.positions)]) and any(map(str.isalnum, text)):
+            fitting.append(text)
     return fitting[:_GUESSES]
+
+
+def _read(shared, trace, word, instead):
+    """Token ids that ``instead`` is read as in the place of ``word``; None where the tokens are more or fewer."""
+    text_a, text_b = _with(trace, word, instead)
+    other = shared.encode(text_a, text_b or "")
+    return tuple(other.token_ids[list(word.positions)]) if pairs.aligned(trace, other) else None
 
 
 def _own_masks(trace):

@@ -13,7 +13,7 @@ from bert_tf.plots.explained import figure_of
 from tests.conftest import make_bert, randomise
 
 FAMILY = Path(__file__).parent / "golden" / "family"
-ALBERT, ELECTRA = FAMILY / "albert", FAMILY / "electra-discriminator"
+ALBERT, ELECTRA, DISTILBERT = (FAMILY / name for name in ("albert", "electra-discriminator", "distilbert"))
 PAIR = ("the license of the work", "the work")
 TASKS = {
     "classes": {"task": "classify", "labels": ("bad", "good"), "pooling": "mean"},
@@ -28,7 +28,7 @@ def folders(tmp_path_factory):
     from bert_tf.finetune.network import network_over
     from bert_tf.finetune.task import TaskSettings
 
-    home, found = tmp_path_factory.mktemp("tasks"), {"albert": ALBERT, "electra": ELECTRA}
+    home, found = tmp_path_factory.mktemp("tasks"), {"albert": ALBERT, "electra": ELECTRA, "distilbert": DISTILBERT}
     for name, values in TASKS.items():
         settings, bert = TaskSettings(**values), make_bert(seed=3)
         network = network_over(bert.model, family(settings.task), settings)
@@ -87,6 +87,17 @@ def test_a_sweep_ranks_by_the_answer_there_is(record, say, folders, model, texts
     assert list(figure_of(found).data[0].x) == values
     first = say(model, "ablation", *texts).splitlines()[2].split()
     assert first[0] == ".".join(map(str, found["ranking"][0]["off"])) and first[-1] == f"{values[0]:+.4f}"
+
+
+def test_an_input_without_segments_is_taken_apart_in_two(record, say):
+    bert = bert_tf.load(DISTILBERT)
+    parts = explain.embedding_parts(bert, bert.trace("w1 w2 w3"))
+    found = record("distilbert", "vectors", "w1 w2 w3")
+    assert found["parts"] == ["token", "position"]
+    np.testing.assert_allclose([one["shares"] for one in found["tokens"]], parts.shares[[0, 2]].T, atol=1e-4)
+    np.testing.assert_allclose([one["norms"] for one in found["tokens"]], parts.norms[[0, 2]].T, atol=1e-4)
+    lines = say("distilbert", "vectors", "w1 w2 w3")
+    assert "of position" in lines and "segment" not in lines
 
 
 def test_the_order_of_sentences_before_and_after(record):

@@ -18,6 +18,7 @@ from bert_tf.family.member import rename
 from bert_tf.text import read_tokenizer
 
 PREFIX = "bert_model.ckpt"
+_TABLE_END, _TABLE_FOOTER = bytes.fromhex("57fb808b247547db"), 48  # of a table: its mark, and bytes from the end
 # The optimiser's moments and counters lie beside the weights in a checkpoint of a training run.
 _TRAINING_STATE = re.compile(r"(^|/)(adam_[mv](_\d+)?|Adam(_\d+)?|global_step|beta[12]_power|lamb_[mv])$")
 
@@ -89,6 +90,75 @@ def open_google(folder):
             transposed = google_name(canonical, pairs)[1]
             tensors[canonical] = _stored(prefix, reader, name, tuple(shapes[name]), transposed)
     return config, read_tokenizer(folder), tensors
+
+
+def google_heads(folder, config):
+    """The heads of a folder's checkpoint, read from the index without TensorFlow.
+
+    Args:
+        folder: Path. config: BertConfig, of its settings.
+
+    Returns: frozenset; None where only loading can tell: a member or an index that cannot be read.
+    """
+    settings = next(path for name in (*GOOGLE_SETTINGS, "config.json") if (path := folder / name).is_file())
+    if not config.member.google_names:
+        return None
+    heads = _heads_wanted(config.member, read_json(settings).get("architectures", ()))
+    pairs = config.member.google_names[heads]
+    ours = {google_name(name, pairs)[0]: name for name in tensor_shapes(config, heads)}
+    try:
+        names = list(_index_names(Path(f"{find_prefix(folder)}.index").read_bytes()))
+    except (IndexError, ValueError):
+        return None
+    return heads_among(ours.get(name) for name in names)
+
+
+def _index_names(data):
+    """The names in an index: a table as in google/leveldb, doc/table_format.md, its blocks not compressed.
+
+    Raises: IndexError, ValueError: something else.
+    """
+    if data[-8:] != _TABLE_END:
+        raise ValueError("no table")
+    numbers = _Varints(data, len(data) - _TABLE_FOOTER)
+    numbers.next(), numbers.next()  # where the block of block names lies
+    for _, place in _entries(data, numbers.next(), numbers.next()):
+        block = _Varints(data, place)
+        for name, _ in _entries(data, block.next(), block.next()):
+            if name:  # the first entry, without a name, is about the files
+                yield name.decode()
+
+
+def _entries(data, start, size):
+    """Pairs (key, place of the value) of one block: every key is written without what it shares with the last."""
+    end = start + size
+    if data[end]:
+        raise ValueError("a compressed block")
+    key, numbers = b"", _Varints(data, start)
+    last = end - 4 - 4 * int.from_bytes(data[end - 4 : end], "little")  # then come the places to start from
+    while numbers.place < last:
+        shared, own, value = numbers.next(), numbers.next(), numbers.next()
+        key = key[:shared] + data[numbers.place : numbers.place + own]
+        numbers.place += own
+        yield key, numbers.place
+        numbers.place += value
+
+
+class _Varints:
+    """Numbers of seven bits a byte, the lowest first; the highest bit says that more follow."""
+
+    def __init__(self, data, place):
+        self.data, self.place = data, place
+
+    def next(self):
+        number = shift = 0
+        while True:
+            byte = self.data[self.place]
+            self.place += 1
+            number |= (byte & 127) << shift
+            if byte < 128:
+                return number
+            shift += 7
 
 
 def _heads_wanted(member, architectures):

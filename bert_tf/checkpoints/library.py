@@ -1,6 +1,7 @@
 """The models on this machine: where they lie, which there are, and a name turned into a folder.
 
-Nothing here imports TensorFlow: settings come from config.json, heads from the header of model.safetensors.
+Nothing here imports TensorFlow: settings come from config.json, heads from the header of model.safetensors or the index of a
+Google checkpoint.
 """
 
 import os
@@ -11,6 +12,7 @@ from pathlib import Path
 import platformdirs
 
 from bert_tf.checkpoints.errors import CheckpointError, UnknownModel
+from bert_tf.checkpoints.google import google_heads
 from bert_tf.checkpoints.kerashub import is_preset, preset_config
 from bert_tf.checkpoints.names import canonical_name, heads_among
 from bert_tf.checkpoints.registry import RELEASED, nearest, released
@@ -151,7 +153,7 @@ def _describe(folder, kind):
         if not _PLAIN_NAME.fullmatch(folder.name):
             raise CheckpointError(_UNFIT_NAME)
         config = read_config(folder)
-        heads = stored_heads(folder, config.member)
+        heads = stored_heads(folder, config)
         parameters = None if heads is None else parameter_counts(config, heads)["total"]
         return replace(info, config=config, heads=heads, parameters=parameters)
     except (CheckpointError, ConfigError, OSError) as error:
@@ -185,10 +187,13 @@ def read_config(folder):
     raise CheckpointError(f"{folder} has no settings ({names}); a model folder needs one of these files.")
 
 
-def stored_heads(folder, member):
-    """The heads in a folder, from the headers of its safetensors files; None for a Google checkpoint."""
+def stored_heads(folder, config):
+    """The heads in a folder, from the headers of its safetensors files or the index of a Google checkpoint.
+
+    Returns: frozenset; None where only loading can tell.
+    """
     if is_preset(folder):
         return frozenset({"pooler"})
     if next(folder.glob("*.index"), None):
-        return None
-    return heads_among(canonical_name(name, member) for name in open_tensors(folder))
+        return google_heads(folder, config)
+    return heads_among(canonical_name(name, config.member) for name in open_tensors(folder))

@@ -11,22 +11,24 @@ _SHOWN = ("points", "likeness", "senses")
 def vectors(bert, trace, args):
     """The input embeddings taken apart, and the nearest words of the vocabulary."""
     from bert_tf.explain import embedding_parts, nearest_tokens
+    from bert_tf.explain.vectors import PARTS, parts_of
 
-    parts = embedding_parts(bert, trace)
+    parts, of = embedding_parts(bert, trace), parts_of(bert.config)
+    rows = [PARTS.index(part) for part in of]
     neighbours = nearest_tokens(bert, parts.vectors[0], args.top_k + 1, centred=True)
     near = [[{"token": one.token, "similarity": one.similarity} for one in row[1:]] for row in neighbours]
     tokens = [
         {
             "token": token,
-            "norms": parts.norms[:, place],
+            "norms": parts.norms[rows, place],
             "total_norm": parts.total_norms[place],
-            "shares": parts.shares[:, place],
+            "shares": parts.shares[rows, place],
             "nearest": near[place],
         }
         for place, token in enumerate(trace.tokens)
     ]
-    rows = [("token", "of token", "of segment", "of position", "nearest")]
-    rows += [
+    lines = [("token", *(f"of {part}" for part in of), "nearest")]
+    lines += [
         (
             one["token"],
             *(f"{share:.2f}" for share in one["shares"]),
@@ -34,7 +36,7 @@ def vectors(bert, trace, args):
         )
         for one in tokens
     ]
-    return {"tokens": tokens}, rows, "<>>><"
+    return {"parts": of, "tokens": tokens}, lines, f"<{'>' * len(of)}<"
 
 
 def positions(bert, trace, args):

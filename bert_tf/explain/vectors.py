@@ -84,6 +84,11 @@ def embedding_parts(bert, trace):
     return EmbeddingParts(vectors, total, np.linalg.norm(vectors, axis=-1), total_norms, shares, cosines)
 
 
+def parts_of(config):
+    """Those of `PARTS` that a model adds up: one without segments has no such table."""
+    return tuple(part for part in PARTS if part != "segment" or config.type_vocab_size)
+
+
 def embedding_table(bert, part):
     """A table of the input embeddings, float32 [V or 2 or positions, E]; `part` out of `PARTS`.
 

@@ -7,7 +7,7 @@ LIMITS = """
 max_characters = 5000
 [models]
 default = "plain"
-offered = ["plain", "classes", "pairs", "score", "tags", "answers", "endings", "either"]
+offered = ["plain", "classes", "pairs", "score", "tags", "answers", "endings", "either", "words"]
 warm = false
 """
 TASKS = {
@@ -19,6 +19,7 @@ TASKS = {
     "endings": {"task": "choose", "pair": True},
     # As Transformers' classifiers: nothing says whether they read pairs.
     "either": {"task": "classify", "labels": ("no", "yes"), "pair": None},
+    "words": {"task": "tag", "labels": ("DET", "NOUN", "VERB")},  # every word has one, none begins or goes on
 }
 
 

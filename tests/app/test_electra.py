@@ -9,7 +9,7 @@ from bert_tf import checkpoints
 from bert_tf.explain import play
 from bert_tf.models import build_pretraining_model
 from tests.app.look import column, component, near, offered, param, settled, told
-from tests.app.test_family_pages import family_home  # noqa: F401 (a fixture)
+from tests.app.test_family_pages import FAMILY, family_home  # noqa: F401 (a fixture)
 from ui import models
 
 TEXT = "w1 w2 w3 w4 w5 w6 w7 w8"
@@ -85,6 +85,15 @@ def test_a_model_with_both_heads_writes_nothing_for_itself(game, open_app, tmp_p
         shutil.rmtree(tmp_path / name)
     models.catalogue.clear()
     assert "no other model that fills masks" in told(open_app(page="electra", a=TEXT, model="both"))
+
+
+def test_models_in_google_s_format_play_too(game, open_app, tmp_path):
+    for name in (JUDGE, WRITER):
+        shutil.rmtree(tmp_path / name)
+        checkpoints.convert(FAMILY / name, tmp_path / name, to="google")
+    models.catalogue.clear()
+    app = settled(open_app(page="electra", a=TEXT, model=JUDGE, **{"electra.share": "40", "electra.writer": WRITER}))
+    assert [part["text"] for part in drawn(app)] == list(game(0.4).tokens[1:-1])
 
 
 def test_without_a_discriminator_the_page_says_what_to_get(open_app):

@@ -9,8 +9,8 @@ import pytest
 
 import bert_tf
 from bert_tf import checkpoints
-from bert_tf.explain import agreement, compare, nearest_contexts, read_rows, score_rows
-from tests.app.look import component, settled, told
+from bert_tf.explain import agreement, compare, embedding_parts, nearest_contexts, read_rows, score_rows
+from tests.app.look import column, component, near, settled, told
 from tests.conftest import randomise
 from ui.limits import ROOT
 
@@ -94,6 +94,15 @@ def test_sentence_order_has_its_own_words(at):
     assert component(app, "gauge")["order"] is True and "Sentence order" in told(app)
 
 
+def test_what_a_verdict_on_two_texts_rests_on_is_told_of_each_head(at, open_app, tmp_path, tiny_folder):
+    order = "half of the time swapped: the subject gives nothing away"
+    shutil.copytree(tiny_folder, tmp_path / "bert")
+    assert order in told(at("albert", b=TEXTS["albert"]))
+    app = open_app(model="bert", a="the cat sat", b="it ran")
+    assert component(app, "gauge")["order"] is False and order not in told(app)
+    assert "where the subject alone often decides" in told(app)
+
+
 def test_why_two_texts_are_in_order(at):
     from bert_tf.explain import Ablation, ablate, occlusion, sentence_order_target
 
@@ -142,6 +151,21 @@ def test_why_a_token_looks_replaced(at, tmp_path):
     found = patch_states(bert, trace, bert.trace("w1 w9 w3 w4"), replaced_target(bert, trace, 1))
     drawn = json.loads(patched.get("plotly_chart")[0].proto.spec)["data"][0]["z"]
     assert np.allclose(array(drawn).T, found.recovered, atol=1e-2)
+
+
+@pytest.mark.parametrize("name", ["roberta", "albert"])
+@pytest.mark.parametrize("place", [2, 3])
+def test_another_word_of_as_many_tokens_is_offered(at, name, place):
+    app, words = at(name, page="patching", mask="a4"), TEXTS[name].split()
+    app.selectbox(key="w_patching_word").select_index(place).run()
+    offered = app.selectbox(key="w_patching_instead").options
+    changed = [" ".join([*words[:place], one, *words[place + 1 :]]) for one in offered]
+    assert changed and not any(one.split() == words for one in changed), offered
+    tokenizer = bert_tf.load(FAMILY / name).tokenizer
+    assert {tokenizer.encode(text).sources for text in changed} == {tokenizer.encode(TEXTS[name]).sources}
+    app = settled(app.selectbox(key="w_patching_instead").select_index(0).run())
+    assert app.text_area(key="w_patching_a").value == changed[0] and "  " not in changed[0]
+    assert not app.exception and not app.warning and app.get("plotly_chart"), told(app)
 
 
 @pytest.mark.parametrize("page", ["saliency", "ablation", "patching"])
@@ -248,12 +272,12 @@ def test_a_file_is_asked_for_the_order_and_for_replaced_tokens(at, twins):
 
 
 def test_two_alberts_and_two_discriminators_agree_as_far_as_the_library_says(at, twins):
-    for name, lines, column in (("albert", LINES, "order_a"), ("electra-discriminator", "w1 w2\nw3 w4", "replaced")):
+    for name, lines, score in (("albert", LINES, "order_a"), ("electra-discriminator", "w1 w2\nw3 w4", "replaced")):
         app = at(name, page="agreement", **{"with": f"{name}-two", "agreement.file": "typed", "agreement.hide": "last"})
         table = typed(app, "agreement", lines).dataframe[0].value
         found = agreement(twins(name), twins(f"{name}-two"), read_rows(lines).rows, "last")
-        wanted = [getattr(one, {"order_a": "order_a", "replaced": "replaced_difference"}[column]) for one in found.rows]
-        assert list(table[column]) == pytest.approx(wanted, abs=1e-4) and None not in wanted
+        wanted = [getattr(one, {"order_a": "order_a", "replaced": "replaced_difference"}[score]) for one in found.rows]
+        assert list(table[score]) == pytest.approx(wanted, abs=1e-4) and None not in wanted
     assert "Only scores of replaced tokens are compared" in told(app)
 
 
@@ -284,10 +308,21 @@ def test_compare_subtracts_what_both_heads_say(at, twins, name, says):
     assert says.format(abs(apart)) in told(app) and abs(apart) > 1e-3
 
 
-def test_the_input_of_a_model_without_segments_is_a_sum_of_two(at):
+def test_the_input_of_a_model_without_segments_is_a_sum_of_two(at, saved):
     app = at("distilbert", page="inputsum")
     assert app.title[0].value == "What goes in: a sum of two vectors" and "Token and position" in told(app)
     assert "segment" not in app.dataframe[0].value and "Segment" not in app.button_group(key="w_sum_of").options
+    found, bert = saved["input-sum"], bert_tf.load(FAMILY / "distilbert")
+    parts = embedding_parts(bert, bert.trace(TEXTS["distilbert"]))
+    header = ["position", "token", "token_norm", "position_norm", "sum_norm", "token_share", "position_share",
+              "cosine_token_position"]  # fmt: skip
+    assert list(found["header"]) == header and found["json"]["parts"] == ["token", "position"]
+    near(found["npz"]["vectors"], parts.vectors[[0, 2]])
+    near(column(found, "position_share"), parts.shares[2])
+    near(column(found, "cosine_token_position"), parts.cosines[:, 0, 2])
+    near(found["npz"]["cosines"][:, 0, 1], parts.cosines[:, 0, 2])
+    for name, count in (("distilbert", "two"), ("roberta", "three")):
+        assert f"“in” the sum of the {count} parts" in told(at(name, page="neighbours"))
     three = at("albert", page="inputsum")
     assert three.title[0].value == "What goes in: a sum of three vectors"
     assert "Segment" in three.button_group(key="w_sum_of").options

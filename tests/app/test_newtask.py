@@ -206,6 +206,26 @@ def test_numbers_and_several_labels_are_learnt(answers, told_as, own_home):
     assert getattr(read_settings(own_home / name), told_as)
 
 
+@pytest.mark.parametrize("task, file_name, content", [
+    ("tag", "w.conll", "the DET\ncat NOUN\nran VERB\n\na DET\ndog NOUN\nsat VERB\n\n" * 10),
+    ("choose", "c.jsonl", "".join(json.dumps({"context": "the cat", "choices": choices, "label": choices.index("sat")})
+                                  + "\n" for choices in (["sat", "it was"], ["it was", "sat"])) * 10),
+])  # fmt: skip
+def test_words_and_endings_are_learnt(task, file_name, content, own_home):
+    from bert_tf.finetune.task import read_settings
+    from ui import finetuning, models, tasks
+
+    name = finetuning.start(task, file_name, content.encode(), "tiny-cased", 1, True)
+    wait(name, "done")
+    settings = read_settings(own_home / name)
+    assert settings.task == task and (task == "choose" or set(settings.labels) == {"DET", "NOUN", "VERB"})
+    records, rounds = finetuning.records(name)
+    assert records and finetuning.chosen_by(name)[0] == task and rounds
+    models.catalogue.clear()
+    tasks._settings.clear()
+    assert name in tasks.names()
+
+
 def test_what_an_earlier_server_left_is_shown_and_deleted(open_app, own_home):
     from ui import finetuning
 

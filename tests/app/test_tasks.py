@@ -15,6 +15,7 @@ from tests.app.made_tasks import LIMITS
 from tests.app.test_words import array
 from ui import tasks
 from ui.limits import ROOT
+from ui.words import percent
 
 pytestmark = pytest.mark.usefixtures("with_tasks")
 
@@ -181,6 +182,56 @@ def test_marked_words_are_cut_from_the_visitors_own_text(open_app, task_home):
     }
     assert [drawn["legend"][part["kind"]]["label"] for part in marks] == labels
     assert [one["kind"] for one in drawn["legend"]] == list(range(len(set(labels))))
+
+
+def test_every_word_is_marked_where_labels_are_no_entities(open_app, task_home):
+    text = "the cat ran in London  and sat in <b>Paris</b>"
+    app = open_app(page="tasks", a=text, **{"tasks.model": "words"})
+    no_trouble(app)
+    drawn = component(app, "spans")
+    marks = [part for part in drawn["parts"] if "kind" in part]
+    (said,) = loaded("words", task_home).task.predict([text])
+    labels = list(said["labels"])
+    assert "".join(part["text"] for part in drawn["parts"]) == text and "entities" not in said
+    assert [part["text"] for part in marks] == list(said["words"]) and len(set(labels)) > 1
+    assert [drawn["legend"][part["kind"]]["label"] for part in marks] == labels
+    assert [(one["label"], one["note"]) for one in drawn["legend"]] == [
+        (label, f" {labels.count(label)}") for label in dict.fromkeys(labels)]
+    for part, label, chance in zip(marks, labels, said["probabilities"]):
+        assert part["tip"] == f"{part['text']}: {label}, {percent(chance)}"
+
+
+@pytest.fixture
+def doubtful(task_home, tmp_path, monkeypatch):
+    """A models folder with one more model: it may find no answer, and never finds one."""
+    import shutil
+
+    from bert_tf.finetune.folder import save_task
+    from ui import models, state
+
+    shutil.copytree(task_home, tmp_path / "home")
+    bert = loaded("answers", task_home)
+    told = bert.task.settings
+    settings = told.replace(extra={**told.extra, "no_answer": True, "threshold": -1e9})
+    save_task(tmp_path / "home" / "doubtful", bert.config, bert.tokenizer, bert.task.network, settings)
+    (tmp_path / "home" / "explorer.toml").write_text(LIMITS.replace('"plain",', '"plain", "doubtful",'))
+    monkeypatch.setenv("BERT_TF_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("BERT_TF_EXPLORER", str(tmp_path / "home" / "explorer.toml"))
+    for cache in (state.limits, models.catalogue, tasks._settings):
+        cache.clear()
+    return tmp_path / "home"
+
+
+def test_a_question_without_an_answer_marks_nothing(open_app, doubtful):
+    passage = "the cat sat on the mat. it was in London."
+    app = open_app(page="tasks", a="where was it", b=passage, **{"tasks.model": "doubtful"})
+    no_trouble(app)
+    (said,) = loaded("doubtful", doubtful).task.predict([{"question": "where was it", "passage": passage}])
+    assert said["start"] is None and said["n_best"]
+    assert f"finds no answer in the passage ({percent(said['probability'])} sure of that)" in told(app)
+    parts = component(app, "spans")["parts"]
+    assert "".join(part["text"] for part in parts) == passage and not any("kind" in part for part in parts)
+    assert list(tables(app)[0]["answer"]) == [one["text"] for one in said["n_best"]]
 
 
 def test_an_answer_is_marked_where_the_library_finds_it(open_app, task_home):

@@ -153,3 +153,17 @@ def test_words_on_colours_stand_in_the_order_in_which_they_are_read(blank, name)
         page.locator("button").first.focus()
         page.keyboard.press("ArrowRight" if runs == "ltr" else "ArrowLeft")
         assert page.evaluate("document.activeElement.textContent") == text.split()[1]
+
+
+def test_labelled_places_have_the_colours_of_their_legend(blank):
+    page, labels = blank("spans"), ("place", "person")
+    parts = [{"text": word, "tip": word, "kind": kind, "label": labels[kind]} for word, kind in
+             (("Paris", 0), ("Anna", 1), ("Rome", 0))]  # fmt: skip
+    page.evaluate(DRAW, {"parts": parts, "legend": [{"label": label, "note": " 1", "kind": kind} for kind, label in
+                         enumerate(labels)], "hint": "", "direction": "ltr", "colours": ["#0072b2", "#d55e00"]})  # fmt: skip
+    edge = "(all) => all.map((one) => getComputedStyle(one).borderBottomColor)"
+    place, person, other = page.locator(".span").evaluate_all(edge)
+    assert place == other == "rgb(0, 114, 178)" and person == "rgb(213, 94, 0)"
+    assert page.locator(".legend i").evaluate_all(edge) == [place, person]
+    fills = page.locator(".span").evaluate_all("(all) => all.map((one) => getComputedStyle(one).backgroundColor)")
+    assert fills[0] == fills[2] != fills[1]

@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.checkpoints import CheckpointError, convert, read
-from bert_tf.checkpoints.google import google_name
+from bert_tf.checkpoints.google import _index_names, google_heads, google_name
 from bert_tf.checkpoints.saving import tensor_values
 
 # The names as they stand in the released checkpoints, for layer 0, with the shapes of a model of width 32.
@@ -81,6 +81,24 @@ def test_a_checkpoint_without_heads_is_read_as_such(tiny, tmp_path):
     values = {name: value for name, value in google_values(tiny).items() if not name.startswith("cls/")}
     _, _, model = read(write(tmp_path / "g", tiny, values))
     assert model.bert_heads == {"pooler"}
+
+
+def test_heads_are_told_from_the_index_alone(tiny, tmp_path):
+    values = google_values(tiny)
+    bare = {name: value for name, value in values.items() if not name.startswith("cls/")}
+    assert google_heads(write(tmp_path / "all", tiny, values), tiny.config) == {"pooler", "mlm", "nsp"}
+    assert google_heads(write(tmp_path / "bare", tiny, bare, prefix="model.ckpt-1000"), tiny.config) == {"pooler"}
+    for content in (b"", b"no table", (tmp_path / "all/bert_model.ckpt.index").read_bytes()[-48:]):
+        (tmp_path / "all/bert_model.ckpt.index").write_bytes(content)
+        assert google_heads(tmp_path / "all", tiny.config) is None
+
+
+def test_the_names_of_an_index_of_several_blocks_are_tensorflow_s(tiny, tmp_path):
+    one = np.zeros(1, np.float32)
+    folder = write(tmp_path / "g", tiny, {f"{'a long name/' * 10}{number}": one for number in range(20_000)})
+    data = (folder / "bert_model.ckpt.index").read_bytes()
+    listed = tf.train.list_variables(str(folder / "bert_model.ckpt"))
+    assert list(_index_names(data)) == sorted(name for name, _ in listed)
 
 
 def test_an_unknown_tensor_is_named(tiny, tmp_path):
