@@ -82,8 +82,8 @@ PARTS = {
         ("lens", "meaning"),
     ),
     "pooler": Lesson(
-        f"The last hidden state of the first token, **[CLS]** in BERT, through one matrix and a tanh. In pre-training {_OF_POOLED['nsp']}; for "
-        "classification it is trained anew together with the rest.",
+        f"The last hidden state of the first token, **[CLS]** in BERT, through one matrix and a tanh. In pre-training "
+        f"{_OF_POOLED['nsp']}; for classification it is trained anew together with the rest.",
         f"{_DEVLIN}, section 4",
     ),
     "nsp": Lesson(

@@ -329,6 +329,8 @@ def test_the_input_of_a_model_without_segments_is_a_sum_of_two(at, saved):
 
 
 ONE_WAY = ("reader-left-to-right", "reader-two-one-way")
+
+
 def test_the_layers_are_read_by_a_head_of_any_member(at):
     assert "It is on top first after" in told(at("roberta", page="lens", mask="a1"))
 
