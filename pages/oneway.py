@@ -27,7 +27,7 @@ _FIELD = (("Text", "Type a sentence, then press the word to hide."),)
 def page():
     st.title("What bidirectionality buys", anchor=False)
     names = readers.offered()
-    if not names:
+    if len(names) < len(readers.WAYS):
         st.info(
             "This page puts a left-to-right reader, two one-way readers and a BERT of the same size side by side, and "
             "not all of them are among the models here.",

@@ -17,9 +17,9 @@ SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "i
          "max_position_embeddings": 128}
 
 
-def make_reader(model_type, seed=0, **sizes):
+def make_reader(model_type, seed=0):
     tokenizer = Tokenizer(small_vocabulary())
-    config = BertConfig(model_type=model_type, vocab_size=tokenizer.vocab_size, **{**SIZES, **sizes})
+    config = BertConfig(model_type=model_type, vocab_size=tokenizer.vocab_size, **SIZES)
     model = build_pretraining_model(config)
     randomise(model, seed)
     return Bert(config, tokenizer, model, name=f"tiny-{model_type}")

@@ -1,7 +1,5 @@
 """The readers that see different sides of a word: which of the models here they are, and the models themselves."""
 
-import itertools
-
 import streamlit as st
 
 from ui import models
@@ -19,21 +17,26 @@ WAYS = {
 
 
 def offered():
-    """The readers to put side by side: a dict way -> name, one for each way; empty where not all three are here.
+    """The readers to put side by side: a dict way -> name, of models with the same vocabulary.
 
-    All have one vocabulary and one width, the two that are a single stack as many layers too.
+    The BERT is the one of the left-to-right reader's own shape. A way that no model here reads is left out.
     """
     able = [info for info in models.installed() if info.config and info.heads and "mlm" in info.heads]
-    of = {way: [info for info in able if info.config.member.reads == way] for way in WAYS}
-    for left, apart, both in itertools.product(*of.values()):
-        layers = [info.config.num_hidden_layers for info in (left, both)]
-        if _shape(left) == _shape(apart) == _shape(both) and layers[0] == layers[1]:
-            return dict(zip(WAYS, (left.name, apart.name, both.name)))
-    return {}
+    found = {}
+    for way in ("left", "apart"):
+        found |= {way: info for info in able if info.config.member.reads == way and way not in found}
+    one = found.get("left") or found.get("apart")
+    if one is None:
+        return {}
+    alike = [info for info in able if info.config.member.reads == "both" and _shape(info) == _shape(one)]
+    if alike:
+        found["both"] = alike[0]
+    return {way: info.name for way, info in found.items()}
 
 
 def _shape(info):
-    return info.config.vocab_size, info.config.hidden_size // info.config.stacks
+    config = info.config
+    return config.vocab_size, config.num_hidden_layers, config.hidden_size // config.stacks
 
 
 @st.cache_resource(max_entries=3, show_spinner=False)

@@ -10,7 +10,7 @@ from tests.app.look import column, components, near, offered, settled, told
 TEXT = "The cat sat on the mat in Paris."
 START, END = TEXT.index("mat"), TEXT.index("mat") + 3
 NAMES = {"left": "tiny-left-to-right", "apart": "tiny-two-one-way", "both": "tiny-both-ways"}
-LIMITS = f'[models]\ndefault = "tiny-cased"\noffered = {["tiny-cased", *NAMES.values()]}\nwarm = false\n'
+LIMITS = '[models]\ndefault = "tiny-cased"\nwarm = false\n'
 
 
 @pytest.fixture(scope="module")
@@ -20,9 +20,8 @@ def readers_home(tmp_path_factory, explorer_home, tiny_folder):
     from tests.test_one_way import APART, LEFT, make_reader
 
     home = tmp_path_factory.mktemp("readers")
-    twice = {"hidden_size": 64, "num_attention_heads": 8}  # two stacks, each as wide as the others
-    for name, kind, sizes in (("left", LEFT, {}), ("apart", APART, twice)):
-        reader = make_reader(kind, **sizes)
+    for name, kind in (("left", LEFT), ("apart", APART)):
+        reader = make_reader(kind)
         checkpoints.save(home / NAMES[name], reader.config, reader.tokenizer, reader.model)
     shutil.copytree(tiny_folder, home / NAMES["both"])
     shutil.copytree(explorer_home / "tiny-cased", home / "tiny-cased")
@@ -95,30 +94,6 @@ def test_half_the_context_is_told_of_each_reader_in_its_own_words(readers, open_
         (drawn,) = components(app, "bars")
         whole, before, after = ([one["p"] for one in card["predictions"]] for card in drawn["cards"])
         assert (before == pytest.approx(whole, rel=1e-4)) == (way == "left") and after != pytest.approx(whole, rel=1e-4)
-
-
-def test_the_three_are_of_one_shape_whatever_else_is_here(readers, tmp_path, monkeypatch):
-    from bert_tf import checkpoints
-    from tests.test_one_way import APART, LEFT, make_reader
-    from ui import models, state
-    from ui.readers import offered as three
-
-    shutil.copytree(readers, tmp_path / "home")
-    for name, kind, sizes in (("a-narrow", LEFT, {"hidden_size": 16}), ("b-deep", LEFT, {"num_hidden_layers": 3}),
-                              ("c-narrow", APART, {})):
-        other = make_reader(kind, **sizes)
-        checkpoints.save(tmp_path / "home" / name, other.config, other.tokenizer, other.model)
-    monkeypatch.setenv("BERT_TF_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("BERT_TF_EXPLORER", str(tmp_path / "home" / "explorer.toml"))
-    others = "'a-narrow', 'b-deep', 'c-narrow', 'tiny-cased'"
-    limits = LIMITS.replace("'tiny-cased'", others).replace('"tiny-cased"', '"a-narrow"')
-    (tmp_path / "home" / "explorer.toml").write_text(limits)
-    state.limits.clear()
-    models.catalogue.clear()
-    assert models.installed()[0].name == "a-narrow" and three() == NAMES
-    shutil.rmtree(tmp_path / "home" / NAMES["apart"])
-    models.catalogue.clear()
-    assert three() == {}
 
 
 def test_without_the_readers_the_page_says_so(open_app):
