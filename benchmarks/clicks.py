@@ -284,7 +284,7 @@ def _leave(page, name):
         "newtask": ("Try one", "Fine-tuned"),
         "training": ("Time-lapse", "How the answer"),
         "guide": ("Family", "The family"),
-        "models": ("Learn", "BERT, box by box"),
+        "models": ("Learn", "The model, box by box"),
     }.get(name, ("Guide", "BERT in seven"))
     page.get_by_role("link", name=away, exact=True).first.click()
     page.get_by_role("heading", level=1).filter(has_text=heading).wait_for()

@@ -12,7 +12,7 @@ _OPEN, _LAYER = "architecture.open", "architecture.layer"
 
 
 def page():
-    opened = inputs.opened("BERT, box by box", strip=False)
+    opened = inputs.opened("The model, box by box", strip=False)
     if opened is None:
         return
     shared, encoding = opened

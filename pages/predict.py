@@ -17,7 +17,7 @@ _ASK = "predict.ask"
 
 
 def page():
-    opened = inputs.opened("Hide a word, see what BERT expects", folded=False)
+    opened = inputs.opened("Hide a word, see what the model expects", folded=False)
     if opened is None:
         return
     shared, encoding = opened

@@ -26,7 +26,7 @@ _LONGEST_LIST = 15
 _SAYS = {
     "integrated": (
         "The slope of the answer's log-probability, gathered on the way from a text of nothing but {baseline}"
-        " to this one ([CLS], [SEP] and masks stay). Another start gives other scores."
+        " to this one (special tokens and masks stay). Another start gives other scores."
     ),
     "gradient": (
         "The slope of the answer's log-probability at this text, times the words' own vectors. It is the"

@@ -55,7 +55,7 @@ def filters(trace):
         st.toggle(
             "Special tokens",
             **state.bound("special", "w_special"),
-            help="[CLS] and [SEP] often draw most of the attention: hide them to see the rest.",
+            help="They ([CLS] and [SEP] in BERT) often draw most of the attention: hide them to see the rest.",
         )
         st.toggle("Punctuation", **state.bound("punctuation", "w_punctuation"))
     view = state.view()

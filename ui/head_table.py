@@ -10,10 +10,11 @@ from bert_tf.explain import cluster_heads, map_of_heads
 MEASURES = {
     "entropy": ("Entropy", "How widely a token's attention is spread, in bits: 0 is one place."),
     "distance": ("Distance", "How far from itself a token looks, in tokens."),
-    "cls_share": ("To [CLS]", "Share of the attention that goes to [CLS]."),
+    "cls_share": ("To the first token", "Share of the attention that goes to the special token in front: [CLS] in BERT."),
     "sep_share": (
-        "To [SEP]",
-        "Share that goes to [SEP], where heads look that have nothing to say (Clark et al. 2019).",
+        "To separators",
+        "Share that goes to the separators ([SEP] in BERT), where heads look that have nothing to say "
+        "(Clark et al. 2019).",
     ),
     "previous_share": ("To the token before", "Share that goes to the token before."),
     "next_share": ("To the token after", "Share that goes to the token after."),
@@ -27,8 +28,8 @@ SYNTAX = (
     ),
 )
 _KINDS = {
-    "cls_share": "[CLS]",
-    "sep_share": "[SEP]",
+    "cls_share": "the first token",
+    "sep_share": "a separator",
     "previous_share": "the token before",
     "next_share": "the token after",
     "self_share": "itself",

@@ -17,21 +17,26 @@ WAYS = {
 
 
 def offered():
-    """The readers to put side by side: a dict way -> name, of models with the same vocabulary.
+    """The readers to put side by side: a dict way -> name, of models with vocabularies of one size.
 
-    The BERT is the one of the left-to-right reader's own shape. A way that no model here reads is left out.
+    They stand around a left-to-right reader (else a two-one-way one), the one with most of the others: a BERT of its own
+    shape, and two one-way readers, of its shape where there are such. What a person added comes before what ships. A way
+    that no model here reads is left out.
     """
-    able = [info for info in models.installed() if info.config and info.heads and "mlm" in info.heads]
-    found = {}
-    for way in ("left", "apart"):
-        found |= {way: info for info in able if info.config.member.reads == way and way not in found}
-    one = found.get("left") or found.get("apart")
-    if one is None:
-        return {}
-    alike = [info for info in able if info.config.member.reads == "both" and _shape(info) == _shape(one)]
-    if alike:
-        found["both"] = alike[0]
-    return {way: info.name for way, info in found.items()}
+    able = [info for info in reversed(models.installed()) if info.config and info.heads and "mlm" in info.heads]
+    by_way = {way: [info for info in able if info.config.member.reads == way] for way in WAYS}
+    return max((_around(one, by_way) for one in by_way["left"] or by_way["apart"]), key=len, default={})
+
+
+def _around(one, by_way):
+    shape, found = _shape(one), {one.config.member.reads: one}
+    for way in WAYS:
+        alike = [info for info in by_way[way] if _shape(info) == shape]
+        if way == "apart" and not alike:
+            alike = [info for info in by_way[way] if info.config.vocab_size == one.config.vocab_size]
+        if way not in found and alike:
+            found[way] = alike[0]
+    return {way: found[way].name for way in WAYS if way in found}
 
 
 def _shape(info):

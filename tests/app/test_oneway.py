@@ -96,6 +96,33 @@ def test_half_the_context_is_told_of_each_reader_in_its_own_words(readers, open_
         assert (before == pytest.approx(whole, rel=1e-4)) == (way == "left") and after != pytest.approx(whole, rel=1e-4)
 
 
+def test_the_three_are_of_one_shape_where_such_are_here(monkeypatch):
+    from types import SimpleNamespace
+
+    from bert_tf import BertConfig
+    from ui import readers
+
+    def info(name, kind, hidden=32, layers=2, vocabulary=100):
+        config = BertConfig(model_type=kind, vocab_size=vocabulary, hidden_size=hidden, num_hidden_layers=layers,
+                            num_attention_heads=4, intermediate_size=64)
+        return SimpleNamespace(name=name, config=config, heads=("mlm",))
+
+    left, apart, both = ("left-to-right", "two-one-way", "bert")
+    deep, foreign = info("a-deep", left, layers=3), info("b-foreign", left, vocabulary=99)
+    own = [info("left", left), info("apart", apart, hidden=64), info("both", both)]
+    wider = [info("a-wide", apart, hidden=128), info("a-both", both, layers=4)]
+    names = {"left": "left", "apart": "apart", "both": "both"}
+    for here, expected in (
+        ([deep, foreign, *wider, *own], names),
+        ([*wider, own[0], own[2]], {**names, "apart": "a-wide"}),
+        ([foreign, own[1], own[2]], {"left": "b-foreign"}),
+        ([own[1], own[2], wider[1]], {"apart": "apart", "both": "both"}),
+        ([own[2]], {}),
+    ):
+        monkeypatch.setattr(readers.models, "installed", lambda here=here: here)
+        assert readers.offered() == expected
+
+
 def test_without_the_readers_the_page_says_so(open_app):
     app = settled(open_app(page="oneway", a=TEXT, mask="a5"))
     assert "not all of them are among the models here" in told(app) and not components(app, "bars")
