@@ -19,12 +19,20 @@ def show(what, figure, *, key, **options):
     Returns:
         what ``st.plotly_chart`` returns.
     """
+    from bert_tf.plots.room import fix_margins, take_scale
     from bert_tf.plots.said import description
 
     beside = f"c_{key}_said"
+    scale = take_scale(figure)
+    fix_margins(figure)
+    if scale and "config" in options:
+        # The camera would leave out the scale, which the files of the menus have.
+        config = options["config"]
+        options["config"] = {**config, "modeBarButtonsToRemove": [*config["modeBarButtonsToRemove"], "toImage"]}
     with st.container(key=f"figure_{key}", gap=None):
         drawn = st.plotly_chart(figure, key=key, **options)
-        data = {"what": what, "said": description(figure), "table": _table(figure) if sent(beside, "open") else None}
+        data = {"what": what, "said": description(figure), "scale": scale,
+                "table": _table(figure) if sent(beside, "open") else None}  # fmt: skip
         _FIGURE(key=beside, data=data, on_open_change=lambda: None)
     return drawn
 

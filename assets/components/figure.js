@@ -31,11 +31,30 @@ function label(element, what) {
   block?.setAttribute("aria-label", what);
 }
 
+// The colour scale: a strip, and what its colours stand for. A mark lies within the strip's ends.
+function drawScale(box, scale) {
+  box.hidden = !scale;
+  if (!scale) return;
+  const [name, strip, marks] = box.children;
+  name.textContent = scale.name;
+  strip.style.background = `linear-gradient(to right, ${scale.stops.map(([share, colour]) => `${colour} ${100 * share}%`).join(", ")})`;
+  marks.replaceChildren(...scale.marks.map(([share, text]) => {
+    const mark = document.createElement("span");
+    mark.textContent = text;
+    mark.style.left = `${100 * share}%`;
+    mark.style.transform = `translateX(${-100 * share}%)`;
+    return mark;
+  }));
+  const [first, last] = [scale.marks[0][1], scale.marks[scale.marks.length - 1][1]];
+  box.setAttribute("aria-label", `Colours from ${first} to ${last}${scale.name && ` ${scale.name}`}`);
+}
+
 export default function ({ parentElement, data, setStateValue }) {
   const find = (name) => parentElement.querySelector(name);
   const [ask, scroll, table] = [find(".ask"), find(".scroll"), find("table")];
   label(parentElement, data.what);
   find(".say").textContent = data.said;
+  drawScale(find(".scale"), data.scale);
   const open = Boolean(data.table);
   ask.setAttribute("aria-expanded", String(open));
   ask.textContent = open ? "Put the table away" : "The numbers as a table";

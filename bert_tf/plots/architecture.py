@@ -41,9 +41,9 @@ def activations(values, tokens, dark=False, token=0, unit=0, units=None):
             hovertemplate=("unit " if units is None else "") + "%{x}<br>%{y}<br>%{z:.3f}<extra></extra>",
         )
     )  # fmt: skip
-    figure.update_yaxes(autorange="reversed", type="category", ticks="", tickfont={"size": 11})
+    figure.layout.yaxis = dict(autorange="reversed", type="category", ticks="", tickfont={"size": 11})
     named = {"title": {"text": "unit", "font": {"size": 12}}} if units is None else {"type": "category"}
-    figure.update_xaxes(**named, showgrid=False, zeroline=False)
+    figure.layout.xaxis = dict(**named, showgrid=False, zeroline=False)
     return dress(figure, dark, height=int(min(110 + 17 * len(shown), 640)))
 
 
@@ -65,7 +65,7 @@ def sizes(rows, dark=False):
         )  # fmt: skip
     # Above the bars, however many lines it takes on a narrow page.
     legend = {"orientation": "h", "y": 1, "yanchor": "bottom", "x": 0, "traceorder": "normal"}
-    figure.update_layout(barmode="stack", legend=legend)
-    figure.update_yaxes(autorange="reversed", type="category")
-    figure.update_xaxes(title="parameters", tickformat="~s")
+    figure.layout.barmode, figure.layout.legend = "stack", legend
+    figure.layout.yaxis = dict(autorange="reversed", type="category")
+    figure.layout.xaxis = dict(title="parameters", tickformat="~s")
     return dress(figure, dark, height=120 + 34 * len(rows))

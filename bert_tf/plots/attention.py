@@ -49,8 +49,8 @@ def heatmap(trace, weights, selection, most=128, dark=False, title=None, height=
     height = height or int(np.clip(110 + 22 * len(rows), 340, 880))
     every = _labelled(len(rows), height), _labelled(len(columns), height)
     common = {"ticks": "", "type": "category", "showgrid": False}
-    figure.update_yaxes(autorange="reversed", tickvals=rows[:: every[0]], tickfont={"size": 11}, **common)
-    figure.update_xaxes(tickvals=columns[:: every[1]], tickangle=-90, tickfont={"size": 11}, **common)
+    figure.layout.yaxis = dict(autorange="reversed", tickvals=rows[:: every[0]], tickfont={"size": 11}, **common)
+    figure.layout.xaxis = dict(tickvals=columns[:: every[1]], tickangle=-90, tickfont={"size": 11}, **common)
     dress(figure, dark, height)
     if title:
         figure.update_layout(title={"text": escape(title), "font": {"size": 15}}, margin={"t": 60})

@@ -30,9 +30,9 @@ def depth_profile(profiles, name, dark=False):
                 hovertemplate="layer %{customdata}: %{y:.3f}<extra>" + model + "</extra>",
             )
         )
-    figure.update_xaxes(title="relative depth", tickformat=".0%", range=[0, 1.04])
-    figure.update_yaxes(title=name, rangemode="tozero")
-    figure.update_layout(legend={"orientation": "h", "y": 1.12, "x": 0})
+    figure.layout.xaxis = dict(title="relative depth", tickformat=".0%", range=[0, 1.04])
+    figure.layout.yaxis = dict(title=name, rangemode="tozero")
+    figure.layout.legend = {"orientation": "h", "y": 1.12, "x": 0}
     return dress(figure, dark, height=300)
 
 
@@ -59,8 +59,8 @@ def likeness_map(values, name_a, name_b, dark=False):
         )
     )
     common = {"type": "category", "showgrid": False, "ticks": ""}
-    figure.update_yaxes(title=f"layer of {escape(name_a)}", **common)
-    figure.update_xaxes(title=f"layer of {escape(name_b)}", **common)
+    figure.layout.yaxis = dict(title=f"layer of {escape(name_a)}", **common)
+    figure.layout.xaxis = dict(title=f"layer of {escape(name_b)}", **common)
     return dress(figure, dark, height=150 + 26 * max(len(rows), 8))
 
 
@@ -86,9 +86,9 @@ def answers_by_depth(curves, dark=False):
                 hovertemplate="after layer %{customdata}: %{y:.1%}<extra>" + escape(name) + "</extra>",
             )
         )
-    figure.update_xaxes(title="relative depth", tickformat=".0%", range=[-0.03, 1.04])
-    figure.update_yaxes(title="probability", tickformat=".0%", range=[0, 1.04])
-    figure.update_layout(legend={"orientation": "h", "y": 1, "yanchor": "bottom", "x": 0})
+    figure.layout.xaxis = dict(title="relative depth", tickformat=".0%", range=[-0.03, 1.04])
+    figure.layout.yaxis = dict(title="probability", tickformat=".0%", range=[0, 1.04])
+    figure.layout.legend = {"orientation": "h", "y": 1, "yanchor": "bottom", "x": 0}
     return dress(figure, dark, height=420)
 
 
@@ -116,6 +116,6 @@ def difference_map(values, tokens, dark=False):
         )
     )
     common = {"tickvals": places, "ticktext": names, "showgrid": False, "ticks": "", "tickfont": {"size": 11}}
-    figure.update_yaxes(autorange="reversed", **common)
-    figure.update_xaxes(tickangle=-90, **common)
+    figure.layout.yaxis = dict(autorange="reversed", **common)
+    figure.layout.xaxis = dict(tickangle=-90, **common)
     return dress(figure, dark, height=int(np.clip(130 + 22 * len(tokens), 340, 760)))

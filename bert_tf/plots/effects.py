@@ -39,8 +39,8 @@ def effects_map(effects, unit, dark=False):
             ygap=2,
         )
     )
-    figure.update_yaxes(autorange="reversed", title="layer", type="category", showgrid=False, ticks="")
-    figure.update_xaxes(title="head", side="top", type="category", showgrid=False, ticks="")
+    figure.layout.yaxis = dict(autorange="reversed", title="layer", type="category", showgrid=False, ticks="")
+    figure.layout.xaxis = dict(title="head", side="top", type="category", showgrid=False, ticks="")
     return dress(figure, dark, height=130 + 30 * layers)
 
 
@@ -73,9 +73,9 @@ def ranked_bars(names, values, unit, dark=False):
             hovertemplate="%{y}: %{x:.4f}<extra></extra>",
         )
     )
-    figure.update_yaxes(autorange="reversed", type="category", ticks="", showgrid=False)
+    figure.layout.yaxis = dict(autorange="reversed", type="category", ticks="", showgrid=False)
     # A long title is wider than a narrow figure.
-    figure.update_xaxes(title=unit.replace(", ", ",<br>") if len(unit) > 40 else unit, zeroline=True)
+    figure.layout.xaxis = dict(title=unit.replace(", ", ",<br>") if len(unit) > 40 else unit, zeroline=True)
     return dress(figure, dark, height=90 + 22 * len(labels))
 
 
@@ -108,6 +108,6 @@ def spread(values, name, dark=False):
             hovertemplate="%{x}: %{y}<extra></extra>",
         )
     )
-    figure.update_xaxes(title=name)
-    figure.update_yaxes(title="how many")
+    figure.layout.xaxis = dict(title=name)
+    figure.layout.yaxis = dict(title="how many")
     return dress(figure, dark, height=360)

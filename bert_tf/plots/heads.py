@@ -28,8 +28,8 @@ def measure_map(values, name, dark=False):
             hovertemplate="layer %{y}, head %{x}: %{z:.3f}<extra></extra>",
         )
     )
-    figure.update_yaxes(autorange="reversed", title="layer", type="category", showgrid=False, ticks="")
-    figure.update_xaxes(side="top", title=f"head: {name}", type="category", showgrid=False, ticks="")
+    figure.layout.yaxis = dict(autorange="reversed", title="layer", type="category", showgrid=False, ticks="")
+    figure.layout.xaxis = dict(side="top", title=f"head: {name}", type="category", showgrid=False, ticks="")
     return dress(figure, dark, height=110 + 30 * layers)
 
 

@@ -39,10 +39,10 @@ def lens_map(lens, tokens, dark=False):
         )
     )
     labels = [escape(token) for token in tokens]
-    figure.update_yaxes(
+    figure.layout.yaxis = dict(
         autorange="reversed", tickvals=list(range(len(tokens))), ticktext=labels, showgrid=False, ticks=""
     )
-    figure.update_xaxes(title="after layer", type="category", side="top", showgrid=False, ticks="")
+    figure.layout.xaxis = dict(title="after layer", type="category", side="top", showgrid=False, ticks="")
     return dress(figure, dark, height=110 + 26 * len(tokens))
 
 

@@ -65,7 +65,7 @@ def patch_map(recovered, clean_tokens, corrupted_tokens, dark=False, part="state
         )
     )
     shown = list(range(0, count, every))
-    figure.update_yaxes(
+    figure.layout.yaxis = dict(
         autorange="reversed",
         tickvals=shown,
         ticktext=[labels[index] for index in shown],
@@ -73,5 +73,5 @@ def patch_map(recovered, clean_tokens, corrupted_tokens, dark=False, part="state
         zeroline=False,
         ticks="",
     )
-    figure.update_xaxes(title=axis, type="category", side="top", showgrid=False, ticks="")
+    figure.layout.xaxis = dict(title=axis, type="category", side="top", showgrid=False, ticks="")
     return dress(figure, dark, height=height)

@@ -22,8 +22,8 @@ def probabilities(names, values, dark=False):
             hovertemplate="%{y}: %{x:.4f}<extra></extra>",
         )
     )
-    figure.update_yaxes(autorange="reversed", type="category", ticks="")
-    figure.update_xaxes(range=[0, 1.04], tickformat=".0%")
+    figure.layout.yaxis = dict(autorange="reversed", type="category", ticks="")
+    figure.layout.xaxis = dict(range=[0, 1.04], tickformat=".0%")
     return dress(figure, dark, height=90 + 34 * len(values))
 
 
@@ -48,15 +48,15 @@ def answer_curves(pieces, start, end, dark=False):
             )
         )
     named = _standing_out(start, end)
-    figure.update_xaxes(
+    figure.layout.xaxis = dict(
         tickvals=named,
         ticktext=[escape(pieces[place]) for place in named],
         tickangle=-60,
         showgrid=False,
         title="pieces of the passage" if len(named) < len(pieces) else None,
     )
-    figure.update_yaxes(rangemode="tozero", tickformat=".0%")
-    figure.update_layout(legend={"orientation": "h", "y": 1.15, "x": 0})
+    figure.layout.yaxis = dict(rangemode="tozero", tickformat=".0%")
+    figure.layout.legend = {"orientation": "h", "y": 1.15, "x": 0}
     return dress(figure, dark, height=300)
 
 
@@ -87,6 +87,6 @@ def changed_heads(values, dark=False):
             ygap=2,
         )
     )
-    figure.update_yaxes(autorange="reversed", title="layer", type="category", showgrid=False, ticks="")
-    figure.update_xaxes(title="head", side="top", type="category", showgrid=False, ticks="")
+    figure.layout.yaxis = dict(autorange="reversed", title="layer", type="category", showgrid=False, ticks="")
+    figure.layout.xaxis = dict(title="head", side="top", type="category", showgrid=False, ticks="")
     return dress(figure, dark, height=130 + 28 * layers)

@@ -43,20 +43,29 @@ def colourscale(dark=False):
 def dress(figure, dark=False, height=None):
     """Give ``figure`` the common look, transparent so that it sits on any page; returns it."""
     ink, quiet = ("#e4e7ec", "#a9b0bd") if dark else ("#1d2330", "#5b6170")
-    layout = figure.layout
-    # Set one by one: `update_layout` takes several times as long, and a page draws up to four figures at each press.
-    layout.template = _template(dark)
-    layout.paper_bgcolor = layout.plot_bgcolor = "rgba(0,0,0,0)"
-    layout.font = {"color": ink, "size": 13}
-    layout.margin = {"l": 8, "r": 8, "t": 32, "b": 8}
-    layout.height = height
-    layout.hoverlabel = {"font": {"size": 13}}
-    layout.colorway = CATEGORIES
-    layout.modebar = {"bgcolor": "rgba(0,0,0,0)", "color": "#8a92a0", "activecolor": ink}
-    layout.legend.font = {"color": ink}
-    # Said outright: Streamlit would write them in a grey that is too faint to read well.
-    for axis in (*figure.select_xaxes(), *figure.select_yaxes()):
-        axis.tickfont.color = axis.title.font.color = quiet
+    # In one piece: set one by one, or by `update_layout`, it takes three times as long, and a page draws up to four
+    # figures at each press.
+    layout = figure.layout.to_plotly_json()
+    for name in {"xaxis", "yaxis", *(name for name in layout if name.startswith(("xaxis", "yaxis")))}:
+        # Said outright: Streamlit would write them in a grey that is too faint to read well.
+        axis = layout.get(name, {})
+        title = axis.get("title", {})
+        title = {**title, "font": {**title.get("font", {}), "color": quiet}}
+        layout[name] = {**axis, "tickfont": {**axis.get("tickfont", {}), "color": quiet}, "title": title}
+    legend = layout.get("legend", {})
+    figure.layout = {
+        **layout,
+        "template": _template(dark),
+        "paper_bgcolor": "rgba(0,0,0,0)",
+        "plot_bgcolor": "rgba(0,0,0,0)",
+        "font": {"color": ink, "size": 13},
+        "margin": {"l": 8, "r": 8, "t": 32, "b": 8},
+        "height": height,
+        "hoverlabel": {"font": {"size": 13}},
+        "colorway": CATEGORIES,
+        "modebar": {"bgcolor": "rgba(0,0,0,0)", "color": "#8a92a0", "activecolor": ink},
+        "legend": {**legend, "font": {**legend.get("font", {}), "color": ink}},
+    }
     return figure
 
 

@@ -41,11 +41,11 @@ def curves(run, panel, dark=False, height=250):
                 x=steps, y=values, name=label, mode="lines" if len(steps) > 2 else "lines+markers",
                 line={"color": palette[_COLOURS[label]], "width": 2},
                 hovertemplate=f"step %{{x:,}}<br>{label} %{{y:{form}}}<extra></extra>"))
-    figure.update_xaxes(title="step", tickformat="~s", rangemode="tozero")
-    figure.update_yaxes(tickformat=form, rangemode="tozero", nticks=6)
-    dress(figure, dark, height)
-    figure.update_layout(showlegend=len(figure.data) > 1, margin={"t": 10},
-                         legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0})
+    figure.layout.xaxis = dict(title="step", tickformat="~s", rangemode="tozero")
+    figure.layout.yaxis = dict(tickformat=form, rangemode="tozero", nticks=6)
+    figure.layout.showlegend = len(figure.data) > 1
+    figure.layout.legend = {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0}
+    dress(figure, dark, height).layout.margin.t = 10
     return figure
 
 

@@ -37,13 +37,13 @@ def part_shares(tokens, parts, names, dark=False):
                 hovertemplate="%{customdata}: %{x:.1%}<extra>" + name + "</extra>",
             )
         )
-    figure.update_yaxes(
+    figure.layout.yaxis = dict(
         autorange="reversed",
         tickvals=list(range(len(tokens))),
         ticktext=[escape(token) for token in tokens],
         showgrid=False,
     )
-    figure.update_xaxes(tickformat=".0%", title="share of the sum's length")
+    figure.layout.xaxis = dict(tickformat=".0%", title="share of the sum's length")
     figure.update_layout(
         barmode="relative", bargap=0.25, legend={"orientation": "h", "y": 1, "yanchor": "bottom", "x": 0}
     )
@@ -93,8 +93,8 @@ def cosine_map(values, names=None, tips=None, dark=False, height=None, spread=Fa
         "showgrid": False,
         "ticks": "",
     }
-    figure.update_xaxes(tickangle=-90, tickfont={"size": 11}, **common)
-    figure.update_yaxes(autorange="reversed", tickfont={"size": 11}, **common)
+    figure.layout.xaxis = dict(tickangle=-90, tickfont={"size": 11}, **common)
+    figure.layout.yaxis = dict(autorange="reversed", tickfont={"size": 11}, **common)
     return dress(figure, dark, height or int(np.clip(120 + 22 * count, 320, 620)))
 
 
@@ -119,8 +119,8 @@ def position_map(values, step, dark=False):
             colorbar={"thickness": 8, "outlinewidth": 0, "len": 0.9, "tickformat": ".1f", "xpad": 4},
         )
     )
-    figure.update_yaxes(autorange="reversed", title="position", showgrid=False, ticks="")
-    figure.update_xaxes(title="position", showgrid=False, ticks="")
+    figure.layout.yaxis = dict(autorange="reversed", title="position", showgrid=False, ticks="")
+    figure.layout.xaxis = dict(title="position", showgrid=False, ticks="")
     return dress(figure, dark, height=430)
 
 
@@ -146,8 +146,8 @@ def nearest_map(cosines, words, tokens, names, dark=False):
         )
     )
     labels = {"tickvals": list(range(len(tokens))), "ticktext": [escape(token) for token in tokens]}
-    figure.update_yaxes(autorange="reversed", showgrid=False, ticks="", **labels)
-    figure.update_xaxes(title="after layer", type="category", side="top", showgrid=False, ticks="")
+    figure.layout.yaxis = dict(autorange="reversed", showgrid=False, ticks="", **labels)
+    figure.layout.xaxis = dict(title="after layer", type="category", side="top", showgrid=False, ticks="")
     return dress(figure, dark, height=110 + 26 * len(tokens))
 
 
@@ -174,13 +174,10 @@ def curves(values, names, axis, title, dark=False, height=300, percent=False):
                 hovertemplate=f"%{{x}}: %{{y:{form}}}<extra>{escape(name)}</extra>",
             )
         )
-    figure.update_xaxes(title=axis, showgrid=False)
-    figure.update_yaxes(title=title)
-    if percent:
-        figure.update_yaxes(tickformat=".0%", range=[0, 1.04])
-    figure.update_layout(
-        showlegend=len(values) > 1, legend={"orientation": "h", "y": 1, "yanchor": "bottom", "x": 0}
-    )
+    figure.layout.xaxis = dict(title=axis, showgrid=False)
+    figure.layout.yaxis = dict(title=title, **({"tickformat": ".0%", "range": [0, 1.04]} if percent else {}))
+    figure.layout.showlegend = len(values) > 1
+    figure.layout.legend = {"orientation": "h", "y": 1, "yanchor": "bottom", "x": 0}
     return dress(figure, dark, height=height)
 
 
@@ -220,10 +217,10 @@ def points(coordinates, tips, groups=None, axes=("", "", ""), dark=False, height
     if space:
         look = {"showticklabels": False, "showbackground": False, "gridcolor": "#8a92a066", "zeroline": False}
         scene = {f"{axis}axis": {"title": {"text": title}, **look} for axis, title in zip("xyz", axes)}
-        figure.update_layout(scene={**scene, "aspectmode": "cube"})
+        figure.layout.scene = {**scene, "aspectmode": "cube"}
     else:
-        figure.update_xaxes(title=axes[0], showticklabels=False, zeroline=False)
-        figure.update_yaxes(title=axes[1], showticklabels=False, zeroline=False)
+        figure.layout.xaxis = dict(title=axes[0], showticklabels=False, zeroline=False)
+        figure.layout.yaxis = dict(title=axes[1], showticklabels=False, zeroline=False)
     return dress(figure, dark, height)
 
 

@@ -95,10 +95,11 @@ def test_every_page_is_read_by_axe_and_fits_a_telephone(visit, server):
         found = _violations(page, "color-contrast")
         if (pixels := wider_than_the_screen(page)) > 1:
             found.append(f"{pixels} pixels wider than a telephone")
+        found += _cut_labels(page)
         page.set_viewport_size({"width": 1440, "height": 900})
         page.emulate_media(color_scheme="light")
         _settled(page, "light")
-        wrong[name] = found + _violations(page) + _figures_without_words(page)
+        wrong[name] = found + _violations(page) + _figures_without_words(page) + _cut_labels(page)
     # A telephone puts the sidebar away.
     page.emulate_media(color_scheme="dark")
     _settled(page, "dark")
@@ -131,6 +132,17 @@ def _violations(page, *rules):
         for node in one["nodes"]
         if not any(known in node["html"] for known in STREAMLIT.get(one["id"], ()))
     ]
+
+
+def _cut_labels(page):
+    """Labels and titles of axes that stick out of their figure: its margins are worked out before it is drawn."""
+    return page.evaluate("""() => [...document.querySelectorAll(".js-plotly-plot")].flatMap((plot) => {
+      const edge = plot.querySelector(".main-svg").getBoundingClientRect();
+      return [...plot.querySelectorAll("[class$=tick] text, [class^=g-][class$=title] text")].filter((text) => {
+        const box = text.getBoundingClientRect();
+        return box.left < edge.left - 2 || box.right > edge.right + 2 || box.top < edge.top - 2 || box.bottom > edge.bottom + 2;
+      }).map((text) => `cut off: ${text.textContent}`);
+    })""")
 
 
 def _figures_without_words(page):

@@ -1,0 +1,112 @@
+"""What a page settles of a figure before it is drawn: its margins, and its colour scale beside it.
+
+Plotly can do both: it draws the figure, measures every label, and draws it once more with the room they need. On the
+pages, where up to four figures are drawn anew at each press, that is half of all that drawing takes.
+"""
+
+import unicodedata
+
+import numpy as np
+
+from bert_tf.plots.said import plain, written
+
+_TICKS, _TITLE, _ALONE = 18, 34, 44  # pixels beside the labels of an axis, of its title below them, and without any
+_SIZE = 12  # of the labels' font, where none is said
+_LONGEST = 180  # pixels of a label; more is left to the browser, which knows the figure's width
+_NARROW, _WIDE = set("fijlrtI.,:;!|'()[]{}/\\\"` -"), set("mwMWQO@%#&—…")
+
+
+def fix_margins(figure):
+    """Writes down the margins that the labels need, where they are known before drawing.
+
+    Args: figure: dressed.
+
+    Left to the browser are plots beside each other, an axis at the top or at the right, labels that may be turned, and
+    very long ones.
+    """
+    across, up = list(figure.select_xaxes()), list(figure.select_yaxes())
+    if any(axis.domain and axis.domain[0] > 0 for axis in across):
+        return
+    for letter, axes, edge, side in (("x", across, "b", "bottom"), ("y", up, "l", "left")):
+        needed = [_needed(figure, axis, letter) if (axis.side or side) == side else None for axis in axes]
+        if None in needed:
+            continue
+        for axis in axes:
+            axis.automargin = False
+        figure.layout.margin[edge] = max([figure.layout.margin[edge] or 0, *needed])
+
+
+def take_scale(figure):
+    """Takes the colour bar out of a figure that has one, and tells what stands on it.
+
+    Args: figure: its colour bar is a trace's own, with ``colorbar`` set.
+
+    Returns: None without one, or else dict with "stops" [(share, colour)], "marks" [(share, text)] and "name" str.
+    """
+    bars = [trace for trace in figure.data if trace.type == "heatmap" and trace.colorbar.to_plotly_json()]
+    if len(bars) != 1:
+        return None
+    (trace,) = bars
+    values = np.asarray(trace.z, np.float64)
+    values = values[np.isfinite(values)]
+    low, high = (given if given is not None else float(found)
+                 for given, found in ((trace.zmin, values.min(initial=np.inf)), (trace.zmax, values.max(initial=-np.inf))))  # fmt: skip
+    if not np.isfinite([low, high]).all() or low >= high:
+        return None
+    trace.showscale = False
+    bar = trace.colorbar
+    at = bar.tickvals if bar.tickvals is not None else sorted({low, high} | ({0.0} if low < 0 < high else set()))
+    form = bar.tickformat or ".3~g"
+    names = bar.ticktext if bar.ticktext is not None else [written(value, form) if value else "0" for value in at]
+    return {
+        "stops": [(share, colour) for share, colour in trace.colorscale],
+        "marks": [((value - low) / (high - low), name) for value, name in zip(at, names)],
+        "name": plain(bar.title.text or ""),
+    }
+
+
+def _needed(figure, axis, letter):
+    """Pixels that an axis takes at its edge; None where only the browser can tell."""
+    if axis.visible is False:
+        return 0
+    if axis.showticklabels is False:
+        return _ALONE if axis.title.text else 0
+    labels, size = _labels(figure, axis, letter), axis.tickfont.size or _SIZE
+    width = max((_width(label) for label in labels), default=0) * size
+    if width > _LONGEST:
+        return None
+    room = _TICKS + (_TITLE if axis.title.text else 0)
+    if letter == "y" or axis.tickangle in (-90, 90):
+        return round(width) + room
+    # Numbers and short labels take no more room where they are turned.
+    return size + room + 4 if axis.tickangle == 0 or width < 2.5 * size else None
+
+
+def _labels(figure, axis, letter):
+    """The labels of an axis: those that are given, or one number such as the browser will choose."""
+    if axis.ticktext is not None:
+        return [plain(text) for text in axis.ticktext]
+    if axis.tickvals is not None:
+        return [plain(value) for value in axis.tickvals]
+    name = (axis.plotly_name or letter).replace("axis", "")
+    drawn = [trace for trace in figure.data if f"{letter}axis" in trace and (trace[f"{letter}axis"] or letter) == name]
+    found = [value for trace in drawn if trace[letter] is not None for value in trace[letter]]
+    if axis.type == "category" or any(isinstance(value, str) for value in found):
+        return [plain(value) for value in found]
+    if "%" in (axis.tickformat or ""):
+        return ["100%"]
+    greatest = max((abs(value) for value in found if value is not None), default=1)
+    return ["0.0000" if greatest < 0.01 else "-0.5"]
+
+
+def _width(label):
+    """How wide a label is, about, in sizes of its font."""
+    wide = 0.0
+    for letter in label:
+        if unicodedata.combining(letter) or letter == "\u200b":
+            continue
+        if unicodedata.east_asian_width(letter) in "WF" or ord(letter) > 0x1F000:
+            wide += 1.2
+        else:
+            wide += 0.3 if letter in _NARROW else 0.85 if letter in _WIDE else 0.62 if letter.isupper() else 0.52
+    return wide
