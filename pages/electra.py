@@ -54,8 +54,8 @@ def _players():
     judges = [info for info in here if "replaced" in info.heads]
     if not judges:
         st.info(
-            "This game needs an ELECTRA discriminator, a model that scores every token, and there is none here. The "
-            "page Models tells how to get one; electra-small-discriminator is the smallest.",
+            "This game needs an ELECTRA discriminator, a model that scores every token, and this deployment offers "
+            "none. electra-small-uncased-embedded comes with the project.",
             icon=":material/block:",
         )
         return None

@@ -9,6 +9,7 @@ _TITLES = {
     "parts-of-speech-base-cased": "Parts of speech",
     "questions-small-uncased": "Questions",
     "bert-base-cased-student": "BERT Base's student",
+    "electra-small-uncased-embedded": "ELECTRA Small, uncased",
     "reader-both-ways": "Reader, both ways",
     "reader-left-to-right": "Reader, left to right",
     "reader-two-one-way": "Readers, two one-way",
