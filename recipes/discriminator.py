@@ -19,11 +19,14 @@ sys.path.insert(0, str(ROOT))
 WRITER, NAME = "bert-small-uncased-embedded", "electra-small-uncased-embedded"
 SETTINGS = {"objective": "mlm", "freeze-layers": 2, "length": 128, "warmup": 0.05, "mask-rate": 0.15, "dropout": 0,
             "precision": "bfloat16_products", "strategy": "one", "save-every": 50, "log-every": 10}  # fmt: skip
-#: One run, gone on with other settings: it learnt nothing at first, and so got smaller batches and a higher rate.
+#: One run, gone on with other settings: it learnt nothing at first, and so got smaller batches and a higher rate, and
+#: then more steps.
 STAGES = [
     {"steps": 1000, "stop-after": 32, "batch-size": 16, "learning-rate": 3e-4},
     {"steps": 600, "stop-after": 109, "batch-size": 8, "learning-rate": 3e-4},
     {"steps": 600, "batch-size": 8, "learning-rate": 6e-4},
+    {"steps": 1300, "stop-after": 986, "batch-size": 8, "learning-rate": 1e-3},
+    {"steps": 3300, "batch-size": 8, "learning-rate": 6e-4},
 ]
 #: Of the documents one in so many is read: more than the training takes, from all parts of the corpus.
 EVERY = 16
