@@ -99,7 +99,7 @@ ACTS = {
     "dataset": Act("choice: File: Sentences|Pairs", of_texts=False),
     "architecture": Act("button[data-name]"),
     "oneway": Act("word", _MASKED),
-    "electra": Act("open: Replaced words", of_texts=False),
+    "electra": Act("chip", _MASKED),
     "family": Act("open: Family", of_texts=False),
     "guide": Act("open: Guide", of_texts=False),
     "models": Act("open: Models", of_texts=False),

@@ -54,8 +54,8 @@ def _players():
     judges = [info for info in here if "replaced" in info.heads]
     if not judges:
         st.info(
-            "This game needs an ELECTRA discriminator, a model that scores every token, and there is none here. The "
-            "page Models tells how to get one; electra-small-discriminator is the smallest.",
+            "This game needs an ELECTRA discriminator, a model that scores every token, and this deployment offers "
+            "none. electra-base-cased-embedded comes with the project.",
             icon=":material/block:",
         )
         return None
@@ -66,19 +66,28 @@ def _players():
         info for info in here
         if info is not judge and "mlm" in info.heads and info.config.vocab_size == judge.config.vocab_size
     ]
-    # First the model that it lies over, whose words it learnt to judge; then its own kind.
+    # First those that share a start with it, its own kind before others, and a smaller writer before a larger one.
     start = base_model(judge.path)
-    writers.sort(key=lambda info: (info.name != start, info.config.model_type != judge.config.model_type))
+
+    def nearness(info):
+        related = start is None or start in (info.name, base_model(info.path))
+        return not related, info.config.model_type != judge.config.model_type, _size(info)
+
+    writers.sort(key=nearness)
     if not writers:
         st.info(
             f"{title(judge.name)} is here, but no other model that fills masks with the same word pieces. Get its generator, "
-            "or an uncased BERT.",
+            "or a BERT with its vocabulary.",
             icon=":material/block:",
         )
         return None
     writer = _writer([info.name for info in writers])
     st.caption(f"{plain(title(writer))} writes, {plain(title(judge.name))} judges.")
     return judge.name, writer
+
+
+def _size(info):
+    return info.config.num_hidden_layers * info.config.hidden_size
 
 
 def _writer(names):

@@ -1,4 +1,4 @@
-"""The two models in the repository: what a person sees first must be good."""
+"""The models in the repository that were pre-trained here: what a person sees first must be good."""
 
 import json
 import re
@@ -100,3 +100,39 @@ def test_the_student_has_half_its_teacher_s_layers_and_much_of_what_it_knows(bas
         for second in ("So they changed the law.", "The bunny ate the carrot.")
     )
     assert follows > strange
+
+
+def test_the_discriminator_is_small_and_its_card_tells_all(tmp_path):
+    folder = embedded_dir() / "electra-base-cased-embedded"
+    assert sum(path.stat().st_size for path in folder.iterdir()) < 32e6
+    card = (folder / "README.md").read_text()
+    for words in ("Apache-2.0", "CC BY-SA 3.0", "updates", "tokens", "hours", "WikiText-2", "Limits"):
+        assert words in card
+    assert "{" not in card, "a figure was not filled in"
+
+
+def test_the_discriminator_lies_over_base_and_reads_with_its_lower_layers():
+    import numpy as np
+
+    from bert_tf.models import named_variables
+
+    judge, base = bert_tf.load("electra-base-cased-embedded"), bert_tf.load(BASE)
+    assert judge.heads == {"replaced"} and judge.config.member.title == "ELECTRA"
+    assert judge.tokenizer.vocab == base.tokenizer.vocab
+    ours, theirs = named_variables(judge.model), named_variables(base.model)
+    same = {name for name in ours if name in theirs and np.array_equal(ours[name], theirs[name])}
+    assert same == {name for name in ours if name.startswith(
+        ("bert.embeddings.", *(f"bert.encoder.layer.{index}." for index in range(8))))}
+
+
+@pytest.mark.parametrize("text, word, other", [
+    ("She put the book on the table.", "on", "war"),
+    ("The river flows into the sea.", "river", "seven"),
+    ("He was born in London in 1956.", "born", "green"),
+    ("The dog ran across the street.", "ran", "of"),
+])
+def test_the_discriminator_suspects_what_does_not_fit(text, word, other):
+    judge = bert_tf.load("electra-base-cased-embedded")
+    place = text.split().index(word) + 1
+    right, wrong = (judge.trace(one).replaced[place] for one in (text, text.replace(f" {word} ", f" {other} ")))
+    assert wrong > right and wrong > 0.3

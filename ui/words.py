@@ -10,6 +10,7 @@ _TITLES = {
     "parts-of-speech-base-cased": "Parts of speech",
     "questions-small-uncased": "Questions",
     "bert-base-cased-student": "BERT Base's student",
+    "electra-base-cased-embedded": "ELECTRA Base, cased",
     "reader-both-ways": "Reader, both ways",
     "reader-left-to-right": "Reader, left to right",
     "reader-two-one-way": "Readers, two one-way",

@@ -25,6 +25,10 @@ from bert_tf.pretrain.shards import ShardWriter, settings_manifest
 
 #: Bytes of files from which further processes, and tensorflow-text, are worth the time they take to start.
 _MUCH_TEXT = 8_000_000
+#: Each process has a core to itself, and threads of its own would only get in the others' way.
+_ALONE = {"TF_NUM_INTRAOP_THREADS": "1", "TF_NUM_INTEROP_THREADS": "1", "OMP_NUM_THREADS": "1",
+          "OPENBLAS_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false", "TF_CPP_MIN_LOG_LEVEL": "3",
+          "CUDA_VISIBLE_DEVICES": "-1"}  # fmt: skip
 
 
 def prepare(files, output, tokenizer, settings, shards=16, processes=None, text_field="text", progress=None):
@@ -109,9 +113,7 @@ def _in_order(todo, processes, worker_arguments):
         for chunk, mark in todo:
             yield worker(chunk), mark
         return
-    # Spawned and not forked: a fork copies locks that the libraries' threads may hold.
-    with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn"), _start_process,
-                             worker_arguments) as pool:
+    with ProcessPoolExecutor(processes, _context(fast=worker_arguments[-1]), _start_process, worker_arguments) as pool:
         waiting = deque()
         try:
             for chunk, mark in todo:
@@ -129,11 +131,30 @@ def _in_order(todo, processes, worker_arguments):
             pool.shutdown(cancel_futures=True)
 
 
+def _context(fast):
+    """How the processes are started: not forked from this one, which would copy locks that libraries' threads may hold.
+
+    Where they can, they come from a process that has loaded tensorflow-text for all of them, and done nothing else.
+    """
+    if "forkserver" not in multiprocessing.get_all_start_methods():
+        return multiprocessing.get_context("spawn")
+    from multiprocessing import forkserver
+
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__, *(["tensorflow_text"] if fast else [])])
+    before = dict(os.environ)
+    os.environ.update(_ALONE)
+    try:
+        forkserver.ensure_running()
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+    return context
+
+
 def _start_process(*worker_arguments):
     global _work_on
-    # Each process has a core to itself, and threads of its own would only get in the others' way.
-    os.environ.update(TF_NUM_INTRAOP_THREADS="1", TF_NUM_INTEROP_THREADS="1", OMP_NUM_THREADS="1",
-                      TOKENIZERS_PARALLELISM="false", TF_CPP_MIN_LOG_LEVEL="3", CUDA_VISIBLE_DEVICES="-1")
+    os.environ.update(_ALONE)
     threading.Thread(target=_leave_with_parent, daemon=True).start()
     _work_on = ChunkWorker(*worker_arguments)
 

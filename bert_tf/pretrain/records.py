@@ -37,12 +37,12 @@ def encode(batch):
     for name, stored in FEATURES.items():
         feature = example.features.feature[stored]
         kind = feature.float_list if name == "mask_weights" else feature.int64_list
-        columns.append((kind.value, np.reshape(batch[name], (rows, -1)).tolist()))
+        columns.append((kind.value, np.reshape(batch[name], (rows, -1))))
     records = []
     for row in range(rows):
         # One message filled again and again: to make one takes as long as to fill it.
         for value, all_rows in columns:
-            value[:] = all_rows[row]
+            value[:] = all_rows[row].tolist()
         # The features are a map, whose order is otherwise left to chance.
         records.append(example.SerializeToString(deterministic=True))
     return records

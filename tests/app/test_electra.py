@@ -14,6 +14,7 @@ from ui import models
 
 TEXT = "w1 w2 w3 w4 w5 w6 w7 w8"
 JUDGE, WRITER = "electra-discriminator", "electra-generator"
+EMBEDDED, STUDENT = "electra-base-cased-embedded", "bert-base-cased-student"
 
 
 @pytest.fixture
@@ -96,9 +97,48 @@ def test_models_in_google_s_format_play_too(game, open_app, tmp_path):
     assert [part["text"] for part in drawn(app)] == list(game(0.4).tokens[1:-1])
 
 
-def test_without_a_discriminator_the_page_says_what_to_get(open_app):
+def test_where_no_discriminator_is_offered_the_page_says_so(open_app):
     app = settled(open_app(page="electra", a="The cat sat."))
     assert "needs an ELECTRA discriminator" in told(app) and component(app, "marks") is None
+
+
+@pytest.fixture
+def as_shipped(tmp_path, monkeypatch):
+    """An empty models folder and the project's own limits: what is there is what is shipped."""
+    from ui import models, state
+
+    monkeypatch.setenv("BERT_TF_HOME", str(tmp_path))
+    monkeypatch.delenv("BERT_TF_EXPLORER")
+    for cache in (state.limits, models.catalogue):
+        cache.clear()
+
+
+def test_with_what_is_shipped_the_page_plays_at_once(as_shipped, open_app):
+    text = "The capital of France is Paris."
+    app = settled(open_app(page="electra", a=text))
+    wanted = play(*map(bert_tf.load, (STUDENT, EMBEDDED)), text)
+    assert [part["text"] for part in drawn(app)] == [token.removeprefix("##") for token in wanted.tokens[1:-1]]
+    assert [part["shade"] for part in drawn(app)] == pytest.approx(list(wanted.scores[1:-1]), abs=1e-3)
+    assert "BERT Base's student writes, ELECTRA Base, cased judges." in told(app)
+    # Another model stays the one that everything else is asked of.
+    assert app.selectbox(key="w_model").value == "bert-base-cased-embedded"
+    assert "ELECTRA Base, cased" in app.selectbox(key="w_model").options
+
+
+def test_writers_of_its_own_start_come_first_and_the_smaller_before_the_larger(as_shipped, open_app, tmp_path):
+    from bert_tf.checkpoints import save
+    from bert_tf.config import BertConfig
+    from bert_tf.models import build_pretraining_model
+    from ui import models
+
+    config = BertConfig.named("small-generator", "electra", hidden_size=16, num_attention_heads=2, num_hidden_layers=1,
+                              intermediate_size=16, embedding_size=16, vocab_size=28996)
+    save(tmp_path / "a-generator", config, bert_tf.load(STUDENT).tokenizer,
+         build_pretraining_model(config, heads=("mlm",)))
+    models.catalogue.clear()
+    app = settled(open_app(page="electra", a="The cat sat."))
+    writer = app.selectbox(key="w_electra_writer")
+    assert writer.options == ["BERT Base's student", "BERT Base, cased", "a-generator"] and writer.value == STUDENT
 
 
 def test_the_game_is_saved(game, open_app, saved):
