@@ -25,10 +25,6 @@ def show(what, figure, *, key, **options):
     beside = f"c_{key}_said"
     scale = take_scale(figure)
     fix_margins(figure)
-    if scale and "config" in options:
-        # The camera would leave out the scale, which the files of the menus have.
-        config = options["config"]
-        options["config"] = {**config, "modeBarButtonsToRemove": [*config["modeBarButtonsToRemove"], "toImage"]}
     with st.container(key=f"figure_{key}", gap=None):
         drawn = st.plotly_chart(figure, key=key, **options)
         data = {"what": what, "said": description(figure), "scale": scale,

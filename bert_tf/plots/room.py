@@ -4,6 +4,7 @@ Plotly can do both: it draws the figure, measures every label, and draws it once
 pages, where up to four figures are drawn anew at each press, that is half of all that drawing takes.
 """
 
+import numbers
 import unicodedata
 
 import numpy as np
@@ -12,6 +13,7 @@ from bert_tf.plots.said import plain, written
 
 _TICKS, _TITLE, _ALONE = 18, 34, 44  # pixels beside the labels of an axis, of its title below them, and without any
 _SIZE = 12  # of the labels' font, where none is said
+_FREE = 0.2  # share of the colour scale beside each end that the end's own mark needs
 _LONGEST = 180  # pixels of a label; more is left to the browser, which knows the figure's width
 _NARROW, _WIDE = set("fijlrtI.,:;!|'()[]{}/\\\"` -"), set("mwMWQO@%#&—…")
 
@@ -21,19 +23,24 @@ def fix_margins(figure):
 
     Args: figure: dressed.
 
-    Left to the browser are plots beside each other, an axis at the top or at the right, labels that may be turned, and
-    very long ones.
+    Left to the browser are plots in space or beside each other, an axis at the top or at the right, labels that are
+    slanted or may be turned, very long ones, and those that are neither text nor numbers.
     """
     across, up = list(figure.select_xaxes()), list(figure.select_yaxes())
-    if any(axis.domain and axis.domain[0] > 0 for axis in across):
+    if not all("xaxis" in trace for trace in figure.data) or any(axis.domain and axis.domain[0] > 0 for axis in across):
         return
+    margin = figure.layout.margin
     for letter, axes, edge, side in (("x", across, "b", "bottom"), ("y", up, "l", "left")):
         needed = [_needed(figure, axis, letter) if (axis.side or side) == side else None for axis in axes]
         if None in needed:
             continue
         for axis in axes:
             axis.automargin = False
-        figure.layout.margin[edge] = max([figure.layout.margin[edge] or 0, *needed])
+        margin[edge] = max([margin[edge] or 0, *needed])
+        if letter == "x":
+            # The first and the last label may stand half beyond the axis.
+            half = max([0, *(_half(figure, axis) for axis in axes)])
+            margin.l, margin.r = max(margin.l or 0, half), max(margin.r or 0, half)
 
 
 def take_scale(figure):
@@ -44,23 +51,28 @@ def take_scale(figure):
     Returns: None without one, or else dict with "stops" [(share, colour)], "marks" [(share, text)] and "name" str.
     """
     bars = [trace for trace in figure.data if trace.type == "heatmap" and trace.colorbar.to_plotly_json()]
-    if len(bars) != 1:
+    if len(bars) != 1 or not bars[0].colorscale or bars[0].reversescale:
         return None
     (trace,) = bars
     values = np.asarray(trace.z, np.float64)
     values = values[np.isfinite(values)]
-    low, high = (given if given is not None else float(found)
-                 for given, found in ((trace.zmin, values.min(initial=np.inf)), (trace.zmax, values.max(initial=-np.inf))))  # fmt: skip
+    low = trace.zmin if trace.zmin is not None else values.min(initial=np.inf)
+    high = trace.zmax if trace.zmax is not None else values.max(initial=-np.inf)
     if not np.isfinite([low, high]).all() or low >= high:
         return None
     trace.showscale = False
-    bar = trace.colorbar
-    at = bar.tickvals if bar.tickvals is not None else sorted({low, high} | ({0.0} if low < 0 < high else set()))
-    form = bar.tickformat or ".3~g"
+    # One without the other counts for nothing.
+    trace.zmin, trace.zmax = float(low), float(high)
+    bar, form = trace.colorbar, trace.colorbar.tickformat or ".3~g"
+    at = bar.tickvals
+    if at is None:
+        # Nearer to an end it would lie over that end's mark.
+        at = (low, 0.0, high) if _FREE < -low / (high - low) < 1 - _FREE else (low, high)
     names = bar.ticktext if bar.ticktext is not None else [written(value, form) if value else "0" for value in at]
+    marks = [((value - low) / (high - low), name) for value, name in zip(at, names)]
     return {
         "stops": [(share, colour) for share, colour in trace.colorscale],
-        "marks": [((value - low) / (high - low), name) for value, name in zip(at, names)],
+        "marks": [(float(share), name) for share, name in marks if 0 <= share <= 1],
         "name": plain(bar.title.text or ""),
     }
 
@@ -71,19 +83,34 @@ def _needed(figure, axis, letter):
         return 0
     if axis.showticklabels is False:
         return _ALONE if axis.title.text else 0
-    labels, size = _labels(figure, axis, letter), axis.tickfont.size or _SIZE
-    width = max((_width(label) for label in labels), default=0) * size
-    if width > _LONGEST:
+    width, size = _widest(figure, axis, letter), axis.tickfont.size or _SIZE
+    if width is None or width > _LONGEST:
         return None
     room = _TICKS + (_TITLE if axis.title.text else 0)
     if letter == "y" or axis.tickangle in (-90, 90):
         return round(width) + room
-    # Numbers and short labels take no more room where they are turned.
-    return size + room + 4 if axis.tickangle == 0 or width < 2.5 * size else None
+    # Numbers and short labels take no more room where the browser turns them.
+    short = axis.tickangle is None and width < 2.5 * size
+    return size + room + 4 if axis.tickangle == 0 or short else None
+
+
+def _half(figure, axis):
+    """Pixels by which a label of an axis below may stand out to the left and to the right."""
+    if axis.visible is False or axis.showticklabels is False:
+        return 0
+    return _SIZE if axis.tickangle in (-90, 90) else round(_widest(figure, axis, "x") / 2) + 4
+
+
+def _widest(figure, axis, letter):
+    """Pixels of an axis's widest label; None where that cannot be told."""
+    labels = _labels(figure, axis, letter)
+    if labels is None:
+        return None
+    return max((_width(label) for label in labels), default=0) * (axis.tickfont.size or _SIZE)
 
 
 def _labels(figure, axis, letter):
-    """The labels of an axis: those that are given, or one number such as the browser will choose."""
+    """The labels of an axis: those that are given, or one number such as the browser will choose; None of other kinds."""
     if axis.ticktext is not None:
         return [plain(text) for text in axis.ticktext]
     if axis.tickvals is not None:
@@ -95,7 +122,10 @@ def _labels(figure, axis, letter):
         return [plain(value) for value in found]
     if "%" in (axis.tickformat or ""):
         return ["100%"]
-    greatest = max((abs(value) for value in found if value is not None), default=1)
+    found = [value for value in found if value is not None]
+    if not all(isinstance(value, numbers.Real) for value in found):
+        return None
+    greatest = max(map(abs, found), default=1)
     return ["0.0000" if greatest < 0.01 else "-0.5"]
 
 

@@ -8,6 +8,7 @@ import itertools
 import multiprocessing
 import multiprocessing.connection
 import os
+import sys
 import threading
 from collections import deque
 from concurrent.futures import ProcessPoolExecutor
@@ -134,21 +135,25 @@ def _in_order(todo, processes, worker_arguments):
 def _context(fast):
     """How the processes are started: not forked from this one, which would copy locks that libraries' threads may hold.
 
-    Where they can, they come from a process that has loaded tensorflow-text for all of them, and done nothing else.
+    On Linux they come from a process that has loaded tensorflow-text for all of them, and done nothing else; it ends with
+    this one (multiprocessing's fork server).
     """
-    if "forkserver" not in multiprocessing.get_all_start_methods():
+    if sys.platform != "linux":
         return multiprocessing.get_context("spawn")
     from multiprocessing import forkserver
 
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([__name__, *(["tensorflow_text"] if fast else [])])
-    before = dict(os.environ)
+    before = {name: os.environ.get(name) for name in _ALONE}
     os.environ.update(_ALONE)
     try:
         forkserver.ensure_running()
     finally:
-        os.environ.clear()
-        os.environ.update(before)
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
     return context
 
 

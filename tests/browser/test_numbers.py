@@ -26,6 +26,7 @@ from bert_tf.explain.architecture import parts, passing
 from bert_tf.explain.family_table import family_rows
 from bert_tf.explain.timelapse import Series
 from bert_tf.plots.architecture import MOST_UNITS
+from bert_tf.plots.theme import ramp
 from bert_tf.train.run import find_runs, read_run
 from tests.browser.look import ASKED, FIGURE, NUMBERS, PAIR, TEXTS, numbers, point, saved, share
 from ui.limits import ROOT
@@ -55,6 +56,10 @@ def test_the_attention_heatmap(visit, trace):
     page.get_by_role("radio", name="Heatmap").click()
     page.locator(f"{FIGURE} .hm").first.wait_for()
     assert numbers(page)[0]["z"] == pytest.approx(trace.attentions[1, 2].ravel().tolist(), abs=1e-5)
+    # Its colour scale, in the figure's own colours.
+    expect(page.locator(".scale .marks span")).to_have_text(["0", f"{trace.attentions[1, 2].max():.2f}"])
+    drawn = page.locator(".scale .strip").evaluate("(strip) => getComputedStyle(strip).backgroundImage")
+    assert drawn.count("rgb") == len(ramp()) and drawn.startswith("linear-gradient(to right")
 
 
 def test_the_model_view_s_open_head(visit, trace):

@@ -1,11 +1,14 @@
 """What a page settles of a figure before it is drawn: margins that hold the labels, and the colour scale beside it."""
 
+from datetime import datetime
+
 import numpy as np
 import plotly.graph_objects as go
 import pytest
 from plotly.subplots import make_subplots
 
 from bert_tf.plots.room import fix_margins, take_scale
+from bert_tf.plots.tasks import changed_heads
 from bert_tf.plots.theme import dress
 
 
@@ -24,7 +27,7 @@ def test_the_margin_grows_with_the_longest_label_and_with_a_title():
     short, long = left(bars(["a", "b"])), left(bars(["a", "a rather long label"]))
     assert 20 < short < 40 and 100 < long < 150
     assert left(bars(["a", "b"], yaxis={"title": "layer"})) == short + 34
-    assert left(bars(["a"], yaxis={"showticklabels": False})) == 8
+    assert left(bars(["a"], yaxis={"showticklabels": False}, xaxis={"visible": False})) == 8
     # Wide letters need more, marks that combine and letters without a width nothing.
     assert left(bars(["\u6f22\u5b57\u6f22\u5b57"])) > left(bars(["abcd"])) > left(bars(["illi"]))
     assert left(bars(["e\u0301\u200b"])) == left(bars(["e"]))
@@ -82,8 +85,51 @@ def test_the_colour_scale_leaves_the_figure_and_is_told():
     assert [name for _, name in take_scale(heatmap(values, colorbar={"thickness": 8}))["marks"]] == ["0.1", "0.45"]
 
 
+def test_the_colours_are_those_that_the_scale_tells():
+    """Plotly takes no notice of one end without the other."""
+    figure = changed_heads(np.linspace(0.2, 0.3, 144).reshape(12, 12))
+    assert take_scale(figure)["marks"] == [(0, "0"), (1, "0.3")]
+    assert (figure.data[0].zmin, figure.data[0].zmax) == (0, 0.3)
+
+
+def test_no_mark_of_the_scale_lies_over_another_or_beside_it():
+    def marks(low, high, **bar):
+        colours = [[0, "#ffffff"], [1, "#000000"]]
+        figure = go.Figure(go.Heatmap(z=[[low, high]], zmin=low, zmax=high, colorscale=colours,
+                                      colorbar={"tickformat": ".2f", **bar}))
+        return [name for _, name in take_scale(figure)["marks"]]
+
+    assert marks(-0.03, 0.6) == ["-0.03", "0.60"] and marks(-0.3, 0.6) == ["-0.30", "0", "0.60"]
+    assert marks(0, 1, tickvals=[-1, 0, 1, 2], ticktext=["a", "b", "c", "d"]) == ["b", "c"]
+
+
+def test_a_label_at_the_end_of_an_axis_has_room_for_its_other_half():
+    figure = dress(go.Figure(go.Scatter(x=[0, 100_000], y=[0, 1]), layout={"xaxis": {"tickformat": "~s"}}))
+    fix_margins(figure)
+    assert figure.layout.margin.r >= 14
+    figure = dress(go.Figure(go.Bar(x=["a" * 9], y=[1]), layout={"xaxis": {"tickangle": 0}, "yaxis": {"visible": False}}))
+    fix_margins(figure)
+    assert min(figure.layout.margin.l, figure.layout.margin.r) >= 25
+
+
+@pytest.mark.parametrize("trace, layout", [
+    (go.Scatter3d(x=[1], y=[2], z=[3]), {}),
+    (go.Bar(x=["the", "cat"], y=[1, 2]), {"xaxis": {"tickangle": -60}, "yaxis": {"side": "right"}}),
+    (go.Scatter(x=[datetime(2020, 1, 1)], y=[datetime(2020, 1, 1)]), {}),
+    (go.Bar(x=[["a", "a"], ["b", "c"]], y=[1, 2]), {"yaxis": {"side": "right"}}),
+])
+def test_what_cannot_be_told_is_left_to_the_browser(trace, layout):
+    figure = dress(go.Figure(trace, layout))
+    fix_margins(figure)
+    assert (figure.layout.margin.l, figure.layout.margin.b) == (8, 8)
+    assert figure.layout.xaxis.automargin is None and figure.layout.yaxis.automargin is None
+
+
 @pytest.mark.parametrize("values", [[[1.0, 1.0]], [[np.nan]], np.zeros((0, 0))])
 def test_a_figure_of_one_number_or_none_keeps_its_bar(values):
     figure = go.Figure(go.Heatmap(z=values, colorbar={"thickness": 8}))
     assert take_scale(figure) is None and figure.data[0].showscale is None
     assert take_scale(go.Figure(go.Heatmap(z=[[1, 2]]))) is None
+    colours = [[0, "#ffffff"], [1, "#000000"]]
+    for settings in ({}, {"colorscale": colours, "reversescale": True}):
+        assert take_scale(go.Figure(go.Heatmap(z=[[1, 2]], colorbar={"thickness": 8}, **settings))) is None

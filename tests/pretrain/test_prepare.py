@@ -104,6 +104,33 @@ def _records_in(path):
     return tf.data.TFRecordDataset(str(path)).as_numpy_iterator()
 
 
+def test_much_text_goes_to_processes_that_have_tensorflow_text(texts, tmp_path):
+    """In a process of its own: the one that others are forked from loads things once. It ends with the one it serves."""
+    code = f"""if __name__ == "__main__":
+        import os
+        from bert_tf.pretrain import prepare as made
+        from tests.pretrain.test_prepare import SETTINGS, TOKENIZER
+        made._MUCH_TEXT, before = 0, dict(os.environ)
+        made.prepare({[str(path) for path in texts]}, {str(tmp_path / "two")!r}, TOKENIZER, SETTINGS, 3, processes=2)
+        assert os.environ == before
+        from multiprocessing.forkserver import _forkserver
+        print(_forkserver._forkserver_pid, _forkserver._preload_modules)
+    """
+    done = subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[2], capture_output=True,
+                          text=True)
+    assert done.returncode == 0, done.stderr
+    prepare(texts, tmp_path / "one", TOKENIZER, SETTINGS, shards=3, processes=1)
+    assert contents(tmp_path / "one") == contents(tmp_path / "two")
+    if sys.platform == "linux":
+        number, loaded = done.stdout.split(maxsplit=1)
+        assert "tensorflow_text" in loaded
+        for _ in range(100):
+            if not Path(f"/proc/{number}").exists():
+                return
+            time.sleep(0.1)
+        pytest.fail("The process that others are forked from is still there.")
+
+
 def test_several_processes_give_the_same_files_as_one(texts, tmp_path, small_chunks):
     done = []
     prepare(texts, tmp_path / "one", TOKENIZER, SETTINGS, shards=3, processes=1,
