@@ -190,7 +190,7 @@ def test_what_heads_do_opens_a_head_and_is_saved_as_a_table(visit, trace):
     press_head(page, 2, 4)
     expect(page.get_by_role("heading", name="Layer 2, head 4")).to_be_visible()
     summary = summarise_heads(trace)
-    expect(page.get_by_text(f"to [SEP] {summary.sep_share[1, 3]:.2f}")).to_be_visible()
+    expect(page.get_by_text(f"to separators {summary.sep_share[1, 3]:.2f}")).to_be_visible()
     expect(page.locator(".js-plotly-plot .scatterlayer .point").first).to_be_visible()
     page.get_by_role("button", name="Save", exact=True).click()
     file = download(page, page.get_by_role("button", name="JSON"))
