@@ -20,7 +20,6 @@ import argparse
 import json
 import multiprocessing
 import os
-import resource
 import statistics
 import subprocess
 import sys
@@ -76,15 +75,29 @@ def _slice(path, megabytes, target):
     return target
 
 
+#: Runs a command, waits for all that it started, also what outlives it for a moment, and prints their CPU seconds.
+_COUNTED = """
+import ctypes, os, resource, subprocess, sys
+PR_SET_CHILD_SUBREAPER = 36
+ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
+subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+try:
+    while True:
+        os.wait()
+except ChildProcessError:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    print(used.ru_utime + used.ru_stime)
+"""
+
+
 def _prepare(text, folder, options):
     """(seconds, CPU seconds) of the command."""
     output = tempfile.mkdtemp(dir=folder)
-    before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    subprocess.run([sys.executable, "-m", "bert_tf", "prepare", "--input", text, "--output", output, "--vocab",
-                    options.vocab, "--processes", str(options.processes), "--quiet"],
-                   check=True, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    seconds, after = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
-    return seconds, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    began = time.perf_counter()
+    used = subprocess.check_output([sys.executable, "-c", _COUNTED, sys.executable, "-m", "bert_tf", "prepare",
+                                    "--input", text, "--output", output, "--vocab", options.vocab,
+                                    "--processes", str(options.processes), "--quiet"], cwd=ROOT)
+    return time.perf_counter() - began, float(used)
 
 
 def _tokenise(pool, way, text, processes):
