@@ -159,7 +159,8 @@ def _draw(game):
         said += f", {same} of them just as it stood there, which counts as original"
     if replaced:
         said += f". The discriminator caught {game.caught} of {replaced}"
-    st.markdown(f"{said}. It suspected {game.false_alarms} of the text's own.")
+    again = "" if replaced else " Nothing was replaced this time: draw again, or press other words."
+    st.markdown(f"{said}. It suspected {game.false_alarms} of the text's own.{again}")
     st.dataframe(
         dict(zip(("Position", "Token", "Stood there", "Replaced", "Score", "Right"), zip(*_rows(game)))),
         hide_index=True,
