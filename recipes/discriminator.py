@@ -12,7 +12,7 @@ import json
 import sys
 from pathlib import Path
 
-from embedded import ROOT, run, training_facts
+from embedded import ROOT, add_arguments, card, measure, megabytes, options_of, run, store_over, training_facts
 
 sys.path.insert(0, str(ROOT))
 
@@ -22,6 +22,7 @@ SETTINGS = {"objective": "mlm", "freeze-layers": 8, "steps": 2000, "batch-size":
             "strategy": "one", "save-every": 50, "log-every": 10}  # fmt: skip
 #: Of the documents one in so many is read: more than the training takes, from all parts of the corpus.
 EVERY = 16
+SEQUENCES = 300  # that the figures are measured on
 SHOWN = ("found", "accuracy", "auc")
 
 
@@ -38,22 +39,6 @@ def thin(files, target):
     part.rename(target)
 
 
-def store(trained, target):
-    """What differs from the model it began with, in eight bits."""
-    from bert_tf import checkpoints
-    from bert_tf.checkpoints.delta import save_over
-    from bert_tf.checkpoints.reading import open_folder
-
-    config, tokenizer, model = checkpoints.read(trained)
-    config = config.replace(hidden_dropout_prob=0.1, attention_probs_dropout_prob=0.1)
-    save_over(target, config, tokenizer, model, START, open_folder, dtype="int8")
-
-
-def measure(model, text, *options):
-    return json.loads(run("-m", "bert_tf", "evaluate", "mlm", "--model", model, "--text", text, "--limit", 300,
-                          "--json", "--quiet", *options, capture=True))
-
-
 def facts_of(output, target, figures):
     """What the model card says; ``figures`` are those of `full`, `stored` and, by words of the text's own, `own`."""
     from bert_tf.config import BertConfig, parameter_counts
@@ -64,36 +49,28 @@ def facts_of(output, target, figures):
         facts[f"{name}_share"] = f"{value['replaced_share']:.3f}"
         facts[f"{name}_none"] = f"{1 - value['replaced_share']:.3f}"
     facts["parameters"] = f"{parameter_counts(BertConfig.from_json(target / 'config.json'), ('replaced',))['total']:,}"
-    facts["megabytes"] = round(sum(path.stat().st_size for path in target.glob("*.safetensors")) / 1e6, 1)
+    facts["megabytes"] = megabytes(target)
     return facts
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--text", nargs="+", required=True, help="corpus to train on")
-    parser.add_argument("--eval", required=True, help="text to measure on, not in the corpus")
-    parser.add_argument("--work", type=Path, default=Path("build"), help="folder for what is in between")
-    parser.add_argument("--target", type=Path, default=ROOT / "assets" / "models" / NAME)
-    parser.add_argument("--set", nargs=2, action="append", default=[], metavar=("OPTION", "VALUE"),
-                        help="another setting of `pretrain`")  # fmt: skip
+    add_arguments(parser, NAME)
     args = parser.parse_args()
     output, text = args.work.resolve() / "run-discriminator", str(Path(args.eval).resolve())
     documents = args.work.resolve() / f"every-{EVERY}th.txt"
     thin([str(Path(one).resolve()) for one in args.text], documents)
-    options = [part for name, value in {**SETTINGS, **dict(args.set)}.items() for part in (f"--{name}", value)]
+    options = options_of({**SETTINGS, **dict(args.set)})
     run("-m", "bert_tf", "pretrain", "--init", START, "--model-type", "electra", "--generator", WRITER, *options,
         "--output", output, "--corpus", args.work.resolve() / "ids-every", "--text", documents)
-    store(output / "model", args.target)
+    store_over(output / "model", args.target, START)
     figures = {
-        "full": measure(output / "model", text, "--generator", WRITER),
-        "stored": measure(args.target, text, "--generator", WRITER),
-        "own": measure(args.target, text),
+        "full": measure(output / "model", text, "--generator", WRITER, limit=SEQUENCES),
+        "stored": measure(args.target, text, "--generator", WRITER, limit=SEQUENCES),
+        "own": measure(args.target, text, limit=SEQUENCES),
     }
     facts = facts_of(output, args.target, figures)
-    card = (ROOT / "recipes" / "card_discriminator.md").read_text(encoding="utf-8")
-    for name, value in facts.items():
-        card = card.replace("{" + name + "}", str(value))
-    (args.target / "README.md").write_text(card, encoding="utf-8")
+    (args.target / "README.md").write_text(card("discriminator", facts), encoding="utf-8")
     print(json.dumps(facts, indent=1))
 
 

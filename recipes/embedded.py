@@ -63,10 +63,9 @@ def pretrain(kind, args, source):
             outputs.append(output)
         settings = {**COMMON, "precision": "mixed_bfloat16" if args.gpu else "bfloat16_products",
                     **{name: value for name, value in stage.items() if name != "run"}, **dict(args.set)}
-        options = [text for name, value in settings.items() for text in (f"--{name}", value)]
         source = start
         run("-m", "bert_tf", "pretrain", "--init", start, "--output", output,
-            "--corpus", args.work / f"ids-{kind}", "--text", *args.text, *options)
+            "--corpus", args.work / f"ids-{kind}", "--text", *args.text, *options_of(settings))
     return outputs
 
 
@@ -80,9 +79,21 @@ def store(trained, target):
     checkpoints.save(target, config, tokenizer, model, dtype="int8", max_shard_bytes=SHARD_BYTES)
 
 
-def measure(model, text):
-    return json.loads(run("-m", "bert_tf", "evaluate", "mlm", "--model", model, "--text", text, "--limit", 1000,
-                          "--json", "--quiet", capture=True))
+def store_over(trained, target, base):
+    """What differs of the trained float32 model from the shipped one called `base`, in eight bits."""
+    sys.path.insert(0, str(ROOT))
+    from bert_tf import checkpoints
+    from bert_tf.checkpoints.delta import save_over
+    from bert_tf.checkpoints.reading import open_folder
+
+    config, tokenizer, model = checkpoints.read(trained)
+    config = config.replace(hidden_dropout_prob=0.1, attention_probs_dropout_prob=0.1)
+    save_over(target, config, tokenizer, model, base, open_folder, dtype="int8")
+
+
+def measure(model, text, *options, limit=1000):
+    return json.loads(run("-m", "bert_tf", "evaluate", "mlm", "--model", model, "--text", text, "--limit", limit,
+                          "--json", "--quiet", *options, capture=True))
 
 
 def training_facts(outputs):
@@ -106,9 +117,30 @@ def facts_of(outputs, target, full, stored, gpu):
     for name, value in (("full", full), ("stored", stored)):
         facts.update({f"{name}_{key}": f"{value[key]:.3f}" for key in ("top1", "top5", "nsp_accuracy")})
         facts[f"{name}_pseudo_perplexity"] = f"{value['pseudo_perplexity']:.1f}"
-    facts["megabytes"] = round(sum(path.stat().st_size for path in target.glob("*.safetensors")) / 1e6, 1)
+    facts["megabytes"] = megabytes(target)
     facts["machine"] = "one GPU" if gpu else "two busy CPU cores"
     return facts
+
+
+def megabytes(folder):
+    """What a model's weights take on disk."""
+    return round(sum(path.stat().st_size for path in folder.glob("*.safetensors")) / 1e6, 1)
+
+
+def options_of(settings):
+    """Settings of a command as its arguments."""
+    return [text for name, value in settings.items() for text in (f"--{name}", value)]
+
+
+def add_arguments(parser, name=None):
+    """What every recipe of a pre-trained model is told. Args: name: of the shipped folder."""
+    parser.add_argument("--text", nargs="+", required=True, help="corpus to train on")
+    parser.add_argument("--eval", required=True, help="text to measure on, not in the corpus")
+    parser.add_argument("--work", type=Path, default=Path("build"), help="folder for what is in between")
+    parser.add_argument("--target", type=Path, default=name and ROOT / "assets" / "models" / name,
+                        help="default: assets/models/NAME")
+    parser.add_argument("--set", nargs=2, action="append", default=[], metavar=("OPTION", "VALUE"),
+                        help="another setting of `pretrain`")
 
 
 def card(kind, facts):
@@ -121,13 +153,8 @@ def card(kind, facts):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("kind", choices=NAMES)
-    parser.add_argument("--text", nargs="+", required=True, help="corpus to train on")
-    parser.add_argument("--eval", required=True, help="text to measure on, not in the corpus")
-    parser.add_argument("--work", type=Path, default=Path("build"), help="folder for what is in between")
-    parser.add_argument("--target", type=Path, help="default: assets/models/NAME")
+    add_arguments(parser)
     parser.add_argument("--gpu", action="store_true", help="train the whole network, on 500 million tokens (base) or a billion")
-    parser.add_argument("--set", nargs=2, action="append", default=[], metavar=("OPTION", "VALUE"),
-                        help="another setting of `pretrain`")
     args = parser.parse_args()
     args.work = args.work.resolve()
     args.text, args.eval = [str(Path(path).resolve()) for path in args.text], str(Path(args.eval).resolve())

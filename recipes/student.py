@@ -13,7 +13,7 @@ import statistics
 import sys
 from pathlib import Path
 
-from embedded import ROOT, measure, run, training_facts
+from embedded import ROOT, add_arguments, card, measure, megabytes, options_of, run, store_over, training_facts
 
 sys.path.insert(0, str(ROOT))
 
@@ -50,17 +50,6 @@ def speed(target, rounds=15):
     return teacher / student
 
 
-def store(trained, target):
-    """What differs from the teacher, in eight bits."""
-    from bert_tf import checkpoints
-    from bert_tf.checkpoints.delta import save_over
-    from bert_tf.checkpoints.reading import open_folder
-
-    config, tokenizer, model = checkpoints.read(trained)
-    config = config.replace(hidden_dropout_prob=0.1, attention_probs_dropout_prob=0.1)
-    save_over(target, config, tokenizer, model, TEACHER, open_folder, dtype="int8")
-
-
 def facts_of(output, target, figures):
     """What the model card says; ``figures`` are those of `start`, `full`, `stored` and `teacher`."""
     facts = training_facts([output])
@@ -69,37 +58,29 @@ def facts_of(output, target, figures):
         facts[f"{name}_pseudo_perplexity"] = f"{value['pseudo_perplexity']:.1f}"
     facts["share"] = f"{figures['stored']['top1'] / figures['teacher']['top1']:.0%}"
     facts["speed"] = f"{speed(target):.1f}"
-    facts["megabytes"] = round(sum(path.stat().st_size for path in target.glob("*.safetensors")) / 1e6, 1)
+    facts["megabytes"] = megabytes(target)
     return facts
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--text", nargs="+", required=True, help="corpus to train on")
-    parser.add_argument("--eval", required=True, help="text to measure on, not in the corpus")
-    parser.add_argument("--work", type=Path, default=Path("build"), help="folder for what is in between")
-    parser.add_argument("--target", type=Path, default=ROOT / "assets" / "models" / NAME)
-    parser.add_argument("--set", nargs=2, action="append", default=[], metavar=("OPTION", "VALUE"),
-                        help="another setting of `pretrain`")  # fmt: skip
+    add_arguments(parser, NAME)
     args = parser.parse_args()
     output, text = args.work.resolve() / "run-student", str(Path(args.eval).resolve())
-    options = [part for name, value in {**SETTINGS, **dict(args.set)}.items() for part in (f"--{name}", value)]
+    options = options_of({**SETTINGS, **dict(args.set)})
     teach = ("-m", "bert_tf", "pretrain", "--teacher", TEACHER, "--student-layers", LAYERS, *options)
     corpus = ("--corpus", args.work.resolve() / "ids-base", "--text", *(Path(one).resolve() for one in args.text))
     start = args.work.resolve() / "student-start"
     untrained(start)
     run(*teach, "--output", output, *corpus)
-    store(output / "model", args.target)
+    store_over(output / "model", args.target, TEACHER)
     figures = {
         name: measure(model, text)
         for name, model in (("start", start), ("full", output / "model"), ("stored", args.target),
                             ("teacher", TEACHER))
     }  # fmt: skip
     facts = facts_of(output, args.target, figures)
-    card = (ROOT / "recipes" / "card_student.md").read_text(encoding="utf-8")
-    for name, value in facts.items():
-        card = card.replace("{" + name + "}", str(value))
-    (args.target / "README.md").write_text(card, encoding="utf-8")
+    (args.target / "README.md").write_text(card("student", facts), encoding="utf-8")
     print(json.dumps(facts, indent=1))
 
 
