@@ -32,7 +32,7 @@ def depth_profile(profiles, name, dark=False):
         )
     figure.layout.xaxis = dict(title="relative depth", tickformat=".0%", range=[0, 1.04])
     figure.layout.yaxis = dict(title=name, rangemode="tozero")
-    figure.layout.legend = {"orientation": "h", "y": 1.12, "x": 0}
+    figure.layout.legend = {"orientation": "h", "y": 1, "yanchor": "bottom", "x": 0}
     return dress(figure, dark, height=300)
 
 
