@@ -102,8 +102,7 @@ def safe_cell(text):
 
 
 def plot_config(name):
-    """Plotly's settings for a figure: the camera saves ``name`` as PNG, without the colour scale beside it;
-    the menus have the other kinds."""
+    """Plotly's settings for a figure: the camera saves ``name`` as PNG; the menus have the other kinds."""
     return {
         "displaylogo": False,
         "modeBarButtonsToRemove": ["select2d", "lasso2d", "autoScale2d"],

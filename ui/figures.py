@@ -25,12 +25,19 @@ def show(what, figure, *, key, **options):
     beside = f"c_{key}_said"
     scale = take_scale(figure)
     fix_margins(figure)
+    if scale:
+        options["config"] = _without_camera(options.get("config") or {})
     with st.container(key=f"figure_{key}", gap=None):
         drawn = st.plotly_chart(figure, key=key, **options)
         data = {"what": what, "said": description(figure), "scale": scale,
                 "table": _table(figure) if sent(beside, "open") else None}  # fmt: skip
         _FIGURE(key=beside, data=data, on_open_change=lambda: None)
     return drawn
+
+
+def _without_camera(config):
+    """Its picture would lack the colour scale, which stands beside the figure; the menus' files have it."""
+    return {**config, "modeBarButtonsToRemove": [*config.get("modeBarButtonsToRemove", ()), "toImage"]}
 
 
 def _table(figure):

@@ -1,8 +1,9 @@
 """Every figure of a page comes with its words."""
 
+import json
 import re
 
-from tests.app.look import component
+from tests.app.look import component, settled
 from ui.limits import ROOT
 
 
@@ -22,3 +23,13 @@ def test_the_words_are_those_of_the_figure(open_app):
     assert said["what"] == "Attention, layer 1 head 1" and said["table"] is None
     shown = re.match(r"6 rows by 6 columns\. Highest: (\S+) looks at (\S+), 0\.\d{3}; ", said["said"])
     assert shown and set(shown.groups()) <= {"[CLS]", "The", "cat", "sat", ".", "[SEP]"}
+
+
+def test_a_figure_whose_scale_stands_beside_it_has_no_camera(open_app):
+    app = open_app(page="attention", a="The cat sat.", **{"attention.as": "map"})
+    chart = app.get("plotly_chart")[0].proto
+    assert component(app, "figure")["scale"] and "toImage" in json.loads(chart.config)["modeBarButtonsToRemove"]
+    app = settled(open_app(page="saliency", a="The cat sat.", mask="a1", **{"saliency.method": "gradient"}))
+    chart = app.get("plotly_chart")[0].proto
+    assert component(app, "figure")["scale"] is None
+    assert "toImage" not in json.loads(chart.config)["modeBarButtonsToRemove"]
