@@ -55,13 +55,34 @@ def test_importing_helping_and_listing_do_not_import_tensorflow():
     assert "bert-base-uncased" in done.stdout
 
 
-def test_a_prediction_imports_neither_keras_nlp_nor_tensorflow_text(tiny_folder):
+def test_a_prediction_imports_no_library_that_it_does_not_need(tiny_folder):
     code = (
         "import sys\n"
         "from bert_tf.cli import main\n"
         f"assert main(['predict', 'the [MASK]', '--model', {str(tiny_folder)!r}]) == 0\n"
-        "heavy = {'keras_nlp', 'keras_hub', 'tensorflow_text', 'torch', 'transformers'}\n"
+        "heavy = {'keras_nlp', 'keras_hub', 'tensorflow_text', 'torch', 'transformers', 'sklearn', 'matplotlib', 'pandas'}\n"
         "assert not heavy & set(sys.modules), heavy & set(sys.modules)\n"
+        # What Keras did without is there for everybody else.
+        "import matplotlib, pandas, sklearn.linear_model\n"
+    )
+    done = _process(code=code)
+    assert done.returncode == 0, done.stderr
+
+
+def test_what_is_loaded_already_is_not_left_out():
+    code = (
+        "import sys, pandas\n"
+        "from bert_tf.quick_start import leaving_out\n"
+        "with leaving_out():\n"
+        "    import pandas as again\n"
+        "    assert again is pandas\n"
+        "    try:\n"
+        "        import sklearn\n"
+        "    except ImportError:\n"
+        "        pass\n"
+        "    else:\n"
+        "        sys.exit('sklearn was imported')\n"
+        "assert sys.modules['pandas'] is pandas and 'sklearn' not in sys.modules\n"
     )
     done = _process(code=code)
     assert done.returncode == 0, done.stderr

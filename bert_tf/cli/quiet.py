@@ -1,4 +1,4 @@
-"""Importing TensorFlow without its notes on standard error.
+"""Importing TensorFlow quickly (`quick_start`), and without its notes on standard error.
 
 TensorFlow 2.21 writes which CPU and GPU libraries it found before it reads TF_CPP_MIN_LOG_LEVEL; to a reader
 who waits for one line that says what is wrong, they are noise. So is its warning that a function is compiled again
@@ -9,6 +9,8 @@ import os
 import re
 import sys
 import tempfile
+
+from bert_tf.quick_start import leaving_out
 
 _NOTE = re.compile(rb"^(WARNING: All log messages before absl|[IW]\d{4} )")
 
@@ -22,7 +24,8 @@ def import_tensorflow():
     with tempfile.TemporaryFile() as notes:
         os.dup2(notes.fileno(), 2)
         try:
-            import tensorflow
+            with leaving_out():
+                import tensorflow
 
             tensorflow.get_logger().addFilter(lambda record: "tf.function retracing" not in record.getMessage())
         finally:

@@ -143,7 +143,7 @@ def _context(fast):
     from multiprocessing import forkserver
 
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([__name__, *(["tensorflow_text"] if fast else [])])
+    context.set_forkserver_preload([__name__, *(["bert_tf.pretrain.preload"] if fast else [])])
     before = {name: os.environ.get(name) for name in _ALONE}
     os.environ.update(_ALONE)
     try:

@@ -123,7 +123,7 @@ def test_much_text_goes_to_processes_that_have_tensorflow_text(texts, tmp_path):
     assert contents(tmp_path / "one") == contents(tmp_path / "two")
     if sys.platform == "linux":
         number, loaded = done.stdout.split(maxsplit=1)
-        assert "tensorflow_text" in loaded
+        assert "bert_tf.pretrain.preload" in loaded
         for _ in range(100):
             if not Path(f"/proc/{number}").exists():
                 return
