@@ -93,6 +93,9 @@ def run(args):
 
     Returns: exit code: 0 at --steps or --stop-after, `train.loop.STOPPED` where a signal came before.
     """
+    from bert_tf.cli.quiet import import_tensorflow
+
+    import_tensorflow()
     from bert_tf.train.strategy import choose, is_chief, make_strategy, use_threads
 
     name = choose(args.strategy)
