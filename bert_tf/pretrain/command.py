@@ -41,8 +41,9 @@ def add_arguments(parser):
                              "--generator; those that read one way learn by --objective clm), of a student of BERT "
                              "that is to be a distilbert, or of an electra that begins with the encoder of the BERT "
                              "in --init")
-    parser.add_argument("--vocab", metavar="FOLDER",
-                        help="folder with a vocabulary of any kind, for --size (default: --records)")
+    parser.add_argument("--vocab", metavar="MODEL",
+                        help="a model, or a folder with a vocabulary of any kind, to use that, for --size (default: "
+                             "--records)")
     parser.add_argument("--positions", type=int, default=512, help="longest input of a model of --size, in tokens")
     parser.add_argument("--embedding-size", type=int, metavar="E",
                         help="width of the token vectors of an albert or electra of --size (default: as released, at "

@@ -5,6 +5,7 @@ import sys
 
 from bert_tf.mistakes import SEED
 from bert_tf.pretrain.instances import OBJECTIVES
+from bert_tf.pretrain.start import tokenizer_of
 
 RUNNERS = ("DirectRunner", "FlinkRunner", "SparkRunner", "DataflowRunner")
 
@@ -71,7 +72,7 @@ def run(args):
     if args.runner:
         from bert_tf.pretrain.beam import run_pipeline
 
-        counts = run_pipeline(args.input, args.output, _tokenizer(args.vocab), settings, args.shards, args.field,
+        counts = run_pipeline(args.input, args.output, tokenizer_of(args.vocab), settings, args.shards, args.field,
                               args.runner, args.runner_options.split())
     else:
         counts = _prepare_here(args, settings)
@@ -80,20 +81,13 @@ def run(args):
     return 0
 
 
-def _tokenizer(name):
-    from bert_tf import checkpoints
-    from bert_tf.text import read_tokenizer
-
-    return read_tokenizer(name if os.path.isdir(name) else checkpoints.find(name))
-
-
 def _prepare_here(args, settings):
     from tqdm import tqdm
 
     from bert_tf.pretrain.documents import find_files
     from bert_tf.pretrain.prepare import prepare
 
-    files, tokenizer = find_files(args.input), _tokenizer(args.vocab)
+    files, tokenizer = find_files(args.input), tokenizer_of(args.vocab)
     with tqdm(total=sum(map(os.path.getsize, files)), unit="B", unit_scale=True, disable=args.quiet,
               file=sys.stderr, mininterval=0.5) as bar:
 

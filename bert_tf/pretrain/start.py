@@ -1,5 +1,7 @@
 """What a pre-training begins from: a model, some of a teacher's layers, or random weights of any family member."""
 
+import os
+
 from bert_tf.family import MEMBERS
 
 
@@ -23,7 +25,6 @@ def start(args, taught_by=None):
     Raises: ValueError with one sentence where the options do not fit together.
     """
     from bert_tf import checkpoints
-    from bert_tf.text import read_tokenizer
 
     if args.embedding_size is not None and (args.init or args.student_layers is not None):
         raise ValueError("--embedding-size goes with --size; a model that is begun from another one has its embeddings.")
@@ -36,10 +37,23 @@ def start(args, taught_by=None):
         config, tokenizer, model = checkpoints.read(checkpoints.find(args.init))
         return _config_of_type(args, config), tokenizer, model
     if not (args.vocab or args.records):
-        raise ValueError("--size starts from random weights and needs --vocab FOLDER with a vocabulary.")
-    tokenizer = read_tokenizer(args.vocab or args.records)
+        raise ValueError("--size starts from random weights and needs --vocab, a model or folder with a vocabulary.")
+    tokenizer = tokenizer_of(args.vocab or args.records)
     model_type = model_type_of(args.objective, args.generator, args.model_type)
     return fresh_config(args.size, model_type, tokenizer, args.positions, args.embedding_size), tokenizer, None
+
+
+def tokenizer_of(name):
+    """The tokenizer of a model, or of a folder with a vocabulary of any kind.
+
+    Args: name: of a model, or path of a folder; a folder that is there comes first.
+
+    Raises: UnknownModel: there is neither. VocabularyError: the folder's vocabulary cannot be read.
+    """
+    from bert_tf import checkpoints
+    from bert_tf.text import read_tokenizer
+
+    return read_tokenizer(name if os.path.isdir(name) else checkpoints.find(name))
 
 
 def _config_of_type(args, config):

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 from bert_tf import checkpoints
+from bert_tf.checkpoints import UnknownModel
 from bert_tf.config import BertConfig, ConfigError
 from bert_tf.family import MEMBERS
 from bert_tf.models import build_pretraining_model, named_variables, view
 from bert_tf.pretrain.distill import student_of
-from bert_tf.pretrain.start import check_objective_fits, fresh_config, model_type_of
+from bert_tf.pretrain.start import check_objective_fits, fresh_config, model_type_of, tokenizer_of
 from tests.conftest import make_bert
 from tests.pretrain.test_export_runs import FAMILY, pretrain
 
@@ -53,6 +54,15 @@ def test_embeddings_of_other_widths():
 def test_the_padding_id_and_the_positions_are_the_vocabularys():
     config = fresh_config("2x16x2", "roberta", SimpleNamespace(vocab_size=50, pad_id=1), positions=64)
     assert (config.max_position_embeddings, config.max_tokens, config.pad_token_id) == (66, 64, 1)
+
+
+def test_a_vocabulary_is_named_by_its_model_or_its_folder(tmp_path, monkeypatch):
+    tokenizer = make_bert(layers=1).tokenizer
+    tokenizer.save(tmp_path)
+    assert tokenizer_of(str(tmp_path)).vocab == tokenizer.vocab
+    assert tokenizer_of("bert-small-uncased-embedded").vocab_size == 30522
+    with pytest.raises(UnknownModel, match="no model or folder called 'bert-smal-uncased'"):
+        tokenizer_of("bert-smal-uncased")
 
 
 def test_an_objective_has_a_member_it_was_made_for():
