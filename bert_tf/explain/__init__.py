@@ -22,6 +22,7 @@ from bert_tf.explain.answer import Answer, answer_from
 from bert_tf.explain.attention import HeadSummary, attention_between, summarise_heads
 from bert_tf.explain.compare import Comparison, MaskAgreement, aligned_layers, compare, jensen_shannon
 from bert_tf.explain.contexts import Context, Contexts, nearest_contexts
+from bert_tf.explain.contributions import Contributions, StateParts, contributions, state_parts
 from bert_tf.explain.counterfactual import (
     Outcome,
     Variant,
@@ -67,7 +68,7 @@ from bert_tf.explain.joint import JointFill, fill_jointly
 from bert_tf.explain.lens import ClassLens, Lens, class_lens, logit_lens
 from bert_tf.explain.methods import TokenAttention, token_attention
 from bert_tf.explain.neuron import HeadVectors, head_vectors, query_key_vectors
-from bert_tf.explain.patching import PatchMap, patch_blocks, patch_states
+from bert_tf.explain.patching import PatchMap, patch_blocks, patch_heads, patch_states
 from bert_tf.explain.predictions import MaskPrediction, Prediction, TargetPrediction, fill_mask, sigmoid
 from bert_tf.explain.projection import umap
 from bert_tf.explain.pseudo_likelihood import MinimalPair, PseudoLikelihood, minimal_pairs, pseudo_likelihood
@@ -131,6 +132,7 @@ __all__ = [
     "ConlluError",
     "Context",
     "Contexts",
+    "Contributions",
     "EmbeddingParts",
     "EmptyText",
     "GoneWord",
@@ -173,6 +175,7 @@ __all__ = [
     "Rows",
     "Saliency",
     "SenseSeparation",
+    "StateParts",
     "Sweep",
     "SyntaxAgreement",
     "Target",
@@ -197,6 +200,7 @@ __all__ = [
     "class_target",
     "cluster_heads",
     "compare",
+    "contributions",
     "cosine_similarities",
     "effective_attention",
     "embedding_parts",
@@ -231,6 +235,7 @@ __all__ = [
     "occlusion",
     "occurrences",
     "patch_blocks",
+    "patch_heads",
     "patch_states",
     "principal_components",
     "profile_heads",
@@ -246,6 +251,7 @@ __all__ = [
     "sense_separation",
     "sentence_order_target",
     "smoothgrad",
+    "state_parts",
     "summarise_classes",
     "summarise_heads",
     "summarise_rows",

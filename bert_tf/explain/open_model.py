@@ -171,7 +171,7 @@ class OpenModel:
         states = [self._compiled("sum", self._embed, signature)(vectors, segment_ids)]
         for index in range(self.config.num_hidden_layers):
             states.append(self.layer(index, states[-1]))
-        score, slope = self._target_gradient(states[-1], target)
+        score, slope = self.target_gradient(states[-1], target)
         # Back through one layer at a time, each run again on its way: nothing within layers is kept in memory.
         for index in reversed(range(self.config.num_hidden_layers)):
             slope = self._of_layer("back", self._back, (self._states(), self._states()), index)(
@@ -198,8 +198,8 @@ class OpenModel:
         }
         return scores[target.head](x).numpy()
 
-    def _target_gradient(self, x, target):
-        """A target's log-probability [B] and its gradient [B, T, H] by the last hidden state."""
+    def target_gradient(self, x, target):
+        """A target's log-probability [B] and its gradient [B, T, H] by the last hidden state x [B, T, H]; tensors."""
         head = target.head
 
         def step(x, position, wanted):

@@ -67,7 +67,7 @@ def mask_target(bert, trace, position=None, token=None):
         if not trace.masks:
             raise NothingToPredict('Nothing is masked: type "[MASK]" in the text or give a position.')
         position = trace.masks[0]
-    _check_position(trace, position)
+    check_position(trace, position)
     if token is None:
         token_id = int(np.argmax(_logits(bert, trace, position)))
     else:
@@ -91,7 +91,7 @@ def replaced_target(bert, trace, position=None, replaced=True):
     if position is None:
         own = [place for place, source in enumerate(trace.sources) if source is not None]
         position = max(own, key=lambda place: trace.replaced[place])
-    _check_position(trace, position)
+    check_position(trace, position)
     return Target(position, int(replaced), "replaced" if replaced else "original", of_replaced=True)
 
 
@@ -175,7 +175,8 @@ def vocabulary_id(tokenizer, token):
     raise InputError(f"{token!r:.60} is no token of this model's vocabulary.{hint}")
 
 
-def _check_position(trace, position):
+def check_position(trace, position):
+    """Raise MaskPositionError unless a trace has the position."""
     if not 0 <= position < trace.length:
         raise MaskPositionError(
             f"There is no token {position}: this input has {trace.length} tokens, 0 to {trace.length - 1}."

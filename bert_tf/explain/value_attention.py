@@ -113,18 +113,15 @@ def value_vectors(bert, trace):
 
 def output_kernels(bert):
     """Each head's rows of the attention's output projection, float32 [L, N, D, H]."""
-    from bert_tf.models import named_variables
+    return np.stack([layer_kernels(bert, layer) for layer in range(bert.config.num_hidden_layers)])
 
-    variables, config = named_variables(bert.model), bert.config
-    heads, width = config.num_attention_heads, config.hidden_size
-    kernels = [
-        _kernel([
-            np.asarray(variables[f"bert.encoder.layer.{group}{stack}.attention.output.dense.weight"])
-            for stack in config.stack_names
-        ])
-        for group in config.layer_groups
-    ]
-    return np.stack(kernels).astype(np.float32, copy=False).reshape(-1, heads, width // heads, width)
+
+def layer_kernels(bert, layer):
+    """`output_kernels` of one layer, float32 [N, D, H]."""
+    heads, width = bert.config.num_attention_heads, bert.config.hidden_size
+    stacks = bert.model.bert_layers[f"layer_{layer}"].side_by_side()
+    whole = _kernel([np.asarray(stack.attention.output_dense.kernel, np.float32) for stack in stacks])
+    return whole.reshape(heads, width // heads, width)
 
 
 def _kernel(blocks):

@@ -3,10 +3,13 @@
 import numpy as np
 import pytest
 
-from bert_tf.explain import InputError, NotComparable
+from bert_tf.explain import InputError, MaskPositionError, NotComparable
+from bert_tf.explain.architecture import passing_state
 from bert_tf.explain.errors import Cancelled
-from bert_tf.explain.patching import patch_blocks, patch_states
+from bert_tf.explain.patching import patch_blocks, patch_heads, patch_states
 from bert_tf.explain.target import mask_target, next_sentence_target
+from bert_tf.explain.value_attention import output_kernels
+from tests.test_one_way import APART, LEFT, make_reader
 
 
 @pytest.fixture(scope="module")
@@ -141,3 +144,78 @@ def test_long_inputs_go_in_blocks_and_can_be_cancelled(other_bert, pair, monkeyp
 def test_inputs_of_different_length_are_refused(other_bert, pair):
     with pytest.raises(NotComparable, match="equally many tokens"):
         patch_states(other_bert, pair[0], other_bert.trace("a [MASK]"), mask_target(other_bert, pair[0]))
+
+
+def _with_a_head(bert, clean, corrupted, at, head, position, target):
+    """The target's score where one head's weighed values come from the clean run, at one position or at all."""
+    zero, mixed = np.zeros((1, 1, 1, 1), np.float32), []
+    layers = [bert.model.bert_layers[f"layer_{index}"] for index in range(bert.config.num_hidden_layers)]
+    for trace in (clean, corrupted):
+        _, found = layers[at].attention(trace.hidden_states[at][None], zero, details=("attentions", "values"))
+        mixed.append(np.einsum("nqk,nkd->nqd", *(np.asarray(found[name])[0] for name in ("attentions", "values"))))
+    places = slice(None) if position is None else position
+    mixed[1][head, places] = mixed[0][head, places]
+    together = mixed[1].transpose(1, 0, 2).reshape(1, clean.length, -1)
+    x = corrupted.hidden_states[at][None]
+    middle = np.asarray(layers[at].attention_norm(x + np.asarray(layers[at].attention.output_dense(together))))
+    x = np.asarray(layers[at].feed_forward_norm(middle + np.asarray(layers[at].feed_forward(middle))))
+    for layer in layers[at + 1 :]:
+        x = np.asarray(layer(x, zero))
+    return _said(bert, x, target)
+
+
+@pytest.mark.parametrize("kind, position", [("mask", None), ("mask", 3), ("next sentence", None), ("next sentence", 0)])
+def test_each_head_is_put_over_alone(other_bert, pair, kind, position, monkeypatch):
+    target = mask_target(other_bert, pair[0]) if kind == "mask" else next_sentence_target(other_bert, pair[0])
+    monkeypatch.setattr("bert_tf.explain.patching.TOKENS_AT_ONCE", 3 * pair[0].length)
+    seen = []
+    found = patch_heads(other_bert, *pair, target, position, progress=lambda *at: seen.append(at))
+    heads = other_bert.config.num_attention_heads
+    assert (found.part, found.position, found.scores.shape) == ("head", position, (3, heads))
+    wanted = [[_with_a_head(other_bert, *pair, at, head, position, target) for head in range(heads)] for at in range(3)]
+    np.testing.assert_allclose(found.scores, wanted, atol=2e-4)
+    whole = patch_states(other_bert, *pair, target)
+    assert (found.clean, found.corrupted) == (whole.clean, whole.corrupted)
+    assert np.ptp(found.scores) > 1e-3 and seen[-1] == (3 * heads, 3 * heads) and len(seen) == 3 * -(-heads // 3)
+
+
+def test_all_heads_of_a_layer_at_once_are_its_attention(other_bert, pair):
+    """Where the inputs differ in one head's output alone, that head brings back what the whole block does."""
+    target = mask_target(other_bert, pair[0])
+    layer = other_bert.model.bert_layers["layer_0"].attention
+    kept = [np.array(one) for one in layer.output_dense.get_weights()]
+    only = kept[0].copy()
+    only[layer.head_size :] = 0  # no head but the first writes anything
+    layer.output_dense.set_weights([only, kept[1]])
+    try:
+        heads = patch_heads(other_bert, *pair, target, pair[0].masks[0])
+        whole = patch_blocks(other_bert, *pair, target, "attention")
+    finally:
+        layer.output_dense.set_weights(kept)
+    assert heads.scores[0, 0] == pytest.approx(whole.scores[0, pair[0].masks[0]], abs=1e-4)
+    np.testing.assert_allclose(heads.scores[0, 1:], heads.corrupted, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", [LEFT, APART])
+def test_heads_of_one_way_readers_are_put_over_too(name):
+    bert = make_reader(name)
+    clean, corrupted = (bert.trace(text) for text in ("the cat ran on", "the dog ran on"))
+    target = mask_target(bert, clean, 3, "ran")
+    found = patch_heads(bert, clean, corrupted, target)
+    opened = bert.opened
+    states = opened.states(corrupted.token_ids[None], corrupted.segments[None])
+    good = opened.states(clean.token_ids[None], clean.segments[None])
+    # All heads of a layer put over, one head's difference after another, are the block's output.
+    ours, theirs = (passing_state(bert, one[1].numpy()[0], 1) for one in (good, states))
+    moved = [(ours["attentions"][h] @ ours["values"][h] - theirs["attentions"][h] @ theirs["values"][h])
+             @ output_kernels(bert)[1, h] for h in range(4)]  # fmt: skip
+    np.testing.assert_allclose(sum(moved) + theirs["attention"], ours["attention"], atol=1e-5)
+    for head in range(4):
+        places = np.full((1, clean.length), True)
+        after = opened.layer_instead(1, states[1], {"attention": (places, (theirs["attention"] + moved[head])[None])})
+        assert found.scores[1, head] == pytest.approx(float(opened.score(after, target)[0]), abs=1e-5)
+
+
+def test_a_head_s_place_that_is_not_there_is_refused(other_bert, pair):
+    with pytest.raises(MaskPositionError, match="no token 99"):
+        patch_heads(other_bert, *pair, mask_target(other_bert, pair[0]), 99)

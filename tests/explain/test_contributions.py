@@ -1,0 +1,162 @@
+"""Contributions: the parts of a state against the state itself, and their shares against the score's own slope."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import bert_tf
+from bert_tf.explain import (
+    MaskPositionError,
+    class_target,
+    contributions,
+    mask_target,
+    next_sentence_target,
+    replaced_target,
+    sentence_order_target,
+    state_parts,
+)
+from tests.explain.test_class_target import made
+from tests.test_one_way import APART, LEFT, make_reader
+
+FAMILY = Path(__file__).parents[1] / "golden" / "family"
+TEXTS = {"albert": "the license of the work"}
+
+
+def family(name):
+    bert = make_reader(name) if name in (LEFT, APART) else bert_tf.load(FAMILY / name)
+    text = TEXTS.get(name, "the cat ran" if name in (LEFT, APART) else "w1 w2 w3 w4")
+    return bert, bert.trace(text, mask=[2] if "mlm" in bert.heads else (), hidden_states=True)
+
+
+@pytest.fixture(scope="module")
+def trace(other_bert):
+    return other_bert.trace("the cat [MASK] on the mat", "it ran", hidden_states=True)
+
+
+def shares_of(bert, trace, slope):
+    """Each part's share of a score whose slope [T, H] at the last states is given, from the parts of every state."""
+    heads = feed_forward = own = biases = 0
+    for position in range(trace.length):
+        parts = state_parts(bert, trace, position)
+        heads = heads + parts.heads @ slope[position]
+        feed_forward = feed_forward + parts.feed_forward @ slope[position]
+        own, biases = own + parts.input @ slope[position], biases + parts.biases @ slope[position]
+    return own, heads, feed_forward, biases
+
+
+def slope_by_differences(bert, states, target, among):
+    """The slope of a target's score at some numbers of the last states [1, T, H], by central differences."""
+    found = []
+    for position, unit in among:
+        moved = np.repeat(states, 2, axis=0)
+        moved[:, position, unit] += (0.02, -0.02)
+        high, low = bert.opened.score(tf.constant(moved), target)
+        found.append((float(high) - float(low)) / 0.04)
+    return found
+
+
+def test_the_parts_of_a_state_add_up_to_it(other_bert, trace):
+    for position in (0, trace.masks[0], trace.length - 1):
+        parts = state_parts(other_bert, trace, position)
+        assert parts.heads.shape[:2] == (3, other_bert.config.num_attention_heads) and parts.position == position
+        np.testing.assert_allclose(parts.total(), trace.hidden_states[-1, position], atol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["roberta", "distilbert", "albert", "electra-discriminator", LEFT, APART])
+def test_every_member_s_states_add_up(name):
+    bert, trace = family(name)
+    for position in (0, 2):
+        found = state_parts(bert, trace, position).total()
+        np.testing.assert_allclose(found, trace.hidden_states[-1, position], atol=1e-4)
+
+
+def test_a_head_s_part_is_what_the_held_normalisations_leave_of_it(other_bert, trace):
+    """Layer by layer by hand: the last layer's heads pass two norms, the first layer's feed-forward block five."""
+    at = trace.masks[0]
+    parts = state_parts(other_bert, trace, at)
+
+    def norm_at(layer, x):
+        # The layer's own answer to an input, and the matrix that is left where its deviation is held.
+        wide = np.asarray(x[0, at], np.float64)
+        deviation = np.sqrt(wide.var() + layer.epsilon)
+        centre = np.eye(len(wide)) - 1 / len(wide)
+        return layer(x), centre * (np.asarray(layer.gamma, np.float64) / deviation)
+
+    x, matrices, added = trace.hidden_states[0][None], [], {}
+    for index in range(3):
+        layer = other_bert.model.bert_layers[f"layer_{index}"]
+        attended, found = layer.attention(x, np.zeros((1, 1, 1, 1), np.float32), details=("attentions", "values"))
+        kernel = np.asarray(layer.attention.output_dense.kernel)
+        size = layer.attention.head_size
+        for head in range(layer.attention.num_heads):
+            mixed = np.asarray(found["attentions"])[0, head, at] @ np.asarray(found["values"])[0, head]
+            added[index, head] = len(matrices), mixed @ kernel[head * size : (head + 1) * size]
+        x, matrix = norm_at(layer.attention_norm, x + attended)
+        matrices.append(matrix)
+        widened = layer.feed_forward(x)
+        added[index, "ff"] = len(matrices), np.asarray(widened)[0, at]
+        x, matrix = norm_at(layer.feed_forward_norm, x + widened)
+        matrices.append(matrix)
+    for (index, part), (first, vector) in added.items():
+        for matrix in matrices[first:]:
+            vector = vector @ matrix
+        wanted = parts.feed_forward[index] if part == "ff" else parts.heads[index, part]
+        np.testing.assert_allclose(vector, wanted, atol=1e-4)
+
+
+@pytest.mark.parametrize("kind", ["mask", "another word", "next", "not next"])
+def test_shares_are_the_slope_times_the_parts(other_bert, trace, kind):
+    target = {
+        "mask": lambda: mask_target(other_bert, trace),
+        "another word": lambda: mask_target(other_bert, trace, 2, "dog"),
+        "next": lambda: next_sentence_target(other_bert, trace),
+        "not next": lambda: next_sentence_target(other_bert, trace, False),
+    }[kind]()
+    check(other_bert, trace, target)
+
+
+def check(bert, trace, target):
+    found = contributions(bert, trace, target)
+    states = trace.hidden_states[-1][None]
+    score, slope = (part.numpy()[0] for part in bert.opened.target_gradient(tf.constant(states), target))
+    among = [(position, unit) for position in range(trace.length) for unit in (0, 5, states.shape[-1] - 1)]
+    wanted = slope_by_differences(bert, states, target, among)
+    np.testing.assert_allclose([slope[place] for place in among], wanted, atol=3e-3)
+    own, heads, feed_forward, biases = shares_of(bert, trace, slope.astype(np.float64))
+    assert found.target == target and found.score == pytest.approx(float(score), abs=1e-5)
+    np.testing.assert_allclose(found.heads, heads, atol=1e-4)
+    np.testing.assert_allclose(found.feed_forward, feed_forward, atol=1e-4)
+    assert (found.input, found.biases) == pytest.approx((own, biases), abs=1e-4)
+    assert found.total == pytest.approx(float((slope * states[0]).sum()), abs=1e-4)
+    assert found.input + found.heads.sum() + found.feed_forward.sum() + found.biases == pytest.approx(
+        found.total, abs=1e-4
+    )
+    assert np.abs(found.heads).max() > 1e-4
+
+
+@pytest.mark.parametrize("name", ["distilbert", LEFT, APART])
+def test_a_hidden_word_of_every_reader(name):
+    bert, trace = family(name)
+    check(bert, trace, mask_target(bert, trace))
+
+
+def test_what_other_heads_say(other_bert):
+    bert, trace = family("electra-discriminator")
+    check(bert, trace, replaced_target(bert, trace, 2))
+    albert = family("albert")[0]
+    pair = albert.trace("the license", "of the work", hidden_states=True)
+    check(albert, pair, sentence_order_target(albert, pair))
+
+
+@pytest.mark.parametrize("pooling", ["cls", "mean", "attention"])
+def test_a_class_read_from_one_state_or_from_all(pooling):
+    bert = made(pooling=pooling)
+    trace = bert.trace("it was a good film", hidden_states=True)
+    check(bert, trace, class_target(bert, trace, "good"))
+
+
+def test_a_position_that_is_not_there_is_refused(other_bert, trace):
+    with pytest.raises(MaskPositionError, match="no token 99"):
+        state_parts(other_bert, trace, 99)
