@@ -76,6 +76,7 @@ ACTS = {
     "lens": Act("chip", _MASKED),
     "lens:all tokens": Act("chip", {**_MASKED, "lens.rows": "all"}),
     "ablation": Act("td[data-at]", _MASKED),
+    "contributions": Act("chip", _MASKED),
     "saliency": Act("chip", _MASKED, long=True),
     "patching": Act("chip", _MASKED, long=True, most=128),
     "whatif": Act("chip", _MASKED),

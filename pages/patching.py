@@ -6,8 +6,8 @@ import functools
 import numpy as np
 import streamlit as st
 
-from bert_tf.explain import fill_mask, patch_blocks, patch_states
-from bert_tf.plots.patching import patch_map, patched_names
+from bert_tf.explain import fill_mask, patch_blocks, patch_heads, patch_states
+from bert_tf.plots.patching import patch_map, patched_heads_map, patched_names
 from ui import export, figures, frame, inputs, jobs, pairs, snippets, state, why
 from ui.kept import kept
 from ui.words import count, plain
@@ -16,7 +16,13 @@ _MOST = 128  # tokens: the work grows with their square
 _SLIGHT = 0.1  # nats between the two inputs' answers below which shares say little
 _GUESSES = 8
 _HEADER = ("position", "token", "other_token", "log_probability", "recovered")
-_PARTS = {"state": "The state", "attention": "What attention adds", "feed_forward": "What feed-forward adds"}
+_HEAD_HEADER = ("layer", "head", "log_probability", "recovered")
+_PARTS = {
+    "state": "The state",
+    "attention": "What attention adds",
+    "feed_forward": "What feed-forward adds",
+    "head": "What each head adds",
+}
 _SAYS = {
     "state": "one state, of one token after one layer, is taken from the first",
     "attention": (
@@ -26,6 +32,10 @@ _SAYS = {
     "feed_forward": (
         "what the feed-forward block of one layer adds to one token is taken from the first, and all that follows works"
         " on from there"
+    ),
+    "head": (
+        "what one attention head adds, {where}, is taken from the first, the other heads of its layer stay, and all that"
+        " follows works on from there"
     ),
 }
 
@@ -58,10 +68,24 @@ def page():
         format_func=_PARTS.get,
         **state.bound_setting("patching.part", "w_patching_part", "state", _PARTS),
     )
-    snippets.give(shared, trace, other, target, part)
-    found = _patched(shared, trace, other, target, part)
+    position = _place(trace) if part == "head" else None
+    snippets.give(shared, trace, other, target, part, position)
+    found = _patched(shared, trace, other, target, part, position)
     if found is not None:
         _draw(trace, other, found)
+
+
+def _place(trace):
+    """Where heads are put over: a position, or None for all."""
+    places = ["", *map(str, range(trace.length))]
+    chosen = st.selectbox(
+        "Put over at",
+        places,
+        format_func=lambda place: f"{place}: {trace.tokens[int(place)]}" if place else "All tokens",
+        width=260,
+        **state.bound_setting("patching.place", "w_patching_place", "", places),
+    )
+    return int(chosen) if chosen else None
 
 
 def _other_texts(shared, trace):
@@ -232,7 +256,7 @@ def _say_lengths(one, other, texts_one, texts_other):
     st.warning("\n".join(lines), icon=":material/straighten:")
 
 
-def _patched(shared, trace, other, target, part):
+def _patched(shared, trace, other, target, part, position):
     view = state.view()
     key = (
         shared.name,
@@ -243,8 +267,12 @@ def _patched(shared, trace, other, target, part):
         other.text_b,
         trace.masks,
         target,
+        position,
     )
-    patch = patch_states if part == "state" else functools.partial(patch_blocks, block=part)
+    patch = {
+        "state": patch_states,
+        "head": functools.partial(patch_heads, position=position),
+    }.get(part) or functools.partial(patch_blocks, block=part)
 
     def work(progress):
         return shared.run(patch, trace, other, target, progress=progress)
@@ -253,17 +281,18 @@ def _patched(shared, trace, other, target, part):
 
 
 def _draw(trace, other, found):
-    heading = inputs.heading("Layer by position")
+    of_heads = found.part == "head"
+    heading = inputs.heading("Layer by head" if of_heads else "Layer by position")
     with heading.container(horizontal=True, vertical_alignment="center", width="content"):
         st.button(
             "Change places", icon=":material/swap_vert:", type="tertiary", on_click=_turn, args=(trace, other)
         )
         export.menu(
             "patching",
-            ("state" if found.part == "state" else "layer", *_HEADER),
-            lambda: _rows(trace, other, found),
+            _HEAD_HEADER if of_heads else ("state" if found.part == "state" else "layer", *_HEADER),
+            lambda: _head_rows(found) if of_heads else _rows(trace, other, found),
             lambda: _record(trace, other, found),
-            lambda: patch_map(found.recovered, trace.tokens, other.tokens, part=found.part),
+            lambda: _map(trace, other, found),
             lambda: {
                 "tokens": np.array(trace.tokens),
                 "other_tokens": np.array(other.tokens),
@@ -283,18 +312,25 @@ def _draw(trace, other, found):
             " Change another word, or look at another answer.",
             icon=":material/balance:",
         )
+    where = "at all tokens" if found.position is None else f"at “{plain(trace.tokens[found.position])}” alone"
     figures.show(
         "What each brings back",
-        patch_map(found.recovered, trace.tokens, other.tokens, frame.is_dark(), found.part),
+        _map(trace, other, found, frame.is_dark()),
         key="w_patching_map",
         config=export.plot_config("patching"),
     )
     st.caption(
-        f"The model reads the other input; {_SAYS[found.part]}."
+        f"The model reads the other input; {_SAYS[found.part].format(where=where)}."
         f" Blue: “{label}” comes back, 100% all the way; orange: it goes further away. Shares of the"
         " difference. It tells where a difference lies at a given depth, not that the model uses nothing"
         " else."
     )
+
+
+def _map(trace, other, found, dark=False):
+    if found.part == "head":
+        return patched_heads_map(found.recovered, dark)
+    return patch_map(found.recovered, trace.tokens, other.tokens, dark, found.part)
 
 
 def _turn(trace, other):
@@ -313,6 +349,11 @@ def _rows(trace, other, found):
             yield layer, position, trace.tokens[position], other.tokens[position], float(score), float(share)
 
 
+def _head_rows(found):
+    for (layer, head), score in np.ndenumerate(found.scores):
+        yield layer + 1, head + 1, float(score), float(found.recovered[layer, head])
+
+
 def _record(trace, other, found):
     return {
         "model": trace.model,
@@ -320,6 +361,7 @@ def _record(trace, other, found):
         "tokens": list(trace.tokens),
         "other_tokens": list(other.tokens),
         "carried_over": found.part,
+        "at": found.position,
         "layers": patched_names(found.part, len(found.scores)),
         "log_probability": found.clean,
         "other_log_probability": found.corrupted,

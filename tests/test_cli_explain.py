@@ -125,6 +125,26 @@ def test_patching_of_blocks(record, tiny_bert, trace, block):
     assert np.shape(found["recovered"]) == (2, trace.length) and found["carried_over"] == block
 
 
+@pytest.mark.parametrize("at", [None, 4])
+def test_patching_of_heads(record, tiny_bert, trace, at):
+    other = tiny_bert.trace("the dogs [MASK] on the mat", TEXTS[1])
+    expected = explain.patch_heads(tiny_bert, trace, other, explain.mask_target(tiny_bert, trace), at)
+    found = record("patching", "--against", other.text_a, "--carry", "head", *([] if at is None else ["--at", at]))
+    np.testing.assert_allclose(found["scores"], expected.scores, atol=1e-3)
+    assert np.shape(found["recovered"]) == (2, 4) and (found["carried_over"], found["at"]) == ("head", at)
+
+
+def test_contributions(record, tiny_bert, trace):
+    expected = explain.contributions(tiny_bert, trace, explain.mask_target(tiny_bert, trace, token="cat"))
+    found = record("contributions", "--target", "cat")
+    np.testing.assert_allclose(found["heads"], expected.heads, atol=1e-4)
+    np.testing.assert_allclose(found["feed_forward"], expected.feed_forward, atol=1e-4)
+    assert [found[name] for name in ("score", "input", "biases", "total")] == pytest.approx(
+        [expected.score, expected.input, expected.biases, expected.total], abs=1e-3
+    )
+    assert record("contributions", "--next-sentence", "--opposite")["target"]["label"] == "NotNext"
+
+
 def test_counterfactuals(record):
     found = record("counterfactual", "--replace", "cats=big dogs")
     labels = [one["label"] for one in found["variants"]]
@@ -168,6 +188,8 @@ def test_vectors_and_similarity(record, tiny_bert, trace, tiny_folder):
         (("ablation",), "bits"),
         (("vectors",), "of segment"),
         (("patching", "--against", "the dogs [MASK] on the mat"), "##s"),
+        (("patching", "--against", "the dogs [MASK] on the mat", "--carry", "head"), "layer"),
+        (("contributions",), "all feed-forward blocks"),
         (("counterfactual",), "what if"),
     ],
 )
@@ -195,6 +217,10 @@ def test_lines_for_a_person(say, arguments, shown):
         (["patching", "the [MASK]"], "Give --against"),
         (["patching", "the [MASK]", "--against", "the big [MASK]"], "equally many tokens"),
         (["patching", "the [MASK]", "--against", " "], "--against is empty"),
+        (["patching", "the [MASK]", "--against", "a [MASK]", "--at", "1"], "--at goes with --carry head"),
+        (["patching", "the [MASK]", "--against", "a [MASK]", "--carry", "head", "--at", "9"], "no token 9"),
+        (["contributions", "the [MASK]", "--target", "cats"], "made of: cat ##s"),
+        (["contributions", "the [MASK]", "--target", "cat", "--next-sentence"], "only one of"),
         (["counterfactual", "the [MASK]", "--replace", "the"], "OLD=NEW"),
         (["counterfactual", "the [MASK]", "--replace", "dog=cat"], "'dog' is not in the text"),
         (["similarity", "the cat", "--other", "no-such-model"], "no-such-model"),

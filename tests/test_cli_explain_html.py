@@ -111,6 +111,17 @@ def test_what_is_patched_names_the_rows(record, carried, rows):
     np.testing.assert_allclose(drawn.z, np.array(found["recovered"], float))
 
 
+def test_patched_heads_and_contributions_are_drawn_by_layer(record):
+    found = record("patching", *ARGUMENTS["patching"], "--carry", "head")
+    (drawn,) = figure_of(found).data
+    assert (list(drawn.y), list(drawn.x)) == (["0", "1"], ["0", "1", "2", "3"])
+    np.testing.assert_allclose(drawn.z, np.array(found["recovered"], float))
+    found = record("contributions")
+    (drawn,) = figure_of(found).data
+    assert list(drawn.x) == ["1", "2", "3", "4", "FF"]
+    np.testing.assert_allclose(drawn.customdata, np.column_stack([found["heads"], found["feed_forward"]]))
+
+
 def test_ablation_is_drawn_before_and_after_or_ranked(record):
     named = record("ablation", "--heads", "0.1")
     before, after = figure_of(named).data[:2]

@@ -10,8 +10,8 @@ from ui.models import installed
 from ui.view import PAGES, Spot, left_out, to_params
 
 #: Pages that show the view's texts, whatever is installed.
-_PAGES = ("predict", "attention", "modelview", "neuron", "methods", "heads", "lens", "ablation", "saliency",
-          "patching", "whatif", "inputsum", "neighbours", "compare", "cka", "architecture")  # fmt: skip
+_PAGES = ("predict", "attention", "modelview", "neuron", "methods", "heads", "lens", "ablation", "contributions",
+          "saliency", "patching", "whatif", "inputsum", "neighbours", "compare", "cka", "architecture")  # fmt: skip
 
 
 def _more_pages():

@@ -19,6 +19,7 @@ PAGES = {
     "heads": ("Attention", "What heads do"),
     "lens": ("Why", "Layer by layer"),
     "ablation": ("Why", "Switch off"),
+    "contributions": ("Why", "Contributions"),
     "saliency": ("Why", "Which words"),
     "patching": ("Why", "Patching"),
     "whatif": ("Why", "What if"),

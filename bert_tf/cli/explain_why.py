@@ -1,4 +1,4 @@
-"""The kinds of `explain` that ask why: layer by layer, parts switched off, patching, what if, likelihood."""
+"""The kinds of `explain` that ask why: layer by layer, parts switched off, their shares, patching, what if, likelihood."""
 
 import math
 
@@ -9,7 +9,7 @@ from bert_tf.cli.explain_target import add_target, check_target, target_of, targ
 from bert_tf.cli.render import percent
 from bert_tf.explain.errors import InputError, checked_text
 
-_CARRIED = ("state", "attention", "feed-forward")
+_CARRIED = ("state", "attention", "feed-forward", "head")
 _PARTS = ("heads", "layers", "feed-forward", "tokens")
 
 
@@ -200,25 +200,59 @@ def _sweep(bert, trace, args):
     )
 
 
+def contributions(bert, trace, args):
+    """What each part puts into the answer directly; the strongest heads and blocks as lines."""
+    from bert_tf import explain
+
+    found = explain.contributions(bert, trace, target_of(bert, trace, args))
+    parts = {f"head {layer}.{head}": float(share) for (layer, head), share in np.ndenumerate(found.heads)}
+    parts |= {f"feed-forward {layer}": float(share) for layer, share in enumerate(found.feed_forward)}
+    strongest = sorted(parts.items(), key=lambda one: -abs(one[1]))[: args.top_k]
+    sums = (
+        ("the input", found.input),
+        ("all heads", found.heads.sum()),
+        ("all feed-forward blocks", found.feed_forward.sum()),
+        ("biases", found.biases),
+        ("together", found.total),
+    )
+    rows = [("part", "share"), *((name, f"{share:+.4f}") for name, share in (*strongest, *sums))]
+    record = {
+        "target": target_record(found.target),
+        "tokens": trace.tokens,
+        "score": found.score,
+        "input": found.input,
+        "heads": found.heads,
+        "feed_forward": found.feed_forward,
+        "biases": found.biases,
+        "total": found.total,
+    }
+    return record, rows, "<>"
+
+
 def patching(bert, trace, args):
     """Where the difference from another input turns into another answer."""
-    from bert_tf.explain import patch_blocks, patch_states
+    from bert_tf.explain import patch_blocks, patch_heads, patch_states
 
     corrupted = bert.trace(args.against, args.text_b, args.mask)
     target = target_of(bert, trace, args)
     with Progress(args) as progress:
         if args.carry == "state":
             found = patch_states(bert, trace, corrupted, target, progress)
+        elif args.carry == "head":
+            found = patch_heads(bert, trace, corrupted, target, args.at, progress)
         else:
             found = patch_blocks(bert, trace, corrupted, target, args.carry.replace("-", "_"), progress)
-    rows = [("token", *map(str, range(len(found.scores))))]
+    of_heads = args.carry == "head"
+    names, shares = (range(len(found.scores)), found.recovered) if of_heads else (trace.tokens, found.recovered.T)
+    rows = [("layer" if of_heads else "token", *map(str, range(shares.shape[1])))]
     rows += [
-        (token, *("-" if math.isnan(share) else f"{share:.2f}" for share in column))
-        for token, column in zip(trace.tokens, found.recovered.T)
+        (str(name), *("-" if math.isnan(share) else f"{share:.2f}" for share in line))
+        for name, line in zip(names, shares)
     ]
     record = {
         "target": target_record(target),
         "carried_over": args.carry,
+        "at": args.at,
         "tokens": trace.tokens,
         "corrupted_tokens": corrupted.tokens,
         "clean": found.clean,
@@ -226,7 +260,7 @@ def patching(bert, trace, args):
         "scores": found.scores,
         "recovered": found.recovered,
     }
-    return record, rows, "<" + ">" * len(found.scores)
+    return record, rows, "<" + ">" * shares.shape[1]
 
 
 def counterfactual(bert, trace, args):
@@ -365,8 +399,9 @@ def _add_patching(kind):
         choices=_CARRIED,
         default="state",
         metavar="WHAT",
-        help=f"what is put over, of each layer and token: {', '.join(_CARRIED)} (default state)",
+        help=f"what is put over, of each layer and token: {', '.join(_CARRIED)}, of heads at all tokens (default state)",
     )
+    kind.add_argument("--at", type=int, metavar="P", help="with --carry head: at this token alone")
 
 
 def _add_counterfactual(kind):
@@ -391,6 +426,8 @@ def _check_patching(args):
     if args.against is None:
         raise InputError("Give --against TEXT, another first text with as many tokens.")
     _check_against(args)
+    if args.at is not None and args.carry != "head":
+        raise InputError("--at goes with --carry head.")
     check_target(args)
 
 
@@ -399,6 +436,10 @@ KINDS = {
     "ablation": Kind(
         ablation, "what changes without some heads, layers, blocks or the attention to tokens", _add_ablation
     ),
+    "contributions": Kind(
+        contributions, "what the input, each head and feed-forward block put into the answer directly", add_target,
+        check_target,
+    ),  # fmt: skip
     "patching": Kind(
         patching, "where in the model another input turns into another answer", _add_patching, _check_patching
     ),

@@ -3,8 +3,8 @@
 An encoder layer adds to a token's state and normalises. With its standard deviation held as it was in the pass, a layer
 normalisation is linear but for its offset, so that the last state is exactly the sum of what the input, every attention
 head, every feed-forward block and the biases have put there. A part's share of an answer is its product with the slope
-of the answer's score at that state: to first order, as the heads that give answers are no linear functions. It is the
-direct path alone; what later layers make of a part is theirs.
+of the answer's log-odds at that state (the deviation of a normalisation within the head held too): to first order, as the
+heads that give answers are no linear functions. It is the direct path alone; what later layers make of a part is theirs.
 
 Dimension legend: L layers, N heads, D head size, T tokens, H hidden, K positions, S stacks side by side. Source: Mickus,
 Paperno and Constant 2022, "How to dissect a Muppet", section 2; here each part is centred by itself, where they count
@@ -45,12 +45,16 @@ class StateParts:
 
 @dataclass(frozen=True, eq=False)
 class Contributions:
-    """The share of each part in a target's score, in nats of log-probability or in the units of a regression's value.
+    """The share of each part in a target's log-odds, in nats, or in a regression's value.
+
+    Log-odds are the difference of logits between the target and all else: their slope does not vanish where the
+    probability comes near 1.
 
     Attributes:
-        target: the `Target`. score: its log-probability (natural logarithm), or the value of a regression.
+        target: the `Target`. score: its log-odds (natural logarithm), or the value of a regression.
         input, biases: floats. heads: float64 [L, N]. feed_forward: float64 [L]; parts as in `StateParts`.
-        total: float, the slope times the last state: what all shares add up to, but for rounding.
+        total: float, the slope times the last state: what all shares add up to, but for rounding. What it lacks of the
+            score is the head's own: its biases, and that it is no straight line.
     """
 
     target: Target
@@ -100,7 +104,7 @@ def contributions(bert, trace, target):
         `Contributions`. About two forward passes.
     """
     states = bert.opened.states(trace.token_ids[None], trace.segments[None])
-    score, slope = (part.numpy()[0] for part in bert.opened.target_gradient(states[-1], target))
+    score, slope = (part[0] for part in bert.opened.odds_gradient(states[-1], target))
     positions = np.flatnonzero(np.any(slope, axis=-1))
     entered, layers, last = _taken_apart(bert, trace, positions)
     slope = slope[positions].astype(np.float64)

@@ -171,7 +171,7 @@ class OpenModel:
         states = [self._compiled("sum", self._embed, signature)(vectors, segment_ids)]
         for index in range(self.config.num_hidden_layers):
             states.append(self.layer(index, states[-1]))
-        score, slope = self.target_gradient(states[-1], target)
+        score, slope = self._target_gradient(states[-1], target)
         # Back through one layer at a time, each run again on its way: nothing within layers is kept in memory.
         for index in reversed(range(self.config.num_hidden_layers)):
             slope = self._of_layer("back", self._back, (self._states(), self._states()), index)(
@@ -198,25 +198,61 @@ class OpenModel:
         }
         return scores[target.head](x).numpy()
 
-    def target_gradient(self, x, target):
-        """A target's log-probability [B] and its gradient [B, T, H] by the last hidden state x [B, T, H]; tensors."""
+    def _target_gradient(self, x, target):
+        """A target's log-probability [B] and its gradient [B, T, H] by the last hidden state."""
         head = target.head
 
         def step(x, position, wanted):
             with tf.GradientTape(watch_accessed_variables=False) as tape:
                 tape.watch(x)
-                scores = {
-                    "mlm": lambda: self._mlm(tf.gather(self.read(x), position, axis=1)),
-                    "nsp": lambda: self._pair("nsp", x),
-                    "sop": lambda: self._pair("sop", x),
-                    "replaced": lambda: tf.gather(self._replaced(x), position, axis=1),
-                    "task": lambda: self._class(x),
-                }[head]()
-                score = tf.gather(scores, wanted, axis=1)
+                score = tf.gather(self._scores(head, x, position), wanted, axis=1)
             return score, tf.convert_to_tensor(tape.gradient(score, x))
 
         function = self._compiled(("target", head), step, (self._states(), _ids(0), _ids(0)))
         return function(x, tf.constant(target.position or 0, tf.int32), tf.constant(target.id, tf.int32))
+
+    def odds_gradient(self, x, target):
+        """A target's log-odds and their slope at the last hidden state, the deviation of a normalisation within the head
+        held as it is.
+
+        Args:
+            x: [B, T, H]. target: a `Target`.
+        Returns:
+            (log-odds [B], the difference of the log-probabilities of the target and of all else; of a regression its
+            value; slopes [B, T, H]), float32 arrays.
+        """
+        head = target.head
+
+        def step(x, position, wanted):
+            with tf.GradientTape(watch_accessed_variables=False) as tape:
+                tape.watch(x)
+                score = self._odds(head, self._scores(head, x, position, _held_norm), wanted)
+            return score, tf.convert_to_tensor(tape.gradient(score, x))
+
+        function = self._compiled(("odds", head), step, (self._states(), _ids(0), _ids(0)))
+        found = function(x, tf.constant(target.position or 0, tf.int32), tf.constant(target.id, tf.int32))
+        return tuple(part.numpy() for part in found)
+
+    def _scores(self, head, x, position, norm=None):
+        """What a head gives at a position, [B, K]; `norm`: in the place of the MLM head's, as `_mlm` takes it."""
+        return {
+            "mlm": lambda: self._mlm(tf.gather(self.read(x), position, axis=1), norm),
+            "nsp": lambda: self._pair("nsp", x),
+            "sop": lambda: self._pair("sop", x),
+            "replaced": lambda: tf.gather(self._replaced(x), position, axis=1),
+            "task": lambda: self._class(x),
+        }[head]()
+
+    def _odds(self, head, scores, wanted):
+        """Log-odds [B] of one of K log-probabilities [B, K]."""
+        own = tf.gather(scores, wanted, axis=1)
+        if head == "task" and self._task.settings.regression:
+            return own
+        if head == "task" and self._task.settings.multi_label:
+            own = tf.minimum(own, -1e-7)  # a probability that was rounded to 1 has no odds
+            return own - tf.math.log(-tf.math.expm1(own))
+        others = tf.where(tf.range(tf.shape(scores)[1]) == wanted, -np.inf, scores)
+        return own - tf.reduce_logsumexp(others, axis=1)
 
     def _back(self, x, slope, *weights):
         with tf.GradientTape(watch_accessed_variables=False) as tape:
@@ -257,11 +293,14 @@ class OpenModel:
         part = self._parts["embeddings"]
         return tf.cast(part.project(part.norm(part.add_places(vectors, segment_ids))), tf.float32)
 
-    def _mlm_logits(self, rows):
-        return self._parts["mlm"].logits(rows[None], self._parts["embeddings"].token_table)[0]
+    def _mlm_logits(self, rows, norm=None):
+        part = self._parts["mlm"]
+        held = None if norm is None else lambda x: norm(part.norm, x)
+        return part.logits(rows[None], self._parts["embeddings"].token_table, held)[0]
 
-    def _mlm(self, rows):
-        return tf.nn.log_softmax(self._mlm_logits(rows))
+    def _mlm(self, rows, norm=None):
+        """Log-probabilities [R, V]; norm: callable (the head's `LayerNorm`, what goes in) in its place."""
+        return tf.nn.log_softmax(self._mlm_logits(rows, norm))
 
     def _mlm_reading(self, states, answers, top_k):
         shape = tf.shape(states)[:2]
@@ -320,6 +359,13 @@ def blocked(tokens, length, links=()):
     for looking, looked_at in links:
         bias[..., looking, looked_at] = MASKED_SCORE
     return bias
+
+
+def _held_norm(norm, x):
+    """A `LayerNorm`'s output whose standard deviation has no slope."""
+    mean, variance = tf.nn.moments(x, -1, keepdims=True)
+    scale = tf.stop_gradient(tf.math.rsqrt(variance + norm.epsilon))
+    return (x - mean) * scale * norm.gamma + norm.beta
 
 
 def _floats(*shape):

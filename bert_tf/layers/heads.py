@@ -51,10 +51,10 @@ class MaskedLMHead(keras.layers.Layer):
             x = keras.ops.take_along_axis(x, keras.ops.expand_dims(positions, -1), axis=1)    # [B, P, H]
         return self.logits(x, token_table)
 
-    def logits(self, x, token_table):
-        """Logits [B, P, V] of states [B, P, H] as `read` gives them."""
+    def logits(self, x, token_table, norm=None):
+        """Logits [B, P, V] of states [B, P, H] as `read` gives them; norm: in the place of its own normalisation."""
         ops = keras.ops
-        x = self.norm(self.activation(ops.cast(self.transform(x), self.compute_dtype)))
+        x = (norm or self.norm)(self.activation(ops.cast(self.transform(x), self.compute_dtype)))
         batch, count, width = ops.shape(x)
         x, table = (ops.cast(tensor, self.transform.compute_dtype) for tensor in (x, token_table))
         flat = ops.matmul(ops.reshape(x, (batch * count, width)), ops.transpose(table))

@@ -7,18 +7,19 @@ from bert_tf.plots.diverging import diverging_scale
 from bert_tf.plots.theme import CATEGORIES, dress, escape
 
 
-def effects_map(effects, unit, dark=False):
+def effects_map(effects, unit, dark=False, heads=None):
     """The effect of every head, feed-forward block and layer, layers downwards.
 
     Args:
-        effects: float [L, N + 2]: the heads, the feed-forward block, the layer. Positive: it speaks for
-            the answer.
+        effects: float [L, N + 2]: the heads, the feed-forward block, the layer; or [L, N + 1] without the layer.
+            Positive: it speaks for the answer.
         unit: what the numbers are.
-        dark: for a dark page.
+        dark: for a dark page. heads: N; None for two less than there are columns.
     """
     layers, columns = effects.shape
-    names = [*map(str, range(1, columns - 1)), "FF", "layer"]
-    scaled = by_kind(effects)
+    heads = columns - 2 if heads is None else heads
+    names = [*map(str, range(1, heads + 1)), "FF", "layer"][:columns]
+    scaled = by_kind(effects, heads)
     figure = go.Figure(
         go.Heatmap(
             z=scaled,
@@ -44,10 +45,12 @@ def effects_map(effects, unit, dark=False):
     return dress(figure, dark, height=130 + 30 * layers)
 
 
-def by_kind(effects):
-    """Effects [L, N + 2] from -1 to 1: heads, feed-forward blocks and layers each by their own strongest."""
+def by_kind(effects, heads=None):
+    """Effects as `effects_map` takes them from -1 to 1: heads, feed-forward blocks and layers each by their own
+    strongest."""
     scaled = np.array(effects, np.float64)
-    for kind in (slice(0, -2), slice(-2, -1), slice(-1, None)):
+    heads = scaled.shape[1] - 2 if heads is None else heads
+    for kind in (slice(0, heads), *(slice(column, column + 1) for column in range(heads, scaled.shape[1]))):
         scaled[:, kind] /= max(float(np.abs(scaled[:, kind]).max()), 1e-9)
     return scaled
 

@@ -5,7 +5,7 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from bert_tf.plots.diverging import diverging_scale
-from bert_tf.plots.effects import ranked_bars
+from bert_tf.plots.effects import effects_map, ranked_bars
 from bert_tf.plots.explained_parts import answer_panels, token_axes, value_map
 from bert_tf.plots.lens import state_names
 from bert_tf.plots.reduction import reduction_course
@@ -108,8 +108,16 @@ def _panels_of_others(record):
     return panels
 
 
+def _contributions(record, dark):
+    heads = np.array(record["heads"], float)
+    unit = "of the value" if record["target"]["of_value"] else "nats"
+    return effects_map(np.column_stack([heads, record["feed_forward"]]), unit, dark, heads.shape[1])
+
+
 def _patching(record, dark):
     recovered = np.array(record["recovered"], float)
+    if record["carried_over"] == "head":
+        return _patched_heads(recovered, dark)
     names = distinct(
         one if one == other else f"{other} → {one}"
         for one, other in zip(record["tokens"], record["corrupted_tokens"])
@@ -125,6 +133,16 @@ def _patching(record, dark):
     title = "state put back" if carried == "state" else f"{carried} put back, layer"
     figure.update_yaxes(title=title, type="category", ticks="", showgrid=False)
     return dress(figure, dark, 200 + 28 * len(recovered))
+
+
+def _patched_heads(recovered, dark):
+    layers, heads = (list(map(str, range(count))) for count in recovered.shape)
+    said = "layer %{y}, head %{x}<br>%{z:.2f} recovered"
+    figure = go.Figure(value_map(recovered, heads, layers, dark, said))
+    figure.update_traces(colorscale=diverging_scale(dark), zmin=-1, zmax=1)
+    figure.update_xaxes(title="head put back", type="category", ticks="", showgrid=False)
+    figure.update_yaxes(title="layer", type="category", autorange="reversed", ticks="", showgrid=False)
+    return dress(figure, dark, 160 + 28 * len(layers))
 
 
 def _counterfactual(record, dark):
@@ -171,6 +189,7 @@ KINDS = {
     "lens": _lens,
     "saliency": _saliency,
     "ablation": _ablation,
+    "contributions": _contributions,
     "patching": _patching,
     "counterfactual": _counterfactual,
     "likelihood": _likelihood,

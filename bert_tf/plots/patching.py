@@ -1,6 +1,6 @@
 """Where a vector of one run, put into another, brings the first one's answer back.
 
-Dimension legend: L layers, T tokens, R rows.
+Dimension legend: L layers, N heads, T tokens, R rows.
 """
 
 import numpy as np
@@ -12,6 +12,7 @@ from bert_tf.plots.theme import dress, escape
 
 _TALLEST = 1400  # pixels
 _LABEL = 15  # pixels a label needs
+_COLOUR_BAR = {"thickness": 8, "outlinewidth": 0, "tickformat": ".0%", "tickvals": [-1, -0.5, 0, 0.5, 1]}
 #: What is carried over -> (what the columns are, what is said of one).
 _AXES = {
     "state": ("after layer", "after layer %{x}"),
@@ -21,7 +22,7 @@ _AXES = {
 
 
 def patched_names(part, count):
-    """Names of the ``count`` rows of a ``PatchMap``: "in" and the layers from 1, of blocks the layers alone."""
+    """Names of the ``count`` rows of a ``PatchMap``: "in" and the layers from 1, of blocks and heads the layers alone."""
     return state_names(count) if part == "state" else state_names(count + 1)[1:]
 
 
@@ -55,12 +56,7 @@ def patch_map(recovered, clean_tokens, corrupted_tokens, dark=False, part="state
             colorscale=diverging_scale(dark),
             xgap=1,
             ygap=1,
-            colorbar={
-                "thickness": 8,
-                "outlinewidth": 0,
-                "tickformat": ".0%",
-                "tickvals": [-1, -0.5, 0, 0.5, 1],
-            },
+            colorbar=_COLOUR_BAR,
             hovertemplate=f"%{{text}}, {place}" + "<br>brings back %{customdata[0]:.1%}<extra></extra>",
         )
     )
@@ -75,3 +71,32 @@ def patch_map(recovered, clean_tokens, corrupted_tokens, dark=False, part="state
     )
     figure.layout.xaxis = dict(title=axis, type="category", side="top", showgrid=False, ticks="")
     return dress(figure, dark, height=height)
+
+
+def patched_heads_map(recovered, dark=False):
+    """Share of the difference that each head brings back, layers downwards, heads across.
+
+    Args:
+        recovered: float [L, N], as ``PatchMap.recovered`` of heads.
+        dark: for a dark page.
+    """
+    shares = np.nan_to_num(np.asarray(recovered, np.float32))
+    layers, heads = shares.shape
+    figure = go.Figure(
+        go.Heatmap(
+            z=np.clip(shares, -1, 1),
+            customdata=shares[..., None],
+            x=list(map(str, range(1, heads + 1))),
+            y=patched_names("head", layers),
+            zmin=-1,
+            zmax=1,
+            colorscale=diverging_scale(dark),
+            xgap=2,
+            ygap=2,
+            colorbar=_COLOUR_BAR,
+            hovertemplate="layer %{y}, head %{x}<br>brings back %{customdata[0]:.1%}<extra></extra>",
+        )
+    )
+    figure.layout.yaxis = dict(autorange="reversed", title="layer", type="category", showgrid=False, ticks="")
+    figure.layout.xaxis = dict(title="head", side="top", type="category", showgrid=False, ticks="")
+    return dress(figure, dark, height=130 + 30 * layers)

@@ -21,6 +21,7 @@ PAGES = {
     "heads": "Heads that do alike lie together",
     "lens": "What each layer already knows",
     "ablation": "Switch off",
+    "contributions": "Layer by part",
     "saliency": "Which words the answer hangs on",
     "patching": "The other input",
     "whatif": "What if the text were different?",

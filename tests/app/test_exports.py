@@ -211,6 +211,38 @@ def test_words_left(open_app, saved, bert, trace):
     assert menu["json"]["log_probability_left"] == pytest.approx(found.left_score, abs=1e-3)
 
 
+def test_contributions(open_app, saved, bert, trace):
+    from bert_tf.explain import contributions, mask_target
+
+    opened(open_app, saved, ("contributions",), page="contributions", **ASKED)
+    found, menu = contributions(bert, trace, mask_target(bert, trace, trace.masks[0])), saved["contributions"]
+    near(menu["npz"]["heads"], found.heads)
+    near([menu["npz"][name] for name in ("input", "biases", "total", "score")],
+         [found.input, found.biases, found.total, found.score])  # fmt: skip
+    wanted = np.column_stack([found.heads, found.feed_forward]).ravel()
+    near(column(menu, "share"), [found.input, *wanted, found.biases], 1e-4)
+    assert [row[1] for row in menu["rows"]][:6] == ["input", "head 1", "head 2", "head 3", "head 4", "feed-forward"]
+    near(menu["json"]["feed_forward"], found.feed_forward)
+    near(menu["figures"]["Map"].data[0].customdata.ravel(), wanted)
+    near(sorted(menu["figures"]["Strongest parts"].data[0].x), sorted(found.heads.ravel()))
+
+
+@pytest.mark.parametrize("place", ["", "5"])
+def test_patched_heads(open_app, saved, bert, trace, place):
+    from bert_tf.explain import mask_target, patch_heads
+
+    other = "The bunny made the carrot."
+    opened(open_app, saved, ("patching",), page="patching", **ASKED, **{
+        "patching.a": other, "patching.b": PAIR["b"], "patching.part": "head", "patching.place": place})  # fmt: skip
+    asked = bert, trace, bert.trace(other, PAIR["b"], mask=("the",)), mask_target(bert, trace, trace.masks[0])
+    found, menu = patch_heads(*asked, int(place) if place else None), saved["patching"]
+    near(menu["npz"]["scores"], found.scores, 1e-3)
+    near(column(menu, "log_probability"), found.scores.ravel(), 1e-3)
+    near(column(menu, "recovered"), found.recovered.ravel(), 1e-3)
+    assert (menu["json"]["carried_over"], menu["json"]["at"]) == ("head", int(place) if place else None)
+    assert column(menu, "layer") == np.repeat([1, 2, 3], 4).tolist() and column(menu, "head") == [1, 2, 3, 4] * 3
+
+
 @pytest.mark.parametrize("part", ["state", "feed_forward"])
 def test_patching(open_app, saved, bert, trace, part):
     from bert_tf.explain import mask_target, patch_blocks, patch_states

@@ -186,7 +186,7 @@ def test_a_token_s_score_is_asked_in_the_lines_too(at, page):
 
 def test_what_if_has_no_question_for_a_discriminator_and_says_so(at):
     said = told(at("electra-discriminator", page="whatif", b="w5 w6"))
-    assert "scores every token as replaced or original" in said and "Which words, Switch off and Patching" in said
+    assert "scores every token as replaced or original" in said and "Which words, Switch off, Contributions and Patching" in said
 
 
 def test_a_typed_mask_is_one_in_every_member(at, open_app):

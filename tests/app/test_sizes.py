@@ -25,6 +25,7 @@ CASES = [
     ("lens", {**MASKED, "lens.rows": "all"}),
     ("ablation", {**MASKED, "ablation.off": "1-2.3", "ablation.kind": "tokens"}),
     ("ablation", {**MASKED, "ablation.off": "1-2.3", "ablation.colour": "effect"}),
+    ("contributions", MASKED),
     ("saliency", MASKED),
     ("patching", MASKED),
     ("whatif", MASKED),

@@ -239,15 +239,23 @@ def test_words_that_stay_are_those_of_the_page(open_app, link):
     assert [one.word for one in found.gone] == [one.word for one in shown.gone]
 
 
+@pytest.mark.parametrize("link", [{}, {"contributions.token": "good"}, {"contributions.of": "next"}])
+def test_contributions_are_asked_of_the_chosen_answer(open_app, link):
+    app = open_app(page="contributions", a="The bunny ate it.", b="It was good.", mask="a2", **link)
+    found, shown = ran(app)["found"], kept(app, "contributions")
+    assert found.target == shown.target
+    np.testing.assert_allclose(found.heads, shown.heads, atol=1e-5)
+
+
 @pytest.mark.parametrize("link", [
     {"patching.token": "good"}, {"patching.of": "next", "patching.follows": "NotNext"}, {"patching.part": "attention"},
-    {"patching.part": "feed_forward"},
+    {"patching.part": "feed_forward"}, {"patching.part": "head"}, {"patching.part": "head", "patching.place": "3"},
 ])  # fmt: skip
 def test_patching_asks_about_the_chosen_answer(open_app, link):
     texts = {"a": "The bunny ate it.", "b": "It was good."}
     app = open_app(page="patching", **texts, mask="a3", **{"patching.a": "The bunny was it."}, **link)
     found, shown = ran(app)["found"], of_job(app, f"patching {link.get('patching.part', 'state')}")
-    assert (found.target, found.part) == (shown.target, shown.part)
+    assert (found.target, found.part, found.position) == (shown.target, shown.part, shown.position)
     np.testing.assert_allclose(found.scores, shown.scores, atol=1e-4)
 
 

@@ -8,7 +8,7 @@ import pytest
 from tests.app.look import component, param, settled, told
 
 PAIR = {"a": "The bunny ate the carrot.", "b": "It was good."}
-WHY = ("lens", "ablation", "saliency", "patching", "whatif")
+WHY = ("lens", "ablation", "contributions", "saliency", "patching", "whatif")
 
 
 @pytest.fixture(scope="module")
@@ -185,6 +185,58 @@ def test_effects_on_the_next_sentence_are_those_of_its_head(open_app, bert):
     )
 
 
+# Contributions
+
+
+def test_the_parts_shares_are_the_library_s(open_app, bert):
+    from bert_tf.explain import contributions, mask_target
+
+    app = settled(open_app(page="contributions", **PAIR, mask="a3", **{"contributions.part": "2-f"}))
+    trace = bert.trace(PAIR["a"], PAIR["b"], mask=("the",))
+    found = contributions(bert, trace, mask_target(bert, trace))
+    shown = component(app, "cells")
+    shares = np.column_stack([found.heads / np.abs(found.heads).max(),
+                              found.feed_forward / np.abs(found.feed_forward).max()])  # fmt: skip
+    assert np.allclose(np.array(shown["shades"]).reshape(3, 5), 0.5 + 0.5 * shares, atol=2e-3)
+    assert shown["tips"][7] == f"Layer 2, head 3: {found.heads[1, 2]:+.3f} nats of log-odds" and shown["picked"] == 9
+    said = told(app)
+    assert f"The parts make {found.total:+.2f} (heads {found.heads.sum():+.2f}" in said
+    assert f"the input {found.input:+.2f}, biases {found.biases:+.2f})" in said
+    assert f"Layer 2, the feed-forward block: {found.feed_forward[1]:+.3f} nats" in said
+    bars = heat(app)
+    assert np.allclose(_numbers(bars["x"]), sorted(found.heads.ravel(), key=lambda one: -abs(one)), atol=1e-5)
+    app.segmented_control(key="w_contributions_kind").set_value("blocks").run()
+    bars = heat(settled(app))
+    shown = dict(zip(bars["y"], _numbers(bars["x"])))
+    wanted = {f"layer {number}, feed-forward": share for number, share in enumerate(found.feed_forward, start=1)}
+    assert shown == pytest.approx(wanted | {"the input": found.input, "biases": found.biases}, abs=1e-5)
+
+
+def test_a_part_leads_to_where_it_looks_and_to_the_answer_without_it(open_app):
+    link = {"page": "contributions", **PAIR, "mask": "a3"}
+    app = settled(open_app(**link, **{"contributions.part": "2-3"}))
+    app.button(key="w_contributions_look").click().run()
+    assert (param(app, "page"), param(app, "layer"), param(app, "head")) == ("attention", "2", "3")
+    app = settled(open_app(**link, **{"contributions.part": "2-f"}))
+    assert "w_contributions_look" not in [one.key for one in app.button]  # a block looks nowhere
+    app.button(key="w_contributions_off").click().run()
+    assert (param(app, "page"), param(app, "ablation.off")) == ("ablation", "2-f")
+    assert component(settled(app), "cells")["off"][1 * 6 + 4]
+
+
+def test_contributions_to_the_verdict_on_a_pair_are_told_as_log_odds(open_app, bert):
+    from bert_tf.explain import contributions, next_sentence_target
+
+    link = {"contributions.of": "next", "contributions.follows": "NotNext"}
+    app = settled(open_app(page="contributions", **PAIR, mask="a3", **link))
+    trace = bert.trace(PAIR["a"], PAIR["b"], mask=("the",))
+    found = contributions(bert, trace, next_sentence_target(bert, trace, False))
+    odds = np.log(trace.nsp.not_next / trace.nsp.is_next)
+    assert found.score == pytest.approx(odds, abs=1e-4)
+    assert f"**NotNext** has {100 * trace.nsp.not_next:.1f}%, log-odds of {odds:+.2f}" in told(app)
+    assert component(app, "cells")["tips"][0] == f"Layer 1, head 1: {found.heads[0, 0]:+.3f} nats of log-odds"
+
+
 # Which words
 
 
@@ -332,6 +384,23 @@ def test_the_patch_map_is_the_library_s(open_app, bert, part):
     assert drawn["x"] == names and app.segmented_control(key="w_patching_part").value == part
     shares = _numbers(drawn["z"]).reshape(clean.length, len(names))
     assert np.allclose(shares, np.clip(found.recovered.T, -1, 1), atol=1e-3)
+
+
+@pytest.mark.parametrize("place", ["", "0"])
+def test_heads_are_put_over_as_by_the_library(open_app, bert, place):
+    from bert_tf.explain import mask_target, patch_heads
+
+    other = "The bunny ate a carrot."
+    link = {"patching.a": other, "patching.part": "head", "patching.place": place}
+    app = settled(open_app(page="patching", **PAIR, mask="a2", **link))
+    clean, corrupted = (bert.trace(text, PAIR["b"], mask=("ate",)) for text in (PAIR["a"], other))
+    found = patch_heads(bert, clean, corrupted, mask_target(bert, clean), 0 if place else None)
+    drawn = heat(app)
+    assert (drawn["x"], drawn["y"]) == (["1", "2", "3", "4"], ["1", "2", "3"])
+    shares = _numbers(drawn["z"]).reshape(3, 4)
+    assert np.allclose(shares, np.clip(found.recovered, -1, 1), atol=1e-3) and np.ptp(shares) > 0.01
+    where = "at “[CLS]” alone" if place else "at all tokens"
+    assert f"what one attention head adds, {where}," in told(app).replace("\\", "")
 
 
 def test_inputs_of_different_lengths_are_told_apart_with_the_words(open_app):

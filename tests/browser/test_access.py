@@ -26,6 +26,7 @@ PAGES = {
     "heads": (TEXTS, FIGURE),
     "lens": (f"{TEXTS}&lens.layer=1", FIGURE),
     "ablation": (TEXTS, ".cells td"),
+    "contributions": (TEXTS, FIGURE),
     "saliency": (TEXTS, FIGURE),
     "patching": (f"{TEXTS}&patching.a=The+bunny+made+the+carrot.", FIGURE),
     "whatif": (TEXTS, ".bars .bar"),

@@ -10,12 +10,14 @@ from playwright.sync_api import expect
 from bert_tf.explain import (
     Ablation,
     ablate,
+    contributions,
     every_head,
     fill_mask,
     left_context,
     logit_lens,
     mask_target,
     occlusion,
+    patch_heads,
     patch_states,
     right_context,
     sweep,
@@ -28,7 +30,7 @@ from bert_tf.explain.timelapse import Series
 from bert_tf.plots.architecture import MOST_UNITS
 from bert_tf.plots.theme import ramp
 from bert_tf.train.run import find_runs, read_run
-from tests.browser.look import ASKED, FIGURE, NUMBERS, PAIR, TEXTS, numbers, point, saved, share
+from tests.browser.look import ASKED, FIGURE, NUMBERS, PAIR, TEXTS, numbers, point, saved, share, wait_for_link
 from ui.limits import ROOT
 from ui.words import percent
 
@@ -123,6 +125,49 @@ def test_patching(visit, bert):
     found = patch_states(bert, clean, corrupted, mask_target(bert, clean))
     expect(page.locator(f"{FIGURE} .hm")).to_have_count(1)
     assert numbers(page)[0]["z"] == pytest.approx(np.clip(found.recovered.T, -1, 1).ravel().tolist(), abs=1e-3)
+
+
+def test_patched_heads(visit, bert):
+    other = "The bunny ate a carrot."
+    link = "&mask=a2&page=patching&patching.a=" + other.replace(" ", "+")
+    page = visit(PAIR + link).page
+    expect(page.locator(f"{FIGURE} .hm")).to_have_count(1)
+    page.get_by_role("radio", name="What each head adds").click()
+    expect(page.get_by_role("heading", name="Layer by head")).to_be_visible()
+    clean, corrupted = (bert.trace(text, TEXTS[1], mask=["ate"]) for text in (TEXTS[0], other))
+    found = patch_heads(bert, clean, corrupted, mask_target(bert, clean))
+    page.wait_for_function(f"() => document.querySelector('{FIGURE}')?.data?.[0]?.y?.length === 3")
+    wanted = np.clip(found.recovered, -1, 1).ravel().tolist()
+    assert numbers(page)[0]["z"] == pytest.approx(wanted, abs=1e-3)
+    wait_for_link(page, "patching.part", "head")
+    # Without a pointer: the map as a table.
+    page.get_by_role("button", name="The numbers as a table").press("Enter")
+    told = page.get_by_role("figure", name="What each brings back").locator("tbody td")
+    expect(told).to_have_count(found.recovered.size)
+    shown = [float(text.rstrip("%")) for text in told.all_inner_texts()]
+    assert shown == pytest.approx((100 * found.recovered).ravel().tolist(), abs=0.2)
+
+
+def test_contributions(visit, bert, trace):
+    page = visit(ASKED + "&page=contributions").page
+    found = contributions(bert, trace, mask_target(bert, trace))
+    expect(page.get_by_text(f"The parts make {found.total:+.2f}")).to_be_visible()
+    drawn = sorted(numbers(page)[0]["x"])
+    assert drawn == pytest.approx(sorted(found.heads.ravel().tolist()), abs=1e-4)
+    cell = page.locator(".cells td[data-at]").nth(8)  # layer 2, head 4: four heads and a block a layer
+    said = f"Layer 2, head 4: {found.heads[1, 3]:+.3f} nats of log-odds"
+    point(page, cell, page.locator(".cells .hint"), re.compile(re.escape(said)))
+    cell.click()
+    expect(page.get_by_test_id("stMarkdown").get_by_text(said)).to_be_visible()
+    wait_for_link(page, "contributions.part", "2-4")
+    page.get_by_role("button", name="Switch it off").click()
+    wait_for_link(page, "ablation.off", "2-4")
+    effect = ablate(bert, trace, Ablation(heads=((1, 3),)), top_k=1000)
+    after = effect.after[0].predictions[0]
+    was = {one.id: one.probability for one in effect.before[0].predictions}
+    expect(page.locator(".bars .share").first).to_have_text(
+        f"{percent(was.get(after.id, 0.0))} → {percent(after.probability)}"
+    )
 
 
 def test_what_if(visit, bert, trace):

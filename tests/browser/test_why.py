@@ -124,6 +124,7 @@ def test_no_page_is_wider_than_a_telephone(visit, scheme):
     for name, sign in (
         ("Layer by layer", ".cells td"),
         ("Switch off", ".cells td"),
+        ("Contributions", ".js-plotly-plot .bars"),
         ("Which words", ".marks .word"),
         ("Patching", "[data-testid=stAlert]"),
         ("What if", ".bars .bar"),

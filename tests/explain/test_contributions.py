@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tensorflow as tf
+from scipy.special import erf, logsumexp
 
 import bert_tf
 from bert_tf.explain import (
@@ -46,13 +47,42 @@ def shares_of(bert, trace, slope):
     return own, heads, feed_forward, biases
 
 
+def odds(scores, wanted):
+    """Log-odds of one of K log-probabilities [B, K]."""
+    share = np.exp(np.asarray(scores, np.float64)[:, wanted])
+    return np.log(share) - np.log1p(-share)
+
+
+def held_head(bert, states, position):
+    """Log-probabilities [B, V] of the head for masked words by hand, with the deviation of its norm as at the first
+    row of states [B, T, H]."""
+    head = bert.model.bert_layers["mlm"]
+    read = np.asarray(bert.opened.read(states), np.float64)[:, position]
+    inside = read @ np.asarray(head.transform.kernel, np.float64) + np.asarray(head.transform.bias)
+    activation = {"gelu": lambda x: x / 2 * (1 + erf(x / np.sqrt(2)))}.get(
+        head.settings["hidden_act"], lambda x: x / 2 * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
+    )
+    inside = activation(inside)
+    normal = (inside - inside.mean(axis=-1, keepdims=True)) / np.sqrt(inside[0].var() + head.norm.epsilon)
+    normal = normal * np.asarray(head.norm.gamma) + np.asarray(head.norm.beta)
+    logits = normal @ np.asarray(bert.model.bert_layers["embeddings"].token_table).T + np.asarray(head.bias)
+    return logits - logsumexp(logits, axis=-1, keepdims=True)
+
+
+def odds_of(bert, states, target):
+    if target.head == "mlm":
+        return odds(held_head(bert, states, target.position), target.id)
+    scores = bert.opened.answers(tf.constant(states), target)
+    return scores[:, target.id] if target.of_value else odds(scores, target.id)
+
+
 def slope_by_differences(bert, states, target, among):
-    """The slope of a target's score at some numbers of the last states [1, T, H], by central differences."""
+    """The slope of a target's log-odds at some numbers of the last states [1, T, H], by central differences."""
     found = []
     for position, unit in among:
-        moved = np.repeat(states, 2, axis=0)
-        moved[:, position, unit] += (0.02, -0.02)
-        high, low = bert.opened.score(tf.constant(moved), target)
+        moved = np.repeat(states, 3, axis=0)
+        moved[1:, position, unit] += (0.02, -0.02)
+        _, high, low = odds_of(bert, moved, target)
         found.append((float(high) - float(low)) / 0.04)
     return found
 
@@ -120,7 +150,8 @@ def test_shares_are_the_slope_times_the_parts(other_bert, trace, kind):
 def check(bert, trace, target):
     found = contributions(bert, trace, target)
     states = trace.hidden_states[-1][None]
-    score, slope = (part.numpy()[0] for part in bert.opened.target_gradient(tf.constant(states), target))
+    score, slope = (part[0] for part in bert.opened.odds_gradient(tf.constant(states), target))
+    assert score == pytest.approx(float(odds_of(bert, states, target)[0]), abs=1e-4)
     among = [(position, unit) for position in range(trace.length) for unit in (0, 5, states.shape[-1] - 1)]
     wanted = slope_by_differences(bert, states, target, among)
     np.testing.assert_allclose([slope[place] for place in among], wanted, atol=3e-3)
@@ -150,11 +181,28 @@ def test_what_other_heads_say(other_bert):
     check(albert, pair, sentence_order_target(albert, pair))
 
 
-@pytest.mark.parametrize("pooling", ["cls", "mean", "attention"])
-def test_a_class_read_from_one_state_or_from_all(pooling):
-    bert = made(pooling=pooling)
+@pytest.mark.parametrize("settings", [
+    {"pooling": "cls"}, {"pooling": "mean"}, {"pooling": "attention"}, {"multi_label": True},
+    {"labels": (), "regression": True},
+])  # fmt: skip
+def test_a_class_read_from_one_state_or_from_all(settings):
+    bert = made(**settings)
     trace = bert.trace("it was a good film", hidden_states=True)
-    check(bert, trace, class_target(bert, trace, "good"))
+    check(bert, trace, class_target(bert, trace, None if "regression" in settings else "good"))
+
+
+def test_the_slope_does_not_vanish_where_the_answer_is_certain(other_bert, trace):
+    """Of a probability of 1 - 1e-9, as good as 1 in float32, the log-odds go on as the difference of logits."""
+    head, target = other_bert.model.bert_layers["nsp"].dense, next_sentence_target(other_bert, trace)
+    kept = [np.array(one) for one in head.get_weights()]
+    before = contributions(other_bert, trace, target)
+    try:
+        head.set_weights([kept[0], kept[1] + np.array([20, 0], np.float32)])
+        after = contributions(other_bert, trace, target)
+    finally:
+        head.set_weights(kept)
+    assert after.score == pytest.approx(before.score + 20, abs=1e-4)
+    np.testing.assert_allclose(after.heads, before.heads, atol=1e-5)
 
 
 def test_a_position_that_is_not_there_is_refused(other_bert, trace):

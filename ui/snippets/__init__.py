@@ -21,6 +21,7 @@ WRITERS = {
     "heads": attention.heads,
     "lens": asking.lens,
     "ablation": asking.ablation,
+    "contributions": asking.contributions,
     "saliency": asking.saliency,
     "patching": asking.patching,
     "whatif": asking.whatif,

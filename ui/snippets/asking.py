@@ -127,22 +127,42 @@ def saliency(view, shared, trace, asked, method, settings):
     return about(view, shared, trace, (f"from bert_tf.explain import {maker}, {name}",), body)
 
 
+_CONTRIBUTIONS = """\
+target = {target}
+found = contributions(bert, trace, target)
+print(found.score, found.total)  # {unit}, and what all parts make of it
+print(found.input, found.biases)
+print(found.heads.round(3))  # row: layer, column: head
+print(found.feed_forward.round(3))  # of each layer"""
+
+
+def contributions(view, shared, trace, asked):
+    """What each part puts into one answer directly; asked: ``Target``."""
+    maker, call = target(asked, shared.tokenizer)
+    body = _CONTRIBUTIONS.format(target=call, unit="the value" if asked.of_value else "its log-odds")
+    return about(view, shared, trace, (f"from bert_tf.explain import contributions, {maker}",), body)
+
+
 _PATCHING = """\
 target = {target}
 found = {patch}
 print(found.clean, found.corrupted)  # the answer in the first input, and in the other
-print(found.recovered.round(3))  # row: {row}, column: token"""
+print(found.recovered.round(3))  # row: {row}, column: {column}"""
 
 
-def patching(view, shared, trace, other, asked, part):
-    """Vectors of the first input put into the other; asked: ``Target``. part: which vectors, as of ``PatchMap``."""
+def patching(view, shared, trace, other, asked, part, position=None):
+    """Vectors of the first input put into the other; asked: ``Target``. part: which vectors, as of ``PatchMap``.
+    position: the only one where heads are put over."""
     maker, call = target(asked, shared.tokenizer)
     if part == "state":
         name, patch, row = "patch_states", "patch_states(bert, trace, other, target)", "hidden state"
+    elif part == "head":
+        at = "" if position is None else f", position={position}"
+        name, patch, row = "patch_heads", f"patch_heads(bert, trace, other, target{at})", "layer"
     else:
         name, patch, row = "patch_blocks", f"patch_blocks(bert, trace, other, target, block={part!r})", "layer"
     load = f"{loading(view, shared.name)}\n{reading(trace)}\n{reading(other, 'other')}  # as many tokens"
-    body = _PATCHING.format(target=call, patch=patch, row=row)
+    body = _PATCHING.format(target=call, patch=patch, row=row, column="head" if part == "head" else "token")
     return script((f"from bert_tf.explain import {maker}, {name}",), load, body)
 
 
