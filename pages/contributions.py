@@ -55,7 +55,7 @@ def _unit(target):
 
 def _grid(trace, found):
     target, (layers, heads) = found.target, found.heads.shape
-    shares = _shares(found)
+    shares, kind = _shares(found), _kind()
     with inputs.heading("Layer by part"):
         export.menu(
             "contributions",
@@ -64,7 +64,7 @@ def _grid(trace, found):
             lambda: _record(trace, found),
             {
                 "Map": lambda: effects_map(shares, _unit(target), heads=heads),
-                "Strongest parts": lambda: _bars(found, _kind()),
+                "Strongest parts": lambda: _bars(found, kind),
             },
             lambda: {
                 "score": np.array(found.score),
