@@ -119,7 +119,8 @@ def _sums(found):
         "the input": found.input,
         "biases": found.biases,
     }
-    told = ", ".join(f"{name} {value:+.2f}" for name, value in groups.items())
+    # Zero added, so that what is rounded to nothing has no minus.
+    told = ", ".join(f"{name} {round(value, 2) + 0.0:+.2f}" for name, value in groups.items())
     rest = f"the step from the last state to the answer makes the rest, {found.score - found.total:+.2f}"
     return f"{begins} The parts make {found.total:+.2f} ({told}); {rest}."
 
