@@ -37,11 +37,11 @@ def page():
     with right:
         _ranked(found)
     st.caption(
-        f"The last state that “{plain(target.label)}” is read from is exactly the sum of what all parts put there, with the"
-        " spread that each normalisation divides by held as it is in this pass. A share is a part times the slope of the"
-        f" {_scored(target)} at that state: to first order, as the step from there to the answer is no straight line. It is"
-        " the direct path alone. What later layers make of a part is not in its share; Switch off and Patching show a"
-        " part's whole effect."
+        f"The last state that “{plain(target.label)}” is read from is exactly the sum of what all parts put there, with"
+        " the spread that each normalisation divides by held as it is in this pass. A share is a part times the slope of"
+        f" the {_scored(target)} at that state: to first order, as the step from there to the answer is no straight"
+        " line. It is the direct path alone. What later layers make of a part is not in its share; Switch off and"
+        " Patching show a part's whole effect."
     )
 
 

@@ -1,4 +1,4 @@
-"""The kinds of `explain` that ask why: layer by layer, parts switched off, their shares, patching, what if, likelihood."""
+"""The kinds of `explain` that ask why: layer by layer, parts off, their shares, patching, what if, likelihood."""
 
 import math
 
@@ -399,7 +399,7 @@ def _add_patching(kind):
         choices=_CARRIED,
         default="state",
         metavar="WHAT",
-        help=f"what is put over, of each layer and token: {', '.join(_CARRIED)}, of heads at all tokens (default state)",
+        help=f"what is put over, of each layer and token: {', '.join(_CARRIED)}, heads at all (default state)",
     )
     kind.add_argument("--at", type=int, metavar="P", help="with --carry head: at this token alone")
 

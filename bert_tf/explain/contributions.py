@@ -1,14 +1,15 @@
 """What each part of a model puts into an answer directly: the state that the answer is read from, taken apart.
 
-An encoder layer adds to a token's state and normalises. With its standard deviation held as it was in the pass, a layer
-normalisation is linear but for its offset, so that the last state is exactly the sum of what the input, every attention
-head, every feed-forward block and the biases have put there. A part's share of an answer is its product with the slope
-of the answer's log-odds at that state (the deviation of a normalisation within the head held too): to first order, as the
-heads that give answers are no linear functions. It is the direct path alone; what later layers make of a part is theirs.
+An encoder layer adds to a token's state and normalises. With its standard deviation held as it was in the pass, a
+layer normalisation is linear but for its offset, so that the last state is exactly the sum of what the input, every
+attention head, every feed-forward block and the biases have put there. A part's share of an answer is its product with
+the slope of the answer's log-odds at that state (the deviation of a normalisation within the head held too): to first
+order, as the heads that give answers are no linear functions. It is the direct path alone; what later layers make of a
+part is theirs.
 
-Dimension legend: L layers, N heads, D head size, T tokens, H hidden, K positions, S stacks side by side. Source: Mickus,
-Paperno and Constant 2022, "How to dissect a Muppet", section 2; here each part is centred by itself, where they count
-the means to the biases, and a head's value bias and a feed-forward block's bias are its own, as in an `Ablation`.
+Dimension legend: L layers, N heads, D head size, T tokens, H hidden, K positions, S stacks side by side. Source:
+Mickus, Paperno and Constant 2022, "How to dissect a Muppet", section 2; here each part is centred by itself, where they
+count the means to the biases, and a head's value bias and a feed-forward block's bias are its own, as in an `Ablation`.
 """
 
 from dataclasses import dataclass

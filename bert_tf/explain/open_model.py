@@ -212,8 +212,8 @@ class OpenModel:
         return function(x, tf.constant(target.position or 0, tf.int32), tf.constant(target.id, tf.int32))
 
     def odds_gradient(self, x, target):
-        """A target's log-odds and their slope at the last hidden state, the deviation of a normalisation within the head
-        held as it is.
+        """A target's log-odds and their slope at the last hidden state, the deviation of a normalisation within the
+        head held as it is.
 
         Args:
             x: [B, T, H]. target: a `Target`.

@@ -22,7 +22,7 @@ _AXES = {
 
 
 def patched_names(part, count):
-    """Names of the ``count`` rows of a ``PatchMap``: "in" and the layers from 1, of blocks and heads the layers alone."""
+    """Names of the ``count`` rows of a ``PatchMap``: "in" and the layers from 1, of others than states these alone."""
     return state_names(count) if part == "state" else state_names(count + 1)[1:]
 
 
