@@ -55,6 +55,7 @@ from bert_tf.explain.errors import (
     WordNotFound,
 )
 from bert_tf.explain.fill_text import text_with
+from bert_tf.explain.flips import Flip, HotFlip, hotflip
 from bert_tf.explain.flow import attention_flow
 from bert_tf.explain.head_profile import (
     HeadProfile,
@@ -66,6 +67,7 @@ from bert_tf.explain.head_profile import (
 )
 from bert_tf.explain.joint import JointFill, fill_jointly
 from bert_tf.explain.lens import ClassLens, Lens, class_lens, logit_lens
+from bert_tf.explain.local_model import lime
 from bert_tf.explain.methods import TokenAttention, token_attention
 from bert_tf.explain.neuron import HeadVectors, head_vectors, query_key_vectors
 from bert_tf.explain.patching import PatchMap, patch_blocks, patch_heads, patch_states
@@ -135,10 +137,12 @@ __all__ = [
     "Contributions",
     "EmbeddingParts",
     "EmptyText",
+    "Flip",
     "GoneWord",
     "HeadProfile",
     "HeadSummary",
     "HeadVectors",
+    "HotFlip",
     "InputError",
     "IntactPass",
     "JointFill",
@@ -217,12 +221,14 @@ __all__ = [
     "hidden_places",
     "hidden_words",
     "intact_pass",
+    "hotflip",
     "integrated_gradients",
     "jensen_shannon",
     "kind_of",
     "labelled_sentences",
     "layer_similarity",
     "left_context",
+    "lime",
     "linear_cka",
     "logit_lens",
     "map_of_heads",

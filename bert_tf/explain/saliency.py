@@ -32,7 +32,7 @@ class Saliency:
     """What each token does to a target's log-probability; positive: it speaks for the target.
 
     Attributes:
-        method: "gradient_x_input", "smoothgrad", "integrated_gradients" or "occlusion".
+        method: "gradient_x_input", "smoothgrad", "integrated_gradients", "occlusion" or "lime".
         target: the `Target`.
         score: its log-probability (natural logarithm).
         tokens: float64 [T], in nats. words: `WordScore`s in reading order; special tokens belong to none.
@@ -42,6 +42,7 @@ class Saliency:
         norms: float64 [T], lengths of the gradient; only with gradient_x_input, otherwise None.
         deviation, noisy_score: standard deviation of the noise, and the mean log-probability of the copies that have
             it; only with smoothgrad, otherwise None.
+        fit: weighted R^2 of the linear model whose weights the scores are, up to 1; only with lime, otherwise None.
     """
 
     method: str
@@ -54,6 +55,7 @@ class Saliency:
     norms: Optional[np.ndarray] = None
     deviation: Optional[float] = None
     noisy_score: Optional[float] = None
+    fit: Optional[float] = None
 
 
 def gradient_x_input(bert, trace, target):
@@ -141,7 +143,7 @@ def integrated_gradients(bert, trace, target, steps=32, baseline="[PAD]", progre
     _check_count(steps, "steps")
     opened, segments = bert.opened, trace.segments[None]
     vectors = opened.token_vectors(trace.token_ids).numpy()
-    start = opened.token_vectors(_erased(bert, trace, baseline)).numpy()
+    start = opened.token_vectors(erased(bert, trace, baseline)).numpy()
     places, weights = np.polynomial.legendre.leggauss(steps)
     places, weights = (places + 1) / 2, weights / 2  # from -1..1 to 0..1
     block = max(1, TOKENS_AT_ONCE // trace.length)
@@ -183,18 +185,15 @@ def occlusion(bert, trace, target, baseline="[MASK]", level="token", progress=No
     """
     if level not in ("token", "word"):
         raise InputError(f'level must be "token" or "word", not {level!r}.')
-    erased = _erased(bert, trace, baseline)
-    changed = [int(position) for position in np.flatnonzero(_replaceable(trace))]
-    groups = [(position,) for position in changed]
-    if level == "word":
-        groups = [kept for word in trace.words() if (kept := [p for p in word.positions if p in changed])]
+    fillers = erased(bert, trace, baseline)
+    groups = word_groups(trace) if level == "word" else [[int(place)] for place in np.flatnonzero(replaceable(trace))]
     copies = np.repeat(trace.token_ids[None], len(groups) + 1, axis=0)
     for row, group in enumerate(groups):
-        copies[row, list(group)] = erased[list(group)]
+        copies[row, group] = fillers[group]
     scores = score_many(bert, copies, trace.segments, target, progress)
     tokens = np.zeros(trace.length)
     for group, score in zip(groups, scores):
-        tokens[list(group)] = (scores[-1] - score) / len(group)
+        tokens[group] = (scores[-1] - score) / len(group)
     return Saliency("occlusion", target, float(scores[-1]), tokens, word_scores(trace, tokens))
 
 
@@ -220,7 +219,7 @@ def _check_count(number, name):
         raise InputError(f"{name} must be a whole number from 1 to 1000, not {number!r}.")
 
 
-def _erased(bert, trace, baseline):
+def erased(bert, trace, baseline):
     """The trace's token ids with every token that may be replaced replaced."""
     tokenizer = bert.tokenizer
     # These two are called otherwise in other vocabularies ("<pad>", "<mask>").
@@ -231,10 +230,16 @@ def _erased(bert, trace, baseline):
             '"[MASK]" are the usual ones.'
         )
     filler = tokenizer.token_to_id(baseline) if known is None else known
-    return np.where(_replaceable(trace), filler, trace.token_ids).astype(np.int32)
+    return np.where(replaceable(trace), filler, trace.token_ids).astype(np.int32)
 
 
-def _replaceable(trace):
+def word_groups(trace):
+    """The positions of each word's tokens that may be replaced, lists; words without any are left out."""
+    may = replaceable(trace)
+    return [kept for word in trace.words() if (kept := [place for place in word.positions if may[place]])]
+
+
+def replaceable(trace):
     """bool [T]: tokens of the user's texts that are not masked."""
     mine = np.array([source is not None for source in trace.sources])
     mine[list(trace.masks)] = False

@@ -4,7 +4,7 @@ next sentence, the order of sentences), of a token's being replaced or original,
 Dimension legend: T tokens, V vocabulary.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Optional
 
 import numpy as np
@@ -142,6 +142,19 @@ def class_target(bert, trace, label=None):
     if label not in settings.labels:
         raise InputError(f"There is no class {label!r:.60}; this model has {', '.join(settings.labels):.160}.")
     return _class(settings, settings.labels.index(label))
+
+
+def other_answer(bert, target, number):
+    """The `Target` of another answer to the same question: `number` is its id.
+
+    Args:
+        bert: the `Bert` of the target. target: a `Target`, not the value of a regression.
+    """
+    if target.head == "task":
+        return replace(target, id=number, label=classes_of(bert).labels[number])
+    names = {"nsp": ("IsNext", "NotNext"), "sop": ("in order", "swapped"), "replaced": ("original", "replaced")}
+    label = bert.tokenizer.id_to_token(number) if target.head == "mlm" else names[target.head][number]
+    return replace(target, id=number, label=label)
 
 
 def classes_of(bert):

@@ -1,0 +1,246 @@
+"""HotFlip: the words whose change for another word of the vocabulary hurts an answer most.
+
+Dimension legend: T tokens, E width of the token table, V vocabulary, W words, R rows. Source: Ebrahimi et al. 2018,
+"HotFlip: White-Box Adversarial Examples for Text Classification", for characters and, in section 6, words; there the slope
+chooses, here the model reads what the slope likes best, and that chooses.
+"""
+
+from dataclasses import dataclass
+from typing import Optional
+
+import numpy as np
+
+from bert_tf.explain.errors import InputError, report
+from bert_tf.explain.target import Target, other_answer
+from bert_tf.explain.words import WordSpan
+
+# Tokens in one pass; more is no faster, and takes longer to stop.
+TOKENS_AT_ONCE = 1024
+_REREAD = 4  # words looked at, for each that is tried, to find those that the new text is read with
+
+
+@dataclass(frozen=True)
+class Flip:
+    """A word changed for another, and what becomes of the answer; logarithms are natural.
+
+    Attributes:
+        word: the `WordSpan` of the trace. new: what stands there instead. token_id: its id.
+        estimate: what the answer's log-probability gains by the slope. change: what it gains in truth; both from the
+            text with the flips before.
+        score: the answer's log-probability then. answer: the likeliest answer then, a `Target`; answer_score: its
+            log-probability. flips: whether it is another than before all flips.
+        text_a, text_b: the texts then; text_b None where there is no pair.
+    """
+
+    word: WordSpan
+    new: str
+    token_id: int
+    estimate: float
+    change: float
+    score: float
+    answer: Target
+    answer_score: float
+    flips: bool
+    text_a: str
+    text_b: Optional[str]
+
+
+@dataclass(frozen=True)
+class HotFlip:
+    """What `hotflip` found.
+
+    Attributes:
+        target: the `Target`. score: its log-probability in the text as it is (natural logarithm).
+        holds: whether it is the likeliest answer there; where it is not, nothing is tried.
+        tried: `Flip`s that were tried in the text as it is, what hurts the answer most first.
+        taken: `Flip`s in the order in which they were done, each on top of those before.
+    """
+
+    target: Target
+    score: float
+    holds: bool
+    tried: tuple
+    taken: tuple
+
+    @property
+    def flipped(self):
+        """Whether another answer is the likeliest in the end."""
+        return bool(self.taken) and self.taken[-1].flips
+
+
+def hotflip(bert, trace, target, most=3, tried=2, progress=None):
+    """Change one word at a time for the one that hurts the answer most, until another answer is the likeliest.
+
+    What putting a word's vector in another's place would do is estimated for all words of the vocabulary by the slope of
+    the answer's log-probability: slope times (new vector - old vector). For every word of the texts those with the lowest
+    estimates are then read by the model, and the one that leaves the answer least is taken. It ends where the likeliest
+    answer is another, where none that was read hurts the answer, or after `most` words.
+
+    Only whole words, of letters and digits, that are one token in the vocabulary are put in the place of such words, and
+    only where the new text would be read so; no word is changed twice. Hidden words and the one that the target is about
+    stay.
+
+    Args:
+        bert: the `Bert` that made the trace. trace: a `Trace`.
+        target: a `Target`, usually the likeliest answer; not the value of a regression.
+        most: words changed at most, 1 to 10. tried: words read by the model for each word of the texts, 1 to 20.
+        progress: callable(done, total) in inputs read, `total` being the most there can be; returning False cancels.
+    Returns:
+        `HotFlip`. Each flip takes one backward pass, and a forward pass for `tried` times the words.
+    Raises:
+        InputError: the target is the value of a regression, or a number is no good. Cancelled: by `progress`.
+    """
+    if target.of_value:
+        raise InputError("The value of a regression is never the likeliest of several: there is no answer to change.")
+    for name, number, limit in (("most", most, 10), ("tried", tried, 20)):
+        if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or not 1 <= number <= limit:
+            raise InputError(f"{name} must be a whole number from 1 to {limit}, not {number!r:.40}.")
+    first, taken = (), []
+    score, likeliest, _ = (one[0] for one in _answers(bert, trace, target, trace.token_ids[None]))
+    holds = int(likeliest) == target.id
+    free = list(changeable_words(bert.tokenizer, trace, target)) if holds else []
+    allowed, table = _allowed(bert, trace, free), _table(bert) if free else None
+    total, done = tried * sum(len(free) - flip for flip in range(min(most, len(free)))), 0
+
+    def tell(read):
+        report(progress, done + read, total)
+
+    while free and len(taken) < most and not any(one.flips for one in taken):
+        proposed = _proposed(bert, trace, target, taken, free, allowed, table, tried)
+        found = _read(bert, trace, target, taken, proposed, taken[-1].score if taken else float(score), tell)
+        first = first if taken else found
+        done += tried * len(free)
+        if not found or found[0].change >= 0:
+            break
+        taken.append(found[0])
+        free.remove(found[0].word)
+    return HotFlip(target, float(score), holds, first, tuple(taken))
+
+
+def changeable_words(tokenizer, trace, target):
+    """The words of a trace that may be changed, `WordSpan`s: one token each, of letters and digits, neither hidden nor
+    asked about, that alone is read as it is in the text."""
+    asked = {*trace.masks, target.position}
+    words = [word for word in trace.words() if len(word.positions) == 1 and word.text.isalnum()]
+    read = tokenizer.batch_ids([_before(trace, word) + word.text for word in words])
+    return tuple(
+        word
+        for word, ids in zip(words, read)
+        if word.positions[0] not in asked and list(ids) == [trace.original_ids[word.positions[0]]]
+    )
+
+
+def _before(trace, word):
+    """The space before a word, or "" where there is none: a byte-level piece has it in it."""
+    text = trace.text_a if word.source == "a" else trace.text_b
+    return " " if text[: word.start][-1:].isspace() else ""
+
+
+def _allowed(bert, trace, free):
+    """dict from what stands before a word to bool [V]: the tokens that are such a word."""
+    tokenizer, found = bert.tokenizer, {}
+    for before in {_before(trace, word) for word in free}:
+        words = [token.strip() for token in tokenizer.vocab]
+        places = [place for place, word in enumerate(words) if word.isalnum()]
+        read = tokenizer.batch_ids([before + words[place] for place in places])
+        found[before] = np.zeros(len(words), bool)
+        found[before][[place for place, ids in zip(places, read) if list(ids) == [place]]] = True
+    return found
+
+
+def _table(bert):
+    from bert_tf.explain.vectors import embedding_table
+
+    return embedding_table(bert, "token")
+
+
+def _proposed(bert, trace, target, taken, free, allowed, table, tried):
+    """What is worth reading: (`WordSpan`, token id, estimate), the most promising of each word."""
+    ids = _changed(trace.token_ids, taken)
+    vectors = bert.opened.token_vectors(ids[None]).numpy()
+    _, gradient = bert.opened.gradient(vectors, trace.segments[None], target)
+    places = [word.positions[0] for word in free]
+    slopes = gradient[0, places]
+    gains = slopes @ table.T - (slopes * vectors[0, places]).sum(axis=1, keepdims=True)
+    found = []
+    for word, place, row in zip(free, places, gains):
+        may = allowed[_before(trace, word)]
+        best = np.argsort(np.where(may, row, np.inf), kind="stable")[: 1 + _REREAD * tried]
+        best = [int(new) for new in best if may[new] and new != ids[place]]
+        fits = (new for new in best if _is_read_so(bert, trace, taken, word, new))
+        found += [(word, new, float(row[new])) for new, _ in zip(fits, range(tried))]
+    return found
+
+
+def _read(bert, trace, target, taken, proposed, before, tell):
+    """The proposed words in their places: `Flip`s, what hurts the answer most first."""
+    if not proposed:
+        return ()
+    rows = np.repeat(_changed(trace.token_ids, taken)[None], len(proposed), axis=0)
+    for row, (word, new, _) in zip(rows, proposed):
+        row[word.positions[0]] = new
+    flips = []
+    for (word, new, estimate), score, best, best_score in zip(
+        proposed, *_answers(bert, trace, target, rows, tell)
+    ):
+        text_a, text_b = _texts(bert.tokenizer, trace, taken, word, new)
+        flips.append(
+            Flip(
+                word,
+                bert.tokenizer.id_to_token(new).strip(),
+                new,
+                estimate,
+                float(score) - before,
+                float(score),
+                other_answer(bert, target, int(best)),
+                float(best_score),
+                int(best) != target.id,
+                text_a,
+                text_b,
+            )
+        )
+    return tuple(sorted(flips, key=lambda one: one.score))
+
+
+def _answers(bert, trace, target, rows, tell=None):
+    """For inputs int32 [R, T]: the target's log-probability [R], the id of the likeliest answer [R], and its
+    log-probability [R]."""
+    block, parts = max(1, TOKENS_AT_ONCE // trace.length), []
+    for start in range(0, len(rows), block):
+        some = rows[start : start + block]
+        states = bert.opened.embed(some, np.repeat(trace.segments[None], len(some), axis=0))
+        answers = bert.opened.answers(bert.opened.finish(states, 0), target)
+        parts.append((answers[:, target.id].astype(np.float64), answers.argmax(axis=1), answers.max(axis=1)))
+        if tell is not None:
+            tell(min(start + block, len(rows)))
+    return tuple(np.concatenate(part) for part in zip(*parts))
+
+
+def _changed(ids, taken):
+    """Token ids [T] with the flips that were taken."""
+    changed = np.array(ids)
+    for one in taken:
+        changed[one.word.positions[0]] = one.token_id
+    return changed
+
+
+def _texts(tokenizer, trace, taken, word, new):
+    """Both texts as they are typed with the flips and one more."""
+    instead = {one.word: one.new for one in taken} | {word: tokenizer.id_to_token(new).strip()}
+    return tuple(spliced(text, source, instead) for source, text in (("a", trace.text_a), ("b", trace.text_b)))
+
+
+def spliced(text, source, instead):
+    """A text with other words; text: of `source`, or None. instead: dict from `WordSpan` to what stands there."""
+    for word in sorted((one for one in instead if one.source == source), key=lambda one: -one.start):
+        text = text[: word.start] + instead[word] + text[word.end :]
+    return text
+
+
+def _is_read_so(bert, trace, taken, word, new):
+    """Whether the texts with a new word are read as the old ones with its token in the place of the old."""
+    tokenizer = bert.tokenizer
+    text_a, text_b = (text and tokenizer.understood(text) for text in _texts(tokenizer, trace, taken, word, new))
+    wanted = _changed(trace.original_ids, taken)
+    wanted[word.positions[0]] = new
+    return np.array_equal(tokenizer.encode(text_a, text_b, max_length=bert.max_length).token_ids, wanted)

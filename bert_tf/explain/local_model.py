@@ -1,0 +1,81 @@
+"""LIME: a linear model of how an answer changes when random words of its input are covered.
+
+Dimension legend: T tokens, W words, S samples. Source: Ribeiro et al. 2016, "Why Should I Trust You?", section 3; how
+words are drawn, how near a sample is, and the ridge, are those of its authors' program (lime 0.2, `lime_text`).
+"""
+
+import numpy as np
+
+from bert_tf.explain.errors import InputError
+from bert_tf.explain.saliency import Saliency, erased, score_many, word_groups, word_scores
+
+MOST_SAMPLES = 5000
+
+
+def lime(bert, trace, target, samples=128, baseline="[MASK]", width=0.25, ridge=1.0, seed=0, progress=None):
+    """The weights of a linear model that foretells the answer from which words are there.
+
+    The first sample is the input itself. In each other one as many words as a fair draw from 1 to W says, chosen by
+    chance, are covered. A sample counts by how near it is to the input: sqrt(exp(-d^2 / width^2)), d being the cosine
+    distance of the two rows of zeros and ones. Masks, [CLS] and [SEP] are left alone and score 0.
+
+    Args:
+        bert: the `Bert` that made the trace. trace: a `Trace`.
+        target: a `Target`; its log-probability is foretold (Ribeiro et al. take the probability).
+        samples: S, at least 2. baseline: what covers a token, as in `integrated_gradients`.
+        width: of the kernel, above 0. ridge: what the squared weights are multiplied by, at least 0. seed: of the draws.
+        progress: callable(done, total) in inputs read, equal ones counted once; returning False cancels.
+    Returns:
+        `Saliency` with `fit`. A word's score is its weight, shared out evenly among its tokens.
+    Raises:
+        InputError: a setting is no good. Cancelled: by `progress`.
+    """
+    _check(samples, width, ridge)
+    fillers, groups = erased(bert, trace, baseline), word_groups(trace)
+    kept = draw_words(len(groups), samples, seed)
+    distinct, which = np.unique(kept, axis=0, return_inverse=True)
+    copies = np.repeat(trace.token_ids[None], len(distinct), axis=0)
+    for column, group in enumerate(groups):
+        covered = ~distinct[:, column]
+        copies[np.ix_(covered, group)] = fillers[group]
+    scores = score_many(bert, copies, trace.segments, target, progress)[which.ravel()]
+    weights, fit = fit_words(kept, scores, width, ridge)
+    tokens = np.zeros(trace.length)
+    for group, weight in zip(groups, weights):
+        tokens[group] = weight / len(group)
+    return Saliency("lime", target, float(scores[0]), tokens, word_scores(trace, tokens), fit=fit)
+
+
+def draw_words(words, samples, seed=0):
+    """Which words are there in each sample, bool [S, W]: all of them in the first."""
+    random, kept = np.random.default_rng(seed), np.ones((samples, words), bool)
+    for row in kept[1:] if words else ():
+        row[random.choice(words, random.integers(1, words + 1), replace=False)] = False
+    return kept
+
+
+def fit_words(kept, scores, width=0.25, ridge=1.0):
+    """The linear model of scores by which words are there.
+
+    Args:
+        kept: bool [S, W]. scores: float [S]. width, ridge: as of `lime`.
+    Returns:
+        (weights float64 [W]; weighted R^2, the share of the scores' weighted variance that the model has; None where
+        they do not vary).
+    """
+    from sklearn.linear_model import Ridge
+
+    near = np.exp(-((1 - np.sqrt(kept.mean(axis=1))) ** 2) / (2 * width**2)) if kept.shape[1] else np.ones(len(kept))
+    if not kept.shape[1] or np.ptp(scores) == 0:
+        return np.zeros(kept.shape[1]), None
+    model = Ridge(alpha=ridge).fit(kept.astype(np.float64), scores, sample_weight=near)
+    return model.coef_, float(model.score(kept.astype(np.float64), scores, sample_weight=near))
+
+
+def _check(samples, width, ridge):
+    if isinstance(samples, bool) or not isinstance(samples, (int, np.integer)) or not 2 <= samples <= MOST_SAMPLES:
+        raise InputError(f"samples must be a whole number from 2 to {MOST_SAMPLES:,}, not {samples!r:.40}.")
+    if not width > 0:
+        raise InputError(f"width must be above 0, not {width!r:.40}.")
+    if not ridge >= 0:
+        raise InputError(f"ridge must be at least 0, not {ridge!r:.40}.")
