@@ -3,10 +3,10 @@
 import numpy as np
 import streamlit as st
 
-from bert_tf.explain import gradient_x_input, integrated_gradients, occlusion, smoothgrad
+from bert_tf.explain import gradient_x_input, integrated_gradients, lime, occlusion, smoothgrad
 from bert_tf.plots.diverging import diverging_ramp
 from bert_tf.plots.effects import ranked_bars
-from ui import export, figures, frame, highlights, inputs, jobs, reduction_view, snippets, state, why
+from ui import export, figures, flips_view, frame, highlights, inputs, jobs, reduction_view, snippets, state, why
 from ui.cells import marks
 from ui.words import plain
 
@@ -15,10 +15,13 @@ _METHODS = {
     "gradient": "Gradient × input",
     "smooth": "SmoothGrad",
     "occlusion": "Occlusion",
+    "lime": "LIME",
     "reduction": "Input reduction",
+    "hotflip": "HotFlip",
 }
-_FUNCTIONS = {"integrated": integrated_gradients, "smooth": smoothgrad, "occlusion": occlusion}
+_FUNCTIONS = {"integrated": integrated_gradients, "smooth": smoothgrad, "occlusion": occlusion, "lime": lime}
 _STEPS = (8, 16, 32, 64, 128)
+_SAMPLES = (64, 128, 256, 512)
 _NOISE = (0.01, 0.02, 0.05, 0.1)
 _GONE = 2.3  # nats that the answer loses: a tenth of its probability is left
 _BASELINES = ("[PAD]", "[MASK]")
@@ -41,6 +44,11 @@ _SAYS = {
         "Each word in turn replaced by {baseline}: what the answer then loses. Words that can stand in for"
         " each other all look unimportant."
     ),
+    "lime": (
+        "The weights of a linear model of {samples} texts in which random words are covered by {baseline}, those nearer"
+        " to this text counting more (Ribeiro et al. 2016). What words do only together is not in it, and another draw"
+        " gives other scores."
+    ),
 }
 
 
@@ -56,9 +64,14 @@ def page():
     method, settings = _method()
     if target is None or (method == "reduction" and not reduction_view.can(trace, target)):
         return
+    if method == "hotflip" and not flips_view.can(shared, trace, target):
+        return
     snippets.give(shared, trace, target, method, settings)
     if method == "reduction":
         reduction_view.draw(shared, trace, target)
+        return
+    if method == "hotflip":
+        flips_view.draw(shared, trace, target, settings)
         return
     found = _scores(shared, trace, target, method, settings)
     if found is not None:
@@ -88,7 +101,13 @@ def _method():
                 help="Its standard deviation, as a share of the range of the numbers in the words' vectors.",
                 **state.bound_setting("saliency.noise", "w_saliency_noise", 0.01, _NOISE),
             )
-        if method in ("integrated", "occlusion"):
+        if method == "lime":
+            settings["samples"] = st.segmented_control(
+                "Samples",
+                _SAMPLES,
+                **state.bound_setting("saliency.samples", "w_saliency_samples", 128, _SAMPLES),
+            )
+        if method in ("integrated", "occlusion", "lime"):
             # What each method's paper starts from is its default.
             name = f"saliency.{'from' if method == 'integrated' else 'instead'}"
             settings["baseline"] = st.segmented_control(
@@ -98,6 +117,8 @@ def _method():
             )
         if method == "occlusion":
             settings["level"] = "word"
+        if method == "hotflip":
+            settings |= flips_view.settings()
     return method, settings
 
 
@@ -168,6 +189,8 @@ def _sums(found):
     said = f" “{plain(found.target.label)}” has {why.said(found.target, found.score)} here."
     if found.noisy_score is not None:
         return said + _with_noise(found)
+    if found.fit is not None:
+        return f"{said} Weighted R² {found.fit:.3f}: the share of the answer's variation that the linear model explains."
     if found.gap is None:
         return said
     gained = found.score - found.baseline_score
@@ -200,11 +223,13 @@ def _record(trace, found, settings):
         "baseline": settings.get("baseline"),
         "noise": settings.get("noise"),
         "copies": settings.get("copies"),
+        "samples": settings.get("samples"),
         "target": {"position": found.target.position, "label": found.target.label},
         "log_probability": found.score,
         "baseline_log_probability": found.baseline_score,
         "noisy_log_probability": found.noisy_score,
         "convergence_gap": found.gap,
+        "weighted_r2": found.fit,
         "tokens": list(trace.tokens),
         "token_scores": found.tokens.tolist(),
         "words": [

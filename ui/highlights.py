@@ -42,6 +42,24 @@ def parts_in_order(trace, found, said):
     return _parts(trace, drawn)
 
 
+def parts_of_flips(trace, found, said):
+    """The same of a ``HotFlip``: the stronger a word, the more the worst of its other words costs the answer.
+
+    Args:
+        trace: a ``Trace``. found: ``HotFlip``. said: callable (``Flip``) -> how it is told.
+    """
+    worst = {}
+    for one in found.tried:  # what costs most comes first
+        worst.setdefault(one.word, one)
+    most = max((-one.change for one in worst.values()), default=0.0)
+    drawn = []
+    for word in trace.words():
+        one = worst.get(word)
+        shade = max(0.0, -one.change / most) if one and most > 0 else 0.0
+        drawn.append((word, said(one) if one else "not tried", shade, found.target.position in word.positions))
+    return _parts(trace, drawn)
+
+
 def _parts(trace, words):
     """Both texts cut up; words: (``WordSpan``, what is said of it, its shade, whether it is asked about)."""
     found = {"a": []}

@@ -1,4 +1,4 @@
-"""`explain saliency`: which words an answer hangs on, and how few of them are enough for it."""
+"""`explain saliency`: which words an answer hangs on, how few of them are enough for it, which others would change it."""
 
 import math
 
@@ -6,14 +6,14 @@ from bert_tf.cli.explain_shared import Kind, Progress
 from bert_tf.cli.explain_target import add_target, check_target, target_of, target_record
 from bert_tf.cli.render import percent
 
-_METHODS = ("gradient", "smoothgrad", "integrated", "occlusion", "reduction")
+_METHODS = ("gradient", "smoothgrad", "integrated", "occlusion", "lime", "reduction", "hotflip")
 
 
 def saliency(bert, trace, args):
     """Which words an answer hangs on."""
     target = target_of(bert, trace, args)
-    if args.method == "reduction":
-        return _reduction(bert, trace, target, args)
+    if args.method in ("reduction", "hotflip"):
+        return (_reduction if args.method == "reduction" else _hotflip)(bert, trace, target, args)
     found = _scored(bert, trace, target, args)
     words = [{**_word(one.word), "score": one.score} for one in found.words]
     record = {
@@ -23,6 +23,7 @@ def saliency(bert, trace, args):
         "baseline_log_probability": found.baseline_score,
         "noisy_log_probability": found.noisy_score,
         "gap": found.gap,
+        "fit": found.fit,
         "tokens": trace.tokens,
         "scores": found.tokens,
         "words": words,
@@ -32,11 +33,13 @@ def saliency(bert, trace, args):
         rows.append(("(gap)", f"{found.gap:+.3f}"))
     if found.noisy_score is not None:
         rows.append(("(lost to noise)", f"{found.noisy_score - found.score:+.3f}"))
+    if found.fit is not None:
+        rows.append(("(weighted R²)", f"{found.fit:.3f}"))
     return record, rows, "<>"
 
 
 def _scored(bert, trace, target, args):
-    from bert_tf.explain import gradient_x_input, integrated_gradients, occlusion, smoothgrad
+    from bert_tf.explain import gradient_x_input, integrated_gradients, lime, occlusion, smoothgrad
 
     with Progress(args) as progress:
         return {
@@ -46,6 +49,9 @@ def _scored(bert, trace, target, args):
                 bert, trace, target, args.steps, args.baseline or "[PAD]", progress
             ),
             "occlusion": lambda: occlusion(bert, trace, target, args.baseline or "[MASK]", "token", progress),
+            "lime": lambda: lime(
+                bert, trace, target, args.samples, args.baseline or "[MASK]", progress=progress
+            ),
         }[args.method]()
 
 
@@ -69,6 +75,46 @@ def _reduction(bert, trace, target, args):
     rows += [("without", one.word.text, percent(math.exp(one.score))) for one in found.gone]
     rows += [("left", word.text, "") for word in found.left]
     return record, rows, "<<>"
+
+
+def _hotflip(bert, trace, target, args):
+    """Words changed for others until the answer is another."""
+    from bert_tf.explain import hotflip
+
+    with Progress(args) as progress:
+        found = hotflip(bert, trace, target, args.flips, args.tried, progress)
+    record = {
+        "method": "hotflip",
+        "target": target_record(target),
+        "likeliest": found.holds,
+        "log_probability": found.score,
+        "flipped": found.flipped,
+        "tokens": trace.tokens,
+        "tried": [_flip(one) for one in found.tried],
+        "taken": [_flip(one) for one in found.taken],
+    }
+    rows = [("for", target.label, "", percent(math.exp(found.score)), "nats", "by the slope", "likeliest then")]
+    for name, flips in (("taken", found.taken), ("tried", found.tried)):
+        rows += [
+            (name, one.word.text, one.new, percent(math.exp(one.score)), f"{one.change:+.3f}", f"{one.estimate:+.3f}",
+             one.answer.label)
+            for one in flips
+        ]  # fmt: skip
+    return record, rows, "<<<>>><"
+
+
+def _flip(one):
+    return {
+        **_word(one.word),
+        "new": one.new,
+        "estimate": one.estimate,
+        "change": one.change,
+        "log_probability": one.score,
+        "answer": one.answer.label,
+        "answer_log_probability": one.answer_score,
+        "text_a": one.text_a,
+        "text_b": one.text_b,
+    }
 
 
 def _word(word):
@@ -99,6 +145,15 @@ def _add(kind):
         help="of smoothgrad, as a share of the range of the words' vectors (default 0.01)",
     )
     kind.add_argument("--baseline", metavar="TOKEN", help="stands for nothing: [PAD] or [MASK]")
+    kind.add_argument(
+        "--samples", type=int, default=128, metavar="S", help="inputs with words covered, of lime (default 128)"
+    )
+    kind.add_argument(
+        "--flips", type=int, default=3, metavar="N", help="words changed at most, by hotflip (default 3)"
+    )
+    kind.add_argument(
+        "--tried", type=int, default=2, metavar="N", help="words that hotflip reads for each of the text (default 2)"
+    )
 
 
 KINDS = {"saliency": Kind(saliency, "which words an answer hangs on", _add, check_target)}

@@ -7,6 +7,7 @@ from plotly.subplots import make_subplots
 from bert_tf.plots.diverging import diverging_scale
 from bert_tf.plots.effects import effects_map, ranked_bars
 from bert_tf.plots.explained_parts import answer_panels, token_axes, value_map
+from bert_tf.plots.flips import flip_bars
 from bert_tf.plots.lens import state_names
 from bert_tf.plots.reduction import reduction_course
 from bert_tf.plots.theme import CATEGORIES, colourscale, distinct, dress, escape
@@ -46,6 +47,10 @@ def _saliency(record, dark):
         gone = record["gone"]
         shares = np.exp([record["log_probability"], *(one["log_probability"] for one in gone)])
         return reduction_course([one["text"] for one in gone], shares, label, dark)
+    if record["method"] == "hotflip":
+        tried = record["tried"]
+        names = [f"{one['text']} → {one['new']}" for one in tried]
+        return flip_bars(names, *([one[name] for one in tried] for name in ("change", "estimate")), dark)
     words = record["words"]
     unit = "value" if record["target"]["of_value"] else f"log-probability of {escape(label)}"
     unit += ": part of each word"

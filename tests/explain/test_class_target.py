@@ -12,7 +12,9 @@ from bert_tf.explain import (
     class_target,
     every_head,
     gradient_x_input,
+    hotflip,
     integrated_gradients,
+    lime,
     occlusion,
     reduce_input,
     sweep,
@@ -138,6 +140,24 @@ def test_words_are_taken_away_while_the_class_stays():
     trace = bert.trace("it was bad")
     with pytest.raises(InputError, match="no answer to keep"):
         reduce_input(bert, trace, class_target(bert, trace))
+
+
+def test_a_class_is_flipped_by_other_words_and_explained_by_a_linear_model():
+    bert = made(pooling="mean")
+    trace = bert.trace("it was a good film")
+    found = hotflip(bert, trace, class_target(bert, trace), most=5, tried=5)
+    assert found.holds and found.taken
+    for one in found.taken:
+        (said,) = bert.task.predict([one.text_a])
+        assert one.answer.label == said["label"] and one.flips == (said["label"] != found.target.label)
+        assert one.answer_score == pytest.approx(np.log(said["probability"]), abs=1e-5)
+    explained = lime(bert, trace, found.target, samples=400, baseline="[PAD]", ridge=1e-6)
+    assert 0 < explained.fit <= 1 and any(one.score for one in explained.words)
+    bert = made(labels=(), regression=True)
+    trace = bert.trace("it was bad")
+    with pytest.raises(InputError, match="no answer to change"):
+        hotflip(bert, trace, class_target(bert, trace))
+    assert lime(bert, trace, class_target(bert, trace)).fit > 0
 
 
 def test_a_class_called_value_is_no_regression():

@@ -19,7 +19,9 @@ from bert_tf.explain import (
     embedding_parts,
     every_layer,
     gradient_x_input,
+    hotflip,
     integrated_gradients,
+    lime,
     mask_target,
     occlusion,
     patch_states,
@@ -197,6 +199,45 @@ def test_words_go_while_a_token_stays_judged_so(berts):
     likelier = max(share, 1 - share)
     assert (share >= 0.5) == (trace.replaced[2] >= 0.5)
     assert found.left_score == pytest.approx(np.log(likelier), abs=1e-5)
+
+
+def _any_answer(bert, trace):
+    """The likeliest answer of a kind that the model gives."""
+    if "mlm" in bert.heads:
+        return mask_target(bert, trace)
+    return replaced_target(bert, trace, 2, trace.replaced[2] >= 0.5)
+
+
+def test_changed_words_are_typed_as_they_are_read(bert):
+    masks = [2] if "mlm" in bert.heads else []
+    trace = bert.trace(text_for(bert), f"{text_for(bert)}.", mask=masks)
+    found = hotflip(bert, trace, _any_answer(bert, trace), most=2, tried=3)
+    assert found.tried and not any(2 in one.word.positions for one in found.tried)
+    for one in (*found.tried, *found.taken):
+        typed = bert.trace(one.text_a, one.text_b, mask=masks)
+        assert typed.length == trace.length and typed.token_ids[one.word.positions[0]] == one.token_id
+        changed = set(np.flatnonzero(typed.token_ids != trace.token_ids))
+        assert changed <= {place for other in (*found.taken, one) for place in other.word.positions}
+        # The same question, asked of the text as it is typed.
+        asked = occlusion(bert, typed, found.target)
+        assert asked.score == pytest.approx(one.score, abs=1e-4)
+        assert bert.tokenizer.vocab[one.token_id].strip() == one.new and one.new.isalnum()
+
+
+def test_a_linear_model_covers_words_of_every_member(bert):
+    trace = bert.trace(text_for(bert), mask=[2] if "mlm" in bert.heads else [])
+    found = lime(bert, trace, _any_answer(bert, trace), samples=50)
+    assert np.isfinite(found.tokens).all() and found.tokens.any() and 0 < found.fit <= 1
+
+
+def test_the_order_of_sentences_is_changed_by_other_words(berts):
+    bert = berts["albert"]
+    trace = bert.trace("the license of the work", "the work")
+    found = hotflip(bert, trace, sentence_order_target(bert, trace, trace.sop.in_order >= 0.5))
+    for one in found.tried:
+        typed = bert.trace(one.text_a, one.text_b).sop
+        assert one.score == pytest.approx(np.log(typed[found.target.id]), abs=1e-4)
+        assert one.answer.label == ("in order" if typed.in_order >= 0.5 else "swapped")
 
 
 def test_a_token_to_judge_must_be_there_and_the_head_too(berts):

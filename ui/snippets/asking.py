@@ -99,9 +99,16 @@ print(found.target.label, found.score, found.left_score)  # its log-probability 
 print([word.text for word in found.left])
 for one in found.gone:  # in the order in which they went, and the log-probability then
     print(one.word.source, one.word.text, round(one.score, 3))"""
+_HOTFLIP = """\
+target = {target}
+found = hotflip(bert, trace, target{more})
+print(found.target.label, found.score, found.flipped)  # its log-probability; whether another answer wins in the end
+for one in found.taken + found.tried:  # one on top of the other; then what was tried in the text as it is
+    print(one.word.text, one.new, round(one.change, 3), round(one.estimate, 3), one.answer.label)"""
 _LAST = {
     "integrated": "\nprint(found.gap)  # by which the scores miss what the answer gains",
     "smooth": "\nprint(found.noisy_score)  # the mean over the noisy copies",
+    "lime": "\nprint(found.fit)  # weighted R² of the linear model",
 }
 
 
@@ -109,7 +116,7 @@ def saliency(view, shared, trace, asked, method, settings):
     """What each word does to one answer.
 
     Args:
-        asked: ``Target``. method: "integrated", "gradient", "smooth", "occlusion" or "reduction".
+        asked: ``Target``. method: "integrated", "gradient", "smooth", "occlusion", "lime", "reduction" or "hotflip".
         settings: dict of its function's keyword arguments.
     """
     maker, call = target(asked, shared.tokenizer)
@@ -118,11 +125,13 @@ def saliency(view, shared, trace, asked, method, settings):
         "gradient": "gradient_x_input",
         "smooth": "smoothgrad",
         "occlusion": "occlusion",
+        "lime": "lime",
         "reduction": "reduce_input",
+        "hotflip": "hotflip",
     }[method]
     more = "".join(f", {key}={value!r}" for key, value in settings.items())
     unit = "its value" if why.unit(asked) != "nats" else "its log-probability"
-    lines = _REDUCTION if method == "reduction" else _SALIENCY
+    lines = {"reduction": _REDUCTION, "hotflip": _HOTFLIP}.get(method, _SALIENCY)
     body = lines.format(target=call, method=name, more=more, unit=unit, last=_LAST.get(method, ""))
     return about(view, shared, trace, (f"from bert_tf.explain import {maker}, {name}",), body)
 
