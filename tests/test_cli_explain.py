@@ -53,13 +53,14 @@ def test_lens(record, tiny_bert, trace):
     assert [state["answer_rank"] for state in found["states"]] == lens.answer_ranks[0].tolist()
 
 
-@pytest.mark.parametrize("method", ["gradient", "smoothgrad", "integrated", "occlusion"])
+@pytest.mark.parametrize("method", ["gradient", "smoothgrad", "integrated", "occlusion", "lime"])
 def test_saliency(record, tiny_bert, trace, method):
     function = {
         "gradient": explain.gradient_x_input,
         "smoothgrad": explain.smoothgrad,
         "integrated": explain.integrated_gradients,
         "occlusion": explain.occlusion,
+        "lime": explain.lime,
     }[method]
     target = explain.mask_target(tiny_bert, trace, token="sat")
     found = record("saliency", "--method", method, "--target", "sat")
@@ -74,6 +75,27 @@ def test_smoothgrad_takes_its_copies_and_noise(record, tiny_bert, trace):
     expected = explain.smoothgrad(tiny_bert, trace, explain.mask_target(tiny_bert, trace), 5, 0.1)
     np.testing.assert_allclose(found["scores"], expected.tokens, atol=1e-3)
     assert found["noisy_log_probability"] == pytest.approx(expected.noisy_score, abs=1e-3)
+
+
+def test_lime_takes_its_samples_and_what_covers(record, tiny_bert, trace):
+    found = record("saliency", "--method", "lime", "--samples", 40, "--baseline", "[PAD]")
+    expected = explain.lime(tiny_bert, trace, explain.mask_target(tiny_bert, trace), 40, "[PAD]")
+    np.testing.assert_allclose(found["scores"], expected.tokens, atol=1e-3)
+    assert found["fit"] == pytest.approx(expected.fit, abs=1e-3)
+
+
+@pytest.mark.parametrize("asked, numbers", [((), (3, 2)), (("--flips", 1, "--tried", 4), (1, 4))])
+def test_hotflip(record, tiny_bert, trace, asked, numbers):
+    expected = explain.hotflip(tiny_bert, trace, explain.mask_target(tiny_bert, trace), *numbers)
+    found = record("saliency", "--method", "hotflip", *asked)
+    assert (found["method"], found["likeliest"], found["flipped"]) == ("hotflip", True, expected.flipped)
+    for name, flips in (("taken", expected.taken), ("tried", expected.tried)):
+        assert [(one["text"], one["new"], one["answer"]) for one in found[name]] == [
+            (one.word.text, one.new, one.answer.label) for one in flips
+        ]
+        for key, wanted in (("change", "change"), ("estimate", "estimate"), ("log_probability", "score")):
+            assert [one[key] for one in found[name]] == pytest.approx([getattr(one, wanted) for one in flips], abs=1e-3)
+    assert found["taken"] and found["taken"][-1]["text_a"] == expected.taken[-1].text_a
 
 
 @pytest.mark.parametrize("asked", [(), ("--target", "cat"), ("--next-sentence",)])
@@ -183,7 +205,9 @@ def test_vectors_and_similarity(record, tiny_bert, trace, tiny_folder):
         (("lens",), "rank of the answer"),
         (("saliency",), "(gap)"),
         (("saliency", "--method", "smoothgrad"), "(lost to noise)"),
+        (("saliency", "--method", "lime"), "(weighted R²)"),
         (("saliency", "--method", "reduction"), "without"),
+        (("saliency", "--method", "hotflip"), "likeliest then"),
         (("ablation", "--layers", "0"), "follows"),
         (("ablation",), "bits"),
         (("vectors",), "of segment"),
@@ -210,6 +234,8 @@ def test_lines_for_a_person(say, arguments, shown):
         (["saliency", "the [MASK]", "--target", "cats"], "made of: cat ##s"),
         (["saliency", "the [MASK]", "--steps", "0"], "steps must be"),
         (["saliency", "the [MASK]", "--method", "smoothgrad", "--noise", "2"], "noise is a share"),
+        (["saliency", "the [MASK]", "--method", "lime", "--samples", "1"], "samples must be"),
+        (["saliency", "the [MASK]", "--method", "hotflip", "--flips", "11"], "most must be"),
         (["saliency", "the cat", "--next-sentence"], "give a second text"),
         (["ablation", "the [MASK]", "--heads", "seven"], "LAYER.HEAD"),
         (["ablation", "the [MASK]", "--heads", "0.9"], "no head 9"),

@@ -103,6 +103,16 @@ def test_the_answer_is_drawn_while_words_go(record):
     assert found["gone"] and [name.split()[-1] for name in line.x[1:]] == [one["text"] for one in found["gone"]]
 
 
+def test_other_words_are_drawn_beside_what_the_slope_foretold(record):
+    found = record("saliency", "--method", "hotflip", "--tried", "3")
+    read, slope = figure_of(found).data
+    first = found["tried"][:15]
+    np.testing.assert_allclose(read.x, [one["change"] for one in first])
+    np.testing.assert_allclose(slope.x, [one["estimate"] for one in first])
+    assert [name.rstrip("\u200b") for name in read.y] == [f"{one['text']} → {one['new']}" for one in first]
+    assert list(slope.y) == list(read.y) and (read.name, slope.name) == ("read by the model", "by the slope")
+
+
 @pytest.mark.parametrize("carried, rows", [("state", ["in", "1", "2"]), ("attention", ["0", "1"])])
 def test_what_is_patched_names_the_rows(record, carried, rows):
     found = record("patching", *ARGUMENTS["patching"], "--carry", carried)

@@ -1,7 +1,5 @@
 """Which word changed for which other changes an answer most, as the page about single words shows it."""
 
-import math
-
 import streamlit as st
 
 from bert_tf.explain import hotflip

@@ -243,6 +243,32 @@ def test_patched_heads(open_app, saved, bert, trace, place):
     assert column(menu, "layer") == np.repeat([1, 2, 3], 4).tolist() and column(menu, "head") == [1, 2, 3, 4] * 3
 
 
+def test_words_of_a_linear_model(open_app, saved, bert, trace):
+    from bert_tf.explain import lime, mask_target
+
+    opened(open_app, saved, ("words-lime",), page="saliency", **ASKED, **{"saliency.method": "lime"})
+    found, menu = lime(bert, trace, mask_target(bert, trace, trace.masks[0])), saved["words-lime"]
+    near(column(menu, "score"), [one.score for one in found.words], 1e-3)
+    assert menu["json"]["weighted_r2"] == pytest.approx(found.fit, abs=1e-3)
+    assert menu["json"]["samples"] == 128 and menu["json"]["baseline"] == "[MASK]"
+
+
+def test_words_flipped(open_app, saved, bert, trace):
+    from bert_tf.explain import hotflip, mask_target
+
+    opened(open_app, saved, ("words-flipped",), page="saliency", **ASKED, **{"saliency.method": "hotflip"})
+    found, menu = hotflip(bert, trace, mask_target(bert, trace, trace.masks[0])), saved["words-flipped"]
+    flips = [*found.taken, *found.tried]
+    assert column(menu, "step") == [*range(1, len(found.taken) + 1), *[0] * len(found.tried)]
+    assert [row[menu["header"].index("instead")] for row in menu["rows"]] == [one.new for one in flips]
+    for name, wanted in (("change", "change"), ("estimate", "estimate"), ("log_probability", "score")):
+        near(column(menu, name), [getattr(one, wanted) for one in flips], 1e-3)
+        near(menu["npz"][name], [getattr(one, wanted) for one in flips], 1e-3)
+    assert [one["text_a"] for one in menu["json"]["taken"]] == [one.text_a for one in found.taken]
+    assert menu["json"]["flipped"] == found.flipped and menu["json"]["most"] == 3
+    near(menu["figures"]["Figure"].data[1].x, [one.estimate for one in found.tried[:15]], 1e-3)
+
+
 @pytest.mark.parametrize("part", ["state", "feed_forward"])
 def test_patching(open_app, saved, bert, trace, part):
     from bert_tf.explain import mask_target, patch_blocks, patch_states

@@ -221,13 +221,26 @@ def test_the_strongest_parts_are_the_page_s(open_app, link):
     {"saliency.method": "occlusion", "saliency.instead": "[PAD]", "saliency.of": "next", "saliency.follows": "NotNext"},
     {"saliency.steps": "8", "saliency.from": "[MASK]", "saliency.of": "9"},
     {"saliency.method": "smooth", "saliency.steps": "16", "saliency.noise": "0.05"},
+    {"saliency.method": "lime", "saliency.samples": "64", "saliency.instead": "[PAD]"},
 ])  # fmt: skip
 def test_words_are_scored_by_the_chosen_method_for_the_chosen_answer(open_app, link):
     app = open_app(page="saliency", **PAIR, mask="a2,b1", **link)
     found, shown = ran(app)["found"], of_job(app, f"saliency {link.get('saliency.method', 'integrated')}")
     assert (found.method, found.target) == (shown.method, shown.target)
-    assert found.score == pytest.approx(shown.score, abs=1e-4)
+    assert found.score == pytest.approx(shown.score, abs=1e-4) and found.fit == pytest.approx(shown.fit, abs=1e-4)
     np.testing.assert_allclose(found.tokens, shown.tokens, atol=1e-4)
+
+
+@pytest.mark.parametrize("link", [{}, {"saliency.of": "next", "saliency.flips": "1", "saliency.tried": "1"}])
+def test_changed_words_are_those_of_the_page(open_app, link, capsys):
+    app = open_app(page="saliency", **PAIR, mask="a2", **{"saliency.method": "hotflip", **link})
+    found, shown = ran(app)["found"], of_job(app, "saliency hotflip")
+    assert found.target == shown.target and found.flipped == shown.flipped
+    for name in ("taken", "tried"):
+        assert [(one.word, one.new) for one in getattr(found, name)] == [
+            (one.word, one.new) for one in getattr(shown, name)
+        ]
+    assert capsys.readouterr().out.count("\n") == 1 + len(shown.taken) + len(shown.tried)
 
 
 @pytest.mark.parametrize("link", [{}, {"saliency.of": "next"}])

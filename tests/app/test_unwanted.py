@@ -50,6 +50,8 @@ CASES = {
     "whatif_less": ({"page": "whatif", "whatif.kind": "less"}, "button_group", "w_whatif_kind", "swap"),
     "saliency reduction": ({"page": "saliency", "saliency.method": "reduction"}, "button_group", "w_saliency_method",
                            "occlusion"),
+    "saliency hotflip": ({"page": "saliency", "saliency.method": "hotflip"}, "button_group", "w_saliency_method", "lime"),
+    "saliency lime": ({"page": "saliency", "saliency.method": "lime"}, "button_group", "w_saliency_method", "hotflip"),
     "patching state": ({"page": "patching", "patching.a": "The cat was."}, "button_group", "w_patching_part", "attention"),
     "neighbours": ({"page": "neighbours", "neighbours.among": "text", "neighbours.at": "2", "neighbours.vector": "2"},
                    "button_group", "w_near_among", "vocabulary"),

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tests.app.look import component, param, settled, told
+from ui.words import percent
 
 PAIR = {"a": "The bunny ate the carrot.", "b": "It was good."}
 WHY = ("lens", "ablation", "contributions", "saliency", "patching", "whatif")
@@ -240,11 +241,11 @@ def test_contributions_to_the_verdict_on_a_pair_are_told_as_log_odds(open_app, b
 # Which words
 
 
-@pytest.mark.parametrize("method", ["integrated", "gradient", "smooth", "occlusion"])
+@pytest.mark.parametrize("method", ["integrated", "gradient", "smooth", "occlusion", "lime"])
 def test_the_words_carry_the_library_s_scores(open_app, bert, method):
-    from bert_tf.explain import gradient_x_input, integrated_gradients, mask_target, occlusion, smoothgrad
+    from bert_tf.explain import gradient_x_input, integrated_gradients, lime, mask_target, occlusion, smoothgrad
 
-    link = {"saliency.method": method, "saliency.steps": "8", "saliency.noise": "0.02"}
+    link = {"saliency.method": method, "saliency.steps": "8", "saliency.noise": "0.02", "saliency.samples": "64"}
     app = settled(open_app(page="saliency", **PAIR, mask="a3", **link))
     trace = bert.trace(PAIR["a"], PAIR["b"], mask=("the",))
     target = mask_target(bert, trace)
@@ -253,6 +254,7 @@ def test_the_words_carry_the_library_s_scores(open_app, bert, method):
         "gradient": lambda: gradient_x_input(bert, trace, target),
         "smooth": lambda: smoothgrad(bert, trace, target, copies=8, noise=0.02),
         "occlusion": lambda: occlusion(bert, trace, target, level="word"),
+        "lime": lambda: lime(bert, trace, target, samples=64),
     }[method]()
     assert f"“{target.label}”" in told(app).replace("\\", "")
     table = app.dataframe[0].value
@@ -260,6 +262,10 @@ def test_the_words_carry_the_library_s_scores(open_app, bert, method):
     assert np.allclose(table["score"], [one.score for one in found.words], rtol=1e-2, atol=1e-6)
     assert ("convergence gap" in told(app)) == (method == "integrated")
     assert ("With the noise" in told(app)) == (method == "smooth")
+    assert (method == "lime") == ("Weighted R²" in told(app))
+    if method == "lime":
+        assert "of 64 texts in which random words are covered by [MASK]" in told(app)
+        assert f"Weighted R² {found.fit:.3f}" in told(app)
     parts = component(app, "marks")["a"]
     assert "".join(part["text"] for part in parts) == PAIR["a"]
     assert [part["text"] for part in parts if part.get("asked")] == ["the"]
@@ -316,6 +322,56 @@ def test_words_go_until_the_answer_would_change(open_app, bert):
     assert sum(part["shade"] == 1 for part in words) == len(found.left)
     first = next(part for part in words if "number 1;" in part["tip"])
     assert first["shade"] == 0 and first["text"] == found.gone[0].word.text
+
+
+@pytest.mark.parametrize("link", [{}, {"saliency.flips": "1", "saliency.tried": "5"},
+                                  {"saliency.of": "next", "saliency.flips": "5"}])  # fmt: skip
+def test_words_are_changed_until_the_answer_is_another(open_app, bert, link):
+    from bert_tf.explain import hotflip, mask_target, next_sentence_target
+
+    trace = bert.trace(PAIR["a"], PAIR["b"], mask=("the",))
+    target, follows = mask_target(bert, trace), trace.nsp.is_next > 0.5
+    if "saliency.of" in link:
+        target = next_sentence_target(bert, trace, follows)
+        link = {**link, "saliency.follows": "IsNext" if follows else "NotNext"}
+    app = settled(open_app(page="saliency", **PAIR, mask="a3", **{"saliency.method": "hotflip", **link}))
+    found = hotflip(bert, trace, target, int(link.get("saliency.flips", 3)), int(link.get("saliency.tried", 2)))
+    assert found.taken
+    said = told(app).replace("\\", "")
+    last = found.taken[-1]
+    if found.flipped:
+        assert f"the answer is **{last.answer.label}** ({percent(np.exp(last.answer_score))})" in said
+    assert f"falls from {percent(np.exp(found.score))} to {percent(np.exp(last.score))}" in said
+    for number, one in enumerate(found.taken, 1):
+        assert f"{number}. **{one.word.text}** → **{one.new}**: {one.change:+.3f} nats" in said
+        assert f"then “{one.answer.label}” is the likeliest" in said
+    # The last text, as it would be typed: bold what was changed, hidden what is hidden.
+    wanted = f"{last.text_a} / {last.text_b}".replace(" the ", " [MASK] ", 1)
+    lines = [line.strip().replace("**", "") for line in said.splitlines()]
+    assert wanted in lines
+    table = app.dataframe[0].value
+    assert list(table["word"]) == [one.word.text for one in found.tried]
+    assert list(table["instead"]) == [one.new for one in found.tried]
+    assert np.allclose(table["change"], [one.change for one in found.tried], atol=1e-3)
+    assert np.allclose(table["estimate"], [one.estimate for one in found.tried], atol=1e-3)
+    read, slope = figure(app)["data"]
+    assert np.allclose(_numbers(read["x"]), [one.change for one in found.tried[:15]], atol=1e-3)
+    assert np.allclose(_numbers(slope["x"]), [one.estimate for one in found.tried[:15]], atol=1e-3)
+    words = [part for side in "ab" for part in component(app, "marks")[side] if "tip" in part]
+    strongest = max(words, key=lambda part: part["shade"])
+    assert strongest["shade"] == 1 and strongest["text"] == found.tried[0].word.text
+    assert f"{found.tried[0].new} instead: {found.tried[0].change:+.3f} nats" in strongest["tip"]
+    assert sum("not tried" in part["tip"] for part in words) == len(words) - len({one.word for one in found.tried}) - 1
+
+
+def test_where_no_other_word_can_stand_that_is_said(open_app):
+    link = {"saliency.method": "hotflip"}
+    app = settled(open_app(page="saliency", a="bunny", mask="a0", **link))
+    assert "There is no word to change" in told(app) and not app.code
+    app = settled(open_app(page="saliency", a="The bunny ate a carrot today. " * 25, mask="a1", **link))
+    assert "at most 128 tokens" in told(app) and not app.code
+    app = settled(open_app(page="saliency", **PAIR, mask="a3", **{**link, "saliency.token": "good"}))
+    assert "not the likeliest answer" in told(app) and not app.get("plotly_chart")
 
 
 def test_what_was_worked_out_is_there_after_a_look_at_another_method(open_app):

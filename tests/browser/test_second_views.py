@@ -16,7 +16,9 @@ from bert_tf.explain import (
     compare,
     cosine_similarities,
     gradient_x_input,
+    hotflip,
     integrated_gradients,
+    lime,
     logit_lens,
     mask_target,
     occurrences,
@@ -30,7 +32,19 @@ from bert_tf.explain import (
 )
 from bert_tf.explain.attention import summarise_heads
 from bert_tf.explain.vectors import embedding_table
-from tests.browser.look import ASKED, FIGURE, NUMBERS, PAIR, TEXTS, numbers, point, saved, share, wait_for_link
+from tests.browser.look import (
+    ASKED,
+    FIGURE,
+    NUMBERS,
+    PAIR,
+    TEXTS,
+    numbers,
+    point,
+    saved,
+    share,
+    wait_for_link,
+    wider_than_the_screen,
+)
 from ui import senses
 from ui.minimal import PAIRS
 from ui.words import percent
@@ -82,6 +96,37 @@ def test_gradients_of_the_words(visit, bert, trace, method):
     page.locator(".marks .word").first.wait_for()
     wanted = [one.score for one in found.words]
     assert sorted(numbers(page)[0]["x"]) == pytest.approx(sorted(wanted), abs=2e-3)
+
+
+def test_the_weights_of_a_linear_model(visit, bert, trace):
+    page = visit(ASKED + "&page=saliency&saliency.method=lime&saliency.samples=64").page
+    found = lime(bert, trace, mask_target(bert, trace), samples=64)
+    expect(page.get_by_text(f"Weighted R² {found.fit:.3f}")).to_be_visible()
+    assert sorted(numbers(page)[0]["x"]) == pytest.approx(sorted(one.score for one in found.words), abs=2e-3)
+    tips = page.locator(".marks .word").evaluate_all("words => words.map((word) => word.dataset.tip)")
+    for one in found.words[-5:]:
+        assert any(tip.startswith(f"{one.word.text}: {one.score:+.3f} nats") for tip in tips), (one, tips)
+    expect(page.get_by_role("radio", name="64", exact=True)).to_be_checked()
+
+
+def test_other_words_until_the_answer_is_another(visit, bert, trace):
+    page = visit(ASKED + "&page=saliency&saliency.method=hotflip&saliency.flips=2").page
+    found = hotflip(bert, trace, mask_target(bert, trace), most=2)
+    expect(page.get_by_role("heading", name=f"Which other word changes “{found.target.label}”")).to_be_visible()
+    steps = page.get_by_test_id("stMarkdown").locator("ol li")
+    expect(steps).to_have_count(len(found.taken))
+    for number, one in enumerate(found.taken):
+        said = steps.nth(number)
+        expect(said).to_contain_text(f"{one.word.text} → {one.new}: {one.change:+.3f} nats (by the slope {one.estimate:+.3f})")
+        expect(said).to_contain_text(f"{one.text_a} / {one.text_b}".replace(" the ", " [MASK] ", 1))
+    read, slope = numbers(page)
+    assert read["x"] == pytest.approx([one.change for one in found.tried[:15]], abs=1e-3)
+    assert slope["x"] == pytest.approx([one.estimate for one in found.tried[:15]], abs=1e-3)
+    first = found.tried[0]
+    word = page.locator(".marks .word", has_text=re.compile(rf"^{re.escape(first.word.text)}$")).first
+    tip = word.evaluate("(word) => word.dataset.tip")
+    assert tip.startswith(f"{first.word.text}: {first.new} instead: {first.change:+.3f} nats")
+    assert not wider_than_the_screen(page)
 
 
 def test_meaning_s_matrix_its_map_and_where_senses_part(visit, bert):
