@@ -190,7 +190,7 @@ def _sums(found):
     if found.noisy_score is not None:
         return said + _with_noise(found)
     if found.fit is not None:
-        return f"{said} Weighted R² {found.fit:.3f}: the share of the answer's variation that the linear model explains."
+        return f"{said} Weighted R² {found.fit:.3f}: the share of the answer's variation that the model has."
     if found.gap is None:
         return said
     gained = found.score - found.baseline_score

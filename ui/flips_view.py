@@ -73,8 +73,8 @@ def _show(trace, found, chosen):
     heading = inputs.heading(f"Which other word changes “{label}”")
     if not found.holds:
         st.info(
-            f"“{label}” is not the likeliest answer here ({why.said(found.target, found.score)}), so there is nothing"
-            " to change. Choose the likeliest.",
+            f"“{label}” is not the likeliest answer here ({why.said(found.target, found.score)}), so there is"
+            " nothing to change. Choose the likeliest.",
             icon=":material/touch_app:",
         )
         return
@@ -96,15 +96,15 @@ def _show(trace, found, chosen):
         "Point at a word, or tap it, for the other word that costs the answer most.",
     )
     st.caption(
-        "The slope of the answer foretells what each word of the vocabulary would do in each place; those that it likes"
-        " best are then read by the model, and what costs the answer most is taken (HotFlip, Ebrahimi et al. 2018). Whole"
-        " words of one token only, in the place of such words; hidden words and the word asked about stay. The slope is"
-        " exact for tiny steps alone, so a stronger word may be missed. A text that nobody would write moves the answer"
-        " too: it shows how little holds it, not what the model knows."
+        "The slope of the answer tells what every word of the vocabulary would cost it in every place; those that look"
+        " worst are read by the model, and the worst of them is taken (HotFlip, Ebrahimi et al. 2018). Only whole words"
+        " of one token take part; hidden words and the word asked about stay. The slope holds for small steps, so a"
+        " stronger word may be missed; and a text that nobody would write shows how little holds the answer, not what"
+        " the model knows."
     )
     if not found.tried:
         return
-    left, right = st.columns([3, 2], gap="large")
+    left, right = st.columns(2, gap="medium")
     with left:
         figures.show(
             "Other words in the text as it is",
@@ -114,7 +114,7 @@ def _show(trace, found, chosen):
         )
     with right:
         rows = [_row(one) for one in found.tried]
-        shown = ("text", "word", "instead", "change", "estimate", "answer")
+        shown = ("text",) * (trace.text_b is not None) + ("word", "instead", "change", "estimate", "answer")
         st.dataframe(
             {name: [row[name].upper() if name == "text" else row[name] for row in rows] for name in shown},
             hide_index=True,
@@ -124,8 +124,8 @@ def _show(trace, found, chosen):
                 "text": st.column_config.TextColumn("Text", width="small"),
                 "word": "Word",
                 "instead": "Instead",
-                "change": st.column_config.NumberColumn("Change, nats", format="%+.3f"),
-                "estimate": st.column_config.NumberColumn("By the slope", format="%+.3f"),
+                "change": st.column_config.NumberColumn("Nats", width="small", format="%+.3f"),
+                "estimate": st.column_config.NumberColumn("By the slope", width="small", format="%+.3f"),
                 "answer": "Likeliest then",
             },
         )
@@ -166,7 +166,8 @@ def _text(trace, taken):
 
 def _told(one):
     """A ``Flip`` in a few words."""
-    return f"{one.new} instead: {one.change:+.3f} nats, then “{one.answer.label}” {why.said(one.answer, one.answer_score)}"
+    then = f"“{one.answer.label}” {why.said(one.answer, one.answer_score)}"
+    return f"{one.new} instead: {one.change:+.3f} nats, then {then}"
 
 
 def _figure(found, dark=False):

@@ -1,4 +1,4 @@
-"""`explain saliency`: which words an answer hangs on, how few of them are enough for it, which others would change it."""
+"""`explain saliency`: which words an answer hangs on, how few are enough for it, which others would change it."""
 
 import math
 

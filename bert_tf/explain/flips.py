@@ -1,8 +1,9 @@
 """HotFlip: the words whose change for another word of the vocabulary hurts an answer most.
 
-Dimension legend: T tokens, E width of the token table, V vocabulary, W words, R rows. Source: Ebrahimi et al. 2018,
-"HotFlip: White-Box Adversarial Examples for Text Classification", for characters and, in section 6, words; there the slope
-chooses, here the model reads what the slope likes best, and that chooses.
+Dimension legend: T tokens, V vocabulary, R rows. Source: Ebrahimi et al. 2018, "HotFlip: White-Box Adversarial Examples
+for Text Classification". There the slope chooses, for words among those alike in meaning and part of speech; here, as in
+AllenNLP Interpret (Wallace et al. 2019), any word may come, and the model reads what the slope likes best before one is
+chosen.
 """
 
 from dataclasses import dataclass
@@ -71,14 +72,14 @@ class HotFlip:
 def hotflip(bert, trace, target, most=3, tried=2, progress=None):
     """Change one word at a time for the one that hurts the answer most, until another answer is the likeliest.
 
-    What putting a word's vector in another's place would do is estimated for all words of the vocabulary by the slope of
-    the answer's log-probability: slope times (new vector - old vector). For every word of the texts those with the lowest
-    estimates are then read by the model, and the one that leaves the answer least is taken. It ends where the likeliest
-    answer is another, where none that was read hurts the answer, or after `most` words.
+    What putting a word's vector in another's place would do is estimated for all words of the vocabulary by the slope
+    of the answer's log-probability: slope times (new vector - old vector). For every word of the texts those with the
+    lowest estimates are then read by the model, and the one that leaves the answer least is taken. It ends where the
+    likeliest answer is another, where none that was read hurts the answer, or after `most` words.
 
-    Only whole words, of letters and digits, that are one token in the vocabulary are put in the place of such words, and
-    only where the new text would be read so; no word is changed twice. Hidden words and the one that the target is about
-    stay.
+    Only whole words, of letters and digits, that are one token in the vocabulary are put in the place of such words,
+    and only where the new text would be read so; no word is changed twice. Hidden words and the one that the target is
+    about stay.
 
     Args:
         bert: the `Bert` that made the trace. trace: a `Trace`.

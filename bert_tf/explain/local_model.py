@@ -23,7 +23,8 @@ def lime(bert, trace, target, samples=128, baseline="[MASK]", width=0.25, ridge=
         bert: the `Bert` that made the trace. trace: a `Trace`.
         target: a `Target`; its log-probability is foretold (Ribeiro et al. take the probability).
         samples: S, at least 2. baseline: what covers a token, as in `integrated_gradients`.
-        width: of the kernel, above 0. ridge: what the squared weights are multiplied by, at least 0. seed: of the draws.
+        width: of the kernel, above 0. ridge: what the squared weights are multiplied by, at least 0.
+        seed: of the draws.
         progress: callable(done, total) in inputs read, equal ones counted once; returning False cancels.
     Returns:
         `Saliency` with `fit`. A word's score is its weight, shared out evenly among its tokens.

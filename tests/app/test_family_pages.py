@@ -153,6 +153,23 @@ def test_why_a_token_looks_replaced(at, tmp_path):
     assert np.allclose(array(drawn).T, found.recovered, atol=1e-2)
 
 
+@pytest.mark.parametrize("name, more, other", [("albert", {"b": "the work"}, "Swapped"),
+                                               ("electra-discriminator", {"saliency.at": "2"}, "Original")])  # fmt: skip
+def test_a_verdict_is_changed_by_other_words(at, name, more, other):
+    from tests.app.test_snippets import of_job
+
+    link = {"page": "saliency", "saliency.method": "hotflip", **more}
+    app = settled(at(name, **link))
+    if "not the likeliest" in told(app):
+        app = settled(at(name, **link, **{"saliency.follows": other}))
+    found, bert = of_job(app, "saliency hotflip"), bert_tf.load(FAMILY / name)
+    assert list(app.dataframe[0].value["instead"]) == [one.new for one in found.tried] != []
+    for one in found.tried:
+        typed = bert.trace(one.text_a, one.text_b)
+        share = typed.sop[found.target.id] if name == "albert" else abs(typed.replaced[2] + found.target.id - 1)
+        assert one.score == pytest.approx(np.log(share), abs=1e-4)
+
+
 @pytest.mark.parametrize("name", ["roberta", "albert"])
 @pytest.mark.parametrize("place", [2, 3])
 def test_another_word_of_as_many_tokens_is_offered(at, name, place):

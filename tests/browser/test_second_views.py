@@ -117,7 +117,8 @@ def test_other_words_until_the_answer_is_another(visit, bert, trace):
     expect(steps).to_have_count(len(found.taken))
     for number, one in enumerate(found.taken):
         said = steps.nth(number)
-        expect(said).to_contain_text(f"{one.word.text} → {one.new}: {one.change:+.3f} nats (by the slope {one.estimate:+.3f})")
+        flip = f"{one.word.text} → {one.new}: {one.change:+.3f} nats (by the slope {one.estimate:+.3f})"
+        expect(said).to_contain_text(flip)
         expect(said).to_contain_text(f"{one.text_a} / {one.text_b}".replace(" the ", " [MASK] ", 1))
     read, slope = numbers(page)
     assert read["x"] == pytest.approx([one.change for one in found.tried[:15]], abs=1e-3)
