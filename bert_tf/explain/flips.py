@@ -1,9 +1,9 @@
 """HotFlip: the words whose change for another word of the vocabulary hurts an answer most.
 
 Dimension legend: T tokens, V vocabulary, R rows. Source: Ebrahimi et al. 2018, "HotFlip: White-Box Adversarial Examples
-for Text Classification". There the slope chooses, for words among those alike in meaning and part of speech; here, as in
-AllenNLP Interpret (Wallace et al. 2019), any word may come, and the model reads what the slope likes best before one is
-chosen.
+for Text Classification". There the slope chooses, for words among those alike in meaning and part of speech; here, as
+in AllenNLP Interpret (Wallace et al. 2019), any word may come, and the model reads what the slope likes best before one
+is chosen.
 """
 
 from dataclasses import dataclass

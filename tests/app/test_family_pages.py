@@ -153,8 +153,9 @@ def test_why_a_token_looks_replaced(at, tmp_path):
     assert np.allclose(array(drawn).T, found.recovered, atol=1e-2)
 
 
-@pytest.mark.parametrize("name, more, other", [("albert", {"b": "the work"}, "Swapped"),
-                                               ("electra-discriminator", {"saliency.at": "2"}, "Original")])  # fmt: skip
+@pytest.mark.parametrize("name, more, other", [
+    ("albert", {"b": "the work"}, "Swapped"), ("electra-discriminator", {"saliency.at": "2"}, "Original"),
+])  # fmt: skip
 def test_a_verdict_is_changed_by_other_words(at, name, more, other):
     from tests.app.test_snippets import of_job
 
