@@ -10,7 +10,7 @@ from bert_tf.explain import can_ask, score_rows, summarise_classes, summarise_ro
 from bert_tf.explain.target import classes_of
 from bert_tf.plots.effects import spread
 from bert_tf.plots.finetuning import confusion_matrix
-from ui import export, figures, files, frame, inputs, jobs, opening, snippets, state, tasks
+from ui import export, figures, files, frame, inputs, jobs, opening, row_map, snippets, state, tasks
 from ui.kept import kept
 from ui.words import count, percent, plain, title
 
@@ -45,7 +45,8 @@ def page():
         return
     view = state.view()
     labelled = "classes" in ask and any(row.label is not None for row in rows.rows)
-    snippets.give(shared, file_key, ask, hide, labelled)
+    given = (shared, file_key, ask, hide, labelled)
+    snippets.give(*given)
     key = (shared.name, view.precision, file_key, ask, hide, view.top_k)
     if not files.asked("dataset", key, len(rows.rows) <= files.AT_ONCE and "perplexity" not in ask):
         st.caption(
@@ -62,7 +63,7 @@ def page():
         classes = None
         if "classes" in ask:
             classes = kept("dataset_classes", key, lambda: summarise_classes(shared.bert, results))
-        _show(shared, results, classes)
+        _show(shared, file_key, results, classes, given)
 
 
 def _settings(shared, rows):
@@ -132,7 +133,7 @@ def _say_classes(shared, rows, able):
         st.caption(f"{title(shared.name)} classifies pairs, and no row here has a text B: there are no classes.")
 
 
-def _show(shared, results, classes):
+def _show(shared, file_key, results, classes, given):
     summary = summarise_rows(results)
     with inputs.heading(count(summary.rows, "row")):
         export.menu(
@@ -145,10 +146,24 @@ def _show(shared, results, classes):
     _figures(summary, classes)
     if classes is not None:
         _say_predicted(results, classes)
-    shown = _filtered(results)
+    shown, look = _filtered(results)
     if not shown:
         st.info("No row is left under this filter.", icon=":material/filter_alt_off:")
         return
+    if look == "map":
+        row_map.draw(shared, file_key, results, shown, lambda one: _open(shared, one), given)
+    else:
+        _rows(shared, summary, shown)
+    problems = [one for one in results if one.problem]
+    if problems:
+        where = "" if look == "map" else ": the last column says why"
+        st.caption(f"{count(len(problems), 'row')} could not be answered in full{where}.")
+    if classes is not None and classes.confusion:
+        _confusion(classes)
+
+
+def _rows(shared, summary, shown):
+    """The rows as a table, and what opens the one that is marked."""
     event = st.dataframe(
         _table(shown),
         hide_index=True,
@@ -169,12 +184,6 @@ def _show(shared, results, classes):
             "Press a column's name to sort, and the box before a row to open that row in another view. Every "
             f"row is asked alone{guessed}."
         )
-    problems = [one for one in results if one.problem]
-    if problems:
-        st.caption(f"{count(len(problems), 'row')} could not be answered in full: the last column says why.")
-    if classes is not None and classes.confusion:
-        _confusion(classes)
-
 
 def _open(shared, one):
     """Widgets that open a row; one that was classified as its classifier has read it."""
@@ -272,9 +281,11 @@ _SHOW = {
     "judged": "Right class",
     "problem": "With a problem",
 }
+_LOOKS = {"table": "Table", "map": "Map"}
 
 
 def _filtered(results):
+    """(the rows that the filters leave, how they are looked at)."""
     kinds = ["all", *(kind for kind in _SHOW if kind != "all" and any(_is(one, kind) for one in results))]
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         words = st.text_input(
@@ -292,12 +303,19 @@ def _filtered(results):
                 required=True,
                 **state.bound_setting("dataset.show", "w_dataset_show", "all", kinds),
             )
+        look = st.segmented_control(
+            "Rows as",
+            list(_LOOKS),
+            format_func=_LOOKS.get,
+            required=True,
+            **state.bound_setting("dataset.look", "w_dataset_look", "table", _LOOKS),
+        )
     wanted = (words or "").casefold().strip()
     return [
         one
         for one in results
         if _is(one, kind) and wanted in f"{one.row.text_a}\n{one.row.text_b or ''}".casefold()
-    ]
+    ], look
 
 
 def _is(one, kind):

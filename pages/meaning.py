@@ -3,11 +3,12 @@
 import numpy as np
 import streamlit as st
 
-from bert_tf.explain import cosine_similarities, occurrences, principal_components, sense_separation, umap
+from bert_tf.explain import cosine_similarities, occurrences, sense_separation
+from bert_tf.explain.projection import WAYS
 from bert_tf.plots.lens import state_names
 from bert_tf.plots.vectors import cosine_map, curves, points
 from ui import export, figures, frame, inputs, jobs, senses, snippets, state
-from ui.kept import kept
+from ui.layouts import NAMES, laid_out
 from ui.words import count, percent, plain, title
 
 _OWN = "own sentences"
@@ -101,7 +102,10 @@ def _look(shared, chosen, word, read, found):
     st.caption(f"{plain(title(shared.name))} · {said}{without}")
     layer, way, space = _settings(layers)
     snippets.give(shared, None if chosen == _OWN else chosen, word, read, layer, way, 3 if space else 2, _MOST)
-    coordinates, axes = _laid_out(found, layer, way, 3 if space else 2)
+    places = laid_out("meaning", found, layer, way, 3 if space else 2)
+    if places is None:
+        return
+    coordinates, axes = places
     left, right = st.columns([6, 5], gap="large")
     with left:
         _points(word, labels, tips, found.vectors, layer, coordinates, axes)
@@ -122,25 +126,13 @@ def _settings(layers):
         )
         way = st.segmented_control(
             "Laid out by",
-            ["pca", "umap"],
-            format_func=str.upper,
+            WAYS,
+            format_func=NAMES.get,
             required=True,
-            **state.bound_setting("meaning.way", "w_meaning_way", "pca", ("pca", "umap")),
+            **state.bound_setting("meaning.way", "w_meaning_way", "pca", WAYS),
         )
         space = st.toggle("3D", **state.bound_setting("meaning.space", "w_meaning_space", False))
     return layer, way, space
-
-
-def _laid_out(found, layer, way, dimensions):
-    """(coordinates [W, K], titles of the axes)."""
-    if way == "umap":
-        return kept(
-            "meaning_umap", (found, layer, dimensions), lambda: umap(found.vectors[layer], dimensions)
-        ), ("",) * 3
-    coordinates, shares = principal_components(found.vectors[layer], dimensions)
-    return coordinates, tuple(
-        f"component {index}: {percent(share)}" for index, share in enumerate(shares, start=1)
-    )
 
 
 def _points(word, labels, tips, vectors, layer, coordinates, axes):

@@ -124,6 +124,40 @@ def test_every_row_of_a_file(record, say, tiny_bert, file):
     assert [line.split()[0] for line in say("dataset", "--input", file).splitlines()[2:]] == ["1", "2", "4"]
 
 
+def test_the_rows_of_a_file_are_laid_out(record, say, tiny_bert, file):
+    rows = explain.read_rows(ROWS).rows
+    vectors = explain.row_vectors(tiny_bert, rows, "first").vectors[1]
+    found = record("dataset", "--input", file, "--show", "map", "--pooling", "first", "--layer", 1, "--colour", "is_next")
+    coordinates, shares = explain.principal_components(vectors)
+    np.testing.assert_allclose(found["map"]["coordinates"], coordinates, atol=1e-4)
+    np.testing.assert_allclose(found["map"]["shares_of_variance"], shares, atol=1e-4)
+    assert found["map"]["values"] == [row["is_next"] for row in found["rows"]]
+    known, unknown = figure_of(found).data
+    assert len(known.x) + len(unknown.x) == len(rows) == 3 and list(known.marker.color) == [
+        value for value in found["map"]["values"] if value is not None
+    ]
+    number = rows[1].number
+    near = record("dataset", "--input", file, "--show", "map", "--near", number)["map"]
+    last = explain.row_vectors(tiny_bert, rows).vectors[-1]
+    wanted = explain.nearest_rows(last, 1)
+    assert [one["row"] for one in near["nearest"]] == [rows[index].number for index, _ in wanted]
+    assert [one["cosine"] for one in near["nearest"]] == pytest.approx([cosine for _, cosine in wanted], abs=1e-4)
+    lines = say("dataset", "--input", file, "--show", "map", "--near", number, "--top-k", 1).splitlines()
+    assert lines[2].split()[:2] == [f"{wanted[0][1]:.3f}", f"{rows[wanted[0][0]].number}:"]
+    lines = say("dataset", "--input", file, "--show", "map", "--colour", "tokens").splitlines()
+    assert [line.split()[0] for line in lines[2:]] == [str(row.number) for row in rows]
+
+
+def test_the_rows_of_a_file_by_tsne_and_umap(record, tmp_path):
+    path = tmp_path / "rows.txt"
+    path.write_text("".join(f"the cat number {number} sat\n" for number in range(7)))
+    for way in ("tsne", "umap"):
+        found = record("dataset", "--input", path, "--show", "map", "--by", way)["map"]
+        # The layout hangs on the last bits of the vectors.
+        assert np.shape(found["coordinates"]) == (7, 2) and np.ptp(found["coordinates"], axis=0).all()
+        assert found["method"] == way and found["shares_of_variance"] is None
+
+
 def test_every_row_of_a_file_is_classified(record, say, tmp_path):
     from bert_tf.finetune.families import family
     from bert_tf.finetune.folder import save_task
@@ -293,6 +327,11 @@ def test_the_game_of_replaced_words(record, say):
     (("dataset",), "required: --input"),
     (("dataset", "--input", "none.txt"), "none.txt: No such file"),
     (("dataset", "--input", "FILE", "--ask", "sense"), "--ask takes"),
+    (("dataset", "--input", "FILE", "--near", "1"), "go with --show map"),
+    (("dataset", "--input", "FILE", "--show", "map", "--near", "99"), "no row 99"),
+    (("dataset", "--input", "FILE", "--show", "map", "--layer", "9"), "no layer 9"),
+    (("dataset", "--input", "FILE", "--show", "map", "--colour", "mood"), "--colour takes what is known"),
+    (("dataset", "--input", "FILE", "--show", "map", "--by", "tsne"), "t-SNE needs at least 5"),
     (("dataset", "--input", "FILE", "--rows", "0"), "--rows must be at least 1"),
     (("agreement", "--input", "FILE", "--other", "no-such-model"), "no-such-model"),
     (("pairs", "--input", "FILE"), "Line 2 has one text only"),

@@ -54,6 +54,8 @@ def test_the_vectors_of_a_word_in_many_sentences(record, say, tiny_bert, tmp_pat
     again = record("meaning", "bank", "--input", file, "--by", "umap", "--dimensions", 3, "--show", "likeness")
     # Its layout hangs on the last bits of the vectors.
     assert np.shape(again["coordinates"]) == (len(BANK), 3) and np.isfinite(again["coordinates"]).all()
+    by_tsne = record("meaning", "bank", "--input", file, "--by", "tsne")
+    assert np.shape(by_tsne["coordinates"]) == (len(BANK), 2) and by_tsne["method"] == "tsne"
     names = list(figure_of(again).layout.xaxis.ticktext)
     assert names == sorted(names) and again["senses"] == found["senses"]
     curves = figure_of(record("meaning", "bank", "--input", file, "--show", "senses")).data

@@ -7,8 +7,9 @@ from bert_tf.cli.render import percent
 from bert_tf.explain.errors import InputError
 from bert_tf.explain.rows import HIDE
 
-# As `bert_tf.explain.dataset.ASK`, which is imported only when it is needed.
+# As `bert_tf.explain.dataset.ASK`, `row_map.POOLINGS` and `projection.WAYS`, which are imported only when needed.
 _ASK = ("masks", "next", "order", "replaced", "classes", "perplexity")
+_POOLINGS, _WAYS = ("mean", "first"), ("pca", "umap", "tsne")
 _CLAIMS = {"is_next": "follows", "in_order": "in order"}
 
 
@@ -19,6 +20,22 @@ def dataset(bert, trace, args):
 
     with Progress(args) as progress:
         found = score_rows(bert, args.texts, tuple(args.ask), args.hide, args.top_k, progress)
+    classes = summarise_classes(bert, found) if "classes" in args.ask and classes_of(bert) else None
+    record = {
+        "asked": args.ask,
+        "hide": args.hide,
+        "summary": asdict(summarise_rows(found)),
+        "classes": classes and asdict(classes),
+        "rows": [_scored(one) for one in found],
+    }
+    if args.show == "map":
+        record["map"], rows = _map(bert, found, args)
+        return record, rows, ">>><<" if args.near is None else "><"
+    return record, _answers(bert, found), "><<>>><<><"
+
+
+def _answers(bert, found):
+    """The lines of a table of what was answered."""
     claim = "in_order" if "sop" in bert.heads else "is_next"
     rows = [("row", "hidden", "guess", "rank", _CLAIMS[claim], "suspected", "label", "class", "perplexity", "text")]
     for one in found:
@@ -37,15 +54,57 @@ def dataset(bert, trace, args):
                 f"{one.row.text_a:.60}",
             )
         )
-    classes = summarise_classes(bert, found) if "classes" in args.ask and classes_of(bert) else None
+    return rows
+
+
+def _map(bert, found, args):
+    """(the rows' vectors laid out and what is known of them, the lines of a table of it)."""
+    from bert_tf.explain import known_of, lay_out, nearest_rows, row_vectors
+
+    layers = bert.config.num_hidden_layers
+    layer = layers if args.layer is None else args.layer
+    if not 0 <= layer <= layers:
+        raise InputError(f"There is no layer {layer}: give 0, what goes in, to {layers}.")
+    known, rows = known_of(found), [one.row for one in found]
+    name = args.colour or next(iter(known))
+    if name not in known:
+        raise InputError(f"--colour takes what is known of these rows: {', '.join(known)}; not {name!r:.40}.")
+    with Progress(args) as progress:
+        read = row_vectors(bert, rows, args.pooling, progress)
+    vectors, numbers = read.vectors[layer], [rows[place].number for place in read.places]
+    places, shares = lay_out(vectors, args.by)
+    values = [known[name][place] for place in read.places]
     record = {
-        "asked": args.ask,
-        "hide": args.hide,
-        "summary": asdict(summarise_rows(found)),
-        "classes": classes and asdict(classes),
-        "rows": [_scored(one) for one in found],
+        "layer": layer,
+        "pooling": args.pooling,
+        "method": args.by,
+        "rows": numbers,
+        "texts": [_text(rows[place]) for place in read.places],
+        "coordinates": places,
+        "shares_of_variance": shares,
+        "colour": name,
+        "values": values,
+        "near": args.near,
+        "nearest": None,
     }
-    return record, rows, "><<>>><<><"
+    if args.near is None:
+        written = [value if isinstance(value, str) else "-" if value is None else f"{value:.4g}" for value in values]
+        lines = [("row", "x", "y", name, "text")]
+        lines += [
+            (str(number), *(f"{value:.3f}" for value in place), value, f"{text:.60}")
+            for number, place, value, text in zip(numbers, places, written, record["texts"])
+        ]
+        return record, lines
+    if args.near not in numbers:
+        raise InputError(f"There is no row {args.near} among those that can be read.")
+    near = nearest_rows(vectors, numbers.index(args.near), args.top_k)
+    record["nearest"] = [{"row": numbers[index], "cosine": cosine} for index, cosine in near]
+    texts = record["texts"]
+    return record, [("cosine", "row"), *((f"{cosine:.3f}", f"{numbers[at]}: {texts[at]:.60}") for at, cosine in near)]
+
+
+def _text(row):
+    return f"{row.text_a} · {row.text_b}" if row.text_b else row.text_a
 
 
 def _class(one):
@@ -177,6 +236,8 @@ def _check_ask(args):
     unknown = [one for one in args.ask if one not in _ASK]
     if unknown:
         raise InputError(f"--ask takes {', '.join(_ASK)}; not {unknown[0]!r:.40}.")
+    if args.show != "map" and (args.near, args.layer, args.colour) != (None, None, None):
+        raise InputError("--near, --layer and --colour go with --show map.")
     read_file(args)
 
 
@@ -199,6 +260,19 @@ def _add_dataset(kind):
         help=f"{', '.join(_ASK)}; the last takes as many passes as tokens (default: all but it)",
     )
     _add_hide(kind)
+    kind.add_argument(
+        "--show", choices=("answers", "map"), default="answers", metavar="F",
+        help="answers (default), or a map: every row's vector as a point",
+    )  # fmt: skip
+    kind.add_argument(
+        "--by", choices=_WAYS, default="pca", metavar="W", help="how the map is laid out: pca (default), umap or tsne"
+    )
+    kind.add_argument(
+        "--pooling", choices=_POOLINGS, default="mean", metavar="P", help="a row's vector: mean (default) or first token"
+    )
+    kind.add_argument("--layer", type=int, metavar="L", help="after which layer, 0 what goes in (default: the last)")
+    kind.add_argument("--colour", metavar="C", help="what colours the map, such as label, predicted, right, is_next")
+    kind.add_argument("--near", type=int, metavar="ROW", help="list the rows of the map nearest to this one, by cosine")
 
 
 def _add_pairs(kind):

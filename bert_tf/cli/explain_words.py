@@ -138,7 +138,7 @@ def _check_neighbours(args):
 
 def meaning(bert, trace, args):
     """One word in many sentences: its vectors after a layer laid out, and how far senses lie apart by layer."""
-    from bert_tf.explain import cosine_similarities, occurrences, sense_separation
+    from bert_tf.explain import cosine_similarities, lay_out, occurrences, sense_separation
 
     with Progress(args) as progress:
         found = occurrences(bert, [text for _, text in args.sentences], args.word, progress, args.most)
@@ -147,7 +147,7 @@ def meaning(bert, trace, args):
     if not 0 <= layer <= layers:
         raise InputError(f"There is no layer {layer}: give 0, what goes in, to {layers}.")
     senses = [args.sentences[text][0] for text in found.texts]
-    coordinates, shares = _laid_out(found.vectors[layer], args)
+    coordinates, shares = lay_out(found.vectors[layer], args.by, args.dimensions)
     try:
         apart = sense_separation(found.vectors, senses)
     except InputError:
@@ -172,15 +172,6 @@ def meaning(bert, trace, args):
         for sense, place, sentence in zip(senses, coordinates, record["sentences"])
     ]
     return record, rows, "<" + ">" * args.dimensions + "<"
-
-
-def _laid_out(vectors, args):
-    """(coordinates [W, K], shares of the variance [K] or None)."""
-    from bert_tf.explain import principal_components, umap
-
-    if args.by == "umap":
-        return umap(vectors, args.dimensions), None
-    return principal_components(vectors, args.dimensions)
 
 
 def _read_sentences(args):
@@ -226,7 +217,8 @@ def _add_meaning(kind):
     kind.add_argument("texts", nargs="*", metavar="SENTENCE", help='sentences; "sense | sentence" where it is known')
     kind.add_argument("--input", metavar="FILE", help='a file of such lines, or with a tab; "-" reads standard input')
     kind.add_argument("--layer", type=int, metavar="L", help="after which layer, 0 what goes in (default: the last)")
-    kind.add_argument("--by", choices=("pca", "umap"), default="pca", metavar="W", help="pca (default) or umap")
+    kind.add_argument("--by", choices=("pca", "umap", "tsne"), default="pca", metavar="W",
+                      help="pca (default), umap or tsne")  # fmt: skip
     kind.add_argument(
         "--dimensions", type=int, choices=(2, 3), default=2, metavar="K", help="of the figure: 2 (default) or 3"
     )

@@ -72,12 +72,13 @@ from bert_tf.explain.methods import TokenAttention, token_attention
 from bert_tf.explain.neuron import HeadVectors, head_vectors, query_key_vectors
 from bert_tf.explain.patching import PatchMap, patch_blocks, patch_heads, patch_states
 from bert_tf.explain.predictions import MaskPrediction, Prediction, TargetPrediction, fill_mask, sigmoid
-from bert_tf.explain.projection import umap
+from bert_tf.explain.projection import lay_out, tsne, umap
 from bert_tf.explain.pseudo_likelihood import MinimalPair, PseudoLikelihood, minimal_pairs, pseudo_likelihood
 from bert_tf.explain.readers import Reading, read_place
 from bert_tf.explain.reduction import GoneWord, Reduction, reduce_input
 from bert_tf.explain.replaced import Game, play, replaced_scores
 from bert_tf.explain.rollout import attention_rollout
+from bert_tf.explain.row_map import RowVectors, known_of, nearest_rows, row_vectors
 from bert_tf.explain.rows import Row, Rows, hidden_words, kind_of, read_rows
 from bert_tf.explain.saliency import (
     Saliency,
@@ -176,6 +177,7 @@ __all__ = [
     "RowAgreement",
     "RowResult",
     "RowSummary",
+    "RowVectors",
     "Rows",
     "Saliency",
     "SenseSeparation",
@@ -225,7 +227,9 @@ __all__ = [
     "integrated_gradients",
     "jensen_shannon",
     "kind_of",
+    "known_of",
     "labelled_sentences",
+    "lay_out",
     "layer_similarity",
     "left_context",
     "lime",
@@ -235,6 +239,7 @@ __all__ = [
     "mask_target",
     "minimal_pairs",
     "nearest_contexts",
+    "nearest_rows",
     "nearest_tokens",
     "next_sentence_target",
     "norm_weighted_attention",
@@ -253,6 +258,7 @@ __all__ = [
     "read_rows",
     "reduce_input",
     "right_context",
+    "row_vectors",
     "score_rows",
     "sense_separation",
     "sentence_order_target",
@@ -266,6 +272,7 @@ __all__ = [
     "syntax_agreement",
     "text_with",
     "token_attention",
+    "tsne",
     "umap",
     "with_word",
     "without_each_word",

@@ -5,6 +5,7 @@ from plotly.subplots import make_subplots
 
 from bert_tf.plots.effects import ranked_bars
 from bert_tf.plots.finetuning import confusion_matrix
+from bert_tf.plots.row_map import rows_plane
 from bert_tf.plots.theme import CATEGORIES, dress
 
 _MOST = 40  # rows drawn by name
@@ -12,6 +13,8 @@ _MOST = 40  # rows drawn by name
 
 def _dataset(record, dark):
     """How often each answer was how good: a histogram of everything that was asked; which classes were confused."""
+    if "map" in record:
+        return _map(record["map"], dark)
     rows = record["rows"]
     masks = [mask["original_probability"] for row in rows for mask in row["masks"]]
     asked = {
@@ -41,6 +44,18 @@ def _dataset(record, dark):
         figure.update_xaxes(drawn.layout.xaxis, **last)
         figure.update_yaxes(drawn.layout.yaxis, **last)
     return dress(figure, dark, 100 + 240 * len(titles))
+
+
+def _map(found, dark):
+    """The rows as points, those asked about and near it with rings."""
+    numbers = found["rows"]
+    chosen = None if found["near"] is None else numbers.index(found["near"])
+    near = [numbers.index(one["row"]) for one in found["nearest"] or ()]
+    tips = [f"{number}: {text}" for number, text in zip(numbers, found["texts"])]
+    axes = [f"component {number}: {share:.1%}" for number, share in enumerate(found["shares_of_variance"] or (), 1)]
+    return rows_plane(
+        found["coordinates"], tips, found["colour"], found["values"], axes or ("", ""), None, chosen, near, dark
+    )
 
 
 def _agreement(record, dark):

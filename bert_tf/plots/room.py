@@ -46,23 +46,26 @@ def fix_margins(figure):
 def take_scale(figure):
     """Takes the colour bar out of a figure that has one, and tells what stands on it.
 
-    Args: figure: its colour bar is a trace's own, with ``colorbar`` set.
+    Args: figure: its colour bar is a heatmap's own or that of points, with ``colorbar`` set.
 
     Returns: None without one, or else dict with "stops" [(share, colour)], "marks" [(share, text)] and "name" str.
     """
-    bars = [trace for trace in figure.data if trace.type == "heatmap" and trace.colorbar.to_plotly_json()]
-    if len(bars) != 1 or not bars[0].colorscale or bars[0].reversescale:
+    coloured = [(trace, "z") for trace in figure.data if trace.type == "heatmap"]
+    coloured += [(trace.marker, "c") for trace in figure.data if trace.type == "scatter"]
+    bars = [(trace, letter) for trace, letter in coloured if trace.colorbar.to_plotly_json()]
+    if len(bars) != 1 or not bars[0][0].colorscale or bars[0][0].reversescale:
         return None
-    (trace,) = bars
-    values = np.asarray(trace.z, np.float64)
+    ((trace, letter),) = bars
+    least, most = f"{letter}min", f"{letter}max"
+    values = np.asarray(trace["z" if letter == "z" else "color"], np.float64)
     values = values[np.isfinite(values)]
-    low = trace.zmin if trace.zmin is not None else values.min(initial=np.inf)
-    high = trace.zmax if trace.zmax is not None else values.max(initial=-np.inf)
+    low = trace[least] if trace[least] is not None else values.min(initial=np.inf)
+    high = trace[most] if trace[most] is not None else values.max(initial=-np.inf)
     if not np.isfinite([low, high]).all() or low >= high:
         return None
     trace.showscale = False
     # One without the other counts for nothing.
-    trace.zmin, trace.zmax = float(low), float(high)
+    trace[least], trace[most] = float(low), float(high)
     bar, form = trace.colorbar, trace.colorbar.tickformat or ".3~g"
     at = bar.tickvals
     if at is None:

@@ -141,7 +141,11 @@ def _labels(figure, trace, name):
 def _cloud(drawn):
     counts = [(one.name, len(one.trace.x)) for one in drawn]
     groups = ", ".join(f"{name} {number}" for name, number in counts if name)
-    return f"{sum(number for _, number in counts)} points{': ' if groups else ''}{groups}."
+    said = f"{sum(number for _, number in counts)} points{': ' if groups else ''}{groups}."
+    for bar in (one.trace.marker.colorbar for one in drawn):
+        if bar.title.text and bar.ticktext:
+            said += f" {plain(bar.title.text)}: from {bar.ticktext[0]} to {bar.ticktext[-1]}."
+    return said
 
 
 def _heatmap(one):

@@ -64,7 +64,7 @@ def cosine_map(values, names=None, tips=None, dark=False, height=None, spread=Fa
     """
     count = len(values)
     names = [escape(name) for name in names] if names is not None else list(range(count))
-    tips = [_wrapped(tip) for tip in tips] if tips is not None else names
+    tips = [wrapped(tip) for tip in tips] if tips is not None else names
     low, high = -1.0, 1.0
     if spread and count > 1:
         others = np.asarray(values)[~np.eye(count, dtype=bool)]
@@ -207,7 +207,7 @@ def points(coordinates, tips, groups=None, axes=("", "", ""), dark=False, height
             "mode": "markers",
             "name": escape(name or "no sense given") if name is not None else "",
             "marker": look,
-            "text": [_wrapped(tips[row]) for row in rows],
+            "text": [wrapped(tips[row]) for row in rows],
             "hovertemplate": "%{text}<extra></extra>",
         }
         figure.add_trace(go.Scatter3d(**place, **common) if space else go.Scatter(**place, **common))
@@ -224,5 +224,6 @@ def points(coordinates, tips, groups=None, axes=("", "", ""), dark=False, height
     return dress(figure, dark, height)
 
 
-def _wrapped(text):
+def wrapped(text):
+    """A text as it is said of a point: a few lines of it."""
     return "<br>".join(escape(line) for line in textwrap.wrap(text, 60)[:4])

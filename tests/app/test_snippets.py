@@ -334,13 +334,20 @@ def test_meaning_reads_the_visitor_s_own_sentences(open_app):
     np.testing.assert_allclose(array(figures(app)[2]["data"][0]["y"]), names["apart"].nearest)
 
 
+def test_meaning_by_tsne_is_in_the_lines(open_app):
+    app = open_app(page="meaning", **{"meaning.way": "tsne", "meaning.space": "1"})
+    names = ran(app)
+    assert "tsne(vectors, 3)" in app.code[0].value
+    assert names["places"].shape == of_job(app, "meaning_places")[0].shape == (len(names["texts"]), 3)
+
+
 def test_meaning_of_an_example_is_read_from_its_file(open_app):
     app = open_app(page="meaning", **{"meaning.example": "bat", "meaning.way": "umap"})
     names = ran(app)
     assert names["found"].texts == of_job(app, "meaning").texts
     np.testing.assert_allclose(names["vectors"], of_job(app, "meaning").vectors[3], atol=1e-4)
     # UMAP itself may take another turn at the last digits.
-    assert "umap(vectors, 2)" in app.code[0].value and names["places"].shape == kept(app, "meaning_umap").shape
+    assert "umap(vectors, 2)" in app.code[0].value and names["places"].shape == kept(app, "meaning_places")[0].shape
 
 
 def test_neighbours_are_those_of_the_open_cell(open_app):
@@ -437,6 +444,24 @@ def test_agreement_is_over_the_chosen_file(open_app, link):
 def test_a_sample_is_asked_as_on_the_page(open_app, link):
     app = open_app(page="dataset", top="3", **link)
     same_answers(ran(app)["results"], of_job(app, "dataset"))
+
+
+@pytest.mark.parametrize("way", ["pca", "umap", "tsne"])
+def test_the_map_of_a_file_s_rows_is_in_the_lines(open_app, way):
+    link = {"dataset.look": "map", "dataset.way": way, "dataset.layer": "2", "dataset.vector": "first", "dataset.row": "3",
+            "dataset.file": "pairs.jsonl", "dataset.ask": "next", "dataset.colour": "is_next"}  # fmt: skip
+    app = open_app(page="dataset", **link)
+    names, shown = ran(app), of_job(app, "dataset_vectors")
+    assert names["found"].places == shown.places
+    np.testing.assert_allclose(names["vectors"], shown.vectors[2], atol=1e-4)
+    places = (of_job if way == "tsne" else kept)(app, "dataset_places")[0]
+    assert names["places"].shape == places.shape
+    if way == "pca":  # the others hang on the last bits of the vectors
+        np.testing.assert_allclose(names["places"], places, atol=1e-3)
+    assert names["known"] == pytest.approx([one.is_next for one in of_job(app, "dataset")], abs=1e-4)
+    table = app.dataframe[0].value
+    assert [names["numbers"][index] for index, _ in names["near"]] == list(table["row"])
+    assert [cosine for _, cosine in names["near"]] == pytest.approx(list(table["cosine"]), abs=1e-4)
 
 
 def test_an_uploaded_file_is_read_under_its_name(open_app, tmp_path, monkeypatch):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bert_tf.explain import InputError, sense_separation, umap
+from bert_tf.explain import InputError, lay_out, principal_components, sense_separation, tsne, umap
 
 
 def clusters(count=10, apart=6.0):
@@ -64,3 +64,36 @@ def test_umap_of_few_points_or_of_equal_ones():
     with pytest.raises(InputError, match="at least 5"):
         umap(np.ones((4, 3)))
     assert np.isfinite(umap(np.ones((6, 3)))).all()
+
+
+@pytest.mark.parametrize("count, perplexity, used", [(2, 30, 19 / 3), (3, 4, 4)])
+def test_tsne_is_scikit_learns_of_the_directions(count, perplexity, used):
+    from sklearn.manifold import TSNE, trustworthiness
+
+    vectors, _ = clusters()
+    found = tsne(vectors, count, perplexity)
+    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    wanted = TSNE(count, perplexity=used, random_state=0).fit_transform(unit)
+    np.testing.assert_allclose(found, wanted, atol=1e-3 * np.abs(wanted).max())
+    np.testing.assert_array_equal(found, tsne(vectors, count, perplexity))
+    assert trustworthiness(vectors, found, n_neighbors=5, metric="cosine") > 0.7
+
+
+def test_tsne_of_few_points_or_of_equal_ones():
+    with pytest.raises(InputError, match="t-SNE needs at least 5"):
+        tsne(np.ones((4, 3)))
+    assert not tsne(np.ones((6, 3)), 3).any()
+
+
+def test_vectors_are_laid_out_in_each_way():
+    vectors, _ = clusters()
+    places, shares = lay_out(vectors, "pca", 3)
+    wanted, of_variance = principal_components(vectors, 3)
+    np.testing.assert_array_equal(places, wanted)
+    np.testing.assert_array_equal(shares, of_variance)
+    for way, function in (("umap", umap), ("tsne", tsne)):
+        places, shares = lay_out(vectors, way)
+        np.testing.assert_array_equal(places, function(vectors))
+        assert shares is None
+    with pytest.raises(InputError, match="pca, umap, tsne, not by 'mds'"):
+        lay_out(vectors, "mds")

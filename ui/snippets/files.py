@@ -19,20 +19,43 @@ _OF = {
 }
 
 
-def dataset(view, shared, file, ask, hide, labelled):
+_MAP = """\
+found = row_vectors(bert, rows, pooling={pooling!r})
+vectors = found.vectors[{layer}]  # [rows, units] after layer {layer}
+places, shares = lay_out(vectors, {way!r})
+known = known_of(results)[{name!r}]
+for index, place in zip(found.places, places):
+    print(rows[index].number, place.round(3), known[index])"""
+_NEAR = """\
+numbers = [rows[index].number for index in found.places]
+near = nearest_rows(vectors, numbers.index({number}), top_k={top_k})
+print([(numbers[index], round(cosine, 3)) for index, cosine in near])  # the rows nearest to row {number}"""
+
+
+def dataset(view, shared, file, ask, hide, labelled, plane=None):
     """A file asked row by row.
 
     Args:
         file: ``ui.files.Chosen``. ask: what the model is asked for. hide: as `score_rows` takes it.
         labelled: whether classes are asked for and the file has their labels.
+        plane: of the map of the rows its layer, pooling, way, the name of what colours it, the number of the row whose
+            neighbours are listed (None for none) and how many they are; None for no map.
     """
     imports, read = rows_of(file)
-    names = ", ".join(sorted([*imports, "score_rows", "summarise_rows", *["summarise_classes"] * labelled]))
+    laid_out, names = "", [*imports, "score_rows", "summarise_rows", *["summarise_classes"] * labelled]
+    if plane is not None:
+        layer, pooling, way, name, number, top_k = plane
+        laid_out = _MAP.format(layer=layer, pooling=pooling, way=way, name=name)
+        names += ["known_of", "lay_out", "row_vectors"]
+        if number is not None:
+            laid_out += "\n" + _NEAR.format(number=number, top_k=top_k)
+            names.append("nearest_rows")
+    names = ", ".join(sorted(names))
     asked = "".join(_OF[name] for name in ask)
     body = _ROWS.format(ask=tuple(ask), hide=hide, top_k=view.top_k, asked=asked)
     head = [*needs(file), f"from bert_tf.explain import {names}"]
     scored = "print(summarise_classes(bert, results))" if labelled else ""
-    return script(head, f"{loading(view, shared.name)}\n{read}", body, scored)
+    return script(head, f"{loading(view, shared.name)}\n{read}", body, scored, laid_out)
 
 
 def needs(file):

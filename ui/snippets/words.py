@@ -45,13 +45,12 @@ def meaning(view, shared, chosen, word, read, layer, way, dimensions, most):
         chosen: the example, or None for the visitor's own sentences. word, read: it and the ``Sentences``.
         layer, way, dimensions: of the plane or the space. most: occurrences that are looked at.
     """
-    umap = way == "umap"
-    laid_out = f"places = umap(vectors, {dimensions})" if umap else (
-        f"places, shares = principal_components(vectors, {dimensions})"
-    )
-    names = ["cosine_similarities", "occurrences", *([] if umap else ["principal_components"])]
+    laid_out = f"places, shares = principal_components(vectors, {dimensions})"
+    if way != "pca":
+        laid_out = f"places = {way}(vectors, {dimensions})"
     labelled = len({sense for sense in read.senses if sense}) > 1
-    names += ["sense_separation"] * labelled + ["umap"] * umap
+    names = ["cosine_similarities", "occurrences", "principal_components" if way == "pca" else way]
+    names = sorted([*names, *["sense_separation"] * labelled])
     body = _MEANING.format(
         word=word, most=most, layer=layer, laid_out=laid_out, sense="senses[text], " if any(read.senses) else ""
     )

@@ -1,0 +1,137 @@
+"""The map of a file's rows on the page about whole files, compared with the library's numbers."""
+
+import numpy as np
+import pytest
+
+import bert_tf
+from bert_tf.explain import known_of, lay_out, nearest_rows, principal_components, row_vectors, score_rows
+from tests.app.look import column, near, offered, param, settled, told
+from tests.app.test_dataset import sample
+from tests.app.test_words import array, figure
+
+MAP = {"page": "dataset", "top": "3", "dataset.look": "map", "dataset.hide": "last", "dataset.ask": "masks"}
+
+
+@pytest.fixture(scope="module")
+def cased(explorer_home):
+    return bert_tf.load(explorer_home / "tiny-cased")
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return sample("sentences.txt").rows
+
+
+@pytest.fixture(scope="module")
+def results(cased, rows):
+    return score_rows(cased, rows, ("masks",), "last", 3)
+
+
+def test_every_row_is_a_point_in_its_place_and_colour(open_app, saved, cased, rows, results):
+    app = settled(open_app(**MAP, **{"dataset.colour": "hidden_probability"}))
+    offered(app, saved, ("rows", "row-map-3"))
+    vectors = row_vectors(cased, rows).vectors[3]
+    wanted, _ = principal_components(vectors)
+    values = known_of(results)["hidden_probability"]
+    drawn = figure(app, 0)
+    assert sum(len(array(one["x"])) for one in drawn) == len(rows)
+    np.testing.assert_allclose(array(drawn[0]["x"]), wanted[:, 0], atol=1e-3)
+    np.testing.assert_allclose(array(drawn[0]["marker"]["color"]), values, atol=1e-4)
+    saved_map = saved["row-map-3"]
+    assert [int(row[0]) for row in saved_map["rows"]] == [row.number for row in rows]
+    near(column(saved_map, "y"), wanted[:, 1], 1e-3)
+    near(column(saved_map, "hidden_probability"), values)
+    near(saved_map["npz"]["vectors"], vectors, 1e-3)
+    assert saved_map["json"]["laid_out_by"] == "pca" and len(saved_map["json"]["coordinates"]) == len(rows)
+
+
+def test_filters_and_settings_are_those_of_the_map_too(open_app, results, rows):
+    app = settled(open_app(**MAP))
+    assert app.selectbox(key="w_dataset_colour").options[0] == "First guess right or wrong"
+    app.text_input(key="w_dataset_words").set_value("the").run()
+    left = [one for one in results if "the" in one.row.text_a.casefold()]
+    groups = {one["name"]: len(array(one["x"])) for one in figure(settled(app), 0)}
+    values = known_of(results)["first_guess"]
+    inside = [values[index] for index, row in enumerate(rows) if "the" in row.text_a.casefold()]
+    assert 0 < len(left) < len(rows) and groups == {name: inside.count(name) for name in set(inside)}
+    app.slider(key="w_dataset_layer").set_value(1).run()
+    app.button_group(key="w_dataset_vector").set_value("first").run()
+    app.selectbox(key="w_dataset_colour").set_value("tokens").run()
+    app = settled(app)
+    assert [param(app, f"dataset.{name}") for name in ("layer", "vector", "colour")] == ["1", "first", "tokens"]
+    assert "component 1" in app.get("plotly_chart")[0].proto.spec
+    app.button_group(key="w_dataset_look").set_value("table").run()
+    assert "guess" in app.dataframe[0].value and "dataset_vectors" in app.session_state["_jobs"]
+
+
+def test_nothing_is_worked_out_for_a_map_that_is_not_looked_at(open_app):
+    app = settled(open_app(**{**MAP, "dataset.look": "table"}))
+    assert "dataset_vectors" not in app.session_state["_jobs"]
+
+
+def test_the_rows_nearest_to_the_chosen_one_and_opening_it(open_app, saved, cased, rows):
+    number = rows[4].number
+    app = settled(open_app(**MAP, **{"dataset.row": str(number), "dataset.layer": "2"}))
+    assert set(saved) == {"rows", "row-map-2", f"nearest-{number}"}
+    wanted = nearest_rows(row_vectors(cased, rows).vectors[2], 4, 8)
+    table = app.dataframe[0].value
+    assert list(table["row"]) == [rows[index].number for index, _ in wanted]
+    assert list(table["cosine"]) == pytest.approx([cosine for _, cosine in wanted], abs=1e-4)
+    near(column(saved[f"nearest-{number}"], "cosine"), [cosine for _, cosine in wanted])
+    rings = [one for one in figure(app, 0) if one.get("hoverinfo") == "skip"]
+    assert len(rings) == 9
+    app.button(key="w_dataset_open_go").click().run()
+    assert param(settled(app), "a") == rows[4].text_a and param(app, "page") in (None, "predict")
+
+
+def test_a_row_the_filter_hides_is_not_looked_at(open_app, rows):
+    hidden = next(row for row in rows if "the" not in row.text_a.casefold())
+    app = settled(open_app(**MAP, **{"dataset.row": str(hidden.number), "dataset.words": "the"}))
+    assert "Press a point" in told(app) and not app.dataframe
+    assert app.selectbox(key="w_dataset_row").value == 0
+
+
+@pytest.mark.parametrize("way", ["umap", "tsne"])
+def test_other_ways_lay_out_the_same_rows(open_app, saved, cased, rows, way):
+    app = settled(open_app(**MAP, **{"dataset.way": way, "dataset.layer": "1"}))
+    arrays = saved["row-map-1"]["npz"]
+    wanted, _ = lay_out(arrays["vectors"], way)
+    np.testing.assert_allclose(arrays["coordinates"], wanted, atol=1e-4)
+    near(arrays["vectors"], row_vectors(cased, rows).vectors[1], 1e-3)
+    assert {"umap": "UMAP keeps", "tsne": "t-SNE keeps"}[way] in told(app)
+
+
+def test_a_press_on_a_point_chooses_its_row(monkeypatch):
+    from types import SimpleNamespace
+
+    import streamlit as st
+
+    from ui import row_map, state
+
+    pressed, chosen = {}, []
+    monkeypatch.setattr(st, "session_state", {"w_dataset_map": pressed})
+    monkeypatch.setattr(state, "set_setting", lambda *args: chosen.append(args))
+    rows = [SimpleNamespace(row=SimpleNamespace(number=number)) for number in (3, 5, 8, 9)]
+    view = SimpleNamespace(rows=rows, values=["wrong", "right", "wrong", None])
+    act = row_map._pressed(view, [0, 2, 3])
+    for curve, point in ((0, 1), (1, 0), (2, 0), (0, 9)):
+        st.session_state["w_dataset_map"] = SimpleNamespace(
+            selection=SimpleNamespace(points=[{"curve_number": curve, "point_index": point}])
+        )
+        act()
+    st.session_state["w_dataset_map"] = SimpleNamespace(selection=SimpleNamespace(points=[]))
+    act()
+    # "right" is filtered out, so the first curve is "wrong" and the second what is not known.
+    assert chosen == [("dataset.row", 8, 0), ("dataset.row", 9, 0)]
+
+
+def test_meaning_is_laid_out_by_tsne_beside_the_page(open_app):
+    app = settled(open_app(page="meaning", **{"meaning.way": "tsne", "meaning.example": "bat"}))
+    assert sum(len(array(one["x"])) for one in figure(app, 0)) == 18 and param(app, "meaning.way") == "tsne"
+    short = {"meaning.example": "own sentences", "meaning.word": "cat", "meaning.lines": "A cat.\nThe cat."}
+    app = open_app(page="meaning", **short, **{"meaning.way": "tsne"})
+    for _ in range(200):
+        if app.error:
+            break
+        app.run()
+    assert "SNE needs at least 5 points, not 2" in told(app) and not app.exception

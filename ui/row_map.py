@@ -1,0 +1,256 @@
+"""The rows of a file as a map, as the page about whole files shows it: each row a point, and what lies nearest."""
+
+import dataclasses
+
+import numpy as np
+import streamlit as st
+
+from bert_tf.explain import known_of, nearest_rows, row_vectors
+from bert_tf.explain.projection import WAYS
+from bert_tf.explain.row_map import POOLINGS
+from bert_tf.plots.effects import ranked_bars
+from bert_tf.plots.row_map import TITLES, drawn_rows, rows_plane
+from ui import export, figures, frame, inputs, jobs, snippets, state
+from ui.layouts import NAMES, laid_out
+from ui.words import count, plain, title
+
+_POOLED = {"mean": "Mean of the tokens", "first": "First token"}
+_SAYS = {
+    "pca": "The plane in which the rows' vectors differ most.",
+    "umap": "UMAP keeps rows near that are near by cosine; far distances and the axes mean nothing.",
+    "tsne": "t-SNE keeps rows near that are near by cosine; far distances, sizes of groups and the axes mean nothing.",
+}
+_NEAR = 8  # rows that are listed as the nearest
+_NONE = 0  # no row is chosen
+
+
+def draw(shared, file_key, results, shown, open_row, given):
+    """The map of a file's rows, worked out beside the page.
+
+    Args:
+        shared: ``SharedModel``. file_key: ``files.Chosen``. results: ``RowResult``s of all rows. shown: those of them
+            that the filter leaves. open_row: callable (``RowResult``) that draws the widgets that open it.
+        given: what the page's lines of Python are made of but for the map.
+    """
+    known = known_of(results)
+    layer, pooling, way, name = _settings(shared, known)
+    key = (shared.name, state.view().precision, file_key, pooling)
+    rows = [one.row for one in results]
+    found = jobs.result(
+        "dataset_vectors",
+        key,
+        f"Reading {count(len(rows), 'row')}",
+        lambda progress: shared.run(row_vectors, rows, pooling, progress=progress),
+    )
+    if found is None:
+        return
+    places = laid_out("dataset", found, layer, way)
+    if places is None:
+        return
+    view = _Map(shared, [results[place] for place in found.places], found.vectors[layer], *places, layer, pooling, way,
+                name, [known[name][place] for place in found.places])  # fmt: skip
+    left_in = {one.row.number for one in shown}
+    inside = [index for index, one in enumerate(view.rows) if one.row.number in left_in]
+    if not inside:
+        st.info("None of these rows can be read.", icon=":material/block:")
+        return
+    left, right = st.columns([6, 5], gap="large")
+    with right:
+        chosen = _chosen(view, inside)
+        near = nearest_rows(view.vectors, chosen, _NEAR, inside) if chosen is not None else ()
+        _beside(view, chosen, near, open_row)
+    with left:
+        _plane(view, known, found.places, inside, chosen, [index for index, _ in near])
+    number = None if chosen is None else view.rows[chosen].row.number
+    snippets.give(*given, (layer, pooling, way, name, number, _NEAR))
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Map:
+    """What is drawn: the rows that can be read, their vectors after a layer, their places, and what colours them."""
+
+    shared: object
+    rows: list
+    vectors: np.ndarray
+    coordinates: np.ndarray
+    axes: tuple
+    layer: int
+    pooling: str
+    way: str
+    name: str
+    values: list
+
+    @property
+    def tips(self):
+        """What is said of each row."""
+        return [f"{one.row.number}: {_text(one.row)}" for one in self.rows]
+
+    def figure(self, inside, chosen, near, dark=False):
+        """The figure of the rows ``inside`` the filter, with rings around one and those near it."""
+        return rows_plane(self.coordinates, self.tips, self.name, self.values, self.axes, inside, chosen, near, dark)
+
+
+def _text(row):
+    return f"{row.text_a} · {row.text_b}" if row.text_b else row.text_a
+
+
+def _settings(shared, known):
+    layers = shared.config.num_hidden_layers
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        name = st.selectbox(
+            "Coloured by",
+            list(known),
+            format_func=TITLES.get,
+            width=260,
+            **state.bound_setting("dataset.colour", "w_dataset_colour", next(iter(known)), known),
+        )
+        way = st.segmented_control(
+            "Laid out by",
+            WAYS,
+            format_func=NAMES.get,
+            required=True,
+            **state.bound_setting("dataset.way", "w_dataset_way", "pca", WAYS),
+        )
+        pooling = st.segmented_control(
+            "Vector of a row",
+            POOLINGS,
+            format_func=_POOLED.get,
+            required=True,
+            **state.bound_setting("dataset.vector", "w_dataset_vector", "mean", POOLINGS),
+        )
+        layer = st.slider(
+            "After layer",
+            0,
+            layers,
+            width=260,
+            help="0 is what goes in.",
+            **state.bound_setting("dataset.layer", "w_dataset_layer", layers, range(layers + 1)),
+        )
+    return layer, pooling, way, name
+
+
+def _chosen(view, inside):
+    """The index of the row that is looked at, or None."""
+    numbers, tips = {view.rows[index].row.number: index for index in inside}, view.tips
+    number = st.selectbox(
+        "Row",
+        [_NONE, *numbers],
+        format_func=lambda one: tips[numbers[one]][:120] if one else "None chosen",
+        **state.bound_setting("dataset.row", "w_dataset_row", _NONE, numbers),
+    )
+    return numbers.get(number)
+
+
+def _beside(view, chosen, near, open_row):
+    """What lies nearest to the chosen row, and the widgets that open it."""
+    if chosen is None:
+        st.caption("Press a point, or choose a row here, to open it in another view and to see which rows lie nearest.")
+        return
+    one = view.rows[chosen]
+    open_row(one)
+    if not near:
+        st.caption("There is no other row to compare it with.")
+        return
+    number, tips = one.row.number, view.tips
+    with inputs.heading(f"Nearest to row {number:,}"):
+        export.menu(
+            f"nearest-{number}",
+            ("row", "text_a", "text_b", "cosine"),
+            lambda: [(*_texts(view.rows[index].row), cosine) for index, cosine in near],
+            lambda: {
+                "model": view.shared.name,
+                "layer": view.layer,
+                "vector": view.pooling,
+                "row": number,
+                "nearest": [{"row": view.rows[index].row.number, "cosine": cosine} for index, cosine in near],
+            },
+            lambda: ranked_bars([tips[index][:60] for index, _ in near], [cosine for _, cosine in near], "cosine"),
+        )
+    # Another table for every row, so that none begins with a row marked in the one before.
+    key = f"w_dataset_near_{number}"
+
+    def picked():
+        marked = st.session_state[key].selection.rows
+        if marked and marked[0] < len(near):
+            state.set_setting("dataset.row", view.rows[near[marked[0]][0]].row.number, _NONE)
+
+    st.dataframe(
+        {
+            "cosine": [cosine for _, cosine in near],
+            "row": [view.rows[index].row.number for index, _ in near],
+            "text": [_text(view.rows[index].row) for index, _ in near],
+            "value": [view.values[index] for index, _ in near],
+        },
+        hide_index=True,
+        width="stretch",
+        key=key,
+        on_select=picked,
+        selection_mode="single-row",
+        column_config={
+            "cosine": st.column_config.NumberColumn("Cosine", format="%.3f", width=70),
+            "row": st.column_config.NumberColumn("Row", width=50),
+            "text": st.column_config.TextColumn("Text", width="medium"),
+            "value": TITLES[view.name],
+        },
+    )
+    st.caption("By the cosines of the vectors themselves, not by the plane. Mark a row to go on from it.")
+
+
+def _texts(row):
+    return row.number, row.text_a, row.text_b or ""
+
+
+def _plane(view, known, places, inside, chosen, near):
+    columns = {name: [values[places[index]] for index in inside] for name, values in known.items()}
+    coordinates = view.coordinates[inside]
+    with inputs.heading("Where the rows lie"):
+        export.menu(
+            f"row-map-{view.layer}",
+            ("row", "text_a", "text_b", "x", "y", *columns),
+            lambda: [
+                (*_texts(view.rows[index].row), *place, *more)
+                for index, place, more in zip(inside, coordinates.tolist(), zip(*columns.values()))
+            ],
+            lambda: {
+                "model": view.shared.name,
+                "layer": view.layer,
+                "vector": view.pooling,
+                "laid_out_by": view.way,
+                "rows": [view.rows[index].row.number for index in inside],
+                "coordinates": coordinates,
+                **columns,
+            },
+            lambda: view.figure(inside, chosen, near),
+            lambda: {
+                "rows": np.array([view.rows[index].row.number for index in inside]),
+                "texts": np.array([_text(view.rows[index].row) for index in inside]),
+                "vectors": view.vectors[inside],
+                "coordinates": coordinates,
+                **export.columns(list(columns), zip(*columns.values())),
+            },
+        )
+    figures.show(
+        f"The rows as points, coloured by: {TITLES[view.name]}",
+        view.figure(inside, chosen, near, frame.is_dark()),
+        key="w_dataset_map",
+        config=export.plot_config(f"row-map-{view.layer}"),
+        on_select=_pressed(view, inside),
+        selection_mode="points",
+    )
+    st.caption(
+        f"A point is a row, as {plain(title(view.shared.name))} reads it with nothing hidden: point at one to read it. "
+        f"{_SAYS[view.way]}"
+    )
+
+
+def _pressed(view, inside):
+    """The callback of the map: a curve is a group of rows, its points the rows of that group in order."""
+    groups = [rows for _, _, rows in drawn_rows(view.values, inside)]
+
+    def pressed():
+        points = st.session_state["w_dataset_map"].selection.points
+        rows = groups[points[0]["curve_number"]] if points and points[0]["curve_number"] < len(groups) else ()
+        if points and points[0]["point_index"] < len(rows):
+            state.set_setting("dataset.row", view.rows[rows[points[0]["point_index"]]].row.number, _NONE)
+
+    return pressed
