@@ -9,14 +9,14 @@ from bert_tf.explain import known_of, nearest_rows, row_vectors
 from bert_tf.explain.projection import WAYS
 from bert_tf.explain.row_map import POOLINGS
 from bert_tf.plots.effects import ranked_bars
-from bert_tf.plots.row_map import TITLES, drawn_rows, rows_plane
+from bert_tf.plots.row_map import SHARES, TITLES, drawn_rows, rows_plane
 from ui import export, figures, frame, inputs, jobs, snippets, state
 from ui.layouts import NAMES, laid_out
 from ui.words import count, plain, title
 
 _POOLED = {"mean": "Mean of the tokens", "first": "First token"}
 _SAYS = {
-    "pca": "The plane in which the rows' vectors differ most.",
+    "pca": "PCA finds the plane in which their vectors differ most.",
     "umap": "UMAP keeps rows near that are near by cosine; far distances and the axes mean nothing.",
     "tsne": "t-SNE keeps rows near that are near by cosine; far distances, sizes of groups and the axes mean nothing.",
 }
@@ -101,7 +101,7 @@ def _settings(shared, known):
             "Coloured by",
             list(known),
             format_func=TITLES.get,
-            width=260,
+            width=220,
             **state.bound_setting("dataset.colour", "w_dataset_colour", next(iter(known)), known),
         )
         way = st.segmented_control(
@@ -122,7 +122,7 @@ def _settings(shared, known):
             "After layer",
             0,
             layers,
-            width=260,
+            width=200,
             help="0 is what goes in.",
             **state.bound_setting("dataset.layer", "w_dataset_layer", layers, range(layers + 1)),
         )
@@ -178,8 +178,8 @@ def _beside(view, chosen, near, open_row):
         {
             "cosine": [cosine for _, cosine in near],
             "row": [view.rows[index].row.number for index, _ in near],
-            "text": [_text(view.rows[index].row) for index, _ in near],
             "value": [view.values[index] for index, _ in near],
+            "text": [_text(view.rows[index].row) for index, _ in near],
         },
         hide_index=True,
         width="stretch",
@@ -189,11 +189,19 @@ def _beside(view, chosen, near, open_row):
         column_config={
             "cosine": st.column_config.NumberColumn("Cosine", format="%.3f", width=70),
             "row": st.column_config.NumberColumn("Row", width=50),
-            "text": st.column_config.TextColumn("Text", width="medium"),
-            "value": TITLES[view.name],
+            "value": _column(view),
+            "text": st.column_config.TextColumn("Text", width="large"),
         },
     )
     st.caption("By the cosines of the vectors themselves, not by the plane. Mark a row to go on from it.")
+
+
+def _column(view):
+    """How what colours the map stands in a table."""
+    if any(isinstance(value, float) for value in view.values):
+        form = "percent" if view.name in SHARES else "%.4g"
+        return st.column_config.NumberColumn(TITLES[view.name], format=form, width=90)
+    return st.column_config.TextColumn(TITLES[view.name], width=90)
 
 
 def _texts(row):

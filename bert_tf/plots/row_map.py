@@ -24,7 +24,8 @@ TITLES = {
     "perplexity": "Pseudo-perplexity",
     "tokens": "Tokens",
 }
-_SHARES = ("predicted_probability", "hidden_probability", "is_next", "in_order")
+#: Those that are shares, from 0 to 1.
+SHARES = ("predicted_probability", "hidden_probability", "is_next", "in_order")
 _SYMBOLS = ("circle", "diamond", "square", "x", "cross", "triangle-up")
 _UNKNOWN, _OTHERS = "not known", "others"
 _GREY = "#8a92a0"
@@ -111,7 +112,7 @@ def rows_plane(coordinates, tips, name, values, axes=("", ""), shown=None, chose
 
 def _scale(name, values, every, dark):
     """Markers on a scale that spans the values of all rows."""
-    low, high = (0.0, 1.0) if name in _SHARES else (min(every), max(every))
+    low, high = (0.0, 1.0) if name in SHARES else (min(every), max(every))
     ends = [_written(name, math.exp(end) if name == "perplexity" else end) for end in (low, high)]
     # The palest colours would be lost on the page's ground.
     stops = ramp(dark)[2:]
@@ -138,7 +139,7 @@ def _scaled(name, value):
 def _written(name, value):
     if value is None or isinstance(value, str):
         return escape(value or _UNKNOWN)
-    return f"{value:.1%}" if name in _SHARES else f"{value:,.4g}"
+    return f"{value:.1%}" if name in SHARES else f"{value:,.4g}"
 
 
 def _ring(place, size, width, dark):

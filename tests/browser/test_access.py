@@ -44,6 +44,7 @@ PAGES = {
     "training": ("", FIGURE),
     "timelapse": ("a=He+was+born+in+London.&mask=a2", FIGURE),
     "dataset": ("", "[data-testid=stDataFrame] canvas"),
+    "dataset map": ("dataset.look=map&dataset.row=2", FIGURE),
     "architecture": (TEXTS, FIGURE),
     "oneway": ("a=The+cat+sat+on+the+mat.&mask=a5", ".bars .bar"),
     "electra": ("model=electra-discriminator&a=w1+w2+w3+w4+w5&electra.share=40", ".marks .word"),
