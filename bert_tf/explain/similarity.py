@@ -1,9 +1,14 @@
-"""Whether the layers of two models hold the same: linear centred kernel alignment.
+"""Whether the layers of two models hold the same: linear centred kernel alignment, and canonical correlations.
 
-Dimension legend: L layers, W words, H hidden. Pure NumPy. Source: Kornblith et al. 2019, "Similarity of
-Neural Network Representations Revisited"; without the bias of small samples, Nguyen et al. 2021, "Do Wide and
-Deep Networks Learn the Same Things?", section 2.
+Dimension legend: L layers, W words, H hidden, D directions of a layer. Pure NumPy. Sources: Kornblith et al. 2019,
+"Similarity of Neural Network Representations Revisited"; without the bias of small samples, Nguyen et al. 2021, "Do
+Wide and Deep Networks Learn the Same Things?", section 2; Raghu et al. 2017, "SVCCA: Singular Vector Canonical
+Correlation Analysis for Deep Learning Dynamics and Interpretability"; Morcos et al. 2018, "Insights on representational
+similarity in neural networks with canonical correlation" (PWCCA).
 """
+
+import functools
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -12,6 +17,9 @@ from bert_tf.explain.vectors import word_vectors
 
 #: Words that are enough: every pair of them is a number, for every layer of both models.
 ENOUGH_WORDS = 600
+#: Words for each direction of a layer that canonical correlations may use, at least: with as many directions as words
+#: any two layers are the same to them.
+WORDS_A_DIRECTION = 3
 
 
 def linear_cka(states_a, states_b, debiased=True):
@@ -27,14 +35,7 @@ def linear_cka(states_a, states_b, debiased=True):
     Raises:
         InputError: not the same words, or too few.
     """
-    words = states_a.shape[1]
-    if words != states_b.shape[1]:
-        raise InputError(
-            f"Both models' layers must be of the same words, not of {words} and {states_b.shape[1]}."
-        )
-    least = 4 if debiased else 2
-    if words < least:
-        raise InputError(f"CKA needs at least {least} words, not {words}: use a longer text or several.")
+    _check(states_a, states_b, "CKA", 4 if debiased else 2)
     grams_a, grams_b = (
         np.stack([_gram(layer, debiased) for layer in states]) for states in (states_a, states_b)
     )
@@ -45,20 +46,77 @@ def linear_cka(states_a, states_b, debiased=True):
     return np.divide(inner, norms, out=np.full(inner.shape, np.nan), where=norms > 0)
 
 
-def layer_similarity(traces_a, traces_b, debiased=True):
-    """`linear_cka` between all layers of two models, on the words of some texts.
+def svcca(states_a, states_b, explained=0.99):
+    """SVCCA of every layer of one model with every layer of another, on the same W words.
+
+    Of each layer the directions are kept that vary most, until they explain so much of its variance, at most W / 3 of
+    them; it is the mean of the canonical correlations between the two layers' directions.
+
+    Args:
+        states_a: float [L_a, W, H_a]. states_b: float [L_b, W, H_b].
+        explained: share of a layer's variance, above 0 to 1.
+    Returns:
+        float64 [L_a, L_b], 0 to 1; 1 the same up to an invertible linear map. The more directions there are for the
+        words, the more of it comes by chance. NaN where a layer does not tell the words apart.
+    Raises:
+        InputError: not the same words, too few, or no such share.
+    """
+    return _canonical(states_a, states_b, "SVCCA", explained, _mean)
+
+
+def pwcca(states_a, states_b, explained=0.99):
+    """PWCCA of every layer of one model with every layer of another: `svcca`, each canonical correlation weighted by
+    how much its direction accounts for of the layer of which fewer directions are kept (the first, of as many).
+
+    Args, Returns and Raises as of `svcca`.
+    """
+    return _canonical(states_a, states_b, "PWCCA", explained, _weighted)
+
+
+#: Name -> function (states_a, states_b) -> float64 [L_a, L_b].
+MEASURES = {"cka": linear_cka, "svcca": svcca, "pwcca": pwcca}
+
+
+def layer_similarity(traces_a, traces_b, debiased=True, measure="cka"):
+    """How alike all layers of two models are, on the words of some texts.
 
     A word is the mean of its pieces, so the models may cut words differently.
 
     Args:
         traces_a, traces_b: `Trace`s with hidden states of the same texts by either model, or one `Trace`
             each.
-        debiased: as in `linear_cka`.
+        debiased: as in `linear_cka`. measure: a key of `MEASURES`.
     Returns:
         float64 [L_a + 1, L_b + 1], state 0 the embeddings.
     Raises:
-        NotComparable: the texts differ. InputError: no hidden states, or too few words.
+        NotComparable: the texts differ. InputError: no such measure, no hidden states, or too few words.
     """
+    return _function(measure, debiased)(*_states(traces_a, traces_b))
+
+
+def chance_similarity(traces_a, traces_b, measure="cka", draws=5):
+    """What a measure gives for the two models' last layers when nothing goes together: the words of one are shuffled.
+
+    Args:
+        traces_a, traces_b, measure: as in `layer_similarity`. draws: shuffles, whose mean it is; the same in every call.
+    Returns:
+        float; NaN where the measure has no value.
+    Raises:
+        As `layer_similarity`.
+    """
+    one, other = (states[-1:] for states in _states(traces_a, traces_b))
+    rng, function = np.random.default_rng(0), _function(measure)
+    return float(np.mean([function(one, other[:, rng.permutation(other.shape[1])])[0, 0] for _ in range(draws)]))
+
+
+def _function(measure, debiased=True):
+    if measure not in MEASURES:
+        raise InputError(f"There is no measure {measure!r:.40}: known are {', '.join(MEASURES)}.")
+    return functools.partial(linear_cka, debiased=debiased) if measure == "cka" else MEASURES[measure]
+
+
+def _states(traces_a, traces_b):
+    """The two models' states on the words that both have, float [L + 1, W, H] each."""
     traces_a, traces_b = ([one] if hasattr(one, "tokens") else list(one) for one in (traces_a, traces_b))
     texts_a, texts_b = ([(one.text_a, one.text_b) for one in traces] for traces in (traces_a, traces_b))
     if texts_a != texts_b or not texts_a:
@@ -73,7 +131,7 @@ def layer_similarity(traces_a, traces_b, debiased=True):
                 states.append(word_vectors(trace, [spans[place] for place in common]))
     if not vectors[0]:
         raise NotComparable("The two models have no word of these texts in common.")
-    return linear_cka(*(np.concatenate(states, axis=1) for states in vectors), debiased)
+    return [np.concatenate(states, axis=1) for states in vectors]
 
 
 def traces_of(readers, texts, enough=ENOUGH_WORDS, progress=None):
@@ -132,3 +190,59 @@ def _own(grams, debiased):
             for gram in grams
         ]
     )
+
+
+def _check(states_a, states_b, name, least):
+    words = states_a.shape[1]
+    if words != states_b.shape[1]:
+        raise InputError(f"Both models' layers must be of the same words, not of {words} and {states_b.shape[1]}.")
+    if words < least:
+        raise InputError(f"{name} needs at least {least} words, not {words}: use a longer text or several.")
+
+
+@dataclass(frozen=True, eq=False)
+class _Layer:
+    """A layer's W words, centred float64 [W, H], and an orthonormal basis of its directions that are kept, [W, D]."""
+
+    words: np.ndarray
+    basis: np.ndarray
+
+
+def _directions(layer, explained):
+    layer = np.asarray(layer, np.float64)
+    layer = layer - layer.mean(axis=0)
+    basis, lengths, _ = np.linalg.svd(layer, full_matrices=False)
+    there = int((lengths > lengths[0] * max(layer.shape) * np.finfo(np.float64).eps).sum())
+    if not there:
+        return _Layer(layer, basis[:, :0])
+    reached = np.cumsum(lengths**2) / np.sum(lengths**2)
+    enough = there if explained == 1 else int(np.searchsorted(reached, explained)) + 1
+    return _Layer(layer, basis[:, : min(there, enough, len(layer) // WORDS_A_DIRECTION)])
+
+
+def _canonical(states_a, states_b, name, explained, summed):
+    """summed(layer, other), from their canonical correlations, of every pair of layers that tell the words apart."""
+    _check(states_a, states_b, name, 2 * WORDS_A_DIRECTION)
+    if not 0 < explained <= 1:
+        raise InputError(f"explained must be above 0 and at most 1, not {explained}.")
+    layers_a, layers_b = ([_directions(layer, explained) for layer in states] for states in (states_a, states_b))
+    found = np.full((len(layers_a), len(layers_b)), np.nan)
+    for row, one in enumerate(layers_a):
+        for column, other in enumerate(layers_b):
+            if one.basis.shape[1] and other.basis.shape[1]:
+                found[row, column] = summed(one, other)
+    return found
+
+
+def _mean(one, other):
+    return np.clip(np.linalg.svd(one.basis.T @ other.basis, compute_uv=False), 0, 1).mean()
+
+
+def _weighted(one, other):
+    """The mean of the canonical correlations, each by the sum of what its direction has in common with every unit."""
+    left, found, right = np.linalg.svd(one.basis.T @ other.basis, full_matrices=False)
+    fewer, vectors = one, one.basis @ left
+    if other.basis.shape[1] < one.basis.shape[1]:
+        fewer, vectors = other, other.basis @ right.T
+    weights = np.abs(vectors.T @ fewer.words).sum(axis=1)
+    return weights @ np.clip(found, 0, 1) / weights.sum()
