@@ -54,6 +54,7 @@ from bert_tf.explain.errors import (
     NothingToPredict,
     WordNotFound,
 )
+from bert_tf.explain.factors import Factors, Unit, factorise, feed_forward_activations
 from bert_tf.explain.fill_text import text_with
 from bert_tf.explain.flips import Flip, HotFlip, hotflip
 from bert_tf.explain.flow import attention_flow
@@ -89,7 +90,7 @@ from bert_tf.explain.saliency import (
     smoothgrad,
 )
 from bert_tf.explain.senses import SenseSeparation, labelled_sentences, sense_separation
-from bert_tf.explain.similarity import layer_similarity, linear_cka
+from bert_tf.explain.similarity import chance_similarity, layer_similarity, linear_cka, pwcca, svcca
 from bert_tf.explain.syntax import (
     ConlluError,
     ParsedSentence,
@@ -138,6 +139,7 @@ __all__ = [
     "Contributions",
     "EmbeddingParts",
     "EmptyText",
+    "Factors",
     "Flip",
     "GoneWord",
     "HeadProfile",
@@ -188,6 +190,7 @@ __all__ = [
     "TargetPrediction",
     "TokenAttention",
     "Trace",
+    "Unit",
     "Variant",
     "Word",
     "WordNotFound",
@@ -201,6 +204,7 @@ __all__ = [
     "attention_between",
     "attention_flow",
     "can_ask",
+    "chance_similarity",
     "attention_rollout",
     "class_lens",
     "class_target",
@@ -215,6 +219,8 @@ __all__ = [
     "every_head",
     "every_layer",
     "every_token",
+    "factorise",
+    "feed_forward_activations",
     "fill_jointly",
     "fill_mask",
     "gradient_x_input",
@@ -252,6 +258,7 @@ __all__ = [
     "profile_heads",
     "profile_of_trace",
     "pseudo_likelihood",
+    "pwcca",
     "query_key_vectors",
     "read_conllu",
     "read_place",
@@ -267,6 +274,7 @@ __all__ = [
     "summarise_classes",
     "summarise_heads",
     "summarise_rows",
+    "svcca",
     "swapped",
     "sweep",
     "syntax_agreement",

@@ -18,6 +18,8 @@ from bert_tf.explain import (
     compare,
     embedding_parts,
     every_layer,
+    factorise,
+    feed_forward_activations,
     gradient_x_input,
     hotflip,
     integrated_gradients,
@@ -57,6 +59,13 @@ def bert(request, berts):
 
 def text_for(bert):
     return "w1 w2 w3 w4 w5" if "w1" in bert.tokenizer else "the license of the work"
+
+
+def test_activations_of_every_member_s_blocks_have_factors(bert):
+    trace = bert.trace(text_for(bert), hidden_states=True)
+    found = factorise(feed_forward_activations(bert, trace), 3)
+    assert found.units.shape[1:] == (bert.config.num_hidden_layers, bert.config.intermediate_size)
+    assert found.tokens.shape == (3, trace.length) and 0 < found.explained <= 1
 
 
 def test_a_trace_has_what_the_heads_give(bert):
