@@ -86,6 +86,7 @@ ACTS = {
     "meaning": Act("choice: Example: bank|right", of_texts=False),
     "meaning:UMAP": Act("choice: Example: bank|right", {"meaning.way": "umap"}, of_texts=False),
     "neighbours": Act("td[data-at]"),
+    "factors": Act("choice: Factor: 1|2"),
     "compare": Act("chip", _MASKED),
     "compare:lines": Act("chip", {**_MASKED, "compare.drawn": "lines"}),
     "compare:difference": Act("chip", {**_MASKED, "compare.drawn": "difference"}),

@@ -7,7 +7,7 @@ from bert_tf.explain import Answer
 from bert_tf.plots.effects import replaced_bars
 from bert_tf.plots.tasks import probabilities
 from bert_tf.plots.theme import ramp
-from ui import components, export, frame
+from ui import components, export, frame, highlights
 from ui.cells import marks
 from ui.words import count, percent
 
@@ -84,7 +84,8 @@ def save_replaced(trace):
 
 def replaced_tokens(key, trace):
     """The texts, every token on the colour of its chance to have been put there by a generator."""
-    marks(key, replaced_parts(trace), ramp(frame.is_dark()), ("original", "replaced"), _HINT)
+    parts = highlights.token_parts(trace, trace.replaced, lambda place: f"replaced {percent(float(trace.replaced[place]))}")
+    marks(key, parts, ramp(frame.is_dark()), ("original", "replaced"), _HINT)
     suspected = sum(1 for place in _inside(trace) if trace.replaced[place] > 0.5)
     st.caption(
         f"{count(suspected, 'token')} over one half. Such a model learnt to tell a text's own words from those "
@@ -92,26 +93,6 @@ def replaced_tokens(key, trace):
     )
 
 
-def replaced_parts(trace):
-    """What the marks component draws: dict from "a" and "b" to the parts of the text."""
-    found = {"a": []}
-    for source, text in (("a", trace.text_a), ("b", trace.text_b)):
-        if text is None:
-            continue
-        drawn, end = [], 0
-        for place in _inside(trace, source):
-            start, stop = trace.offsets[place]
-            if start > end:
-                drawn.append({"text": text[end:start]})
-            score = float(trace.replaced[place])
-            said = "hidden" if place in trace.masks else text[start:stop]
-            drawn.append({"text": text[max(start, end):stop], "tip": f"{said}: replaced {percent(score)}",
-                          "shade": round(score, 3), "hidden": place in trace.masks})
-            end = max(end, stop)
-        found[source] = [*drawn, {"text": text[end:]}]
-    return found
-
-
-def _inside(trace, source=None):
+def _inside(trace):
     """Positions of the texts' own tokens."""
-    return [place for place, side in enumerate(trace.sources) if side is not None and source in (None, side)]
+    return [place for place, side in enumerate(trace.sources) if side is not None]

@@ -83,3 +83,32 @@ def _parts(trace, words):
             end = word.end
         found[source] = [*drawn, {"text": text[end:]}]
     return found
+
+
+def token_parts(trace, shades, said):
+    """The same of every token by itself, for texts that are not looked at word by word.
+
+    Args:
+        trace: a ``Trace``. shades: T floats from 0 to 1. said: callable (position) -> what is said of a token.
+    """
+    found = {"a": []}
+    for source, text in (("a", trace.text_a), ("b", trace.text_b)):
+        if text is None:
+            continue
+        drawn, end = [], 0
+        for place in (place for place, side in enumerate(trace.sources) if side == source):
+            start, stop = trace.offsets[place]
+            if start > end:
+                drawn.append({"text": text[end:start]})
+            name = "hidden" if place in trace.masks else text[start:stop]
+            drawn.append(
+                {
+                    "text": text[max(start, end) : stop],
+                    "tip": f"{name}: {said(place)}",
+                    "shade": round(float(shades[place]), 3),
+                    "hidden": place in trace.masks,
+                }
+            )
+            end = max(end, stop)
+        found[source] = [*drawn, {"text": text[end:]}]
+    return found

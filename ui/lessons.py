@@ -73,7 +73,7 @@ PARTS = {
         "most of the wide units are near zero for a given token, and the rest write something back. Two thirds "
         "of a layer's weights are here, and much of what the model knows about the world seems to be.",
         f"{_VASWANI}, section 3.3; Geva et al. 2021 on what the units hold",
-        ("ablation",),
+        ("factors", "ablation"),
     ),
     "feed_forward_norm": Lesson(
         "Again added to what was there, again brought to one scale. This is the layer's output and the next "

@@ -11,7 +11,7 @@ from ui.view import PAGES, Spot, left_out, to_params
 
 #: Pages that show the view's texts, whatever is installed.
 _PAGES = ("predict", "attention", "modelview", "neuron", "methods", "heads", "lens", "ablation", "contributions",
-          "saliency", "patching", "whatif", "inputsum", "neighbours", "compare", "cka", "architecture")  # fmt: skip
+          "saliency", "patching", "whatif", "inputsum", "neighbours", "factors", "compare", "cka", "architecture")  # fmt: skip
 
 
 def _more_pages():

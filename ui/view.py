@@ -26,6 +26,7 @@ PAGES = {
     "inputsum": ("Words", "Input"),
     "meaning": ("Words", "Meaning"),
     "neighbours": ("Words", "Neighbours"),
+    "factors": ("Words", "Factors"),
     "compare": ("Compare", "Side by side"),
     "cka": ("Compare", "Layer likeness"),
     "agreement": ("Compare", "Agreement"),

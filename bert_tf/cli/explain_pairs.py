@@ -7,6 +7,7 @@ from bert_tf.cli.explain_shared import Kind, Progress, predictions_record
 from bert_tf.cli.render import percent
 from bert_tf.explain.errors import InputError, checked_pair
 
+_MEASURES = ("cka", "svcca", "pwcca")
 _SHOWN = ("answers", "lens", "entropy", "difference")
 
 
@@ -141,9 +142,9 @@ def _compared_rows(record):
 
 
 def similarity(bert, trace, args):
-    """Linear CKA between the layers of two models on the words of the text, or of a file."""
+    """How alike the layers of two models are on the words of the text, or of a file."""
     from bert_tf.bert import load
-    from bert_tf.explain import layer_similarity
+    from bert_tf.explain import chance_similarity, layer_similarity
     from bert_tf.explain.similarity import traces_of
 
     other = load(args.other, precision=args.precision)
@@ -153,14 +154,22 @@ def similarity(bert, trace, args):
         readers = [functools.partial(model.trace, attentions=False) for model in (bert, other)]
         with Progress(args) as progress:
             traces = traces_of(readers, [(row.text_a, row.text_b) for row in args.texts], progress=progress)
-    values = layer_similarity(*traces)
+    values = layer_similarity(*traces, measure=args.measure)
     rows = [("state", *map(str, range(values.shape[1])))]
     rows += [
         (str(state), *("-" if math.isnan(value) else f"{value:.2f}" for value in row))
         for state, row in enumerate(values)
     ]
     words = sum(len(one.words()) for one in traces[0])
-    return {"other": other.name, "texts": len(traces[0]), "words": words, "cka": values}, rows, ">" * len(rows[0])
+    record = {
+        "other": other.name,
+        "measure": args.measure,
+        "texts": len(traces[0]),
+        "words": words,
+        "by_chance": chance_similarity(*traces, args.measure),
+        args.measure: values,
+    }
+    return record, rows, ">" * len(rows[0])
 
 
 def _check_compare(args):
@@ -191,6 +200,9 @@ def _add_compare(kind):
 
 def _add_similarity(kind):
     kind.add_argument("--other", required=True, metavar="M", help="name or folder of the other model")
+    kind.add_argument(
+        "--measure", choices=_MEASURES, default="cka", metavar="S", help=f"{', '.join(_MEASURES)} (default cka)"
+    )
 
 
 KINDS = {

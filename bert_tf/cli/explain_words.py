@@ -3,6 +3,7 @@
 import numpy as np
 
 from bert_tf.cli.explain_shared import Kind, Progress, add_file_arguments, data_of, read_file, state_name
+from bert_tf.cli.render import percent
 from bert_tf.explain.errors import InputError, checked_text
 
 _SHOWN = ("points", "likeness", "senses")
@@ -136,6 +137,34 @@ def _check_neighbours(args):
         read_file(args)
 
 
+def factors(bert, trace, args):
+    """The activations inside the feed-forward blocks taken apart into groups of units that fire together."""
+    from bert_tf.explain import factorise, feed_forward_activations
+
+    first, last = args.layers or (0, bert.config.num_hidden_layers - 1)
+    kept = [place for place, source in enumerate(trace.sources) if source is not None or not args.no_special]
+    activations = feed_forward_activations(bert, trace, first, last, kept)
+    with Progress(args) as progress:
+        found = factorise(activations, args.factors, progress)
+    tokens = [trace.tokens[place] for place in kept]
+    parts = [
+        {
+            "share": share,
+            "weights": own,
+            "units": [one._asdict() for one in found.strongest_units(number, args.top_k, first)],
+        }
+        for number, (share, own) in enumerate(zip(found.shares, found.tokens))
+    ]
+    record = {"layers": [first, last], "explained": found.explained, "positions": kept, "tokens": tokens, "factors": parts}
+    rows = [("factor", "share", "strongest at", "units, layer.unit")]
+    for number, one in enumerate(parts):
+        best = [tokens[at] for at in np.argsort(-one["weights"], kind="stable")[: args.top_k] if one["weights"][at] > 0]
+        units = " ".join(f"{unit['layer']}.{unit['unit']}" for unit in one["units"])
+        rows.append((str(number), percent(one["share"]), " ".join(best), units))
+    rows.append(("all", percent(found.explained), "", ""))
+    return record, rows, ">><<"
+
+
 def meaning(bert, trace, args):
     """One word in many sentences: its vectors after a layer laid out, and how far senses lie apart by layer."""
     from bert_tf.explain import cosine_similarities, lay_out, occurrences, sense_separation
@@ -212,6 +241,21 @@ def _add_neighbours(kind):
     add_file_arguments(kind, required=False)
 
 
+def _add_factors(kind):
+    kind.add_argument("--factors", type=int, default=6, metavar="K", help="how many, 2 to 12 (default 6)")
+    kind.add_argument(
+        "--layers", type=int, nargs=2, metavar=("FIRST", "LAST"), help="from 0, both counted in (default: all)"
+    )
+    kind.add_argument("--no-special", action="store_true", help="leave out the tokens that the model adds, such as [CLS]")
+
+
+def _check_factors(args):
+    from bert_tf.explain.factors import FEWEST, MOST
+
+    if not FEWEST <= args.factors <= MOST:
+        raise InputError(f"--factors must be {FEWEST} to {MOST}, not {args.factors}.")
+
+
 def _add_meaning(kind):
     kind.add_argument("word", metavar="WORD", help="the word; upper and lower case count as one")
     kind.add_argument("texts", nargs="*", metavar="SENTENCE", help='sentences; "sense | sentence" where it is known')
@@ -240,6 +284,10 @@ KINDS = {
         "the words nearest to each token's vectors, layer by layer; or the nearest places of a file",
         _add_neighbours,
         _check_neighbours,
+    ),
+    "factors": Kind(
+        factors, "which units inside the feed-forward blocks fire together, and at which words", _add_factors,
+        _check_factors,
     ),
     "meaning": Kind(
         meaning,

@@ -36,13 +36,13 @@ def depth_profile(profiles, name, dark=False):
     return dress(figure, dark, height=300)
 
 
-def likeness_map(values, name_a, name_b, dark=False):
+def likeness_map(values, name_a, name_b, dark=False, measure="CKA"):
     """How alike each layer of one model is to each of another, from 0 to 1.
 
     Args:
         values: float [L_a + 1, L_b + 1], NaN where it is not defined; state 0 are the embeddings.
         name_a, name_b: the models.
-        dark: for a dark page.
+        dark: for a dark page. measure: what the values are.
     """
     rows, columns = (["in", *map(str, range(1, count))] for count in values.shape)
     figure = go.Figure(
@@ -54,7 +54,7 @@ def likeness_map(values, name_a, name_b, dark=False):
             zmax=1,
             colorscale=colourscale(dark),
             hoverongaps=False,
-            hovertemplate="layer %{y} and layer %{x}<br>CKA %{z:.3f}<extra></extra>",
+            hovertemplate="layer %{y} and layer %{x}<br>" + measure + " %{z:.3f}<extra></extra>",
             colorbar={"thickness": 8, "outlinewidth": 0, "len": 0.9, "tickformat": ".1f", "xpad": 4},
         )
     )

@@ -58,7 +58,7 @@ def _panels(record):
 
 
 def _similarity(record, dark):
-    values = np.array(record["cka"], float)
+    values = np.array(record[record["measure"]], float)
     rows, columns = (state_names(size) for size in values.shape)
     figure = go.Figure(value_map(values, columns, rows, dark, "states %{y} and %{x}: %{z:.2f}"))
     figure.update_traces(zmin=0, zmax=1)

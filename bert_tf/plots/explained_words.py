@@ -4,6 +4,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from bert_tf.plots.explained_parts import token_axes, value_map
+from bert_tf.plots.factors import factor_map
 from bert_tf.plots.lens import state_names
 from bert_tf.plots.theme import CATEGORIES, distinct, dress, escape
 from bert_tf.plots.vectors import cosine_map, curves, nearest_map, points, position_map
@@ -64,6 +65,10 @@ def _cut(place):
     return {"before": place["before"][-60:]}
 
 
+def _factors(record, dark):
+    return factor_map([one["weights"] for one in record["factors"]], record["tokens"], dark)
+
+
 def _meaning(record, dark):
     senses, sentences = record["senses"], record["sentences"]
     if record["show"] == "senses":
@@ -89,5 +94,6 @@ KINDS = {
     "vectors": _vectors,
     "positions": _positions,
     "neighbours": _neighbours,
+    "factors": _factors,
     "meaning": _meaning,
 }

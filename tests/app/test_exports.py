@@ -335,6 +335,24 @@ def test_neighbours(open_app, saved, bert, plain):
     assert saved["neighbours"]["npz"]["neighbours"].shape == (plain.length, 5, 10)
 
 
+def test_factors(open_app, saved, bert, plain):
+    from bert_tf.explain import factorise, feed_forward_activations
+
+    names = ("factors", "factor-2-units")
+    opened(open_app, saved, names, page="factors", **PAIR, **{"factors.count": "3", "factors.at": "2", "factors.layers": "2"})
+    found = factorise(feed_forward_activations(bert, plain, 1, 1), 3)
+    menu, units = saved["factors"], found.strongest_units(1, 15, first_layer=1)
+    near(menu["npz"]["weights"], found.tokens, 1e-3)
+    near(menu["npz"]["units"], found.units, 1e-3)
+    near(column(menu, "factor_3"), found.tokens[2], 1e-3)
+    near([one["weights"] for one in menu["json"]["factors"]], found.tokens, 1e-3)
+    assert menu["json"]["layers"] == [2, 2] and menu["json"]["explained"] == pytest.approx(found.explained, abs=1e-4)
+    near(saved["factor-2-units"]["npz"]["weight"], [one.weight for one in units], 1e-3)
+    assert column(saved["factor-2-units"], "unit") == [one.unit + 1 for one in units]
+    assert [one["layer"] for one in menu["json"]["factors"][1]["units"]] == [2] * len(units)
+    assert menu["figures"]["Figure"].data[0].z.shape == (3, plain.length)
+
+
 def test_meaning(open_app, saved, bert):
     from bert_tf.explain import cosine_similarities, occurrences, sense_separation
     from ui import senses
@@ -387,6 +405,27 @@ def test_layers_of_two_models(open_app, saved, bert, explorer_home):
     other = bert_tf.load(explorer_home / "tiny-uncased")
     wanted = layer_similarity([bert.trace(PAIR["a"], PAIR["b"])], [other.trace(PAIR["a"], PAIR["b"])])
     near(saved["layer-likeness"]["npz"]["cka"], wanted, 1e-3)
+
+
+@pytest.mark.parametrize("measure", ["svcca", "pwcca"])
+def test_layers_of_two_models_by_canonical_correlations(open_app, saved, bert, explorer_home, measure):
+    import bert_tf
+    from bert_tf.explain import chance_similarity, layer_similarity
+    from tests.app.look import told
+
+    app = opened(open_app, saved, ("layer-likeness",), page="cka", **PAIR,
+                 **{"with": "tiny-uncased", "cka.source": "view", "cka.measure": measure})  # fmt: skip
+    other = bert_tf.load(explorer_home / "tiny-uncased")
+    traces = [[one.trace(PAIR["a"], PAIR["b"])] for one in (bert, other)]
+    wanted, found = layer_similarity(*traces, measure=measure), saved["layer-likeness"]
+    near(found["npz"][measure], wanted, 1e-3)
+    near(found["json"][measure], wanted, 1e-3)
+    near(found["figures"]["Figure"].data[0].z, wanted, 1e-3)
+    assert found["json"]["by_chance"] == pytest.approx(chance_similarity(*traces, measure), abs=1e-3)
+    said = f"last layer shuffled it is {chance_similarity(*traces, measure):.2f} here"
+    assert f"{measure.upper()} of every layer" in told(app) and said in told(app)
+    app.button_group(key="w_cka_measure").set_value("cka").run()
+    assert param(settled(app), "cka.measure") is None and "Linear CKA of every layer" in told(app)
 
 
 def test_a_whole_file_and_two_models_on_it(open_app, saved):

@@ -212,7 +212,7 @@ def test_a_typed_mask_is_one_in_every_member(at, open_app):
     assert not app.exception and component(app, "bars")["cards"][0]["title"] == "[MASK]"
 
 
-@pytest.mark.parametrize("page", ["models", "inputsum", "neighbours", "saliency", "architecture"])
+@pytest.mark.parametrize("page", ["models", "inputsum", "neighbours", "factors", "saliency", "architecture"])
 @pytest.mark.parametrize("name", ["albert", "electra-discriminator"])
 def test_other_pages_open(at, page, name):
     at(name, page=page, mask="a1")

@@ -34,6 +34,7 @@ CASES = [
     ("whatif", {"whatif.kind": "pairs"}),
     ("inputsum", {}),
     ("neighbours", {}),
+    ("factors", {"factors.count": "12"}),
     *(("compare", {"with": "tiny-tall", **MASKED, **look}) for look in (
         {"compare.drawn": "heatmap"}, {"compare.drawn": "lines"}, {"compare.drawn": "difference"},
         {"compare.look": "layers"})),

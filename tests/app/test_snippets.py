@@ -369,6 +369,18 @@ def test_the_places_of_a_file_are_those_of_the_open_cell(open_app, capsys):
     assert f"{near[0].parts[0]}[{near[0].word.text}]" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("link", [
+    {}, {"factors.count": "3", "factors.layers": "2-3", "factors.at": "2"}, {"special": "0", "factors.layers": "1"}])
+def test_factors_are_of_the_chosen_layers_and_tokens(open_app, link, capsys):
+    app = open_app(page="factors", **PAIR, mask="a2", **link)
+    found, shown = ran(app)["found"], of_job(app, "factors")
+    np.testing.assert_allclose(found.tokens, shown.tokens, atol=1e-3)
+    np.testing.assert_allclose(found.units, shown.units, atol=1e-3)
+    told = capsys.readouterr().out
+    for row in app.dataframe[0].value.itertuples():
+        assert f"{row.layer - 1} {row.unit - 1} {row.weight:.2f}"[:-1] in told
+
+
 # Compare
 
 
@@ -416,11 +428,12 @@ def test_layers_of_two_models_are_compared(open_app):
 @pytest.mark.parametrize("link", [
     {"cka.source": "view", "mask": "a1"}, {"cka.source": "view", "b": "\u200b"}, {"cka.file": "pairs.jsonl"},
     {"cka.file": "typed", "cka.lines": "The bunny ate it today.\n\nIt was good\tand so on."},
+    {"cka.source": "view", "b": "It was good.", "cka.measure": "svcca"}, {"cka.file": "pairs.jsonl", "cka.measure": "pwcca"},
 ])  # fmt: skip
 def test_layer_likeness_is_of_the_chosen_texts(open_app, link, capsys):
     app = open_app(page="cka", a="The bunny ate it.", **{"with": "tiny-uncased"}, **link)
     ran(app)
-    assert capsys.readouterr().out.strip() == str(of_job(app, "cka")[0].round(3))
+    assert capsys.readouterr().out.strip() == str(of_job(app, link.get("cka.measure", "cka"))[0].round(3))
 
 
 @pytest.mark.parametrize("link", [

@@ -11,6 +11,8 @@ from bert_tf.explain import (
     cosine_similarities,
     embedding_parts,
     embedding_table,
+    factorise,
+    feed_forward_activations,
     nearest_contexts,
     nearest_tokens,
     occurrences,
@@ -19,6 +21,7 @@ from bert_tf.explain import (
     sense_separation,
     umap,
 )
+from bert_tf.explain.architecture import passing
 from bert_tf.explain.vectors import word_ids
 from tests.app.look import column, component, near, offered, param, settled, told
 from ui import senses
@@ -45,7 +48,7 @@ def array(packed):
     return np.array(packed, float)
 
 
-@pytest.mark.parametrize("page", ["inputsum", "meaning", "neighbours"])
+@pytest.mark.parametrize("page", ["inputsum", "meaning", "neighbours", "factors"])
 def test_a_page_opens_on_an_empty_link_and_survives_an_odd_one(open_app, page):
     assert settled(open_app(page=page)).title
     odd = {
@@ -57,6 +60,8 @@ def test_a_page_opens_on_an_empty_link_and_survives_an_odd_one(open_app, page):
         "way": "z",
         "example": "q",
         "space": "7",
+        "count": "99",
+        "layers": "3-1",
     }
     settled(open_app(page=page, **{f"{page}.{name}": value for name, value in odd.items()}))
 
@@ -148,6 +153,75 @@ def test_places_are_of_a_state_and_of_the_visitor_s_file(open_app):
     assert len(table) == 20 and all(len(text) <= 71 for name in ("before", "after") for text in table[name])
     app.button_group(key="w_near_among").set_value("vocabulary").run()
     assert param(app, "neighbours.among") is None and "word" in app.dataframe[0].value
+
+
+def factors_of(bert, count, first=0, last=None, special=True):
+    """(the trace of the pair, its factors, their weights at all tokens), as the library has them."""
+    trace = bert.trace(PAIR["a"], PAIR["b"])
+    kept = [place for place, source in enumerate(trace.sources) if special or source is not None]
+    found = factorise(feed_forward_activations(bert, trace, first, last, kept), count)
+    weights = np.zeros((len(found.tokens), trace.length))
+    weights[:, kept] = found.tokens
+    return trace, found, weights
+
+
+def test_factors_are_the_librarys(open_app, bert):
+    app = settled(open_app(page="factors", **PAIR, **{"factors.count": "4", "factors.at": "2"}))
+    trace, found, weights = factors_of(bert, 4)
+    shown = figure(app, 0)[0]
+    np.testing.assert_allclose(array(shown["z"]), weights / weights.max(axis=1, keepdims=True), atol=1e-3)
+    drawn = [part for side in "ab" for part in component(app, "marks")[side] if "tip" in part]
+    places = [place for place, source in enumerate(trace.sources) if source is not None]
+    assert [part["text"] for part in drawn] == [trace.tokens[place].removeprefix("##") for place in places]
+    np.testing.assert_allclose([part["shade"] for part in drawn], weights[1, places] / weights[1].max(), atol=1e-3)
+    assert drawn[0]["tip"] == f"The: {weights[1, places[0]]:.2f}"
+    table, units = app.dataframe[0].value, found.strongest_units(1, 15)
+    assert list(zip(table["layer"], table["unit"])) == [(one.layer + 1, one.unit + 1) for one in units]
+    np.testing.assert_allclose(table["weight"], [one.weight for one in units], atol=1e-4)
+    assert f"It has {100 * found.shares[1]:.1f}% of the" in told(app)
+    assert f"all 4 together explain {100 * found.explained:.1f}%" in told(app)
+    assert f"strongest at {trace.tokens[weights[1].argmax()]}".replace("[", "\\[").replace("]", "\\]") in told(app)
+    app.button_group(key="w_factors_at").set_value(3).run()
+    assert param(settled(app), "factors.at") == "3"
+    again = [part["shade"] for side in "ab" for part in component(app, "marks")[side] if "tip" in part]
+    np.testing.assert_allclose(again, weights[2, places] / weights[2].max(), atol=1e-3)
+
+
+def test_factors_of_some_layers_without_special_tokens(open_app, bert):
+    app = settled(open_app(page="factors", **PAIR, **{"factors.count": "3", "factors.layers": "2-3"}))
+    app.toggle(key="w_factors_special").set_value(False).run()
+    assert param(settled(app), "special") == "0"
+    trace, found, weights = factors_of(bert, 3, 1, 2, special=False)
+    np.testing.assert_allclose(array(figure(app, 0)[0]["z"]), weights / weights.max(axis=1, keepdims=True), atol=1e-3)
+    assert array(figure(app, 0)[0]["z"])[:, 0].tolist() == [0, 0, 0]  # [CLS]
+    table, units = app.dataframe[0].value, found.strongest_units(0, 15, 1)
+    assert list(zip(table["layer"], table["unit"])) == [(one.layer + 1, one.unit + 1) for one in units]
+    app.slider(key="w_factors_layers").set_value((2, 2)).run()
+    assert param(settled(app), "factors.layers") == "2-2" and set(app.dataframe[0].value["layer"]) == {2}
+    app.slider(key="w_factors_layers").set_value((1, 3)).run()
+    assert param(settled(app), "factors.layers") is None
+    app.slider(key="w_factors_count").set_value(5).run()
+    assert len(app.button_group(key="w_factors_at").options) == 5 == len(array(figure(settled(app), 0)[0]["z"]))
+
+
+def test_no_more_factors_than_tokens_and_long_texts_in_windows(open_app):
+    app = settled(open_app(page="factors", a="Bunny", special="0", **{"factors.count": "6"}))
+    assert len(app.dataframe) == 1 and all(slider.key != "w_factors_count" for slider in app.slider)
+    app = settled(open_app(page="factors", a="The bunny ate a carrot . " * 30, **{"factors.start": "20"}))
+    assert array(figure(app, 0)[0]["z"]).shape == (6, 64) and figure(app, 0)[0]["x"][0] == 19
+
+
+def test_a_unit_of_a_factor_opens_in_the_architecture(open_app, bert):
+    app = settled(open_app(page="factors", **PAIR))
+    trace, found, weights = factors_of(bert, 6)
+    (unit,) = found.strongest_units(0, 1)
+    app.session_state["w_factors_units"] = {"selection": {"rows": [0], "columns": [], "cells": []}}
+    app.run()
+    app.button(key="w_factors_open").click().run()
+    assert param(app, "page") == "architecture" and not app.exception
+    values = passing(bert, trace, unit.layer)["feed_forward_wide"]
+    drawn = next(one for one in (figure(app, place)[0] for place in range(2)) if one["type"] == "heatmap")
+    np.testing.assert_allclose(array(drawn["z"]), values, atol=1e-3)  # 32 units are all in sight
 
 
 def test_a_word_is_laid_out_layer_by_layer(open_app, bert):

@@ -33,6 +33,7 @@ PAGES = {
     "inputsum": (TEXTS, FIGURE),
     "meaning": ("", FIGURE),
     "neighbours": (TEXTS, ".cells td"),
+    "factors": (TEXTS, FIGURE),
     "compare": (TEXTS, FIGURE),
     "cka": ("", FIGURE),
     "agreement": ("", "[data-testid=stDataFrame] canvas"),

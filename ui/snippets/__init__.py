@@ -28,6 +28,7 @@ WRITERS = {
     "inputsum": words.inputsum,
     "meaning": words.meaning,
     "neighbours": words.neighbours,
+    "factors": words.factors,
     "compare": comparing.compare,
     "cka": comparing.cka,
     "agreement": comparing.agreement,

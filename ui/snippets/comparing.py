@@ -97,26 +97,27 @@ _CKA = """\
 readers = [partial(model.trace, attentions=False) for model in (bert, second)]
 texts = [(row.text_a, row.text_b) for row in rows[:{most}]]
 ones, others = traces_of(readers, texts, enough={words})  # no more texts than give so many words
-print(layer_similarity(ones, others).round(3))  # row: a state of the one, column: of the other"""
+print(layer_similarity(ones, others{measure}).round(3))  # row: a state of the one, column: of the other"""
 
 
-def cka(view, names, traced, file=None, most=0, words=0):
+def cka(view, names, traced, file=None, most=0, words=0, measure="cka"):
     """How alike the layers of two models are.
 
     Args:
         names: of the models. traced: (text A, text B or None) of the page as each of them reads it.
         file: ``ui.files.Chosen``, of which the first ``most`` rows are read instead, until there are ``words`` words.
+        measure: as `layer_similarity` takes it.
     """
-    load = _two(view, names)
+    load, own = _two(view, names), "" if measure == "cka" else f", measure={measure!r}"
     if file is None:
         one, two = (", ".join(repr(text) for text in texts if text is not None) for texts in traced)
-        call = f"layer_similarity([bert.trace({one})], [second.trace({two})])"
+        call = f"layer_similarity([bert.trace({one})], [second.trace({two})]{own})"
         imports = ("from bert_tf.explain import layer_similarity",)
         return script(imports, load, f"print({call}.round(3))  # row: a state of the one, column: of the other")
     readers, read = rows_of(file)
     imports = [*needs(file), f"from bert_tf.explain import {', '.join(sorted([*readers, 'layer_similarity']))}"]
     imports += ["from functools import partial", "from bert_tf.explain.similarity import traces_of"]
-    return script(imports, f"{load}\n{read}", _CKA.format(most=most, words=words))
+    return script(imports, f"{load}\n{read}", _CKA.format(most=most, words=words, measure=own))
 
 
 _AGREEMENT = """\

@@ -1,0 +1,53 @@
+"""Factors of activations as a figure. Dimension legend: K factors, T tokens."""
+
+import numpy as np
+import plotly.graph_objects as go
+
+from bert_tf.plots.theme import colourscale, dress, escape
+
+#: Tokens that a page draws at once, and names that an axis has.
+MOST_TOKENS = 64
+
+
+def factor_map(weights, tokens, dark=False, start=0, most=None):
+    """How strongly each factor is there at each token, each coloured by its own strongest of all tokens.
+
+    Args:
+        weights: float [K, T], at least 0. tokens: T texts. dark: for a dark page.
+        start: the first token that is drawn, from 0. most: how many are drawn at most; None for all.
+    """
+    weights = np.asarray(weights, np.float32)
+    shown = weights[:, start:][:, :most]
+    places = list(range(start, start + shown.shape[1]))
+    figure = go.Figure(
+        go.Heatmap(
+            z=np.round(shown / np.maximum(weights.max(axis=1, keepdims=True), 1e-9), 4),
+            customdata=[
+                [[escape(token), round(float(weight), 3)] for token, weight in zip(tokens[start:], line)] for line in shown
+            ],
+            x=places,
+            y=list(range(1, len(weights) + 1)),
+            zmin=0,
+            zmax=1,
+            colorscale=colourscale(dark),
+            hovertemplate="factor %{y}, %{customdata[0]}: %{customdata[1]:.2f}<extra></extra>",
+            colorbar={
+                "thickness": 8,
+                "outlinewidth": 0,
+                "tickvals": [0, 1],
+                "ticktext": ["0", "its strongest"],
+            },
+            ygap=2,
+        )
+    )
+    figure.layout.yaxis = dict(autorange="reversed", title="factor", type="category", showgrid=False, ticks="")
+    named = places[:: -(-len(places) // MOST_TOKENS)]
+    figure.layout.xaxis = dict(
+        tickvals=named,
+        ticktext=[escape(tokens[place]) for place in named],
+        tickangle=-90,
+        tickfont={"size": 11},
+        showgrid=False,
+        ticks="",
+    )
+    return dress(figure, dark, height=150 + 24 * len(weights))
