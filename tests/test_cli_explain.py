@@ -250,6 +250,9 @@ def test_lines_for_a_person(say, arguments, shown):
         (["counterfactual", "the [MASK]", "--replace", "the"], "OLD=NEW"),
         (["counterfactual", "the [MASK]", "--replace", "dog=cat"], "'dog' is not in the text"),
         (["similarity", "the cat", "--other", "no-such-model"], "no-such-model"),
+        (["similarity", "the cat", "--other", "M", "--measure", "cca"], "invalid choice: 'cca'"),
+        (["factors", "the cat", "--factors", "13"], "--factors must be 2 to 12"),
+        (["factors", "the cat", "--layers", "1", "2"], "has layers 0 to 1"),
     ],
 )
 def test_each_mistake_is_told_in_one_line(capsys, tiny_folder, arguments, sentence):

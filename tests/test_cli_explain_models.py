@@ -108,6 +108,12 @@ def test_layers_alike_over_a_file(record, tiny_bert, other_bert, other_folder, f
     found = record("similarity", "--input", file, "--other", other_folder)
     np.testing.assert_allclose(found["cka"], explain.layer_similarity(*traces), atol=1e-4)
     assert found["texts"] == 3 and found["words"] == sum(len(trace.words()) for trace in traces[0])
+    for measure in ("svcca", "pwcca"):
+        found = record("similarity", "--input", file, "--other", other_folder, "--measure", measure)
+        wanted = explain.layer_similarity(*traces, measure=measure)
+        np.testing.assert_allclose(found[measure], wanted, atol=1e-3)
+        np.testing.assert_allclose(figure_of(found).data[0].z, wanted, atol=1e-3)
+        assert found["by_chance"] == pytest.approx(explain.chance_similarity(*traces, measure), abs=1e-3)
 
 
 def test_every_row_of_a_file(record, say, tiny_bert, file):

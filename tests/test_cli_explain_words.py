@@ -84,6 +84,31 @@ def test_the_nearest_words_of_every_state(record, say, tiny_bert):
     assert say("neighbours", "the cats sat").splitlines()[1].split() == ["token", "static", "in", "1", "2"]
 
 
+def test_factors_of_some_layers(record, say, tiny_bert):
+    trace = tiny_bert.trace("the cats sat", "it ran")
+    kept = [place for place, source in enumerate(trace.sources) if source is not None]
+    wanted = explain.factorise(explain.feed_forward_activations(tiny_bert, trace, 1, 1, kept), 3)
+    asked = ("factors", "the cats sat", "it ran", "--factors", 3, "--layers", 1, 1, "--no-special")
+    found = record(*asked)
+    assert found["explained"] == pytest.approx(wanted.explained, abs=1e-4) and found["layers"] == [1, 1]
+    assert found["positions"] == kept and found["tokens"] == [trace.tokens[place] for place in kept]
+    for number, one in enumerate(found["factors"]):
+        assert one["share"] == pytest.approx(wanted.shares[number], abs=1e-4)
+        np.testing.assert_allclose(one["weights"], wanted.tokens[number], atol=1e-3)
+        units = [unit._asdict() for unit in wanted.strongest_units(number, 5, 1)]
+        assert one["units"] == [pytest.approx(unit, abs=1e-3) for unit in units]
+    (cells,) = figure_of(found).data
+    shares = wanted.tokens / wanted.tokens.max(axis=1, keepdims=True)
+    np.testing.assert_allclose(cells.z, shares, atol=1e-3)
+    lines = say(*asked).splitlines()
+    first = wanted.strongest_units(0, 1, 1)[0]
+    assert lines[1].split()[:3] == ["factor", "share", "strongest"] and f"{first.layer}.{first.unit}" in lines[2]
+    assert lines[-1].split() == ["all", f"{100 * wanted.explained:.1f}%"]
+    whole = explain.factorise(explain.feed_forward_activations(tiny_bert, trace), 6)
+    again = record("factors", "the cats sat", "it ran")
+    assert again["explained"] == pytest.approx(whole.explained, abs=1e-4) and again["layers"] == [0, 1]
+
+
 def test_the_nearest_places_of_a_file(record, say, tiny_bert, tmp_path):
     path = tmp_path / "texts.txt"
     path.write_text("\n".join(text for _, text in BANK))

@@ -377,8 +377,10 @@ def test_factors_are_of_the_chosen_layers_and_tokens(open_app, link, capsys):
     np.testing.assert_allclose(found.tokens, shown.tokens, atol=1e-3)
     np.testing.assert_allclose(found.units, shown.units, atol=1e-3)
     told = capsys.readouterr().out
-    for row in app.dataframe[0].value.itertuples():
-        assert f"{row.layer - 1} {row.unit - 1} {row.weight:.2f}"[:-1] in told
+    printed = [line.split() for line in told.splitlines()[-len(app.dataframe[0].value) :]]
+    for row, line in zip(app.dataframe[0].value.itertuples(), printed, strict=True):
+        assert [int(one) for one in line[:2]] == [row.layer - 1, row.unit - 1]
+        assert float(line[2]) == pytest.approx(row.weight, abs=1e-3)
 
 
 # Compare

@@ -6,6 +6,8 @@ import plotly.io
 import pytest
 
 from bert_tf.plots.comparison import answers_by_depth, difference_map, likeness_map
+from bert_tf.plots.factors import MOST_TOKENS, factor_map
+from bert_tf.plots.said import description, table
 from bert_tf.plots.theme import dress
 from bert_tf.plots.vectors import cosine_map, curves, part_shares, points, position_map
 
@@ -50,6 +52,20 @@ def test_maps_hold_the_numbers_they_were_given():
     assert list(position_map(np.eye(3), 4).data[0].x) == [0, 4, 8]
     difference = difference_map(np.array([[0.2, -0.3], [0, 0.1]]), ["a", "b"])
     assert difference.data[0].zmax == pytest.approx(0.3) and difference.data[0].zmin == pytest.approx(-0.3)
+
+
+def test_factors_are_coloured_each_by_its_own_strongest_and_told_by_their_weights():
+    weights = np.array([[0, 8.0, 2], [1, 0, 0.5], [0, 0, 0]])
+    figure = factor_map(weights, ["a", EVIL, "c"])
+    np.testing.assert_allclose(figure.data[0].z, [[0, 1, 0.25], [1, 0, 0.5], [0, 0, 0]])
+    assert figure.layout.xaxis.ticktext[1] == "&lt;b&gt;x&lt;/b&gt;" and EVIL not in str(figure.to_dict())
+    assert f"factor 1, {EVIL}: 8.00; factor 2, a: 1.00" in description(figure)
+    assert table(figure)[:2] == (["", "a", EVIL, "c"], [["1", "0.00", "8.00", "2.00"], ["2", "1.00", "0.00", "0.50"],
+                                                      ["3", "0.00", "0.00", "0.00"]])  # fmt: skip
+    part = factor_map(weights, ["a", EVIL, "c"], True, 2, 1).data[0]
+    assert np.asarray(part.z).tolist() == [[0.25], [0.5], [0]] and list(part.x) == [2]
+    assert part.customdata[0][0][0] == "c"
+    assert len(factor_map(np.ones((2, 500)), ["a"] * 500).layout.xaxis.tickvals) <= MOST_TOKENS
 
 
 def test_curves_are_named_and_run_over_relative_depth():
