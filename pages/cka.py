@@ -18,14 +18,14 @@ _TITLES = {"cka": "Linear CKA", "svcca": "SVCCA", "pwcca": "PWCCA"}
 _DIRECTIONS = (
     "Of each layer the directions count that explain 99% of its variance, at most one for {a_direction} words. Such "
     "correlations come by chance too, the more the fewer words there are for each direction: with the words of one "
-    "model's last layer shuffled it is {chance:.2f} here. Up to any invertible linear map a layer is the same. "
+    "model's last layer shuffled it is {chance:.2f} here. A layer stays the same under any invertible linear map "
 )
 _SAYS = {
     "cka": "1: the same up to rotation and scale. 0: nothing in common; the estimate is unbiased and may fall a little "
     "below. It compares where words lie, not what a layer does with them (Kornblith et al. 2019; Nguyen et al. 2021).",
-    "svcca": "The mean of the canonical correlations between two layers, 0 to 1. " + _DIRECTIONS + "(Raghu et al. 2017)",
+    "svcca": "The mean of the canonical correlations between two layers, 0 to 1. " + _DIRECTIONS + "(Raghu et al. 2017).",
     "pwcca": "The mean of the canonical correlations between two layers, 0 to 1, each weighted by what its direction "
-    "accounts for of the layer with fewer directions. " + _DIRECTIONS + "(Morcos et al. 2018)",
+    "accounts for of the layer with fewer directions. " + _DIRECTIONS + "(Morcos et al. 2018).",
 }
 _SOURCES = {"file": "Texts of a file", "view": "The page's text"}
 

@@ -14,7 +14,7 @@ from ui import export, figures, frame, highlights, inputs, jobs, snippets, state
 from ui.cells import marks
 from ui.words import count, percent, plain
 
-_FACTORS, _UNITS = 6, 15  # at first; those that are listed
+_FACTORS, _UNITS = 6, 10  # at first; those that are listed
 _LAYERS = "factors.layers"
 _UNITS_HEADER = ("factor", "rank", "layer", "unit", "weight")
 
@@ -32,11 +32,12 @@ def page():
     found = _found(shared, trace, asked, layers, positions)
     if found is None:
         return
-    at = state.setting("factors.at", 1)
-    factor = at - 1 if 1 <= at <= len(found.tokens) else 0
-    snippets.give(shared, trace, asked, layers, positions, factor, _UNITS)
     weights = _spread(found, trace, positions)
-    _words(trace, found, weights, layers, factor)
+    first = _first(trace, weights)
+    at = state.setting("factors.at", first + 1) - 1
+    factor = at if 0 <= at < len(weights) else first
+    snippets.give(shared, trace, asked, layers, positions, factor, _UNITS)
+    _words(trace, found, weights, layers, factor, first)
     _map(trace, weights)
     _units(trace, found, weights, layers, factor)
 
@@ -107,8 +108,14 @@ def _spread(found, trace, positions):
     return weights
 
 
-def _words(trace, found, weights, layers, factor):
-    """The texts on the colours of the open factor."""
+def _first(trace, weights):
+    """The factor that is open at first: the longest that is strongest at one of the texts' own tokens."""
+    strongest = enumerate(weights.argmax(axis=1))
+    return next((factor for factor, place in strongest if trace.sources[place] is not None), 0)
+
+
+def _words(trace, found, weights, layers, factor, first):
+    """The texts on the colours of the open factor; first: the one that is open where the link names none."""
     names = list(range(1, len(weights) + 1))
     with inputs.heading("One factor on the words"):
         _save(trace, found, weights, layers)
@@ -116,7 +123,7 @@ def _words(trace, found, weights, layers, factor):
         "Factor",
         names,
         required=True,
-        **state.bound_setting("factors.at", "w_factors_at", 1, names),
+        **state.bound_setting("factors.at", "w_factors_at", first + 1, names),
     )
     own = weights[factor]
     strongest = float(own.max()) or 1.0
@@ -180,7 +187,7 @@ def _units(trace, found, weights, layers, factor):
         column_config={
             "layer": st.column_config.NumberColumn("Layer", width="small"),
             "unit": st.column_config.NumberColumn("Unit", format="localized", width="small"),
-            "weight": st.column_config.ProgressColumn("Weight", format="%.3f", min_value=0, max_value=1),
+            "weight": st.column_config.ProgressColumn("Weight", format="%.3f", min_value=0, max_value=units[0].weight),
         },
     )
     firing = int(np.count_nonzero(found.units[factor]))

@@ -109,7 +109,8 @@ def factorise(activations, factors=6, progress=None):
         activations: float [L, F, T], none below 0, as of `feed_forward_activations`. factors: K, 2 to 12.
         progress: callable(done, total) in rounds, of which not all may be needed; returning False cancels.
     Returns:
-        `Factors`; K is no more than the tokens, nor than the units that fire.
+        `Factors`; K is no more than the tokens, nor than the units that fire, and factors that come to nothing are
+        left out.
     Raises:
         InputError: another number of factors, or activations that are below 0 or all 0. Cancelled: by `progress`.
     """
@@ -136,7 +137,8 @@ def factorise(activations, factors=6, progress=None):
     lengths = np.linalg.norm(units, axis=0)
     units = np.divide(units, lengths, out=np.zeros_like(units), where=lengths > 0)
     tokens = tokens * lengths[:, None]
-    order = np.argsort(-np.linalg.norm(tokens, axis=1), kind="stable")
+    strengths = np.linalg.norm(tokens, axis=1)
+    order = [place for place in np.argsort(-strengths, kind="stable") if strengths[place] > 0]
     spread = np.zeros((len(order), len(flat)), np.float32)
     spread[:, fire] = units[:, order].T
     shares = np.square(tokens[order], dtype=np.float64).sum(axis=1) / whole

@@ -28,7 +28,7 @@ PAGES = {
     "inputsum": "The table of positions",
     "meaning": "At which layer the senses come apart",
     "neighbours": "Which words lie nearest",
-    "factors": "Units that fire most in factor 1",
+    "factors": "Units that fire most in factor",
     "compare": "Size and speed",
     "cka": "is most like",
     "agreement": "Those they differ on most come first",

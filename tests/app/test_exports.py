@@ -341,7 +341,7 @@ def test_factors(open_app, saved, bert, plain):
     names = ("factors", "factor-2-units")
     opened(open_app, saved, names, page="factors", **PAIR, **{"factors.count": "3", "factors.at": "2", "factors.layers": "2"})
     found = factorise(feed_forward_activations(bert, plain, 1, 1), 3)
-    menu, units = saved["factors"], found.strongest_units(1, 15, first_layer=1)
+    menu, units = saved["factors"], found.strongest_units(1, 10, first_layer=1)
     near(menu["npz"]["weights"], found.tokens, 1e-3)
     near(menu["npz"]["units"], found.units, 1e-3)
     near(column(menu, "factor_3"), found.tokens[2], 1e-3)

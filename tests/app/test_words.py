@@ -175,7 +175,7 @@ def test_factors_are_the_librarys(open_app, bert):
     assert [part["text"] for part in drawn] == [trace.tokens[place].removeprefix("##") for place in places]
     np.testing.assert_allclose([part["shade"] for part in drawn], weights[1, places] / weights[1].max(), atol=1e-3)
     assert drawn[0]["tip"] == f"The: {weights[1, places[0]]:.2f}"
-    table, units = app.dataframe[0].value, found.strongest_units(1, 15)
+    table, units = app.dataframe[0].value, found.strongest_units(1, 10)
     assert list(zip(table["layer"], table["unit"])) == [(one.layer + 1, one.unit + 1) for one in units]
     np.testing.assert_allclose(table["weight"], [one.weight for one in units], atol=1e-4)
     assert f"It has {100 * found.shares[1]:.1f}% of the" in told(app)
@@ -188,20 +188,29 @@ def test_factors_are_the_librarys(open_app, bert):
 
 
 def test_factors_of_some_layers_without_special_tokens(open_app, bert):
-    app = settled(open_app(page="factors", **PAIR, **{"factors.count": "3", "factors.layers": "2-3"}))
+    app = settled(open_app(page="factors", **PAIR, **{"factors.count": "3", "factors.layers": "2-3", "factors.at": "1"}))
     app.toggle(key="w_factors_special").set_value(False).run()
     assert param(settled(app), "special") == "0"
     trace, found, weights = factors_of(bert, 3, 1, 2, special=False)
     np.testing.assert_allclose(array(figure(app, 0)[0]["z"]), weights / weights.max(axis=1, keepdims=True), atol=1e-3)
     assert array(figure(app, 0)[0]["z"])[:, 0].tolist() == [0, 0, 0]  # [CLS]
-    table, units = app.dataframe[0].value, found.strongest_units(0, 15, 1)
+    table, units = app.dataframe[0].value, found.strongest_units(0, 10, 1)
     assert list(zip(table["layer"], table["unit"])) == [(one.layer + 1, one.unit + 1) for one in units]
     app.slider(key="w_factors_layers").set_value((2, 2)).run()
     assert param(settled(app), "factors.layers") == "2-2" and set(app.dataframe[0].value["layer"]) == {2}
     app.slider(key="w_factors_layers").set_value((1, 3)).run()
     assert param(settled(app), "factors.layers") is None
-    app.slider(key="w_factors_count").set_value(5).run()
-    assert len(app.button_group(key="w_factors_at").options) == 5 == len(array(figure(settled(app), 0)[0]["z"]))
+    settled(app.slider(key="w_factors_count").set_value(5).run())
+    assert len(app.button_group(key="w_factors_at").options) == 5 == len(array(figure(app, 0)[0]["z"]))
+
+
+def test_the_first_factor_that_is_open_is_one_of_the_words(open_app, bert):
+    for special in (True, False):
+        app = settled(open_app(page="factors", **PAIR, special=str(int(special))))
+        trace, _, weights = factors_of(bert, 6, special=special)
+        own = [trace.sources[place] is not None for place in weights.argmax(axis=1)]
+        assert app.button_group(key="w_factors_at").value == own.index(True) + 1
+        assert param(app, "factors.at") is None
 
 
 def test_no_more_factors_than_tokens_and_long_texts_in_windows(open_app):
@@ -212,8 +221,8 @@ def test_no_more_factors_than_tokens_and_long_texts_in_windows(open_app):
 
 
 def test_a_unit_of_a_factor_opens_in_the_architecture(open_app, bert):
-    app = settled(open_app(page="factors", **PAIR))
-    trace, found, weights = factors_of(bert, 6)
+    app = settled(open_app(page="factors", **PAIR, **{"factors.at": "1"}))
+    trace, found, _ = factors_of(bert, 6)
     (unit,) = found.strongest_units(0, 1)
     app.session_state["w_factors_units"] = {"selection": {"rows": [0], "columns": [], "cells": []}}
     app.run()

@@ -11,8 +11,11 @@ from playwright.sync_api import expect
 import bert_tf
 from bert_tf.explain import (
     agreement,
+    chance_similarity,
     compare,
     embedding_parts,
+    factorise,
+    feed_forward_activations,
     layer_similarity,
     nearest_contexts,
     nearest_tokens,
@@ -22,6 +25,7 @@ from bert_tf.explain import (
     score_rows,
     summarise_rows,
 )
+from bert_tf.explain.architecture import passing
 from bert_tf.explain.vectors import word_ids
 from tests.browser.look import (
     FIGURE,
@@ -139,6 +143,45 @@ def test_neighbours_of_a_pressed_cell(visit, cased):
     press_row(page, 0)
     page.get_by_role("button", name="Open here").click()
     wait_for_link(page, "a", places[0].row.text_a)
+
+
+def test_a_factor_on_the_words_and_its_unit_in_the_architecture(visit, cased):
+    page = visit(PAIR + "&page=factors&factors.count=4&factors.at=1").page
+    trace = cased.trace(*TEXTS)
+    found = factorise(feed_forward_activations(cased, trace), 4)
+    drawn = (found.tokens / found.tokens.max(axis=1, keepdims=True)).ravel()
+    assert numbers(page)[0]["z"] == pytest.approx(drawn.tolist(), abs=2e-3)
+    page.get_by_role("radio", name="3", exact=True).click()
+    wait_for_link(page, "factors.at", "3")
+    places = [place for place, source in enumerate(trace.sources) if source is not None]
+    said = [f"{trace.tokens[place].removeprefix('##')}: {found.tokens[2, place]:.2f}" for place in places]
+    expect(page.locator(".marks .word").first).to_have_attribute("data-tip", said[0])
+    assert page.locator(".marks .word").evaluate_all("(words) => words.map((word) => word.dataset.tip)") == said
+    rows = list(csv.DictReader(io.StringIO(saved(page))))
+    assert [float(row["factor_3"]) for row in rows] == pytest.approx(found.tokens[2].tolist(), abs=1e-3)
+    page.keyboard.press("Escape")
+    unit = found.strongest_units(2, 1)[0]
+    button = f"Layer {unit.layer + 1}, unit {unit.unit + 1} in Architecture"
+    press_row(page, 0, button)
+    page.get_by_role("button", name=button).click()
+    wait_for_link(page, "page", "architecture")
+    values = passing(cased, trace, unit.layer)["feed_forward_wide"]
+    page.wait_for_function(
+        f"(wanted) => Math.abs(({NUMBERS})(['{FIGURE}', 0])[0]?.z?.[wanted[0]] - wanted[1]) < 2e-3",
+        arg=[values.shape[1] + unit.unit, float(values[1, unit.unit])],
+    )
+
+
+def test_layers_by_canonical_correlations(visit, cased, uncased):
+    page = visit(PAIR + "&page=cka&cka.source=view&with=tiny-uncased").page
+    page.get_by_role("radio", name="SVCCA").click()
+    wait_for_link(page, "cka.measure", "svcca")
+    traces = [[bert.trace(*TEXTS)] for bert in (cased, uncased)]
+    expect(page.get_by_role("heading", name="SVCCA of every layer with every layer")).to_be_visible()
+    said = f"shuffled it is {chance_similarity(*traces, 'svcca'):.2f} here"
+    expect(page.get_by_text(said)).to_be_visible()
+    wanted = layer_similarity(*traces, measure="svcca").ravel().tolist()
+    assert numbers(page)[0]["z"] == pytest.approx(wanted, abs=2e-3)
 
 
 def test_two_texts_stand_side_by_side(visit, cased):

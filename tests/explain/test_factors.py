@@ -81,6 +81,9 @@ def test_a_model_s_factors_leave_as_little_as_scikit_learn_s_own_run(tiny_bert):
 
 def test_there_are_no_more_factors_than_tokens(planted):
     assert factorise(planted[0][..., 2:5], 12).tokens.shape == (3, 3)
+    alike = factorise(np.ones((1, 4, 3)), 3)  # one factor is all there is
+    assert alike.explained == pytest.approx(1, abs=1e-5) and alike.shares[0] == pytest.approx(1, abs=1e-4)
+    assert (alike.tokens.max(axis=1) > 0).all() and (alike.units.max(axis=(1, 2)) > 0).all()
 
 
 def test_what_cannot_be_taken_apart_is_refused(tiny_bert, planted, monkeypatch):
