@@ -1,4 +1,5 @@
-"""Layer likeness: whether the layers of two models hold the same, by centred kernel alignment or canonical correlations."""
+"""Layer likeness: whether the layers of two models hold the same, by centred kernel alignment or by canonical
+correlations."""
 
 import functools
 import math
@@ -23,9 +24,13 @@ _DIRECTIONS = (
 _SAYS = {
     "cka": "1: the same up to rotation and scale. 0: nothing in common; the estimate is unbiased and may fall a little "
     "below. It compares where words lie, not what a layer does with them (Kornblith et al. 2019; Nguyen et al. 2021).",
-    "svcca": "The mean of the canonical correlations between two layers, 0 to 1. " + _DIRECTIONS + "(Raghu et al. 2017).",
+    "svcca": "The mean of the canonical correlations between two layers, 0 to 1. "
+    + _DIRECTIONS
+    + "(Raghu et al. 2017).",
     "pwcca": "The mean of the canonical correlations between two layers, 0 to 1, each weighted by what its direction "
-    "accounts for of the layer with fewer directions. " + _DIRECTIONS + "(Morcos et al. 2018).",
+    "accounts for of the layer with fewer directions. "
+    + _DIRECTIONS
+    + "(Morcos et al. 2018).",
 }
 _SOURCES = {"file": "Texts of a file", "view": "The page's text"}
 
@@ -128,7 +133,9 @@ def _show(pair, measure, found):
         )
     figures.show(
         "Likeness of every layer with every layer",
-        likeness_map(values, *names, dark, measure.upper()), config=export.plot_config("layer-likeness"), key="w_cka_map"
+        likeness_map(values, *names, dark, measure.upper()),
+        config=export.plot_config("layer-likeness"),
+        key="w_cka_map",
     )
     if np.isfinite(values[1:, 1:]).any():
         best = int(np.nanargmax(np.where(np.isfinite(values[-1]), values[-1], -np.inf)))

@@ -59,7 +59,7 @@ def _settings(trace, layers):
         span = (1, 1) if layers == 1 else _span(layers)
         st.toggle(
             "Special tokens",
-            help="They ([CLS] and [SEP] in BERT) often take a factor of their own: leave them out to see more of the rest.",
+            help="They ([CLS] and [SEP] in BERT) often take a factor of their own: leave them out to see more.",
             **state.bound("special", "w_factors_special"),
         )
     return asked, (span[0] - 1, span[1] - 1)
@@ -134,13 +134,21 @@ def _words(trace, found, weights, layers, factor, first):
         ("not there", "strongest"),
         "Point at a token, or tap it, for how strongly the factor is there.",
     )
-    best = [place for place in np.argsort(-own, kind="stable")[:5] if own[place] > 0]
-    said = ", ".join(f"{plain(trace.tokens[place])} {own[place]:.1f}" for place in best)
+    said = ", ".join(f"“{plain(token)}” {weight:.1f}" for token, weight in _strongest(trace, own))
     st.caption(
-        f"Factor {factor + 1} is strongest at {said}. It has {percent(found.shares[factor])} of the activations' squared "
-        f"length; all {len(weights)} together explain {percent(found.explained)} of it. A factor is a group of units "
+        f"Factor {factor + 1} is strongest at {said}. It has {percent(found.shares[factor])} of the activations' "
+        f"squared length; all {len(weights)} together explain {percent(found.explained)} of it. A factor is a group of units "
         "that fire together. Nobody has named it: what its words have in common is for you to see."
     )
+
+
+def _strongest(trace, own, most=5):
+    """The tokens that a factor is strongest at with the weight there, each token once."""
+    found = {}
+    for place in np.argsort(-own, kind="stable").tolist():
+        if own[place] > 0 and len(found) < most:
+            found.setdefault(trace.tokens[place], float(own[place]))
+    return found.items()
 
 
 def _map(trace, weights):
@@ -192,8 +200,8 @@ def _units(trace, found, weights, layers, factor):
     )
     firing = int(np.count_nonzero(found.units[factor]))
     st.caption(
-        f"{count(firing, 'unit')} of {found.units[factor].size:,} have a weight in it; the squares of all weights add up to "
-        "1. Press the box before a row to see that unit's values in Architecture."
+        f"{count(firing, 'unit')} of {found.units[factor].size:,} have a weight in it; the squares of all weights add "
+        "up to 1. Press the box before a row to see that unit's values in Architecture."
     )
     chosen = event.selection.rows
     if chosen and chosen[0] < len(units):

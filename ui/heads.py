@@ -84,7 +84,8 @@ def save_replaced(trace):
 
 def replaced_tokens(key, trace):
     """The texts, every token on the colour of its chance to have been put there by a generator."""
-    parts = highlights.token_parts(trace, trace.replaced, lambda place: f"replaced {percent(float(trace.replaced[place]))}")
+    scores = trace.replaced.tolist()
+    parts = highlights.token_parts(trace, scores, lambda place: f"replaced {percent(scores[place])}")
     marks(key, parts, ramp(frame.is_dark()), ("original", "replaced"), _HINT)
     suspected = sum(1 for place in _inside(trace) if trace.replaced[place] > 0.5)
     st.caption(

@@ -155,7 +155,13 @@ def factors(bert, trace, args):
         }
         for number, (share, own) in enumerate(zip(found.shares, found.tokens))
     ]
-    record = {"layers": [first, last], "explained": found.explained, "positions": kept, "tokens": tokens, "factors": parts}
+    record = {
+        "layers": [first, last],
+        "explained": found.explained,
+        "positions": kept,
+        "tokens": tokens,
+        "factors": parts,
+    }
     rows = [("factor", "share", "strongest at", "units, layer.unit")]
     for number, one in enumerate(parts):
         best = [tokens[at] for at in np.argsort(-one["weights"], kind="stable")[: args.top_k] if one["weights"][at] > 0]
@@ -246,7 +252,7 @@ def _add_factors(kind):
     kind.add_argument(
         "--layers", type=int, nargs=2, metavar=("FIRST", "LAST"), help="from 0, both counted in (default: all)"
     )
-    kind.add_argument("--no-special", action="store_true", help="leave out the tokens that the model adds, such as [CLS]")
+    kind.add_argument("--no-special", action="store_true", help="leave out the tokens that the model adds")
 
 
 def _check_factors(args):

@@ -74,7 +74,8 @@ def feed_forward_activations(bert, trace, first=0, last=None, positions=None, pr
     Returns:
         float32 [L, F, T]. What is below 0 is set to 0, as Ecco does: GELU leaves a little there, -0.17 at the least.
     Raises:
-        InputError: no such layers or tokens, or more than `MOST_ACTIVATIONS`. ValueError: a trace without hidden states.
+        InputError: no such layers or tokens, or more than `MOST_ACTIVATIONS`.
+        ValueError: a trace without hidden states.
         Cancelled: by `progress`.
     """
     count = bert.config.num_hidden_layers

@@ -98,7 +98,8 @@ def chance_similarity(traces_a, traces_b, measure="cka", draws=5):
     """What a measure gives for the two models' last layers when nothing goes together: the words of one are shuffled.
 
     Args:
-        traces_a, traces_b, measure: as in `layer_similarity`. draws: shuffles, whose mean it is; the same in every call.
+        traces_a, traces_b, measure: as in `layer_similarity`.
+        draws: shuffles, whose mean it is; the same in every call.
     Returns:
         float; NaN where the measure has no value.
     Raises:

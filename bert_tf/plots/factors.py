@@ -23,7 +23,8 @@ def factor_map(weights, tokens, dark=False, start=0, most=None):
         go.Heatmap(
             z=np.round(shown / np.maximum(weights.max(axis=1, keepdims=True), 1e-9), 4),
             customdata=[
-                [[escape(token), round(float(weight), 3)] for token, weight in zip(tokens[start:], line)] for line in shown
+                [[escape(token), round(float(weight), 3)] for token, weight in zip(tokens[start:], line)]
+                for line in shown
             ],
             x=places,
             y=list(range(1, len(weights) + 1)),

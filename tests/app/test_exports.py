@@ -339,7 +339,8 @@ def test_factors(open_app, saved, bert, plain):
     from bert_tf.explain import factorise, feed_forward_activations
 
     names = ("factors", "factor-2-units")
-    opened(open_app, saved, names, page="factors", **PAIR, **{"factors.count": "3", "factors.at": "2", "factors.layers": "2"})
+    link = {"factors.count": "3", "factors.at": "2", "factors.layers": "2"}
+    opened(open_app, saved, names, page="factors", **PAIR, **link)
     found = factorise(feed_forward_activations(bert, plain, 1, 1), 3)
     menu, units = saved["factors"], found.strongest_units(1, 10, first_layer=1)
     near(menu["npz"]["weights"], found.tokens, 1e-3)

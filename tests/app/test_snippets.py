@@ -430,7 +430,8 @@ def test_layers_of_two_models_are_compared(open_app):
 @pytest.mark.parametrize("link", [
     {"cka.source": "view", "mask": "a1"}, {"cka.source": "view", "b": "\u200b"}, {"cka.file": "pairs.jsonl"},
     {"cka.file": "typed", "cka.lines": "The bunny ate it today.\n\nIt was good\tand so on."},
-    {"cka.source": "view", "b": "It was good.", "cka.measure": "svcca"}, {"cka.file": "pairs.jsonl", "cka.measure": "pwcca"},
+    {"cka.source": "view", "b": "It was good.", "cka.measure": "svcca"},
+    {"cka.file": "pairs.jsonl", "cka.measure": "pwcca"},
 ])  # fmt: skip
 def test_layer_likeness_is_of_the_chosen_texts(open_app, link, capsys):
     app = open_app(page="cka", a="The bunny ate it.", **{"with": "tiny-uncased"}, **link)

@@ -45,7 +45,8 @@ def test_the_strongest_units_of_a_factor_are_named_by_layer_and_number(planted):
     weights = units[1] / np.linalg.norm(units[1])
     assert [(one.layer, one.unit) for one in named] == [
         (4 + at // 8, at % 8) for at in np.argsort(-weights, axis=None)[: len(named)].tolist()]
-    assert len(named) == 5 and [one.weight for one in named] == pytest.approx(sorted(weights[weights > 0])[::-1], abs=2e-3)
+    wanted = sorted(weights[weights > 0], reverse=True)
+    assert len(named) == 5 and [one.weight for one in named] == pytest.approx(wanted, abs=2e-3)
     assert len(found.strongest_units(1, 2)) == 2
 
 
