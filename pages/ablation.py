@@ -19,13 +19,10 @@ _LONGEST_LIST = 15
 
 
 def page():
-    opened = inputs.opened("What the answer hangs on")
+    opened = why.opened("What the answer hangs on")
     if opened is None:
         return
-    shared, encoding = opened
-    trace = why.traced(shared, encoding)
-    if trace is None or not why.has_question(shared, trace, with_classes=True):
-        return
+    shared, _, trace = opened
     layers, heads = shared.config.num_hidden_layers, shared.config.num_attention_heads
     places = parts.read(state.setting("ablation.off", ""), layers, heads)
     ablation = parts.ablation_of(places, _tokens(trace), heads)

@@ -19,13 +19,10 @@ _KINDS = {"heads": "Heads", "blocks": "Blocks, input and biases"}
 
 
 def page():
-    opened = inputs.opened("What each part adds to the answer")
+    opened = why.opened("What each part adds to the answer")
     if opened is None:
         return
-    shared, encoding = opened
-    trace = why.traced(shared, encoding)
-    if trace is None or not why.has_question(shared, trace, with_classes=True):
-        return
+    shared, _, trace = opened
     target = why.target_picker("contributions", shared, trace)
     if target is None:
         return

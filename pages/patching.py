@@ -41,13 +41,10 @@ _SAYS = {
 
 
 def page():
-    opened = inputs.opened("Where the answer is decided")
+    opened = why.opened("Where the answer is decided")
     if opened is None:
         return
-    shared, encoding = opened
-    trace = why.traced(shared, encoding)
-    if trace is None or not why.has_question(shared, trace, with_classes=True):
-        return
+    shared, encoding, trace = opened
     if trace.length > _MOST:
         st.info(
             f"Every layer and token is put over once, which takes long: at most {_MOST} tokens here, and"

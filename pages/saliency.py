@@ -53,13 +53,10 @@ _SAYS = {
 
 
 def page():
-    opened = inputs.opened("Which words the answer hangs on")
+    opened = why.opened("Which words the answer hangs on")
     if opened is None:
         return
-    shared, encoding = opened
-    trace = why.traced(shared, encoding)
-    if trace is None or not why.has_question(shared, trace, with_classes=True):
-        return
+    shared, _, trace = opened
     target = why.target_picker("saliency", shared, trace)
     method, settings = _method()
     if target is None or (method == "reduction" and not reduction_view.can(trace, target)):

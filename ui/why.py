@@ -11,6 +11,22 @@ from ui.kept import kept
 from ui.words import percent, plain, title
 
 
+def opened(heading):
+    """What a page that asks why begins with: its title, the texts, a question that the model answers.
+
+    Returns:
+        (the shared model, the ``Encoding``, the ``Trace``), or None where it has said what is missing.
+    """
+    found = inputs.opened(heading)
+    if found is None:
+        return None
+    shared, encoding = found
+    trace = traced(shared, encoding)
+    if trace is None or not has_question(shared, trace, with_classes=True):
+        return None
+    return shared, encoding, trace
+
+
 def traced(shared, encoding, hidden_states=False):
     """The trace of the view, the last one kept; None, with the reason said, where there is none.
 
