@@ -21,7 +21,7 @@ from bert_tf.explain.agreement import Agreement, RowAgreement, agreement
 from bert_tf.explain.answer import Answer, answer_from
 from bert_tf.explain.attention import HeadSummary, attention_between, summarise_heads
 from bert_tf.explain.compare import Comparison, MaskAgreement, aligned_layers, compare, jensen_shannon
-from bert_tf.explain.contexts import Context, Contexts, nearest_contexts
+from bert_tf.explain.contexts import Context, Contexts, count_labels, matched_labels, nearest_contexts
 from bert_tf.explain.contributions import Contributions, StateParts, contributions, state_parts
 from bert_tf.explain.counterfactual import (
     Outcome,
@@ -109,7 +109,12 @@ from bert_tf.explain.target import (
     sentence_order_target,
 )
 from bert_tf.explain.trace import NextSentence, SentenceOrder, Trace
-from bert_tf.explain.value_attention import NormWeighted, effective_attention, norm_weighted_attention
+from bert_tf.explain.value_attention import (
+    NormWeighted,
+    attended_values,
+    effective_attention,
+    norm_weighted_attention,
+)
 from bert_tf.explain.vectors import (
     EmbeddingParts,
     Neighbour,
@@ -201,6 +206,7 @@ __all__ = [
     "aligned_layers",
     "answer_from",
     "ask",
+    "attended_values",
     "attention_between",
     "attention_flow",
     "can_ask",
@@ -212,6 +218,7 @@ __all__ = [
     "compare",
     "contributions",
     "cosine_similarities",
+    "count_labels",
     "effective_attention",
     "embedding_parts",
     "embedding_table",
@@ -243,6 +250,7 @@ __all__ = [
     "logit_lens",
     "map_of_heads",
     "mask_target",
+    "matched_labels",
     "minimal_pairs",
     "nearest_contexts",
     "nearest_rows",

@@ -58,6 +58,16 @@ def query_key_vectors(bert, trace):
     return tuple(np.stack([layer[0] for layer in found[name]]) for name in ("queries", "keys"))
 
 
+def check_head(bert, layer, head):
+    """Refuse, with an `InputError`, a head that a model does not have; layer and head are numbered from 0."""
+    layers, heads = bert.config.num_hidden_layers, bert.config.num_attention_heads
+    if not (0 <= layer < layers and 0 <= head < heads):
+        raise InputError(
+            f"There is no head {head} in layer {layer}: this model has {layers} layers of {heads} heads, "
+            "both numbered from 0."
+        )
+
+
 def head_vectors(bert, trace, layer, head, vectors=None):
     """The queries and keys of one head (Vaswani et al. 2017, "Attention Is All You Need", section 3.2.1).
 
@@ -69,11 +79,6 @@ def head_vectors(bert, trace, layer, head, vectors=None):
     Raises:
         InputError: there is no such layer or head.
     """
-    layers, heads = bert.config.num_hidden_layers, bert.config.num_attention_heads
-    if not (0 <= layer < layers and 0 <= head < heads):
-        raise InputError(
-            f"There is no head {head} in layer {layer}: this model has {layers} layers of {heads} heads, "
-            "both numbered from 0."
-        )
+    check_head(bert, layer, head)
     queries, keys = vectors or query_key_vectors(bert, trace)
     return HeadVectors(layer, head, queries[layer, head], keys[layer, head])

@@ -3,9 +3,15 @@
 import numpy as np
 import pytest
 
-from bert_tf.explain import InputError, nearest_contexts
+import bert_tf
+from bert_tf.bert import Bert
+from bert_tf.explain import InputError, attended_values, count_labels, matched_labels, nearest_contexts
 from bert_tf.explain.errors import Cancelled
 from bert_tf.explain.rows import Row
+from bert_tf.explain.value_attention import value_vectors
+from tests.conftest import make_bert, randomise
+from tests.explain.test_family_explain import FAMILY, NAMES, text_for
+from tests.test_one_way import APART, LEFT, make_reader
 
 ROWS = (
     Row(1, "the bank of the river"),
@@ -15,24 +21,39 @@ ROWS = (
 )
 
 
-def by_hand(bert, layer, rows):
-    """(row, position, token) of every place and their states."""
+def one_head(bert, text_a, text_b, layer, head):
+    """A trace of the text alone, and its attention by the values of one head."""
+    trace = bert.trace(text_a, text_b, attentions=True, hidden_states=True)
+    maps, values = trace.attentions.astype(np.float64), value_vectors(bert, trace).astype(np.float64)
+    return trace, maps[layer, head] @ values[layer, head]
+
+
+def by_hand(bert, layer, rows, head=None):
+    """(row, position, token) of every place and their states, or what one head puts together there."""
     places, states = [], []
     for row in rows:
-        trace = bert.trace(row.text_a, row.text_b)
+        if head is None:
+            trace = bert.trace(row.text_a, row.text_b)
+            vectors = trace.hidden_states[layer]
+        else:
+            trace, vectors = one_head(bert, row.text_a, row.text_b, layer, head)
         for position, source in enumerate(trace.sources):
             if source is not None:
                 places.append((row.number, position, trace.tokens[position]))
-                states.append(trace.hidden_states[layer, position])
+                states.append(vectors[position])
     return places, np.array(states, np.float64)
 
 
-@pytest.mark.parametrize("layer, centred", [(0, False), (1, True), (2, True), (2, False)])
-def test_the_nearest_places_are_those_of_the_largest_cosines(tiny_bert, layer, centred):
-    trace = tiny_bert.trace("a bank by the river")
-    queries = trace.hidden_states[layer, 2:4]
-    found = nearest_contexts(tiny_bert, queries, layer, ROWS, 6, centred)
-    places, states = by_hand(tiny_bert, layer, [row for row in ROWS if row.number != 3])
+@pytest.mark.parametrize("layer, centred, head", [
+    (0, False, None), (1, True, None), (2, True, None), (2, False, None), (0, True, 3), (1, False, 0),
+])  # fmt: skip
+def test_the_nearest_places_are_those_of_the_largest_cosines(tiny_bert, layer, centred, head):
+    if head is None:
+        queries = tiny_bert.trace("a bank by the river").hidden_states[layer, 2:4]
+    else:
+        queries = one_head(tiny_bert, "a bank by the river", None, layer, head)[1][2:4]
+    found = nearest_contexts(tiny_bert, queries, layer, ROWS, 6, centred, head=head)
+    places, states = by_hand(tiny_bert, layer, [row for row in ROWS if row.number != 3], head)
     middle = states.mean(axis=0) * centred
     rows, asked = states - middle, queries - middle
     cosines = (asked @ rows.T) / np.linalg.norm(asked, axis=1)[:, None] / np.linalg.norm(rows, axis=1)
@@ -65,7 +86,79 @@ def test_what_is_read_is_bounded_and_can_be_stopped(tiny_bert):
         nearest_contexts(tiny_bert, vector, 1, ROWS, progress=lambda done, total: False)
 
 
+@pytest.mark.parametrize("name", ["tiny", *NAMES, LEFT, APART])
+def test_what_a_head_puts_together_is_its_attention_times_its_values(tiny_bert, name):
+    """Of every family member, and of readers one way, whose heads may stand in two stacks."""
+    bert = tiny_bert if name == "tiny" else bert_tf.load(FAMILY / name) if name in NAMES else make_reader(name)
+    layers, heads, width = (
+        getattr(bert.config, one) for one in ("num_hidden_layers", "num_attention_heads", "hidden_size")
+    )
+    for layer, head in ((0, 0), (layers - 1, heads - 1)):
+        trace, wanted = one_head(bert, text_for(bert), None, layer, head)
+        found = attended_values(bert, trace.hidden_states[layer], layer, head)
+        assert found.shape == (trace.length, width // heads) and found.dtype == np.float32
+        np.testing.assert_allclose(found, wanted, atol=2e-5)
+        near = nearest_contexts(bert, found[[2]], layer, [Row(1, text_for(bert))], 1, head=head).nearest[0]
+        assert near[0].position == 2 and near[0].similarity == pytest.approx(1, abs=1e-5)
+
+
+@pytest.fixture(scope="module")
+def tagger():
+    """A model that labels words, its weights random and so large that no label is the likeliest of all words."""
+    from bert_tf.finetune.families import family
+    from bert_tf.finetune.model import TaskModel
+    from bert_tf.finetune.network import network_over
+    from bert_tf.finetune.task import TaskSettings
+
+    bert, settings = make_bert(seed=7), TaskSettings(task="tag", labels=("DET", "NOUN", "VERB", "PUNCT"))
+    network = network_over(bert.model, family("tag"), settings)
+    randomise(network, 7)
+    rng = np.random.default_rng(7)
+    for weight in network.head.weights:
+        weight.assign(rng.normal(0, 1, weight.shape) * (len(weight.shape) > 1))
+    task = TaskModel(settings, network, bert.tokenizer, bert.runtime)
+    return Bert(bert.config, bert.tokenizer, bert.model, bert.runtime, "tagger", None, task)
+
+
+def test_the_found_words_have_the_tagger_s_labels(tiny_bert, tagger):
+    trace, steps = tiny_bert.trace("a bank by the river"), []
+    (near,) = nearest_contexts(tiny_bert, trace.hidden_states[1, [2]], 1, ROWS, 20).nearest
+    found = matched_labels(tagger, near, lambda *step: steps.append(step))
+    said = {text: tagger.task.predict([{"words": text.split()}])[0]["labels"] for text in {one.text for one in near}}
+    wanted = [said[one.text][one.word.index] for one in near]  # words parted by spaces alone
+    assert list(found) == wanted and len(set(wanted)) > 1
+    assert steps == [(done, len(said)) for done in range(1, len(said) + 1)]
+    counts = count_labels(found)
+    assert counts == {label: wanted.count(label) for label in set(wanted)}
+    assert list(counts.values()) == sorted(counts.values(), reverse=True)
+    with pytest.raises(Cancelled):
+        matched_labels(tagger, near, lambda done, total: False)
+
+
+def test_a_word_that_the_tagger_parts_otherwise_has_the_label_at_its_first_letter(tiny_bert, tagger):
+    text = "it don't rain, the 1.5 cats"
+    said = tagger.task.predict([{"text": text}])[0]
+    assert said["words"] == ["it", "do", "n't", "rain", ",", "the", "1.5", "cats"]
+    every = tiny_bert.trace(text).hidden_states[1, [1]]
+    (near,) = nearest_contexts(tiny_bert, every, 1, [Row(1, "the cat", text)], 40).nearest
+    labels = matched_labels(tagger, near)
+    wanted = {"it": 0, "don": 1, "'": 2, "t": 2, "rain": 3, ",": 4, "1": 6, ".": 6, "5": 6, "cats": 7}
+    of_text = [(one.word.text, label) for one, label in zip(near, labels) if one.word.source == "b"]
+    of_text = [(word, label) for word, label in of_text if word != "the"]
+    assert {word for word, _ in of_text} == set(wanted) and len(set(said["labels"])) > 1
+    assert all(label == said["labels"][wanted[word]] for word, label in of_text)
+    assert count_labels((None, "NOUN", None)) == {"NOUN": 1}
+
+
+def test_only_a_tagger_labels_words(tiny_bert):
+    with pytest.raises(InputError, match="not fine-tuned to label words"):
+        matched_labels(tiny_bert, ())
+
+
 @pytest.mark.parametrize("vectors, layer, rows, more, says", [
+    (np.zeros((1, 8)), 2, ROWS, {"head": 0}, "no head 0 in layer 2"),
+    (np.zeros((1, 8)), 1, ROWS, {"head": 4}, "no head 4 in layer 1"),
+    (np.zeros((1, 32)), 1, ROWS, {"head": 0}, r"heads' vectors of this model are \[W, 8\]"),
     (np.zeros((1, 32)), 3, ROWS, {}, "no layer 3"),
     (np.zeros((1, 5)), 1, ROWS, {}, r"shape \[1, 5\]"),
     (np.zeros(32), 1, ROWS, {}, r"shape \[32\]"),
