@@ -5,9 +5,11 @@ import json
 import numpy as np
 import pytest
 
+import bert_tf
 from bert_tf import explain
 from bert_tf.cli import main
 from bert_tf.plots.explained import figure_of
+from tests.app.made_tasks import save_tasks
 from tests.conftest import make_bert
 
 BANK = [
@@ -29,6 +31,14 @@ def say(tiny_folder, capsys):
         return capsys.readouterr().out
 
     return said
+
+
+@pytest.fixture(scope="module")
+def task_folders(tmp_path_factory):
+    """Folders of random models fine-tuned for each task."""
+    home = tmp_path_factory.mktemp("tasks")
+    save_tasks(home)
+    return home
 
 
 @pytest.fixture
@@ -131,6 +141,28 @@ def test_the_nearest_places_of_a_file(record, say, tiny_bert, tmp_path):
     assert f"{best.parts[0]}[{best.word.text}]{best.parts[2]}" in say(*given).splitlines()[2]
 
 
+def test_the_nearest_places_by_one_head_and_what_they_are(record, say, tiny_bert, tmp_path, task_folders):
+    path = tmp_path / "texts.txt"
+    path.write_text("\n".join(text for _, text in BANK))
+    trace, rows = tiny_bert.trace("the cats sat"), explain.read_rows(path.read_text()).rows
+    vectors = explain.attended_values(tiny_bert, trace.hidden_states[1], 1, 2)
+    wanted = explain.nearest_contexts(tiny_bert, vectors, 1, rows, 4, True, head=2)
+    given = ("neighbours", "the cats sat", "--input", path, "--head", 2, "--top-k", 4)
+    found = record(*given)
+    assert (found["layer"], found["head"], "labels" in found) == (1, 2, False)  # the last layer, from 0
+    for one, near in zip(found["tokens"], wanted.nearest, strict=True):
+        cosines = [place["similarity"] for place in one["places"]]
+        np.testing.assert_allclose(cosines, [place.similarity for place in near], atol=1e-5)
+    assert figure_of(found).layout.xaxis.title.text == "nearest places, by head 2 of layer 1"
+    tagger = task_folders / "words"
+    labelled = record(*given, "--tagger", tagger)
+    for one, near, counts in zip(labelled["tokens"], wanted.nearest, labelled["labels"], strict=True):
+        said = explain.matched_labels(bert_tf.load(tagger), near)
+        assert [place["label"] for place in one["places"]] == list(said) and counts == explain.count_labels(said)
+    line = say(*given, "--tagger", tagger).splitlines()[2].split()
+    assert line[3] == labelled["tokens"][0]["places"][0]["label"]
+
+
 def test_positions_that_are_alike(record, say, tiny_bert):
     found = record("positions", "--step", 8)
     table = explain.embedding_table(tiny_bert, "position")
@@ -200,6 +232,10 @@ def test_heads_that_fine_tuning_moved(record, say, tiny_bert, tmp_path):
     (("meaning", "bank", "--input", "none.tsv"), "none.tsv: No such file"),
     (("neighbours", "the cat", "--positions", "9"), "no token 9"),
     (("neighbours", "the cat", "--layer", "1"), "--layer goes with --input"),
+    (("neighbours", "the cat", "--head", "1"), "--head goes with --input"),
+    (("neighbours", "the cat", "--tagger", "none"), "--tagger goes with --input"),
+    (("neighbours", "the cat", "--input", "WORDS", "--head", "4"), "no head 4 in layer 1"),
+    (("neighbours", "the cat", "--input", "WORDS", "--layer", "2", "--head", "0"), "no head 0 in layer 2"),
     (("neighbours", "the cat", "--input", "EMPTY"), "no text in the file"),
     (("neighbours", "the cat", "--input", "WORDS", "--layer", "3"), "no layer 3"),
     (("positions", "--step", "0"), "--step must be at least 1"),

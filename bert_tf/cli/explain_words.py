@@ -56,7 +56,7 @@ def positions(bert, trace, args):
 
 def neighbours(bert, trace, args):
     """The words of the vocabulary nearest to each token's static vector and to its states, layer by layer; or, with
-    --input, the places of a file nearest to its state after one layer."""
+    --input, the places of a file nearest to its state after one layer, or to what one head puts together there."""
     from bert_tf.explain import embedding_table, nearest_tokens
     from bert_tf.explain.vectors import word_ids
 
@@ -81,35 +81,72 @@ def neighbours(bert, trace, args):
 
 
 def _places(bert, trace, positions, args):
-    """The places of the file nearest to some tokens' states."""
-    from bert_tf.explain import nearest_contexts
+    """The places of the file nearest to some tokens' states, or to what one head puts together at them."""
+    from bert_tf.explain import attended_values, nearest_contexts
 
-    layer = len(trace.hidden_states) - 1 if args.layer is None else args.layer
-    if not 0 <= layer < len(trace.hidden_states):
-        raise InputError(f"There is no layer {layer}: give 0, what goes in, to {len(trace.hidden_states) - 1}.")
+    layers = len(trace.hidden_states) - 1
+    layer = args.layer if args.layer is not None else layers - (args.head is not None)
+    if not 0 <= layer <= layers:
+        raise InputError(f"There is no layer {layer}: give 0, what goes in, to {layers}.")
+    vectors = trace.hidden_states[layer]
+    if args.head is not None:
+        vectors = attended_values(bert, vectors, layer, args.head)
     with Progress(args) as progress:
         found = nearest_contexts(
-            bert, trace.hidden_states[layer, positions], layer, args.texts, args.top_k, not args.not_centred,
-            progress=progress,
+            bert, vectors[positions], layer, args.texts, args.top_k, not args.not_centred, progress=progress,
+            head=args.head,
         )  # fmt: skip
+    labels = _labels(found, args)
     tokens = [
-        {"position": position, "token": trace.tokens[position], "places": [_place(one) for one in near]}
-        for position, near in zip(positions, found.nearest)
+        {
+            "position": position,
+            "token": trace.tokens[position],
+            "places": [_place(one) | more for one, more in zip(near, of_near)],
+        }
+        for position, near, of_near in zip(positions, found.nearest, labels)
     ]
     record = {
         "centred": not args.not_centred,
         "layer": layer,
+        "head": args.head,
         "rows_read": found.rows,
         "tokens_compared": found.tokens,
         "tokens": tokens,
     }
-    rows = [("token", "cosine", "row", "place")]
+    rows = [("token", "cosine", "row", *["label"] * (args.tagger is not None), "place")]
     rows += [
-        (one["token"], f"{near['similarity']:.3f}", str(near["row"]), "{:.40}[{}]{:.40}".format(*_around(near)))
+        (
+            one["token"],
+            f"{near['similarity']:.3f}",
+            str(near["row"]),
+            *([near["label"] or "-"] if "label" in near else []),
+            "{:.40}[{}]{:.40}".format(*_around(near)),
+        )
         for one in tokens
         for near in one["places"]
     ]
-    return record, rows, "<>><"
+    if args.tagger is not None:
+        record["labels"] = [_counts(near) for near in labels]
+    return record, rows, "<>>" + "<" * (len(rows[0]) - 3)
+
+
+def _labels(found, args):
+    """For each token, what each of its places has beside the place itself: the tagger's label, where one is asked."""
+    if args.tagger is None:
+        return [[{}] * len(near) for near in found.nearest]
+    from bert_tf import load
+    from bert_tf.explain import matched_labels
+
+    tagger = load(args.tagger, precision=args.precision)
+    with Progress(args) as progress:
+        labels = iter(matched_labels(tagger, [one for near in found.nearest for one in near], progress))
+    return [[{"label": next(labels)} for _ in near] for near in found.nearest]
+
+
+def _counts(near):
+    from bert_tf.explain import count_labels
+
+    return count_labels(one["label"] for one in near)
 
 
 def _place(one):
@@ -131,8 +168,9 @@ def _around(near):
 
 
 def _check_neighbours(args):
-    if args.input is None and args.layer is not None:
-        raise InputError("--layer goes with --input; without it there are the words nearest after every layer.")
+    for name in ("layer", "head", "tagger"):
+        if args.input is None and getattr(args, name) is not None:
+            raise InputError(f"--{name} goes with --input; without it there are the words nearest after every layer.")
     if args.input is not None:
         read_file(args)
 
@@ -244,6 +282,10 @@ def _add_neighbours(kind):
     kind.add_argument(
         "--layer", type=int, metavar="L", help="with --input: after which layer, 0 what goes in (default: the last)"
     )
+    kind.add_argument(
+        "--head", type=int, metavar="H", help="compare what this head of the layer puts together; both from 0 then"
+    )
+    kind.add_argument("--tagger", metavar="M", help="label the words found with this fine-tuned model")
     add_file_arguments(kind, required=False)
 
 

@@ -49,7 +49,7 @@ def _neighbours(record, dark):
 
 
 def _places(record, dark):
-    """The words of a file nearest to each token's state, on the colour of their cosines."""
+    """The words of a file nearest to each token's vector, on the colour of their cosines."""
     near, tokens = [one["places"] for one in record["tokens"]], [one["token"] for one in record["tokens"]]
     ranks = [str(rank + 1) for rank in range(len(near[0]))]
     figure = nearest_map(
@@ -58,7 +58,8 @@ def _places(record, dark):
     )  # fmt: skip
     tips = [[escape("row {row}: {before}[{word}]{after:.60}".format(**one | _cut(one))) for one in line] for line in near]
     figure.data[0].update(customdata=tips, hovertemplate="%{customdata}, cosine %{z:.3f}<extra></extra>")
-    return figure.update_xaxes(title=f"nearest places, after layer {record['layer']}")
+    where = "after layer {layer}" if record["head"] is None else "by head {head} of layer {layer}"
+    return figure.update_xaxes(title=f"nearest places, {where.format(**record)}")
 
 
 def _cut(place):
