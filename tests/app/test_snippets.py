@@ -369,6 +369,19 @@ def test_the_places_of_a_file_are_those_of_the_open_cell(open_app, capsys):
     assert f"{near[0].parts[0]}[{near[0].word.text}]" in capsys.readouterr().out
 
 
+def test_the_places_of_one_head_and_their_parts_of_speech(open_app, with_tasks, task_home, monkeypatch, capsys):
+    monkeypatch.setattr("pages.neighbours._TAGGER", "words")
+    link = {"neighbours.at": "2", "neighbours.vector": "2", "neighbours.among": "text"}
+    link |= {"neighbours.head": "2", "neighbours.tags": "1"}
+    app = settled(open_app(page="neighbours", **PAIR, **link))
+    names, table = ran(app), app.dataframe[0].value
+    (near,) = names["found"].nearest
+    assert list(table["word"]) == [one.word.text for one in near] and list(table["tag"]) == list(names["labels"])
+    np.testing.assert_allclose(table["cosine"], [one.similarity for one in near], atol=1e-4)
+    assert "attended_values(bert, trace.hidden_states[0], 0, 1)[[2]]" in app.code[0].value
+    assert "head 2 of layer 1" in app.code[0].value and f"'{names['labels'][0]}'" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("link", [
     {}, {"factors.count": "3", "factors.layers": "2-3", "factors.at": "2"}, {"special": "0", "factors.layers": "1"}])
 def test_factors_are_of_the_chosen_layers_and_tokens(open_app, link, capsys):

@@ -8,11 +8,14 @@ import pytest
 
 import bert_tf
 from bert_tf.explain import (
+    attended_values,
     cosine_similarities,
+    count_labels,
     embedding_parts,
     embedding_table,
     factorise,
     feed_forward_activations,
+    matched_labels,
     nearest_contexts,
     nearest_tokens,
     occurrences,
@@ -138,6 +141,53 @@ def test_the_nearest_places_of_a_sample_are_the_librarys(open_app, saved, bert, 
     near(column(saved["places"], "cosine"), [one.similarity for one in wanted.nearest[0]])
     assert f"{wanted.tokens} tokens of {wanted.rows} rows" in told(app)
     assert ("Their mean is taken" in told(app)) is centred
+
+
+def test_places_can_be_compared_by_one_head(open_app, saved, bert):
+    link = {"neighbours.at": "2", "neighbours.vector": "3", "neighbours.among": "text", "neighbours.file": "pairs.jsonl"}
+    app = settled(open_app(page="neighbours", **PAIR, **link))
+    assert not [one for one in app.toggle if one.key == "w_near_tags"]  # no tagger is offered
+    picker = app.selectbox(key="w_near_head")
+    assert picker.options == ["The state after layer 2", *(f"Head {head} of layer 2" for head in range(1, 5))]
+    states = list(app.dataframe[0].value["cosine"])
+    settled(picker.set_value(3).run())
+    assert param(app, "neighbours.head") == "3"
+    offered(app, saved, ("neighbours", "places"))
+    rows = read_rows((ROOT / "assets" / "samples" / "pairs.jsonl").read_bytes(), "jsonl").rows
+    vectors = attended_values(bert, bert.trace(PAIR["a"], PAIR["b"]).hidden_states[1], 1, 2)
+    (wanted,) = nearest_contexts(bert, vectors[[2]], 1, rows, 20, True, head=2).nearest
+    table = app.dataframe[0].value
+    assert list(table["word"]) == [one.word.text for one in wanted] and {one.word.source for one in wanted} == {"a", "b"}
+    near(table["cosine"], [one.similarity for one in wanted])
+    assert np.abs(np.array(states) - table["cosine"]).max() > 1e-3
+    assert (saved["places"]["json"]["layer"], saved["places"]["json"]["head"]) == (2, 3)
+    near(column(saved["places"], "cosine"), [one.similarity for one in wanted])
+    assert "that head 3 of layer 2 puts together there" in told(app)
+    app = settled(open_app(page="neighbours", **PAIR, **link | {"neighbours.vector": "1", "neighbours.head": "3"}))
+    assert "of what goes in" in told(app) and not [one for one in app.selectbox if one.key == "w_near_head"]
+
+
+def test_the_found_words_have_parts_of_speech_where_a_tagger_is_offered(
+    open_app, saved, with_tasks, task_home, monkeypatch
+):
+    monkeypatch.setattr("pages.neighbours._TAGGER", "words")
+    link = {"neighbours.at": "2", "neighbours.vector": "2", "neighbours.among": "text"}
+    app = settled(open_app(page="neighbours", **PAIR, **link))
+    assert "tag" not in app.dataframe[0].value and "part_of_speech" not in saved["places"]["header"]
+    settled(app.toggle(key="w_near_tags").set_value(True).run())
+    assert param(app, "neighbours.tags") == "1"
+    plain, tagger = (bert_tf.load(task_home / name) for name in ("plain", "words"))
+    rows = read_rows((ROOT / "assets" / "samples" / "sentences.txt").read_bytes()).rows
+    states = plain.trace(PAIR["a"], PAIR["b"]).hidden_states[1, [2]]
+    (found,) = nearest_contexts(plain, states, 1, rows, 20, True).nearest
+    tags = list(matched_labels(tagger, found))
+    counts = count_labels(tags)
+    assert list(app.dataframe[0].value["tag"]) == tags
+    assert f"Parts of speech: {', '.join(f'{tag} {number}' for tag, number in counts.items())}" in told(app)
+    menu = saved["places"]
+    assert [row[menu["header"].index("part_of_speech")] for row in menu["rows"]] == tags
+    assert menu["json"]["parts_of_speech"] == counts and menu["json"]["places"][0]["part_of_speech"] == tags[0]
+    assert list(menu["npz"]["part_of_speech"]) == tags
 
 
 def test_places_are_of_a_state_and_of_the_visitor_s_file(open_app):

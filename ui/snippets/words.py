@@ -84,23 +84,28 @@ print(trace.tokens[at], [(one.token, round(one.similarity, 3)) for one in near[0
 
 
 _PLACES = """\
-found = nearest_contexts(bert, trace.hidden_states[{state}, [{at}]], {state}, rows, top_k={top_k}, centred={centred})
-for one in found.nearest[0]:  # the places in the file nearest to the token's vector after layer {state}
+{vectors}
+found = nearest_contexts(bert, vectors, {layer}, rows, top_k={top_k}, centred={centred}{more})
+for one in found.nearest[0]:  # the places in the file nearest to {what}
     print(one.row.number, round(one.similarity, 3), "{{}}[{{}}]{{}}".format(*one.parts))"""
 
 
-def neighbours(view, shared, trace, shown, centred, top_k, at, state, file=None):
+_LABELLED = """\
+labels = matched_labels(tagger, found.nearest[0])
+print(labels, count_labels(labels))  # parts of speech of the words found"""
+
+
+def neighbours(view, shared, trace, shown, centred, top_k, at, state, file=None, head=None, tagger=None):
     """The words that lie nearest.
 
     Args:
         shown: positions. at, state: of the open cell; state: of the hidden state, None for the static vector.
         file: ``ui.files.Chosen`` where its places are looked through, None for the vocabulary.
+        head: of the layer, from 0, whose vectors are compared there; None for the state.
+        tagger: name of the model that labels the words found, or None.
     """
     if file is not None:
-        names, read = rows_of(file)
-        imports = [*needs(file), f"from bert_tf.explain import {', '.join([*names, 'nearest_contexts'])}"]
-        places = _PLACES.format(state=state, at=at, top_k=top_k, centred=centred)
-        return about(view, shared, trace, imports, read, places)
+        return _in_file(view, shared, trace, centred, top_k, at, state, file, head, tagger)
     alike = trace.hidden_states.shape[-1] == shared.config.embedding_width
     static = "table[trace.token_ids[at]][None]"
     body = _NEIGHBOURS.format(
@@ -118,6 +123,26 @@ def neighbours(view, shared, trace, shown, centred, top_k, at, state, file=None)
         "from bert_tf.explain.vectors import word_ids",
     ]
     return about(view, shared, trace, imports, body, opened)
+
+
+def _in_file(view, shared, trace, centred, top_k, at, state, file, head, tagger):
+    """The places of a file; the arguments as those of `neighbours`."""
+    names, read = rows_of(file)
+    names = [*names, "nearest_contexts"]
+    vectors, layer, more = f"vectors = trace.hidden_states[{state}, [{at}]]", state, ""
+    what = f"the token's vector after layer {state}"
+    if head is not None:
+        names.append("attended_values")
+        layer, more = state - 1, f", head={head}"
+        vectors = f"vectors = attended_values(bert, trace.hidden_states[{layer}], {layer}, {head})[[{at}]]"
+        what = f"what head {head + 1} of layer {state} puts together"
+    places = _PLACES.format(vectors=vectors, layer=layer, top_k=top_k, centred=centred, more=more, what=what)
+    labelled = ""
+    if tagger is not None:
+        names += ["count_labels", "matched_labels"]
+        labelled = f"{loading(view, tagger, 'tagger')}\n{_LABELLED}"
+    imports = [*needs(file), f"from bert_tf.explain import {', '.join(names)}"]
+    return about(view, shared, trace, imports, read, places, labelled)
 
 
 _FACTORS = """\
