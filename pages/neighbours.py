@@ -217,7 +217,7 @@ def _detail(nearest, column):
 
 
 def _in_text(shared, trace, at, layer, centred):
-    """The places of a file nearest to the token: by the states after the layer, or by what a head of it puts together."""
+    """The places of a file nearest to the token, by the states after the layer or by what a head puts together."""
     read = files.rows("neighbours")
     if read is None:
         return
@@ -288,7 +288,7 @@ def _places(trace, at, layer, head, centred, found, tagger):
             st.toggle(
                 "Parts of speech",
                 **state.bound_setting("neighbours.tags", "w_near_tags", False),
-                help="Guessed from each word's sentence by the fine-tuned tagger that ships; it takes memory of its own.",
+                help="Of the words found, guessed from their sentences by the fine-tuned tagger that ships.",
             )
         menu = st.container(width="content")
     tags = _tags(tagger, near)

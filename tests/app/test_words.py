@@ -144,7 +144,8 @@ def test_the_nearest_places_of_a_sample_are_the_librarys(open_app, saved, bert, 
 
 
 def test_places_can_be_compared_by_one_head(open_app, saved, bert):
-    link = {"neighbours.at": "2", "neighbours.vector": "3", "neighbours.among": "text", "neighbours.file": "pairs.jsonl"}
+    link = {"neighbours.at": "2", "neighbours.vector": "3", "neighbours.among": "text"}
+    link |= {"neighbours.file": "pairs.jsonl"}
     app = settled(open_app(page="neighbours", **PAIR, **link))
     assert not [one for one in app.toggle if one.key == "w_near_tags"]  # no tagger is offered
     picker = app.selectbox(key="w_near_head")
@@ -157,7 +158,8 @@ def test_places_can_be_compared_by_one_head(open_app, saved, bert):
     vectors = attended_values(bert, bert.trace(PAIR["a"], PAIR["b"]).hidden_states[1], 1, 2)
     (wanted,) = nearest_contexts(bert, vectors[[2]], 1, rows, 20, True, head=2).nearest
     table = app.dataframe[0].value
-    assert list(table["word"]) == [one.word.text for one in wanted] and {one.word.source for one in wanted} == {"a", "b"}
+    assert list(table["word"]) == [one.word.text for one in wanted]
+    assert {one.word.source for one in wanted} == {"a", "b"}
     near(table["cosine"], [one.similarity for one in wanted])
     assert np.abs(np.array(states) - table["cosine"]).max() > 1e-3
     assert (saved["places"]["json"]["layer"], saved["places"]["json"]["head"]) == (2, 3)
