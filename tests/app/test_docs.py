@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+from bert_tf.cli.explain import KINDS
 from ui.view import _NUMBERS, _PLAIN, _SWITCHES, PAGES
 
 ROOT = Path(__file__).parents[2]
@@ -43,3 +44,8 @@ def test_every_parameter_of_a_link_is_in_the_table():
     # And no parameter that nothing reads: the rest is made of a page's name and a shared one, or of a side's.
     rest = {name.partition(".")[2] for name in own - used}
     assert rest <= shared | {"good", "bad", "from", "instead", "one", "other"}
+
+
+def test_the_readme_counts_the_kinds_of_explain():
+    (more,) = re.findall(r"explain lens .*and (\d+) more kinds", (ROOT / "README.md").read_text("utf-8"))
+    assert int(more) == len(KINDS) - 1
