@@ -8,7 +8,7 @@ from bert_tf.explain.projection import WAYS
 from bert_tf.plots.lens import state_names
 from bert_tf.plots.vectors import cosine_map, curves, points
 from ui import export, figures, frame, inputs, jobs, senses, snippets, state
-from ui.layouts import NAMES, laid_out
+from ui.layouts import NAMES, can_lay_out, laid_out
 from ui.words import count, percent, plain, title
 
 _OWN = "own sentences"
@@ -101,14 +101,14 @@ def _look(shared, chosen, word, read, found):
         without = " (the first ones; more are not read)"
     st.caption(f"{plain(title(shared.name))} · {said}{without}")
     layer, way, space = _settings(layers)
-    snippets.give(shared, None if chosen == _OWN else chosen, word, read, layer, way, 3 if space else 2, _MOST)
-    places = laid_out("meaning", found, layer, way, 3 if space else 2)
-    if places is None:
-        return
-    coordinates, axes = places
+    dimensions, example = 3 if space else 2, None if chosen == _OWN else chosen
+    drawn = way if can_lay_out(way, len(tips)) else None
+    snippets.give(shared, example, word, read, layer, drawn, dimensions, _MOST)
     left, right = st.columns([6, 5], gap="large")
     with left:
-        _points(word, labels, tips, found.vectors, layer, coordinates, axes)
+        places = laid_out("meaning", found, layer, way, dimensions)
+        if places is not None:
+            _points(word, labels, tips, found.vectors, layer, *places)
     with right:
         _map(labels, tips, found.vectors[layer], layer)
     _separation(found, labels, layer)

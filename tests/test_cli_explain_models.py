@@ -154,6 +154,31 @@ def test_the_rows_of_a_file_are_laid_out(record, say, tiny_bert, file):
     assert [line.split()[0] for line in lines[2:]] == [str(row.number) for row in rows]
 
 
+@pytest.mark.parametrize("arguments, sentence", [
+    (("--layer", 9), "no layer 9"),
+    (("--colour", "mood"), "label, first_guess"),
+    (("--colour", "is_next"), "not 'is_next'"),
+    (("--near", 2), "Row 2 cannot be read"),
+    (("--by", "tsne"), "t-SNE needs at least 5 points, not 2"),
+    (("--pooling", "first", "--layer", 0), "the first token is the same in every row: choose the mean"),
+])  # fmt: skip
+def test_a_map_that_cannot_be_made_is_told_before_a_row_is_asked(
+    capsys, monkeypatch, tiny_folder, tmp_path, arguments, sentence
+):
+    path = tmp_path / "rows.csv"
+    path.write_text("text,label\nthe cat sat,x\n\u200b,y\nthe dog ran,x\n")
+    monkeypatch.setattr(explain, "score_rows", lambda *_: pytest.fail("the file was asked"))
+    given = ["dataset", "--input", str(path), "--show", "map", *map(str, arguments), "--model", str(tiny_folder)]
+    assert main(["explain", *given, "--quiet"]) == 2
+    assert sentence in capsys.readouterr().err
+
+
+def test_a_row_that_is_not_there_is_told_before_the_model_is_read(capsys, file):
+    given = ["dataset", "--input", str(file), "--show", "map", "--near", "3", "--model", "no-such-model"]
+    assert main(["explain", *given]) == 2
+    assert "There is no row 3 in the file" in capsys.readouterr().err
+
+
 def test_the_rows_of_a_file_by_tsne_and_umap(record, tmp_path):
     path = tmp_path / "rows.txt"
     path.write_text("".join(f"the cat number {number} sat\n" for number in range(7)))
@@ -190,6 +215,12 @@ def test_every_row_of_a_file_is_classified(record, say, tmp_path):
     assert np.sum(counts) == 3 and np.array_equal(cells.text, counts)
     lines = say("dataset", "--input", path, "--ask", "classes", model=tmp_path / "judge").splitlines()
     assert lines[2].split()[3:5] == ["good", given[0]["label"]]
+    path.write_text("text,text_b,label\nthe cat sat,it ran,good\na dog,so it ended,bad\nmoney,in the bank,bad\n")
+    plane = record("dataset", "--input", path, "--ask", "classes", "--show", "map", model=tmp_path / "judge")["map"]
+    judge = bert_tf.load(tmp_path / "judge")
+    states = [judge.trace(text).hidden_states[-1].mean(axis=0) for text in ("the cat sat", "a dog", "money")]
+    np.testing.assert_allclose(plane["coordinates"], explain.principal_components(states)[0], atol=1e-4)
+    assert plane["texts"][1] == "a dog · so it ended"
 
 
 def test_rows_and_sides_by_the_heads_that_a_model_has(record, tmp_path):
@@ -334,6 +365,8 @@ def test_the_game_of_replaced_words(record, say):
     (("dataset", "--input", "none.txt"), "none.txt: No such file"),
     (("dataset", "--input", "FILE", "--ask", "sense"), "--ask takes"),
     (("dataset", "--input", "FILE", "--near", "1"), "go with --show map"),
+    (("dataset", "--input", "FILE", "--pooling", "first"), "go with --show map"),
+    (("dataset", "--input", "FILE", "--by", "pca"), "go with --show map"),
     (("dataset", "--input", "FILE", "--show", "map", "--near", "99"), "no row 99"),
     (("dataset", "--input", "FILE", "--show", "map", "--layer", "9"), "no layer 9"),
     (("dataset", "--input", "FILE", "--show", "map", "--colour", "mood"), "--colour takes what is known"),

@@ -131,7 +131,7 @@ def end():
             drop(name)
 
 
-def result(name, key, label, function, patience=0.25):
+def result(name, key, label, function, patience=0.25, stops=True):
     """The result of ``function`` for ``key``, or None while there is none; then the page shows why.
 
     Args:
@@ -141,6 +141,7 @@ def result(name, key, label, function, patience=0.25):
         function: as ``Job`` takes it.
         patience: seconds that the page waits for it: what takes no longer than a blink needs no bar; ``SHORT``
             for what mostly takes longer.
+        stops: whether the function calls progress; work that does not can be stopped while it waits for other work only.
     """
     st.session_state[_ASKED].add(name)
     found = job(name)
@@ -154,14 +155,14 @@ def result(name, key, label, function, patience=0.25):
     if status == "done":
         return found.result
     if status in _GOES_ON:
-        _bar(name, label)
+        _bar(name, label, stops)
     else:
         _over(found, name, label)
     return None
 
 
 @st.fragment(run_every=_POLL)
-def _bar(name, label):
+def _bar(name, label, stops):
     found = job(name)
     if found is None or not found.running:
         state.rerun()
@@ -172,7 +173,8 @@ def _bar(name, label):
     waiting = " waits for other work to end" if found.status == "waiting" else steps
     with st.container(horizontal=True, vertical_alignment="bottom"):
         st.progress(min(share, 1.0), text=f"{label}:{waiting}")
-        st.button("Stop", icon=":material/stop_circle:", key=f"w_stop_{name}", on_click=found.stop, width="content")
+        if stops or found.status == "waiting":
+            st.button("Stop", icon=":material/stop_circle:", key=f"w_stop_{name}", on_click=found.stop, width="content")
 
 
 def _over(found, name, label):

@@ -7,11 +7,11 @@ import streamlit as st
 
 from bert_tf.explain import known_of, nearest_rows, row_vectors
 from bert_tf.explain.projection import WAYS
-from bert_tf.explain.row_map import POOLINGS
+from bert_tf.explain.row_map import SAME_FIRST, poolings_of, reads_one_text, same_first
 from bert_tf.plots.effects import ranked_bars
 from bert_tf.plots.row_map import SHARES, TITLES, drawn_rows, rows_plane
 from ui import export, figures, frame, inputs, jobs, snippets, state
-from ui.layouts import NAMES, laid_out
+from ui.layouts import NAMES, can_lay_out, laid_out
 from ui.words import count, plain, title
 
 _POOLED = {"mean": "Mean of the tokens", "first": "First token"}
@@ -30,25 +30,25 @@ def draw(shared, file_key, results, shown, open_row, given):
     Args:
         shared: ``SharedModel``. file_key: ``files.Chosen``. results: ``RowResult``s of all rows. shown: those of them
             that the filter leaves. open_row: callable (``RowResult``) that draws the widgets that open it.
-        given: what the page's lines of Python are made of but for the map.
+        given: what the page's lines of Python are made of but for the map; the third is what was asked for.
     """
     known = known_of(results)
     layer, pooling, way, name = _settings(shared, known)
-    key = (shared.name, state.view().precision, file_key, pooling)
-    rows = [one.row for one in results]
+    ask, rows = given[2], [one.row for one in results]
+    key = (shared.name, state.view().precision, file_key, pooling, "classes" in ask)
     found = jobs.result(
         "dataset_vectors",
         key,
         f"Reading {count(len(rows), 'row')}",
-        lambda progress: shared.run(row_vectors, rows, pooling, progress=progress),
+        lambda progress: shared.run(row_vectors, rows, pooling, progress=progress, ask=ask),
     )
     if found is None:
         return
-    places = laid_out("dataset", found, layer, way)
-    if places is None:
+    if same_first(found.vectors[layer], pooling):
+        st.info(SAME_FIRST, icon=":material/join_inner:")
         return
-    view = _Map(shared, [results[place] for place in found.places], found.vectors[layer], *places, layer, pooling, way,
-                name, [known[name][place] for place in found.places])  # fmt: skip
+    view = _Map(shared, [results[place] for place in found.places], found.vectors[layer], layer, pooling, way, name,
+                [known[name][place] for place in found.places], reads_one_text(shared.bert, ask))  # fmt: skip
     left_in = {one.row.number for one in shown}
     inside = [index for index, one in enumerate(view.rows) if one.row.number in left_in]
     if not inside:
@@ -57,45 +57,46 @@ def draw(shared, file_key, results, shown, open_row, given):
     left, right = st.columns([6, 5], gap="large")
     with right:
         chosen = _chosen(view, inside)
-        near = nearest_rows(view.vectors, chosen, _NEAR, inside) if chosen is not None else ()
+        near = nearest_rows(view.vectors, chosen, _NEAR) if chosen is not None else ()
         _beside(view, chosen, near, open_row)
     with left:
-        _plane(view, known, found.places, inside, chosen, [index for index, _ in near])
+        places = laid_out("dataset", found, layer, way)
+        if places is not None:
+            # The row that is looked at stays in view under every filter.
+            drawn = sorted({*inside, *([] if chosen is None else [chosen])})
+            _plane(view, places, known, found.places, drawn, chosen, [index for index, _ in near if index in drawn])
     number = None if chosen is None else view.rows[chosen].row.number
+    way = way if can_lay_out(way, len(view.rows)) else None
     snippets.give(*given, (layer, pooling, way, name, number, _NEAR))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Map:
-    """What is drawn: the rows that can be read, their vectors after a layer, their places, and what colours them."""
+    """What is drawn: the rows that can be read, their vectors after a layer, how, and what colours them."""
 
     shared: object
     rows: list
     vectors: np.ndarray
-    coordinates: np.ndarray
-    axes: tuple
     layer: int
     pooling: str
     way: str
     name: str
     values: list
+    alone: bool  # whether text A is read without text B
 
     @property
     def tips(self):
         """What is said of each row."""
-        return [f"{one.row.number}: {_text(one.row)}" for one in self.rows]
+        return [f"{one.row.number}: {one.row.text}" for one in self.rows]
 
-    def figure(self, inside, chosen, near, dark=False):
-        """The figure of the rows ``inside`` the filter, with rings around one and those near it."""
-        return rows_plane(self.coordinates, self.tips, self.name, self.values, self.axes, inside, chosen, near, dark)
-
-
-def _text(row):
-    return f"{row.text_a} · {row.text_b}" if row.text_b else row.text_a
+    def figure(self, places, drawn, chosen, near, dark=False):
+        """The figure of the rows that are ``drawn``, with rings around one and those near it."""
+        coordinates, axes = places
+        return rows_plane(coordinates, self.tips, self.name, self.values, axes, drawn, chosen, near, dark)
 
 
 def _settings(shared, known):
-    layers = shared.config.num_hidden_layers
+    layers, poolings, pooling = shared.config.num_hidden_layers, poolings_of(shared.config), "mean"
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         name = st.selectbox(
             "Coloured by",
@@ -111,13 +112,14 @@ def _settings(shared, known):
             required=True,
             **state.bound_setting("dataset.way", "w_dataset_way", "pca", WAYS),
         )
-        pooling = st.segmented_control(
-            "Vector of a row",
-            POOLINGS,
-            format_func=_POOLED.get,
-            required=True,
-            **state.bound_setting("dataset.vector", "w_dataset_vector", "mean", POOLINGS),
-        )
+        if len(poolings) > 1:
+            pooling = st.segmented_control(
+                "Vector of a row",
+                poolings,
+                format_func=_POOLED.get,
+                required=True,
+                **state.bound_setting("dataset.vector", "w_dataset_vector", pooling, poolings),
+            )
         layer = st.slider(
             "After layer",
             0,
@@ -131,10 +133,12 @@ def _settings(shared, known):
 
 def _chosen(view, inside):
     """The index of the row that is looked at, or None."""
-    numbers, tips = {view.rows[index].row.number: index for index in inside}, view.tips
+    numbers, tips = {one.row.number: index for index, one in enumerate(view.rows)}, view.tips
+    offered = {view.rows[index].row.number for index in inside}
+    offered |= {state.setting("dataset.row", _NONE)} & set(numbers)
     number = st.selectbox(
         "Row",
-        [_NONE, *numbers],
+        [_NONE, *sorted(offered)],
         format_func=lambda one: tips[numbers[one]][:120] if one else "None chosen",
         **state.bound_setting("dataset.row", "w_dataset_row", _NONE, numbers),
     )
@@ -179,7 +183,7 @@ def _beside(view, chosen, near, open_row):
             "cosine": [cosine for _, cosine in near],
             "row": [view.rows[index].row.number for index, _ in near],
             "value": [view.values[index] for index, _ in near],
-            "text": [_text(view.rows[index].row) for index, _ in near],
+            "text": [view.rows[index].row.text for index, _ in near],
         },
         hide_index=True,
         width="stretch",
@@ -193,7 +197,10 @@ def _beside(view, chosen, near, open_row):
             "text": st.column_config.TextColumn("Text", width="large"),
         },
     )
-    st.caption("By the cosines of the vectors themselves, not by the plane. Mark a row to go on from it.")
+    st.caption(
+        "Among all rows, those that a filter hides too, by the cosines of the vectors themselves, not by the plane. "
+        "Mark a row to go on from it."
+    )
 
 
 def _column(view):
@@ -208,52 +215,52 @@ def _texts(row):
     return row.number, row.text_a, row.text_b or ""
 
 
-def _plane(view, known, places, inside, chosen, near):
-    columns = {name: [values[places[index]] for index in inside] for name, values in known.items()}
-    coordinates = view.coordinates[inside]
+def _plane(view, places, known, read, drawn, chosen, near):
+    columns = {name: [values[read[index]] for index in drawn] for name, values in known.items()}
+    coordinates = places[0][drawn]
     with inputs.heading("Where the rows lie"):
         export.menu(
             f"row-map-{view.layer}",
             ("row", "text_a", "text_b", "x", "y", *columns),
             lambda: [
                 (*_texts(view.rows[index].row), *place, *more)
-                for index, place, more in zip(inside, coordinates.tolist(), zip(*columns.values()))
+                for index, place, more in zip(drawn, coordinates.tolist(), zip(*columns.values()))
             ],
             lambda: {
                 "model": view.shared.name,
                 "layer": view.layer,
                 "vector": view.pooling,
                 "laid_out_by": view.way,
-                "rows": [view.rows[index].row.number for index in inside],
+                "rows": [view.rows[index].row.number for index in drawn],
                 "coordinates": coordinates,
                 **columns,
             },
-            lambda: view.figure(inside, chosen, near),
+            lambda: view.figure(places, drawn, chosen, near),
             lambda: {
-                "rows": np.array([view.rows[index].row.number for index in inside]),
-                "texts": np.array([_text(view.rows[index].row) for index in inside]),
-                "vectors": view.vectors[inside],
+                "rows": np.array([view.rows[index].row.number for index in drawn]),
+                "texts": np.array([view.rows[index].row.text for index in drawn]),
+                "vectors": view.vectors[drawn],
                 "coordinates": coordinates,
                 **export.columns(list(columns), zip(*columns.values())),
             },
         )
     figures.show(
         f"The rows as points, coloured by: {TITLES[view.name]}",
-        view.figure(inside, chosen, near, frame.is_dark()),
+        view.figure(places, drawn, chosen, near, frame.is_dark()),
         key="w_dataset_map",
         config=export.plot_config(f"row-map-{view.layer}"),
-        on_select=_pressed(view, inside),
+        on_select=_pressed(view, drawn),
         selection_mode="points",
     )
     st.caption(
-        f"A point is a row, as {plain(title(view.shared.name))} reads it with nothing hidden: point at one to read it. "
+        f"A point is {'text A of a row' if view.alone else 'a row'}, as {plain(title(view.shared.name))} reads it with nothing hidden: point at one to read it. "
         f"{_SAYS[view.way]}"
     )
 
 
-def _pressed(view, inside):
+def _pressed(view, drawn):
     """The callback of the map: a curve is a group of rows, its points the rows of that group in order."""
-    groups = [rows for _, _, rows in drawn_rows(view.values, inside)]
+    groups = [rows for _, _, rows in drawn_rows(view.values, drawn)]
 
     def pressed():
         points = st.session_state["w_dataset_map"].selection.points

@@ -18,6 +18,7 @@ def dataset(bert, trace, args):
     from bert_tf.explain import score_rows, summarise_classes, summarise_rows
     from bert_tf.explain.target import classes_of
 
+    plane = _plane(bert, args) if args.show == "map" else None
     with Progress(args) as progress:
         found = score_rows(bert, args.texts, tuple(args.ask), args.hide, args.top_k, progress)
     classes = summarise_classes(bert, found) if "classes" in args.ask and classes_of(bert) else None
@@ -28,8 +29,8 @@ def dataset(bert, trace, args):
         "classes": classes and asdict(classes),
         "rows": [_scored(one) for one in found],
     }
-    if args.show == "map":
-        record["map"], rows = _map(bert, found, args)
+    if plane is not None:
+        record["map"], rows = _map(plane, found, args)
         return record, rows, ">>><<" if args.near is None else "><"
     return record, _answers(bert, found), "><<>>><<><"
 
@@ -57,54 +58,66 @@ def _answers(bert, found):
     return rows
 
 
-def _map(bert, found, args):
-    """(the rows' vectors laid out and what is known of them, the lines of a table of it)."""
-    from bert_tf.explain import known_of, lay_out, nearest_rows, row_vectors
+def _plane(bert, args):
+    """The rows' vectors laid out, before they are asked: `RowVectors`, and a record of all but their colours."""
+    from bert_tf.explain import lay_out, nearest_rows, row_vectors
+    from bert_tf.explain.row_map import SAME_FIRST, can_know, same_first
 
-    layers = bert.config.num_hidden_layers
+    layers, pooling = bert.config.num_hidden_layers, args.pooling or _POOLINGS[0]
     layer = layers if args.layer is None else args.layer
     if not 0 <= layer <= layers:
         raise InputError(f"There is no layer {layer}: give 0, what goes in, to {layers}.")
-    known, rows = known_of(found), [one.row for one in found]
-    name = args.colour or next(iter(known))
-    if name not in known:
-        raise InputError(f"--colour takes what is known of these rows: {', '.join(known)}; not {name!r:.40}.")
+    _check_colour(args.colour, can_know(bert, args.texts, args.ask))
     with Progress(args) as progress:
-        read = row_vectors(bert, rows, args.pooling, progress)
-    vectors, numbers = read.vectors[layer], [rows[place].number for place in read.places]
-    places, shares = lay_out(vectors, args.by)
-    values = [known[name][place] for place in read.places]
-    record = {
+        read = row_vectors(bert, args.texts, pooling, progress, args.ask)
+    vectors, rows = read.vectors[layer], [args.texts[place] for place in read.places]
+    if same_first(vectors, pooling):
+        raise InputError(SAME_FIRST)
+    numbers, near = [row.number for row in rows], None
+    if args.near is not None:
+        if args.near not in numbers:
+            raise InputError(f"Row {args.near} cannot be read, so nothing is near to it.")
+        near = nearest_rows(vectors, numbers.index(args.near), args.top_k)
+    way = args.by or _WAYS[0]
+    places, shares = lay_out(vectors, way)
+    return read, {
         "layer": layer,
-        "pooling": args.pooling,
-        "method": args.by,
+        "pooling": pooling,
+        "method": way,
         "rows": numbers,
-        "texts": [_text(rows[place]) for place in read.places],
+        "texts": [row.text for row in rows],
         "coordinates": places,
         "shares_of_variance": shares,
-        "colour": name,
-        "values": values,
         "near": args.near,
-        "nearest": None,
+        "nearest": near and [{"row": numbers[index], "cosine": cosine} for index, cosine in near],
     }
-    if args.near is None:
-        written = [value if isinstance(value, str) else "-" if value is None else f"{value:.4g}" for value in values]
-        lines = [("row", "x", "y", name, "text")]
-        lines += [
-            (str(number), *(f"{value:.3f}" for value in place), value, f"{text:.60}")
-            for number, place, value, text in zip(numbers, places, written, record["texts"])
-        ]
-        return record, lines
-    if args.near not in numbers:
-        raise InputError(f"There is no row {args.near} among those that can be read.")
-    near = nearest_rows(vectors, numbers.index(args.near), args.top_k)
-    record["nearest"] = [{"row": numbers[index], "cosine": cosine} for index, cosine in near]
-    texts = record["texts"]
-    return record, [("cosine", "row"), *((f"{cosine:.3f}", f"{numbers[at]}: {texts[at]:.60}") for at, cosine in near)]
 
 
-def _text(row):
-    return f"{row.text_a} · {row.text_b}" if row.text_b else row.text_a
+def _map(plane, found, args):
+    """(the record of a plane with what is known of its rows, the lines of a table of it)."""
+    from bert_tf.explain import known_of
+
+    (read, record), known = plane, known_of(found)
+    name = args.colour or next(iter(known))
+    _check_colour(name, known)
+    values = [known[name][place] for place in read.places]
+    record |= {"colour": name, "values": values}
+    texts = dict(zip(record["rows"], record["texts"]))
+    if args.near is not None:
+        near = [(f"{one['cosine']:.3f}", f"{one['row']}: {texts[one['row']]:.60}") for one in record["nearest"]]
+        return record, [("cosine", "row"), *near]
+    written = [value if isinstance(value, str) else "-" if value is None else f"{value:.4g}" for value in values]
+    lines = [("row", "x", "y", name, "text")]
+    lines += [
+        (str(number), *(f"{value:.3f}" for value in place), value, f"{text:.60}")
+        for (number, text), place, value in zip(texts.items(), record["coordinates"], written)
+    ]
+    return record, lines
+
+
+def _check_colour(name, known):
+    if name is not None and name not in known:
+        raise InputError(f"--colour takes what is known of these rows: {', '.join(known)}; not {name!r:.40}.")
 
 
 def _class(one):
@@ -236,9 +249,11 @@ def _check_ask(args):
     unknown = [one for one in args.ask if one not in _ASK]
     if unknown:
         raise InputError(f"--ask takes {', '.join(_ASK)}; not {unknown[0]!r:.40}.")
-    if args.show != "map" and (args.near, args.layer, args.colour) != (None, None, None):
-        raise InputError("--near, --layer and --colour go with --show map.")
+    if args.show != "map" and {args.by, args.pooling, args.near, args.layer, args.colour} != {None}:
+        raise InputError("--by, --pooling, --near, --layer and --colour go with --show map.")
     read_file(args)
+    if args.near is not None and args.near not in [row.number for row in args.texts]:
+        raise InputError(f"There is no row {args.near} in the file.")
 
 
 def _add_hide(kind):
@@ -265,10 +280,10 @@ def _add_dataset(kind):
         help="answers (default), or a map: every row's vector as a point",
     )  # fmt: skip
     kind.add_argument(
-        "--by", choices=_WAYS, default="pca", metavar="W", help="how the map is laid out: pca (default), umap or tsne"
+        "--by", choices=_WAYS, metavar="W", help="how the map is laid out: pca (default), umap or tsne"
     )
     kind.add_argument(
-        "--pooling", choices=_POOLINGS, default="mean", metavar="P", help="a row's vector: mean (default) or first token"
+        "--pooling", choices=_POOLINGS, metavar="P", help="a row's vector: mean (default) or first token"
     )
     kind.add_argument("--layer", type=int, metavar="L", help="after which layer, 0 what goes in (default: the last)")
     kind.add_argument("--colour", metavar="C", help="what colours the map, such as label, predicted, right, is_next")

@@ -88,5 +88,5 @@ def _directions(vectors, name):
     """Vectors of length one, float64 [W, H]: between them Euclid's distance ranks as the cosine does."""
     vectors = np.asarray(vectors, np.float64)
     if len(vectors) < LEAST_POINTS:
-        raise InputError(f"{name} needs at least {LEAST_POINTS} points, not {len(vectors)}: add sentences.")
+        raise InputError(f"{name} needs at least {LEAST_POINTS} points, not {len(vectors)}: PCA takes fewer.")
     return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)

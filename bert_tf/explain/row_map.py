@@ -9,14 +9,21 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bert_tf.explain.dataset import can_ask
 from bert_tf.explain.errors import InputError, report
 from bert_tf.explain.predictions import check_top_k
 from bert_tf.explain.prepare import prepare
+from bert_tf.explain.target import classes_of
 from bert_tf.explain.vectors import cosine_similarities
 from bert_tf.text import pad_batch
 
 #: What of a row's states its vector is made of.
 POOLINGS = ("mean", "first")
+
+#: What there is to say of first tokens that tell no row from another.
+SAME_FIRST = (
+    "After this layer the first token is the same in every row: choose the mean of the tokens or a later layer."
+)
 
 # Rows in one forward pass: few, for others wait for the model meanwhile.
 _BLOCK = 8
@@ -35,7 +42,24 @@ class RowVectors:
     vectors: np.ndarray
 
 
-def row_vectors(bert, rows, pooling="mean", progress=None):
+def poolings_of(config):
+    """Those of `POOLINGS` that tell a model's rows apart: read from left to right, the first token sees no other."""
+    return ("mean",) if config.member.reads == "left" else POOLINGS
+
+
+def same_first(vectors, pooling):
+    """Whether rows' vectors, float [W, H], are those of a first token that does not differ but by rounding."""
+    if pooling != "first" or len(vectors) < 2:
+        return False
+    return bool(np.ptp(vectors, axis=0).max() <= 1e-5 * np.abs(vectors).max())
+
+
+def reads_one_text(bert, ask):
+    """Whether a row's vector is that of text A alone: classes are asked of a model that judges single texts."""
+    return "classes" in ask and classes_of(bert) is not None and classes_of(bert).pair is False
+
+
+def row_vectors(bert, rows, pooling="mean", progress=None, ask=()):
     """One vector of every row at every state, with nothing hidden; rows of like length are read together.
 
     Args:
@@ -43,14 +67,22 @@ def row_vectors(bert, rows, pooling="mean", progress=None):
         pooling: "mean" of the states of the row's tokens ([CLS] and [SEP] are among them), or "first", the state
             of [CLS].
         progress: callable(done, total) in rows; returning False cancels.
+        ask: what the rows are asked for, as `score_rows` takes it: with "classes" a row is read as its classifier
+            reads it, of a pair text A alone where that judges single texts.
     Returns:
         `RowVectors`. A row is cut to what the model reads.
     Raises:
-        InputError: an unknown pooling, or no row that can be read. Cancelled: by `progress`.
+        InputError: an unknown pooling, one that tells no rows of this model apart, or no row that can be read.
+        Cancelled: by `progress`.
     """
     if pooling not in POOLINGS:
         raise InputError(f"The vector of a row is made by {' or '.join(POOLINGS)}, not by {pooling!r:.40}.")
-    read = {place: ready for place, row in enumerate(rows) if (ready := _prepared(bert, row)) is not None}
+    if pooling not in poolings_of(bert.config):
+        raise InputError(
+            f"{bert.name} reads from left to right, so the first token is the same in every row: choose the mean of "
+            "the tokens."
+        )
+    read = {place: ready for place, row in enumerate(rows) if (ready := _prepared(bert, row, ask)) is not None}
     if not read:
         raise InputError("There is nothing to read in these rows.")
     places, found = tuple(read), {}
@@ -66,28 +98,49 @@ def row_vectors(bert, rows, pooling="mean", progress=None):
     return RowVectors(places, np.stack([found[place] for place in places], axis=1))
 
 
-def _prepared(bert, row):
+def _prepared(bert, row, ask):
+    judge = classes_of(bert) if "classes" in ask else None
+    most = bert.max_length if judge is None else min(bert.max_length, judge.max_length)
     try:
-        return prepare(bert.tokenizer, bert.max_length, row.text_a, row.text_b)
+        return prepare(bert.tokenizer, most, row.text_a, None if reads_one_text(bert, ask) else row.text_b)
     except ValueError:
         return None
 
 
-def nearest_rows(vectors, place, top_k=5, among=None):
+def nearest_rows(vectors, place, top_k=5):
     """The vectors nearest to one of them.
 
     Args:
         vectors: float [W, H]. place: which of them is asked about. top_k: how many are wanted.
-        among: indices of those that are compared; None for all.
     Returns:
         pairs (index, cosine), the nearest first, without the one asked about.
     Raises:
         InputError: a bad `top_k`.
     """
     check_top_k(top_k)
-    others = [int(one) for one in (range(len(vectors)) if among is None else among) if one != place]
+    others = [one for one in range(len(vectors)) if one != place]
     cosines = cosine_similarities(vectors[[place]], vectors[others])[0] if others else np.zeros(0)
     return tuple((others[at], float(cosines[at])) for at in np.argsort(-cosines, kind="stable")[:top_k])
+
+
+def can_know(bert, rows, ask):
+    """The names of `known_of` that there can be for these `Row`s, before they are asked for some of `ASK`."""
+    labelled, pairs = any(row.label is not None for row in rows), any(row.text_b for row in rows)
+    able = set(ask) & set(can_ask(bert))
+    needs = {
+        "label": labelled,
+        "predicted": "classes" in able,
+        "right": "classes" in able and labelled,
+        "predicted_probability": "classes" in able,
+        "first_guess": "masks" in able,
+        "hidden_probability": "masks" in able,
+        "is_next": "next" in able and pairs,
+        "in_order": "order" in able and pairs,
+        "suspected": "replaced" in able,
+        "perplexity": "perplexity" in able,
+        "tokens": True,
+    }
+    return tuple(name for name, there in needs.items() if there)
 
 
 def known_of(results):

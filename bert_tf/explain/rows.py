@@ -34,6 +34,11 @@ class Row:
     mask: tuple = ()
     label: Optional[str] = None
 
+    @property
+    def text(self):
+        """Its texts in one line, a dot between two."""
+        return f"{self.text_a} · {self.text_b}" if self.text_b else self.text_a
+
 
 @dataclass(frozen=True)
 class Rows:

@@ -7,6 +7,7 @@ from bert_tf.plots.effects import ranked_bars
 from bert_tf.plots.finetuning import confusion_matrix
 from bert_tf.plots.row_map import rows_plane
 from bert_tf.plots.theme import CATEGORIES, dress
+from bert_tf.plots.vectors import component_titles
 
 _MOST = 40  # rows drawn by name
 
@@ -52,9 +53,9 @@ def _map(found, dark):
     chosen = None if found["near"] is None else numbers.index(found["near"])
     near = [numbers.index(one["row"]) for one in found["nearest"] or ()]
     tips = [f"{number}: {text}" for number, text in zip(numbers, found["texts"])]
-    axes = [f"component {number}: {share:.1%}" for number, share in enumerate(found["shares_of_variance"] or (), 1)]
+    axes = component_titles(found["shares_of_variance"])
     return rows_plane(
-        found["coordinates"], tips, found["colour"], found["values"], axes or ("", ""), None, chosen, near, dark
+        found["coordinates"], tips, found["colour"], found["values"], axes, None, chosen, near, dark
     )
 
 

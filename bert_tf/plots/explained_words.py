@@ -7,7 +7,7 @@ from bert_tf.plots.explained_parts import token_axes, value_map
 from bert_tf.plots.factors import factor_map
 from bert_tf.plots.lens import state_names
 from bert_tf.plots.theme import CATEGORIES, distinct, dress, escape
-from bert_tf.plots.vectors import cosine_map, curves, nearest_map, points, position_map
+from bert_tf.plots.vectors import component_titles, cosine_map, curves, nearest_map, points, position_map
 
 
 def _vectors(record, dark):
@@ -86,8 +86,7 @@ def _meaning(record, dark):
         cosines = np.array(record["cosines"])[np.ix_(order, order)]
         names = [senses[index] or str(index + 1) for index in order]
         return cosine_map(cosines, names, [sentences[index] for index in order], dark, spread=True)
-    shares = record["shares_of_variance"] or []
-    axes = [f"component {number}: {share:.1%}" for number, share in enumerate(shares, 1)] or [""] * 3
+    axes = component_titles(record["shares_of_variance"], 3)
     return points(np.array(record["coordinates"]), sentences, senses if any(senses) else None, axes, dark)
 
 

@@ -181,6 +181,13 @@ def curves(values, names, axis, title, dark=False, height=300, percent=False):
     return dress(figure, dark, height=height)
 
 
+def component_titles(shares, count=2):
+    """Titles of the axes: of principal components the shares of the variance, K of them; for None `count` empty ones."""
+    if shares is None:
+        return ("",) * count
+    return tuple(f"component {number}: {share:.1%}" for number, share in enumerate(shares, 1))
+
+
 def points(coordinates, tips, groups=None, axes=("", "", ""), dark=False, height=460):
     """Vectors as points in the plane or in space; each group has a colour and a shape.
 

@@ -46,9 +46,9 @@ def param(app, key):
 def settled(app, done=None):
     """Run the page again until the work beside it is done, and nothing went wrong on the way.
 
-    Args: done: callable (app) -> whether it is; default: no work can be stopped any more.
+    Args: done: callable (app) -> whether it is; default: there is no bar of work any more.
     """
-    done = done or (lambda app: not any((button.key or "").startswith("w_stop_") for button in app.button))
+    done = done or (lambda app: not working(app))
     end = time.monotonic() + PATIENCE
     while True:
         assert not app.exception and not app.error, told(app)
@@ -57,6 +57,12 @@ def settled(app, done=None):
         assert time.monotonic() < end, f"the work did not end: {told(app)}"
         time.sleep(0.05)
         app.run()
+
+
+def working(app):
+    """Whether a page shows work beside it: with a button to stop it, or, where it cannot be stopped, without steps."""
+    stops = any((button.key or "").startswith("w_stop_") for button in app.button)
+    return stops or any(bar.proto.text.endswith(" …") for bar in app.get("progress"))
 
 
 def offered(app, saved, names):

@@ -106,6 +106,20 @@ def test_pairs_and_numbers_are_judged_too(open_app, uploaded, task_home):
     assert app.metric[0].value == f"{np.corrcoef(values, range(6))[0, 1]:.3f}"
 
 
+def test_the_map_is_of_what_the_classifier_has_read(open_app, task_home, saved):
+    link = {"dataset.file": "pairs.jsonl", "dataset.ask": "classes", "dataset.look": "map", "dataset.colour": "predicted"}
+    app = settled(open_app(page="dataset", model="classes", **link))
+    judge = bert_tf.load(task_home / "classes")
+    rows = read_rows((ROOT / "assets" / "samples" / "pairs.jsonl").read_bytes(), "jsonl").rows
+    (name,) = [one for one in saved if one.startswith("row-map")]
+    states = [judge.trace(row.text_a).hidden_states[-1].mean(axis=0) for row in rows]
+    near(saved[name]["npz"]["vectors"], states, 1e-3)
+    assert "A point is text A of a row" in told(app)
+    names = {}
+    exec(app.code[0].value, names)
+    near(names["vectors"], states, 1e-3)
+
+
 def test_a_row_opens_as_its_classifier_has_read_it(task_home):
     from ui.opening import _opened, row_view
     from ui.view import View

@@ -135,3 +135,12 @@ def test_the_readers_answers_are_saved(readers, open_app, saved):
     reading = read_place(bert_tf.load(readers / NAMES["left"]), TEXT, START, END, 5)
     near(column(saved["one-way"], "probability")[:5], [one.probability for one in reading.answer.predictions])
     assert saved["one-way"]["npz"]["token"][:5].tolist() == [one.token for one in reading.answer.predictions]
+
+
+@pytest.mark.parametrize("way, told_apart", [("left", False), ("apart", True)])
+def test_the_map_of_a_file_s_rows_offers_first_tokens_that_differ(readers, open_app, way, told_apart):
+    link = {"dataset.look": "map", "dataset.ask": "masks", "dataset.vector": "first"}
+    app = settled(open_app(page="dataset", model=NAMES[way], **link))
+    keys = [one.key for one in app.button_group]
+    assert "w_dataset_way" in keys and ("w_dataset_vector" in keys) == told_apart
+    assert len(app.get("plotly_chart")) == 1 and f"pooling='{'first' if told_apart else 'mean'}'" in app.code[0].value

@@ -1,11 +1,13 @@
 """The map of a file's rows on the page about whole files, compared with the library's numbers."""
 
+import threading
+
 import numpy as np
 import pytest
 
 import bert_tf
 from bert_tf.explain import known_of, lay_out, nearest_rows, principal_components, row_vectors, score_rows
-from tests.app.look import column, near, offered, param, settled, told
+from tests.app.look import column, near, offered, param, settled, told, working
 from tests.app.test_dataset import sample
 from tests.app.test_words import array, figure
 
@@ -84,11 +86,66 @@ def test_the_rows_nearest_to_the_chosen_one_and_opening_it(open_app, saved, case
     assert param(settled(app), "a") == rows[4].text_a and param(app, "page") in (None, "predict")
 
 
-def test_a_row_the_filter_hides_is_not_looked_at(open_app, rows):
-    hidden = next(row for row in rows if "the" not in row.text_a.casefold())
-    app = settled(open_app(**MAP, **{"dataset.row": str(hidden.number), "dataset.words": "the"}))
-    assert "Press a point" in told(app) and not app.dataframe
-    assert app.selectbox(key="w_dataset_row").value == 0
+def test_the_nearest_are_looked_for_among_all_rows_under_a_filter(open_app, saved, cased, rows):
+    hidden = next(index for index, row in enumerate(rows) if "of" not in row.text_a.casefold())
+    left = [row.number for row in rows if "of" in row.text_a.casefold()]
+    app = settled(open_app(**MAP, **{"dataset.row": str(rows[hidden].number), "dataset.words": "of"}))
+    wanted = [rows[index].number for index, _ in nearest_rows(row_vectors(cased, rows).vectors[3], hidden, 8)]
+    assert list(app.dataframe[0].value["row"]) == wanted and not set(wanted) <= set(left)
+    assert [one["row"] for one in saved[f"nearest-{rows[hidden].number}"]["json"]["nearest"]] == wanted
+    # The row that is looked at stays; of those near it the ones that are drawn have rings.
+    assert saved["row-map-3"]["json"]["rows"] == sorted([*left, rows[hidden].number])
+    rings = [one for one in figure(app, 0) if one.get("hoverinfo") == "skip"]
+    assert len(rings) == 1 + len(set(wanted) & set(left))
+    assert len(app.selectbox(key="w_dataset_row").options) == len(left) + 2
+    names = {}
+    exec(app.code[0].value, names)
+    assert [names["numbers"][index] for index, _ in names["near"]] == wanted
+
+
+def test_first_tokens_that_are_the_same_in_every_row_are_said_to_be(open_app):
+    app = settled(open_app(**MAP, **{"dataset.vector": "first", "dataset.layer": "0", "dataset.row": "2"}))
+    assert "After this layer the first token is the same in every row: choose" in told(app)
+    assert not app.get("plotly_chart") and not app.dataframe and "row_vectors" not in app.code[0].value
+    app.slider(key="w_dataset_layer").set_value(1).run()
+    assert len(settled(app).get("plotly_chart")) == 1 and "the same in every row" not in told(app)
+
+
+@pytest.mark.parametrize("way", ["umap", "tsne"])
+def test_rows_too_few_for_a_way_are_said_to_be_and_the_rest_is_there(open_app, way):
+    app = open_app(**MAP, **{"dataset.file": "upload", "dataset.way": way, "dataset.row": "1"})
+    app.file_uploader(key="w_dataset_upload").upload("few.txt", "the cat sat\n\u200b\nit ran".encode(), "text/plain").run()
+    app = settled(app)
+    assert "needs at least 5 points, not 2: PCA takes fewer." in told(app) and "sentences" not in told(app)
+    assert list(app.dataframe[0].value["row"]) == [3] and "1 row could not be answered in full" in told(app)
+    assert "nearest_rows" in app.code[0].value and "lay_out" not in app.code[0].value
+
+
+def test_what_cannot_be_stopped_has_no_stop_and_much_of_it_waits_for_a_press(open_app, monkeypatch):
+    from ui import layouts
+
+    asked, goes_on = [], threading.Event()
+
+    def slow(vectors, way, dimensions):
+        asked.append(way)
+        goes_on.wait(60)
+        return lay_out(vectors, way, dimensions)
+
+    monkeypatch.setattr(layouts, "lay_out", slow)
+    monkeypatch.setattr(layouts, "_UNASKED", 10)
+    app = settled(open_app(**MAP, **{"dataset.way": "tsne", "dataset.row": "2"}))
+    for layer in (1, 2):
+        app.slider(key="w_dataset_layer").set_value(layer).run()
+    assert not asked and not app.get("plotly_chart") and "cannot be stopped" in told(app)
+    app.button(key="w_dataset_places_run").click().run()
+    assert asked == ["tsne"] and working(app)
+    assert not [one.key for one in app.button if (one.key or "").startswith("w_stop_")] and len(app.dataframe[0].value) == 8
+    goes_on.set()
+    assert len(settled(app).get("plotly_chart")) == 1
+    app.slider(key="w_dataset_layer").set_value(1).run()
+    assert asked == ["tsne"] and not app.get("plotly_chart") and "cannot be stopped" in told(app)
+    monkeypatch.setattr(layouts, "_UNASKED", 300)
+    assert len(settled(app.run()).get("plotly_chart")) == 1 and asked == ["tsne"] * 2
 
 
 @pytest.mark.parametrize("way", ["umap", "tsne"])
@@ -130,8 +187,9 @@ def test_meaning_is_laid_out_by_tsne_beside_the_page(open_app):
     assert sum(len(array(one["x"])) for one in figure(app, 0)) == 18 and param(app, "meaning.way") == "tsne"
     short = {"meaning.example": "own sentences", "meaning.word": "cat", "meaning.lines": "A cat.\nThe cat."}
     app = open_app(page="meaning", **short, **{"meaning.way": "tsne"})
-    for _ in range(200):
-        if app.error:
-            break
-        app.run()
-    assert "SNE needs at least 5 points, not 2" in told(app) and not app.exception
+    app = settled(app)
+    assert "SNE needs at least 5 points, not 2" in told(app)
+    assert len(app.get("plotly_chart")) == 1 and "tsne" not in app.code[0].value  # the map of cosines is there
+    names = {}
+    exec(app.code[0].value, names)
+    assert names["vectors"].shape[0] == 2

@@ -3,9 +3,13 @@
 import numpy as np
 import pytest
 
+import bert_tf
 from bert_tf.explain import InputError, RowResult, known_of, nearest_rows, row_vectors, score_rows
 from bert_tf.explain.errors import Cancelled
+from bert_tf.explain.row_map import can_know, poolings_of, same_first
 from bert_tf.explain.rows import Row
+from tests.conftest import make_bert
+from tests.test_one_way import APART, LEFT, make_reader
 
 ROWS = (
     Row(1, "the bank of the river"),
@@ -45,6 +49,53 @@ def test_rows_are_counted_as_they_are_read_and_can_be_stopped(tiny_bert):
         row_vectors(tiny_bert, ROWS[2:3])
 
 
+def test_first_tokens_that_are_the_same_in_every_row_are_told(tiny_bert):
+    assert poolings_of(tiny_bert.config) == poolings_of(make_reader(APART).config) == ("mean", "first")
+    first, mean = (row_vectors(tiny_bert, ROWS, pooling).vectors for pooling in ("first", "mean"))
+    assert not np.ptp(first[0], axis=0).any() and np.ptp(first[1], axis=0).max() > 1e-3
+    assert [same_first(layer, "first") for layer in first] == [True, False, False]
+    assert not any(same_first(layer, "mean") for layer in mean) and not same_first(first[0][:1], "first")
+
+
+def test_the_first_token_of_a_reader_from_left_to_right_is_no_vector_of_a_row():
+    reader = make_reader(LEFT)
+    states = [reader.trace(row.text_a).hidden_states[:, 0] for row in ROWS[:1] + ROWS[3:5]]
+    np.testing.assert_allclose(states, [states[0]] * 3, atol=1e-5)
+    assert poolings_of(reader.config) == ("mean",) and row_vectors(reader, ROWS).places == tuple(READ)
+    with pytest.raises(InputError, match="reads from left to right, so the first token is the same in every row"):
+        row_vectors(reader, ROWS, "first")
+
+
+@pytest.mark.parametrize("pair, read_b", [(False, False), (None, True)])
+def test_rows_are_read_as_their_classifier_reads_them(tmp_path, pair, read_b):
+    from bert_tf.finetune.families import family
+    from bert_tf.finetune.folder import save_task
+    from bert_tf.finetune.network import network_over
+    from bert_tf.finetune.task import TaskSettings
+
+    made, settings = make_bert(seed=3), TaskSettings("classify", ("bad", "good"), pair=pair, max_length=8)
+    save_task(tmp_path / "judge", made.config, made.tokenizer, network_over(made.model, family("classify"), settings),
+              settings)  # fmt: skip
+    judge = bert_tf.load(tmp_path / "judge")
+    rows = (Row(1, "the cat", "it ran"), Row(2, "the cat sat on the mat " * 4))
+    found, plain = row_vectors(judge, rows, ask=("masks", "classes")).vectors, row_vectors(judge, rows).vectors
+    states = judge.trace("the cat", "it ran" if read_b else None).hidden_states
+    np.testing.assert_allclose(found[:, 0], states.mean(axis=1), atol=1e-5)
+    cut = judge.trace("the cat sat on the mat").hidden_states
+    assert cut.shape[1] == settings.max_length
+    np.testing.assert_allclose(found[:, 1], cut.mean(axis=1), atol=1e-5)
+    both = judge.trace("the cat", "it ran").hidden_states
+    np.testing.assert_allclose(plain[:, 0], both.mean(axis=1), atol=1e-5)
+
+
+def test_what_can_be_known_of_rows_before_they_are_asked(tiny_bert):
+    rows, ask = (Row(1, "the bank", "it ran", ("bank",)), Row(2, "the cat sat", label="y")), ("masks", "next", "classes")
+    can = can_know(tiny_bert, rows, ask)
+    assert can == tuple(known_of(score_rows(tiny_bert, rows, ask, "given"))) == (
+        "label", "first_guess", "hidden_probability", "is_next", "tokens")  # fmt: skip
+    assert can_know(tiny_bert, (Row(1, "the cat"),), ("next", "perplexity")) == ("perplexity", "tokens")
+
+
 def test_the_nearest_rows_are_those_of_the_largest_cosines():
     vectors = np.random.default_rng(4).normal(size=(9, 5))
     unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
@@ -53,8 +104,7 @@ def test_the_nearest_rows_are_those_of_the_largest_cosines():
     near = nearest_rows(vectors, 3, 4)
     assert [index for index, _ in near] == order[:4]
     assert [cosine for _, cosine in near] == pytest.approx(cosines[order[:4]].tolist(), abs=1e-6)
-    assert [index for index, _ in nearest_rows(vectors, 3, 9, [8, 3, 0])] == [one for one in order if one in (8, 0)]
-    assert nearest_rows(vectors, 3, 2, [3]) == ()
+    assert nearest_rows(vectors[[3]], 0, 2) == ()
     with pytest.raises(InputError, match="top_k"):
         nearest_rows(vectors, 3, 0)
 

@@ -8,6 +8,7 @@ import pytest
 from bert_tf.plots.room import take_scale
 from bert_tf.plots.row_map import TITLES, drawn_rows, groups_of, rows_plane
 from bert_tf.plots.said import description, table
+from bert_tf.plots.vectors import component_titles
 
 PLACES = np.arange(10.0).reshape(5, 2)
 TIPS = ["1: a", "2: <b>x</b>", "3: c", "4: d", "5: e"]
@@ -75,3 +76,8 @@ def test_whatever_is_known_of_a_row_has_a_title():
     one = RowResult(Row(1, "a", label="x"), 3, 0, (), (MaskPrediction(1, "a", 1, 0.5, ()),), 0.5, 2.0, -1.0, None, 0.5,
                     (("a", 0.5),), said)  # fmt: skip
     assert list(known_of([one])) == list(TITLES)
+
+
+def test_axes_of_components_name_their_shares():
+    assert component_titles([0.5, 0.1234]) == ("component 1: 50.0%", "component 2: 12.3%")
+    assert component_titles(None) == ("", "") and component_titles(None, 3) == ("", "", "")

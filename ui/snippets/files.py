@@ -20,8 +20,9 @@ _OF = {
 
 
 _MAP = """\
-found = row_vectors(bert, rows, pooling={pooling!r})
-vectors = found.vectors[{layer}]  # [rows, units] after layer {layer}
+found = row_vectors(bert, rows, pooling={pooling!r}{judged})
+vectors = found.vectors[{layer}]  # [rows, units] after layer {layer}"""
+_PLACES = """
 places, shares = lay_out(vectors, {way!r})
 known = known_of(results)[{name!r}]
 for index, place in zip(found.places, places):
@@ -38,15 +39,20 @@ def dataset(view, shared, file, ask, hide, labelled, plane=None):
     Args:
         file: ``ui.files.Chosen``. ask: what the model is asked for. hide: as `score_rows` takes it.
         labelled: whether classes are asked for and the file has their labels.
-        plane: of the map of the rows its layer, pooling, way, the name of what colours it, the number of the row whose
-            neighbours are listed (None for none) and how many they are; None for no map.
+        plane: of the map of the rows its layer, pooling, way (None where the rows are too few for it), the name of
+            what colours it, the number of the row whose neighbours are listed (None for none) and how many they are;
+            None for no map.
     """
     imports, read = rows_of(file)
     laid_out, names = "", [*imports, "score_rows", "summarise_rows", *["summarise_classes"] * labelled]
     if plane is not None:
         layer, pooling, way, name, number, top_k = plane
-        laid_out = _MAP.format(layer=layer, pooling=pooling, way=way, name=name)
-        names += ["known_of", "lay_out", "row_vectors"]
+        judged = ', ask=("classes",)' if "classes" in ask else ""
+        laid_out = _MAP.format(layer=layer, pooling=pooling, judged=judged)
+        names.append("row_vectors")
+        if way is not None:
+            laid_out += _PLACES.format(way=way, name=name)
+            names += ["known_of", "lay_out"]
         if number is not None:
             laid_out += "\n" + _NEAR.format(number=number, top_k=top_k)
             names.append("nearest_rows")

@@ -29,10 +29,11 @@ def inputsum(view, shared, trace, shown, of):
 _MEANING = """\
 found = occurrences(bert, texts, {word!r}, most={most})
 vectors = found.vectors[{layer}]  # [occurrences, units] after layer {layer}
-{laid_out}
+{laid_out}print(cosine_similarities(vectors).round(3))"""
+_LAID_OUT = """\
 for place, text in zip(places, found.texts):
     print({sense}texts[text], place.round(3))
-print(cosine_similarities(vectors).round(3))"""
+"""
 _APART = """\
 apart = sense_separation(found.vectors, [senses[text] for text in found.texts])
 print(apart.nearest.round(3), apart.within.round(3), apart.between.round(3))  # a number a layer"""
@@ -43,17 +44,18 @@ def meaning(view, shared, chosen, word, read, layer, way, dimensions, most):
 
     Args:
         chosen: the example, or None for the visitor's own sentences. word, read: it and the ``Sentences``.
-        layer, way, dimensions: of the plane or the space. most: occurrences that are looked at.
+        layer, way, dimensions: of the plane or the space; way None where the occurrences are too few for it.
+        most: occurrences that are looked at.
     """
-    laid_out = f"places, shares = principal_components(vectors, {dimensions})"
-    if way != "pca":
-        laid_out = f"places = {way}(vectors, {dimensions})"
+    names, laid_out = ["cosine_similarities", "occurrences"], ""
+    if way is not None:
+        function, made = ("principal_components", "places, shares") if way == "pca" else (way, "places")
+        says = _LAID_OUT.format(sense="senses[text], " if any(read.senses) else "")
+        laid_out = f"{made} = {function}(vectors, {dimensions})\n{says}"
+        names.append(function)
     labelled = len({sense for sense in read.senses if sense}) > 1
-    names = ["cosine_similarities", "occurrences", "principal_components" if way == "pca" else way]
     names = sorted([*names, *["sense_separation"] * labelled])
-    body = _MEANING.format(
-        word=word, most=most, layer=layer, laid_out=laid_out, sense="senses[text], " if any(read.senses) else ""
-    )
+    body = _MEANING.format(word=word, most=most, layer=layer, laid_out=laid_out)
     imports = [*(["import pathlib"] if chosen else []), f"from bert_tf.explain import {', '.join(names)}"]
     load = f"{loading(view, shared.name)}\n{_sentences(chosen, read)}"
     return script(imports, load, body, _APART if labelled else "")
