@@ -141,7 +141,7 @@ def result(name, key, label, function, patience=0.25, stops=True):
         function: as ``Job`` takes it.
         patience: seconds that the page waits for it: what takes no longer than a blink needs no bar; ``SHORT``
             for what mostly takes longer.
-        stops: whether the function calls progress; work that does not can be stopped while it waits for other work only.
+        stops: whether the function calls progress; what does not has a button only while it waits for other work.
     """
     st.session_state[_ASKED].add(name)
     found = job(name)

@@ -252,8 +252,9 @@ def _plane(view, places, known, read, drawn, chosen, near):
         on_select=_pressed(view, drawn),
         selection_mode="points",
     )
+    point = "text A of a row" if view.alone and any(one.row.text_b for one in view.rows) else "a row"
     st.caption(
-        f"A point is {'text A of a row' if view.alone else 'a row'}, as {plain(title(view.shared.name))} reads it with nothing hidden: point at one to read it. "
+        f"A point is {point}, as {plain(title(view.shared.name))} reads it with nothing hidden: point at one to read it. "
         f"{_SAYS[view.way]}"
     )
 

@@ -182,7 +182,7 @@ def curves(values, names, axis, title, dark=False, height=300, percent=False):
 
 
 def component_titles(shares, count=2):
-    """Titles of the axes: of principal components the shares of the variance, K of them; for None `count` empty ones."""
+    """Titles of the axes: the share of the variance along each component; `count` empty ones for None."""
     if shares is None:
         return ("",) * count
     return tuple(f"component {number}: {share:.1%}" for number, share in enumerate(shares, 1))

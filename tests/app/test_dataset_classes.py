@@ -107,7 +107,7 @@ def test_pairs_and_numbers_are_judged_too(open_app, uploaded, task_home):
 
 
 def test_the_map_is_of_what_the_classifier_has_read(open_app, task_home, saved):
-    link = {"dataset.file": "pairs.jsonl", "dataset.ask": "classes", "dataset.look": "map", "dataset.colour": "predicted"}
+    link = {"dataset.file": "pairs.jsonl", "dataset.ask": "classes", "dataset.look": "map"}
     app = settled(open_app(page="dataset", model="classes", **link))
     judge = bert_tf.load(task_home / "classes")
     rows = read_rows((ROOT / "assets" / "samples" / "pairs.jsonl").read_bytes(), "jsonl").rows

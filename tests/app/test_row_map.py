@@ -114,7 +114,8 @@ def test_first_tokens_that_are_the_same_in_every_row_are_said_to_be(open_app):
 @pytest.mark.parametrize("way", ["umap", "tsne"])
 def test_rows_too_few_for_a_way_are_said_to_be_and_the_rest_is_there(open_app, way):
     app = open_app(**MAP, **{"dataset.file": "upload", "dataset.way": way, "dataset.row": "1"})
-    app.file_uploader(key="w_dataset_upload").upload("few.txt", "the cat sat\n\u200b\nit ran".encode(), "text/plain").run()
+    few = "the cat sat\n\u200b\nit ran".encode()
+    app.file_uploader(key="w_dataset_upload").upload("few.txt", few, "text/plain").run()
     app = settled(app)
     assert "needs at least 5 points, not 2: PCA takes fewer." in told(app) and "sentences" not in told(app)
     assert list(app.dataframe[0].value["row"]) == [3] and "1 row could not be answered in full" in told(app)
@@ -139,7 +140,8 @@ def test_what_cannot_be_stopped_has_no_stop_and_much_of_it_waits_for_a_press(ope
     assert not asked and not app.get("plotly_chart") and "cannot be stopped" in told(app)
     app.button(key="w_dataset_places_run").click().run()
     assert asked == ["tsne"] and working(app)
-    assert not [one.key for one in app.button if (one.key or "").startswith("w_stop_")] and len(app.dataframe[0].value) == 8
+    assert not [one.key for one in app.button if (one.key or "").startswith("w_stop_")]
+    assert len(app.dataframe[0].value) == 8
     goes_on.set()
     assert len(settled(app).get("plotly_chart")) == 1
     app.slider(key="w_dataset_layer").set_value(1).run()

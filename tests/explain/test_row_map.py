@@ -89,7 +89,8 @@ def test_rows_are_read_as_their_classifier_reads_them(tmp_path, pair, read_b):
 
 
 def test_what_can_be_known_of_rows_before_they_are_asked(tiny_bert):
-    rows, ask = (Row(1, "the bank", "it ran", ("bank",)), Row(2, "the cat sat", label="y")), ("masks", "next", "classes")
+    rows = (Row(1, "the bank", "it ran", ("bank",)), Row(2, "the cat sat", label="y"))
+    ask = ("masks", "next", "classes")
     can = can_know(tiny_bert, rows, ask)
     assert can == tuple(known_of(score_rows(tiny_bert, rows, ask, "given"))) == (
         "label", "first_guess", "hidden_probability", "is_next", "tokens")  # fmt: skip
