@@ -11,7 +11,7 @@ from bert_tf.plots.effects import by_kind, effects_map, ranked_bars
 from ui import export, figures, frame, inputs, parts, snippets, state, why
 from ui.cells import cells
 from ui.kept import kept
-from ui.words import percent, plain
+from ui.words import bold, percent, plain
 
 _LONGEST_LIST = 15
 _HEADER = ("layer", "part", "share")
@@ -104,12 +104,12 @@ def _shares(found):
 
 
 def _sums(found):
-    target, label = found.target, plain(found.target.label)
+    target, label = found.target, bold(found.target.label)
     if target.of_value:
         begins = f"The value is {found.score:.3f}."
     else:
         share = 0.5 * (1 + math.tanh(0.5 * found.score))
-        begins = f"**{label}** has {percent(share)}, log-odds of {found.score:+.2f}."
+        begins = f"{label} has {percent(share)}, log-odds of {found.score:+.2f}."
     groups = {
         "heads": found.heads.sum(),
         "feed-forward blocks": found.feed_forward.sum(),

@@ -11,7 +11,7 @@ from bert_tf.plots.vectors import curves
 from ui import export, figures, frame, inputs, snippets, state, why
 from ui.cells import cells
 from ui.kept import kept
-from ui.words import percent, plain, title
+from ui.words import bold, percent, plain, title
 
 _WINDOW = 64  # tokens of a longer text in the table at once
 _TOP = 5
@@ -235,7 +235,7 @@ def _followed(shared, trace, lens, row, follow):
 
 def _story(one):
     answer, first, settled = one.answers[0], int(one.first_top[0]), int(one.settled[0])
-    said = f"**{plain(answer.token)}** has {percent(answer.probability)} at the end. "
+    said = f"{bold(answer.token)} has {percent(answer.probability)} at the end. "
     if first < 0:
         best = int(one.answer_ranks[0].min())
         return said + f"It is on top after no layer; its best rank is {best:,}."

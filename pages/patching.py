@@ -10,7 +10,7 @@ from bert_tf.explain import fill_mask, patch_blocks, patch_heads, patch_states
 from bert_tf.plots.patching import patch_map, patched_heads_map, patched_names
 from ui import export, figures, frame, inputs, jobs, pairs, snippets, state, why
 from ui.kept import kept
-from ui.words import count, plain
+from ui.words import bold, count, plain
 
 _MOST = 128  # tokens: the work grows with their square
 _SLIGHT = 0.1  # nats between the two inputs' answers below which shares say little
@@ -298,9 +298,9 @@ def _draw(trace, other, found):
                 "recovered": found.recovered,
             },
         )
-    label = plain(found.target.label)
+    label = bold(found.target.label)
     st.markdown(
-        f"**{label}** has {why.said(found.target, found.clean)} in the first input and "
+        f"{label} has {why.said(found.target, found.clean)} in the first input and "
         f"{why.said(found.target, found.corrupted)} in the other."
     )
     if abs(found.clean - found.corrupted) < _SLIGHT:

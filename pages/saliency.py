@@ -23,6 +23,7 @@ _FUNCTIONS = {"integrated": integrated_gradients, "smooth": smoothgrad, "occlusi
 _STEPS = (8, 16, 32, 64, 128)
 _SAMPLES = (64, 128, 256, 512)
 _NOISE = (0.01, 0.02, 0.05, 0.1)
+_LOW = 0.3  # R² below which a linear model says little
 _GONE = 2.3  # nats that the answer loses: a tenth of its probability is left
 _BASELINES = ("[PAD]", "[MASK]")
 _LONGEST_LIST = 15
@@ -187,7 +188,7 @@ def _sums(found):
     if found.noisy_score is not None:
         return said + _with_noise(found)
     if found.fit is not None:
-        return f"{said} Weighted R² {found.fit:.3f}: the share of the answer's variation that the model has."
+        return said + _fitted(found.fit)
     if found.gap is None:
         return said
     gained = found.score - found.baseline_score
@@ -196,6 +197,20 @@ def _sums(found):
         f"{said} From the start to here it gains {gained:+.3f} {unit}; the scores add up to"
         f" {gained + found.gap:+.3f}: convergence gap {found.gap:+.3f}"
         + (", more steps make it smaller." if abs(found.gap) > 0.05 else ".")
+    )
+
+
+def _fitted(fit):
+    """How well the linear model foretells other texts; where it does not, its weights are chance."""
+    said = (
+        f" Weighted R² {fit:.3f} on draws it was not fitted to: 1 where it foretells the answer, 0 or less where it"
+        " knows no more than the mean."
+    )
+    if fit >= _LOW:
+        return said
+    return (
+        f"{said} That is low: these scores are worth little. More samples are needed, or words count together more"
+        " than each alone."
     )
 
 

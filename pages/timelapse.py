@@ -13,7 +13,7 @@ from ui.cards import cards
 from ui.examples import LEARNED
 from ui.models import given
 from ui.spots import positions
-from ui.words import plain
+from ui.words import bold, plain
 
 _STEP, _LAYER, _HEAD = "timelapse.at", "timelapse.layer", "timelapse.head"
 _PLAY = 0.9  # seconds that one snapshot is shown
@@ -211,7 +211,7 @@ def _entered(course):
     """Where a token stands over the training, in a sentence."""
     said = [f"in the first {place} at step {step:,}" if place > 1 else f"first at step {step:,}"
             for place, step in course.entered.items() if step is not None]
-    name = f"**{plain(course.token)}**"
+    name = bold(course.token)
     if not said:
         return f"{name} never comes among the first 10; its best rank is {int(course.ranks.min()):,}."
     return f"{name} is {', '.join(said)}."

@@ -8,7 +8,7 @@ from bert_tf.plots.flips import flip_bars
 from bert_tf.plots.theme import ramp
 from ui import export, figures, frame, highlights, inputs, jobs, state, why
 from ui.cells import marks
-from ui.words import count, plain
+from ui.words import bold, count, plain
 
 MOST = 128  # tokens: the work grows with their square
 _COLUMNS = ("text", "word", "instead", "change", "estimate", "log_probability", "answer", "answer_log_probability")
@@ -72,11 +72,7 @@ def _show(trace, found, chosen):
     label = plain(found.target.label)
     heading = inputs.heading(f"Which other word changes “{label}”")
     if not found.holds:
-        st.info(
-            f"“{label}” is not the likeliest answer here ({why.said(found.target, found.score)}), so there is"
-            " nothing to change. Choose the likeliest.",
-            icon=":material/touch_app:",
-        )
+        why.not_the_likeliest(found, "nothing to change")
         return
     with heading:
         export.menu(
@@ -133,16 +129,19 @@ def _show(trace, found, chosen):
 
 def _said(found, chosen):
     label, whole = plain(found.target.label), why.said(found.target, found.score)
+    if not found.tried:
+        return f"Nothing could be tried: no other word would be read as one token in its place. “{label}” has {whole}."
     if not found.taken:
         return f"None of the words that were tried costs “{label}” anything: it has {whole}."
     last = found.taken[-1]
     left = why.said(found.target, last.score)
     if found.flipped:
         return (
-            f"With {count(len(found.taken), 'other word')} the answer is **{plain(last.answer.label)}**"
+            f"With {count(len(found.taken), 'other word')} the answer is {bold(last.answer.label)}"
             f" ({why.said(last.answer, last.answer_score)}): “{label}” falls from {whole} to {left}."
         )
-    end = "and no other costs it anything" if len(found.taken) < chosen["most"] else "and stays the likeliest"
+    stays = "and stays above 50%" if found.target.of_several else "and stays the likeliest"
+    end = "and no other costs it anything" if len(found.taken) < chosen["most"] else stays
     return f"With {count(len(found.taken), 'other word')} “{label}” falls from {whole} to {left}, {end}."
 
 
@@ -150,7 +149,7 @@ def _step(trace, taken):
     """The last of some flips as a line of a numbered list, and below it the text after it."""
     one = taken[-1]
     return (
-        f"{len(taken)}. **{plain(one.word.text)}** → **{plain(one.new)}**: {one.change:+.3f} nats (by the slope"
+        f"{len(taken)}. {bold(one.word.text)} → {bold(one.new)}: {one.change:+.3f} nats (by the slope"
         f" {one.estimate:+.3f}), then “{plain(one.answer.label)}” is the likeliest.  \n   {_text(trace, taken)}"
     )
 

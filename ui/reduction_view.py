@@ -52,11 +52,7 @@ def _show(trace, found):
     label = plain(found.target.label)
     heading = inputs.heading(f"How few words are enough for “{label}”")
     if not found.holds:
-        st.info(
-            f"“{label}” is not the likeliest answer here ({why.said(found.target, found.score)}), so there is nothing"
-            " to keep. Choose the likeliest.",
-            icon=":material/touch_app:",
-        )
+        why.not_the_likeliest(found, "nothing to keep")
         return
     with heading:
         export.menu(

@@ -247,6 +247,17 @@ def said(target, score):
     return f"{score:.3f}" if target.of_value else percent(math.exp(score))
 
 
+def not_the_likeliest(found, nothing):
+    """Say that the answer of a ``HotFlip`` or ``Reduction`` does not hold; nothing: there is, as "nothing to keep"."""
+    label, share = plain(found.target.label), said(found.target, found.score)
+    told = (
+        f"“{label}” is at most as likely as not here ({share}), so there is {nothing}. Choose a label above 50%."
+        if found.target.of_several
+        else f"“{label}” is not the likeliest answer here ({share}), so there is {nothing}. Choose the likeliest."
+    )
+    st.info(told, icon=":material/touch_app:")
+
+
 def token_picker(name, key, shared, trace, position, label):
     """A choice among the likeliest tokens at a mask, or any typed one, tied to the setting ``name``.
 

@@ -69,3 +69,8 @@ def direction(text):
 def plain(text):
     """User text or a token made safe to stand in Markdown."""
     return "".join("\\" + letter if letter in "\\`*_{}[]()<>#+-.!|~$:&" else letter for letter in text)
+
+
+def bold(text):
+    """The same between asterisks. A byte-level token can begin with its space, and asterisks beside one are shown."""
+    return f"**{plain(text.strip())}**" if text.strip() else plain(text)

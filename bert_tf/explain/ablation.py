@@ -13,12 +13,12 @@ import numpy as np
 
 from bert_tf.explain.answer import check_question
 from bert_tf.explain.errors import InputError, report
+from bert_tf.explain.passes import TOKENS_AT_ONCE
 from bert_tf.explain.predictions import check_top_k, mask_predictions
 from bert_tf.explain.target import class_answer, classes_of
 from bert_tf.explain.trace import NextSentence, SentenceOrder
 
-# Tokens in one pass of a sweep, and masks whose distributions over the vocabulary are held at once.
-TOKENS_AT_ONCE = 1024
+# Masks whose distributions over the vocabulary are held at once in a sweep.
 MASKS_AT_ONCE = 256
 
 

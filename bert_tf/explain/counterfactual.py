@@ -17,12 +17,10 @@ from bert_tf.checkpoints.errors import require_head
 from bert_tf.explain.answer import check_question
 from bert_tf.explain.compare import jensen_shannon
 from bert_tf.explain.errors import InputError, report
+from bert_tf.explain.passes import TOKENS_AT_ONCE
 from bert_tf.explain.predictions import check_top_k, mask_predictions
 from bert_tf.explain.trace import NextSentence, SentenceOrder
 from bert_tf.text import pad_batch
-
-# Tokens in one pass; more is no faster, and takes longer to stop.
-TOKENS_AT_ONCE = 1024
 
 
 @dataclass(frozen=True, eq=False)

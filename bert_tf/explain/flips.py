@@ -6,17 +6,17 @@ in AllenNLP Interpret (Wallace et al. 2019), any word may come, and the model re
 is chosen.
 """
 
-from dataclasses import dataclass
+import unicodedata
+from dataclasses import dataclass, replace
 from typing import Optional
 
 import numpy as np
 
 from bert_tf.explain.errors import InputError, report
-from bert_tf.explain.target import Target, other_answer
+from bert_tf.explain.passes import answers_of_each
+from bert_tf.explain.target import Target, other_answer, stands
 from bert_tf.explain.words import WordSpan
 
-# Tokens in one pass; more is no faster, and takes longer to stop.
-TOKENS_AT_ONCE = 1024
 _REREAD = 4  # words looked at, for each that is tried, to find those that the new text is read with
 
 
@@ -28,8 +28,9 @@ class Flip:
         word: the `WordSpan` of the trace. new: what stands there instead. token_id: its id.
         estimate: what the answer's log-probability gains by the slope. change: what it gains in truth; both from the
             text with the flips before.
-        score: the answer's log-probability then. answer: the likeliest answer then, a `Target`; answer_score: its
-            log-probability. flips: whether it is another than before all flips.
+        score: the answer's log-probability then. answer: the likeliest answer then, a `Target`, of several labels at
+            once the label itself or "not" it; answer_score: its log-probability. flips: whether it is another than
+            before all flips.
         text_a, text_b: the texts then; text_b None where there is no pair.
     """
 
@@ -52,7 +53,7 @@ class HotFlip:
 
     Attributes:
         target: the `Target`. score: its log-probability in the text as it is (natural logarithm).
-        holds: whether it is the likeliest answer there; where it is not, nothing is tried.
+        holds: whether it is the likeliest answer there (`target.stands`); where it is not, nothing is tried.
         tried: `Flip`s that were tried in the text as it is, what hurts the answer most first.
         taken: `Flip`s in the order in which they were done, each on top of those before.
     """
@@ -75,9 +76,10 @@ def hotflip(bert, trace, target, most=3, tried=2, progress=None):
     What putting a word's vector in another's place would do is estimated for all words of the vocabulary by the slope
     of the answer's log-probability: slope times (new vector - old vector). For every word of the texts those with the
     lowest estimates are then read by the model, and the one that leaves the answer least is taken. It ends where the
-    likeliest answer is another, where none that was read hurts the answer, or after `most` words.
+    likeliest answer is another, where none that was read hurts the answer, or after `most` words. With several labels
+    at once a label is "the likeliest" while its own probability is above a half.
 
-    Only whole words, of letters and digits, that are one token in the vocabulary are put in the place of such words,
+    Only whole words, of letters, their marks and digits, that are one token in the vocabulary are put in the place of such words,
     and only where the new text would be read so; no word is changed twice. Hidden words and the one that the target is
     about stay.
 
@@ -97,8 +99,7 @@ def hotflip(bert, trace, target, most=3, tried=2, progress=None):
         if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or not 1 <= number <= limit:
             raise InputError(f"{name} must be a whole number from 1 to {limit}, not {number!r:.40}.")
     first, taken = (), []
-    score, likeliest, _ = (one[0] for one in _answers(bert, trace, target, trace.token_ids[None]))
-    holds = int(likeliest) == target.id
+    ((score, holds, _, _),) = _answers(bert, trace, target, trace.token_ids[None])
     free = list(changeable_words(bert.tokenizer, trace, target)) if holds else []
     allowed, table = _allowed(bert, trace, free), _table(bert) if free else None
     total, done = tried * sum(len(free) - flip for flip in range(min(most, len(free)))), 0
@@ -108,27 +109,33 @@ def hotflip(bert, trace, target, most=3, tried=2, progress=None):
 
     while free and len(taken) < most and not any(one.flips for one in taken):
         proposed = _proposed(bert, trace, target, taken, free, allowed, table, tried)
-        found = _read(bert, trace, target, taken, proposed, taken[-1].score if taken else float(score), tell)
+        found = _read(bert, trace, target, taken, proposed, taken[-1].score if taken else score, tell)
         first = first if taken else found
         done += tried * len(free)
         if not found or found[0].change >= 0:
             break
         taken.append(found[0])
         free.remove(found[0].word)
-    return HotFlip(target, float(score), holds, first, tuple(taken))
+    return HotFlip(target, score, holds, first, tuple(taken))
 
 
 def changeable_words(tokenizer, trace, target):
-    """The words of a trace that may be changed, `WordSpan`s: one token each, of letters and digits, neither hidden nor
-    asked about, that alone is read as it is in the text."""
+    """The words of a trace that may be changed, `WordSpan`s: one token each, of letters, their marks and digits, neither
+    hidden nor asked about, that alone is read as it is in the text."""
     asked = {*trace.masks, target.position}
-    words = [word for word in trace.words() if len(word.positions) == 1 and word.text.isalnum()]
+    words = [word for word in trace.words() if len(word.positions) == 1 and is_word(word.text)]
     read = tokenizer.batch_ids([_before(trace, word) + word.text for word in words])
     return tuple(
         word
         for word, ids in zip(words, read)
         if word.positions[0] not in asked and list(ids) == [trace.original_ids[word.positions[0]]]
     )
+
+
+def is_word(text):
+    """Whether a text is letters and digits alone, the first of them without its marks: Hindi, Tamil or Thai write vowels
+    as marks, which `str.isalnum` takes for neither."""
+    return text[:1].isalnum() and all(one.isalnum() or unicodedata.category(one)[0] in "LNM" for one in text)
 
 
 def _before(trace, word):
@@ -142,7 +149,7 @@ def _allowed(bert, trace, free):
     tokenizer, found = bert.tokenizer, {}
     for before in {_before(trace, word) for word in free}:
         words = [token.strip() for token in tokenizer.vocab]
-        places = [place for place, word in enumerate(words) if word.isalnum()]
+        places = [place for place, word in enumerate(words) if is_word(word)]
         read = tokenizer.batch_ids([before + words[place] for place in places])
         found[before] = np.zeros(len(words), bool)
         found[before][[place for place, ids in zip(places, read) if list(ids) == [place]]] = True
@@ -181,9 +188,8 @@ def _read(bert, trace, target, taken, proposed, before, tell):
     for row, (word, new, _) in zip(rows, proposed):
         row[word.positions[0]] = new
     flips = []
-    for (word, new, estimate), score, best, best_score in zip(
-        proposed, *_answers(bert, trace, target, rows, tell)
-    ):
+    found = _answers(bert, trace, target, rows, tell)
+    for (word, new, estimate), (score, holds, answer, answer_score) in zip(proposed, found):
         text_a, text_b = _texts(bert.tokenizer, trace, taken, word, new)
         flips.append(
             Flip(
@@ -191,11 +197,11 @@ def _read(bert, trace, target, taken, proposed, before, tell):
                 bert.tokenizer.id_to_token(new).strip(),
                 new,
                 estimate,
-                float(score) - before,
-                float(score),
-                other_answer(bert, target, int(best)),
-                float(best_score),
-                int(best) != target.id,
+                score - before,
+                score,
+                answer,
+                answer_score,
+                not holds,
                 text_a,
                 text_b,
             )
@@ -204,17 +210,25 @@ def _read(bert, trace, target, taken, proposed, before, tell):
 
 
 def _answers(bert, trace, target, rows, tell=None):
-    """For inputs int32 [R, T]: the target's log-probability [R], the id of the likeliest answer [R], and its
-    log-probability [R]."""
-    block, parts = max(1, TOKENS_AT_ONCE // trace.length), []
-    for start in range(0, len(rows), block):
-        some = rows[start : start + block]
-        states = bert.opened.embed(some, np.repeat(trace.segments[None], len(some), axis=0))
-        answers = bert.opened.answers(bert.opened.finish(states, 0), target)
-        parts.append((answers[:, target.id].astype(np.float64), answers.argmax(axis=1), answers.max(axis=1)))
+    """Of each input int32 [R, T] the target's log-probability, whether it is the likeliest answer, the likeliest, and
+    the log-probability of that."""
+    found = []
+    for done, answers in answers_of_each(bert, rows, trace.segments, target):
+        found += [
+            (float(row[target.id]), bool(holds), *_likeliest(bert, target, row, holds))
+            for row, holds in zip(answers, stands(target, answers))
+        ]
         if tell is not None:
-            tell(min(start + block, len(rows)))
-    return tuple(np.concatenate(part) for part in zip(*parts))
+            tell(done)
+    return found
+
+
+def _likeliest(bert, target, answers, holds):
+    """The likeliest answer, a `Target`, and its log-probability, out of log-probabilities [K]."""
+    if target.of_several and not holds:
+        return replace(target, label=f"not {target.label}"), float(np.log1p(-np.exp(np.float64(answers[target.id]))))
+    best = target.id if target.of_several else int(answers.argmax())
+    return other_answer(bert, target, best), float(answers[best])
 
 
 def _changed(ids, taken):
@@ -239,9 +253,10 @@ def spliced(text, source, instead):
 
 
 def _is_read_so(bert, trace, taken, word, new):
-    """Whether the texts with a new word are read as the old ones with its token in the place of the old."""
-    tokenizer = bert.tokenizer
+    """Whether the texts with a new word are read as the old ones with its token in the place of the old, and cut where
+    those were."""
+    tokenizer, room = bert.tokenizer, trace.length if trace.truncated else bert.max_length
     text_a, text_b = (text and tokenizer.understood(text) for text in _texts(tokenizer, trace, taken, word, new))
     wanted = _changed(trace.original_ids, taken)
     wanted[word.positions[0]] = new
-    return np.array_equal(tokenizer.encode(text_a, text_b, max_length=bert.max_length).token_ids, wanted)
+    return np.array_equal(tokenizer.encode(text_a, text_b, max_length=room).token_ids, wanted)

@@ -17,15 +17,13 @@ import numpy as np
 
 from bert_tf.explain.architecture import passing_state
 from bert_tf.explain.errors import InputError, NotComparable, report
+from bert_tf.explain.passes import TOKENS_AT_ONCE
 from bert_tf.explain.target import Target, check_position
 from bert_tf.explain.value_attention import layer_kernels
 
 #: What can be carried over.
 PARTS = ("state", "attention", "feed_forward", "head")
 _BLOCKS = ("attention", "feed_forward")
-
-# Tokens in one pass; more is no faster, and takes longer to stop.
-TOKENS_AT_ONCE = 1024
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,12 +12,10 @@ import numpy as np
 
 from bert_tf.checkpoints.errors import require_head
 from bert_tf.explain.errors import InputError, NothingToPredict, report
+from bert_tf.explain.passes import TOKENS_AT_ONCE
 from bert_tf.explain.prepare import prepare
 from bert_tf.explain.words import words_of
 from bert_tf.text import Truncation
-
-# Tokens in one pass; more is no faster, and takes longer to stop.
-TOKENS_AT_ONCE = 1024
 
 
 @dataclass(frozen=True, eq=False)

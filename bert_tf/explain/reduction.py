@@ -10,10 +10,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from bert_tf.explain.errors import InputError, report
+from bert_tf.explain.passes import TOKENS_AT_ONCE
+from bert_tf.explain.target import stands
 from bert_tf.explain.words import WordSpan
-
-# Tokens in one pass; more is no faster, and takes longer to stop.
-TOKENS_AT_ONCE = 1024
 
 
 @dataclass(frozen=True)
@@ -30,7 +29,7 @@ class Reduction:
 
     Attributes:
         target: the `Target`. score: its log-probability in the whole input (natural logarithm).
-        holds: whether it is the likeliest answer there; where it is not, nothing is taken away.
+        holds: whether it is the likeliest answer there (`target.stands`); where it is not, nothing is taken away.
         gone: `GoneWord`s in the order in which they went.
         left: `WordSpan`s of the others, in reading order.
     """
@@ -52,7 +51,8 @@ def reduce_input(bert, trace, target, progress=None):
 
     Each time the word goes without which the answer has the greatest log-probability, of those without which it is
     still the likeliest. It ends when there is none: without any one of the words that are left the model says
-    something else. Hidden words, the word that the target is about, and the last one of a text stay.
+    something else. With several labels at once a label is "the likeliest" while its own probability is above a half.
+    Hidden words, the word that the target is about, and the last one of a text stay.
 
     Args:
         bert: the `Bert` that made the trace. trace: a `Trace`.
@@ -67,8 +67,8 @@ def reduce_input(bert, trace, target, progress=None):
     if target.of_value:
         raise InputError("The value of a regression is never the likeliest of several: there is no answer to keep.")
     states = bert.opened.states(trace.token_ids[None], trace.segments[None])
-    (answers,) = bert.opened.answers(states[-1], target)
-    score, holds = float(answers[target.id]), int(answers.argmax()) == target.id
+    answers = bert.opened.answers(states[-1], target)
+    score, holds = float(answers[0, target.id]), bool(stands(target, answers)[0])
     left, gone = list(trace.words()), []
     most, done = _most(len(free_words(left, trace, target))), 0
 
@@ -118,7 +118,7 @@ def _without_each(bert, trace, target, gone, free, tell):
             states = bert.opened.embed(trace.token_ids[np.array(kept)], trace.segments[np.array(kept)])
             answers = bert.opened.answers(bert.opened.finish(states, 0), moved)
             scores[list(rows)] = answers[:, target.id]
-            likeliest[list(rows)] = answers.argmax(axis=1) == target.id
+            likeliest[list(rows)] = stands(target, answers)
             read += len(rows)
             tell(read)
     return scores, likeliest

@@ -13,10 +13,8 @@ from typing import Optional
 import numpy as np
 
 from bert_tf.explain.errors import InputError, report
+from bert_tf.explain.passes import TOKENS_AT_ONCE, answers_of_each
 from bert_tf.explain.words import WordSpan
-
-# Tokens in one pass: the work of many steps fits in memory at any length, and stops soon when it is cancelled.
-TOKENS_AT_ONCE = 1024
 
 
 @dataclass(frozen=True)
@@ -42,7 +40,8 @@ class Saliency:
         norms: float64 [T], lengths of the gradient; only with gradient_x_input, otherwise None.
         deviation, noisy_score: standard deviation of the noise, and the mean log-probability of the copies that have
             it; only with smoothgrad, otherwise None.
-        fit: weighted R^2 of the linear model whose weights the scores are, up to 1; only with lime, otherwise None.
+        fit: weighted R^2 of the linear model whose weights the scores are, on draws that it was not fitted to: up to
+            1, and 0 or less where it foretells nothing; only with lime, otherwise None.
     """
 
     method: str
@@ -199,13 +198,10 @@ def occlusion(bert, trace, target, baseline="[MASK]", level="token", progress=No
 
 def score_many(bert, token_ids, segments, target, progress=None):
     """A target's log-probability, float64 [R], for token ids int32 [R, T] that share segments [T]."""
-    block = max(1, TOKENS_AT_ONCE // token_ids.shape[1])
     scores = []
-    for first in range(0, len(token_ids), block):
-        rows = token_ids[first : first + block]
-        states = bert.opened.embed(rows, np.repeat(segments[None], len(rows), axis=0))
-        scores.append(bert.opened.score(bert.opened.finish(states, 0), target).astype(np.float64))
-        report(progress, min(first + block, len(token_ids)), len(token_ids))
+    for done, answers in answers_of_each(bert, token_ids, segments, target):
+        scores.append(answers[:, target.id].astype(np.float64))
+        report(progress, done, len(token_ids))
     return np.concatenate(scores)
 
 

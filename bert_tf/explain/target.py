@@ -27,6 +27,7 @@ class Target:
         of_order: whether it is about the order of two texts (ALBERT).
         of_replaced: whether it is about one token's having been put there in the place of another (ELECTRA).
         of_value: whether it is the value of a regression, and no logarithm of a probability.
+        of_several: whether it is one of several labels that can hold at once, each with a probability of its own.
     """
 
     position: Optional[int]
@@ -36,6 +37,7 @@ class Target:
     of_order: bool = False
     of_replaced: bool = False
     of_value: bool = False
+    of_several: bool = False
 
     @property
     def head(self):
@@ -157,6 +159,19 @@ def other_answer(bert, target, number):
     return replace(target, id=number, label=label)
 
 
+def stands(target, answers):
+    """Whether a target is what the model says, bool [B]: the likeliest answer, or a label above a half where several
+    can hold at once.
+
+    Args:
+        target: a `Target`, not the value of a regression. answers: log-probabilities [B, K], as of
+            `OpenModel.answers`.
+    """
+    if target.of_several:
+        return answers[:, target.id] > np.log(0.5)
+    return answers.argmax(axis=1) == target.id
+
+
 def classes_of(bert):
     """The `TaskSettings` of a model that was fine-tuned to classify texts; None for any other."""
     return bert.task.settings if bert.task and bert.task.settings.task == "classify" else None
@@ -171,7 +186,7 @@ def class_answer(settings, scores):
 
 
 def _class(settings, number):
-    return Target(None, number, settings.labels[number], True)
+    return Target(None, number, settings.labels[number], True, of_several=settings.multi_label)
 
 
 def vocabulary_id(tokenizer, token):

@@ -32,16 +32,16 @@ from bert_tf.text import Tokenizer
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "good", "bad", "film", "was", "it"]
 
 
-def made(**settings):
+def made(words=WORDS, **settings):
     """A random classifier; `settings` of its task."""
     import keras
 
     keras.utils.set_random_seed(3)
     config = BertConfig(
-        vocab_size=len(WORDS), hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=24,
+        vocab_size=len(words), hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=24,
         initializer_range=0.3,
     )  # fmt: skip
-    tokenizer, model = Tokenizer(WORDS, lower_case=True), build_pretraining_model(config)
+    tokenizer, model = Tokenizer(words, lower_case=words is WORDS), build_pretraining_model(config)
     settings = TaskSettings("classify", **{"labels": ("bad", "good", "so"), **settings})
     runtime = Runtime(model)
     task = TaskModel(settings, network_over(model, family("classify"), settings), tokenizer, runtime)
@@ -158,6 +158,44 @@ def test_a_class_is_flipped_by_other_words_and_explained_by_a_linear_model():
     with pytest.raises(InputError, match="no answer to change"):
         hotflip(bert, trace, class_target(bert, trace))
     assert lime(bert, trace, class_target(bert, trace)).fit > 0
+
+
+def test_of_several_labels_each_stands_on_its_own():
+    bert = made(pooling="mean", multi_label=True)
+    texts = ["it was a good film", "it was bad", "a bad film was good", "good good it"]
+    checked = set()
+    for text in texts:
+        trace, (said,) = bert.trace(text), bert.task.predict([text])
+        for label, share in said["probabilities"].items():
+            target = class_target(bert, trace, label)
+            found, left = hotflip(bert, trace, target, most=5, tried=5), reduce_input(bert, trace, target)
+            assert found.holds == left.holds == (share > 0.5)
+            checked.add((found.holds, label == max(said["probabilities"], key=said["probabilities"].get)))
+            for one in found.tried + found.taken:
+                now = bert.task.predict([one.text_a])[0]["probabilities"][label]
+                assert one.flips == (now <= 0.5) and one.answer.label == (f"not {label}" if one.flips else label)
+                assert one.answer_score == pytest.approx(np.log(max(now, 1 - now)), abs=1e-5)
+            away = []
+            for one in left.gone:
+                away.append(one.word)
+                rest = " ".join(word.text for word in trace.words() if word not in away)
+                assert bert.task.predict([rest])[0]["probabilities"][label] > 0.5
+            if left.holds and len(left.left) > 1:
+                for word in left.left:
+                    rest = " ".join(other.text for other in left.left if other != word)
+                    assert bert.task.predict([rest])[0]["probabilities"][label] <= 0.5
+    # Among them labels that stand though another is likelier.
+    assert {(True, False), (True, True)} <= checked
+
+
+def test_words_with_vowel_signs_are_changed_for_each_other():
+    words = [*WORDS[:5], "हिन्दी", "अच्छी", "நல்ல", "है", "##ी", "।"]
+    bert = made(words, pooling="mean")
+    trace = bert.trace("हिन्दी अच्छी है ।")
+    assert [one.text for one in trace.words()][:3] == ["हिन्दी", "अच्छी", "है"]
+    found = hotflip(bert, trace, class_target(bert, trace), tried=5)
+    assert {one.word.text for one in found.tried} == {"हिन्दी", "अच्छी", "है"}
+    assert {one.new for one in found.tried} == {"हिन्दी", "अच्छी", "நல்ல", "है"}
 
 
 def test_a_class_called_value_is_no_regression():

@@ -1,11 +1,13 @@
 """HotFlip against every word of the vocabulary tried by hand, and against the slope worked out anew."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from bert_tf.explain import InputError, Target, hotflip, mask_target, next_sentence_target
 from bert_tf.explain.errors import Cancelled
-from bert_tf.explain.flips import changeable_words
+from bert_tf.explain.flips import changeable_words, is_word
 
 TEXTS = ("the cats sat on the [MASK] in the park", "it ran to the big river.")
 
@@ -133,9 +135,31 @@ def test_texts_without_a_word_to_change_have_no_flip(tiny_bert):
     assert found.holds and not found.tried and not found.taken
 
 
+def test_a_text_that_was_cut_is_changed_as_far_as_it_was_read(tiny_bert, trace):
+    whole, tokenizer = " ".join(TEXTS[0].split() * 3), tiny_bert.tokenizer
+    encoding = tokenizer.encode(whole, max_length=12)
+    short = tiny_bert.trace(whole[: encoding.offsets[-2][1]])
+    cut = replace(short, text_a=whole, truncated=encoding.truncated)
+    target = mask_target(tiny_bert, short)
+    assert short.length == 12 and cut.truncated
+    wanted, found = (hotflip(tiny_bert, one, target) for one in (short, cut))
+    assert found.tried and [(one.word, one.new) for one in found.tried] == [(one.word, one.new) for one in wanted.tried]
+    assert all(len(one.text_a.split()) == len(whole.split()) for one in found.tried)
+
+
+@pytest.mark.parametrize("text", ["हिन्दी", "தமிழ்", "ที่", "नमस्ते", "cafe\u0301", "B2"])
+def test_a_word_may_be_written_with_marks(text):
+    assert is_word(text)
+
+
+@pytest.mark.parametrize("text", ["", "##s", "[MASK]", "a-b", "\u093f", "a b", "।"])
+def test_what_is_no_word_is_not_taken_for_one(text):
+    assert not is_word(text)
+
+
 def test_inputs_in_blocks_give_the_same_and_can_be_cancelled(tiny_bert, trace, target, monkeypatch):
     whole, seen = hotflip(tiny_bert, trace, target), []
-    monkeypatch.setattr("bert_tf.explain.flips.TOKENS_AT_ONCE", 2 * trace.length)
+    monkeypatch.setattr("bert_tf.explain.passes.TOKENS_AT_ONCE", 2 * trace.length)
     parts = hotflip(tiny_bert, trace, target, progress=lambda *at: seen.append(at))
     assert [(one.word, one.new) for one in parts.taken] == [(one.word, one.new) for one in whole.taken]
     free = len(changeable_words(tiny_bert.tokenizer, trace, target))

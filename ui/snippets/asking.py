@@ -108,7 +108,7 @@ for one in found.taken + found.tried:  # one on top of the other; then what was 
 _LAST = {
     "integrated": "\nprint(found.gap)  # by which the scores miss what the answer gains",
     "smooth": "\nprint(found.noisy_score)  # the mean over the noisy copies",
-    "lime": "\nprint(found.fit)  # weighted R² of the linear model",
+    "lime": "\nprint(found.fit)  # weighted R² of the linear model, on draws it was not fitted to",
 }
 
 
