@@ -298,9 +298,9 @@ def _draw(trace, other, found):
                 "recovered": found.recovered,
             },
         )
-    label = bold(found.target.label)
+    label = plain(found.target.label)
     st.markdown(
-        f"{label} has {why.said(found.target, found.clean)} in the first input and "
+        f"{bold(found.target.label)} has {why.said(found.target, found.clean)} in the first input and "
         f"{why.said(found.target, found.corrupted)} in the other."
     )
     if abs(found.clean - found.corrupted) < _SLIGHT:

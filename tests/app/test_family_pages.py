@@ -186,6 +186,16 @@ def test_another_word_of_as_many_tokens_is_offered(at, name, place):
     assert not app.exception and not app.warning and app.get("plotly_chart"), told(app)
 
 
+@pytest.mark.parametrize("page", ["contributions", "patching", "lens"])
+def test_a_byte_level_answer_is_bold_without_its_space(at, page):
+    spelled = bert_tf.load(FAMILY / "roberta").tokenizer.vocab
+    token = next(one for one in spelled if one.startswith(" ") and one.strip().isalpha())
+    asked = {"lens.follow": token} if page == "lens" else {f"{page}.token": token}
+    app = settled(at("roberta", page=page, mask="a4", **asked, **{"patching.a": "the license of a work"}))
+    said = told(app)
+    assert f"**{token.strip()}** has" in said, said
+
+
 @pytest.mark.parametrize("page", ["saliency", "ablation", "patching"])
 def test_a_token_s_score_is_asked_in_the_lines_too(at, page):
     from bert_tf.explain.target import Target

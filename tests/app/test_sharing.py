@@ -151,6 +151,13 @@ def test_a_deployment_may_read_fewer_tokens_than_the_model(explorer_home, tmp_pa
     )
     assert found.length == 12 and sum(found.truncated) == 2
     assert found.text_a.endswith("seven")
+    # Other words are tried in what was read, though the text goes on.
+    from bert_tf.explain import hotflip, mask_target
+
+    shared = shared_model("tiny-cased")
+    trace = shared.trace(" ".join(["the bunny ate the carrot"] * 4), "", (3,))
+    tried = shared.run(hotflip, trace, mask_target(shared.bert, trace)).tried
+    assert trace.length == 12 and tried and all(max(one.word.positions) < 11 for one in tried)
 
 
 def test_a_run_leaves_what_another_thread_compiles_alone(open_app):

@@ -265,7 +265,8 @@ def test_the_words_carry_the_library_s_scores(open_app, bert, method):
     assert (method == "lime") == ("Weighted R²" in told(app))
     if method == "lime":
         assert "of 64 texts in which random words are covered by [MASK]" in told(app)
-        assert f"Weighted R² {found.fit:.3f}" in told(app)
+        assert f"Weighted R² {found.fit:.3f} on draws it was not fitted to" in told(app)
+        assert ("these scores are worth little. More samples are needed" in told(app)) == (found.fit < 0.3)
     parts = component(app, "marks")["a"]
     assert "".join(part["text"] for part in parts) == PAIR["a"]
     assert [part["text"] for part in parts if part.get("asked")] == ["the"]
@@ -302,6 +303,14 @@ def test_so_much_noise_that_the_answer_is_gone_is_told(open_app, bert, monkeypat
     assert "hides the answer" not in told(settled(open_app(page="saliency", **PAIR, mask="a3", **link)))
     monkeypatch.setattr(pages.saliency, "_GONE", -100)
     assert "hides the answer" in told(settled(open_app(page="saliency", **PAIR, mask="a3", **link)))
+
+
+def test_weights_that_foretell_nothing_are_called_so():
+    from pages.saliency import _fitted
+
+    assert "worth little" not in _fitted(0.3)
+    for fit in (0.29, -1.5):
+        assert f"Weighted R² {fit:.3f}" in _fitted(fit) and "worth little. More samples are needed" in _fitted(fit)
 
 
 def test_words_go_until_the_answer_would_change(open_app, bert):
@@ -362,6 +371,36 @@ def test_words_are_changed_until_the_answer_is_another(open_app, bert, link):
     assert strongest["shade"] == 1 and strongest["text"] == found.tried[0].word.text
     assert f"{found.tried[0].new} instead: {found.tried[0].change:+.3f} nats" in strongest["tip"]
     assert sum("not tried" in part["tip"] for part in words) == len(words) - len({one.word for one in found.tried}) - 1
+
+
+def test_what_was_not_tried_is_not_called_harmless():
+    from bert_tf.explain import HotFlip, Target
+    from ui.flips_view import _said
+
+    said = _said(HotFlip(Target(3, 7, "good"), np.log(0.25), True, (), ()), {"most": 3})
+    assert said.startswith("Nothing could be tried") and said.endswith("“good” has 25.0%.")
+
+
+@pytest.mark.parametrize("several, says", [
+    (False, "“good” is not the likeliest answer here (25.0%), so there is nothing to change. Choose the likeliest."),
+    (True, "“good” is at most as likely as not here (25.0%), so there is nothing to change. Choose a label above 50%."),
+])  # fmt: skip
+def test_an_answer_that_does_not_hold_is_told_by_its_kind(monkeypatch, several, says):
+    from bert_tf.explain import HotFlip, Target
+    from ui import why
+
+    told = []
+    monkeypatch.setattr(why.st, "info", lambda text, **_: told.append(text))
+    found = HotFlip(Target(None, 1, "good", True, of_several=several), np.log(0.25), False, (), ())
+    why.not_the_likeliest(found, "nothing to change")
+    assert [text.replace("\\", "") for text in told] == [says]
+
+
+@pytest.mark.parametrize("text, says", [(" Paris", "**Paris**"), ("a*b ", "**a\\*b**"), (" ", " ")])
+def test_bold_words_have_no_space_beside_their_asterisks(text, says):
+    from ui.words import bold
+
+    assert bold(text) == says
 
 
 def test_where_no_other_word_can_stand_that_is_said(open_app):
