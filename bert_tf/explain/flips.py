@@ -28,9 +28,9 @@ class Flip:
         word: the `WordSpan` of the trace. new: what stands there instead. token_id: its id.
         estimate: what the answer's log-probability gains by the slope. change: what it gains in truth; both from the
             text with the flips before.
-        score: the answer's log-probability then. answer: the likeliest answer then, a `Target`, of several labels at
-            once the label itself or "not" it; answer_score: its log-probability. flips: whether it is another than
-            before all flips.
+        score: the answer's log-probability then. answer: the likeliest answer then, a `Target`; of several labels at
+            once the label itself, or it with "not" before its name. answer_score: the log-probability of that.
+            flips: whether it is another than before all flips.
         text_a, text_b: the texts then; text_b None where there is no pair.
     """
 
@@ -79,9 +79,9 @@ def hotflip(bert, trace, target, most=3, tried=2, progress=None):
     likeliest answer is another, where none that was read hurts the answer, or after `most` words. With several labels
     at once a label is "the likeliest" while its own probability is above a half.
 
-    Only whole words, of letters, their marks and digits, that are one token in the vocabulary are put in the place of such words,
-    and only where the new text would be read so; no word is changed twice. Hidden words and the one that the target is
-    about stay.
+    Only whole words, of letters, their marks and digits, that are one token in the vocabulary are put in the place of
+    such words, and only where the new text would be read so; no word is changed twice. Hidden words and the one that
+    the target is about stay.
 
     Args:
         bert: the `Bert` that made the trace. trace: a `Trace`.
@@ -120,8 +120,8 @@ def hotflip(bert, trace, target, most=3, tried=2, progress=None):
 
 
 def changeable_words(tokenizer, trace, target):
-    """The words of a trace that may be changed, `WordSpan`s: one token each, of letters, their marks and digits, neither
-    hidden nor asked about, that alone is read as it is in the text."""
+    """The words of a trace that may be changed, `WordSpan`s: one token each, of letters, their marks and digits,
+    neither hidden nor asked about, that alone is read as it is in the text."""
     asked = {*trace.masks, target.position}
     words = [word for word in trace.words() if len(word.positions) == 1 and is_word(word.text)]
     read = tokenizer.batch_ids([_before(trace, word) + word.text for word in words])
@@ -133,9 +133,9 @@ def changeable_words(tokenizer, trace, target):
 
 
 def is_word(text):
-    """Whether a text is letters and digits alone, the first of them without its marks: Hindi, Tamil or Thai write vowels
-    as marks, which `str.isalnum` takes for neither."""
-    return text[:1].isalnum() and all(one.isalnum() or unicodedata.category(one)[0] in "LNM" for one in text)
+    """Whether a text is letters, their marks and digits alone and begins with no mark. Hindi, Tamil and Thai write
+    vowels as marks, which `str.isalnum` takes for neither letters nor digits."""
+    return text[:1].isalnum() and all(unicodedata.category(one)[0] in "LNM" for one in text)
 
 
 def _before(trace, word):
