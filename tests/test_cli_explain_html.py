@@ -125,10 +125,10 @@ def test_patched_heads_and_contributions_are_drawn_by_layer(record):
     found = record("patching", *ARGUMENTS["patching"], "--carry", "head")
     (drawn,) = figure_of(found).data
     assert (list(drawn.y), list(drawn.x)) == (["0", "1"], ["0", "1", "2", "3"])
-    np.testing.assert_allclose(drawn.z, np.array(found["recovered"], float))
+    np.testing.assert_allclose(drawn.customdata[..., 0], np.array(found["recovered"], float))
     found = record("contributions")
     (drawn,) = figure_of(found).data
-    assert list(drawn.x) == ["1", "2", "3", "4", "FF"]
+    assert (list(drawn.y), list(drawn.x)) == (["0", "1"], ["0", "1", "2", "3", "FF"])
     np.testing.assert_allclose(drawn.customdata, np.column_stack([found["heads"], found["feed_forward"]]))
 
 

@@ -7,7 +7,7 @@ from bert_tf.plots.diverging import diverging_scale
 from bert_tf.plots.theme import CATEGORIES, dress, escape
 
 
-def effects_map(effects, unit, dark=False, heads=None):
+def effects_map(effects, unit, dark=False, heads=None, first=1):
     """The effect of every head, feed-forward block and layer, layers downwards.
 
     Args:
@@ -15,16 +15,17 @@ def effects_map(effects, unit, dark=False, heads=None):
             Positive: it speaks for the answer.
         unit: what the numbers are.
         dark: for a dark page. heads: N; None for two less than there are columns.
+        first: number of the first layer and of the first head.
     """
     layers, columns = effects.shape
     heads = columns - 2 if heads is None else heads
-    names = [*map(str, range(1, heads + 1)), "FF", "layer"][:columns]
+    names = [*map(str, range(first, first + heads)), "FF", "layer"][:columns]
     scaled = by_kind(effects, heads)
     figure = go.Figure(
         go.Heatmap(
             z=scaled,
             x=names,
-            y=[str(layer + 1) for layer in range(layers)],
+            y=list(map(str, range(first, first + layers))),
             customdata=effects,
             colorscale=diverging_scale(dark),
             zmin=-1,

@@ -9,6 +9,7 @@ from bert_tf.plots.effects import effects_map, ranked_bars
 from bert_tf.plots.explained_parts import answer_panels, token_axes, value_map
 from bert_tf.plots.flips import flip_bars
 from bert_tf.plots.lens import state_names
+from bert_tf.plots.patching import patched_heads_map
 from bert_tf.plots.reduction import reduction_course
 from bert_tf.plots.theme import CATEGORIES, colourscale, distinct, dress, escape
 from bert_tf.plots.vectors import curves
@@ -116,13 +117,13 @@ def _panels_of_others(record):
 def _contributions(record, dark):
     heads = np.array(record["heads"], float)
     unit = "of the value" if record["target"]["of_value"] else "nats"
-    return effects_map(np.column_stack([heads, record["feed_forward"]]), unit, dark, heads.shape[1])
+    return effects_map(np.column_stack([heads, record["feed_forward"]]), unit, dark, heads.shape[1], first=0)
 
 
 def _patching(record, dark):
     recovered = np.array(record["recovered"], float)
     if record["carried_over"] == "head":
-        return _patched_heads(recovered, dark)
+        return patched_heads_map(recovered, dark, first=0)
     names = distinct(
         one if one == other else f"{other} → {one}"
         for one, other in zip(record["tokens"], record["corrupted_tokens"])
@@ -138,16 +139,6 @@ def _patching(record, dark):
     title = "state put back" if carried == "state" else f"{carried} put back, layer"
     figure.update_yaxes(title=title, type="category", ticks="", showgrid=False)
     return dress(figure, dark, 200 + 28 * len(recovered))
-
-
-def _patched_heads(recovered, dark):
-    layers, heads = (list(map(str, range(count))) for count in recovered.shape)
-    said = "layer %{y}, head %{x}<br>%{z:.2f} recovered"
-    figure = go.Figure(value_map(recovered, heads, layers, dark, said))
-    figure.update_traces(colorscale=diverging_scale(dark), zmin=-1, zmax=1)
-    figure.update_xaxes(title="head put back", type="category", ticks="", showgrid=False)
-    figure.update_yaxes(title="layer", type="category", autorange="reversed", ticks="", showgrid=False)
-    return dress(figure, dark, 160 + 28 * len(layers))
 
 
 def _counterfactual(record, dark):

@@ -73,12 +73,12 @@ def patch_map(recovered, clean_tokens, corrupted_tokens, dark=False, part="state
     return dress(figure, dark, height=height)
 
 
-def patched_heads_map(recovered, dark=False):
+def patched_heads_map(recovered, dark=False, first=1):
     """Share of the difference that each head brings back, layers downwards, heads across.
 
     Args:
         recovered: float [L, N], as ``PatchMap.recovered`` of heads.
-        dark: for a dark page.
+        dark: for a dark page. first: number of the first layer and of the first head.
     """
     shares = np.nan_to_num(np.asarray(recovered, np.float32))
     layers, heads = shares.shape
@@ -86,8 +86,8 @@ def patched_heads_map(recovered, dark=False):
         go.Heatmap(
             z=np.clip(shares, -1, 1),
             customdata=shares[..., None],
-            x=list(map(str, range(1, heads + 1))),
-            y=patched_names("head", layers),
+            x=list(map(str, range(first, first + heads))),
+            y=list(map(str, range(first, first + layers))),
             zmin=-1,
             zmax=1,
             colorscale=diverging_scale(dark),
@@ -98,5 +98,5 @@ def patched_heads_map(recovered, dark=False):
         )
     )
     figure.layout.yaxis = dict(autorange="reversed", title="layer", type="category", showgrid=False, ticks="")
-    figure.layout.xaxis = dict(title="head", side="top", type="category", showgrid=False, ticks="")
+    figure.layout.xaxis = dict(title="head put back", side="top", type="category", showgrid=False, ticks="")
     return dress(figure, dark, height=130 + 30 * layers)

@@ -14,7 +14,7 @@ from bert_tf.plots.effects import by_kind, effects_map, ranked_bars
 from bert_tf.plots.family import parameters_by_part, work_or_time
 from bert_tf.plots.finetuning import confusion_matrix, label_bars, learning_curve
 from bert_tf.plots.lens import answer_curve, lens_map, state_names
-from bert_tf.plots.patching import patch_map
+from bert_tf.plots.patching import patch_map, patched_heads_map
 from bert_tf.plots.reduction import reduction_course
 from bert_tf.plots.tasks import answer_curves, changed_heads, probabilities
 from bert_tf.plots.training import answer_course, curves
@@ -63,6 +63,8 @@ def test_effects_are_coloured_each_kind_by_its_own_strongest():
     np.testing.assert_allclose(drawn.z, scaled)
     np.testing.assert_allclose(drawn.customdata, effects)
     assert list(drawn.x) == ["1", "2", "FF", "layer"] and list(drawn.y) == ["1", "2"]
+    drawn = effects_map(effects, "nats", first=0).data[0]
+    assert list(drawn.x) == ["0", "1", "FF", "layer"] and list(drawn.y) == ["0", "1"]
 
 
 def test_ranked_bars_keep_their_order_and_equal_names_apart():
@@ -91,6 +93,16 @@ def test_a_patch_map_holds_shares_and_names_where_the_inputs_differ():
     assert list(figure.layout.yaxis.ticktext) == ["a", f"<b>{SAFE} | b</b>", "c"]
     tall = patch_map(np.zeros((2, 200)), ["w"] * 200, ["w"] * 200)
     assert tall.layout.height <= 1400 and len(tall.layout.yaxis.tickvals) < 200
+
+
+def test_heads_put_back_count_as_the_page_does_or_as_the_command_line():
+    recovered = np.array([[0.0, 1.5, np.nan], [0.25, -2.0, 0.5]])
+    drawn = patched_heads_map(recovered).data[0]
+    np.testing.assert_allclose(drawn.z, [[0, 1, 0], [0.25, -1, 0.5]])
+    np.testing.assert_allclose(drawn.customdata[..., 0], [[0, 1.5, 0], [0.25, -2, 0.5]])
+    assert (list(drawn.x), list(drawn.y)) == (["1", "2", "3"], ["1", "2"])
+    drawn = patched_heads_map(recovered, first=0).data[0]
+    assert (list(drawn.x), list(drawn.y)) == (["0", "1", "2"], ["0", "1"])
 
 
 def test_classes_and_endings_are_bars_of_their_probabilities():
