@@ -137,6 +137,31 @@ def test_a_cell_that_is_pointed_at_is_told_anew_when_the_table_is(blank):
     assert page.locator(".hint").inner_text() == "a"  # the focus leads, as where it moves
 
 
+@pytest.mark.parametrize("touch", [False, True])
+@pytest.mark.parametrize("blocks", [["FF"], ["FF", "layer"]])
+def test_twelve_heads_and_their_blocks_fit_a_telephone(chromium, blocks, touch):
+    context = chromium.new_context(viewport={"width": 390, "height": 844}, has_touch=touch, is_mobile=touch)
+    page = context.new_page()
+    columns = [*map(str, range(1, 13)), *blocks]
+    count = 12 * len(columns)
+    page.set_content('<meta name="viewport" content="width=device-width"><body style="margin: 0 16px">'
+                     + (FOLDER / "cells.html").read_text("utf-8"))  # fmt: skip
+    page.add_style_tag(content="body { font-family: sans-serif; }" + (FOLDER / "cells.css").read_text("utf-8"))
+    scripts = [(FOLDER / f"{name}.js").read_text("utf-8") for name in ("shared", "cells")]
+    page.add_script_tag(content="\n".join(scripts).replace("export default function", "function drawn"))
+    page.evaluate(DRAW, {
+        "label": "", "corner": "layer", "rows": columns[:12], "columns": columns, "tips": ["x"] * count, "hint": "",
+        "ramp": ["#ffffff", "#000000"], "shades": [0.5] * count, "texts": None, "edges": None,
+        "off": [False] * count if "layer" in blocks else None, "picked": None if "layer" in blocks else 3, "strong": [],
+        "breaks": list(range(12, len(columns))), "legend": None, "still": False,
+    })  # fmt: skip
+    inside = page.locator(".scroll").evaluate("(box) => [box.scrollWidth, box.clientWidth]")
+    widths = page.locator("td[data-at]").evaluate_all("(all) => all.map((one) => one.getBoundingClientRect().width)")
+    coarse = page.evaluate("matchMedia('(pointer: coarse)').matches")
+    context.close()
+    assert coarse == touch and inside == [358, 358] and min(widths) >= 20, (coarse, inside, min(widths))
+
+
 @pytest.mark.parametrize("name", ["marks", "spans"])
 def test_words_on_colours_stand_in_the_order_in_which_they_are_read(blank, name):
     for text in (ENGLISH, HEBREW):
