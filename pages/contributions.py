@@ -6,14 +6,15 @@ import numpy as np
 import streamlit as st
 
 from bert_tf.explain import contributions
+from bert_tf.explain.contributions import is_certain
 from bert_tf.plots.diverging import diverging_ramp
 from bert_tf.plots.effects import by_kind, effects_map, ranked_bars
-from ui import export, figures, frame, inputs, parts, snippets, state, why
+from ui import export, figures, frame, inputs, jobs, parts, snippets, state, why
 from ui.cells import cells
-from ui.kept import kept
 from ui.words import bold, percent, plain
 
 _LONGEST_LIST = 15
+_PATIENCE = 1.0  # seconds: a short text takes embedded Base half of one
 _HEADER = ("layer", "part", "share")
 _KINDS = {"heads": "Heads", "blocks": "Blocks, input and biases"}
 
@@ -26,8 +27,16 @@ def page():
     target = why.target_picker("contributions", shared, trace)
     if target is None:
         return
+    if is_certain(shared.bert, target):
+        st.info(
+            f"“{plain(target.label)}” is the only class, and always certain: nothing speaks for or against it.",
+            icon=":material/block:",
+        )
+        return
     snippets.give(shared, trace, target)
-    found = kept("contributions", (trace, target), lambda: shared.run(contributions, trace, target))
+    found = _shared_out(shared, trace, target)
+    if found is None:
+        return
     left, right = st.columns([6, 5], gap="large")
     with left:
         _grid(trace, found)
@@ -40,6 +49,17 @@ def page():
         " line. It is the direct path alone. What later layers make of a part is not in its share; Switch off and"
         " Patching show a part's whole effect."
     )
+
+
+def _shared_out(shared, trace, target):
+    """The ``Contributions``, or None while they are not there."""
+    view = state.view()
+    key = (shared.name, view.precision, view.a, view.b, trace.masks, target)
+
+    def work(progress):
+        return shared.run(contributions, trace, target, progress=progress)
+
+    return jobs.result("contributions", key, "Taking the last state apart", work, patience=_PATIENCE)
 
 
 def _scored(target):

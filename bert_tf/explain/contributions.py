@@ -17,7 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from bert_tf.explain.architecture import passing_state
-from bert_tf.explain.target import Target, check_position
+from bert_tf.explain.errors import InputError, report
+from bert_tf.explain.target import Target, check_position, classes_of
 from bert_tf.explain.value_attention import layer_kernels
 
 
@@ -48,8 +49,8 @@ class StateParts:
 class Contributions:
     """The share of each part in a target's log-odds, in nats, or in a regression's value.
 
-    Log-odds are the difference of logits between the target and all else: their slope does not vanish where the
-    probability comes near 1.
+    Log-odds are the difference of logits between the target and all else, of one of several labels its own logit: their
+    slope does not vanish where the probability comes near 1.
 
     Attributes:
         target: the `Target`. score: its log-odds (natural logarithm), or the value of a regression.
@@ -81,8 +82,8 @@ def state_parts(bert, trace, position):
     entered, layers, _ = _taken_apart(bert, trace, np.array([position]))
     # A row for each part: the input, the biases, then layer by layer the heads and the feed-forward block.
     rows = np.stack([entered[0], np.zeros_like(entered[0])])
-    for layer in layers:
-        heads = np.einsum("nd,ndh->nh", layer.mixed[0], layer.kernels)
+    for index, layer in enumerate(layers):
+        heads = np.einsum("nd,ndh->nh", layer.mixed[0], layer_kernels(bert, index).astype(np.float64))
         rows = np.concatenate([rows, heads])
         rows[1] += layer.bias
         rows = layer.attention_norm.passed(rows)
@@ -93,7 +94,7 @@ def state_parts(bert, trace, position):
     return StateParts(position, rows[0], grouped[:, :-1], grouped[:, -1], rows[1])
 
 
-def contributions(bert, trace, target):
+def contributions(bert, trace, target, progress=None):
     """What each part puts into an answer directly.
 
     Where an answer is read from several states (a class from the mean of all, a hidden word from both its neighbours by
@@ -101,22 +102,28 @@ def contributions(bert, trace, target):
 
     Args:
         bert: the `Bert` that made the trace. trace: a `Trace`. target: a `Target`.
+        progress: callable(done, total) in layers; returning False cancels.
     Returns:
         `Contributions`. About two forward passes.
+    Raises:
+        InputError: `is_certain`. Cancelled: by `progress`.
     """
+    if is_certain(bert, target):
+        raise InputError(f"{target.label} is the only class, and always certain: nothing speaks for or against it.")
     states = bert.opened.states(trace.token_ids[None], trace.segments[None])
     score, slope = (part[0] for part in bert.opened.odds_gradient(states[-1], target))
     positions = np.flatnonzero(np.any(slope, axis=-1))
-    entered, layers, last = _taken_apart(bert, trace, positions)
+    entered, layers, last = _taken_apart(bert, trace, positions, progress)
     slope = slope[positions].astype(np.float64)
     total, heads, feed_forward, biases = float((slope * last).sum()), [], [], 0.0
-    for layer in reversed(layers):
+    for index, layer in reversed(list(enumerate(layers))):
         biases += float((slope @ layer.feed_forward_norm.offset).sum())
         slope = layer.feed_forward_norm.back(slope)
         feed_forward.append(float((slope * layer.feed_forward).sum()))
         biases += float((slope @ layer.attention_norm.offset).sum())
         slope = layer.attention_norm.back(slope)
-        heads.append(np.einsum("kh,ndh,knd->n", slope, layer.kernels, layer.mixed, optimize=True))
+        kernels = layer_kernels(bert, index).astype(np.float64)
+        heads.append(np.einsum("kh,ndh,knd->n", slope, kernels, layer.mixed, optimize=True))
         biases += float((slope @ layer.bias).sum())
     own = float((slope * entered).sum())
     return Contributions(
@@ -124,13 +131,18 @@ def contributions(bert, trace, target):
     )
 
 
+def is_certain(bert, target):
+    """Whether a target is a classifier's only class: its probability is 1 whatever is read, and has no log-odds."""
+    settings = classes_of(bert) if target.of_task and not target.of_value else None
+    return settings is not None and len(settings.labels) == 1 and not settings.multi_label
+
+
 @dataclass(frozen=True, eq=False)
 class _Layer:
-    """What one layer adds at K positions: float64 mixed [K, N, D] through kernels [N, D, H], bias [H], feed_forward
-    [K, H]; and its two `_Norm`s."""
+    """What one layer adds at K positions: float64 mixed [K, N, D], which go through its `layer_kernels` (made where
+    they are used: those of all layers are large), bias [H], feed_forward [K, H]; and its two `_Norm`s."""
 
     mixed: np.ndarray
-    kernels: np.ndarray
     bias: np.ndarray
     feed_forward: np.ndarray
     attention_norm: "_Norm"
@@ -170,11 +182,13 @@ class _Norm:
         return (apart - apart.mean(axis=-1, keepdims=True)).reshape(x.shape)
 
 
-def _taken_apart(bert, trace, positions):
+def _taken_apart(bert, trace, positions, progress=None):
     """(the embeddings at K positions [K, H], a `_Layer` for each layer, the last state there [K, H]), float64."""
+    count = bert.config.num_hidden_layers
     state = bert.opened.embed(trace.token_ids[None], trace.segments[None]).numpy()[0]
     entered, layers = state[positions].astype(np.float64), []
-    for index in range(bert.config.num_hidden_layers):
+    for index in range(count):
+        report(progress, index, count)
         stacks = bert.model.bert_layers[f"layer_{index}"].side_by_side()
         passed = passing_state(bert, state, index)
         names = ("input", "attention", "attention_norm", "feed_forward")
@@ -183,7 +197,6 @@ def _taken_apart(bert, trace, positions):
         layers.append(
             _Layer(
                 (weights @ passed["values"]).swapaxes(0, 1),
-                layer_kernels(bert, index).astype(np.float64),
                 np.concatenate([np.asarray(stack.attention.output_dense.bias, np.float64) for stack in stacks]),
                 widened,
                 _Norm([stack.attention_norm for stack in stacks], before + attended),

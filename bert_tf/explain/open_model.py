@@ -226,7 +226,7 @@ class OpenModel:
         def step(x, position, wanted):
             with tf.GradientTape(watch_accessed_variables=False) as tape:
                 tape.watch(x)
-                score = self._odds(head, self._scores(head, x, position, _held_norm), wanted)
+                score = self._odds(head, x, position, wanted)
             return score, tf.convert_to_tensor(tape.gradient(score, x))
 
         function = self._compiled(("odds", head), step, (self._states(), _ids(0), _ids(0)))
@@ -243,14 +243,13 @@ class OpenModel:
             "task": lambda: self._class(x),
         }[head]()
 
-    def _odds(self, head, scores, wanted):
-        """Log-odds [B] of one of K log-probabilities [B, K]."""
+    def _odds(self, head, x, position, wanted):
+        """Log-odds [B] of one of the K answers of a head at a position, or the value of a regression."""
+        if head == "task" and (self._task.settings.regression or self._task.settings.multi_label):
+            # The logit is the log-odds of its sigmoid, also where that is rounded to 1.
+            return tf.gather(self._class_logits(x), wanted, axis=1)
+        scores = self._scores(head, x, position, _held_norm)
         own = tf.gather(scores, wanted, axis=1)
-        if head == "task" and self._task.settings.regression:
-            return own
-        if head == "task" and self._task.settings.multi_label:
-            own = tf.minimum(own, -1e-7)  # a probability that was rounded to 1 has no odds
-            return own - tf.math.log(-tf.math.expm1(own))
         others = tf.where(tf.range(tf.shape(scores)[1]) == wanted, -np.inf, scores)
         return own - tf.reduce_logsumexp(others, axis=1)
 
@@ -326,11 +325,14 @@ class OpenModel:
         logits = tf.cast(self._parts["replaced"](x), tf.float32)
         return tf.math.log_sigmoid(tf.stack([-logits, logits], axis=-1))
 
-    def _class(self, x):
+    def _class_logits(self, x):
         head, settings = self._task.network.head, self._task.settings
         pooled = self._parts["pooler"](x) if self._task.family.needs_pooler(settings) else None
         logits = head(x, pooled, tf.ones(tf.shape(x)[:2], tf.int32), training=False)["logits"]
-        logits = tf.cast(logits, tf.float32)
+        return tf.cast(logits, tf.float32)
+
+    def _class(self, x):
+        logits, settings = self._class_logits(x), self._task.settings
         if settings.regression:
             return logits
         return tf.math.log_sigmoid(logits) if settings.multi_label else tf.nn.log_softmax(logits)

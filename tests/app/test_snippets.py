@@ -255,7 +255,7 @@ def test_words_that_stay_are_those_of_the_page(open_app, link):
 @pytest.mark.parametrize("link", [{}, {"contributions.token": "good"}, {"contributions.of": "next"}])
 def test_contributions_are_asked_of_the_chosen_answer(open_app, link):
     app = open_app(page="contributions", a="The bunny ate it.", b="It was good.", mask="a2", **link)
-    found, shown = ran(app)["found"], kept(app, "contributions")
+    found, shown = ran(app)["found"], of_job(app, "contributions")
     assert found.target == shown.target
     np.testing.assert_allclose(found.heads, shown.heads, atol=1e-5)
 

@@ -1,6 +1,7 @@
 """The pages that ask why, driven without a browser; what they show is compared with the library's numbers."""
 
 import json
+import threading
 
 import numpy as np
 import pytest
@@ -236,6 +237,41 @@ def test_contributions_to_the_verdict_on_a_pair_are_told_as_log_odds(open_app, b
     assert found.score == pytest.approx(odds, abs=1e-4)
     assert f"**NotNext** has {100 * trace.nsp.not_next:.1f}%, log-odds of {odds:+.2f}" in told(app)
     assert component(app, "cells")["tips"][0] == f"Layer 1, head 1: {found.heads[0, 0]:+.3f} nats of log-odds"
+
+
+def test_contributions_are_worked_out_beside_the_page(open_app, monkeypatch):
+    from bert_tf.explain.open_model import OpenModel
+
+    go, whole = threading.Event(), OpenModel.odds_gradient
+
+    def slow(*given):
+        assert go.wait(60)
+        return whole(*given)
+
+    monkeypatch.setattr(OpenModel, "odds_gradient", slow)
+    app = open_app(page="contributions", **PAIR, mask="a3")
+    try:
+        assert app.button(key="w_stop_contributions").label == "Stop" and "The parts make" not in told(app)
+    finally:
+        go.set()
+    assert "The parts make" in told(settled(app))
+
+
+def test_contributions_to_the_only_class_are_refused_in_words(open_app, monkeypatch):
+    from bert_tf.explain.open_model import OpenModel
+    from bert_tf.finetune.families import family
+    from bert_tf.finetune.model import TaskModel
+    from bert_tf.finetune.network import network_over
+    from bert_tf.finetune.task import TaskSettings
+    from ui.models import shared_model
+
+    bert = shared_model("tiny-cased").bert
+    settings = TaskSettings("classify", ("good",))
+    task = TaskModel(settings, network_over(bert.model, family("classify"), settings), bert.tokenizer, bert.runtime)
+    monkeypatch.setattr(bert, "task", task)
+    monkeypatch.setitem(vars(bert), "opened", OpenModel(bert.model, task))
+    app = settled(open_app(page="contributions", a="It was good."))
+    assert "“good” is the only class" in told(app) and component(app, "cells") is None
 
 
 # Which words

@@ -1,5 +1,6 @@
 """Contributions: the parts of a state against the state itself, and their shares against the score's own slope."""
 
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +9,8 @@ import tensorflow as tf
 from scipy.special import erf, logsumexp
 
 import bert_tf
+from bert_tf.bert import Bert
+from bert_tf.config import BertConfig
 from bert_tf.explain import (
     MaskPositionError,
     class_target,
@@ -18,7 +21,11 @@ from bert_tf.explain import (
     sentence_order_target,
     state_parts,
 )
-from tests.explain.test_class_target import made
+from bert_tf.explain.errors import Cancelled, InputError
+from bert_tf.models import build_pretraining_model
+from bert_tf.runtime import Runtime
+from bert_tf.text import Tokenizer
+from tests.explain.test_class_target import WORDS, made
 from tests.test_one_way import APART, LEFT, make_reader
 
 FAMILY = Path(__file__).parents[1] / "golden" / "family"
@@ -203,6 +210,57 @@ def test_the_slope_does_not_vanish_where_the_answer_is_certain(other_bert, trace
         head.set_weights(kept)
     assert after.score == pytest.approx(before.score + 20, abs=1e-4)
     np.testing.assert_allclose(after.heads, before.heads, atol=1e-5)
+
+
+def test_one_of_several_labels_counts_by_its_logit_where_it_is_certain():
+    """Of a sigmoid of 1 - 1.5e-8, which float32 rounds to 1, the log-odds go on as the logit."""
+    bert = made(multi_label=True)
+    trace = bert.trace("it was a good film", hidden_states=True)
+    target, bias = class_target(bert, trace, "good"), bert.task.network.head.trainable_variables[-1]
+    before = contributions(bert, trace, target)
+    bias.assign(np.asarray(bias) + np.array([0, 18 - before.score, 0], np.float32))
+    after = contributions(bert, trace, target)
+    assert after.score == pytest.approx(18, abs=1e-4) and np.abs(before.heads).max() > 1e-3
+    np.testing.assert_allclose(after.heads, before.heads, atol=1e-6)
+    np.testing.assert_allclose(after.feed_forward, before.feed_forward, atol=1e-6)
+    bias.assign(np.asarray(bias) - np.array([0, 48, 0], np.float32))
+    assert contributions(bert, trace, target).score == pytest.approx(-30, abs=1e-4)
+
+
+def test_a_class_without_others_is_refused_and_one_label_alone_is_not():
+    bert = made(labels=("good",))
+    trace = bert.trace("it was a good film", hidden_states=True)
+    with pytest.raises(InputError, match="good is the only class, and always certain"):
+        contributions(bert, trace, class_target(bert, trace, "good"))
+    bert = made(labels=("good",), multi_label=True)
+    check(bert, trace, class_target(bert, trace, "good"))
+
+
+def test_the_layers_matrices_are_not_all_held_at_once():
+    config = BertConfig(
+        vocab_size=len(WORDS), hidden_size=128, num_hidden_layers=12, num_attention_heads=2, intermediate_size=16
+    )
+    model = build_pretraining_model(config)
+    bert = Bert(config, Tokenizer(WORDS, lower_case=True), model, Runtime(model), "made")
+    trace = bert.trace("it was a [MASK] film")
+    target, matrix = mask_target(bert, trace), 128 * 128 * 8  # bytes
+    for work in (lambda: contributions(bert, trace, target), lambda: state_parts(bert, trace, 4)):
+        work()  # what is compiled at first
+        tracemalloc.start()
+        try:
+            work()
+            _, most = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        assert most < 6 * matrix, f"{most / matrix:.1f} matrices"
+
+
+def test_it_says_how_far_it_is_and_stops(other_bert, trace):
+    told, target = [], mask_target(other_bert, trace)
+    contributions(other_bert, trace, target, progress=lambda *steps: told.append(steps))
+    assert told == [(0, 3), (1, 3), (2, 3)]
+    with pytest.raises(Cancelled):
+        contributions(other_bert, trace, target, progress=lambda done, total: done < 1)
 
 
 def test_a_position_that_is_not_there_is_refused(other_bert, trace):
