@@ -79,6 +79,8 @@ ACTS = {
     "contributions": Act("chip", _MASKED),
     "saliency": Act("chip", _MASKED, long=True),
     "patching": Act("chip", _MASKED, long=True, most=128),
+    "patching:paths": Act("chip", {**_MASKED, "patching.part": "path"}, long=True, most=128),
+    "concepts": Act("choice: File: Labelled reviews|Sentences", of_texts=False),
     "whatif": Act("chip", _MASKED),
     "whatif:another word": Act("chip", {**_MASKED, "whatif.kind": "word", "whatif.word": "a4", "whatif.with": "town"}),
     "whatif:swap": Act("chip", {**_MASKED, "whatif.kind": "swap"}),
@@ -261,7 +263,7 @@ def measure(page, address, name, tokens, model, clicks):
     act = ACTS[name]
     text_a, text_b = texts(tokens)
     link = {"page": name.partition(":")[0], "a": text_a, "b": text_b, "model": model, **act.link}
-    if name == "patching":
+    if link["page"] == "patching":
         link["patching.a"] = " ".join([OTHER_A] * TIMES[tokens][0])
     page.add_init_script(f"({COUNT})()")
     page.goto(f"{address}/?{urllib.parse.urlencode(link)}")

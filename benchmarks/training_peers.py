@@ -20,12 +20,15 @@ RATE, DECAY, CLIP, TOTAL = 1e-4, 0.01, 1.0, 100_000
 def ours(config, batch, precision="float32", jit=False):
     from bert_tf.models import build_pretraining_model
     from bert_tf.pretrain.objective import MaskedLMAndNextSentence
+    from bert_tf.train.fused import fuse, fuses
     from bert_tf.train.optimizer import adamw
     from bert_tf.train.precision import apply_precision
     from bert_tf.train.step import Step
 
     model = build_pretraining_model(config)
     apply_precision(model, precision)
+    if fuses(precision, None, jit):
+        fuse(model)
     optimizer = adamw(model.trainable_variables, RATE, TOTAL, 100, DECAY)
     step = Step(model, MaskedLMAndNextSentence(), optimizer, CLIP, jit_compile=jit)
 

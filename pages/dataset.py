@@ -8,11 +8,11 @@ import streamlit as st
 
 from bert_tf.explain import can_ask, score_rows, summarise_classes, summarise_rows
 from bert_tf.explain.target import classes_of
-from bert_tf.plots.effects import spread
+from bert_tf.plots.effects import ranked_bars, spread
 from bert_tf.plots.finetuning import confusion_matrix
-from ui import export, figures, files, frame, inputs, jobs, opening, row_map, snippets, state, tasks
+from ui import export, figures, files, frame, inputs, jobs, opening, row_map, snippets, state, subsets, tasks
 from ui.kept import kept
-from ui.words import count, percent, plain, title
+from ui.words import count, plain, share, title
 
 _ASK = {
     "masks": "Hidden words",
@@ -27,7 +27,7 @@ _OF_PAIR = ("next", "order")
 _HEADER = ("row", "text_a", "text_b", "tokens", "hidden", "rank_of_original", "probability_of_original",
            "guesses", "probabilities", "is_next", "perplexity", "log_likelihood", "problem", "in_order",
            "suspected", "most_suspected", "replaced_probability", "label", "predicted",
-           "predicted_probability")  # fmt: skip
+           "predicted_probability", "subsets")  # fmt: skip
 _SCORES = {"accuracy": "Accuracy", "f1_macro": "Macro F1", "f1_micro": "Micro F1",
            "all_labels_right": "All classes right", "pearson": "Pearson", "spearman": "Spearman"}  # fmt: skip
 _MOST_NAMED = 8  # classes, or labels of a file, named in a sentence
@@ -134,36 +134,74 @@ def _say_classes(shared, rows, able):
 
 
 def _show(shared, file_key, results, classes, given):
-    summary = summarise_rows(results)
+    summary, named = summarise_rows(results), subsets.read(file_key, results)
+    names = subsets.names_by_row(named)
     with inputs.heading(count(summary.rows, "row")):
         export.menu(
             "rows",
             _HEADER,
-            lambda: map(_line, results),
-            lambda: _record(shared, results, summary, classes),
+            lambda: ((*_line(one), "|".join(names.get(one.row.number, ()))) for one in results),
+            lambda: _record(shared, results, summary, classes, named),
             lambda: _figure(results),
         )
+    parts = {name: _summed(shared, subsets.rows_of(results, numbers), classes) for name, numbers in named.items()}
     _figures(summary, classes)
+    if parts:
+        _compared({subsets.WHOLE: (summary, classes), **parts})
     if classes is not None:
         _say_predicted(results, classes)
-    shown, look = _filtered(results)
+    shown, look, subset = _filtered(results, named)
+    given = (*given[:5], (subset, named[subset])) if subset else given
+    snippets.give(*given)
+    ticked = ()
     if not shown:
         st.info("No row is left under this filter.", icon=":material/filter_alt_off:")
-        return
-    if look == "map":
+    elif look == "map":
         row_map.draw(shared, file_key, results, shown, lambda one: _open(shared, one), given)
     else:
-        _rows(shared, summary, shown)
+        ticked = _rows(shared, summary, shown)
+    subsets.controls(file_key, results, named, ticked, shown)
+    if not shown:
+        return
     problems = [one for one in results if one.problem]
     if problems:
         where = "" if look == "map" else ": the last column says why"
         st.caption(f"{count(len(problems), 'row')} could not be answered in full{where}.")
     if classes is not None and classes.confusion:
-        _confusion(classes)
+        _confusion(classes, "What it confuses")
+        if subset and parts[subset][1].confusion:
+            _confusion(parts[subset][1], f"What it confuses in “{subset}”", "subset-confusion", "w_dataset_confused")
+
+
+def _summed(shared, results, classes):
+    """(``RowSummary``, ``ClassSummary`` or None) of some of the rows."""
+    return summarise_rows(results), None if classes is None else summarise_classes(shared.bert, results)
+
+
+def _compared(parts):
+    """The numbers of subsets beside those of all rows; parts: dict name -> (``RowSummary``, ``ClassSummary``)."""
+    numbers = {name: dict(_numbers(*one)) for name, one in parts.items()}
+    names = list(dict.fromkeys(label for line in numbers.values() for label in line))
+    table = [(name, parts[name][0].rows, *(line.get(label, "") for label in names)) for name, line in numbers.items()]
+    with inputs.heading("Subsets"):
+        export.menu(
+            "subsets",
+            ("subset", "rows", *names),
+            lambda: table,
+            lambda: [dict(zip(("subset", "rows", *names), line)) for line in table],
+            lambda: ranked_bars([line[0] for line in table], [line[1] for line in table], "rows"),
+        )
+    st.dataframe(
+        dict(zip(("Rows of", "Rows", *names), zip(*table))), hide_index=True, width="stretch", key="w_dataset_compared"
+    )
 
 
 def _rows(shared, summary, shown):
-    """The rows as a table, and what opens the one that is marked."""
+    """The rows as a table, and what opens the one that is ticked.
+
+    Returns:
+        the rows that are ticked.
+    """
     event = st.dataframe(
         _table(shown),
         hide_index=True,
@@ -171,19 +209,21 @@ def _rows(shared, summary, shown):
         height=min(60 + 36 * len(shown), 520),
         key="w_dataset_table",
         on_select="rerun",
-        selection_mode="single-row",
+        selection_mode="multi-row",
         column_config=_COLUMNS | (_OF_PAIRS if any(one.row.text_b for one in shown) else {}),
     )
-    chosen = event.selection.rows
-    if chosen and chosen[0] < len(shown):
-        one = shown[chosen[0]]
-        _open(shared, one)
-    else:
+    chosen = [shown[place] for place in sorted(event.selection.rows) if place < len(shown)]
+    if len(chosen) == 1:
+        _open(shared, chosen[0])
+    elif not chosen:
         guessed = "; a first guess that is not the hidden word may still be a good one" if summary.masks else ""
         st.caption(
-            "Press a column's name to sort, and the box before a row to open that row in another view. Every "
+            "Press a column's name to sort, and the box before a row to open that row in another view, "
+            "or before several to name them as a subset. Every "
             f"row is asked alone{guessed}."
         )
+    return chosen
+
 
 def _open(shared, one):
     """Widgets that open a row; one that was classified as its classifier has read it."""
@@ -213,11 +253,11 @@ def _say_predicted(results, classes):
         st.caption(" ".join(lines))
 
 
-def _confusion(classes):
+def _confusion(classes, heading, name="confusion", key="w_dataset_confusion"):
     labels, counts = classes.confusion
-    with inputs.heading("What it confuses"):
+    with inputs.heading(plain(heading)):
         export.menu(
-            "confusion",
+            name,
             ("true", *labels),
             lambda: [(label, *row) for label, row in zip(labels, counts)],
             lambda: {"labels": labels, "counts": counts, "scores": classes.scores},
@@ -227,8 +267,8 @@ def _confusion(classes):
     figures.show(
         "How often each true class was given each class",
         confusion_matrix(labels, counts, frame.is_dark()),
-        config=export.plot_config("confusion"),
-        key="w_dataset_confusion",
+        config=export.plot_config(name),
+        key=key,
     )
 
 
@@ -252,25 +292,31 @@ def _figure(results):
 
 
 def _figures(summary, classes):
-    scores = classes.scores if classes else {}
-    shown = [(name, f"{scores[metric]:.3f}") for metric, name in _SCORES.items() if metric in scores]
-    if summary.masks:
-        shown += [
-            ("First guess right", percent(summary.first)),
-            ("Among the guesses", percent(summary.among)),
-        ]
-    if summary.next:
-        shown.append(("B follows A", percent(summary.follows)))
-    if summary.order:
-        shown.append(("In order", percent(summary.ordered)))
-    if summary.scored:
-        shown.append(("Tokens rather replaced", percent(summary.suspected)))
-    if summary.perplexity:
-        shown.append(("Pseudo-perplexity", f"{summary.perplexity:,.1f}"))
+    shown = _numbers(summary, classes)
     if shown:
         with st.container(horizontal=True, gap="large"):
             for label, value in shown:
                 st.metric(label, value, width="content")
+
+
+def _numbers(summary, classes):
+    """What is told of rows together: pairs of what it is and the number, written."""
+    scores = classes.scores if classes else {}
+    shown = [(name, f"{scores[metric]:.3f}") for metric, name in _SCORES.items() if metric in scores]
+    if summary.masks:
+        shown += [
+            ("First guess right", share(summary.first)),
+            ("Among the guesses", share(summary.among)),
+        ]
+    if summary.next:
+        shown.append(("B follows A", share(summary.follows)))
+    if summary.order:
+        shown.append(("In order", share(summary.ordered)))
+    if summary.scored:
+        shown.append(("Tokens rather replaced", share(summary.suspected)))
+    if summary.perplexity:
+        shown.append(("Pseudo-perplexity", f"{summary.perplexity:,.1f}"))
+    return shown
 
 
 _SHOW = {
@@ -284,8 +330,8 @@ _SHOW = {
 _LOOKS = {"table": "Table", "map": "Map"}
 
 
-def _filtered(results):
-    """(the rows that the filters leave, how they are looked at)."""
+def _filtered(results, named):
+    """(the rows that the filters leave, how they are looked at, the subset that is chosen or "")."""
     kinds = ["all", *(kind for kind in _SHOW if kind != "all" and any(_is(one, kind) for one in results))]
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         words = st.text_input(
@@ -303,6 +349,15 @@ def _filtered(results):
                 required=True,
                 **state.bound_setting("dataset.show", "w_dataset_show", "all", kinds),
             )
+        subset = ""
+        if named:
+            subset = st.selectbox(
+                "Subset",
+                ["", *named],
+                format_func=lambda name: name or subsets.WHOLE,
+                width=200,
+                **state.bound_setting("dataset.subset", "w_dataset_subset", "", ["", *named]),
+            )
         look = st.segmented_control(
             "Rows as",
             list(_LOOKS),
@@ -313,9 +368,9 @@ def _filtered(results):
     wanted = (words or "").casefold().strip()
     return [
         one
-        for one in results
+        for one in (subsets.rows_of(results, named[subset]) if subset else results)
         if _is(one, kind) and wanted in f"{one.row.text_a}\n{one.row.text_b or ''}".casefold()
-    ], look
+    ], look, subset
 
 
 def _is(one, kind):
@@ -408,11 +463,12 @@ def _line(one):
     )
 
 
-def _record(shared, results, summary, classes):
+def _record(shared, results, summary, classes, named):
     return {
         "model": shared.name,
         "summary": vars(summary),
         "classes": classes and vars(classes),
+        "subsets": named,
         "rows": [
             {
                 "row": one.row.number,

@@ -6,7 +6,7 @@ import numpy as np
 import streamlit as st
 
 from bert_tf import plots
-from bert_tf.explain import profile_heads, profile_of_trace, read_conllu, syntax_agreement
+from bert_tf.explain import profile_heads, profile_of_trace, syntax_agreement
 from bert_tf.explain.rows import kind_of, read_rows
 from bert_tf.plots.effects import ranked_bars
 from bert_tf.plots.heads import heads_plane, measure_map
@@ -96,20 +96,6 @@ def _of_file(shared):
 
 def _read(name, data, limits):
     """(parsed sentences, texts, what to say of it)."""
-    if name.lower().endswith(".conllu"):
-        try:
-            text = data.decode("utf-8-sig")
-        except UnicodeDecodeError as error:
-            raise ValueError("The file is not text in UTF-8: save it as UTF-8.") from error
-        sentences = [one for one in read_conllu(text.splitlines()) if one.words]
-        if not sentences:
-            raise ValueError(
-                "There is no sentence in the file. A CoNLL-U file has ten fields a word, parted by tabs."
-            )
-        left = len(sentences) - limits.max_rows
-        notes = [f"{count(left, 'more sentence')} in the file: not read."] if left > 0 else []
-        kept = sentences[: limits.max_rows]
-        return kept, [" ".join(one.words) for one in kept], notes
     found = read_rows(
         data, kind_of(name), most_rows=limits.max_rows, most_characters=limits.max_row_characters
     )
@@ -118,7 +104,8 @@ def _read(name, data, limits):
         notes.append(
             f"{count(len(found.problems), 'line')} could not be read; the first: {plain(found.problems[0][1])}"
         )
-    return [], [(row.text_a, row.text_b) for row in found.rows], notes
+    parsed = [row.parsed for row in found.rows if row.parsed is not None]
+    return parsed, [(row.text_a, row.text_b) for row in found.rows], notes
 
 
 def _measure(measures):

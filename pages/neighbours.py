@@ -5,32 +5,18 @@ import numpy as np
 import streamlit as st
 
 from bert_tf import plots
-from bert_tf.explain import (
-    attended_values,
-    count_labels,
-    embedding_table,
-    matched_labels,
-    nearest_contexts,
-    nearest_tokens,
-)
-from bert_tf.explain.contexts import MOST
+from bert_tf.explain import embedding_table, nearest_tokens
 from bert_tf.explain.vectors import parts_of, word_ids
-from bert_tf.plots.effects import ranked_bars
 from bert_tf.plots.vectors import nearest_map
-from ui import export, files, frame, inputs, jobs, models, opening, snippets, state, why
+from ui import export, frame, inputs, places, snippets, state, why
 from ui.cells import cells
 from ui.kept import kept
-from ui.words import count, plain
+from ui.words import plain
 
 _WINDOW = 32  # tokens of a longer text in the table at once
 _TOP = 10
 _HEADER = ("position", "token", "vector", "rank", "neighbour", "cosine")
 _AMONG = {"vocabulary": "In the vocabulary", "text": "In a text"}
-_PLACES = 20  # places of a file that are shown
-_SIDE = 70  # characters of a sentence shown on either side of the word
-_PLACES_HEADER = ("rank", "cosine", "row", "before", "word", "after", "token", "position", "text")
-_TAGGER = "parts-of-speech-base-cased"
-_TAG = "part_of_speech"
 
 
 def page():
@@ -61,7 +47,7 @@ def page():
         )
     else:
         # Where states have no neighbours in the vocabulary, the last layer's are compared with each other.
-        _in_text(shared, trace, at, len(trace.hidden_states) - 1 if layer is None else layer, centred)
+        places.show(shared, trace, at, len(trace.hidden_states) - 1 if layer is None else layer, centred)
 
 
 def _window(trace):
@@ -214,170 +200,6 @@ def _detail(nearest, column):
                     ),
                 },
             )
-
-
-def _in_text(shared, trace, at, layer, centred):
-    """The places of a file nearest to the token, by the states after the layer or by what a head puts together."""
-    read = files.rows("neighbours")
-    if read is None:
-        return
-    rows, file_key = read
-    head = _head(shared.config.num_attention_heads, layer) if layer else None
-    tagger = _TAGGER if _can_tag() and state.setting("neighbours.tags", False) else None
-    view = state.view()
-    snippets.give(shared, trace, (), centred, _PLACES, at, layer, file_key, head, tagger)
-    key = (shared.name, view.precision, view.a, view.b, trace.masks, at, layer, head, centred, file_key)
-    if not files.asked("neighbours", key, len(rows.rows) <= files.AT_ONCE):
-        st.caption(f"{count(len(rows.rows), 'row')}.")
-        return
-    found = jobs.result(
-        "neighbours",
-        key,
-        f"Reading {count(len(rows.rows), 'row')}",
-        lambda progress: shared.run(_search, trace, at, layer, head, rows.rows, centred, progress=progress),
-    )
-    if found is not None:
-        _places(trace, at, layer, head, centred, found, tagger)
-
-
-def _head(heads, layer):
-    """The head of the layer that is compared, from 0; None for the state."""
-    chosen = st.selectbox(
-        "Compared",
-        range(heads + 1),
-        format_func=lambda number: f"Head {number} of layer {layer}" if number else f"The state after layer {layer}",
-        width=260,
-        help="The state holds all that a layer has made of a token. What one head puts together is the mean of its "
-        "value vectors, weighted by where it looks.",
-        **state.bound_setting("neighbours.head", "w_near_head", 0, range(heads + 1)),
-    )
-    return chosen - 1 if chosen else None
-
-
-def _search(bert, trace, at, layer, head, rows, centred, progress):
-    if head is None:
-        vectors, index = trace.hidden_states[layer], layer
-    else:
-        index = layer - 1  # heads are counted from the first layer, states from what goes in
-        vectors = attended_values(bert, trace.hidden_states[index], index, head)
-    return nearest_contexts(bert, vectors[[at]], index, rows, _PLACES, centred, progress=progress, head=head)
-
-
-def _can_tag():
-    return any(info.name == _TAGGER for info in models.installed())
-
-
-def _tags(tagger, near):
-    """The part of speech of every place's word; None where none are asked for or they are not there yet."""
-    if tagger is None:
-        return None
-    shared, view = inputs.model(tagger), state.view()
-    return jobs.result(
-        "neighbours tags",
-        (tagger, view.precision, near),
-        "Reading their sentences",
-        lambda progress: shared.run(matched_labels, near, progress=progress),
-    )
-
-
-def _places(trace, at, layer, head, centred, found, tagger):
-    (near,) = found.nearest
-    heading = inputs.heading("Nearest places in the text")
-    with heading.container(horizontal=True, vertical_alignment="center", width="content"):
-        if _can_tag():
-            st.toggle(
-                "Parts of speech",
-                **state.bound_setting("neighbours.tags", "w_near_tags", False),
-                help="Of the words found, guessed from their sentences by the fine-tuned tagger that ships.",
-            )
-        menu = st.container(width="content")
-    tags = _tags(tagger, near)
-    with menu:
-        _save_places(trace, at, layer, head, centred, found, tags)
-    if tags is not None:
-        st.markdown(f"Parts of speech: {', '.join(f'{tag} {number}' for tag, number in count_labels(tags).items())}")
-    event = st.dataframe(
-        {
-            "cosine": [one.similarity for one in near],
-            "before": [_tail(one.parts[0]) for one in near],
-            "word": [one.word.text for one in near],
-            "after": [_cut(one.parts[2]) for one in near],
-            **({} if tags is None else {"tag": [tag or "" for tag in tags]}),
-            "token": [one.token for one in near],
-            "row": [one.row.number for one in near],
-        },
-        hide_index=True,
-        width="stretch",
-        key="w_near_places",
-        on_select="rerun",
-        selection_mode="single-row",
-        column_config={
-            "cosine": st.column_config.ProgressColumn("Cosine", format="%.3f", min_value=0, max_value=1, width=100),
-            # Narrow, so that a phone shows the word as well; what is next to the word stays.
-            "before": st.column_config.TextColumn("Before it", width=170, alignment="right"),
-            "word": st.column_config.TextColumn("The word", alignment="center"),
-            "after": st.column_config.TextColumn("After it", width=400),
-            "tag": "Part of speech",
-            "token": "Token",
-            "row": st.column_config.NumberColumn("Row", width=50),
-        },
-    )
-    chosen = event.selection.rows
-    if chosen and chosen[0] < len(near):
-        opening.open_row("w_near_open", near[chosen[0]].row, ())
-    mean = " Their mean is taken from both sides first." if centred else ""
-    what = "of what goes in" if layer == 0 else f"after layer {layer}"
-    if head is not None:
-        what = f"that head {head + 1} of layer {layer} puts together there"
-    bound = f" What comes after {MOST:,} tokens is not read." if found.tokens >= MOST else ""
-    st.caption(
-        f"{count(found.tokens, 'token')} of {count(found.rows, 'row')}, each in its sentence: cosines of the vectors "
-        f"{what} with that of “{plain(trace.tokens[at])}”.{mean}{bound} Press the box before a row to open it."
-    )
-
-
-def _save_places(trace, at, layer, head, centred, found, tags):
-    (near,) = found.nearest
-    header = _PLACES_HEADER if tags is None else (*_PLACES_HEADER, _TAG)
-
-    def lines():
-        return [
-            (*_place_line(rank, one), *(() if tags is None else (tags[rank - 1] or "",)))
-            for rank, one in enumerate(near, start=1)
-        ]
-
-    export.menu(
-        "places",
-        header,
-        lines,
-        lambda: {
-            "model": trace.model,
-            "token": trace.tokens[at],
-            "position": at,
-            "layer": layer,
-            "head": None if head is None else head + 1,
-            "centred": centred,
-            "compared": found.tokens,
-            "parts_of_speech": None if tags is None else count_labels(tags),
-            "places": [dict(zip(header, line)) for line in lines()],
-        },
-        lambda: ranked_bars(
-            [f"{one.row.number}: {one.word.text}" for one in near], [one.similarity for one in near], "cosine"
-        ),
-    )
-
-
-def _tail(text):
-    return text if len(text) <= _SIDE else f"…{text[-_SIDE:]}"
-
-
-def _cut(text):
-    return text if len(text) <= _SIDE else f"{text[:_SIDE]}…"
-
-
-def _place_line(rank, one):
-    before, word, after = one.parts
-    return rank, one.similarity, one.row.number, before, word, after, one.token, one.position, one.word.source
 
 
 def _rows(trace, shown, found):

@@ -8,7 +8,7 @@ import streamlit as st
 
 from bert_tf.explain import fill_mask, patch_blocks, patch_heads, patch_states
 from bert_tf.plots.patching import patch_map, patched_heads_map, patched_names
-from ui import export, figures, frame, inputs, jobs, pairs, snippets, state, why
+from ui import export, figures, frame, inputs, jobs, pairs, paths_view, snippets, state, why
 from ui.kept import kept
 from ui.words import bold, count, plain
 
@@ -22,6 +22,7 @@ _PARTS = {
     "attention": "What attention adds",
     "feed_forward": "What feed-forward adds",
     "head": "What each head adds",
+    "path": "One path at a time",
 }
 _SAYS = {
     "state": "one state, of one token after one layer, is taken from the first",
@@ -65,11 +66,29 @@ def page():
         format_func=_PARTS.get,
         **state.bound_setting("patching.part", "w_patching_part", "state", _PARTS),
     )
+    if part == "path":
+        _paths(shared, trace, other, target)
+        return
     position = _place(trace) if part == "head" else None
     snippets.give(shared, trace, other, target, part, position)
     found = _patched(shared, trace, other, target, part, position)
     if found is not None:
         _draw(trace, other, found)
+
+
+def _paths(shared, trace, other, target):
+    """One path at a time: where it leads to, and what each part sends along it."""
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        receiver, position = paths_view.receiver(shared), _place(trace)
+    snippets.give(shared, trace, other, target, "path", position, receiver)
+    key = _key(shared, trace, other, target, position)
+    found = paths_view.patched(shared, key, trace, other, target, position, receiver)
+    if found is None:
+        return
+    with _heading("Layer by sender", trace, other):
+        paths_view.save(trace, other, found)
+    _say_ends(found)
+    paths_view.draw(found)
 
 
 def _place(trace):
@@ -253,19 +272,14 @@ def _say_lengths(one, other, texts_one, texts_other):
     st.warning("\n".join(lines), icon=":material/straighten:")
 
 
+def _key(shared, trace, other, target, position):
+    """What is patched, beside which vectors."""
+    texts = (trace.text_a, trace.text_b, other.text_a, other.text_b)
+    return shared.name, state.view().precision, *texts, trace.masks, target, position
+
+
 def _patched(shared, trace, other, target, part, position):
-    view = state.view()
-    key = (
-        shared.name,
-        view.precision,
-        trace.text_a,
-        trace.text_b,
-        other.text_a,
-        other.text_b,
-        trace.masks,
-        target,
-        position,
-    )
+    key = _key(shared, trace, other, target, position)
     patch = {
         "state": patch_states,
         "head": functools.partial(patch_heads, position=position),
@@ -279,11 +293,7 @@ def _patched(shared, trace, other, target, part, position):
 
 def _draw(trace, other, found):
     of_heads = found.part == "head"
-    heading = inputs.heading("Layer by head" if of_heads else "Layer by position")
-    with heading.container(horizontal=True, vertical_alignment="center", width="content"):
-        st.button(
-            "Change places", icon=":material/swap_vert:", type="tertiary", on_click=_turn, args=(trace, other)
-        )
+    with _heading("Layer by head" if of_heads else "Layer by position", trace, other):
         export.menu(
             "patching",
             _HEAD_HEADER if of_heads else ("state" if found.part == "state" else "layer", *_HEADER),
@@ -298,17 +308,8 @@ def _draw(trace, other, found):
                 "recovered": found.recovered,
             },
         )
+    _say_ends(found)
     label = plain(found.target.label)
-    st.markdown(
-        f"{bold(found.target.label)} has {why.said(found.target, found.clean)} in the first input and "
-        f"{why.said(found.target, found.corrupted)} in the other."
-    )
-    if abs(found.clean - found.corrupted) < _SLIGHT:
-        st.info(
-            "That is nearly the same, so there is little to bring back and the shares below say little."
-            " Change another word, or look at another answer.",
-            icon=":material/balance:",
-        )
     where = "at all tokens" if found.position is None else f"at “{plain(trace.tokens[found.position])}” alone"
     figures.show(
         "What each brings back",
@@ -322,6 +323,27 @@ def _draw(trace, other, found):
         " difference. It tells where a difference lies at a given depth, not that the model uses nothing"
         " else."
     )
+
+
+def _heading(text, trace, other):
+    """A heading with the button that turns the inputs round; what is drawn in this container stands beside it."""
+    row = inputs.heading(text).container(horizontal=True, vertical_alignment="center", width="content")
+    row.button("Change places", icon=":material/swap_vert:", type="tertiary", on_click=_turn, args=(trace, other))
+    return row
+
+
+def _say_ends(found):
+    """The answer in both inputs; where there is next to no difference, that too."""
+    st.markdown(
+        f"{bold(found.target.label)} has {why.said(found.target, found.clean)} in the first input and "
+        f"{why.said(found.target, found.corrupted)} in the other."
+    )
+    if abs(found.clean - found.corrupted) < _SLIGHT:
+        st.info(
+            "That is nearly the same, so there is little to bring back and the shares below say little."
+            " Change another word, or look at another answer.",
+            icon=":material/balance:",
+        )
 
 
 def _map(trace, other, found, dark=False):

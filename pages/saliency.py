@@ -3,7 +3,16 @@
 import numpy as np
 import streamlit as st
 
-from bert_tf.explain import gradient_x_input, integrated_gradients, lime, occlusion, smoothgrad
+from bert_tf.explain import (
+    deeplift,
+    gradient_x_input,
+    integrated_gradients,
+    layerwise_relevance,
+    lime,
+    occlusion,
+    smoothgrad,
+)
+from bert_tf.explain.contributions import is_certain
 from bert_tf.plots.diverging import diverging_ramp
 from bert_tf.plots.effects import ranked_bars
 from ui import export, figures, flips_view, frame, highlights, inputs, jobs, reduction_view, snippets, state, why
@@ -14,12 +23,21 @@ _METHODS = {
     "integrated": "Integrated gradients",
     "gradient": "Gradient × input",
     "smooth": "SmoothGrad",
+    "deeplift": "DeepLift",
+    "relevance": "Layer-wise relevance",
     "occlusion": "Occlusion",
     "lime": "LIME",
     "reduction": "Input reduction",
     "hotflip": "HotFlip",
 }
-_FUNCTIONS = {"integrated": integrated_gradients, "smooth": smoothgrad, "occlusion": occlusion, "lime": lime}
+_FUNCTIONS = {
+    "integrated": integrated_gradients,
+    "smooth": smoothgrad,
+    "deeplift": deeplift,
+    "relevance": layerwise_relevance,
+    "occlusion": occlusion,
+    "lime": lime,
+}
 _STEPS = (8, 16, 32, 64, 128)
 _SAMPLES = (64, 128, 256, 512)
 _NOISE = (0.01, 0.02, 0.05, 0.1)
@@ -29,17 +47,27 @@ _BASELINES = ("[PAD]", "[MASK]")
 _LONGEST_LIST = 15
 _SAYS = {
     "integrated": (
-        "The slope of the answer's log-probability, gathered on the way from a text of nothing but {baseline}"
+        "The slope of the {score}, gathered on the way from a text of nothing but {baseline}"
         " to this one (special tokens and masks stay). Another start gives other scores."
     ),
     "gradient": (
-        "The slope of the answer's log-probability at this text, times the words' own vectors. It is the"
+        "The slope of the {score} at this text, times the words' own vectors. It is the"
         " cheapest and the roughest: it knows this one point only, and the scores need not add up to"
         " anything."
     ),
     "smooth": (
         "The mean slope over {copies} copies of this text with noise on its words' vectors, times the vectors"
         " without noise: what only this one point shows is smoothed away. The scores need not add up to anything."
+    ),
+    "deeplift": (
+        "What the {score} gains from a text of nothing but {baseline} to this one (special tokens and"
+        " masks stay), passed back step by step in proportion to what each step gains itself; two that are multiplied"
+        " share it by halves. It seldom shows what speaks against an answer, and another start gives other scores."
+    ),
+    "relevance": (
+        "The {odds} passed back layer by layer, with attention weights, the spread that normalisations divide"
+        " by and the gates of the activations held as they are in this pass. What makes the model look where it looks"
+        " is not in the scores."
     ),
     "occlusion": (
         "Each word in turn replaced by {baseline}: what the answer then loses. Words that can stand in for"
@@ -63,6 +91,12 @@ def page():
     if target is None or (method == "reduction" and not reduction_view.can(trace, target)):
         return
     if method == "hotflip" and not flips_view.can(shared, trace, target):
+        return
+    if method == "relevance" and is_certain(shared.bert, target):
+        st.info(
+            f"“{plain(target.label)}” is the only class, and always certain: nothing speaks for or against it.",
+            icon=":material/block:",
+        )
         return
     snippets.give(shared, trace, target, method, settings)
     if method == "reduction":
@@ -105,13 +139,14 @@ def _method():
                 _SAMPLES,
                 **state.bound_setting("saliency.samples", "w_saliency_samples", 128, _SAMPLES),
             )
-        if method in ("integrated", "occlusion", "lime"):
+        if method in ("integrated", "deeplift", "occlusion", "lime"):
             # What each method's paper starts from is its default.
-            name = f"saliency.{'from' if method == 'integrated' else 'instead'}"
+            starts = method in ("integrated", "deeplift")
+            name = f"saliency.{'from' if starts else 'instead'}"
             settings["baseline"] = st.segmented_control(
-                "Starting from" if method == "integrated" else "In its place",
+                "Starting from" if starts else "In its place",
                 _BASELINES,
-                **state.bound_setting(name, f"w_{name}", "[PAD]" if method == "integrated" else "[MASK]", _BASELINES),
+                **state.bound_setting(name, f"w_{name}", "[PAD]" if starts else "[MASK]", _BASELINES),
             )
         if method == "occlusion":
             settings["level"] = "word"
@@ -156,7 +191,9 @@ def _draw(trace, found, method, settings):
         ("speaks against it", "speaks for it"),
         "Point at a word, or tap it, for its score. Coloured by the strongest of this text.",
     )
-    st.caption(_SAYS[method].format(**settings) + _sums(found))
+    of_value = found.target.of_value
+    score, odds = ("value", "value") if of_value else ("answer's log-probability", "answer's log-odds")
+    st.caption(_SAYS[method].format(**settings, score=score, odds=odds) + _sums(found))
     left, right = st.columns([3, 2], gap="large")
     with left:
         figures.show(
@@ -178,7 +215,7 @@ def _draw(trace, found, method, settings):
             column_config={
                 "text": st.column_config.TextColumn("Text", width="small"),
                 "word": "Word",
-                "score": st.column_config.NumberColumn(f"Score, {why.unit(found.target)}", format="%+.3f"),
+                "score": st.column_config.NumberColumn(f"Score, {_unit(found)}", format="%+.3f"),
             },
         )
 
@@ -189,15 +226,42 @@ def _sums(found):
         return said + _with_noise(found)
     if found.fit is not None:
         return said + _fitted(found.fit)
+    if found.rest is not None:
+        return said + _shared_out(found)
     if found.gap is None:
         return said
     gained = found.score - found.baseline_score
     unit = why.unit(found.target)
+    said = f"{said} From the start to here it gains {_signed(gained)} {unit}; the scores add up to"
+    if found.method == "deeplift":
+        return f"{said} just that" + ("." if abs(found.gap) < 0.001 else f", but for {_signed(found.gap)} of rounding.")
     return (
-        f"{said} From the start to here it gains {gained:+.3f} {unit}; the scores add up to"
-        f" {gained + found.gap:+.3f}: convergence gap {found.gap:+.3f}"
+        f"{said} {_signed(gained + found.gap)}: convergence gap {_signed(found.gap)}"
         + (", more steps make it smaller." if abs(found.gap) > 0.05 else ".")
     )
+
+
+def _shared_out(found):
+    """What the words and all else have of the log-odds."""
+    words, rest = sum(one.score for one in found.words), found.rest
+    whole = "The value" if found.target.of_value else "Its log-odds"
+    said = (
+        f" {whole}, {_signed(found.log_odds)}, {'is' if found.target.of_value else 'are'} {_signed(words)} of the words"
+        f" here, {_signed(found.tokens.sum() - words)} of special tokens, {_signed(rest['places'])} of positions and"
+        f" segments and {_signed(rest['biases'])} of biases"
+    )
+    if not rest["spread"]:
+        return said + "."
+    return f"{said}; {_signed(rest['spread'])} comes from how the other answers share what is left to them."
+
+
+def _signed(number):
+    return f"{round(float(number), 3) + 0.0:+.3f}"
+
+
+def _unit(found):
+    """What the scores are counted in."""
+    return why.unit(found.target) + (" of log-odds" if found.rest is not None and not found.target.of_value else "")
 
 
 def _fitted(fit):
@@ -224,7 +288,7 @@ def _with_noise(found):
 
 def _figure(found, dark):
     strongest = sorted(found.words, key=lambda one: -abs(one.score))[:_LONGEST_LIST]
-    unit = {"nats": "nats of log-probability"}.get(why.unit(found.target), why.unit(found.target))
+    unit = {"nats": "nats of log-probability"}.get(_unit(found), _unit(found))
     return ranked_bars([one.word.text for one in strongest], [one.score for one in strongest], unit, dark)
 
 
@@ -242,6 +306,8 @@ def _record(trace, found, settings):
         "noisy_log_probability": found.noisy_score,
         "convergence_gap": found.gap,
         "weighted_r2": found.fit,
+        "log_odds": found.log_odds,
+        "rest": found.rest,
         "tokens": list(trace.tokens),
         "token_scores": found.tokens.tolist(),
         "words": [

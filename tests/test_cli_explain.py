@@ -53,12 +53,14 @@ def test_lens(record, tiny_bert, trace):
     assert [state["answer_rank"] for state in found["states"]] == lens.answer_ranks[0].tolist()
 
 
-@pytest.mark.parametrize("method", ["gradient", "smoothgrad", "integrated", "occlusion", "lime"])
+@pytest.mark.parametrize("method", ["gradient", "smoothgrad", "integrated", "deeplift", "relevance", "occlusion", "lime"])
 def test_saliency(record, tiny_bert, trace, method):
     function = {
         "gradient": explain.gradient_x_input,
         "smoothgrad": explain.smoothgrad,
         "integrated": explain.integrated_gradients,
+        "deeplift": explain.deeplift,
+        "relevance": explain.layerwise_relevance,
         "occlusion": explain.occlusion,
         "lime": explain.lime,
     }[method]
@@ -75,6 +77,24 @@ def test_smoothgrad_takes_its_copies_and_noise(record, tiny_bert, trace):
     expected = explain.smoothgrad(tiny_bert, trace, explain.mask_target(tiny_bert, trace), 5, 0.1)
     np.testing.assert_allclose(found["scores"], expected.tokens, atol=1e-3)
     assert found["noisy_log_probability"] == pytest.approx(expected.noisy_score, abs=1e-3)
+
+
+def test_deeplift_takes_its_start_and_relevance_says_what_else_has_a_share(record, tiny_bert, trace):
+    target = explain.mask_target(tiny_bert, trace)
+    found, wanted = (record("saliency", "--method", "deeplift", "--baseline", "[MASK]"),
+                     explain.deeplift(tiny_bert, trace, target, "[MASK]"))  # fmt: skip
+    np.testing.assert_allclose(found["scores"], wanted.tokens, atol=1e-3)
+    assert sum(found["scores"]) == pytest.approx(
+        found["log_probability"] - found["baseline_log_probability"], abs=1e-4
+    )
+    found, wanted = record("saliency", "--method", "relevance"), explain.layerwise_relevance(tiny_bert, trace, target)
+    assert found["rest"] == pytest.approx(wanted.rest, abs=1e-3)
+    assert sum(found["scores"]) + sum(found["rest"].values()) == pytest.approx(found["log_odds"], abs=1e-4)
+
+
+def test_what_rounding_leaves_has_no_sign_of_its_own(say):
+    lines = say("saliency", "--method", "deeplift").splitlines()
+    assert lines[-1].split() == ["(gap)", "+0.000"] and not any("-0.000" in line for line in lines)
 
 
 def test_lime_takes_its_samples_and_what_covers(record, tiny_bert, trace):
@@ -156,6 +176,22 @@ def test_patching_of_heads(record, tiny_bert, trace, at):
     assert np.shape(found["recovered"]) == (2, 4) and (found["carried_over"], found["at"]) == ("head", at)
 
 
+@pytest.mark.parametrize("to, receiver, at", [
+    (None, None, None), ("1.2.keys", explain.Receiver("keys", 1, 2), None),
+    ("1.feed-forward", explain.Receiver("feed_forward", 1), 4),
+])  # fmt: skip
+def test_paths(record, tiny_bert, trace, to, receiver, at):
+    other = tiny_bert.trace("the dogs [MASK] on the mat", TEXTS[1])
+    expected = explain.patch_paths(tiny_bert, trace, other, explain.mask_target(tiny_bert, trace), receiver, at)
+    given = [*([] if to is None else ["--to", to]), *([] if at is None else ["--at", at])]
+    found = record("paths", "--against", other.text_a, *given)
+    np.testing.assert_allclose(found["scores"], expected.scores, atol=1e-3)
+    assert found["leads"] == expected.leads.tolist() and (found["to"], found["at"]) == (to or "answer", at)
+    assert [found[name] for name in ("embeddings", "whole", "clean", "corrupted")] == pytest.approx(
+        [expected.embeddings, expected.whole, expected.clean, expected.corrupted], abs=1e-3
+    )
+
+
 def test_contributions(record, tiny_bert, trace):
     expected = explain.contributions(tiny_bert, trace, explain.mask_target(tiny_bert, trace, token="cat"))
     found = record("contributions", "--target", "cat")
@@ -205,6 +241,8 @@ def test_vectors_and_similarity(record, tiny_bert, trace, tiny_folder):
         (("lens",), "rank of the answer"),
         (("saliency",), "(gap)"),
         (("saliency", "--method", "smoothgrad"), "(lost to noise)"),
+        (("saliency", "--method", "deeplift"), "(gap)"),
+        (("saliency", "--method", "relevance"), "(biases)"),
         (("saliency", "--method", "lime"), "(weighted R²)"),
         (("saliency", "--method", "reduction"), "without"),
         (("saliency", "--method", "hotflip"), "likeliest then"),
@@ -213,6 +251,7 @@ def test_vectors_and_similarity(record, tiny_bert, trace, tiny_folder):
         (("vectors",), "of segment"),
         (("patching", "--against", "the dogs [MASK] on the mat"), "##s"),
         (("patching", "--against", "the dogs [MASK] on the mat", "--carry", "head"), "layer"),
+        (("paths", "--against", "the dogs [MASK] on the mat", "--to", "1.0.values"), "all that enters"),
         (("contributions",), "all feed-forward blocks"),
         (("counterfactual",), "what if"),
     ],
@@ -245,6 +284,12 @@ def test_lines_for_a_person(say, arguments, shown):
         (["patching", "the [MASK]", "--against", " "], "--against is empty"),
         (["patching", "the [MASK]", "--against", "a [MASK]", "--at", "1"], "--at goes with --carry head"),
         (["patching", "the [MASK]", "--against", "a [MASK]", "--carry", "head", "--at", "9"], "no token 9"),
+        (["paths", "the [MASK]"], "Give --against"),
+        (["paths", "the [MASK]", "--against", "a [MASK]", "--to", "queries"], "--to takes answer, LAYER.HEAD.queries"),
+        (["paths", "the [MASK]", "--against", "a [MASK]", "--to", "1.feed-forward.2"], "not '1.feed-forward.2'"),
+        (["paths", "the [MASK]", "--against", "a [MASK]", "--to", "1.keys"], "not '1.keys'"),
+        (["paths", "the [MASK]", "--against", "a [MASK]", "--to", "2.0.keys"], "no layer 2"),
+        (["paths", "the [MASK]", "--against", "a [MASK]", "--at", "9"], "no token 9"),
         (["contributions", "the [MASK]", "--target", "cats"], "made of: cat ##s"),
         (["contributions", "the [MASK]", "--target", "cat", "--next-sentence"], "only one of"),
         (["counterfactual", "the [MASK]", "--replace", "the"], "OLD=NEW"),

@@ -2,6 +2,7 @@
 
 import json
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,14 +12,18 @@ from bert_tf.cli import main
 from bert_tf.cli.explain import KINDS
 from bert_tf.plots.explained import figure_of
 
+CONCEPTS = Path(__file__).parents[1] / "assets" / "samples" / "concepts"
 TEXTS = ("the cats [MASK] on the mat", "it ran")
 ARGUMENTS = {
     "patching": ["--against", "the dogs [MASK] on the mat"],
+    "paths": ["--against", "the dogs [MASK] on the mat", "--to", "1.feed-forward"],
     "neuron": ["--head", "1.2", "--token", "3"],
     "similarity": ["--other", "MODEL"],
     "compare": ["--other", "MODEL"],
     "changed": ["--before", "MODEL"],
     "agreement": ["--other", "MODEL", "--input", "FILE"],
+    "concepts": ["--input", "FILE", "--concept", f"{CONCEPTS}/places.txt", "--against", f"{CONCEPTS}/neutral.txt",
+                 "--next-sentence", "--runs", "2"],
     "dataset": ["--input", "FILE"],
     "pairs": ["--input", "FILE", "--rows", "1"],
 }
@@ -26,6 +31,7 @@ ARGUMENTS = {
 OTHER_TEXTS = {
     "meaning": ("bank", "the bank of money", "the river bank"),
     "agreement": (),
+    "concepts": (),
     "dataset": (),
     "pairs": (),
     "positions": (),
@@ -89,10 +95,12 @@ def test_a_long_text_is_pooled(record):
     assert figure.data[0].z.shape == (128, 128) and (np.diag(figure.data[0].z) == 1).all()
 
 
-def test_words_and_their_scores_are_drawn_as_bars(record):
-    found = record("saliency", "--method", "gradient")
-    (bars,) = figure_of(found).data
+@pytest.mark.parametrize("method, unit", [("gradient", "log-probability of "), ("relevance", "log-odds of ")])
+def test_words_and_their_scores_are_drawn_as_bars(record, method, unit):
+    found = record("saliency", "--method", method)
+    (bars,) = (figure := figure_of(found)).data
     np.testing.assert_allclose(bars.x, [word["score"] for word in found["words"]])
+    assert unit in str(figure.layout)
 
 
 def test_the_answer_is_drawn_while_words_go(record):
@@ -113,7 +121,7 @@ def test_other_words_are_drawn_beside_what_the_slope_foretold(record):
     assert list(slope.y) == list(read.y) and (read.name, slope.name) == ("read by the model", "by the slope")
 
 
-@pytest.mark.parametrize("carried, rows", [("state", ["in", "1", "2"]), ("attention", ["0", "1"])])
+@pytest.mark.parametrize("carried, rows", [("state", ["0", "1", "2"]), ("attention", ["0", "1"])])
 def test_what_is_patched_names_the_rows(record, carried, rows):
     found = record("patching", *ARGUMENTS["patching"], "--carry", carried)
     (drawn,) = figure_of(found).data
@@ -126,6 +134,12 @@ def test_patched_heads_and_contributions_are_drawn_by_layer(record):
     (drawn,) = figure_of(found).data
     assert (list(drawn.y), list(drawn.x)) == (["0", "1"], ["0", "1", "2", "3"])
     np.testing.assert_allclose(drawn.customdata[..., 0], np.array(found["recovered"], float))
+    found = record("paths", *ARGUMENTS["paths"])
+    (drawn,) = figure_of(found).data
+    assert (list(drawn.y), list(drawn.x)) == (["0", "1"], ["0", "1", "2", "3", "FF"])
+    leads = np.array(found["leads"])
+    assert leads.sum() == 9 and np.isnan(drawn.z[~leads]).all() and np.abs(drawn.z[leads]).max() == 1
+    np.testing.assert_allclose(drawn.customdata[leads], np.array(found["recovered"], float)[leads])
     found = record("contributions")
     (drawn,) = figure_of(found).data
     assert (list(drawn.y), list(drawn.x)) == (["0", "1"], ["0", "1", "2", "3", "FF"])

@@ -124,6 +124,10 @@ def test_every_row_of_a_file(record, say, tiny_bert, file):
         assert [mask["original_rank"] for mask in one["masks"]] == [mask.original_rank for mask in same.masks]
         assert one["perplexity"] == pytest.approx(same.perplexity, rel=1e-3) and one["text_b"] == same.row.text_b
     assert found["summary"]["masks"] == 3 and found["summary"]["next"] == 2
+    part = record("dataset", "--input", file, "--ask", "masks", "--hide", "last", "--subset", "ends=2-3,4")["subsets"]
+    own = explain.summarise_rows([one for one in expected if one.row.number in (2, 4)])
+    assert part["ends"]["rows"] == [2, 4] and part["ends"]["summary"]["masks"] == own.masks == 2
+    assert part["ends"]["summary"]["first"] == own.first
     assert [len(bars.x) for bars in figure_of(found).data] == [3, 2, 3]
     plain = record("dataset", "--input", file, "--rows", 1)
     assert len(plain["rows"]) == 1 and plain["rows"][0]["perplexity"] is None
@@ -142,6 +146,13 @@ def test_the_rows_of_a_file_are_laid_out(record, say, tiny_bert, file):
     assert len(known.x) + len(unknown.x) == len(rows) == 3 and list(known.marker.color) == [
         value for value in found["map"]["values"] if value is not None
     ]
+    space = record("dataset", "--input", file, "--show", "map", "--dimensions", 3)
+    np.testing.assert_allclose(
+        space["map"]["coordinates"], explain.lay_out(explain.row_vectors(tiny_bert, rows).vectors[-1], "pca", 3)[0], atol=1e-4
+    )
+    assert {trace.type for trace in figure_of(space).data} == {"scatter3d"}
+    table = say("dataset", "--input", file, "--show", "map", "--dimensions", 3).splitlines()
+    assert table[1].split()[:4] == ["row", "x", "y", "z"]
     number = rows[1].number
     near = record("dataset", "--input", file, "--show", "map", "--near", number)["map"]
     last = explain.row_vectors(tiny_bert, rows).vectors[-1]
@@ -152,6 +163,46 @@ def test_the_rows_of_a_file_are_laid_out(record, say, tiny_bert, file):
     assert lines[2].split()[:2] == [f"{wanted[0][1]:.3f}", f"{rows[wanted[0][0]].number}:"]
     lines = say("dataset", "--input", file, "--show", "map", "--colour", "tokens").splitlines()
     assert [line.split()[0] for line in lines[2:]] == [str(row.number) for row in rows]
+
+
+@pytest.fixture(scope="module")
+def concept(tmp_path_factory):
+    """What `explain concepts` takes of a concept: sentences with a word, and others."""
+    folder, ends = tmp_path_factory.mktemp("concept"), ("sat", "ran", "is big", "was small", "is red", "ate", "ended")
+    (folder / "cat.txt").write_text("".join(f"the cat {end}\n" for end in ends))
+    (folder / "rest.txt").write_text("".join(f"{who} {end}\n" for who in ("she", "a dog") for end in ends))
+    return "--concept", folder / "cat.txt", "--against", folder / "rest.txt"
+
+
+def test_a_concept_and_a_word_or_a_verdict(record, say, tiny_bert, file, concept):
+    texts = [[row.text_a for row in explain.read_rows(path.read_bytes()).rows] for path in concept[1::2]]
+    rows = explain.read_rows(ROWS).rows
+    for given, asked in (
+        (("--target", "dog", "--hide", "last"), {"of": "word", "answer": "dog", "hide": "last"}),
+        (("--next-sentence", "--opposite"), {"of": "next", "answer": "NotNext"}),
+    ):
+        found = record("concepts", "--input", file, *concept, "--runs", 3, *given)
+        expected = explain.concept_test(tiny_bert, rows, *texts, runs=3, **asked)
+        assert found["target"]["label"] == asked["answer"] and found["differs"] == expected.differs.tolist()
+        assert found["rows"] == [rows[place].number for place in expected.places]
+        for name in ("scores", "chance", "accuracies", "slopes", "p_values"):
+            np.testing.assert_allclose(found[name], getattr(expected, name), atol=1e-4)
+        np.testing.assert_allclose(figure_of(found).data[1].y, expected.chance.mean(axis=1), atol=1e-4)
+    lines = say("concepts", "--input", file, *concept, "--runs", 3, "--next-sentence").splitlines()
+    assert [line.split()[0] for line in lines[1:]] == ["layer", "in", "1", "2"] and lines[1].endswith("differs")
+
+
+@pytest.mark.parametrize("arguments, sentence", [
+    ((), "can be asked about word or next, not 'class'"),
+    (("--target", "dog", "--label", "good"), "only one of --target and --label"),
+    (("--opposite",), "--opposite goes with"),
+    (("--runs", "1"), "--runs must be at least 2"),
+    (("--sentence-order",), "not 'order'"),
+])  # fmt: skip
+def test_a_concept_that_cannot_be_tested(capsys, tiny_folder, file, concept, arguments, sentence):
+    given = ["concepts", "--input", file, *concept, *arguments, "--model", tiny_folder, "--quiet"]
+    assert main(["explain", *map(str, given)]) == 2
+    assert sentence in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("arguments, sentence", [
@@ -367,6 +418,9 @@ def test_the_game_of_replaced_words(record, say):
     (("dataset", "--input", "FILE", "--near", "1"), "go with --show map"),
     (("dataset", "--input", "FILE", "--pooling", "first"), "go with --show map"),
     (("dataset", "--input", "FILE", "--by", "pca"), "go with --show map"),
+    (("dataset", "--input", "FILE", "--dimensions", "3"), "go with --show map"),
+    (("dataset", "--input", "FILE", "--subset", "short"), "takes NAME=ROWS"),
+    (("dataset", "--input", "FILE", "--subset", "short=77"), "none of the rows '77'"),
     (("dataset", "--input", "FILE", "--show", "map", "--near", "99"), "no row 99"),
     (("dataset", "--input", "FILE", "--show", "map", "--layer", "9"), "no layer 9"),
     (("dataset", "--input", "FILE", "--show", "map", "--colour", "mood"), "--colour takes what is known"),

@@ -159,8 +159,38 @@ def test_the_nearest_places_by_one_head_and_what_they_are(record, say, tiny_bert
     for one, near, counts in zip(labelled["tokens"], wanted.nearest, labelled["labels"], strict=True):
         said = explain.matched_labels(bert_tf.load(tagger), near)
         assert [place["label"] for place in one["places"]] == list(said) and counts == explain.count_labels(said)
+        there = explain.matched_labels(bert_tf.load(tagger), [place.looked for place in near])
+        assert [place["looks_at"]["label"] for place in one["places"]] == list(there)
     line = say(*given, "--tagger", tagger).splitlines()[2].split()
     assert line[3] == labelled["tokens"][0]["places"][0]["label"]
+
+
+def test_several_heads_and_what_they_look_at_in_a_file_with_trees(record, say, tiny_bert, tmp_path):
+    path = tmp_path / "trees.conllu"
+    path.write_text(f"{TREE}\n\n{TREE.replace('cat', 'dog')}\n".replace("the\t_\t_", "the\t_\tDET"))
+    trace, rows = tiny_bert.trace("the cats sat"), explain.read_rows(path.read_text(), "conllu").rows
+    vectors = explain.attended_values(tiny_bert, trace.hidden_states[0], 0, (1, 3))[[2]]
+    (near,) = explain.nearest_contexts(tiny_bert, vectors, 0, rows, 9, True, head=(1, 3)).nearest
+    given = ("neighbours", "the cats sat", "--input", path, "--layer", 0, "--head", "1,3", "--positions", 2, "--top-k", 9)
+    found = record(*given)
+    (one,), looked = found["tokens"], [place.looked for place in near]
+    assert found["head"] == [1, 3]
+    assert [place["part_of_speech"] for place in one["places"]] == list(explain.parsed_labels(near)[0])
+    for place, wanted, relation in zip(one["places"], near, explain.parsed_labels(looked)[1], strict=True):
+        there = place["looks_at"]
+        assert place["similarity"] == pytest.approx(wanted.similarity, abs=1e-5)
+        assert (there["token"], there["offset"], there["relation"]) == (wanted.looked.token, wanted.looked.offset, relation)
+        assert there["share"] == pytest.approx(wanted.looked.share, abs=1e-5)
+    assert found["relations"] == [explain.count_labels(explain.parsed_labels(near)[1])]
+    (counted,) = found["looked_at"]
+    assert counted["relations"] == explain.count_labels(explain.parsed_labels(looked)[1])
+    assert counted["offsets"] == {str(offset): number for offset, number in explain.count_offsets(near).items()}
+    assert figure_of(found).layout.xaxis.title.text == "nearest places, by heads 1, 3 of layer 0"
+    lines = say(*given).splitlines()
+    before, word, after = near[0].around(40)
+    assert f"{before}[{word}]{after}" in lines[2] and f"{looked[0].offset:+d}" in lines[2].split()
+    words = record(*given, "--no-special")["tokens"][0]["places"]
+    assert {place["looks_at"]["word"] is None for place in words} == {False}
 
 
 def test_positions_that_are_alike(record, say, tiny_bert):
@@ -234,6 +264,10 @@ def test_heads_that_fine_tuning_moved(record, say, tiny_bert, tmp_path):
     (("neighbours", "the cat", "--layer", "1"), "--layer goes with --input"),
     (("neighbours", "the cat", "--head", "1"), "--head goes with --input"),
     (("neighbours", "the cat", "--tagger", "none"), "--tagger goes with --input"),
+    (("neighbours", "the cat", "--input", "WORDS", "--no-special"), "--no-special goes with --head"),
+    (("neighbours", "the cat", "--input", "WORDS", "--head", "1,1"), "Head 1 is named twice"),
+    (("neighbours", "--input", "WORDS", "--head", "x", "the cat"), "takes one head or several, as in 3 or 3,5; not 'x'"),
+    (("neighbours", "the cat", "--input", "TREE.conllu", "--tagger", "none"), "parts of speech of its own"),
     (("neighbours", "the cat", "--input", "WORDS", "--head", "4"), "no head 4 in layer 1"),
     (("neighbours", "the cat", "--input", "WORDS", "--layer", "2", "--head", "0"), "no head 0 in layer 2"),
     (("neighbours", "the cat", "--input", "EMPTY"), "no text in the file"),
@@ -250,7 +284,8 @@ def test_each_mistake_is_told_in_one_line(capsys, tiny_folder, tmp_path, argumen
     for name in ("EMPTY", "EMPTY.conllu"):
         (tmp_path / name).write_text("")
     (tmp_path / "WORDS").write_text("the bank")
-    given = [str(tmp_path / one) if one.startswith(("EMPTY", "WORDS")) else one for one in arguments]
+    (tmp_path / "TREE.conllu").write_text(TREE)
+    given = [str(tmp_path / one) if one.startswith(("EMPTY", "WORDS", "TREE")) else one for one in arguments]
     assert main(["explain", *given, "--model", str(tiny_folder)]) == 2
     lines = capsys.readouterr().err.strip().splitlines()
     assert len(lines) == 1 and sentence in lines[0], lines

@@ -1,7 +1,6 @@
 """Two of the explorer's own components: a table of coloured cells, and words on colours."""
 
-from ui.components import _register as register
-from ui.components import _sent as sent
+from ui.registered import register, sent
 from ui.words import direction
 
 _CELLS, _MARKS = register("cells"), register("marks")

@@ -9,29 +9,14 @@ import uuid
 import streamlit as st
 
 from ui import state
-from ui.limits import ROOT
+from ui.registered import register, sent
 from ui.words import direction
 
-_FOLDER = ROOT / "assets" / "components"
-
-
-def _register(name):
-    parts = {kind: (_FOLDER / f"{name}.{kind}").read_text("utf-8") for kind in ("html", "css", "js")}
-    parts["js"] = (_FOLDER / "shared.js").read_text("utf-8") + parts["js"]
-    return st.components.v2.component(f"bert_{name}", **parts)
-
-
 _NAV, _CHIPS, _BARS, _GAUGE, _GRID, _LINES, _HEADS, _PICTURE = map(
-    _register, ("nav", "chips", "bars", "gauge", "grid", "lines", "heads", "picture")
+    register, ("nav", "chips", "bars", "gauge", "grid", "lines", "heads", "picture")
 )
 _PICTURES = ("svg", "png")
 MOST_STRANDS, FAINTEST_STRAND = 80, 0.06  # lines drawn of a head in the grid; share of its strongest weight
-
-
-def _sent(key, name):
-    """What the browser sent with the trigger ``name``, or None."""
-    state = st.session_state.get(key)
-    return state.get(name) if state else None
 
 
 def nav(key, groups, pages, dark, on_go):
@@ -41,7 +26,7 @@ def nav(key, groups, pages, dark, on_go):
     """
 
     def pressed():
-        value = _sent(key, "go")
+        value = sent(key, "go")
         if isinstance(value, str):
             on_go(value)
 
@@ -57,7 +42,7 @@ def chips(key, shown, texts, on_toggle):
     """
 
     def pressed():
-        value = _sent(key, "toggle")
+        value = sent(key, "toggle")
         if isinstance(value, str):
             on_toggle(value)
 
@@ -72,7 +57,7 @@ def bars(key, cards, on_fill=None):
     """
 
     def pressed():
-        value = _sent(key, "fill")
+        value = sent(key, "fill")
         if isinstance(value, dict) and all(type(value.get(name)) is int for name in ("position", "token")):
             on_fill(value["position"], value["token"])
 
@@ -143,7 +128,7 @@ def grid(
 
 def _head_sent(key, name):
     """The (layer, head) that the browser sent, or None."""
-    value = _sent(key, name)
+    value = sent(key, name)
     if isinstance(value, dict) and all(type(value.get(part)) is int for part in ("layer", "head")):
         return value["layer"], value["head"]
     return None
@@ -203,7 +188,7 @@ def picture(key, title, name, figure):
     asked = f"_{key}_asked"
 
     def pressed():
-        value = _sent(key, "ask")
+        value = sent(key, "ask")
         if isinstance(value, dict) and value.get("format") in _PICTURES:
             st.session_state[asked] = value
 
@@ -217,7 +202,7 @@ def picture(key, title, name, figure):
     _PICTURE(key=key, data=data, on_ask_change=pressed)
 
 
-_TOWER = _register("tower")
+_TOWER = register("tower")
 
 
 def tower(key, boxes, heads, tokens, runs, chosen, layer, layers, on_open, on_layer):
@@ -231,12 +216,12 @@ def tower(key, boxes, heads, tokens, runs, chosen, layer, layers, on_open, on_la
     """
 
     def opened():
-        value = _sent(key, "open")
+        value = sent(key, "open")
         if isinstance(value, str):
             on_open(value)
 
     def moved():
-        value = _sent(key, "layer")
+        value = sent(key, "layer")
         if type(value) is int:
             on_layer(value)
 

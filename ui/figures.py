@@ -2,8 +2,7 @@
 
 import streamlit as st
 
-from ui.components import _register as register
-from ui.components import _sent as sent
+from ui.registered import register, sent
 
 _FIGURE = register("figure")
 

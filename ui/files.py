@@ -18,7 +18,9 @@ SAMPLES = {
     "facts.csv": "Facts to fill in",
     "reviews.csv": "Labelled reviews",
 }
+_TREES = {"trees.conllu": "With dependencies"}
 _OWN, _TYPED = "upload", "typed"
+_TYPES = ("txt", "csv", "tsv", "jsonl", "ndjson")
 #: Rows of a file that are asked about without a press on Run.
 AT_ONCE = 40
 HIDE = {"random": "A word of each row", "last": "The last word", "given": "What the file hides"}
@@ -49,26 +51,28 @@ class Chosen:
         return {"most_rows": self.most_rows, "most_characters": self.most_characters}
 
 
-def rows(page, typed=False):
+def rows(page, typed=False, trees=False, first="sentences.txt"):
     """Widgets that choose a file, and what was read of it.
 
     Args:
         page: name of the page; its setting "file" holds the choice. typed: whether lines may be typed.
+        trees: whether dependencies are of use, so that CoNLL-U is offered and taken.
+        first: the sample that is read where nothing was chosen.
 
     Returns:
         (``Rows``, ``Chosen``), or None with the reason said.
     """
-    names = {**SAMPLES, _OWN: "Your file", **({_TYPED: "Typed lines"} if typed else {})}
+    names = {**SAMPLES, **(_TREES if trees else {}), _OWN: "Your file", **({_TYPED: "Typed lines"} if typed else {})}
     chosen = st.pills(
         "File",
         list(names),
         format_func=names.get,
         label_visibility="collapsed",
         required=True,
-        **state.bound_setting(f"{page}.file", f"w_{page}_file", "sentences.txt", names),
+        **state.bound_setting(f"{page}.file", f"w_{page}_file", first, names),
     )
     if chosen == _OWN:
-        name, data = uploaded(page)
+        name, data = uploaded(page, types=(*_TYPES, "conllu") if trees else _TYPES)
     elif chosen == _TYPED:
         name, data = "lines.txt", _lines(page)
     else:
@@ -76,7 +80,8 @@ def rows(page, typed=False):
     if not data or not data.strip():
         what = "Choose a file" if chosen == _OWN else "Type texts, one a line"
         st.info(
-            f"{what}: text (one a line, a tab before the second of a pair), JSON lines, CSV or TSV.",
+            f"{what}: text (one a line, a tab before the second of a pair), JSON lines, CSV"
+            f"{', TSV or CoNLL-U' if trees else ' or TSV'}.",
             icon=":material/upload_file:",
         )
         return None
@@ -88,7 +93,7 @@ def _sample(name):
     return (_FOLDER / name).read_bytes()
 
 
-def uploaded(page, label="A file of texts", types=("txt", "csv", "tsv", "jsonl", "ndjson")):
+def uploaded(page, label="A file of texts", types=_TYPES):
     """(name, bytes) of the visitor's file, both empty while there is none.
 
     It outlives the widget, which is gone on another page, until the visitor takes it away.
@@ -134,7 +139,7 @@ def _read(page, name, data, chosen):
     limits, kind = state.limits(), kind_of(name)
     first = second = None
     bounds = {"most_rows": limits.max_rows, "most_characters": limits.max_row_characters}
-    if kind != "text":
+    if kind in ("jsonl", "table"):
         first, second = _columns(
             page, kept(f"{page}_columns", (name, data), lambda: _tried(data, kind, bounds))
         )
@@ -175,9 +180,9 @@ def _say(found, limits):
             icon=":material/content_cut:",
         )
     if found.problems:
-        with st.expander(f"{count(len(found.problems), 'line')} passed over", icon=":material/report:"):
+        with st.expander(f"{count(len(found.problems), found.unit)} passed over", icon=":material/report:"):
             for number, why in found.problems[:50]:
-                st.caption(f"Line {number:,}: {plain(why)}")
+                st.caption(f"{found.unit.title()} {number:,}: {plain(why)}")
 
 
 def hide_picker(page):

@@ -41,7 +41,7 @@ def navigation():
 
 
 #: Pages that read neither text A nor text B.
-_TEXTLESS = ("meaning", "cka", "agreement", "newtask", "training", "dataset", "family", "guide", "models")
+_TEXTLESS = ("meaning", "cka", "agreement", "concepts", "newtask", "training", "dataset", "family", "guide", "models")
 _NAMES = {
     "a": "text A",
     "b": "text B",
@@ -51,6 +51,10 @@ _NAMES = {
     "patching.b": "text B of the other input",
     "meaning.lines": "the sentences",
     "agreement.lines": "the typed lines",
+    "concepts.lines": "the typed lines",
+    "dataset.subsets": "the subsets",
+    "concepts.own": "the sentences with the concept",
+    "concepts.others": "the others to compare with",
     "cka.lines": "the typed lines",
     "ablation.off": "what is switched off",
 }

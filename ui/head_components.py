@@ -4,8 +4,7 @@ import base64
 
 import numpy as np
 
-from ui.components import _register as register
-from ui.components import _sent as sent
+from ui.registered import register, sent
 
 _NEURON, _WEIGHTS = register("neuron"), register("weights")
 

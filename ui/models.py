@@ -11,12 +11,12 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from bert_tf.explain.errors import report
 from ui import runs
+from ui.fair_lock import FairLock
 from ui.limits import read_limits
 from ui.spots import cut
 from ui.state import limits
 
 _WARM_WORDS = (10, 24)  # texts of these lengths are read once in the background after a model is loaded
-_GIVE_WAY = 0.05  # seconds between two steps of long work: a visitor who waits for the lock gets it then
 
 
 class SharedModel:
@@ -28,7 +28,7 @@ class SharedModel:
 
     def __init__(self, name, bert, seconds):
         self.name, self.bert, self.load_seconds = name, bert, seconds
-        self.lock = threading.Lock()
+        self.lock = FairLock()
 
     @property
     def tokenizer(self):
@@ -96,7 +96,6 @@ class SharedModel:
         def step(done, total):
             self.lock.release()
             try:
-                time.sleep(_GIVE_WAY)
                 return progress(done, total)
             finally:
                 self.lock.acquire()
@@ -107,7 +106,6 @@ class SharedModel:
     def warm(self):
         """Read texts of the usual lengths once: TensorFlow compiles a function for each range of lengths."""
         for words in _WARM_WORDS:
-            time.sleep(_GIVE_WAY)
             self.trace(" ".join(["a"] * words), "", (1,))
 
     def latency(self, a, b, passes=5, enough=1.5, progress=None):
@@ -120,7 +118,6 @@ class SharedModel:
         self.trace(a, b, ())
         while len(times) < passes and sum(times) < enough:
             report(progress, 1 + len(times), 1 + passes)
-            time.sleep(_GIVE_WAY)
             times.append(self.trace(a, b, ()).seconds)
         return float(np.median(times))
 

@@ -16,7 +16,7 @@ from ui.words import count, plain, title
 
 _POOLED = {"mean": "Mean of the tokens", "first": "First token"}
 _SAYS = {
-    "pca": "PCA finds the plane in which their vectors differ most.",
+    "pca": "PCA finds the directions in which their vectors differ most.",
     "umap": "UMAP keeps rows near that are near by cosine; far distances and the axes mean nothing.",
     "tsne": "t-SNE keeps rows near that are near by cosine; far distances, sizes of groups and the axes mean nothing.",
 }
@@ -33,7 +33,7 @@ def draw(shared, file_key, results, shown, open_row, given):
         given: what the page's lines of Python are made of but for the map; the third is what was asked for.
     """
     known = known_of(results)
-    layer, pooling, way, name = _settings(shared, known)
+    layer, pooling, way, name, space = _settings(shared, known)
     ask, rows = given[2], [one.row for one in results]
     key = (shared.name, state.view().precision, file_key, pooling, "classes" in ask)
     found = jobs.result(
@@ -58,16 +58,16 @@ def draw(shared, file_key, results, shown, open_row, given):
     with right:
         chosen = _chosen(view, inside)
         near = nearest_rows(view.vectors, chosen, _NEAR) if chosen is not None else ()
-        _beside(view, chosen, near, open_row)
+        _beside(view, chosen, near, open_row, space)
     with left:
-        places = laid_out("dataset", found, layer, way)
+        places = laid_out("dataset", found, layer, way, 3 if space else 2)
         if places is not None:
             # The row that is looked at stays in view under every filter.
             drawn = sorted({*inside, *([] if chosen is None else [chosen])})
             _plane(view, places, known, found.places, drawn, chosen, [index for index, _ in near if index in drawn])
     number = None if chosen is None else view.rows[chosen].row.number
     way = way if can_lay_out(way, len(view.rows)) else None
-    snippets.give(*given, (layer, pooling, way, name, number, _NEAR))
+    snippets.give(*given, plane=(layer, pooling, way, name, number, _NEAR, 3 if space else 2))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -128,7 +128,8 @@ def _settings(shared, known):
             help="0 is what goes in.",
             **state.bound_setting("dataset.layer", "w_dataset_layer", layers, range(layers + 1)),
         )
-    return layer, pooling, way, name
+        space = st.toggle("3D", **state.bound_setting("dataset.space", "w_dataset_space", False))
+    return layer, pooling, way, name, space
 
 
 def _chosen(view, inside):
@@ -145,10 +146,11 @@ def _chosen(view, inside):
     return numbers.get(number)
 
 
-def _beside(view, chosen, near, open_row):
-    """What lies nearest to the chosen row, and the widgets that open it."""
+def _beside(view, chosen, near, open_row, space):
+    """What lies nearest to the chosen row, and the widgets that open it; space: whether points cannot be pressed."""
     if chosen is None:
-        st.caption("Press a point, or choose a row here, to open it in another view and to see which rows lie nearest.")
+        how = "Choose a row here" if space else "Press a point, or choose a row here,"
+        st.caption(f"{how} to open it in another view and to see which rows lie nearest.")
         return
     one = view.rows[chosen]
     open_row(one)
@@ -198,7 +200,7 @@ def _beside(view, chosen, near, open_row):
         },
     )
     st.caption(
-        "Among all rows, those that a filter hides too, by the cosines of the vectors themselves, not by the plane. "
+        "Among all rows, those that a filter hides too, by the cosines of the vectors themselves, not by the map. "
         "Mark a row to go on from it."
     )
 
@@ -221,7 +223,7 @@ def _plane(view, places, known, read, drawn, chosen, near):
     with inputs.heading("Where the rows lie"):
         export.menu(
             f"row-map-{view.layer}",
-            ("row", "text_a", "text_b", "x", "y", *columns),
+            ("row", "text_a", "text_b", *"xyz"[: coordinates.shape[1]], *columns),
             lambda: [
                 (*_texts(view.rows[index].row), *place, *more)
                 for index, place, more in zip(drawn, coordinates.tolist(), zip(*columns.values()))
@@ -244,13 +246,15 @@ def _plane(view, places, known, read, drawn, chosen, near):
                 **export.columns(list(columns), zip(*columns.values())),
             },
         )
+    # Points in space cannot be pressed; another kind of figure is another widget.
+    space = coordinates.shape[1] == 3
+    presses = {} if space else {"on_select": _pressed(view, drawn), "selection_mode": "points"}
     figures.show(
         f"The rows as points, coloured by: {TITLES[view.name]}",
         view.figure(places, drawn, chosen, near, frame.is_dark()),
-        key="w_dataset_map",
+        key="w_dataset_space_map" if space else "w_dataset_map",
         config=export.plot_config(f"row-map-{view.layer}"),
-        on_select=_pressed(view, drawn),
-        selection_mode="points",
+        **presses,
     )
     point = "text A of a row" if view.alone and any(one.row.text_b for one in view.rows) else "a row"
     st.caption(

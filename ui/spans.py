@@ -1,7 +1,7 @@
 """One of the explorer's own components: a text with labelled places in it."""
 
 from bert_tf.plots.theme import CATEGORIES
-from ui.components import _register as register
+from ui.registered import register
 from ui.words import direction
 
 _SPANS = register("spans")

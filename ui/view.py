@@ -22,6 +22,7 @@ PAGES = {
     "contributions": ("Why", "Contributions"),
     "saliency": ("Why", "Which words"),
     "patching": ("Why", "Patching"),
+    "concepts": ("Why", "Concepts"),
     "whatif": ("Why", "What if"),
     "inputsum": ("Words", "Input"),
     "meaning": ("Words", "Meaning"),

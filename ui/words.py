@@ -59,6 +59,11 @@ def percent(probability):
     return f"{100 * probability:.1f}%" if probability >= 0.001 else "< 0.1%"
 
 
+def share(part):
+    """A share of things that were counted, as "46.2%": all of them are 100.0%, and none 0.0%."""
+    return f"{100 * part:.1f}%"
+
+
 def direction(text):
     """Which way a text runs, "rtl" or "ltr": as its first letter that has a direction; a typed mask has none."""
     letters = text.replace("[MASK]", "").replace("<mask>", "")

@@ -40,7 +40,7 @@ function paintBar(item, card, prediction, still) {
   bar.setAttribute("aria-label", `Fill in ${prediction.text}, ${percent(prediction.p)}${rank}`);
 }
 
-export default function ({ parentElement, data, setTriggerValue }) {
+export default inOrder(function ({ parentElement, data, setTriggerValue }) {
   const root = parentElement.querySelector(".bars");
   const still = Boolean(data.still);
   resize(root, data.cards.length, buildCard);
@@ -62,4 +62,4 @@ export default function ({ parentElement, data, setTriggerValue }) {
     const bar = event.target.closest("button.bar");
     if (bar) setTriggerValue("fill", { position: Number(bar.dataset.position), token: Number(bar.dataset.token) });
   };
-}
+});

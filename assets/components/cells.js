@@ -119,7 +119,7 @@ function legend(state, root) {
   box.querySelector(".scale").style.background = `linear-gradient(90deg, ${ramp.join()})`;
 }
 
-export default function ({ parentElement, data, setTriggerValue }) {
+export default inOrder(function ({ parentElement, data, setTriggerValue }) {
   const root = parentElement.querySelector(".cells");
   const state = root.state ?? (root.state = {});
   const size = `${data.rows.length} ${data.columns.length}`;
@@ -147,4 +147,4 @@ export default function ({ parentElement, data, setTriggerValue }) {
   state.table.onpointerover = (event) => tell(state, event.target.closest("td[data-at]"));
   state.table.onpointerleave = () => tell(state, null);
   onFocus(state.table, (element) => tell(state, element?.closest("td[data-at]") ?? null));
-}
+});

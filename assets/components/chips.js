@@ -70,7 +70,7 @@ function onKey(root, event) {
   if (target) { rove(root, target); target.focus(); }
 }
 
-export default function ({ parentElement, data, setTriggerValue }) {
+export default inOrder(function ({ parentElement, data, setTriggerValue }) {
   const root = parentElement.querySelector(".chips");
   for (const side of ["a", "b"]) {
     const chips = data.chips.filter((chip) => chip.side === side);
@@ -100,4 +100,4 @@ export default function ({ parentElement, data, setTriggerValue }) {
     setTriggerValue("toggle", word);
   };
   root.onkeydown = (event) => onKey(root, event);
-}
+});

@@ -49,7 +49,7 @@ function drawScale(box, scale) {
   box.setAttribute("aria-label", `Colours from ${first} to ${last}${scale.name && ` ${scale.name}`}`);
 }
 
-export default function ({ parentElement, data, setStateValue }) {
+export default inOrder(function ({ parentElement, data, setStateValue }) {
   const find = (name) => parentElement.querySelector(name);
   const [ask, scroll, table] = [find(".ask"), find(".scroll"), find("table")];
   label(parentElement, data.what);
@@ -72,4 +72,4 @@ export default function ({ parentElement, data, setStateValue }) {
     table.tBodies[0].replaceChildren();
   }
   ask.onclick = () => setStateValue("open", !open);
-}
+});

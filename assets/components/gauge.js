@@ -5,7 +5,7 @@ const WORDS = {
   order: ["In order", "Swapped", "In order", "Swapped", "Probability that A and B are in order"],
 };
 
-export default function ({ parentElement, data }) {
+export default inOrder(function ({ parentElement, data }) {
   const root = parentElement.querySelector(".gauge");
   const yes = data.is_next;
   const [follows, not, left, right, label] = WORDS[data.order ? "order" : "next"];
@@ -18,4 +18,4 @@ export default function ({ parentElement, data }) {
   track.setAttribute("aria-valuenow", (100 * yes).toFixed(1));
   track.setAttribute("aria-label", label);
   track.setAttribute("aria-valuetext", `${left} ${percent(yes)}`);
-}
+});

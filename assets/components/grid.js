@@ -257,7 +257,7 @@ function choose(state) {
   state.several = Boolean(told?.several);
 }
 
-export default function ({ parentElement, data, setTriggerValue }) {
+export default inOrder(function ({ parentElement, data, setTriggerValue }) {
   const board = parentElement.querySelector(".board");
   const state = board.state ?? (board.state = {});
   Object.assign(state, { board, data, send: setTriggerValue, canvas: board.querySelector("canvas"),
@@ -295,4 +295,4 @@ export default function ({ parentElement, data, setTriggerValue }) {
     unheard();
     unwatched();
   };
-}
+});

@@ -1,6 +1,6 @@
 // The heads that are drawn together, each with its colour; a press takes one away. Tells the small maps which they are.
 
-export default function ({ parentElement, data, setTriggerValue }) {
+export default inOrder(function ({ parentElement, data, setTriggerValue }) {
   const root = parentElement.querySelector(".heads");
   tellHeads({ heads: data.heads, several: data.several });
   const shown = data.several ? data.heads : [];
@@ -23,4 +23,4 @@ export default function ({ parentElement, data, setTriggerValue }) {
     button.disabled = shown.length === 1;
     button.onclick = () => setTriggerValue("drop", { layer: head.layer, head: head.head });
   });
-}
+});

@@ -211,7 +211,7 @@ function drawing(state) {
   return svg;
 }
 
-export default function ({ parentElement, data }) {
+export default inOrder(function ({ parentElement, data }) {
   const stage = parentElement.querySelector(".stage");
   const state = stage.state ?? (stage.state = { focus: null, pinned: null });
   const find = (name) => parentElement.querySelector(name);
@@ -235,4 +235,4 @@ export default function ({ parentElement, data }) {
   find(".page").onclick = () => downloadPage(drawing(state), data.name);
   draw(state);
   return onWidth(stage, () => draw(state));
-}
+});

@@ -33,7 +33,7 @@ function onKey(state, event) {
   next.focus();
 }
 
-export default function ({ parentElement, data }) {
+export default inOrder(function ({ parentElement, data }) {
   const root = parentElement.querySelector(".marks");
   const state = root.state ?? (root.state = {});
   const drawn = JSON.stringify(data);
@@ -63,4 +63,4 @@ export default function ({ parentElement, data }) {
     tell(state, word);
   };
   root.onkeydown = (event) => onKey(state, event);
-}
+});

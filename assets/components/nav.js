@@ -1,6 +1,6 @@
 // Links to the pages. They carry the whole view, so that one opened in a new tab shows the same texts.
 
-export default function ({ parentElement, data, setTriggerValue }) {
+export default inOrder(function ({ parentElement, data, setTriggerValue }) {
   const nav = parentElement.querySelector(".nav");
   // Figures are coloured by the server, which does not learn of another theme until it is asked for something.
   const dark = isDark(getComputedStyle(nav).color);
@@ -35,4 +35,4 @@ export default function ({ parentElement, data, setTriggerValue }) {
   function mark(link, current) {
     if (current) link.setAttribute("aria-current", "page"); else link.removeAttribute("aria-current");
   }
-}
+});

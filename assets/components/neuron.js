@@ -121,7 +121,7 @@ function drawPair(state) {
   }
 }
 
-export default function ({ parentElement, data, setTriggerValue }) {
+export default inOrder(function ({ parentElement, data, setTriggerValue }) {
   const root = parentElement.querySelector(".neuron");
   const query = floats(data.query_vector);
   const keys = floats(data.key_vectors);
@@ -132,4 +132,4 @@ export default function ({ parentElement, data, setTriggerValue }) {
   drawQueries(root.querySelector(".queries"), data, setTriggerValue);
   drawKeys(state);
   drawPair(state);
-}
+});

@@ -14,7 +14,7 @@ async function save({ library, figure, format, name }) {
   download(await (await fetch(url)).blob(), `${name}.${format}`);
 }
 
-export default function ({ parentElement, data, setTriggerValue }) {
+export default inOrder(function ({ parentElement, data, setTriggerValue }) {
   const root = parentElement.querySelector(".picture");
   root.setAttribute("aria-label", `${data.title} as a picture`);
   for (const button of root.children) {
@@ -30,4 +30,4 @@ export default function ({ parentElement, data, setTriggerValue }) {
   if (!data.figure || saved.has(data.number)) return;
   saved.add(data.number);
   save(data);
-}
+});

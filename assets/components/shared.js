@@ -1,5 +1,15 @@
 // Put in front of every component's own script.
 
+// A component's drawing, which leaves out data older than what is shown: see ui/registered.py.
+function inOrder(draw) {
+  return (component) => {
+    const { parentElement: place, data } = component;
+    if (data.made < place.made) return undefined;
+    place.made = data.made;
+    return draw(component);
+  };
+}
+
 function decode(base64) {
   const text = atob(base64);
   const bytes = new Uint8Array(text.length);

@@ -39,7 +39,7 @@ function onKey(state, event) {
   next.focus();
 }
 
-export default function ({ parentElement, data }) {
+export default inOrder(function ({ parentElement, data }) {
   const root = parentElement.querySelector(".spans");
   const state = root.state ?? (root.state = {});
   const drawn = JSON.stringify(data);
@@ -65,4 +65,4 @@ export default function ({ parentElement, data }) {
     tell(event.target.closest(".span"));
   };
   root.onkeydown = (event) => onKey(state, event);
-}
+});

@@ -4,7 +4,7 @@ const COLOURS = { embeddings: "#0072b2", attention: "#e69f00", attention_norm: "
   feed_forward_norm: "#8a92a0", pooler: "#56b4e9", nsp: "#cc79a7", sop: "#cc79a7", mlm: "#d55e00", replaced: "#d55e00",
   task: "#6a5acd" };
 
-export default function ({ parentElement, data, setTriggerValue }) {
+export default inOrder(function ({ parentElement, data, setTriggerValue }) {
   const root = parentElement.querySelector(".tower");
   const state = root.state ?? (root.state = {});
   Object.assign(state, { data, send: setTriggerValue });
@@ -77,4 +77,4 @@ export default function ({ parentElement, data, setTriggerValue }) {
   if (data.heads.length) all.push(make("div", "down"), heads);
   root.replaceChildren(...all);
   mark();
-}
+});

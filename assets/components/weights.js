@@ -45,7 +45,7 @@ function build(data) {
   });
 }
 
-export default function ({ parentElement, data, setTriggerValue }) {
+export default inOrder(function ({ parentElement, data, setTriggerValue }) {
   const root = parentElement.querySelector(".weights");
   const table = root.querySelector("table");
   const held = root.getRootNode().activeElement?.dataset?.position;
@@ -73,4 +73,4 @@ export default function ({ parentElement, data, setTriggerValue }) {
     rove(next);
     next.focus();
   };
-}
+});

@@ -11,6 +11,7 @@ from bert_tf.cli import (
     explain_models,
     explain_pairs,
     explain_saliency,
+    explain_whatif,
     explain_why,
     explain_words,
 )
@@ -25,6 +26,7 @@ KINDS = {
     **explain_heads.KINDS,
     **explain_saliency.KINDS,
     **explain_why.KINDS,
+    **explain_whatif.KINDS,
     **explain_words.KINDS,
     **explain_pairs.KINDS,
     **explain_files.KINDS,

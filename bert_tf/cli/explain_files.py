@@ -2,10 +2,10 @@
 
 from dataclasses import asdict
 
-from bert_tf.cli.explain_shared import Kind, Progress, predictions_record, read_file
+from bert_tf.cli.explain_shared import Kind, Progress, data_of, predictions_record, read_file, state_name
 from bert_tf.cli.render import percent
 from bert_tf.explain.errors import InputError
-from bert_tf.explain.rows import HIDE
+from bert_tf.explain.rows import HIDE, kind_of, read_rows, rows_named
 
 # As `bert_tf.explain.dataset.ASK`, `row_map.POOLINGS` and `projection.WAYS`, which are imported only when needed.
 _ASK = ("masks", "next", "order", "replaced", "classes", "perplexity")
@@ -28,11 +28,32 @@ def dataset(bert, trace, args):
         "summary": asdict(summarise_rows(found)),
         "classes": classes and asdict(classes),
         "rows": [_scored(one) for one in found],
+        "subsets": {name: _subset(bert, found, rows, classes) for name, rows in args.subsets.items()},
     }
     if plane is not None:
         record["map"], rows = _map(plane, found, args)
-        return record, rows, ">>><<" if args.near is None else "><"
+        return record, rows, ">" * (len(rows[0]) - 2) + "<<" if args.near is None else "><"
     return record, _answers(bert, found), "><<>>><<><"
+
+
+def _subset(bert, found, numbers, classes):
+    """The rows with some numbers together, as a dict."""
+    from bert_tf.explain import summarise_classes, summarise_rows
+
+    own = [one for one in found if one.row.number in numbers]
+    judged = None if classes is None else asdict(summarise_classes(bert, own))
+    return {"rows": numbers, "summary": asdict(summarise_rows(own)), "classes": judged}
+
+
+def _subset_of(text, numbers):
+    """(name, row numbers) of "NAME=1-4,7"."""
+    name, equals, rows = text.partition("=")
+    if not (name.strip() and equals):
+        raise InputError(f"--subset takes NAME=ROWS, such as short=1-4,7; not {text!r:.40}.")
+    found = rows_named(rows, numbers)
+    if not found:
+        raise InputError(f"The file has none of the rows {rows!r:.40}.")
+    return name.strip(), found
 
 
 def _answers(bert, found):
@@ -79,7 +100,7 @@ def _plane(bert, args):
             raise InputError(f"Row {args.near} cannot be read, so nothing is near to it.")
         near = nearest_rows(vectors, numbers.index(args.near), args.top_k)
     way = args.by or _WAYS[0]
-    places, shares = lay_out(vectors, way)
+    places, shares = lay_out(vectors, way, args.dimensions or 2)
     return read, {
         "layer": layer,
         "pooling": pooling,
@@ -107,7 +128,8 @@ def _map(plane, found, args):
         near = [(f"{one['cosine']:.3f}", f"{one['row']}: {texts[one['row']]:.60}") for one in record["nearest"]]
         return record, [("cosine", "row"), *near]
     written = [value if isinstance(value, str) else "-" if value is None else f"{value:.4g}" for value in values]
-    lines = [("row", "x", "y", name, "text")]
+    axes = "xyz"[: record["coordinates"].shape[1]]
+    lines = [("row", *axes, name, "text")]
     lines += [
         (str(number), *(f"{value:.3f}" for value in place), value, f"{text:.60}")
         for (number, text), place, value in zip(texts.items(), record["coordinates"], written)
@@ -238,6 +260,74 @@ def pairs(bert, trace, args):
     return record, rows, ">><<"
 
 
+def concepts(bert, trace, args):
+    """Whether an answer hangs on what some sentences have in common, after every layer."""
+    from bert_tf.explain import concept_test
+
+    concept, others = ([row.text_a for row in rows] for rows in (args.with_it, args.without))
+    of, answer = _concept_answer(args)
+    with Progress(args) as progress:
+        found = concept_test(bert, args.texts, concept, others, of, answer, args.hide, args.runs, progress)
+    lines = [("layer", "score", "±", "chance", "±", "p", "accuracy", "differs")]
+    for layer, (scores, chance) in enumerate(zip(found.scores, found.chance)):
+        lines.append(
+            (
+                state_name(layer),
+                *(percent(one) for side in (scores, chance) for one in (side.mean(), side.std(ddof=1))),
+                f"{found.p_values[layer]:.2g}",
+                percent(found.accuracies[layer].mean()),
+                "yes" if found.differs[layer] else "no",
+            )
+        )
+    record = {
+        "target": {"label": found.target.label, "of_value": found.target.of_value},
+        "concept": args.concept,
+        "sentences": found.sentences,
+        "rows": [args.texts[place].number for place in found.places],
+        "scores": found.scores,
+        "chance": found.chance,
+        "p_values": found.p_values,
+        "accuracies": found.accuracies,
+        "chance_accuracies": found.chance_accuracies,
+        "accuracy_p_values": found.accuracy_p_values,
+        "differs": found.differs,
+        "slopes": found.slopes,
+    }
+    return record, lines, ">>>>>>><"
+
+
+def _concept_answer(args):
+    """(what the answer is of, the answer), as `concept_test` takes them."""
+    if args.target is not None:
+        return "word", args.target
+    if args.next_sentence:
+        return "next", "NotNext" if args.opposite else "IsNext"
+    if args.sentence_order:
+        return "order", "swapped" if args.opposite else "in order"
+    return "class", args.label
+
+
+def _check_concepts(args):
+    given = [
+        name
+        for name, there in {
+            "--target": args.target is not None,
+            "--next-sentence": args.next_sentence,
+            "--sentence-order": args.sentence_order,
+            "--label": args.label is not None,
+        }.items()
+        if there
+    ]
+    if len(given) > 1:
+        raise InputError(f"One answer is tested at a time: give only one of {' and '.join(given)}.")
+    if args.opposite and given not in (["--next-sentence"], ["--sentence-order"]):
+        raise InputError("--opposite goes with --next-sentence or --sentence-order.")
+    if args.runs < 2:
+        raise InputError(f"--runs must be at least 2, not {args.runs}.")
+    read_file(args)
+    args.with_it, args.without = (read_rows(data_of(path), kind_of(path)).rows for path in (args.concept, args.against))
+
+
 def _check_pairs(args):
     read_file(args)
     alone = next((row.number for row in args.texts if row.text_b is None), None)
@@ -249,9 +339,11 @@ def _check_ask(args):
     unknown = [one for one in args.ask if one not in _ASK]
     if unknown:
         raise InputError(f"--ask takes {', '.join(_ASK)}; not {unknown[0]!r:.40}.")
-    if args.show != "map" and {args.by, args.pooling, args.near, args.layer, args.colour} != {None}:
-        raise InputError("--by, --pooling, --near, --layer and --colour go with --show map.")
+    if args.show != "map" and {args.by, args.dimensions, args.pooling, args.near, args.layer, args.colour} != {None}:
+        raise InputError("--by, --dimensions, --pooling, --near, --layer and --colour go with --show map.")
     read_file(args)
+    numbers = [row.number for row in args.texts]
+    args.subsets = dict(_subset_of(one, numbers) for one in args.subset)
     if args.near is not None and args.near not in [row.number for row in args.texts]:
         raise InputError(f"There is no row {args.near} in the file.")
 
@@ -276,11 +368,18 @@ def _add_dataset(kind):
     )
     _add_hide(kind)
     kind.add_argument(
+        "--subset", nargs="+", action="extend", default=[], metavar="NAME=ROWS",
+        help="rows that are also told together, by their numbers, such as short=1-4,7 (--json)",
+    )  # fmt: skip
+    kind.add_argument(
         "--show", choices=("answers", "map"), default="answers", metavar="F",
         help="answers (default), or a map: every row's vector as a point",
     )  # fmt: skip
     kind.add_argument(
         "--by", choices=_WAYS, metavar="W", help="how the map is laid out: pca (default), umap or tsne"
+    )
+    kind.add_argument(
+        "--dimensions", type=int, choices=(2, 3), metavar="K", help="of the map, 2 (default) or 3"
     )
     kind.add_argument(
         "--pooling", choices=_POOLINGS, metavar="P", help="a row's vector: mean (default) or first token"
@@ -301,8 +400,30 @@ def _add_agreement(kind):
     _add_hide(kind)
 
 
+def _add_concepts(kind):
+    kind.add_argument("--concept", required=True, metavar="FILE", help="sentences that have the concept, one a line")
+    kind.add_argument(
+        "--against", required=True, metavar="FILE", help="sentences at random, at least twice as many as are compared"
+    )
+    kind.add_argument("--label", metavar="CLASS", help="of a fine-tuned model: this class (default: the first)")
+    kind.add_argument("--target", metavar="TOKEN", help="this word at each row's first mask, instead")
+    kind.add_argument("--next-sentence", action="store_true", help="that the second text follows, instead")
+    kind.add_argument("--sentence-order", action="store_true", help="that the texts are in order (ALBERT), instead")
+    kind.add_argument("--opposite", action="store_true", help="that it does not follow, or that they are swapped")
+    runs = "classifiers of each kind (default 20; of fewer nothing can differ)"
+    kind.add_argument("--runs", type=int, default=20, metavar="N", help=runs)
+    _add_hide(kind)
+
+
 _FILE = {"texts": "file", "masks": False, "traced": False}
 KINDS = {
+    "concepts": Kind(
+        concepts,
+        "whether an answer hangs on what some sentences have in common (TCAV), after every layer",
+        _add_concepts,
+        _check_concepts,
+        **_FILE,
+    ),
     "dataset": Kind(
         dataset,
         "hidden words, pairs, replaced tokens and classes of every row of a file",

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from bert_tf.cli.explain_shared import Kind, Progress, checked_rows, data_of, head_of, read_file
+from bert_tf.cli.explain_shared import Kind, Progress, head_of, read_file
 from bert_tf.cli.render import percent
 from bert_tf.explain.errors import InputError
 
@@ -140,23 +140,10 @@ def _relations(syntax):
 
 def _read_texts(args):
     """--input into `args.texts`; of a CoNLL-U file also its trees, into `args.parsed`."""
-    from bert_tf.explain.rows import Row
-    from bert_tf.explain.syntax import read_conllu
-
     args.parsed = ()
-    if args.input is None:
-        return
-    if not args.input.lower().endswith(".conllu"):
+    if args.input is not None:
         read_file(args)
-        return
-    try:
-        lines = data_of(args.input).decode("utf-8-sig").splitlines()
-    except UnicodeDecodeError as error:
-        raise InputError(f"The file is not text in UTF-8 (byte {error.start}): save it as UTF-8.") from None
-    args.parsed = tuple(one for one in read_conllu(lines) if one.words)[: checked_rows(args)]
-    if not args.parsed:
-        raise InputError(f"There is no sentence in {args.input}: CoNLL-U has ten fields a word, parted by tabs.")
-    args.texts = tuple(Row(number, " ".join(one.words)) for number, one in enumerate(args.parsed, 1))
+        args.parsed = tuple(row.parsed for row in args.texts if row.parsed is not None)
 
 
 def changed(bert, trace, args):

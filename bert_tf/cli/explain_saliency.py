@@ -6,7 +6,9 @@ from bert_tf.cli.explain_shared import Kind, Progress
 from bert_tf.cli.explain_target import add_target, check_target, target_of, target_record
 from bert_tf.cli.render import percent
 
-_METHODS = ("gradient", "smoothgrad", "integrated", "occlusion", "lime", "reduction", "hotflip")
+_METHODS = (
+    "gradient", "smoothgrad", "integrated", "deeplift", "relevance", "occlusion", "lime", "reduction", "hotflip",
+)  # fmt: skip
 
 
 def saliency(bert, trace, args):
@@ -24,22 +26,38 @@ def saliency(bert, trace, args):
         "noisy_log_probability": found.noisy_score,
         "gap": found.gap,
         "fit": found.fit,
+        "log_odds": found.log_odds,
+        "rest": found.rest,
         "tokens": trace.tokens,
         "scores": found.tokens,
         "words": words,
     }
-    rows = [("for", target.label), *((word["text"], f"{word['score']:+.3f}") for word in words)]
+    rows = [("for", target.label), *((word["text"], _signed(word["score"])) for word in words)]
+    if found.rest is not None:
+        others = found.tokens.sum() - sum(one.score for one in found.words)
+        rows += [
+            (f"({name})", _signed(share)) for name, share in (("special tokens", others), *found.rest.items())
+        ]
+        rows.append(("(value)" if target.of_value else "(log-odds)", _signed(found.log_odds)))
     if found.gap is not None:
-        rows.append(("(gap)", f"{found.gap:+.3f}"))
+        rows.append(("(gap)", _signed(found.gap)))
     if found.noisy_score is not None:
-        rows.append(("(lost to noise)", f"{found.noisy_score - found.score:+.3f}"))
+        rows.append(("(lost to noise)", _signed(found.noisy_score - found.score)))
     if found.fit is not None:
         rows.append(("(weighted R²)", f"{found.fit:.3f}"))
     return record, rows, "<>"
 
 
 def _scored(bert, trace, target, args):
-    from bert_tf.explain import gradient_x_input, integrated_gradients, lime, occlusion, smoothgrad
+    from bert_tf.explain import (
+        deeplift,
+        gradient_x_input,
+        integrated_gradients,
+        layerwise_relevance,
+        lime,
+        occlusion,
+        smoothgrad,
+    )
 
     with Progress(args) as progress:
         return {
@@ -48,6 +66,8 @@ def _scored(bert, trace, target, args):
             "integrated": lambda: integrated_gradients(
                 bert, trace, target, args.steps, args.baseline or "[PAD]", progress
             ),
+            "deeplift": lambda: deeplift(bert, trace, target, args.baseline or "[PAD]", progress),
+            "relevance": lambda: layerwise_relevance(bert, trace, target, progress),
             "occlusion": lambda: occlusion(bert, trace, target, args.baseline or "[MASK]", "token", progress),
             "lime": lambda: lime(
                 bert, trace, target, args.samples, args.baseline or "[MASK]", progress=progress
@@ -115,6 +135,10 @@ def _flip(one):
         "text_a": one.text_a,
         "text_b": one.text_b,
     }
+
+
+def _signed(number):
+    return f"{round(float(number), 3) + 0.0:+.3f}"
 
 
 def _word(word):

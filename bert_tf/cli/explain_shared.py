@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Callable, Optional
 
-from bert_tf.explain.errors import InputError
+from bert_tf.explain.errors import InputError, checked_text
 
 _MOST_ROWS = 1000
 
@@ -64,7 +64,7 @@ def add_file_arguments(parser, required):
         "--input",
         required=required,
         metavar="FILE",
-        help='texts: one a line (a tab before the second of a pair), .jsonl, .csv, .tsv; "-" is standard input',
+        help='texts: one a line (a tab before the second of a pair), .jsonl, .csv, .tsv, .conllu; "-" is standard input',
     )
     parser.add_argument("--first", metavar="COLUMN", help="column or key of the first text")
     parser.add_argument("--second", metavar="COLUMN", help='column or key of the second text; "" for none')
@@ -86,7 +86,8 @@ def read_file(args):
     found = read_rows(data_of(args.input), kind_of(args.input), args.first, args.second, most)
     if found.problems and not args.quiet:
         number, why = found.problems[0]
-        print(f"{len(found.problems)} of the file's lines are left out. Line {number}: {why}", file=sys.stderr)
+        unit = found.unit
+        print(f"{len(found.problems)} of the file's {unit}s are left out. {unit.title()} {number}: {why}", file=sys.stderr)
     args.texts = found.rows
 
 
@@ -100,6 +101,12 @@ def checked_rows(args):
 def data_of(path):
     """The bytes of a file, or of standard input for "-"."""
     return sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+
+
+def check_against(args):
+    """Refuse an `--against` without a word."""
+    if args.against is not None:
+        checked_text(args.against, "--against")
 
 
 def predictions_record(mask):

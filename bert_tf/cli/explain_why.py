@@ -1,15 +1,16 @@
-"""The kinds of `explain` that ask why: layer by layer, parts off, their shares, patching, what if, likelihood."""
+"""The kinds of `explain` that ask why: layer by layer, parts off, their shares, patching."""
 
 import math
 
 import numpy as np
 
-from bert_tf.cli.explain_shared import Kind, Progress, head_of, predictions_record, state_name
+from bert_tf.cli.explain_shared import Kind, Progress, check_against, head_of, predictions_record, state_name
 from bert_tf.cli.explain_target import add_target, check_target, target_of, target_record
 from bert_tf.cli.render import percent
-from bert_tf.explain.errors import InputError, checked_text
+from bert_tf.explain.errors import InputError
 
 _CARRIED = ("state", "attention", "feed-forward", "head")
+_READ = ("queries", "keys", "values", "feed-forward")
 _PARTS = ("heads", "layers", "feed-forward", "tokens")
 
 
@@ -245,10 +246,7 @@ def patching(bert, trace, args):
     of_heads = args.carry == "head"
     names, shares = (range(len(found.scores)), found.recovered) if of_heads else (trace.tokens, found.recovered.T)
     rows = [("layer" if of_heads else "token", *map(str, range(shares.shape[1])))]
-    rows += [
-        (str(name), *("-" if math.isnan(share) else f"{share:.2f}" for share in line))
-        for name, line in zip(names, shares)
-    ]
+    rows += [(str(name), *map(_share, line)) for name, line in zip(names, shares)]
     record = {
         "target": target_record(target),
         "carried_over": args.carry,
@@ -263,92 +261,59 @@ def patching(bert, trace, args):
     return record, rows, "<" + ">" * shares.shape[1]
 
 
-def counterfactual(bert, trace, args):
-    """Swapped, each word left out, only the left or the right context, words replaced."""
-    from bert_tf import explain
+def paths(bert, trace, args):
+    """What of the difference from another input goes from each part straight to one other."""
+    from bert_tf.explain import patch_paths
 
-    variants = [explain.swapped(bert, trace)] if trace.text_b is not None else []
-    for mask in trace.masks:
-        variants += [explain.left_context(bert, trace, mask), explain.right_context(bert, trace, mask)]
-    words = trace.words()
-    for old, new in (_replacement(pair) for pair in args.replace):
-        word = next((word for word in words if word.text == old), None)
-        if word is None:
-            raise explain.WordNotFound(f"The word {old!r} is not in the text.")
-        variants.append(explain.with_word(bert, trace, word, new))
-    unmasked = [word for word in words if not set(word.positions) & set(trace.masks)]
-    alone = {source for source in "ab" if sum(word.source == source for word in words) == 1}
-    variants += [explain.without_word(bert, trace, word) for word in unmasked if word.source not in alone]
-    outcomes = explain.ask(bert, trace, variants, args.top_k)
-    found, rows = [], [("what if", "likeliest", "bits", "in order" if "sop" in bert.heads else "follows")]
-    for one in outcomes:
-        masks = [
-            {
-                "position": mask.position,
-                "predictions": predictions_record(mask),
-                "change": change,
-                "divergence_bits": divergence,
-            }
-            for mask, change, divergence in zip(one.masks, one.changes, one.divergences)
-        ]
-        found.append(
-            {
-                "label": one.variant.label,
-                "tokens": one.variant.tokens,
-                "masks": masks,
-                "is_next": one.nsp and one.nsp.is_next,
-                "is_next_change": one.nsp_change,
-                "in_order": one.sop and one.sop.in_order,
-                "in_order_change": one.sop_change,
-            }
-        )
-        share = one.nsp.is_next if one.nsp else one.sop and one.sop.in_order
-        rows.append(
-            (
-                one.variant.label,
-                " ".join(mask["predictions"][0]["token"] for mask in masks) or "-",
-                " ".join(f"{mask['divergence_bits']:.3f}" for mask in masks) or "-",
-                "-" if share is None else percent(share),
-            )
-        )
-    return {"tokens": trace.tokens, "variants": found}, rows, "<<>>"
-
-
-def likelihood(bert, trace, args):
-    """How likely each token is given all the others; with --against, which of two texts is likelier."""
-    from bert_tf.explain import pseudo_likelihood
-
+    corrupted = bert.trace(args.against, args.text_b, args.mask)
+    target, receiver = target_of(bert, trace, args), _receiver(args.to)
     with Progress(args) as progress:
-        found = [pseudo_likelihood(bert, args.text_a, args.text_b, not args.single_tokens, progress)]
-        if args.against is not None:
-            found.append(pseudo_likelihood(bert, args.against, args.text_b, not args.single_tokens, progress))
-    texts = [
-        {
-            "text_a": one.text_a,
-            "text_b": one.text_b,
-            "tokens": one.tokens,
-            "total": one.total,
-            "log_probabilities": one.log_probabilities,
-            "perplexity": one.perplexity,
-        }
-        for one in found
+        found = patch_paths(bert, trace, corrupted, target, receiver, args.at, progress)
+
+    columns = found.scores.shape[1]
+    rows = [("layer", *map(str, range(columns - 1)), "FF")]
+    rows += [
+        (str(layer), *(_share(share, 3) if leads else "" for share, leads in zip(*line)))
+        for layer, line in enumerate(zip(found.recovered, found.leads))
     ]
-    rows = [
-        (token, f"{log:.3f}")
-        for one in found
-        for token, log in zip(one.tokens, one.log_probabilities)
-        if not math.isnan(log)
-    ]
-    rows += [("total", f"{one.total:.3f}") for one in found]
-    margin = found[0].total - found[1].total if len(found) == 2 else None
-    return {"texts": texts, "margin": margin}, rows, "<>"
+    ends = {"embeddings": found.embeddings, "all that enters": found.whole}
+    rows += [(name, _share(found.share(score), 3), *[""] * (columns - 1)) for name, score in ends.items()]
+    record = {
+        "target": target_record(target),
+        "to": args.to,
+        "at": args.at,
+        "tokens": trace.tokens,
+        "corrupted_tokens": corrupted.tokens,
+        "clean": found.clean,
+        "corrupted": found.corrupted,
+        "whole": found.whole,
+        "embeddings": found.embeddings,
+        "scores": found.scores,
+        "recovered": found.recovered,
+        "leads": found.leads,
+    }
+    return record, rows, "<" + ">" * columns
 
 
-def _replacement(pair):
-    old, equals, new = pair.partition("=")
-    if not (old and equals and new):
-        raise InputError(f"--replace takes OLD=NEW, such as cat=dog; not {pair!r:.40}.")
-    return old, new
+def _share(share, digits=2):
+    """A share of the difference; "-" where there is no difference."""
+    return "-" if math.isnan(share) else f"{round(share, digits) + 0.0:.{digits}f}"
+
+
+def _receiver(text):
+    """The `Receiver` of "3.11.queries" or "3.feed-forward"; None of "answer"."""
+    from bert_tf.explain import Receiver
+
+    if text == "answer":
+        return None
+    layer, *head, part = text.split(".") if "." in text else ("", "")
+    numbers = [layer, *head]
+    if part in _READ and len(head) == (part != "feed-forward") and all(number.isdecimal() for number in numbers):
+        return Receiver(part.replace("-", "_"), *map(int, numbers))
+    raise InputError(
+        "--to takes answer, LAYER.HEAD.queries (or .keys, .values) or LAYER.feed-forward, all from 0;"
+        f" not {text!r:.40}."
+    )
 
 
 def _add_lens(kind):
@@ -404,31 +369,34 @@ def _add_patching(kind):
     kind.add_argument("--at", type=int, metavar="P", help="with --carry head: at this token alone")
 
 
-def _add_counterfactual(kind):
+def _add_paths(kind):
+    add_target(kind)
+    kind.add_argument("--against", metavar="TEXT", help="another first text with as many tokens")
     kind.add_argument(
-        "--replace", nargs="+", action="extend", default=[], metavar="OLD=NEW", help="words to replace"
+        "--to",
+        default="answer",
+        metavar="PART",
+        help="what the paths lead to: answer, L.H.queries, L.H.keys, L.H.values or L.feed-forward (default answer)",
     )
+    kind.add_argument("--at", type=int, metavar="P", help="put a part's output over at this token alone")
 
 
-def _add_likelihood(kind):
-    kind.add_argument("--against", metavar="TEXT", help="another first text, to see which is likelier")
-    kind.add_argument(
-        "--single-tokens", action="store_true", help="mask no later pieces of a token's word with it"
-    )
-
-
-def _check_against(args):
-    if args.against is not None:
-        checked_text(args.against, "--against")
+def _check_both(args):
+    if args.against is None:
+        raise InputError("Give --against TEXT, another first text with as many tokens.")
+    check_against(args)
+    check_target(args)
 
 
 def _check_patching(args):
-    if args.against is None:
-        raise InputError("Give --against TEXT, another first text with as many tokens.")
-    _check_against(args)
+    _check_both(args)
     if args.at is not None and args.carry != "head":
         raise InputError("--at goes with --carry head.")
-    check_target(args)
+
+
+def _check_paths(args):
+    _check_both(args)
+    _receiver(args.to)
 
 
 KINDS = {
@@ -443,15 +411,5 @@ KINDS = {
     "patching": Kind(
         patching, "where in the model another input turns into another answer", _add_patching, _check_patching
     ),
-    "counterfactual": Kind(
-        counterfactual, "answers to the input swapped, shortened, with other words", _add_counterfactual
-    ),
-    "likelihood": Kind(
-        likelihood,
-        "how likely a text is, or which of two is likelier",
-        _add_likelihood,
-        _check_against,
-        masks=False,
-        traced=False,
-    ),
+    "paths": Kind(paths, "what each part tells one other, or the answer, directly", _add_paths, _check_paths),
 }

@@ -1,5 +1,7 @@
 """The kinds of `explain` about words as vectors."""
 
+import argparse
+
 import numpy as np
 
 from bert_tf.cli.explain_shared import Kind, Progress, add_file_arguments, data_of, read_file, state_name
@@ -7,6 +9,9 @@ from bert_tf.cli.render import percent
 from bert_tf.explain.errors import InputError, checked_text
 
 _SHOWN = ("points", "likeness", "senses")
+_SIDE = 40  # characters of a sentence shown on either side of the word
+# What is known of a word at a place -> the name of its counts.
+_LABELS = {"label": "labels", "part_of_speech": "parts_of_speech", "relation": "relations"}
 
 
 def vectors(bert, trace, args):
@@ -56,7 +61,7 @@ def positions(bert, trace, args):
 
 def neighbours(bert, trace, args):
     """The words of the vocabulary nearest to each token's static vector and to its states, layer by layer; or, with
-    --input, the places of a file nearest to its state after one layer, or to what one head puts together there."""
+    --input, the places of a file nearest to its state after one layer, or to what some heads put together there."""
     from bert_tf.explain import embedding_table, nearest_tokens
     from bert_tf.explain.vectors import word_ids
 
@@ -81,7 +86,7 @@ def neighbours(bert, trace, args):
 
 
 def _places(bert, trace, positions, args):
-    """The places of the file nearest to some tokens' states, or to what one head puts together at them."""
+    """The places of the file nearest to some tokens' states, or to what some heads put together at them."""
     from bert_tf.explain import attended_values, nearest_contexts
 
     layers = len(trace.hidden_states) - 1
@@ -94,64 +99,82 @@ def _places(bert, trace, positions, args):
     with Progress(args) as progress:
         found = nearest_contexts(
             bert, vectors[positions], layer, args.texts, args.top_k, not args.not_centred, progress=progress,
-            head=args.head,
+            head=args.head, special=not args.no_special,
         )  # fmt: skip
     labels = _labels(found, args)
     tokens = [
         {
             "position": position,
             "token": trace.tokens[position],
-            "places": [_place(one) | more for one, more in zip(near, of_near)],
+            "places": [_place(one, labels) for one in near],
         }
-        for position, near, of_near in zip(positions, found.nearest, labels)
+        for position, near in zip(positions, found.nearest)
     ]
     record = {
         "centred": not args.not_centred,
         "layer": layer,
-        "head": args.head,
+        "head": args.head[0] if args.head is not None and len(args.head) == 1 else args.head,
         "rows_read": found.rows,
         "tokens_compared": found.tokens,
         "tokens": tokens,
     }
-    rows = [("token", "cosine", "row", *["label"] * (args.tagger is not None), "place")]
-    rows += [
-        (
-            one["token"],
-            f"{near['similarity']:.3f}",
-            str(near["row"]),
-            *([near["label"] or "-"] if "label" in near else []),
-            "{:.40}[{}]{:.40}".format(*_around(near)),
-        )
-        for one in tokens
-        for near in one["places"]
-    ]
-    if args.tagger is not None:
-        record["labels"] = [_counts(near) for near in labels]
-    return record, rows, "<>>" + "<" * (len(rows[0]) - 3)
+    named = [name for name in _LABELS if name in tokens[0]["places"][0]]
+    looks = args.head is not None
+    there = ["looks at", "share", "offset", *named] if looks else []
+    rows = [("token", "cosine", "row", *named, "place", *there)]
+    for one, near in zip(tokens, found.nearest):
+        for record_of, place in zip(one["places"], near):
+            rows.append(
+                (
+                    one["token"],
+                    f"{place.similarity:.3f}",
+                    str(place.row.number),
+                    *(record_of[name] or "-" for name in named),
+                    "{}[{}]{}".format(*place.around(_SIDE)),
+                    *(_look_row(record_of["looks_at"], named) if looks else ()),
+                )
+            )
+    for name in named:
+        record[_LABELS[name]] = [_counts(near, name) for near in (one["places"] for one in tokens)]
+    if looks:
+        record["looked_at"] = [_looked(one["places"], near, named) for one, near in zip(tokens, found.nearest)]
+    return record, rows, "<>>" + "<" * (len(named) + 1) + ("<>>" + "<" * len(named) if looks else "")
 
 
 def _labels(found, args):
-    """For each token, what each of its places has beside the place itself: the tagger's label, where one is asked."""
-    if args.tagger is None:
-        return [[{}] * len(near) for near in found.nearest]
-    from bert_tf import load
-    from bert_tf.explain import matched_labels
+    """What is known of the words at the places, and of those looked at: name -> label, by `id` of the place."""
+    from bert_tf.explain import matched_labels, parsed_labels
 
-    tagger = load(args.tagger, precision=args.precision)
-    with Progress(args) as progress:
-        labels = iter(matched_labels(tagger, [one for near in found.nearest for one in near], progress))
-    return [[{"label": next(labels)} for _ in near] for near in found.nearest]
+    near = [one for line in found.nearest for one in line]
+    places = [*near, *(one.looked for one in near if one.looked is not None)]
+    known = {}
+    if args.parsed:
+        known = dict(zip(("part_of_speech", "relation"), parsed_labels(places)))
+    elif args.tagger is not None:
+        from bert_tf import load
+
+        tagger = load(args.tagger, precision=args.precision)
+        with Progress(args) as progress:
+            known = {"label": matched_labels(tagger, places, progress)}
+    return {id(place): {name: said[number] for name, said in known.items()} for number, place in enumerate(places)}
 
 
-def _counts(near):
+def _counts(records, name):
     from bert_tf.explain import count_labels
 
-    return count_labels(one["label"] for one in near)
+    return count_labels(one[name] for one in records)
 
 
-def _place(one):
+def _looked(records, near, named):
+    from bert_tf.explain import count_offsets
+
+    there = [one["looks_at"] for one in records]
+    return {"offsets": count_offsets(near), **{_LABELS[name]: _counts(there, name) for name in named}}
+
+
+def _place(one, labels):
     before, word, after = one.parts
-    return {
+    record = {
         "row": one.row.number,
         "text": one.word.source,
         "before": before,
@@ -160,19 +183,38 @@ def _place(one):
         "token": one.token,
         "position": one.position,
         "similarity": one.similarity,
+        **labels[id(one)],
     }
+    looked = one.looked
+    if looked is not None:
+        record["looks_at"] = {
+            "token": looked.token,
+            "word": None if looked.word is None else looked.word.text,
+            "position": looked.position,
+            "offset": looked.offset,
+            "share": looked.share,
+            **labels[id(looked)],
+        }
+    return record
 
 
-def _around(near):
-    return near["before"][-40:], near["word"], near["after"]
+def _look_row(looked, named):
+    known = (looked[name] or "-" for name in named)
+    return looked["token"], f"{looked['share']:.3f}", f"{looked['offset']:+d}", *known
 
 
 def _check_neighbours(args):
     for name in ("layer", "head", "tagger"):
         if args.input is None and getattr(args, name) is not None:
             raise InputError(f"--{name} goes with --input; without it there are the words nearest after every layer.")
-    if args.input is not None:
-        read_file(args)
+    if args.no_special and args.head is None:
+        raise InputError("--no-special goes with --head: it is about where heads look.")
+    if args.input is None:
+        return
+    read_file(args)
+    args.parsed = any(row.parsed is not None for row in args.texts)
+    if args.parsed and args.tagger is not None:
+        raise InputError("--tagger labels plain texts; a CoNLL-U file has parts of speech of its own.")
 
 
 def factors(bert, trace, args):
@@ -272,6 +314,14 @@ def _add_positions(kind):
     kind.add_argument("--step", type=int, default=4, metavar="S", help="every so many positions (default 4)")
 
 
+def _numbers(text):
+    """Numbers with a comma between, "3" or "3,5"."""
+    try:
+        return tuple(map(int, text.split(",")))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"takes one head or several, as in 3 or 3,5; not {text!r:.40}") from None
+
+
 def _add_neighbours(kind):
     kind.add_argument(
         "--positions", type=int, nargs="+", metavar="P", help="positions of the tokens (default: all)"
@@ -283,9 +333,13 @@ def _add_neighbours(kind):
         "--layer", type=int, metavar="L", help="with --input: after which layer, 0 what goes in (default: the last)"
     )
     kind.add_argument(
-        "--head", type=int, metavar="H", help="compare what this head of the layer puts together; both from 0 then"
+        "--head", type=_numbers, metavar="H,…",
+        help="compare what this head of the layer, or several, put together, and say where they look; all from 0 then",
+    )  # fmt: skip
+    kind.add_argument(
+        "--no-special", action="store_true", help="the tokens that the model adds do not count among what heads look at"
     )
-    kind.add_argument("--tagger", metavar="M", help="label the words found with this fine-tuned model")
+    kind.add_argument("--tagger", metavar="M", help="label these words with this fine-tuned model")
     add_file_arguments(kind, required=False)
 
 

@@ -101,7 +101,7 @@ def _add_common(parser, length):
         help="each layer learns by this factor slower than the one above it",
     )
     parser.add_argument("--weight-decay", type=float, default=0.01)
-    parser.add_argument("--optimizer", default="adamw", help="adamw or lamb")
+    parser.add_argument("--optimizer", default="adamw", help="adamw, lamb or muon")
     parser.add_argument("--dropout", type=float, help="instead of the model's own")
     parser.add_argument(
         "--precision",

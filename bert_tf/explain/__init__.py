@@ -21,7 +21,8 @@ from bert_tf.explain.agreement import Agreement, RowAgreement, agreement
 from bert_tf.explain.answer import Answer, answer_from
 from bert_tf.explain.attention import HeadSummary, attention_between, summarise_heads
 from bert_tf.explain.compare import Comparison, MaskAgreement, aligned_layers, compare, jensen_shannon
-from bert_tf.explain.contexts import Context, Contexts, count_labels, matched_labels, nearest_contexts
+from bert_tf.explain.concepts import ConceptTest, can_test, concept_test
+from bert_tf.explain.contexts import Context, Contexts, Look, nearest_contexts
 from bert_tf.explain.contributions import Contributions, StateParts, contributions, state_parts
 from bert_tf.explain.counterfactual import (
     Outcome,
@@ -44,6 +45,7 @@ from bert_tf.explain.dataset import (
     summarise_classes,
     summarise_rows,
 )
+from bert_tf.explain.deeplift import deeplift
 from bert_tf.explain.errors import (
     Cancelled,
     EmptyText,
@@ -69,14 +71,17 @@ from bert_tf.explain.head_profile import (
 from bert_tf.explain.joint import JointFill, fill_jointly
 from bert_tf.explain.lens import ClassLens, Lens, class_lens, logit_lens
 from bert_tf.explain.local_model import lime
+from bert_tf.explain.matches import count_labels, count_offsets, matched_labels, parsed_labels
 from bert_tf.explain.methods import TokenAttention, token_attention
 from bert_tf.explain.neuron import HeadVectors, head_vectors, query_key_vectors
 from bert_tf.explain.patching import PatchMap, patch_blocks, patch_heads, patch_states
+from bert_tf.explain.paths import PathMap, Receiver, patch_paths
 from bert_tf.explain.predictions import MaskPrediction, Prediction, TargetPrediction, fill_mask, sigmoid
 from bert_tf.explain.projection import lay_out, tsne, umap
 from bert_tf.explain.pseudo_likelihood import MinimalPair, PseudoLikelihood, minimal_pairs, pseudo_likelihood
 from bert_tf.explain.readers import Reading, read_place
 from bert_tf.explain.reduction import GoneWord, Reduction, reduce_input
+from bert_tf.explain.relevance import layerwise_relevance
 from bert_tf.explain.replaced import Game, play, replaced_scores
 from bert_tf.explain.rollout import attention_rollout
 from bert_tf.explain.row_map import RowVectors, known_of, nearest_rows, row_vectors
@@ -139,6 +144,7 @@ __all__ = [
     "ClassSummary",
     "Comparison",
     "ConlluError",
+    "ConceptTest",
     "Context",
     "Contexts",
     "Contributions",
@@ -155,6 +161,7 @@ __all__ = [
     "IntactPass",
     "JointFill",
     "Lens",
+    "Look",
     "MaskAgreement",
     "MaskPositionError",
     "MaskPrediction",
@@ -175,9 +182,11 @@ __all__ = [
     "Outcome",
     "ParsedSentence",
     "PatchMap",
+    "PathMap",
     "Prediction",
     "PseudoLikelihood",
     "Reading",
+    "Receiver",
     "Reduction",
     "RelationAgreement",
     "Row",
@@ -210,15 +219,18 @@ __all__ = [
     "attention_between",
     "attention_flow",
     "can_ask",
+    "can_test",
     "chance_similarity",
     "attention_rollout",
     "class_lens",
     "class_target",
     "cluster_heads",
     "compare",
+    "concept_test",
     "contributions",
     "cosine_similarities",
     "count_labels",
+    "count_offsets",
     "effective_attention",
     "embedding_parts",
     "embedding_table",
@@ -230,6 +242,8 @@ __all__ = [
     "feed_forward_activations",
     "fill_jointly",
     "fill_mask",
+    "deeplift",
+    "layerwise_relevance",
     "gradient_x_input",
     "head_distances",
     "head_vectors",
@@ -259,8 +273,10 @@ __all__ = [
     "norm_weighted_attention",
     "occlusion",
     "occurrences",
+    "parsed_labels",
     "patch_blocks",
     "patch_heads",
+    "patch_paths",
     "patch_states",
     "principal_components",
     "profile_heads",

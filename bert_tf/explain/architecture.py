@@ -229,36 +229,9 @@ def passing(bert, trace, layer):
 
 def passing_state(bert, state, layer):
     """As `passing`, of a hidden state, float [T, H], that goes into the layer."""
-    from keras import ops
-
-    stacks = bert.model.bert_layers[f"layer_{layer}"].side_by_side()
-    x = ops.convert_to_tensor(state[None], dtype="float32")
-    found = [_stack_passing(part, own) for part, own in zip(stacks, ops.split(x, len(stacks), axis=-1))]
-    heads = ("queries", "keys", "values", "attentions")
-    return {name: np.concatenate([one[name] for one in found], axis=0 if name in heads else -1) for name in found[0]}
+    return {name: value.numpy()[0] for name, value in bert.opened.passing(layer, state[None]).items()}
 
 
 def _check_states(trace):
     if trace.hidden_states is None:
         raise ValueError("The trace has no hidden states; make it with hidden_states=True.")
-
-
-def _stack_passing(part, x):
-    """`passing` of one layer, or of one of several side by side, with its share [1, T, H] of the state."""
-    from keras import ops
-
-    details = ("queries", "keys", "values", "attentions")
-    attended, maps = part.attention(x, ops.zeros((1, 1, 1, 1)), details=details)
-    middle = part.attention_norm(x + attended)
-    wide = part.feed_forward.activation(part.feed_forward.intermediate(middle))
-    added = part.feed_forward.output_dense(wide)
-    found = {
-        "input": x,
-        **{name: maps[name] for name in details},
-        "attention": attended,
-        "attention_norm": middle,
-        "feed_forward_wide": wide,
-        "feed_forward": added,
-        "feed_forward_norm": part.feed_forward_norm(middle + added),
-    }
-    return {name: ops.convert_to_numpy(value)[0] for name, value in found.items()}

@@ -1,29 +1,53 @@
-"""Places in other texts whose vectors lie nearest to a token's: what else the model, or one head, reads alike; and
-what words stand there.
+"""Places in other texts whose vectors lie nearest to a token's: what else the model, or some heads, read alike; and
+where these heads look there.
 
 As exBERT's search of a corpus (Hoover et al. 2020, "exBERT: A Visual Analysis Tool to Explore Learned Representations
 in Transformer Models"). Dimension legend: T tokens, H hidden, D head size, N heads, L layers, W vectors.
 """
 
-from collections import Counter
 from dataclasses import dataclass
+from typing import Optional
 
 import numpy as np
 
 from bert_tf.explain.errors import InputError, report
-from bert_tf.explain.neuron import check_head
 from bert_tf.explain.predictions import check_top_k
 from bert_tf.explain.prepare import prepare
-from bert_tf.explain.value_attention import attended_values
+from bert_tf.explain.value_attention import attended, checked_heads
 from bert_tf.explain.vectors import cosine_similarities
 from bert_tf.explain.words import WordSpan, words_of
 from bert_tf.text import pad_batch
 
-#: Tokens that are compared at most: their states are then 60 MB with Base, 80 MB with Large; of one head 5 MB.
+#: Tokens that are compared at most: their states are then 60 MB with Base, 80 MB with Large; of each head 5 MB.
 MOST = 20_000
 
 # Texts in one forward pass: few, for others wait for the model meanwhile.
 _TEXTS = 8
+
+
+@dataclass(frozen=True)
+class Look:
+    """The token that heads look at most from some place.
+
+    Attributes:
+        row: the `Row` it stands in. word: the `WordSpan` of the word it is (a piece of); None for a token that the
+            model adds, such as [SEP].
+        token: as the vocabulary has it. position: among the row's tokens, [CLS] is 0.
+        share: of the attention from that place, 0 to 1; of several heads the mean.
+        offset: how many tokens it stands after the place; below 0 before it.
+    """
+
+    row: object
+    word: Optional[WordSpan]
+    token: str
+    position: int
+    share: float
+    offset: int
+
+    @property
+    def text(self):
+        """The text that the word stands in; None where there is no word."""
+        return None if self.word is None else _text_of(self)
 
 
 @dataclass(frozen=True)
@@ -33,7 +57,8 @@ class Context:
     Attributes:
         row: the `Row` it stands in. word: the `WordSpan` of the word it is (a piece of).
         token: as the vocabulary has it. position: among the row's tokens, [CLS] is 0.
-        similarity: cosine of its vector with the one asked about, -1 to 1.
+        similarity: cosine of its vector with the one asked about, -1 to 1; of several heads the mean of their cosines.
+        looked: the `Look` of the heads that are compared; None where states are.
     """
 
     row: object
@@ -41,6 +66,7 @@ class Context:
     token: str
     position: int
     similarity: float
+    looked: Optional[Look] = None
 
     @property
     def parts(self):
@@ -50,7 +76,42 @@ class Context:
     @property
     def text(self):
         """The text that the word stands in."""
-        return self.row.text_a if self.word.source == "a" else self.row.text_b
+        return _text_of(self)
+
+    def around(self, most):
+        """`parts` with « » about the word that the heads look at, where it stands in the same text.
+
+        Args:
+            most: characters on either side of the word; of what lies further away there is the marked word alone.
+        """
+        before, word, after = self.parts
+        looked = None if self.looked is None else self.looked.word
+        if looked is None or looked.source != self.word.source:
+            return _last(before, most), word, _first(after, most)
+        marked = f"«{looked.text}»"
+        if looked.index == self.word.index:
+            return _last(before, most), marked, _first(after, most)
+        if looked.index > self.word.index:
+            start, end = looked.start - self.word.end, looked.end - self.word.end
+            near = end <= most
+            between = after[:start] if near else _first(after[:start], most)
+            return _last(before, most), word, between + marked + _first(after[end:], most - end if near else 0)
+        near = len(before) - looked.start <= most
+        between = before[looked.end :] if near else _last(before[looked.end :], most)
+        left = _last(before[: looked.start], most - (len(before) - looked.start) if near else 0)
+        return left + marked + between, word, _first(after, most)
+
+
+def _text_of(place):
+    return place.row.text_a if place.word.source == "a" else place.row.text_b
+
+
+def _last(text, most):
+    return text if len(text) <= most else f"…{text[len(text) - most :]}"
+
+
+def _first(text, most):
+    return text if len(text) <= most else f"{text[:most]}…"
 
 
 @dataclass(frozen=True)
@@ -67,16 +128,18 @@ class Contexts:
     tokens: int
 
 
-def nearest_contexts(bert, vectors, layer, rows, top_k=10, centred=False, most=MOST, progress=None, head=None):
-    """The places in some texts whose vectors after a layer, or in a head, point most nearly the same way.
+def nearest_contexts(
+    bert, vectors, layer, rows, top_k=10, centred=False, most=MOST, progress=None, head=None, special=True
+):
+    """The places in some texts whose vectors after a layer, or in some heads, point most nearly the same way.
 
-    Held meanwhile: `most` vectors of H numbers, or of D with a head, and what one pass of 8 texts takes; of attention
+    Held meanwhile: `most` vectors of H numbers, or of D for each head, and what one pass of 8 texts takes; of attention
     the maps of one layer for one text.
 
     Args:
-        bert: a `Bert`. vectors: float [W, H], such as hidden states of a trace after the same layer; with a head
-            [W, D], such as `attended_values` of the same head.
-        layer: of the states, 0 the embeddings, 1 to L the layers; with a head its layer, from 0.
+        bert: a `Bert`. vectors: float [W, H], such as hidden states of a trace after the same layer; with heads
+            [W, K D], such as `attended_values` of the same heads.
+        layer: of the states, 0 the embeddings, 1 to L the layers; with heads their layer, from 0.
         rows: `Row`s; each is read as it stands, what it names to hide is not hidden. One in which nothing can be
             read is passed over.
         top_k: places for each vector.
@@ -84,43 +147,55 @@ def nearest_contexts(bert, vectors, layer, rows, top_k=10, centred=False, most=M
             a direction in common that hides their differences (Mu and Viswanath 2018).
         most: tokens that are read, at most; rows after them are left out.
         progress: callable(done, total) in rows; returning False cancels.
-        head: from 0, compares what this head puts together at each token; None compares the states.
+        head: from 0, or a list of K, compares what these heads put together at each token, and says where they look
+            there; None compares the states. Each head's part is first brought to length 1, as Hoover et al. do, so the
+            cosine of them all is the mean of the heads' cosines.
+        special: whether the tokens that the model adds count where it is asked at what the heads look; many heads give
+            them most of their attention. The vectors are the same.
     Returns:
         `Contexts`. The tokens that the model adds ([CLS], [SEP]) are no places.
     Raises:
-        InputError: no such layer or head, a vector of another size, a bad `top_k` or `most`, or nothing to read.
+        InputError: no such layer or head, a head named twice, a vector of another size, a bad `top_k` or `most`, or
+            nothing to read.
         Cancelled: by `progress`.
     """
     check_top_k(top_k)
     vectors, rows = np.asarray(vectors, np.float32), list(rows)
-    width = _width(bert, layer, head)
+    heads = None if head is None else checked_heads(bert, layer, head)
+    width = _width(bert, layer, heads)
     if vectors.ndim != 2 or vectors.shape[1] != width:
-        what = "states" if head is None else "heads' vectors"
+        what = "states" if heads is None else "heads' vectors"
         raise InputError(f"The vectors have shape {list(vectors.shape)}; the {what} of this model are [W, {width}].")
     if most < 1:
         raise InputError(f"most must be at least 1, not {most}.")
-    places, states, read = _read(bert, layer, head, rows, most, progress)
+    places, states, read = _read(bert, layer, heads, rows, most, progress, special)
     if not places:
         raise InputError("There is nothing to read in these texts.")
     middle = states.mean(axis=0) if centred else 0.0
-    cosines = cosine_similarities(vectors - middle, states - middle)
+    cosines = _cosines(vectors - middle, states - middle, len(heads or (None,)))
     nearest = tuple(_nearest(places, line, top_k) for line in cosines)
     return Contexts(nearest, read, len(places))
 
 
-def _width(bert, layer, head):
-    """Numbers of a vector that is compared; refuses a layer or head that is not there."""
+def _width(bert, layer, heads):
+    """Numbers of a vector that is compared; refuses a layer that is not there."""
     layers, width = bert.config.num_hidden_layers, bert.config.hidden_size
-    if head is not None:
-        check_head(bert, layer, head)
-        return width // bert.config.num_attention_heads
+    if heads is not None:
+        return width // bert.config.num_attention_heads * len(heads)
     if not 0 <= layer <= layers:
         raise InputError(f"There is no layer {layer}: give 0, what goes in, to {layers}.")
     return width
 
 
-def _read(bert, layer, head, rows, most, progress):
-    """(places as (row, word, token, position), their vectors float32 [T, H] or [T, D], how many rows were read)."""
+def _cosines(vectors, others, parts):
+    """float32 [W, X], the mean over equally long parts of the vectors of their cosines."""
+    pairs = zip(np.split(vectors, parts, axis=1), np.split(others, parts, axis=1))
+    return sum(cosine_similarities(part, other) for part, other in pairs) / parts
+
+
+def _read(bert, layer, heads, rows, most, progress, special):
+    """(places as (row, word, token, position, `Look` or None), their vectors float32 [T, H] or [T, K D], how many rows
+    were read)."""
     places, states, read = [], [], 0
     for start in range(0, len(rows), _TEXTS):
         block = [one for one in (_prepared(bert, row) for row in rows[start : start + _TEXTS]) if one is not None]
@@ -128,17 +203,27 @@ def _read(bert, layer, head, rows, most, progress):
             batch = pad_batch([ready for _, ready in block], pad_id=bert.tokenizer.pad_id)
             found = bert.runtime.run(batch, ("hidden_states",))["hidden_states"][layer]  # [B, T, H]
             for (row, ready), vectors in zip(block, found):
-                words = words_of(ready.encoding, ready.text_a, ready.text_b)
-                own = [(row, word, at) for word in words for at in word.positions][: most - len(places)]
-                places += [(row, word, ready.encoding.tokens[at], at) for row, word, at in own]
-                if head is not None:
-                    vectors = attended_values(bert, vectors[: len(ready.encoding.tokens)], layer, head)
-                states.append(np.asarray(vectors)[[at for _, _, at in own]])
+                tokens, spans = ready.encoding.tokens, words_of(ready.encoding, ready.text_a, ready.text_b)
+                words = {at: word for word in spans for at in word.positions}
+                own = list(words)[: most - len(places)]
+                looked = dict.fromkeys(own)
+                if heads is not None:
+                    vectors, maps = attended(bert, vectors[: len(tokens)], layer, heads)
+                    among = range(len(tokens)) if special else list(words)
+                    looked = {at: _look(row, words, tokens, at, maps[at], among) for at in own}
+                places += [(row, words[at], tokens[at], at, looked[at]) for at in own]
+                states.append(np.asarray(vectors)[own])
                 read += bool(own)
         report(progress, min(start + _TEXTS, len(rows)), len(rows))
         if len(places) >= most:
             break
     return places, np.concatenate(states) if states else None, read
+
+
+def _look(row, words, tokens, at, weights, among):
+    """Where, among some positions, the weights [T] of the token at one are greatest."""
+    to = int(among[weights[among].argmax()])
+    return Look(row, words.get(to), tokens[to], to, float(weights[to]), to - at)
 
 
 def _prepared(bert, row):
@@ -150,37 +235,5 @@ def _prepared(bert, row):
 
 def _nearest(places, cosines, top_k):
     best = np.argsort(-cosines, kind="stable")[:top_k]
-    return tuple(Context(*places[place], float(cosines[place])) for place in best)
-
-
-def matched_labels(tagger, contexts, progress=None):
-    """What a fine-tuned tagger says of the words of some places, such as their parts of speech.
-
-    Args:
-        tagger: a `Bert` fine-tuned to label words. contexts: `Context`s; each text is read once.
-        progress: callable(done, total) in texts; returning False cancels.
-    Returns:
-        tuple of a label for each place: of the tagger's word at the first character of the place's own, as the two
-        models may cut a text into other words; None where it has no word there.
-    Raises:
-        InputError: the model labels no words.
-        Cancelled: by `progress`.
-    """
-    if tagger.task is None or tagger.task.settings.task != "tag":
-        raise InputError(f"{tagger.name} was not fine-tuned to label words.")
-    texts = list(dict.fromkeys(one.text for one in contexts))
-    read = {}
-    for text in texts:
-        (read[text],) = tagger.task.predict([{"text": text}])
-        report(progress, len(read), len(texts))
-    return tuple(_label_at(read[one.text], one.word.start) for one in contexts)
-
-
-def _label_at(said, character):
-    spans = zip(said["spans"], said["labels"], strict=True)
-    return next((label for (start, end), label in spans if start <= character < end), None)
-
-
-def count_labels(labels):
-    """How often each label stands among those of `matched_labels`, the most frequent first: dict label -> count."""
-    return dict(Counter(label for label in labels if label is not None).most_common())
+    found = ((*places[place], float(cosines[place])) for place in best)
+    return tuple(Context(row, word, token, at, cosine, looked) for row, word, token, at, looked, cosine in found)

@@ -79,7 +79,7 @@ def state_parts(bert, trace, position):
         MaskPositionError: no such position.
     """
     check_position(trace, position)
-    entered, layers, _ = _taken_apart(bert, trace, np.array([position]))
+    entered, layers, _ = _taken_apart(bert, _embedded(bert, trace), np.array([position]))
     # A row for each part: the input, the biases, then layer by layer the heads and the feed-forward block.
     rows = np.stack([entered[0], np.zeros_like(entered[0])])
     for index, layer in enumerate(layers):
@@ -104,17 +104,17 @@ def contributions(bert, trace, target, progress=None):
         bert: the `Bert` that made the trace. trace: a `Trace`. target: a `Target`.
         progress: callable(done, total) in layers; returning False cancels.
     Returns:
-        `Contributions`. About two forward passes.
+        `Contributions`. About one forward pass.
     Raises:
         InputError: `is_certain`. Cancelled: by `progress`.
     """
     if is_certain(bert, target):
         raise InputError(f"{target.label} is the only class, and always certain: nothing speaks for or against it.")
-    states = bert.opened.states(trace.token_ids[None], trace.segments[None])
-    score, slope = (part[0] for part in bert.opened.odds_gradient(states[-1], target))
-    positions = np.flatnonzero(np.any(slope, axis=-1))
-    entered, layers, last = _taken_apart(bert, trace, positions, progress)
-    slope = slope[positions].astype(np.float64)
+    state = _embedded(bert, trace)
+    positions = _read_from(bert, state, target)
+    entered, layers, state = _taken_apart(bert, state, positions, progress)
+    score, slope = (part[0] for part in bert.opened.odds_gradient(state[None], target))
+    last, slope = state[positions].astype(np.float64), slope[positions].astype(np.float64)
     total, heads, feed_forward, biases = float((slope * last).sum()), [], [], 0.0
     for index, layer in reversed(list(enumerate(layers))):
         biases += float((slope @ layer.feed_forward_norm.offset).sum())
@@ -182,10 +182,10 @@ class _Norm:
         return (apart - apart.mean(axis=-1, keepdims=True)).reshape(x.shape)
 
 
-def _taken_apart(bert, trace, positions, progress=None):
-    """(the embeddings at K positions [K, H], a `_Layer` for each layer, the last state there [K, H]), float64."""
+def _taken_apart(bert, state, positions, progress=None):
+    """From the embeddings, float32 [T, H]: (these at K positions, float64 [K, H], a `_Layer` for each layer, the last
+    state, float32 [T, H])."""
     count = bert.config.num_hidden_layers
-    state = bert.opened.embed(trace.token_ids[None], trace.segments[None]).numpy()[0]
     entered, layers = state[positions].astype(np.float64), []
     for index in range(count):
         report(progress, index, count)
@@ -204,4 +204,17 @@ def _taken_apart(bert, trace, positions, progress=None):
             )
         )
         state = passed["feed_forward_norm"]
-    return entered, layers, state[positions].astype(np.float64)
+    return entered, layers, state
+
+
+def _read_from(bert, state, target):
+    """The positions that an answer is read from. They are the same for all states, so that the first ones, float32
+    [T, H], tell them; but for the greatest value of all tokens, which any of them may have."""
+    if target.of_task and bert.task.settings.pooling == "max":
+        return np.arange(len(state))
+    return np.flatnonzero(np.any(bert.opened.odds_gradient(state[None], target)[1][0], axis=-1))
+
+
+def _embedded(bert, trace):
+    """The first hidden state, float32 [T, H]."""
+    return bert.opened.embed(trace.token_ids[None], trace.segments[None]).numpy()[0]

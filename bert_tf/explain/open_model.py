@@ -11,9 +11,11 @@ R rows.
 
 import threading
 
+import keras
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.explain.rules import Held
 from bert_tf.layers.attention import MASKED_SCORE
 
 
@@ -23,12 +25,15 @@ class OpenModel:
     Tensors are float32 and a batch is of one length, without padding. Safe from several threads.
 
     Args: model: a `BertModel`; its weights are shared. task: the `TaskModel` over it, or None.
+
+    Attributes:
+        config: the `BertConfig`. task: as given. parts: dict from names to the model's layers.
     """
 
     def __init__(self, model, task=None):
-        self._task = task
+        self.task = task
         self.config = model.bert_config
-        self._parts = model.bert_layers
+        self.parts = model.bert_layers
         self._functions, self._lock = {}, threading.Lock()
 
     def embed(self, token_ids, segment_ids):
@@ -37,7 +42,7 @@ class OpenModel:
         def step(token_ids, segment_ids):
             return self._embed(self._token_vectors(token_ids), segment_ids)
 
-        function = self._compiled("embed", step, (_ids(), _ids()))
+        function = self.compiled("embed", step, (_ids(), _ids()))
         return function(tf.constant(token_ids, tf.int32), tf.constant(segment_ids, tf.int32))
 
     def token_vectors(self, token_ids):
@@ -73,7 +78,49 @@ class OpenModel:
         nothing = (np.zeros((1, 1), bool), np.zeros((1, 1, self.config.hidden_size), np.float32))
         given = [one for block in blocks for one in instead.get(block, nothing)]
         signature = (self._states(), *2 * (_PLACES, self._states()))
-        return self._of_layer("layer instead", step, signature, index)(x, *map(tf.convert_to_tensor, given))
+        return self.of_layer("layer instead", step, signature, index)(x, *map(tf.convert_to_tensor, given))
+
+    def layer_reading(self, index, x, part, state, head=0):
+        """As `layer`, with one part of it reading another state; the residual stream is x.
+
+        Args:
+            x: [B, T, H]. part: "queries", "keys" or "values", of one head, or "feed_forward".
+            state: float32 [B, T, H], what that part reads: for a head a hidden state `index`, for the block an
+                "attention_norm" as of `passing`. Either batch axis may be 1.
+            head: index.
+        """
+
+        def step(x, heads, state, *weights):
+            return self._layer(weights, x, tf.zeros((1, 1, 1, 1)), reads={part: (heads, state)})
+
+        signature = (self._states(), _PLACES, self._states())
+        heads = tf.constant(np.arange(self.config.num_attention_heads)[None] == head)
+        state = tf.convert_to_tensor(state, tf.float32)
+        return self.of_layer(("layer reading", part), step, signature, index)(x, heads, state)
+
+    def held(self, index, x, attention, feed_forward):
+        """The residual sums and normalisations of layer `index` alone, around given outputs of its blocks.
+
+        Args:
+            x, attention, feed_forward: float32 [B, T, H], hidden state `index` and what the blocks add; a batch axis
+                may be 1.
+        Returns:
+            ("attention_norm", "feed_forward_norm") as of `passing`, tensors [B, T, H].
+        """
+
+        def step(x, attention, feed_forward, *weights):
+            part = self.parts["layer_0"]
+            with keras.StatelessScope(state_mapping=list(zip(part.trainable_variables, weights))):
+                stacks = part.side_by_side()
+                shares = zip(*(tf.split(one, len(stacks), axis=-1) for one in (x, attention, feed_forward)))
+                middles, states = [], []
+                for stack, (own, attended, widened) in zip(stacks, shares):
+                    middles.append(stack.attention_norm(own + attended))
+                    states.append(stack.feed_forward_norm(middles[-1] + widened))
+            return tuple(tf.cast(tf.concat(one, -1), tf.float32) for one in (middles, states))
+
+        given = (tf.convert_to_tensor(one, tf.float32) for one in (x, attention, feed_forward))
+        return self.of_layer("held", step, 3 * (self._states(),), index)(*given)
 
     def _gated(self, name, index, x, bias, head_gates, feed_forward_gates, details=()):
         rows, heads = x.shape[0], self.config.num_attention_heads
@@ -83,7 +130,7 @@ class OpenModel:
             return self._layer(weights, x, bias, details, **gates)
 
         signature = (self._states(), _MAPS, _floats(None, heads), _floats(None))
-        return self._of_layer(name, step, signature, index)(
+        return self.of_layer(name, step, signature, index)(
             x,
             tf.zeros((1, 1, 1, 1)) if bias is None else tf.constant(bias, tf.float32),
             tf.ones((rows, heads)) if head_gates is None else tf.constant(head_gates, tf.float32),
@@ -97,7 +144,27 @@ class OpenModel:
             return self._layer(weights, x, bias, ("attentions",))[1]
 
         bias = tf.zeros((1, 1, 1, 1)) if bias is None else tf.constant(bias, tf.float32)
-        return self._of_layer("maps", step, (self._states(), _MAPS), index)(x, bias)
+        return self.of_layer("maps", step, (self._states(), _MAPS), index)(x, bias)
+
+    def passing(self, index, x):
+        """What layer `index` computes on its way from hidden state `index`, x [B, T, H].
+
+        Returns:
+            dict of float32 tensors as `architecture.passing` names them, with the batch axis B.
+        """
+
+        def step(x, *weights):
+            part = self.parts["layer_0"]
+            with keras.StatelessScope(state_mapping=list(zip(part.trainable_variables, weights))):
+                stacks = part.side_by_side()
+                found = [_passing(stack, own) for stack, own in zip(stacks, tf.split(x, len(stacks), axis=-1))]
+            axes = {name: 1 if name in _OF_HEADS else -1 for name in found[0]}
+            return {
+                name: tf.cast(tf.concat([one[name] for one in found], axis), tf.float32)
+                for name, axis in axes.items()
+            }
+
+        return self.of_layer("passing", step, (self._states(),), index)(tf.convert_to_tensor(x, tf.float32))
 
     def states(self, token_ids, segment_ids):
         """All hidden states, list of L + 1 [B, T, H]."""
@@ -115,11 +182,11 @@ class OpenModel:
     def read(self, x):
         """For each place of hidden states [B, T, H] the vector that the MLM head predicts it from: the state there or,
         in a model that reads one way, its neighbour's."""
-        return x if self.config.member.reads == "both" else self._parts["mlm"].read(tf.convert_to_tensor(x))
+        return x if self.config.member.reads == "both" else self.parts["mlm"].read(tf.convert_to_tensor(x))
 
     def mlm_log_probabilities(self, rows):
         """Logarithms of the MLM head's probabilities, [R, V], for any vectors [R, H] as `read` gives them."""
-        step = self._compiled("mlm", self._mlm, (_floats(None, self.config.hidden_size),))
+        step = self.compiled("mlm", self._mlm, (_floats(None, self.config.hidden_size),))
         return step(tf.constant(rows, tf.float32) if isinstance(rows, np.ndarray) else rows)
 
     def mlm_reading(self, states, answers, top_k):
@@ -135,26 +202,26 @@ class OpenModel:
             float32 [P, S] of the answers), arrays.
         """
         signature = _floats(None, None, self.config.hidden_size), _ids(1), _ids(0)
-        step = self._compiled("mlm reading", self._mlm_reading, signature)
+        step = self.compiled("mlm reading", self._mlm_reading, signature)
         given = tf.constant(states, tf.float32), tf.constant(answers, tf.int32), tf.constant(top_k, tf.int32)
         return tuple(part.numpy() for part in step(*given))
 
     def nsp_log_probabilities(self, x):
         """Logarithms of P(IsNext) and P(NotNext), [B, 2], from a last hidden state [B, T, H]."""
-        return self._compiled("nsp", lambda x: self._pair("nsp", x), (self._states(),))(x)
+        return self.compiled("nsp", lambda x: self._pair("nsp", x), (self._states(),))(x)
 
     def sop_log_probabilities(self, x):
         """Logarithms of P(in order) and P(swapped), [B, 2], from a last hidden state [B, T, H]."""
-        return self._compiled("sop", lambda x: self._pair("sop", x), (self._states(),))(x)
+        return self.compiled("sop", lambda x: self._pair("sop", x), (self._states(),))(x)
 
     def replaced_log_probabilities(self, x):
         """Logarithms of P(original) and P(replaced) of each token, [B, T, 2], from a last hidden state [B, T, H]."""
-        return self._compiled("replaced", self._replaced, (self._states(),))(x)
+        return self.compiled("replaced", self._replaced, (self._states(),))(x)
 
     def class_scores(self, x):
         """What a fine-tuned classifier says, [B, K], from a last hidden state [B, T, H]: logarithms of the
         classes' probabilities (several labels: of each label's own), or the value of a regression."""
-        return self._compiled("class", self._class, (self._states(),))(x)
+        return self.compiled("class", self._class, (self._states(),))(x)
 
     def gradient(self, vectors, segment_ids, target):
         """A target's log-probability and its gradient by the token vectors.
@@ -168,16 +235,16 @@ class OpenModel:
         segment_ids = tf.constant(segment_ids, tf.int32)
         vectors = tf.constant(vectors, tf.float32)
         signature = (_floats(None, None, self.config.embedding_width), _ids())
-        states = [self._compiled("sum", self._embed, signature)(vectors, segment_ids)]
+        states = [self.compiled("sum", self._embed, signature)(vectors, segment_ids)]
         for index in range(self.config.num_hidden_layers):
             states.append(self.layer(index, states[-1]))
         score, slope = self._target_gradient(states[-1], target)
         # Back through one layer at a time, each run again on its way: nothing within layers is kept in memory.
         for index in reversed(range(self.config.num_hidden_layers)):
-            slope = self._of_layer("back", self._back, (self._states(), self._states()), index)(
+            slope = self.of_layer("back", self._back, (self._states(), self._states()), index)(
                 states[index], slope
             )
-        back = self._compiled("sum back", self._sum_back, (*signature, self._states()))
+        back = self.compiled("sum back", self._sum_back, (*signature, self._states()))
         return score.numpy(), back(vectors, segment_ids, slope).numpy()
 
     def score(self, x, target):
@@ -208,7 +275,7 @@ class OpenModel:
                 score = tf.gather(self._scores(head, x, position), wanted, axis=1)
             return score, tf.convert_to_tensor(tape.gradient(score, x))
 
-        function = self._compiled(("target", head), step, (self._states(), _ids(0), _ids(0)))
+        function = self.compiled(("target", head), step, (self._states(), _ids(0), _ids(0)))
         return function(x, tf.constant(target.position or 0, tf.int32), tf.constant(target.id, tf.int32))
 
     def odds_gradient(self, x, target):
@@ -226,12 +293,36 @@ class OpenModel:
         def step(x, position, wanted):
             with tf.GradientTape(watch_accessed_variables=False) as tape:
                 tape.watch(x)
-                score = self._odds(head, x, position, wanted)
+                score = self._odds(head, x, position, wanted, _HELD.norm)
             return score, tf.convert_to_tensor(tape.gradient(score, x))
 
-        function = self._compiled(("odds", head), step, (self._states(), _ids(0), _ids(0)))
+        function = self.compiled(("odds", head), step, (self._states(), _ids(0), _ids(0)))
         found = function(x, tf.constant(target.position or 0, tf.int32), tf.constant(target.id, tf.int32))
         return tuple(part.numpy() for part in found)
+
+    def odds_slopes(self, states, target):
+        """Slopes of a target's log-odds at all hidden states, nothing held.
+
+        Args:
+            states: list of L + 1 [B, T, H], as `states` gives them. target: a `Target`.
+        Returns:
+            generator of (number of the state, slopes float32 [B, T, H]), from the last state to the first.
+        """
+        head = target.head
+
+        def step(x, position, wanted):
+            with tf.GradientTape(watch_accessed_variables=False) as tape:
+                tape.watch(x)
+                score = self._odds(head, x, position, wanted, None)
+            return tf.convert_to_tensor(tape.gradient(score, x))
+
+        function = self.compiled(("odds slope", head), step, (self._states(), _ids(0), _ids(0)))
+        places = tf.constant(target.position or 0, tf.int32), tf.constant(target.id, tf.int32)
+        slope = function(states[-1], *places)
+        yield len(states) - 1, slope.numpy()
+        for index in reversed(range(len(states) - 1)):
+            slope = self.of_layer("back", self._back, (self._states(), self._states()), index)(states[index], slope)
+            yield index, slope.numpy()
 
     def _scores(self, head, x, position, norm=None):
         """What a head gives at a position, [B, K]; `norm`: in the place of the MLM head's, as `_mlm` takes it."""
@@ -243,15 +334,14 @@ class OpenModel:
             "task": lambda: self._class(x),
         }[head]()
 
-    def _odds(self, head, x, position, wanted):
-        """Log-odds [B] of one of the K answers of a head at a position, or the value of a regression."""
-        if head == "task" and (self._task.settings.regression or self._task.settings.multi_label):
+    def _odds(self, head, x, position, wanted, norm):
+        """Log-odds [B] of one of the K answers of a head at a position, or the value of a regression; `norm` as of
+        `_scores`."""
+        if head == "task" and (self.task.settings.regression or self.task.settings.multi_label):
             # The logit is the log-odds of its sigmoid, also where that is rounded to 1.
             return tf.gather(self._class_logits(x), wanted, axis=1)
-        scores = self._scores(head, x, position, _held_norm)
-        own = tf.gather(scores, wanted, axis=1)
-        others = tf.where(tf.range(tf.shape(scores)[1]) == wanted, -np.inf, scores)
-        return own - tf.reduce_logsumexp(others, axis=1)
+        scores = self._scores(head, x, position, norm)
+        return _HELD.one_of_all(scores, wanted)
 
     def _back(self, x, slope, *weights):
         with tf.GradientTape(watch_accessed_variables=False) as tape:
@@ -268,34 +358,34 @@ class OpenModel:
     def _layer(self, weights, x, bias, details=(), **others):
         """Any encoder layer: the first one's structure, `weights` in the place of its own; the state, with
         `details` also the attention maps."""
-        part = self._parts["layer_0"]
+        part = self.parts["layer_0"]
         state = [variable.value for variable in part.non_trainable_variables]
         found, _ = part.stateless_call(weights, state, x, bias, details=details, **others)
         if not details:
             return tf.cast(found, tf.float32)
         return tf.cast(found[0], tf.float32), tf.cast(found[1]["attentions"], tf.float32)
 
-    def _of_layer(self, name, step, signature, index):
+    def of_layer(self, name, step, signature, index):
         """A compiled step with the weights of layer `index` already given to it."""
         weights = [
             tf.convert_to_tensor(variable.value)
-            for variable in self._parts[f"layer_{index}"].trainable_variables
+            for variable in self.parts[f"layer_{index}"].trainable_variables
         ]
         specs = tuple(tf.TensorSpec(weight.shape, weight.dtype) for weight in weights)
-        function = self._compiled(name, step, (*signature, *specs))
+        function = self.compiled(name, step, (*signature, *specs))
         return lambda *arguments: function(*arguments, *weights)
 
     def _token_vectors(self, token_ids):
-        return tf.cast(tf.gather(self._parts["embeddings"].token_table, token_ids), tf.float32)
+        return tf.cast(tf.gather(self.parts["embeddings"].token_table, token_ids), tf.float32)
 
     def _embed(self, vectors, segment_ids):
-        part = self._parts["embeddings"]
+        part = self.parts["embeddings"]
         return tf.cast(part.project(part.norm(part.add_places(vectors, segment_ids))), tf.float32)
 
     def _mlm_logits(self, rows, norm=None):
-        part = self._parts["mlm"]
+        part = self.parts["mlm"]
         held = None if norm is None else lambda x: norm(part.norm, x)
-        return part.logits(rows[None], self._parts["embeddings"].token_table, held)[0]
+        return part.logits(rows[None], self.parts["embeddings"].token_table, held)[0]
 
     def _mlm(self, rows, norm=None):
         """Log-probabilities [R, V]; norm: callable (the head's `LayerNorm`, what goes in) in its place."""
@@ -319,20 +409,20 @@ class OpenModel:
         return tuple(tf.reshape(part, tf.concat([shape, tf.shape(part)[1:]], 0)) for part in found)
 
     def _pair(self, head, x):
-        return tf.nn.log_softmax(self._parts[head](self._parts["pooler"](x)))
+        return tf.nn.log_softmax(self.parts[head](self.parts["pooler"](x)))
 
     def _replaced(self, x):
-        logits = tf.cast(self._parts["replaced"](x), tf.float32)
+        logits = tf.cast(self.parts["replaced"](x), tf.float32)
         return tf.math.log_sigmoid(tf.stack([-logits, logits], axis=-1))
 
     def _class_logits(self, x):
-        head, settings = self._task.network.head, self._task.settings
-        pooled = self._parts["pooler"](x) if self._task.family.needs_pooler(settings) else None
+        head, settings = self.task.network.head, self.task.settings
+        pooled = self.parts["pooler"](x) if self.task.family.needs_pooler(settings) else None
         logits = head(x, pooled, tf.ones(tf.shape(x)[:2], tf.int32), training=False)["logits"]
         return tf.cast(logits, tf.float32)
 
     def _class(self, x):
-        logits, settings = self._class_logits(x), self._task.settings
+        logits, settings = self._class_logits(x), self.task.settings
         if settings.regression:
             return logits
         return tf.math.log_sigmoid(logits) if settings.multi_label else tf.nn.log_softmax(logits)
@@ -340,7 +430,9 @@ class OpenModel:
     def _states(self):
         return _floats(None, None, self.config.hidden_size)
 
-    def _compiled(self, name, step, signature):
+    def compiled(self, name, step, signature):
+        """A step compiled for tensors of a signature: once, whatever else asks for one of this name (anything that
+        compares)."""
         with self._lock:  # Keras' and TensorFlow's tracing are not safe from several threads.
             if name not in self._functions:
                 function = tf.function(step, input_signature=signature, autograph=False)
@@ -363,17 +455,30 @@ def blocked(tokens, length, links=()):
     return bias
 
 
-def _held_norm(norm, x):
-    """A `LayerNorm`'s output whose standard deviation has no slope."""
-    mean, variance = tf.nn.moments(x, -1, keepdims=True)
-    scale = tf.stop_gradient(tf.math.rsqrt(variance + norm.epsilon))
-    return (x - mean) * scale * norm.gamma + norm.beta
+def _passing(stack, x):
+    """`OpenModel.passing` of one of the layers side by side, with its share of the state."""
+    attended, maps = stack.attention(x, tf.zeros((1, 1, 1, 1)), details=_OF_HEADS)
+    middle = stack.attention_norm(x + attended)
+    wide = stack.feed_forward.activation(stack.feed_forward.intermediate(middle))
+    added = stack.feed_forward.output_dense(wide)
+    return {
+        "input": x,
+        **maps,
+        "attention": attended,
+        "attention_norm": middle,
+        "feed_forward_wide": wide,
+        "feed_forward": added,
+        "feed_forward_norm": stack.feed_forward_norm(middle + added),
+    }
 
 
 def _floats(*shape):
     return tf.TensorSpec(shape, tf.float32)
 
 
+_HELD = Held()
+#: What attention computes for each head, [B, N, T, ...].
+_OF_HEADS = ("queries", "keys", "values", "attentions")
 _MAPS = _floats(None, None, None, None)
 _PLACES = tf.TensorSpec((None, None), tf.bool)
 

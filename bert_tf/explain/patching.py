@@ -67,7 +67,7 @@ def patch_states(bert, clean, corrupted, target, progress=None):
     Raises:
         NotComparable: the inputs differ in length. Cancelled: by `progress`.
     """
-    good, bad = _states(bert, clean, corrupted)
+    good, bad = states_of_both(bert, clean, corrupted)
 
     def patched(layer, positions):
         states = np.repeat(bad[layer].numpy(), len(positions), axis=0)
@@ -92,7 +92,7 @@ def patch_blocks(bert, clean, corrupted, target, block, progress=None):
     """
     if block not in _BLOCKS:
         raise InputError(f"There is no block {block!r:.40}; choose from {', '.join(_BLOCKS)}.")
-    good, bad = _states(bert, clean, corrupted)
+    good, bad = states_of_both(bert, clean, corrupted)
     layers = len(good) - 1
     added = [passing_state(bert, good[layer].numpy()[0], layer)[block][None] for layer in range(layers)]
 
@@ -117,7 +117,7 @@ def patch_heads(bert, clean, corrupted, target, position=None, progress=None):
     Raises:
         MaskPositionError: no such position. Otherwise as `patch_states`.
     """
-    good, bad = _states(bert, clean, corrupted)
+    good, bad = states_of_both(bert, clean, corrupted)
     if position is not None:
         check_position(clean, position)
     size = len(good) - 1, bert.config.num_attention_heads
@@ -127,8 +127,7 @@ def patch_heads(bert, clean, corrupted, target, position=None, progress=None):
     def outputs(layer):
         """What the corrupted run's attention adds with each head of the clean one, [N, T, H]."""
         ours, theirs = (passing_state(bert, states[layer].numpy()[0], layer) for states in (good, bad))
-        moved = ours["attentions"] @ ours["values"] - theirs["attentions"] @ theirs["values"]
-        return theirs["attention"] + moved @ layer_kernels(bert, layer)
+        return with_each_head(bert, layer, ours, theirs)
 
     def patched(layer, heads):
         states = np.repeat(bad[layer].numpy(), len(heads), axis=0)
@@ -137,8 +136,22 @@ def patch_heads(bert, clean, corrupted, target, position=None, progress=None):
     return _mapped(bert, good, bad, target, "head", size, patched, progress, position)
 
 
-def _states(bert, *traces):
-    """The hidden states of two inputs, lists of L + 1 tensors [1, T, H]."""
+def with_each_head(bert, layer, ours, theirs):
+    """What the attention of one run adds with each head of another in its place, float32 [N, T, H].
+
+    Args:
+        ours, theirs: what `passing_state` gives of that run, and of the one whose other heads stay.
+    """
+    moved = ours["attentions"] @ ours["values"] - theirs["attentions"] @ theirs["values"]
+    return theirs["attention"] + moved @ layer_kernels(bert, layer)
+
+
+def states_of_both(bert, *traces):
+    """The hidden states of two inputs, lists of L + 1 tensors [1, T, H].
+
+    Raises:
+        NotComparable: they differ in length.
+    """
     lengths = [trace.length for trace in traces]
     if lengths[0] != lengths[1]:
         raise NotComparable(

@@ -5,6 +5,9 @@ Maaten and Hinton 2008, "Visualizing Data using t-SNE".
 `scranpy` brings UMAP compiled: umap-learn compiles itself anew in every process, which took half a minute.
 """
 
+import contextlib
+import threading
+
 import numpy as np
 
 from bert_tf.explain.errors import InputError
@@ -12,6 +15,8 @@ from bert_tf.explain.vectors import principal_components
 
 #: How vectors can be laid out.
 WAYS = ("pca", "umap", "tsne")
+
+_ONE_AT_A_TIME = threading.Lock()
 
 #: Fewer points have no neighbourhoods to keep.
 LEAST_POINTS = 5
@@ -59,12 +64,21 @@ def tsne(vectors, count=2, perplexity=30):
     if np.ptp(unit, axis=0).max() < 1e-9:
         return np.zeros((len(unit), count))  # all in one place, where there is no greatest component to begin with
     from sklearn.manifold import TSNE
-    from threadpoolctl import threadpool_limits
 
     # Threads that wait for each other take ten times as long on a busy machine as one takes alone.
-    with threadpool_limits(1, user_api="openmp"):
+    with one_thread():
         found = TSNE(count, perplexity=min(perplexity, (len(unit) - 1) / 3), random_state=0).fit_transform(unit)
     return found.astype(np.float64)
+
+
+@contextlib.contextmanager
+def one_thread():
+    """Work of compiled libraries with one thread. One such block at a time: the bound is the whole process's, and of two
+    that overlap the first to end would leave it to the other's."""
+    from threadpoolctl import threadpool_limits
+
+    with _ONE_AT_A_TIME, threadpool_limits(1):
+        yield
 
 
 def lay_out(vectors, way="pca", count=2):

@@ -1,16 +1,17 @@
-"""The rows of a small file of texts: plain text, JSON lines or a table; and which of their words to hide."""
+"""The rows of a small file of texts: plain text, JSON lines, a table or CoNLL-U; and which of their words to hide."""
 
 import csv
 import io
 import json
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Optional
 
 from bert_tf.explain.errors import InputError
+from bert_tf.explain.syntax import ParsedSentence, read_conllu
 from bert_tf.explain.words import Word, words_of
 
-KINDS = ("text", "jsonl", "table")
+KINDS = ("text", "jsonl", "table", "conllu")
 HIDE = ("given", "random", "last")
 _FIRST = ("text_a", "text", "sentence", "sentence1", "sentence_a", "question", "premise", "a")
 _SECOND = ("text_b", "sentence2", "sentence_b", "hypothesis", "answer_text", "b")
@@ -22,10 +23,11 @@ class Row:
     """A text or pair of a file.
 
     Attributes:
-        number: its line, from 1 (of a table, its record; the header does not count).
+        number: its line, from 1 (of a table, its record; the header does not count; of CoNLL-U, its sentence).
         text_a, text_b: `text_b` is None where there is no pair.
         mask: words to hide that the file names.
         label: the class it belongs to, as the file says; of several "one|another"; None where it says nothing.
+        parsed: the `ParsedSentence` whose words text A is made of; None where the file has no trees.
     """
 
     number: int
@@ -33,6 +35,7 @@ class Row:
     text_b: Optional[str] = None
     mask: tuple = ()
     label: Optional[str] = None
+    parsed: Optional[ParsedSentence] = None
 
     @property
     def text(self):
@@ -45,9 +48,10 @@ class Rows:
     """What was read of a file.
 
     Attributes:
-        rows: `Row`s. problems: (number, sentence) of the lines that are none.
+        rows: `Row`s. problems: (number, sentence) of what is none.
         left_out: how many rows came after the last one that was allowed.
         columns: names of the columns or keys there are. first, second: those that were taken for the texts.
+        unit: what the numbers count: "line", "record" of a table, "sentence" of CoNLL-U.
     """
 
     rows: tuple
@@ -56,12 +60,14 @@ class Rows:
     columns: tuple
     first: Optional[str]
     second: Optional[str]
+    unit: str = "line"
 
 
 def kind_of(name):
-    """The kind of a file by its name: "jsonl", "table" (.csv, .tsv) or "text"."""
+    """The kind of a file by its name: "jsonl", "table" (.csv, .tsv), "conllu" or "text"."""
     ending = name.lower().rpartition(".")[2]
-    return {"jsonl": "jsonl", "ndjson": "jsonl", "csv": "table", "tsv": "table"}.get(ending, "text")
+    kinds = {"jsonl": "jsonl", "ndjson": "jsonl", "csv": "table", "tsv": "table", "conllu": "conllu"}
+    return kinds.get(ending, "text")
 
 
 def read_rows(data, kind="text", first=None, second=None, most_rows=1000, most_characters=2000):
@@ -70,14 +76,14 @@ def read_rows(data, kind="text", first=None, second=None, most_rows=1000, most_c
     Args:
         data: bytes in UTF-8, or str.
         kind: "text": a text a line, a tab before the second of a pair. "jsonl": an object a line. "table":
-            CSV or TSV with a header line.
+            CSV or TSV with a header line. "conllu": sentences with dependency trees, their words with a space between.
         first, second: column or key of text A and of text B; None looks for a usual one ("text_a",
             "sentence", "text_b", "sentence2", ...). second may be "" for none.
         most_rows, most_characters: rows, and characters of a row's text, at most.
     Returns:
         `Rows`. A key or column "mask" names a word to hide, or a list of them, "label" the row's class.
     Raises:
-        InputError: not UTF-8, nothing in it, or no column of that name.
+        InputError: not UTF-8, nothing in it, or no column of that name. ConlluError: a line that is not CoNLL-U.
     """
     if kind not in KINDS:
         raise InputError(f"A file is of kind {', '.join(KINDS)}, not {kind!r:.40}.")
@@ -88,22 +94,27 @@ def read_rows(data, kind="text", first=None, second=None, most_rows=1000, most_c
             raise InputError(
                 f"The file is not text in UTF-8 (byte {error.start}): save it as UTF-8."
             ) from None
-    records, problems = {"text": _lines, "jsonl": _objects, "table": _table}[kind](data)
+    parsed = _trees(data) if kind == "conllu" else {}
+    trees = [(number, {"text": one.text}) for number, one in parsed.items()]
+    readers = {"text": _lines, "jsonl": _objects, "table": _table, "conllu": lambda _: (trees, [])}
+    records, problems = readers[kind](data)
     columns = tuple(dict.fromkeys(key for _, record in records for key in record))
     first, second = _columns(columns, first, second)
-    rows, left_out = [], 0
+    rows, left_out, unit = [], 0, {"table": "record", "conllu": "sentence"}.get(kind, "line")
     for number, record in records:
         row = _row(number, record, first, second, most_characters)
         if isinstance(row, str):
             problems.append((number, row))
         elif row and len(rows) < most_rows:
-            rows.append(row)
+            rows.append(replace(row, parsed=parsed.get(number)))
         elif row:
             left_out += 1
     if not rows:
-        why = f" Line {problems[0][0]}: {problems[0][1]}" if problems else ""
-        raise InputError(f"There is no text in the file.{why}")
-    return Rows(tuple(rows), tuple(sorted(problems)), left_out, columns, first, second)
+        why = f" {unit.title()} {problems[0][0]}: {problems[0][1]}" if problems else ""
+        if kind == "conllu" and not problems:
+            why = " CoNLL-U has ten fields a word, parted by tabs."
+        raise InputError(f"There is no {'sentence' if kind == 'conllu' else 'text'} in the file.{why}")
+    return Rows(tuple(rows), tuple(sorted(problems)), left_out, columns, first, second, unit)
 
 
 def hidden_words(row, encoding, how="random"):
@@ -127,6 +138,37 @@ def hidden_words(row, encoding, how="random"):
         return ()
     chosen = words[-1] if how == "last" else random.Random(row.number).choice(words)
     return (Word(chosen.source, chosen.index),)
+
+
+def rows_named(text, numbers):
+    """Row numbers out of a short text such as "1-4,7".
+
+    Args:
+        text: numbers and ranges of them, with commas or dots between. numbers: of the rows that there are.
+    Returns:
+        tuple of those of `numbers` that are meant, in their order.
+    Raises:
+        InputError: it is no such text.
+    """
+    spans = []
+    for part in text.replace(",", ".").split("."):
+        first, dash, last = (one.strip() for one in part.partition("-"))
+        ends = (first, last if dash else first)
+        if not all(one.isascii() and one.isdecimal() and len(one) < 8 for one in ends):
+            raise InputError(f"Rows are named by their numbers, such as 1-4,7; not {text!r:.40}.")
+        spans.append(tuple(map(int, ends)))
+    return tuple(number for number in numbers if any(first <= number <= last for first, last in spans))
+
+
+def named_rows(chosen):
+    """The short text of some row numbers, which `rows_named` reads: those that follow each other as a range."""
+    spans = []
+    for number in sorted(set(chosen)):
+        if spans and spans[-1][1] == number - 1:
+            spans[-1][1] = number
+        else:
+            spans.append([number, number])
+    return ".".join(str(first) if first == last else f"{first}-{last}" for first, last in spans)
 
 
 def _lines(data):
@@ -168,6 +210,12 @@ def _table(data):
     except csv.Error as error:
         return found, [(len(found) + 1, f"The table cannot be read from here on: {error}.")]
     return found, []
+
+
+def _trees(data):
+    """The sentences of CoNLL-U by their numbers, from 1."""
+    # Only "\n" ends a line here: words may hold other line ends.
+    return dict(enumerate((one for one in read_conllu(data.split("\n")) if one.words), 1))
 
 
 def _columns(columns, first, second):

@@ -30,7 +30,8 @@ class Saliency:
     """What each token does to a target's log-probability; positive: it speaks for the target.
 
     Attributes:
-        method: "gradient_x_input", "smoothgrad", "integrated_gradients", "occlusion" or "lime".
+        method: "gradient_x_input", "smoothgrad", "integrated_gradients", "occlusion", "lime", "deeplift" or
+            "layerwise_relevance".
         target: the `Target`.
         score: its log-probability (natural logarithm).
         tokens: float64 [T], in nats. words: `WordScore`s in reading order; special tokens belong to none.
@@ -42,6 +43,8 @@ class Saliency:
             it; only with smoothgrad, otherwise None.
         fit: weighted R^2 of the linear model whose weights the scores are, on draws that it was not fitted to: up to
             1, and 0 or less where it foretells nothing; only with lime, otherwise None.
+        log_odds, rest: the target's log-odds, or the value of a regression, and a dict of what has shares in it besides
+            `tokens`, in the same unit; only with layerwise_relevance, otherwise None.
     """
 
     method: str
@@ -55,6 +58,8 @@ class Saliency:
     deviation: Optional[float] = None
     noisy_score: Optional[float] = None
     fit: Optional[float] = None
+    log_odds: Optional[float] = None
+    rest: Optional[dict] = None
 
 
 def gradient_x_input(bert, trace, target):

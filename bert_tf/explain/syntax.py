@@ -20,12 +20,28 @@ class ParsedSentence:
 
     Attributes:
         words: W strings. heads: W numbers of the words they depend on, from 1; 0 for the root.
-        relations: W names, such as "nsubj".
+        relations: W names, such as "nsubj". tags: W parts of speech, such as "NOUN"; "_" where the file has none;
+            empty where none were given.
     """
 
     words: tuple
     heads: tuple
     relations: tuple
+    tags: tuple = ()
+
+    @property
+    def text(self):
+        """The words with a space between."""
+        return " ".join(self.words)
+
+    def word_at(self, character):
+        """The number, from 0, of the word that holds a character of `text`; None between two words."""
+        start = 0
+        for number, word in enumerate(self.words):
+            if start <= character < start + len(word):
+                return number
+            start += len(word) + 1
+        return None
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +129,7 @@ def syntax_agreement(bert, sentences, progress=None):
     sentences = tuple(sentences)
     hits, distances, skipped = defaultdict(list), defaultdict(Counter), 0
     for done, sentence in enumerate(sentences, 1):
-        trace = bert.trace(" ".join(sentence.words), hidden_states=False)
+        trace = bert.trace(sentence.text, hidden_states=False)
         if any(trace.truncated):
             skipped += 1
         else:
@@ -130,14 +146,16 @@ def syntax_agreement(bert, sentences, progress=None):
 
 
 def _sentence(rows):
-    words, heads, relations = [], [], []
+    words, heads, relations, tags = [], [], [], []
     for number, fields in rows:
-        if not (fields[6].isdecimal() and int(fields[6]) <= len(rows)):
-            raise ConlluError(f"Line {number}: the head {fields[6]!r:.20} is no word of the sentence.")
+        head = "0" if fields[6] == "_" else fields[6]  # files that are only tagged
+        if not (head.isdecimal() and int(head) <= len(rows)):
+            raise ConlluError(f"Line {number}: the head {head!r:.20} is no word of the sentence.")
         words.append(fields[1])
-        heads.append(int(fields[6]))
+        heads.append(int(head))
         relations.append(fields[7])
-    return ParsedSentence(tuple(words), tuple(heads), tuple(relations))
+        tags.append(fields[3])
+    return ParsedSentence(tuple(words), tuple(heads), tuple(relations), tuple(tags))
 
 
 def _positions(trace, words):

@@ -6,11 +6,13 @@ vector taken through its rows of the output projection.
 Dimension legend: L layers, N heads, T tokens, D head size, H hidden. Pure NumPy.
 """
 
+import numbers
 from dataclasses import dataclass
 
 import numpy as np
 
 from bert_tf.explain.attention import attention_maps
+from bert_tf.explain.errors import InputError
 from bert_tf.explain.neuron import check_head
 
 
@@ -113,27 +115,54 @@ def value_vectors(bert, trace):
 
 
 def attended_values(bert, state, layer, head):
-    """What one head puts together at every token: its values, weighted by its attention and added up (Vaswani et al.
+    """What heads put together at every token: their values, weighted by their attention and added up (Vaswani et al.
     2017, "Attention Is All You Need", section 3.2.1).
 
     Args:
         bert: a `Bert`. state: float [T, H] that goes into the layer, `Trace.hidden_states[layer]`.
-        layer, head: from 0.
+        layer, head: from 0; several heads as a list of K.
     Returns:
-        float32 [T, D], what comes before the output projection. Held meanwhile: the maps of this layer, N T T numbers
-        (25 MB for 512 tokens of Large).
+        float32 [T, D], what comes before the output projection; of several heads [T, K D], one beside the other.
+        Held meanwhile: the maps of this layer, N T T numbers (25 MB for 512 tokens of Large).
     Raises:
-        InputError: there is no such layer or head.
+        InputError: there is no such layer or head, or a head is named twice.
     """
+    return attended(bert, state, layer, head)[0]
+
+
+def attended(bert, state, layer, head):
+    """(what `attended_values` gives for the same arguments, the mean of these heads' maps: float32 [T, T])."""
     from keras import ops
 
-    check_head(bert, layer, head)
+    heads = checked_heads(bert, layer, head)
     stacks = bert.model.bert_layers[f"layer_{layer}"].side_by_side()
-    side, own = divmod(head, bert.config.num_attention_heads // len(stacks))
-    x = ops.split(ops.convert_to_tensor(np.asarray(state)[None], dtype="float32"), len(stacks), axis=-1)[side]
-    _, found = stacks[side].attention(x, ops.zeros((1, 1, 1, 1)), details=("attentions", "values"))
-    maps, values = (ops.convert_to_numpy(found[name][0, own]) for name in ("attentions", "values"))
-    return maps @ values
+    places = [divmod(one, bert.config.num_attention_heads // len(stacks)) for one in heads]
+    x = ops.split(ops.convert_to_tensor(np.asarray(state)[None], dtype="float32"), len(stacks), axis=-1)
+    found = {
+        side: stacks[side].attention(x[side], ops.zeros((1, 1, 1, 1)), details=("attentions", "values"))[1]
+        for side in sorted({side for side, _ in places})
+    }
+    parts, looks = [], 0
+    for side, own in places:
+        maps, values = (ops.convert_to_numpy(found[side][name][0, own]) for name in ("attentions", "values"))
+        parts.append(maps @ values)
+        looks = looks + maps
+    return np.concatenate(parts, axis=-1), looks / len(parts)
+
+
+def checked_heads(bert, layer, head):
+    """A head, or several, as a tuple of numbers; refuses, with an `InputError`, none, one that is not there, or one
+    twice."""
+    heads = tuple(head) if isinstance(head, (tuple, list)) else (head,)
+    if not heads:
+        raise InputError("Name at least one head.")
+    for one in heads:
+        if not isinstance(one, numbers.Integral):
+            raise InputError(f"A head is a number from 0, not {one!r:.40}.")
+        check_head(bert, layer, one)
+        if heads.count(one) > 1:
+            raise InputError(f"Head {one} is named twice.")
+    return heads
 
 
 def output_kernels(bert):

@@ -211,7 +211,7 @@ class _Run:
         from bert_tf.models import named_variables
         from bert_tf.pretrain.command import freeze
         from bert_tf.train.optimizer import layer_factors, make_optimizer, warmup_steps
-        from bert_tf.train.precision import apply_precision, build_policy, with_loss_scale
+        from bert_tf.train.precision import apply_precision, build_policy, products_dtype, with_loss_scale
 
         how, config = self.how, self.config
         if how.dropout is not None:
@@ -233,6 +233,7 @@ class _Run:
             how.weight_decay,
             how.optimizer,
             layer_factors(network, how.layer_decay),
+            products_dtype(how.precision),
         )
         return network, with_loss_scale(optimizer, network.trainable_variables, how.precision)
 

@@ -23,6 +23,8 @@ class MultiHeadSelfAttention(keras.layers.Layer):
         bias: additive mask, broadcast to [B, N, T, T]: 0 to see a key, `MASKED_SCORE` not to.
         details: names out of "attentions", "queries", "keys", "values" to return as well.
         head_gates: [B, N], what each head's output is multiplied by (0 switches it off); None for no gates.
+        reads: what some heads make a part of in the place of x: a dict from "queries", "keys" or "values" to
+            (bool [B, N], which heads; [B, T, H], what they read); None for nothing.
 
     Returns: [B, T, H]; with `details` also a dict of [B, N, T, T] probabilities (before dropout) and
         [B, N, T, D] vectors.
@@ -52,11 +54,19 @@ class MultiHeadSelfAttention(keras.layers.Layer):
         return keras.ops.transpose(
             keras.ops.reshape(x, (batch, tokens, self.num_heads, self.head_size)), (0, 2, 1, 3))
 
-    def call(self, x, bias, training=False, details=(), head_gates=None):
+    def _projected(self, name, dense, x, reads):
+        """[B, N, T, D] of x, or of what some heads read in its place."""
+        found = self._split_heads(dense(x))
+        if not reads or name not in reads:
+            return found
+        heads, other = reads[name]
+        return keras.ops.where(keras.ops.expand_dims(heads, (2, 3)), self._split_heads(dense(other)), found)
+
+    def call(self, x, bias, training=False, details=(), head_gates=None, reads=None):
         ops = keras.ops
-        query = self._split_heads(self.query(x))
-        key = self._split_heads(self.key(x))
-        value = self._split_heads(self.value(x))
+        query = self._projected("queries", self.query, x, reads)
+        key = self._projected("keys", self.key, x, reads)
+        value = self._projected("values", self.value, x, reads)
         # The small factor goes onto the queries: T x D products less work than scaling T x T scores.
         scaled = ops.multiply(query, ops.cast(1 / math.sqrt(self.head_size), query.dtype))
         scores = ops.matmul(scaled, ops.transpose(key, (0, 1, 3, 2))) + bias     # [B, N, T, T]
@@ -72,7 +82,7 @@ class MultiHeadSelfAttention(keras.layers.Layer):
         found = {"attentions": probabilities, "queries": query, "keys": key, "values": value}
         return output, {name: found[name] for name in details}
 
-    def compute_output_spec(self, x, bias, training=False, details=(), head_gates=None):
+    def compute_output_spec(self, x, bias, training=False, details=(), head_gates=None, reads=None):
         output = keras.KerasTensor(x.shape, dtype=self.compute_dtype)
         if not details:
             return output

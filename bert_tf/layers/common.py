@@ -54,6 +54,15 @@ def tanh_gelu(x):
     return keras.ops.gelu(x, approximate=True)
 
 
+def normalise(x, gamma, beta, epsilon):
+    """Layer normalisation of a float32 tensor [..., H] over its last axis."""
+    ops = keras.ops
+    centred = x - ops.mean(x, axis=-1, keepdims=True)
+    variance = ops.mean(ops.square(centred), axis=-1, keepdims=True)
+    # One multiplication by gamma / sigma instead of a division and a multiplication of the whole tensor.
+    return centred * ops.rsqrt(variance + epsilon) * gamma + beta
+
+
 @register
 class LayerNorm(keras.layers.Layer):
     """Layer normalisation over the last axis with its statistics in float32, whatever the compute dtype.
@@ -70,6 +79,7 @@ class LayerNorm(keras.layers.Layer):
     def __init__(self, epsilon, **kwargs):
         super().__init__(**kwargs)
         self.epsilon = epsilon
+        self.normalise = normalise
 
     def build(self, input_shape):
         width = (input_shape[-1],)
@@ -77,14 +87,8 @@ class LayerNorm(keras.layers.Layer):
         self.beta = self.add_weight(name="beta", shape=width, initializer="zeros", autocast=False)
 
     def call(self, x):
-        ops = keras.ops
-        wide = ops.cast(x, "float32")
-        mean = ops.mean(wide, axis=-1, keepdims=True)
-        centred = wide - mean
-        variance = ops.mean(ops.square(centred), axis=-1, keepdims=True)
-        # One multiplication by gamma / sigma instead of a division and a multiplication of the whole tensor.
-        normal = centred * ops.rsqrt(variance + self.epsilon)
-        return ops.cast(normal * ops.cast(self.gamma, "float32") + ops.cast(self.beta, "float32"), x.dtype)
+        wide, gamma, beta = (keras.ops.cast(one, "float32") for one in (x, self.gamma, self.beta))
+        return keras.ops.cast(self.normalise(wide, gamma, beta, self.epsilon), x.dtype)
 
     def compute_output_shape(self, input_shape):
         return input_shape

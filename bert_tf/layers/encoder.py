@@ -55,7 +55,9 @@ class EncoderLayer(keras.layers.Layer):
     Call arguments: x [B, T, H]; bias, details and head_gates as in `MultiHeadSelfAttention`; feed_forward_gates [B],
         what the feed-forward block's output is multiplied by (0 leaves residual and norm); None for no gates. instead:
         what is put in the place of the blocks' outputs, before residual and norm: a dict from "attention" or
-        "feed_forward" to (bool [B, T], where; [B, T, H], what); None for nothing.
+        "feed_forward" to (bool [B, T], where; [B, T, H], what); None for nothing. reads: what a part of them reads in
+        the place of the state, which goes on beside it: as in `MultiHeadSelfAttention`, or from "feed_forward" to
+        (anything, [B, T, H]).
 
     Returns: [B, T, H]; with `details` also their dict.
     """
@@ -87,14 +89,15 @@ class EncoderLayer(keras.layers.Layer):
         for layer in (self.attention, self.attention_norm, self.feed_forward, self.feed_forward_norm):
             layer.build(shape)
 
-    def call(self, x, bias, training=False, details=(), head_gates=None, feed_forward_gates=None, instead=None):
-        attended = self.attention(x, bias, training=training, details=details, head_gates=head_gates)
+    def call(self, x, bias, training=False, details=(), head_gates=None, feed_forward_gates=None, instead=None,
+             reads=None):
+        attended = self.attention(x, bias, training=training, details=details, head_gates=head_gates, reads=reads)
         found = None
         if details:
             attended, found = attended
         attended = _replaced(attended, instead, "attention")
         x = self.attention_norm(x + self.dropout(attended, training=training))
-        widened = self.feed_forward(x)
+        widened = self.feed_forward(reads["feed_forward"][1] if reads and "feed_forward" in reads else x)
         if feed_forward_gates is not None:
             gates = keras.ops.cast(keras.ops.expand_dims(feed_forward_gates, (1, 2)), widened.dtype)
             widened = keras.ops.multiply(widened, gates)
@@ -103,7 +106,7 @@ class EncoderLayer(keras.layers.Layer):
         return (x, found) if details else x
 
     def compute_output_spec(self, x, bias, training=False, details=(), head_gates=None, feed_forward_gates=None,
-                            instead=None):
+                            instead=None, reads=None):
         return self.attention.compute_output_spec(x, bias, training=training, details=details)
 
     def get_config(self):

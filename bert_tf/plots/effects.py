@@ -12,7 +12,7 @@ def effects_map(effects, unit, dark=False, heads=None, first=1):
 
     Args:
         effects: float [L, N + 2]: the heads, the feed-forward block, the layer; or [L, N + 1] without the layer.
-            Positive: it speaks for the answer.
+            Positive: it speaks for the answer. NaN: there is nothing, and the cell stays empty.
         unit: what the numbers are.
         dark: for a dark page. heads: N; None for two less than there are columns.
         first: number of the first layer and of the first head.
@@ -52,7 +52,7 @@ def by_kind(effects, heads=None):
     scaled = np.array(effects, np.float64)
     heads = scaled.shape[1] - 2 if heads is None else heads
     for kind in (slice(0, heads), *(slice(column, column + 1) for column in range(heads, scaled.shape[1]))):
-        scaled[:, kind] /= max(float(np.abs(scaled[:, kind]).max()), 1e-9)
+        scaled[:, kind] /= max(float(np.nanmax(np.abs(scaled[:, kind]), initial=0)), 1e-9)
     return scaled
 
 

@@ -3,6 +3,7 @@
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
+from bert_tf.plots.concepts import concept_figure
 from bert_tf.plots.effects import ranked_bars
 from bert_tf.plots.finetuning import confusion_matrix
 from bert_tf.plots.row_map import rows_plane
@@ -53,7 +54,7 @@ def _map(found, dark):
     chosen = None if found["near"] is None else numbers.index(found["near"])
     near = [numbers.index(one["row"]) for one in found["nearest"] or ()]
     tips = [f"{number}: {text}" for number, text in zip(numbers, found["texts"])]
-    axes = component_titles(found["shares_of_variance"])
+    axes = component_titles(found["shares_of_variance"], 3)
     return rows_plane(
         found["coordinates"], tips, found["colour"], found["values"], axes, None, chosen, near, dark
     )
@@ -85,7 +86,12 @@ def _pairs(record, dark):
     return ranked_bars(names, [one["margin"] for one in shown], "how much likelier the first is, nats", dark)
 
 
+def _concepts(record, dark):
+    return concept_figure(record["scores"], record["chance"], record["differs"], "score", dark)
+
+
 KINDS = {
+    "concepts": _concepts,
     "pairs": _pairs,
     "dataset": _dataset,
     "agreement": _agreement,

@@ -53,7 +53,8 @@ def _saliency(record, dark):
         names = [f"{one['text']} → {one['new']}" for one in tried]
         return flip_bars(names, *([one[name] for one in tried] for name in ("change", "estimate")), dark)
     words = record["words"]
-    unit = "value" if record["target"]["of_value"] else f"log-probability of {escape(label)}"
+    of = "log-odds" if record["method"] == "layerwise_relevance" else "log-probability"
+    unit = "value" if record["target"]["of_value"] else f"{of} of {escape(label)}"
     unit += ": part of each word"
     return ranked_bars([word["text"] for word in words], [word["score"] for word in words], unit, dark)
 
@@ -129,16 +130,19 @@ def _patching(record, dark):
         for one, other in zip(record["tokens"], record["corrupted_tokens"])
     )
     carried = record["carried_over"]
-    if carried == "state":
-        rows, where = state_names(len(recovered)), "after layer %{y}"
-    else:
-        rows, where = list(map(str, range(len(recovered)))), f"{carried} of layer %{{y}}"
+    rows = list(map(str, range(len(recovered))))
+    where = "state %{y}" if carried == "state" else f"{carried} of layer %{{y}}"
     figure = go.Figure(value_map(recovered, names, rows, dark, f"{where}, %{{x}}<br>%{{z:.2f}} recovered"))
     figure.update_traces(colorscale=diverging_scale(dark), zmin=-1, zmax=1)
     figure.update_xaxes(tickangle=-90, type="category", ticks="", showgrid=False)
-    title = "state put back" if carried == "state" else f"{carried} put back, layer"
+    title = "state put back, 0 the embeddings" if carried == "state" else f"{carried} put back, layer"
     figure.update_yaxes(title=title, type="category", ticks="", showgrid=False)
     return dress(figure, dark, 200 + 28 * len(recovered))
+
+
+def _paths(record, dark):
+    shares = np.where(record["leads"], np.array(record["recovered"], float), np.nan)
+    return effects_map(shares, "of the difference", dark, shares.shape[1] - 1, first=0)
 
 
 def _counterfactual(record, dark):
@@ -187,6 +191,7 @@ KINDS = {
     "ablation": _ablation,
     "contributions": _contributions,
     "patching": _patching,
+    "paths": _paths,
     "counterfactual": _counterfactual,
     "likelihood": _likelihood,
 }

@@ -56,14 +56,20 @@ def _places(record, dark):
         [[one["similarity"] for one in line] for line in near], [[one["word"] for one in line] for line in near],
         tokens, ranks, dark,
     )  # fmt: skip
-    tips = [[escape("row {row}: {before}[{word}]{after:.60}".format(**one | _cut(one))) for one in line] for line in near]
+    tips = [[escape(_tip(one)) for one in line] for line in near]
     figure.data[0].update(customdata=tips, hovertemplate="%{customdata}, cosine %{z:.3f}<extra></extra>")
-    where = "after layer {layer}" if record["head"] is None else "by head {head} of layer {layer}"
-    return figure.update_xaxes(title=f"nearest places, {where.format(**record)}")
+    heads = record["head"]
+    where = f"after layer {record['layer']}"
+    if heads is not None:
+        heads = [heads] if isinstance(heads, int) else heads
+        where = f"by head{'s' * (len(heads) > 1)} {', '.join(map(str, heads))} of layer {record['layer']}"
+    return figure.update_xaxes(title=f"nearest places, {where}")
 
 
-def _cut(place):
-    return {"before": place["before"][-60:]}
+def _tip(place):
+    said = "row {row}: {before}[{word}]{after:.60}".format(**place | {"before": place["before"][-60:]})
+    looked = place.get("looks_at")
+    return said if looked is None else f"{said}, looks at {looked['token']} {looked['share']:.2f}"
 
 
 def _factors(record, dark):

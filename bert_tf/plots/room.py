@@ -51,7 +51,7 @@ def take_scale(figure):
     Returns: None without one, or else dict with "stops" [(share, colour)], "marks" [(share, text)] and "name" str.
     """
     coloured = [(trace, "z") for trace in figure.data if trace.type == "heatmap"]
-    coloured += [(trace.marker, "c") for trace in figure.data if trace.type == "scatter"]
+    coloured += [(trace.marker, "c") for trace in figure.data if trace.type in ("scatter", "scatter3d")]
     bars = [(trace, letter) for trace, letter in coloured if trace.colorbar.to_plotly_json()]
     if len(bars) != 1 or not bars[0][0].colorscale or bars[0][0].reversescale:
         return None

@@ -1,14 +1,15 @@
-"""The rows of a file as points in the plane, coloured by what is known of them.
+"""The rows of a file as points in the plane or in space, coloured by what is known of them.
 
 Dimension legend: W rows.
 """
 
 import math
 
+import numpy as np
 import plotly.graph_objects as go
 
 from bert_tf.plots.theme import dress, escape, head_colours, ramp
-from bert_tf.plots.vectors import wrapped
+from bert_tf.plots.vectors import name_axes, wrapped
 
 #: What is known of rows, as `known_of` names it, in words.
 TITLES = {
@@ -27,6 +28,8 @@ TITLES = {
 #: Those that are shares, from 0 to 1.
 SHARES = ("predicted_probability", "hidden_probability", "is_next", "in_order")
 _SYMBOLS = ("circle", "diamond", "square", "x", "cross", "triangle-up")
+# In space there are other shapes.
+_SOLIDS = ("circle", "diamond", "square", "x", "cross", "square-open")
 _UNKNOWN, _OTHERS = "not known", "others"
 _GREY = "#8a92a0"
 
@@ -66,35 +69,35 @@ def drawn_rows(values, shown=None):
     return [one for one in groups if one[2]]
 
 
-def rows_plane(coordinates, tips, name, values, axes=("", ""), shown=None, chosen=None, near=(), dark=False):
-    """Rows as points; a name has a colour and a shape, a number a colour on a scale.
+def rows_plane(coordinates, tips, name, values, axes=("", "", ""), shown=None, chosen=None, near=(), dark=False):
+    """Rows as points in the plane or in space; a name has a colour and a shape, a number a colour on a scale.
 
     Args:
-        coordinates: float [W, 2]. tips: what is said of each row.
+        coordinates: float [W, K], K 2 or 3. tips: what is said of each row.
         name: what the values are, as `TITLES` has it. values: of each row, as `groups_of` takes them.
         axes: titles of the axes. shown: indices of the rows that are drawn, each as it would be among all; None for
             all. chosen: index of the row with a ring, or None. near: of those with a thin ring. dark: for a dark page.
     """
-    figure = go.Figure()
+    figure, coordinates = go.Figure(), np.asarray(coordinates, float)
+    space = coordinates.shape[1] == 3
     numbers = [_scaled(name, value) for value in values if isinstance(value, float)]
     for look, group, rows in drawn_rows(values, shown):
         if numbers and group != _UNKNOWN:
             marker = _scale(name, [values[index] for index in rows], numbers, dark)
         else:
             is_rest = group in (_UNKNOWN, _OTHERS)
-            marker = {"color": _GREY if is_rest else head_colours(dark)[look], "symbol": _SYMBOLS[look % 6]}
+            symbol = (_SOLIDS if space else _SYMBOLS)[look % 6]
+            marker = {"color": _GREY if is_rest else head_colours(dark)[look], "symbol": symbol}
             marker |= {"symbol": "circle-open"} if group == _UNKNOWN else {}
         edge = {"width": 1, "color": _GREY if numbers else "#171b22" if dark else "#ffffff"}
+        # Streamlit marks a pressed point by fading the others, whose colours mean something.
+        pressed = {} if space else {"selected": {"marker": {"opacity": 1}}, "unselected": {"marker": {"opacity": 1}}}
         figure.add_trace(
-            go.Scatter(
-                x=[float(coordinates[index][0]) for index in rows],
-                y=[float(coordinates[index][1]) for index in rows],
-                mode="markers",
+            _points(
+                coordinates[rows],
                 name=escape(group),
-                marker={"size": 11, "line": edge, **marker},
-                # Streamlit marks a pressed point by fading the others, whose colours mean something.
-                selected={"marker": {"opacity": 1}},
-                unselected={"marker": {"opacity": 1}},
+                marker={"size": 5 if space else 11, "line": edge, **marker},
+                **pressed,
                 text=[wrapped(tips[index]) for index in rows],
                 customdata=[f"{TITLES[name]}: {_written(name, values[index])}" for index in rows],
                 hovertemplate="%{text}<br>%{customdata}<extra></extra>",
@@ -105,9 +108,14 @@ def rows_plane(coordinates, tips, name, values, axes=("", ""), shown=None, chose
     figure.update_layout(
         showlegend=not numbers, legend={"orientation": "h", "y": 1, "yanchor": "bottom", "x": 0}
     )
-    figure.layout.xaxis = dict(title=axes[0], showticklabels=False, zeroline=False)
-    figure.layout.yaxis = dict(title=axes[1], showticklabels=False, zeroline=False)
+    name_axes(figure, axes, space)
     return dress(figure, dark, 460)
+
+
+def _points(coordinates, **look):
+    """A trace of points [W, K]."""
+    kind = go.Scatter3d if coordinates.shape[1] == 3 else go.Scatter
+    return kind(**dict(zip("xyz", coordinates.T.tolist())), mode="markers", **look)
 
 
 def _scale(name, values, every, dark):
@@ -143,13 +151,12 @@ def _written(name, value):
 
 
 def _ring(place, size, width, dark):
-    return go.Scatter(
-        x=[float(place[0])],
-        y=[float(place[1])],
-        mode="markers",
+    space = len(place) == 3
+    return _points(
+        place[None],
         marker={
             "symbol": "circle-open",
-            "size": size,
+            "size": 0.6 * size if space else size,
             "line": {"width": width},
             "color": "#e4e7ec" if dark else "#1d2330",
         },

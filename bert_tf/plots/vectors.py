@@ -221,14 +221,21 @@ def points(coordinates, tips, groups=None, axes=("", "", ""), dark=False, height
     figure.update_layout(
         showlegend=groups is not None, legend={"orientation": "h", "y": 1, "yanchor": "bottom", "x": 0}
     )
+    name_axes(figure, axes, space)
+    return dress(figure, dark, height)
+
+
+def name_axes(figure, axes, space):
+    """Give the axes of points their titles and no numbers; space: whether there are three."""
     if space:
         look = {"showticklabels": False, "showbackground": False, "gridcolor": "#8a92a066", "zeroline": False}
         scene = {f"{axis}axis": {"title": {"text": title}, **look} for axis, title in zip("xyz", axes)}
-        figure.layout.scene = {**scene, "aspectmode": "cube"}
+        # From a little farther than usual, or the titles are cut off.
+        figure.layout.scene = {**scene, "aspectmode": "cube", "camera": {"eye": {"x": 1.5, "y": 1.5, "z": 1.3}}}
+        figure.layout.legend.itemsizing = "constant"
     else:
         figure.layout.xaxis = dict(title=axes[0], showticklabels=False, zeroline=False)
         figure.layout.yaxis = dict(title=axes[1], showticklabels=False, zeroline=False)
-    return dress(figure, dark, height)
 
 
 def wrapped(text):

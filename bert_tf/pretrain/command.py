@@ -61,7 +61,7 @@ def add_arguments(parser):
     parser.add_argument("--learning-rate", type=float, default=1e-4)
     parser.add_argument("--warmup", type=float, default=0.05,
                         help="below 1 the share of the steps to warm up in, else their number")
-    parser.add_argument("--optimizer", default="adamw", help="adamw, or lamb for batches of thousands")
+    parser.add_argument("--optimizer", default="adamw", help="adamw, lamb for batches of thousands, or muon")
     parser.add_argument("--layer-decay", type=float, default=1.0, metavar="FACTOR",
                         help="each layer learns by this factor slower than the one above it (1: all alike)")
     parser.add_argument("--weight-decay", type=float, default=0.01)
@@ -142,7 +142,7 @@ def _run(args, strategy):
     phases = plan_phases(args.phases, args.length, args.steps, config.max_tokens)
     with scope(strategy):
         reader = teacher or _writer(args, tokenizer, phases)
-        model, generator, network, optimizer = _make(args, config, source, corpus, objective, reader)
+        model, generator, network, optimizer = _make(args, config, source, corpus, objective, reader, strategy)
     del source
     trainer = Trainer(
         network, objective, optimizer, output, jit_compile=args.jit, keep=args.keep,
@@ -195,7 +195,7 @@ def _prepare(args, tokenizer, strategy):
     return corpus or prepare()
 
 
-def _make(args, config, source, corpus, objective, reader):
+def _make(args, config, source, corpus, objective, reader, strategy):
     """(model, generator that learns along or None, what is trained, built optimiser), to be made within the
     strategy's scope.
 
@@ -204,8 +204,9 @@ def _make(args, config, source, corpus, objective, reader):
     """
     from bert_tf.models import build_pretraining_model
     from bert_tf.pretrain.electra import make_generator
+    from bert_tf.train.fused import fuse, fuses
     from bert_tf.train.optimizer import layer_factors, make_optimizer, warmup_steps
-    from bert_tf.train.precision import apply_precision, build_policy, with_loss_scale
+    from bert_tf.train.precision import apply_precision, build_policy, products_dtype, with_loss_scale
     from bert_tf.train.remat import rematerialise
 
     model = build_pretraining_model(config, objective.model_outputs, objective.heads,
@@ -219,11 +220,14 @@ def _make(args, config, source, corpus, objective, reader):
     network = objective.network(model, beside) if beside else model
     for one in filter(None, (network, reader)):
         apply_precision(one, args.precision)
+        if fuses(args.precision, strategy, args.jit):
+            fuse(one)
     if args.rematerialise:
         rematerialise(model)
     variables = network.trainable_variables
     optimizer = make_optimizer(variables, args.learning_rate, args.steps, warmup_steps(args.warmup, args.steps),
-                               args.weight_decay, args.optimizer, layer_factors(model, args.layer_decay))
+                               args.weight_decay, args.optimizer, layer_factors(model, args.layer_decay),
+                               products_dtype(args.precision))
     return model, generator, network, with_loss_scale(optimizer, variables, args.precision)
 
 

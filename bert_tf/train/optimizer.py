@@ -1,4 +1,4 @@
-"""The optimisers: AdamW or LAMB, linear warm-up and decay, layer-wise learning rates.
+"""The optimisers: AdamW, LAMB or Muon, linear warm-up and decay, layer-wise learning rates.
 
 Sources: Devlin et al. 2019, section A.2; google-research/bert `optimization.py`; Clark et al. 2020 (ELECTRA),
 table 7, and Howard & Ruder 2018, section 3.2, for the learning rates by layer.
@@ -6,7 +6,7 @@ table 7, and Howard & Ruder 2018, section 3.2, for the learning rates by layer.
 
 import keras
 
-OPTIMIZERS = ("adamw", "lamb")
+OPTIMIZERS = ("adamw", "lamb", "muon")
 
 
 @keras.saving.register_keras_serializable(package="bert_tf")
@@ -49,14 +49,19 @@ class AdamW(keras.optimizers.Adam):
         self.settings = list(settings)
 
     def update_step(self, gradient, variable, learning_rate):
-        factor, decay = self.settings[self._get_variable_index(variable)]
-        rate = learning_rate if factor == 1 else learning_rate * factor
-        if decay:
-            self.assign_sub(variable, variable * (decay * keras.ops.cast(rate, variable.dtype)))
+        rate = self._decayed(variable, learning_rate)
         if keras.backend.backend() == "tensorflow":
             self._apply_in_one_pass(gradient, variable, rate)
         else:
             super().update_step(gradient, variable, rate)
+
+    def _decayed(self, variable, learning_rate):
+        """Decays the weights. Returns: the variable's own rate."""
+        factor, decay = self.settings[self._get_variable_index(variable)]
+        rate = learning_rate if factor == 1 else learning_rate * factor
+        if decay:
+            self.assign_sub(variable, variable * (decay * keras.ops.cast(rate, variable.dtype)))
+        return rate
 
     def _apply_in_one_pass(self, gradient, variable, rate):
         """What Keras' own `update_step` computes, by TensorFlow's kernel: it goes over the memory once and not a
@@ -74,23 +79,26 @@ class AdamW(keras.optimizers.Adam):
             grad=tf.cast(gradient, dtype))
 
 
-def make_optimizer(variables, peak, total_steps, warmup_steps, weight_decay=0.01, name="adamw", factors=None):
+def make_optimizer(variables, peak, total_steps, warmup_steps, weight_decay=0.01, name="adamw", factors=None,
+                   products="float32"):
     """An optimiser after BERT's recipe: beta 0.9 and 0.999, epsilon 1e-6, no decay on layer normalisation
     and biases.
 
-    The original leaves out Adam's bias correction; both optimisers here apply it, which only matters in the
+    The original leaves out Adam's bias correction; the optimisers here apply it, which only matters in the
     first steps and there is tamed by the warm-up.
 
     Args:
         variables: the trainable ones, in a fixed order. peak, total_steps, warmup_steps: see
             `WarmupLinearDecay`.
         name: one of `OPTIMIZERS`; LAMB is for batches of thousands. factors: from `layer_factors`, or None.
+        products: dtype of Muon's matrix products.
 
     Returns: a built Keras optimiser. Gradients are to be clipped before it (see `train.step`).
 
     Raises: ValueError on another name.
     """
     from bert_tf.train.lamb import Lamb
+    from bert_tf.train.muon import Muon
 
     if name not in OPTIMIZERS:
         raise ValueError(f"There is no optimiser {name!r}; choose from {', '.join(OPTIMIZERS)}.")
@@ -98,7 +106,8 @@ def make_optimizer(variables, peak, total_steps, warmup_steps, weight_decay=0.01
                  0.0 if variable.name in ("bias", "gamma", "beta") else weight_decay)
                 for variable in variables]
     schedule = WarmupLinearDecay(peak, total_steps, warmup_steps)
-    optimizer = (Lamb if name == "lamb" else AdamW)(schedule, settings)
+    optimizer = (Muon(schedule, settings, products) if name == "muon"
+                 else {"adamw": AdamW, "lamb": Lamb}[name](schedule, settings))
     optimizer.build(variables)
     return optimizer
 

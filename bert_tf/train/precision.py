@@ -14,6 +14,14 @@ def build_policy(precision):
     return precision if precision.startswith("mixed_") else "float32"
 
 
+def products_dtype(precision):
+    """Dtype in which an optimiser may multiply matrices: narrow where the model's own products are.
+
+    Float16 has too few exponents for them, and machines that are fast in it alone do well in float32."""
+    _check(precision)
+    return "bfloat16" if "bfloat16" in precision else "float32"
+
+
 def with_loss_scale(optimizer, variables, precision, initial_scale=2.0 ** 15, growth_steps=2000):
     """The optimiser with a dynamic loss scale where the precision needs one (Micikevicius et al. 2018,
     section 3.2).

@@ -14,13 +14,14 @@ def component(app, key):
 
 
 def components(app, key):
-    """What a page gave to each of its own components of this name, as the browser would get it."""
+    """What a page gave to each of its own components of this name, as the browser would get it, but for the time."""
     protos = (getattr(element, "proto", None) for element in walk(app._tree.root))
-    return [
+    found = [
         json.loads(proto.json)
         for proto in protos
         if type(proto).__name__ == "BidiComponent" and proto.component_name == f"bert_{key}"
     ]
+    return [{name: value for name, value in one.items() if name != "made"} for one in found]
 
 
 def walk(block):

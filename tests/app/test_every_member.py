@@ -24,6 +24,7 @@ PAGES = {
     "contributions": "Layer by part",
     "saliency": "Which words the answer hangs on",
     "patching": "The other input",
+    "concepts": "What a concept does to an answer",
     "whatif": "What if the text were different?",
     "inputsum": "The table of positions",
     "meaning": "At which layer the senses come apart",

@@ -200,6 +200,16 @@ def test_which_words(open_app, saved, bert, trace):
     near(column(saved["words-gradient"], "score"), [one.score for one in found.words])
 
 
+def test_which_words_by_relevance(open_app, saved, bert, trace):
+    from bert_tf.explain import layerwise_relevance, mask_target
+
+    opened(open_app, saved, ("words-relevance",), page="saliency", **ASKED, **{"saliency.method": "relevance"})
+    found, menu = layerwise_relevance(bert, trace, mask_target(bert, trace, trace.masks[0])), saved["words-relevance"]
+    near(menu["npz"]["token_scores"], found.tokens, 1e-4)
+    assert menu["json"]["rest"] == pytest.approx(found.rest, abs=1e-3)
+    assert menu["json"]["log_odds"] == pytest.approx(found.log_odds, abs=1e-4)
+
+
 def test_words_left(open_app, saved, bert, trace):
     from bert_tf.explain import mask_target, reduce_input
 
@@ -241,6 +251,32 @@ def test_patched_heads(open_app, saved, bert, trace, place):
     near(column(menu, "recovered"), found.recovered.ravel(), 1e-3)
     assert (menu["json"]["carried_over"], menu["json"]["at"]) == ("head", int(place) if place else None)
     assert column(menu, "layer") == np.repeat([1, 2, 3], 4).tolist() and column(menu, "head") == [1, 2, 3, 4] * 3
+
+
+@pytest.mark.parametrize("into, layer", [("answer", ""), ("feed_forward", "2"), ("keys", "1")])
+def test_paths(open_app, saved, bert, trace, into, layer):
+    from bert_tf.explain import Receiver, mask_target, patch_paths
+
+    other = "The bunny made the carrot."
+    opened(open_app, saved, ("paths",), page="patching", **ASKED, **{
+        "patching.a": other, "patching.b": PAIR["b"], "patching.part": "path", "patching.into": into,
+        "patching.layer": layer})  # fmt: skip
+    asked = bert, trace, bert.trace(other, PAIR["b"], mask=("the",)), mask_target(bert, trace, trace.masks[0])
+    receiver = {"feed_forward": Receiver(into, 1), "keys": Receiver(into, 0, 0)}.get(into)
+    found, menu = patch_paths(*asked, receiver), saved["paths"]
+    near(menu["npz"]["scores"], found.scores, 1e-3)
+    near(menu["npz"]["leads"], found.leads)
+    near(column(menu, "log_probability"), [found.embeddings, *found.scores[found.leads]], 1e-3)
+    near(column(menu, "recovered"), [found.share(found.embeddings), *found.recovered[found.leads]], 1e-3)
+    layers = [str(layer + 1) for layer in np.nonzero(found.leads)[0]]
+    assert [row[0] for row in menu["rows"]] == ["", *layers] and menu["rows"][0][1] == "embeddings"
+    assert [menu["json"][name] for name in ("into", "into_layer", "into_head")] == [
+        into, layer and int(layer) or None, 1 if into == "keys" else None]  # fmt: skip
+    assert menu["json"]["whole"] == pytest.approx(found.whole, abs=1e-3)
+    assert ("Map" in menu["figures"]) == bool(layers)
+    if layers:
+        drawn = np.where(found.leads, found.recovered, np.nan)[: int(layers[-1])]
+        np.testing.assert_allclose(menu["figures"]["Map"].data[0].customdata, drawn, atol=1e-3)
 
 
 def test_words_of_a_linear_model(open_app, saved, bert, trace):

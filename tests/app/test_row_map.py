@@ -47,6 +47,25 @@ def test_every_row_is_a_point_in_its_place_and_colour(open_app, saved, cased, ro
     assert saved_map["json"]["laid_out_by"] == "pca" and len(saved_map["json"]["coordinates"]) == len(rows)
 
 
+def test_rows_lie_in_space_too(open_app, saved, cased, rows, results):
+    link = {"dataset.colour": "hidden_probability", "dataset.row": "2", "dataset.words": "the"}
+    app = settled(open_app(**MAP, **link, **{"dataset.space": "1"}))
+    vectors = row_vectors(cased, rows).vectors[3]
+    wanted, _ = lay_out(vectors, "pca", 3)
+    left = [index for index, row in enumerate(rows) if "the" in row.text_a.casefold() or row.number == 2]
+    points = [one for one in figure(app, 0) if one.get("hoverinfo") != "skip"]
+    assert {one["type"] for one in figure(app, 0)} == {"scatter3d"}
+    np.testing.assert_allclose(array(points[0]["z"]), wanted[left, 2], atol=1e-3)
+    near(column(saved["row-map-3"], "z"), wanted[left, 2], 1e-3)
+    rings = [one for one in figure(app, 0) if one.get("hoverinfo") == "skip"]
+    near([array(rings[0][axis])[0] for axis in "xyz"], wanted[1], 1e-3)
+    names = {}
+    exec(app.code[0].value, names)
+    np.testing.assert_allclose(names["places"], wanted, atol=1e-3)
+    app.toggle(key="w_dataset_space").set_value(False).run()
+    assert param(settled(app), "dataset.space") is None and {one["type"] for one in figure(app, 0)} == {"scatter"}
+
+
 def test_filters_and_settings_are_those_of_the_map_too(open_app, results, rows):
     app = settled(open_app(**MAP))
     assert app.selectbox(key="w_dataset_colour").options[0] == "First guess right or wrong"

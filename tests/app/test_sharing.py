@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tests.app.look import PATIENCE
+from ui.fair_lock import FairLock
 from ui.traces import TraceStore, size_of
 
 
@@ -129,6 +130,31 @@ def test_visitors_use_a_model_one_after_the_other():
     for thread in threads:
         thread.join()
     assert max(most) == 1 and len(most) == 6
+
+
+def test_who_waits_for_a_lock_gets_it_before_who_had_it():
+    lock, order = FairLock(), []
+
+    def other(name):
+        with lock:
+            order.append(name)
+
+    lock.acquire()
+    threads = []
+    for name in ("first", "second"):
+        threads.append(threading.Thread(target=other, args=(name,)))
+        threads[-1].start()
+        while len(lock._waiting) < len(threads):
+            time.sleep(0.001)
+    lock.release()
+    lock.acquire()
+    order.append("again")
+    lock.release()
+    for thread in threads:
+        thread.join()
+    assert order == ["first", "second", "again"]
+    with lock:  # and nobody holds it any more
+        order.append("free")
 
 
 def test_one_model_is_loaded_once_for_all_visitors(open_app):

@@ -221,6 +221,8 @@ def test_the_strongest_parts_are_the_page_s(open_app, link):
     {"saliency.method": "occlusion", "saliency.instead": "[PAD]", "saliency.of": "next", "saliency.follows": "NotNext"},
     {"saliency.steps": "8", "saliency.from": "[MASK]", "saliency.of": "9"},
     {"saliency.method": "smooth", "saliency.steps": "16", "saliency.noise": "0.05"},
+    {"saliency.method": "deeplift", "saliency.from": "[MASK]", "saliency.of": "next"},
+    {"saliency.method": "relevance", "saliency.token": "good"},
     {"saliency.method": "lime", "saliency.samples": "64", "saliency.instead": "[PAD]"},
 ])  # fmt: skip
 def test_words_are_scored_by_the_chosen_method_for_the_chosen_answer(open_app, link):
@@ -229,6 +231,7 @@ def test_words_are_scored_by_the_chosen_method_for_the_chosen_answer(open_app, l
     assert (found.method, found.target) == (shown.method, shown.target)
     assert found.score == pytest.approx(shown.score, abs=1e-4) and found.fit == pytest.approx(shown.fit, abs=1e-4)
     np.testing.assert_allclose(found.tokens, shown.tokens, atol=1e-4)
+    assert (found.rest is None) == (shown.rest is None) == ("relevance" not in link.values())
 
 
 @pytest.mark.parametrize("link", [{}, {"saliency.of": "next", "saliency.flips": "1", "saliency.tried": "1"}])
@@ -270,6 +273,22 @@ def test_patching_asks_about_the_chosen_answer(open_app, link):
     found, shown = ran(app)["found"], of_job(app, f"patching {link.get('patching.part', 'state')}")
     assert (found.target, found.part, found.position) == (shown.target, shown.part, shown.position)
     np.testing.assert_allclose(found.scores, shown.scores, atol=1e-4)
+
+
+@pytest.mark.parametrize("link", [
+    {}, {"patching.of": "next", "patching.into": "feed_forward", "patching.layer": "2"},
+    {"patching.into": "queries", "patching.head": "3", "patching.place": "1"},
+])  # fmt: skip
+def test_paths_lead_to_the_chosen_receiver(open_app, link):
+    texts = {"a": "The bunny ate it.", "b": "It was good."}
+    link = {"patching.a": "The bunny was it.", "patching.part": "path", **link}
+    app = open_app(page="patching", **texts, mask="a3", **link)
+    found, shown = ran(app)["found"], of_job(app, "patching path")
+    for name in ("target", "receiver", "position"):
+        assert getattr(found, name) == getattr(shown, name)
+    assert (found.receiver is None) == ("patching.into" not in link)
+    np.testing.assert_allclose(found.scores, shown.scores, atol=1e-4)
+    assert found.embeddings == pytest.approx(shown.embeddings, abs=1e-4)
 
 
 def test_both_halves_of_the_chosen_mask_are_asked(open_app, explorer_home):
@@ -370,16 +389,41 @@ def test_the_places_of_a_file_are_those_of_the_open_cell(open_app, capsys):
 
 
 def test_the_places_of_one_head_and_their_parts_of_speech(open_app, with_tasks, task_home, monkeypatch, capsys):
-    monkeypatch.setattr("pages.neighbours._TAGGER", "words")
+    monkeypatch.setattr("ui.places.TAGGER", "words")
     link = {"neighbours.at": "2", "neighbours.vector": "2", "neighbours.among": "text"}
     link |= {"neighbours.head": "2", "neighbours.tags": "1"}
     app = settled(open_app(page="neighbours", **PAIR, **link))
     names, table = ran(app), app.dataframe[0].value
     (near,) = names["found"].nearest
-    assert list(table["word"]) == [one.word.text for one in near] and list(table["tag"]) == list(names["labels"])
+    assert [word.strip("«»") for word in table["word"]] == [one.word.text for one in near]
+    assert list(table["tag"]) == list(names["labels"])
     np.testing.assert_allclose(table["cosine"], [one.similarity for one in near], atol=1e-4)
     assert "attended_values(bert, trace.hidden_states[0], 0, 1)[[2]]" in app.code[0].value
+    assert list(table["looked_tag"]) == list(names["there"])
     assert "head 2 of layer 1" in app.code[0].value and f"'{names['labels'][0]}'" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_the_places_of_several_heads_and_what_a_file_with_trees_says(open_app, own, tmp_path, monkeypatch):
+    link = {"neighbours.at": "2", "neighbours.vector": "3", "neighbours.among": "text", "neighbours.head": "2,4"}
+    link |= {"neighbours.file": "upload" if own else "trees.conllu"} | ({"special": "0"} if own else {})
+    app = open_app(page="neighbours", **PAIR, **link)
+    if own:
+        app.file_uploader(key="w_neighbours_upload").upload("theirs.conllu", TREE, "text/plain").run()
+        (tmp_path / "theirs.conllu").write_bytes(TREE)
+        monkeypatch.chdir(tmp_path)
+    table = settled(app).dataframe[0].value
+    names = ran(app)
+    np.testing.assert_allclose(table["cosine"], [one.similarity for one in names["near"]], atol=1e-4)
+    assert list(table["looks_at"]) == [one.token for one in names["looked"]]
+    assert ("[SEP]" in set(table["looks_at"])) is not own
+    said = [names[name] for name in ("tags", "relations", "tags_there", "relations_there")]
+    for name, labels in zip(("tag", "relation", "looked_tag", "looked_relation"), said, strict=True):
+        if own and name.endswith("tag"):
+            assert name not in table  # the uploaded file knows no parts of speech
+        else:
+            assert list(table[name]) == [label or "" for label in labels]
+    assert "heads 2, 4 of layer 2 put together" in app.code[0].value
 
 
 @pytest.mark.parametrize("link", [

@@ -144,6 +144,9 @@ def test_a_class_is_followed_layer_by_layer(open_app, task_home):
     assert [one["name"] for one in drawn] == ["bad", "good"]
     assert np.allclose([one["y"] for one in drawn], lens.values.T, atol=1e-5)
     assert figure(finished(open_app(page="lens", a="the cat sat", model="score")))["data"][0]["name"] == "value"
+    for method, said in (("deeplift", "What the value gains"), ("relevance", "The value passed back")):
+        app = finished(open_app(page="saliency", a="the cat sat", model="score", **{"saliency.method": method}))
+        assert said in told(app) and "log-" not in told(app)
     assert "The class after each layer" not in told(open_app(page="lens", a="the cat sat", model="tags"))
 
 

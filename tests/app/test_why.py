@@ -1,6 +1,7 @@
 """The pages that ask why, driven without a browser; what they show is compared with the library's numbers."""
 
 import json
+import re
 import threading
 
 import numpy as np
@@ -257,7 +258,7 @@ def test_contributions_are_worked_out_beside_the_page(open_app, monkeypatch):
     assert "The parts make" in told(settled(app))
 
 
-def test_contributions_to_the_only_class_are_refused_in_words(open_app, monkeypatch):
+def test_what_speaks_for_the_only_class_is_refused_in_words(open_app, monkeypatch):
     from bert_tf.explain.open_model import OpenModel
     from bert_tf.finetune.families import family
     from bert_tf.finetune.model import TaskModel
@@ -272,14 +273,30 @@ def test_contributions_to_the_only_class_are_refused_in_words(open_app, monkeypa
     monkeypatch.setitem(vars(bert), "opened", OpenModel(bert.model, task))
     app = settled(open_app(page="contributions", a="It was good."))
     assert "“good” is the only class" in told(app) and component(app, "cells") is None
+    app = settled(open_app(page="saliency", a="It was good.", **{"saliency.method": "relevance"}))
+    assert "“good” is the only class" in told(app) and component(app, "marks") is None
+    # Nor is there a difference that paths could bring back a share of.
+    app = settled(open_app(page="patching", a="It was good.", **{"patching.a": "It was bad.", "patching.part": "path"}))
+    assert "nearly the same" in told(app) and "embeddings alone – of the difference" in told(app)
+    cells = component(app, "cells")
+    assert set(cells["shades"]) == {None} and all(tip.endswith("brings back –") for tip in cells["tips"])
 
 
 # Which words
 
 
-@pytest.mark.parametrize("method", ["integrated", "gradient", "smooth", "occlusion", "lime"])
+@pytest.mark.parametrize("method", ["integrated", "gradient", "smooth", "deeplift", "relevance", "occlusion", "lime"])
 def test_the_words_carry_the_library_s_scores(open_app, bert, method):
-    from bert_tf.explain import gradient_x_input, integrated_gradients, lime, mask_target, occlusion, smoothgrad
+    from bert_tf.explain import (
+        deeplift,
+        gradient_x_input,
+        integrated_gradients,
+        layerwise_relevance,
+        lime,
+        mask_target,
+        occlusion,
+        smoothgrad,
+    )
 
     link = {"saliency.method": method, "saliency.steps": "8", "saliency.noise": "0.02", "saliency.samples": "64"}
     app = settled(open_app(page="saliency", **PAIR, mask="a3", **link))
@@ -289,6 +306,8 @@ def test_the_words_carry_the_library_s_scores(open_app, bert, method):
         "integrated": lambda: integrated_gradients(bert, trace, target, steps=8),
         "gradient": lambda: gradient_x_input(bert, trace, target),
         "smooth": lambda: smoothgrad(bert, trace, target, copies=8, noise=0.02),
+        "deeplift": lambda: deeplift(bert, trace, target),
+        "relevance": lambda: layerwise_relevance(bert, trace, target),
         "occlusion": lambda: occlusion(bert, trace, target, level="word"),
         "lime": lambda: lime(bert, trace, target, samples=64),
     }[method]()
@@ -298,7 +317,14 @@ def test_the_words_carry_the_library_s_scores(open_app, bert, method):
     assert np.allclose(table["score"], [one.score for one in found.words], rtol=1e-2, atol=1e-6)
     assert ("convergence gap" in told(app)) == (method == "integrated")
     assert ("With the noise" in told(app)) == (method == "smooth")
+    assert ("the scores add up to just that." in told(app)) == (method == "deeplift")
     assert (method == "lime") == ("Weighted R²" in told(app))
+    if method == "relevance":
+        words = sum(one.score for one in found.words)
+        said = (f"Its log-odds, {found.log_odds:+.3f}, are {words:+.3f} of the words here,"
+                f" {found.tokens.sum() - words:+.3f} of special tokens, {found.rest['places']:+.3f} of positions and"
+                f" segments and {found.rest['biases']:+.3f} of biases; {found.rest['spread']:+.3f} comes")  # fmt: skip
+        assert said in told(app) and "Score, nats of log-odds" in str(app.dataframe[0].proto.columns)
     if method == "lime":
         assert "of 64 texts in which random words are covered by [MASK]" in told(app)
         assert f"Weighted R² {found.fit:.3f} on draws it was not fitted to" in told(app)
@@ -532,6 +558,52 @@ def test_heads_are_put_over_as_by_the_library(open_app, bert, place):
     assert np.allclose(shares, np.clip(found.recovered, -1, 1), atol=1e-3) and np.ptp(shares) > 0.01
     where = "at “[CLS]” alone" if place else "at all tokens"
     assert f"what one attention head adds, {where}," in told(app).replace("\\", "")
+
+
+def test_paths_are_the_library_s_and_a_press_leads_on(open_app, bert):
+    from bert_tf.explain import Receiver, mask_target, patch_paths
+
+    other = "The bunny ate a carrot."
+    clean, corrupted = (bert.trace(text, PAIR["b"], mask=("ate",)) for text in (PAIR["a"], other))
+    asked = bert, clean, corrupted, mask_target(bert, clean)
+    app = settled(open_app(page="patching", **PAIR, mask="a2", **{"patching.a": other, "patching.part": "path"}))
+
+    def shown(found, rows):
+        cells, shares = component(app, "cells"), found.recovered[:rows]
+        tips = [float(tip.split("brings back ")[1].rstrip("%")) for tip in cells["tips"] if "brings back" in tip]
+        assert tips == pytest.approx((100 * shares[found.leads[:rows]]).tolist(), abs=0.06)
+        scaled = 0.5 + 0.5 * shares[0, :4] / np.abs(np.where(found.leads, found.recovered, 0)[:, :4]).max()
+        assert cells["shades"][:4] == pytest.approx(scaled.tolist(), abs=2e-3)
+        assert len(cells["rows"]) == rows and cells["columns"][-1] == "FF"
+        (embedded,) = re.findall(r"embeddings alone (\S+)%", told(app))
+        assert float(embedded) == pytest.approx(100 * found.share(found.embeddings), abs=0.06)
+        drawn = sorted(_numbers(figure(app)["data"][0]["x"]))
+        wanted = sorted([found.share(found.embeddings), *found.recovered[found.leads]], key=abs)[-15:]
+        assert drawn == pytest.approx(sorted(wanted), abs=1e-4)
+        return cells
+
+    cells = shown(patch_paths(*asked), 3)
+    # The strongest is open; the values of a head lead on from there.
+    app = settled(open_app(page="patching", **PAIR, mask="a2", **{
+        "patching.a": other, "patching.part": "path", "patching.sender": "3-2"}))  # fmt: skip
+    assert component(app, "cells")["picked"] == 2 * 5 + 1 and len(cells["tips"]) == 15
+    app.button(key="w_patching_to_values").click().run()
+    settled(app)
+    assert [param(app, f"patching.{name}") for name in ("into", "layer", "head")] == ["values", None, "2"]
+    assert param(app, "patching.sender") is None
+    shown(patch_paths(*asked, Receiver("values", 2, 1)), 2)
+    app.selectbox(key="w_patching_into").set_value("feed_forward").run()
+    app.selectbox(key="w_patching_place").set_value(str(clean.masks[0])).run()
+    settled(app)
+    cells = shown(patch_paths(*asked, Receiver("feed_forward", 2), clean.masks[0]), 3)
+    assert cells["tips"][-1].endswith("it does not come before") and cells["shades"][-1] is None
+
+
+def test_only_the_embeddings_come_before_a_head_of_the_first_layer(open_app):
+    link = {"patching.part": "path", "patching.into": "keys", "patching.layer": "1"}
+    app = settled(open_app(page="patching", **PAIR, mask="a2", **{"patching.a": "The bunny ate a carrot.", **link}))
+    assert "Nothing but the embeddings comes before the keys of layer 1, head 1" in told(app)
+    assert component(app, "cells") is None
 
 
 def test_inputs_of_different_lengths_are_told_apart_with_the_words(open_app):

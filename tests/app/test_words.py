@@ -11,6 +11,7 @@ from bert_tf.explain import (
     attended_values,
     cosine_similarities,
     count_labels,
+    count_offsets,
     embedding_parts,
     embedding_table,
     factorise,
@@ -19,6 +20,7 @@ from bert_tf.explain import (
     nearest_contexts,
     nearest_tokens,
     occurrences,
+    parsed_labels,
     principal_components,
     read_rows,
     sense_separation,
@@ -148,17 +150,18 @@ def test_places_can_be_compared_by_one_head(open_app, saved, bert):
     link |= {"neighbours.file": "pairs.jsonl"}
     app = settled(open_app(page="neighbours", **PAIR, **link))
     assert not [one for one in app.toggle if one.key == "w_near_tags"]  # no tagger is offered
-    picker = app.selectbox(key="w_near_head")
-    assert picker.options == ["The state after layer 2", *(f"Head {head} of layer 2" for head in range(1, 5))]
+    picker = app.multiselect(key="w_near_head")
+    assert picker.options == [f"Head {head}" for head in range(1, 5)] and picker.placeholder.endswith("after layer 2")
     states = list(app.dataframe[0].value["cosine"])
-    settled(picker.set_value(3).run())
+    assert "looks_at" not in app.dataframe[0].value and "Where head" not in told(app)
+    settled(picker.set_value([3]).run())
     assert param(app, "neighbours.head") == "3"
-    offered(app, saved, ("neighbours", "places"))
+    offered(app, saved, ("neighbours", "places", "looked-at"))
     rows = read_rows((ROOT / "assets" / "samples" / "pairs.jsonl").read_bytes(), "jsonl").rows
     vectors = attended_values(bert, bert.trace(PAIR["a"], PAIR["b"]).hidden_states[1], 1, 2)
     (wanted,) = nearest_contexts(bert, vectors[[2]], 1, rows, 20, True, head=2).nearest
     table = app.dataframe[0].value
-    assert list(table["word"]) == [one.word.text for one in wanted]
+    assert [word.strip("«»") for word in table["word"]] == [one.word.text for one in wanted]
     assert {one.word.source for one in wanted} == {"a", "b"}
     near(table["cosine"], [one.similarity for one in wanted])
     assert np.abs(np.array(states) - table["cosine"]).max() > 1e-3
@@ -166,13 +169,88 @@ def test_places_can_be_compared_by_one_head(open_app, saved, bert):
     near(column(saved["places"], "cosine"), [one.similarity for one in wanted])
     assert "that head 3 of layer 2 puts together there" in told(app)
     app = settled(open_app(page="neighbours", **PAIR, **link | {"neighbours.vector": "1", "neighbours.head": "3"}))
-    assert "of what goes in" in told(app) and not [one for one in app.selectbox if one.key == "w_near_head"]
+    assert "of what goes in" in told(app) and not [one for one in app.multiselect if one.key == "w_near_head"]
+
+
+def test_several_heads_look_at_words_of_which_a_file_with_trees_says_what_they_are(open_app, saved, bert):
+    link = {"neighbours.at": "2", "neighbours.vector": "3", "neighbours.among": "text"}
+    link |= {"neighbours.file": "trees.conllu"}
+    app = settled(open_app(page="neighbours", **PAIR, **link, **{"neighbours.head": "4,1,9"}))
+    assert app.multiselect(key="w_near_head").value == [1, 4]
+    offered(app, saved, ("neighbours", "places", "looked-at"))
+    rows = read_rows((ROOT / "assets" / "samples" / "trees.conllu").read_bytes(), "conllu").rows
+    vectors = attended_values(bert, bert.trace(PAIR["a"], PAIR["b"]).hidden_states[1], 1, (0, 3))
+    (wanted,) = nearest_contexts(bert, vectors[[2]], 1, rows, 20, True, head=(0, 3)).nearest
+    looked = [one.looked for one in wanted]
+    said, there = parsed_labels(wanted), parsed_labels(looked)
+    table = app.dataframe[0].value
+    near(table["cosine"], [one.similarity for one in wanted])
+    near(table["share"], [one.share for one in looked])
+    assert list(table["looks_at"]) == [one.token for one in looked]
+    assert list(table["offset"]) == [one.offset for one in looked]
+    for name, labels in zip(("tag", "relation", "looked_tag", "looked_relation"), (*said, *there), strict=True):
+        assert list(table[name]) == [label or "" for label in labels]
+    for row, one in zip(table.itertuples(), wanted):
+        assert (row.before, row.word, row.after) == one.around(70)
+    marked = ["«" in f"{row.before}{row.word}{row.after}" for row in table.itertuples()]
+    assert marked == [one.word is not None for one in looked]
+    tags, relations, offsets = (figure(app, number) for number in range(3))
+    for bars, own, others in ((tags, said[0], there[0]), (relations, said[1], there[1])):
+        for one, labels in zip(bars, (own, others), strict=True):
+            drawn = dict(zip(one["y"], array(one["x"])))
+            assert {label: number for label, number in drawn.items() if number} == count_labels(labels)
+    clipped = [max(-5, min(5, one.offset)) for one in looked]
+    drawn = np.sum([array(one["y"]) for one in offsets], axis=0)
+    steps = range(min(0, *clipped), max(0, *clipped) + 1)
+    assert list(drawn) == [clipped.count(step) for step in steps] and drawn.sum() == 20
+    assert saved["places"]["json"]["head"] == [1, 4]
+    assert saved["places"]["json"]["relations"] == count_labels(said[1])
+    near(column(saved["places"], "share"), [one.share for one in looked])
+    counts = saved["looked-at"]["json"]["counts"]
+    found = {(one["counted"], one["value"]): one["looked_at"] for one in counts if one["looked_at"]}
+    assert found == {
+        **{("part_of_speech", label): number for label, number in count_labels(there[0]).items()},
+        **{("relation", label): number for label, number in count_labels(there[1]).items()},
+        **{("offset", offset): number for offset, number in count_offsets(wanted).items()},
+    }
+    assert "Where heads 1 and 4 of layer 2 look there" in told(app) and "the file's own" in told(app)
+    assert any(one.word is None for one in looked)
+    settled(app.toggle(key="w_near_special").set_value(False).run())
+    assert param(app, "special") == "0" and not {"[CLS]", "[SEP]"} & set(app.dataframe[0].value["looks_at"])
+    near(app.dataframe[0].value["cosine"], [one.similarity for one in wanted])
+    settled(app.multiselect(key="w_near_head").set_value([4, 2]).run())
+    assert param(app, "neighbours.head") == "2,4"
+    settled(app.multiselect(key="w_near_head").set_value([]).run())
+    assert param(app, "neighbours.head") is None and "looks_at" not in app.dataframe[0].value
+
+
+def test_the_sample_with_trees_has_the_words_of_the_sample_of_sentences():
+    folder = ROOT / "assets" / "samples"
+    rows = read_rows((folder / "trees.conllu").read_bytes(), "conllu").rows
+    lines = (folder / "sentences.txt").read_text("utf-8").splitlines()
+    assert len(rows) == 24
+    assert [row.text_a.replace(" ", "") for row in rows] == [line.replace(" ", "") for line in lines[:24]]
+    assert all(row.parsed.relations[row.parsed.heads.index(0)] == "root" and "_" not in row.parsed.tags for row in rows)
+
+
+def test_of_a_file_with_trees_but_no_labels_none_are_told(bert):
+    from ui.places import _said
+
+    line = "\t".join(["{}", "{}", "_", "_", "_", "_", "0", "{}", "_", "_"])
+    rows = {}
+    for relation in ("_", "root"):
+        data = f"{line.format(1, 'the', '_')}\n{line.format(2, 'cat', relation)}\n"
+        rows[relation] = read_rows(data, "conllu").rows
+    vectors = attended_values(bert, bert.trace("the cat").hidden_states[0], 0, (1,))
+    for relation, known in (("_", []), ("root", ["relation"])):
+        (near,) = nearest_contexts(bert, vectors[[1]], 0, rows[relation], 3, True, head=(1,)).nearest
+        assert [list(said.known()) for said in _said(near, None, True)] == [known, known]
 
 
 def test_the_found_words_have_parts_of_speech_where_a_tagger_is_offered(
     open_app, saved, with_tasks, task_home, monkeypatch
 ):
-    monkeypatch.setattr("pages.neighbours._TAGGER", "words")
+    monkeypatch.setattr("ui.places.TAGGER", "words")
     link = {"neighbours.at": "2", "neighbours.vector": "2", "neighbours.among": "text"}
     app = settled(open_app(page="neighbours", **PAIR, **link))
     assert "tag" not in app.dataframe[0].value and "part_of_speech" not in saved["places"]["header"]

@@ -29,6 +29,7 @@ PAGES = {
     "contributions": (TEXTS, FIGURE),
     "saliency": (TEXTS, FIGURE),
     "patching": (f"{TEXTS}&patching.a=The+bunny+made+the+carrot.", FIGURE),
+    "concepts": ("", FIGURE),
     "whatif": (TEXTS, ".bars .bar"),
     "inputsum": (TEXTS, FIGURE),
     "meaning": ("", FIGURE),

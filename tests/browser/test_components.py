@@ -23,7 +23,7 @@ def blank(chromium):
         scripts = [(FOLDER / f"{name}.js").read_text("utf-8") for name in ("shared", *names)]
         page.set_content((FOLDER / f"{names[-1]}.html").read_text("utf-8"))
         page.add_style_tag(content=(FOLDER / f"{names[-1]}.css").read_text("utf-8"))
-        page.add_script_tag(content="\n".join(scripts).replace("export default function", "function drawn"))
+        page.add_script_tag(content="\n".join(scripts).replace("export default", "const drawn ="))
         return page
 
     yield opened
@@ -42,6 +42,16 @@ def test_a_share_is_written_by_the_components_as_the_pages_write_it(blank):
     shares = [0.0, 1e-9, 0.0009, 0.0011, 0.0123, 0.0999, 0.1, 0.4611, 0.9949, 0.9994, 0.9996, 1.0]
     for name in ("bars", "lines", "neuron", "gauge"):
         assert blank(name).evaluate("(shares) => shares.map(percent)", shares) == [percent(one) for one in shares]
+
+
+def test_data_that_come_too_late_are_not_drawn(blank):
+    page = blank("gauge")
+    place = "(data) => { drawn({ parentElement: document.body, data }); return document.body.innerText; }"
+    first, second = ({"is_next": share, "order": False, "made": made} for share, made in ((0.111, 1), (0.888, 2)))
+    assert "11.1%" in page.evaluate(place, first)
+    assert "88.8%" in page.evaluate(place, second)
+    assert "88.8%" in page.evaluate(place, first)
+    assert "11.1%" in page.evaluate(place, first | {"made": 3})
 
 
 def test_the_grid_has_the_ramps_colours(blank):
@@ -148,7 +158,7 @@ def test_twelve_heads_and_their_blocks_fit_a_telephone(chromium, blocks, touch):
                      + (FOLDER / "cells.html").read_text("utf-8"))  # fmt: skip
     page.add_style_tag(content="body { font-family: sans-serif; }" + (FOLDER / "cells.css").read_text("utf-8"))
     scripts = [(FOLDER / f"{name}.js").read_text("utf-8") for name in ("shared", "cells")]
-    page.add_script_tag(content="\n".join(scripts).replace("export default function", "function drawn"))
+    page.add_script_tag(content="\n".join(scripts).replace("export default", "const drawn ="))
     page.evaluate(DRAW, {
         "label": "", "corner": "layer", "rows": columns[:12], "columns": columns, "tips": ["x"] * count, "hint": "",
         "ramp": ["#ffffff", "#000000"], "shades": [0.5] * count, "texts": None, "edges": None,

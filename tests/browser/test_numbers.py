@@ -9,6 +9,7 @@ from playwright.sync_api import expect
 
 from bert_tf.explain import (
     Ablation,
+    Receiver,
     ablate,
     contributions,
     every_head,
@@ -18,6 +19,7 @@ from bert_tf.explain import (
     mask_target,
     occlusion,
     patch_heads,
+    patch_paths,
     patch_states,
     right_context,
     sweep,
@@ -146,6 +148,33 @@ def test_patched_heads(visit, bert):
     expect(told).to_have_count(found.recovered.size)
     shown = [float(text.rstrip("%")) for text in told.all_inner_texts()]
     assert shown == pytest.approx((100 * found.recovered).ravel().tolist(), abs=0.2)
+
+
+def test_paths(visit, bert):
+    other = "The bunny ate a carrot."
+    link = "&mask=a2&page=patching&patching.a=" + other.replace(" ", "+")
+    page = visit(PAIR + link).page
+    expect(page.locator(f"{FIGURE} .hm")).to_have_count(1)
+    page.get_by_role("radio", name="One path at a time").click()
+    clean, corrupted = (bert.trace(text, TEXTS[1], mask=["ate"]) for text in (TEXTS[0], other))
+    asked = bert, clean, corrupted, mask_target(bert, clean)
+    cells = page.locator(".cells td[data-at]")
+
+    def shown(found):
+        layers = int(found.leads.any(axis=1).sum())
+        expect(cells).to_have_count(5 * layers)
+        tips = cells.evaluate_all("cells => cells.map((cell) => cell.getAttribute('aria-label'))")
+        shares = [float(re.search(r"back (\S+)%", tip)[1]) for tip in tips]
+        assert shares == pytest.approx((100 * found.recovered[:layers]).ravel().tolist(), abs=0.06)
+
+    shown(patch_paths(*asked))
+    expect(page.get_by_text("embeddings alone")).to_be_visible()
+    cells.nth(5 * 2 + 1).click()
+    wait_for_link(page, "patching.sender", "3-2")
+    page.get_by_role("button", name="Paths into its values").click()
+    wait_for_link(page, "patching.into", "values")
+    expect(page.get_by_text("all that enters the values of layer 3, head 2")).to_be_visible()
+    shown(patch_paths(*asked, Receiver("values", 2, 1)))
 
 
 def test_contributions(visit, bert, trace):

@@ -34,11 +34,12 @@ def server(home):
 def test_places_by_one_head_and_their_parts_of_speech(visit, home):
     page = visit(f"{PAIR}&page=neighbours&neighbours.at=2&neighbours.vector=3&neighbours.among=text").page
     expect(page.get_by_text("of the vectors after layer 2")).to_be_visible()
-    head = page.get_by_role("option", name="Head 3 of layer 2")
+    head = page.get_by_role("option", name="Head 3")
     # A page that still moves closes the list.
-    compared = page.get_by_role("combobox", name="Compared")
+    compared = page.get_by_role("combobox", name="Heads of layer 2 that are compared")
     again(compared.click, lambda patience: expect(head).to_be_visible(timeout=patience))
     head.click()
+    page.keyboard.press("Escape")
     wait_for_link(page, "neighbours.head", "3")
     expect(page.get_by_text("that head 3 of layer 2 puts together there")).to_be_visible()
     bert = bert_tf.load(home / "tiny-cased")
@@ -50,9 +51,16 @@ def test_places_by_one_head_and_their_parts_of_speech(visit, home):
     page.keyboard.press("Escape")
     page.get_by_text("Parts of speech", exact=True).click()
     wait_for_link(page, "neighbours.tags", "1")
-    counts = count_labels(matched_labels(bert_tf.load(TAGGER), places))
+    tagger = bert_tf.load(TAGGER)
+    counts = count_labels(matched_labels(tagger, places))
     said = ", ".join(f"{tag} {number}" for tag, number in counts.items())
     expect(page.get_by_text(f"Parts of speech: {said}")).to_be_visible()
     assert len(counts) > 1 and sum(counts.values()) == len(places)
+    expect(page.get_by_role("heading", name="Where head 3 of layer 2 looks there")).to_be_visible()
+    table = list(csv.DictReader(io.StringIO(saved(page, menu=2))))
+    there = count_labels(matched_labels(tagger, [one.looked for one in places]))
+    told = {row["value"]: int(row["looked_at"]) for row in table if row["counted"] == "part_of_speech"}
+    assert {label: number for label, number in told.items() if number} == there
+    page.keyboard.press("Escape")
     page.set_viewport_size({"width": 390, "height": 844})
     assert wider_than_the_screen(page) <= 1

@@ -15,9 +15,11 @@ from bert_tf.explain import (
     ask,
     compare,
     cosine_similarities,
+    deeplift,
     gradient_x_input,
     hotflip,
     integrated_gradients,
+    layerwise_relevance,
     lime,
     logit_lens,
     mask_target,
@@ -87,15 +89,25 @@ def test_a_minimal_pair(visit, bert):
     assert set(np.round(drawn, 3)) <= set(np.round(wanted, 3))
 
 
-@pytest.mark.parametrize("method", ["integrated", "gradient"])
-def test_gradients_of_the_words(visit, bert, trace, method):
-    way = "" if method == "integrated" else "&saliency.method=gradient"
-    page = visit(ASKED + "&page=saliency" + way).page
-    target = mask_target(bert, trace)
-    found = integrated_gradients(bert, trace, target) if method == "integrated" else gradient_x_input(bert, trace, target)
+SCORES = {
+    "integrated": integrated_gradients,
+    "gradient": gradient_x_input,
+    "deeplift": deeplift,
+    "relevance": layerwise_relevance,
+}
+
+
+@pytest.mark.parametrize("method", SCORES)
+def test_the_scores_of_the_words(visit, bert, trace, method):
+    page = visit(ASKED + f"&page=saliency&saliency.method={method}").page
+    found = SCORES[method](bert, trace, mask_target(bert, trace))
     page.locator(".marks .word").first.wait_for()
     wanted = [one.score for one in found.words]
     assert sorted(numbers(page)[0]["x"]) == pytest.approx(sorted(wanted), abs=2e-3)
+    if method == "deeplift":
+        expect(page.get_by_text(f"it gains {found.score - found.baseline_score:+.3f} nats")).to_be_visible()
+    if method == "relevance":
+        expect(page.get_by_text(f"Its log-odds, {found.log_odds:+.3f}, are")).to_be_visible()
 
 
 def test_the_weights_of_a_linear_model(visit, bert, trace):

@@ -41,7 +41,7 @@ from tests.browser.look import (
 )
 from ui import senses
 from ui.limits import ROOT
-from ui.words import percent
+from ui.words import share
 
 TEXTS = ("The bunny ate the carrot.", "It was good.")
 
@@ -259,7 +259,7 @@ def test_an_uploaded_file_is_asked_filtered_and_opened(visit, cased):
         one.masks[0].original_rank for one in found
     ]
     follows = summarise_rows(found).follows
-    expect(page.locator("[data-testid=stMetricValue]").last).to_have_text(percent(follows))
+    expect(page.locator("[data-testid=stMetricValue]").last).to_have_text(share(follows))
     page.keyboard.press("Escape")
     page.get_by_label("Containing").fill("DOG RAN")
     page.get_by_label("Containing").press("Enter")

@@ -22,6 +22,7 @@ from bert_tf.explain import (
     state_parts,
 )
 from bert_tf.explain.errors import Cancelled, InputError
+from bert_tf.finetune.task import POOLINGS
 from bert_tf.models import build_pretraining_model
 from bert_tf.runtime import Runtime
 from bert_tf.text import Tokenizer
@@ -266,3 +267,17 @@ def test_it_says_how_far_it_is_and_stops(other_bert, trace):
 def test_a_position_that_is_not_there_is_refused(other_bert, trace):
     with pytest.raises(MaskPositionError, match="no token 99"):
         state_parts(other_bert, trace, 99)
+
+
+@pytest.mark.parametrize("pooling", POOLINGS)
+def test_of_every_pooling_the_shares_add_up_to_the_whole_product(pooling):
+    bert = made(pooling=pooling)
+    trace = bert.trace(" ".join(WORDS[5:12]))
+    target = class_target(bert, trace)
+    states = bert.opened.states(trace.token_ids[None], trace.segments[None])
+    score, slope = bert.opened.odds_gradient(states[-1], target)
+    found = contributions(bert, trace, target)
+    assert found.score == pytest.approx(float(score[0]), abs=1e-5)
+    assert found.total == pytest.approx(float((slope * states[-1].numpy()).sum()), abs=1e-5)
+    parts = found.input + found.biases + found.heads.sum() + found.feed_forward.sum()
+    assert parts == pytest.approx(found.total, abs=1e-5)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bert_tf.explain import InputError, Word, hidden_words, kind_of, read_rows
+from bert_tf.explain import ConlluError, InputError, Word, hidden_words, kind_of, read_rows
 from bert_tf.explain.rows import Row
 
 
@@ -27,6 +27,23 @@ def test_json_lines_name_texts_and_masks_and_bad_lines_are_told():
 
 def test_a_string_with_another_line_end_inside_stays_one_json_line():
     assert texts(read_rows('{"text": "a\u2028b"}', "jsonl")) == [(1, "a\u2028b", None)]
+
+
+def test_sentences_of_conllu_are_rows_with_their_trees():
+    the, cats = "1\tThe\t_\tDET\t_\t_\t2\tdet\t_\t_", "2\tcats\t_\tNOUN\t_\t_\t0\troot\t_\t_"
+    joined, other = "2-3\tcats.\t" + "\t".join("_" * 8), "3\ta\u2028b\t_\tX\t_\t_\t2\tdep\t_\t_"
+    first = ["# text = The cats.", the, joined, cats, other, "", "", "# none", ""]
+    data = "\r\n".join([*first, the, cats.replace("cats", "c" * 50), "", the.replace("\t2\t", "\t0\t")])
+    assert kind_of("x.CoNLLU") == "conllu"
+    found = read_rows(data.encode("utf-8-sig"), "conllu", most_characters=20)
+    assert texts(found) == [(1, "The cats a\u2028b", None), (3, "The", None)]
+    assert (found.rows[0].parsed.tags, found.rows[0].parsed.heads) == (("DET", "NOUN", "X"), (2, 0, 2))
+    assert found.problems == ((2, "It has 54 characters; at most 20 of a text are read."),)
+    assert read_rows(data, "conllu", most_rows=1).left_out == 2 and read_rows("The cats").rows[0].parsed is None
+    with pytest.raises(ConlluError, match="Line 1 has 2 fields"):
+        read_rows("a\tb", "conllu")
+    with pytest.raises(InputError, match="no sentence in the file. CoNLL-U has ten"):
+        read_rows("# nothing\n", "conllu")
 
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t"])
@@ -111,3 +128,13 @@ def test_a_label_is_read_from_tables_and_json_lines():
     assert read_rows("a\tgood\n").rows[0].label is None
     assert read_rows("label,review\ngood,a b\n", "table").first == "review"
     assert texts(read_rows("label\ngood\n", "table")) == [(1, "good", None)]
+
+
+def test_sentences_without_tags_or_heads_are_read_and_counted_as_sentences():
+    line = "\t".join(["{}", "{}", "_", "{}", "_", "_", "{}", "_", "_", "_"])
+    long = line.format(1, "x" * 40, "NOUN", "0")
+    data = f"{long}\n\n{line.format(1, 'cats', '_', '_')}\n{line.format(2, 'sat', '_', '_')}\n"
+    found = read_rows(data, "conllu", most_characters=20)
+    assert [row.text_a for row in found.rows] == ["cats sat"] and found.rows[0].parsed.heads == (0, 0)
+    assert found.unit == "sentence" and [number for number, _ in found.problems] == [1]
+    assert read_rows("a,b\nx,y\n", "table").unit == "record"

@@ -10,18 +10,18 @@ from bert_tf.explain.errors import Cancelled
 from bert_tf.explain.syntax import ConlluError, ParsedSentence, read_conllu, syntax_agreement, word_attention
 
 
-def _line(number, word, head, relation):
-    return "\t".join([str(number), word, "_", "_", "_", "_", str(head), relation, "_", "_"])
+def _line(number, word, head, relation, tag="_"):
+    return "\t".join([str(number), word, "_", tag, "_", "_", str(head), relation, "_", "_"])
 
 
 FILE = [
     "# text = the cats sat",
-    _line(1, "the", 2, "det") + "\n",
-    _line(2, "cats", 3, "nsubj") + "\n",
-    _line(3, "sat", 0, "root"),
+    _line(1, "the", 2, "det", "DET") + "\n",
+    _line(2, "cats", 3, "nsubj", "NOUN") + "\n",
+    _line(3, "sat", 0, "root", "VERB"),
     "\n",
     _line("1-2", "itran", "_", "_"),
-    _line(1, "it", 2, "nsubj"),
+    _line(1, "it", 2, "nsubj", "PRON"),
     _line("1.1", "x", "_", "_"),
     _line(2, "ran", 0, "root"),
 ]
@@ -34,9 +34,11 @@ def sentences():
 
 def test_the_format_is_read(sentences):
     assert sentences == (
-        ParsedSentence(("the", "cats", "sat"), (2, 3, 0), ("det", "nsubj", "root")),
-        ParsedSentence(("it", "ran"), (2, 0), ("nsubj", "root")),
+        ParsedSentence(("the", "cats", "sat"), (2, 3, 0), ("det", "nsubj", "root"), ("DET", "NOUN", "VERB")),
+        ParsedSentence(("it", "ran"), (2, 0), ("nsubj", "root"), ("PRON", "_")),
     )
+    numbers = [sentences[0].word_at(at) for at in range(-1, len("the cats sat") + 1)]
+    assert numbers == [None, 0, 0, 0, None, 1, 1, 1, 1, None, 2, 2, 2, None]
     assert read_conllu([]) == ()
 
 

@@ -50,6 +50,18 @@ def test_points_lie_where_they_were_laid_and_say_their_rows(dark):
     assert description(figure) == "5 points: <i> 1, x 2, y 2."
 
 
+def test_rows_in_space_have_shapes_of_their_own_and_rings():
+    places = np.arange(15.0).reshape(5, 3)
+    figure = rows_plane(places, TIPS, "label", list("abcde"), ("one", "two", "three"), chosen=4, near=[1])
+    assert [list(trace.z) for trace in figure.data] == [[2.0], [5.0], [8.0], [11.0], [14.0], [14.0], [5.0]]
+    assert {trace.type for trace in figure.data} == {"scatter3d"} and figure.layout.scene.zaxis.title.text == "three"
+    assert len({trace.marker.symbol for trace in figure.data[:5]}) == 5
+    assert figure.data[5].marker.size > figure.data[6].marker.size > figure.data[0].marker.size
+    assert description(figure) == "5 points: a 1, b 1, c 1, d 1, e 1."
+    many = rows_plane(np.zeros((7, 3)), list("abcdefg"), "perplexity", [1.0, 2.0, None, 4.0, 5.0, 6.0, 7.0])
+    assert take_scale(many) is not None and len(many.data) == 2
+
+
 def test_numbers_have_a_scale_that_spans_all_rows_and_is_told():
     values = [2.0, 8.0, None, 4.0, 32.0]
     figure = rows_plane(PLACES, TIPS, "perplexity", values, shown=[0, 2, 3])

@@ -64,12 +64,61 @@ def test_adamw_is_kerass_own():
         np.testing.assert_allclose(np.asarray(mine), np.asarray(other), atol=1e-6)
 
 
+def muon_by_hand(value, gradients, rates, decay):
+    """Liu et al. 2025, section 2.2, with the five quintic Newton-Schulz iterations of Jordan et al., in float64."""
+    value, momentum = value.astype(np.float64), 0.0
+    for gradient, rate in zip(gradients, rates):
+        momentum = 0.95 * momentum + gradient
+        step = gradient + 0.95 * momentum
+        step = step / np.linalg.norm(step)
+        for _ in range(5):
+            square = step @ step.T
+            step = 3.4445 * step + (-4.7750 * square + 2.0315 * square @ square) @ step
+        value = value - rate * (0.2 * np.sqrt(max(value.shape)) * step + decay * value)
+    return value
+
+
+@pytest.mark.parametrize(("products", "tolerance"), [("float32", 1e-4), ("bfloat16", 0.05)])
+def test_muon_is_the_papers(products, tolerance):
+    model = build_pretraining_model(CONFIG)
+    found = {variable.path: variable for variable in model.trainable_variables}
+    kernel = found["layer_1/feed_forward/intermediate/kernel"]
+    rng = np.random.default_rng(0)
+    first = rng.normal(size=(16, 32)).astype("float32")
+    kernel.assign(first)
+    optimizer = make_optimizer([kernel], 1e-2, total_steps=20, warmup_steps=4, name="muon", products=products)
+    # As small as real gradients are: their size must not cost digits.
+    gradients = 1e-6 * rng.normal(size=(6, 16, 32)).astype("float32")
+    rates = [1e-2 * min((step + 1) / 4, (20 - step) / 16, 1) for step in range(6)]
+    for gradient in gradients:
+        optimizer.apply([keras.ops.convert_to_tensor(gradient)], [kernel])
+    expected = muon_by_hand(first, gradients, rates, 0.01)
+    assert np.linalg.norm(kernel - expected) < tolerance * np.linalg.norm(expected - first)
+
+
+def test_muon_moves_the_tables_heads_and_biases_as_adamw_does():
+    inner = []
+    models = [build_pretraining_model(CONFIG) for _ in range(2)]
+    rng = np.random.default_rng(0)
+    gradients = [rng.normal(size=variable.shape).astype("float32") for variable in models[0].trainable_variables]
+    models[1].set_weights(models[0].get_weights())
+    for model, name in zip(models, ("adamw", "muon")):
+        optimizer = make_optimizer(model.trainable_variables, 1e-2, 20, 4, name=name)
+        optimizer.apply([keras.ops.convert_to_tensor(part) for part in gradients], model.trainable_variables)
+    for mine, other in zip(*(model.trainable_variables for model in models)):
+        same = np.allclose(np.asarray(mine), np.asarray(other), atol=1e-7)
+        in_layer = mine.path.startswith("layer_") and mine.name == "kernel"
+        assert same != in_layer, mine.path
+        inner.append(in_layer)
+    assert sum(inner) == 3 * 6
+
+
 def test_an_unknown_optimizer_is_refused():
-    with pytest.raises(ValueError, match="'sgd'; choose from adamw, lamb"):
+    with pytest.raises(ValueError, match="'sgd'; choose from adamw, lamb, muon"):
         make_optimizer([], 1e-3, 10, 1, name="sgd")
 
 
-@pytest.mark.parametrize("name", ["adamw", "lamb"])
+@pytest.mark.parametrize("name", ["adamw", "lamb", "muon"])
 def test_lower_layers_learn_slower(name):
     model = build_pretraining_model(CONFIG)
     factors = layer_factors(model, 0.5)

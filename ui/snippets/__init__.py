@@ -24,6 +24,7 @@ WRITERS = {
     "contributions": asking.contributions,
     "saliency": asking.saliency,
     "patching": asking.patching,
+    "concepts": files.concepts,
     "whatif": asking.whatif,
     "inputsum": words.inputsum,
     "meaning": words.meaning,

@@ -108,6 +108,8 @@ for one in found.taken + found.tried:  # one on top of the other; then what was 
 _LAST = {
     "integrated": "\nprint(found.gap)  # by which the scores miss what the answer gains",
     "smooth": "\nprint(found.noisy_score)  # the mean over the noisy copies",
+    "deeplift": "\nprint(found.baseline_score)  # at the reference; the scores add up to the difference",
+    "relevance": "\nprint(found.log_odds, found.rest)  # what the scores of all tokens and the rest add up to",
     "lime": "\nprint(found.fit)  # weighted R² of the linear model, on draws it was not fitted to",
 }
 
@@ -116,7 +118,8 @@ def saliency(view, shared, trace, asked, method, settings):
     """What each word does to one answer.
 
     Args:
-        asked: ``Target``. method: "integrated", "gradient", "smooth", "occlusion", "lime", "reduction" or "hotflip".
+        asked: ``Target``. method: "integrated", "gradient", "smooth", "deeplift", "relevance", "occlusion", "lime", "reduction"
+            or "hotflip".
         settings: dict of its function's keyword arguments.
     """
     maker, call = target(asked, shared.tokenizer)
@@ -124,6 +127,8 @@ def saliency(view, shared, trace, asked, method, settings):
         "integrated": "integrated_gradients",
         "gradient": "gradient_x_input",
         "smooth": "smoothgrad",
+        "deeplift": "deeplift",
+        "relevance": "layerwise_relevance",
         "occlusion": "occlusion",
         "lime": "lime",
         "reduction": "reduce_input",
@@ -159,10 +164,25 @@ print(found.clean, found.corrupted)  # the answer in the first input, and in the
 print(found.recovered.round(3))  # row: {row}, column: {column}"""
 
 
-def patching(view, shared, trace, other, asked, part, position=None):
-    """Vectors of the first input put into the other; asked: ``Target``. part: which vectors, as of ``PatchMap``.
-    position: the only one where heads are put over."""
+_PATHS = """\
+target = {target}
+found = patch_paths(bert, trace, other, target{more})
+print(found.clean, found.corrupted)  # the answer in the first input, and in the other
+print(found.recovered.round(3))  # row: layer, column: head, then feed-forward
+print(found.share(found.embeddings), found.share(found.whole))  # from the embeddings; all that enters"""
+
+
+def patching(view, shared, trace, other, asked, part, position=None, receiver=None):
+    """Vectors of the first input put into the other; asked: ``Target``. part: which vectors, as of ``PatchMap``, or
+    "path" for the paths to a ``Receiver``, None for the answer. position: the only one where heads and the senders of
+    paths are put over."""
     maker, call = target(asked, shared.tokenizer)
+    load = f"{loading(view, shared.name)}\n{reading(trace)}\n{reading(other, 'other')}  # as many tokens"
+    if part == "path":
+        more = "" if receiver is None else f", {receiver}"
+        more += "" if position is None else f", position={position}"
+        names = (maker, "patch_paths") if receiver is None else ("Receiver", maker, "patch_paths")
+        return script((f"from bert_tf.explain import {', '.join(names)}",), load, _PATHS.format(target=call, more=more))
     if part == "state":
         name, patch, row = "patch_states", "patch_states(bert, trace, other, target)", "hidden state"
     elif part == "head":
@@ -170,7 +190,6 @@ def patching(view, shared, trace, other, asked, part, position=None):
         name, patch, row = "patch_heads", f"patch_heads(bert, trace, other, target{at})", "layer"
     else:
         name, patch, row = "patch_blocks", f"patch_blocks(bert, trace, other, target, block={part!r})", "layer"
-    load = f"{loading(view, shared.name)}\n{reading(trace)}\n{reading(other, 'other')}  # as many tokens"
     body = _PATCHING.format(target=call, patch=patch, row=row, column="head" if part == "head" else "token")
     return script((f"from bert_tf.explain import {maker}, {name}",), load, body)
 

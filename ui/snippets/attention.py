@@ -1,7 +1,7 @@
 """The lines of the pages about attention."""
 
 from bert_tf.plots import select
-from ui.snippets.files import path_of, reading_rows
+from ui.snippets.files import reading_rows
 from ui.snippets.parts import about, loading, script
 
 _WEIGHTS = """\
@@ -89,24 +89,16 @@ def heads(view, shared, measure, rows, trace=None, file=None, bounds=None):
     if trace is not None:
         imports = f"from bert_tf.explain import {', '.join([*names, 'profile_of_trace'])}"
         return about(view, shared, trace, (imports,), f"found = profile_of_trace(trace, rows={rows})\n{body}")
-    load = loading(view, shared.name)
-    if file.lower().endswith(".conllu"):
-        names += ["profile_heads", "read_conllu", "syntax_agreement"]
-        imports = ("import pathlib", f"from bert_tf.explain import {', '.join(names)}")
-        return script(imports, load, _parsed(file, bounds, rows), "" if measure == "syntax" else body, _SYNTAX)
     names += ["kind_of", "profile_heads", "read_rows"]
-    read = reading_rows(file, False, None, None, bounds)
     texts = f"found = profile_heads(bert, [(row.text_a, row.text_b) for row in rows], rows={rows})"
+    lines = [loading(view, shared.name), reading_rows(file, False, None, None, bounds), texts]
+    parsed = file.lower().endswith(".conllu")
+    if parsed:
+        names.append("syntax_agreement")
+        lines.append("syntax = syntax_agreement(bert, [row.parsed for row in rows])")
     imports = ("import pathlib", f"from bert_tf.explain import {', '.join(names)}")
-    return script(imports, f"{load}\n{read}\n{texts}", body)
-
-
-def _parsed(file, bounds, rows):
-    return f"""\
-lines = {path_of(file)}.read_text("utf-8-sig").splitlines()  # your file
-parsed = [one for one in read_conllu(lines) if one.words][:{bounds["most_rows"]}]
-found = profile_heads(bert, [" ".join(one.words) for one in parsed], rows={rows})
-syntax = syntax_agreement(bert, parsed)"""
+    shown = "" if parsed and measure == "syntax" else body
+    return script(imports, "\n".join(lines), shown, _SYNTAX if parsed else "")
 
 
 def _shown(view, trace, detail):

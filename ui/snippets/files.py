@@ -1,6 +1,6 @@
 """The lines that read a file of texts, and those of the page Data."""
 
-from ui.files import SAMPLES
+from ui import concepts as samples
 from ui.snippets.parts import listed, loading, script
 
 _READ = {"most_rows": 1000, "most_characters": 2000}  # what `read_rows` takes without being told
@@ -23,35 +23,39 @@ _MAP = """\
 found = row_vectors(bert, rows, pooling={pooling!r}{judged})
 vectors = found.vectors[{layer}]  # [rows, units] after layer {layer}"""
 _PLACES = """
-places, shares = lay_out(vectors, {way!r})
+places, shares = lay_out(vectors, {way!r}{dimensions})
 known = known_of(results)[{name!r}]
 for index, place in zip(found.places, places):
     print(rows[index].number, place.round(3), known[index])"""
+_SUBSET = """\
+own = [one for one in results if one.row.number in {numbers}]  # {name}
+print(summarise_rows(own))"""
 _NEAR = """\
 numbers = [rows[index].number for index in found.places]
 near = nearest_rows(vectors, numbers.index({number}), top_k={top_k})
 print([(numbers[index], round(cosine, 3)) for index, cosine in near])  # the rows nearest to row {number}"""
 
 
-def dataset(view, shared, file, ask, hide, labelled, plane=None):
+def dataset(view, shared, file, ask, hide, labelled, subset=None, plane=None):
     """A file asked row by row.
 
     Args:
         file: ``ui.files.Chosen``. ask: what the model is asked for. hide: as `score_rows` takes it.
         labelled: whether classes are asked for and the file has their labels.
+        subset: the chosen one's name and the numbers of its rows, or None.
         plane: of the map of the rows its layer, pooling, way (None where the rows are too few for it), the name of
-            what colours it, the number of the row whose neighbours are listed (None for none) and how many they are;
-            None for no map.
+            what colours it, the number of the row whose neighbours are listed (None for none), how many they are,
+            and the dimensions; None for no map.
     """
     imports, read = rows_of(file)
     laid_out, names = "", [*imports, "score_rows", "summarise_rows", *["summarise_classes"] * labelled]
     if plane is not None:
-        layer, pooling, way, name, number, top_k = plane
+        layer, pooling, way, name, number, top_k, dimensions = plane
         judged = ', ask=("classes",)' if "classes" in ask else ""
         laid_out = _MAP.format(layer=layer, pooling=pooling, judged=judged)
         names.append("row_vectors")
         if way is not None:
-            laid_out += _PLACES.format(way=way, name=name)
+            laid_out += _PLACES.format(way=way, name=name, dimensions=", 3" if dimensions == 3 else "")
             names += ["known_of", "lay_out"]
         if number is not None:
             laid_out += "\n" + _NEAR.format(number=number, top_k=top_k)
@@ -61,7 +65,11 @@ def dataset(view, shared, file, ask, hide, labelled, plane=None):
     body = _ROWS.format(ask=tuple(ask), hide=hide, top_k=view.top_k, asked=asked)
     head = [*needs(file), f"from bert_tf.explain import {names}"]
     scored = "print(summarise_classes(bert, results))" if labelled else ""
-    return script(head, f"{loading(view, shared.name)}\n{read}", body, scored, laid_out)
+    own = ""
+    if subset is not None:
+        own = _SUBSET.format(name=subset[0], numbers=set(subset[1]) or "set()")
+        own += "\nprint(summarise_classes(bert, own))" if labelled else ""
+    return script(head, f"{loading(view, shared.name)}\n{read}", body, scored, own, laid_out)
 
 
 def needs(file):
@@ -74,8 +82,7 @@ def rows_of(file):
     if file.typed:
         # With the empty ones: what is hidden in a row hangs on its number.
         return ["read_rows"], f'rows = read_rows("\\n".join({listed(file.data.splitlines())})).rows'
-    known = file.name in SAMPLES and not file.own
-    return ["kind_of", "read_rows"], reading_rows(file.name, known, file.first, file.second, file.bounds)
+    return ["kind_of", "read_rows"], reading_rows(file.name, not file.own, file.first, file.second, file.bounds)
 
 
 def reading_rows(name, sample, first, second, bounds):
@@ -96,3 +103,39 @@ def path_of(name):
     return f"pathlib.Path({name!r})"
 
 
+_CONCEPTS = """\
+{sentences}
+found = concept_test(bert, rows, concept, others, {of!r}{answer}{hide})
+print(found.scores.mean(axis=1).round(3))  # after each layer: the share of rows that rise along the concept's vectors
+print(found.chance.mean(axis=1).round(3), found.differs)  # along chance vectors; whether that differs
+print(found.accuracies.mean(axis=1).round(3))  # of the classifiers, on sentences held out"""
+
+
+def concepts(view, shared, file, name, concept, others, of, answer, hide):
+    """A concept tested on the rows of a file.
+
+    Args:
+        file: ``ui.files.Chosen``. name: of the ready concept, or None. concept, others: the sentences.
+        of, answer, hide: as `concept_test` takes them.
+    """
+    imports, read = rows_of(file)
+    ready = [None if name is None else name, samples.OTHERS if others == samples.sentences(samples.OTHERS) else None]
+    made = [
+        f"{variable} = {_sentences(one, texts)}"
+        for variable, one, texts in zip(("concept", "others"), ready, (concept, others))
+    ]
+    path = [] if file.typed and not any(ready) else ["import pathlib"]
+    body = _CONCEPTS.format(
+        sentences="\n".join(made),
+        of=of,
+        answer="" if answer is None else f", {answer!r}",
+        hide="" if hide == "given" else f", hide={hide!r}",
+    )
+    head = [*path, f"from bert_tf.explain import {', '.join([*imports, 'concept_test'])}"]
+    return script(head, f"{loading(view, shared.name)}\n{read}", body)
+
+
+def _sentences(name, texts):
+    if name is None:
+        return listed(texts)
+    return f'pathlib.Path("{samples.FOLDER}/{name}.txt").read_text("utf-8").splitlines()'

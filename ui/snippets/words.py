@@ -88,26 +88,42 @@ print(trace.tokens[at], [(one.token, round(one.similarity, 3)) for one in near[0
 _PLACES = """\
 {vectors}
 found = nearest_contexts(bert, vectors, {layer}, rows, top_k={top_k}, centred={centred}{more})
-for one in found.nearest[0]:  # the places in the file nearest to {what}
+near = found.nearest[0]
+for one in near:  # the places in the file nearest to {what}
     print(one.row.number, round(one.similarity, 3), "{{}}[{{}}]{{}}".format(*one.parts))"""
+_LOOKS = """
+looked = [one.looked for one in near]
+for one in looked:  # where it looks most from there{mean}
+    print(one.token, round(one.share, 3), f"{{one.offset:+d}}")
+print(count_offsets(near))  # how far away, in tokens"""
 
 
 _LABELLED = """\
-labels = matched_labels(tagger, found.nearest[0])
+labels = matched_labels(tagger, near)
 print(labels, count_labels(labels))  # parts of speech of the words found"""
+_PARSED = """\
+tags, relations = parsed_labels(near)
+print(count_labels(tags), count_labels(relations))  # of the words found, as the file has them"""
+_LABELLED_THERE = """
+there = matched_labels(tagger, looked)
+print(there, count_labels(there))  # of those looked at"""
+_PARSED_THERE = """
+tags_there, relations_there = parsed_labels(looked)
+print(count_labels(tags_there), count_labels(relations_there))  # of those looked at"""
 
 
-def neighbours(view, shared, trace, shown, centred, top_k, at, state, file=None, head=None, tagger=None):
+def neighbours(view, shared, trace, shown, centred, top_k, at, state, file=None, heads=None, tagger=None,
+               parsed=False):
     """The words that lie nearest.
 
     Args:
         shown: positions. at, state: of the open cell; state: of the hidden state, None for the static vector.
         file: ``ui.files.Chosen`` where its places are looked through, None for the vocabulary.
-        head: of the layer, from 0, whose vectors are compared there; None for the state.
-        tagger: name of the model that labels the words found, or None.
+        heads: of the layer, from 0, whose vectors are compared there; None for the state.
+        tagger: name of the model that labels the words found, or None. parsed: whether the file has labels of its own.
     """
     if file is not None:
-        return _in_file(view, shared, trace, centred, top_k, at, state, file, head, tagger)
+        return _in_file(view, shared, trace, centred, top_k, at, state, file, heads, tagger, parsed)
     alike = trace.hidden_states.shape[-1] == shared.config.embedding_width
     static = "table[trace.token_ids[at]][None]"
     body = _NEIGHBOURS.format(
@@ -127,22 +143,30 @@ def neighbours(view, shared, trace, shown, centred, top_k, at, state, file=None,
     return about(view, shared, trace, imports, body, opened)
 
 
-def _in_file(view, shared, trace, centred, top_k, at, state, file, head, tagger):
+def _in_file(view, shared, trace, centred, top_k, at, state, file, heads, tagger, parsed):
     """The places of a file; the arguments as those of `neighbours`."""
     names, read = rows_of(file)
     names = [*names, "nearest_contexts"]
     vectors, layer, more = f"vectors = trace.hidden_states[{state}, [{at}]]", state, ""
     what = f"the token's vector after layer {state}"
-    if head is not None:
-        names.append("attended_values")
-        layer, more = state - 1, f", head={head}"
+    looks = ""
+    if heads is not None:
+        names += ["attended_values", "count_offsets"]
+        several = len(heads) > 1
+        head = list(heads) if several else heads[0]
+        layer, more = state - 1, f", head={head}{'' if view.special else ', special=False'}"
         vectors = f"vectors = attended_values(bert, trace.hidden_states[{layer}], {layer}, {head})[[{at}]]"
-        what = f"what head {head + 1} of layer {state} puts together"
-    places = _PLACES.format(vectors=vectors, layer=layer, top_k=top_k, centred=centred, more=more, what=what)
+        said = ", ".join(str(one + 1) for one in heads)
+        what = f"what head{'s' * several} {said} of layer {state} put{'s' * (not several)} together"
+        looks = _LOOKS.format(mean=", by the mean of their maps" if several else "")
+    places = _PLACES.format(vectors=vectors, layer=layer, top_k=top_k, centred=centred, more=more, what=what) + looks
     labelled = ""
-    if tagger is not None:
+    if parsed:
+        names += ["count_labels", "parsed_labels"]
+        labelled = _PARSED + (_PARSED_THERE if looks else "")
+    elif tagger is not None:
         names += ["count_labels", "matched_labels"]
-        labelled = f"{loading(view, tagger, 'tagger')}\n{_LABELLED}"
+        labelled = f"{loading(view, tagger, 'tagger')}\n{_LABELLED}{_LABELLED_THERE if looks else ''}"
     imports = [*needs(file), f"from bert_tf.explain import {', '.join(names)}"]
     return about(view, shared, trace, imports, read, places, labelled)
 

@@ -1,0 +1,105 @@
+"""Subsets of a file's rows, named by hand: their numbers are those of their rows alone, and the link holds them."""
+
+import numpy as np
+import pytest
+
+from bert_tf.explain import InputError, summarise_rows
+from bert_tf.explain.rows import named_rows, rows_named
+from tests.app.look import param, settled, told
+from tests.app.test_words import array, figure
+
+LINK = {"page": "dataset", "dataset.ask": "masks", "dataset.hide": "last"}
+
+
+def test_rows_are_named_by_their_numbers():
+    numbers = (1, 2, 4, 5, 6, 9)
+    assert named_rows([9, 2, 4, 5]) == "2.4-5.9" and named_rows([]) == ""
+    assert rows_named("2.4-5.9", numbers) == (2, 4, 5, 9) == rows_named("2, 4-5,9", numbers)
+    assert rows_named("3", numbers) == () and rows_named("1-9999999", numbers) == numbers
+    for wrong in ("", "a", "1-", "2--3", "1-99999999", "-4"):
+        with pytest.raises(InputError, match="such as 1-4,7"):
+            rows_named(wrong, numbers)
+
+
+def keep(app, name):
+    app.text_input(key="w_dataset_subset_name").set_value(name).run()
+    app.button(key="w_dataset_subset_keep").click().run()
+    return settled(app)
+
+
+def test_a_subset_is_named_looked_at_renamed_and_deleted(open_app, saved):
+    app = settled(open_app(**LINK))
+    assert "Tick rows in the table, or set a filter above" in told(app)
+    app.text_input(key="w_dataset_words").set_value("of").run()
+    left = list(settled(app).dataframe[0].value["row"])
+    app = keep(app, "the/cities; ")
+    assert param(app, "dataset.subsets").startswith("sentences.txt/the cities/")
+    app.text_input(key="w_dataset_words").set_value("").run()
+    app.selectbox(key="w_dataset_subset").set_value("the cities").run()
+    app = settled(app)
+    compared, rows = app.dataframe[0].value, app.dataframe[1].value
+    assert list(rows["row"]) == left and list(compared["Rows of"]) == ["All rows", "the cities"]
+    assert list(compared["Rows"]) == [26, len(left)]
+    own = summarise_rows([one for one in app.session_state["_jobs"]["dataset"].result if one.row.number in left])
+    assert compared["First guess right"][1] == f"{100 * own.first:.1f}%"
+    names = {}
+    exec(app.code[0].value, names)
+    assert [one.row.number for one in names["own"]] == left
+    inside = [row[-1] for row in saved["rows"]["rows"]]
+    assert inside.count("the cities") == len(left) and set(inside) == {"", "the cities"}
+    assert list(saved["rows"]["json"]["subsets"]) == ["the cities"]
+    assert [row[:2] for row in saved["subsets"]["rows"]] == [["All rows", "26"], ["the cities", str(len(left))]]
+    # The link holds it; the map is of its rows.
+    link = {name: param(app, name) for name in ("dataset.subsets", "dataset.subset")}
+    map_of = settled(open_app(**LINK, **link, **{"dataset.look": "map"}))
+    assert sum(len(array(one["x"])) for one in figure(map_of, 0)) == len(left)
+    app.text_input(key="w_dataset_subset_0").set_value("towns").run()
+    app = settled(app)
+    assert param(app, "dataset.subset") == "towns" and list(app.dataframe[1].value["row"]) == left
+    app.button(key="w_dataset_subset_0_delete").click().run()
+    app = settled(app)
+    assert param(app, "dataset.subsets") is None and param(app, "dataset.subset") is None
+    assert len(app.dataframe[0].value) == 26
+
+
+def test_a_subset_belongs_to_its_file_and_broken_ones_are_left_out(open_app):
+    broken = ("sentences.txt/none/900;sentences.txt/odd/x;sentences.txt//1;nonsense;pairs.jsonl/mine/1-2;"
+              "sentences.txt/some/1.3")  # fmt: skip
+    app = settled(open_app(**LINK, **{"dataset.subsets": broken, "dataset.subset": "none"}))
+    assert app.selectbox(key="w_dataset_subset").options == ["All rows", "some"]
+    app = settled(open_app(page="dataset", **{"dataset.file": "upload", "dataset.ask": "masks", "dataset.hide": "last"}))
+    app.file_uploader(key="w_dataset_upload").upload("f.txt", b"the cat\nthe dog\nit ran", "text/plain").run()
+    app = settled(app)
+    app.text_input(key="w_dataset_words").set_value("the").run()
+    app = keep(settled(app), "the")
+    assert param(app, "dataset.subsets").startswith("own-") and list(app.dataframe[0].value["Rows"]) == [3, 2]
+
+
+@pytest.mark.usefixtures("with_tasks")
+def test_a_subset_has_its_own_scores_and_confusion(open_app, saved):
+    file = "text,label\n" + "".join(f"{text},{label}\n" for text, label in (
+        ("the cat sat", "good"), ("a dog ran", "bad"), ("it was good", "good"), ("money in the bank", "bad")))  # fmt: skip
+    app = open_app(page="dataset", model="classes", **{"dataset.file": "upload", "dataset.ask": "classes"})
+    app.file_uploader(key="w_dataset_upload").upload("f.csv", file.encode(), "text/csv").run()
+    app = settled(app)
+    given = [one.predicted for one in app.session_state["_jobs"]["dataset"].result]
+    app.text_input(key="w_dataset_words").set_value("the").run()
+    app = keep(settled(app), "the")
+    app.selectbox(key="w_dataset_subset").set_value("the").run()
+    app = settled(app)
+    right = [given[place] == label for place, label in ((0, "good"), (3, "bad"))]
+    assert app.dataframe[0].value["Accuracy"][1] == f"{np.mean(right):.3f}"
+    assert [saved[name]["npz"]["counts"].sum() for name in ("confusion", "subset-confusion")] == [4, 2]
+    assert "What it confuses in “the”" in told(app)
+
+
+def test_a_name_that_is_taken_is_refused_and_nothing_is_lost(open_app):
+    link = {**LINK, "dataset.subsets": "sentences.txt/All rows/1-3;sentences.txt/x/1-3", "dataset.words": "of"}
+    app = settled(open_app(**link))
+    before = param(app, "dataset.subsets")
+    for name in ("x", "All rows"):
+        app = keep(app, name)
+        assert f"“{name}” is a name already: choose another." in told(app) and param(app, "dataset.subsets") == before
+    assert list(app.dataframe[0].value.iloc[:, 0]) == ["All rows", "x"]
+    app = keep(app, "a|b;\x00c")
+    assert "/a b c/" in param(app, "dataset.subsets")
