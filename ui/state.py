@@ -171,7 +171,8 @@ def bound_setting(name: str, key: str, default, allowed=None) -> dict:
     give(key, wanted)
 
     def pull():
-        value = st.session_state[key]
+        written = isinstance(default, str) and allowed is None
+        value = typed(key, setting(name, default)) if written else st.session_state[key]
         if value is not None:
             set_setting(name, value, default)
 

@@ -69,6 +69,15 @@ def test_a_field_that_a_cut_run_left_empty_does_not_lose_the_text(open_app, ende
     assert param(app, "a") == "It rained."
 
 
+@pytest.mark.parametrize("ended, left", [(True, ""), (False, "river")])
+def test_nor_does_a_field_of_a_page_s_own(open_app, ended, left):
+    typed = {"meaning.example": "own sentences", "meaning.word": "river", "meaning.lines": "The river rose.\nA river."}
+    app = open_app(page="meaning", **typed)
+    app.session_state["_ended"] = ended
+    app.text_input(key="w_meaning_word").set_value("").run()
+    assert app.text_input(key="w_meaning_word").value == left
+
+
 def _page_that_can_be_cut_short():
     import streamlit as st
 

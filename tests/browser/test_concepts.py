@@ -1,0 +1,34 @@
+"""Concepts and subsets of rows, pressed in a browser."""
+
+import pytest
+from playwright.sync_api import expect
+
+from bert_tf.explain import concept_test
+from tests.app.test_dataset import sample
+from tests.browser.look import press_row, wait_for_link
+from ui.concepts import OTHERS, sentences
+
+
+def test_a_concept_is_tested_and_a_layer_chosen(visit, bert):
+    page = visit("/?page=concepts&concepts.file=sentences.txt&concepts.hide=last&concepts.word=table").page
+    rows = sample("sentences.txt").rows
+    page.get_by_role("radio", name="Questions").click()
+    wait_for_link(page, "concepts.concept", "questions")
+    found = concept_test(bert, rows, sentences("questions"), sentences(OTHERS), "word", "table", "last")
+    said = page.get_by_text(f"After layer {len(found.scores) - 1} the concept speaks for table in ")
+    said.wait_for()
+    assert float(said.inner_text().split(" in ")[1].split("%")[0]) == pytest.approx(100 * found.scores[-1].mean(), abs=2)
+    page.get_by_role("slider", name="After layer").press("ArrowLeft")
+    wait_for_link(page, "concepts.layer", str(len(found.scores) - 2))
+    page.get_by_text(f"After layer {len(found.scores) - 2} the concept speaks for table in ").wait_for()
+
+
+def test_ticked_rows_are_named_as_a_subset(visit):
+    page = visit("/?page=dataset&dataset.ask=masks&dataset.hide=last").page
+    press_row(page, 1, "Open row 2 in")
+    page.get_by_text("Name a subset").click()
+    page.get_by_label("Name of the 1 row ticked").fill("mine")
+    page.get_by_label("Name of the 1 row ticked").press("Enter")
+    page.get_by_role("button", name="Keep as a subset").click()
+    wait_for_link(page, "dataset.subsets", "sentences.txt/mine/2")
+    expect(page.get_by_role("heading", name="Subsets")).to_be_visible()
