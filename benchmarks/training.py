@@ -8,7 +8,8 @@ does a few updates of the same batch; the table has the medians over the rounds 
 a step (which other work on the machine disturbs less), the highest memory of the peer's process, and ours against
 the best other of the same kind of precision. KerasHub is a
 BertBackbone with its MaskedLMHead under `fit`; Transformers is BertForPreTraining with its own loss, which
-makes the logits of all tokens. Needs requirements-bench.txt and a C++ compiler for torch.compile.
+makes the logits of all tokens. Other ways of ours (`VARIANTS` in training_peers.py) are measured when named.
+Needs requirements-bench.txt and a C++ compiler for torch.compile.
 """
 
 import argparse
@@ -24,16 +25,17 @@ import numpy as np
 
 sys.path[:0] = [str(Path(__file__).resolve().parents[1]), str(Path(__file__).resolve().parent)]
 
-from training_peers import PEERS  # noqa: E402
+from training_peers import PEERS, VARIANTS  # noqa: E402
 
 TURN_SECONDS = 2.0
+KNOWN = PEERS | VARIANTS
 
 
 def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--sizes", nargs="+", default=["small", "base"])
     parser.add_argument("--shapes", nargs="+", default=["8x128", "32x128"])
-    parser.add_argument("--peers", nargs="+", default=list(PEERS), metavar="NAME", choices=list(PEERS))
+    parser.add_argument("--peers", nargs="+", default=list(PEERS), metavar="NAME", choices=list(KNOWN))
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--json", type=Path)
     options = parser.parse_args(arguments)
@@ -80,7 +82,7 @@ def _say(size, shape, found):
         print(f"  {name:30} {batch * tokens / facts['seconds']:9,.0f} tokens/s {facts['seconds'] * 1000:8,.0f} ms "
               f"{facts['processor'] * 1000:8,.0f} ms of processor time {facts['megabytes']:7,.0f} MB")
     for reduced in (False, True):
-        kind = {name: facts for name, facts in found.items() if PEERS[name][0] == reduced}
+        kind = {name: facts for name, facts in found.items() if KNOWN[name][0] == reduced}
         mine = [facts for name, facts in kind.items() if name.startswith("ours")]
         others = [facts for name, facts in kind.items() if not name.startswith("ours")]
         if mine and others:
@@ -136,7 +138,7 @@ def _ready(name, size, shape):
     from bert_tf.config import BertConfig
 
     config = BertConfig.named(size)
-    run = PEERS[name][1](config, make_batch(config, *map(int, shape.split("x"))))
+    run = KNOWN[name][1](config, make_batch(config, *map(int, shape.split("x"))))
     run(2)
     return run
 

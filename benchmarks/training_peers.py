@@ -17,19 +17,20 @@ os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
 RATE, DECAY, CLIP, TOTAL = 1e-4, 0.01, 1.0, 100_000
 
 
-def ours(config, batch, precision="float32", jit=False):
+def ours(config, batch, precision="float32", jit=False, fused=None, optimizer="adamw"):
     from bert_tf.models import build_pretraining_model
     from bert_tf.pretrain.objective import MaskedLMAndNextSentence
     from bert_tf.train.fused import fuse, fuses
-    from bert_tf.train.optimizer import adamw
-    from bert_tf.train.precision import apply_precision
+    from bert_tf.train.optimizer import make_optimizer
+    from bert_tf.train.precision import apply_precision, products_dtype
     from bert_tf.train.step import Step
 
     model = build_pretraining_model(config)
     apply_precision(model, precision)
-    if fuses(precision, None, jit):
+    if fuses(precision, None, jit) if fused is None else fused:
         fuse(model)
-    optimizer = adamw(model.trainable_variables, RATE, TOTAL, 100, DECAY)
+    optimizer = make_optimizer(model.trainable_variables, RATE, TOTAL, 100, DECAY, optimizer,
+                               products=products_dtype(precision))
     step = Step(model, MaskedLMAndNextSentence(), optimizer, CLIP, jit_compile=jit)
 
     def run(steps):
@@ -126,4 +127,13 @@ PEERS = {
     "torch eager, bfloat16": (True, lambda config, batch: torch_step(config, batch, reduced=True)),
     "torch.compile, bfloat16": (
         True, lambda config, batch: torch_step(config, batch, compiled=True, reduced=True)),
+}
+
+#: Other ways of ours, which are measured where they are named.
+VARIANTS = {
+    "ours, fused": (False, lambda config, batch: ours(config, batch, fused=True)),
+    "ours, bfloat16_products, not fused": (
+        True, lambda config, batch: ours(config, batch, "bfloat16_products", fused=False)),
+    "ours, bfloat16_products, Muon": (
+        True, lambda config, batch: ours(config, batch, "bfloat16_products", optimizer="muon")),
 }

@@ -10,10 +10,9 @@ from ui.concepts import OTHERS, sentences
 
 
 def test_a_concept_is_tested_and_a_layer_chosen(visit, bert):
-    page = visit("/?page=concepts&concepts.file=sentences.txt&concepts.hide=last&concepts.word=table").page
+    link = "/?page=concepts&concepts.file=sentences.txt&concepts.hide=last&concepts.word=table"
+    page = visit(link + "&concepts.concept=questions").page
     rows = sample("sentences.txt").rows
-    page.get_by_role("radio", name="Questions").click()
-    wait_for_link(page, "concepts.concept", "questions")
     found = concept_test(bert, rows, sentences("questions"), sentences(OTHERS), "word", "table", "last")
     said = page.get_by_text(f"After layer {len(found.scores) - 1} the concept speaks for table in ")
     said.wait_for()
@@ -21,6 +20,10 @@ def test_a_concept_is_tested_and_a_layer_chosen(visit, bert):
     page.get_by_role("slider", name="After layer").press("ArrowLeft")
     wait_for_link(page, "concepts.layer", str(len(found.scores) - 2))
     page.get_by_text(f"After layer {len(found.scores) - 2} the concept speaks for table in ").wait_for()
+    page.get_by_role("radio", name="Negation").click()
+    wait_for_link(page, "concepts.concept", "negation")
+    expect(page.get_by_role("textbox", name="Word")).to_have_value("table")
+    expect(page.get_by_text("sentences with the concept from as many others")).to_be_visible()
 
 
 def test_ticked_rows_are_named_as_a_subset(visit):
