@@ -52,11 +52,8 @@ def page():
     found = jobs.result("concepts", key, f"Testing {count(len(rows.rows), 'row')}", work, patience=jobs.SHORT)
     if found is None:
         return
-    layers = len(found.scores) - 1
-    layer = state.setting("concepts.layer", layers)
-    layer = layer if 0 <= layer <= layers else layers
     _scores(shared, found, name, concept, rows)
-    _layer(found, rows, layer, layers)
+    _layer(found, rows, len(found.scores) - 1)
 
 
 def _concept():
@@ -230,9 +227,9 @@ def _accuracies(found):
     return found.accuracies, found.chance_accuracies, found.readable
 
 
-def _layer(found, rows, layer, layers):
+def _layer(found, rows, layers):
     st.header("After one layer", anchor=False)
-    chosen = st.slider(
+    layer = st.slider(
         "After layer",
         0,
         layers,
@@ -240,7 +237,6 @@ def _layer(found, rows, layer, layers):
         help="0 is what goes in.",
         **state.bound_setting("concepts.layer", "w_concepts_layer", layers, range(layers + 1)),
     )
-    layer = layer if chosen is None else chosen
     st.markdown(_said(found, layer))
     shown = sorted(zip(found.places, found.slopes[layer].tolist()), key=lambda one: -one[1])
     unit = "Slope, of the value" if found.target.of_value else "Slope, nats"
