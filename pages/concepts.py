@@ -11,7 +11,6 @@ from bert_tf.plots.effects import ranked_bars
 from ui import concepts, export, figures, files, frame, inputs, jobs, snippets, state, why
 from ui.words import bold, count, plain, share, title
 
-_OWN = "own"
 _HEADER = ("layer", "score", "score_deviation", "chance", "chance_deviation", "p_value", "accuracy",
            "chance_accuracy", "accuracy_p_value", "differs")  # fmt: skip
 _OF = {"class": "The class", "word": "A word at a mask", "next": "Next sentence", "order": "Sentence order"}
@@ -38,9 +37,9 @@ def page():
     read = files.rows("concepts", typed=True, first="reviews.csv")
     if read is None:
         return
-    rows, file_key = read
+    (rows, label), file_key = files.label_picker("concepts", read[0]), read[1]
     hide = files.hide_picker("concepts") if of == "word" else "given"
-    key = (shared.name, state.view().precision, concept, others, of, answer, hide, file_key)
+    key = (shared.name, state.view().precision, concept, others, of, answer, hide, file_key, label)
     if not files.asked("concepts", key, len(rows.rows) <= files.AT_ONCE):
         st.caption(f"{count(len(rows.rows), 'row')}. A row takes about four passes.")
         return
@@ -48,7 +47,7 @@ def page():
     def work(progress):
         return shared.run(concept_test, rows.rows, concept, others, of, answer, hide, progress=progress)
 
-    snippets.give(shared, file_key, name, concept, others, of, answer, hide)
+    snippets.give(shared, file_key, name, concept, others, of, answer, hide, label)
     found = jobs.result("concepts", key, f"Testing {count(len(rows.rows), 'row')}", work, patience=jobs.SHORT)
     if found is None:
         return
@@ -58,7 +57,7 @@ def page():
 
 def _concept():
     """(name of the ready concept or None, its sentences, those it is compared with)."""
-    names = {**concepts.NAMES, _OWN: "Your own"}
+    names = {**concepts.NAMES, concepts.OWN: "Your own"}
     chosen = st.pills(
         "Concept",
         list(names),
@@ -67,7 +66,7 @@ def _concept():
         required=True,
         **state.bound_setting("concepts.concept", "w_concepts_concept", next(iter(names)), names),
     )
-    if chosen == _OWN:
+    if chosen == concepts.OWN:
         left, right = st.columns(2, gap="large")
         with left:
             own = _lines("Sentences with the concept", "concepts.own", "w_concepts_own")

@@ -15,7 +15,20 @@ from bert_tf.explain import (
 from bert_tf.explain.contributions import is_certain
 from bert_tf.plots.diverging import diverging_ramp
 from bert_tf.plots.effects import ranked_bars
-from ui import export, figures, flips_view, frame, highlights, inputs, jobs, reduction_view, snippets, state, why
+from ui import (
+    concepts,
+    export,
+    figures,
+    flips_view,
+    frame,
+    highlights,
+    inputs,
+    jobs,
+    reduction_view,
+    snippets,
+    state,
+    why,
+)
 from ui.cells import marks
 from ui.words import plain
 
@@ -44,6 +57,8 @@ _NOISE = (0.01, 0.02, 0.05, 0.1)
 _LOW = 0.3  # R² below which a linear model says little
 _GONE = 2.3  # nats that the answer loses: a tenth of its probability is left
 _BASELINES = ("[PAD]", "[MASK]")
+_SENTENCES = "sentences"  # the project's: each a reference, and the mean of them
+_REFERENCES = (4, 8, 16, 32)
 _LONGEST_LIST = 15
 _SAYS = {
     "integrated": (
@@ -60,7 +75,7 @@ _SAYS = {
         " without noise: what only this one point shows is smoothed away. The scores need not add up to anything."
     ),
     "deeplift": (
-        "What the {score} gains from a text of nothing but {baseline} to this one (special tokens and"
+        "What the {score} gains from {start} to this one (special tokens and"
         " masks stay), passed back step by step in proportion to what each step gains itself; two that are multiplied"
         " share it by halves. It seldom shows what speaks against an answer, and another start gives other scores."
     ),
@@ -143,11 +158,22 @@ def _method():
             # What each method's paper starts from is its default.
             starts = method in ("integrated", "deeplift")
             name = f"saliency.{'from' if starts else 'instead'}"
+            offered = (*_BASELINES, _SENTENCES) if method == "deeplift" else _BASELINES
             settings["baseline"] = st.segmented_control(
                 "Starting from" if starts else "In its place",
-                _BASELINES,
-                **state.bound_setting(name, f"w_{name}", "[PAD]" if starts else "[MASK]", _BASELINES),
+                offered,
+                format_func=lambda one: "Sentences" if one == _SENTENCES else one,
+                required=True,
+                **state.bound_setting(name, f"w_{name}", "[PAD]" if starts else "[MASK]", offered),
             )
+        if settings.get("baseline") == _SENTENCES:
+            number = st.segmented_control(
+                "How many",
+                _REFERENCES,
+                required=True,
+                **state.bound_setting("saliency.references", "w_saliency_references", 8, _REFERENCES),
+            )
+            settings["baseline"] = concepts.sentences(concepts.OTHERS)[:number]
         if method == "occlusion":
             settings["level"] = "word"
         if method == "hotflip":
@@ -193,7 +219,7 @@ def _draw(trace, found, method, settings):
     )
     of_value = found.target.of_value
     score, odds = ("value", "value") if of_value else ("answer's log-probability", "answer's log-odds")
-    st.caption(_SAYS[method].format(**settings, score=score, odds=odds) + _sums(found))
+    st.caption(_SAYS[method].format(**settings, start=_start(settings), score=score, odds=odds) + _sums(found))
     left, right = st.columns([3, 2], gap="large")
     with left:
         figures.show(
@@ -218,6 +244,14 @@ def _draw(trace, found, method, settings):
                 "score": st.column_config.NumberColumn(f"Score, {_unit(found)}", format="%+.3f"),
             },
         )
+
+
+def _start(settings):
+    """What DeepLift starts from, in words."""
+    baseline = settings.get("baseline")
+    if isinstance(baseline, str) or baseline is None:
+        return f"a text of nothing but {baseline}"
+    return f"a text of another sentence's tokens, in the mean over {len(baseline)} of the project's (DeepLiftShap),"
 
 
 def _sums(found):

@@ -92,6 +92,16 @@ def test_deeplift_takes_its_start_and_relevance_says_what_else_has_a_share(recor
     assert sum(found["scores"]) + sum(found["rest"].values()) == pytest.approx(found["log_odds"], abs=1e-4)
 
 
+def test_deeplift_takes_several_references(record, tiny_bert, trace, tmp_path):
+    path = tmp_path / "texts.txt"
+    path.write_text("the dog\n\nit ran on and on\n")
+    target, texts = explain.mask_target(tiny_bert, trace), ["the dog", "it ran on and on"]
+    found = record("saliency", "--method", "deeplift", "--references", path)
+    wanted = explain.deeplift(tiny_bert, trace, target, texts)
+    np.testing.assert_allclose(found["scores"], wanted.tokens, atol=1e-3)
+    assert found["baseline_log_probability"] == pytest.approx(wanted.baseline_score, abs=1e-3)
+
+
 def test_what_rounding_leaves_has_no_sign_of_its_own(say):
     lines = say("saliency", "--method", "deeplift").splitlines()
     assert lines[-1].split() == ["(gap)", "+0.000"] and not any("-0.000" in line for line in lines)
@@ -275,6 +285,8 @@ def test_lines_for_a_person(say, arguments, shown):
         (["saliency", "the [MASK]", "--method", "smoothgrad", "--noise", "2"], "noise is a share"),
         (["saliency", "the [MASK]", "--method", "lime", "--samples", "1"], "samples must be"),
         (["saliency", "the [MASK]", "--method", "hotflip", "--flips", "11"], "most must be"),
+        (["saliency", "the [MASK]", "--references", "f.txt"], "--references goes with --method deeplift"),
+        (["saliency", "the [MASK]", "--method", "deeplift", "--references", "no-such-file"], "no-such-file"),
         (["saliency", "the cat", "--next-sentence"], "give a second text"),
         (["ablation", "the [MASK]", "--heads", "seven"], "LAYER.HEAD"),
         (["ablation", "the [MASK]", "--heads", "0.9"], "no head 9"),

@@ -192,8 +192,21 @@ def test_a_concept_and_a_word_or_a_verdict(record, say, tiny_bert, file, concept
     assert [line.split()[0] for line in lines[1:]] == ["layer", "in", "1", "2"] and lines[1].endswith("differs")
 
 
+def test_a_concept_for_the_rows_of_one_label(record, tiny_bert, concept, tmp_path):
+    path = tmp_path / "labelled.csv"
+    path.write_text("text,label\nthe cat sat,x\nthe dog ran,y\nit ate the cat,x\n")
+    given = ("--target", "dog", "--hide", "last", "--runs", 3)
+    found = record("concepts", "--input", path, "--labelled", "x", *concept, *given)
+    texts = [[row.text_a for row in explain.read_rows(one.read_bytes()).rows] for one in concept[1::2]]
+    rows = [row for row in explain.read_rows(path.read_bytes(), "table").rows if row.label == "x"]
+    expected = explain.concept_test(tiny_bert, rows, *texts, "word", "dog", "last", 3)
+    assert found["rows"] == [1, 3] == [row.number for row in rows]
+    np.testing.assert_allclose(found["slopes"], expected.slopes, atol=1e-4)
+
+
 @pytest.mark.parametrize("arguments, sentence", [
     ((), "can be asked about word or next, not 'class'"),
+    (("--labelled", "x"), "No row of the file is labelled 'x'"),
     (("--target", "dog", "--label", "good"), "only one of --target and --label"),
     (("--opposite",), "--opposite goes with"),
     (("--runs", "1"), "--runs must be at least 2"),

@@ -14,6 +14,8 @@ NAMES = {
     "questions": "Questions",
     "past": "Past tense",
 }
+#: What stands for a concept of the visitor's own among them.
+OWN = "own"
 #: The sentences that a concept is compared with.
 OTHERS = "neutral"
 
@@ -22,6 +24,17 @@ OTHERS = "neutral"
 def sentences(name):
     """Those of one of ``NAMES``, or of ``OTHERS``."""
     return tuple((ROOT / FOLDER / f"{name}.txt").read_text("utf-8").splitlines())
+
+
+def lines(texts, most, most_characters):
+    """Texts as they would be typed, one a line: the first of them, `most` at most and no more characters than allowed."""
+    kept, left = [], most_characters
+    for text in (" ".join(text.split()) for text in texts[:most]):
+        left -= len(text) + 1
+        if left < 0:
+            break
+        kept.append(text)
+    return "\n".join(kept)
 
 
 def typed(lines):

@@ -6,6 +6,7 @@ import functools
 import streamlit as st
 
 from bert_tf.explain import kind_of, read_rows
+from bert_tf.explain.rows import labelled, labels_of
 from ui import jobs, state
 from ui.kept import kept
 from ui.limits import ROOT
@@ -195,6 +196,40 @@ def hide_picker(page):
         help="Where a row hides something itself ([MASK] in it, or a word under “mask”), that is hidden.",
         **state.bound_setting(f"{page}.hide", f"w_{page}_hide", "random", HIDE),
     )
+
+
+def label_picker(page, found):
+    """The choice of one label, where a file has some: only the rows that have it are asked about.
+
+    Args:
+        page: name of the page; its setting "labelled" holds the choice. found: ``Rows``.
+    Returns:
+        (``Rows`` of that label alone, or all, the label or "").
+    """
+    labels = labels_of(found.rows)
+    if not labels:
+        return found, ""
+    options = ["", *labels]
+    label = st.selectbox(
+        "Rows",
+        options,
+        format_func=lambda one: f"Those labelled “{one}”" if one else "All",
+        width=260,
+        **state.bound_setting(f"{page}.labelled", f"w_{page}_labelled", "", options),
+    )
+    return (dataclasses.replace(found, rows=labelled(found.rows, label)) if label else found), label
+
+
+def carry(file, page):
+    """Choose a file on another page too. Only from a callback.
+
+    Args: file: ``Chosen``, a sample or an upload. page: name of the other page.
+    """
+    if file.own:
+        st.session_state[f"_file_{page}"] = (file.name, file.data)
+    state.set_setting(f"{page}.file", _OWN if file.own else file.name, None)
+    for name, column in (("first", file.first), ("second", file.second)):
+        state.set_setting(f"{page}.{name}", column or "", column and "")
 
 
 def asked(page, key, at_once):

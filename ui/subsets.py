@@ -8,9 +8,10 @@ import hashlib
 
 import streamlit as st
 
+from bert_tf.explain.concepts import FEWEST
 from bert_tf.explain.errors import InputError
 from bert_tf.explain.rows import named_rows, rows_named
-from ui import state
+from ui import concepts, files, state
 from ui.words import count, plain
 
 _SETTING, _CHOSEN = "dataset.subsets", "dataset.subset"
@@ -62,12 +63,12 @@ def controls(file, results, named, ticked, shown):
         elif len(named) == _MOST:
             st.caption(f"There are {_MOST} subsets: delete one to name another.")
         else:
-            _new(file, named, rows, "ticked" if ticked else "under this filter")
+            _new(file, results, named, rows, "ticked" if ticked else "under this filter")
         for place, (name, own) in enumerate(named.items()):
-            _old(file, named, place, name, own)
+            _old(file, results, named, place, name, own)
 
 
-def _new(file, named, rows, which):
+def _new(file, results, named, rows, which):
     chosen = [one.row.number for one in rows]
 
     def keep():
@@ -79,10 +80,11 @@ def _new(file, named, rows, which):
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         st.text_input(f"Name of the {count(len(rows), 'row')} {which}", max_chars=_LONGEST, width=320, key=_NAME)
         st.button("Keep as a subset", icon=":material/bookmark_add:", key="w_dataset_subset_keep", on_click=keep)
+        _concept_button("w_dataset_subset_concept", file, results, chosen)
     _say_taken(_clean(st.session_state.get(_NAME)), named)
 
 
-def _old(file, named, place, name, own):
+def _old(file, results, named, place, name, own):
     key = f"w_dataset_subset_{place}"
     state.give(key, name)
 
@@ -98,7 +100,35 @@ def _old(file, named, place, name, own):
 
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         st.text_input(f"Name ({count(len(own), 'row')})", max_chars=_LONGEST, width=320, key=key, on_change=rename)
+        _concept_button(f"{key}_concept", file, results, own)
         st.button(f"Delete {plain(name)}", icon=":material/delete:", key=f"{key}_delete", on_click=delete)
+
+
+def _concept_button(key, file, results, numbers):
+    """A button that opens Concepts with these rows as a concept and the others of the file to compare them with."""
+    own, wanted = [one.row.text_a for one in rows_of(results, numbers)], set(numbers)
+    rest = [one.row.text_a for one in results if one.row.number not in wanted]
+    few = len(own) < FEWEST or len(rest) < 2 * FEWEST
+
+    def test():
+        limits = state.limits()
+        texts = {"own": own, "others": rest}
+        state.set_setting("concepts.concept", concepts.OWN, None)
+        for name, one in texts.items():
+            lines = concepts.lines(one, limits.max_sentences, limits.max_characters)
+            state.set_setting(f"concepts.{name}", lines, "")
+        files.carry(file, "concepts")
+        state.change(page="concepts")
+
+    st.button(
+        "Test as a concept",
+        icon=":material/experiment:",
+        key=key,
+        on_click=test,
+        disabled=few,
+        help=f"A concept takes at least {FEWEST} rows, and {2 * FEWEST} others to compare them with."
+        if few else "Opens Concepts with text A of these rows, and of the others to compare them with.",
+    )  # fmt: skip
 
 
 def _follow(name, new):

@@ -5,7 +5,7 @@ from dataclasses import asdict
 from bert_tf.cli.explain_shared import Kind, Progress, data_of, predictions_record, read_file, state_name
 from bert_tf.cli.render import percent
 from bert_tf.explain.errors import InputError
-from bert_tf.explain.rows import HIDE, kind_of, read_rows, rows_named
+from bert_tf.explain.rows import HIDE, kind_of, labelled, read_rows, rows_named
 
 # As `bert_tf.explain.dataset.ASK`, `row_map.POOLINGS` and `projection.WAYS`, which are imported only when needed.
 _ASK = ("masks", "next", "order", "replaced", "classes", "perplexity")
@@ -325,6 +325,8 @@ def _check_concepts(args):
     if args.runs < 2:
         raise InputError(f"--runs must be at least 2, not {args.runs}.")
     read_file(args)
+    if args.labelled is not None:
+        args.texts = labelled(args.texts, args.labelled)
     args.with_it, args.without = (read_rows(data_of(path), kind_of(path)).rows for path in (args.concept, args.against))
 
 
@@ -405,6 +407,7 @@ def _add_concepts(kind):
     kind.add_argument(
         "--against", required=True, metavar="FILE", help="sentences at random, at least twice as many as are compared"
     )
+    kind.add_argument("--labelled", metavar="LABEL", help="ask only about the rows of --input that have this label")
     kind.add_argument("--label", metavar="CLASS", help="of a fine-tuned model: this class (default: the first)")
     kind.add_argument("--target", metavar="TOKEN", help="this word at each row's first mask, instead")
     kind.add_argument("--next-sentence", action="store_true", help="that the second text follows, instead")

@@ -2,9 +2,11 @@
 
 import math
 
-from bert_tf.cli.explain_shared import Kind, Progress
+from bert_tf.cli.explain_shared import Kind, Progress, data_of
 from bert_tf.cli.explain_target import add_target, check_target, target_of, target_record
 from bert_tf.cli.render import percent
+from bert_tf.explain.errors import InputError
+from bert_tf.explain.rows import kind_of, read_rows
 
 _METHODS = (
     "gradient", "smoothgrad", "integrated", "deeplift", "relevance", "occlusion", "lime", "reduction", "hotflip",
@@ -66,7 +68,7 @@ def _scored(bert, trace, target, args):
             "integrated": lambda: integrated_gradients(
                 bert, trace, target, args.steps, args.baseline or "[PAD]", progress
             ),
-            "deeplift": lambda: deeplift(bert, trace, target, args.baseline or "[PAD]", progress),
+            "deeplift": lambda: deeplift(bert, trace, target, args.references or args.baseline or "[PAD]", progress),
             "relevance": lambda: layerwise_relevance(bert, trace, target, progress),
             "occlusion": lambda: occlusion(bert, trace, target, args.baseline or "[MASK]", "token", progress),
             "lime": lambda: lime(
@@ -170,6 +172,11 @@ def _add(kind):
     )
     kind.add_argument("--baseline", metavar="TOKEN", help="stands for nothing: [PAD] or [MASK]")
     kind.add_argument(
+        "--references",
+        metavar="FILE",
+        help="of deeplift: texts whose tokens stand there instead, one a line; the mean over all of them is given",
+    )
+    kind.add_argument(
         "--samples", type=int, default=128, metavar="S", help="inputs with words covered, of lime (default 128)"
     )
     kind.add_argument(
@@ -180,4 +187,14 @@ def _add(kind):
     )
 
 
-KINDS = {"saliency": Kind(saliency, "which words an answer hangs on", _add, check_target)}
+def _check(args):
+    check_target(args)
+    if args.references is None:
+        return
+    if args.method != "deeplift" or args.baseline is not None:
+        raise InputError("--references goes with --method deeplift, and without --baseline.")
+    rows = read_rows(data_of(args.references), kind_of(args.references)).rows
+    args.references = [row.text_a for row in rows]
+
+
+KINDS = {"saliency": Kind(saliency, "which words an answer hangs on", _add, _check)}

@@ -160,6 +160,25 @@ def rows_named(text, numbers):
     return tuple(number for number in numbers if any(first <= number <= last for first, last in spans))
 
 
+def labels_of(rows):
+    """The labels that rows have, a tuple of str in their order: of several of a row each."""
+    return tuple(sorted({part for row in rows if row.label is not None for part in row.label.split("|")}))
+
+
+def labelled(rows, label):
+    """The `Row`s that have a label, alone or among others, a tuple.
+
+    Raises:
+        InputError: none has it.
+    """
+    found = tuple(row for row in rows if row.label is not None and label in row.label.split("|"))
+    if not found:
+        known = ", ".join(labels_of(rows))
+        told = f"its labels are {known:.120}" if known else "it has no labels"
+        raise InputError(f"No row of the file is labelled {label!r:.40}: {told}.")
+    return found
+
+
 def named_rows(chosen):
     """The short text of some row numbers, which `rows_named` reads: those that follow each other as a range."""
     spans = []

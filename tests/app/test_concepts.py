@@ -84,3 +84,23 @@ def test_classes_and_values_are_asked_about(open_app):
     np.testing.assert_allclose(bad.slopes, -found.slopes, atol=1e-4)
     app = settled(open_app(page="concepts", model="score"))
     assert "speaks for the value in" in told(app) and "Slope, of the value" in str(app.dataframe[2].proto.columns)
+
+
+def test_one_label_alone_is_asked_about(open_app, explorer_home):
+    link = {"page": "concepts", "concepts.of": "word", "concepts.word": "table", "concepts.hide": "last"}
+    app = settled(open_app(**link))
+    choice = app.selectbox(key="w_concepts_labelled")
+    assert choice.options == ["All", "Those labelled “negative”", "Those labelled “positive”"]
+    choice.set_value("negative").run()
+    app = settled(app)
+    rows = [row for row in sample("reviews.csv").rows if row.label == "negative"]
+    found = concept_test(
+        bert_tf.load(explorer_home / "tiny-cased"), rows, sentences("positive"), sentences(OTHERS), "word", "table", "last"
+    )
+    shown = app.session_state["_jobs"]["concepts"].result
+    np.testing.assert_allclose(shown.slopes, found.slopes, atol=1e-4)
+    np.testing.assert_allclose(ran(app).slopes, found.slopes, atol=1e-4)
+    assert set(app.dataframe[2].value["row"]) == {row.number for row in rows}
+    assert param(app, "concepts.labelled") == "negative" and "left out" not in told(app)
+    app = settled(open_app(**link, **{"concepts.labelled": "none", "concepts.file": "sentences.txt"}))
+    assert not [one for one in app.selectbox if one.key == "w_concepts_labelled"] and app.code

@@ -222,6 +222,7 @@ def test_the_strongest_parts_are_the_page_s(open_app, link):
     {"saliency.steps": "8", "saliency.from": "[MASK]", "saliency.of": "9"},
     {"saliency.method": "smooth", "saliency.steps": "16", "saliency.noise": "0.05"},
     {"saliency.method": "deeplift", "saliency.from": "[MASK]", "saliency.of": "next"},
+    {"saliency.method": "deeplift", "saliency.from": "sentences", "saliency.references": "4"},
     {"saliency.method": "relevance", "saliency.token": "good"},
     {"saliency.method": "lime", "saliency.samples": "64", "saliency.instead": "[PAD]"},
 ])  # fmt: skip

@@ -6,7 +6,9 @@ import pytest
 from bert_tf.explain import InputError, summarise_rows
 from bert_tf.explain.rows import named_rows, rows_named
 from tests.app.look import param, settled, told
+from tests.app.test_dataset import sample
 from tests.app.test_words import array, figure
+from ui.concepts import lines
 
 LINK = {"page": "dataset", "dataset.ask": "masks", "dataset.hide": "last"}
 
@@ -103,3 +105,33 @@ def test_a_name_that_is_taken_is_refused_and_nothing_is_lost(open_app):
     assert list(app.dataframe[0].value.iloc[:, 0]) == ["All rows", "x"]
     app = keep(app, "a|b;\x00c")
     assert "/a b c/" in param(app, "dataset.subsets")
+
+
+def test_rows_are_tested_as_a_concept_by_a_press(open_app):
+    chosen, rows = [2, 3, 5, 7, 11, 13], sample("sentences.txt").rows
+    given = {"dataset.subsets": f"sentences.txt/few/1-5;sentences.txt/mine/{named_rows(chosen)}"}
+    app = settled(open_app(**LINK, **given))
+    assert app.button(key="w_dataset_subset_0_concept").disabled
+    app.button(key="w_dataset_subset_1_concept").click().run()
+    own, others = ([row.text_a for row in rows if (row.number in chosen) == inside] for inside in (True, False))
+    assert param(app, "page") == "concepts" and param(app, "concepts.file") == "sentences.txt"
+    assert app.text_area(key="w_concepts_own").value == "\n".join(own)
+    assert app.text_area(key="w_concepts_others").value == "\n".join(others)
+    app.selectbox(key="w_concepts_of").set_value("word").run()
+    app.text_input(key="w_concepts_word").set_value("table").run()
+    found = settled(app).session_state["_jobs"]["concepts"].result
+    assert found.sentences == 6 and len(found.places) == len(rows)
+    # What a filter leaves needs no name; an upload, and its columns, go along.
+    app = open_app(page="dataset", **{"dataset.file": "upload", "dataset.ask": "masks", "dataset.hide": "last",
+                                      "dataset.first": "said", "dataset.words": "cat"})  # fmt: skip
+    read = [f"x,{'cat' if number < 7 else 'dog'} number {number} is here" for number in range(30)]
+    app.file_uploader(key="w_dataset_upload").upload("f.csv", "\n".join(["id,said", *read]).encode(), "text/csv").run()
+    app = settled(app)
+    app.button(key="w_dataset_subset_concept").click().run()
+    assert app.text_area(key="w_concepts_own").value.splitlines() == [line[2:] for line in read[:7]]
+    assert app.text_area(key="w_concepts_others").value.splitlines() == [line[2:] for line in read[7:]]
+    assert "Read from f" in told(app) and app.selectbox(key="w_concepts_first").value == "said"
+
+
+def test_what_is_typed_for_a_concept_is_bounded():
+    assert lines(["a\n b", "c", "d"], 2, 100) == "a b\nc" and lines(["abc", "de"], 9, 6) == "abc" and lines([], 2, 9) == ""

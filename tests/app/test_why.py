@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tests.app.look import component, param, settled, told
+from ui.concepts import OTHERS, sentences
 from ui.words import percent
 
 PAIR = {"a": "The bunny ate the carrot.", "b": "It was good."}
@@ -283,6 +284,25 @@ def test_what_speaks_for_the_only_class_is_refused_in_words(open_app, monkeypatc
 
 
 # Which words
+
+
+def test_several_references_are_the_projects_sentences(open_app, bert):
+    from bert_tf.explain import deeplift, mask_target
+
+    app = settled(open_app(page="saliency", **PAIR, mask="a3", **{"saliency.method": "deeplift"}))
+    app.button_group(key="w_saliency.from").set_value("sentences").run()
+    app.button_group(key="w_saliency_references").set_value(4).run()
+    app = settled(app)
+    trace = bert.trace(PAIR["a"], PAIR["b"], mask=("the",))
+    found = deeplift(bert, trace, mask_target(bert, trace), sentences(OTHERS)[:4])
+    assert np.allclose(app.dataframe[0].value["score"], [one.score for one in found.words], rtol=1e-2, atol=1e-6)
+    said = told(app)
+    assert "a text of another sentence's tokens, in the mean over 4 of the project's (DeepLiftShap)" in said
+    assert "the scores add up to just that." in said
+    assert f"it gains {found.score - found.baseline_score:+.3f} nats" in said
+    # Integrated gradients have one start.
+    app.button_group(key="w_saliency_method").set_value("integrated").run()
+    assert settled(app).button_group(key="w_saliency.from").value == "[PAD]"
 
 
 @pytest.mark.parametrize("method", ["integrated", "gradient", "smooth", "deeplift", "relevance", "occlusion", "lime"])

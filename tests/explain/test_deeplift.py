@@ -160,3 +160,29 @@ def test_another_reference_no_words_and_mistakes():
     bert = made(labels=("good",))
     trace = bert.trace("it was a good film")
     assert not deeplift(bert, trace, class_target(bert, trace, "good")).tokens.any()  # always certain
+
+
+def test_several_references_give_the_mean_over_each():
+    """Each is the tokens of a text, from its first on and over again, where this text's are replaced."""
+    bert, trace, target = asked("mask")
+    texts = ["the", "the cats sat on the mat and the cats sat on the mat and the cats sat on it", ""]
+    told = []
+    found = deeplift(bert, trace, target, texts, progress=lambda *steps: told.append(steps))
+    assert told == [(done, 12) for done in range(12)]
+    open_places, references = np.flatnonzero(erased(bert, trace, "[PAD]") != trace.token_ids), []
+    for text in texts[:2]:
+        ids, reference = bert.tokenizer.batch_ids([text])[0], trace.token_ids.copy()
+        for number, place in enumerate(open_places):
+            reference[place] = ids[number % len(ids)]
+        references.append(reference)
+    *there, here = score_many(bert, np.stack([*references, trace.token_ids]), trace.segments, target)
+    assert found.score == pytest.approx(here, abs=1e-4) and found.baseline_score == pytest.approx(np.mean(there), abs=1e-4)
+    assert found.tokens.sum() == pytest.approx(here - np.mean(there), abs=1e-4) and abs(found.gap) < 1e-4
+    # A text of one token is that token everywhere.
+    first, second = (deeplift(bert, trace, target, one) for one in ("the", texts[1:2]))
+    np.testing.assert_allclose(deeplift(bert, trace, target, ["the"]).tokens, first.tokens, atol=1e-5)
+    np.testing.assert_allclose(found.tokens, (first.tokens + second.tokens) / 2, atol=1e-5)
+    with pytest.raises(InputError, match="none of the texts given has one"):
+        deeplift(bert, trace, target, [" "])
+    with pytest.raises(Cancelled):
+        deeplift(bert, trace, target, texts, progress=lambda done, total: done < 8)

@@ -3,7 +3,7 @@
 import pytest
 
 from bert_tf.explain import ConlluError, InputError, Word, hidden_words, kind_of, read_rows
-from bert_tf.explain.rows import Row
+from bert_tf.explain.rows import Row, labelled, labels_of
 
 
 def texts(found):
@@ -138,3 +138,13 @@ def test_sentences_without_tags_or_heads_are_read_and_counted_as_sentences():
     assert [row.text_a for row in found.rows] == ["cats sat"] and found.rows[0].parsed.heads == (0, 0)
     assert found.unit == "sentence" and [number for number, _ in found.problems] == [1]
     assert read_rows("a,b\nx,y\n", "table").unit == "record"
+
+
+def test_rows_of_one_label_alone():
+    rows = read_rows("text,label\na,x\nb,y|x\nc,\nd,z\n", "table").rows
+    assert labels_of(rows) == ("x", "y", "z")
+    assert [row.text_a for row in labelled(rows, "x")] == ["a", "b"]
+    with pytest.raises(InputError, match="No row of the file is labelled 'w': its labels are x, y, z."):
+        labelled(rows, "w")
+    with pytest.raises(InputError, match="it has no labels"):
+        labelled(read_rows("a\nb").rows, "x")

@@ -1,8 +1,8 @@
 """The lines of the pages that ask why."""
 
 from bert_tf.explain.target import classes_of
-from ui import why
-from ui.snippets.parts import about, listed, loading, reading, script, span, target
+from ui import concepts, why
+from ui.snippets.parts import about, listed, loading, reading, sample_lines, script, span, target
 
 _LENS = """\
 lens = logit_lens(bert, trace, positions={positions}, top_k={top_k})
@@ -134,11 +134,16 @@ def saliency(view, shared, trace, asked, method, settings):
         "reduction": "reduce_input",
         "hotflip": "hotflip",
     }[method]
-    more = "".join(f", {key}={value!r}" for key, value in settings.items())
+    imports, texts = [f"from bert_tf.explain import {maker}, {name}"], settings.get("baseline")
+    written = {key: repr(value) for key, value in settings.items()}
+    if isinstance(texts, tuple):
+        imports.append("import pathlib")
+        written["baseline"] = f"{sample_lines(concepts.OTHERS)}[:{len(texts)}]"
+    more = "".join(f", {key}={value}" for key, value in written.items())
     unit = "its value" if why.unit(asked) != "nats" else "its log-probability"
     lines = {"reduction": _REDUCTION, "hotflip": _HOTFLIP}.get(method, _SALIENCY)
     body = lines.format(target=call, method=name, more=more, unit=unit, last=_LAST.get(method, ""))
-    return about(view, shared, trace, (f"from bert_tf.explain import {maker}, {name}",), body)
+    return about(view, shared, trace, imports, body)
 
 
 _CONTRIBUTIONS = """\

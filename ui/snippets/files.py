@@ -1,7 +1,7 @@
 """The lines that read a file of texts, and those of the page Data."""
 
 from ui import concepts as samples
-from ui.snippets.parts import listed, loading, script
+from ui.snippets.parts import listed, loading, sample_lines, script
 
 _READ = {"most_rows": 1000, "most_characters": 2000}  # what `read_rows` takes without being told
 _ROWS = """\
@@ -111,14 +111,16 @@ print(found.chance.mean(axis=1).round(3), found.differs)  # along chance vectors
 print(found.accuracies.mean(axis=1).round(3))  # of the classifiers, on sentences held out"""
 
 
-def concepts(view, shared, file, name, concept, others, of, answer, hide):
+def concepts(view, shared, file, name, concept, others, of, answer, hide, label):
     """A concept tested on the rows of a file.
 
     Args:
         file: ``ui.files.Chosen``. name: of the ready concept, or None. concept, others: the sentences.
-        of, answer, hide: as `concept_test` takes them.
+        of, answer, hide: as `concept_test` takes them. label: that of the rows that are asked about, or "" for all.
     """
     imports, read = rows_of(file)
+    labels = ["from bert_tf.explain.rows import labelled"] if label else []
+    read += f"\nrows = labelled(rows, {label!r})" if label else ""
     ready = [None if name is None else name, samples.OTHERS if others == samples.sentences(samples.OTHERS) else None]
     made = [
         f"{variable} = {_sentences(one, texts)}"
@@ -131,11 +133,9 @@ def concepts(view, shared, file, name, concept, others, of, answer, hide):
         answer="" if answer is None else f", {answer!r}",
         hide="" if hide == "given" else f", hide={hide!r}",
     )
-    head = [*path, f"from bert_tf.explain import {', '.join([*imports, 'concept_test'])}"]
+    head = [*path, *labels, f"from bert_tf.explain import {', '.join([*imports, 'concept_test'])}"]
     return script(head, f"{loading(view, shared.name)}\n{read}", body)
 
 
 def _sentences(name, texts):
-    if name is None:
-        return listed(texts)
-    return f'pathlib.Path("{samples.FOLDER}/{name}.txt").read_text("utf-8").splitlines()'
+    return listed(texts) if name is None else sample_lines(name)

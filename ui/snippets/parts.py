@@ -1,6 +1,6 @@
 """What the lines of every page are put together from."""
 
-from ui import runs
+from ui import concepts, runs
 from ui.limits import ROOT
 from ui.spots import cut
 
@@ -71,6 +71,11 @@ def span(positions):
 def listed(values):
     """Texts as a list of one line each."""
     return "[\n" + "".join(f"    {value!r},\n" for value in values) + "]"
+
+
+def sample_lines(name):
+    """The lines of a file of the project's sentences, read."""
+    return f'pathlib.Path("{concepts.FOLDER}/{name}.txt").read_text("utf-8").splitlines()'
 
 
 def target(found, tokenizer):
