@@ -1,7 +1,6 @@
 """Data: a whole file asked at once, its rows to browse and to open."""
 
 import dataclasses
-from collections import Counter
 
 import numpy as np
 import streamlit as st
@@ -9,8 +8,7 @@ import streamlit as st
 from bert_tf.explain import can_ask, score_rows, summarise_classes, summarise_rows
 from bert_tf.explain.target import classes_of
 from bert_tf.plots.effects import ranked_bars, spread
-from bert_tf.plots.finetuning import confusion_matrix
-from ui import export, figures, files, frame, inputs, jobs, opening, row_map, snippets, state, subsets, tasks
+from ui import class_view, export, files, inputs, jobs, opening, row_map, snippets, state, subsets, tasks
 from ui.kept import kept
 from ui.words import count, plain, share, title
 
@@ -30,7 +28,7 @@ _HEADER = ("row", "text_a", "text_b", "tokens", "hidden", "rank_of_original", "p
            "predicted_probability", "subsets")  # fmt: skip
 _SCORES = {"accuracy": "Accuracy", "f1_macro": "Macro F1", "f1_micro": "Micro F1",
            "all_labels_right": "All classes right", "pearson": "Pearson", "spearman": "Spearman"}  # fmt: skip
-_MOST_NAMED = 8  # classes, or labels of a file, named in a sentence
+_MOST_NAMED = 8  # models named in a sentence
 
 
 def page():
@@ -149,7 +147,7 @@ def _show(shared, file_key, results, classes, given):
     if parts:
         _compared({subsets.WHOLE: (summary, classes), **parts})
     if classes is not None:
-        _say_predicted(results, classes)
+        class_view.say_predicted(results, classes)
     shown, look, subset = _filtered(results, named)
     given = (*given[:5], (subset, named[subset])) if subset else given
     snippets.give(*given)
@@ -167,10 +165,19 @@ def _show(shared, file_key, results, classes, given):
     if problems:
         where = "" if look == "map" else ": the last column says why"
         st.caption(f"{count(len(problems), 'row')} could not be answered in full{where}.")
-    if classes is not None and classes.confusion:
-        _confusion(classes, "What it confuses")
+    if classes is not None:
+        _of_classes(shared, results, classes, named, parts, subset)
+
+
+def _of_classes(shared, results, classes, named, parts, subset):
+    """What is confused, and what another threshold would give."""
+    if classes.confusion:
+        class_view.confusion(classes, "What it confuses")
         if subset and parts[subset][1].confusion:
-            _confusion(parts[subset][1], f"What it confuses in “{subset}”", "subset-confusion", "w_dataset_confused")
+            class_view.confusion(
+                parts[subset][1], f"What it confuses in “{subset}”", "subset-confusion", "w_dataset_confused"
+            )
+    class_view.curves(shared, subsets.rows_of(results, named[subset]) if subset else results, subset)
 
 
 def _summed(shared, results, classes):
@@ -233,43 +240,6 @@ def _open(shared, one):
     alone = _classes(shared).pair is False
     row = dataclasses.replace(one.row, text_b=None) if alone else one.row
     opening.open_row("w_dataset_open", row, one.places, "tasks")
-
-
-def _say_predicted(results, classes):
-    """How many rows have each class, and which labels of the file the model does not know."""
-    found = Counter(one.predicted for one in results if isinstance(one.predicted, str))
-    lines = []
-    if found:
-        named = ", ".join(f"{plain(label or 'none')} {number:,}" for label, number in found.most_common(_MOST_NAMED))
-        lines.append(f"Classes found: {named}{' and others' if len(found) > _MOST_NAMED else ''}.")
-    if classes.rows:
-        lines.append(f"Compared with the labels of {count(classes.rows, 'row')}.")
-    if classes.unknown:
-        named = ", ".join(plain(label[:40]) for label in list(classes.unknown)[:_MOST_NAMED])
-        number = sum(classes.unknown.values())
-        have = "has" if number == 1 else "have"
-        lines.append(f"{count(number, 'row')} {have} a label that is none of the model's: {named}.")
-    if lines:
-        st.caption(" ".join(lines))
-
-
-def _confusion(classes, heading, name="confusion", key="w_dataset_confusion"):
-    labels, counts = classes.confusion
-    with inputs.heading(plain(heading)):
-        export.menu(
-            name,
-            ("true", *labels),
-            lambda: [(label, *row) for label, row in zip(labels, counts)],
-            lambda: {"labels": labels, "counts": counts, "scores": classes.scores},
-            lambda: confusion_matrix(labels, counts),
-            lambda: {"labels": np.array(labels), "counts": np.array(counts)},
-        )
-    figures.show(
-        "How often each true class was given each class",
-        confusion_matrix(labels, counts, frame.is_dark()),
-        config=export.plot_config(name),
-        key=key,
-    )
 
 
 def _figure(results):

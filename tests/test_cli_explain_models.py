@@ -237,6 +237,19 @@ def test_a_map_that_cannot_be_made_is_told_before_a_row_is_asked(
     assert sentence in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("arguments, sentence", [
+    (("--label", "bad"), "--label goes with --show curve"),
+    (("--show", "curve", "--ask", "masks"), "put them into --ask"),
+    (("--show", "curve"), "not fine-tuned to classify"),
+])  # fmt: skip
+def test_a_curve_that_cannot_be_drawn_is_told_before_a_row_is_asked(
+    capsys, monkeypatch, tiny_folder, file, arguments, sentence
+):
+    monkeypatch.setattr(explain, "score_rows", lambda *_: pytest.fail("the file was asked"))
+    assert main(["explain", "dataset", "--input", str(file), *arguments, "--model", str(tiny_folder), "--quiet"]) == 2
+    assert sentence in capsys.readouterr().err
+
+
 def test_a_row_that_is_not_there_is_told_before_the_model_is_read(capsys, file):
     given = ["dataset", "--input", str(file), "--show", "map", "--near", "3", "--model", "no-such-model"]
     assert main(["explain", *given]) == 2
@@ -279,6 +292,17 @@ def test_every_row_of_a_file_is_classified(record, say, tmp_path):
     assert np.sum(counts) == 3 and np.array_equal(cells.text, counts)
     lines = say("dataset", "--input", path, "--ask", "classes", model=tmp_path / "judge").splitlines()
     assert lines[2].split()[3:5] == ["good", given[0]["label"]]
+    asked = ("dataset", "--input", path, "--ask", "classes", "--show", "curve")
+    curve = record(*asked, "--label", "bad", model=tmp_path / "judge")["curve"]
+    values = [one["probabilities"]["bad"] for one in given[:3]]
+    assert (curve["label"], curve["rows"]) == ("bad", 3)
+    assert curve["auc"] == np.mean([values[1] > values[0], values[2] > values[0]])
+    np.testing.assert_allclose(curve["threshold"], sorted(values), atol=1e-5)
+    drawn = figure_of({**found, "curve": curve}).data
+    np.testing.assert_allclose(drawn[0].y[:-1], curve["precision"])
+    np.testing.assert_allclose(drawn[1].x[:-1], curve["false_positive_rate"])
+    lines = say(*asked, model=tmp_path / "judge").splitlines()
+    assert len(lines) == 5 and lines[1].split()[:2] == ["from", "precision"]
     path.write_text("text,text_b,label\nthe cat sat,it ran,good\na dog,so it ended,bad\nmoney,in the bank,bad\n")
     plane = record("dataset", "--input", path, "--ask", "classes", "--show", "map", model=tmp_path / "judge")["map"]
     judge = bert_tf.load(tmp_path / "judge")

@@ -16,8 +16,11 @@ _CLAIMS = {"is_next": "follows", "in_order": "in order"}
 def dataset(bert, trace, args):
     """Hidden words, next sentence or sentence order, replaced tokens, classes and pseudo-perplexity of every row."""
     from bert_tf.explain import score_rows, summarise_classes, summarise_rows
+    from bert_tf.explain.class_curves import check_class
     from bert_tf.explain.target import classes_of
 
+    if args.show == "curve":
+        check_class(bert, args.label)
     plane = _plane(bert, args) if args.show == "map" else None
     with Progress(args) as progress:
         found = score_rows(bert, args.texts, tuple(args.ask), args.hide, args.top_k, progress)
@@ -33,7 +36,32 @@ def dataset(bert, trace, args):
     if plane is not None:
         record["map"], rows = _map(plane, found, args)
         return record, rows, ">" * (len(rows[0]) - 2) + "<<" if args.near is None else "><"
+    if args.show == "curve":
+        record["curve"], rows = _curve(bert, found, args.label)
+        return record, rows, ">>>>>"
     return record, _answers(bert, found), "><<>>><<><"
+
+
+def _curve(bert, found, label):
+    """(a record of one class against the rest, the lines of a table of its thresholds)."""
+    from bert_tf.explain import class_curve
+
+    curve = class_curve(bert, found, label)
+    columns = {
+        "threshold": curve.thresholds,
+        "precision": curve.precision,
+        "recall": curve.recall,
+        "f1": curve.f1,
+        "false_positive_rate": curve.false_positive_rate,
+    }
+    record = {"label": curve.label, "rows": len(curve.has), "average_precision": curve.average_precision,
+              "auc": curve.auc, "best": curve.best, **columns}  # fmt: skip
+    lines = [("from", "precision", "recall", "F1", "false positives")]
+    lines += [
+        (percent(at), percent(precision), percent(recall), f"{f1:.3f}", percent(wrong))
+        for at, precision, recall, f1, wrong in zip(*columns.values())
+    ]
+    return record, lines
 
 
 def _subset(bert, found, numbers, classes):
@@ -343,6 +371,10 @@ def _check_ask(args):
         raise InputError(f"--ask takes {', '.join(_ASK)}; not {unknown[0]!r:.40}.")
     if args.show != "map" and {args.by, args.dimensions, args.pooling, args.near, args.layer, args.colour} != {None}:
         raise InputError("--by, --dimensions, --pooling, --near, --layer and --colour go with --show map.")
+    if args.show != "curve" and args.label is not None:
+        raise InputError("--label goes with --show curve.")
+    if args.show == "curve" and "classes" not in args.ask:
+        raise InputError("--show curve is of classes: put them into --ask.")
     read_file(args)
     numbers = [row.number for row in args.texts]
     args.subsets = dict(_subset_of(one, numbers) for one in args.subset)
@@ -374,9 +406,10 @@ def _add_dataset(kind):
         help="rows that are also told together, by their numbers, such as short=1-4,7 (--json)",
     )  # fmt: skip
     kind.add_argument(
-        "--show", choices=("answers", "map"), default="answers", metavar="F",
-        help="answers (default), or a map: every row's vector as a point",
+        "--show", choices=("answers", "map", "curve"), default="answers", metavar="F",
+        help="answers (default); a map: every row's vector as a point; or a curve: one class at every threshold",
     )  # fmt: skip
+    kind.add_argument("--label", metavar="CLASS", help="that of the curve (default: the last)")
     kind.add_argument(
         "--by", choices=_WAYS, metavar="W", help="how the map is laid out: pca (default), umap or tsne"
     )

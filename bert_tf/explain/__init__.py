@@ -20,6 +20,7 @@ from bert_tf.explain.ablation import (
 from bert_tf.explain.agreement import Agreement, RowAgreement, agreement
 from bert_tf.explain.answer import Answer, answer_from
 from bert_tf.explain.attention import HeadSummary, attention_between, summarise_heads
+from bert_tf.explain.class_curves import ClassCurve, Decision, class_curve, curve_labels
 from bert_tf.explain.compare import Comparison, MaskAgreement, aligned_layers, compare, jensen_shannon
 from bert_tf.explain.concepts import ConceptTest, can_test, concept_test
 from bert_tf.explain.contexts import Context, Contexts, Look, nearest_contexts
@@ -140,6 +141,7 @@ __all__ = [
     "Agreement",
     "Answer",
     "Cancelled",
+    "ClassCurve",
     "ClassLens",
     "ClassSummary",
     "Comparison",
@@ -148,6 +150,7 @@ __all__ = [
     "Context",
     "Contexts",
     "Contributions",
+    "Decision",
     "EmbeddingParts",
     "EmptyText",
     "Factors",
@@ -222,6 +225,7 @@ __all__ = [
     "can_test",
     "chance_similarity",
     "attention_rollout",
+    "class_curve",
     "class_lens",
     "class_target",
     "cluster_heads",
@@ -242,6 +246,7 @@ __all__ = [
     "feed_forward_activations",
     "fill_jointly",
     "fill_mask",
+    "curve_labels",
     "deeplift",
     "layerwise_relevance",
     "gradient_x_input",

@@ -218,21 +218,32 @@ def summarise_classes(bert, results):
     settings = classes_of(bert)
     if settings is None:
         raise InputError(f"{bert.name} was not fine-tuned to classify texts; it has no classes.")
-    examples, said, unknown = [], [], Counter()
+    found, unknown = compared(settings, results)
+    examples = [Sentence(one.row.text_a, one.row.text_b, target) for one, target in found]
+    said = [one.said for one, _ in found]
+    if not examples:
+        return ClassSummary(0, {}, unknown=dict(unknown))
+    scores = bert.task.family.score(examples, said, settings)
+    confusion = bert.task.family.findings(examples, said, settings).confusion
+    return ClassSummary(len(examples), scores, confusion, dict(unknown))
+
+
+def compared(settings, results):
+    """Of `RowResult`s those whose file names a class, or a number, of the task's.
+
+    Args: settings: `TaskSettings`.
+    Returns: (list of pairs (`RowResult`, target), labels that are none of the task's -> number of rows).
+    """
+    found, unknown = [], Counter()
     for one in results:
         if one.said is None or one.row.label is None:
             continue
         target = _target(one.row.label, settings)
         if target is None:
             unknown[one.row.label] += 1
-            continue
-        examples.append(Sentence(one.row.text_a, one.row.text_b, target))
-        said.append(one.said)
-    if not examples:
-        return ClassSummary(0, {}, unknown=dict(unknown))
-    scores = bert.task.family.score(examples, said, settings)
-    confusion = bert.task.family.findings(examples, said, settings).confusion
-    return ClassSummary(len(examples), scores, confusion, dict(unknown))
+        else:
+            found.append((one, target))
+    return found, unknown
 
 
 def _target(label, settings):

@@ -1,13 +1,16 @@
 """Figures of the kinds of ``explain`` about every row of a file; see ``explained``."""
 
+from types import SimpleNamespace
+
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
+from bert_tf.plots.class_curves import precision_recall_figure, roc_figure
 from bert_tf.plots.concepts import concept_figure
 from bert_tf.plots.effects import ranked_bars
 from bert_tf.plots.finetuning import confusion_matrix
 from bert_tf.plots.row_map import rows_plane
-from bert_tf.plots.theme import CATEGORIES, dress
+from bert_tf.plots.theme import CATEGORIES, dress, escape
 from bert_tf.plots.vectors import component_titles
 
 _MOST = 40  # rows drawn by name
@@ -17,6 +20,8 @@ def _dataset(record, dark):
     """How often each answer was how good: a histogram of everything that was asked; which classes were confused."""
     if "map" in record:
         return _map(record["map"], dark)
+    if "curve" in record:
+        return _curve(record["curve"], dark)
     rows = record["rows"]
     masks = [mask["original_probability"] for row in rows for mask in row["masks"]]
     asked = {
@@ -46,6 +51,20 @@ def _dataset(record, dark):
         figure.update_xaxes(drawn.layout.xaxis, **last)
         figure.update_yaxes(drawn.layout.yaxis, **last)
     return dress(figure, dark, 100 + 240 * len(titles))
+
+
+def _curve(found, dark):
+    """One class against the rest: precision over recall, beside it the ROC curve."""
+    one = SimpleNamespace(**{name: value for name, value in found.items() if name != "threshold"},
+                          thresholds=found["threshold"])  # fmt: skip
+    titles = (f"{escape(found['label'])}: average precision {found['average_precision']:.3f}", f"AUC {found['auc']:.3f}")
+    figure = make_subplots(rows=1, cols=2, subplot_titles=titles)
+    for column, drawn in enumerate((precision_recall_figure(one, dark=dark), roc_figure(one, dark=dark)), 1):
+        for trace in drawn.data:
+            figure.add_trace(trace, row=1, col=column)
+        figure.update_xaxes(drawn.layout.xaxis, row=1, col=column)
+        figure.update_yaxes(drawn.layout.yaxis, row=1, col=column)
+    return dress(figure, dark, 400)
 
 
 def _map(found, dark):

@@ -95,6 +95,38 @@ def test_a_subset_has_its_own_scores_and_confusion(open_app, saved):
     assert "What it confuses in “the”" in told(app)
 
 
+@pytest.mark.usefixtures("with_tasks")
+def test_a_class_at_another_threshold(open_app, saved):
+    file = "text,label\n" + "".join(f"{text},{label}\n" for text, label in (
+        ("the cat sat", "good"), ("a dog ran", "bad"), ("it was good", "good"), ("money in the bank", "bad")))  # fmt: skip
+    app = open_app(page="dataset", model="classes", **{"dataset.file": "upload", "dataset.ask": "classes"})
+    app.file_uploader(key="w_dataset_upload").upload("f.csv", file.encode(), "text/csv").run()
+    app = settled(app)
+    results, classes = app.session_state["_jobs"]["dataset"].result, app.selectbox(key="w_dataset_curve")
+    assert set(classes.options) == {"good", "bad"}
+    classes.set_value("bad").run()
+    values = [one.said["probabilities"]["bad"] for one in results]
+    threshold = round(sorted(values)[2], 2)
+    app.slider(key="w_dataset_threshold").set_value(threshold).run()
+    app = settled(app)
+    assert param(app, "dataset.curve") == "bad" and param(app, "dataset.threshold") == str(threshold)
+    taken = [value >= threshold for value in values]
+    right = taken[1] + taken[3]
+    drawn = [figure(app, place) for place in range(len(app.get("plotly_chart")))][-2:]
+    assert drawn[0][1]["x"] == [right / 2] and drawn[1][1]["y"] == [right / 2]
+    assert drawn[1][1]["x"] == [(sum(taken) - right) / 2]
+    assert sorted(set(array(drawn[0][0]["x"]))) == sorted({0.0, *saved["class-curve"]["npz"]["recall"]})
+    assert f"From {100 * threshold:.1f}% on {sum(taken)} row" in told(app) and f"recall {50 * right:.1f}%" in told(app)
+    assert "class_curve(bert, results, 'bad')" in app.code[0].value and f"curve.at({threshold})" in app.code[0].value
+    # Of a subset its own rows alone.
+    app.text_input(key="w_dataset_words").set_value("the").run()
+    app = keep(settled(app), "the")
+    app.selectbox(key="w_dataset_subset").set_value("the").run()
+    app = settled(app)
+    assert "At another threshold, in “the”" in told(app) and "in 2 rows of which 1 have it" in told(app)
+    assert "class_curve(bert, own, 'bad')" in app.code[0].value
+
+
 def test_a_name_that_is_taken_is_refused_and_nothing_is_lost(open_app):
     link = {**LINK, "dataset.subsets": "sentences.txt/All rows/1-3;sentences.txt/x/1-3", "dataset.words": "of"}
     app = settled(open_app(**link))

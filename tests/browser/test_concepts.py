@@ -35,3 +35,17 @@ def test_ticked_rows_are_named_as_a_subset(visit):
     page.get_by_role("button", name="Keep as a subset").click()
     wait_for_link(page, "dataset.subsets", "sentences.txt/mine/2")
     expect(page.get_by_role("heading", name="Subsets")).to_be_visible()
+
+
+def test_rows_under_a_filter_become_a_concept(visit):
+    page = visit("/?page=dataset&dataset.ask=masks&dataset.hide=last&dataset.words=of").page
+    rows = [row.text_a for row in sample("sentences.txt").rows]
+    own = [text for text in rows if "of" in text]
+    page.get_by_text("Name a subset").click()
+    page.get_by_role("button", name="Test as a concept").click()
+    page.get_by_role("heading", name="What a concept does to an answer").wait_for()
+    expect(page.get_by_label("Sentences with the concept")).to_have_value("\n".join(own))
+    rest = [text for text in rows if text not in own]
+    expect(page.get_by_label("Others to compare with")).to_have_value("\n".join(rest))
+    wait_for_link(page, "concepts.file", "sentences.txt")
+    page.get_by_text(f"that tells {min(len(own), len(rest) // 2)} sentences with the concept").wait_for()

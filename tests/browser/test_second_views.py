@@ -48,6 +48,7 @@ from tests.browser.look import (
     wider_than_the_screen,
 )
 from ui import senses
+from ui.concepts import OTHERS, sentences
 from ui.minimal import PAIRS
 from ui.words import percent
 
@@ -108,6 +109,16 @@ def test_the_scores_of_the_words(visit, bert, trace, method):
         expect(page.get_by_text(f"it gains {found.score - found.baseline_score:+.3f} nats")).to_be_visible()
     if method == "relevance":
         expect(page.get_by_text(f"Its log-odds, {found.log_odds:+.3f}, are")).to_be_visible()
+
+
+def test_the_scores_from_several_references(visit, bert, trace):
+    page = visit(ASKED + "&page=saliency&saliency.method=deeplift").page
+    page.get_by_role("radio", name="Sentences").click()
+    page.get_by_role("radio", name="4", exact=True).click()
+    page.get_by_text("in the mean over 4 of the project's").wait_for()
+    found = deeplift(bert, trace, mask_target(bert, trace), sentences(OTHERS)[:4])
+    expect(page.get_by_text(f"it gains {found.score - found.baseline_score:+.3f} nats")).to_be_visible()
+    assert sorted(numbers(page)[0]["x"]) == pytest.approx(sorted(one.score for one in found.words), abs=2e-3)
 
 
 def test_the_weights_of_a_linear_model(visit, bert, trace):

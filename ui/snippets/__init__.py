@@ -56,6 +56,12 @@ def give(*shown, **more):
     st.session_state[_GIVEN] = (shown, more)
 
 
+def add(**more):
+    """Hand over something else that the page shows, beside what was given."""
+    shown, known = st.session_state[_GIVEN]
+    st.session_state[_GIVEN] = (shown, {**known, **more})
+
+
 def draw():
     """A menu with the lines of what was given; nothing where nothing is shown."""
     given = st.session_state.pop(_GIVEN, None)

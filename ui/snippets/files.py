@@ -30,13 +30,17 @@ for index, place in zip(found.places, places):
 _SUBSET = """\
 own = [one for one in results if one.row.number in {numbers}]  # {name}
 print(summarise_rows(own))"""
+_CURVE = """\
+curve = class_curve(bert, {results}, {label!r})
+print(curve.average_precision, curve.auc, curve.best)  # of {label} against the rest; the threshold of the highest F1
+print(curve.at({threshold}))"""
 _NEAR = """\
 numbers = [rows[index].number for index in found.places]
 near = nearest_rows(vectors, numbers.index({number}), top_k={top_k})
 print([(numbers[index], round(cosine, 3)) for index, cosine in near])  # the rows nearest to row {number}"""
 
 
-def dataset(view, shared, file, ask, hide, labelled, subset=None, plane=None):
+def dataset(view, shared, file, ask, hide, labelled, subset=None, plane=None, curve=None):
     """A file asked row by row.
 
     Args:
@@ -46,6 +50,7 @@ def dataset(view, shared, file, ask, hide, labelled, subset=None, plane=None):
         plane: of the map of the rows its layer, pooling, way (None where the rows are too few for it), the name of
             what colours it, the number of the row whose neighbours are listed (None for none), how many they are,
             and the dimensions; None for no map.
+        curve: the class whose curves are shown, and a threshold; None for none.
     """
     imports, read = rows_of(file)
     laid_out, names = "", [*imports, "score_rows", "summarise_rows", *["summarise_classes"] * labelled]
@@ -60,6 +65,10 @@ def dataset(view, shared, file, ask, hide, labelled, subset=None, plane=None):
         if number is not None:
             laid_out += "\n" + _NEAR.format(number=number, top_k=top_k)
             names.append("nearest_rows")
+    told = ""
+    if curve is not None:
+        names.append("class_curve")
+        told = _CURVE.format(results="own" if subset else "results", label=curve[0], threshold=curve[1])
     names = ", ".join(sorted(names))
     asked = "".join(_OF[name] for name in ask)
     body = _ROWS.format(ask=tuple(ask), hide=hide, top_k=view.top_k, asked=asked)
@@ -69,7 +78,7 @@ def dataset(view, shared, file, ask, hide, labelled, subset=None, plane=None):
     if subset is not None:
         own = _SUBSET.format(name=subset[0], numbers=set(subset[1]) or "set()")
         own += "\nprint(summarise_classes(bert, own))" if labelled else ""
-    return script(head, f"{loading(view, shared.name)}\n{read}", body, scored, own, laid_out)
+    return script(head, f"{loading(view, shared.name)}\n{read}", body, scored, own, told, laid_out)
 
 
 def needs(file):

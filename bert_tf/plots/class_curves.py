@@ -1,0 +1,64 @@
+"""How well one class is told from the rest: precision over recall, and recall over false positives."""
+
+import numpy as np
+import plotly.graph_objects as go
+
+from bert_tf.plots.theme import dress, head_colours
+
+
+def precision_recall_figure(curve, at=None, dark=False, height=320):
+    """Precision over recall, a step for each threshold.
+
+    Args: curve: ``ClassCurve``. at: a ``Decision`` that is marked, or None. dark: for a dark page.
+    """
+    # Where nothing is taken any more, by convention.
+    x, y = np.append(curve.recall, 0.0), np.append(curve.precision, 1.0)
+    point = at and (at.recall, 1.0 if at.precision is None else at.precision)
+    return _drawn(x, y, curve.thresholds, point, at, ("recall", "precision"), "vh", dark, height)
+
+
+def roc_figure(curve, at=None, dark=False, height=320):
+    """Recall over the share of the others that is taken too, and the line that guessing gives.
+
+    Args: as of ``precision_recall_figure``.
+    """
+    x, y = np.append(curve.false_positive_rate, 0.0), np.append(curve.recall, 0.0)
+    point = at and (at.false_positive_rate, at.recall)
+    figure = _drawn(x, y, curve.thresholds, point, at, ("false positives", "recall"), "linear", dark, height)
+    line = {"color": "#8a92a0", "dash": "dot", "width": 1}
+    figure.add_trace(go.Scatter(x=[0, 1], y=[0, 1], mode="lines", line=line, hoverinfo="skip", showlegend=False))
+    return figure
+
+
+def _drawn(x, y, thresholds, point, at, titles, shape, dark, height):
+    colours, figure = head_colours(dark), go.Figure()
+    hover = f"from %{{customdata:.1%}} on: {titles[0]} %{{x:.1%}}, {titles[1]} %{{y:.1%}}<extra></extra>"
+    figure.add_trace(
+        go.Scatter(
+            x=x,
+            y=y,
+            customdata=np.append(thresholds, 1.0),
+            name="every threshold",
+            mode="lines+markers",
+            line={"color": colours[0], "shape": shape},
+            marker={"size": 5},
+            hovertemplate=hover,
+            showlegend=False,
+        )
+    )
+    if point:
+        figure.add_trace(
+            go.Scatter(
+                x=[point[0]],
+                y=[point[1]],
+                customdata=[at.threshold],
+                name="this threshold",
+                mode="markers",
+                marker={"size": 13, "color": colours[1], "symbol": "diamond", "line": {"width": 1, "color": "#8a92a0"}},
+                hovertemplate=hover,
+                showlegend=False,
+            )
+        )
+    for axis, title in zip((figure.layout.xaxis, figure.layout.yaxis), titles):
+        axis.title.text, axis.tickformat, axis.range = title, ".0%", (-0.03, 1.03)
+    return dress(figure, dark, height)
