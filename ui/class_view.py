@@ -121,7 +121,7 @@ def _said(curve, at):
     return (
         f"“{plain(curve.label)}” against the rest, by its probability, in {count(len(curve.has), 'row')} of which "
         f"{int(curve.has.sum()):,} have it: average precision {curve.average_precision:.3f}, area under the ROC curve "
-        f"{curve.auc:.3f}. From {share(at.threshold)} on {count(taken, 'row')} {'is' if taken == 1 else 'are'} taken"
+        f"{curve.auc:.3f}. From {share(at.threshold)} on, {count(taken, 'row')} {'is' if taken == 1 else 'are'} taken"
         f"{right}; recall {share(at.recall)}, F1 {at.f1:.3f}. F1 is highest, {best.f1:.3f}, from "
         f"{share(best.threshold)} on. A threshold that was chosen on these rows flatters: measure it on others."
     )

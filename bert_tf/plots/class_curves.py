@@ -14,7 +14,7 @@ def precision_recall_figure(curve, at=None, dark=False, height=320):
     # Where nothing is taken any more, by convention.
     x, y = np.append(curve.recall, 0.0), np.append(curve.precision, 1.0)
     point = at and (at.recall, 1.0 if at.precision is None else at.precision)
-    return _drawn(x, y, curve.thresholds, point, at, ("recall", "precision"), "vh", dark, height)
+    return _drawn(x, y, curve.thresholds, point, at, ("recall", "precision"), "hv", dark, height)
 
 
 def roc_figure(curve, at=None, dark=False, height=320):

@@ -116,7 +116,7 @@ def test_a_class_at_another_threshold(open_app, saved):
     assert drawn[0][1]["x"] == [right / 2] and drawn[1][1]["y"] == [right / 2]
     assert drawn[1][1]["x"] == [(sum(taken) - right) / 2]
     assert sorted(set(array(drawn[0][0]["x"]))) == sorted({0.0, *saved["class-curve"]["npz"]["recall"]})
-    assert f"From {100 * threshold:.1f}% on {sum(taken)} row" in told(app) and f"recall {50 * right:.1f}%" in told(app)
+    assert f"From {100 * threshold:.1f}% on, {sum(taken)} row" in told(app) and f"recall {50 * right:.1f}%" in told(app)
     assert "class_curve(bert, results, 'bad')" in app.code[0].value and f"curve.at({threshold})" in app.code[0].value
     # Of a subset its own rows alone.
     app.text_input(key="w_dataset_words").set_value("the").run()
