@@ -77,13 +77,18 @@ def test_a_subset_belongs_to_its_file_and_broken_ones_are_left_out(open_app):
     assert param(app, "dataset.subsets").startswith("own-") and list(app.dataframe[0].value["Rows"]) == [3, 2]
 
 
-@pytest.mark.usefixtures("with_tasks")
-def test_a_subset_has_its_own_scores_and_confusion(open_app, saved):
+def classified(open_app):
+    """The page with four rows of a file of the visitor's, two good and two bad, classified."""
     file = "text,label\n" + "".join(f"{text},{label}\n" for text, label in (
         ("the cat sat", "good"), ("a dog ran", "bad"), ("it was good", "good"), ("money in the bank", "bad")))  # fmt: skip
     app = open_app(page="dataset", model="classes", **{"dataset.file": "upload", "dataset.ask": "classes"})
     app.file_uploader(key="w_dataset_upload").upload("f.csv", file.encode(), "text/csv").run()
-    app = settled(app)
+    return settled(app)
+
+
+@pytest.mark.usefixtures("with_tasks")
+def test_a_subset_has_its_own_scores_and_confusion(open_app, saved):
+    app = classified(open_app)
     given = [one.predicted for one in app.session_state["_jobs"]["dataset"].result]
     app.text_input(key="w_dataset_words").set_value("the").run()
     app = keep(settled(app), "the")
@@ -97,11 +102,7 @@ def test_a_subset_has_its_own_scores_and_confusion(open_app, saved):
 
 @pytest.mark.usefixtures("with_tasks")
 def test_a_class_at_another_threshold(open_app, saved):
-    file = "text,label\n" + "".join(f"{text},{label}\n" for text, label in (
-        ("the cat sat", "good"), ("a dog ran", "bad"), ("it was good", "good"), ("money in the bank", "bad")))  # fmt: skip
-    app = open_app(page="dataset", model="classes", **{"dataset.file": "upload", "dataset.ask": "classes"})
-    app.file_uploader(key="w_dataset_upload").upload("f.csv", file.encode(), "text/csv").run()
-    app = settled(app)
+    app = classified(open_app)
     results, classes = app.session_state["_jobs"]["dataset"].result, app.selectbox(key="w_dataset_curve")
     assert set(classes.options) == {"good", "bad"}
     classes.set_value("bad").run()
