@@ -229,7 +229,7 @@ def carry(file, page):
         st.session_state[f"_file_{page}"] = (file.name, file.data)
     state.set_setting(f"{page}.file", _OWN if file.own else file.name, None)
     for name, column in (("first", file.first), ("second", file.second)):
-        state.set_setting(f"{page}.{name}", column or "", column and "")
+        state.set_setting(f"{page}.{name}", column, None)
 
 
 def asked(page, key, at_once):

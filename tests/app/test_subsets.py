@@ -156,7 +156,7 @@ def test_rows_are_tested_as_a_concept_by_a_press(open_app):
     assert found.sentences == 6 and len(found.places) == len(rows)
     # What a filter leaves needs no name; an upload, and its columns, go along.
     app = open_app(page="dataset", **{"dataset.file": "upload", "dataset.ask": "masks", "dataset.hide": "last",
-                                      "dataset.first": "said", "dataset.words": "cat"})  # fmt: skip
+                                      "dataset.first": "said", "dataset.second": "id", "dataset.words": "cat"})  # fmt: skip
     read = [f"x,{'cat' if number < 7 else 'dog'} number {number} is here" for number in range(30)]
     app.file_uploader(key="w_dataset_upload").upload("f.csv", "\n".join(["id,said", *read]).encode(), "text/csv").run()
     app = settled(app)
@@ -164,6 +164,7 @@ def test_rows_are_tested_as_a_concept_by_a_press(open_app):
     assert app.text_area(key="w_concepts_own").value.splitlines() == [line[2:] for line in read[:7]]
     assert app.text_area(key="w_concepts_others").value.splitlines() == [line[2:] for line in read[7:]]
     assert "Read from f" in told(app) and app.selectbox(key="w_concepts_first").value == "said"
+    assert app.selectbox(key="w_concepts_second").value == "id" == param(app, "concepts.second")
 
 
 def test_what_is_typed_for_a_concept_is_bounded():
