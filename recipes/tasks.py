@@ -55,7 +55,7 @@ KINDS = {
         "questions-small-uncased",
         "answer",
         "bert-small-uncased-embedded",
-        {"freeze-layers": 1, "epochs": 2, "learning-rate": 8e-5, "batch-size": 16, "length": 256, "lengths": 3},
+        {"freeze-layers": 1, "epochs": 1, "learning-rate": 3e-4, "batch-size": 16, "length": 256, "lengths": 3},
         "cc-by-sa-4.0",
         "SQuAD 1.1 (Rajpurkar et al. 2016, CC BY-SA 4.0), a part of its training set; a tenth of the passages was held "
         "back for measuring.",

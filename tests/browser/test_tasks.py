@@ -9,12 +9,13 @@ import pytest
 from playwright.sync_api import expect
 
 import bert_tf
-from bert_tf.explain import Ablation, ablate, class_lens
+from bert_tf.explain import Ablation, ablate, class_curve, class_lens, score_rows
 from bert_tf.explain.heads_changed import heads_changed
+from bert_tf.explain.rows import Row
 from tests.app.made_tasks import save_tasks
 from tests.browser.conftest import serving
 from tests.browser.look import FIGURE, numbers, press_row, saved, wait_for_link
-from ui.words import percent
+from ui.words import percent, share
 
 
 @pytest.fixture(scope="module")
@@ -78,6 +79,25 @@ def test_a_labelled_file_is_classified_and_a_row_opens_in_try_one(visit, task_ho
     expect(page.get_by_role("heading", level=1, name="Fine-tuned: one model")).to_be_visible()
     wait_for_link(page, "a", texts[1])
     expect(page.get_by_role("radio", name="classes")).to_be_checked()
+
+
+def test_a_class_is_taken_from_another_threshold_on(visit, task_home):
+    page = visit("/?page=dataset&model=classes&dataset.ask=classes&dataset.file=upload").page
+    rows = [Row(number, f"the cat {'sat ' * number}", label=("good", "bad")[number % 2]) for number in range(1, 9)]
+    data = "text,label\n" + "".join(f"{row.text_a},{row.label}\n" for row in rows)
+    file = {"name": "mine.csv", "mimeType": "text/csv", "buffer": data.encode()}
+    page.locator("input[type=file]").set_input_files(file)
+    page.get_by_role("heading", name="At another threshold").wait_for()
+    classifier = bert_tf.load(task_home / "classes")
+    curve = class_curve(classifier, score_rows(classifier, rows, ("classes",)))
+    expect(page.get_by_text(f"area under the ROC curve {curve.auc:.3f}")).to_be_visible()
+    page.get_by_role("slider", name="Taken from a probability of").press("ArrowRight")
+    wait_for_link(page, "dataset.threshold", "0.51")
+    at = curve.at(0.51)
+    expect(page.get_by_text(f"recall {share(at.recall)}, F1 {at.f1:.3f}")).to_be_visible()
+    steps, point = numbers(page, 1)
+    assert steps["y"] == pytest.approx([*curve.precision, 1], abs=1e-4) and point["x"] == pytest.approx([at.recall])
+    assert numbers(page, 2)[0]["x"] == pytest.approx([*curve.false_positive_rate, 0], abs=1e-4)
 
 
 def test_an_answer_stands_in_the_passage(visit, task_home):
