@@ -11,14 +11,14 @@ from ui import jobs, models, runs, state
 from ui.words import megabytes, milliseconds, title
 
 WANTED = ("bert-base-uncased", "bert-large-uncased")
-_LARGE = 24
+_LARGE, _SMALL = 24, "bert-small-uncased-embedded"
 _SIZED = re.compile(r"bert-(base|large)-(cased|uncased)(-embedded|-whole-word-masking)?")
 # The page's settings that name its sides in a link where they are not the view's models: snapshots, or the preset.
 _PICKED = ("one", "other")
 
 
 def preset(installed, view):
-    """Which two models to compare: those the view names, else Base beside Large, else what there is.
+    """Which two models to compare: those the view names, else Base beside Large, else the embedded Small, else what there is.
 
     Args:
         installed: ``ModelInfo`` of the models there are, the default first.
@@ -36,7 +36,9 @@ def preset(installed, view):
     others = [info for info in installed if info.name != view.model]
     large = [info.name for info in others if info.config and info.config.num_hidden_layers == _LARGE]
     bert = [name for name in large if _SIZED.fullmatch(name)]
-    return view.model, next(iter([*filter(None, [fair]), *bert, *large, *(info.name for info in others)]), view.model)
+    rest = [info.name for info in others]
+    small = [_SMALL] if _SMALL in rest else []
+    return view.model, next(iter([*filter(None, [fair]), *bert, *large, *small, *rest]), view.model)
 
 
 def _of_other_size(name, names):

@@ -32,7 +32,7 @@ def roc_figure(curve, at=None, dark=False, height=320):
 
 def _drawn(x, y, thresholds, point, at, titles, shape, dark, height):
     colours, figure = head_colours(dark), go.Figure()
-    hover = f"from %{{customdata:.1%}} on: {titles[0]} %{{x:.1%}}, {titles[1]} %{{y:.1%}}<extra></extra>"
+    hover = f"%{{customdata:.1%}} and more: {titles[0]} %{{x:.1%}}, {titles[1]} %{{y:.1%}}<extra></extra>"
     figure.add_trace(
         go.Scatter(
             x=x,

@@ -251,6 +251,8 @@ def _infos(*names):
 
 BASE, LARGE, ALBERT, SHIPPED = "bert-base-uncased", "bert-large-uncased", "albert-large-v2", "bert-base-cased-embedded"
 
+STUDENT, SMALL = "bert-base-cased-student", "bert-small-uncased-embedded"
+
 
 @pytest.mark.parametrize("names, own, other, wanted", [
     ((BASE, ALBERT, LARGE), BASE, "", (BASE, LARGE)),
@@ -262,6 +264,9 @@ BASE, LARGE, ALBERT, SHIPPED = "bert-base-uncased", "bert-large-uncased", "alber
     ((SHIPPED, ALBERT, LARGE), SHIPPED, "", (SHIPPED, LARGE)),
     ((SHIPPED, "plain", ALBERT), SHIPPED, "gone", (SHIPPED, ALBERT)),
     ((SHIPPED, "plain"), SHIPPED, "", (SHIPPED, "plain")),
+    ((SHIPPED, STUDENT, SMALL), SHIPPED, "", (SHIPPED, SMALL)),
+    ((SHIPPED, STUDENT, SMALL), SMALL, "", (SMALL, SHIPPED)),
+    ((SHIPPED, STUDENT, SMALL, LARGE), SHIPPED, "", (SHIPPED, LARGE)),
     (("plain",), "plain", "", ("plain", "plain")),
     ((LARGE, BASE + "-whole", "bert-large-uncased-whole-word-masking", BASE), BASE, "", (BASE, LARGE)),
 ])  # fmt: skip

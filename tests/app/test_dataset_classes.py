@@ -35,7 +35,7 @@ def said(name, task_home, texts):
 
 def test_classes_are_compared_with_the_labels_of_the_file(uploaded, task_home, saved):
     app = uploaded(FILE, model="classes")
-    offered(app, saved, ("rows", "confusion"))
+    offered(app, saved, ("rows", "confusion", "class-curve"))
     found = said("classes", task_home, WORDS)
     table = app.dataframe[0].value
     assert list(table["predicted"]) == [one["label"] for one in found] and list(table["label"]) == list(LABELS)
