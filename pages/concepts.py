@@ -37,7 +37,8 @@ def page():
     read = files.rows("concepts", typed=True, first="reviews.csv")
     if read is None:
         return
-    (rows, label), file_key = files.label_picker("concepts", read[0]), read[1]
+    rows, file_key = read
+    rows, label = files.label_picker("concepts", rows)
     hide = files.hide_picker("concepts") if of == "word" else "given"
     key = (shared.name, state.view().precision, concept, others, of, answer, hide, file_key, label)
     if not files.asked("concepts", key, len(rows.rows) <= files.AT_ONCE):

@@ -11,7 +11,6 @@ from bert_tf.plots.finetuning import confusion_matrix
 from ui import export, figures, frame, inputs, snippets, state
 from ui.words import count, plain, share
 
-_HEADER = ("threshold", "precision", "recall", "f1", "false_positive_rate")
 _HALF = 0.5
 _MOST_NAMED = 8  # classes, or labels of a file, named in a sentence
 
@@ -67,8 +66,8 @@ def curves(shared, results, subset=""):
     with inputs.heading("At another threshold" + (f", in “{plain(subset)}”" if subset else "")):
         export.menu(
             "class-curve",
-            _HEADER,
-            lambda: zip(curve.thresholds, curve.precision, curve.recall, curve.f1, curve.false_positive_rate),
+            tuple(curve.columns),
+            lambda: zip(*curve.columns.values()),
             lambda: {
                 "model": shared.name,
                 "class": curve.label,

@@ -47,19 +47,12 @@ def _curve(bert, found, label):
     from bert_tf.explain import class_curve
 
     curve = class_curve(bert, found, label)
-    columns = {
-        "threshold": curve.thresholds,
-        "precision": curve.precision,
-        "recall": curve.recall,
-        "f1": curve.f1,
-        "false_positive_rate": curve.false_positive_rate,
-    }
     record = {"label": curve.label, "rows": len(curve.has), "average_precision": curve.average_precision,
-              "auc": curve.auc, "best": curve.best, **columns}  # fmt: skip
+              "auc": curve.auc, "best": curve.best, **curve.columns}  # fmt: skip
     lines = [("from", "precision", "recall", "F1", "false positives")]
     lines += [
         (percent(at), percent(precision), percent(recall), f"{f1:.3f}", percent(wrong))
-        for at, precision, recall, f1, wrong in zip(*columns.values())
+        for at, precision, recall, f1, wrong in zip(*curve.columns.values())
     ]
     return record, lines
 

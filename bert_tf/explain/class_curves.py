@@ -80,6 +80,17 @@ class ClassCurve:
         return 2 * self.precision * self.recall / np.maximum(self.precision + self.recall, 1e-12)
 
     @property
+    def columns(self):
+        """What holds at each threshold, as a table: dict of float64 [N]."""
+        return {
+            "threshold": self.thresholds,
+            "precision": self.precision,
+            "recall": self.recall,
+            "f1": self.f1,
+            "false_positive_rate": self.false_positive_rate,
+        }
+
+    @property
     def best(self):
         """The threshold of the highest F1, of several the highest of them."""
         return float(self.thresholds[np.flatnonzero(self.f1 >= self.f1.max() - 1e-12)[-1]])

@@ -32,7 +32,7 @@ own = [one for one in results if one.row.number in {numbers}]  # {name}
 print(summarise_rows(own))"""
 _CURVE = """\
 curve = class_curve(bert, {results}, {label!r})
-print(curve.average_precision, curve.auc, curve.best)  # of {label} against the rest; the threshold of the highest F1
+print(curve.average_precision, curve.auc, curve.best)  # of the class against the rest; the threshold of the highest F1
 print(curve.at({threshold}))"""
 _NEAR = """\
 numbers = [rows[index].number for index in found.places]
