@@ -18,7 +18,7 @@ _PICKED = ("one", "other")
 
 
 def preset(installed, view):
-    """Which two models to compare: those the view names, else Base beside Large, else the embedded Small, else what there is.
+    """Which two models to compare: those the view names, else Base beside Large or Small, else what there is.
 
     Args:
         installed: ``ModelInfo`` of the models there are, the default first.
