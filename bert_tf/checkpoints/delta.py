@@ -56,21 +56,28 @@ def open_delta(folder, open_folder):
         )
     config = BertConfig.from_json(folder / "config.json")
     _, tokenizer, tensors = open_folder(base)
-    if values.get("base_sign") not in (None, signature(tensors)):
+    own, taken = _own_and_taken(folder, config, tensors)
+    # Folders made before signed the whole of the other model.
+    if values.get("base_sign") not in (None, _signature(taken), _signature(tensors)):
         raise CheckpointError(
             f"{folder} was trained on another {values['base_model']} than {base}; get the one "
             "it was made from."
         )
+    if any((folder / name).is_file() for name in VOCABULARY_FILES):
+        tokenizer = read_tokenizer(folder)
+    return config, tokenizer, {**taken, **own}
+
+
+def _own_and_taken(folder, config, tensors):
+    """The tensors that the folder holds, and those that it takes of the other model's."""
     own = {canonical_name(name, config.member): tensor for name, tensor in open_tensors(folder).items()}
     wanted = set(tensor_shapes(config, ()))
     # The other model's pre-training heads were not trained along; the pooler stays where the folder has none and its
     # family member has one.
     if "pooler" in config.member.heads:
         wanted |= {name for name in tensors if name.startswith("bert.pooler.")}
-    kept = {name: tensor for name, tensor in tensors.items() if name in wanted and not is_task_tensor(name)}
-    if any((folder / name).is_file() for name in VOCABULARY_FILES):
-        tokenizer = read_tokenizer(folder)
-    return config, tokenizer, {**kept, **own}
+    wanted -= set(own)
+    return own, {name: tensor for name, tensor in tensors.items() if name in wanted and not is_task_tensor(name)}
 
 
 def check_base(base):
@@ -98,12 +105,21 @@ def remove_vocabulary(folder):
         (Path(folder) / name).unlink(missing_ok=True)
 
 
-def signature(tensors):
-    """A short text that is another one for nearly every other model.
+def sign(folder, config, tensors):
+    """A short text that is another one where what a folder takes of the model below it is another, in nearly every case.
+
+    Whatever else of that model is trained on leaves it, and the folder, as they are.
 
     Args:
-        tensors: dict canonical name -> StoredTensor.
+        folder: Path of the folder, with its tensors written. config: its `BertConfig`.
+        tensors: dict canonical name -> StoredTensor of the model below.
+
+    Returns: str, or None where no layer is taken.
     """
+    return _signature(_own_and_taken(folder, config, tensors)[1])
+
+
+def _signature(tensors):
     vectors = sorted(name for name, tensor in tensors.items() if name.endswith("output.LayerNorm.weight"))
     if not vectors:
         return None
@@ -136,5 +152,5 @@ def save_over(folder, config, tokenizer, model, base, open_folder, **options):
     }
     folder = save(folder, config, tokenizer, model, leave_out=same, **options)
     remove_vocabulary(folder)
-    write_json(folder / "base.json", {"base_model": reference(base), "base_sign": signature(tensors)})
+    write_json(folder / "base.json", {"base_model": reference(base), "base_sign": sign(folder, config, tensors)})
     return folder

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from bert_tf.checkpoints import find, save
-from bert_tf.checkpoints.delta import base_model, reference, remove_vocabulary, signature
+from bert_tf.checkpoints.delta import base_model, reference, remove_vocabulary, sign
 from bert_tf.checkpoints.errors import CheckpointError
 from bert_tf.checkpoints.files import write_json
 from bert_tf.checkpoints.names import (
@@ -57,7 +57,7 @@ def save_task(folder, config, tokenizer, network, settings, card=None, dtype="fl
     values = settings.replace(base_model=reference(delta_of) if delta_of else None).to_dict()
     if delta_of:
         _, base_tokenizer, tensors = open_folder(find(delta_of))
-        values["base_sign"] = signature(tensors)
+        values["base_sign"] = sign(Path(folder), config, tensors)
         if base_tokenizer.vocab == tokenizer.vocab:
             remove_vocabulary(folder)
     write_json(Path(folder) / FILE, values)

@@ -1,5 +1,6 @@
 """A model that lies over another: only what differs is stored, and it is whole again when it is read."""
 
+import hashlib
 import json
 
 import numpy as np
@@ -76,6 +77,40 @@ def test_over_another_model_of_the_name_it_is_refused(teacher, tmp_path):
     _, folder = save_student(tmp_path / "student", teacher)
     other = make_bert(seed=7, layers=4)
     checkpoints.save(tmp_path / "teacher", other.config, other.tokenizer, other.model)
+    with pytest.raises(CheckpointError, match="was trained on another teacher"):
+        checkpoints.read(folder)
+
+
+def train_on(folder, teacher, layer):
+    """Stores the teacher anew with another value in one of its layers, all else byte for byte the same."""
+    config, tokenizer, model = teacher
+    for name, variable in named_variables(model).items():
+        if f"layer.{layer}." in name:
+            variable.assign(np.asarray(variable) * 1.5)
+    checkpoints.save(folder, config, tokenizer, model, dtype="int8")
+
+
+def test_training_on_what_is_not_taken_leaves_it(teacher, tmp_path):
+    student, folder = save_student(tmp_path / "student", teacher)
+    train_on(tmp_path / "teacher", teacher, 2)
+    wanted = named_variables(student)
+    for name, variable in named_variables(checkpoints.read(folder)[2]).items():
+        np.testing.assert_array_equal(np.asarray(variable), np.asarray(wanted[name]), err_msg=name)
+    train_on(tmp_path / "teacher", teacher, 0)
+    with pytest.raises(CheckpointError, match="was trained on another teacher"):
+        checkpoints.read(folder)
+
+
+def test_a_sign_of_the_whole_model_below_is_still_known(teacher, tmp_path):
+    _, folder = save_student(tmp_path / "student", teacher)
+    vectors = open_folder(tmp_path / "teacher")[2]
+    ends = (f"bert.encoder.layer.{end}.output.LayerNorm.weight" for end in ("0.attention", "3"))
+    digest = hashlib.sha256(b"".join(vectors[name].read().astype("<f4").tobytes() for name in ends))
+    old = {"base_model": "teacher", "base_sign": digest.hexdigest()[:16]}
+    assert old != json.loads((folder / "base.json").read_text())
+    (folder / "base.json").write_text(json.dumps(old))
+    assert checkpoints.read(folder)[0].num_hidden_layers == 2
+    train_on(tmp_path / "teacher", teacher, 3)
     with pytest.raises(CheckpointError, match="was trained on another teacher"):
         checkpoints.read(folder)
 
