@@ -8,7 +8,8 @@ source (recipes/sources.py), pre-training (`python -m bert_tf pretrain`, resumab
 runs, storage in eight bits, measurement of both the float32 and the stored model (`python -m bert_tf evaluate mlm`),
 the model card.
 `--gpu` trains the whole network on 500 million tokens (Base) or a billion (Small), padding not counted; the default is
-what two CPU cores did in about an hour (Base) and four and a half (Small).
+what two CPU cores did in about three hours (Base) and four and a half (Small). What lies over a model is made anew where
+the tensors that it takes have changed: after `--gpu` the student, the discriminator and the models of recipes/tasks.py.
 """
 
 import argparse
@@ -22,9 +23,11 @@ NAMES = {"base": "bert-base-cased-embedded", "small": "bert-small-uncased-embedd
 SHARD_BYTES = 58_000_000
 
 _MUON = {"optimizer": "muon", "batch-size": 64, "learning-rate": 1.2e-3, "warmup": 100, "mask-rate": 0.25, "seed": 7}
+_UPPER = {"optimizer": "muon", "batch-size": 32, "learning-rate": 3e-4, "warmup": 50, "freeze-layers": 8, "seed": 21}
 #: Stages of `python -m bert_tf pretrain`, one after the other. `run` names the folder: the same name resumes the run
 #: before it with other settings, another name starts from its model. Base first learns its new heads and top layers
-#: on top of BERT's own lower ones, then deeper; Small went on with smaller batches and lower rates as it levelled off,
+#: on top of BERT's own lower ones, then deeper, and went on with Muon from what was stored of it in eight bits, the layers
+#: kept that its student and the discriminator take. Small went on with smaller batches and lower rates as it levelled off,
 #: and later with Muon, the first time from what was stored of it in eight bits until then.
 CPU = {
     "base": [
@@ -32,6 +35,8 @@ CPU = {
          "freeze-layers": 8},
         {"run": "deeper", "steps": 640, "batch-size": 16, "learning-rate": 1e-4, "warmup": 0.04,
          "freeze-layers": 4, "seed": 1},
+        {"run": "upper", "steps": 2300, "stop-after": 205, **_UPPER},
+        {"run": "upper", "steps": 1700, **_UPPER},
     ],
     "small": [
         {"run": "all", "steps": 3000, "stop-after": 619, "batch-size": 32, "learning-rate": 5e-4},
