@@ -4,6 +4,7 @@ B batch, T tokens, P predicted positions.
 """
 
 import functools
+import math
 import sys
 import threading
 
@@ -40,14 +41,15 @@ class OpenVINOEngine:
 
     def __init__(self, model, precision):
         self._model, self._lock, self._compiled, self._memory = model, threading.Lock(), {}, _Reused()
+        self._bound = None
         self._settings = {"INFERENCE_PRECISION_HINT": _HINTS[precision], "PERFORMANCE_HINT": "LATENCY"}
 
     def run(self, arrays, outputs):
         """As `Runtime.run`, with checked arrays."""
         rows, tokens = arrays["token_ids"].shape
-        positions, asked = _positions(arrays, outputs)
-        flags = np.array([rows if name in outputs else 0 for name in FLAGS], np.int64)
-        inputs = [arrays["token_ids"], arrays["segment_ids"], arrays["padding_mask"], positions, flags]
+        positions = _positions(arrays, outputs)
+        inputs = [arrays[name] for name in ("token_ids", "segment_ids", "padding_mask")]
+        inputs += [positions, _rows(outputs, rows)]
         with self._lock:
             request, places = self._request(self._kind(outputs, rows * tokens))
             maps = self._bind_maps(request, places.get("attentions", ()), rows, tokens)
@@ -55,13 +57,14 @@ class OpenVINOEngine:
             # Copied, because the next call overwrites the request's own memory.
             found = {
                 name: [request.get_output_tensor(place).data.copy() for place in places[name]]
-                for name in places
-                if name in outputs and name in FLAGS or name == "mlm_logits" and asked
+                for name in {"mlm_logits" if name == "mlm_logits_all" else name for name in outputs}
+                if name != "attentions"
             }
         found["attentions"] = maps
         if "mlm_logits_all" in outputs:
-            found["mlm_logits_all"] = [found["mlm_logits"][0][:, asked - tokens :]]
-            found["mlm_logits"] = [found["mlm_logits"][0][:, : asked - tokens]]
+            first = positions.shape[1] - tokens
+            found["mlm_logits_all"] = [found["mlm_logits"][0][:, first:]]
+            found["mlm_logits"] = [found["mlm_logits"][0][:, :first]]
         return {name: found[name] if name in _LISTS else found[name][0] for name in outputs}
 
     def _kind(self, outputs, size):
@@ -83,10 +86,12 @@ class OpenVINOEngine:
         if not places:
             return []
         shape = len(places), rows, self._model.bert_config.num_attention_heads, tokens, tokens
-        maps = list(self._memory.take(shape))
-        for place, array in zip(places, maps):
-            request.set_output_tensor(place, ov.Tensor(array, shared_memory=True))
-        return maps
+        maps, fresh = self._memory.take(shape)
+        if fresh or self._bound != (request, shape):
+            for place, array in zip(places, maps):
+                request.set_output_tensor(place, ov.Tensor(array, shared_memory=True))
+            self._bound = request, shape
+        return list(maps)
 
 
 class _Reused:
@@ -94,25 +99,29 @@ class _Reused:
     writing."""
 
     def __init__(self):
-        self._raw = np.empty(0, np.float32)
+        self._raw, self._start = np.empty(0, np.float32), 0
 
     def take(self, shape):
-        """A float32 array of this shape with any content."""
-        size = int(np.prod(shape))
+        """A float32 array of this shape with any content, and whether its memory is not that of the last."""
+        size = math.prod(shape)
         free = sys.getrefcount(self._raw) <= 2  # this attribute and the call's own argument
-        if not free or not size + _ALIGNMENT <= self._raw.size <= 2 * size + _ALIGNMENT:
+        fresh = not free or not size + _ALIGNMENT <= self._raw.size <= 2 * size + _ALIGNMENT
+        if fresh:
             self._raw = np.empty(size + _ALIGNMENT, np.float32)
-        start = -self._raw.ctypes.data % (4 * _ALIGNMENT) // 4
-        return self._raw[start : start + size].reshape(shape)
+            self._start = -self._raw.ctypes.data % (4 * _ALIGNMENT) // 4
+        return self._raw[self._start : self._start + size].reshape(shape), fresh
+
+
+@functools.lru_cache(64)
+def _rows(outputs, rows):
+    """The graph's input of that name: how many rows of every one of `FLAGS` are wanted, int64."""
+    return np.array([rows if name in outputs else 0 for name in FLAGS], np.int64)
 
 
 def _positions(arrays, outputs):
-    """Where logits are computed, int32 [B, P] (the asked for, then all if all are asked for), and P."""
+    """Where logits are computed, int32 [B, P]: first the positions asked for, then all, if all are asked for."""
     rows, tokens = arrays["token_ids"].shape
-    parts = [np.zeros((rows, 0), np.int32)]
-    if "mlm_logits" in outputs:
-        parts.append(arrays["mask_positions"])
+    parts = [arrays["mask_positions"]] if "mlm_logits" in outputs else []
     if "mlm_logits_all" in outputs:
         parts.append(np.broadcast_to(np.arange(tokens, dtype=np.int32), (rows, tokens)))
-    positions = np.ascontiguousarray(np.concatenate(parts, axis=1))
-    return positions, positions.shape[1]
+    return np.concatenate(parts, axis=1) if parts else np.zeros((rows, 0), np.int32)

@@ -54,7 +54,7 @@ class _Graph:
     def __init__(self, model, kind):
         self.config, self.heads, self.kind = model.bert_config, model.bert_heads, kind
         self.weights = {name: _memory(variable) for name, variable in named_variables(model).items()}
-        self.constants = {}
+        self.constants, self.flags = {}, {}
         self.rows = op.parameter([len(FLAGS)], np.int64, name="rows")
         self.results = {}
 
@@ -164,7 +164,10 @@ class _Graph:
         self.results.setdefault(output, []).append(shape(sliced))
 
     def flag(self, output):
-        return op.gather(self.rows, _ints(FLAGS.index(output)), _ints(0))
+        # One node for all the results of a name: each costs a few microseconds at every run.
+        if output not in self.flags:
+            self.flags[output] = op.gather(self.rows, _ints(FLAGS.index(output)), _ints(0))
+        return self.flags[output]
 
     def split_heads(self, x):
         """[B, T, H] -> [B, N, T, D]"""

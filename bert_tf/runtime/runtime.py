@@ -124,8 +124,9 @@ class Runtime:
             "mask_positions": shape[1],
         }
         for name, array in arrays.items():
-            # Without this an engine would read beside the table, or quietly take zeros.
-            if array.min() < 0 or array.max() >= limits[name]:
+            # Without this an engine would read beside the table, or quietly take zeros. What is negative is large
+            # without a sign.
+            if array.view(np.uint32).max() >= limits[name]:
                 raise RuntimeInputError(
                     f"{name} must be 0 to {limits[name] - 1}; here it is {array.min()} to {array.max()}."
                 )
