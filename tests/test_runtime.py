@@ -115,6 +115,24 @@ def test_a_single_map_kept_from_a_result_stays_as_it_was(runtime):
     assert np.array_equal(corner, kept)
 
 
+def test_maps_are_right_whatever_ran_before(model, runtime):
+    held = []
+    for seed, (rows, tokens, outputs, hold) in enumerate([
+        (2, 16, ("attentions",), False),
+        (8, 8, ("attentions",), False),  # as many numbers in another shape
+        (8, 8, ("attentions",), False),
+        (8, 8, ("attentions", "keys"), True),  # another graph, its memory not given back
+        (8, 8, ("attentions",), False),
+        (8, 8, ("attentions", "keys"), False),
+        (2, 16, ("attentions",), False),
+    ]):
+        inputs, outputs = batch(rows, tokens, seed=seed), (*outputs, "mlm_logits")
+        found = runtime.run(inputs, outputs)
+        assert_same(found["attentions"], view(model, outputs)(inputs, training=False)["attentions"])
+        held += [found] if hold else []
+        del found
+
+
 def test_many_lengths_compile_few_functions(model):
     engine = Runtime(model, engine="tensorflow")
     for tokens in range(1, 65):
