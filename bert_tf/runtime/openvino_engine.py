@@ -40,8 +40,7 @@ class OpenVINOEngine:
     """
 
     def __init__(self, model, precision):
-        self._model, self._lock, self._compiled, self._memory = model, threading.Lock(), {}, _Reused()
-        self._bound = None
+        self._model, self._lock, self._requests, self._memory = model, threading.Lock(), {}, _Reused()
         self._settings = {"INFERENCE_PRECISION_HINT": _HINTS[precision], "PERFORMANCE_HINT": "LATENCY"}
 
     def run(self, arrays, outputs):
@@ -51,12 +50,12 @@ class OpenVINOEngine:
         inputs = [arrays[name] for name in ("token_ids", "segment_ids", "padding_mask")]
         inputs += [positions, _rows(outputs, rows)]
         with self._lock:
-            request, places = self._request(self._kind(outputs, rows * tokens))
-            maps = self._bind_maps(request, places.get("attentions", ()), rows, tokens)
-            request.infer(inputs, share_inputs=True, share_outputs=True)
+            request = self._request(self._kind(outputs, rows * tokens))
+            maps = self._memory_of_maps(request, rows, tokens)
+            request.run(inputs, maps)
             # Copied, because the next call overwrites the request's own memory.
             found = {
-                name: [request.get_output_tensor(place).data.copy() for place in places[name]]
+                name: request.copies(name)
                 for name in {"mlm_logits" if name == "mlm_logits_all" else name for name in outputs}
                 if name != "attentions"
             }
@@ -70,28 +69,57 @@ class OpenVINOEngine:
     def _kind(self, outputs, size):
         if any(name in VECTORS for name in outputs):
             return "vectors"
-        if "attentions" in outputs or size <= _SMALL and "plain" not in self._compiled:
+        if "attentions" in outputs or size <= _SMALL and "plain" not in self._requests:
             return "maps"
         return "plain"
 
     def _request(self, kind):
-        if kind not in self._compiled:
-            graph, places = build(self._model, kind)
-            compiled = _core().compile_model(graph, "CPU", self._settings)
-            self._compiled[kind] = compiled.create_infer_request(), places
-        return self._compiled[kind]
+        if kind not in self._requests:
+            self._requests[kind] = _Request(self._model, kind, self._settings)
+        return self._requests[kind]
 
-    def _bind_maps(self, request, places, rows, tokens):
-        """Lets the graph write its maps straight into arrays for the caller: they are too large to copy."""
-        if not places:
+    def _memory_of_maps(self, request, rows, tokens):
+        layers = len(request.places.get("attentions", ()))
+        if not layers:
             return []
-        shape = len(places), rows, self._model.bert_config.num_attention_heads, tokens, tokens
-        maps, fresh = self._memory.take(shape)
-        if fresh or self._bound != (request, shape):
-            for place, array in zip(places, maps):
-                request.set_output_tensor(place, ov.Tensor(array, shared_memory=True))
-            self._bound = request, shape
-        return list(maps)
+        return list(self._memory.take((layers, rows, self._model.bert_config.num_attention_heads, tokens, tokens)))
+
+
+class _Request:
+    """A compiled graph, and the memory that it reads and writes.
+
+    To tell OpenVINO of an array costs more than to copy a small one. So what goes in is copied into arrays that it knows,
+    and it writes the maps, too large to copy, straight into arrays for the caller; it is told of either only where the
+    shape or the memory is another than before.
+    """
+
+    def __init__(self, model, kind, settings):
+        graph, self.places = build(model, kind)
+        self._request = _core().compile_model(graph, "CPU", settings).create_infer_request()
+        self._inputs, self._bound = [], None
+
+    def run(self, inputs, maps):
+        """Args: inputs: the graph's, in its order. maps: a list of arrays, one a layer, to write the maps into; none
+        where the graph has none."""
+        if [array.shape for array in self._inputs] != [array.shape for array in inputs]:
+            self._inputs = [np.empty(array.shape, array.dtype) for array in inputs]
+            for place, array in enumerate(self._inputs):
+                self._request.set_input_tensor(place, ov.Tensor(array, shared_memory=array.size > 0))
+        for known, array in zip(self._inputs, inputs):
+            known[...] = array
+        bound = (maps[0].ctypes.data, maps[0].shape) if maps else None
+        if bound != self._bound:
+            for place, array in zip(self.places["attentions"], maps):
+                self._request.set_output_tensor(place, ov.Tensor(array, shared_memory=True))
+            self._bound = bound
+        # Not `infer`, which makes an array of every output, asked for or not.
+        try:
+            self._request.start_async()
+        finally:  # an interrupt must not leave it running
+            self._request.wait()
+
+    def copies(self, output):
+        return [self._request.get_output_tensor(place).data.copy() for place in self.places[output]]
 
 
 class _Reused:
@@ -102,14 +130,13 @@ class _Reused:
         self._raw, self._start = np.empty(0, np.float32), 0
 
     def take(self, shape):
-        """A float32 array of this shape with any content, and whether its memory is not that of the last."""
+        """A float32 array of this shape with any content."""
         size = math.prod(shape)
         free = sys.getrefcount(self._raw) <= 2  # this attribute and the call's own argument
-        fresh = not free or not size + _ALIGNMENT <= self._raw.size <= 2 * size + _ALIGNMENT
-        if fresh:
+        if not free or not size + _ALIGNMENT <= self._raw.size <= 2 * size + _ALIGNMENT:
             self._raw = np.empty(size + _ALIGNMENT, np.float32)
             self._start = -self._raw.ctypes.data % (4 * _ALIGNMENT) // 4
-        return self._raw[self._start : self._start + size].reshape(shape), fresh
+        return self._raw[self._start : self._start + size].reshape(shape)
 
 
 @functools.lru_cache(64)

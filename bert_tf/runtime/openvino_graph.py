@@ -4,8 +4,8 @@ B batch, T tokens, P predicted positions, H hidden size, E embedding size, N hea
 L layers.
 
 OpenVINO packs the weights anew for every graph it compiles, so there are few graphs for the many sets of
-outputs: an output other than the attention maps is a slice of its first `rows[output]` rows, B where it is
-wanted and 0 where not, and what has no rows costs next to nothing.
+outputs. The graph for large batches gives of a hidden state its first `rows[output]` rows, B where it is wanted and 0
+where not, and what has no rows costs next to nothing. In small ones such a slice costs more than it saves.
 """
 
 import math
@@ -110,11 +110,12 @@ class _Graph:
 
     def attention(self, name, x, bias):
         """[B, T, H] -> [B, T, H]"""
-        vectors = [self.dense(f"{name}.{which}", x) for which in ("query", "key", "value")]
+        query, key, value = vectors = [
+            self.split_heads(self.dense(f"{name}.{which}", x)) for which in ("query", "key", "value")
+        ]
         if self.kind == "vectors":
             for output, vector in zip(VECTORS, vectors):
-                self.give(output, vector, self.split_heads)
-        query, key, value = map(self.split_heads, vectors)
+                self.give(output, vector)
         if self.kind == "plain":
             context = op.scaled_dot_product_attention(query, key, value, bias)  # [B, N, T, D]
         else:
@@ -138,11 +139,11 @@ class _Graph:
                 _ints(1),
             )
             pooled = op.tanh(self.dense("bert.pooler.dense", first))
-            self.give("pooled_output", pooled)
+            self.results["pooled_output"] = [pooled]
         if "nsp" in self.heads:
-            self.give("nsp_logits", self.dense("cls.seq_relationship", pooled))
+            self.results["nsp_logits"] = [self.dense("cls.seq_relationship", pooled)]
         if "sop" in self.heads:
-            self.give("sop_logits", self.dense("sop_classifier.classifier", pooled))
+            self.results["sop_logits"] = [self.dense("sop_classifier.classifier", pooled)]
         if "replaced" in self.heads:
             name = "discriminator_predictions"
             wanted = op.slice(x, _ints(0), self.flag("replaced_logits"), _ints(1), _ints(0))
@@ -158,10 +159,11 @@ class _Graph:
             logits = op.add(op.matmul(chosen, table, False, True), self.weight(f"{name}.bias"))
             self.results["mlm_logits"] = [logits]
 
-    def give(self, output, node, shape=lambda node: node):
-        """Makes the rows of `node` that are asked for, `shape`d, a result of that name, or one more of it."""
-        sliced = op.slice(node, _ints(0), self.flag(output), _ints(1), _ints(0))
-        self.results.setdefault(output, []).append(shape(sliced))
+    def give(self, output, node):
+        """Makes `node` a result of that name, or one more of it."""
+        if self.kind == "plain":
+            node = op.slice(node, _ints(0), self.flag(output), _ints(1), _ints(0))
+        self.results.setdefault(output, []).append(node)
 
     def flag(self, output):
         # One node for all the results of a name: each costs a few microseconds at every run.
