@@ -59,8 +59,9 @@ def measure(size, shape, maps, workers, rounds):
         worker.ask("prepare", shape, maps)
     times = {name: {} for name in workers}
     peaks = []
-    for _ in range(rounds):
-        for name, worker in workers.items():
+    for number in range(rounds):
+        # Forth and back, so that nobody always runs first, after the peak is measured.
+        for name, worker in list(workers.items())[:: -1 if number % 2 else 1]:
             for mode, seconds in worker.ask("turn").items():
                 times[name].setdefault(mode, []).append(seconds)
         peaks.append(next(iter(workers.values())).ask("peak"))
