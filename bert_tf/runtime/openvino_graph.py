@@ -4,8 +4,8 @@ B batch, T tokens, P predicted positions, H hidden size, E embedding size, N hea
 L layers.
 
 OpenVINO packs the weights anew for every graph it compiles, so there are few graphs for the many sets of
-outputs. The graph for large batches gives of a hidden state its first `rows[output]` rows, B where it is wanted and 0
-where not, and what has no rows costs next to nothing. In small ones such a slice costs more than it saves.
+outputs. "plain", for large batches, gives of a hidden state its first `rows[output]` rows, B where it is wanted and 0
+where not, and what has no rows costs next to nothing. In small batches such a slice costs more than it saves.
 """
 
 import math
