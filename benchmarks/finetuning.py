@@ -66,9 +66,7 @@ def parse(arguments=None):
     parser.add_argument("--length", type=int, default=task.length)
     parser.add_argument("--learning-rate", type=float, default=5e-5)
     parser.add_argument("--dropout", type=float, help="instead of the model's own")
-    parser.add_argument(
-        "--reduced", action="store_true", help="bfloat16 products here, autocast to bfloat16 there"
-    )
+    parser.add_argument("--reduced", action="store_true", help="bfloat16 products here, autocast to bfloat16 there")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--seed", type=int, default=0, help="the first of them")
@@ -129,9 +127,7 @@ def write_start(folder, options):
 
     config, tokenizer, source = checkpoints.read(checkpoints.find(options.model))
     if options.dropout is not None:
-        config = config.replace(
-            hidden_dropout_prob=options.dropout, attention_probs_dropout_prob=options.dropout
-        )
+        config = config.replace(hidden_dropout_prob=options.dropout, attention_probs_dropout_prob=options.dropout)
     task, train, _ = read_data(options)
     settings = task.settings(options, train).on(config.member)
     network = network_from(config, source, task, settings)
@@ -158,11 +154,9 @@ class _Apart:
     def __init__(self, name, folder, seed, options):
         context = multiprocessing.get_context("spawn")
         self._pipe, theirs = context.Pipe()
-        self._process = context.Process(
-            target=_serve, args=(theirs, name, folder, seed, options), daemon=True
-        )
+        self._process = context.Process(target=_serve, args=(theirs, name, folder, seed, options), daemon=True)
         self._process.start()
-        theirs.close()      # so that its end is heard of here, should it come before the first word
+        theirs.close()  # so that its end is heard of here, should it come before the first word
         try:
             self._pipe.recv()
         except EOFError:
@@ -266,9 +260,7 @@ class Training:
         rows = self._family.encode(self._dev, self._tokenizer, self._settings)
         outputs = run_rows(rows, 32, self.side.forward)
         settings = self._family.tune(self._dev, outputs, rows, self._settings)
-        return self._family.score(
-            self._dev, self._family.decode(outputs, rows, self._dev, settings), settings
-        )
+        return self._family.score(self._dev, self._family.decode(outputs, rows, self._dev, settings), settings)
 
     def stop(self):
         """Nothing is left behind."""
@@ -298,11 +290,7 @@ def _say(results, options):
             ("examples_per_cpu_second", "a second of CPU"),
         ):
             speeds = {side: statistics.median(one[side][kind] for one in results) for side in results[0]}
-            ratio = (
-                f" (ours {speeds['ours'] / speeds[name]:.2f} times)"
-                if "ours" in speeds and name != "ours"
-                else ""
-            )
+            ratio = f" (ours {speeds['ours'] / speeds[name]:.2f} times)" if "ours" in speeds and name != "ours" else ""
             shown.append(f"{speeds[name]:8.2f} {words}{ratio}")
         print(f"  {name:28} {'   '.join(shown)}")
         for metric in results[0][name]["scores"]:

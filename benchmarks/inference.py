@@ -92,7 +92,7 @@ class Worker:
         self.pipe, theirs = context.Pipe()
         self.process = context.Process(target=serve, args=(theirs, name, size, folder), daemon=True)
         self.process.start()
-        theirs.close()      # so that a peer that ends is heard of, and not waited for
+        theirs.close()  # so that a peer that ends is heard of, and not waited for
         self.name = name
 
     def ask(self, *question):
@@ -111,8 +111,9 @@ class Worker:
 
 def serve(pipe, name, size, folder):
     """A worker's loop: answers ("prepare", shape, maps), ("turn",) and ("peak",) until the pipe closes."""
-    from bert_tf.config import BertConfig
     from peers import PEERS, REDUCED
+
+    from bert_tf.config import BertConfig
 
     make, config, calls = {**PEERS, **REDUCED}[name], getattr(BertConfig, size)(), {}
     while True:
@@ -224,9 +225,7 @@ def _peer_names(options):
 
 def _options(arguments):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument(
-        "--models", nargs="+", default=["base", "large"], choices=["tiny", "small", "base", "large"]
-    )
+    parser.add_argument("--models", nargs="+", default=["base", "large"], choices=["tiny", "small", "base", "large"])
     parser.add_argument("--shapes", nargs="+", default=SHAPES, help="batch x tokens, such as 8x128")
     parser.add_argument("--maps", nargs="+", default=["no", "yes"], choices=["no", "yes"])
     parser.add_argument("--peers", nargs="+", help="only these")

@@ -27,8 +27,9 @@ from bert_tf.config import BertConfig  # noqa: E402
 def write_random(folder, size, dtype):
     """A Hugging Face folder with random weights; returns the bytes of its file."""
     config, rng = BertConfig.named(size), np.random.default_rng(0)
-    tensors = {name: rng.standard_normal(shape, np.float32).astype(dtype) for name, shape in
-               tensor_shapes(config).items()}
+    tensors = {
+        name: rng.standard_normal(shape, np.float32).astype(dtype) for name, shape in tensor_shapes(config).items()
+    }
     path = folder / "model.safetensors"
     save_file(tensors, path, metadata={"format": "pt"})
     (folder / "config.json").write_text(json.dumps(config.to_hf_dict()))
@@ -70,9 +71,15 @@ def measure(size, dtype):
         done = subprocess.run(command, capture_output=True, text=True, check=True)
     found = json.loads(done.stdout.splitlines()[-1])
     above = found["peak_bytes"] - found["imports_bytes"]
-    return {"size": size, "dtype": dtype, "file_mb": file_bytes / 1e6,
-            "imports_mb": found["imports_bytes"] / 1e6, "peak_above_imports_mb": above / 1e6,
-            "times_the_file": above / file_bytes, "seconds": found["seconds"]}
+    return {
+        "size": size,
+        "dtype": dtype,
+        "file_mb": file_bytes / 1e6,
+        "imports_mb": found["imports_bytes"] / 1e6,
+        "peak_above_imports_mb": above / 1e6,
+        "times_the_file": above / file_bytes,
+        "seconds": found["seconds"],
+    }
 
 
 def main():
@@ -87,9 +94,11 @@ def main():
     found = measure(args.size, args.dtype)
     if args.json:
         return print(json.dumps(found))
-    print(f"{found['size']} {found['dtype']}: file {found['file_mb']:.0f} MB, peak above imports "
-          f"{found['peak_above_imports_mb']:.0f} MB = {found['times_the_file']:.2f} times the file, "
-          f"{found['seconds']:.2f} s (imports {found['imports_mb']:.0f} MB)")
+    print(
+        f"{found['size']} {found['dtype']}: file {found['file_mb']:.0f} MB, peak above imports "
+        f"{found['peak_above_imports_mb']:.0f} MB = {found['times_the_file']:.2f} times the file, "
+        f"{found['seconds']:.2f} s (imports {found['imports_mb']:.0f} MB)"
+    )
 
 
 if __name__ == "__main__":

@@ -43,7 +43,8 @@ WAYS = {
     "mlm+nsp (BERT)": Way(("--objective", "mlm+nsp")),
     "mlm, full sentences (RoBERTa)": Way(("--objective", "mlm")),
     "mlm of n-grams + sop (ALBERT)": Way(
-        ("--objective", "sop", "--ngram", "3", "--model-type", "albert", "--optimizer", "lamb"), 1e-2),
+        ("--objective", "sop", "--ngram", "3", "--model-type", "albert", "--optimizer", "lamb"), 1e-2
+    ),
     # The rate of Clark et al. 2020, table 6: with the others' its discriminator calls every token original, for ever.
     "replaced tokens (ELECTRA)": Way(("--objective", "mlm", "--generator", "0.5"), 5e-4),
     "distilled, states (DistilBERT)": Way(("--objective", "mlm", "--teacher", "{teacher}", "--distil", "states")),
@@ -116,10 +117,34 @@ def measure(way, steps, options):
         _pretrain(FIRST, 1, folder / "run", options, folder / "pretrain.log", "--snapshots")
         model, steps, seconds = folder / "run" / "snapshots" / "step-0", 0, 0.0
     tuned = folder / "sst2"
-    _bert_tf("finetune", "classify", "--model", model, "--glue", "sst2", "--train", options.train,
-             "--dev", options.dev, "--max-train", options.examples, "--epochs", 2, "--batch-size", 32,
-             "--learning-rate", "3e-4", "--length", LENGTH, "--seeds", options.seeds, "--output", tuned,
-             *_common(options), log=folder / "sst2.log")
+    _bert_tf(
+        "finetune",
+        "classify",
+        "--model",
+        model,
+        "--glue",
+        "sst2",
+        "--train",
+        options.train,
+        "--dev",
+        options.dev,
+        "--max-train",
+        options.examples,
+        "--epochs",
+        2,
+        "--batch-size",
+        32,
+        "--learning-rate",
+        "3e-4",
+        "--length",
+        LENGTH,
+        "--seeds",
+        options.seeds,
+        "--output",
+        tuned,
+        *_common(options),
+        log=folder / "sst2.log",
+    )
     scores = json.loads((tuned / "report" / "metrics.json").read_text())
     held = _held_out(model, folder, options) if options.held_out and WAYS[way] else None
     return {"steps": steps, "seconds": seconds, "held_out": held, "accuracy": scores["seeds"]["accuracy"]}
@@ -137,10 +162,37 @@ def _pretrain(way, steps, output, options, log, *more):
     if records and records[-1]["step"] >= steps and (output / "model").is_dir():
         return
     told = [part.format(teacher=options.teacher) for part in WAYS[way].options]
-    _bert_tf("pretrain", "--text", options.text, "--size", options.size, "--positions", 128, "--vocab", options.vocab,
-             "--corpus", options.output / "ids", "--output", output, "--batch-size", BATCH, "--length", LENGTH,
-             "--learning-rate", WAYS[way].learning_rate, "--warmup", 0.05, "--dropout", 0, "--steps", steps, *told,
-             *more, *_common(options), log=log)
+    _bert_tf(
+        "pretrain",
+        "--text",
+        options.text,
+        "--size",
+        options.size,
+        "--positions",
+        128,
+        "--vocab",
+        options.vocab,
+        "--corpus",
+        options.output / "ids",
+        "--output",
+        output,
+        "--batch-size",
+        BATCH,
+        "--length",
+        LENGTH,
+        "--learning-rate",
+        WAYS[way].learning_rate,
+        "--warmup",
+        0.05,
+        "--dropout",
+        0,
+        "--steps",
+        steps,
+        *told,
+        *more,
+        *_common(options),
+        log=log,
+    )
 
 
 def _records(run):
@@ -160,8 +212,19 @@ def _seconds(run):
 
 
 def _held_out(model, folder, options):
-    return json.loads(_bert_tf("evaluate", "mlm", "--model", model, "--text", options.held_out, "--json", "--quiet",
-                               log=folder / "held.log"))
+    return json.loads(
+        _bert_tf(
+            "evaluate",
+            "mlm",
+            "--model",
+            model,
+            "--text",
+            options.held_out,
+            "--json",
+            "--quiet",
+            log=folder / "held.log",
+        )
+    )
 
 
 def _common(options):
@@ -171,22 +234,35 @@ def _common(options):
 def _bert_tf(*arguments, log):
     """Runs a command of the project. Returns: its output; what it says goes into the log."""
     with open(log, "ab") as file:
-        return subprocess.run([sys.executable, "-m", "bert_tf", *map(str, arguments)], cwd=ROOT, check=True,
-                              stdout=subprocess.PIPE, stderr=file).stdout.decode()
+        return subprocess.run(
+            [sys.executable, "-m", "bert_tf", *map(str, arguments)],
+            cwd=ROOT,
+            check=True,
+            stdout=subprocess.PIPE,
+            stderr=file,
+        ).stdout.decode()
 
 
 def _say(found, options):
-    print(f"{options.size}, batches of {BATCH} x {LENGTH} tokens, equal {options.equal}, "
-          f"SST-2 with {options.examples:,} examples, {options.seeds} seeds\n")
-    print("| pre-trained by | updates | seconds | masked words, top-1 | next sentence | order | replaced (AUC) | "
-          "SST-2 dev accuracy |\n|---|---|---|---|---|---|---|---|")
+    print(
+        f"{options.size}, batches of {BATCH} x {LENGTH} tokens, equal {options.equal}, "
+        f"SST-2 with {options.examples:,} examples, {options.seeds} seeds\n"
+    )
+    print(
+        "| pre-trained by | updates | seconds | masked words, top-1 | next sentence | order | replaced (AUC) | "
+        "SST-2 dev accuracy |\n|---|---|---|---|---|---|---|---|"
+    )
     for way, facts in found.items():
         held = facts["held_out"] or {}
-        figures = " | ".join(f"{held[name]:.3f}" if held.get(name) is not None else "–"
-                             for name in ("top1", "nsp_accuracy", "sop_accuracy", "replaced_auc"))
+        figures = " | ".join(
+            f"{held[name]:.3f}" if held.get(name) is not None else "–"
+            for name in ("top1", "nsp_accuracy", "sop_accuracy", "replaced_auc")
+        )
         accuracy = facts["accuracy"]
-        print(f"| {way} | {facts['steps']:,} | {facts['seconds']:.0f} | {figures} | {accuracy['mean']:.3f} ± "
-              f"{accuracy['std']:.3f} |")
+        print(
+            f"| {way} | {facts['steps']:,} | {facts['seconds']:.0f} | {figures} | {accuracy['mean']:.3f} ± "
+            f"{accuracy['std']:.3f} |"
+        )
 
 
 if __name__ == "__main__":

@@ -23,12 +23,33 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 TOLERANCE = 1e-4
-OUTPUTS = ("hidden_states", "attentions", "pooled_output", "mlm_logits_all", "nsp_logits", "sop_logits",
-           "replaced_logits")
+OUTPUTS = (
+    "hidden_states",
+    "attentions",
+    "pooled_output",
+    "mlm_logits_all",
+    "nsp_logits",
+    "sop_logits",
+    "replaced_logits",
+)
 DECIDED = ("mlm_logits_all", "nsp_logits", "sop_logits", "replaced_logits")
-MODELS = ("bert-base", "bert-large", "roberta-base", "roberta-large", "distilbert-base", "albert-base",
-          "albert-large", "albert-xlarge", "albert-xxlarge", "electra-small", "electra-base", "electra-large",
-          "electra-small-generator", "electra-base-generator", "electra-large-generator")
+MODELS = (
+    "bert-base",
+    "bert-large",
+    "roberta-base",
+    "roberta-large",
+    "distilbert-base",
+    "albert-base",
+    "albert-large",
+    "albert-xlarge",
+    "albert-xxlarge",
+    "electra-small",
+    "electra-base",
+    "electra-large",
+    "electra-small-generator",
+    "electra-base-generator",
+    "electra-large-generator",
+)
 ENGINES = ("keras", "openvino", "tensorflow")
 
 
@@ -36,12 +57,15 @@ def make_batch(config, tokens):
     rng = np.random.default_rng(0)
     ids = rng.integers(1000, config.vocab_size, (2, tokens))
     padding = np.ones_like(ids)
-    padding[1, tokens * 3 // 4:] = 0
+    padding[1, tokens * 3 // 4 :] = 0
     segments = np.zeros_like(ids)
     if config.type_vocab_size > 1:
-        segments[:, tokens // 2:] = 1
-    return {"token_ids": np.where(padding == 1, ids, config.pad_token_id), "segment_ids": segments * padding,
-            "padding_mask": padding}
+        segments[:, tokens // 2 :] = 1
+    return {
+        "token_ids": np.where(padding == 1, ids, config.pad_token_id),
+        "segment_ids": segments * padding,
+        "padding_mask": padding,
+    }
 
 
 def run_transformers(config, heads, batch, folder):
@@ -67,12 +91,17 @@ def run_transformers(config, heads, batch, folder):
         found = model(**given, output_hidden_states=True, output_attentions=True)
         pooled = model.base_model(**given).get("pooler_output") if "pooler" in heads else None
     logits = found.get("prediction_logits", found.get("logits"))
-    values = {"pooled_output": pooled, "nsp_logits": found.get("seq_relationship_logits"),
-              "sop_logits": found.get("sop_logits"),
-              "replaced_logits" if logits.ndim == 2 else "mlm_logits_all": logits}
-    return {"hidden_states": [x.numpy() for x in found.hidden_states],
-            "attentions": [x.numpy() for x in found.attentions],
-            **{name: value.numpy() for name, value in values.items() if value is not None}}
+    values = {
+        "pooled_output": pooled,
+        "nsp_logits": found.get("seq_relationship_logits"),
+        "sop_logits": found.get("sop_logits"),
+        "replaced_logits" if logits.ndim == 2 else "mlm_logits_all": logits,
+    }
+    return {
+        "hidden_states": [x.numpy() for x in found.hidden_states],
+        "attentions": [x.numpy() for x in found.attentions],
+        **{name: value.numpy() for name, value in values.items() if value is not None},
+    }
 
 
 def write_vocabulary(folder, config):
@@ -100,8 +129,10 @@ def run_ours(model, batch, outputs, engine):
 
     inputs = {name: array.astype("int32") for name, array in batch.items()}
     found = view(model, outputs)(inputs) if engine == "keras" else Runtime(model, engine=engine).run(inputs, outputs)
-    return {name: [np.asarray(x) for x in value] if isinstance(value, (list, tuple)) else np.asarray(value)
-            for name, value in found.items()}
+    return {
+        name: [np.asarray(x) for x in value] if isinstance(value, (list, tuple)) else np.asarray(value)
+        for name, value in found.items()
+    }
 
 
 def difference(name, ours, theirs, real):
@@ -142,10 +173,15 @@ def compare(name, tokens, engines):
         model = checkpoints.read(folder)[2]
     for engine in engines:
         ours = run_ours(model, batch, tuple(theirs), engine)
-        row = {"model": name, "engine": engine, "tokens": tokens,
-               **{output: difference(output, ours[output], theirs[output], real) for output in theirs}}
-        row["decisions_equal"] = all(same_decisions(output, ours[output], theirs[output], real) for output in DECIDED
-                                     if output in theirs)
+        row = {
+            "model": name,
+            "engine": engine,
+            "tokens": tokens,
+            **{output: difference(output, ours[output], theirs[output], real) for output in theirs},
+        }
+        row["decisions_equal"] = all(
+            same_decisions(output, ours[output], theirs[output], real) for output in DECIDED if output in theirs
+        )
         yield row
 
 

@@ -229,9 +229,7 @@ def _openvino_model(config, folder, maps, hint):
         model, example = _exportable(config, maps)
         ov.save_model(ov.convert_model(model, example_input=example), path, compress_to_fp16=False)
         _torch_model.cache_clear()
-    return ov.Core().compile_model(
-        path, "CPU", {"INFERENCE_PRECISION_HINT": hint, "PERFORMANCE_HINT": "LATENCY"}
-    )
+    return ov.Core().compile_model(path, "CPU", {"INFERENCE_PRECISION_HINT": hint, "PERFORMANCE_HINT": "LATENCY"})
 
 
 def openvino(config, folder, maps, batch, hint="f32"):

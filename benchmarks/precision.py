@@ -60,9 +60,7 @@ def batches(tokenizer, options, rows=8):
     for start in range(0, count, rows):
         tokens = np.pad(sequences[start : start + rows], ((0, 0), (1, 1)))
         tokens[:, 0], tokens[:, -1] = tokenizer.cls_id, tokenizer.sep_id
-        places = np.stack(
-            [random.choice(inner, int(0.15 * inner), replace=False) + 1 for _ in tokens]
-        ).astype(np.int32)
+        places = np.stack([random.choice(inner, int(0.15 * inner), replace=False) + 1 for _ in tokens]).astype(np.int32)
         labels = np.take_along_axis(tokens, places, axis=1)
         np.put_along_axis(tokens, places, tokenizer.mask_id, axis=1)
         yield (

@@ -36,8 +36,10 @@ sys.path.insert(0, str(ROOT))
 def main(arguments=None):
     options = _options(arguments)
     with tempfile.TemporaryDirectory() as folder:
-        text, quarter, little = (_slice(options.file, size, Path(folder) / f"{size}.txt") for size in
-                                 (options.megabytes, options.megabytes / 4, options.python_megabytes))
+        text, quarter, little = (
+            _slice(options.file, size, Path(folder) / f"{size}.txt")
+            for size in (options.megabytes, options.megabytes / 4, options.python_megabytes)
+        )
         measured = {name: [] for name in ("prepare", "prepare, without start", "tokenising", "Python tokenising")}
         context = multiprocessing.get_context("spawn")
         with ProcessPoolExecutor(options.processes, context, _start, (options.vocab,)) as pool:
@@ -54,17 +56,22 @@ def main(arguments=None):
 
 
 def report(measured, options):
-    rates = {name: [statistics.median(size / 1e6 / row[kind] for size, *row in rows) for kind in (0, 1)]
-             for name, rows in measured.items()}
-    print(f"{options.megabytes} MB of {Path(options.file).name}, {options.processes} processes, median of "
-          f"{options.rounds}; load of the machine {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores\n\n"
-          "| | MB/s | MB per CPU second | of Python tokenising, by CPU time |")
+    rates = {
+        name: [statistics.median(size / 1e6 / row[kind] for size, *row in rows) for kind in (0, 1)]
+        for name, rows in measured.items()
+    }
+    print(
+        f"{options.megabytes} MB of {Path(options.file).name}, {options.processes} processes, median of "
+        f"{options.rounds}; load of the machine {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores\n\n"
+        "| | MB/s | MB per CPU second | of Python tokenising, by CPU time |"
+    )
     print("|---|---|---|---|")
     for name, (by_clock, by_cpu) in rates.items():
         print(f"| {name} | {by_clock:.2f} | {by_cpu:.2f} | {by_cpu / rates['Python tokenising'][1]:.1f} |")
     if options.json:
-        Path(options.json).write_text(json.dumps({"rates": rates, "rows": measured, "settings": vars(options)},
-                                                 indent=1))
+        Path(options.json).write_text(
+            json.dumps({"rates": rates, "rows": measured, "settings": vars(options)}, indent=1)
+        )
 
 
 def _slice(path, megabytes, target):
@@ -94,9 +101,27 @@ def _prepare(text, folder, options):
     """(seconds, CPU seconds) of the command."""
     output = tempfile.mkdtemp(dir=folder)
     began = time.perf_counter()
-    used = subprocess.check_output([sys.executable, "-c", _COUNTED, sys.executable, "-m", "bert_tf", "prepare",
-                                    "--input", text, "--output", output, "--vocab", options.vocab,
-                                    "--processes", str(options.processes), "--quiet"], cwd=ROOT)
+    used = subprocess.check_output(
+        [
+            sys.executable,
+            "-c",
+            _COUNTED,
+            sys.executable,
+            "-m",
+            "bert_tf",
+            "prepare",
+            "--input",
+            text,
+            "--output",
+            output,
+            "--vocab",
+            options.vocab,
+            "--processes",
+            str(options.processes),
+            "--quiet",
+        ],
+        cwd=ROOT,
+    )
     return time.perf_counter() - began, float(used)
 
 
@@ -149,16 +174,21 @@ def _check_equal(pool, text):
 
 def _compare(path):
     paragraphs = [line for line in Path(path).read_text(encoding="utf-8").split("\n") if line][:500]
-    return sum(python(text) == ids.tolist()
-               for text, ids in zip(paragraphs, ours.batch_ids(paragraphs, "fast"))), len(paragraphs)
+    return sum(python(text) == ids.tolist() for text, ids in zip(paragraphs, ours.batch_ids(paragraphs, "fast"))), len(
+        paragraphs
+    )
 
 
 def _options(arguments):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file")
     parser.add_argument("--vocab", default="bert-small-uncased-embedded")
-    parser.add_argument("--megabytes", type=float, default=40, help="at least 36, or `prepare` takes its way for "
-                                                                   "little text with the quarter")
+    parser.add_argument(
+        "--megabytes",
+        type=float,
+        default=40,
+        help="at least 36, or `prepare` takes its way for little text with the quarter",
+    )
     parser.add_argument("--python-megabytes", type=float, default=1)
     parser.add_argument("--processes", type=int, default=os.cpu_count())
     parser.add_argument("--rounds", type=int, default=3)

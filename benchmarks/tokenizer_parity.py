@@ -114,8 +114,14 @@ def compare_folder(folder: Path, lines: list[str]) -> dict:
             differ[key] += not agrees
         if first is None and not all(same.values()):
             first = text
-    return {"kind": type(ours).__name__, "vocabulary": ours.vocab_size, "texts": len(lines), "tokens": tokens,
-            "texts_that_differ": differ, "first_difference": first}
+    return {
+        "kind": type(ours).__name__,
+        "vocabulary": ours.vocab_size,
+        "texts": len(lines),
+        "tokens": tokens,
+        "texts_that_differ": differ,
+        "first_difference": first,
+    }
 
 
 def hard_strings() -> list[str]:

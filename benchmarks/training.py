@@ -65,9 +65,15 @@ def measure(size, shape, options):
                 answer = worker.ask(steps)
                 seconds[name].append(answer[0] / steps)
                 processor[name].append(answer[2] / steps)
-        found = {name: {"seconds": statistics.median(values), "all": values,
-                        "processor": statistics.median(processor[name]), "megabytes": workers[name].ask(0)[1]}
-                 for name, values in seconds.items()}
+        found = {
+            name: {
+                "seconds": statistics.median(values),
+                "all": values,
+                "processor": statistics.median(processor[name]),
+                "megabytes": workers[name].ask(0)[1],
+            }
+            for name, values in seconds.items()
+        }
     finally:
         for worker in workers.values():
             worker.stop()
@@ -79,17 +85,23 @@ def _say(size, shape, found):
     batch, tokens = map(int, shape.split("x"))
     print(f"\n{size}, {shape}")
     for name, facts in found.items():
-        print(f"  {name:30} {batch * tokens / facts['seconds']:9,.0f} tokens/s {facts['seconds'] * 1000:8,.0f} ms "
-              f"{facts['processor'] * 1000:8,.0f} ms of processor time {facts['megabytes']:7,.0f} MB")
+        print(
+            f"  {name:30} {batch * tokens / facts['seconds']:9,.0f} tokens/s {facts['seconds'] * 1000:8,.0f} ms "
+            f"{facts['processor'] * 1000:8,.0f} ms of processor time {facts['megabytes']:7,.0f} MB"
+        )
     for reduced in (False, True):
         kind = {name: facts for name, facts in found.items() if KNOWN[name][0] == reduced}
         mine = [facts for name, facts in kind.items() if name.startswith("ours")]
         others = [facts for name, facts in kind.items() if not name.startswith("ours")]
         if mine and others:
-            ratios = [min(one[what] for one in others) / min(one[what] for one in mine)
-                      for what in ("seconds", "processor")]
-            print(f"  {'reduced' if reduced else 'float32'}: ours is {ratios[0]:.2f} times the best other, by processor "
-                  f"time {ratios[1]:.2f} times", flush=True)
+            ratios = [
+                min(one[what] for one in others) / min(one[what] for one in mine) for what in ("seconds", "processor")
+            ]
+            print(
+                f"  {'reduced' if reduced else 'float32'}: ours is {ratios[0]:.2f} times the best other, by processor "
+                f"time {ratios[1]:.2f} times",
+                flush=True,
+            )
 
 
 class Worker:
@@ -100,7 +112,7 @@ class Worker:
         self._pipe, theirs = context.Pipe()
         self._process = context.Process(target=_serve, args=(theirs, name, size, shape), daemon=True)
         self._process.start()
-        theirs.close()      # so that a peer that ends is heard of, and not waited for
+        theirs.close()  # so that a peer that ends is heard of, and not waited for
         self.steps = 1
 
     def ask(self, steps):
@@ -149,11 +161,18 @@ def make_batch(config, size, tokens, masks=20):
     positions = np.sort(np.stack([rng.permutation(tokens)[:masks] for _ in range(size)]))
     ids = rng.integers(1000, config.vocab_size, (size, tokens))
     segments = np.repeat([[0] * (tokens // 2) + [1] * (tokens - tokens // 2)], size, 0)
-    batch = {"token_ids": ids, "segment_ids": segments, "padding_mask": np.ones_like(ids), "mask_positions": positions,
-             "mask_labels": rng.integers(1000, config.vocab_size, (size, masks)),
-             "nsp_labels": rng.integers(0, 2, size)}
-    return {**{name: array.astype(np.int32) for name, array in batch.items()},
-            "mask_weights": np.ones((size, masks), np.float32)}
+    batch = {
+        "token_ids": ids,
+        "segment_ids": segments,
+        "padding_mask": np.ones_like(ids),
+        "mask_positions": positions,
+        "mask_labels": rng.integers(1000, config.vocab_size, (size, masks)),
+        "nsp_labels": rng.integers(0, 2, size),
+    }
+    return {
+        **{name: array.astype(np.int32) for name, array in batch.items()},
+        "mask_weights": np.ones((size, masks), np.float32),
+    }
 
 
 def _peak():

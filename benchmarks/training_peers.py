@@ -29,8 +29,9 @@ def ours(config, batch, precision="float32", jit=False, fused=None, optimizer="a
     apply_precision(model, precision)
     if fuses(precision, None, jit) if fused is None else fused:
         fuse(model)
-    optimizer = make_optimizer(model.trainable_variables, RATE, TOTAL, 100, DECAY, optimizer,
-                               products=products_dtype(precision))
+    optimizer = make_optimizer(
+        model.trainable_variables, RATE, TOTAL, 100, DECAY, optimizer, products=products_dtype(precision)
+    )
     step = Step(model, MaskedLMAndNextSentence(), optimizer, CLIP, jit_compile=jit)
 
     def run(steps):
@@ -48,13 +49,23 @@ def kerashub(config, batch, dtype="float32", jit="auto"):
     if dtype != "float32":
         keras.config.set_dtype_policy(dtype)
     backbone = keras_hub.models.BertBackbone(
-        vocabulary_size=config.vocab_size, num_layers=config.num_hidden_layers,
-        num_heads=config.num_attention_heads, hidden_dim=config.hidden_size,
-        intermediate_dim=config.intermediate_size, dropout=0.1, max_sequence_length=512)
+        vocabulary_size=config.vocab_size,
+        num_layers=config.num_hidden_layers,
+        num_heads=config.num_attention_heads,
+        hidden_dim=config.hidden_size,
+        intermediate_dim=config.intermediate_size,
+        dropout=0.1,
+        max_sequence_length=512,
+    )
     positions = keras.Input((None,), dtype="int32", name="mask_positions")
     found = backbone(backbone.input)
-    head = keras_hub.layers.MaskedLMHead(vocabulary_size=config.vocab_size, token_embedding=backbone.token_embedding,
-                                         intermediate_activation="gelu", dtype=dtype, name="mlm")
+    head = keras_hub.layers.MaskedLMHead(
+        vocabulary_size=config.vocab_size,
+        token_embedding=backbone.token_embedding,
+        intermediate_activation="gelu",
+        dtype=dtype,
+        name="mlm",
+    )
     mlm = head(found["sequence_output"], mask_positions=positions)
     nsp = keras.layers.Dense(2, dtype="float32", name="nsp")(found["pooled_output"])
     model = keras.Model({**backbone.input, "mask_positions": positions}, {"mlm": mlm, "nsp": nsp})
@@ -68,10 +79,13 @@ def kerashub(config, batch, dtype="float32", jit="auto"):
     weights = {"mlm": batch["mask_weights"], "nsp": np.ones(len(batch["nsp_labels"]), np.float32)}
 
     def run(steps):
-        repeated = [{name: np.concatenate([array] * steps) for name, array in part.items()}
-                    for part in (inputs, labels, weights)]
-        history = model.fit(*repeated[:2], sample_weight=repeated[2], batch_size=len(batch["nsp_labels"]),
-                            shuffle=False, verbose=0)
+        repeated = [
+            {name: np.concatenate([array] * steps) for name, array in part.items()}
+            for part in (inputs, labels, weights)
+        ]
+        history = model.fit(
+            *repeated[:2], sample_weight=repeated[2], batch_size=len(batch["nsp_labels"]), shuffle=False, verbose=0
+        )
         return history.history["loss"][-1]
 
     return run
@@ -81,22 +95,35 @@ def torch_step(config, batch, compiled=False, reduced=False):
     import torch
     from transformers import BertConfig, BertForPreTraining
 
-    theirs = BertConfig(vocab_size=config.vocab_size, hidden_size=config.hidden_size,
-                        num_hidden_layers=config.num_hidden_layers, num_attention_heads=config.num_attention_heads,
-                        intermediate_size=config.intermediate_size)
+    theirs = BertConfig(
+        vocab_size=config.vocab_size,
+        hidden_size=config.hidden_size,
+        num_hidden_layers=config.num_hidden_layers,
+        num_attention_heads=config.num_attention_heads,
+        intermediate_size=config.intermediate_size,
+    )
     model = BertForPreTraining(theirs).train()
     plain = [one for name, one in model.named_parameters() if "bias" in name or "LayerNorm" in name]
     others = [one for name, one in model.named_parameters() if not ("bias" in name or "LayerNorm" in name)]
-    optimizer = torch.optim.AdamW([{"params": others, "weight_decay": DECAY}, {"params": plain, "weight_decay": 0.0}],
-                                  lr=RATE, eps=1e-6, fused=True)
+    optimizer = torch.optim.AdamW(
+        [{"params": others, "weight_decay": DECAY}, {"params": plain, "weight_decay": 0.0}],
+        lr=RATE,
+        eps=1e-6,
+        fused=True,
+    )
     tensors = {name: torch.tensor(array).long() for name, array in batch.items() if name != "mask_weights"}
     labels = torch.full_like(tensors["token_ids"], -100)
     labels.scatter_(1, tensors["mask_positions"], tensors["mask_labels"])
 
     def loss_of():
         with torch.autocast("cpu", torch.bfloat16, enabled=reduced):
-            return model(tensors["token_ids"], tensors["padding_mask"], tensors["segment_ids"], labels=labels,
-                         next_sentence_label=tensors["nsp_labels"]).loss
+            return model(
+                tensors["token_ids"],
+                tensors["padding_mask"],
+                tensors["segment_ids"],
+                labels=labels,
+                next_sentence_label=tensors["nsp_labels"],
+            ).loss
 
     forward = torch.compile(loss_of) if compiled else loss_of
 
@@ -123,17 +150,22 @@ PEERS = {
     "ours, bfloat16_products": (True, lambda config, batch: ours(config, batch, "bfloat16_products")),
     "KerasHub fit, mixed_bfloat16": (True, lambda config, batch: kerashub(config, batch, "mixed_bfloat16")),
     "KerasHub fit, mixed_bfloat16, graph": (
-        True, lambda config, batch: kerashub(config, batch, "mixed_bfloat16", jit=False)),
+        True,
+        lambda config, batch: kerashub(config, batch, "mixed_bfloat16", jit=False),
+    ),
     "torch eager, bfloat16": (True, lambda config, batch: torch_step(config, batch, reduced=True)),
-    "torch.compile, bfloat16": (
-        True, lambda config, batch: torch_step(config, batch, compiled=True, reduced=True)),
+    "torch.compile, bfloat16": (True, lambda config, batch: torch_step(config, batch, compiled=True, reduced=True)),
 }
 
 #: Other ways of ours, which are measured where they are named.
 VARIANTS = {
     "ours, fused": (False, lambda config, batch: ours(config, batch, fused=True)),
     "ours, bfloat16_products, not fused": (
-        True, lambda config, batch: ours(config, batch, "bfloat16_products", fused=False)),
+        True,
+        lambda config, batch: ours(config, batch, "bfloat16_products", fused=False),
+    ),
     "ours, bfloat16_products, Muon": (
-        True, lambda config, batch: ours(config, batch, "bfloat16_products", optimizer="muon")),
+        True,
+        lambda config, batch: ours(config, batch, "bfloat16_products", optimizer="muon"),
+    ),
 }

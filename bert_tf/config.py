@@ -13,7 +13,8 @@ from pathlib import Path
 from bert_tf.family import BERT, MEMBERS
 
 # Google's and Hugging Face's files carry settings that say nothing about the network itself.
-_BOOKKEEPING = frozenset("""
+_BOOKKEEPING = frozenset(
+    """
     _name_or_path _num_labels add_cross_attention architectures attn_implementation bos_token_id
     bad_words_ids begin_suppress_tokens chunk_size_feed_forward classifier_dropout cross_attention_hidden_size
     decoder_start_token_id directionality diversity_penalty do_sample dtype early_stopping encoder_no_repeat_ngram_size
@@ -27,14 +28,17 @@ _BOOKKEEPING = frozenset("""
     suppress_tokens task_specific_params temperature tf_legacy_loss tie_encoder_decoder tie_word_embeddings
     tokenizer_class top_k top_p torch_dtype torchscript transformers_version transformers.js_config
     typical_p use_bfloat16 use_cache
-""".split())
+""".split()
+)
 
 _ACTIVATIONS = ("gelu", "gelu_new", "relu")
 _ACTIVATION_ALIASES = {"gelu_pytorch_tanh": "gelu_new", "gelu_fast": "gelu_new"}
 
 #: BERT's sizes: name -> (layers L, hidden size H, attention heads A)
-SIZES = {name: (size["num_hidden_layers"], size["hidden_size"], size["num_attention_heads"])
-         for name, size in BERT.sizes.items()}
+SIZES = {
+    name: (size["num_hidden_layers"], size["hidden_size"], size["num_attention_heads"])
+    for name, size in BERT.sizes.items()
+}
 
 
 # What a file may ask for, so that settings alone, whose layers are counted one by one, cost no time or memory.
@@ -95,8 +99,14 @@ class BertConfig:
 
     def __post_init__(self):
         _check_word("model_type", self.model_type, MEMBERS)
-        for name in ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads",
-                     "intermediate_size", "max_position_embeddings"):
+        for name in (
+            "vocab_size",
+            "hidden_size",
+            "num_hidden_layers",
+            "num_attention_heads",
+            "intermediate_size",
+            "max_position_embeddings",
+        ):
             _check_integer(name, getattr(self, name), least=1)
         for name in ("pad_token_id", "type_vocab_size"):
             _check_integer(name, getattr(self, name), least=0)
@@ -105,25 +115,36 @@ class BertConfig:
                 _check_integer(name, getattr(self, name), least=1)
         for name, value in self.member.only.items():
             if getattr(self, name) != value:
-                raise ConfigError(f"{name} is {getattr(self, name)!r}; in a model of type "
-                                  f"{self.model_type!r} it is {value!r}.")
+                raise ConfigError(
+                    f"{name} is {getattr(self, name)!r}; in a model of type {self.model_type!r} it is {value!r}."
+                )
         if self.position_offset >= self.max_position_embeddings:
-            raise ConfigError(f"max_position_embeddings is {self.max_position_embeddings}, but positions "
-                              f"start at {self.position_offset} in this model; give more.")
+            raise ConfigError(
+                f"max_position_embeddings is {self.max_position_embeddings}, but positions "
+                f"start at {self.position_offset} in this model; give more."
+            )
         if self.num_hidden_layers % (self.num_hidden_groups or 1):
-            raise ConfigError(f"num_hidden_layers {self.num_hidden_layers} cannot be divided among "
-                              f"num_hidden_groups {self.num_hidden_groups}; choose a multiple.")
+            raise ConfigError(
+                f"num_hidden_layers {self.num_hidden_layers} cannot be divided among "
+                f"num_hidden_groups {self.num_hidden_groups}; choose a multiple."
+            )
         if self.pad_token_id >= self.vocab_size:
-            raise ConfigError(f"pad_token_id is {self.pad_token_id}, but the vocabulary has only "
-                              f"{self.vocab_size} rows; give an id below that.")
+            raise ConfigError(
+                f"pad_token_id is {self.pad_token_id}, but the vocabulary has only "
+                f"{self.vocab_size} rows; give an id below that."
+            )
         if self.stacks > 1:
             for name in ("hidden_size", "num_attention_heads", "intermediate_size"):
                 if getattr(self, name) % self.stacks:
-                    raise ConfigError(f"{name} is {getattr(self, name)}; a {self.member.title} model divides it among "
-                                      f"{self.stacks} stacks: choose a multiple.")
+                    raise ConfigError(
+                        f"{name} is {getattr(self, name)}; a {self.member.title} model divides it among "
+                        f"{self.stacks} stacks: choose a multiple."
+                    )
         if self.hidden_size % self.num_attention_heads:
-            raise ConfigError(f"hidden_size {self.hidden_size} cannot be divided among num_attention_heads "
-                              f"{self.num_attention_heads}; choose a multiple of the number of heads.")
+            raise ConfigError(
+                f"hidden_size {self.hidden_size} cannot be divided among num_attention_heads "
+                f"{self.num_attention_heads}; choose a multiple of the number of heads."
+            )
         for name in ("hidden_dropout_prob", "attention_probs_dropout_prob"):
             value = _check_number(name, getattr(self, name))
             if not 0 <= value < 1:
@@ -206,8 +227,7 @@ class BertConfig:
         _check_word("model_type", model_type, MEMBERS)
         member = MEMBERS[model_type]
         if size not in member.sizes:
-            raise ConfigError(f"There is no {member.title} size {size!r}; known are "
-                              f"{', '.join(member.sizes)}.")
+            raise ConfigError(f"There is no {member.title} size {size!r}; known are {', '.join(member.sizes)}.")
         return cls(**{"model_type": model_type, **member.defaults, **member.sizes[size], **overrides})
 
     @classmethod
@@ -253,19 +273,21 @@ class BertConfig:
         values = dict(values)
         family = values.get("model_type", "bert")
         if family not in list(MEMBERS):
-            raise ConfigError(f"model_type is {family!r}; models of these types can be read: "
-                              f"{', '.join(MEMBERS)}.")
+            raise ConfigError(f"model_type is {family!r}; models of these types can be read: {', '.join(MEMBERS)}.")
         member = MEMBERS[family]
         values = {_ours(member, key): value for key, value in values.items()}
         if values.get("inner_group_num", 1) != 1:
             raise ConfigError(f"inner_group_num is {values['inner_group_num']!r}; only 1 can be read.")
         if values.get("add_cross_attention") or values.get("is_decoder") and member.reads == "both":
             name = "add_cross_attention" if values.get("add_cross_attention") else "is_decoder"
-            raise ConfigError(f"{name} is {values[name]!r}: a decoder, whose tokens see only those before them or another "
-                              "text, cannot be read.")
+            raise ConfigError(
+                f"{name} is {values[name]!r}: a decoder, whose tokens see only those before them or another "
+                "text, cannot be read."
+            )
         if values.pop("position_embedding_type", "absolute") != "absolute":
-            raise ConfigError("position_embedding_type is not 'absolute'; only learned absolute positions "
-                              "are supported.")
+            raise ConfigError(
+                "position_embedding_type is not 'absolute'; only learned absolute positions are supported."
+            )
         fields = {field.name for field in dataclasses.fields(cls)}
         unknown = sorted(set(values) - fields - _BOOKKEEPING - member.ignored)
         if unknown:
@@ -304,22 +326,29 @@ class BertConfig:
     def to_hf_dict(self) -> dict:
         """The content of a Hugging Face ``config.json``."""
         names, given = self.member.settings, self._given()
-        return {"architectures": [self.member.architecture(self.member.trained)],
-                "position_embedding_type": "absolute", "use_cache": False,
-                **{names.get(name, name): value for name, value in given.items()}}
+        return {
+            "architectures": [self.member.architecture(self.member.trained)],
+            "position_embedding_type": "absolute",
+            "use_cache": False,
+            **{names.get(name, name): value for name, value in given.items()},
+        }
 
     def to_google_dict(self) -> dict:
         """The content of a Google ``bert_config.json`` (which knows no epsilon and no padding id)."""
-        words = {name: {ours: theirs for theirs, ours in known.items()}
-                 for name, known in self.member.google_values.items()}
+        words = {
+            name: {ours: theirs for theirs, ours in known.items()} for name, known in self.member.google_values.items()
+        }
         values = {name: words.get(name, {}).get(value, value) for name, value in self._given().items()}
         del values["layer_norm_eps"], values["pad_token_id"], values["model_type"]
         return values
 
     def _given(self):
         """The fields that a file of this member has."""
-        return {name: value for name, value in self.to_dict().items() if value is not None and
-                (value or name != "type_vocab_size")}
+        return {
+            name: value
+            for name, value in self.to_dict().items()
+            if value is not None and (value or name != "type_vocab_size")
+        }
 
 
 def _ours(member, key):
@@ -361,9 +390,16 @@ def parameter_counts(config, heads=("pooler",)):
     # The matrices of stacks side by side are the blocks on the diagonal of one stack's.
     matrices = (4 * hidden * hidden + 2 * hidden * wide) // config.stacks
     layer = matrices + 4 * hidden + wide + hidden + 4 * hidden
-    known = {"pooler": dense, "mlm": (hidden + 3) * narrow + config.vocab_size, "nsp": 2 * hidden + 2,
-             "sop": 2 * hidden + 2, "replaced": dense + hidden + 1}
-    counts = {"embeddings": (rows + 2) * narrow + projection,
-              "encoder": len(set(config.layer_groups)) * layer,
-              **{head: known[head] for head in heads}}
+    known = {
+        "pooler": dense,
+        "mlm": (hidden + 3) * narrow + config.vocab_size,
+        "nsp": 2 * hidden + 2,
+        "sop": 2 * hidden + 2,
+        "replaced": dense + hidden + 1,
+    }
+    counts = {
+        "embeddings": (rows + 2) * narrow + projection,
+        "encoder": len(set(config.layer_groups)) * layer,
+        **{head: known[head] for head in heads},
+    }
     return {**counts, "total": sum(counts.values())}

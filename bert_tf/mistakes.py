@@ -17,7 +17,7 @@ def whole_number(least, most=None):
             raise argparse.ArgumentTypeError(f"{number} was given; it must be {wanted}")
         return number
 
-    read.__name__ = "whole number"      # argparse says so of "x": invalid whole number value: 'x'
+    read.__name__ = "whole number"  # argparse says so of "x": invalid whole number value: 'x'
     return read
 
 

@@ -43,14 +43,34 @@ from bert_tf.layers.common import named_dense, register
 HEADS = ("pooler", "mlm", "nsp")
 ALL_HEADS = (*HEADS, "sop", "replaced")
 PER_LAYER = ("attentions", "queries", "keys", "values")
-OUTPUTS = ("sequence_output", "pooled_output", "mlm_logits", "mlm_logits_all", "nsp_logits", "sop_logits",
-           "replaced_logits", "embeddings_sum", "embeddings", "hidden_states", *PER_LAYER)
+OUTPUTS = (
+    "sequence_output",
+    "pooled_output",
+    "mlm_logits",
+    "mlm_logits_all",
+    "nsp_logits",
+    "sop_logits",
+    "replaced_logits",
+    "embeddings_sum",
+    "embeddings",
+    "hidden_states",
+    *PER_LAYER,
+)
 #: What a model is built of by `Member.reads`: embeddings, encoder layer, masked-LM head.
-READING = {"both": (BertEmbeddings, EncoderLayer, MaskedLMHead), "left": (BertEmbeddings, LeftLayer, NextTokenHead),
-           "apart": (SharedEmbeddings, TwoOneWayLayer, BetweenHead)}
+READING = {
+    "both": (BertEmbeddings, EncoderLayer, MaskedLMHead),
+    "left": (BertEmbeddings, LeftLayer, NextTokenHead),
+    "apart": (SharedEmbeddings, TwoOneWayLayer, BetweenHead),
+}
 #: Heads that an output needs.
-NEEDS = {"pooled_output": ("pooler",), "nsp_logits": ("pooler", "nsp"), "mlm_logits": ("mlm",),
-         "mlm_logits_all": ("mlm",), "sop_logits": ("pooler", "sop"), "replaced_logits": ("replaced",)}
+NEEDS = {
+    "pooled_output": ("pooler",),
+    "nsp_logits": ("pooler", "nsp"),
+    "mlm_logits": ("mlm",),
+    "mlm_logits_all": ("mlm",),
+    "sop_logits": ("pooler", "sop"),
+    "replaced_logits": ("replaced",),
+}
 
 
 def outputs_of(heads):
@@ -103,9 +123,13 @@ class BertModel(keras.Model):
 
     def get_config(self):
         # Functional's own config lists every layer; the settings say the same in a few lines.
-        return {"bert_config": self.bert_config.to_dict(), "outputs": list(self._output_choice),
-                "heads": sorted(self.bert_heads), "name": self.name,
-                "dtype": keras.dtype_policies.serialize(self.bert_layers["embeddings"].dtype_policy)}
+        return {
+            "bert_config": self.bert_config.to_dict(),
+            "outputs": list(self._output_choice),
+            "heads": sorted(self.bert_heads),
+            "name": self.name,
+            "dtype": keras.dtype_policies.serialize(self.bert_layers["embeddings"].dtype_policy),
+        }
 
     @classmethod
     def from_config(cls, config, custom_objects=None):
@@ -144,8 +168,9 @@ def view(model, outputs, name=None):
     Args:
         model: a `BertModel`. outputs: names from this module's docstring.
     """
-    return BertModel(model.bert_config, tuple(outputs), model.bert_heads, layers=model.bert_layers,
-                     name=name or f"{model.name}_view")
+    return BertModel(
+        model.bert_config, tuple(outputs), model.bert_heads, layers=model.bert_layers, name=name or f"{model.name}_view"
+    )
 
 
 def _check_outputs(outputs, heads):
@@ -156,8 +181,10 @@ def _check_outputs(outputs, heads):
             raise ValueError(f"There is no output {output!r}; choose from {', '.join(OUTPUTS)}.")
         missing = [head for head in NEEDS.get(output, ()) if head not in heads]
         if missing:
-            raise ValueError(f"Output {output!r} needs the {' and '.join(missing)} head, which this model "
-                             f"does not have (it has: {', '.join(sorted(heads)) or 'none'}).")
+            raise ValueError(
+                f"Output {output!r} needs the {' and '.join(missing)} head, which this model "
+                f"does not have (it has: {', '.join(sorted(heads)) or 'none'})."
+            )
 
 
 def _make_layers(config, heads, dtype):
@@ -165,36 +192,62 @@ def _make_layers(config, heads, dtype):
     embeddings, layer, masked_head = READING[config.member.reads]
     layers = {
         "embeddings": embeddings(
-            config.vocab_size, config.hidden_size, config.max_position_embeddings, config.type_vocab_size,
-            config.hidden_dropout_prob, epsilon, stddev, config.embedding_width, config.position_offset,
-            dtype=dtype, name="embeddings"),
+            config.vocab_size,
+            config.hidden_size,
+            config.max_position_embeddings,
+            config.type_vocab_size,
+            config.hidden_dropout_prob,
+            epsilon,
+            stddev,
+            config.embedding_width,
+            config.position_offset,
+            dtype=dtype,
+            name="embeddings",
+        ),
         "padding_bias": PaddingBias(dtype=dtype, name="padding_bias"),
         **_encoder_layers(config, layer, dtype),
     }
     if "pooler" in heads:
         layers["pooler"] = Pooler(config.hidden_size, stddev, dtype=dtype, name="pooler")
     if "mlm" in heads:
-        layers["mlm"] = masked_head(config.vocab_size, config.hidden_size, config.hidden_act, epsilon,
-                                    stddev, config.embedding_width, dtype=dtype, name="mlm")
+        layers["mlm"] = masked_head(
+            config.vocab_size,
+            config.hidden_size,
+            config.hidden_act,
+            epsilon,
+            stddev,
+            config.embedding_width,
+            dtype=dtype,
+            name="mlm",
+        )
     for head in ("nsp", "sop"):
         if head in heads:
             layers[head] = NextSentenceHead(stddev, dtype=dtype, name=head)
     if "replaced" in heads:
-        layers["replaced"] = ReplacedTokenHead(config.hidden_size, config.hidden_act, stddev, dtype=dtype,
-                                               name="replaced")
+        layers["replaced"] = ReplacedTokenHead(
+            config.hidden_size, config.hidden_act, stddev, dtype=dtype, name="replaced"
+        )
     _build(layers, config)
     return layers
 
 
 def _encoder_layers(config, layer, dtype):
-    """"layer_0" to "layer_{L-1}"; those of one group are one layer."""
+    """ "layer_0" to "layer_{L-1}"; those of one group are one layer."""
     groups, layers = {}, {}
     for index, group in enumerate(config.layer_groups):
         if group not in groups:
             groups[group] = layer(
-                config.hidden_size, config.num_attention_heads, config.intermediate_size, config.hidden_act,
-                config.hidden_dropout_prob, config.attention_probs_dropout_prob, config.layer_norm_eps,
-                config.initializer_range, dtype=dtype, name=f"layer_{group}")
+                config.hidden_size,
+                config.num_attention_heads,
+                config.intermediate_size,
+                config.hidden_act,
+                config.hidden_dropout_prob,
+                config.attention_probs_dropout_prob,
+                config.layer_norm_eps,
+                config.initializer_range,
+                dtype=dtype,
+                name=f"layer_{group}",
+            )
         layers[f"layer_{index}"] = groups[group]
     return layers
 
@@ -209,14 +262,19 @@ def _build(layers, config):
 
 def _connect(layers, outputs):
     """The functional graph from the inputs to just the outputs asked for."""
-    inputs = {name: keras.Input((None,), dtype="int32", name=name)
-              for name in ("token_ids", "segment_ids", "padding_mask")}
+    inputs = {
+        name: keras.Input((None,), dtype="int32", name=name) for name in ("token_ids", "segment_ids", "padding_mask")
+    }
     found = layers["embeddings"](inputs["token_ids"], inputs["segment_ids"])
     bias = layers["padding_bias"](inputs["padding_mask"])
     details = [name for name in PER_LAYER if name in outputs]
     x = found["embeddings"]
-    results = {"embeddings": x, "embeddings_sum": found["embeddings_sum"], "hidden_states": [x],
-               **{name: [] for name in details}}
+    results = {
+        "embeddings": x,
+        "embeddings_sum": found["embeddings_sum"],
+        "hidden_states": [x],
+        **{name: [] for name in details},
+    }
     for layer in (layer for name, layer in layers.items() if name.startswith("layer_")):
         if details:
             x, maps = layer(x, bias, details=details)
@@ -281,10 +339,12 @@ def _norm(name, layer):
 
 def _embedding_variables(layer):
     name = "bert.embeddings"
-    found = {f"{name}.word_embeddings.weight": layer.token_table,
-             f"{name}.position_embeddings.weight": layer.position_table,
-             f"{name}.token_type_embeddings.weight": layer.segment_table,
-             **_norm(f"{name}.LayerNorm", layer.norm)}
+    found = {
+        f"{name}.word_embeddings.weight": layer.token_table,
+        f"{name}.position_embeddings.weight": layer.position_table,
+        f"{name}.token_type_embeddings.weight": layer.segment_table,
+        **_norm(f"{name}.LayerNorm", layer.norm),
+    }
     if layer.projection is not None:
         found.update(named_dense("bert.embeddings_project", layer.projection))
     return {name: variable for name, variable in found.items() if variable is not None}
@@ -292,14 +352,19 @@ def _embedding_variables(layer):
 
 def _layer_variables(name, layer):
     if len(layer.side_by_side()) > 1:
-        return {key: variable for stack in layer.side_by_side()
-                for key, variable in _layer_variables(f"{name}.{stack.name}", stack).items()}
+        return {
+            key: variable
+            for stack in layer.side_by_side()
+            for key, variable in _layer_variables(f"{name}.{stack.name}", stack).items()
+        }
     attention, feed_forward = layer.attention, layer.feed_forward
-    return {**named_dense(f"{name}.attention.self.query", attention.query),
-            **named_dense(f"{name}.attention.self.key", attention.key),
-            **named_dense(f"{name}.attention.self.value", attention.value),
-            **named_dense(f"{name}.attention.output.dense", attention.output_dense),
-            **_norm(f"{name}.attention.output.LayerNorm", layer.attention_norm),
-            **named_dense(f"{name}.intermediate.dense", feed_forward.intermediate),
-            **named_dense(f"{name}.output.dense", feed_forward.output_dense),
-            **_norm(f"{name}.output.LayerNorm", layer.feed_forward_norm)}
+    return {
+        **named_dense(f"{name}.attention.self.query", attention.query),
+        **named_dense(f"{name}.attention.self.key", attention.key),
+        **named_dense(f"{name}.attention.self.value", attention.value),
+        **named_dense(f"{name}.attention.output.dense", attention.output_dense),
+        **_norm(f"{name}.attention.output.LayerNorm", layer.attention_norm),
+        **named_dense(f"{name}.intermediate.dense", feed_forward.intermediate),
+        **named_dense(f"{name}.output.dense", feed_forward.output_dense),
+        **_norm(f"{name}.output.LayerNorm", layer.feed_forward_norm),
+    }

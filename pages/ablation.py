@@ -62,15 +62,12 @@ def _switches(shared, trace, places, ablation):
             format_func={"shift": "How other heads react", "effect": "Effect of each part alone"}.get,
             **state.bound_setting("ablation.colour", "w_ablation_colour", "shift", ("shift", "effect")),
             help=(
-                "The effect of each part takes a sweep: every head, feed-forward block and layer is switched"
-                " off once."
+                "The effect of each part takes a sweep: every head, feed-forward block and layer is switched off once."
             ),
         )
         on = _question(shared, trace) if colour == "effect" else None
         if places or ablation.tokens:
-            st.button(
-                "Switch everything on", icon=":material/restart_alt:", key="w_ablation_reset", on_click=_reset
-            )
+            st.button("Switch everything on", icon=":material/restart_alt:", key="w_ablation_reset", on_click=_reset)
     return colour, on
 
 
@@ -165,9 +162,7 @@ def _token_widget(trace):
     state.give("w_ablation_tokens", list(_tokens(trace)))
 
     def pull():
-        state.set_setting(
-            "ablation.tokens", ".".join(map(str, sorted(st.session_state["w_ablation_tokens"]))), ""
-        )
+        state.set_setting("ablation.tokens", ".".join(map(str, sorted(st.session_state["w_ablation_tokens"]))), "")
 
     return {"key": "w_ablation_tokens", "on_change": pull}
 
@@ -224,8 +219,10 @@ def _save_answers(shared, trace, effect, shown, top_k):
         rows += [("class", label, share, effect.classes_after[label]) for label, share in effect.classes_before.items()]
     if effect.replaced_after is not None:
         scores = zip(trace.tokens, effect.replaced_before, effect.replaced_after)
-        rows += [(f"replaced, token {place}", token, float(before), float(after))
-                 for place, (token, before, after) in enumerate(scores)]  # fmt: skip
+        rows += [
+            (f"replaced, token {place}", token, float(before), float(after))
+            for place, (token, before, after) in enumerate(scores)
+        ]
     export.menu(
         "answers",
         why.ANSWER_HEADER,
@@ -398,9 +395,7 @@ def _record(trace, effect, effects, places, unit, heads):
             {
                 "position": one.position,
                 "original": one.original,
-                "predictions": [
-                    {"token": p.token, "probability": p.probability} for p in one.predictions[:20]
-                ],
+                "predictions": [{"token": p.token, "probability": p.probability} for p in one.predictions[:20]],
             }
             for one in found
         ]

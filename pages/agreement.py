@@ -8,8 +8,22 @@ from ui import comparison, export, files, inputs, jobs, models, opening, snippet
 from ui.words import count, percent, title
 
 _LONGEST_LIST = 30
-_HEADER = ("row", "text_a", "text_b", "hidden", "guesses_a", "guesses_b", "same_first", "divergence_bits",
-           "is_next_a", "is_next_b", "problem", "in_order_a", "in_order_b", "replaced_difference")  # fmt: skip
+_HEADER = (
+    "row",
+    "text_a",
+    "text_b",
+    "hidden",
+    "guesses_a",
+    "guesses_b",
+    "same_first",
+    "divergence_bits",
+    "is_next_a",
+    "is_next_b",
+    "problem",
+    "in_order_a",
+    "in_order_b",
+    "replaced_difference",
+)
 
 
 def page():
@@ -163,9 +177,7 @@ def _columns(pair):
         "hidden": "Hidden",
         "one": f"{one} says",
         "other": f"{other} says",
-        "divergence": st.column_config.ProgressColumn(
-            "Divergence", format="%.3f bits", min_value=0, max_value=1
-        ),
+        "divergence": st.column_config.ProgressColumn("Divergence", format="%.3f bits", min_value=0, max_value=1),
         "next_a": st.column_config.NumberColumn(f"P(IsNext), {one}", format="percent"),
         "next_b": st.column_config.NumberColumn(f"P(IsNext), {other}", format="percent"),
         "order_a": st.column_config.NumberColumn(f"P(in order), {one}", format="percent"),

@@ -90,10 +90,12 @@ def _heads(shared, trace, selection, chosen):
     colours = plots.head_colours(frame.is_dark())[: len(chosen)]
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         st.segmented_control(
-            "As", ["lines", "map"], format_func={"lines": "Lines", "map": "Heatmap"}.get,
+            "As",
+            ["lines", "map"],
+            format_func={"lines": "Lines", "map": "Heatmap"}.get,
             **state.bound_setting(_AS, "w_attention_as", "lines", ("lines", "map")),
             label_visibility="collapsed",
-        )  # fmt: skip
+        )
         st.toggle(
             "Several heads",
             **state.bound_setting(_SEVERAL, "w_several", False),
@@ -108,9 +110,7 @@ def _heads(shared, trace, selection, chosen):
     if as_map:
         _heatmaps(trace, weights, selection, detail, name)
         if several:
-            st.caption(
-                f"A heatmap shows one head: layer {layer + 1}, head {head + 1}. Lines show all of them."
-            )
+            st.caption(f"A heatmap shows one head: layer {layer + 1}, head {head + 1}. Lines show all of them.")
     else:
         maps = trace.attentions[[one for one, _ in chosen], [one for _, one in chosen]]
         components.lines("c_lines", plots.lines(trace, maps, detail), name, colours, attention.least(_LEAST))

@@ -28,9 +28,7 @@ _SAYS = {
     + _DIRECTIONS
     + "(Raghu et al. 2017).",
     "pwcca": "The mean of the canonical correlations between two layers, 0 to 1, each weighted by what its direction "
-    "accounts for of the layer with fewer directions. "
-    + _DIRECTIONS
-    + "(Morcos et al. 2018).",
+    "accounts for of the layer with fewer directions. " + _DIRECTIONS + "(Morcos et al. 2018).",
 }
 _SOURCES = {"file": "Texts of a file", "view": "The page's text"}
 
@@ -141,8 +139,7 @@ def _show(pair, measure, found):
         best = int(np.nanargmax(np.where(np.isfinite(values[-1]), values[-1], -np.inf)))
         where = f"layer {best}" if best else "the embeddings"
         st.markdown(
-            f"The last layer of {plain(names[0])} is most like {where} of {plain(names[1])}: "
-            f"{values[-1, best]:.2f}."
+            f"The last layer of {plain(names[0])} is most like {where} of {plain(names[1])}: {values[-1, best]:.2f}."
         )
     said = _SAYS[measure].format(a_direction=WORDS_A_DIRECTION, chance=chance)
     st.caption(f"Over {count(words, 'word')}. {said}")

@@ -25,8 +25,19 @@ from ui import (
 from ui.cards import cards
 from ui.words import count
 
-_HEADER = ("model_a", "model_b", "masked", "position_a", "position_b", "top_a", "top_b", "overlap",
-           "jensen_shannon_bits", "pair_a", "pair_b")  # fmt: skip
+_HEADER = (
+    "model_a",
+    "model_b",
+    "masked",
+    "position_a",
+    "position_b",
+    "top_a",
+    "top_b",
+    "overlap",
+    "jensen_shannon_bits",
+    "pair_a",
+    "pair_b",
+)
 _TITLES = {
     "models": "Two models, one text",
     "texts": "One model, two texts",
@@ -249,9 +260,7 @@ def _offer(installed):
     if not downloads.allowed():
         return
     here = {info.name for info in installed}
-    missing = [
-        info for info in models.catalogue() if info.name in comparison.WANTED and info.name not in here
-    ]
+    missing = [info for info in models.catalogue() if info.name in comparison.WANTED and info.name not in here]
     if missing:
         st.header("The released models", anchor=False)
         st.caption("The preset is Base beside Large. They are fetched once, from the Hugging Face hub.")

@@ -11,8 +11,18 @@ from bert_tf.plots.effects import ranked_bars
 from ui import concepts, export, figures, files, frame, inputs, jobs, snippets, state, why
 from ui.words import bold, count, plain, share, title
 
-_HEADER = ("layer", "score", "score_deviation", "chance", "chance_deviation", "p_value", "accuracy",
-           "chance_accuracy", "accuracy_p_value", "differs")  # fmt: skip
+_HEADER = (
+    "layer",
+    "score",
+    "score_deviation",
+    "chance",
+    "chance_deviation",
+    "p_value",
+    "accuracy",
+    "chance_accuracy",
+    "accuracy_p_value",
+    "differs",
+)
 _OF = {"class": "The class", "word": "A word at a mask", "next": "Next sentence", "order": "Sentence order"}
 _SAID = {"next": ("IsNext", "NotNext"), "order": ("In order", "Swapped")}
 _WORD = "good"  # that is asked about at first
@@ -283,10 +293,12 @@ def _said(found, layer):
     """The chosen layer in a sentence."""
     scores, chance = found.scores[layer], found.chance[layer]
     told = (
-        "differs from chance" if found.differs[layer]
-        else "does not differ from chance" if found.readable[layer]
+        "differs from chance"
+        if found.differs[layer]
+        else "does not differ from chance"
+        if found.readable[layer]
         else "says nothing, as the concept cannot be told there better than by chance"
-    )  # fmt: skip
+    )
     label = "the value" if found.target.of_value else bold(found.target.label)
     return (
         f"After layer {layer} the concept speaks for {label} in {_spread(scores)} of the rows, a vector of chance in "
@@ -308,10 +320,17 @@ def _as_far(found, layer):
 def _lines_of(found):
     for layer, (scores, chance) in enumerate(zip(found.scores, found.chance)):
         yield (
-            layer, scores.mean(), scores.std(ddof=1), chance.mean(), chance.std(ddof=1), found.p_values[layer],
-            found.accuracies[layer].mean(), found.chance_accuracies[layer].mean(), found.accuracy_p_values[layer],
+            layer,
+            scores.mean(),
+            scores.std(ddof=1),
+            chance.mean(),
+            chance.std(ddof=1),
+            found.p_values[layer],
+            found.accuracies[layer].mean(),
+            found.chance_accuracies[layer].mean(),
+            found.accuracy_p_values[layer],
             int(found.differs[layer]),
-        )  # fmt: skip
+        )
 
 
 def _record(shared, found, name, concept, rows):

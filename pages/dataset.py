@@ -22,12 +22,37 @@ _ASK = {
 }
 _DEFAULT = "masks,next,order,replaced,classes"
 _OF_PAIR = ("next", "order")
-_HEADER = ("row", "text_a", "text_b", "tokens", "hidden", "rank_of_original", "probability_of_original",
-           "guesses", "probabilities", "is_next", "perplexity", "log_likelihood", "problem", "in_order",
-           "suspected", "most_suspected", "replaced_probability", "label", "predicted",
-           "predicted_probability", "subsets")  # fmt: skip
-_SCORES = {"accuracy": "Accuracy", "f1_macro": "Macro F1", "f1_micro": "Micro F1",
-           "all_labels_right": "All classes right", "pearson": "Pearson", "spearman": "Spearman"}  # fmt: skip
+_HEADER = (
+    "row",
+    "text_a",
+    "text_b",
+    "tokens",
+    "hidden",
+    "rank_of_original",
+    "probability_of_original",
+    "guesses",
+    "probabilities",
+    "is_next",
+    "perplexity",
+    "log_likelihood",
+    "problem",
+    "in_order",
+    "suspected",
+    "most_suspected",
+    "replaced_probability",
+    "label",
+    "predicted",
+    "predicted_probability",
+    "subsets",
+)
+_SCORES = {
+    "accuracy": "Accuracy",
+    "f1_macro": "Macro F1",
+    "f1_micro": "Micro F1",
+    "all_labels_right": "All classes right",
+    "pearson": "Pearson",
+    "spearman": "Spearman",
+}
 _MOST_NAMED = 8  # models named in a sentence
 
 
@@ -47,9 +72,7 @@ def page():
     snippets.give(*given)
     key = (shared.name, view.precision, file_key, ask, hide, view.top_k)
     if not files.asked("dataset", key, len(rows.rows) <= files.AT_ONCE and "perplexity" not in ask):
-        st.caption(
-            f"{count(len(rows.rows), 'row')}. Pseudo-perplexity takes as many passes as a row has tokens."
-        )
+        st.caption(f"{count(len(rows.rows), 'row')}. Pseudo-perplexity takes as many passes as a row has tokens.")
         return
     results = jobs.result(
         "dataset",
@@ -250,8 +273,12 @@ def _figure(results):
     shares = [mask.predictions[0].probability for one in results for mask in one.masks]
     if shares:
         return spread(shares, "probability of the first guess")
-    others = {"is_next": "P(IsNext)", "in_order": "P(in order)", "perplexity": "pseudo-perplexity",
-              "suspected": "tokens that look replaced"}  # fmt: skip
+    others = {
+        "is_next": "P(IsNext)",
+        "in_order": "P(in order)",
+        "perplexity": "pseudo-perplexity",
+        "suspected": "tokens that look replaced",
+    }
     others |= {"predicted_probability": "probability of the class found"}
     numbers = {title: [getattr(one, name) for one in results] for name, title in others.items()}
     values = [one.predicted for one in results if isinstance(one.predicted, float)]
@@ -336,11 +363,15 @@ def _filtered(results, named):
             **state.bound_setting("dataset.look", "w_dataset_look", "table", _LOOKS),
         )
     wanted = (words or "").casefold().strip()
-    return [
-        one
-        for one in (subsets.rows_of(results, named[subset]) if subset else results)
-        if _is(one, kind) and wanted in f"{one.row.text_a}\n{one.row.text_b or ''}".casefold()
-    ], look, subset
+    return (
+        [
+            one
+            for one in (subsets.rows_of(results, named[subset]) if subset else results)
+            if _is(one, kind) and wanted in f"{one.row.text_a}\n{one.row.text_b or ''}".casefold()
+        ],
+        look,
+        subset,
+    )
 
 
 def _is(one, kind):

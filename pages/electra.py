@@ -63,7 +63,8 @@ def _players():
     view = state.view()
     judge = judges[names.index(view.model) if view.model in names else 0]
     writers = [
-        info for info in here
+        info
+        for info in here
         if info is not judge and "mlm" in info.heads and info.config.vocab_size == judge.config.vocab_size
     ]
     # First those that share a start with it, its own kind before others, and a smaller writer before a larger one.
@@ -94,9 +95,12 @@ def _writer(names):
     if len(names) == 1:
         return names[0]
     return st.selectbox(
-        "Generator", names, format_func=title, width=320,
+        "Generator",
+        names,
+        format_func=title,
+        width=320,
         **state.bound_setting("electra.writer", "w_electra_writer", names[0], names),
-    )  # fmt: skip
+    )
 
 
 def _controls(chosen):
@@ -185,21 +189,27 @@ def _parts(game):
         if drawn and not token.startswith("##"):
             drawn.append({"text": " "})
         stood = f", stood there: {game.original_tokens[position]}" if game.replaced[position] else ""
-        drawn.append({
-            "text": token.removeprefix("##"),
-            "tip": f"{token}: replaced {percent(score)}{stood}",
-            "shade": round(score, 3),
-            "hidden": False,
-            "asked": bool(game.replaced[position]),
-        })
+        drawn.append(
+            {
+                "text": token.removeprefix("##"),
+                "tip": f"{token}: replaced {percent(score)}{stood}",
+                "shade": round(score, 3),
+                "hidden": False,
+                "asked": bool(game.replaced[position]),
+            }
+        )
     return drawn
 
 
 def _rows(game):
     return [
         (
-            position, game.tokens[position], game.original_tokens[position], bool(game.replaced[position]),
-            float(game.scores[position]), bool(game.replaced[position] == (game.scores[position] > 0.5)),
+            position,
+            game.tokens[position],
+            game.original_tokens[position],
+            bool(game.replaced[position]),
+            float(game.scores[position]),
+            bool(game.replaced[position] == (game.scores[position] > 0.5)),
         )
         for position in _inside(game)
-    ]  # fmt: skip
+    ]

@@ -93,9 +93,12 @@ def _found(shared, trace, asked, layers, positions):
     def work(progress):
         steps = layers[1] - layers[0] + 1
         activations = shared.run(
-            feed_forward_activations, trace, *layers, positions,
+            feed_forward_activations,
+            trace,
+            *layers,
+            positions,
             progress=lambda done, _: progress(done, steps + MOST_ROUNDS),
-        )  # fmt: skip
+        )
         return factorise(activations, asked, lambda done, _: progress(steps + done, steps + MOST_ROUNDS))
 
     return jobs.result("factors", key, "Taking the activations apart", work)

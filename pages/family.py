@@ -11,9 +11,22 @@ from ui.words import plain
 
 _TOKENS, _IN_A_ROW = 128, 3
 _HEADER = (
-    "member", "size", "learns_from", "changed", "parameters", "embeddings", "encoder", "output_heads",
-    "megaflop_a_token", "milliseconds", "timed", "layers", "hidden", "heads", "vocabulary",
-)  # fmt: skip
+    "member",
+    "size",
+    "learns_from",
+    "changed",
+    "parameters",
+    "embeddings",
+    "encoder",
+    "output_heads",
+    "megaflop_a_token",
+    "milliseconds",
+    "timed",
+    "layers",
+    "hidden",
+    "heads",
+    "vocabulary",
+)
 
 
 def page():
@@ -72,7 +85,7 @@ def _words(words):
 
 
 def _times(rows):
-    """dict of the row's name -> seconds on this machine; empty until the visitor has asked for it."""
+    """Dict of the row's name -> seconds on this machine; empty until the visitor has asked for it."""
     if not st.toggle(
         "Measure their speed on this machine", **state.bound_setting("family.speed", "w_family_speed", False)
     ):
@@ -115,11 +128,19 @@ def _sizes(rows, times):
     columns = dict(zip(_HEADER, zip(*_table(rows, times))))
     names = [f"{member} {size}" for member, size in zip(columns.pop("member"), columns.pop("size"))]
     labels = {
-        "learns_from": "Learns from", "parameters": "Parameters",
-        "embeddings": "Embeddings", "encoder": "Encoder", "output_heads": "Output heads",
-        "megaflop_a_token": "MFLOP a token", "milliseconds": "ms here", "layers": "Layers", "hidden": "Hidden",
-        "heads": "Heads", "vocabulary": "Vocabulary", "changed": "Changed from BERT",
-    }  # fmt: skip
+        "learns_from": "Learns from",
+        "parameters": "Parameters",
+        "embeddings": "Embeddings",
+        "encoder": "Encoder",
+        "output_heads": "Output heads",
+        "megaflop_a_token": "MFLOP a token",
+        "milliseconds": "ms here",
+        "layers": "Layers",
+        "hidden": "Hidden",
+        "heads": "Heads",
+        "vocabulary": "Vocabulary",
+        "changed": "Changed from BERT",
+    }
     if not times:
         del labels["milliseconds"]
     counted = ("Parameters", "Embeddings", "Encoder", "Output heads", "Vocabulary")
@@ -143,14 +164,21 @@ def _table(rows, times):
     def make():
         return [
             (
-                row.member.title, row.size, _words(objectives(row)), ", ".join(changed(row)), row.parameters["total"],
-                *row.parts.values(), row.flops / row.tokens / 1e6,
+                row.member.title,
+                row.size,
+                _words(objectives(row)),
+                ", ".join(changed(row)),
+                row.parameters["total"],
+                *row.parts.values(),
+                row.flops / row.tokens / 1e6,
                 1000 * times[row.name] if row.name in times else None,
                 ("whole" if row.timed_whole else "by its layers") if row.name in times else None,
-                row.config.num_hidden_layers, row.config.hidden_size, row.config.num_attention_heads,
+                row.config.num_hidden_layers,
+                row.config.hidden_size,
+                row.config.num_attention_heads,
                 row.config.vocab_size,
             )
             for row in rows
-        ]  # fmt: skip
+        ]
 
     return kept("family", tuple(times), make)

@@ -82,8 +82,13 @@ def _answers(pair):
         if masked is not None:
             cards, shares = _earlier_heads(pair, masked, fills)
     with heading:
-        st.button("Open both in Compare", icon=":material/compare_arrows:", type="tertiary", key="w_finetuned_compare",
-                  on_click=lambda: state.put(comparison.with_sides(state.view(), *(one.name for one in pair))))
+        st.button(
+            "Open both in Compare",
+            icon=":material/compare_arrows:",
+            type="tertiary",
+            key="w_finetuned_compare",
+            on_click=lambda: state.put(comparison.with_sides(state.view(), *(one.name for one in pair))),
+        )
         _save_answers(pair, said, cards, shares)
     return masked or ()
 
@@ -162,7 +167,9 @@ def _map(found, after):
         )
     figures.show(
         "How far each head moved",
-        changed_heads(found, frame.is_dark()), config=export.plot_config("heads-moved"), key="w_finetuned_map"
+        changed_heads(found, frame.is_dark()),
+        config=export.plot_config("heads-moved"),
+        key="w_finetuned_map",
     )
     st.caption(
         "Jensen-Shannon divergence between a head's attention before and after, the mean over the tokens that look: "
@@ -217,9 +224,7 @@ def _heads(found, traces, before, after):
                 icon=":material/arrow_forward:",
                 type="tertiary",
                 key=f"w_{label}",
-                on_click=lambda name=name: state.change(
-                    page="attention", model=name, layer=layer, head=head, masks=()
-                ),
+                on_click=lambda name=name: state.change(page="attention", model=name, layer=layer, head=head, masks=()),
             )
     attention.warning_link()
     return layer, head

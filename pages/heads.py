@@ -81,14 +81,10 @@ def _of_file(shared):
 
     def work(progress):
         steps = len(texts) + len(parsed)
-        profile = shared.run(
-            profile_heads, texts, rows=_FILE_ROWS, progress=lambda done, _: progress(done, steps)
-        )
+        profile = shared.run(profile_heads, texts, rows=_FILE_ROWS, progress=lambda done, _: progress(done, steps))
         syntax = None
         if parsed:
-            syntax = shared.run(
-                syntax_agreement, parsed, progress=lambda done, _: progress(len(texts) + done, steps)
-            )
+            syntax = shared.run(syntax_agreement, parsed, progress=lambda done, _: progress(len(texts) + done, steps))
         return head_table.made(profile, syntax)
 
     return jobs.result("heads", key, "Reading the file", work)
@@ -96,9 +92,7 @@ def _of_file(shared):
 
 def _read(name, data, limits):
     """(parsed sentences, texts, what to say of it)."""
-    found = read_rows(
-        data, kind_of(name), most_rows=limits.max_rows, most_characters=limits.max_row_characters
-    )
+    found = read_rows(data, kind_of(name), most_rows=limits.max_rows, most_characters=limits.max_row_characters)
     notes = [f"{count(found.left_out, 'more text')} in the file: not read."] if found.left_out else []
     if found.problems:
         notes.append(
@@ -280,9 +274,7 @@ def _relations(syntax):
             "offset": st.column_config.NumberColumn(
                 "Fixed offset", help="Distance in words to the head that is right most often."
             ),
-            "offset_share": st.column_config.ProgressColumn(
-                "Offset right", format="percent", min_value=0, max_value=1
-            ),
+            "offset_share": st.column_config.ProgressColumn("Offset right", format="percent", min_value=0, max_value=1),
         },
     )
     skipped = f" {count(syntax.skipped, 'sentence')} too long for the model." if syntax.skipped else ""

@@ -81,10 +81,7 @@ def _sum(trace, parts, shown):
         st.dataframe(
             {
                 "word": tokens,
-                **{
-                    part: [float(norm) for norm in parts.norms[row, list(shown)]]
-                    for row, part in zip(rows, of)
-                },
+                **{part: [float(norm) for norm in parts.norms[row, list(shown)]] for row, part in zip(rows, of)},
                 "sum": [float(parts.total_norms[at]) for at in shown],
                 "alike": [float(parts.cosines[at, 0, 2]) for at in shown],
             },
@@ -175,7 +172,9 @@ def _positions(shared):
     with right:
         figures.show(
             "Likeness of positions by how far apart they are",
-            apart(frame.is_dark()), config=export.plot_config("positions-apart"), key="w_sum_apart"
+            apart(frame.is_dark()),
+            config=export.plot_config("positions-apart"),
+            key="w_sum_apart",
         )
     st.caption(
         f"{plain(title(shared.name))} learned one vector for each of its {len(values)} positions. Neighbours "

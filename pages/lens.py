@@ -146,10 +146,7 @@ def _table(trace, lens, row):
         edges=[bool(lens.settled[r] == c) for r in range(len(lens.positions)) for c in range(width)],
         picked=row * width + depth,
         strong=[r for r, position in enumerate(lens.positions) if position in trace.masks],
-        hint=(
-            "Framed in bold: from there on the last layer's answer stays on top. Point at a cell, or"
-            " press it."
-        ),
+        hint=("Framed in bold: from there on the last layer's answer stays on top. Point at a cell, or press it."),
         legend=("0%", "100%"),
     )
     st.caption(
@@ -220,9 +217,7 @@ def _followed(shared, trace, lens, row, follow):
         value = st.session_state["w_lens_follow"]
         state.set_setting("lens.follow", "" if value in (None, answer) else str(value), "")
 
-    st.selectbox(
-        "Word to follow", options, key="w_lens_follow", on_change=pull, accept_new_options=True, width=260
-    )
+    st.selectbox("Word to follow", options, key="w_lens_follow", on_change=pull, accept_new_options=True, width=260)
     try:
         ids = None if not follow else [vocabulary_id(shared.tokenizer, follow)]
     except ValueError as error:
@@ -258,14 +253,10 @@ def _state_table(lens, row):
         key="w_lens_state",
         column_config={
             "word": "Word",
-            "share": st.column_config.ProgressColumn(
-                "Probability", format="percent", min_value=0, max_value=1
-            ),
+            "share": st.column_config.ProgressColumn("Probability", format="percent", min_value=0, max_value=1),
         },
     )
-    st.caption(
-        f"Entropy {lens.entropies[row, depth]:.2f} bits: 0 is certainty. Press a cell for another layer."
-    )
+    st.caption(f"Entropy {lens.entropies[row, depth]:.2f} bits: 0 is certainty. Press a cell for another layer.")
 
 
 _HEADER = (

@@ -23,9 +23,7 @@ def page():
     limits = state.limits()
     read = senses.read(typed, limits.max_sentences, limits.max_row_characters)
     if not word.strip() or not read.texts:
-        st.info(
-            "Type a word, and below it sentences in which it stands, one a line.", icon=":material/keyboard:"
-        )
+        st.info("Type a word, and below it sentences in which it stands, one a line.", icon=":material/keyboard:")
         return
     if read.left_out:
         st.warning(
@@ -63,9 +61,7 @@ def _sentences(chosen):
                 key="w_meaning_shown",
             )
         return chosen, senses.example(chosen)
-    word = st.text_input(
-        "Word", max_chars=60, width=260, **state.bound_setting("meaning.word", "w_meaning_word", "")
-    )
+    word = st.text_input("Word", max_chars=60, width=260, **state.bound_setting("meaning.word", "w_meaning_word", ""))
     typed = st.text_area(
         "Sentences",
         height=190,

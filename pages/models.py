@@ -99,8 +99,7 @@ def _released(missing):
         st.caption("This deployment fetches no further models.")
         return
     st.caption(
-        "Fetched once from the Hugging Face hub into the models folder; a folder dropped there is found "
-        "by itself."
+        "Fetched once from the Hugging Face hub into the models folder; a folder dropped there is found by itself."
     )
     names = [info.name for info in missing]
     chosen = st.selectbox(

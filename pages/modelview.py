@@ -50,9 +50,7 @@ def _sheet(trace, selection):
     style = "maps" if state.setting(_AS, "lines") == "maps" else "lines"
     least = attention.least(_LEAST)
     key = (trace.model, view.precision, view.a, view.b, trace.masks, selection, least)
-    small = kept(
-        "modelview", key, lambda: plots.tiles(trace.attentions, selection, 200_000, trace.sources, least)
-    )
+    small = kept("modelview", key, lambda: plots.tiles(trace.attentions, selection, 200_000, trace.sources, least))
     components.grid(
         "c_modelview",
         small,
@@ -75,14 +73,9 @@ def _sheet(trace, selection):
         ),
         "maps": "In each map a row is a token that looks, a column one that is looked at.",
     }[style]
-    pooled = (
-        " Neighbouring tokens share a row, which shows the strongest of them."
-        if _pooled(small, selection)
-        else ""
-    )
+    pooled = " Neighbouring tokens share a row, which shows the strongest of them." if _pooled(small, selection) else ""
     st.caption(
-        f"{what} Each is scaled to its own strongest weight, so strength cannot be compared between"
-        f" heads.{pooled}"
+        f"{what} Each is scaled to its own strongest weight, so strength cannot be compared between heads.{pooled}"
     )
 
 
@@ -136,10 +129,7 @@ def _enlarged(shared, trace, selection):
     attention.pickers((layers, heads), _LEAST)
     detail = attention.detail(selection)
     snippets.give(shared, trace, detail, True, attention.least(_LEAST))
-    components.lines(
-        "c_modelview_lines", plots.lines(trace, weights, detail), name, least=attention.least(_LEAST)
-    )
+    components.lines("c_modelview_lines", plots.lines(trace, weights, detail), name, least=attention.least(_LEAST))
     st.caption(
-        "From the token that looks (left) to where it looks; a line is as strong as the weight, between 0"
-        " and 1."
+        "From the token that looks (left) to where it looks; a line is as strong as the weight, between 0 and 1."
     )

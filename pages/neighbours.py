@@ -31,9 +31,7 @@ def page():
     centred = state.setting("neighbours.centred", True)
     found = kept("neighbours", (trace, shown, centred), lambda: _nearest(shared, trace, shown, centred))
     if len(found[0]) == 1:
-        st.caption(
-            "This model's states are larger than its word vectors: only the static ones have neighbours."
-        )
+        st.caption("This model's states are larger than its word vectors: only the static ones have neighbours.")
     _table(trace, shown, found, "three" if "segment" in parts_of(shared.config) else "two")
     row, column = _place(shown, found)
     at, layer = shown[row], column - 1 if column else None
@@ -73,9 +71,7 @@ def _nearest(shared, trace, shown, centred):
     states = trace.hidden_states[:, list(shown)]
     same = states.shape[-1] == static.shape[-1]
     vectors = (np.concatenate([static, states]) if same else static).swapaxes(0, 1)
-    flat = shared.run(
-        nearest_tokens, vectors.reshape(-1, vectors.shape[-1]), _TOP, centred, word_ids(shared.tokenizer)
-    )
+    flat = shared.run(nearest_tokens, vectors.reshape(-1, vectors.shape[-1]), _TOP, centred, word_ids(shared.tokenizer))
     width = vectors.shape[1]
     return [flat[start : start + width] for start in range(0, len(flat), width)]
 
@@ -138,11 +134,7 @@ def _table(trace, shown, found, parts):
         "after layer",
         [trace.tokens[at] for at in shown],
         names,
-        [
-            _tip(trace.tokens[at], name, near)
-            for at, line in zip(shown, found)
-            for name, near in zip(names, line)
-        ],
+        [_tip(trace.tokens[at], name, near) for at, line in zip(shown, found) for name, near in zip(names, line)],
         plots.ramp(frame.is_dark()),
         pressed,
         texts=[one.token for line in best for one in line],
@@ -195,9 +187,7 @@ def _detail(nearest, column):
                 key=f"w_near_{'static' if index == 0 else 'state'}",
                 column_config={
                     "word": "Word",
-                    "cosine": st.column_config.ProgressColumn(
-                        "Cosine", format="%.3f", min_value=0, max_value=1
-                    ),
+                    "cosine": st.column_config.ProgressColumn("Cosine", format="%.3f", min_value=0, max_value=1),
                 },
             )
 
@@ -217,9 +207,7 @@ def _record(trace, shown, found):
             {
                 "position": at,
                 "token": trace.tokens[at],
-                "nearest": [
-                    [{"token": one.token, "cosine": one.similarity} for one in near] for near in line
-                ],
+                "nearest": [[{"token": one.token, "cosine": one.similarity} for one in near] for near in line],
             }
             for at, line in zip(shown, found)
         ],

@@ -90,8 +90,7 @@ def _save(trace, vectors, query, places):
         name,
         ("position", "token", "score", "weight"),
         lambda: [
-            (place, trace.tokens[place], float(scores[place]), float(weights[place]))
-            for place in range(trace.length)
+            (place, trace.tokens[place], float(scores[place]), float(weights[place])) for place in range(trace.length)
         ],
         lambda: {
             "model": trace.model,

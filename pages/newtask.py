@@ -21,8 +21,9 @@ def page():
         return
     name = begun[0]
     if len(begun) > 1:
-        name = st.selectbox("Training", begun, width=420,
-                            **state.bound_setting("newtask.run", "w_newtask_run", begun[0], begun))
+        name = st.selectbox(
+            "Training", begun, width=420, **state.bound_setting("newtask.run", "w_newtask_run", begun[0], begun)
+        )
     live = finetuning.started(name).status in ("running", "ending")
     st.fragment(_watch, run_every=_LOOK if live else None)(name)
 
@@ -33,23 +34,31 @@ def _form():
     left, right = st.columns(2, gap="large")
     with left:
         task = st.segmented_control(
-            "Task", list(finetuning.TASKS), format_func=lambda one: finetuning.TASKS[one][0], default="classify",
+            "Task",
+            list(finetuning.TASKS),
+            format_func=lambda one: finetuning.TASKS[one][0],
+            default="classify",
             key="w_newtask_task",
-        )  # fmt: skip
+        )
         task = task or "classify"
         file = st.file_uploader("Examples", type=list(finetuning.TASKS[task][1]), key=f"w_newtask_file_{task}")
         st.caption(finetuning.TASKS[task][2])
         answers = None
         if task == "classify":
             answers = st.segmented_control(
-                "A text is given", list(finetuning.ANSWERS), default="One of several", key="w_newtask_answers",
+                "A text is given",
+                list(finetuning.ANSWERS),
+                default="One of several",
+                key="w_newtask_answers",
                 help="Any number of several: the labels of a text parted by |. A number: a score such as 3.5.",
-            )  # fmt: skip
+            )
     with right:
         offered = [info.name for info in plain_models if finetuning.can_learn(task, info.config)]
         if not offered:
-            st.info("No model that is here can learn this task. Models tells which there are to fetch.",
-                    icon=":material/block:")  # fmt: skip
+            st.info(
+                "No model that is here can learn this task. Models tells which there are to fetch.",
+                icon=":material/block:",
+            )
             return
         first = offered.index(_DEFAULT_MODEL) if _DEFAULT_MODEL in offered else 0
         model = st.selectbox("Start from", offered, index=first, format_func=title, key="w_newtask_model")
@@ -106,7 +115,13 @@ def _watch(name):
         models.catalogue.clear()
         state.rerun()
     st.session_state["_newtask_live"] = name if status in ("running", "ending") else None
-    said = {"running": "It trains.", "ending": "It saves …", "stopped": "Stopped.", "done": "Done.", "failed": "It failed."}
+    said = {
+        "running": "It trains.",
+        "ending": "It saves …",
+        "stopped": "Stopped.",
+        "done": "Done.",
+        "failed": "It failed.",
+    }
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.markdown(f"**{said[status]}**", width="content")
         st.markdown(plain(name), width="content")
@@ -114,8 +129,10 @@ def _watch(name):
             training.end("stop")
             state.rerun()
         ended = status not in ("running", "ending")
-        if ended and finetuning.has_model(name) and st.button(
-            "Try it", icon=":material/arrow_forward:", key="w_newtask_try", width="content"
+        if (
+            ended
+            and finetuning.has_model(name)
+            and st.button("Try it", icon=":material/arrow_forward:", key="w_newtask_try", width="content")
         ):
             # A callback would change the view, and the run after it would draw this part of the page alone.
             state.put(_opened(name))
@@ -127,8 +144,11 @@ def _watch(name):
     if status == "failed":
         st.error(plain(training.problem), icon=":material/error:")
     if status == "stopped":
-        st.caption("The best model that was measured until then is kept." if finetuning.has_model(name) else
-                   "It was stopped before anything was measured, so there is no model.")
+        st.caption(
+            "The best model that was measured until then is kept."
+            if finetuning.has_model(name)
+            else "It was stopped before anything was measured, so there is no model."
+        )
     _curves(name, status)
 
 
@@ -143,8 +163,10 @@ def _curves(name, status):
     records, rounds = finetuning.records(name)
     if not records:
         if status in ("running", "ending"):
-            st.info("The file is read and the model made; the first figures come in a moment.",
-                    icon=":material/hourglass_top:")  # fmt: skip
+            st.info(
+                "The file is read and the model made; the first figures come in a moment.",
+                icon=":material/hourglass_top:",
+            )
         return
     last = records[-1]
     total = finetuning.updates(name)

@@ -93,9 +93,7 @@ def _readings(shown, text, start, end):
     return kept(
         "oneway",
         key,
-        lambda: {
-            way: shared.run(read_place, text, start, end, view.top_k) for way, shared in asked.items()
-        },
+        lambda: {way: shared.run(read_place, text, start, end, view.top_k) for way, shared in asked.items()},
     )
 
 
@@ -143,9 +141,7 @@ def _verdict(readings, word):
     known = [(way, one.answer) for way, one in readings.items() if one.answer.original is not None]
     if not known:
         return
-    said = ", ".join(
-        f"{_named(way, readings[way])[0]} {percent(answer.original_probability)}" for way, answer in known
-    )
+    said = ", ".join(f"{_named(way, readings[way])[0]} {percent(answer.original_probability)}" for way, answer in known)
     st.markdown(f"How likely “{plain(word)}” is to each: {plain(said)}.")
 
 

@@ -130,11 +130,7 @@ def _helper(shared, trace):
         # Numbered, as a word may stand twice; the texts themselves, so that one of another text is let go.
         numbered = [f"{number}: {word.text}" for number, word in enumerate(words, start=1)]
         chosen = st.selectbox(
-            (
-                "Take text A and B as above, but instead of"
-                if trace.text_b
-                else "Take text A as above, but instead of"
-            ),
+            ("Take text A and B as above, but instead of" if trace.text_b else "Take text A as above, but instead of"),
             numbered,
             index=None,
             placeholder="Choose a word",
@@ -253,9 +249,7 @@ def _aligned(shared, trace, encoding, texts):
 
 
 def _say_lengths(one, other, texts_one, texts_other):
-    sides = {
-        side: (sum(s == side for s in one.sources), sum(s == side for s in other.sources)) for side in "ab"
-    }
+    sides = {side: (sum(s == side for s in one.sources), sum(s == side for s in other.sources)) for side in "ab"}
     counted = " and ".join(
         f"text {side.upper()} has {count(mine, 'token')} above and {theirs} in the other input"
         for side, (mine, theirs) in sides.items()

@@ -172,8 +172,7 @@ def _pair(trace):
         "It learnt to tell what came next from a stretch of another text, where the subject alone often decides: a "
         "high score does not say that B makes sense after A."
         if trace.sop is None
-        else "It learnt this on two stretches of one text, half of the time swapped: the subject gives "
-        "nothing away."
+        else "It learnt this on two stretches of one text, half of the time swapped: the subject gives nothing away."
     )
 
 

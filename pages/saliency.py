@@ -269,9 +269,8 @@ def _sums(found):
     said = f"{said} From the start to here it gains {_signed(gained)} {unit}; the scores add up to"
     if found.method == "deeplift":
         return f"{said} just that" + ("." if abs(found.gap) < 0.001 else f", but for {_signed(found.gap)} of rounding.")
-    return (
-        f"{said} {_signed(gained + found.gap)}: convergence gap {_signed(found.gap)}"
-        + (", more steps make it smaller." if abs(found.gap) > 0.05 else ".")
+    return f"{said} {_signed(gained + found.gap)}: convergence gap {_signed(found.gap)}" + (
+        ", more steps make it smaller." if abs(found.gap) > 0.05 else "."
     )
 
 

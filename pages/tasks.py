@@ -55,7 +55,9 @@ def page():
             icon=":material/arrow_forward:",
             type="tertiary",
             key="w_task_attention",
-            on_click=lambda: state.change(model=name, page="attention", masks=(), b=tasks.second(settings, view.b, found)),
+            on_click=lambda: state.change(
+                model=name, page="attention", masks=(), b=tasks.second(settings, view.b, found)
+            ),
         )
     st.caption(f"{title(name)} · {plain(settings.task)} · {milliseconds(found['seconds'])}")
 
@@ -173,9 +175,7 @@ def _words(shared, settings, label):
                 "model": shared.name,
                 "target": done.target.label,
                 "unit": unit,
-                "words": [
-                    {"text": one.word.source, "word": one.word.text, "score": one.score} for one in done.words
-                ],
+                "words": [{"text": one.word.source, "word": one.word.text, "score": one.score} for one in done.words],
             },
             lambda: ranked_bars(
                 [one.word.text for one in done.words], [one.score for one in done.words], f"loss without it, {unit}"
@@ -263,7 +263,9 @@ def _answers(shared, settings, found):
     with right:
         figures.show(
             "Where the answer begins and ends",
-            _curves(passage, found, frame.is_dark()), config=export.plot_config("answer"), key="w_task_curves"
+            _curves(passage, found, frame.is_dark()),
+            config=export.plot_config("answer"),
+            key="w_task_curves",
         )
         st.caption("Where in the passage the answer begins and ends, each by itself.")
 

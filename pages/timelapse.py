@@ -43,8 +43,11 @@ def page():
         return
     run = runs.read(runs.picker(known))
     if not run.snapshots:
-        st.info("This training has kept no snapshots yet. They come with `pretrain --snapshots`, at the steps 0, 1, 2, 5, "
-                "10, 20, 50 and so on.", icon=":material/photo_library:")
+        st.info(
+            "This training has kept no snapshots yet. They come with `pretrain --snapshots`, at the steps 0, 1, 2, 5, "
+            "10, 20, 50 and so on.",
+            icon=":material/photo_library:",
+        )
         return
     inputs.examples(LEARNED)
     inputs.text_fields()
@@ -63,8 +66,11 @@ def page():
     if masks is None:
         return
     if encoding.length > _MOST_TOKENS:
-        st.warning(f"This text has {encoding.length} tokens; at most {_MOST_TOKENS} are followed through a training. "
-                   "Shorten it.", icon=":material/content_cut:")
+        st.warning(
+            f"This text has {encoding.length} tokens; at most {_MOST_TOKENS} are followed through a training. "
+            "Shorten it.",
+            icon=":material/content_cut:",
+        )
         return
     view = state.view()
     key = (str(run.folder), series.steps, view.a, view.b, positions(encoding, view.masks))
@@ -97,8 +103,9 @@ def _lapse(run, shared, moments):
             for course in courses:
                 st.markdown(_entered(course))
         else:
-            st.info("Nothing is hidden. Press a word above to follow what is guessed there.",
-                    icon=":material/touch_app:")
+            st.info(
+                "Nothing is hidden. Press a word above to follow what is guessed there.", icon=":material/touch_app:"
+            )
         scores = [] if why.first_share(trace) is None else [why.first_share(one.trace) for one in moments]
         if scores:
             heads.pair_verdict("c_timelapse_gauge", trace)
@@ -169,11 +176,22 @@ def _time(moments, number):
         state.set_setting(_STEP, st.session_state["w_timelapse_at"], steps[-1])
 
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        if st.button("Pause" if playing else "Play", icon=":material/pause:" if playing else ":material/play_arrow:",
-                     key="w_timelapse_play", width="content", on_click=play):
+        if st.button(
+            "Pause" if playing else "Play",
+            icon=":material/pause:" if playing else ":material/play_arrow:",
+            key="w_timelapse_play",
+            width="content",
+            on_click=play,
+        ):
             state.rerun()
-        st.select_slider("Step of the training", steps, key="w_timelapse_at", on_change=moved, disabled=playing,
-                         format_func=lambda step: f"{step:,}")
+        st.select_slider(
+            "Step of the training",
+            steps,
+            key="w_timelapse_at",
+            on_change=moved,
+            disabled=playing,
+            format_func=lambda step: f"{step:,}",
+        )
 
 
 def _courses(shared, moments):
@@ -197,20 +215,38 @@ def _save(shared, moments, courses, scores, claim, figure):
 
     export.menu(
         "time-lapse",
-        ("step", *(f"{token}_{of}" for token in tokens for of in ("rank", "probability")), *[claim] * bool(len(scores))),
+        (
+            "step",
+            *(f"{token}_{of}" for token in tokens for of in ("rank", "probability")),
+            *[claim] * bool(len(scores)),
+        ),
         rows,
-        lambda: {"run": shared.name, "steps": steps, "tokens": tokens, "ranks": ranks, "probabilities": shares,
-                 claim: list(scores)},
+        lambda: {
+            "run": shared.name,
+            "steps": steps,
+            "tokens": tokens,
+            "ranks": ranks,
+            "probabilities": shares,
+            claim: list(scores),
+        },
         figure,
-        lambda: {"steps": np.array(steps), "tokens": np.array(tokens), "ranks": np.array(ranks),
-                 "probabilities": np.array(shares), "pair": np.array(scores)},
+        lambda: {
+            "steps": np.array(steps),
+            "tokens": np.array(tokens),
+            "ranks": np.array(ranks),
+            "probabilities": np.array(shares),
+            "pair": np.array(scores),
+        },
     )
 
 
 def _entered(course):
     """Where a token stands over the training, in a sentence."""
-    said = [f"in the first {place} at step {step:,}" if place > 1 else f"first at step {step:,}"
-            for place, step in course.entered.items() if step is not None]
+    said = [
+        f"in the first {place} at step {step:,}" if place > 1 else f"first at step {step:,}"
+        for place, step in course.entered.items()
+        if step is not None
+    ]
     name = bold(course.token)
     if not said:
         return f"{name} never comes among the first 10; its best rank is {int(course.ranks.min()):,}."
@@ -224,7 +260,9 @@ def _attention(run, moments, number):
     bounds = ((left, "Layer", _LAYER, layers), (right, "Head", _HEAD, heads))
     for column, label, name, most in bounds:
         if most > 1:
-            column.slider(label, 1, most, **state.bound_setting(name, f"w_{name.replace('.', '_')}", 1, range(1, most + 1)))
+            column.slider(
+                label, 1, most, **state.bound_setting(name, f"w_{name.replace('.', '_')}", 1, range(1, most + 1))
+            )
     layer, head = (min(max(state.setting(name, 1), 1), most) for _, _, name, most in bounds)
     some = None if len(moments) == len(run.snapshots) else tuple(moment.step for moment in moments)
     snippets.give(run.folder, trace, step, layer - 1, head - 1, some)
@@ -238,4 +276,6 @@ def _attention(run, moments, number):
         key="w_timelapse_map",
         config=export.plot_config(f"layer-{layer}-head-{head}"),
     )
-    st.caption("A row is a token that looks, a column one that is looked at; the scale goes to the map's own strongest.")
+    st.caption(
+        "A row is a token that looks, a column one that is looked at; the scale goes to the map's own strongest."
+    )

@@ -17,16 +17,23 @@ def page():
     if known:
         with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
             path = runs.picker(known)
-            st.button("Time-lapse", icon=":material/movie:", key="w_to_timelapse", type="tertiary",
-                      on_click=lambda: state.change(page="timelapse"))
+            st.button(
+                "Time-lapse",
+                icon=":material/movie:",
+                key="w_to_timelapse",
+                type="tertiary",
+                on_click=lambda: state.change(page="timelapse"),
+            )
         run = runs.read(path)
         snippets.give(run)
         live = _goes_on(run)
         st.fragment(_watch, run_every=_LOOK if live else None)(path)
     else:
         begin = "Start one below, or name" if state.limits().train else "Name"
-        st.info(f"There is no training here yet. {begin} a folder of runs in explorer.toml.",
-                icon=":material/model_training:")
+        st.info(
+            f"There is no training here yet. {begin} a folder of runs in explorer.toml.",
+            icon=":material/model_training:",
+        )
     _own_text(not known)
 
 
@@ -69,8 +76,10 @@ def _watch(path):
                 key=f"w_curve_{panel}",
                 config=export.plot_config(f"{run.name}-{panel.lower().replace(' ', '-')}"),
             )
-    st.caption(runs.facts(run) + ". Measured on the text it trains on, a new mask each time; how a model does on text it "
-               "has never seen is what `evaluate mlm` measures.")
+    st.caption(
+        runs.facts(run) + ". Measured on the text it trains on, a new mask each time; how a model does on text it "
+        "has never seen is what `evaluate mlm` measures."
+    )
 
 
 def _save(run):
@@ -90,9 +99,16 @@ def _figures(run, live):
         minutes = (run.total - run.step) * last["seconds_per_step"] / 60
         left = f", {minutes:.0f} min left" if minutes >= 1 else ", less than a minute left"
         st.progress(min(run.step / run.total, 1.0), text=f"{said} of {run.total:,}{left if live else ''}")
-    shown = [f"loss **{last['loss']:.2f}**"] + [f"{label} **{percent(last[name])}**" for label, name in (
-        ("masked words right", "mlm_accuracy"), ("next sentence right", "nsp_accuracy"),
-        ("sentence order right", "sop_accuracy"), ("replaced words told", "replaced_accuracy")) if name in last]
+    shown = [f"loss **{last['loss']:.2f}**"] + [
+        f"{label} **{percent(last[name])}**"
+        for label, name in (
+            ("masked words right", "mlm_accuracy"),
+            ("next sentence right", "nsp_accuracy"),
+            ("sentence order right", "sop_accuracy"),
+            ("replaced words told", "replaced_accuracy"),
+        )
+        if name in last
+    ]
     shown.append(f"**{last['tokens_per_second']:,.0f}** tokens a second")
     if "peak_share" in last:
         shown.append(f"**{last['peak_share']:.0%}** of the machine's measured peak")
@@ -104,8 +120,14 @@ def _controls(run):
     if started is None:
         return
     status = started.status
-    said = {"running": "It trains.", "ending": "It saves its last step …", "paused": "Paused.", "stopped": "Stopped.",
-            "done": "Done.", "failed": "It failed."}[status]
+    said = {
+        "running": "It trains.",
+        "ending": "It saves its last step …",
+        "paused": "Paused.",
+        "stopped": "Stopped.",
+        "done": "Done.",
+        "failed": "It failed.",
+    }[status]
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.markdown(f"**{said}**", width="content")
         if status == "running":
@@ -138,21 +160,38 @@ def _own_text(expanded):
         return
     shipped = training.shipped()
     with st.expander("Train a small model on a text of yours", expanded=expanded, icon=":material/model_training:"):
-        text = st.text_area("Text", key="w_training_text", height=140,
-                            placeholder="Paste a text: a paragraph a line, a blank line between documents.")
+        text = st.text_area(
+            "Text",
+            key="w_training_text",
+            height=140,
+            placeholder="Paste a text: a paragraph a line, a blank line between documents.",
+        )
         file = st.file_uploader("or a plain text file", type=["txt"], key="w_training_file")
-        options = [steps for steps in (100, 200, 500, 1000, 2000, 5000) if steps <= limits.max_steps] or [limits.max_steps]
+        options = [steps for steps in (100, 200, 500, 1000, 2000, 5000) if steps <= limits.max_steps] or [
+            limits.max_steps
+        ]
         with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-            begin = shipped and st.segmented_control("Begin with", ["random weights", "the shipped model"],
-                                                     default="random weights", key="w_training_begin")
-            steps = st.segmented_control("Steps", options, default=options[min(1, len(options) - 1)],
-                                         key="w_training_steps", format_func=lambda steps: f"{steps:,}")
+            begin = shipped and st.segmented_control(
+                "Begin with", ["random weights", "the shipped model"], default="random weights", key="w_training_begin"
+            )
+            steps = st.segmented_control(
+                "Steps",
+                options,
+                default=options[min(1, len(options) - 1)],
+                key="w_training_steps",
+                format_func=lambda steps: f"{steps:,}",
+            )
             pressed = st.button("Train", type="primary", icon=":material/play_arrow:", key="w_training_start")
-        made = ("Two layers of 128, or the shipped model as it ended, with the shipped lower-case English vocabulary"
-                if shipped else f"Two layers of 128 with the vocabulary of {plain(title(limits.default))}")
-        st.caption(f"{made}. A step takes 16 sequences of 64 tokens, or as many as a short text gives. At most "
-                   f"{limits.max_text:,} characters, {limits.max_steps:,} steps and {limits.max_minutes} minutes here, and "
-                   f"{limits.max_trainings} trainings are kept; everybody who opens this explorer sees the run.")
+        made = (
+            "Two layers of 128, or the shipped model as it ended, with the shipped lower-case English vocabulary"
+            if shipped
+            else f"Two layers of 128 with the vocabulary of {plain(title(limits.default))}"
+        )
+        st.caption(
+            f"{made}. A step takes 16 sequences of 64 tokens, or as many as a short text gives. At most "
+            f"{limits.max_text:,} characters, {limits.max_steps:,} steps and {limits.max_minutes} minutes here, and "
+            f"{limits.max_trainings} trainings are kept; everybody who opens this explorer sees the run."
+        )
         if pressed:
             _start(text, file, steps or options[0], begin == "the shipped model")
 

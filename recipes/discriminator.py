@@ -17,9 +17,21 @@ from embedded import ROOT, add_arguments, card, measure, megabytes, options_of, 
 sys.path.insert(0, str(ROOT))
 
 START, WRITER, NAME = "bert-base-cased-embedded", "bert-base-cased-student", "electra-base-cased-embedded"
-SETTINGS = {"objective": "mlm", "freeze-layers": 8, "steps": 2000, "batch-size": 8, "length": 128,
-            "learning-rate": 1.5e-4, "warmup": 0.05, "mask-rate": 0.15, "dropout": 0, "precision": "bfloat16_products",
-            "strategy": "one", "save-every": 50, "log-every": 10}  # fmt: skip
+SETTINGS = {
+    "objective": "mlm",
+    "freeze-layers": 8,
+    "steps": 2000,
+    "batch-size": 8,
+    "length": 128,
+    "learning-rate": 1.5e-4,
+    "warmup": 0.05,
+    "mask-rate": 0.15,
+    "dropout": 0,
+    "precision": "bfloat16_products",
+    "strategy": "one",
+    "save-every": 50,
+    "log-every": 10,
+}
 #: Of the documents one in so many is read: more than the training takes, from all parts of the corpus.
 EVERY = 16
 SEQUENCES = 300  # that the figures are measured on
@@ -61,8 +73,24 @@ def main():
     documents = args.work.resolve() / f"every-{EVERY}th.txt"
     thin([str(Path(one).resolve()) for one in args.text], documents)
     options = options_of({**SETTINGS, **dict(args.set)})
-    run("-m", "bert_tf", "pretrain", "--init", START, "--model-type", "electra", "--generator", WRITER, *options,
-        "--output", output, "--corpus", args.work.resolve() / "ids-every", "--text", documents)
+    run(
+        "-m",
+        "bert_tf",
+        "pretrain",
+        "--init",
+        START,
+        "--model-type",
+        "electra",
+        "--generator",
+        WRITER,
+        *options,
+        "--output",
+        output,
+        "--corpus",
+        args.work.resolve() / "ids-every",
+        "--text",
+        documents,
+    )
     store_over(output / "model", args.target, START)
     figures = {
         "full": measure(output / "model", text, "--generator", WRITER, limit=SEQUENCES),

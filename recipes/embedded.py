@@ -31,10 +31,23 @@ _UPPER = {"optimizer": "muon", "batch-size": 32, "learning-rate": 3e-4, "warmup"
 #: and later with Muon, the first time from what was stored of it in eight bits until then.
 CPU = {
     "base": [
-        {"run": "heads", "steps": 1200, "stop-after": 1098, "batch-size": 16, "learning-rate": 2e-4,
-         "freeze-layers": 8},
-        {"run": "deeper", "steps": 640, "batch-size": 16, "learning-rate": 1e-4, "warmup": 0.04,
-         "freeze-layers": 4, "seed": 1},
+        {
+            "run": "heads",
+            "steps": 1200,
+            "stop-after": 1098,
+            "batch-size": 16,
+            "learning-rate": 2e-4,
+            "freeze-layers": 8,
+        },
+        {
+            "run": "deeper",
+            "steps": 640,
+            "batch-size": 16,
+            "learning-rate": 1e-4,
+            "warmup": 0.04,
+            "freeze-layers": 4,
+            "seed": 1,
+        },
         {"run": "upper", "steps": 2300, "stop-after": 205, **_UPPER},
         {"run": "upper", "steps": 1700, **_UPPER},
     ],
@@ -63,8 +76,13 @@ COMMON = {"warmup": 0.06, "mask-rate": 0.2, "dropout": 0, "save-every": 200, "lo
 
 def run(*command, capture=False):
     """Runs a command of this project. Returns its standard output if captured."""
-    done = subprocess.run([sys.executable, *map(str, command)], cwd=ROOT, check=True, text=True,
-                          stdout=subprocess.PIPE if capture else None)
+    done = subprocess.run(
+        [sys.executable, *map(str, command)],
+        cwd=ROOT,
+        check=True,
+        text=True,
+        stdout=subprocess.PIPE if capture else None,
+    )
     return done.stdout
 
 
@@ -76,11 +94,27 @@ def pretrain(kind, args, source):
         start = outputs[-1] / "model" if outputs and output != outputs[-1] else source
         if output not in outputs:
             outputs.append(output)
-        settings = {**COMMON, "precision": "mixed_bfloat16" if args.gpu else "bfloat16_products",
-                    **{name: value for name, value in stage.items() if name != "run"}, **dict(args.set)}
+        settings = {
+            **COMMON,
+            "precision": "mixed_bfloat16" if args.gpu else "bfloat16_products",
+            **{name: value for name, value in stage.items() if name != "run"},
+            **dict(args.set),
+        }
         source = start
-        run("-m", "bert_tf", "pretrain", "--init", start, "--output", output,
-            "--corpus", args.work / f"ids-{kind}", "--text", *args.text, *options_of(settings))
+        run(
+            "-m",
+            "bert_tf",
+            "pretrain",
+            "--init",
+            start,
+            "--output",
+            output,
+            "--corpus",
+            args.work / f"ids-{kind}",
+            "--text",
+            *args.text,
+            *options_of(settings),
+        )
     return outputs
 
 
@@ -125,8 +159,24 @@ def store_over(trained, target, base):
 
 
 def measure(model, text, *options, limit=1000):
-    return json.loads(run("-m", "bert_tf", "evaluate", "mlm", "--model", model, "--text", text, "--limit", limit,
-                          "--json", "--quiet", *options, capture=True))
+    return json.loads(
+        run(
+            "-m",
+            "bert_tf",
+            "evaluate",
+            "mlm",
+            "--model",
+            model,
+            "--text",
+            text,
+            "--limit",
+            limit,
+            "--json",
+            "--quiet",
+            *options,
+            capture=True,
+        )
+    )
 
 
 def training_facts(outputs):
@@ -140,8 +190,11 @@ def training_facts(outputs):
             total["steps"] += step - before
             total["tokens"] += seconds * latest[step]["tokens_per_second"]
             total["hours"] += seconds / 3600
-    return {"steps": f"{total['steps']:,}", "tokens": f"{total['tokens'] / 1e6:.1f} million",
-            "hours": f"{total['hours']:.1f}"}
+    return {
+        "steps": f"{total['steps']:,}",
+        "tokens": f"{total['tokens'] / 1e6:.1f} million",
+        "hours": f"{total['hours']:.1f}",
+    }
 
 
 def facts_of(outputs, target, full, stored, gpu):
@@ -170,10 +223,12 @@ def add_arguments(parser, name=None):
     parser.add_argument("--text", nargs="+", required=True, help="corpus to train on")
     parser.add_argument("--eval", required=True, help="text to measure on, not in the corpus")
     parser.add_argument("--work", type=Path, default=Path("build"), help="folder for what is in between")
-    parser.add_argument("--target", type=Path, default=name and ROOT / "assets" / "models" / name,
-                        help="default: assets/models/NAME")
-    parser.add_argument("--set", nargs=2, action="append", default=[], metavar=("OPTION", "VALUE"),
-                        help="another setting of `pretrain`")
+    parser.add_argument(
+        "--target", type=Path, default=name and ROOT / "assets" / "models" / name, help="default: assets/models/NAME"
+    )
+    parser.add_argument(
+        "--set", nargs=2, action="append", default=[], metavar=("OPTION", "VALUE"), help="another setting of `pretrain`"
+    )
 
 
 def card(kind, facts):
@@ -187,7 +242,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("kind", choices=NAMES)
     add_arguments(parser)
-    parser.add_argument("--gpu", action="store_true", help="train the whole network, on 500 million tokens (base) or a billion")
+    parser.add_argument(
+        "--gpu", action="store_true", help="train the whole network, on 500 million tokens (base) or a billion"
+    )
     args = parser.parse_args()
     args.work = args.work.resolve()
     args.text, args.eval = [str(Path(path).resolve()) for path in args.text], str(Path(args.eval).resolve())

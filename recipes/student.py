@@ -18,9 +18,21 @@ from embedded import ROOT, add_arguments, card, measure, megabytes, options_of, 
 sys.path.insert(0, str(ROOT))
 
 TEACHER, NAME, LAYERS = "bert-base-cased-embedded", "bert-base-cased-student", 6
-SETTINGS = {"objective": "mlm+nsp", "freeze-layers": 1, "steps": 500, "batch-size": 16, "length": 128,
-            "learning-rate": 2e-4, "warmup": 0.05, "mask-rate": 0.2, "dropout": 0, "precision": "bfloat16_products",
-            "strategy": "one", "save-every": 100, "log-every": 10}  # fmt: skip
+SETTINGS = {
+    "objective": "mlm+nsp",
+    "freeze-layers": 1,
+    "steps": 500,
+    "batch-size": 16,
+    "length": 128,
+    "learning-rate": 2e-4,
+    "warmup": 0.05,
+    "mask-rate": 0.2,
+    "dropout": 0,
+    "precision": "bfloat16_products",
+    "strategy": "one",
+    "save-every": 100,
+    "log-every": 10,
+}
 
 
 TEXT = " ".join(["The people of the city walked along the river and looked at the boats."] * 8)
@@ -76,9 +88,8 @@ def main():
     store_over(output / "model", args.target, TEACHER)
     figures = {
         name: measure(model, text)
-        for name, model in (("start", start), ("full", output / "model"), ("stored", args.target),
-                            ("teacher", TEACHER))
-    }  # fmt: skip
+        for name, model in (("start", start), ("full", output / "model"), ("stored", args.target), ("teacher", TEACHER))
+    }
     facts = facts_of(output, args.target, figures)
     (args.target / "README.md").write_text(card("student", facts), encoding="utf-8")
     print(json.dumps(facts, indent=1))

@@ -69,11 +69,27 @@ def train(kind, args):
     held = ["--dev", args.dev] if args.dev else ["--dev-share", "0.1"]
     settings = {**COMMON, **kind.options, **dict(args.set)}
     subprocess.run(
-        [sys.executable, "-m", "bert_tf", "finetune", kind.task, "--model", kind.start, "--train", args.train, *held,
-         "--output", output, "--delta", "--store", "int8",
-         *(str(part) for key, value in settings.items() for part in (f"--{key}", value))],
-        cwd=ROOT, check=True,
-    )  # fmt: skip
+        [
+            sys.executable,
+            "-m",
+            "bert_tf",
+            "finetune",
+            kind.task,
+            "--model",
+            kind.start,
+            "--train",
+            args.train,
+            *held,
+            "--output",
+            output,
+            "--delta",
+            "--store",
+            "int8",
+            *(str(part) for key, value in settings.items() for part in (f"--{key}", value)),
+        ],
+        cwd=ROOT,
+        check=True,
+    )
     return output
 
 
@@ -98,8 +114,9 @@ def main():
     parser.add_argument("--dev")
     parser.add_argument("--work", type=Path, default=Path("build"), help="folder of the training")
     parser.add_argument("--target", type=Path, help="default: assets/models/NAME")
-    parser.add_argument("--set", nargs=2, action="append", default=[], metavar=("OPTION", "VALUE"),
-                        help="another setting of `finetune`")
+    parser.add_argument(
+        "--set", nargs=2, action="append", default=[], metavar=("OPTION", "VALUE"), help="another setting of `finetune`"
+    )
     args = parser.parse_args()
     args.work = args.work.resolve()
     args.train, args.dev = (path and str(Path(path).resolve()) for path in (args.train, args.dev))

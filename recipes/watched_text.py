@@ -40,8 +40,9 @@ def is_plain(document, common):
     """Whether a document has common words and short sentences."""
     words = _WORD.findall(document.lower())
     sentences = len(_END.findall(document)) or 1
-    return (len(words) / sentences <= WORDS_A_SENTENCE
-            and sum(word in common for word in words) >= LEAST_SHARE * len(words))
+    return len(words) / sentences <= WORDS_A_SENTENCE and sum(word in common for word in words) >= LEAST_SHARE * len(
+        words
+    )
 
 
 def main():

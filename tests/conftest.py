@@ -56,9 +56,7 @@ def randomise(model, seed):
         variable.assign(rng.normal(centre, 0.15, variable.shape).astype(np.float32))
 
 
-def make_bert(
-    seed=0, layers=2, hidden=32, heads=4, lower_case=False, with_heads=("pooler", "mlm", "nsp"), name="tiny"
-):
+def make_bert(seed=0, layers=2, hidden=32, heads=4, lower_case=False, with_heads=("pooler", "mlm", "nsp"), name="tiny"):
     """A `Bert` with random weights and the small vocabulary."""
     from bert_tf.bert import Bert
     from bert_tf.config import BertConfig

@@ -23,9 +23,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def _process(*arguments, code=None):
-    command = (
-        [sys.executable, "-c", code] if code else [sys.executable, "-m", "bert_tf", *map(str, arguments)]
-    )
+    command = [sys.executable, "-c", code] if code else [sys.executable, "-m", "bert_tf", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=300)
 
 
@@ -191,9 +189,7 @@ def test_each_mistake_that_the_model_finds_is_told_in_one_line(capsys, tiny_fold
 
 
 def test_a_model_without_the_head_says_which(capsys, headless_folder):
-    assert "masked language model" in _complaint(
-        capsys, ["predict", "the [MASK]", "--model", headless_folder]
-    )
+    assert "masked language model" in _complaint(capsys, ["predict", "the [MASK]", "--model", headless_folder])
     assert "next-sentence" in _complaint(capsys, ["predict", "the cat", "it ran", "--model", headless_folder])
 
 
@@ -252,9 +248,7 @@ def test_a_file_without_one_good_line_is_a_mistake_and_writes_nothing(tmp_path, 
     source, target = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
     source.write_text("nothing\nhere\n")
     target.write_text("of an earlier run")
-    assert (
-        main(["predict", "--input", str(source), "--output", str(target), "--model", str(tiny_folder)]) == 2
-    )
+    assert main(["predict", "--input", str(source), "--output", str(target), "--model", str(tiny_folder)]) == 2
     assert "None of the 2 lines" in capsys.readouterr().err
     assert target.read_text() == "of an earlier run" and len(os.listdir(tmp_path)) == 2
 
@@ -298,7 +292,8 @@ def test_a_full_disk_is_told_with_the_files_name(tmp_path, tiny_folder, capsys, 
 
     monkeypatch.setattr("bert_tf.cli.batch._answer_lines", full)
     assert _complaint(capsys, ["predict", "--input", source, "--output", target, "--model", tiny_folder]) == (
-        f"python -m bert_tf: {target}: No space left on device.")
+        f"python -m bert_tf: {target}: No space left on device."
+    )
     assert os.listdir(tmp_path) == ["in.jsonl"]
 
 
@@ -315,8 +310,9 @@ def test_a_pair_that_the_model_cannot_judge_is_said(tmp_path, tiny_folder, capsy
     folder = tmp_path / "masked-lm"
     shutil.copytree(tiny_folder, folder)
     values = load_file(folder / "model.safetensors")
-    save_file({name: value for name, value in values.items() if "seq_relationship" not in name},
-              folder / "model.safetensors")
+    save_file(
+        {name: value for name, value in values.items() if "seq_relationship" not in name}, folder / "model.safetensors"
+    )
     note = "masked-lm has no next-sentence head: it says nothing of how two texts stand to each other."
     argv = ["predict", "the cat sat", "it ran", "--mask", "cat", "--model", str(folder)]
     assert main(argv) == 0
@@ -334,9 +330,7 @@ def test_a_pair_that_the_model_cannot_judge_is_said(tmp_path, tiny_folder, capsy
 def test_an_empty_file_is_answered_with_an_empty_file(tmp_path, tiny_folder):
     source, target = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
     source.write_text("")
-    assert (
-        main(["predict", "--input", str(source), "--output", str(target), "--model", str(tiny_folder)]) == 0
-    )
+    assert main(["predict", "--input", str(source), "--output", str(target), "--model", str(tiny_folder)]) == 0
     assert target.read_text() == ""
 
 
@@ -406,12 +400,14 @@ def test_words_asked_about_are_printed_under_each_mask(tmp_path, tiny_folder, ti
     for mine, theirs in zip(masks, wanted):
         assert list(mine) == ["position", "original", "predictions", "targets"] and len(mine["predictions"]) == 2
         assert [(one["token"], one["rank"], one["probability"]) for one in mine["targets"]] == [
-            (one.token, one.rank, pytest.approx(one.probability)) for one in theirs.targets]
+            (one.token, one.rank, pytest.approx(one.probability)) for one in theirs.targets
+        ]
     assert main(argv) == 0
     lines = capsys.readouterr().out.splitlines()
     at = lines.index("Asked about:")
     assert [line.split()[:2] for line in lines[at + 1 : at + 3]] == [
-        [f"{one.rank:,}", one.token] for one in wanted[0].targets]
+        [f"{one.rank:,}", one.token] for one in wanted[0].targets
+    ]
     source = tmp_path / "in.jsonl"
     source.write_text('{"text_a": "the [MASK] [MASK]"}\n{"text_a": "the cat", "text_b": "it ran"}\n')
     assert main(["predict", "--input", str(source), "--quiet", "--target", "cat", "--model", str(tiny_folder)]) == 0

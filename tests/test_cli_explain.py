@@ -53,7 +53,9 @@ def test_lens(record, tiny_bert, trace):
     assert [state["answer_rank"] for state in found["states"]] == lens.answer_ranks[0].tolist()
 
 
-@pytest.mark.parametrize("method", ["gradient", "smoothgrad", "integrated", "deeplift", "relevance", "occlusion", "lime"])
+@pytest.mark.parametrize(
+    "method", ["gradient", "smoothgrad", "integrated", "deeplift", "relevance", "occlusion", "lime"]
+)
 def test_saliency(record, tiny_bert, trace, method):
     function = {
         "gradient": explain.gradient_x_input,
@@ -81,12 +83,12 @@ def test_smoothgrad_takes_its_copies_and_noise(record, tiny_bert, trace):
 
 def test_deeplift_takes_its_start_and_relevance_says_what_else_has_a_share(record, tiny_bert, trace):
     target = explain.mask_target(tiny_bert, trace)
-    found, wanted = (record("saliency", "--method", "deeplift", "--baseline", "[MASK]"),
-                     explain.deeplift(tiny_bert, trace, target, "[MASK]"))  # fmt: skip
-    np.testing.assert_allclose(found["scores"], wanted.tokens, atol=1e-3)
-    assert sum(found["scores"]) == pytest.approx(
-        found["log_probability"] - found["baseline_log_probability"], abs=1e-4
+    found, wanted = (
+        record("saliency", "--method", "deeplift", "--baseline", "[MASK]"),
+        explain.deeplift(tiny_bert, trace, target, "[MASK]"),
     )
+    np.testing.assert_allclose(found["scores"], wanted.tokens, atol=1e-3)
+    assert sum(found["scores"]) == pytest.approx(found["log_probability"] - found["baseline_log_probability"], abs=1e-4)
     found, wanted = record("saliency", "--method", "relevance"), explain.layerwise_relevance(tiny_bert, trace, target)
     assert found["rest"] == pytest.approx(wanted.rest, abs=1e-3)
     assert sum(found["scores"]) + sum(found["rest"].values()) == pytest.approx(found["log_odds"], abs=1e-4)
@@ -152,9 +154,7 @@ def test_ablation_of_named_parts_and_of_each(record, tiny_bert, trace):
     assert found["is_next_after"] == pytest.approx(effect.nsp_after.is_next, abs=1e-4)
     ranking = record("ablation")["ranking"]
     sweep = explain.sweep(tiny_bert, trace, explain.every_head(tiny_bert.config))
-    assert [one["off"] for one in ranking] == [
-        list(sweep.ablations[place].heads[0]) for place in sweep.ranked()
-    ]
+    assert [one["off"] for one in ranking] == [list(sweep.ablations[place].heads[0]) for place in sweep.ranked()]
     for parts, count in (("layers", 2), ("feed-forward", 2), ("tokens", trace.length)):
         assert len(record("ablation", "--sweep", parts)["ranking"]) == count
 
@@ -186,10 +186,14 @@ def test_patching_of_heads(record, tiny_bert, trace, at):
     assert np.shape(found["recovered"]) == (2, 4) and (found["carried_over"], found["at"]) == ("head", at)
 
 
-@pytest.mark.parametrize("to, receiver, at", [
-    (None, None, None), ("1.2.keys", explain.Receiver("keys", 1, 2), None),
-    ("1.feed-forward", explain.Receiver("feed_forward", 1), 4),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "to, receiver, at",
+    [
+        (None, None, None),
+        ("1.2.keys", explain.Receiver("keys", 1, 2), None),
+        ("1.feed-forward", explain.Receiver("feed_forward", 1), 4),
+    ],
+)
 def test_paths(record, tiny_bert, trace, to, receiver, at):
     other = tiny_bert.trace("the dogs [MASK] on the mat", TEXTS[1])
     expected = explain.patch_paths(tiny_bert, trace, other, explain.mask_target(tiny_bert, trace), receiver, at)

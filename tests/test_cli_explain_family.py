@@ -73,9 +73,13 @@ def test_the_value_of_a_regression_is_drawn_as_it_is(record):
     assert [bars.y[0] for bars in figure.data[:2]] == values
 
 
-@pytest.mark.parametrize("model, texts, name", [
-    ("classes", ("the cat sat",), "class_change"), ("albert", PAIR, "in_order_change"),
-])
+@pytest.mark.parametrize(
+    "model, texts, name",
+    [
+        ("classes", ("the cat sat",), "class_change"),
+        ("albert", PAIR, "in_order_change"),
+    ],
+)
 def test_a_sweep_ranks_by_the_answer_there_is(record, say, folders, model, texts, name):
     bert = bert_tf.load(folders[model])
     swept = explain.sweep(bert, bert.trace(*texts), explain.every_head(bert.config))
@@ -204,17 +208,20 @@ def test_attention_to_tokens_is_cut_and_the_other_heads_shift(record, say, folde
     assert next(line for line in lines if "looks elsewhere" in line).split()[0] == f"{layer}.{head}"
 
 
-@pytest.mark.parametrize("model, arguments, sentence", [
-    ("albert", ("saliency", *PAIR, "--label", "good"), "not fine-tuned to classify"),
-    ("classes", ("saliency", "the cat", "--label", "great"), "There is no class 'great'"),
-    ("classes", ("saliency", "the cat", "--label", "good", "--target", "cat"), "only one of"),
-    ("classes", ("saliency", "the cat", "--opposite"), "--opposite goes with"),
-    ("electra", ("saliency", "w1 w2", "--replaced", "--position", "9"), "no token 9"),
-    ("electra", ("saliency", "w1 w2", "--replaced", "--target", "w3"), "only one of"),
-    ("albert", ("saliency", "the work", "--replaced"), "replaced-token head"),
-    ("classes", ("patching", "the cat", "--against", "the dog", "--sentence-order"), "sentence-order head"),
-    ("classes", ("ablation", "the cat", "--tokens", "9"), "no token 9"),
-])
+@pytest.mark.parametrize(
+    "model, arguments, sentence",
+    [
+        ("albert", ("saliency", *PAIR, "--label", "good"), "not fine-tuned to classify"),
+        ("classes", ("saliency", "the cat", "--label", "great"), "There is no class 'great'"),
+        ("classes", ("saliency", "the cat", "--label", "good", "--target", "cat"), "only one of"),
+        ("classes", ("saliency", "the cat", "--opposite"), "--opposite goes with"),
+        ("electra", ("saliency", "w1 w2", "--replaced", "--position", "9"), "no token 9"),
+        ("electra", ("saliency", "w1 w2", "--replaced", "--target", "w3"), "only one of"),
+        ("albert", ("saliency", "the work", "--replaced"), "replaced-token head"),
+        ("classes", ("patching", "the cat", "--against", "the dog", "--sentence-order"), "sentence-order head"),
+        ("classes", ("ablation", "the cat", "--tokens", "9"), "no token 9"),
+    ],
+)
 def test_each_mistake_is_told_in_one_line(capsys, folders, model, arguments, sentence):
     assert main(["explain", *arguments, "--model", str(folders[model])]) == 2
     lines = capsys.readouterr().err.strip().splitlines()

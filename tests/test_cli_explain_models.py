@@ -81,9 +81,21 @@ def test_two_models_on_one_text(record, say, tiny_bert, other_bert, other_folder
 
 def test_one_model_on_two_texts(record, tiny_bert):
     found = record(
-        "compare", "the cat sat", "--mask", "cat", "--other-text", "the dog sat", "--other-mask", "dog",
-        "--show", "difference", "--layer", 0, "--head", 3,
-    )  # fmt: skip
+        "compare",
+        "the cat sat",
+        "--mask",
+        "cat",
+        "--other-text",
+        "the dog sat",
+        "--other-mask",
+        "dog",
+        "--show",
+        "difference",
+        "--layer",
+        0,
+        "--head",
+        3,
+    )
     one, two = tiny_bert.trace("the cat sat", mask=["cat"]), tiny_bert.trace("the dog sat", mask=["dog"])
     expected = one.attentions[0, 3] - two.attentions[0, 3]
     np.testing.assert_allclose(found["attention"]["difference"], expected, atol=1e-5)
@@ -137,7 +149,9 @@ def test_every_row_of_a_file(record, say, tiny_bert, file):
 def test_the_rows_of_a_file_are_laid_out(record, say, tiny_bert, file):
     rows = explain.read_rows(ROWS).rows
     vectors = explain.row_vectors(tiny_bert, rows, "first").vectors[1]
-    found = record("dataset", "--input", file, "--show", "map", "--pooling", "first", "--layer", 1, "--colour", "is_next")
+    found = record(
+        "dataset", "--input", file, "--show", "map", "--pooling", "first", "--layer", 1, "--colour", "is_next"
+    )
     coordinates, shares = explain.principal_components(vectors)
     np.testing.assert_allclose(found["map"]["coordinates"], coordinates, atol=1e-4)
     np.testing.assert_allclose(found["map"]["shares_of_variance"], shares, atol=1e-4)
@@ -148,7 +162,9 @@ def test_the_rows_of_a_file_are_laid_out(record, say, tiny_bert, file):
     ]
     space = record("dataset", "--input", file, "--show", "map", "--dimensions", 3)
     np.testing.assert_allclose(
-        space["map"]["coordinates"], explain.lay_out(explain.row_vectors(tiny_bert, rows).vectors[-1], "pca", 3)[0], atol=1e-4
+        space["map"]["coordinates"],
+        explain.lay_out(explain.row_vectors(tiny_bert, rows).vectors[-1], "pca", 3)[0],
+        atol=1e-4,
     )
     assert {trace.type for trace in figure_of(space).data} == {"scatter3d"}
     table = say("dataset", "--input", file, "--show", "map", "--dimensions", 3).splitlines()
@@ -204,28 +220,34 @@ def test_a_concept_for_the_rows_of_one_label(record, tiny_bert, concept, tmp_pat
     np.testing.assert_allclose(found["slopes"], expected.slopes, atol=1e-4)
 
 
-@pytest.mark.parametrize("arguments, sentence", [
-    ((), "can be asked about word or next, not 'class'"),
-    (("--labelled", "x"), "No row of the file is labelled 'x'"),
-    (("--target", "dog", "--label", "good"), "only one of --target and --label"),
-    (("--opposite",), "--opposite goes with"),
-    (("--runs", "1"), "--runs must be at least 2"),
-    (("--sentence-order",), "not 'order'"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "arguments, sentence",
+    [
+        ((), "can be asked about word or next, not 'class'"),
+        (("--labelled", "x"), "No row of the file is labelled 'x'"),
+        (("--target", "dog", "--label", "good"), "only one of --target and --label"),
+        (("--opposite",), "--opposite goes with"),
+        (("--runs", "1"), "--runs must be at least 2"),
+        (("--sentence-order",), "not 'order'"),
+    ],
+)
 def test_a_concept_that_cannot_be_tested(capsys, tiny_folder, file, concept, arguments, sentence):
     given = ["concepts", "--input", file, *concept, *arguments, "--model", tiny_folder, "--quiet"]
     assert main(["explain", *map(str, given)]) == 2
     assert sentence in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("arguments, sentence", [
-    (("--layer", 9), "no layer 9"),
-    (("--colour", "mood"), "label, first_guess"),
-    (("--colour", "is_next"), "not 'is_next'"),
-    (("--near", 2), "Row 2 cannot be read"),
-    (("--by", "tsne"), "t-SNE needs at least 5 points, not 2"),
-    (("--pooling", "first", "--layer", 0), "the first token is the same in every row: choose the mean"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "arguments, sentence",
+    [
+        (("--layer", 9), "no layer 9"),
+        (("--colour", "mood"), "label, first_guess"),
+        (("--colour", "is_next"), "not 'is_next'"),
+        (("--near", 2), "Row 2 cannot be read"),
+        (("--by", "tsne"), "t-SNE needs at least 5 points, not 2"),
+        (("--pooling", "first", "--layer", 0), "the first token is the same in every row: choose the mean"),
+    ],
+)
 def test_a_map_that_cannot_be_made_is_told_before_a_row_is_asked(
     capsys, monkeypatch, tiny_folder, tmp_path, arguments, sentence
 ):
@@ -237,11 +259,14 @@ def test_a_map_that_cannot_be_made_is_told_before_a_row_is_asked(
     assert sentence in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("arguments, sentence", [
-    (("--label", "bad"), "--label goes with --show curve"),
-    (("--show", "curve", "--ask", "masks"), "put them into --ask"),
-    (("--show", "curve"), "not fine-tuned to classify"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "arguments, sentence",
+    [
+        (("--label", "bad"), "--label goes with --show curve"),
+        (("--show", "curve", "--ask", "masks"), "put them into --ask"),
+        (("--show", "curve"), "not fine-tuned to classify"),
+    ],
+)
 def test_a_curve_that_cannot_be_drawn_is_told_before_a_row_is_asked(
     capsys, monkeypatch, tiny_folder, file, arguments, sentence
 ):
@@ -440,40 +465,43 @@ def test_the_game_of_replaced_words(record, say):
     assert len(say("replaced", *given, model=judge).splitlines()) == 7
 
 
-@pytest.mark.parametrize("arguments, sentence", [
-    (("compare", "the cat"), "Give --other M"),
-    (("compare", "the cat", "--other-text", "a", "b", "c"), "one text or two"),
-    (("compare", "the cat", "--other-text", " "), "text_a is empty"),
-    (("compare", "the cat", "--other-text", "the dog ran", "--show", "difference"), "as many tokens"),
-    (("compare", "the cat", "--other-text", "the dog", "--show", "lens"), "hidden words"),
-    (("compare", "the cat", "--other-text", "the dog", "--layer", "2"), "no layer 2"),
-    (("compare", "the cat", "--other-text", "the dog", "--head", "4"), "no head 4"),
-    (("compare", "the cat", "--other", "MODEL", "--other-mask", "cat"), "--other-mask hides"),
-    (("dataset",), "required: --input"),
-    (("dataset", "--input", "none.txt"), "none.txt: No such file"),
-    (("dataset", "--input", "FILE", "--ask", "sense"), "--ask takes"),
-    (("dataset", "--input", "FILE", "--near", "1"), "go with --show map"),
-    (("dataset", "--input", "FILE", "--pooling", "first"), "go with --show map"),
-    (("dataset", "--input", "FILE", "--by", "pca"), "go with --show map"),
-    (("dataset", "--input", "FILE", "--dimensions", "3"), "go with --show map"),
-    (("dataset", "--input", "FILE", "--subset", "short"), "takes NAME=ROWS"),
-    (("dataset", "--input", "FILE", "--subset", "short=77"), "none of the rows '77'"),
-    (("dataset", "--input", "FILE", "--show", "map", "--near", "99"), "no row 99"),
-    (("dataset", "--input", "FILE", "--show", "map", "--layer", "9"), "no layer 9"),
-    (("dataset", "--input", "FILE", "--show", "map", "--colour", "mood"), "--colour takes what is known"),
-    (("dataset", "--input", "FILE", "--show", "map", "--by", "tsne"), "t-SNE needs at least 5"),
-    (("dataset", "--input", "FILE", "--rows", "0"), "--rows must be at least 1"),
-    (("agreement", "--input", "FILE", "--other", "no-such-model"), "no-such-model"),
-    (("pairs", "--input", "FILE"), "Line 2 has one text only"),
-    (("family", "--largest", "0.1"), "No size has at most 0.1"),
-    (("timelapse", "no-run", "the cat"), "no-run holds no"),
-    (("timelapse", "RUN", "the cat", "--head", "5.0"), "no head 5.0"),
-    (("timelapse", "RUN", "the [MASK]", "--target", "zebra"), "no token 'zebra'"),
-    (("architecture", "the cat", "--show", "queries", "--layer", "2"), "no layer 2"),
-    (("one-way", "the cat", "--models", "MODEL"), "Nothing is hidden"),
-    (("one-way", "the cat", "--hide", "dog", "--models", "MODEL"), "'dog' is not in the text"),
-    (("replaced", "the cat", "--generator", "MODEL"), "no replaced-token head"),
-])
+@pytest.mark.parametrize(
+    "arguments, sentence",
+    [
+        (("compare", "the cat"), "Give --other M"),
+        (("compare", "the cat", "--other-text", "a", "b", "c"), "one text or two"),
+        (("compare", "the cat", "--other-text", " "), "text_a is empty"),
+        (("compare", "the cat", "--other-text", "the dog ran", "--show", "difference"), "as many tokens"),
+        (("compare", "the cat", "--other-text", "the dog", "--show", "lens"), "hidden words"),
+        (("compare", "the cat", "--other-text", "the dog", "--layer", "2"), "no layer 2"),
+        (("compare", "the cat", "--other-text", "the dog", "--head", "4"), "no head 4"),
+        (("compare", "the cat", "--other", "MODEL", "--other-mask", "cat"), "--other-mask hides"),
+        (("dataset",), "required: --input"),
+        (("dataset", "--input", "none.txt"), "none.txt: No such file"),
+        (("dataset", "--input", "FILE", "--ask", "sense"), "--ask takes"),
+        (("dataset", "--input", "FILE", "--near", "1"), "go with --show map"),
+        (("dataset", "--input", "FILE", "--pooling", "first"), "go with --show map"),
+        (("dataset", "--input", "FILE", "--by", "pca"), "go with --show map"),
+        (("dataset", "--input", "FILE", "--dimensions", "3"), "go with --show map"),
+        (("dataset", "--input", "FILE", "--subset", "short"), "takes NAME=ROWS"),
+        (("dataset", "--input", "FILE", "--subset", "short=77"), "none of the rows '77'"),
+        (("dataset", "--input", "FILE", "--show", "map", "--near", "99"), "no row 99"),
+        (("dataset", "--input", "FILE", "--show", "map", "--layer", "9"), "no layer 9"),
+        (("dataset", "--input", "FILE", "--show", "map", "--colour", "mood"), "--colour takes what is known"),
+        (("dataset", "--input", "FILE", "--show", "map", "--by", "tsne"), "t-SNE needs at least 5"),
+        (("dataset", "--input", "FILE", "--rows", "0"), "--rows must be at least 1"),
+        (("agreement", "--input", "FILE", "--other", "no-such-model"), "no-such-model"),
+        (("pairs", "--input", "FILE"), "Line 2 has one text only"),
+        (("family", "--largest", "0.1"), "No size has at most 0.1"),
+        (("timelapse", "no-run", "the cat"), "no-run holds no"),
+        (("timelapse", "RUN", "the cat", "--head", "5.0"), "no head 5.0"),
+        (("timelapse", "RUN", "the [MASK]", "--target", "zebra"), "no token 'zebra'"),
+        (("architecture", "the cat", "--show", "queries", "--layer", "2"), "no layer 2"),
+        (("one-way", "the cat", "--models", "MODEL"), "Nothing is hidden"),
+        (("one-way", "the cat", "--hide", "dog", "--models", "MODEL"), "'dog' is not in the text"),
+        (("replaced", "the cat", "--generator", "MODEL"), "no replaced-token head"),
+    ],
+)
 def test_each_mistake_is_told_in_one_line(capsys, tiny_folder, run_folder, file, arguments, sentence):
     named = {"MODEL": str(tiny_folder), "RUN": str(run_folder), "FILE": str(file)}
     own = [] if arguments[0] in ("timelapse", "one-way", "family") else ["--model", str(tiny_folder)]

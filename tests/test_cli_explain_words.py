@@ -13,15 +13,26 @@ from tests.app.made_tasks import save_tasks
 from tests.conftest import make_bert
 
 BANK = [
-    ("river", "the bank of the river"), ("river", "a big river bank"), ("money", "the bank has money"),
-    ("money", "money in the bank of London"), ("money", "she has a bank"),
-]  # fmt: skip
+    ("river", "the bank of the river"),
+    ("river", "a big river bank"),
+    ("money", "the bank has money"),
+    ("money", "money in the bank of London"),
+    ("money", "she has a bank"),
+]
 TREE = "\n".join(
     "\t".join([str(place), word, *"____", str(head), relation, "_", "_"])
     for place, (word, head, relation) in enumerate(
-        [("the", 2, "det"), ("cat", 3, "nsubj"), ("sat", 0, "root"), ("on", 6, "case"), ("the", 6, "det"),
-         ("mat", 3, "obl")], 1)
-)  # fmt: skip
+        [
+            ("the", 2, "det"),
+            ("cat", 3, "nsubj"),
+            ("sat", 0, "root"),
+            ("on", 6, "case"),
+            ("the", 6, "det"),
+            ("mat", 3, "obl"),
+        ],
+        1,
+    )
+)
 
 
 @pytest.fixture
@@ -171,7 +182,20 @@ def test_several_heads_and_what_they_look_at_in_a_file_with_trees(record, say, t
     trace, rows = tiny_bert.trace("the cats sat"), explain.read_rows(path.read_text(), "conllu").rows
     vectors = explain.attended_values(tiny_bert, trace.hidden_states[0], 0, (1, 3))[[2]]
     (near,) = explain.nearest_contexts(tiny_bert, vectors, 0, rows, 9, True, head=(1, 3)).nearest
-    given = ("neighbours", "the cats sat", "--input", path, "--layer", 0, "--head", "1,3", "--positions", 2, "--top-k", 9)
+    given = (
+        "neighbours",
+        "the cats sat",
+        "--input",
+        path,
+        "--layer",
+        0,
+        "--head",
+        "1,3",
+        "--positions",
+        2,
+        "--top-k",
+        9,
+    )
     found = record(*given)
     (one,), looked = found["tokens"], [place.looked for place in near]
     assert found["head"] == [1, 3]
@@ -179,7 +203,11 @@ def test_several_heads_and_what_they_look_at_in_a_file_with_trees(record, say, t
     for place, wanted, relation in zip(one["places"], near, explain.parsed_labels(looked)[1], strict=True):
         there = place["looks_at"]
         assert place["similarity"] == pytest.approx(wanted.similarity, abs=1e-5)
-        assert (there["token"], there["offset"], there["relation"]) == (wanted.looked.token, wanted.looked.offset, relation)
+        assert (there["token"], there["offset"], there["relation"]) == (
+            wanted.looked.token,
+            wanted.looked.offset,
+            relation,
+        )
         assert there["share"] == pytest.approx(wanted.looked.share, abs=1e-5)
     assert found["relations"] == [explain.count_labels(explain.parsed_labels(near)[1])]
     (counted,) = found["looked_at"]
@@ -252,34 +280,40 @@ def test_heads_that_fine_tuning_moved(record, say, tiny_bert, tmp_path):
     assert say("changed", text, "--before", tmp_path / "before").splitlines()[2].split()[0] == f"{layer}.{head}"
 
 
-@pytest.mark.parametrize("arguments, sentence", [
-    (("meaning", "bank"), "either sentences or --input"),
-    (("meaning", " ", "a bank"), "WORD is empty"),
-    (("meaning", "bank", "no such word"), "'bank' is in none"),
-    (("meaning", "bank", "a bank", "--layer", "3"), "no layer 3"),
-    (("meaning", "bank", "a bank", "the bank", "--by", "umap"), "UMAP needs at least 5"),
-    (("meaning", "bank", "a bank", "--show", "senses"), "Senses need labels"),
-    (("meaning", "bank", "--input", "none.tsv"), "none.tsv: No such file"),
-    (("neighbours", "the cat", "--positions", "9"), "no token 9"),
-    (("neighbours", "the cat", "--layer", "1"), "--layer goes with --input"),
-    (("neighbours", "the cat", "--head", "1"), "--head goes with --input"),
-    (("neighbours", "the cat", "--tagger", "none"), "--tagger goes with --input"),
-    (("neighbours", "the cat", "--input", "WORDS", "--no-special"), "--no-special goes with --head"),
-    (("neighbours", "the cat", "--input", "WORDS", "--head", "1,1"), "Head 1 is named twice"),
-    (("neighbours", "--input", "WORDS", "--head", "x", "the cat"), "takes one head or several, as in 3 or 3,5; not 'x'"),
-    (("neighbours", "the cat", "--input", "TREE.conllu", "--tagger", "none"), "parts of speech of its own"),
-    (("neighbours", "the cat", "--input", "WORDS", "--head", "4"), "no head 4 in layer 1"),
-    (("neighbours", "the cat", "--input", "WORDS", "--layer", "2", "--head", "0"), "no head 0 in layer 2"),
-    (("neighbours", "the cat", "--input", "EMPTY"), "no text in the file"),
-    (("neighbours", "the cat", "--input", "WORDS", "--layer", "3"), "no layer 3"),
-    (("positions", "--step", "0"), "--step must be at least 1"),
-    (("methods", "the cat", "--token", "9"), "no position 9"),
-    (("heads",), "either a text or --input"),
-    (("heads", "the cat", "--input", "a.txt"), "either a text or --input"),
-    (("heads", "--input", "EMPTY.conllu"), "no sentence in"),
-    (("heads", "--input", "EMPTY"), "no text in the file"),
-    (("changed", "the cat"), "give --before"),
-])
+@pytest.mark.parametrize(
+    "arguments, sentence",
+    [
+        (("meaning", "bank"), "either sentences or --input"),
+        (("meaning", " ", "a bank"), "WORD is empty"),
+        (("meaning", "bank", "no such word"), "'bank' is in none"),
+        (("meaning", "bank", "a bank", "--layer", "3"), "no layer 3"),
+        (("meaning", "bank", "a bank", "the bank", "--by", "umap"), "UMAP needs at least 5"),
+        (("meaning", "bank", "a bank", "--show", "senses"), "Senses need labels"),
+        (("meaning", "bank", "--input", "none.tsv"), "none.tsv: No such file"),
+        (("neighbours", "the cat", "--positions", "9"), "no token 9"),
+        (("neighbours", "the cat", "--layer", "1"), "--layer goes with --input"),
+        (("neighbours", "the cat", "--head", "1"), "--head goes with --input"),
+        (("neighbours", "the cat", "--tagger", "none"), "--tagger goes with --input"),
+        (("neighbours", "the cat", "--input", "WORDS", "--no-special"), "--no-special goes with --head"),
+        (("neighbours", "the cat", "--input", "WORDS", "--head", "1,1"), "Head 1 is named twice"),
+        (
+            ("neighbours", "--input", "WORDS", "--head", "x", "the cat"),
+            "takes one head or several, as in 3 or 3,5; not 'x'",
+        ),
+        (("neighbours", "the cat", "--input", "TREE.conllu", "--tagger", "none"), "parts of speech of its own"),
+        (("neighbours", "the cat", "--input", "WORDS", "--head", "4"), "no head 4 in layer 1"),
+        (("neighbours", "the cat", "--input", "WORDS", "--layer", "2", "--head", "0"), "no head 0 in layer 2"),
+        (("neighbours", "the cat", "--input", "EMPTY"), "no text in the file"),
+        (("neighbours", "the cat", "--input", "WORDS", "--layer", "3"), "no layer 3"),
+        (("positions", "--step", "0"), "--step must be at least 1"),
+        (("methods", "the cat", "--token", "9"), "no position 9"),
+        (("heads",), "either a text or --input"),
+        (("heads", "the cat", "--input", "a.txt"), "either a text or --input"),
+        (("heads", "--input", "EMPTY.conllu"), "no sentence in"),
+        (("heads", "--input", "EMPTY"), "no text in the file"),
+        (("changed", "the cat"), "give --before"),
+    ],
+)
 def test_each_mistake_is_told_in_one_line(capsys, tiny_folder, tmp_path, arguments, sentence):
     for name in ("EMPTY", "EMPTY.conllu"):
         (tmp_path / name).write_text("")

@@ -32,8 +32,15 @@ def test_sentence_order_is_scored(capsys):
     assert "in their order" in run(capsys, "albert", "the work", "the license")[1].out
 
 
-@pytest.mark.parametrize("name, text", [("roberta", "the <mask> of work"), ("roberta", "the [MASK] of work"),
-                                        ("distilbert", "w1 [MASK] w3"), ("electra-generator", "w1 [MASK] w3")])
+@pytest.mark.parametrize(
+    "name, text",
+    [
+        ("roberta", "the <mask> of work"),
+        ("roberta", "the [MASK] of work"),
+        ("distilbert", "w1 [MASK] w3"),
+        ("electra-generator", "w1 [MASK] w3"),
+    ],
+)
 def test_masks_are_filled(capsys, name, text):
     code, said = run(capsys, name, text, "--json", "--top-k", "2")
     answer = json.loads(said.out)
@@ -41,9 +48,13 @@ def test_masks_are_filled(capsys, name, text):
     assert "replaced" not in answer and "sop" not in answer
 
 
-@pytest.mark.parametrize("name, arguments, said", [
-    ("roberta", ("a work", "a license"), "no next-sentence head"),
-    ("electra-discriminator", ("w1 [MASK]",), "no masked language model head")])
+@pytest.mark.parametrize(
+    "name, arguments, said",
+    [
+        ("roberta", ("a work", "a license"), "no next-sentence head"),
+        ("electra-discriminator", ("w1 [MASK]",), "no masked language model head"),
+    ],
+)
 def test_what_is_missing_is_told_in_one_line(capsys, name, arguments, said):
     code, told = run(capsys, name, *arguments)
     assert code == 2 and said in told.err and len(told.err.strip().splitlines()) == 1 and not told.out

@@ -7,8 +7,14 @@ import pytest
 
 from bert_tf.config import SIZES, BertConfig, ConfigError, parameter_counts
 
-ENCODER_AND_POOLER = {"tiny": 4_385_920, "mini": 11_170_560, "small": 28_763_648, "medium": 41_373_184,
-                      "base": 109_482_240, "large": 335_141_888}
+ENCODER_AND_POOLER = {
+    "tiny": 4_385_920,
+    "mini": 11_170_560,
+    "small": 28_763_648,
+    "medium": 41_373_184,
+    "base": 109_482_240,
+    "large": 335_141_888,
+}
 
 
 @pytest.mark.parametrize("name, total", ENCODER_AND_POOLER.items())
@@ -17,9 +23,14 @@ def test_named_sizes_have_the_published_parameter_counts(name, total):
     assert getattr(BertConfig, name)().size_name == name
 
 
-@pytest.mark.parametrize("config, total", [
-    (BertConfig.base(), 110_106_428), (BertConfig.base(vocab_size=28996), 108_932_934),
-    (BertConfig.large(), 336_226_108)])
+@pytest.mark.parametrize(
+    "config, total",
+    [
+        (BertConfig.base(), 110_106_428),
+        (BertConfig.base(vocab_size=28996), 108_932_934),
+        (BertConfig.large(), 336_226_108),
+    ],
+)
 def test_counts_with_both_heads(config, total):
     assert parameter_counts(config, ("pooler", "mlm", "nsp"))["total"] == total
 
@@ -34,21 +45,24 @@ def test_is_frozen():
         BertConfig().hidden_size = 1
 
 
-@pytest.mark.parametrize("changes, words", [
-    ({"hidden_size": 770}, ["770", "12"]),
-    ({"vocab_size": 0}, ["vocab_size", "0"]),
-    ({"vocab_size": True}, ["vocab_size"]),
-    ({"num_hidden_layers": 2.5}, ["num_hidden_layers", "2.5"]),
-    ({"hidden_dropout_prob": 1.0}, ["hidden_dropout_prob", "1.0"]),
-    ({"layer_norm_eps": 0.0}, ["layer_norm_eps"]),
-    ({"layer_norm_eps": float("nan")}, ["layer_norm_eps"]),
-    ({"hidden_act": "swish"}, ["swish", "gelu"]),
-    ({"hidden_act": ["gelu"]}, ["hidden_act", "['gelu']"]),
-    ({"model_type": {"bert": 1}}, ["model_type", "{'bert': 1}"]),
-    ({"num_hidden_layers": 20_000_000}, ["num_hidden_layers", "10,000"]),
-    ({"vocab_size": 10**12}, ["vocab_size", "2,147,483,647"]),
-    ({"pad_token_id": 40000}, ["40000", "30522"]),
-])
+@pytest.mark.parametrize(
+    "changes, words",
+    [
+        ({"hidden_size": 770}, ["770", "12"]),
+        ({"vocab_size": 0}, ["vocab_size", "0"]),
+        ({"vocab_size": True}, ["vocab_size"]),
+        ({"num_hidden_layers": 2.5}, ["num_hidden_layers", "2.5"]),
+        ({"hidden_dropout_prob": 1.0}, ["hidden_dropout_prob", "1.0"]),
+        ({"layer_norm_eps": 0.0}, ["layer_norm_eps"]),
+        ({"layer_norm_eps": float("nan")}, ["layer_norm_eps"]),
+        ({"hidden_act": "swish"}, ["swish", "gelu"]),
+        ({"hidden_act": ["gelu"]}, ["hidden_act", "['gelu']"]),
+        ({"model_type": {"bert": 1}}, ["model_type", "{'bert': 1}"]),
+        ({"num_hidden_layers": 20_000_000}, ["num_hidden_layers", "10,000"]),
+        ({"vocab_size": 10**12}, ["vocab_size", "2,147,483,647"]),
+        ({"pad_token_id": 40000}, ["40000", "30522"]),
+    ],
+)
 def test_refuses_impossible_values_by_name(changes, words):
     with pytest.raises(ConfigError) as caught:
         BertConfig(**changes)
@@ -60,10 +74,19 @@ def test_unknown_key_is_named_with_the_nearest_known_one():
         BertConfig.from_dict({"hidden_sise": 5})
 
 
-@pytest.mark.parametrize("values", [
-    {"model_type": "gpt2"}, {"position_embedding_type": "relative_key"}, {"model_type": ["bert"]},
-    {"hidden_act": ["gelu"]}, {"is_decoder": True}, {"model_type": "roberta", "is_decoder": True},
-    {"add_cross_attention": True}, {"model_type": "left-to-right", "add_cross_attention": True}])
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"model_type": "gpt2"},
+        {"position_embedding_type": "relative_key"},
+        {"model_type": ["bert"]},
+        {"hidden_act": ["gelu"]},
+        {"is_decoder": True},
+        {"model_type": "roberta", "is_decoder": True},
+        {"add_cross_attention": True},
+        {"model_type": "left-to-right", "add_cross_attention": True},
+    ],
+)
 def test_other_architectures_are_refused(values):
     with pytest.raises(ConfigError):
         BertConfig.from_dict(values)

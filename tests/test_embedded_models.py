@@ -54,18 +54,25 @@ def test_the_licence_that_asks_for_its_text_in_every_copy_has_it():
     card = (embedded_dir() / BASE / "README.md").read_text()
     path = re.search(r"\[NOTICE\]\((.+?)\)", card)[1]
     notice = (embedded_dir() / BASE / path).read_text()
-    for words in ("dslim/bert-base-NER", "Copyright (c) David S. Lim", "The above copyright notice and this permission",
-                  'THE SOFTWARE IS PROVIDED "AS IS"'):
+    for words in (
+        "dslim/bert-base-NER",
+        "Copyright (c) David S. Lim",
+        "The above copyright notice and this permission",
+        'THE SOFTWARE IS PROVIDED "AS IS"',
+    ):
         assert words in notice
 
 
-@pytest.mark.parametrize("text, word", [
-    ("Shanghai is a city in [MASK].", "China"),
-    ("The capital of France is [MASK].", "Paris"),
-    ("The Second World [MASK] ended in 1945.", "War"),
-    ("She put the book [MASK] the table.", "on"),
-    ("They [MASK] going home now.", "were"),
-])
+@pytest.mark.parametrize(
+    "text, word",
+    [
+        ("Shanghai is a city in [MASK].", "China"),
+        ("The capital of France is [MASK].", "Paris"),
+        ("The Second World [MASK] ended in 1945.", "War"),
+        ("She put the book [MASK] the table.", "on"),
+        ("They [MASK] going home now.", "were"),
+    ],
+)
 def test_base_knows(base, text, word):
     assert word in top(base, text)
 
@@ -121,16 +128,22 @@ def test_the_discriminator_lies_over_base_and_reads_with_its_lower_layers():
     assert judge.tokenizer.vocab == base.tokenizer.vocab
     ours, theirs = named_variables(judge.model), named_variables(base.model)
     same = {name for name in ours if name in theirs and np.array_equal(ours[name], theirs[name])}
-    assert same == {name for name in ours if name.startswith(
-        ("bert.embeddings.", *(f"bert.encoder.layer.{index}." for index in range(8))))}
+    assert same == {
+        name
+        for name in ours
+        if name.startswith(("bert.embeddings.", *(f"bert.encoder.layer.{index}." for index in range(8))))
+    }
 
 
-@pytest.mark.parametrize("text, word, other", [
-    ("She put the book on the table.", "on", "war"),
-    ("The river flows into the sea.", "river", "seven"),
-    ("He was born in London in 1956.", "born", "green"),
-    ("The dog ran across the street.", "ran", "of"),
-])
+@pytest.mark.parametrize(
+    "text, word, other",
+    [
+        ("She put the book on the table.", "on", "war"),
+        ("The river flows into the sea.", "river", "seven"),
+        ("He was born in London in 1956.", "born", "green"),
+        ("The dog ran across the street.", "ran", "of"),
+    ],
+)
 def test_the_discriminator_suspects_what_does_not_fit(text, word, other):
     judge = bert_tf.load("electra-base-cased-embedded")
     place = text.split().index(word) + 1

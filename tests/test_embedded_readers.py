@@ -26,8 +26,14 @@ def test_together_they_are_small_and_their_cards_name_text_and_figures():
 
 
 def test_they_are_one_size_with_one_vocabulary(readers):
-    shapes = {(bert.config.num_hidden_layers * bert.config.stacks, bert.config.hidden_size // bert.config.stacks,
-               bert.tokenizer.vocab) for bert in readers.values()}
+    shapes = {
+        (
+            bert.config.num_hidden_layers * bert.config.stacks,
+            bert.config.hidden_size // bert.config.stacks,
+            bert.tokenizer.vocab,
+        )
+        for bert in readers.values()
+    }
     assert len(shapes) == 1
     assert {way: bert.config.member.reads for way, bert in readers.items()} == {way: way for way in readers}
 
@@ -54,11 +60,18 @@ def test_they_all_use_what_stands_on_the_left(readers, way):
 
 def test_two_sides_tell_more_than_one(readers):
     """Of ten sentences decided on the right, most words are likelier to the readers of both sides."""
-    asked = [("They were married in 1990.", "were"), ("It is one of the largest cities in the world.", "one"),
-             ("He lives with his wife and two children.", "with"), ("The king of France died in 1715.", "king"),
-             ("The river flows into the sea.", "river"), ("The team won the game.", "team"),
-             ("They played in the second league.", "played"), ("She is the daughter of the king.", "is"),
-             ("The war ended in 1945.", "war"), ("He was a member of the party.", "member")]
+    asked = [
+        ("They were married in 1990.", "were"),
+        ("It is one of the largest cities in the world.", "one"),
+        ("He lives with his wife and two children.", "with"),
+        ("The king of France died in 1715.", "king"),
+        ("The river flows into the sea.", "river"),
+        ("The team won the game.", "team"),
+        ("They played in the second league.", "played"),
+        ("She is the daughter of the king.", "is"),
+        ("The war ended in 1945.", "war"),
+        ("He was a member of the party.", "member"),
+    ]
     for way in ("apart", "both"):
         better = [likely(readers[way], *one) > likely(readers["left"], *one) for one in asked]
         assert sum(better) >= 8, way

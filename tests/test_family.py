@@ -12,8 +12,13 @@ from bert_tf.models import build_pretraining_model, named_variables, outputs_of,
 from bert_tf.runtime import Runtime
 
 GOLDEN = Path(__file__).parent / "golden" / "family"
-HEADS = {"roberta": {"pooler", "mlm"}, "distilbert": {"mlm"}, "albert": {"pooler", "mlm", "sop"},
-         "electra-discriminator": {"replaced"}, "electra-generator": {"mlm"}}
+HEADS = {
+    "roberta": {"pooler", "mlm"},
+    "distilbert": {"mlm"},
+    "albert": {"pooler", "mlm", "sop"},
+    "electra-discriminator": {"replaced"},
+    "electra-generator": {"mlm"},
+}
 INPUTS = ("token_ids", "segment_ids", "padding_mask")
 
 
@@ -41,7 +46,7 @@ def test_every_output_equals_transformers(golden):
     assert ours.keys() == stored.keys() - set(INPUTS)
     for key, actual in ours.items():
         expected = stored[key]
-        if key.startswith("attentions"):        # [B, N, T, T]: rows of padded queries mean nothing
+        if key.startswith("attentions"):  # [B, N, T, T]: rows of padded queries mean nothing
             actual, expected = actual.swapaxes(1, 2), expected.swapaxes(1, 2)
         if actual.shape[:2] == real.shape:
             actual, expected = actual[real], expected[real]
@@ -68,12 +73,21 @@ def test_variables_are_as_many_as_arithmetic_says(golden):
     assert counted == view(model, outputs_of(model.bert_heads)).count_params()
 
 
-@pytest.mark.parametrize("model_type, size, heads, total", [
-    ("roberta", "base", ("pooler",), 124_645_632), ("roberta", "large", ("pooler",), 355_359_744),
-    ("distilbert", "base", (), 66_362_880), ("albert", "base", ("pooler",), 11_683_584),
-    ("albert", "large", ("pooler",), 17_683_968), ("albert", "xlarge", ("pooler",), 58_724_864),
-    ("albert", "xxlarge", ("pooler",), 222_595_584), ("electra", "small", ("replaced",), 13_549_057),
-    ("electra", "base", ("replaced",), 109_483_009), ("electra", "large", ("replaced",), 335_142_913)])
+@pytest.mark.parametrize(
+    "model_type, size, heads, total",
+    [
+        ("roberta", "base", ("pooler",), 124_645_632),
+        ("roberta", "large", ("pooler",), 355_359_744),
+        ("distilbert", "base", (), 66_362_880),
+        ("albert", "base", ("pooler",), 11_683_584),
+        ("albert", "large", ("pooler",), 17_683_968),
+        ("albert", "xlarge", ("pooler",), 58_724_864),
+        ("albert", "xxlarge", ("pooler",), 222_595_584),
+        ("electra", "small", ("replaced",), 13_549_057),
+        ("electra", "base", ("replaced",), 109_483_009),
+        ("electra", "large", ("replaced",), 335_142_913),
+    ],
+)
 def test_named_sizes_have_the_published_parameter_counts(model_type, size, heads, total):
     config = BertConfig.named(size, model_type)
     assert parameter_counts(config, heads)["total"] == total
@@ -81,8 +95,17 @@ def test_named_sizes_have_the_published_parameter_counts(model_type, size, heads
 
 
 def test_layers_of_a_group_are_one_layer():
-    config = BertConfig.named("base", "albert", vocab_size=50, hidden_size=16, num_attention_heads=2,
-                              intermediate_size=32, embedding_size=8, num_hidden_layers=4, num_hidden_groups=2)
+    config = BertConfig.named(
+        "base",
+        "albert",
+        vocab_size=50,
+        hidden_size=16,
+        num_attention_heads=2,
+        intermediate_size=32,
+        embedding_size=8,
+        num_hidden_layers=4,
+        num_hidden_groups=2,
+    )
     layers = build_pretraining_model(config).bert_layers
     assert config.layer_groups == (0, 0, 1, 1)
     assert layers["layer_0"] is layers["layer_1"] and layers["layer_1"] is not layers["layer_2"]
@@ -105,10 +128,17 @@ def test_settings_round_trip(model_type):
         assert BertConfig.from_dict(config.to_dict()) == config
 
 
-@pytest.mark.parametrize("model_type, changes, word", [
-    ("bert", {"embedding_size": 64}, "embedding_size"), ("bert", {"num_hidden_groups": 1}, "num_hidden_groups"),
-    ("distilbert", {"type_vocab_size": 2}, "type_vocab_size"), ("albert", {"num_hidden_groups": 5}, "num_hidden_groups"),
-    ("roberta", {"max_position_embeddings": 2}, "max_position_embeddings"), ("gpt2", {}, "gpt2")])
+@pytest.mark.parametrize(
+    "model_type, changes, word",
+    [
+        ("bert", {"embedding_size": 64}, "embedding_size"),
+        ("bert", {"num_hidden_groups": 1}, "num_hidden_groups"),
+        ("distilbert", {"type_vocab_size": 2}, "type_vocab_size"),
+        ("albert", {"num_hidden_groups": 5}, "num_hidden_groups"),
+        ("roberta", {"max_position_embeddings": 2}, "max_position_embeddings"),
+        ("gpt2", {}, "gpt2"),
+    ],
+)
 def test_settings_that_a_member_cannot_have_are_refused(model_type, changes, word):
     with pytest.raises(ConfigError, match=word):
         BertConfig.named("base", model_type, **changes)
@@ -131,30 +161,95 @@ def test_the_longest_input_ends_with_the_position_table():
 
 
 RELEASED_FILES = {
-    "roberta": {"architectures": ["RobertaForMaskedLM"], "attention_probs_dropout_prob": 0.1, "bos_token_id": 0,
-                "eos_token_id": 2, "hidden_act": "gelu", "hidden_dropout_prob": 0.1, "hidden_size": 768,
-                "initializer_range": 0.02, "intermediate_size": 3072, "layer_norm_eps": 1e-05,
-                "max_position_embeddings": 514, "model_type": "roberta", "num_attention_heads": 12,
-                "num_hidden_layers": 12, "pad_token_id": 1, "type_vocab_size": 1, "vocab_size": 50265},
-    "distilbert": {"activation": "gelu", "architectures": ["DistilBertForMaskedLM"], "attention_dropout": 0.1,
-                   "dim": 768, "dropout": 0.1, "hidden_dim": 3072, "initializer_range": 0.02,
-                   "max_position_embeddings": 512, "model_type": "distilbert", "n_heads": 12, "n_layers": 6,
-                   "pad_token_id": 0, "qa_dropout": 0.1, "seq_classif_dropout": 0.2, "sinusoidal_pos_embds": False,
-                   "tie_weights_": True, "transformers_version": "4.10.0.dev0", "vocab_size": 30522},
-    "albert": {"architectures": ["AlbertForMaskedLM"], "attention_probs_dropout_prob": 0, "bos_token_id": 2,
-               "classifier_dropout_prob": 0.1, "down_scale_factor": 1, "embedding_size": 128, "eos_token_id": 3,
-               "gap_size": 0, "hidden_act": "gelu_new", "hidden_dropout_prob": 0, "hidden_size": 768,
-               "initializer_range": 0.02, "inner_group_num": 1, "intermediate_size": 3072, "layer_norm_eps": 1e-12,
-               "layers_to_keep": [], "max_position_embeddings": 512, "model_type": "albert", "net_structure_type": 0,
-               "num_attention_heads": 12, "num_hidden_groups": 1, "num_hidden_layers": 12, "num_memory_blocks": 0,
-               "pad_token_id": 0, "type_vocab_size": 2, "vocab_size": 30000},
-    "electra": {"architectures": ["ElectraForPreTraining"], "attention_probs_dropout_prob": 0.1,
-                "embedding_size": 768, "hidden_act": "gelu", "hidden_dropout_prob": 0.1, "hidden_size": 768,
-                "initializer_range": 0.02, "intermediate_size": 3072, "layer_norm_eps": 1e-12,
-                "max_position_embeddings": 512, "model_type": "electra", "num_attention_heads": 12,
-                "num_hidden_layers": 12, "pad_token_id": 0, "summary_activation": "gelu",
-                "summary_last_dropout": 0.1, "summary_type": "first", "summary_use_proj": True,
-                "type_vocab_size": 2, "vocab_size": 30522},
+    "roberta": {
+        "architectures": ["RobertaForMaskedLM"],
+        "attention_probs_dropout_prob": 0.1,
+        "bos_token_id": 0,
+        "eos_token_id": 2,
+        "hidden_act": "gelu",
+        "hidden_dropout_prob": 0.1,
+        "hidden_size": 768,
+        "initializer_range": 0.02,
+        "intermediate_size": 3072,
+        "layer_norm_eps": 1e-05,
+        "max_position_embeddings": 514,
+        "model_type": "roberta",
+        "num_attention_heads": 12,
+        "num_hidden_layers": 12,
+        "pad_token_id": 1,
+        "type_vocab_size": 1,
+        "vocab_size": 50265,
+    },
+    "distilbert": {
+        "activation": "gelu",
+        "architectures": ["DistilBertForMaskedLM"],
+        "attention_dropout": 0.1,
+        "dim": 768,
+        "dropout": 0.1,
+        "hidden_dim": 3072,
+        "initializer_range": 0.02,
+        "max_position_embeddings": 512,
+        "model_type": "distilbert",
+        "n_heads": 12,
+        "n_layers": 6,
+        "pad_token_id": 0,
+        "qa_dropout": 0.1,
+        "seq_classif_dropout": 0.2,
+        "sinusoidal_pos_embds": False,
+        "tie_weights_": True,
+        "transformers_version": "4.10.0.dev0",
+        "vocab_size": 30522,
+    },
+    "albert": {
+        "architectures": ["AlbertForMaskedLM"],
+        "attention_probs_dropout_prob": 0,
+        "bos_token_id": 2,
+        "classifier_dropout_prob": 0.1,
+        "down_scale_factor": 1,
+        "embedding_size": 128,
+        "eos_token_id": 3,
+        "gap_size": 0,
+        "hidden_act": "gelu_new",
+        "hidden_dropout_prob": 0,
+        "hidden_size": 768,
+        "initializer_range": 0.02,
+        "inner_group_num": 1,
+        "intermediate_size": 3072,
+        "layer_norm_eps": 1e-12,
+        "layers_to_keep": [],
+        "max_position_embeddings": 512,
+        "model_type": "albert",
+        "net_structure_type": 0,
+        "num_attention_heads": 12,
+        "num_hidden_groups": 1,
+        "num_hidden_layers": 12,
+        "num_memory_blocks": 0,
+        "pad_token_id": 0,
+        "type_vocab_size": 2,
+        "vocab_size": 30000,
+    },
+    "electra": {
+        "architectures": ["ElectraForPreTraining"],
+        "attention_probs_dropout_prob": 0.1,
+        "embedding_size": 768,
+        "hidden_act": "gelu",
+        "hidden_dropout_prob": 0.1,
+        "hidden_size": 768,
+        "initializer_range": 0.02,
+        "intermediate_size": 3072,
+        "layer_norm_eps": 1e-12,
+        "max_position_embeddings": 512,
+        "model_type": "electra",
+        "num_attention_heads": 12,
+        "num_hidden_layers": 12,
+        "pad_token_id": 0,
+        "summary_activation": "gelu",
+        "summary_last_dropout": 0.1,
+        "summary_type": "first",
+        "summary_use_proj": True,
+        "type_vocab_size": 2,
+        "vocab_size": 30522,
+    },
 }
 
 
@@ -164,7 +259,7 @@ def test_settings_with_every_key_of_the_released_files_are_read(model_type):
 
 
 def test_settings_that_differ_from_a_member_s_own_are_kept():
-    first = {**RELEASED_FILES["albert"], "hidden_act": "gelu", "hidden_dropout_prob": 0.1}    # as ALBERT's first version
+    first = {**RELEASED_FILES["albert"], "hidden_act": "gelu", "hidden_dropout_prob": 0.1}  # as ALBERT's first version
     config = BertConfig.from_dict(first)
     assert config == BertConfig.named("base", "albert", hidden_act="gelu", hidden_dropout_prob=0.1)
     assert config.to_hf_dict()["hidden_act"] == "gelu"

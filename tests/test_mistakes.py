@@ -30,13 +30,17 @@ def test_what_the_package_raises_is_a_mistake():
     assert mistakes.is_mistake(caught("def run():\n    open('/no/such/file')"))
 
 
-@pytest.mark.parametrize("source", [
-    "def run():\n    return int('seven')",
-    "def run():\n    np.empty((1, 5))[0] = np.empty(0)",
-    "def run():\n    try:\n        int('seven')\n    except ValueError:\n        raise",
-    "def run():\n    try:\n        int('seven')\n    except ValueError as error:\n        raise error",
-    "def run():\n    try:\n        int('seven')\n    finally:\n        print()",
-    "def run():\n    return {}['key']"])
+@pytest.mark.parametrize(
+    "source",
+    [
+        "def run():\n    return int('seven')",
+        "def run():\n    np.empty((1, 5))[0] = np.empty(0)",
+        "def run():\n    try:\n        int('seven')\n    except ValueError:\n        raise",
+        "def run():\n    try:\n        int('seven')\n    except ValueError as error:\n        raise error",
+        "def run():\n    try:\n        int('seven')\n    finally:\n        print()",
+        "def run():\n    return {}['key']",
+    ],
+)
 def test_what_code_below_raises_is_a_defect(source):
     assert not mistakes.is_mistake(caught(source))
 

@@ -16,10 +16,12 @@ TINY = BertConfig(vocab_size=50, hidden_size=16, num_hidden_layers=2, num_attent
 
 def batch(rows=2, length=7, vocab=50, positions=((1, 3), (2, 0))):
     rng = np.random.default_rng(0)
-    return {"token_ids": rng.integers(5, vocab, (rows, length)).astype("int32"),
-            "segment_ids": np.zeros((rows, length), "int32"),
-            "padding_mask": np.ones((rows, length), "int32"),
-            "mask_positions": np.array(positions, "int32")[:rows]}
+    return {
+        "token_ids": rng.integers(5, vocab, (rows, length)).astype("int32"),
+        "segment_ids": np.zeros((rows, length), "int32"),
+        "padding_mask": np.ones((rows, length), "int32"),
+        "mask_positions": np.array(positions, "int32")[:rows],
+    }
 
 
 def flat(outputs):
@@ -53,7 +55,7 @@ def test_every_output_equals_transformers(golden):
         if name not in ours:
             continue
         actual = ours[name]
-        if name.startswith("attentions"):       # [B, N, T, T]: rows of padded queries mean nothing
+        if name.startswith("attentions"):  # [B, N, T, T]: rows of padded queries mean nothing
             actual, expected = actual.swapaxes(1, 2)[real], expected.swapaxes(1, 2)[real]
         elif actual.shape[:2] == real.shape:
             actual, expected = actual[real], expected[real]
@@ -89,9 +91,10 @@ def test_saved_and_reloaded_bit_for_bit(model, tmp_path):
 
 def test_padding_changes_nothing_at_the_real_positions(model):
     short = batch()
-    padded = {name: np.pad(array, ((0, 0), (0, 9))) if name != "mask_positions" else array
-              for name, array in short.items()}
-    padded["token_ids"][:, 7:] = 33                       # whatever stands there
+    padded = {
+        name: np.pad(array, ((0, 0), (0, 9))) if name != "mask_positions" else array for name, array in short.items()
+    }
+    padded["token_ids"][:, 7:] = 33  # whatever stands there
     names = ("sequence_output", "pooled_output", "mlm_logits", "nsp_logits", "attentions")
     a, b = flat(view(model, names)(short)), flat(view(model, names)(padded))
     for name in ("pooled_output", "mlm_logits", "nsp_logits"):
@@ -153,8 +156,9 @@ def test_an_output_without_its_head_is_refused():
 def test_pretraining_model_serves_fit_in_keras():
     """A plain functional model: Keras' own training can be used on it."""
     model = build_pretraining_model(TINY, ("nsp_logits",), heads=("pooler", "nsp"))
-    model.compile(keras.optimizers.Adam(1e-2),
-                  loss={"nsp_logits": keras.losses.SparseCategoricalCrossentropy(from_logits=True)})
+    model.compile(
+        keras.optimizers.Adam(1e-2), loss={"nsp_logits": keras.losses.SparseCategoricalCrossentropy(from_logits=True)}
+    )
     inputs = {name: array for name, array in batch(4, 6, positions=((0,),) * 4).items() if name != "mask_positions"}
     history = model.fit(inputs, {"nsp_logits": np.array([0, 1, 0, 1])}, epochs=15, verbose=0).history["loss"]
     assert history[-1] < history[0] / 2

@@ -13,8 +13,13 @@ from bert_tf.text import Tokenizer
 from tests.conftest import randomise, small_vocabulary
 
 LEFT, APART = "left-to-right", "two-one-way"
-SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64,
-         "max_position_embeddings": 128}
+SIZES = {
+    "hidden_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "intermediate_size": 64,
+    "max_position_embeddings": 128,
+}
 
 
 def make_reader(model_type, seed=0):
@@ -68,12 +73,12 @@ def test_every_state_of_the_left_reader_equals_transformers(tmp_path):
 
     reader = make_reader(LEFT, seed=3)
     checkpoints.save(tmp_path, reader.config, reader.tokenizer, reader.model)
-    theirs = transformers.BertLMHeadModel.from_pretrained(
-        tmp_path, is_decoder=True, attn_implementation="eager").eval()
+    theirs = transformers.BertLMHeadModel.from_pretrained(tmp_path, is_decoder=True, attn_implementation="eager").eval()
     batch = batch_of(reader.config)
     with torch.no_grad():
-        found = theirs(torch.tensor(batch["token_ids"], dtype=torch.long), output_hidden_states=True,
-                       output_attentions=True)
+        found = theirs(
+            torch.tensor(batch["token_ids"], dtype=torch.long), output_hidden_states=True, output_attentions=True
+        )
     ours = view(reader.model, ("hidden_states", "attentions", "mlm_logits_all"))(batch)
     for mine, other in zip((*ours["hidden_states"], *ours["attentions"]), (*found.hidden_states, *found.attentions)):
         np.testing.assert_allclose(mine, other.numpy(), atol=1e-5)
@@ -116,7 +121,7 @@ def test_the_engine_gives_what_the_model_gives(reader):
     found, wanted = runtime.run(batch, outputs), view(reader.model, outputs)(batch)
     for name in outputs:
         for mine, other in zip(*((one if isinstance(one, list) else [one]) for one in (found[name], wanted[name]))):
-            if name == "mlm_logits_all":        # the last token's place has no right neighbour to be told from
+            if name == "mlm_logits_all":  # the last token's place has no right neighbour to be told from
                 mine, other = mine[:, :-1], np.asarray(other)[:, :-1]
             np.testing.assert_allclose(mine, other, atol=1e-5, err_msg=name)
     rows = np.arange(2)[:, None]
@@ -125,7 +130,7 @@ def test_the_engine_gives_what_the_model_gives(reader):
 
 def test_tensors_and_parameters_are_as_many_as_arithmetic_says(reader):
     variables = named_variables(reader.model)
-    shapes = {name: tuple(variable.shape)[::-1 if is_transposed(name) else 1] for name, variable in variables.items()}
+    shapes = {name: tuple(variable.shape)[:: -1 if is_transposed(name) else 1] for name, variable in variables.items()}
     assert shapes == tensor_shapes(reader.config, reader.heads)
     counted = sum(int(np.prod(shape)) for shape in shapes.values())
     assert counted == reader.model.count_params() == parameter_counts(reader.config, reader.heads)["total"]
@@ -184,8 +189,10 @@ def test_words_that_a_left_reader_cannot_see_have_no_weight(reader):
     assert (norms[place + 1 :].max() == 0) == (reader.config.member.reads == "left")
 
 
-@pytest.mark.parametrize("changes, message", [({"num_attention_heads": 1}, "num_attention_heads is 1"),
-                                              ({"embedding_size": 8}, "embedding_size is 8")])
+@pytest.mark.parametrize(
+    "changes, message",
+    [({"num_attention_heads": 1}, "num_attention_heads is 1"), ({"embedding_size": 8}, "embedding_size is 8")],
+)
 def test_settings_that_cannot_be_halved_are_refused(changes, message):
     with pytest.raises(ConfigError, match=message):
         BertConfig(model_type=APART, vocab_size=60, **{**SIZES, **changes})

@@ -84,10 +84,7 @@ def test_any_shape_goes_in_and_comes_out(model, runtime, rows, tokens, places):
 
 def test_padding_changes_nothing_at_the_real_tokens(runtime):
     short = batch(rows=1, tokens=9, places=2)
-    long = {
-        name: np.pad(array, ((0, 0), (0, 21))) if array.shape[1] == 9 else array
-        for name, array in short.items()
-    }
+    long = {name: np.pad(array, ((0, 0), (0, 21))) if array.shape[1] == 9 else array for name, array in short.items()}
     outputs = ("sequence_output", "mlm_logits", "nsp_logits", "attentions")
     alone, padded = runtime.run(short, outputs), runtime.run(long, outputs)
     assert_same(padded["sequence_output"][:, :9], alone["sequence_output"])
@@ -117,15 +114,17 @@ def test_a_single_map_kept_from_a_result_stays_as_it_was(runtime):
 
 def test_maps_are_right_whatever_ran_before(model, runtime):
     held = []
-    for seed, (rows, tokens, outputs, hold) in enumerate([
-        (2, 16, ("attentions",), False),
-        (8, 8, ("attentions",), False),  # as many numbers in another shape
-        (8, 8, ("attentions",), False),
-        (8, 8, ("attentions", "keys"), True),  # another graph, its memory not given back
-        (8, 8, ("attentions",), False),
-        (8, 8, ("attentions", "keys"), False),
-        (2, 16, ("attentions",), False),
-    ]):
+    for seed, (rows, tokens, outputs, hold) in enumerate(
+        [
+            (2, 16, ("attentions",), False),
+            (8, 8, ("attentions",), False),  # as many numbers in another shape
+            (8, 8, ("attentions",), False),
+            (8, 8, ("attentions", "keys"), True),  # another graph, its memory not given back
+            (8, 8, ("attentions",), False),
+            (8, 8, ("attentions", "keys"), False),
+            (2, 16, ("attentions",), False),
+        ]
+    ):
         inputs, outputs = batch(rows, tokens, seed=seed), (*outputs, "mlm_logits")
         found = runtime.run(inputs, outputs)
         assert_same(found["attentions"], view(model, outputs)(inputs, training=False)["attentions"])
@@ -166,9 +165,7 @@ def test_threads_get_their_own_answers(runtime):
 def test_bfloat16_is_near_float32(model, engine):
     inputs = batch(rows=4, tokens=24, padding=6)
     exact = Runtime(model, engine=engine).run(inputs, ("sequence_output", "mlm_logits_all", "attentions"))
-    rough = Runtime(model, "bfloat16", engine).run(
-        inputs, ("sequence_output", "mlm_logits_all", "attentions")
-    )
+    rough = Runtime(model, "bfloat16", engine).run(inputs, ("sequence_output", "mlm_logits_all", "attentions"))
     assert rough["sequence_output"].dtype == np.float32
     assert np.abs(rough["sequence_output"] - exact["sequence_output"]).mean() < 0.02
     agree = rough["mlm_logits_all"].argmax(-1) == exact["mlm_logits_all"].argmax(-1)

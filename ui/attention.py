@@ -47,9 +47,7 @@ def filters(trace):
     names = {"all": "All", "aa": "A→A", "ab": "A→B", "ba": "B→A", "bb": "B→B"}
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         if trace.text_b is not None:
-            st.segmented_control(
-                "Show", list(names), format_func=names.get, **state.bound("shown", "w_shown")
-            )
+            st.segmented_control("Show", list(names), format_func=names.get, **state.bound("shown", "w_shown"))
         elif state.view().shown != "all":
             state.settle(shown="all")
         st.toggle(
@@ -139,8 +137,7 @@ def save(trace, heads, selection, least):
 
     def record():
         named = [
-            {"layer": layer + 1, "head": head + 1, "weights": weights}
-            for (layer, head), weights in zip(heads, cut())
+            {"layer": layer + 1, "head": head + 1, "weights": weights} for (layer, head), weights in zip(heads, cut())
         ]
         return {"model": trace.model, **tokens, "heads": named}
 
@@ -164,9 +161,7 @@ def footer(shared, trace):
 
 def warning():
     """That attention is not explanation: said in full here, linked to from the other pages."""
-    with st.expander(
-        "Is attention an explanation?", expanded=state.setting(_READ, False), icon=":material/help:"
-    ):
+    with st.expander("Is attention an explanation?", expanded=state.setting(_READ, False), icon=":material/help:"):
         st.markdown("""
 **No, not by itself.** A weight says how much of one token's value vector goes into another's sum, in one
 head of one layer. It does not say that the answer hangs on it.

@@ -62,8 +62,13 @@ def _card(answer, step, shared):
             for one in answer.predictions
         ],
         "asked": [
-            {"id": one.id, "text": one.token, "p": one.probability, "right": one.token == answer.original,
-             "rank": f"{one.rank:,}"}
+            {
+                "id": one.id,
+                "text": one.token,
+                "p": one.probability,
+                "right": one.token == answer.original,
+                "rank": f"{one.rank:,}",
+            }
             for one in answer.targets
         ],
     }

@@ -62,8 +62,9 @@ def _have_no(names, what):
 def classes(pair):
     """Draw what two fine-tuned classifiers' own heads say on every layer's state, at the same relative depth."""
     settings = [why.classes(side.shared) for side in pair]
-    problem = next(filter(None, (verdicts.problem(one, side.text_a, side.text_b) for one, side in zip(settings, pair))),
-                   "")  # fmt: skip
+    problem = next(
+        filter(None, (verdicts.problem(one, side.text_a, side.text_b) for one, side in zip(settings, pair))), ""
+    )
     if problem:
         st.info(problem, icon=":material/touch_app:")
         return
@@ -124,8 +125,10 @@ def class_rows(lenses, layers):
     """
     rows = []
     for states in [(0, 0), *((one + 1, other + 1) for one, other in layers)]:
-        best = [(lens.labels[int(lens.values[at].argmax())], float(lens.values[at].max()))
-                for lens, at in zip(lenses, states)]  # fmt: skip
+        best = [
+            (lens.labels[int(lens.values[at].argmax())], float(lens.values[at].max()))
+            for lens, at in zip(lenses, states)
+        ]
         rows.append((*states, *best[0], *best[1], best[0][0] == best[1][0]))
     return rows
 

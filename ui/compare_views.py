@@ -120,8 +120,12 @@ def _start(traces, drawn):
     most = longest - _MOST + 1
     if state.view().start >= most:
         state.settle(start=most - 1)
-    st.slider(f"{_MOST} tokens from", 1, most,
-              **state.bound("start", "w_start", lambda number: number - 1, lambda index: index + 1))  # fmt: skip
+    st.slider(
+        f"{_MOST} tokens from",
+        1,
+        most,
+        **state.bound("start", "w_start", lambda number: number - 1, lambda index: index + 1),
+    )
     return state.view().start
 
 
@@ -267,9 +271,7 @@ def _curves(pair, lenses):
     names = [side.name for side in pair]
     if names[0] == names[1]:
         names = [side.key.upper() for side in pair]
-    return {
-        f"{name}: {lens.answers[0].token}": lens.answer_probabilities[0] for name, lens in zip(names, lenses)
-    }
+    return {f"{name}: {lens.answers[0].token}": lens.answer_probabilities[0] for name, lens in zip(names, lenses)}
 
 
 def _named(pair, mask):
@@ -277,4 +279,6 @@ def _named(pair, mask):
 
 
 def _lens(side, trace, position):
-    return kept(f"compare_lens_{side.key}", (trace, position), lambda: side.shared.run(logit_lens, trace, (position,), 1))
+    return kept(
+        f"compare_lens_{side.key}", (trace, position), lambda: side.shared.run(logit_lens, trace, (position,), 1)
+    )

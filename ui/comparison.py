@@ -72,9 +72,7 @@ def pickers(installed, page):
         key = f"w_{page}_{field}"
         state.give(key, name)
         place = f"{page}.{place}"
-        column.selectbox(
-            label, offered, format_func=title, key=key, on_change=_picked, args=(key, field, place, names)
-        )
+        column.selectbox(label, offered, format_func=title, key=key, on_change=_picked, args=(key, field, place, names))
     if wanted[0] == wanted[1]:
         st.caption("Both are the same model.")
     return wanted
@@ -163,9 +161,7 @@ def shared_guesses(found, pair, side):
         own, other = (mask.predictions_a, mask.predictions_b)[order]
         known = {_plain(one.token, other_tokenizer, found.folded) for one in other}
         position = mask.position_a if side == "a" else mask.position_b
-        named[position] = {
-            one.token for one in own if _plain(one.token, own_tokenizer, found.folded) in known
-        }
+        named[position] = {one.token for one in own if _plain(one.token, own_tokenizer, found.folded) in known}
     return named
 
 
@@ -182,8 +178,7 @@ def layer_rows(lenses, pair, layers, folded):
     rows = []
     for states in [(0, 0), *((one + 1, other + 1) for one, other in layers)]:
         best = [
-            (lens.tokens[0][state][0], float(lens.probabilities[0, state, 0]))
-            for lens, state in zip(lenses, states)
+            (lens.tokens[0][state][0], float(lens.probabilities[0, state, 0])) for lens, state in zip(lenses, states)
         ]
         same = len({_plain(one[0], side.shared.tokenizer, folded) for one, side in zip(best, pair)}) == 1
         rows.append((*states, *best[0], *best[1], same))

@@ -147,9 +147,7 @@ def heads(key, chosen, colours, several, on_drop):
         if place in chosen:
             on_drop(*place)
 
-    shown = [
-        {"layer": layer, "head": head, "colour": colour} for (layer, head), colour in zip(chosen, colours)
-    ]
+    shown = [{"layer": layer, "head": head, "colour": colour} for (layer, head), colour in zip(chosen, colours)]
     _HEADS(key=key, data={"heads": shown, "several": several}, on_drop_change=pressed)
 
 

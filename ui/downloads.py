@@ -120,8 +120,14 @@ def _bar(info, where):
         state.rerun()
     with st.container(horizontal=True, vertical_alignment="bottom"):
         st.progress(min(found.done / found.total, 1.0) if found.total else 0.0, text=f"{info.name}{_said(found)}")
-        st.button("Stop", icon=":material/stop_circle:", key=f"w_stop_{where}_{info.name}", on_click=found.stop,
-                  disabled=found.stopping, width="content")
+        st.button(
+            "Stop",
+            icon=":material/stop_circle:",
+            key=f"w_stop_{where}_{info.name}",
+            on_click=found.stop,
+            disabled=found.stopping,
+            width="content",
+        )
 
 
 def _said(found):

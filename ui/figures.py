@@ -28,8 +28,12 @@ def show(what, figure, *, key, **options):
         options["config"] = _without_camera(options.get("config") or {})
     with st.container(key=f"figure_{key}", gap=None):
         drawn = st.plotly_chart(figure, key=key, **options)
-        data = {"what": what, "said": description(figure), "scale": scale,
-                "table": _table(figure) if sent(beside, "open") else None}  # fmt: skip
+        data = {
+            "what": what,
+            "said": description(figure),
+            "scale": scale,
+            "table": _table(figure) if sent(beside, "open") else None,
+        }
         _FIGURE(key=beside, data=data, on_open_change=lambda: None)
     return drawn
 

@@ -111,9 +111,7 @@ def uploaded(page, label="A file of texts", types=_TYPES):
     given = st.file_uploader(f"{label}, at most {most:,} kB", type=list(types), key=key, on_change=forget)
     if given is not None:
         if given.size > 1000 * most:
-            st.error(
-                f"The file has {given.size / 1000:,.0f} kB; at most {most:,} kB are read. Upload a part."
-            )
+            st.error(f"The file has {given.size / 1000:,.0f} kB; at most {most:,} kB are read. Upload a part.")
             return "", b""
         st.session_state[place] = (given.name, given.getvalue())
     name, data = st.session_state.get(place, ("", b""))
@@ -141,9 +139,7 @@ def _read(page, name, data, chosen):
     first = second = None
     bounds = {"most_rows": limits.max_rows, "most_characters": limits.max_row_characters}
     if kind in ("jsonl", "table"):
-        first, second = _columns(
-            page, kept(f"{page}_columns", (name, data), lambda: _tried(data, kind, bounds))
-        )
+        first, second = _columns(page, kept(f"{page}_columns", (name, data), lambda: _tried(data, kind, bounds)))
     key = Chosen(name, data, chosen in (_OWN, _TYPED), chosen == _TYPED, first, second, **bounds)
     found = kept(f"{page}_rows", key, lambda: read_rows(data, kind, first, second, **bounds))
     _say(found, limits)

@@ -24,10 +24,7 @@ def filled(view, shared, trace, position, token_id):
     if position not in trace.masks or not 0 <= token_id < tokenizer.vocab_size:
         return view
     spot = spot_at(trace, position, view.masks)
-    written = {
-        other: tokenizer.id_to_token(tokenizer.mask_id)
-        for other in (positions(trace, [spot]) if spot else ())
-    }
+    written = {other: tokenizer.id_to_token(tokenizer.mask_id) for other in (positions(trace, [spot]) if spot else ())}
     written[position] = tokenizer.spellings[token_id]
     a, b = text_with(trace, written)
     source, word, _ = places(trace)[position]
@@ -43,7 +40,4 @@ def filled(view, shared, trace, position, token_id):
 
 
 def _words(encoding, source):
-    return (
-        max((word for word, side in zip(encoding.word_ids, encoding.sources) if side == source), default=-1)
-        + 1
-    )
+    return max((word for word, side in zip(encoding.word_ids, encoding.sources) if side == source), default=-1) + 1

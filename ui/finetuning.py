@@ -136,7 +136,9 @@ def check(task, ending, content, epochs):
     if not limits.train:
         raise ValueError("Training from the page is switched off here (explorer.toml, [training]).")
     if ending not in TASKS[task][1]:
-        raise ValueError(f"The file ends in .{ending:.10}; this task reads {', '.join('.' + e for e in TASKS[task][1])}.")
+        raise ValueError(
+            f"The file ends in .{ending:.10}; this task reads {', '.join('.' + e for e in TASKS[task][1])}."
+        )
     if not content.strip():
         raise ValueError("The file is empty; give one with examples.")
     if len(content) > limits.max_text:
@@ -144,8 +146,10 @@ def check(task, ending, content, epochs):
     if not 1 <= epochs <= limits.max_epochs:
         raise ValueError(f"{epochs} epochs were asked for; at most {limits.max_epochs} are done here.")
     if len(own(models_dir())) >= limits.max_models:
-        raise ValueError(f"There are {limits.max_models} models from visitors' files here, as many as are kept; choose one "
-                         "below and delete it first.")
+        raise ValueError(
+            f"There are {limits.max_models} models from visitors' files here, as many as are kept; choose one "
+            "below and delete it first."
+        )
     if running() >= limits.max_runs:
         raise ValueError("Another training is running here; stop it, or wait until it is over.")
 

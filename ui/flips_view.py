@@ -184,10 +184,18 @@ def _row(one):
     return dict(
         zip(
             _COLUMNS,
-            (one.word.source, one.word.text, one.new, one.change, one.estimate, one.score, one.answer.label,
-             one.answer_score),
+            (
+                one.word.source,
+                one.word.text,
+                one.new,
+                one.change,
+                one.estimate,
+                one.score,
+                one.answer.label,
+                one.answer_score,
+            ),
         )
-    )  # fmt: skip
+    )
 
 
 def _record(trace, found, chosen):
@@ -199,7 +207,8 @@ def _record(trace, found, chosen):
         "tokens": list(trace.tokens),
         "log_probability": found.score,
         "flipped": found.flipped,
-        "taken": [{**_row(one), "index": one.word.index, "text_a": one.text_a, "text_b": one.text_b}
-                  for one in found.taken],
+        "taken": [
+            {**_row(one), "index": one.word.index, "text_a": one.text_a, "text_b": one.text_b} for one in found.taken
+        ],
         "tried": [{**_row(one), "index": one.word.index} for one in found.tried],
-    }  # fmt: skip
+    }

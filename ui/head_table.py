@@ -10,7 +10,10 @@ from bert_tf.explain import cluster_heads, map_of_heads
 MEASURES = {
     "entropy": ("Entropy", "How widely a token's attention is spread, in bits: 0 is one place."),
     "distance": ("Distance", "How far from itself a token looks, in tokens."),
-    "cls_share": ("To the first token", "Share of the attention that goes to the special token in front: [CLS] in BERT."),
+    "cls_share": (
+        "To the first token",
+        "Share of the attention that goes to the special token in front: [CLS] in BERT.",
+    ),
     "sep_share": (
         "To separators",
         "Share that goes to the separators ([SEP] in BERT), where heads look that have nothing to say "
@@ -117,9 +120,7 @@ def relation_rows(syntax):
         shares = one.better_way
         layer, head = np.unravel_index(shares.argmax(), shares.shape)
         direction = (
-            "dependent looks"
-            if one.dependent_looks[layer, head] >= one.head_looks[layer, head]
-            else "head looks"
+            "dependent looks" if one.dependent_looks[layer, head] >= one.head_looks[layer, head] else "head looks"
         )
         found.append(
             {

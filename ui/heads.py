@@ -30,9 +30,7 @@ def save_predictions(trace, answers):
         "predictions",
         ("model", "position", "original", "original_rank", "rank", "token", "probability", "asked"),
         lambda: _guesses(trace, answers),
-        lambda: Answer(
-            trace.model, trace.tokens, tuple(answers), trace.nsp, trace.truncated, trace.sop
-        ).to_json(),
+        lambda: Answer(trace.model, trace.tokens, tuple(answers), trace.nsp, trace.truncated, trace.sop).to_json(),
         lambda: plots.predictions(answers),
     )
 

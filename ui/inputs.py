@@ -106,9 +106,7 @@ def texts_are_usable():
             )
             return False
     if not view.a.strip():
-        st.info(
-            "Text A is empty. Type a sentence, or pick one of the examples above.", icon=":material/keyboard:"
-        )
+        st.info("Text A is empty. Type a sentence, or pick one of the examples above.", icon=":material/keyboard:")
         return False
     return True
 
@@ -130,8 +128,7 @@ def read(shared):
     encoding = shared.encode(view.a, view.b)
     if not any(source == "a" for source in encoding.sources):
         st.info(
-            "There is nothing in text A that the model can read: only spaces or control characters. "
-            "Type a sentence.",
+            "There is nothing in text A that the model can read: only spaces or control characters. Type a sentence.",
             icon=":material/keyboard:",
         )
         return None
@@ -143,16 +140,12 @@ def read(shared):
 def say_unread(shared, text_b, name="Text B"):
     """Say of a text B that something was typed and the model can read nothing of it; ``name``: what it is called."""
     if text_b.strip() and shared.given(text_b) is None:
-        st.info(
-            f"{name} holds nothing that the model can read, so it counts as empty.", icon=":material/keyboard:"
-        )
+        st.info(f"{name} holds nothing that the model can read, so it counts as empty.", icon=":material/keyboard:")
 
 
 def say_cut(encoding, whose=""):
     """Say what of the texts did not fit into ``encoding``, if anything; ``whose``: the side of a comparison."""
-    cut = [
-        f"{count(number, 'token')} of text {name}" for name, number in zip("AB", encoding.truncated) if number
-    ]
+    cut = [f"{count(number, 'token')} of text {name}" for name, number in zip("AB", encoding.truncated) if number]
     if cut:
         st.warning(
             f"{plain(whose)}{': the' if whose else 'The'} model reads {encoding.length} tokens at once: "

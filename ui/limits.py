@@ -59,8 +59,17 @@ _SECTIONS = {
     "cache": ("max_trace_megabytes", "max_session_megabytes", "max_snapshot_megabytes"),
     "predict": ("max_masks", "max_top_k"),
     "jobs": ("max_jobs",),
-    "training": ("runs", "train", "max_text", "max_steps", "max_minutes", "max_runs", "max_trainings", "max_epochs",
-                 "max_models"),
+    "training": (
+        "runs",
+        "train",
+        "max_text",
+        "max_steps",
+        "max_minutes",
+        "max_runs",
+        "max_trainings",
+        "max_epochs",
+        "max_models",
+    ),
     "files": ("max_sentences", "max_file_kilobytes", "max_rows", "max_row_characters"),
 }
 _SMALLEST = {"max_tokens": 4}

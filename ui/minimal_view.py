@@ -109,9 +109,7 @@ def _all(shared):
         "whatif_pairs",
         (shared.name, view.precision),
         "Reading all pairs",
-        lambda progress: shared.run(
-            minimal_pairs, [(pair.good, pair.bad) for pair in PAIRS], progress=progress
-        ),
+        lambda progress: shared.run(minimal_pairs, [(pair.good, pair.bad) for pair in PAIRS], progress=progress),
     )
     if found is None:
         return
@@ -152,7 +150,9 @@ def _all(shared):
     with column:
         figures.show(
             "Preference in each pair",
-            figure(frame.is_dark()), key="w_whatif_pairs_bars", config=export.plot_config("minimal-pairs")
+            figure(frame.is_dark()),
+            key="w_whatif_pairs_bars",
+            config=export.plot_config("minimal-pairs"),
         )
 
 
@@ -178,9 +178,7 @@ def _record(pair):
                 "total": side.total,
                 "perplexity": side.perplexity,
                 "tokens": list(side.tokens),
-                "log_probabilities": [
-                    None if np.isnan(one) else float(one) for one in side.log_probabilities
-                ],
+                "log_probabilities": [None if np.isnan(one) else float(one) for one in side.log_probabilities],
             }
             for name, side in (("good", pair.good), ("bad", pair.bad))
         },

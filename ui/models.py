@@ -46,9 +46,7 @@ class SharedModel:
     @functools.cached_property
     def weight_bytes(self):
         """Bytes of the weights in memory."""
-        return sum(
-            variable.value.dtype.size * int(np.prod(variable.shape)) for variable in self.bert.model.variables
-        )
+        return sum(variable.value.dtype.size * int(np.prod(variable.shape)) for variable in self.bert.model.variables)
 
     def given(self, b):
         """Text B as the library takes it: None where nothing was typed that the model can read."""

@@ -10,8 +10,26 @@ from ui.models import installed
 from ui.view import PAGES, Spot, left_out, to_params
 
 #: Pages that show the view's texts, whatever is installed.
-_PAGES = ("predict", "attention", "modelview", "neuron", "methods", "heads", "lens", "ablation", "contributions",
-          "saliency", "patching", "whatif", "inputsum", "neighbours", "factors", "compare", "cka", "architecture")  # fmt: skip
+_PAGES = (
+    "predict",
+    "attention",
+    "modelview",
+    "neuron",
+    "methods",
+    "heads",
+    "lens",
+    "ablation",
+    "contributions",
+    "saliency",
+    "patching",
+    "whatif",
+    "inputsum",
+    "neighbours",
+    "factors",
+    "compare",
+    "cka",
+    "architecture",
+)
 
 
 def _more_pages():
@@ -64,9 +82,7 @@ def open_row(key, row, places, first="predict"):
             width=220,
         )
         wanted = _opened(row_view(state.view(), row, places), page, first == "compare")
-        st.button(
-            "Open here", icon=":material/open_in_full:", key=f"{key}_go", on_click=state.put, args=(wanted,)
-        )
+        st.button("Open here", icon=":material/open_in_full:", key=f"{key}_go", on_click=state.put, args=(wanted,))
         link = "?" + urllib.parse.urlencode(to_params(wanted, state.limits()))
         too_long = bool(left_out(wanted, state.limits()))
         st.link_button(

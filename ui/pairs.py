@@ -18,9 +18,7 @@ _PARTNERS = {
     "They sat on the bank of the river and watched the boats.": (
         "They sat on the bank of the street and watched the boats."
     ),
-    "She opened an account at the bank to save her money.": (
-        "She opened an account at the bank to save her life."
-    ),
+    "She opened an account at the bank to save her money.": ("She opened an account at the bank to save her life."),
 }
 
 
@@ -55,13 +53,9 @@ def differences(one, other, texts_one, texts_other):
     words = [words_of(encoding, *texts) for encoding, texts in ((one, texts_one), (other, texts_other))]
     spelled = [[(word.source, word.text) for word in side] for side in words]
     found = []
-    for kind, first, last, begin, end in difflib.SequenceMatcher(
-        None, *spelled, autojunk=False
-    ).get_opcodes():
+    for kind, first, last, begin, end in difflib.SequenceMatcher(None, *spelled, autojunk=False).get_opcodes():
         if kind != "equal":
             sides = words[0][first:last], words[1][begin:end]
             said = (" ".join(word.text for word in side) for side in sides)
-            found.append(
-                Difference(*said, tuple(sum(len(word.positions) for word in side) for side in sides))
-            )
+            found.append(Difference(*said, tuple(sum(len(word.positions) for word in side) for side in sides)))
     return found

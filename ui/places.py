@@ -118,7 +118,9 @@ def _said(near, tagger, parsed):
             for labels in parsed_labels(both)
         ]
         parts = (slice(len(near)), slice(len(near), None)) if looked else (slice(len(near)),)
-        return tuple(_Said(*(labels and labels[part] for labels in known)) for part in parts) + (_Said(),) * (not looked)
+        return tuple(_Said(*(labels and labels[part] for labels in known)) for part in parts) + (_Said(),) * (
+            not looked
+        )
     if tagger is None:
         return _Said(), _Said()
     shared, view = inputs.model(tagger), state.view()

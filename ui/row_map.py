@@ -47,8 +47,17 @@ def draw(shared, file_key, results, shown, open_row, given):
     if same_first(found.vectors[layer], pooling):
         st.info(SAME_FIRST, icon=":material/join_inner:")
         return
-    view = _Map(shared, [results[place] for place in found.places], found.vectors[layer], layer, pooling, way, name,
-                [known[name][place] for place in found.places], reads_one_text(shared.bert, ask))  # fmt: skip
+    view = _Map(
+        shared,
+        [results[place] for place in found.places],
+        found.vectors[layer],
+        layer,
+        pooling,
+        way,
+        name,
+        [known[name][place] for place in found.places],
+        reads_one_text(shared.bert, ask),
+    )
     left_in = {one.row.number for one in shown}
     inside = [index for index, one in enumerate(view.rows) if one.row.number in left_in]
     if not inside:

@@ -51,8 +51,9 @@ def picker(known):
     """A box to choose a run with. Returns: its folder."""
     name, key = chosen(known), "w_run"
     state.give(key, name)
-    st.selectbox("Training", list(known), key=key, on_change=lambda: choose(st.session_state[key]),
-                 format_func=_label, width=420)
+    st.selectbox(
+        "Training", list(known), key=key, on_change=lambda: choose(st.session_state[key]), format_func=_label, width=420
+    )
     return known[name]
 
 
@@ -66,7 +67,9 @@ def facts(run):
     if settings.get("size") or settings.get("init"):
         said.append(f"from random weights ({settings['size']})" if settings.get("size") else f"from {settings['init']}")
     if settings.get("batch_size"):
-        said.append(f"{settings['batch_size']} sequences of {settings.get('phases') or settings.get('length')} tokens a step")
+        said.append(
+            f"{settings['batch_size']} sequences of {settings.get('phases') or settings.get('length')} tokens a step"
+        )
     if run.text.get("tokens"):
         said.append(f"{run.text['tokens']:,} tokens of text")
     said.append(count(len(run.snapshots), "snapshot"))

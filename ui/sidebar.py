@@ -23,8 +23,7 @@ def draw(installed):
         if wanted not in names:
             if wanted:
                 st.warning(
-                    f"The link asks for the model “{plain(wanted[:60])}”, which is not here. "
-                    f"{title(names[0])} is used."
+                    f"The link asks for the model “{plain(wanted[:60])}”, which is not here. {title(names[0])} is used."
                 )
             state.settle(model=names[0])
         state.give("w_model", state.view().model)

@@ -123,9 +123,7 @@ def sides(what):
         if encoding is None:
             return None
         if "a" not in encoding.sources:
-            st.info(
-                "There is nothing in the second text A that the model can read.", icon=":material/keyboard:"
-            )
+            st.info("There is nothing in the second text A that the model can read.", icon=":material/keyboard:")
             return None
         called = {"models": title(name), "texts": f"Text {1 + (key == 'b')}"}.get(what)
         called = called or f"{title(name)}, text {1 + (key == 'b')}"
@@ -140,9 +138,7 @@ def sides(what):
             at for at, one in enumerate(side.encoding.token_ids) if int(one) == side.shared.tokenizer.mask_id
         }
         if len(masks) > most:
-            raise ValueError(
-                f"There are {len(masks)} masks; at most {most} are predicted at once. Unmask some."
-            )
+            raise ValueError(f"There are {len(masks)} masks; at most {most} are predicted at once. Unmask some.")
     return found
 
 

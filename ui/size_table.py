@@ -21,9 +21,7 @@ def draw(shared, trace, boxes):
     config, masks = shared.config, max(len(trace.masks), 1)
     rows = [(one.name, one.config, one.parameters, one.flops) for one in every_size(config, trace.length, masks)]
     rows.append((f"{title(shared.name)} (loaded)", config, *_loaded(boxes)))
-    plain = [
-        (name, {part: n for part, n in counts.items() if part != "total"}) for name, _, counts, _ in rows
-    ]
+    plain = [(name, {part: n for part, n in counts.items() if part != "total"}) for name, _, counts, _ in rows]
     table = _size_table(rows)
     with heading:
         export.menu(

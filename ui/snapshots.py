@@ -44,11 +44,15 @@ def shown(run):
     takes = f"{'they' if len(run.snapshots) > 1 else 'it'} would take {whole / 1e6:,.0f} MB, and {_most() / 1e6:,.0f} MB are held"
     remedy = "Whoever runs this explorer can raise max_snapshot_megabytes in explorer.toml."
     if not found:
-        st.warning(f"The {count(len(run.snapshots), 'snapshot')} of this training are too large: {takes} here. {remedy}",
-                   icon=":material/memory:")
+        st.warning(
+            f"The {count(len(run.snapshots), 'snapshot')} of this training are too large: {takes} here. {remedy}",
+            icon=":material/memory:",
+        )
         return None
-    st.info(f"{len(found)} of {len(run.snapshots)} snapshots are shown: all together {takes} here. {remedy}",
-            icon=":material/memory:")
+    st.info(
+        f"{len(found)} of {len(run.snapshots)} snapshots are shown: all together {takes} here. {remedy}",
+        icon=":material/memory:",
+    )
     return found
 
 

@@ -19,9 +19,7 @@ def spans(key, parts, legend, hint):
         hint: said while no place is pointed at.
     """
     runs = direction("".join(part["text"] for part in parts))
-    _SPANS(
-        key=key, data={"parts": parts, "direction": runs, "legend": legend, "hint": hint, "colours": list(COLOURS)}
-    )
+    _SPANS(key=key, data={"parts": parts, "direction": runs, "legend": legend, "hint": hint, "colours": list(COLOURS)})
 
 
 def labelled(text, places):

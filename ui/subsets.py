@@ -127,8 +127,9 @@ def _concept_button(key, file, results, numbers):
         on_click=test,
         disabled=few,
         help=f"A concept takes at least {FEWEST} rows, and {2 * FEWEST} others to compare them with."
-        if few else "Opens Concepts with text A of these rows, and of the others to compare them with.",
-    )  # fmt: skip
+        if few
+        else "Opens Concepts with text A of these rows, and of the others to compare them with.",
+    )
 
 
 def _follow(name, new):

@@ -43,7 +43,9 @@ EXAMPLES = {
             "brown. Green tea is heated soon after the harvest, so that the leaves do not oxidise.",
         ),
     ),
-    ("choose", True): (("Rain", "It began to rain, so she", "opened her umbrella.\nwatered the garden.\nate the piano."),),
+    ("choose", True): (
+        ("Rain", "It began to rain, so she", "opened her umbrella.\nwatered the garden.\nate the piano."),
+    ),
 }
 
 
@@ -91,9 +93,10 @@ def _base(name, known):
     same = [
         info.name
         for info in installed.values()
-        if info.name not in known and info.config is not None
+        if info.name not in known
+        and info.config is not None
         and all(getattr(info.config, one) == getattr(config, one) for one in shape)
-    ]  # fmt: skip
+    ]
     return same[0] if len(same) == 1 else None
 
 

@@ -54,7 +54,7 @@ class Training:
 
     @property
     def status(self):
-        """"running", "ending" (it saves), "paused", "stopped", "done" or "failed"."""
+        """ "running", "ending" (it saves), "paused", "stopped", "done" or "failed"."""
         with self._lock:
             if self._process is None:
                 return self._left_as
@@ -76,8 +76,9 @@ class Training:
             if self._process is not None and self._process.poll() is None:
                 return
             with open(self.folder / "output.log", "a", encoding="utf-8") as log:
-                self._process = subprocess.Popen(self._command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=log,
-                                                 stderr=subprocess.STDOUT)
+                self._process = subprocess.Popen(
+                    self._command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT
+                )
             os.setpriority(os.PRIO_PROCESS, self._process.pid, _NICE)
             self._wish, self._began = "run", time.monotonic()
             self._timer = threading.Timer(self._left, self.end, ("stop",))
@@ -154,8 +155,11 @@ def own(home):
     if not home.is_dir():
         return []
     # By the end of their names, which is the day and the time; earlier names had no year, and so are before the others.
-    return sorted((path for path in home.iterdir() if path.name.startswith(OWN)),
-                  key=lambda path: path.name.split("-")[-3:], reverse=True)
+    return sorted(
+        (path for path in home.iterdir() if path.name.startswith(OWN)),
+        key=lambda path: path.name.split("-")[-3:],
+        reverse=True,
+    )
 
 
 def _earlier(folder):
@@ -216,11 +220,32 @@ def start(text, steps, rate, warm):
 
 def _arguments(folder, steps, rate, batch, warm):
     """What `python -m bert_tf` is told to train, or to go on."""
-    begin = ["--init", shipped().snapshots[-1].folder] if warm else [
-        "--size", "2x128x2", "--positions", 128, "--vocab", _vocabulary()]
+    begin = (
+        ["--init", shipped().snapshots[-1].folder]
+        if warm
+        else ["--size", "2x128x2", "--positions", 128, "--vocab", _vocabulary()]
+    )
     every = max(1, steps // 100)
-    options = [*begin, "--steps", steps, "--batch-size", batch, "--length", _LENGTH, "--learning-rate", rate,
-               "--dropout", 0, "--log-every", every, "--save-every", 20 * every, "--threads", 2, "--snapshots"]
+    options = [
+        *begin,
+        "--steps",
+        steps,
+        "--batch-size",
+        batch,
+        "--length",
+        _LENGTH,
+        "--learning-rate",
+        rate,
+        "--dropout",
+        0,
+        "--log-every",
+        every,
+        "--save-every",
+        20 * every,
+        "--threads",
+        2,
+        "--snapshots",
+    ]
     return ["pretrain", "--text", folder / _TEXT, "--output", folder, *options]
 
 
@@ -238,10 +263,14 @@ def sequences(text):
     documents = list(read_documents([_TEXT], open_file=lambda *_: io.BytesIO(content)))
     corpus = MemoryCorpus(tokenize_documents(documents, tokenizer))
     if len(corpus) < 2:
-        raise ValueError("The text is one document, so nothing could be learnt of which texts belong together. Put a "
-                         "blank line between its parts.")
-    return min(len(make_pairs("mlm+nsp", corpus, range(len(corpus)), np.random.default_rng(seed), tokenizer, _LENGTH))
-               for seed in range(_DRAWS))
+        raise ValueError(
+            "The text is one document, so nothing could be learnt of which texts belong together. Put a "
+            "blank line between its parts."
+        )
+    return min(
+        len(make_pairs("mlm+nsp", corpus, range(len(corpus)), np.random.default_rng(seed), tokenizer, _LENGTH))
+        for seed in range(_DRAWS)
+    )
 
 
 def check(text, steps):
@@ -256,8 +285,10 @@ def check(text, steps):
     if not 1 <= steps <= limits.max_steps:
         raise ValueError(f"{steps:,} steps were asked for; at most {limits.max_steps:,} are done here.")
     if len(own(runs.folder())) >= limits.max_trainings:
-        raise ValueError(f"There are {limits.max_trainings} trainings on visitors' texts here, as many as are kept; choose "
-                         f"one above (their names begin with {OWN}) and delete it first.")
+        raise ValueError(
+            f"There are {limits.max_trainings} trainings on visitors' texts here, as many as are kept; choose "
+            f"one above (their names begin with {OWN}) and delete it first."
+        )
     if running() >= limits.max_runs:
         raise ValueError("Another training is running here; pause or stop it, or wait until it is over.")
 

@@ -114,9 +114,7 @@ def a_word_less(shared, trace):
     if found is None:
         return
     if not found:
-        st.info(
-            "There is no word to leave out: each text needs two that are not hidden.", icon=":material/notes:"
-        )
+        st.info("There is no word to leave out: each text needs two that are not hidden.", icon=":material/notes:")
         return
     rows = sorted((_less(word, outcome) for word, outcome in found), key=lambda row: -row["effect"])
     with inputs.heading("Without each word"):
@@ -130,11 +128,7 @@ def a_word_less(shared, trace):
     left, right = st.columns([3, 2], gap="large")
     with left:
         st.dataframe(
-            {
-                name: [row[name] for row in rows]
-                for name in rows[0]
-                if any(row[name] is not None for row in rows)
-            },
+            {name: [row[name] for row in rows] for name in rows[0] if any(row[name] is not None for row in rows)},
             hide_index=True,
             width="stretch",
             key="w_whatif_less",
@@ -221,9 +215,7 @@ def another_word(shared, trace):
         return
     word = words[names.index(name)]
     snippets.give(shared, "word", trace, word, instead)
-    _before_after(
-        shared, trace, functools.partial(with_word, word=word, replacement=instead), (word, instead)
-    )
+    _before_after(shared, trace, functools.partial(with_word, word=word, replacement=instead), (word, instead))
 
 
 def swapped_texts(shared, trace):
@@ -286,8 +278,7 @@ def _record(trace, outcome, shown):
             {
                 "mask": card["title"],
                 "predictions": [
-                    {"token": one["text"], "before": one["was"], "after": one["p"]}
-                    for one in card["predictions"]
+                    {"token": one["text"], "before": one["was"], "after": one["p"]} for one in card["predictions"]
                 ],
             }
             for card in shown

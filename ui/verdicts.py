@@ -104,9 +104,12 @@ def draw(key, found):
         st.metric("Score", f"{found.answer['value']:.2f}")
     elif found.settings.task == "tag":
         places, labels = tasks.marked(found.answer)
-        spans(key, labelled(found.answer["text"], places),
-              [{"kind": kind, "label": label, "note": ""} for kind, label in enumerate(labels)],
-              "Point at a word, or tap it, for how sure the model is.")  # fmt: skip
+        spans(
+            key,
+            labelled(found.answer["text"], places),
+            [{"kind": kind, "label": label, "note": ""} for kind, label in enumerate(labels)],
+            "Point at a word, or tap it, for how sure the model is.",
+        )
     else:
         _draw_answer(key, found)
     single = not found.settings.pair and found.settings.pair is not None
@@ -149,8 +152,10 @@ def differences(key, names, pair):
         _shares_apart(key, names, one.shares, other.shares)
     elif one.settings.task != other.settings.task or one.settings.regression != other.settings.regression:
         what = ["give a score" if found.settings.regression else _NAMES[found.settings.task] for found in pair]
-        st.caption(f"{plain(names[0])} was fine-tuned to {what[0]}, {plain(names[1])} to {what[1]}: "
-                   "their answers do not compare.")  # fmt: skip
+        st.caption(
+            f"{plain(names[0])} was fine-tuned to {what[0]}, {plain(names[1])} to {what[1]}: "
+            "their answers do not compare."
+        )
     elif one.settings.regression:
         values = [found.answer["value"] for found in pair]
         _save_answers(names, values, values, "score")
@@ -182,8 +187,9 @@ def _shares_apart(key, names, one, other):
         st.caption("The two have no class of the same name: their answers do not compare.")
         return
     best = [max(shares, key=shares.get) for shares in (one, other)]
-    rows = sorted(((label, one[label], other[label], one[label] - other[label]) for label in common),
-                  key=lambda row: -abs(row[3]))  # fmt: skip
+    rows = sorted(
+        ((label, one[label], other[label], one[label] - other[label]) for label in common), key=lambda row: -abs(row[3])
+    )
     with inputs.heading("The classes of both"):
         export.menu(
             "classes-compared",
@@ -227,18 +233,20 @@ def _marks_apart(key, names, one, other):
         export.menu(
             "marks-compared",
             ("start", "end", "text", "one", "other"),
-            lambda: [
-                (*place, one.a[slice(*place)], *(found.get(place, "") for found in marks)) for place in places
-            ],
+            lambda: [(*place, one.a[slice(*place)], *(found.get(place, "") for found in marks)) for place in places],
             lambda: {"sides": list(names), "text": one.a, "one": _listed(marks[0]), "other": _listed(marks[1])},
             lambda: ranked_bars(list(names), [len(found) for found in marks], "places marked"),
         )
     st.caption(f"{len(apart)} of {count(len(places), 'marked place')} {'differs' if len(apart) == 1 else 'differ'}.")
     if apart:
         st.dataframe(
-            {"text": [one.a[start:end] for start, end in apart],
-             "one": [marks[0].get(place, "") for place in apart],
-             "other": [marks[1].get(place, "") for place in apart]},
-            hide_index=True, width="stretch", key=key,
+            {
+                "text": [one.a[start:end] for start, end in apart],
+                "one": [marks[0].get(place, "") for place in apart],
+                "other": [marks[1].get(place, "") for place in apart],
+            },
+            hide_index=True,
+            width="stretch",
+            key=key,
             column_config={"text": "Text", "one": names[0], "other": names[1]},
-        )  # fmt: skip
+        )

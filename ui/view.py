@@ -119,9 +119,7 @@ class View:
     def with_text(self, a, b):
         """The view of other texts: masks of a text that changed point nowhere and are dropped."""
         kept = tuple(
-            spot
-            for spot in self.masks
-            if (spot.source == "a" and a == self.a) or (spot.source == "b" and b == self.b)
+            spot for spot in self.masks if (spot.source == "a" and a == self.a) or (spot.source == "b" and b == self.b)
         )
         return dataclasses.replace(self, a=a, b=b, masks=kept, start=0)
 
@@ -130,9 +128,7 @@ class View:
         if spot in self.masks:
             return self.without(spot)
         # A whole word takes the place of its pieces, so that no position is named twice.
-        others = [
-            one for one in self.masks if spot.piece >= 0 or (one.source, one.word) != (spot.source, spot.word)
-        ]
+        others = [one for one in self.masks if spot.piece >= 0 or (one.source, one.word) != (spot.source, spot.word)]
         return dataclasses.replace(self, masks=tuple(sorted([*others, spot])))
 
     def without(self, spot):
@@ -234,9 +230,7 @@ def from_params(params: dict[str, str], limits: Limits) -> View:
     """
     values = {name: params[key] for name, key in _PLAIN.items() if key in params}
     values = {
-        name: value
-        for name, value in values.items()
-        if len(value) <= (limits.max_characters if name in "ab" else 200)
+        name: value for name, value in values.items() if len(value) <= (limits.max_characters if name in "ab" else 200)
     }
     for name, (key, base) in _NUMBERS.items():
         text = params.get(key, "")
@@ -252,9 +246,7 @@ def from_params(params: dict[str, str], limits: Limits) -> View:
         if values.get(name) not in known:
             values.pop(name, None)
     view = View(**values)
-    return dataclasses.replace(
-        view, top_k=min(max(view.top_k, 1), limits.max_top_k), depth=min(view.depth, 100)
-    )
+    return dataclasses.replace(view, top_k=min(max(view.top_k, 1), limits.max_top_k), depth=min(view.depth, 100))
 
 
 def _settings(params):

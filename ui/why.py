@@ -160,9 +160,7 @@ def target_picker(page, shared, trace):
             return _pair_target(page, shared, trace)
         if of == "replaced":
             return _replaced_target(page, shared, trace)
-        token = token_picker(
-            f"{page}.token", f"w_{page}_token", shared, trace, int(of), "The word at the mask"
-        )
+        token = token_picker(f"{page}.token", f"w_{page}_token", shared, trace, int(of), "The word at the mask")
     try:
         return mask_target(shared.bert, trace, int(of), token)
     except ValueError as error:

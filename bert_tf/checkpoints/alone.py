@@ -30,15 +30,16 @@ def alone(folder, command, output=None):
     try:
         lock.acquire(timeout=0)
     except Timeout as error:
-        raise FolderInUse(f"Another `{command}` is writing to {output or folder}; wait for its end, or give another "
-                          "--output.") from error
+        raise FolderInUse(
+            f"Another `{command}` is writing to {output or folder}; wait for its end, or give another --output."
+        ) from error
     try:
         yield
     except BaseException:
         if made and list(folder.iterdir()) == [path]:
             path.unlink()
             for empty in made:
-                with suppress(OSError):     # another one writes beside it by now
+                with suppress(OSError):  # another one writes beside it by now
                     empty.rmdir()
         raise
     finally:

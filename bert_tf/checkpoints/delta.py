@@ -51,8 +51,7 @@ def open_delta(folder, open_folder):
     base = find(values["base_model"])
     if base_model(base):
         raise CheckpointError(
-            f"{folder} lies over {base}, which itself lies over another model; only one "
-            "model under a folder is read."
+            f"{folder} lies over {base}, which itself lies over another model; only one model under a folder is read."
         )
     config = BertConfig.from_json(folder / "config.json")
     _, tokenizer, tensors = open_folder(base)
@@ -60,8 +59,7 @@ def open_delta(folder, open_folder):
     # Folders made before signed the whole of the other model.
     if values.get("base_sign") not in (None, _signature(taken), _signature(tensors)):
         raise CheckpointError(
-            f"{folder} was trained on another {values['base_model']} than {base}; get the one "
-            "it was made from."
+            f"{folder} was trained on another {values['base_model']} than {base}; get the one it was made from."
         )
     if any((folder / name).is_file() for name in VOCABULARY_FILES):
         tokenizer = read_tokenizer(folder)
@@ -86,8 +84,10 @@ def check_base(base):
     Args: base: name or folder of the model.
     """
     if lower := base_model(find(base)):
-        raise CheckpointError(f"{base} is stored over {lower}, and what is stored over it could not be read; "
-                              f"store the whole model (without --delta), or begin with {lower}.")
+        raise CheckpointError(
+            f"{base} is stored over {lower}, and what is stored over it could not be read; "
+            f"store the whole model (without --delta), or begin with {lower}."
+        )
 
 
 def reference(base):

@@ -105,7 +105,7 @@ def _fetch_all(model, unfinished, progress, endpoint):
         facts = _look_up(model, name, revision, endpoint)
         if facts is not None:
             files[name] = facts
-            revision = facts.commit_hash or revision    # so that all files are of one commit
+            revision = facts.commit_hash or revision  # so that all files are of one commit
     meter = _Meter(sum(facts.size or 0 for facts in files.values()), progress)
     _check_room(unfinished, meter.total)
     for name, facts in files.items():
@@ -125,11 +125,14 @@ def _look_up(model, name, revision, endpoint):
         if name in _OPTIONAL:
             return None
         pickle = " Other formats there, such as pytorch_model.bin, are never read." if name == WEIGHTS else ""
-        raise DownloadError(f"{model.repo} (revision {revision}) has no {name} on the hub, which "
-                            f"{model.name} needs.{pickle}") from error
+        raise DownloadError(
+            f"{model.repo} (revision {revision}) has no {name} on the hub, which {model.name} needs.{pickle}"
+        ) from error
     except (RepositoryNotFoundError, RevisionNotFoundError) as error:
-        raise DownloadError(f"The hub does not have {model.repo} at revision {revision}; it may have been "
-                            "moved or the endpoint may be another hub.") from error
+        raise DownloadError(
+            f"The hub does not have {model.repo} at revision {revision}; it may have been "
+            "moved or the endpoint may be another hub."
+        ) from error
 
 
 def _expected_hash(model, name, facts):
@@ -152,8 +155,10 @@ def _fetch(path, facts, expected, meter):
     _stream(facts, part, meter)
     if not _matches(part, expected):
         part.unlink()
-        raise DownloadError(f"{path.name} arrived with another hash than {expected}: it was damaged on the "
-                            "way or replaced; it has been deleted, so try again.")
+        raise DownloadError(
+            f"{path.name} arrived with another hash than {expected}: it was damaged on the "
+            "way or replaced; it has been deleted, so try again."
+        )
     os.replace(part, path)
 
 
@@ -167,8 +172,15 @@ def _stream(facts, part, meter):
             held = file.seek(0)
             file.truncate()
         meter.add(held)
-        http_get(facts.location, file, resume_size=held, headers={"Accept-Encoding": "identity"},
-                 expected_size=facts.size, displayed_filename=part.name, tqdm_class=partial(_Bar, meter))
+        http_get(
+            facts.location,
+            file,
+            resume_size=held,
+            headers={"Accept-Encoding": "identity"},
+            expected_size=facts.size,
+            displayed_filename=part.name,
+            tqdm_class=partial(_Bar, meter),
+        )
 
 
 def _matches(path, expected):
@@ -230,19 +242,21 @@ def _explained(error, model, root):
     if isinstance(error, OfflineModeIsEnabled):
         return DownloadError(f"{model.name} was not downloaded: HF_HUB_OFFLINE is set; unset it to download.")
     if isinstance(error, HfHubHTTPError):
-        return DownloadError(f"{model.name} was not downloaded: the hub answered "
-                             f"{error.response.status_code}. {again}")
+        return DownloadError(f"{model.name} was not downloaded: the hub answered {error.response.status_code}. {again}")
     if getattr(error, "errno", None) == errno.ENOSPC:
-        return DownloadError(f"{model.name} was not downloaded: the disk of {root} is full "
-                             f"({error.strerror}); make room and try again. {again}")
+        return DownloadError(
+            f"{model.name} was not downloaded: the disk of {root} is full "
+            f"({error.strerror}); make room and try again. {again}"
+        )
     if getattr(error, "errno", None) and not isinstance(error, ConnectionError):
         return DownloadError(f"{model.name} was not downloaded: {root} cannot be written ({error.strerror}).")
-    return DownloadError(f"{model.name} was not downloaded: the connection to the hub failed ({error}). "
-                         f"{again}")
+    return DownloadError(f"{model.name} was not downloaded: the connection to the hub failed ({error}). {again}")
 
 
 def _card(model):
     known = f"SHA-256 {model.sha256}" if model.sha256 else "checked against the hash the hub declares"
-    return (f"---\nlicense: {model.licence}\nbase_model: {model.repo}\n---\n\n# {model.name}\n\n"
-            f"Downloaded from the Hugging Face hub, {model.repo}, revision {model.revision} ({known}).\n"
-            f"Source: {model.source}. Licence: {model.licence}.\n")
+    return (
+        f"---\nlicense: {model.licence}\nbase_model: {model.repo}\n---\n\n# {model.name}\n\n"
+        f"Downloaded from the Hugging Face hub, {model.repo}, revision {model.revision} ({known}).\n"
+        f"Source: {model.source}. Licence: {model.licence}.\n"
+    )

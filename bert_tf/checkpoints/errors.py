@@ -39,9 +39,11 @@ class MissingHead(CheckpointError):
 
     def __init__(self, head, model="this model"):
         self.head, self.model = head, str(model)
-        super().__init__(f"{self.model} has no {_HEAD_NAMES[head]} in its checkpoint, so it cannot "
-                         f"{_HEAD_USES[head]}; choose a model that has one, or train one with "
-                         "`python -m bert_tf pretrain`.")
+        super().__init__(
+            f"{self.model} has no {_HEAD_NAMES[head]} in its checkpoint, so it cannot "
+            f"{_HEAD_USES[head]}; choose a model that has one, or train one with "
+            "`python -m bert_tf pretrain`."
+        )
 
 
 def require_head(heads, head, model="this model"):

@@ -28,6 +28,7 @@ def find_prefix(folder):
 
     Of several, `bert_model.ckpt` is taken, else the one of the latest step (`model.ckpt-1000`).
     """
+
     def rank(path):
         step = re.search(r"-(\d+)\.index$", path.name)
         return path.name == f"{PREFIX}.index", int(step.group(1)) if step else -1, path.name
@@ -70,9 +71,11 @@ def open_google(folder):
     settings = next((path for path in known if path.is_file()), None)
     if settings is None:
         *most, last = GOOGLE_SETTINGS
-        raise CheckpointError(f"{folder} has a TensorFlow checkpoint and no settings: {', '.join(most)} or {last}. "
-                              "ELECTRA's archives bring none: write electra_config.json (docs/family.md has it for "
-                              "each size).")
+        raise CheckpointError(
+            f"{folder} has a TensorFlow checkpoint and no settings: {', '.join(most)} or {last}. "
+            "ELECTRA's archives bring none: write electra_config.json (docs/family.md has it for "
+            "each size)."
+        )
     config = BertConfig.from_json(settings)
     heads = _heads_wanted(config.member, read_json(settings).get("architectures", ()))
     pairs, others = config.member.google_names[heads], config.member.google_others.get(heads, ())
@@ -178,8 +181,10 @@ def _check_data_files(prefix, needed):
     count = int(parts[0].name.rsplit("-", 1)[-1]) if parts else 1
     held = sum(path.stat().st_size for path in parts)
     if len(parts) != count or held < needed:
-        raise CheckpointError(f"{prefix}.data-*: {len(parts)} of {count} files with {held} bytes are there, "
-                              f"but the index lists tensors of {needed} bytes; copy or download them again.")
+        raise CheckpointError(
+            f"{prefix}.data-*: {len(parts)} of {count} files with {held} bytes are there, "
+            f"but the index lists tensors of {needed} bytes; copy or download them again."
+        )
 
 
 def _stored(prefix, reader, name, shape, transposed):
@@ -210,16 +215,17 @@ def write_google(folder, config, tokenizer, tensors):
     member, heads = config.member, heads_among(tensors)
     kind = next((kind for kind in member.google_names if heads <= set(kind)), None)
     if kind is None:
-        raise CheckpointError(f"There is no TensorFlow checkpoint format for a {member.title} with the heads "
-                              f"{', '.join(sorted(heads))}; write the format 'hf'.")
+        raise CheckpointError(
+            f"There is no TensorFlow checkpoint format for a {member.title} with the heads "
+            f"{', '.join(sorted(heads))}; write the format 'hf'."
+        )
     names, values = [], []
     for canonical, value in tensors.items():
         name, transposed = google_name(canonical, member.google_names[kind])
         names.append(name)
         values.append(tf.convert_to_tensor(value.T if transposed else value, tf.float32))
     with replacing(folder / PREFIX) as temporary:
-        tf.raw_ops.SaveV2(prefix=str(temporary), tensor_names=names, shape_and_slices=[""] * len(names),
-                          tensors=values)
+        tf.raw_ops.SaveV2(prefix=str(temporary), tensor_names=names, shape_and_slices=[""] * len(names), tensors=values)
         for written in folder.glob(f"{temporary.name}.*"):
             written.replace(folder / written.name.replace(temporary.name, PREFIX))
         temporary.touch()

@@ -25,8 +25,9 @@ def open_huggingface(folder):
     """
     folder = Path(folder)
     if not (folder / "config.json").is_file():
-        raise CheckpointError(f"{folder} has no config.json; a model folder needs config.json, vocab.txt and "
-                              "model.safetensors.")
+        raise CheckpointError(
+            f"{folder} has no config.json; a model folder needs config.json, vocab.txt and model.safetensors."
+        )
     config = BertConfig.from_json(folder / "config.json")
     tensors = _canonical(open_tensors(folder), config.member)
     return config, read_tokenizer(folder), _tied(tensors)
@@ -36,12 +37,13 @@ def _canonical(stored, member):
     tensors = {}
     for name, tensor in stored.items():
         if name.startswith("bert.") and member.prefix != "bert":
-            raise CheckpointError(f"{tensor.file}: {name} is a tensor of BERT, but the settings say "
-                                  f"model_type {member.model_type!r}; they must be of the same model.")
+            raise CheckpointError(
+                f"{tensor.file}: {name} is a tensor of BERT, but the settings say "
+                f"model_type {member.model_type!r}; they must be of the same model."
+            )
         canonical = canonical_name(name, member)
         if canonical in tensors:
-            raise CheckpointError(f"{tensor.file} has {canonical} twice, as {tensors[canonical].name} and as "
-                                  f"{name}.")
+            raise CheckpointError(f"{tensor.file} has {canonical} twice, as {tensors[canonical].name} and as {name}.")
         if canonical is not None:
             tensors[canonical] = tensor
     return tensors
@@ -64,4 +66,5 @@ def _check_equal(tensor, original):
         raise CheckpointError(
             f"{tensor.file}: {tensor.name} {tensor.shape} is not the same as {original.name} "
             f"{original.shape}; this model shares them (BERT's tied output table), so a checkpoint with two "
-            "different ones cannot be read.")
+            "different ones cannot be read."
+        )

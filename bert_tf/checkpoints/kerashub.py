@@ -17,23 +17,35 @@ from bert_tf.text import Tokenizer
 
 WEIGHTS_FILE = "model.weights.h5"
 _VOCABULARIES = ("assets/tokenizer/vocabulary.txt", "assets/vocabulary.txt", "vocab.txt")
-_EPSILON = 1e-12    # fixed in BertBackbone
-_SETTINGS = {"vocabulary_size": "vocab_size", "num_layers": "num_hidden_layers",
-             "num_heads": "num_attention_heads", "hidden_dim": "hidden_size",
-             "intermediate_dim": "intermediate_size", "num_segments": "type_vocab_size",
-             "max_sequence_length": "max_position_embeddings", "dropout": "hidden_dropout_prob"}
+_EPSILON = 1e-12  # fixed in BertBackbone
+_SETTINGS = {
+    "vocabulary_size": "vocab_size",
+    "num_layers": "num_hidden_layers",
+    "num_heads": "num_attention_heads",
+    "hidden_dim": "hidden_size",
+    "intermediate_dim": "intermediate_size",
+    "num_segments": "type_vocab_size",
+    "max_sequence_length": "max_position_embeddings",
+    "dropout": "hidden_dropout_prob",
+}
 # Keras names a layer in a weights file by its class, with a number from the second on.
-_FIXED = {"bert.embeddings.word_embeddings": "reversible_embedding",
-          "bert.embeddings.LayerNorm": "layer_normalization",
-          "bert.embeddings.position_embeddings": "position_embedding",
-          "bert.embeddings.token_type_embeddings": "embedding", "bert.pooler.dense": "dense"}
-_IN_LAYER = {"attention.self.query": "_self_attention_layer/query_dense",
-             "attention.self.key": "_self_attention_layer/key_dense",
-             "attention.self.value": "_self_attention_layer/value_dense",
-             "attention.output.dense": "_self_attention_layer/output_dense",
-             "attention.output.LayerNorm": "_self_attention_layer_norm",
-             "intermediate.dense": "_feedforward_intermediate_dense",
-             "output.dense": "_feedforward_output_dense", "output.LayerNorm": "_feedforward_layer_norm"}
+_FIXED = {
+    "bert.embeddings.word_embeddings": "reversible_embedding",
+    "bert.embeddings.LayerNorm": "layer_normalization",
+    "bert.embeddings.position_embeddings": "position_embedding",
+    "bert.embeddings.token_type_embeddings": "embedding",
+    "bert.pooler.dense": "dense",
+}
+_IN_LAYER = {
+    "attention.self.query": "_self_attention_layer/query_dense",
+    "attention.self.key": "_self_attention_layer/key_dense",
+    "attention.self.value": "_self_attention_layer/value_dense",
+    "attention.output.dense": "_self_attention_layer/output_dense",
+    "attention.output.LayerNorm": "_self_attention_layer_norm",
+    "intermediate.dense": "_feedforward_intermediate_dense",
+    "output.dense": "_feedforward_output_dense",
+    "output.LayerNorm": "_feedforward_layer_norm",
+}
 
 
 def is_preset(folder):
@@ -53,14 +65,17 @@ def preset_config(folder):
     path = Path(folder) / "config.json"
     values = read_json(path)
     if values.get("class_name") != "BertBackbone" or not isinstance(values.get("config"), dict):
-        raise CheckpointError(f"{path} describes a {values.get('class_name')!r}; only BertBackbone presets "
-                              "are read.")
+        raise CheckpointError(f"{path} describes a {values.get('class_name')!r}; only BertBackbone presets are read.")
     theirs = values["config"]
     missing = sorted(set(_SETTINGS) - set(theirs))
     if missing:
         raise CheckpointError(f"{path} lacks {', '.join(missing)}, which a BertBackbone has.")
-    return BertConfig(**{ours: theirs[name] for name, ours in _SETTINGS.items()}, hidden_act="gelu_new",
-                      attention_probs_dropout_prob=theirs["dropout"], layer_norm_eps=_EPSILON)
+    return BertConfig(
+        **{ours: theirs[name] for name, ours in _SETTINGS.items()},
+        hidden_act="gelu_new",
+        attention_probs_dropout_prob=theirs["dropout"],
+        layer_norm_eps=_EPSILON,
+    )
 
 
 def open_preset(folder):
@@ -76,8 +91,7 @@ def open_preset(folder):
     folder = Path(folder)
     config, path = preset_config(folder), folder / WEIGHTS_FILE
     if not path.is_file():
-        raise CheckpointError(f"{folder} has no {WEIGHTS_FILE}; presets with their weights in one file are "
-                              "read.")
+        raise CheckpointError(f"{folder} has no {WEIGHTS_FILE}; presets with their weights in one file are read.")
     found = {}
 
     def note(name, item):
@@ -94,12 +108,18 @@ def open_preset(folder):
         place, theirs = _place(name, config)
         if place in found:
             if found[place] != theirs:
-                raise CheckpointError(f"{path}: {place} has shape {found[place]}, but the settings of "
-                                      f"{folder} ask for {theirs}.")
+                raise CheckpointError(
+                    f"{path}: {place} has shape {found[place]}, but the settings of {folder} ask for {theirs}."
+                )
             del found[place]
             tensors[name] = _stored(path, name, place, shape)
-    tensors.update({place: StoredTensor(path, place, shape, tuple) for place, shape in found.items()
-                    if not place.startswith("optimizer/") and "seed_generator" not in place})
+    tensors.update(
+        {
+            place: StoredTensor(path, place, shape, tuple)
+            for place, shape in found.items()
+            if not place.startswith("optimizer/") and "seed_generator" not in place
+        }
+    )
     return config, _tokenizer(folder), tensors
 
 
@@ -115,9 +135,9 @@ def _place(name, config):
     layer = "transformer_encoder" if number == "0" else f"transformer_encoder_{number}"
     heads = (config.num_attention_heads, config.head_size)
     if part.startswith("attention.self."):
-        shape = (config.hidden_size, *heads) if kind == "weight" else heads      # [H, N, D] or [N, D]
+        shape = (config.hidden_size, *heads) if kind == "weight" else heads  # [H, N, D] or [N, D]
     elif part == "attention.output.dense" and kind == "weight":
-        shape = (*heads, config.hidden_size)                                     # [N, D, H]
+        shape = (*heads, config.hidden_size)  # [N, D, H]
     elif part.endswith("dense"):
         shape = shape[::-1]
     return f"layers/{layer}/{_IN_LAYER[part]}/vars/{index}", shape
@@ -137,7 +157,7 @@ def _stored(path, name, place, shape):
             value = file[place][()]
         return (value.reshape(shape[::-1]).T if _is_dense_matrix(name) else value.reshape(shape))[rows]
 
-    by_rows = name.startswith("bert.embeddings.")      # the same shape here as there
+    by_rows = name.startswith("bert.embeddings.")  # the same shape here as there
     return StoredTensor(path, place, shape, read, by_rows)
 
 
@@ -186,8 +206,9 @@ def _check_representable(config, tensors):
     if "bert.pooler.dense.weight" not in tensors:
         raise CheckpointError("A KerasHub BertBackbone always has a pooler, and this model has none.")
     if config.layer_norm_eps != _EPSILON:
-        raise CheckpointError(f"A KerasHub BertBackbone has layer_norm_eps {_EPSILON}, and this model "
-                              f"{config.layer_norm_eps}.")
+        raise CheckpointError(
+            f"A KerasHub BertBackbone has layer_norm_eps {_EPSILON}, and this model {config.layer_norm_eps}."
+        )
     if config.hidden_act not in ("gelu", "gelu_new"):
         raise CheckpointError(f"A KerasHub BertBackbone computes GELU, and this model {config.hidden_act!r}.")
 
@@ -199,34 +220,48 @@ def _backbone_json(config):
 
 def _tokenizer_json(tokenizer):
     strip = tokenizer.lower_case if tokenizer.strip_accents is None else tokenizer.strip_accents
-    settings = {"config_file": "tokenizer.json", "vocabulary": None, "sequence_length": None,
-                "lowercase": tokenizer.lower_case, "strip_accents": strip, "split": True,
-                "suffix_indicator": "##", "oov_token": "[UNK]", "special_tokens": None,
-                "special_tokens_in_strings": False}
+    settings = {
+        "config_file": "tokenizer.json",
+        "vocabulary": None,
+        "sequence_length": None,
+        "lowercase": tokenizer.lower_case,
+        "strip_accents": strip,
+        "split": True,
+        "suffix_indicator": "##",
+        "oov_token": "[UNK]",
+        "special_tokens": None,
+        "special_tokens_in_strings": False,
+    }
     return _keras_object("bert_tokenizer", "BertTokenizer", "int32", settings)
 
 
 def _keras_object(module, kind, dtype, settings):
     """A serialised object as Keras 3 writes it."""
-    policy = {"module": "keras", "class_name": "DTypePolicy", "config": {"name": dtype},
-              "registered_name": None}
-    return {"module": f"keras_hub.src.models.bert.{module}", "class_name": kind,
-            "config": {"name": module, "trainable": True, "dtype": policy, **settings},
-            "registered_name": f"keras_hub>{kind}"}
+    policy = {"module": "keras", "class_name": "DTypePolicy", "config": {"name": dtype}, "registered_name": None}
+    return {
+        "module": f"keras_hub.src.models.bert.{module}",
+        "class_name": kind,
+        "config": {"name": module, "trainable": True, "dtype": policy, **settings},
+        "registered_name": f"keras_hub>{kind}",
+    }
 
 
 def activation_note(config):
     """What to know of a preset's activation, "" where KerasHub computes exactly what this model does."""
     if config.hidden_act == "gelu_new":
         return ""
-    return ("KerasHub's BertBackbone computes the tanh approximation of GELU and this model the exact one, "
-            "so outputs differ in the third decimal. For equal outputs, after loading: for layer in "
-            "backbone.transformer_layers: layer._feedforward_intermediate_dense.activation = "
-            "keras.activations.gelu")
+    return (
+        "KerasHub's BertBackbone computes the tanh approximation of GELU and this model the exact one, "
+        "so outputs differ in the third decimal. For equal outputs, after loading: for layer in "
+        "backbone.transformer_layers: layer._feedforward_intermediate_dense.activation = "
+        "keras.activations.gelu"
+    )
 
 
 def _card(config):
-    return (f"---\nlibrary_name: keras-hub\n---\n\nA BERT encoder of {config.num_hidden_layers} layers, "
-            f"hidden size {config.hidden_size}, as a KerasHub preset: "
-            "`keras_hub.models.BertBackbone.from_preset(folder)`.\nIt has no MLM and no NSP head: the format "
-            f"has no place for them.\n\n{activation_note(config)}\n")
+    return (
+        f"---\nlibrary_name: keras-hub\n---\n\nA BERT encoder of {config.num_hidden_layers} layers, "
+        f"hidden size {config.hidden_size}, as a KerasHub preset: "
+        "`keras_hub.models.BertBackbone.from_preset(folder)`.\nIt has no MLM and no NSP head: the format "
+        f"has no place for them.\n\n{activation_note(config)}\n"
+    )

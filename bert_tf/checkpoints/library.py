@@ -20,8 +20,10 @@ from bert_tf.checkpoints.safetensors_folder import open_tensors
 from bert_tf.config import GOOGLE_SETTINGS, BertConfig, ConfigError, parameter_counts
 
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-_UNFIT_NAME = ("a folder of such a name cannot be asked for; rename it to letters (a to z), digits, \".\", \"_\" and \"-\", "
-               "a letter or digit first, 100 at most.")
+_UNFIT_NAME = (
+    'a folder of such a name cannot be asked for; rename it to letters (a to z), digits, ".", "_" and "-", '
+    "a letter or digit first, 100 at most."
+)
 _WEIGHT_FILES = ("*.safetensors", "*.ckpt*", "*.index", "*.weights.h5", "pytorch_model.bin")
 _LICENCE = re.compile(r"^licen[sc]e:\s*(.+)$", re.MULTILINE)
 _SOURCE = re.compile(r"^(?:source|base_model):\s*(.+)$", re.MULTILINE)
@@ -97,7 +99,7 @@ def _folder(text):
     try:
         folder = Path(text).expanduser()
         return folder if text.strip() and folder.is_dir() else None
-    except (OSError, RuntimeError, ValueError):     # too long a name, an unknown user after "~", a zero byte
+    except (OSError, RuntimeError, ValueError):  # too long a name, an unknown user after "~", a zero byte
         return None
 
 
@@ -129,8 +131,10 @@ def looks_like_model(folder):
 
 def _not_found(text, known, allow_paths):
     if known:
-        return (f"{known.name} is not on this machine; get it ({known.size_bytes / 1e6:.0f} MB) with "
-                f"`python -m bert_tf download {known.name}`.")
+        return (
+            f"{known.name} is not on this machine; get it ({known.size_bytes / 1e6:.0f} MB) with "
+            f"`python -m bert_tf download {known.name}`."
+        )
     installed = [folder.name for root in (embedded_dir(), models_dir()) for folder in _model_folders(root)]
     if text in installed:
         return f"The models directory holds {text!r}, but {_UNFIT_NAME}"
@@ -143,13 +147,24 @@ def _not_found(text, known, allow_paths):
 def _describe(folder, kind):
     known = released(folder.name)
     name = "".join(letter if letter.isprintable() else "?" for letter in folder.name)
-    info = ModelInfo(name, folder, 0, licence=known.licence if known else "", source=known.source if known else "",
-                     heads=None, installed=True, kind=kind, aliases=known.aliases if known else ())
+    info = ModelInfo(
+        name,
+        folder,
+        0,
+        licence=known.licence if known else "",
+        source=known.source if known else "",
+        heads=None,
+        installed=True,
+        kind=kind,
+        aliases=known.aliases if known else (),
+    )
     try:
         info = replace(info, size_bytes=sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()))
         card = folder / "README.md"
         text = card.read_text(encoding="utf-8", errors="replace")[:4000] if card.is_file() else ""
-        info = replace(info, licence=info.licence or _first(_LICENCE, text), source=info.source or _first(_SOURCE, text))
+        info = replace(
+            info, licence=info.licence or _first(_LICENCE, text), source=info.source or _first(_SOURCE, text)
+        )
         if not _PLAIN_NAME.fullmatch(folder.name):
             raise CheckpointError(_UNFIT_NAME)
         config = read_config(folder)
@@ -158,14 +173,24 @@ def _describe(folder, kind):
         return replace(info, config=config, heads=heads, parameters=parameters)
     except (CheckpointError, ConfigError, OSError) as error:
         return replace(info, problem=str(error))
-    except Exception as error:      # whatever one folder holds, the others are listed
+    except Exception as error:  # whatever one folder holds, the others are listed
         return replace(info, problem=f"{folder} cannot be read ({type(error).__name__}: {error}).")
 
 
 def _from_registry(model):
-    return ModelInfo(model.name, None, model.size_bytes, model.licence, model.source, model.heads,
-                     installed=False, kind="released", config=model.config, parameters=model.parameters,
-                     aliases=model.aliases)
+    return ModelInfo(
+        model.name,
+        None,
+        model.size_bytes,
+        model.licence,
+        model.source,
+        model.heads,
+        installed=False,
+        kind="released",
+        config=model.config,
+        parameters=model.parameters,
+        aliases=model.aliases,
+    )
 
 
 def _first(pattern, text):

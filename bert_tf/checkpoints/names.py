@@ -12,8 +12,13 @@ from bert_tf.family.member import rename
 
 HEADS = ("pooler", "mlm", "nsp", "sop", "replaced")
 
-_HEAD_STARTS = {"pooler": "bert.pooler.", "mlm": "cls.predictions.", "nsp": "cls.seq_relationship.",
-                "sop": "sop_classifier.", "replaced": "discriminator_predictions."}
+_HEAD_STARTS = {
+    "pooler": "bert.pooler.",
+    "mlm": "cls.predictions.",
+    "nsp": "cls.seq_relationship.",
+    "sop": "sop_classifier.",
+    "replaced": "discriminator_predictions.",
+}
 # Of a fine-tuned model's head; `finetune` reads them.
 _TASK_STARTS = ("classifier.", "qa_outputs.", "attention_pooling.", "crf.", "pre_classifier.", "sequence_summary.")
 # Ours and Transformers' names where a classifier has the pooler within.
@@ -77,8 +82,7 @@ def tensor_shapes(config, heads=None):
 def heads_among(names):
     """The heads of which these canonical names hold any tensor, as a frozenset."""
     names = [name for name in names if name]
-    return frozenset(head for head, start in _HEAD_STARTS.items()
-                     if any(name.startswith(start) for name in names))
+    return frozenset(head for head, start in _HEAD_STARTS.items() if any(name.startswith(start) for name in names))
 
 
 def is_task_tensor(name):

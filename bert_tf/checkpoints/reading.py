@@ -74,23 +74,31 @@ def check(folder, config, tokenizer, tensors):
         CheckpointError: naming the file, the tensor and both shapes.
     """
     if tokenizer.vocab_size != config.vocab_size:
-        raise CheckpointError(f"{folder}: the vocabulary has {tokenizer.vocab_size} tokens, but the settings "
-                              f"say vocab_size {config.vocab_size}; they must be of the same model.")
+        raise CheckpointError(
+            f"{folder}: the vocabulary has {tokenizer.vocab_size} tokens, but the settings "
+            f"say vocab_size {config.vocab_size}; they must be of the same model."
+        )
     heads = heads_among(tensors)
     expected = tensor_shapes(config, heads | ({"pooler"} if heads & {"nsp", "sop"} else frozenset()))
     for name, tensor in tensors.items():
         if name not in expected:
-            raise CheckpointError(f"{tensor.file}: {tensor.name} {tensor.shape} is no tensor of a "
-                                  f"{config.member.title} model with "
-                                  f"{config.num_hidden_layers} layers and its pre-training heads.")
+            raise CheckpointError(
+                f"{tensor.file}: {tensor.name} {tensor.shape} is no tensor of a "
+                f"{config.member.title} model with "
+                f"{config.num_hidden_layers} layers and its pre-training heads."
+            )
         if tensor.shape != expected[name]:
-            raise CheckpointError(f"{tensor.file}: {tensor.name} has shape {tensor.shape}, but the settings "
-                                  f"of {folder} ask for {expected[name]}.")
+            raise CheckpointError(
+                f"{tensor.file}: {tensor.name} has shape {tensor.shape}, but the settings "
+                f"of {folder} ask for {expected[name]}."
+            )
     missing = [name for name in expected if name not in tensors]
     if missing:
         more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
-        raise CheckpointError(f"{folder}: {missing[0]} {expected[missing[0]]}{more} is missing from the "
-                              "weights; the file is incomplete or of another model.")
+        raise CheckpointError(
+            f"{folder}: {missing[0]} {expected[missing[0]]}{more} is missing from the "
+            "weights; the file is incomplete or of another model."
+        )
     return heads
 
 

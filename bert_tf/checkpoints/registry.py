@@ -50,18 +50,32 @@ class Released:
 
 def _original(name, size, cased, **known):
     vocabulary = CASED_VOCABULARY if cased else UNCASED_VOCABULARY
-    return Released(name=name, repo=f"google-bert/{name}",
-                    config=BertConfig.named(size, vocab_size=vocabulary),
-                    source="Devlin et al. 2019, google-research/bert", **known)
+    return Released(
+        name=name,
+        repo=f"google-bert/{name}",
+        config=BertConfig.named(size, vocab_size=vocabulary),
+        source="Devlin et al. 2019, google-research/bert",
+        **known,
+    )
 
 
 _ORIGINALS = (
-    _original("bert-base-uncased", "base", False, exact_size=440_449_768,
-              revision="86b5e0934494bd15c9632b12f734a8a67f723594",
-              sha256="68d45e234eb4a928074dfd868cead0219ab85354cc53d20e772753c6bb9169d3"),
-    _original("bert-base-cased", "base", True, exact_size=435_755_784,
-              revision="cd5ef92a9fb2f889e972770a36d4ed042daf221e",
-              sha256="1d8bdcee6021e2c25f0325e84889b61c2eb26b843eef5659c247af138d64f050"),
+    _original(
+        "bert-base-uncased",
+        "base",
+        False,
+        exact_size=440_449_768,
+        revision="86b5e0934494bd15c9632b12f734a8a67f723594",
+        sha256="68d45e234eb4a928074dfd868cead0219ab85354cc53d20e772753c6bb9169d3",
+    ),
+    _original(
+        "bert-base-cased",
+        "base",
+        True,
+        exact_size=435_755_784,
+        revision="cd5ef92a9fb2f889e972770a36d4ed042daf221e",
+        sha256="1d8bdcee6021e2c25f0325e84889b61c2eb26b843eef5659c247af138d64f050",
+    ),
     _original("bert-large-uncased", "large", False),
     _original("bert-large-cased", "large", True),
     _original("bert-large-uncased-whole-word-masking", "large", False),
@@ -71,18 +85,27 @@ _ORIGINALS = (
 # Turc et al. 2019, table 1: every pairing of these depths and widths was released, with heads of 64.
 MINIATURE_LAYERS = (2, 4, 6, 8, 10, 12)
 MINIATURE_WIDTHS = (128, 256, 512, 768)
-_MINIATURE_ALIASES = {(2, 128): "bert-tiny", (4, 256): "bert-mini", (4, 512): "bert-small",
-                      (8, 512): "bert-medium"}
+_MINIATURE_ALIASES = {(2, 128): "bert-tiny", (4, 256): "bert-mini", (4, 512): "bert-small", (8, 512): "bert-medium"}
 
 
 def _miniature(layers, width):
     heads = width // 64
     name = f"bert_uncased_L-{layers}_H-{width}_A-{heads}"
     alias = _MINIATURE_ALIASES.get((layers, width))
-    config = BertConfig(vocab_size=UNCASED_VOCABULARY, hidden_size=width, num_hidden_layers=layers,
-                        num_attention_heads=heads, intermediate_size=4 * width)
-    return Released(name=name, repo=f"google/{name}", config=config,
-                    source="Turc et al. 2019, google-research/bert miniatures", aliases=(alias,) if alias else ())
+    config = BertConfig(
+        vocab_size=UNCASED_VOCABULARY,
+        hidden_size=width,
+        num_hidden_layers=layers,
+        num_attention_heads=heads,
+        intermediate_size=4 * width,
+    )
+    return Released(
+        name=name,
+        repo=f"google/{name}",
+        config=config,
+        source="Turc et al. 2019, google-research/bert miniatures",
+        aliases=(alias,) if alias else (),
+    )
 
 
 _MINIATURES = tuple(_miniature(layers, width) for layers in MINIATURE_LAYERS for width in MINIATURE_WIDTHS)
@@ -92,23 +115,44 @@ def _member(name, owner, size, source, heads, **known):
     """A released model of another family member, its name beginning with the member's."""
     member = MEMBERS[name.split("-")[0]]
     config = BertConfig.named(size, member.model_type, **known.pop("settings", {}))
-    return Released(name=name, repo=f"{owner}/{name}", config=config, source=f"{member.source}, {source}",
-                    heads=frozenset(heads), **known)
+    return Released(
+        name=name,
+        repo=f"{owner}/{name}",
+        config=config,
+        source=f"{member.source}, {source}",
+        heads=frozenset(heads),
+        **known,
+    )
 
 
 # Of these files the exact sizes are not known.
 _FAMILY = (
-    *(_member(f"roberta-{size}", "FacebookAI", size, "facebookresearch/fairseq", ("mlm",), licence="MIT")
-      for size in ("base", "large")),
+    *(
+        _member(f"roberta-{size}", "FacebookAI", size, "facebookresearch/fairseq", ("mlm",), licence="MIT")
+        for size in ("base", "large")
+    ),
     _member("distilbert-base-uncased", "distilbert", "base", "huggingface/transformers", ("mlm",)),
-    _member("distilbert-base-cased", "distilbert", "base", "huggingface/transformers", ("mlm",),
-            settings={"vocab_size": CASED_VOCABULARY}),
-    *(_member(f"albert-{size}-{version}", "albert", size, "google-research/albert", ("pooler", "mlm"))
-      for version in ("v1", "v2") for size in ("base", "large", "xlarge", "xxlarge")),
-    *(_member(f"electra-{size}-discriminator", "google", size, "google-research/electra", ("replaced",))
-      for size in ("small", "base", "large")),
-    *(_member(f"electra-{size}-generator", "google", f"{size}-generator", "google-research/electra", ("mlm",))
-      for size in ("small", "base", "large")),
+    _member(
+        "distilbert-base-cased",
+        "distilbert",
+        "base",
+        "huggingface/transformers",
+        ("mlm",),
+        settings={"vocab_size": CASED_VOCABULARY},
+    ),
+    *(
+        _member(f"albert-{size}-{version}", "albert", size, "google-research/albert", ("pooler", "mlm"))
+        for version in ("v1", "v2")
+        for size in ("base", "large", "xlarge", "xxlarge")
+    ),
+    *(
+        _member(f"electra-{size}-discriminator", "google", size, "google-research/electra", ("replaced",))
+        for size in ("small", "base", "large")
+    ),
+    *(
+        _member(f"electra-{size}-generator", "google", f"{size}-generator", "google-research/electra", ("mlm",))
+        for size in ("small", "base", "large")
+    ),
 )
 
 #: every released model, largest family first

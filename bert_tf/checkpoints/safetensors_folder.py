@@ -51,26 +51,26 @@ def open_tensors(folder):
     tensors = {}
     for file in sorted(set(listed.values())):
         if Path(file).name != file or not (folder / file).is_file():
-            raise CheckpointError(f"{folder / INDEX_FILE} names the shard {file!r}, which is not in the "
-                                  "folder.")
+            raise CheckpointError(f"{folder / INDEX_FILE} names the shard {file!r}, which is not in the folder.")
         tensors.update(_header(folder / file))
     for name, file in listed.items():
         if name not in tensors or tensors[name][0].file.name != file:
-            raise CheckpointError(f"{folder / INDEX_FILE} places {name} in {file}, but that file does not "
-                                  "have it.")
+            raise CheckpointError(f"{folder / INDEX_FILE} places {name} in {file}, but that file does not have it.")
     return _join_scales(tensors)
 
 
 def _no_safetensors(folder):
     if any(folder.glob("*.bin")) or any(folder.glob("*.pt")):
-        return (f"{folder} holds only PyTorch pickle files (*.bin, *.pt), which can run code when opened and "
-                "are never read; save the model as safetensors (Transformers: save_pretrained) and use that "
-                "folder.")
+        return (
+            f"{folder} holds only PyTorch pickle files (*.bin, *.pt), which can run code when opened and "
+            "are never read; save the model as safetensors (Transformers: save_pretrained) and use that "
+            "folder."
+        )
     return f"{folder} has neither {SINGLE_FILE} nor {INDEX_FILE}; no weights to read."
 
 
 def _header(path):
-    """dict name -> (StoredTensor, safetensors dtype name)."""
+    """Dict name -> (StoredTensor, safetensors dtype name)."""
     tensors = {}
     try:
         with safe_open(os.fspath(path), framework="numpy") as file:
@@ -80,8 +80,10 @@ def _header(path):
                 stored = StoredTensor(path, name, tuple(part.get_shape()), read, by_rows=True)
                 tensors[name] = (stored, part.get_dtype())
     except (SafetensorError, OSError) as error:
-        raise CheckpointError(f"{path} is not a complete safetensors file ({error}; it has "
-                              f"{path.stat().st_size} bytes); copy or download it again.") from error
+        raise CheckpointError(
+            f"{path} is not a complete safetensors file ({error}; it has "
+            f"{path.stat().st_size} bytes); copy or download it again."
+        ) from error
     return tensors
 
 
@@ -103,8 +105,10 @@ def _join_scales(tensors):
         elif dtype in _FLOATS or name.endswith("_ids"):
             joined[name] = stored
         else:
-            raise CheckpointError(f"{stored.file}: {name} is stored as {dtype}; weights are read from "
-                                  f"{', '.join(_FLOATS)}, or I8 with scales.")
+            raise CheckpointError(
+                f"{stored.file}: {name} is stored as {dtype}; weights are read from "
+                f"{', '.join(_FLOATS)}, or I8 with scales."
+            )
     return joined
 
 
@@ -112,9 +116,11 @@ def _eight_bit(stored, scale):
     rows = stored.shape[:1]
     if len(stored.shape) != 2 or scale is None or scale[0].shape != rows or scale[1] not in _FLOATS:
         found = "missing" if scale is None else f"{scale[1]} of shape {scale[0].shape}"
-        raise CheckpointError(f"{stored.file}: {stored.name} is stored in eight bits with shape "
-                              f"{stored.shape}, which needs {stored.name}{SCALE_SUFFIX} with one float for "
-                              f"each row; that is {found}.")
+        raise CheckpointError(
+            f"{stored.file}: {stored.name} is stored in eight bits with shape "
+            f"{stored.shape}, which needs {stored.name}{SCALE_SUFFIX} with one float for "
+            f"each row; that is {found}."
+        )
 
     def read(rows=slice(None)):
         return dequantize_rows(stored.read(rows), scale[0].read(rows))
@@ -137,8 +143,11 @@ def write_tensors(folder, tensors, sizes, max_shard_bytes=None):
     Raises: OSError: a file cannot be written (the disk is full, say); it is named, and the old ones are untouched.
     """
     groups = _share_out(sizes, max_shard_bytes)
-    names = [SINGLE_FILE] if len(groups) == 1 else [
-        f"model-{index + 1:05d}-of-{len(groups):05d}.safetensors" for index in range(len(groups))]
+    names = (
+        [SINGLE_FILE]
+        if len(groups) == 1
+        else [f"model-{index + 1:05d}-of-{len(groups):05d}.safetensors" for index in range(len(groups))]
+    )
     source, places, total = iter(tensors), {}, 0
     with ExitStack() as files:
         for name, count in zip(names, groups, strict=True):
@@ -158,8 +167,9 @@ def _write(path, shown, tensors):
     """Writes one file; a fault of it is told under the name `shown`."""
     try:
         # Transformers refuses a file that does not name its framework.
-        save_file({name: np.ascontiguousarray(value) for name, value in tensors.items()}, path,
-                  metadata={"format": "pt"})
+        save_file(
+            {name: np.ascontiguousarray(value) for name, value in tensors.items()}, path, metadata={"format": "pt"}
+        )
     except SafetensorError as error:
         found = re.search(r"os error (\d+)", str(error))
         number = int(found[1]) if found else errno.EIO

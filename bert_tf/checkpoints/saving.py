@@ -16,8 +16,18 @@ DTYPES = ("float32", "float16", "int8")
 _BYTES = {"float32": 4, "float16": 2}
 
 
-def save(folder, config, tokenizer, model, dtype="float32", card=None, max_shard_bytes=None, head=None,
-         settings=None, leave_out=()):
+def save(
+    folder,
+    config,
+    tokenizer,
+    model,
+    dtype="float32",
+    card=None,
+    max_shard_bytes=None,
+    head=None,
+    settings=None,
+    leave_out=(),
+):
     """Writes config.json, vocab.txt, tokenizer_config.json, model.safetensors and README.md.
 
     Args:
@@ -38,19 +48,26 @@ def save(folder, config, tokenizer, model, dtype="float32", card=None, max_shard
     if dtype not in DTYPES:
         raise CheckpointError(f"Weights cannot be stored as {dtype!r}; choose from {', '.join(DTYPES)}.")
     if tokenizer.vocab_size != config.vocab_size:
-        raise CheckpointError(f"The tokenizer has {tokenizer.vocab_size} tokens and the model vocab_size "
-                              f"{config.vocab_size}; they do not belong together.")
+        raise CheckpointError(
+            f"The tokenizer has {tokenizer.vocab_size} tokens and the model vocab_size "
+            f"{config.vocab_size}; they do not belong together."
+        )
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     head, narrow = head or {}, "float32" if dtype == "int8" else dtype
-    shapes = {name: shape for name, shape in tensor_shapes(config, model.bert_heads).items()
-              if name not in leave_out}
-    sizes = [*(_stored_bytes(shape, dtype) for shape in shapes.values()),
-             *(_stored_bytes(value.shape, narrow) for value in head.values())]
+    shapes = {name: shape for name, shape in tensor_shapes(config, model.bert_heads).items() if name not in leave_out}
+    sizes = [
+        *(_stored_bytes(shape, dtype) for shape in shapes.values()),
+        *(_stored_bytes(value.shape, narrow) for value in head.values()),
+    ]
     packed = itertools.chain(
-        (_packed(config.member.stored_name(name), value, dtype) for name, value in tensor_values(model)
-         if name in shapes),
-        (_packed(name, value, narrow) for name, value in head.items()))
+        (
+            _packed(config.member.stored_name(name), value, dtype)
+            for name, value in tensor_values(model)
+            if name in shapes
+        ),
+        (_packed(name, value, narrow) for name, value in head.items()),
+    )
     write_tensors(folder, packed, sizes, max_shard_bytes)
     tokenizer.save(folder, model_max_length=config.max_tokens)
     architecture = {"architectures": [config.member.architecture(model.bert_heads)]}
@@ -86,8 +103,10 @@ def _packed(name, value, dtype):
         return {name: whole, name + SCALE_SUFFIX: scales}
     if dtype == "float16":
         if np.abs(value).max(initial=0) > np.finfo(np.float16).max:
-            raise CheckpointError(f"{name} holds values over {np.finfo(np.float16).max:.0f}, too large for "
-                                  "float16; store the model as float32.")
+            raise CheckpointError(
+                f"{name} holds values over {np.finfo(np.float16).max:.0f}, too large for "
+                "float16; store the model as float32."
+            )
         return {name: value.astype(np.float16)}
     return {name: value}
 
@@ -95,6 +114,8 @@ def _packed(name, value, dtype):
 def _default_card(config, heads, dtype):
     names = ", ".join(sorted(heads)) or "none"
     count = parameter_counts(config, heads)["total"]
-    return (f"---\nlibrary_name: keras\n---\n\n# {config.member.title}, {config.num_hidden_layers} layers of "
-            f"{config.hidden_size}\n\n{count:,} parameters, vocabulary of {config.vocab_size:,}, heads: "
-            f"{names}. Weights stored as {dtype}.\n")
+    return (
+        f"---\nlibrary_name: keras\n---\n\n# {config.member.title}, {config.num_hidden_layers} layers of "
+        f"{config.hidden_size}\n\n{count:,} parameters, vocabulary of {config.vocab_size:,}, heads: "
+        f"{names}. Weights stored as {dtype}.\n"
+    )

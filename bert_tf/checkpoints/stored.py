@@ -33,6 +33,8 @@ class StoredTensor:
         """
         values = self.read(rows)
         if not np.isfinite(values).all():
-            raise CheckpointError(f"{self.file}: {self.name} holds values that are not finite; the file is damaged, or of "
-                                  "a training that diverged.")
+            raise CheckpointError(
+                f"{self.file}: {self.name} holds values that are not finite; the file is damaged, or of "
+                "a training that diverged."
+            )
         return values

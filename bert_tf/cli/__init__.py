@@ -56,7 +56,7 @@ def main(argv=None):
     try:
         args = _parser(argv).parse_args(argv)
         code = args.run(args) or 0
-        sys.stdout.flush()      # what cannot be written is told here, and not by the interpreter as it ends
+        sys.stdout.flush()  # what cannot be written is told here, and not by the interpreter as it ends
         return code
     except SystemExit as finished:
         return finished.code or 0
@@ -80,9 +80,7 @@ def _parser(argv):
     parser.add_argument("--version", action="version", version=f"bert_tf {bert_tf.__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=_Parser)
     for name, (module, help_line) in COMMANDS.items():
-        command = commands.add_parser(
-            name, help=help_line, description=help_line[0].upper() + help_line[1:] + "."
-        )
+        command = commands.add_parser(name, help=help_line, description=help_line[0].upper() + help_line[1:] + ".")
         # Only the command at hand is imported: `--help` and `models` stay quick whatever the others need.
         if name in argv:
             home = import_module(module)

@@ -98,7 +98,7 @@ def _source(path):
         return
     with open(path, "rb") as file:
         total = None
-        if file.seekable():     # what comes out of a pipe can be read once only
+        if file.seekable():  # what comes out of a pipe can be read once only
             total = sum(1 for line in file if line.strip())
             file.seek(0)
         yield file, total

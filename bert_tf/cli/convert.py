@@ -5,9 +5,7 @@ from bert_tf.explain.errors import InputError
 
 
 def add_arguments(parser):
-    parser.add_argument(
-        "source", metavar="SRC", help="folder or name of a model, in any format that can be read"
-    )
+    parser.add_argument("source", metavar="SRC", help="folder or name of a model, in any format that can be read")
     parser.add_argument("target", metavar="DST", help="folder to make")
     parser.add_argument(
         "--to",
@@ -16,12 +14,8 @@ def add_arguments(parser):
         help="own (default), hf, google (TF checkpoint) or keras-nlp (preset); of a fine-tuned model own, hf or "
         "savedmodel (for TF Serving)",
     )
-    parser.add_argument(
-        "--dtype", default="float32", metavar="D", help="float32 (default), float16, or int8 for own"
-    )
-    parser.add_argument(
-        "--max-shard-mb", type=float, metavar="MB", help="largest file of weights (default: one file)"
-    )
+    parser.add_argument("--dtype", default="float32", metavar="D", help="float32 (default), float16, or int8 for own")
+    parser.add_argument("--max-shard-mb", type=float, metavar="MB", help="largest file of weights (default: one file)")
 
 
 def run(args):

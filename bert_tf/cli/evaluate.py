@@ -31,20 +31,17 @@ def _add_mlm_arguments(parser):
     parser.add_argument(
         "--limit", type=int, metavar="N", help="at most N sequences, spread over the file (default: all)"
     )
-    parser.add_argument(
-        "--length", type=int, default=128, metavar="T", help="tokens a sequence (default 128)"
-    )
+    parser.add_argument("--length", type=int, default=128, metavar="T", help="tokens a sequence (default 128)")
     parser.add_argument("--seed", type=SEED, default=0, metavar="S", help="of the pairs and masks (default 0)")
     parser.add_argument(
         "--alone", action="store_true", help="one masked token a sequence of one segment: fair to one-way readers"
     )
     parser.add_argument(
-        "--generator", metavar="MODEL",
+        "--generator",
+        metavar="MODEL",
         help="let this model draw the tokens that a discriminator is to find (default: drawn from the text's own)",
     )
-    parser.add_argument(
-        "--batch-size", type=int, default=32, metavar="N", help="sequences in one pass (default 32)"
-    )
+    parser.add_argument("--batch-size", type=int, default=32, metavar="N", help="sequences in one pass (default 32)")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
 
@@ -93,8 +90,7 @@ def run(args):
     shares = ("top1", "top5", "nsp_accuracy", "sop_accuracy", "replaced_accuracy", "replaced_found", "replaced_share")
     shown.update(dict.fromkeys(shares, percent))
     rows = [
-        (name, "none" if value is None else shown.get(name, "{:,}".format)(value))
-        for name, value in report.items()
+        (name, "none" if value is None else shown.get(name, "{:,}".format)(value)) for name, value in report.items()
     ]
     print("\n".join([bert.name, *table(rows, "<>")]))
     return 0

@@ -17,9 +17,7 @@ def add_tasks(tasks):
         add_model_arguments(parser)
         parser.add_argument("--data", required=True, metavar="FILE", help="examples with their answers")
         parser.add_argument("--limit", type=int, metavar="N", help="only the first N examples")
-        parser.add_argument(
-            "--report", metavar="DIR", help="also write a report: figures, tables, the worst errors"
-        )
+        parser.add_argument("--report", metavar="DIR", help="also write a report: figures, tables, the worst errors")
         parser.add_argument("--batch-size", type=int, default=32, metavar="N")
         parser.add_argument("--json", action="store_true", help="print one JSON object")
         parser.add_argument("--quiet", action="store_true", help="no progress bar")
@@ -38,9 +36,7 @@ def task_settings(args):
     name = args.model or DEFAULT_MODEL
     settings = read_settings(find(name))
     if settings is None:
-        raise TaskError(
-            f"{name} is not fine-tuned for any task; make a model with `python -m bert_tf finetune`."
-        )
+        raise TaskError(f"{name} is not fine-tuned for any task; make a model with `python -m bert_tf finetune`.")
     if settings.task != args.task:
         raise TaskError(f"{name} was fine-tuned for {settings.task!r}, not {args.task!r}.")
     return settings

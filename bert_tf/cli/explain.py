@@ -54,13 +54,9 @@ def add_arguments(parser):
 
 
 def _add_output(parser):
-    parser.add_argument(
-        "--top-k", type=int, default=5, metavar="K", help="predictions or rows shown (default 5)"
-    )
+    parser.add_argument("--top-k", type=int, default=5, metavar="K", help="predictions or rows shown (default 5)")
     parser.add_argument("--json", action="store_true", help="print one JSON object, all rows in it")
-    parser.add_argument(
-        "--html", metavar="FILE", help="also write the figure as one HTML file that needs no network"
-    )
+    parser.add_argument("--html", metavar="FILE", help="also write the figure as one HTML file that needs no network")
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
 
 

@@ -47,8 +47,14 @@ def _curve(bert, found, label):
     from bert_tf.explain import class_curve
 
     curve = class_curve(bert, found, label)
-    record = {"label": curve.label, "rows": len(curve.has), "average_precision": curve.average_precision,
-              "auc": curve.auc, "best": curve.best, **curve.columns}  # fmt: skip
+    record = {
+        "label": curve.label,
+        "rows": len(curve.has),
+        "average_precision": curve.average_precision,
+        "auc": curve.auc,
+        "best": curve.best,
+        **curve.columns,
+    }
     lines = [("from", "precision", "recall", "F1", "false positives")]
     lines += [
         (percent(at), percent(precision), percent(recall), f"{f1:.3f}", percent(wrong))
@@ -395,32 +401,31 @@ def _add_dataset(kind):
     )
     _add_hide(kind)
     kind.add_argument(
-        "--subset", nargs="+", action="extend", default=[], metavar="NAME=ROWS",
+        "--subset",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="NAME=ROWS",
         help="rows that are also told together, by their numbers, such as short=1-4,7 (--json)",
-    )  # fmt: skip
+    )
     kind.add_argument(
-        "--show", choices=("answers", "map", "curve"), default="answers", metavar="F",
+        "--show",
+        choices=("answers", "map", "curve"),
+        default="answers",
+        metavar="F",
         help="answers (default); a map: every row's vector as a point; or a curve: one class at every threshold",
-    )  # fmt: skip
+    )
     kind.add_argument("--label", metavar="CLASS", help="that of the curve (default: the last)")
-    kind.add_argument(
-        "--by", choices=_WAYS, metavar="W", help="how the map is laid out: pca (default), umap or tsne"
-    )
-    kind.add_argument(
-        "--dimensions", type=int, choices=(2, 3), metavar="K", help="of the map, 2 (default) or 3"
-    )
-    kind.add_argument(
-        "--pooling", choices=_POOLINGS, metavar="P", help="a row's vector: mean (default) or first token"
-    )
+    kind.add_argument("--by", choices=_WAYS, metavar="W", help="how the map is laid out: pca (default), umap or tsne")
+    kind.add_argument("--dimensions", type=int, choices=(2, 3), metavar="K", help="of the map, 2 (default) or 3")
+    kind.add_argument("--pooling", choices=_POOLINGS, metavar="P", help="a row's vector: mean (default) or first token")
     kind.add_argument("--layer", type=int, metavar="L", help="after which layer, 0 what goes in (default: the last)")
     kind.add_argument("--colour", metavar="C", help="what colours the map, such as label, predicted, right, is_next")
     kind.add_argument("--near", type=int, metavar="ROW", help="list the rows of the map nearest to this one, by cosine")
 
 
 def _add_pairs(kind):
-    kind.add_argument(
-        "--single-tokens", action="store_true", help="mask no later pieces of a token's word with it"
-    )
+    kind.add_argument("--single-tokens", action="store_true", help="mask no later pieces of a token's word with it")
 
 
 def _add_agreement(kind):

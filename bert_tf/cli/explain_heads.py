@@ -64,10 +64,7 @@ def neuron(bert, trace, args):
         "weights": weights,
     }
     rows = [(f"{trace.tokens[args.token]} looks at", "q k / sqrt(d)", "weight")]
-    rows += [
-        (token, f"{score:.3f}", percent(weight))
-        for token, score, weight in zip(trace.tokens, scores, weights)
-    ]
+    rows += [(token, f"{score:.3f}", percent(weight)) for token, score, weight in zip(trace.tokens, scores, weights)]
     return record, rows, "<>>"
 
 
@@ -174,20 +171,14 @@ def _add_attention(kind):
 
 
 def _add_neuron(kind):
-    kind.add_argument(
-        "--head", default="0.0", metavar="L.H", help="layer and head, from 0 (default 0.0)"
-    )
-    kind.add_argument(
-        "--token", type=int, default=1, metavar="P", help="position of the token that looks (default 1)"
-    )
+    kind.add_argument("--head", default="0.0", metavar="L.H", help="layer and head, from 0 (default 0.0)")
+    kind.add_argument("--token", type=int, default=1, metavar="P", help="position of the token that looks (default 1)")
 
 
 def _add_methods(kind):
     kind.add_argument("--layer", type=int, default=0, metavar="L", help="layer, from 0 (default 0)")
     kind.add_argument("--head", type=int, metavar="H", help="head, from 0 (default: all of the layer together)")
-    kind.add_argument(
-        "--token", type=int, default=1, metavar="P", help="position of the token that looks (default 1)"
-    )
+    kind.add_argument("--token", type=int, default=1, metavar="P", help="position of the token that looks (default 1)")
 
 
 def _add_changed(kind):

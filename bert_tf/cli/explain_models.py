@@ -6,8 +6,17 @@ from bert_tf.cli.render import percent
 from bert_tf.explain.errors import InputError, WordNotFound, checked_text
 from bert_tf.mistakes import SEED
 
-_PASSING = ("queries", "keys", "values", "attentions", "attention", "attention_norm", "feed_forward_wide",
-            "feed_forward", "feed_forward_norm")  # fmt: skip
+_PASSING = (
+    "queries",
+    "keys",
+    "values",
+    "attentions",
+    "attention",
+    "attention_norm",
+    "feed_forward_wide",
+    "feed_forward",
+    "feed_forward_norm",
+)
 _READERS = ("reader-left-to-right", "reader-two-one-way", "reader-both-ways")
 
 
@@ -152,8 +161,11 @@ def _one_head(moments, layer, head):
 
 
 def _lapse_rows(record):
-    ways = {name: what for name, what in (("is_next", "follows"), ("in_order", "in order"))
-            if record["snapshots"][-1][name] is not None}  # fmt: skip
+    ways = {
+        name: what
+        for name, what in (("is_next", "follows"), ("in_order", "in order"))
+        if record["snapshots"][-1][name] is not None
+    }
     names = [f"{one['position']}: {one['token']}" for one in record["courses"]]
     rows = [("step", *(cell for name in names for cell in ("first guess", f"rank of {name}")), *ways.values())]
     for number, one in enumerate(record["snapshots"]):
@@ -246,9 +258,7 @@ def replaced(bert, trace, args):
         "tokens": tokens,
     }
     rows = [("token", "stood there", "replaced", "score")]
-    rows += [
-        (one["token"], one["original"], "yes" if one["replaced"] else "", percent(one["score"])) for one in tokens
-    ]
+    rows += [(one["token"], one["original"], "yes" if one["replaced"] else "", percent(one["score"])) for one in tokens]
     return record, rows, "<<<>"
 
 
@@ -319,18 +329,33 @@ KINDS = {
         architecture, "the model's parts, their sizes and work, and the values that pass them", _add_architecture
     ),
     "family": Kind(
-        family, "every size of every member of the family: parameters, work, speed", _add_family,
-        texts="", masks=False, traced=False, model=False,
+        family,
+        "every size of every member of the family: parameters, work, speed",
+        _add_family,
+        texts="",
+        masks=False,
+        traced=False,
+        model=False,
     ),
     "timelapse": Kind(
         timelapse, "one text through the snapshots of a training", _add_timelapse, _check_run, traced=False, model=False
     ),
     "one-way": Kind(
-        one_way, "what readers expect that see one side of a word, or both", _add_one_way, _check_text,
-        texts="", masks=False, traced=False, model=False,
+        one_way,
+        "what readers expect that see one side of a word, or both",
+        _add_one_way,
+        _check_text,
+        texts="",
+        masks=False,
+        traced=False,
+        model=False,
     ),
     "replaced": Kind(
-        replaced, "which tokens were replaced: ELECTRA's generator against its discriminator", _add_replaced,
-        _check_text, texts="", traced=False,
+        replaced,
+        "which tokens were replaced: ELECTRA's generator against its discriminator",
+        _add_replaced,
+        _check_text,
+        texts="",
+        traced=False,
     ),
-}  # fmt: skip
+}

@@ -9,8 +9,16 @@ from bert_tf.explain.errors import InputError
 from bert_tf.explain.rows import kind_of, read_rows
 
 _METHODS = (
-    "gradient", "smoothgrad", "integrated", "deeplift", "relevance", "occlusion", "lime", "reduction", "hotflip",
-)  # fmt: skip
+    "gradient",
+    "smoothgrad",
+    "integrated",
+    "deeplift",
+    "relevance",
+    "occlusion",
+    "lime",
+    "reduction",
+    "hotflip",
+)
 
 
 def saliency(bert, trace, args):
@@ -37,9 +45,7 @@ def saliency(bert, trace, args):
     rows = [("for", target.label), *((word["text"], _signed(word["score"])) for word in words)]
     if found.rest is not None:
         others = found.tokens.sum() - sum(one.score for one in found.words)
-        rows += [
-            (f"({name})", _signed(share)) for name, share in (("special tokens", others), *found.rest.items())
-        ]
+        rows += [(f"({name})", _signed(share)) for name, share in (("special tokens", others), *found.rest.items())]
         rows.append(("(value)" if target.of_value else "(log-odds)", _signed(found.log_odds)))
     if found.gap is not None:
         rows.append(("(gap)", _signed(found.gap)))
@@ -71,9 +77,7 @@ def _scored(bert, trace, target, args):
             "deeplift": lambda: deeplift(bert, trace, target, args.references or args.baseline or "[PAD]", progress),
             "relevance": lambda: layerwise_relevance(bert, trace, target, progress),
             "occlusion": lambda: occlusion(bert, trace, target, args.baseline or "[MASK]", "token", progress),
-            "lime": lambda: lime(
-                bert, trace, target, args.samples, args.baseline or "[MASK]", progress=progress
-            ),
+            "lime": lambda: lime(bert, trace, target, args.samples, args.baseline or "[MASK]", progress=progress),
         }[args.method]()
 
 
@@ -118,10 +122,17 @@ def _hotflip(bert, trace, target, args):
     rows = [("for", target.label, "", percent(math.exp(found.score)), "nats", "by the slope", "likeliest then")]
     for name, flips in (("taken", found.taken), ("tried", found.tried)):
         rows += [
-            (name, one.word.text, one.new, percent(math.exp(one.score)), f"{one.change:+.3f}", f"{one.estimate:+.3f}",
-             one.answer.label)
+            (
+                name,
+                one.word.text,
+                one.new,
+                percent(math.exp(one.score)),
+                f"{one.change:+.3f}",
+                f"{one.estimate:+.3f}",
+                one.answer.label,
+            )
             for one in flips
-        ]  # fmt: skip
+        ]
     return record, rows, "<<<>>><"
 
 
@@ -179,9 +190,7 @@ def _add(kind):
     kind.add_argument(
         "--samples", type=int, default=128, metavar="S", help="inputs with words covered, of lime (default 128)"
     )
-    kind.add_argument(
-        "--flips", type=int, default=3, metavar="N", help="words changed at most, by hotflip (default 3)"
-    )
+    kind.add_argument("--flips", type=int, default=3, metavar="N", help="words changed at most, by hotflip (default 3)")
     kind.add_argument(
         "--tried", type=int, default=2, metavar="N", help="words that hotflip reads for each of the text (default 2)"
     )

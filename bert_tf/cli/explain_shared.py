@@ -52,9 +52,7 @@ class Progress:
         from tqdm import tqdm
 
         if self.bar is None:
-            self.bar = tqdm(
-                total=total, disable=self.quiet or not sys.stderr.isatty(), file=sys.stderr, leave=False
-            )
+            self.bar = tqdm(total=total, disable=self.quiet or not sys.stderr.isatty(), file=sys.stderr, leave=False)
         self.bar.update(done - self.bar.n)
 
 
@@ -87,7 +85,9 @@ def read_file(args):
     if found.problems and not args.quiet:
         number, why = found.problems[0]
         unit = found.unit
-        print(f"{len(found.problems)} of the file's {unit}s are left out. {unit.title()} {number}: {why}", file=sys.stderr)
+        print(
+            f"{len(found.problems)} of the file's {unit}s are left out. {unit.title()} {number}: {why}", file=sys.stderr
+        )
     args.texts = found.rows
 
 

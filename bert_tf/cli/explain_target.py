@@ -5,18 +5,14 @@ from bert_tf.explain.errors import InputError
 
 def add_target(kind):
     """The options that name the answer."""
-    kind.add_argument(
-        "--target", metavar="TOKEN", help="the token to explain (default: the likeliest at the mask)"
-    )
+    kind.add_argument("--target", metavar="TOKEN", help="the token to explain (default: the likeliest at the mask)")
     kind.add_argument("--position", type=int, metavar="P", help="where it stands (default: the first mask)")
     kind.add_argument(
         "--replaced",
         action="store_true",
         help="explain that the token at --position is replaced (ELECTRA; default: the most suspected), instead",
     )
-    kind.add_argument(
-        "--next-sentence", action="store_true", help="explain that the second text follows, instead"
-    )
+    kind.add_argument("--next-sentence", action="store_true", help="explain that the second text follows, instead")
     kind.add_argument(
         "--sentence-order", action="store_true", help="explain that the two texts are in order (ALBERT), instead"
     )

@@ -96,16 +96,12 @@ def _replacement(pair):
 
 
 def _add_counterfactual(kind):
-    kind.add_argument(
-        "--replace", nargs="+", action="extend", default=[], metavar="OLD=NEW", help="words to replace"
-    )
+    kind.add_argument("--replace", nargs="+", action="extend", default=[], metavar="OLD=NEW", help="words to replace")
 
 
 def _add_likelihood(kind):
     kind.add_argument("--against", metavar="TEXT", help="another first text, to see which is likelier")
-    kind.add_argument(
-        "--single-tokens", action="store_true", help="mask no later pieces of a token's word with it"
-    )
+    kind.add_argument("--single-tokens", action="store_true", help="mask no later pieces of a token's word with it")
 
 
 KINDS = {

@@ -87,9 +87,7 @@ def ablation(bert, trace, args):
             "change": change,
             "divergence_bits": divergence,
         }
-        for before, after, change, divergence in zip(
-            effect.before, effect.after, effect.changes, effect.divergences
-        )
+        for before, after, change, divergence in zip(effect.before, effect.after, effect.changes, effect.divergences)
     ]
     rows = [("token", "before", "", "after", "")]
     for mask in masks:
@@ -179,8 +177,12 @@ def _sweep(bert, trace, args):
                 **{name: None if values is None else values[place] for name, values in others.items()},
             }
         )
-    titles = {"class_change": "class", "is_next_change": "next", "in_order_change": "in order",
-              "replaced_change": "replaced"}
+    titles = {
+        "class_change": "class",
+        "is_next_change": "next",
+        "in_order_change": "in order",
+        "replaced_change": "replaced",
+    }
     shown = [name for name, values in others.items() if values is not None]
     rows = [("off", "bits", *(titles[name] for name in shown))]
     for one in ranking[: args.top_k]:
@@ -317,18 +319,12 @@ def _receiver(text):
 
 
 def _add_lens(kind):
-    kind.add_argument(
-        "--positions", type=int, nargs="+", metavar="P", help="token positions (default: the masks)"
-    )
+    kind.add_argument("--positions", type=int, nargs="+", metavar="P", help="token positions (default: the masks)")
 
 
 def _add_ablation(kind):
-    kind.add_argument(
-        "--heads", nargs="+", action="extend", default=[], metavar="L.H", help="heads to switch off"
-    )
-    kind.add_argument(
-        "--layers", nargs="+", type=int, action="extend", default=[], metavar="L", help="layers"
-    )
+    kind.add_argument("--heads", nargs="+", action="extend", default=[], metavar="L.H", help="heads to switch off")
+    kind.add_argument("--layers", nargs="+", type=int, action="extend", default=[], metavar="L", help="layers")
     kind.add_argument(
         "--feed-forward",
         nargs="+",
@@ -405,9 +401,11 @@ KINDS = {
         ablation, "what changes without some heads, layers, blocks or the attention to tokens", _add_ablation
     ),
     "contributions": Kind(
-        contributions, "what the input, each head and feed-forward block put into the answer directly", add_target,
+        contributions,
+        "what the input, each head and feed-forward block put into the answer directly",
+        add_target,
         check_target,
-    ),  # fmt: skip
+    ),
     "patching": Kind(
         patching, "where in the model another input turns into another answer", _add_patching, _check_patching
     ),

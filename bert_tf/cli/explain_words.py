@@ -98,9 +98,16 @@ def _places(bert, trace, positions, args):
         vectors = attended_values(bert, vectors, layer, args.head)
     with Progress(args) as progress:
         found = nearest_contexts(
-            bert, vectors[positions], layer, args.texts, args.top_k, not args.not_centred, progress=progress,
-            head=args.head, special=not args.no_special,
-        )  # fmt: skip
+            bert,
+            vectors[positions],
+            layer,
+            args.texts,
+            args.top_k,
+            not args.not_centred,
+            progress=progress,
+            head=args.head,
+            special=not args.no_special,
+        )
     labels = _labels(found, args)
     tokens = [
         {
@@ -323,9 +330,7 @@ def _numbers(text):
 
 
 def _add_neighbours(kind):
-    kind.add_argument(
-        "--positions", type=int, nargs="+", metavar="P", help="positions of the tokens (default: all)"
-    )
+    kind.add_argument("--positions", type=int, nargs="+", metavar="P", help="positions of the tokens (default: all)")
     kind.add_argument(
         "--not-centred", action="store_true", help="leave in the direction that all vectors have in common"
     )
@@ -333,9 +338,11 @@ def _add_neighbours(kind):
         "--layer", type=int, metavar="L", help="with --input: after which layer, 0 what goes in (default: the last)"
     )
     kind.add_argument(
-        "--head", type=_numbers, metavar="H,…",
+        "--head",
+        type=_numbers,
+        metavar="H,…",
         help="compare what this head of the layer, or several, put together, and say where they look; all from 0 then",
-    )  # fmt: skip
+    )
     kind.add_argument(
         "--no-special", action="store_true", help="the tokens that the model adds do not count among what heads look at"
     )
@@ -363,8 +370,9 @@ def _add_meaning(kind):
     kind.add_argument("texts", nargs="*", metavar="SENTENCE", help='sentences; "sense | sentence" where it is known')
     kind.add_argument("--input", metavar="FILE", help='a file of such lines, or with a tab; "-" reads standard input')
     kind.add_argument("--layer", type=int, metavar="L", help="after which layer, 0 what goes in (default: the last)")
-    kind.add_argument("--by", choices=("pca", "umap", "tsne"), default="pca", metavar="W",
-                      help="pca (default), umap or tsne")  # fmt: skip
+    kind.add_argument(
+        "--by", choices=("pca", "umap", "tsne"), default="pca", metavar="W", help="pca (default), umap or tsne"
+    )
     kind.add_argument(
         "--dimensions", type=int, choices=(2, 3), default=2, metavar="K", help="of the figure: 2 (default) or 3"
     )
@@ -388,7 +396,9 @@ KINDS = {
         _check_neighbours,
     ),
     "factors": Kind(
-        factors, "which units inside the feed-forward blocks fire together, and at which words", _add_factors,
+        factors,
+        "which units inside the feed-forward blocks fire together, and at which words",
+        _add_factors,
         _check_factors,
     ),
     "meaning": Kind(

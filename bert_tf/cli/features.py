@@ -38,9 +38,7 @@ def add_arguments(parser):
         help="0 for the embeddings, 1 and up for the layers, -1 (default) for the last",
     )
     parser.add_argument("--length", type=int, metavar="T", help="tokens a text is cut to")
-    parser.add_argument(
-        "--format", metavar="F", help="lines, csv, tsv or jsonl (default: by the file's ending)"
-    )
+    parser.add_argument("--format", metavar="F", help="lines, csv, tsv or jsonl (default: by the file's ending)")
     parser.add_argument("--columns", metavar="A,B,…", help="names of the columns of a file without a header")
     parser.add_argument("--text-column", metavar="NAME")
     parser.add_argument("--text2-column", metavar="NAME")
@@ -90,9 +88,7 @@ def _writer(path):
     writers = {"npy": _write_npy, "parquet": _write_parquet}
     ending = path.lower().rpartition(".")[2]
     if ending not in writers:
-        raise InputError(
-            f"{path}: vectors are written as .npy or .parquet; give the file one of these endings."
-        )
+        raise InputError(f"{path}: vectors are written as .npy or .parquet; give the file one of these endings.")
     return writers[ending]
 
 

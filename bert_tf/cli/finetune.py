@@ -41,9 +41,7 @@ def add_arguments(parser):
 
 
 def _add_common(parser, length):
-    parser.add_argument(
-        "--model", required=True, metavar="M", help="name or folder of the model to start from"
-    )
+    parser.add_argument("--model", required=True, metavar="M", help="name or folder of the model to start from")
     parser.add_argument("--train", required=True, metavar="FILE", help="examples to learn from")
     parser.add_argument("--dev", metavar="FILE", help="examples to choose the best epoch by")
     parser.add_argument(
@@ -53,14 +51,10 @@ def _add_common(parser, length):
         help="instead of --dev: keep this share of --train back for it (0.1: a tenth), drawn by "
         "chance, always the same; of questions whole passages",
     )
-    parser.add_argument(
-        "--output", required=True, metavar="DIR", help="folder of the new model; resumed if it exists"
-    )
+    parser.add_argument("--output", required=True, metavar="DIR", help="folder of the new model; resumed if it exists")
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--learning-rate", type=float, default=3e-5)
-    parser.add_argument(
-        "--batch-size", type=int, default=32, help="rows of an update, over all devices together"
-    )
+    parser.add_argument("--batch-size", type=int, default=32, help="rows of an update, over all devices together")
     parser.add_argument(
         "--length", type=int, metavar="T", help=f"tokens an input is cut to (default {length}, or what the model reads)"
     )
@@ -74,9 +68,7 @@ def _add_common(parser, length):
     )
     parser.add_argument("--max-train", type=int, metavar="N", help="use only N examples, drawn by chance")
     parser.add_argument("--metric", metavar="NAME", help="the score that the best epoch is chosen by")
-    parser.add_argument(
-        "--patience", type=int, metavar="N", help="stop after N measurements without a better score"
-    )
+    parser.add_argument("--patience", type=int, metavar="N", help="stop after N measurements without a better score")
     parser.add_argument(
         "--evaluate-every", type=int, metavar="N", help="updates between measurements (default: an epoch)"
     )
@@ -108,12 +100,8 @@ def _add_common(parser, length):
         default="float32",
         help="float32, bfloat16_products (fast on CPUs with AVX512-BF16), mixed_bfloat16, mixed_float16",
     )
-    parser.add_argument(
-        "--strategy", default="auto", metavar="NAME", help="auto, one, mirrored, multiworker or tpu"
-    )
-    parser.add_argument(
-        "--accumulate", type=int, default=1, metavar="K", help="micro-batches, for less memory"
-    )
+    parser.add_argument("--strategy", default="auto", metavar="NAME", help="auto, one, mirrored, multiworker or tpu")
+    parser.add_argument("--accumulate", type=int, default=1, metavar="K", help="micro-batches, for less memory")
     parser.add_argument("--jit", action="store_true", help="compile the step with XLA")
     parser.add_argument("--threads", type=int, help="CPU threads to use")
     parser.add_argument(
@@ -123,16 +111,12 @@ def _add_common(parser, length):
         metavar="N",
         help="how many lengths batches are padded to; the step is compiled for each (default 4)",
     )
-    parser.add_argument(
-        "--store", default="float32", metavar="D", help="the model as float32, float16 or int8"
-    )
+    parser.add_argument("--store", default="float32", metavar="D", help="the model as float32, float16 or int8")
     parser.add_argument(
         "--delta", action="store_true", help="store only what was trained; --model is then needed to load it"
     )
     parser.add_argument("--log-every", type=int, default=20, metavar="N")
-    parser.add_argument(
-        "--save-every", type=int, default=500, metavar="N", help="updates between checkpoints"
-    )
+    parser.add_argument("--save-every", type=int, default=500, metavar="N", help="updates between checkpoints")
 
 
 def run(args):
@@ -197,9 +181,7 @@ def _examples(task, args):
         raise TaskError(f"--dev-share is {args.dev_share}; it must lie between 0 and 1.")
     train, dev = task.split(train, args.dev_share)
     if not train or not dev:
-        raise TaskError(
-            f"{args.train} is too small for a --dev-share of {args.dev_share}; give a --dev file."
-        )
+        raise TaskError(f"{args.train} is too small for a --dev-share of {args.dev_share}; give a --dev file.")
     return train, dev
 
 

@@ -16,9 +16,7 @@ def run(args):
 
     model = next((m for m in list_models() if args.name in (m.name, *m.aliases)), None)
     if model is None:
-        raise UnknownModel(
-            f"There is no model called {args.name!r}; `python -m bert_tf models` lists what there is."
-        )
+        raise UnknownModel(f"There is no model called {args.name!r}; `python -m bert_tf models` lists what there is.")
     settings = model.config.to_hf_dict() if model.config else {}
     if args.json:
         print(json.dumps({**as_json(model), "config": settings}, ensure_ascii=False, indent=1))

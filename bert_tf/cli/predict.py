@@ -39,8 +39,11 @@ _METAVAR = {"format": "F", "columns": "A,B,…", "choice_columns": "A,B,…"}
 def add_arguments(parser):
     parser.add_argument("text_a", nargs="?", metavar="TEXT_A", help='the text; "[MASK]" in it is filled')
     parser.add_argument(
-        "text_b", nargs="?", metavar="TEXT_B", help='a second text, to score whether it follows; choices, parted by "|", '
-        "where a model chooses; the passage where it answers"
+        "text_b",
+        nargs="?",
+        metavar="TEXT_B",
+        help='a second text, to score whether it follows; choices, parted by "|", '
+        "where a model chooses; the passage where it answers",
     )
     add_model_arguments(parser)
     parser.add_argument(
@@ -80,7 +83,10 @@ def add_arguments(parser):
         "one; appears under this name when all of it is written; - for standard output (default)",
     )
     many.add_argument(
-        "--batch-size", type=int, default=32, metavar="N",
+        "--batch-size",
+        type=int,
+        default=32,
+        metavar="N",
         help="inputs in one pass (default 32); with 1 each is answered as it comes, before the next one is read",
     )
     many.add_argument("--quiet", action="store_true", help="no progress bar")
@@ -101,12 +107,12 @@ def run(args):
         return run_task(args)
     for option, tasks in READING.items():
         if getattr(args, option):
-            raise InputError(f"--{option.replace('_', '-')} goes with a model that is fine-tuned to {' or '.join(tasks)}.")
+            raise InputError(
+                f"--{option.replace('_', '-')} goes with a model that is fine-tuned to {' or '.join(tasks)}."
+            )
     if args.input is not None:
         if args.text_a is not None or args.mask or args.trace:
-            raise InputError(
-                "--input reads texts and masks from its file: leave TEXT_A, --mask and --trace out."
-            )
+            raise InputError("--input reads texts and masks from its file: leave TEXT_A, --mask and --trace out.")
         from bert_tf.cli.batch import predict_file
 
         return predict_file(args)

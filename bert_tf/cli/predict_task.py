@@ -23,7 +23,9 @@ _MOST_WAITING = 10_000
 def run_task(args):
     """Predicts what the model was made for. Returns: exit code."""
     if args.mask or args.target or args.trace:
-        raise InputError("--mask, --target and --trace go with a model that fills masks; this one is fine-tuned for a task.")
+        raise InputError(
+            "--mask, --target and --trace go with a model that fills masks; this one is fine-tuned for a task."
+        )
     if args.input is not None:
         return _predict_file(args)
     if args.output is not None:
@@ -42,16 +44,22 @@ def run_task(args):
     elif args.text_b is None:
         record = {"text_a": args.text_a, "text": args.text_a}
     prediction = task.predict([record])[0]
-    lines = [json.dumps(prediction, ensure_ascii=False)] if args.json else (
-        task.family.lines(prediction) or _lines(prediction))
+    lines = (
+        [json.dumps(prediction, ensure_ascii=False)]
+        if args.json
+        else (task.family.lines(prediction) or _lines(prediction))
+    )
     print("\n".join(lines))
     return 0
 
 
 def _lines(prediction):
     """A prediction for a person: shares as bars, what else is simple as a line each."""
-    lines = [f"{name}: {value:.4f}" if isinstance(value, float) else f"{name}: {value}"
-             for name, value in prediction.items() if isinstance(value, (str, int, float))]
+    lines = [
+        f"{name}: {value:.4f}" if isinstance(value, float) else f"{name}: {value}"
+        for name, value in prediction.items()
+        if isinstance(value, (str, int, float))
+    ]
     for name, value in prediction.items():
         if isinstance(value, dict) and all(isinstance(share, float) for share in value.values()):
             rows = sorted(value.items(), key=lambda pair: -pair[1])
@@ -70,7 +78,7 @@ def _predict_file(args):
     task = family(read_settings(find(args.model)).task)
     _check_reading(task, args)
     records = task.records(args.input, args)
-    first = next(records, None)     # before the seconds that loading takes
+    first = next(records, None)  # before the seconds that loading takes
     if first is None:
         raise InputError(f"{args.input} holds no example.")
     as_csv = args.output not in (None, "-") and table_format(args.output) != "jsonl"
@@ -90,8 +98,10 @@ def _check_reading(task, args):
     """Raises InputError where an option is not one by which this task's files are read."""
     for option, tasks in READING.items():
         if getattr(args, option) and task.task not in tasks:
-            raise InputError(f"--{option.replace('_', '-')} goes with a model that is fine-tuned to "
-                             f"{' or '.join(tasks)}; this one to {task.task}.")
+            raise InputError(
+                f"--{option.replace('_', '-')} goes with a model that is fine-tuned to "
+                f"{' or '.join(tasks)}; this one to {task.task}."
+            )
 
 
 def _chained(first, rest):
@@ -102,7 +112,7 @@ def _chained(first, rest):
 def _answer(task, records, write, args):
     from tqdm import tqdm
 
-    waiting, good, bad = deque(), 0, 0      # the records read and not yet answered, a bounded number
+    waiting, good, bad = deque(), 0, 0  # the records read and not yet answered, a bounded number
 
     def inputs():
         for number, record in records:
@@ -152,8 +162,13 @@ def _csv_writer(out, path):
             found_names.update({name: _free_name(name, given) for name in found})
             write_row([*given_names, *found_names.values()])
         for one_given, one_found in (*waiting, (given, found)):
-            write_row([_cell(values.get(name, "")) for values, names in ((one_given, given_names),
-                                                                         (one_found, found_names)) for name in names])
+            write_row(
+                [
+                    _cell(values.get(name, ""))
+                    for values, names in ((one_given, given_names), (one_found, found_names))
+                    for name in names
+                ]
+            )
         waiting.clear()
 
     return write

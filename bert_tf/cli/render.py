@@ -26,13 +26,13 @@ def answer_lines(answer, seconds=None, note=None):
     took = "" if seconds is None else f" · {seconds * 1000:.0f} ms"
     lines = [f"{answer.model} · {len(answer.tokens)} tokens{took}", " ".join(answer.tokens)]
     if any(answer.truncated):
-        lines.append(
-            f"Cut off at the end: {answer.truncated[0]} tokens of text A, {answer.truncated[1]} of text B."
-        )
+        lines.append(f"Cut off at the end: {answer.truncated[0]} tokens of text A, {answer.truncated[1]} of text B.")
     for mask in answer.masks:
         lines += ["", _mask_title(mask)]
         ranked = [*enumerate(mask.predictions, 1), *((one.rank, one) for one in mask.targets)]
-        rows = table([(f"{rank:>4,}", p.token, percent(p.probability), bar(p.probability)) for rank, p in ranked], "><><")
+        rows = table(
+            [(f"{rank:>4,}", p.token, percent(p.probability), bar(p.probability)) for rank, p in ranked], "><><"
+        )
         lines += rows[: len(mask.predictions)]
         lines += ["Asked about:", *rows[len(mask.predictions) :]] if mask.targets else []
     if answer.nsp is not None:

@@ -313,9 +313,7 @@ def _check(ablation, config, length):
     for row in range(length):
         hidden = {*ablation.tokens, *(to for looking, to in ablation.links if looking == row)}
         if len(hidden) == length:
-            raise InputError(
-                f"Token {row} would have nothing left to attend to: leave it at least one token."
-            )
+            raise InputError(f"Token {row} would have nothing left to attend to: leave it at least one token.")
 
 
 def _without(opened, states, trace, ablations, first):
@@ -371,10 +369,7 @@ def _bias(layer, trace, ablations):
     if not any((ablation.tokens or ablation.links) and here(ablation) for ablation in ablations):
         return None
     return np.concatenate(
-        [
-            blocked(a.tokens, trace.length, a.links) if here(a) else blocked((), trace.length)
-            for a in ablations
-        ]
+        [blocked(a.tokens, trace.length, a.links) if here(a) else blocked((), trace.length) for a in ablations]
     )
 
 

@@ -143,9 +143,7 @@ def _row(bert_a, bert_b, row, hide, top_k):
         places=hidden_places(read, [at for at, token in tokens.items() if token]),
         masks=found.masks,
         originals=tuple(tokens[one.position_a] for one in found.masks),
-        same_first=sum(
-            _same_first(mask, bert_a.tokenizer, bert_b.tokenizer, found.folded) for mask in found.masks
-        ),
+        same_first=sum(_same_first(mask, bert_a.tokenizer, bert_b.tokenizer, found.folded) for mask in found.masks),
         divergence=float(np.mean([mask.divergence for mask in found.masks])) if found.masks else None,
         next_a=traces[0].nsp and traces[0].nsp.is_next,
         next_b=traces[1].nsp and traces[1].nsp.is_next,

@@ -52,9 +52,7 @@ class Answer:
                 {
                     "position": mask.position,
                     "original": mask.original,
-                    "predictions": [
-                        {"token": p.token, "probability": p.probability} for p in mask.predictions
-                    ],
+                    "predictions": [{"token": p.token, "probability": p.probability} for p in mask.predictions],
                     **_asked(mask),
                 }
                 for mask in self.masks
@@ -103,6 +101,5 @@ def check_question(masks, text_b, heads, model):
         require_head(heads, "sop" if "sop" in heads else "nsp", model)
     else:
         raise NothingToPredict(
-            'There is nothing to predict: type "[MASK]" in the text, name a word to mask, '
-            "or give a second text."
+            'There is nothing to predict: type "[MASK]" in the text, name a word to mask, or give a second text.'
         )

@@ -127,7 +127,9 @@ def class_curve(bert, results, label=None):
     labels = curve_labels(bert, results)
     if label not in labels and (label is not None or not labels):
         which = "it" if label is None else repr(label)
-        raise InputError(f"A curve takes labelled rows that have a class and rows that lack it; {which:.40} has not both.")
+        raise InputError(
+            f"A curve takes labelled rows that have a class and rows that lack it; {which:.40} has not both."
+        )
     label = labels[-1] if label is None else label
     found, _ = compared(classes_of(bert), results)
     probabilities = np.array([one.said["probabilities"][label] for one, _ in found], np.float64)

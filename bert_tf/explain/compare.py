@@ -153,11 +153,11 @@ class CommonVocabulary:
         return [t if t in special or not self.folded else t.lower() for t in vocabulary]
 
     def project_a(self, probabilities):
-        """float [V_A] -> (float64 [common] that adds up to 1, the share of probability that was in it)."""
+        """Float [V_A] -> (float64 [common] that adds up to 1, the share of probability that was in it)."""
         return self._project(probabilities, self._slots_a)
 
     def project_b(self, probabilities):
-        """float [V_B] -> (float64 [common] that adds up to 1, the share of probability that was in it)."""
+        """Float [V_B] -> (float64 [common] that adds up to 1, the share of probability that was in it)."""
         return self._project(probabilities, self._slots_b)
 
     def _project(self, probabilities, slots):

@@ -73,13 +73,13 @@ class ConceptTest:
 
     @property
     def readable(self):
-        """bool [L+1], where the concept's classifiers do better than those of chance: where they do not, a vector is
+        """Bool [L+1], where the concept's classifiers do better than those of chance: where they do not, a vector is
         not the concept's, whatever its score."""
         return self.accuracy_p_values < LEVEL
 
     @property
     def differs(self):
-        """bool [L+1], where the concept can be read and the score is not that of chance."""
+        """Bool [L+1], where the concept can be read and the score is not that of chance."""
         return self.readable & (self.p_values < LEVEL)
 
 
@@ -117,9 +117,10 @@ def concept_test(bert, rows, concept, others, of=None, answer=None, hide="given"
     layers, steps = bert.config.num_hidden_layers + 1, len(concept) + len(others)
     total = steps + layers + len(asked)
     read = row_vectors(
-        bert, [Row(number, text) for number, text in enumerate((*concept, *others))],
+        bert,
+        [Row(number, text) for number, text in enumerate((*concept, *others))],
         progress=lambda done, _: report(progress, done, total),
-    )  # fmt: skip
+    )
     own = [index for index, place in enumerate(read.places) if place < len(concept)]
     rest = [index for index, place in enumerate(read.places) if place >= len(concept)]
     if len(own) < FEWEST or len(rest) < 2 * FEWEST:

@@ -126,9 +126,7 @@ def contributions(bert, trace, target, progress=None):
         heads.append(np.einsum("kh,ndh,knd->n", slope, kernels, layer.mixed, optimize=True))
         biases += float((slope @ layer.bias).sum())
     own = float((slope * entered).sum())
-    return Contributions(
-        target, float(score), own, np.array(heads[::-1]), np.array(feed_forward[::-1]), biases, total
-    )
+    return Contributions(target, float(score), own, np.array(heads[::-1]), np.array(feed_forward[::-1]), biases, total)
 
 
 def is_certain(bert, target):

@@ -170,11 +170,7 @@ def without_each_word(bert, trace, top_k=5, progress=None):
         As `ask`; Cancelled by `progress`.
     """
     alone = Counter(word.source for word in trace.words())
-    words = [
-        word
-        for word in trace.words()
-        if alone[word.source] > 1 and not set(word.positions) & set(trace.masks)
-    ]
+    words = [word for word in trace.words() if alone[word.source] > 1 and not set(word.positions) & set(trace.masks)]
     block, found = max(1, TOKENS_AT_ONCE // trace.length), []
     for start in range(0, len(words), block):
         chosen = words[start : start + block]
@@ -235,13 +231,9 @@ def _with_neighbours(text, start, end):
 def _of_one_word(trace, mask):
     """The masked positions of the word that a mask belongs to."""
     if mask not in trace.masks:
-        raise InputError(
-            f"Token {mask} is not masked; the masks are at {', '.join(map(str, trace.masks)) or 'none'}."
-        )
+        raise InputError(f"Token {mask} is not masked; the masks are at {', '.join(map(str, trace.masks)) or 'none'}.")
     return [
-        p
-        for p in trace.masks
-        if (trace.sources[p], trace.word_ids[p]) == (trace.sources[mask], trace.word_ids[mask])
+        p for p in trace.masks if (trace.sources[p], trace.word_ids[p]) == (trace.sources[mask], trace.word_ids[mask])
     ]
 
 
@@ -256,11 +248,7 @@ def _variant(bert, trace, label, first, second):
     added = (None,)
     between = added * tokenizer.separators_between if second else ()
     origins = [*added, *(origin for _, origin in first), *between, *(origin for _, origin in second), *added]
-    masks = [
-        (place, trace.masks.index(origin))
-        for place, origin in enumerate(origins)
-        if origin in trace.masks
-    ]
+    masks = [(place, trace.masks.index(origin)) for place, origin in enumerate(origins) if origin in trace.masks]
     return Variant(
         label,
         tuple(tokenizer.id_to_token(int(i)) for i in packed.token_ids),

@@ -169,10 +169,7 @@ def score_rows(bert, rows, ask=tuple(ASK), hide="random", top_k=5, progress=None
         if "classes" in able:
             found = _with_classes(bert, found)
         if "perplexity" in able:
-            found = [
-                _with_perplexity(bert, one, progress, start + place, len(rows))
-                for place, one in enumerate(found)
-            ]
+            found = [_with_perplexity(bert, one, progress, start + place, len(rows)) for place, one in enumerate(found)]
         results += found
         report(progress, len(results), len(rows))
     return tuple(results)

@@ -48,7 +48,7 @@ class FamilyRow:
 
     @property
     def parts(self):
-        """dict with the parameters of the "embeddings", the "encoder" and the "output heads"."""
+        """Dict with the parameters of the "embeddings", the "encoder" and the "output heads"."""
         inner = {part: self.parameters[part] for part in ("embeddings", "encoder")}
         return {**inner, "output heads": self.parameters["total"] - sum(inner.values())}
 
@@ -96,9 +96,12 @@ def changed(row):
     said = (
         (member.reads == "left", "sees only what stands before"),
         (config.stacks > 1, f"two one-way stacks of {width}"),
-        (bert is not None and config.hidden_size == bert.hidden_size
-         and config.num_hidden_layers != bert.num_hidden_layers,
-         f"{config.num_hidden_layers} layers in the place of {bert and bert.num_hidden_layers}"),
+        (
+            bert is not None
+            and config.hidden_size == bert.hidden_size
+            and config.num_hidden_layers != bert.num_hidden_layers,
+            f"{config.num_hidden_layers} layers in the place of {bert and bert.num_hidden_layers}",
+        ),
         (len(set(config.layer_groups)) < config.num_hidden_layers, "all layers share their weights"),
         (config.projects, f"embeddings projected from {config.embedding_width}"),
         ("replaced" in row.heads, "judges every token"),
@@ -112,7 +115,7 @@ def changed(row):
         (member.tokenizer == "pieces", "SentencePiece"),
         (config.hidden_act == "gelu_new", "tanh GELU"),
         (config.layer_norm_eps != 1e-12, f"epsilon {config.layer_norm_eps:.0e}".replace("e-0", "e-")),
-    )  # fmt: skip
+    )
     return tuple(words for holds, words in said if holds)
 
 

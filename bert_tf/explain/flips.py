@@ -145,7 +145,7 @@ def _before(trace, word):
 
 
 def _allowed(bert, trace, free):
-    """dict from what stands before a word to bool [V]: the tokens that are such a word."""
+    """Dict from what stands before a word to bool [V]: the tokens that are such a word."""
     tokenizer, found = bert.tokenizer, {}
     for before in {_before(trace, word) for word in free}:
         words = [token.strip() for token in tokenizer.vocab]

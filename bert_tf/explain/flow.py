@@ -37,9 +37,7 @@ def attention_flow(trace, layer=-1, positions=None, residual=0.5, most_tokens=12
     maps = attention_maps(trace)
     tokens = maps.shape[-1]
     if tokens > most_tokens:
-        raise InputError(
-            f"Flow is worked out for at most {most_tokens} tokens, not {tokens}: shorten the text."
-        )
+        raise InputError(f"Flow is worked out for at most {most_tokens} tokens, not {tokens}: shorten the text.")
     if not -len(maps) <= layer < len(maps):
         raise InputError(f"There is no layer {layer}: this model has {len(maps)}, numbered from 0.")
     wanted = list(range(tokens) if positions is None else positions)

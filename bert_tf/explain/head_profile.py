@@ -117,9 +117,7 @@ def map_of_heads(distances):
     from sklearn.manifold import ClassicalMDS
 
     if len(distances) < 3:
-        return np.column_stack(
-            [np.linspace(0, distances.max(initial=0), len(distances)), np.zeros(len(distances))]
-        )
+        return np.column_stack([np.linspace(0, distances.max(initial=0), len(distances)), np.zeros(len(distances))])
     return ClassicalMDS(n_components=2, metric="precomputed").fit_transform(distances)
 
 

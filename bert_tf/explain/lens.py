@@ -139,8 +139,7 @@ def _positions(trace, positions):
     for position in positions:
         if not 0 <= position < trace.length:
             raise MaskPositionError(
-                f"There is no token {position}: this input has {trace.length} tokens, 0 to "
-                f"{trace.length - 1}."
+                f"There is no token {position}: this input has {trace.length} tokens, 0 to {trace.length - 1}."
             )
     return positions
 
@@ -166,5 +165,10 @@ def _read(opened, states, answers, top_k):
         for start in range(0, len(states), step)
     ]
     ids, probabilities, entropies, ranks, shares = (np.concatenate(part) for part in zip(*parts))
-    return (ids.astype(np.int64), probabilities.astype(np.float64), entropies.astype(np.float64) / np.log(2),
-            ranks.astype(np.int64), shares.astype(np.float64))
+    return (
+        ids.astype(np.int64),
+        probabilities.astype(np.float64),
+        entropies.astype(np.float64) / np.log(2),
+        ranks.astype(np.int64),
+        shares.astype(np.float64),
+    )

@@ -52,9 +52,7 @@ def resolve_masks(encoding, text_a, text_b, mask, level, tokenizer):
         elif isinstance(item, Integral) and not isinstance(item, bool):
             positions.update(_at(int(item), level, words, encoding))
         else:
-            raise InputError(
-                f"Cannot mask {item!r:.60}: give a token position (int), a word (str) or a Word."
-            )
+            raise InputError(f"Cannot mask {item!r:.60}: give a token position (int), a word (str) or a Word.")
     return tuple(sorted(positions))
 
 
@@ -89,9 +87,7 @@ def _numbered(asked, words):
     count = sum(word.source == asked.source for word in words)
     if not count:
         raise WordNotFound(f"There is no text {asked.source!r} to mask a word of.")
-    raise WordNotFound(
-        f"Text {asked.source!r} has no word {asked.index}: its words are numbered 0 to {count - 1}."
-    )
+    raise WordNotFound(f"Text {asked.source!r} has no word {asked.index}: its words are numbered 0 to {count - 1}.")
 
 
 def _spelled(spelling, words, texts):
@@ -122,9 +118,7 @@ def _not_found(spelling, already, words, encoding, texts, tokenizer):
                 f"this model reads {encoding.length} tokens. Shorten the text."
             )
     if already:
-        return WordNotFound(
-            f"{spelling!r} was asked for {already + 1} times, but the text has it {already} times."
-        )
+        return WordNotFound(f"{spelling!r} was asked for {already + 1} times, but the text has it {already} times.")
     close = get_close_matches(spelling, dict.fromkeys(word.text for word in words), n=3, cutoff=0.6)
     hint = f" Did you mean {' or '.join(map(repr, close))}?" if close else ""
     return WordNotFound(f"The word {spelling!r} is not in the text.{hint}")
@@ -148,9 +142,7 @@ class _Uncut:
 
 def _refuse_cut_masks(kept, texts, tokenizer, length):
     typed = sum(
-        int((tokenizer.tokenize(text).ids == tokenizer.mask_id).sum())
-        for text in texts.values()
-        if text is not None
+        int((tokenizer.tokenize(text).ids == tokenizer.mask_id).sum()) for text in texts.values() if text is not None
     )
     if typed > kept:
         raise MaskTruncated(

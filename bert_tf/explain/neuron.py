@@ -31,7 +31,7 @@ class HeadVectors:
         return self.queries.shape[1]
 
     def products(self, query):
-        """query x key, component by component, of token `query` with every token: float32 [T, D]."""
+        """Query x key, component by component, of token `query` with every token: float32 [T, D]."""
         return self.queries[query] * self.keys
 
     def scores(self, query):

@@ -160,8 +160,7 @@ class OpenModel:
                 found = [_passing(stack, own) for stack, own in zip(stacks, tf.split(x, len(stacks), axis=-1))]
             axes = {name: 1 if name in _OF_HEADS else -1 for name in found[0]}
             return {
-                name: tf.cast(tf.concat([one[name] for one in found], axis), tf.float32)
-                for name, axis in axes.items()
+                name: tf.cast(tf.concat([one[name] for one in found], axis), tf.float32) for name, axis in axes.items()
             }
 
         return self.of_layer("passing", step, (self._states(),), index)(tf.convert_to_tensor(x, tf.float32))
@@ -241,9 +240,7 @@ class OpenModel:
         score, slope = self._target_gradient(states[-1], target)
         # Back through one layer at a time, each run again on its way: nothing within layers is kept in memory.
         for index in reversed(range(self.config.num_hidden_layers)):
-            slope = self.of_layer("back", self._back, (self._states(), self._states()), index)(
-                states[index], slope
-            )
+            slope = self.of_layer("back", self._back, (self._states(), self._states()), index)(states[index], slope)
         back = self.compiled("sum back", self._sum_back, (*signature, self._states()))
         return score.numpy(), back(vectors, segment_ids, slope).numpy()
 
@@ -368,8 +365,7 @@ class OpenModel:
     def of_layer(self, name, step, signature, index):
         """A compiled step with the weights of layer `index` already given to it."""
         weights = [
-            tf.convert_to_tensor(variable.value)
-            for variable in self.parts[f"layer_{index}"].trainable_variables
+            tf.convert_to_tensor(variable.value) for variable in self.parts[f"layer_{index}"].trainable_variables
         ]
         specs = tuple(tf.TensorSpec(weight.shape, weight.dtype) for weight in weights)
         function = self.compiled(name, step, (*signature, *specs))

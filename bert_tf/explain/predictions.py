@@ -172,8 +172,7 @@ def require_masks(trace):
     """Raise NothingToPredict or MissingHead unless the trace holds logits for at least one mask."""
     if not trace.masks:
         raise NothingToPredict(
-            'Nothing is masked, so there is nothing to predict: type "[MASK]" in the text '
-            "or name a word to mask."
+            'Nothing is masked, so there is nothing to predict: type "[MASK]" in the text or name a word to mask.'
         )
     if trace.logits is None:
         require_head(trace.heads, "mlm", trace.model)

@@ -42,7 +42,7 @@ class PseudoLikelihood:
 
     @property
     def perplexity(self):
-        """exp of the mean negative log-probability a token. Not comparable between vocabularies."""
+        """Exp of the mean negative log-probability a token. Not comparable between vocabularies."""
         return float(np.exp(-np.nanmean(self.log_probabilities)))
 
 
@@ -95,9 +95,7 @@ def pseudo_likelihood(bert, text_a, text_b=None, within_word=True, progress=None
         chosen = places[start : start + block]
         scores[chosen] = _scores(bert, ready, chosen, hidden)
         report(progress, min(start + block, len(places)), len(places))
-    return PseudoLikelihood(
-        ready.text_a, ready.text_b, tuple(ready.encoding.tokens), scores, ready.encoding.truncated
-    )
+    return PseudoLikelihood(ready.text_a, ready.text_b, tuple(ready.encoding.tokens), scores, ready.encoding.truncated)
 
 
 def minimal_pairs(bert, pairs, within_word=True, progress=None):

@@ -94,9 +94,7 @@ def free_words(left, trace, target):
     """The words of `left`, a list of `WordSpan`s, that may go next."""
     asked = {*trace.masks, target.position}
     return [
-        word
-        for word in left
-        if not asked & set(word.positions) and sum(one.source == word.source for one in left) > 1
+        word for word in left if not asked & set(word.positions) and sum(one.source == word.source for one in left) > 1
     ]
 
 

@@ -91,9 +91,7 @@ def read_rows(data, kind="text", first=None, second=None, most_rows=1000, most_c
         try:
             data = data.decode("utf-8-sig")
         except UnicodeDecodeError as error:
-            raise InputError(
-                f"The file is not text in UTF-8 (byte {error.start}): save it as UTF-8."
-            ) from None
+            raise InputError(f"The file is not text in UTF-8 (byte {error.start}): save it as UTF-8.") from None
     parsed = _trees(data) if kind == "conllu" else {}
     trees = [(number, {"text": one.text}) for number, one in parsed.items()]
     readers = {"text": _lines, "jsonl": _objects, "table": _table, "conllu": lambda _: (trees, [])}

@@ -23,7 +23,7 @@ class Rules:
     with_biases = False
 
     def product(self, a, b):
-        """a [..., I, J] times b [..., J, K], both of the input."""
+        """A [..., I, J] times b [..., J, K], both of the input."""
         raise NotImplementedError
 
     def softmax(self, scores, bias):

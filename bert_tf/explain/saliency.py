@@ -241,7 +241,7 @@ def word_groups(trace):
 
 
 def replaceable(trace):
-    """bool [T]: tokens of the user's texts that are not masked."""
+    """Bool [T]: tokens of the user's texts that are not masked."""
     mine = np.array([source is not None for source in trace.sources])
     mine[list(trace.masks)] = False
     return mine

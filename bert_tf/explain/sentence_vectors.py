@@ -55,9 +55,7 @@ def _checked(bert, pooling, layer, batch_size):
     if pooling == "cls":
         require_head(bert.heads, "pooler", bert.name)
         if layer != count:
-            raise InputError(
-                "The pooler reads the last layer only; choose pooling first for [CLS] of another."
-            )
+            raise InputError("The pooler reads the last layer only; choose pooling first for [CLS] of another.")
     return layer
 
 

@@ -36,9 +36,7 @@ def linear_cka(states_a, states_b, debiased=True):
         InputError: not the same words, or too few.
     """
     _check(states_a, states_b, "CKA", 4 if debiased else 2)
-    grams_a, grams_b = (
-        np.stack([_gram(layer, debiased) for layer in states]) for states in (states_a, states_b)
-    )
+    grams_a, grams_b = (np.stack([_gram(layer, debiased) for layer in states]) for states in (states_a, states_b))
     flat_a, flat_b = (grams.reshape(len(grams), -1) for grams in (grams_a, grams_b))
     inner = _inner(flat_a, flat_b, grams_a, grams_b, debiased)
     own_a, own_b = (_own(grams, debiased) for grams in (grams_a, grams_b))
@@ -179,17 +177,12 @@ def _inner(flat_a, flat_b, grams_a, grams_b, debiased):
     if not debiased:
         return product
     rows_a, rows_b = grams_a.sum(axis=2), grams_b.sum(axis=2)
-    return _hsic(
-        product, rows_a.sum(axis=1)[:, None], rows_b.sum(axis=1), rows_a @ rows_b.T, grams_a.shape[1]
-    )
+    return _hsic(product, rows_a.sum(axis=1)[:, None], rows_b.sum(axis=1), rows_a @ rows_b.T, grams_a.shape[1])
 
 
 def _own(grams, debiased):
     return np.array(
-        [
-            _inner(gram.reshape(1, -1), gram.reshape(1, -1), gram[None], gram[None], debiased)[0, 0]
-            for gram in grams
-        ]
+        [_inner(gram.reshape(1, -1), gram.reshape(1, -1), gram[None], gram[None], debiased)[0, 0] for gram in grams]
     )
 
 

@@ -94,7 +94,9 @@ class Series:
         self._runtime = _Given(model)
         self._bert = Bert(config, self.tokenizer, model, self._runtime, "snapshot")
         self.config, self.heads, self.max_length = config, self._bert.heads, self._bert.max_length
-        self.nbytes = sum(weight.dtype.size * int(np.prod(weight.shape)) for weights in self._weights for weight in weights)
+        self.nbytes = sum(
+            weight.dtype.size * int(np.prod(weight.shape)) for weights in self._weights for weight in weights
+        )
         self._lock = threading.Lock()
 
     def moments(self, text_a, text_b=None, mask=(), level="token", progress=None):
@@ -141,8 +143,10 @@ class _Given:
             self._views[outputs] = self._compiled(outputs)
         names, function = self._views[outputs]
         found = function({name: np.asarray(batch[name], np.int32) for name in names}, self.weights)
-        return {name: [np.asarray(layer) for layer in value] if isinstance(value, list) else np.asarray(value)
-                for name, value in found.items()}
+        return {
+            name: [np.asarray(layer) for layer in value] if isinstance(value, list) else np.asarray(value)
+            for name, value in found.items()
+        }
 
     def _compiled(self, outputs):
         """(names of the inputs, a function of them and the weights, compiled once for every batch and length)."""
@@ -193,8 +197,9 @@ def course(moments, tokenizer, position, token=None):
         shares.append(float(np.exp(scores[token_id] - scores.max()) / np.exp(scores - scores.max()).sum()))
     steps = tuple(moment.step for moment in moments)
     entered = {place: next((step for step, rank in zip(steps, ranks) if rank <= place), None) for place in PLACES}
-    return Course(position, tokenizer.id_to_token(token_id), token_id, steps, np.array(ranks), np.array(shares),
-                  entered)
+    return Course(
+        position, tokenizer.id_to_token(token_id), token_id, steps, np.array(ranks), np.array(shares), entered
+    )
 
 
 def _followed(trace, tokenizer, position, row, token):

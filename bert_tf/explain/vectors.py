@@ -74,8 +74,11 @@ def embedding_parts(bert, trace):
     Returns:
         `EmbeddingParts`.
     """
-    ids = {"token": trace.token_ids, "segment": trace.segments,
-           "position": bert.config.position_offset + np.arange(trace.length)}
+    ids = {
+        "token": trace.token_ids,
+        "segment": trace.segments,
+        "position": bert.config.position_offset + np.arange(trace.length),
+    }
     vectors = np.stack([_embedding_rows(bert, part, ids[part]) for part in PARTS])
     total = vectors.sum(axis=0)
     total_norms = np.linalg.norm(total, axis=-1)
@@ -166,9 +169,7 @@ def nearest_tokens(bert, vectors, top_k=10, centred=False, among=None):
     table = embedding_table(bert, "token")
     vectors = np.asarray(vectors, np.float32)
     if vectors.ndim not in (1, 2) or vectors.shape[-1:] != table.shape[1:]:
-        raise InputError(
-            f"The vector has shape {list(vectors.shape)}; this model's have {list(table.shape[1:])}."
-        )
+        raise InputError(f"The vector has shape {list(vectors.shape)}; this model's have {list(table.shape[1:])}.")
     if centred:
         middle = table.mean(axis=0)
         vectors, table = vectors - middle, table - middle
@@ -194,8 +195,7 @@ def _neighbours(tokenizer, ids, similarities, top_k):
     near = np.flatnonzero(similarities >= least)
     best = near[np.argsort(-similarities[near], kind="stable")][:top_k]
     return tuple(
-        Neighbour(tokenizer.id_to_token(int(ids[place])), int(ids[place]), float(similarities[place]))
-        for place in best
+        Neighbour(tokenizer.id_to_token(int(ids[place])), int(ids[place]), float(similarities[place])) for place in best
     )
 
 
@@ -231,9 +231,7 @@ def occurrences(bert, texts, word, progress=None, most=None):
     """
     texts, wanted = list(texts), word.strip().casefold()
     read = [prepare(bert.tokenizer, bert.max_length, text) for text in texts]
-    found = [
-        [span for span in words_of(one.encoding, one.text_a) if span.text.casefold() == wanted] for one in read
-    ]
+    found = [[span for span in words_of(one.encoding, one.text_a) if span.text.casefold() == wanted] for one in read]
     if most is not None:
         before = np.cumsum([0, *map(len, found)])
         found = [spans[: max(most - start, 0)] for spans, start in zip(found, before)]

@@ -10,7 +10,8 @@ from bert_tf.family.roberta import ROBERTA
 from bert_tf.family.two_one_way import TWO_ONE_WAY
 
 #: model_type -> `Member`
-MEMBERS = {member.model_type: member for member in (BERT, ROBERTA, DISTILBERT, ALBERT, ELECTRA,
-                                                   LEFT_TO_RIGHT, TWO_ONE_WAY)}
+MEMBERS = {
+    member.model_type: member for member in (BERT, ROBERTA, DISTILBERT, ALBERT, ELECTRA, LEFT_TO_RIGHT, TWO_ONE_WAY)
+}
 
 __all__ = ["ALBERT", "BERT", "DISTILBERT", "ELECTRA", "LEFT_TO_RIGHT", "MEMBERS", "ROBERTA", "TWO_ONE_WAY", "Member"]

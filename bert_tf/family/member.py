@@ -83,8 +83,9 @@ class Member:
 
     def from_google(self, values):
         """The settings of Google's file in our words."""
-        ours = {name: known[values[name]] for name, known in self.google_values.items()
-                if values.get(name) in list(known)}
+        ours = {
+            name: known[values[name]] for name, known in self.google_values.items() if values.get(name) in list(known)
+        }
         return {"model_type": self.model_type, **values, **ours}
 
     def trained_heads(self, size):
@@ -105,7 +106,7 @@ def rename(name, pairs):
         match = _pattern(start).match(name)
         if match:
             number = match.group(1) if "*" in start else ""
-            return other.replace("*", number) + name[match.end():]
+            return other.replace("*", number) + name[match.end() :]
     return name
 
 

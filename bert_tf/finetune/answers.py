@@ -22,8 +22,14 @@ from bert_tf.finetune.task import TaskSettings
 from bert_tf.finetune.windows import best_window, merge, windows
 
 _SPECIAL = 3
-_DEFAULTS = {"stride": 128, "question_length": 64, "answer_length": 30, "n_best": 5, "no_answer": False,
-             "threshold": 0.0}
+_DEFAULTS = {
+    "stride": 128,
+    "question_length": 64,
+    "answer_length": 30,
+    "n_best": 5,
+    "no_answer": False,
+    "threshold": 0.0,
+}
 
 
 @dataclass(frozen=True)
@@ -40,15 +46,30 @@ class Answering(Family):
     """The family `answer`; its examples are `squad_data.Question`s."""
 
     task = "answer"
-    length = 384    # of Google's run_squad.py
+    length = 384  # of Google's run_squad.py
 
     def add_training_arguments(self, parser):
-        parser.add_argument("--stride", type=int, default=_DEFAULTS["stride"], metavar="N",
-                            help="pieces by which the window moves over a long passage")
-        parser.add_argument("--question-length", type=int, default=_DEFAULTS["question_length"], metavar="N",
-                            help="pieces a question is cut to")
-        parser.add_argument("--answer-length", type=int, default=_DEFAULTS["answer_length"], metavar="N",
-                            help="pieces of the longest answer")
+        parser.add_argument(
+            "--stride",
+            type=int,
+            default=_DEFAULTS["stride"],
+            metavar="N",
+            help="pieces by which the window moves over a long passage",
+        )
+        parser.add_argument(
+            "--question-length",
+            type=int,
+            default=_DEFAULTS["question_length"],
+            metavar="N",
+            help="pieces a question is cut to",
+        )
+        parser.add_argument(
+            "--answer-length",
+            type=int,
+            default=_DEFAULTS["answer_length"],
+            metavar="N",
+            help="pieces of the longest answer",
+        )
 
     def read(self, path, options, settings=None, labelled=True):
         yield from read_squad(path)
@@ -61,8 +82,13 @@ class Answering(Family):
         for name in ("question", "passage"):
             if not isinstance(record.get(name), str) or not record[name].strip():
                 raise DataError(f'Give a "question" and a "passage" as text; {name!r} is missing or empty.')
-        return Question(str(record.get("id", "")), record["question"], record["passage"], (),
-                        curves=bool(record.get("curves", False)))
+        return Question(
+            str(record.get("id", "")),
+            record["question"],
+            record["passage"],
+            (),
+            curves=bool(record.get("curves", False)),
+        )
 
     def records(self, path, options=Namespace()):
         if getattr(options, "format", None) or Path(path).suffix.lower() != ".json":
@@ -75,18 +101,24 @@ class Answering(Family):
     def settings(self, options, examples):
         if not any(example.answers for example in examples):
             raise DataError("No question to learn from has an answer; there is nothing to learn.")
-        chosen = {"stride": options.stride, "question_length": options.question_length,
-                  "answer_length": options.answer_length,
-                  "no_answer": any(not example.answers for example in examples)}
+        chosen = {
+            "stride": options.stride,
+            "question_length": options.question_length,
+            "answer_length": options.answer_length,
+            "no_answer": any(not example.answers for example in examples),
+        }
         for name in ("stride", "question_length", "answer_length"):
             if chosen[name] < 1:
                 raise TaskError(f"--{name.replace('_', '-')} is {chosen[name]}; it must be 1 or more.")
         if options.length < chosen["question_length"] + _SPECIAL + 8:
-            raise TaskError(f"--length is {options.length}; with questions of up to "
-                            f"{chosen['question_length']} pieces it must be at least "
-                            f"{chosen['question_length'] + _SPECIAL + 8}.")
-        return TaskSettings("answer", max_length=options.length, pair=True, metric=options.metric or "f1",
-                            extra={**_DEFAULTS, **chosen})
+            raise TaskError(
+                f"--length is {options.length}; with questions of up to "
+                f"{chosen['question_length']} pieces it must be at least "
+                f"{chosen['question_length'] + _SPECIAL + 8}."
+            )
+        return TaskSettings(
+            "answer", max_length=options.length, pair=True, metric=options.metric or "f1", extra={**_DEFAULTS, **chosen}
+        )
 
     def encode(self, examples, tokenizer, settings, training=False):
         extra = {**_DEFAULTS, **settings.extra}
@@ -114,8 +146,11 @@ class Answering(Family):
         values = {}
         if training:
             starts, ends, weights = zip(*targets)
-            values = {"starts": np.array(starts, np.int32), "ends": np.array(ends, np.int32),
-                      "weights": np.array(weights, np.float32)}
+            values = {
+                "starts": np.array(starts, np.int32),
+                "ends": np.array(ends, np.int32),
+                "weights": np.array(weights, np.float32),
+            }
         return Rows(sequences, values, np.array(owner), tokenizer.pad_id, notes)
 
     def head(self, settings, config):
@@ -152,12 +187,15 @@ class Answering(Family):
         threshold, _ = best_threshold(
             {key: predictions[key]["best"]["text"] for key in keys},
             {key: predictions[key]["margin"] for key in keys},
-            {key: examples[key].answer_texts for key in keys})
+            {key: examples[key].answer_texts for key in keys},
+        )
         return settings.replace(extra={**settings.extra, "threshold": threshold})
 
     def score(self, examples, predictions, settings):
-        return squad_scores({key: prediction["answer"] for key, prediction in enumerate(predictions)},
-                            {key: example.answer_texts for key, example in enumerate(examples)})
+        return squad_scores(
+            {key: prediction["answer"] for key, prediction in enumerate(predictions)},
+            {key: example.answer_texts for key, example in enumerate(examples)},
+        )
 
     def metrics(self, settings, examples):
         parts = ("answerable_exact_match", "answerable_f1", "unanswerable_accuracy")
@@ -169,10 +207,16 @@ class Answering(Family):
         for example, prediction in zip(examples, predictions):
             exact, overlap = question_scores(prediction["answer"], example.answer_texts)
             if overlap < 1:
-                worst.append({"probability": prediction["probability"], "f1": overlap,
-                              "question": example.question,
-                              "true": " | ".join(dict.fromkeys(example.answer_texts)) or "(no answer)",
-                              "predicted": prediction["answer"] or "(no answer)", "id": example.key})
+                worst.append(
+                    {
+                        "probability": prediction["probability"],
+                        "f1": overlap,
+                        "question": example.question,
+                        "true": " | ".join(dict.fromkeys(example.answer_texts)) or "(no answer)",
+                        "predicted": prediction["answer"] or "(no answer)",
+                        "id": example.key,
+                    }
+                )
         worst.sort(key=lambda row: (row["f1"], -row["probability"]))
         return Findings(worst=worst, worst_title="The worst errors")
 
@@ -183,8 +227,7 @@ def _answer_pieces(example, offsets):
     if not example.answers:
         return None
     start, text = example.answers[0]
-    inside = [piece for piece, (first, last) in enumerate(offsets)
-              if last > start and first < start + len(text)]
+    inside = [piece for piece, (first, last) in enumerate(offsets) if last > start and first < start + len(text)]
     return (inside[0], inside[-1]) if inside else None
 
 
@@ -208,16 +251,25 @@ def _answer(example, places, outputs, extra):
         start, end = place.window
         inside = slice(place.offset, place.offset + end - start)
         for score, first, last in best_spans(
-                output["start_logits"][inside], output["end_logits"][inside], extra["answer_length"],
-                extra["n_best"], chosen[start:end] == index):
+            output["start_logits"][inside],
+            output["end_logits"][inside],
+            extra["answer_length"],
+            extra["n_best"],
+            chosen[start:end] == index,
+        ):
             found.append((score, offsets[start + first][0], offsets[start + last][1]))
         empty.append(float(output["start_logits"][0]) + float(output["end_logits"][0]))
     # The same characters can come from two windows; the better score is met first.
     spans_by_score = {}
     for score, first, last in sorted(found, key=lambda span: (-span[0], span[1], span[2])):
         spans_by_score.setdefault((first, last), score)
-    return _prediction(example, list(spans_by_score.items())[: extra["n_best"]], min(empty), extra,
-                       _curves(places, outputs) if example.curves else {})
+    return _prediction(
+        example,
+        list(spans_by_score.items())[: extra["n_best"]],
+        min(empty),
+        extra,
+        _curves(places, outputs) if example.curves else {},
+    )
 
 
 def _prediction(example, spans, empty, extra, curves):
@@ -226,16 +278,26 @@ def _prediction(example, spans, empty, extra, curves):
         scores = np.zeros(1)
     chances = np.exp(scores - scores.max())
     chances = [float(chance) for chance in chances / chances.sum()]
-    n_best = [{"text": example.passage[first:last], "start": first, "end": last, "score": score,
-               "probability": chance}
-              for ((first, last), score), chance in zip(spans, chances)]
+    n_best = [
+        {"text": example.passage[first:last], "start": first, "end": last, "score": score, "probability": chance}
+        for ((first, last), score), chance in zip(spans, chances)
+    ]
     best = n_best[0] if n_best else {"text": "", "start": 0, "end": 0, "score": empty, "probability": 0.0}
     margin = empty - best["score"]
     answered = bool(n_best) and not (extra["no_answer"] and margin > extra["threshold"])
-    return {"id": example.key, "question": example.question, "answer": best["text"] if answered else "",
-            "start": best["start"] if answered else None, "end": best["end"] if answered else None,
-            "probability": best["probability"] if answered else chances[-1], "margin": margin, "best": best,
-            "no_answer_probability": chances[-1] if extra["no_answer"] else None, "n_best": n_best, **curves}
+    return {
+        "id": example.key,
+        "question": example.question,
+        "answer": best["text"] if answered else "",
+        "start": best["start"] if answered else None,
+        "end": best["end"] if answered else None,
+        "probability": best["probability"] if answered else chances[-1],
+        "margin": margin,
+        "best": best,
+        "no_answer_probability": chances[-1] if extra["no_answer"] else None,
+        "n_best": n_best,
+        **curves,
+    }
 
 
 def _curves(places, outputs):
@@ -243,8 +305,12 @@ def _curves(places, outputs):
     offsets = places[0].offsets
     found = {"pieces": [list(span) for span in offsets]}
     for side in ("start", "end"):
-        logits = merge([place.window for place in places], [output[f"{side}_logits"] for output in outputs],
-                       len(offsets), places[0].offset).astype(np.float64)
+        logits = merge(
+            [place.window for place in places],
+            [output[f"{side}_logits"] for output in outputs],
+            len(offsets),
+            places[0].offset,
+        ).astype(np.float64)
         chances = np.exp(logits - logits.max(initial=-np.inf))
         found[f"{side}_probabilities"] = [float(chance) for chance in chances / max(chances.sum(), 1e-300)]
     return found

@@ -28,6 +28,9 @@ def best_spans(starts, ends, most_pieces, count, allowed=None):
     flat = sums.ravel()
     count = min(count, flat.size)
     best = np.argpartition(-flat, count - 1)[:count]
-    found = [(float(flat[place]), int(place % length), int(place % length + place // length))
-             for place in best if np.isfinite(flat[place])]
+    found = [
+        (float(flat[place]), int(place % length), int(place % length + place // length))
+        for place in best
+        if np.isfinite(flat[place])
+    ]
     return sorted(found, key=lambda span: (-span[0], span[1], span[2]))

@@ -46,7 +46,6 @@ def marginals(logits, transitions):
     for word in range(1, words):
         forward[word] = logits[word] + np.logaddexp.reduce(forward[word - 1][:, None] + transitions[:count])
     for word in range(words - 2, -1, -1):
-        backward[word] = np.logaddexp.reduce(
-            transitions[:count] + logits[word + 1] + backward[word + 1], axis=1)
+        backward[word] = np.logaddexp.reduce(transitions[:count] + logits[word + 1] + backward[word + 1], axis=1)
     total = forward + backward
     return np.exp(total - np.logaddexp.reduce(total, axis=1, keepdims=True))

@@ -18,8 +18,12 @@ _DEFAULTS = ChoiceColumns()
 
 def _columns(options):
     names = options.choice_columns.split(",") if options.choice_columns else ()
-    return ChoiceColumns(options.context_column or _DEFAULTS.context, options.start_column or _DEFAULTS.start,
-                         tuple(name.strip() for name in names), getattr(options, "label_column", _DEFAULTS.label))
+    return ChoiceColumns(
+        options.context_column or _DEFAULTS.context,
+        options.start_column or _DEFAULTS.start,
+        tuple(name.strip() for name in names),
+        getattr(options, "label_column", _DEFAULTS.label),
+    )
 
 
 class Choosing(Family):
@@ -29,14 +33,27 @@ class Choosing(Family):
 
     def add_reading_arguments(self, parser):
         parser.add_argument("--format", metavar="F", help="csv, tsv or jsonl (default: by the file's ending)")
-        parser.add_argument("--context-column", default="sent1", metavar="NAME",
-                            help="column of the context (default: sent1, as in SWAG)")
-        parser.add_argument("--start-column", default="sent2", metavar="NAME",
-                            help="column of how each choice begins, if there is one (default: sent2)")
-        parser.add_argument("--choice-columns", metavar="A,B,…",
-                            help="columns of the choices (default: ending0, ending1, …)")
-        parser.add_argument("--label-column", default="label", metavar="NAME",
-                            help="column of the right choice's number, from 0 (default: label)")
+        parser.add_argument(
+            "--context-column",
+            default="sent1",
+            metavar="NAME",
+            help="column of the context (default: sent1, as in SWAG)",
+        )
+        parser.add_argument(
+            "--start-column",
+            default="sent2",
+            metavar="NAME",
+            help="column of how each choice begins, if there is one (default: sent2)",
+        )
+        parser.add_argument(
+            "--choice-columns", metavar="A,B,…", help="columns of the choices (default: ending0, ending1, …)"
+        )
+        parser.add_argument(
+            "--label-column",
+            default="label",
+            metavar="NAME",
+            help="column of the right choice's number, from 0 (default: label)",
+        )
 
     def read(self, path, options, settings=None, labelled=True):
         return read_choices(path, _columns(options), options.format, labelled)
@@ -57,20 +74,29 @@ class Choosing(Family):
             return error
 
     def settings(self, options, examples):
-        return TaskSettings("choose", pair=True, max_length=options.length,
-                            metric=options.metric or "accuracy", extra={"choices": len(examples[0].choices)})
+        return TaskSettings(
+            "choose",
+            pair=True,
+            max_length=options.length,
+            metric=options.metric or "accuracy",
+            extra={"choices": len(examples[0].choices)},
+        )
 
     def check(self, examples, settings):
         count = settings.extra.get("choices")
         for example in examples:
             if count and len(example.choices) != count:
-                raise DataError(f"{example.source}: {len(example.choices)} choices, but this training has "
-                                f"{count} a question.")
+                raise DataError(
+                    f"{example.source}: {len(example.choices)} choices, but this training has {count} a question."
+                )
 
     def encode(self, examples, tokenizer, settings, training=False):
-        packed = iter(tokenizer.encode_batch(
-            ((example.context, choice) for example in examples for choice in example.choices),
-            max_length=settings.max_length))
+        packed = iter(
+            tokenizer.encode_batch(
+                ((example.context, choice) for example in examples for choice in example.choices),
+                max_length=settings.max_length,
+            )
+        )
         sequences = {"token_ids": [], "segment_ids": [], "padding_mask": []}
         for example in examples:
             rows = [next(packed) for _ in example.choices]
@@ -78,8 +104,7 @@ class Choosing(Family):
             sequences["token_ids"].append(_stack([row.token_ids for row in rows], length, tokenizer.pad_id))
             sequences["segment_ids"].append(_stack([row.segment_ids for row in rows], length, 0))
             # Choices shorter than the longest are padded inside the row, which only a mask of our own tells.
-            sequences["padding_mask"].append(
-                _stack([np.ones(row.length, np.int32) for row in rows], length, 0))
+            sequences["padding_mask"].append(_stack([np.ones(row.length, np.int32) for row in rows], length, 0))
         values = {}
         if training:
             values["labels"] = np.array([example.label for example in examples], np.int32)
@@ -88,8 +113,13 @@ class Choosing(Family):
     def head(self, settings, config):
         from bert_tf.layers.choosing import ChoiceHead
 
-        return ChoiceHead(config.hidden_size, config.hidden_dropout_prob, config.initializer_range,
-                          **self.first_layer(settings, config), name="head")
+        return ChoiceHead(
+            config.hidden_size,
+            config.hidden_dropout_prob,
+            config.initializer_range,
+            **self.first_layer(settings, config),
+            name="head",
+        )
 
     def objective(self, settings):
         from bert_tf.finetune.token_objectives import RightChoice
@@ -103,13 +133,16 @@ class Choosing(Family):
             chances = np.exp(logits - logits.max())
             chances = [float(chance) for chance in chances / chances.sum()]
             best = int(logits.argmax())
-            predictions.append({"choice": best, "text": example.choices[best], "probability": chances[best],
-                                "probabilities": chances})
+            predictions.append(
+                {"choice": best, "text": example.choices[best], "probability": chances[best], "probabilities": chances}
+            )
         return predictions
 
     def lines(self, prediction):
-        return [prediction["text"], *(f"    {number}  {chance:.1%}"
-                                      for number, chance in enumerate(prediction["probabilities"]))]
+        return [
+            prediction["text"],
+            *(f"    {number}  {chance:.1%}" for number, chance in enumerate(prediction["probabilities"])),
+        ]
 
     def score(self, examples, predictions, settings):
         from sklearn.metrics import accuracy_score
@@ -122,11 +155,17 @@ class Choosing(Family):
         return ("accuracy",)
 
     def findings(self, examples, predictions, settings):
-        worst = [{"probability": prediction["probability"], "context": example.context,
-                  "true": example.choices[example.label], "predicted": prediction["text"],
-                  "source": without_folder(example.source)}
-                 for example, prediction in zip(examples, predictions)
-                 if prediction["choice"] != example.label]
+        worst = [
+            {
+                "probability": prediction["probability"],
+                "context": example.context,
+                "true": example.choices[example.label],
+                "predicted": prediction["text"],
+                "source": without_folder(example.source),
+            }
+            for example, prediction in zip(examples, predictions)
+            if prediction["choice"] != example.label
+        ]
         return Findings(worst=sorted(worst, key=lambda row: -row["probability"]))
 
 

@@ -63,8 +63,9 @@ def read_choices(path, columns=ChoiceColumns(), kind=None, labelled=True):
             raise DataError(f"{where}: {error}") from None
         count = count or len(found.choices)
         if len(found.choices) != count:
-            raise DataError(f"{where}: {len(found.choices)} choices, but {count} in the lines before; give "
-                            f"all the same number.")
+            raise DataError(
+                f"{where}: {len(found.choices)} choices, but {count} in the lines before; give all the same number."
+            )
         yield Choices(found.context, found.choices, found.label, where)
     if count is None:
         raise DataError(f"{path} holds no question.")
@@ -88,8 +89,10 @@ def choices_of(record, columns=ChoiceColumns(), labelled=True):
             raise DataError(f"there is no column {columns.start!r} (found: {', '.join(map(str, record))}).")
         start = str(record.get(columns.start) or "") if columns.start else ""
     if len(choices) < 2:
-        raise DataError(f"{len(choices)} choices; at least 2 are needed (columns ending0, ending1 … or a "
-                        f'list "choices"; found: {", ".join(record)}).')
+        raise DataError(
+            f"{len(choices)} choices; at least 2 are needed (columns ending0, ending1 … or a "
+            f'list "choices"; found: {", ".join(record)}).'
+        )
     if not context.strip() and not start.strip():
         raise DataError(f"the context in {context_column!r} is empty.")
     for choice in choices:

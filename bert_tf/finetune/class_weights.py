@@ -27,6 +27,8 @@ def class_weights(text, counts):
         except ValueError:
             weights[label] = -1.0
         if label not in counts or not 0 <= weights[label] < math.inf:
-            raise TaskError(f'--class-weights has {part!r:.60}; it must be "balanced" or LABEL=WEIGHT,… with '
-                            f"the labels {', '.join(counts):.160}.")
+            raise TaskError(
+                f'--class-weights has {part!r:.60}; it must be "balanced" or LABEL=WEIGHT,… with '
+                f"the labels {', '.join(counts):.160}."
+            )
     return weights

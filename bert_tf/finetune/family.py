@@ -107,8 +107,10 @@ class Family:
             if len(kept) < wanted and all(left[label] > 1 for label in labels):
                 left.subtract(labels)
                 kept.add(place)
-        return ([example for place, example in enumerate(examples) if place not in kept],
-                [example for place, example in enumerate(examples) if place in kept])
+        return (
+            [example for place, example in enumerate(examples) if place not in kept],
+            [example for place, example in enumerate(examples) if place in kept],
+        )
 
     def labels(self, example):
         """The labels of an example that training must have seen; none where the answers are no labels."""
@@ -130,8 +132,10 @@ class Family:
         if activation is None:
             return {}
         if known is None or known[0] != activation:
-            raise TaskError(f"There is no head of the task {self.task!r} on a {config.member.title} model whose first "
-                            f"layer has the activation {activation!r}.")
+            raise TaskError(
+                f"There is no head of the task {self.task!r} on a {config.member.title} model whose first "
+                f"layer has the activation {activation!r}."
+            )
         return {"hidden_act": activation, "names": known[1:]}
 
     def encode(self, examples, tokenizer, settings, training=False):
@@ -169,7 +173,7 @@ class Family:
         return None
 
     def score(self, examples, predictions, settings):
-        """dict of metrics, floats, and of counts; `metrics` names the former."""
+        """Dict of metrics, floats, and of counts; `metrics` names the former."""
         raise TypeError(f"{type(self).__name__} measures nothing.")
 
     def metrics(self, settings, examples):
@@ -180,9 +184,7 @@ class Family:
         """Raises TaskError where the best epoch cannot be chosen by the settings' metric."""
         known = self.metrics(settings, examples)
         if settings.metric not in known:
-            raise TaskError(
-                f"--metric is {settings.metric!r}; these examples are measured by {', '.join(known)}."
-            )
+            raise TaskError(f"--metric is {settings.metric!r}; these examples are measured by {', '.join(known)}.")
 
     def tune(self, examples, outputs, rows, settings):
         """Settings with what is chosen on the dev set (a threshold); the same ones by default."""

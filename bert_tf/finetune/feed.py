@@ -45,7 +45,5 @@ class EpochFeed:
         for first in range(0, len(order), window):
             part = order[first : first + window]
             part = part[np.argsort(self.rows.lengths[part], kind="stable")]
-            batches += [
-                part[start : start + self.batch_size] for start in range(0, len(part), self.batch_size)
-            ]
+            batches += [part[start : start + self.batch_size] for start in range(0, len(part), self.batch_size)]
         return [batches[index] for index in rng.permutation(len(batches))]

@@ -137,9 +137,7 @@ def examples_hash(examples):
     """SHA-256 of the texts and answers of a list of examples, in their order: hex. Their files do not count."""
     digest = hashlib.sha256()
     for example in examples:
-        values = [
-            getattr(example, item.name) for item in dataclasses.fields(example) if item.name not in _PLACES
-        ]
+        values = [getattr(example, item.name) for item in dataclasses.fields(example) if item.name not in _PLACES]
         digest.update(repr(values).encode("utf-8", errors="surrogatepass"))
     return digest.hexdigest()
 
@@ -174,8 +172,7 @@ class _Run:
         self.settings = self.settings.on(self.config.member)
         if self.settings.max_length > self.config.max_tokens:
             raise TaskError(
-                f"--length is {self.settings.max_length}; this model reads at most "
-                f"{self.config.max_tokens} tokens."
+                f"--length is {self.settings.max_length}; this model reads at most {self.config.max_tokens} tokens."
             )
         self.made_of = self._made_of(train, dev)
         self._check_run()
@@ -200,7 +197,7 @@ class _Run:
 
     def begin(self):
         """Notes what the run is made of. Settings that were refused until here do not stand in the way of better ones."""
-        self._check_run()    # again: another run may have begun since, and ended
+        self._check_run()  # again: another run may have begun since, and ended
         path = self.folder / _SETTINGS
         if self.trainer.chief and not path.is_file():
             write_json(path, {**self.made_of, "updates": self.total})
@@ -322,8 +319,10 @@ class _Run:
         before = [merit(one["dev"], self.settings.metric) for one in rounds]
         best = not scores or merit(scores, self.settings.metric) > max(before, default=-math.inf)
         if best and self.trainer.chief:
-            with writing(f"The model {self.output}", f"The checkpoint of update {step} is whole; free space and give the "
-                         "same command again."):
+            with writing(
+                f"The model {self.output}",
+                f"The checkpoint of update {step} is whole; free space and give the same command again.",
+            ):
                 self.save()
         idle = 0 if best else 1 + len(before) - 1 - int(np.argmax(before))
         last = step >= self.total or (self.how.patience is not None and idle >= self.how.patience)
@@ -354,9 +353,7 @@ class _Run:
             import tensorflow as tf
 
             shape = (None, None, None) if self.family.several else (None, None)
-            signature = {
-                name: tf.TensorSpec(shape, tf.int32) for name in ("token_ids", "segment_ids", "padding_mask")
-            }
+            signature = {name: tf.TensorSpec(shape, tf.int32) for name in ("token_ids", "segment_ids", "padding_mask")}
             self._compiled = tf.function(
                 lambda batch: self.network(batch, training=False),
                 input_signature=[signature],

@@ -72,9 +72,7 @@ def load_head(folder, network):
     stored = {name: tensor for name, tensor in open_folder(folder)[2].items() if is_task_tensor(name)}
     variables = network.head.named_variables()
     if unknown := sorted(set(stored) - set(variables)):
-        raise CheckpointError(
-            f"{folder}: {unknown[0]} does not belong to a {network.name!r} head of these settings."
-        )
+        raise CheckpointError(f"{folder}: {unknown[0]} does not belong to a {network.name!r} head of these settings.")
     for name, variable in variables.items():
         if name not in stored:
             raise CheckpointError(f"{folder}: {name} is missing from the weights; the head is incomplete.")
@@ -99,9 +97,7 @@ def _frozen(network):
     """Names of the encoder's tensors that were not trained."""
     variables = network.named_variables()
     return frozenset(
-        name
-        for name in tensor_shapes(network.bert_config, network.bert_heads)
-        if not variables[name].trainable
+        name for name in tensor_shapes(network.bert_config, network.bert_heads) if not variables[name].trainable
     )
 
 

@@ -44,9 +44,7 @@ GLUE = {
     "sst2": GlueTask(("sentence",), "label", {"0": "negative", "1": "positive"}),
     "mrpc": GlueTask(("#1 String", "#2 String"), "Quality", {"0": "not_equivalent", "1": "equivalent"}, "f1"),
     "stsb": GlueTask(_PAIR, "score", {}, "spearman", ((*_PAIR, "score"),)),
-    "qqp": GlueTask(
-        ("question1", "question2"), "is_duplicate", {"0": "not_duplicate", "1": "duplicate"}, "f1"
-    ),
+    "qqp": GlueTask(("question1", "question2"), "is_duplicate", {"0": "not_duplicate", "1": "duplicate"}, "f1"),
     "mnli": GlueTask(_PAIR, "gold_label", _same("entailment", "neutral", "contradiction")),
     "qnli": GlueTask(("question", "sentence"), "label", _ENTAILED),
     "rte": GlueTask(_PAIR, "label", _ENTAILED),

@@ -83,9 +83,7 @@ class TaskModel:
 
     def _forward(self, batch):
         shape = batch["token_ids"].shape
-        arrays = {
-            name: batch[name].reshape(-1, shape[-1]) for name in ("token_ids", "segment_ids", "padding_mask")
-        }
+        arrays = {name: batch[name].reshape(-1, shape[-1]) for name in ("token_ids", "segment_ids", "padding_mask")}
         # A row of padding alone (a batch is never filled up here, but a choice may be missing) has no token.
         pooled = self.family.needs_pooler(self.settings)
         wanted = ("sequence_output", *(("pooled_output",) if pooled else ()))
@@ -93,9 +91,7 @@ class TaskModel:
         results = self.network.head(
             found["sequence_output"], found.get("pooled_output"), arrays["padding_mask"], training=False
         )
-        return {
-            name: np.asarray(value).reshape(*shape[:-1], *value.shape[1:]) for name, value in results.items()
-        }
+        return {name: np.asarray(value).reshape(*shape[:-1], *value.shape[1:]) for name, value in results.items()}
 
 
 def run_rows(rows, batch_size, forward):

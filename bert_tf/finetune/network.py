@@ -49,8 +49,7 @@ class TaskNetwork(keras.Model):
         shape = (None, None) if several else (None,)
         inputs = {name: keras.Input(shape, dtype="int32", name=name) for name in _INPUTS}
         flat = {
-            name: ChoicesApart(name=f"{name}_apart")(tensor) if several else tensor
-            for name, tensor in inputs.items()
+            name: ChoicesApart(name=f"{name}_apart")(tensor) if several else tensor for name, tensor in inputs.items()
         }
         found = encoder(flat)
         results = head(found["sequence_output"], found.get("pooled_output"), flat["padding_mask"])

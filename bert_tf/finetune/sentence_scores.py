@@ -27,9 +27,7 @@ def score(examples, predictions, settings):
                 for values in ([one.target for one in examples], [one["labels"] for one in predictions])
             )
         )
-    return _single_label(
-        [one.target for one in examples], [one["label"] for one in predictions], settings.labels
-    )
+    return _single_label([one.target for one in examples], [one["label"] for one in predictions], settings.labels)
 
 
 def _regression(true, found):
@@ -55,9 +53,7 @@ def _single_label(true, found, labels):
         "matthews": metrics.matthews_corrcoef(true, found) if len(set(true) | set(found)) > 1 else 0.0,
     }
     if len(labels) == 2:
-        scores["f1"] = metrics.f1_score(
-            true, found, labels=list(labels), pos_label=labels[1], zero_division=0
-        )
+        scores["f1"] = metrics.f1_score(true, found, labels=list(labels), pos_label=labels[1], zero_division=0)
     return {name: float(value) for name, value in scores.items()}
 
 
@@ -88,8 +84,7 @@ def findings(examples, predictions, settings):
         off = sorted(zip(examples, predictions), key=lambda pair: -abs(pair[0].target - pair[1]["value"]))
         return Findings(
             worst=[
-                _row(one, one.target, round(found["value"], 3),
-                     {"off by": round(abs(one.target - found["value"]), 3)})
+                _row(one, one.target, round(found["value"], 3), {"off by": round(abs(one.target - found["value"]), 3)})
                 for one, found in off[:WORST]
             ],
             worst_title="The worst errors",
@@ -97,9 +92,7 @@ def findings(examples, predictions, settings):
     if settings.multi_label:
         true = _indicators([one.target for one in examples], settings.labels)
         found = _indicators([one["labels"] for one in predictions], settings.labels)
-        return Findings(
-            per_label=_per_label(true, found, settings.labels), worst=_worst_of_many(examples, predictions)
-        )
+        return Findings(per_label=_per_label(true, found, settings.labels), worst=_worst_of_many(examples, predictions))
     from sklearn.metrics import confusion_matrix
 
     labels = list(settings.labels)
@@ -144,23 +137,16 @@ def _worst_of_many(examples, predictions):
             default=0,
         )
 
-    wrong = [
-        (one, answer)
-        for one, answer in zip(examples, predictions)
-        if set(one.target) != set(answer["labels"])
-    ]
+    wrong = [(one, answer) for one, answer in zip(examples, predictions) if set(one.target) != set(answer["labels"])]
     wrong.sort(key=lambda pair: -sureness(*pair))
     return [
-        _row(one, ", ".join(one.target), ", ".join(answer["labels"]),
-             {"confidence": round(sureness(one, answer), 4)})
+        _row(one, ", ".join(one.target), ", ".join(answer["labels"]), {"confidence": round(sureness(one, answer), 4)})
         for one, answer in wrong[:WORST]
     ]
 
 
 def _row(example, true, found, measure):
     texts = (
-        {"text": example.text_a}
-        if example.text_b is None
-        else {"text": example.text_a, "second text": example.text_b}
+        {"text": example.text_a} if example.text_b is None else {"text": example.text_a, "second text": example.text_b}
     )
     return {"where": without_folder(example.where), **texts, "expected": true, "found": found, **measure}

@@ -77,9 +77,7 @@ def glue_layout(name, path, kind=None):
         if len(columns) == len(first) and _is_answer(first[columns.index(task.label)], layout):
             return layout
     expected = ", ".join([*task.texts, task.label])
-    raise DataError(
-        f"{path}: its header is {', '.join(first):.160}; GLUE's {name} has the columns {expected}."
-    )
+    raise DataError(f"{path}: its header is {', '.join(first):.160}; GLUE's {name} has the columns {expected}.")
 
 
 def read_sentences(path, layout, kind=None, labelled=True, skipped=None):

@@ -28,16 +28,10 @@ class SequenceFamily(Family):
     def add_reading_arguments(self, parser):
         parser.add_argument("--glue", metavar="NAME", help=f"the file is one of GLUE's: {', '.join(GLUE)}")
         parser.add_argument("--format", metavar="F", help="csv, tsv or jsonl (default: by the file's ending)")
-        parser.add_argument(
-            "--columns", metavar="A,B,…", help="names of the columns of a file without a header"
-        )
-        parser.add_argument(
-            "--text-column", metavar="NAME", help="column of the text (default: text, sentence, …)"
-        )
+        parser.add_argument("--columns", metavar="A,B,…", help="names of the columns of a file without a header")
+        parser.add_argument("--text-column", metavar="NAME", help="column of the text (default: text, sentence, …)")
         parser.add_argument("--text2-column", metavar="NAME", help="column of a pair's second text")
-        parser.add_argument(
-            "--label-column", metavar="NAME", help="column of the label (default: label, score)"
-        )
+        parser.add_argument("--label-column", metavar="NAME", help="column of the label (default: label, score)")
         parser.add_argument(
             "--label-separator",
             default="|",
@@ -67,8 +61,10 @@ class SequenceFamily(Family):
         skipped = [] if options.glue else None
         yield from read_sentences(path, layout, options.format, labelled, skipped)
         if skipped:
-            print(f"{path}: left out {len(skipped):,} rows that lack a field or a text. The first: {skipped[0]}",
-                  file=sys.stderr)
+            print(
+                f"{path}: left out {len(skipped):,} rows that lack a field or a text. The first: {skipped[0]}",
+                file=sys.stderr,
+            )
 
     def _layout(self, path, options, settings):
         if options.glue:
@@ -118,9 +114,7 @@ class SequenceFamily(Family):
             labels = tuple(dict.fromkeys(glue.names.values()))
         else:
             labels = _label_names(examples)
-        metric = (
-            glue.metric if glue else ("spearman" if regression else "f1_micro" if multi_label else "accuracy")
-        )
+        metric = glue.metric if glue else ("spearman" if regression else "f1_micro" if multi_label else "accuracy")
         return TaskSettings(
             self.task,
             labels,
@@ -181,9 +175,7 @@ class SequenceFamily(Family):
         if training:
             rows.values["targets"] = targets(examples, settings)
             if weights := settings.extra.get("class_weights"):
-                rows.values["weights"] = np.array(
-                    [weights.get(one.target, 1.0) for one in examples], np.float32
-                )
+                rows.values["weights"] = np.array([weights.get(one.target, 1.0) for one in examples], np.float32)
         return rows
 
     def training_settings(self, options, examples, settings):
@@ -297,9 +289,7 @@ def _label_names(examples):
     found = {label for one in examples for label in _labels_of(one)}
     if not found or len(found) == 1 and all(_labels_of(one) for one in examples):
         only = f"only the label {next(iter(found))!r:.60}" if found else "no label"
-        raise DataError(
-            f"{examples[0].where.rpartition(' line ')[0]} holds {only}; there is nothing to tell apart."
-        )
+        raise DataError(f"{examples[0].where.rpartition(' line ')[0]} holds {only}; there is nothing to tell apart.")
 
     def place(label):
         try:

@@ -80,9 +80,8 @@ def _question(entry, passage, where):
         text, start = _text(answer, "text", where), answer.get("answer_start")
         if isinstance(start, bool) or not isinstance(start, int):
             raise DataError(f"{where}: 'answer_start' is {start!r}; it must be a character's number.")
-        if not text or start < 0 or passage[start: start + len(text)] != text:
-            raise DataError(f"{where}: the answer {text!r:.60} does not stand at character {start} of its "
-                            f"passage.")
+        if not text or start < 0 or passage[start : start + len(text)] != text:
+            raise DataError(f"{where}: the answer {text!r:.60} does not stand at character {start} of its passage.")
         answers.append((start, text))
     return Question(key, _text(entry, "question", where), passage, tuple(answers), where)
 
@@ -108,5 +107,7 @@ def split_by_passage(questions, share=0.1, seed=0):
     passages = list(dict.fromkeys(question.passage for question in questions))
     order = np.random.default_rng(seed).permutation(len(passages))
     kept = {passages[index] for index in order[: round(share * len(passages))]}
-    return ([question for question in questions if question.passage not in kept],
-            [question for question in questions if question.passage in kept])
+    return (
+        [question for question in questions if question.passage not in kept],
+        [question for question in questions if question.passage in kept],
+    )

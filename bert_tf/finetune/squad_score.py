@@ -47,11 +47,15 @@ def question_scores(prediction, answers, first=False):
         first: by the script of 1.1: they count, and their F1 is 0.0.
     """
     if first:
-        return (max(exact_match(prediction, answer) for answer in answers),
-                max(f1(prediction, answer) if normalise(answer) else 0.0 for answer in answers))
+        return (
+            max(exact_match(prediction, answer) for answer in answers),
+            max(f1(prediction, answer) if normalise(answer) else 0.0 for answer in answers),
+        )
     answers = [answer for answer in answers if normalise(answer)] or [""]
-    return (max(exact_match(prediction, answer) for answer in answers),
-            max(f1(prediction, answer) for answer in answers))
+    return (
+        max(exact_match(prediction, answer) for answer in answers),
+        max(f1(prediction, answer) for answer in answers),
+    )
 
 
 def squad_scores(predictions, answers):
@@ -66,16 +70,22 @@ def squad_scores(predictions, answers):
         answerable_f1, unanswerable_accuracy and the counts answerable, unanswerable.
     """
     first = all(answers.values())
-    scores = {key: question_scores(predictions[key], golds, first) if key in predictions else (0.0, 0.0)
-              for key, golds in answers.items()}
+    scores = {
+        key: question_scores(predictions[key], golds, first) if key in predictions else (0.0, 0.0)
+        for key, golds in answers.items()
+    }
     result = {**_means(scores.values()), "questions": len(scores)}
     answerable = [scores[key] for key, golds in answers.items() if golds]
     unanswerable = [scores[key] for key, golds in answers.items() if not golds]
     if unanswerable:
         parts = _means(answerable)
-        result |= {"answerable_exact_match": parts["exact_match"], "answerable_f1": parts["f1"],
-                   "unanswerable_accuracy": _means(unanswerable)["exact_match"],
-                   "answerable": len(answerable), "unanswerable": len(unanswerable)}
+        result |= {
+            "answerable_exact_match": parts["exact_match"],
+            "answerable_f1": parts["f1"],
+            "unanswerable_accuracy": _means(unanswerable)["exact_match"],
+            "answerable": len(answerable),
+            "unanswerable": len(unanswerable),
+        }
     return result
 
 

@@ -16,15 +16,19 @@ def tag_scores(true, found, with_entities):
     from sklearn.metrics import accuracy_score, f1_score
 
     flat_true, flat_found = _flat(true), _flat(found)
-    scores = {"accuracy": float(accuracy_score(flat_true, flat_found)), "sentences": len(true),
-              "words": len(flat_true)}
+    scores = {"accuracy": float(accuracy_score(flat_true, flat_found)), "sentences": len(true), "words": len(flat_true)}
     if not with_entities:
         return {**scores, "f1": float(f1_score(flat_true, flat_found, average="macro", zero_division=0))}
     import seqeval.metrics as seqeval
 
     true, found = [list(labels) for labels in true], [list(labels) for labels in found]
-    return {**scores, **{name: float(getattr(seqeval, f"{name}_score")(true, found, zero_division=0))
-                         for name in ("precision", "recall", "f1")}}
+    return {
+        **scores,
+        **{
+            name: float(getattr(seqeval, f"{name}_score")(true, found, zero_division=0))
+            for name in ("precision", "recall", "f1")
+        },
+    }
 
 
 def per_label(true, found, with_entities):
@@ -32,15 +36,24 @@ def per_label(true, found, with_entities):
     if with_entities:
         from seqeval.metrics import classification_report
 
-        report = classification_report([list(labels) for labels in true], [list(labels) for labels in found],
-                                       output_dict=True, zero_division=0)
+        report = classification_report(
+            [list(labels) for labels in true], [list(labels) for labels in found], output_dict=True, zero_division=0
+        )
     else:
         from sklearn.metrics import classification_report
 
         report = classification_report(_flat(true), _flat(found), output_dict=True, zero_division=0)
-    return [{"label": label, "precision": float(row["precision"]), "recall": float(row["recall"]),
-             "f1": float(row["f1-score"]), "support": int(row["support"])}
-            for label, row in report.items() if label != "accuracy" and not label.endswith(" avg")]
+    return [
+        {
+            "label": label,
+            "precision": float(row["precision"]),
+            "recall": float(row["recall"]),
+            "f1": float(row["f1-score"]),
+            "support": int(row["support"]),
+        }
+        for label, row in report.items()
+        if label != "accuracy" and not label.endswith(" avg")
+    ]
 
 
 def confusion(true, found, labels):

@@ -88,10 +88,15 @@ class TaskSettings:
         if not self.reads_first:
             return self
         if member.reads == "left":
-            remedy = ("--pooling mean, max or attention" if self.task == "classify"
-                      else "a model that reads both ways: choices are judged by the first token alone")
-            raise TaskError(f"The first token of a {member.title.lower()} reader sees nothing but itself and would say "
-                            f"the same of every text; give {remedy}.")
+            remedy = (
+                "--pooling mean, max or attention"
+                if self.task == "classify"
+                else "a model that reads both ways: choices are judged by the first token alone"
+            )
+            raise TaskError(
+                f"The first token of a {member.title.lower()} reader sees nothing but itself and would say "
+                f"the same of every text; give {remedy}."
+            )
         known = member.sentence_heads.get(self.task)
         return self.replace(extra={**self.extra, "activation": known[0]}) if known else self
 
@@ -204,13 +209,16 @@ def _from_config(path):
 
 def _check_form(path, config, task, member):
     """Raises TaskError where the settings of Transformers' class give its head a form that ours has not."""
-    other = [f"{name} {config[name]!r}" for name, value in member.sentence_settings.items()
-             if task == "choose" and config.get(name, value) != value]
+    other = [
+        f"{name} {config[name]!r}"
+        for name, value in member.sentence_settings.items()
+        if task == "choose" and config.get(name, value) != value
+    ]
     if member.reads != "both":
         other = [f"model_type {member.model_type!r}"]
     if other:
         raise TaskError(
             f"{path}: the head of {config['architectures'][0]} has another form than those here ({', '.join(other)}). "
-            f"To read the encoder alone, set \"architectures\" to [\"{member.architecture(())}\"]; to {task} with it, "
+            f'To read the encoder alone, set "architectures" to ["{member.architecture(())}"]; to {task} with it, '
             "fine-tune it here."
         )

@@ -21,7 +21,7 @@ class TokenLabels:
     model_inputs = ("token_ids", "segment_ids", "padding_mask")
 
     def counts(self, batch):
-        """dict of float32 scalars: "labels", their number by weight."""
+        """Dict of float32 scalars: "labels", their number by weight."""
         return {"labels": keras.ops.sum(_label_weights(batch))}
 
     def __call__(self, outputs, batch, counts=None):
@@ -29,8 +29,7 @@ class TokenLabels:
         total = ops.maximum((counts or self.counts(batch))["labels"], 1.0)
         weights = _label_weights(batch)
         hits = _hits(outputs["logits"], batch["labels"])
-        return {"loss": self._sum(outputs, batch, weights) / total,
-                "accuracy": ops.sum(hits * weights) / total}
+        return {"loss": self._sum(outputs, batch, weights) / total, "accuracy": ops.sum(hits * weights) / total}
 
     def _sum(self, outputs, batch, weights):
         ops = keras.ops
@@ -47,8 +46,9 @@ class LabelChain(TokenLabels):
     def _sum(self, outputs, batch, weights):
         from bert_tf.layers.crf import crf_negative_log_likelihood
 
-        losses = crf_negative_log_likelihood(outputs["logits"], outputs["transitions"][0], batch["labels"],
-                                             batch["label_weights"] > 0)
+        losses = crf_negative_log_likelihood(
+            outputs["logits"], outputs["transitions"][0], batch["labels"], batch["label_weights"] > 0
+        )
         return keras.ops.sum(losses * batch["weights"])
 
 
@@ -64,7 +64,7 @@ class AnswerSpans:
     model_inputs = ("token_ids", "segment_ids", "padding_mask")
 
     def counts(self, batch):
-        """dict of float32 scalars: "rows", their number by weight."""
+        """Dict of float32 scalars: "rows", their number by weight."""
         return {"rows": keras.ops.sum(batch["weights"])}
 
     def __call__(self, outputs, batch, counts=None):
@@ -91,7 +91,7 @@ class RightChoice:
     model_inputs = ("token_ids", "segment_ids", "padding_mask")
 
     def counts(self, batch):
-        """dict of float32 scalars: "rows", their number by weight."""
+        """Dict of float32 scalars: "rows", their number by weight."""
         return {"rows": keras.ops.sum(batch["weights"])}
 
     def __call__(self, outputs, batch, counts=None):

@@ -42,27 +42,40 @@ class Tagging(Family):
     task = "tag"
 
     def add_reading_arguments(self, parser):
-        parser.add_argument("--column", metavar="NAME",
-                            help=f"label column: of CoNLL-U {', '.join(CONLLU_COLUMNS)} (default upos), "
-                                 "of CoNLL its number from 1 (default: the last)")
+        parser.add_argument(
+            "--column",
+            metavar="NAME",
+            help=f"label column: of CoNLL-U {', '.join(CONLLU_COLUMNS)} (default upos), "
+            "of CoNLL its number from 1 (default: the last)",
+        )
         parser.add_argument("--words-field", default="words", metavar="NAME", help="in JSON lines")
         parser.add_argument("--labels-field", default="labels", metavar="NAME", help="in JSON lines")
-        parser.add_argument("--documents", action="store_true",
-                            help="the sentences between -DOCSTART- lines (CoNLL-U: # newdoc) are one text, so that "
-                                 "each is read with its neighbours")
+        parser.add_argument(
+            "--documents",
+            action="store_true",
+            help="the sentences between -DOCSTART- lines (CoNLL-U: # newdoc) are one text, so that "
+            "each is read with its neighbours",
+        )
 
     def add_training_arguments(self, parser):
         parser.add_argument("--crf", action="store_true", help="a linear-chain CRF over the labels")
-        parser.add_argument("--pieces", default="first",
-                            help="pieces that learn a word's label: first, or all (B-X continued by I-X)")
-        parser.add_argument("--stride", type=int, metavar="N",
-                            help="pieces by which the window moves over a long sentence (default: half)")
-        parser.add_argument("--class-weights", metavar="W",
-                            help='"balanced", or LABEL=WEIGHT,…: how much the words of a label count')
+        parser.add_argument(
+            "--pieces", default="first", help="pieces that learn a word's label: first, or all (B-X continued by I-X)"
+        )
+        parser.add_argument(
+            "--stride",
+            type=int,
+            metavar="N",
+            help="pieces by which the window moves over a long sentence (default: half)",
+        )
+        parser.add_argument(
+            "--class-weights", metavar="W", help='"balanced", or LABEL=WEIGHT,…: how much the words of a label count'
+        )
 
     def read(self, path, options, settings=None, labelled=True):
-        yield from read_labelled_words(path, options.column, options.words_field, options.labels_field,
-                                       labelled, options.documents)
+        yield from read_labelled_words(
+            path, options.column, options.words_field, options.labels_field, labelled, options.documents
+        )
 
     def example(self, record, settings):
         if isinstance(record, LabelledWords):
@@ -87,8 +100,11 @@ class Tagging(Family):
     def asked(self, record, options):
         field = options.words_field
         if field and isinstance(record, dict):
-            return {**record, "words": record[field]} if field in record else DataError(
-                f"There is no field {field!r}; the fields are {', '.join(record):.160}.")
+            return (
+                {**record, "words": record[field]}
+                if field in record
+                else DataError(f"There is no field {field!r}; the fields are {', '.join(record):.160}.")
+            )
         return record
 
     def labels(self, example):
@@ -104,16 +120,19 @@ class Tagging(Family):
         labels = label_list(example.labels for example in examples)
         if len(labels) < 2:
             raise DataError(f"All words are labelled {labels[0]!r}; there is nothing to tell apart.")
-        return TaskSettings("tag", labels, max_length=options.length,
-                            metric=options.metric or ("f1" if is_entity_scheme(labels) else "accuracy"),
-                            extra={"crf": options.crf, "pieces": options.pieces, "stride": stride})
+        return TaskSettings(
+            "tag",
+            labels,
+            max_length=options.length,
+            metric=options.metric or ("f1" if is_entity_scheme(labels) else "accuracy"),
+            extra={"crf": options.crf, "pieces": options.pieces, "stride": stride},
+        )
 
     def training_settings(self, options, examples, settings):
         if not options.class_weights:
             return settings
         if options.crf:
-            raise TaskError("--class-weights weighs words and --crf learns whole sequences: leave one of them "
-                            "out.")
+            raise TaskError("--class-weights weighs words and --crf learns whole sequences: leave one of them out.")
         found = Counter(chain.from_iterable(example.labels for example in examples))
         weights = class_weights(options.class_weights, {label: found[label] for label in settings.labels})
         return settings.replace(extra={**settings.extra, "class_weights": weights})
@@ -147,8 +166,14 @@ class Tagging(Family):
     def head(self, settings, config):
         from bert_tf.layers.tagging import TaggingHead
 
-        return TaggingHead(len(settings.labels), config.hidden_size, config.hidden_dropout_prob,
-                           config.initializer_range, settings.extra.get("crf", False), name="head")
+        return TaggingHead(
+            len(settings.labels),
+            config.hidden_size,
+            config.hidden_dropout_prob,
+            config.initializer_range,
+            settings.extra.get("crf", False),
+            name="head",
+        )
 
     def objective(self, settings):
         from bert_tf.finetune.token_objectives import LabelChain, TokenLabels
@@ -173,19 +198,25 @@ class Tagging(Family):
 
     def lines(self, prediction):
         if "entities" in prediction:
-            found = [f"{one['type']}  {one['text']}  ({one['start']} to {one['end']}, "
-                     f"{one['probability']:.1%})" for one in prediction["entities"]]
+            found = [
+                f"{one['type']}  {one['text']}  ({one['start']} to {one['end']}, {one['probability']:.1%})"
+                for one in prediction["entities"]
+            ]
             return found or ["No entities."]
         width = max(map(len, prediction["words"]))
-        return [f"{word:<{width}}  {label}  {chance:.1%}" for word, label, chance in zip(
-            prediction["words"], prediction["labels"], prediction["probabilities"])]
+        return [
+            f"{word:<{width}}  {label}  {chance:.1%}"
+            for word, label, chance in zip(prediction["words"], prediction["labels"], prediction["probabilities"])
+        ]
 
     def score(self, examples, predictions, settings):
         from bert_tf.finetune.tag_score import tag_scores
 
-        return tag_scores([example.labels for example in examples],
-                          [prediction["labels"] for prediction in predictions],
-                          is_entity_scheme(settings.labels))
+        return tag_scores(
+            [example.labels for example in examples],
+            [prediction["labels"] for prediction in predictions],
+            is_entity_scheme(settings.labels),
+        )
 
     def metrics(self, settings, examples):
         entities_only = ("precision", "recall") if is_entity_scheme(settings.labels) else ()
@@ -197,16 +228,24 @@ class Tagging(Family):
         true = [example.labels for example in examples]
         found = [prediction["labels"] for prediction in predictions]
         worst = [
-            {"probability": chance, "word": word, "true": label, "predicted": guess, "sentence": example.text,
-             "source": without_folder(example.source)}
+            {
+                "probability": chance,
+                "word": word,
+                "true": label,
+                "predicted": guess,
+                "sentence": example.text,
+                "source": without_folder(example.source),
+            }
             for example, prediction in zip(examples, predictions)
-            for word, label, guess, chance in zip(example.words, example.labels, prediction["labels"],
-                                                  prediction["probabilities"])
+            for word, label, guess, chance in zip(
+                example.words, example.labels, prediction["labels"], prediction["probabilities"]
+            )
             if label != guess
         ]
         worst.sort(key=lambda row: -row["probability"])
-        return Findings(confusion(true, found, settings.labels),
-                        per_label(true, found, is_entity_scheme(settings.labels)), worst)
+        return Findings(
+            confusion(true, found, settings.labels), per_label(true, found, is_entity_scheme(settings.labels)), worst
+        )
 
 
 def _piece_lookup(examples, tokenizer):
@@ -234,7 +273,7 @@ def _targets(labels, starts, settings):
         numbers[start], weights[start] = index[label], weight
         if whole:
             inner = f"I-{label[2:]}" if is_entity_scheme([label]) else label
-            numbers[start + 1: end], weights[start + 1: end] = index.get(inner, index[label]), weight
+            numbers[start + 1 : end], weights[start + 1 : end] = index.get(inner, index[label]), weight
     return numbers, weights
 
 
@@ -246,13 +285,22 @@ def _prediction(example, logits, transitions, labels, with_entities):
         chances, chosen = marginals(logits, transitions), viterbi(logits, transitions)
     names = [labels[label] for label in chosen]
     sure = [float(chance) for chance in chances[np.arange(len(chosen)), chosen]]
-    found = {"text": example.text, "words": list(example.words),
-             "spans": [list(span) for span in example.spans], "labels": names, "probabilities": sure}
+    found = {
+        "text": example.text,
+        "words": list(example.words),
+        "spans": [list(span) for span in example.spans],
+        "labels": names,
+        "probabilities": sure,
+    }
     if with_entities:
         found["entities"] = [
-            {"type": kind, "start": example.spans[first][0], "end": example.spans[end - 1][1],
-             "text": example.text[example.spans[first][0]: example.spans[end - 1][1]],
-             "probability": min(sure[first:end])}
+            {
+                "type": kind,
+                "start": example.spans[first][0],
+                "end": example.spans[end - 1][1],
+                "text": example.text[example.spans[first][0] : example.spans[end - 1][1]],
+                "probability": min(sure[first:end]),
+            }
             for kind, first, end in entities(names)
         ]
     return found

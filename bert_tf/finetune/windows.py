@@ -29,8 +29,10 @@ def windows(length, room, stride):
         DataError: a stride over the room, which would leave pieces out, or no room.
     """
     if room < 1 or not 1 <= stride <= room:
-        raise DataError(f"A window of {room} pieces cannot move by {stride}: give a stride from 1 to the "
-                        f"pieces that fit, or a greater length.")
+        raise DataError(
+            f"A window of {room} pieces cannot move by {stride}: give a stride from 1 to the "
+            f"pieces that fit, or a greater length."
+        )
     found, start = [], 0
     while True:
         found.append(Window(start, min(start + room, length)))
@@ -73,6 +75,6 @@ def merge(spans, values, length, offset=1):
     first = np.asarray(values[0])
     merged = np.zeros((length, *first.shape[1:]), first.dtype)
     for index, (span, rows) in enumerate(zip(spans, values, strict=True)):
-        here = np.flatnonzero(chosen[span.start: span.end] == index)
+        here = np.flatnonzero(chosen[span.start : span.end] == index)
         merged[span.start + here] = np.asarray(rows)[offset + here]
     return merged

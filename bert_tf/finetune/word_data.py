@@ -45,8 +45,9 @@ class LabelledWords:
         if self.text is None:
             ends = list(accumulate(len(word) + 1 for word in self.words))
             object.__setattr__(self, "text", " ".join(self.words))
-            object.__setattr__(self, "spans", tuple((end - 1 - len(word), end - 1)
-                                                    for word, end in zip(self.words, ends)))
+            object.__setattr__(
+                self, "spans", tuple((end - 1 - len(word), end - 1) for word, end in zip(self.words, ends))
+            )
 
 
 def words_of_text(text):
@@ -55,8 +56,7 @@ def words_of_text(text):
     return LabelledWords(tuple(text[start:end] for start, end in spans), None, text=text, spans=spans)
 
 
-def read_labelled_words(path, column=None, words_field="words", labels_field="labels", labelled=True,
-                         documents=False):
+def read_labelled_words(path, column=None, words_field="words", labels_field="labels", labelled=True, documents=False):
     """Sentences of a file; its ending tells the format: .conllu, .jsonl (or .json), else CoNLL columns.
 
     Args:
@@ -80,8 +80,9 @@ def read_labelled_words(path, column=None, words_field="words", labels_field="la
     return _in_bio(sentences) if labelled else sentences
 
 
-def try_labelled_words(path, kind=None, column=None, words_field="words", labels_field="labels", labelled=True,
-                       documents=False):
+def try_labelled_words(
+    path, kind=None, column=None, words_field="words", labels_field="labels", labelled=True, documents=False
+):
     """Yields (number of its first line, sentence) of a file of any size, with the DataError of a sentence that
     cannot be read in its place. Entity labels are as they stand in the file.
 
@@ -196,12 +197,16 @@ def _column_reader(path, column, labelled):
             separator = "\t" if "\t" in line else None
         fields = line.split(separator)
         if not least <= (width or len(fields)) <= _MAX_COLUMNS:
-            raise DataError(f"{path}, line {number}: {len(fields)} columns; a word and its label make 2, and "
-                            f"up to {_MAX_COLUMNS} are read.")
+            raise DataError(
+                f"{path}, line {number}: {len(fields)} columns; a word and its label make 2, and "
+                f"up to {_MAX_COLUMNS} are read."
+            )
         width = width or len(fields)
         if len(fields) != width:
-            raise DataError(f"{path}, line {number}: {len(fields)} columns, but the lines before have "
-                            f"{width}; give every line the same columns.")
+            raise DataError(
+                f"{path}, line {number}: {len(fields)} columns, but the lines before have "
+                f"{width}; give every line the same columns."
+            )
         if column is not None and column > width:
             raise DataError(f"{path} has {width} columns; there is no column {column} to read labels from.")
         return fields
@@ -229,7 +234,7 @@ def _column_number(column):
 
 
 def _json_sentence(path, words_field, labels_field, rows):
-    (number, line), = rows
+    ((number, line),) = rows
     if not line.strip():
         return None
     where = f"{path}, line {number}"

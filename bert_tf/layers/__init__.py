@@ -7,6 +7,18 @@ from bert_tf.layers.heads import MaskedLMHead, NextSentenceHead, ReplacedTokenHe
 from bert_tf.layers.one_way import BetweenHead, LeftLayer, NextTokenHead, SharedEmbeddings, TwoOneWayLayer
 from bert_tf.layers.pooler import Pooler
 
-__all__ = ["BertEmbeddings", "BetweenHead", "EncoderLayer", "FeedForward", "LeftLayer", "MaskedLMHead",
-           "MultiHeadSelfAttention", "NextSentenceHead", "NextTokenHead", "Pooler", "ReplacedTokenHead",
-           "SharedEmbeddings", "TwoOneWayLayer"]
+__all__ = [
+    "BertEmbeddings",
+    "BetweenHead",
+    "EncoderLayer",
+    "FeedForward",
+    "LeftLayer",
+    "MaskedLMHead",
+    "MultiHeadSelfAttention",
+    "NextSentenceHead",
+    "NextTokenHead",
+    "Pooler",
+    "ReplacedTokenHead",
+    "SharedEmbeddings",
+    "TwoOneWayLayer",
+]

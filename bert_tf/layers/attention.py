@@ -36,8 +36,9 @@ class MultiHeadSelfAttention(keras.layers.Layer):
         self.num_heads, self.head_size = num_heads, hidden_size // num_heads
 
         def dense(name):
-            return keras.layers.Dense(hidden_size, kernel_initializer=initializer(stddev),
-                                      dtype=self.dtype_policy, name=name)
+            return keras.layers.Dense(
+                hidden_size, kernel_initializer=initializer(stddev), dtype=self.dtype_policy, name=name
+            )
 
         self.query, self.key, self.value = dense("query"), dense("key"), dense("value")
         self.output_dense = dense("output")
@@ -51,8 +52,7 @@ class MultiHeadSelfAttention(keras.layers.Layer):
         """[B, T, H] -> [B, N, T, D], in this layer's compute dtype whatever the projection's."""
         x = keras.ops.cast(x, self.compute_dtype)
         batch, tokens = keras.ops.shape(x)[:2]
-        return keras.ops.transpose(
-            keras.ops.reshape(x, (batch, tokens, self.num_heads, self.head_size)), (0, 2, 1, 3))
+        return keras.ops.transpose(keras.ops.reshape(x, (batch, tokens, self.num_heads, self.head_size)), (0, 2, 1, 3))
 
     def _projected(self, name, dense, x, reads):
         """[B, N, T, D] of x, or of what some heads read in its place."""
@@ -69,9 +69,9 @@ class MultiHeadSelfAttention(keras.layers.Layer):
         value = self._projected("values", self.value, x, reads)
         # The small factor goes onto the queries: T x D products less work than scaling T x T scores.
         scaled = ops.multiply(query, ops.cast(1 / math.sqrt(self.head_size), query.dtype))
-        scores = ops.matmul(scaled, ops.transpose(key, (0, 1, 3, 2))) + bias     # [B, N, T, T]
+        scores = ops.matmul(scaled, ops.transpose(key, (0, 1, 3, 2))) + bias  # [B, N, T, T]
         probabilities = ops.softmax(scores, axis=-1)
-        context = ops.matmul(self.dropout(probabilities, training=training), value)   # [B, N, T, D]
+        context = ops.matmul(self.dropout(probabilities, training=training), value)  # [B, N, T, D]
         if head_gates is not None:
             context = ops.multiply(context, ops.cast(ops.expand_dims(head_gates, (2, 3)), context.dtype))
         batch, _, tokens, _ = ops.shape(context)
@@ -88,8 +88,12 @@ class MultiHeadSelfAttention(keras.layers.Layer):
             return output
         batch, tokens, _ = x.shape
         last = {"attentions": tokens}
-        return output, {name: keras.KerasTensor((batch, self.num_heads, tokens, last.get(name, self.head_size)),
-                                                dtype=self.compute_dtype) for name in details}
+        return output, {
+            name: keras.KerasTensor(
+                (batch, self.num_heads, tokens, last.get(name, self.head_size)), dtype=self.compute_dtype
+            )
+            for name in details
+        }
 
     def get_config(self):
         return {**super().get_config(), **self.settings}

@@ -21,14 +21,20 @@ class ChoiceHead(keras.layers.Layer):
 
     def __init__(self, hidden_size, dropout=0.1, stddev=0.02, hidden_act=None, names=("", "classifier"), **kwargs):
         super().__init__(**kwargs)
-        self.settings = {"hidden_size": hidden_size, "dropout": dropout, "stddev": stddev, "hidden_act": hidden_act,
-                         "names": tuple(names)}
+        self.settings = {
+            "hidden_size": hidden_size,
+            "dropout": dropout,
+            "stddev": stddev,
+            "hidden_act": hidden_act,
+            "names": tuple(names),
+        }
         self.first = None
         if hidden_act:
             self.first = Pooler(hidden_size, stddev, hidden_act, dtype=self.dtype_policy, name="first")
         self.dropout = keras.layers.Dropout(dropout, dtype=self.dtype_policy, name="dropout")
-        self.dense = keras.layers.Dense(1, kernel_initializer=initializer(stddev), dtype=self.dtype_policy,
-                                        name="dense")
+        self.dense = keras.layers.Dense(
+            1, kernel_initializer=initializer(stddev), dtype=self.dtype_policy, name="dense"
+        )
 
     def build(self, *_):
         if self.first is not None:

@@ -71,11 +71,27 @@ class SentenceHead(keras.layers.Layer):
     Call arguments: as `SentenceVector`. Returns: {"logits": float32 [B, K]}.
     """
 
-    def __init__(self, outputs, pooling="cls", dropout=0.1, stddev=0.02, hidden_size=None, hidden_act=None,
-                 names=("", "classifier"), **kwargs):
+    def __init__(
+        self,
+        outputs,
+        pooling="cls",
+        dropout=0.1,
+        stddev=0.02,
+        hidden_size=None,
+        hidden_act=None,
+        names=("", "classifier"),
+        **kwargs,
+    ):
         super().__init__(**kwargs)
-        self.settings = {"outputs": outputs, "pooling": pooling, "dropout": dropout, "stddev": stddev,
-                         "hidden_size": hidden_size, "hidden_act": hidden_act, "names": tuple(names)}
+        self.settings = {
+            "outputs": outputs,
+            "pooling": pooling,
+            "dropout": dropout,
+            "stddev": stddev,
+            "hidden_size": hidden_size,
+            "hidden_act": hidden_act,
+            "names": tuple(names),
+        }
         self.first = Pooler(hidden_size, stddev, hidden_act, dtype="float32", name="first") if hidden_act else None
         self.vector = SentenceVector(pooling, stddev, name="vector")
         self.dropout = keras.layers.Dropout(dropout, name="dropout")

@@ -35,19 +35,26 @@ class LinearChainCRF(keras.layers.Layer):
     def build(self, *_):
         labels = self.settings["labels"]
         self.transitions = self.add_weight(
-            name="transitions", shape=(labels + 2, labels), autocast=False,
-            initializer=initializer(self.settings["stddev"]))
+            name="transitions",
+            shape=(labels + 2, labels),
+            autocast=False,
+            initializer=initializer(self.settings["stddev"]),
+        )
 
     def call(self, logits):
         ops = keras.ops
         transitions = ops.expand_dims(ops.convert_to_tensor(self.transitions), 0)
-        return {"logits": ops.cast(logits, "float32"),
-                "transitions": ops.tile(transitions, (ops.shape(logits)[0], 1, 1))}
+        return {
+            "logits": ops.cast(logits, "float32"),
+            "transitions": ops.tile(transitions, (ops.shape(logits)[0], 1, 1)),
+        }
 
     def compute_output_spec(self, logits):
         labels = self.settings["labels"]
-        return {"logits": keras.KerasTensor(logits.shape, dtype="float32"),
-                "transitions": keras.KerasTensor((logits.shape[0], labels + 2, labels), dtype="float32")}
+        return {
+            "logits": keras.KerasTensor(logits.shape, dtype="float32"),
+            "transitions": keras.KerasTensor((logits.shape[0], labels + 2, labels), dtype="float32"),
+        }
 
     def get_config(self):
         return {**super().get_config(), **self.settings}
@@ -78,10 +85,10 @@ def crf_log_partition(logits, transitions, mask):
     empty = ops.sum(mask, axis=1) == 0
 
     def forward(carry, step):
-        scores, begun = carry                                                    # [B, K], [B, 1]
-        logit, real = step                                                       # [B, K], [B]
+        scores, begun = carry  # [B, K], [B, 1]
+        logit, real = step  # [B, K], [B]
         real = ops.expand_dims(real, -1)
-        follow = ops.logsumexp(ops.expand_dims(scores, -1) + between, axis=1)    # [B, K]
+        follow = ops.logsumexp(ops.expand_dims(scores, -1) + between, axis=1)  # [B, K]
         moved = ops.where(begun > 0, follow, ops.broadcast_to(begin, ops.shape(follow))) + logit
         return ops.where(real > 0, moved, scores), ops.maximum(begun, real)
 
@@ -100,8 +107,8 @@ def _path_score(logits, transitions, labels, mask):
     # place at or before the token to its left that the mask keeps.
     places = ops.cast(ops.arange(1, mask.shape[1] + 1), "float32") * mask
     so_far = ops.tril(ops.ones((mask.shape[1], mask.shape[1])))
-    reached = ops.cast(ops.max(so_far * ops.expand_dims(places, 1), axis=-1), "int32")   # [B, T], 0 for none so far
-    padded = ops.pad(labels, ((0, 0), (1, 0)), constant_values=count)            # place p's label at p
+    reached = ops.cast(ops.max(so_far * ops.expand_dims(places, 1), axis=-1), "int32")  # [B, T], 0 for none so far
+    padded = ops.pad(labels, ((0, 0), (1, 0)), constant_values=count)  # place p's label at p
     previous = ops.take_along_axis(padded, ops.pad(reached, ((0, 0), (1, 0)))[:, :-1], axis=1)
     flat = ops.reshape(transitions, (-1,))
     steps = ops.take(flat, previous * count + labels) * mask
@@ -120,4 +127,6 @@ def _fold(step, carry, items):
     return ops.while_loop(
         lambda index, *_: index < count,
         lambda index, *carry: (index + 1, *step(carry, [ops.take(item, index, axis=0) for item in items])),
-        (0, *carry), maximum_iterations=count)[1:]
+        (0, *carry),
+        maximum_iterations=count,
+    )[1:]

@@ -29,27 +29,48 @@ class BertEmbeddings(keras.layers.Layer):
     #: Whether vectors of another width than H are projected to it by a matrix.
     projects = True
 
-    def __init__(self, vocab_size, hidden_size, max_positions=512, num_segments=2, dropout=0.1,
-                 epsilon=1e-12, stddev=0.02, embedding_size=None, position_offset=0, **kwargs):
+    def __init__(
+        self,
+        vocab_size,
+        hidden_size,
+        max_positions=512,
+        num_segments=2,
+        dropout=0.1,
+        epsilon=1e-12,
+        stddev=0.02,
+        embedding_size=None,
+        position_offset=0,
+        **kwargs,
+    ):
         super().__init__(**kwargs)
         self.width = hidden_size if embedding_size is None else embedding_size
-        self.settings = {"vocab_size": vocab_size, "hidden_size": hidden_size, "max_positions": max_positions,
-                         "num_segments": num_segments, "dropout": dropout, "epsilon": epsilon, "stddev": stddev,
-                         "embedding_size": embedding_size, "position_offset": position_offset}
+        self.settings = {
+            "vocab_size": vocab_size,
+            "hidden_size": hidden_size,
+            "max_positions": max_positions,
+            "num_segments": num_segments,
+            "dropout": dropout,
+            "epsilon": epsilon,
+            "stddev": stddev,
+            "embedding_size": embedding_size,
+            "position_offset": position_offset,
+        }
         self.norm = LayerNorm(epsilon, dtype=self.dtype_policy, name="norm")
         self.dropout = keras.layers.Dropout(dropout, dtype=self.dtype_policy, name="dropout")
         self.projection = None
         if self.projects and self.width != hidden_size:
-            self.projection = keras.layers.Dense(hidden_size, kernel_initializer=initializer(stddev),
-                                                 dtype=self.dtype_policy, name="projection")
+            self.projection = keras.layers.Dense(
+                hidden_size, kernel_initializer=initializer(stddev), dtype=self.dtype_policy, name="projection"
+            )
 
     def build(self, *_):
         width = self.width
 
         def table(name, rows):
             # Cast after the look-up: a reduced-precision copy of a whole table would cost more than its rows.
-            return self.add_weight(name=name, shape=(rows, width), autocast=False,
-                                   initializer=initializer(self.settings["stddev"]))
+            return self.add_weight(
+                name=name, shape=(rows, width), autocast=False, initializer=initializer(self.settings["stddev"])
+            )
 
         self.token_table = table("token_table", self.settings["vocab_size"])
         self.position_table = table("position_table", self.settings["max_positions"])
@@ -70,7 +91,7 @@ class BertEmbeddings(keras.layers.Layer):
         ops = keras.ops
         first = self.settings["position_offset"]
         last = first + ops.shape(vectors)[1]
-        positions = ops.convert_to_tensor(self.position_table)[first:last]     # [T, E]
+        positions = ops.convert_to_tensor(self.position_table)[first:last]  # [T, E]
         if self.settings["num_segments"] > 1:
             vectors = vectors + ops.take(self.segment_table, segment_ids, axis=0)
         elif self.segment_table is not None:
@@ -83,10 +104,11 @@ class BertEmbeddings(keras.layers.Layer):
 
     def compute_output_spec(self, token_ids, segment_ids, training=False):
         shape, width = token_ids.shape, self.settings["hidden_size"]
-        return {"embeddings": keras.KerasTensor((*shape, width), dtype=self.compute_dtype),
-                "embeddings_sum": keras.KerasTensor((*shape, self.width), dtype=self.compute_dtype),
-                "token_table": keras.KerasTensor((self.settings["vocab_size"], self.width),
-                                                 dtype=self.variable_dtype)}
+        return {
+            "embeddings": keras.KerasTensor((*shape, width), dtype=self.compute_dtype),
+            "embeddings_sum": keras.KerasTensor((*shape, self.width), dtype=self.compute_dtype),
+            "token_table": keras.KerasTensor((self.settings["vocab_size"], self.width), dtype=self.variable_dtype),
+        }
 
     def get_config(self):
         return {**super().get_config(), **self.settings}

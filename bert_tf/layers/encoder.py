@@ -19,13 +19,19 @@ class FeedForward(keras.layers.Layer):
 
     def __init__(self, hidden_size, intermediate_size, hidden_act="gelu", stddev=0.02, **kwargs):
         super().__init__(**kwargs)
-        self.settings = {"hidden_size": hidden_size, "intermediate_size": intermediate_size,
-                         "hidden_act": hidden_act, "stddev": stddev}
+        self.settings = {
+            "hidden_size": hidden_size,
+            "intermediate_size": intermediate_size,
+            "hidden_act": hidden_act,
+            "stddev": stddev,
+        }
         self.activation = activation(hidden_act)
-        self.intermediate = keras.layers.Dense(intermediate_size, kernel_initializer=initializer(stddev),
-                                               dtype=self.dtype_policy, name="intermediate")
-        self.output_dense = keras.layers.Dense(hidden_size, kernel_initializer=initializer(stddev),
-                                               dtype=self.dtype_policy, name="output")
+        self.intermediate = keras.layers.Dense(
+            intermediate_size, kernel_initializer=initializer(stddev), dtype=self.dtype_policy, name="intermediate"
+        )
+        self.output_dense = keras.layers.Dense(
+            hidden_size, kernel_initializer=initializer(stddev), dtype=self.dtype_policy, name="output"
+        )
 
     def build(self, x_shape):
         self.intermediate.build((None, None, self.settings["hidden_size"]))
@@ -65,18 +71,37 @@ class EncoderLayer(keras.layers.Layer):
     #: What a layer of another reading direction changes.
     attention_class = MultiHeadSelfAttention
 
-    def __init__(self, hidden_size, num_heads, intermediate_size, hidden_act="gelu", dropout=0.1,
-                 attention_dropout=0.1, epsilon=1e-12, stddev=0.02, **kwargs):
+    def __init__(
+        self,
+        hidden_size,
+        num_heads,
+        intermediate_size,
+        hidden_act="gelu",
+        dropout=0.1,
+        attention_dropout=0.1,
+        epsilon=1e-12,
+        stddev=0.02,
+        **kwargs,
+    ):
         super().__init__(**kwargs)
-        self.settings = {"hidden_size": hidden_size, "num_heads": num_heads, "intermediate_size": intermediate_size,
-                         "hidden_act": hidden_act, "dropout": dropout, "attention_dropout": attention_dropout,
-                         "epsilon": epsilon, "stddev": stddev}
+        self.settings = {
+            "hidden_size": hidden_size,
+            "num_heads": num_heads,
+            "intermediate_size": intermediate_size,
+            "hidden_act": hidden_act,
+            "dropout": dropout,
+            "attention_dropout": attention_dropout,
+            "epsilon": epsilon,
+            "stddev": stddev,
+        }
         policy = self.dtype_policy
-        self.attention = self.attention_class(hidden_size, num_heads, attention_dropout, stddev, dtype=policy,
-                                              name="attention")
+        self.attention = self.attention_class(
+            hidden_size, num_heads, attention_dropout, stddev, dtype=policy, name="attention"
+        )
         self.attention_norm = LayerNorm(epsilon, dtype=policy, name="attention_norm")
-        self.feed_forward = FeedForward(hidden_size, intermediate_size, hidden_act, stddev,
-                                        dtype=policy, name="feed_forward")
+        self.feed_forward = FeedForward(
+            hidden_size, intermediate_size, hidden_act, stddev, dtype=policy, name="feed_forward"
+        )
         self.feed_forward_norm = LayerNorm(epsilon, dtype=policy, name="feed_forward_norm")
         self.dropout = keras.layers.Dropout(dropout, dtype=policy, name="dropout")
 
@@ -89,8 +114,9 @@ class EncoderLayer(keras.layers.Layer):
         for layer in (self.attention, self.attention_norm, self.feed_forward, self.feed_forward_norm):
             layer.build(shape)
 
-    def call(self, x, bias, training=False, details=(), head_gates=None, feed_forward_gates=None, instead=None,
-             reads=None):
+    def call(
+        self, x, bias, training=False, details=(), head_gates=None, feed_forward_gates=None, instead=None, reads=None
+    ):
         attended = self.attention(x, bias, training=training, details=details, head_gates=head_gates, reads=reads)
         found = None
         if details:
@@ -105,8 +131,9 @@ class EncoderLayer(keras.layers.Layer):
         x = self.feed_forward_norm(x + self.dropout(widened, training=training))
         return (x, found) if details else x
 
-    def compute_output_spec(self, x, bias, training=False, details=(), head_gates=None, feed_forward_gates=None,
-                            instead=None, reads=None):
+    def compute_output_spec(
+        self, x, bias, training=False, details=(), head_gates=None, feed_forward_gates=None, instead=None, reads=None
+    ):
         return self.attention.compute_output_spec(x, bias, training=training, details=details)
 
     def get_config(self):

@@ -24,22 +24,31 @@ class MaskedLMHead(keras.layers.Layer):
     Returns: logits [B, P, V] (or [B, T, V]) in float32.
     """
 
-    def __init__(self, vocab_size, hidden_size, hidden_act="gelu", epsilon=1e-12, stddev=0.02,
-                 embedding_size=None, **kwargs):
+    def __init__(
+        self, vocab_size, hidden_size, hidden_act="gelu", epsilon=1e-12, stddev=0.02, embedding_size=None, **kwargs
+    ):
         super().__init__(**kwargs)
-        self.settings = {"vocab_size": vocab_size, "hidden_size": hidden_size, "hidden_act": hidden_act,
-                         "epsilon": epsilon, "stddev": stddev, "embedding_size": embedding_size}
+        self.settings = {
+            "vocab_size": vocab_size,
+            "hidden_size": hidden_size,
+            "hidden_act": hidden_act,
+            "epsilon": epsilon,
+            "stddev": stddev,
+            "embedding_size": embedding_size,
+        }
         self.activation = activation(hidden_act)
         self.width = hidden_size if embedding_size is None else embedding_size
-        self.transform = keras.layers.Dense(self.width, kernel_initializer=initializer(stddev),
-                                            dtype=self.dtype_policy, name="transform")
+        self.transform = keras.layers.Dense(
+            self.width, kernel_initializer=initializer(stddev), dtype=self.dtype_policy, name="transform"
+        )
         self.norm = LayerNorm(epsilon, dtype=self.dtype_policy, name="norm")
 
     def build(self, *_):
         self.transform.build((None, None, self.settings["hidden_size"]))
         self.norm.build((None, None, self.width))
-        self.bias = self.add_weight(name="bias", shape=(self.settings["vocab_size"],), initializer="zeros",
-                                    autocast=False)
+        self.bias = self.add_weight(
+            name="bias", shape=(self.settings["vocab_size"],), initializer="zeros", autocast=False
+        )
 
     def read(self, x):
         """For each place the state [B, T, H] that it is predicted from: BERT's own, which has seen all the rest."""
@@ -48,7 +57,7 @@ class MaskedLMHead(keras.layers.Layer):
     def call(self, x, token_table, positions=None):
         x = self.read(x)
         if positions is not None:
-            x = keras.ops.take_along_axis(x, keras.ops.expand_dims(positions, -1), axis=1)    # [B, P, H]
+            x = keras.ops.take_along_axis(x, keras.ops.expand_dims(positions, -1), axis=1)  # [B, P, H]
         return self.logits(x, token_table)
 
     def logits(self, x, token_table, norm=None):
@@ -84,8 +93,9 @@ class NextSentenceHead(keras.layers.Layer):
     def __init__(self, stddev=0.02, **kwargs):
         super().__init__(**kwargs)
         self.stddev = stddev
-        self.dense = keras.layers.Dense(2, kernel_initializer=initializer(stddev),
-                                        dtype=self.dtype_policy, name="dense")
+        self.dense = keras.layers.Dense(
+            2, kernel_initializer=initializer(stddev), dtype=self.dtype_policy, name="dense"
+        )
 
     def build(self, pooled_shape):
         self.dense.build(pooled_shape)
@@ -116,8 +126,7 @@ class ReplacedTokenHead(keras.layers.Layer):
         self.activation = activation(hidden_act)
 
         def dense(size, name):
-            return keras.layers.Dense(size, kernel_initializer=initializer(stddev), dtype=self.dtype_policy,
-                                      name=name)
+            return keras.layers.Dense(size, kernel_initializer=initializer(stddev), dtype=self.dtype_policy, name=name)
 
         self.transform, self.score = dense(hidden_size, "transform"), dense(1, "score")
 

@@ -87,33 +87,58 @@ class TwoOneWayLayer(keras.layers.Layer):
         for layer in self.side_by_side():
             layer.build((None, None, self.settings["hidden_size"] // 2))
 
-    def call(self, x, bias, training=False, details=(), head_gates=None, feed_forward_gates=None, instead=None,
-             reads=None):
+    def call(
+        self, x, bias, training=False, details=(), head_gates=None, feed_forward_gates=None, instead=None, reads=None
+    ):
         ops = keras.ops
         gates = (None, None) if head_gates is None else ops.split(head_gates, 2, axis=1)
-        parts = [{block: (places, ops.split(outputs, 2, axis=-1)[side])
-                  for block, (places, outputs) in (instead or {}).items()} for side in (0, 1)]
-        read = [{part: (ops.split(heads, 2, axis=1)[side], ops.split(state, 2, axis=-1)[side])
-                 for part, (heads, state) in (reads or {}).items()} for side in (0, 1)]
-        found = [layer(half, bias, training=training, details=details, head_gates=own,
-                       feed_forward_gates=feed_forward_gates, instead=other, reads=state)
-                 for layer, half, own, other, state in zip(self.side_by_side(), ops.split(x, 2, axis=-1), gates,
-                                                           parts, read)]
+        parts = [
+            {
+                block: (places, ops.split(outputs, 2, axis=-1)[side])
+                for block, (places, outputs) in (instead or {}).items()
+            }
+            for side in (0, 1)
+        ]
+        read = [
+            {
+                part: (ops.split(heads, 2, axis=1)[side], ops.split(state, 2, axis=-1)[side])
+                for part, (heads, state) in (reads or {}).items()
+            }
+            for side in (0, 1)
+        ]
+        found = [
+            layer(
+                half,
+                bias,
+                training=training,
+                details=details,
+                head_gates=own,
+                feed_forward_gates=feed_forward_gates,
+                instead=other,
+                reads=state,
+            )
+            for layer, half, own, other, state in zip(self.side_by_side(), ops.split(x, 2, axis=-1), gates, parts, read)
+        ]
         if not details:
             return ops.concatenate(found, axis=-1)
         (left, left_maps), (right, right_maps) = found
         maps = {name: ops.concatenate([left_maps[name], right_maps[name]], axis=1) for name in details}
         return ops.concatenate([left, right], axis=-1), maps
 
-    def compute_output_spec(self, x, bias, training=False, details=(), head_gates=None, feed_forward_gates=None,
-                            instead=None, reads=None):
+    def compute_output_spec(
+        self, x, bias, training=False, details=(), head_gates=None, feed_forward_gates=None, instead=None, reads=None
+    ):
         output = keras.KerasTensor(x.shape, dtype=self.compute_dtype)
         if not details:
             return output
         half = keras.KerasTensor((*x.shape[:2], self.settings["hidden_size"] // 2), dtype=self.compute_dtype)
         _, maps = self.left.compute_output_spec(half, bias, details=details)
-        return output, {name: keras.KerasTensor((one.shape[0], self.settings["num_heads"], *one.shape[2:]),
-                                                dtype=self.compute_dtype) for name, one in maps.items()}
+        return output, {
+            name: keras.KerasTensor(
+                (one.shape[0], self.settings["num_heads"], *one.shape[2:]), dtype=self.compute_dtype
+            )
+            for name, one in maps.items()
+        }
 
     def get_config(self):
         return {**self.left.get_config(), **super().get_config(), **self.settings}

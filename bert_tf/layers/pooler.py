@@ -19,8 +19,13 @@ class Pooler(keras.layers.Layer):
     def __init__(self, hidden_size, stddev=0.02, hidden_act="tanh", **kwargs):
         super().__init__(**kwargs)
         self.settings = {"hidden_size": hidden_size, "stddev": stddev, "hidden_act": hidden_act}
-        self.dense = keras.layers.Dense(hidden_size, activation=activation(hidden_act),
-                                        kernel_initializer=initializer(stddev), dtype=self.dtype_policy, name="dense")
+        self.dense = keras.layers.Dense(
+            hidden_size,
+            activation=activation(hidden_act),
+            kernel_initializer=initializer(stddev),
+            dtype=self.dtype_policy,
+            name="dense",
+        )
 
     def build(self, x_shape):
         self.dense.build((None, self.settings["hidden_size"]))

@@ -20,8 +20,9 @@ class SpanHead(keras.layers.Layer):
     def __init__(self, hidden_size, stddev=0.02, **kwargs):
         super().__init__(**kwargs)
         self.settings = {"hidden_size": hidden_size, "stddev": stddev}
-        self.dense = keras.layers.Dense(2, kernel_initializer=initializer(stddev), dtype=self.dtype_policy,
-                                        name="dense")
+        self.dense = keras.layers.Dense(
+            2, kernel_initializer=initializer(stddev), dtype=self.dtype_policy, name="dense"
+        )
 
     def build(self, *_):
         self.dense.build((None, None, self.settings["hidden_size"]))
@@ -31,8 +32,7 @@ class SpanHead(keras.layers.Layer):
         return {"start_logits": scores[..., 0], "end_logits": scores[..., 1]}
 
     def compute_output_spec(self, sequence, pooled=None, padding_mask=None, training=False):
-        return {name: keras.KerasTensor(sequence.shape[:2], dtype="float32")
-                for name in ("start_logits", "end_logits")}
+        return {name: keras.KerasTensor(sequence.shape[:2], dtype="float32") for name in ("start_logits", "end_logits")}
 
     def named_variables(self):
         """Hugging Face's name -> variable."""

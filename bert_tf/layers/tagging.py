@@ -20,11 +20,11 @@ class TaggingHead(keras.layers.Layer):
 
     def __init__(self, labels, hidden_size, dropout=0.1, stddev=0.02, crf=False, **kwargs):
         super().__init__(**kwargs)
-        self.settings = {"labels": labels, "hidden_size": hidden_size, "dropout": dropout, "stddev": stddev,
-                         "crf": crf}
+        self.settings = {"labels": labels, "hidden_size": hidden_size, "dropout": dropout, "stddev": stddev, "crf": crf}
         self.dropout = keras.layers.Dropout(dropout, dtype=self.dtype_policy, name="dropout")
-        self.dense = keras.layers.Dense(labels, kernel_initializer=initializer(stddev),
-                                        dtype=self.dtype_policy, name="dense")
+        self.dense = keras.layers.Dense(
+            labels, kernel_initializer=initializer(stddev), dtype=self.dtype_policy, name="dense"
+        )
         self.crf = LinearChainCRF(labels, stddev, dtype=self.dtype_policy, name="crf") if crf else None
 
     def build(self, *_):

@@ -29,18 +29,25 @@ def activations(values, tokens, dark=False, token=0, unit=0, units=None):
     reach = float(np.percentile(np.abs(values), 99)) or 1.0
     shown = values[token : token + MOST_TOKENS, unit : unit + MOST_UNITS]
     # Labels of an axis must differ, tokens need not.
-    labels = [f"{escape(text)}<span style='font-size:1px'> {index}</span>"
-              for index, text in enumerate(tokens[token : token + len(shown)])]
+    labels = [
+        f"{escape(text)}<span style='font-size:1px'> {index}</span>"
+        for index, text in enumerate(tokens[token : token + len(shown)])
+    ]
     columns = np.arange(unit + 1, unit + 1 + shown.shape[1])
     if units is not None:
         columns = [escape(name) for name in units[unit : unit + shown.shape[1]]]
     figure = go.Figure(
         go.Heatmap(
-            z=np.round(shown, 4), y=labels, x=columns, zmin=-reach, zmax=reach,
-            colorscale=_DARK if dark else _LIGHT, colorbar={"thickness": 10, "outlinewidth": 0},
+            z=np.round(shown, 4),
+            y=labels,
+            x=columns,
+            zmin=-reach,
+            zmax=reach,
+            colorscale=_DARK if dark else _LIGHT,
+            colorbar={"thickness": 10, "outlinewidth": 0},
             hovertemplate=("unit " if units is None else "") + "%{x}<br>%{y}<br>%{z:.3f}<extra></extra>",
         )
-    )  # fmt: skip
+    )
     figure.layout.yaxis = dict(autorange="reversed", type="category", ticks="", tickfont={"size": 11})
     named = {"title": {"text": "unit", "font": {"size": 12}}} if units is None else {"type": "category"}
     figure.layout.xaxis = dict(**named, showgrid=False, zeroline=False)
@@ -59,10 +66,14 @@ def sizes(rows, dark=False):
     for part, colour in zip(parts, (*CATEGORIES, "#8a92a0")):
         figure.add_trace(
             go.Bar(
-                y=names, x=[counts.get(part, 0) for _, counts in rows], name=part, orientation="h",
-                marker_color=colour, hovertemplate="%{y}, " + part + ": %{x:,}<extra></extra>",
+                y=names,
+                x=[counts.get(part, 0) for _, counts in rows],
+                name=part,
+                orientation="h",
+                marker_color=colour,
+                hovertemplate="%{y}, " + part + ": %{x:,}<extra></extra>",
             )
-        )  # fmt: skip
+        )
     # Above the bars, however many lines it takes on a narrow page.
     legend = {"orientation": "h", "y": 1, "yanchor": "bottom", "x": 0, "traceorder": "normal"}
     figure.layout.barmode, figure.layout.legend = "stack", legend

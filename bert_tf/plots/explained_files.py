@@ -55,9 +55,13 @@ def _dataset(record, dark):
 
 def _curve(found, dark):
     """One class against the rest: precision over recall, beside it the ROC curve."""
-    one = SimpleNamespace(**{name: value for name, value in found.items() if name != "threshold"},
-                          thresholds=found["threshold"])  # fmt: skip
-    titles = (f"{escape(found['label'])}: average precision {found['average_precision']:.3f}", f"AUC {found['auc']:.3f}")
+    one = SimpleNamespace(
+        **{name: value for name, value in found.items() if name != "threshold"}, thresholds=found["threshold"]
+    )
+    titles = (
+        f"{escape(found['label'])}: average precision {found['average_precision']:.3f}",
+        f"AUC {found['auc']:.3f}",
+    )
     figure = make_subplots(rows=1, cols=2, subplot_titles=titles)
     for column, drawn in enumerate((precision_recall_figure(one, dark=dark), roc_figure(one, dark=dark)), 1):
         for trace in drawn.data:
@@ -74,9 +78,7 @@ def _map(found, dark):
     near = [numbers.index(one["row"]) for one in found["nearest"] or ()]
     tips = [f"{number}: {text}" for number, text in zip(numbers, found["texts"])]
     axes = component_titles(found["shares_of_variance"], 3)
-    return rows_plane(
-        found["coordinates"], tips, found["colour"], found["values"], axes, None, chosen, near, dark
-    )
+    return rows_plane(found["coordinates"], tips, found["colour"], found["values"], axes, None, chosen, near, dark)
 
 
 def _agreement(record, dark):

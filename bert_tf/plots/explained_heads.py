@@ -56,9 +56,7 @@ def _heads(record, dark):
         }
         for index, name in enumerate(measures)
     ]
-    figure.update_layout(
-        updatemenus=[{"buttons": menu, "x": 1, "xanchor": "right", "y": 1.02, "yanchor": "bottom"}]
-    )
+    figure.update_layout(updatemenus=[{"buttons": menu, "x": 1, "xanchor": "right", "y": 1.02, "yanchor": "bottom"}])
     return figure
 
 

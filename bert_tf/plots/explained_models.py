@@ -82,9 +82,7 @@ def _timelapse(record, dark):
         figure.update_layout(sliders=[sliding(steps, "step", len(steps) - 1)])
         return dress(figure, dark, int(np.clip(220 + 20 * len(names), 460, 1100)))
     courses = [
-        SimpleNamespace(
-            token=one["token"], ranks=np.array(one["ranks"]), probabilities=np.array(one["probabilities"])
-        )
+        SimpleNamespace(token=one["token"], ranks=np.array(one["ranks"]), probabilities=np.array(one["probabilities"]))
         for one in record["courses"]
     ]
     name, claim = ("in_order", "in order") if record["snapshots"][-1]["is_next"] is None else ("is_next", "B follows A")

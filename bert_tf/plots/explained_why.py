@@ -126,8 +126,7 @@ def _patching(record, dark):
     if record["carried_over"] == "head":
         return patched_heads_map(recovered, dark, first=0)
     names = distinct(
-        one if one == other else f"{other} → {one}"
-        for one, other in zip(record["tokens"], record["corrupted_tokens"])
+        one if one == other else f"{other} → {one}" for one, other in zip(record["tokens"], record["corrupted_tokens"])
     )
     carried = record["carried_over"]
     rows = list(map(str, range(len(recovered))))
@@ -154,10 +153,7 @@ def _counterfactual(record, dark):
         kept = [one for one in record["variants"] if name and one[name] is not None]
         return ranked_bars([one["label"] for one in kept], [one[name] for one in kept], names.get(name, ""), dark)
     kept = [one for one in record["variants"] if one["masks"]]
-    names = [
-        f"{one['label']}: {' '.join(mask['predictions'][0]['token'] for mask in one['masks'])}"
-        for one in kept
-    ]
+    names = [f"{one['label']}: {' '.join(mask['predictions'][0]['token'] for mask in one['masks'])}" for one in kept]
     bits = [float(np.mean([mask["divergence_bits"] for mask in one["masks"]])) for one in kept]
     return ranked_bars(names, bits, "change of the prediction, bits", dark)
 
@@ -167,11 +163,7 @@ def _likelihood(record, dark):
         rows=len(record["texts"]), cols=1, subplot_titles=[escape(one["text_a"]) for one in record["texts"]]
     )
     for row, one in enumerate(record["texts"], 1):
-        shown = [
-            (token, value)
-            for token, value in zip(one["tokens"], one["log_probabilities"])
-            if value is not None
-        ]
+        shown = [(token, value) for token, value in zip(one["tokens"], one["log_probabilities"]) if value is not None]
         bars = go.Bar(
             x=distinct(token for token, _ in shown),
             y=[value for _, value in shown],

@@ -16,9 +16,15 @@ def _vectors(record, dark):
     for place, (part, colour) in enumerate(zip(("token", "segment", "position"), CATEGORIES)):
         shares = [one["shares"][place] for one in record["tokens"]]
         figure.add_trace(
-            go.Bar(x=shares, y=names, orientation="h", name=part, marker_color=colour,
-                   hovertemplate="%{y}, " + part + ": %{x:.2f}<extra></extra>")
-        )  # fmt: skip
+            go.Bar(
+                x=shares,
+                y=names,
+                orientation="h",
+                name=part,
+                marker_color=colour,
+                hovertemplate="%{y}, " + part + ": %{x:.2f}<extra></extra>",
+            )
+        )
     figure.update_layout(barmode="relative", legend={"orientation": "h", "y": 1.02, "yanchor": "bottom"})
     figure.update_yaxes(autorange="reversed", type="category", ticks="")
     figure.update_xaxes(title="share of the sum")
@@ -53,9 +59,12 @@ def _places(record, dark):
     near, tokens = [one["places"] for one in record["tokens"]], [one["token"] for one in record["tokens"]]
     ranks = [str(rank + 1) for rank in range(len(near[0]))]
     figure = nearest_map(
-        [[one["similarity"] for one in line] for line in near], [[one["word"] for one in line] for line in near],
-        tokens, ranks, dark,
-    )  # fmt: skip
+        [[one["similarity"] for one in line] for line in near],
+        [[one["word"] for one in line] for line in near],
+        tokens,
+        ranks,
+        dark,
+    )
     tips = [[escape(_tip(one)) for one in line] for line in near]
     figure.data[0].update(customdata=tips, hovertemplate="%{customdata}, cosine %{z:.3f}<extra></extra>")
     heads = record["head"]

@@ -44,9 +44,7 @@ def confusion_matrix_png(path, labels, counts):
     places = range(len(labels))
     # "$" would begin a formula.
     names = [str(label).replace("$", r"\$") for label in labels]
-    axis.set_xticks(
-        places, names, rotation=45 if len(labels) > 4 else 0, ha="right" if len(labels) > 4 else "center"
-    )
+    axis.set_xticks(places, names, rotation=45 if len(labels) > 4 else 0, ha="right" if len(labels) > 4 else "center")
     axis.set_yticks(places, names)
     axis.set(xlabel="found", ylabel="true")
     if len(labels) <= 20:

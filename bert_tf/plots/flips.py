@@ -20,8 +20,14 @@ def flip_bars(names, changes, estimates, dark=False):
     (read,) = figure.data
     told = "%{y}: %{x:.4f}<extra>%{fullData.name}</extra>"
     read.update(name="read by the model", marker_color=CATEGORIES[4] if dark else CATEGORIES[0], hovertemplate=told)
-    slope = go.Bar(x=[float(one) for one in estimates[shown]], y=read.y, orientation="h", name="by the slope",
-                   marker_color=CATEGORIES[1], hovertemplate=told)  # fmt: skip
+    slope = go.Bar(
+        x=[float(one) for one in estimates[shown]],
+        y=read.y,
+        orientation="h",
+        name="by the slope",
+        marker_color=CATEGORIES[1],
+        hovertemplate=told,
+    )
     figure.add_trace(slope)
     figure.layout.legend = {"orientation": "h", "y": 1, "yanchor": "bottom", "x": 0, "traceorder": "normal"}
     figure.layout.showlegend, figure.layout.barmode = True, "group"

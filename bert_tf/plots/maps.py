@@ -89,9 +89,7 @@ def is_punctuation(token):
     """Whether a token has nothing but punctuation in it, the mark of a piece aside."""
     text = token.removeprefix("##").lstrip("Ġ▁") or token
     # As BERT's own tokenizer has it: all that Unicode calls so, and ASCII's signs such as $ and +.
-    return all(
-        unicodedata.category(letter).startswith("P") or letter in string.punctuation for letter in text
-    )
+    return all(unicodedata.category(letter).startswith("P") or letter in string.punctuation for letter in text)
 
 
 def pooled(maps, selection, most):

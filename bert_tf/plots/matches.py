@@ -64,8 +64,14 @@ def _named(step):
 def _bars(values, labels, name, colour, shape, orientation):
     x, y = (values, labels) if orientation == "h" else (labels, values)
     told = "%{y}: %{x}" if orientation == "h" else "%{x}: %{y}"
-    return go.Bar(x=x, y=y, name=name, orientation=orientation, marker={"color": colour, "pattern": {"shape": shape}},
-                  hovertemplate=told + "<extra>%{fullData.name}</extra>")  # fmt: skip
+    return go.Bar(
+        x=x,
+        y=y,
+        name=name,
+        orientation=orientation,
+        marker={"color": colour, "pattern": {"shape": shape}},
+        hovertemplate=told + "<extra>%{fullData.name}</extra>",
+    )
 
 
 def _colours(dark):

@@ -29,10 +29,7 @@ def predictions(answers, dark=False, names=None):
                 y=tokens,
                 orientation="h",
                 showlegend=False,
-                marker_color=[
-                    CATEGORIES[2] if one.token == answer.original else CATEGORIES[0]
-                    for one in bars
-                ],
+                marker_color=[CATEGORIES[2] if one.token == answer.original else CATEGORIES[0] for one in bars],
                 text=[f"{one.probability:.1%}" for one in bars],
                 hoverinfo="skip",
             ),

@@ -63,8 +63,7 @@ def drawn_rows(values, shown=None):
     """As `groups_of`, with those rows only that are shown: a list of (number of its look, name, indices) a trace."""
     shown = set(range(len(values)) if shown is None else shown)
     groups = [
-        (look, name, [index for index in rows if index in shown])
-        for look, (name, rows) in enumerate(groups_of(values))
+        (look, name, [index for index in rows if index in shown]) for look, (name, rows) in enumerate(groups_of(values))
     ]
     return [one for one in groups if one[2]]
 
@@ -105,9 +104,7 @@ def rows_plane(coordinates, tips, name, values, axes=("", "", ""), shown=None, c
         )
     for index, size, width in ([(chosen, 21, 3)] if chosen is not None else []) + [(one, 17, 1.5) for one in near]:
         figure.add_trace(_ring(coordinates[index], size, width, dark))
-    figure.update_layout(
-        showlegend=not numbers, legend={"orientation": "h", "y": 1, "yanchor": "bottom", "x": 0}
-    )
+    figure.update_layout(showlegend=not numbers, legend={"orientation": "h", "y": 1, "yanchor": "bottom", "x": 0})
     name_axes(figure, axes, space)
     return dress(figure, dark, 460)
 

@@ -205,7 +205,5 @@ def _matrix(one):
     if trace.text is not None and all(isinstance(text, str) for text in trace.text):
         side = [plain(text) for text in trace.text[: shown[0]]]  # a text for each row says more than its name
     top = [plain(one.filled((0, column), "x", None, None)) for column in range(shown[1])]
-    body = [
-        [name, *(written(value, form) for value in line[: shown[1]])] for name, line in zip(side, cells)
-    ]
+    body = [[name, *(written(value, form) for value in line[: shown[1]])] for name, line in zip(side, cells)]
     return ["", *top], body, (rows - shown[0], columns - shown[1])

@@ -81,8 +81,7 @@ def cosine_map(values, names=None, tips=None, dark=False, height=None, spread=Fa
             customdata=[[f"{tips[row]}<br>{tips[column]}" for column in range(count)] for row in range(count)]
             if count <= 40
             else None,
-            hovertemplate=("%{customdata}" if count <= 40 else "%{y} and %{x}")
-            + "<br>cosine %{z:.3f}<extra></extra>",
+            hovertemplate=("%{customdata}" if count <= 40 else "%{y} and %{x}") + "<br>cosine %{z:.3f}<extra></extra>",
             colorbar={"thickness": 8, "outlinewidth": 0, "len": 0.9, "tickformat": ".2f", "xpad": 4},
         )
     )

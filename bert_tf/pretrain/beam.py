@@ -30,8 +30,9 @@ try:
     from apache_beam.io.tfrecordio import WriteToTFRecord
     from apache_beam.options.pipeline_options import PipelineOptions
 except ImportError as error:
-    raise ValueError(f"--runner needs Apache Beam ({error}); install it with "
-                     f"`pip install -r requirements-beam.txt`.") from error
+    raise ValueError(
+        f"--runner needs Apache Beam ({error}); install it with `pip install -r requirements-beam.txt`."
+    ) from error
 
 
 def run_pipeline(patterns, output, tokenizer, settings, shards, text_field, runner, options=()):
@@ -54,14 +55,19 @@ def run_pipeline(patterns, output, tokenizer, settings, shards, text_field, runn
     # Before the manifest, as in `prepare`: what has one is whole.
     _save_tokenizer(output, tokenizer)
     with beam.Pipeline(options=PipelineOptions(["--runner", runner, *options])) as pipeline:
-        made = (pipeline | beam.Create(groups) | "spread files" >> beam.Reshuffle()
-                | beam.FlatMap(_chunks, text_field) | "spread chunks" >> beam.Reshuffle()
-                | beam.ParDo(_MakeExamples(tokenizer, settings)).with_outputs("counts", main="records"))
-        written = made.records | WriteToTFRecord(FileSystems.join(output, PREFIX), file_name_suffix=SUFFIX,
-                                                 num_shards=shards)
+        made = (
+            pipeline
+            | beam.Create(groups)
+            | "spread files" >> beam.Reshuffle()
+            | beam.FlatMap(_chunks, text_field)
+            | "spread chunks" >> beam.Reshuffle()
+            | beam.ParDo(_MakeExamples(tokenizer, settings)).with_outputs("counts", main="records")
+        )
+        written = made.records | WriteToTFRecord(
+            FileSystems.join(output, PREFIX), file_name_suffix=SUFFIX, num_shards=shards
+        )
         # The manifest says that all is there, so it waits for the shards.
-        (made.counts | beam.CombineGlobally(_total)
-         | beam.Map(_finish, output, manifest, beam.pvalue.AsList(written)))
+        (made.counts | beam.CombineGlobally(_total) | beam.Map(_finish, output, manifest, beam.pvalue.AsList(written)))
     found = json.loads(_read(FileSystems.join(output, MANIFEST)))
     return Counts(**{name: found[name] for name in Counts().numbers()})
 

@@ -92,8 +92,9 @@ def _numbered(parts):
 
 
 def _chunk(group, number, parts):
-    return Chunk(group, number, [part.paragraphs for part in parts], [part.source for part in parts],
-                 parts[0].number > 0)
+    return Chunk(
+        group, number, [part.paragraphs for part in parts], [part.source for part in parts], parts[0].number > 0
+    )
 
 
 class CountedFiles:

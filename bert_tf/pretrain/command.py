@@ -15,75 +15,135 @@ from bert_tf.pretrain.start import check_objective_fits, start
 def add_arguments(parser):
     """Adds the options of `pretrain` to an `argparse` parser."""
     data = parser.add_mutually_exclusive_group(required=True)
-    data.add_argument("--text", nargs="+", metavar="FILE",
-                      help="files or globs, masked anew each epoch: a paragraph a line and a blank line between "
-                           "documents, or .jsonl with a document a line; .gz, .xz, .zst")
-    data.add_argument("--records", metavar="DIR",
-                      help="examples made by `prepare`; objective, length and masks are theirs")
+    data.add_argument(
+        "--text",
+        nargs="+",
+        metavar="FILE",
+        help="files or globs, masked anew each epoch: a paragraph a line and a blank line between "
+        "documents, or .jsonl with a document a line; .gz, .xz, .zst",
+    )
+    data.add_argument(
+        "--records", metavar="DIR", help="examples made by `prepare`; objective, length and masks are theirs"
+    )
     parser.add_argument("--output", required=True, metavar="DIR", help="folder of the run; resumed if it exists")
     start = parser.add_mutually_exclusive_group(required=True)
     start.add_argument("--init", metavar="MODEL", help="warm start from this model; heads it lacks start fresh")
-    start.add_argument("--size", help="start from random weights (needs --vocab): a named size, or "
-                                      "LAYERSxWIDTHxHEADS like 3x128x4")
-    start.add_argument("--student-layers", type=int, metavar="N",
-                       help="start from N of the --teacher's layers, evenly spread")
-    parser.add_argument("--teacher", metavar="MODEL",
-                        help="learn from this model's answers too; it must have the same vocabulary")
-    parser.add_argument("--distil", default="states", metavar="WAY",
-                        help="what of the teacher: states (its predictions and last hidden states, DistilBERT's way) "
-                             "or relations (how its last layer relates tokens, MiniLM's way, for any width)")
-    parser.add_argument("--generator", type=_share_or_model, metavar="SHARE|MODEL",
-                        help="ELECTRA's way: a generator of this share of the width (0.25) fills the masked places, "
-                             "and the model learns which tokens it wrote; or a trained model of the same vocabulary "
-                             "writes, and does not learn; with --objective mlm")
-    parser.add_argument("--model-type", choices=tuple(MEMBERS),
-                        help="of a model of --size (default: bert; albert with --objective sop, electra with "
-                             "--generator; those that read one way learn by --objective clm), of a student of BERT "
-                             "that is to be a distilbert, or of an electra that begins with the encoder of the BERT "
-                             "in --init")
-    parser.add_argument("--vocab", metavar="MODEL",
-                        help="a model, or a folder with a vocabulary of any kind, to use that, for --size (default: "
-                             "--records)")
+    start.add_argument(
+        "--size", help="start from random weights (needs --vocab): a named size, or LAYERSxWIDTHxHEADS like 3x128x4"
+    )
+    start.add_argument(
+        "--student-layers", type=int, metavar="N", help="start from N of the --teacher's layers, evenly spread"
+    )
+    parser.add_argument(
+        "--teacher", metavar="MODEL", help="learn from this model's answers too; it must have the same vocabulary"
+    )
+    parser.add_argument(
+        "--distil",
+        default="states",
+        metavar="WAY",
+        help="what of the teacher: states (its predictions and last hidden states, DistilBERT's way) "
+        "or relations (how its last layer relates tokens, MiniLM's way, for any width)",
+    )
+    parser.add_argument(
+        "--generator",
+        type=_share_or_model,
+        metavar="SHARE|MODEL",
+        help="ELECTRA's way: a generator of this share of the width (0.25) fills the masked places, "
+        "and the model learns which tokens it wrote; or a trained model of the same vocabulary "
+        "writes, and does not learn; with --objective mlm",
+    )
+    parser.add_argument(
+        "--model-type",
+        choices=tuple(MEMBERS),
+        help="of a model of --size (default: bert; albert with --objective sop, electra with "
+        "--generator; those that read one way learn by --objective clm), of a student of BERT "
+        "that is to be a distilbert, or of an electra that begins with the encoder of the BERT "
+        "in --init",
+    )
+    parser.add_argument(
+        "--vocab",
+        metavar="MODEL",
+        help="a model, or a folder with a vocabulary of any kind, to use that, for --size (default: --records)",
+    )
     parser.add_argument("--positions", type=int, default=512, help="longest input of a model of --size, in tokens")
-    parser.add_argument("--embedding-size", type=int, metavar="E",
-                        help="width of the token vectors of an albert or electra of --size (default: as released, at "
-                             "most half of the width in sizes that were not)")
+    parser.add_argument(
+        "--embedding-size",
+        type=int,
+        metavar="E",
+        help="width of the token vectors of an albert or electra of --size (default: as released, at "
+        "most half of the width in sizes that were not)",
+    )
     parser.add_argument("--steps", type=whole_number(1), default=1000, help="updates in all")
-    parser.add_argument("--batch-size", type=int, default=32,
-                        help="sequences of an update, over all devices and micro-batches together")
-    parser.add_argument("--strategy", default="auto", metavar="NAME",
-                        help="auto, one, mirrored (all GPUs here), multiworker (by TF_CONFIG) or tpu")
-    parser.add_argument("--accumulate", type=int, default=1, metavar="K",
-                        help="take a device's part of the batch in K micro-batches, for less memory")
+    parser.add_argument(
+        "--batch-size", type=int, default=32, help="sequences of an update, over all devices and micro-batches together"
+    )
+    parser.add_argument(
+        "--strategy",
+        default="auto",
+        metavar="NAME",
+        help="auto, one, mirrored (all GPUs here), multiworker (by TF_CONFIG) or tpu",
+    )
+    parser.add_argument(
+        "--accumulate",
+        type=int,
+        default=1,
+        metavar="K",
+        help="take a device's part of the batch in K micro-batches, for less memory",
+    )
     parser.add_argument("--length", type=int, default=128, help="tokens of a sequence")
-    parser.add_argument("--phases", metavar="LENGTH:SHARE,…",
-                        help="instead of --length: short sequences first, like 128:0.9,512:0.1 of the steps")
+    parser.add_argument(
+        "--phases",
+        metavar="LENGTH:SHARE,…",
+        help="instead of --length: short sequences first, like 128:0.9,512:0.1 of the steps",
+    )
     parser.add_argument("--learning-rate", type=float, default=1e-4)
-    parser.add_argument("--warmup", type=float, default=0.05,
-                        help="below 1 the share of the steps to warm up in, else their number")
+    parser.add_argument(
+        "--warmup", type=float, default=0.05, help="below 1 the share of the steps to warm up in, else their number"
+    )
     parser.add_argument("--optimizer", default="adamw", help="adamw, lamb for batches of thousands, or muon")
-    parser.add_argument("--layer-decay", type=float, default=1.0, metavar="FACTOR",
-                        help="each layer learns by this factor slower than the one above it (1: all alike)")
+    parser.add_argument(
+        "--layer-decay",
+        type=float,
+        default=1.0,
+        metavar="FACTOR",
+        help="each layer learns by this factor slower than the one above it (1: all alike)",
+    )
     parser.add_argument("--weight-decay", type=float, default=0.01)
     parser.add_argument("--dropout", type=float, help="instead of the model's own (0 suits short runs)")
-    parser.add_argument("--freeze-layers", type=int, default=0, metavar="N",
-                        help="keep the embeddings and the lowest N layers as they are")
+    parser.add_argument(
+        "--freeze-layers",
+        type=int,
+        default=0,
+        metavar="N",
+        help="keep the embeddings and the lowest N layers as they are",
+    )
     add_example_arguments(parser)
-    parser.add_argument("--precision", default="float32",
-                        help="float32, bfloat16_products (fast on CPUs with AVX512-BF16), mixed_bfloat16 or "
-                             "mixed_float16 (with a loss scale)")
-    parser.add_argument("--rematerialise", action="store_true",
-                        help="compute the layers twice instead of keeping them: less memory, more time")
+    parser.add_argument(
+        "--precision",
+        default="float32",
+        help="float32, bfloat16_products (fast on CPUs with AVX512-BF16), mixed_bfloat16 or "
+        "mixed_float16 (with a loss scale)",
+    )
+    parser.add_argument(
+        "--rematerialise",
+        action="store_true",
+        help="compute the layers twice instead of keeping them: less memory, more time",
+    )
     parser.add_argument("--jit", action="store_true", help="compile the step with XLA")
     parser.add_argument("--threads", type=int, help="CPU threads to use")
     parser.add_argument("--seed", type=SEED, default=0)
     parser.add_argument("--save-every", type=whole_number(1), default=500, help="steps between checkpoints")
-    parser.add_argument("--keep", type=whole_number(1), default=2, metavar="N",
-                        help="checkpoints to keep: the newest N and the best")
-    parser.add_argument("--snapshots", action="store_true",
-                        help="keep small float16 models of steps 0, 1, 2, 5, 10, 20, 50, … in OUTPUT/snapshots")
-    parser.add_argument("--stop-after", type=whole_number(1), metavar="STEP",
-                        help="save and leave at this step; resume later")
+    parser.add_argument(
+        "--keep", type=whole_number(1), default=2, metavar="N", help="checkpoints to keep: the newest N and the best"
+    )
+    parser.add_argument(
+        "--snapshots",
+        action="store_true",
+        help="keep small float16 models of steps 0, 1, 2, 5, 10, 20, 50, … in OUTPUT/snapshots",
+    )
+    parser.add_argument(
+        "--stop-after", type=whole_number(1), metavar="STEP", help="save and leave at this step; resume later"
+    )
     parser.add_argument("--log-every", type=whole_number(1), default=50)
     parser.add_argument("--max-documents", type=int, help="use only the first so many documents")
     parser.add_argument("--corpus", metavar="DIR", help="where the tokenized text is kept (default: in --output)")
@@ -145,14 +205,26 @@ def _run(args, strategy):
         model, generator, network, optimizer = _make(args, config, source, corpus, objective, reader, strategy)
     del source
     trainer = Trainer(
-        network, objective, optimizer, output, jit_compile=args.jit, keep=args.keep,
-        strategy=strategy, accumulate=args.accumulate, peak=measure_peak(args.precision) * replicas(strategy),
-        flops_of=lambda batch: _flops(filter(None, (model, generator)), reader, *batch["token_ids"].shape,
-                                      batch["mask_labels"].shape[1]))
+        network,
+        objective,
+        optimizer,
+        output,
+        jit_compile=args.jit,
+        keep=args.keep,
+        strategy=strategy,
+        accumulate=args.accumulate,
+        peak=measure_peak(args.precision) * replicas(strategy),
+        flops_of=lambda batch: _flops(
+            filter(None, (model, generator)), reader, *batch["token_ids"].shape, batch["mask_labels"].shape[1]
+        ),
+    )
     if trainer.chief:
         record_settings(output, args, model, tokenizer, corpus)
-    snapshots = Snapshots(output, lambda folder: checkpoints.save(folder, config, tokenizer, model, "float16"),
-                          last=args.steps) if args.snapshots else None
+    snapshots = (
+        Snapshots(output, lambda folder: checkpoints.save(folder, config, tokenizer, model, "float16"), last=args.steps)
+        if args.snapshots
+        else None
+    )
     step = _train(args, trainer, phases, corpus, tokenizer, snapshots)
     if trainer.chief:
         safe = f"The checkpoint of step {step} is whole; free space and give the same command again."
@@ -187,8 +259,15 @@ def _prepare(args, tokenizer, strategy):
     from bert_tf.train.strategy import is_chief, sum_over_workers
 
     def prepare():
-        return prepare_corpus(find_files(args.text), tokenizer, args.corpus or Path(args.output) / "corpus",
-                              args.max_documents, progress=_say_prepared, text_field=args.field, language=args.language)
+        return prepare_corpus(
+            find_files(args.text),
+            tokenizer,
+            args.corpus or Path(args.output) / "corpus",
+            args.max_documents,
+            progress=_say_prepared,
+            text_field=args.field,
+            language=args.language,
+        )
 
     corpus = prepare() if is_chief(strategy) else None
     sum_over_workers(strategy, 1)
@@ -209,8 +288,9 @@ def _make(args, config, source, corpus, objective, reader, strategy):
     from bert_tf.train.precision import apply_precision, build_policy, products_dtype, with_loss_scale
     from bert_tf.train.remat import rematerialise
 
-    model = build_pretraining_model(config, objective.model_outputs, objective.heads,
-                                    dtype=build_policy(args.precision))
+    model = build_pretraining_model(
+        config, objective.model_outputs, objective.heads, dtype=build_policy(args.precision)
+    )
     fill(model, source, corpus)
     freeze(model, args.freeze_layers)
     generator = make_generator(model, args.generator) if isinstance(args.generator, float) else None
@@ -225,9 +305,16 @@ def _make(args, config, source, corpus, objective, reader, strategy):
     if args.rematerialise:
         rematerialise(model)
     variables = network.trainable_variables
-    optimizer = make_optimizer(variables, args.learning_rate, args.steps, warmup_steps(args.warmup, args.steps),
-                               args.weight_decay, args.optimizer, layer_factors(model, args.layer_decay),
-                               products_dtype(args.precision))
+    optimizer = make_optimizer(
+        variables,
+        args.learning_rate,
+        args.steps,
+        warmup_steps(args.warmup, args.steps),
+        args.weight_decay,
+        args.optimizer,
+        layer_factors(model, args.layer_decay),
+        products_dtype(args.precision),
+    )
     return model, generator, network, with_loss_scale(optimizer, variables, args.precision)
 
 
@@ -253,10 +340,16 @@ def _train(args, trainer, phases, corpus, tokenizer, snapshots):
             position = Position(position.epoch, position.block + 1, 0)
         feed = _feed(args, corpus, tokenizer, phase.length, longest, position)
         step = trainer.train(
-            prefetch(feed), step, goal, save_every=args.save_every, log_every=args.log_every,
+            prefetch(feed),
+            step,
+            goal,
+            save_every=args.save_every,
+            log_every=args.log_every,
             encode_position=lambda position: to_saved(position, feed.division),
-            describe_position=feed.describe, report=lambda record: _say_record(record, args.steps),
-            snapshots=snapshots)
+            describe_position=feed.describe,
+            report=lambda record: _say_record(record, args.steps),
+            snapshots=snapshots,
+        )
         position = trainer.position
         if trainer.stopped or step < goal:
             break
@@ -275,8 +368,17 @@ def _feed(args, corpus, tokenizer, length, longest, position=None):
     if isinstance(args.generator, str):
         # What it writes is not learnt from, so nothing is given away to it.
         masks = dataclasses.replace(masks, mask_share=1.0, random_share=0.0)
-    return Feed(corpus, tokenizer, args.batch_size, length, masks, args.seed, position,
-                block_tokens=tokens_of_block(args.batch_size, longest), objective=args.objective)
+    return Feed(
+        corpus,
+        tokenizer,
+        args.batch_size,
+        length,
+        masks,
+        args.seed,
+        position,
+        block_tokens=tokens_of_block(args.batch_size, longest),
+        objective=args.objective,
+    )
 
 
 def freeze(model, layers):
@@ -289,8 +391,10 @@ def freeze(model, layers):
         raise ValueError(f"--freeze-layers is {layers}; the model has {count} layers.")
     if layers not in possible:
         fewer = ", ".join(map(str, possible[:-1]))
-        raise ValueError(f"--freeze-layers is {layers}, but layer {layers} shares its weights with layer {layers + 1}, "
-                         f"which is to learn; with this model it can be {fewer} or {count}.")
+        raise ValueError(
+            f"--freeze-layers is {layers}, but layer {layers} shares its weights with layer {layers + 1}, "
+            f"which is to learn; with this model it can be {fewer} or {count}."
+        )
     if layers:
         for name in ("embeddings", *(f"layer_{index}" for index in range(layers))):
             model.bert_layers[name].trainable = False
@@ -320,12 +424,16 @@ def _writer(args, tokenizer, phases):
     config, its_tokenizer, writer = checkpoints.read(checkpoints.find(args.generator))
     require_head(writer.bert_heads, "mlm", f"--generator {args.generator}")
     if its_tokenizer.vocab != tokenizer.vocab:
-        raise ValueError(f"--generator {args.generator} has another vocabulary than the model, which could not read "
-                         "what it writes; give one with the same.")
+        raise ValueError(
+            f"--generator {args.generator} has another vocabulary than the model, which could not read "
+            "what it writes; give one with the same."
+        )
     longest = max(phase.length for phase in phases)
     if longest > config.max_tokens:
-        raise ValueError(f"--generator {args.generator} takes at most {config.max_tokens} tokens, and sequences of "
-                         f"{longest} were asked for.")
+        raise ValueError(
+            f"--generator {args.generator} takes at most {config.max_tokens} tokens, and sequences of "
+            f"{longest} were asked for."
+        )
     return writer
 
 
@@ -380,6 +488,9 @@ def _say_record(record, steps):
     left = (steps - record["step"]) * record["seconds_per_step"] / 60
     shown = {name: f"{name}_accuracy" for name in ("mlm", "nsp", "sop", "replaced")} | {"found": "replaced_found"}
     tasks = "  ".join(f"{name} {record[kept]:.3f}" for name, kept in shown.items() if kept in record)
-    print(f"step {record['step']}/{steps}  loss {record['loss']:.3f}  {tasks}  "
-          f"{record['tokens_per_second']:,.0f} tokens/s  "
-          f"{record['peak_share']:.0%} of peak  {left:.0f} min left", flush=True)
+    print(
+        f"step {record['step']}/{steps}  loss {record['loss']:.3f}  {tasks}  "
+        f"{record['tokens_per_second']:,.0f} tokens/s  "
+        f"{record['peak_share']:.0%} of peak  {left:.0f} min left",
+        flush=True,
+    )

@@ -43,10 +43,13 @@ class TokenCorpus:
                 raise ValueError(f"{_MANIFEST} holds no object")
             self._tokens, self._sentence_ends, self._document_ends = (
                 np.asarray(np.load(self.folder / f"{name}.npy", mmap_mode="r"))
-                for name in ("tokens", "sentence_ends", "document_ends"))
+                for name in ("tokens", "sentence_ends", "document_ends")
+            )
         except (OSError, ValueError) as error:
-            raise TextError(f"{folder} is not a prepared corpus ({error}); make one with "
-                            f"`python -m bert_tf pretrain --text FILE …`.") from error
+            raise TextError(
+                f"{folder} is not a prepared corpus ({error}); make one with "
+                f"`python -m bert_tf pretrain --text FILE …`."
+            ) from error
 
     def __len__(self):
         return len(self._document_ends)
@@ -67,13 +70,13 @@ class TokenCorpus:
         """
         first = self._document_ends[number - 1] if number else 0
         start = self._sentence_ends[first - 1] if first else 0
-        return _Sentences(self._tokens, start, self._sentence_ends[first: self._document_ends[number]])
+        return _Sentences(self._tokens, start, self._sentence_ends[first : self._document_ends[number]])
 
     def log_frequencies(self, vocab_size):
         """Natural log of each token's share, add-one smoothed: float32 [V]. The start of an MLM head's bias."""
         counts = np.ones(vocab_size)
         for start in range(0, len(self._tokens), _COUNTED_AT_ONCE):
-            counts += np.bincount(self._tokens[start: start + _COUNTED_AT_ONCE], minlength=vocab_size)
+            counts += np.bincount(self._tokens[start : start + _COUNTED_AT_ONCE], minlength=vocab_size)
         return np.log(counts / counts.sum()).astype(np.float32)
 
 
@@ -92,7 +95,7 @@ class _Sentences(Sequence):
     def __getitem__(self, index):
         number = range(len(self))[index]
         start = self._ends[number - 1] if number else self._start
-        return np.array(self._tokens[start: self._ends[number]], np.int32)
+        return np.array(self._tokens[start : self._ends[number]], np.int32)
 
 
 class MemoryCorpus:
@@ -131,8 +134,7 @@ def tokenize_all(documents, tokenizer, language="en"):
     return [[row for row in itertools.islice(ids, len(document)) if len(row)] for document in split]
 
 
-def prepare_corpus(paths, tokenizer, folder, max_documents=None, progress=None, text_field="text",
-                   language="en"):
+def prepare_corpus(paths, tokenizer, folder, max_documents=None, progress=None, text_field="text", language="en"):
     """Tokenizes text files into a `TokenCorpus`; does nothing if that was done already with the same settings.
 
     Of several processes at once one tokenizes, and the others wait for it.
@@ -192,8 +194,16 @@ def _make(folder, key, paths, tokenizer, max_documents, progress, text_field, la
         (folder / "tokens.raw").unlink(missing_ok=True)
     _save(folder / "sentence_ends.npy", np.cumsum(lengths, dtype=np.int64))
     _save(folder / "document_ends.npy", np.cumsum(per_document, dtype=np.int64))
-    write_json(folder / _MANIFEST, {"key": key, "documents": len(per_document), "sentences": len(lengths),
-                                    "tokens": int(np.sum(lengths)), "files": [Path(path).name for path in paths]})
+    write_json(
+        folder / _MANIFEST,
+        {
+            "key": key,
+            "documents": len(per_document),
+            "sentences": len(lengths),
+            "tokens": int(np.sum(lengths)),
+            "files": [Path(path).name for path in paths],
+        },
+    )
 
 
 def _batches(documents):
@@ -227,5 +237,7 @@ def corpus_keys(paths, tokenizer, max_documents=None, text_field="text", languag
     other = [] if text_field == "text" else [text_field]
     other += [] if language == "en" else [f"language {language}"]
     rest = "\n".join(tokenizer.vocab)
-    return tuple(hashlib.sha256((json.dumps([facts, tokenizer.lower_case, max_documents, *other]) + rest).encode())
-                 .hexdigest() for facts in (ends, sizes))
+    return tuple(
+        hashlib.sha256((json.dumps([facts, tokenizer.lower_case, max_documents, *other]) + rest).encode()).hexdigest()
+        for facts in (ends, sizes)
+    )

@@ -21,8 +21,10 @@ def alternate_layers(teacher_layers, student_layers):
     Raises: ValueError if the student has more layers than the teacher, or none.
     """
     if not 1 <= student_layers <= teacher_layers:
-        raise ValueError(f"A student of {student_layers} layers cannot start from a teacher of {teacher_layers}; "
-                         f"give 1 to {teacher_layers}.")
+        raise ValueError(
+            f"A student of {student_layers} layers cannot start from a teacher of {teacher_layers}; "
+            f"give 1 to {teacher_layers}."
+        )
     if student_layers == 1:
         return (teacher_layers - 1,)
     return tuple(round(index * (teacher_layers - 1) / (student_layers - 1)) for index in range(student_layers))
@@ -68,15 +70,19 @@ def _student_config(config, layers, model_type):
     if model_type not in (None, config.model_type):
         able = STUDENT_TYPES.get(config.model_type, ())
         if model_type not in able:
-            raise ValueError(f"A student that starts from a {config.member.title} teacher's layers cannot be a "
-                             f"{model_type}; it can be: {', '.join((config.model_type, *able))}.")
+            raise ValueError(
+                f"A student that starts from a {config.member.title} teacher's layers cannot be a "
+                f"{model_type}; it can be: {', '.join((config.model_type, *able))}."
+            )
         changes.update({"model_type": model_type, **MEMBERS[model_type].only})
     if config.num_hidden_groups is not None:
         kept = sorted(set(sets))
         count = len(kept)
         if layers % count or sets != [kept[index * count // layers] for index in range(layers)]:
-            raise ValueError(f"{layers} of this {config.member.title} teacher's {config.num_hidden_layers} layers do "
-                             f"not share its {config.num_hidden_groups} sets of weights evenly; give another number.")
+            raise ValueError(
+                f"{layers} of this {config.member.title} teacher's {config.num_hidden_layers} layers do "
+                f"not share its {config.num_hidden_groups} sets of weights evenly; give another number."
+            )
         changes["num_hidden_groups"] = count
     return config.replace(**changes)
 
@@ -132,7 +138,7 @@ class Distillation:
             raise ValueError(f"The temperature is {temperature}; it must be above 0.")
         self.base, self.way, self.temperature, self.weights = base, way, temperature, weights
         self.model_outputs, self.heads = base.model_outputs, base.heads
-        self._relation_heads = None     # where attention maps are compared as they are
+        self._relation_heads = None  # where attention maps are compared as they are
 
     def network(self, student, teacher):
         """The model that is trained: the student, with the teacher looking at the same batch.
@@ -155,7 +161,8 @@ class Distillation:
         width = teacher.bert_config.hidden_size
         if self.way == "states" and student.bert_config.hidden_size != width:
             outputs["sequence_output"] = keras.layers.Dense(width, dtype="float32", name="to_the_teachers_width")(
-                outputs["sequence_output"])
+                outputs["sequence_output"]
+            )
         network = keras.Model(inputs, outputs, name="distillation")
         network.bert_config = student.bert_config
         return network
@@ -163,14 +170,19 @@ class Distillation:
     def _compared(self, student, teacher):
         """The names of the outputs that the two are compared by."""
         if student.vocab_size != teacher.vocab_size:
-            raise ValueError(f"The student has {student.vocab_size} tokens and the teacher {teacher.vocab_size}; "
-                             "both must read the same vocabulary.")
+            raise ValueError(
+                f"The student has {student.vocab_size} tokens and the teacher {teacher.vocab_size}; "
+                "both must read the same vocabulary."
+            )
         if self.way == "states":
             return "mlm_logits", "sequence_output"
         if student.num_attention_heads == teacher.num_attention_heads:
             return "attentions", "values"
-        self._relation_heads = max(count for count in range(1, teacher.num_attention_heads + 1)
-                                   if not student.hidden_size % count and not teacher.hidden_size % count)
+        self._relation_heads = max(
+            count
+            for count in range(1, teacher.num_attention_heads + 1)
+            if not student.hidden_size % count and not teacher.hidden_size % count
+        )
         return "queries", "keys", "values"
 
     def counts(self, batch):
@@ -181,8 +193,11 @@ class Distillation:
     def __call__(self, outputs, batch, counts=None):
         counts = counts or self.counts(batch)
         values = self.base(outputs, batch, counts)
-        parts = self._of_states(outputs, batch, counts) if self.way == "states" else self._of_relations(
-            outputs, batch, counts)
+        parts = (
+            self._of_states(outputs, batch, counts)
+            if self.way == "states"
+            else self._of_relations(outputs, batch, counts)
+        )
         soft, mlm, cosine = self.weights
         # What the base has beside the masked words (next sentence) keeps its own weight.
         loss = values["loss"] + (mlm - 1) * values["mlm_loss"]
@@ -197,11 +212,12 @@ class Distillation:
         masks, tokens = (ops.maximum(counts[name], 1.0) for name in ("masks", "tokens"))
         ours = ops.log_softmax(outputs["mlm_logits"] / heat)
         theirs = ops.log_softmax(outputs["teacher_mlm_logits"] / heat)
-        divergence = ops.sum(ops.exp(theirs) * (theirs - ours), axis=-1)                       # [B, P]
+        divergence = ops.sum(ops.exp(theirs) * (theirs - ours), axis=-1)  # [B, P]
         soft = ops.sum(divergence * batch["mask_weights"]) * heat * heat / masks
-        ours, theirs = (_unit(ops.cast(outputs[name], "float32"))
-                        for name in ("sequence_output", "teacher_sequence_output"))
-        apart = 1 - ops.sum(ours * theirs, axis=-1)                                            # [B, T]
+        ours, theirs = (
+            _unit(ops.cast(outputs[name], "float32")) for name in ("sequence_output", "teacher_sequence_output")
+        )
+        apart = 1 - ops.sum(ours * theirs, axis=-1)  # [B, T]
         real = ops.cast(batch["padding_mask"], "float32")
         return {"soft_loss": soft, "cosine_loss": ops.sum(apart * real) / tokens}
 
@@ -215,8 +231,10 @@ class Distillation:
             return ops.sum(ops.mean(divergence, axis=1) * real) / tokens
 
         def related(name):
-            ours, theirs = (_relations(_cut_anew(ops.cast(outputs[key], "float32"), self._relation_heads), real)
-                            for key in (name, f"teacher_{name}"))
+            ours, theirs = (
+                _relations(_cut_anew(ops.cast(outputs[key], "float32"), self._relation_heads), real)
+                for key in (name, f"teacher_{name}")
+            )
             return mean(_divergence(theirs, ours))
 
         if self._relation_heads:

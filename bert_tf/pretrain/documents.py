@@ -68,14 +68,18 @@ def read_parts(paths, longest, field="text", open_file=open):
     for path in map(str, paths):
         try:
             # A byte-order mark is no part of the text.
-            with (open_file(path, "rb") as raw, _decompressed(raw, path) as data,
-                  io.TextIOWrapper(data, encoding="utf-8-sig") as text):
+            with (
+                open_file(path, "rb") as raw,
+                _decompressed(raw, path) as data,
+                io.TextIOWrapper(data, encoding="utf-8-sig") as text,
+            ):
                 lines = _without_nuls(text, path)
                 for document in _of_json_lines(lines, path, field) if is_json_lines(path) else _of_lines(lines):
                     yield from enumerate(_cut(document, longest))
         except UnicodeDecodeError as error:
-            raise TextError(f"{path} is not UTF-8 text ({_first_bad_byte(path, open_file)}); convert it first."
-                            ) from error
+            raise TextError(
+                f"{path} is not UTF-8 text ({_first_bad_byte(path, open_file)}); convert it first."
+            ) from error
         except (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile, *_zstd_errors(path)) as error:
             raise TextError(f"{path} is a damaged archive: {error}.") from error
 
@@ -120,7 +124,7 @@ def _first_bad_byte(path, open_file):
             except UnicodeDecodeError as error:
                 # The decoder kept the beginning of a letter that the block before ended in.
                 kept = len(error.object) - len(block)
-                lines = error.object[:error.start].count(b"\n")
+                lines = error.object[: error.start].count(b"\n")
                 return f"byte {done - kept + error.start:,}, line {line + lines:,}"
             if not block:
                 return "where cannot be said, as it has changed meanwhile"
@@ -131,8 +135,9 @@ def _without_nuls(lines, path):
     """The same lines. Raises TextError on a NUL, which UTF-16 without a mark has in every second byte."""
     for number, line in enumerate(lines, 1):
         if "\0" in line:
-            raise TextError(f"{path}, line {number:,}, holds NUL characters, as text in UTF-16 does; convert it to UTF-8 "
-                            "first.")
+            raise TextError(
+                f"{path}, line {number:,}, holds NUL characters, as text in UTF-16 does; convert it to UTF-8 first."
+            )
         yield line
 
 
@@ -162,8 +167,10 @@ def _of_json_lines(lines, path, field):
         text = record.get(field) if isinstance(record, dict) else None
         if not isinstance(text, str):
             has = ", ".join(record)[:80] if isinstance(record, dict) else type(record).__name__
-            raise TextError(f"{path}, line {number}: no text in a field {field!r} (it has: {has or 'nothing'}); "
-                            f"name the right one with --field.")
+            raise TextError(
+                f"{path}, line {number}: no text in a field {field!r} (it has: {has or 'nothing'}); "
+                f"name the right one with --field."
+            )
         if paragraphs := [part for part in map(str.strip, text.split("\n")) if part]:
             yield paragraphs
 

@@ -57,11 +57,11 @@ class Replacement(keras.layers.Layer):
         logits = ops.stop_gradient(ops.cast(logits, "float32"))
         noise = keras.random.uniform(ops.shape(logits), 1e-9, 1.0, seed=self.generator)
         # The greatest of logits and Gumbel noise is a draw from their softmax.
-        drawn = ops.cast(ops.argmax(logits - ops.log(-ops.log(noise)), axis=-1), "int32")     # [B, P]
+        drawn = ops.cast(ops.argmax(logits - ops.log(-ops.log(noise)), axis=-1), "int32")  # [B, P]
         labels = ops.cast(mask_labels, "int32")
-        places = ops.one_hot(mask_positions, ops.shape(token_ids)[1], dtype="int32")           # [B, P, T]
+        places = ops.one_hot(mask_positions, ops.shape(token_ids)[1], dtype="int32")  # [B, P, T]
         places = places * ops.cast(ops.expand_dims(mask_weights, -1) > 0, "int32")
-        chosen = ops.sum(places, axis=1)                                                       # [B, T], 0 or 1
+        chosen = ops.sum(places, axis=1)  # [B, T], 0 or 1
         filled = ops.sum(places * ops.expand_dims(drawn, -1), axis=1)
         wrong = ops.sum(places * ops.expand_dims(ops.cast(drawn != labels, "int32"), -1), axis=1)
         return token_ids * (1 - chosen) + filled, ops.cast(wrong, "float32")
@@ -84,9 +84,12 @@ def generator_config(config, share=0.25):
         raise ValueError(f"The generator's share is {share}; it must lie above 0 and at most at 1.")
     heads = max(1, round(config.num_attention_heads * share))
     hidden = heads * (config.hidden_size // config.num_attention_heads)
-    return config.replace(hidden_size=hidden, num_attention_heads=heads,
-                          intermediate_size=max(1, round(config.intermediate_size * hidden / config.hidden_size)),
-                          embedding_size=config.embedding_width)
+    return config.replace(
+        hidden_size=hidden,
+        num_attention_heads=heads,
+        intermediate_size=max(1, round(config.intermediate_size * hidden / config.hidden_size)),
+        embedding_size=config.embedding_width,
+    )
 
 
 def make_generator(discriminator, share=0.25):
@@ -134,24 +137,27 @@ class ReplacedTokenDetection:
         Returns: a Keras model; its trainable variables are the discriminator's, and those of a generator that learns.
         """
         kinds = {"mask_weights": "float32"}
-        inputs = {name: keras.Input((None,), dtype=kinds.get(name, "int32"), name=name)
-                  for name in self.model_inputs}
+        inputs = {name: keras.Input((None,), dtype=kinds.get(name, "int32"), name=name) for name in self.model_inputs}
         writer = generator if self.learning else Teacher(generator, ("mlm_logits",), name="generator")
         logits = writer({name: inputs[name] for name in generator.input})["mlm_logits"]
         written, replaced = Replacement(seed, name="replacement")(
-            logits, *(inputs[name] for name in ("token_ids", "mask_positions", "mask_labels", "mask_weights")))
+            logits, *(inputs[name] for name in ("token_ids", "mask_positions", "mask_labels", "mask_weights"))
+        )
         judge = view(discriminator, ("replaced_logits",), name="judge")
         judged = judge({**{name: inputs[name] for name in judge.input}, "token_ids": written})["replaced_logits"]
-        network = keras.Model(inputs, {"mlm_logits": logits, "replaced_logits": judged, "replaced_labels": replaced},
-                              name="electra")
+        network = keras.Model(
+            inputs, {"mlm_logits": logits, "replaced_logits": judged, "replaced_labels": replaced}, name="electra"
+        )
         network.bert_config = discriminator.bert_config
         return network
 
     def counts(self, batch):
         """The numbers of targets: "masks" and "tokens" (real ones)."""
         ops = keras.ops
-        return {"masks": ops.sum(ops.cast(batch["mask_weights"], "float32")),
-                "tokens": ops.sum(ops.cast(batch["padding_mask"], "float32"))}
+        return {
+            "masks": ops.sum(ops.cast(batch["mask_weights"], "float32")),
+            "tokens": ops.sum(ops.cast(batch["padding_mask"], "float32")),
+        }
 
     def __call__(self, outputs, batch, counts=None):
         from bert_tf.pretrain.objective import MaskedLM
@@ -168,7 +174,15 @@ class ReplacedTokenDetection:
         taken = ops.cast(logits > 0, "float32")
         right = ops.sum(ops.cast(ops.equal(taken, labels), "float32") * real) / tokens
         share = ops.sum(labels * real) / tokens
-        total = {**values, "loss": values["mlm_loss"] + WEIGHT * loss} if self.learning else {
-            "loss": loss, "mlm_accuracy": values["mlm_accuracy"]}
-        return {**total, "replaced_loss": loss, "replaced_accuracy": right, "replaced_share": share,
-                "replaced_caught": ops.sum(taken * labels * real) / tokens}
+        total = (
+            {**values, "loss": values["mlm_loss"] + WEIGHT * loss}
+            if self.learning
+            else {"loss": loss, "mlm_accuracy": values["mlm_accuracy"]}
+        )
+        return {
+            **total,
+            "replaced_loss": loss,
+            "replaced_accuracy": right,
+            "replaced_share": share,
+            "replaced_caught": ops.sum(taken * labels * real) / tokens,
+        }

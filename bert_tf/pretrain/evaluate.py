@@ -18,8 +18,19 @@ from bert_tf.pretrain.masks import MaskSettings, mask_batch
 MASKS = MaskSettings(rate=0.15, mask_share=1.0, random_share=0.0)
 
 
-def evaluate_mlm(bert, files, length=128, seed=0, limit=None, batch_size=32, progress=None, alone=False,
-                 generator=None, text_field="text", language="en"):
+def evaluate_mlm(
+    bert,
+    files,
+    length=128,
+    seed=0,
+    limit=None,
+    batch_size=32,
+    progress=None,
+    alone=False,
+    generator=None,
+    text_field="text",
+    language="en",
+):
     """How often the pre-training heads of a model are right on text files. The same arguments give the same figures.
 
     Args:
@@ -58,9 +69,7 @@ def evaluate_mlm(bert, files, length=128, seed=0, limit=None, batch_size=32, pro
     if not 8 <= length <= bert.max_length:
         raise ValueError(f"The length must be 8 to {bert.max_length} tokens for {bert.name}, not {length}.")
     if batch_size < 1 or (limit is not None and limit < 2):
-        raise ValueError(
-            f"Give a batch size of at least 1 and a limit of at least 2, not {batch_size} and {limit}."
-        )
+        raise ValueError(f"Give a batch size of at least 1 and a limit of at least 2, not {batch_size} and {limit}.")
     if generator is not None:
         _check_generator(bert, generator)
     began = time.perf_counter()
@@ -99,8 +108,11 @@ class _Asked:
     def pairs(self, of_document, rng):
         """All pairs that `document_pairs` or `sentence_order_pairs` makes of the documents."""
         between = self.bert.tokenizer.separators_between
-        return [pair for number in range(len(self.corpus))
-                for pair in of_document(self.corpus, number, rng, self.length, between=between)]
+        return [
+            pair
+            for number in range(len(self.corpus))
+            for pair in of_document(self.corpus, number, rng, self.length, between=between)
+        ]
 
     def packed(self, pairs):
         return pack_pairs(pairs, self.bert.tokenizer, self.length)
@@ -207,8 +219,10 @@ def _check_generator(bert, generator):
     require_head(bert.heads, "replaced", bert.name)
     require_head(generator.heads, "mlm", generator.name)
     if generator.tokenizer.vocab != bert.tokenizer.vocab:
-        raise ValueError(f"{generator.name} and {bert.name} have different vocabularies: the second could not read "
-                         "what the first writes.")
+        raise ValueError(
+            f"{generator.name} and {bert.name} have different vocabularies: the second could not read "
+            "what the first writes."
+        )
 
 
 def _balanced(pairs, limit):

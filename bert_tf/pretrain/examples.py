@@ -34,8 +34,7 @@ class ExampleSettings:
         if self.length < 8:
             raise ValueError(f"Sequences of {self.length} tokens hold too little; give 8 or more.")
         if not 0 <= self.short_probability <= 1:
-            raise ValueError(f"The share of short sequences is {self.short_probability}; it must lie between "
-                             f"0 and 1.")
+            raise ValueError(f"The share of short sequences is {self.short_probability}; it must lie between 0 and 1.")
         if self.duplicates < 1:
             raise ValueError(f"Each document is to be used {self.duplicates} times; give 1 or more.")
         if self.seed < 0:
@@ -75,7 +74,7 @@ class Counts:
         return Counts(*numbers, token_counts)
 
     def numbers(self):
-        """dict of the counts that are plain numbers."""
+        """Dict of the counts that are plain numbers."""
         return {name: getattr(self, name) for name in ("documents", "sentences", "tokens", "examples", "masked")}
 
 
@@ -93,9 +92,13 @@ def make_examples(chunk, tokenizer, settings):
     documents, sources = [document for document, _ in kept], [source for _, source in kept]
     corpus, numbers = MemoryCorpus(documents, sources), np.arange(len(documents))
     rng = np.random.default_rng((settings.seed, chunk.group, chunk.number))
-    made = [pair for _ in range(settings.duplicates)
-            for pair in make_pairs(settings.objective, corpus, numbers, rng, tokenizer, settings.length,
-                                   settings.short_probability)]
+    made = [
+        pair
+        for _ in range(settings.duplicates)
+        for pair in make_pairs(
+            settings.objective, corpus, numbers, rng, tokenizer, settings.length, settings.short_probability
+        )
+    ]
     shuffled = [made[index] for index in rng.permutation(len(made))]
     packed = pack_pairs(shuffled, tokenizer, settings.length)
     batch = choose_targets(settings.objective, packed, tokenizer, rng, settings.masks)
@@ -107,5 +110,11 @@ def make_examples(chunk, tokenizer, settings):
 def _count(begun, documents, batch, tokenizer):
     sentences = [sentence for document in documents for sentence in document]
     tokens = np.concatenate(sentences) if sentences else np.zeros(0, np.int64)
-    return Counts(begun, len(sentences), len(tokens), len(batch["token_ids"]),
-                  int(batch["mask_weights"].sum()), np.bincount(tokens, minlength=tokenizer.vocab_size))
+    return Counts(
+        begun,
+        len(sentences),
+        len(tokens),
+        len(batch["token_ids"]),
+        int(batch["mask_weights"].sum()),
+        np.bincount(tokens, minlength=tokenizer.vocab_size),
+    )

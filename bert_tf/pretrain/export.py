@@ -9,8 +9,9 @@ def add_arguments(parser):
     parser.add_argument("run_folder", metavar="RUN", help="the --output of a pre-training, running or over")
     parser.add_argument("target", metavar="DST", help="folder to make")
     parser.add_argument("--step", default="last", metavar="N", help="a step with a checkpoint, last (default) or best")
-    parser.add_argument("--to", default="own", metavar="FORMAT",
-                        help="own (default), hf, google (TF checkpoint) or keras-nlp (preset)")
+    parser.add_argument(
+        "--to", default="own", metavar="FORMAT", help="own (default), hf, google (TF checkpoint) or keras-nlp (preset)"
+    )
     parser.add_argument("--dtype", default="float32", metavar="D", help="float32 (default), float16, or int8 for own")
 
 
@@ -116,9 +117,12 @@ def _start(folder, settings):
     if settings.get("student_layers"):
         # "bert" was once written where nothing was asked for.
         other = settings.get("model_type") if settings.get("model_type") != "bert" else None
-        return student_of(checkpoints.read(checkpoints.find(settings["teacher"]))[2], settings["student_layers"],
-                          model_type=other)
+        return student_of(
+            checkpoints.read(checkpoints.find(settings["teacher"]))[2], settings["student_layers"], model_type=other
+        )
     if not (folder / "model").is_dir():
-        raise ValueError(f"{folder}: its frozen layers were drawn at random (--size with --freeze-layers) and stand "
-                         f"in no checkpoint, only in the finished model; let the run end first.")
+        raise ValueError(
+            f"{folder}: its frozen layers were drawn at random (--size with --freeze-layers) and stand "
+            f"in no checkpoint, only in the finished model; let the run end first."
+        )
     return checkpoints.read(folder / "model")[2]

@@ -48,14 +48,16 @@ def from_saved(saved, division):
     """
     if isinstance(saved, list):
         if division.get("shards_together"):
-            return Position(*saved), ""      # records were cut so in earlier versions too
+            return Position(*saved), ""  # records were cut so in earlier versions too
         saved = dict(zip(("epoch", "block", "batch"), saved))
     position = Position(*(saved[name] for name in ("epoch", "block", "batch")))
     other = {name for name, value in division.items() if saved.get(name) != value}
     if not other:
         return position, ""
     if other == {"batch_size"}:
-        return Position(position.epoch, position.block + 1), " The batches have another size; the next block comes first."
+        return Position(
+            position.epoch, position.block + 1
+        ), " The batches have another size; the next block comes first."
     return Position(position.epoch + 1), " The text is cut into other blocks than before; its next epoch begins."
 
 
@@ -78,8 +80,18 @@ class Feed:
     Attributes: division: dict of what decides which place a position means.
     """
 
-    def __init__(self, corpus, tokenizer, batch_size, length=128, masks=MaskSettings(), seed=0,
-                 start=Position(), block_tokens=None, objective="mlm+nsp"):
+    def __init__(
+        self,
+        corpus,
+        tokenizer,
+        batch_size,
+        length=128,
+        masks=MaskSettings(),
+        seed=0,
+        start=Position(),
+        block_tokens=None,
+        objective="mlm+nsp",
+    ):
         self.corpus, self.tokenizer = corpus, tokenizer
         self.batch_size, self.length, self.masks, self.seed = batch_size, length, masks, seed
         self.start, self.objective = start, objective
@@ -100,7 +112,7 @@ class Feed:
         while (cut := int(np.searchsorted(ends, done + self.block_tokens)) + 1) < len(order):
             done = ends[cut - 1]
             if ends[-1] - done < self.block_tokens:
-                break    # too little is left for a block of its own
+                break  # too little is left for a block of its own
             cuts.append(cut)
         return np.split(order, cuts)
 
@@ -118,8 +130,10 @@ class Feed:
                     yield self._batch(pairs, epoch, number, index), Position(epoch, number, index + 1)
                 skip = 0
             if barren >= max(len(blocks), _BARREN):
-                raise ValueError(f"The text is too small for a single batch of {self.batch_size} sequences; "
-                                 f"give more text or a smaller batch size.")
+                raise ValueError(
+                    f"The text is too small for a single batch of {self.batch_size} sequences; "
+                    f"give more text or a smaller batch size."
+                )
             epoch, block = epoch + 1, 0
 
     def _pairs(self, documents, epoch, block):
@@ -132,7 +146,7 @@ class Feed:
         """A block's masked batch by its number."""
         # From 1: to NumPy a seed that ends with 0 is the one without it, the block's own.
         rng = np.random.default_rng((self.seed, epoch, block, 1 + index))
-        packed = pack_pairs(pairs[index * self.batch_size: (index + 1) * self.batch_size], self.tokenizer, self.length)
+        packed = pack_pairs(pairs[index * self.batch_size : (index + 1) * self.batch_size], self.tokenizer, self.length)
         return choose_targets(self.objective, packed, self.tokenizer, rng, self.masks)
 
 

@@ -53,8 +53,10 @@ def check_documents(objective, number):
     Raises: TextError.
     """
     if objective == "mlm+nsp" and number == 1:
-        raise TextError("The text is one document, so every second segment would be the true next one. Put a blank line "
-                        "between documents (in .jsonl: a document a line), or give --objective mlm.")
+        raise TextError(
+            "The text is one document, so every second segment would be the true next one. Put a blank line "
+            "between documents (in .jsonl: a document a line), or give --objective mlm."
+        )
 
 
 def make_pairs(objective, corpus, numbers, rng, tokenizer, length=128, short_probability=0.1):
@@ -73,8 +75,11 @@ def make_pairs(objective, corpus, numbers, rng, tokenizer, length=128, short_pro
     if objective in ("mlm", "clm"):
         return list(full_sentences(corpus, numbers, tokenizer.sep_id, length))
     of_document = document_pairs if objective == "mlm+nsp" else sentence_order_pairs
-    return [pair for number in numbers
-            for pair in of_document(corpus, int(number), rng, length, short_probability, tokenizer.separators_between)]
+    return [
+        pair
+        for number in numbers
+        for pair in of_document(corpus, int(number), rng, length, short_probability, tokenizer.separators_between)
+    ]
 
 
 def document_pairs(corpus, number, rng, length=128, short_probability=0.1, between=1):
@@ -103,7 +108,7 @@ def document_pairs(corpus, number, rng, length=128, short_probability=0.1, betwe
             if is_random and len(corpus) > len(own):
                 wanted = target - sum(map(len, chunk[:cut]))
                 b = _sentences_elsewhere(corpus, own, wanted, rng)
-                index -= len(chunk) - cut          # the rest of the chunk is used again
+                index -= len(chunk) - cut  # the rest of the chunk is used again
             else:
                 is_random, b = False, chunk[cut:]
             if b:
@@ -145,7 +150,7 @@ def full_sentences(corpus, numbers, separator, length=128):
     row, total = [], 0
     for number in numbers:
         for sentence in corpus.document(int(number)):
-            for piece in (sentence[first: first + room] for first in range(0, len(sentence), room)):
+            for piece in (sentence[first : first + room] for first in range(0, len(sentence), room)):
                 if row and total + len(piece) > room:
                     yield Pair(_without_last(row, end))
                     row, total = [], 0
@@ -207,7 +212,7 @@ def _truncate(a, b, room, rng):
 
 def _cut(tokens, count, rng):
     front = int(rng.binomial(count, 0.5))
-    return tokens[front: len(tokens) - (count - front)]
+    return tokens[front : len(tokens) - (count - front)]
 
 
 def pack_pairs(pairs, tokenizer, length):
@@ -230,5 +235,9 @@ def pack_pairs(pairs, tokenizer, length):
         rows[real] = np.concatenate(parts)
     segments = real & (places >= np.array(first, int)[:, None])
     labels = np.array([pair.not_next for pair in pairs], np.int32)
-    return {"token_ids": rows, "segment_ids": segments.astype(np.int32) * np.int32(tokenizer.second_segment),
-            "padding_mask": real.astype(np.int32), "nsp_labels": labels}
+    return {
+        "token_ids": rows,
+        "segment_ids": segments.astype(np.int32) * np.int32(tokenizer.second_segment),
+        "padding_mask": real.astype(np.int32),
+        "nsp_labels": labels,
+    }

@@ -6,8 +6,20 @@ from bert_tf.config import BertConfig
 from bert_tf.pretrain.start import model_type_of
 
 #: Options that a run keeps from its beginning to its end.
-_FIXED = ("objective", "length", "phases", "init", "size", "student_layers", "teacher", "distil", "generator",
-          "model_type", "positions", "embedding_size")
+_FIXED = (
+    "objective",
+    "length",
+    "phases",
+    "init",
+    "size",
+    "student_layers",
+    "teacher",
+    "distil",
+    "generator",
+    "model_type",
+    "positions",
+    "embedding_size",
+)
 
 
 def check_run(output, args, tokenizer, records=None, heads=()):
@@ -33,26 +45,37 @@ def check_run(output, args, tokenizer, records=None, heads=()):
     settings, data = before.get("settings", {}), before.get("corpus", {})
     trained = set(before.get("heads", heads))
     if args.objective == "sop" and heads and trained != set(heads):
-        raise ValueError(f"{output} holds a run that learnt sentence order in the next-sentence head, as earlier "
-                         "versions did; `export` reads it, a new run needs another --output.")
+        raise ValueError(
+            f"{output} holds a run that learnt sentence order in the next-sentence head, as earlier "
+            "versions did; `export` reads it, a new run needs another --output."
+        )
     for name in _FIXED:
         # What is not there was no option yet when the run began.
         if name in settings and not _same(*_explicit(name, settings, vars(args))):
-            raise ValueError(f"{output} holds a run with another --{name.replace('_', '-')} ({settings[name]}, not "
-                             f"{getattr(args, name)}); give another --output, or what it was begun with.")
-    now = [records.manifest] if records else corpus_keys(find_files(args.text), tokenizer, args.max_documents, args.field,
-                                                         args.language)
+            raise ValueError(
+                f"{output} holds a run with another --{name.replace('_', '-')} ({settings[name]}, not "
+                f"{getattr(args, name)}); give another --output, or what it was begun with."
+            )
+    now = (
+        [records.manifest]
+        if records
+        else corpus_keys(find_files(args.text), tokenizer, args.max_documents, args.field, args.language)
+    )
     if data.get("key", data if "vocabulary_sha256" in data else now[0]) not in now:
-        raise ValueError(f"{output} holds a run on other text, or text brought to other tokens, than is given now; "
-                         "give another --output, or the text and the vocabulary it was begun with.")
+        raise ValueError(
+            f"{output} holds a run on other text, or text brought to other tokens, than is given now; "
+            "give another --output, or the text and the vocabulary it was begun with."
+        )
 
 
 def check_embeddings(output, config):
     """Refuses to go on with a run whose embeddings have another width than a fresh model has today."""
     path = output / "architecture" / "config.json"
     if path.is_file() and (before := BertConfig.from_json(path).embedding_width) != config.embedding_width:
-        raise ValueError(f"{output} holds a run of a model whose embeddings have {before} numbers (now "
-                         f"{config.embedding_width}); give --embedding-size {before}, or another --output.")
+        raise ValueError(
+            f"{output} holds a run of a model whose embeddings have {before} numbers (now "
+            f"{config.embedding_width}); give --embedding-size {before}, or another --output."
+        )
 
 
 def _explicit(name, *options):
@@ -80,10 +103,12 @@ def record_settings(output, args, model, tokenizer, corpus):
     from bert_tf.checkpoints.files import write_json
 
     (output / "architecture").mkdir(parents=True, exist_ok=True)
-    settings = {key: value for key, value in vars(args).items()
-                if isinstance(value, (str, int, float, bool, list, type(None)))}
-    write_json(output / "settings.json", {"settings": settings, "corpus": corpus.manifest,
-                                          "heads": sorted(model.bert_heads)})
+    settings = {
+        key: value for key, value in vars(args).items() if isinstance(value, (str, int, float, bool, list, type(None)))
+    }
+    write_json(
+        output / "settings.json", {"settings": settings, "corpus": corpus.manifest, "heads": sorted(model.bert_heads)}
+    )
     config = model.bert_config
     write_json(output / "architecture" / "config.json", config.to_hf_dict())
     tokenizer.save(output / "architecture", model_max_length=config.max_tokens)

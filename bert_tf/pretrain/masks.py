@@ -39,8 +39,10 @@ class MaskSettings:
         if not 0 < self.rate < 1:
             raise ValueError(f"The mask rate is {self.rate}; it must lie between 0 and 1.")
         if min(self.mask_share, self.random_share) < 0 or self.mask_share + self.random_share > 1 + 1e-9:
-            raise ValueError(f"The shares of [MASK] and random tokens are {self.mask_share} and "
-                             f"{self.random_share}; together they must lie between 0 and 1.")
+            raise ValueError(
+                f"The shares of [MASK] and random tokens are {self.mask_share} and "
+                f"{self.random_share}; together they must lie between 0 and 1."
+            )
         if self.ngram < 1:
             raise ValueError(f"Masked runs of up to {self.ngram} words cannot be; give 1 or more.")
         if self.most is not None and self.most < 1:
@@ -73,8 +75,12 @@ def all_tokens(batch, tokenizer, rng, most=None):
     keys = np.where(wanted, rng.random(ids.shape), 1.0)
     places = np.sort(np.argsort(keys, axis=1, kind="stable")[:, :count], axis=1).astype(np.int32)
     weights = np.take_along_axis(wanted, places, 1).astype(np.float32)
-    return {**batch, "mask_positions": places, "mask_labels": np.take_along_axis(ids, places, 1),
-            "mask_weights": weights}
+    return {
+        **batch,
+        "mask_positions": places,
+        "mask_labels": np.take_along_axis(ids, places, 1),
+        "mask_weights": weights,
+    }
 
 
 def mask_batch(batch, tokenizer, rng, settings=MaskSettings()):
@@ -100,8 +106,9 @@ def mask_batch(batch, tokenizer, rng, settings=MaskSettings()):
     to_mask = dice < settings.mask_share
     masked[rows[to_mask], columns[to_mask]] = tokenizer.mask_id
     swap = ~to_mask & (dice < settings.mask_share + settings.random_share)
-    masked[rows[swap], columns[swap]] = rng.choice(_replacements(tokenizer.vocab, tokenizer.special_ids),
-                                                   int(swap.sum()))
+    masked[rows[swap], columns[swap]] = rng.choice(
+        _replacements(tokenizer.vocab, tokenizer.special_ids), int(swap.sum())
+    )
 
     positions, labels = np.zeros((size, places), np.int32), np.zeros((size, places), np.int32)
     weights = np.zeros((size, places), np.float32)
@@ -109,12 +116,11 @@ def mask_batch(batch, tokenizer, rng, settings=MaskSettings()):
     # The chosen come row by row, so the place of each is its number within its row.
     slots = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
     positions[rows, slots], labels[rows, slots], weights[rows, slots] = columns, ids[rows, columns], 1
-    return {**batch, "token_ids": masked, "mask_positions": positions, "mask_labels": labels,
-            "mask_weights": weights}
+    return {**batch, "token_ids": masked, "mask_positions": positions, "mask_labels": labels, "mask_weights": weights}
 
 
 def _choose(ids, candidates, wanted, tokenizer, rng, settings):
-    """bool [B, T]: `wanted[b]` positions a row out of the candidates (whole words or runs: as many as fit)."""
+    """Bool [B, T]: `wanted[b]` positions a row out of the candidates (whole words or runs: as many as fit)."""
     keys = rng.random(ids.shape)
     together = settings.whole_words or settings.ngram > 1
     if together:
@@ -134,7 +140,7 @@ def _choose(ids, candidates, wanted, tokenizer, rng, settings):
 
 
 def _word_starts(ids, candidates, spellings):
-    """bool [B, T]: where a word starts. A mark of punctuation is a word of its own, as BERT has it, also where a
+    """Bool [B, T]: where a word starts. A mark of punctuation is a word of its own, as BERT has it, also where a
     vocabulary writes it, and the word after it, without a space before them."""
     marks = punctuation_pieces(spellings)[ids]
     after_mark = np.zeros_like(marks)
@@ -143,7 +149,7 @@ def _word_starts(ids, candidates, spellings):
 
 
 def _run_starts(word_starts, candidates, rng, longest):
-    """bool [B, T]: where a run of words starts. A row is cut into runs, one of n words as likely as 1 / n."""
+    """Bool [B, T]: where a run of words starts. A row is cut into runs, one of n words as likely as 1 / n."""
     sizes = np.arange(1, longest + 1)
     shares = (1 / sizes) / (1 / sizes).sum()
     lengths = rng.choice(sizes, word_starts.shape, p=shares)
@@ -158,7 +164,7 @@ def _run_starts(word_starts, candidates, rng, longest):
 
 
 def _take_groups(order, groups, candidates, wanted):
-    """bool [B, T]: groups in the order of their keys, each whole; one that no longer fits is passed over."""
+    """Bool [B, T]: groups in the order of their keys, each whole; one that no longer fits is passed over."""
     size, length = groups.shape
     flat = groups + np.arange(size)[:, None] * length
     members = np.bincount(flat.ravel(), weights=candidates.ravel(), minlength=size * length).astype(int)
@@ -180,13 +186,14 @@ def _take_groups(order, groups, candidates, wanted):
 
 @lru_cache(maxsize=8)
 def continuation_pieces(spellings):
-    """bool [V]: which tokens go on what stands before them; `spellings`: a tokenizer's, in BERT's way (`##…`)."""
+    """Bool [V]: which tokens go on what stands before them; `spellings`: a tokenizer's, in BERT's way (`##…`)."""
     return np.array([token.startswith("##") for token in spellings])
 
 
 @lru_cache(maxsize=8)
 def punctuation_pieces(spellings):
-    """bool [V]: which tokens are what BERT's splitter takes for punctuation, and nothing else."""
+    """Bool [V]: which tokens are what BERT's splitter takes for punctuation, and nothing else."""
+
     def is_mark(sign):
         kind = unicodedata.category(sign)[0]
         return kind == "P" or kind == "S" and sign.isascii()
@@ -202,12 +209,14 @@ def _is_ordinary(vocab_size, special_ids):
 
 
 def _ordinary(tokenizer):
-    """bool [V]: which tokens are not special."""
+    """Bool [V]: which tokens are not special."""
     return _is_ordinary(tokenizer.vocab_size, tokenizer.special_ids)
 
 
 @lru_cache(maxsize=8)
 def _replacements(vocab, special_ids):
     """Ids a random replacement is drawn from: everything but the special and unused tokens."""
-    return np.array([index for index, token in enumerate(vocab)
-                     if index not in special_ids and not token.startswith("[unused")], np.int32)
+    return np.array(
+        [index for index, token in enumerate(vocab) if index not in special_ids and not token.startswith("[unused")],
+        np.int32,
+    )

@@ -18,21 +18,39 @@ _RARE = 1_000_000
 
 def add_arguments(parser):
     """Adds the options of `vocab` to an `argparse` parser."""
-    parser.add_argument("--input", nargs="+", required=True, metavar="FILE",
-                        help="files or globs, as those of `prepare`; .gz, .xz, .zst, .jsonl")
-    parser.add_argument("--output", required=True, metavar="DIR",
-                        help="folder for vocab.txt and tokenizer_config.json")
+    parser.add_argument(
+        "--input",
+        nargs="+",
+        required=True,
+        metavar="FILE",
+        help="files or globs, as those of `prepare`; .gz, .xz, .zst, .jsonl",
+    )
+    parser.add_argument("--output", required=True, metavar="DIR", help="folder for vocab.txt and tokenizer_config.json")
     parser.add_argument("--size", type=int, default=30522, metavar="N", help="tokens at most, all counted")
     parser.add_argument("--cased", action="store_true", help="keep capitals and accents")
-    parser.add_argument("--unused", type=int, default=99, metavar="N",
-                        help="[unused0] to [unusedN-1] for one's own use; 99 gives the special tokens the ids "
-                             "they have in the released models")
-    parser.add_argument("--min-frequency", type=int, default=2, metavar="N",
-                        help="join two pieces only if they stand together so often, and keep a character "
-                             "only if it stands there so often")
-    parser.add_argument("--alphabet", type=int, metavar="N",
-                        help="characters to keep, the most frequent (default: those that stand there "
-                             "--min-frequency times and are at least one of a million, in up to half of --size)")
+    parser.add_argument(
+        "--unused",
+        type=int,
+        default=99,
+        metavar="N",
+        help="[unused0] to [unusedN-1] for one's own use; 99 gives the special tokens the ids "
+        "they have in the released models",
+    )
+    parser.add_argument(
+        "--min-frequency",
+        type=int,
+        default=2,
+        metavar="N",
+        help="join two pieces only if they stand together so often, and keep a character "
+        "only if it stands there so often",
+    )
+    parser.add_argument(
+        "--alphabet",
+        type=int,
+        metavar="N",
+        help="characters to keep, the most frequent (default: those that stand there "
+        "--min-frequency times and are at least one of a million, in up to half of --size)",
+    )
     parser.add_argument("--field", default="text", metavar="NAME", help="the text's field in .jsonl files")
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
 
@@ -45,21 +63,31 @@ def run(args):
         return (paragraph for document in read_documents(files, args.field) for paragraph in document)
 
     left_out = collections.Counter()
-    vocabulary = train_vocabulary(texts, args.size, args.cased, args.unused, args.min_frequency,
-                                  show_progress=not args.quiet and sys.stderr.isatty(), alphabet=args.alphabet,
-                                  left_out=left_out)
+    vocabulary = train_vocabulary(
+        texts,
+        args.size,
+        args.cased,
+        args.unused,
+        args.min_frequency,
+        show_progress=not args.quiet and sys.stderr.isatty(),
+        alphabet=args.alphabet,
+        left_out=left_out,
+    )
     Tokenizer(vocabulary, not args.cased).save(args.output)
     print(f"{len(vocabulary):,} tokens in {args.output}.")
     if left_out:
         many, often = len(left_out) > 1, left_out.most_common(1)[0][0]
-        print(f"{len(left_out):,} {'characters are' if many else 'character is'} left out, {left_out.total():,} times in the "
-              f"text{', most often' if many else ':'} {often!r}. Words with {'them' if many else 'it'} become {UNK}; "
-              "--alphabet N keeps more.")
+        print(
+            f"{len(left_out):,} {'characters are' if many else 'character is'} left out, {left_out.total():,} times in the "
+            f"text{', most often' if many else ':'} {often!r}. Words with {'them' if many else 'it'} become {UNK}; "
+            "--alphabet N keeps more."
+        )
     return 0
 
 
-def train_vocabulary(texts, size=30522, cased=False, unused=99, min_frequency=2, show_progress=False,
-                     alphabet=None, left_out=None):
+def train_vocabulary(
+    texts, size=30522, cased=False, unused=99, min_frequency=2, show_progress=False, alphabet=None, left_out=None
+):
     """A WordPiece vocabulary. The same texts give the same one.
 
     Args:
@@ -87,24 +115,40 @@ def train_vocabulary(texts, size=30522, cased=False, unused=99, min_frequency=2,
     rust.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     counts = _counts(texts(), rust.normalizer)
     # A character that is a word of its own, as Chinese ones are, stands within none and has one token; others have two.
-    tokens = {letter: 1 + (len(rust.pre_tokenizer.pre_tokenize_str(rust.normalizer.normalize_str(f"a{letter}"))) == 1)
-              for letter in counts}
+    tokens = {
+        letter: 1 + (len(rust.pre_tokenizer.pre_tokenize_str(rust.normalizer.normalize_str(f"a{letter}"))) == 1)
+        for letter in counts
+    }
     # By the letter where the counts are alike, so that the limit does not depend on chance.
     ordered = sorted(counts, key=lambda letter: (-counts[letter], letter))
     least = max(min_frequency, counts.total() / _RARE)
-    kept = ordered[:alphabet] if alphabet else _fitting([one for one in ordered if counts[one] >= least], tokens, size // 2)
+    kept = (
+        ordered[:alphabet]
+        if alphabet
+        else _fitting([one for one in ordered if counts[one] >= least], tokens, size // 2)
+    )
     letters = sorted(kept)
     if left_out is not None:
-        left_out.update({letter: counts[letter] for letter in ordered[len(kept):]})
+        left_out.update({letter: counts[letter] for letter in ordered[len(kept) :]})
     first = [PAD, *(f"[unused{number}]" for number in range(unused)), UNK, CLS, SEP, MASK]
     # The library would number the inner letters in random order, and settle ties by those numbers.
     first += [f"##{letter}" for letter in letters if tokens[letter] == 2]
     if size < len(first) + len(letters):
-        raise ValueError(f"--size is {size}, but the special tokens and letters of this text alone are "
-                         f"{len(first) + len(letters)}; give more{', or a lower --alphabet' * bool(alphabet)}.")
-    rust.train_from_iterator(texts(), trainers.WordPieceTrainer(
-        vocab_size=size, min_frequency=min_frequency, special_tokens=first, initial_alphabet=letters,
-        limit_alphabet=len(letters), show_progress=show_progress))
+        raise ValueError(
+            f"--size is {size}, but the special tokens and letters of this text alone are "
+            f"{len(first) + len(letters)}; give more{', or a lower --alphabet' * bool(alphabet)}."
+        )
+    rust.train_from_iterator(
+        texts(),
+        trainers.WordPieceTrainer(
+            vocab_size=size,
+            min_frequency=min_frequency,
+            special_tokens=first,
+            initial_alphabet=letters,
+            limit_alphabet=len(letters),
+            show_progress=show_progress,
+        ),
+    )
     ids = rust.get_vocab()
     return tuple(sorted(ids, key=ids.get))
 
@@ -112,7 +156,7 @@ def train_vocabulary(texts, size=30522, cased=False, unused=99, min_frequency=2,
 def _fitting(letters, tokens, room):
     """As many of the first letters as there is room for; `tokens`: how many each takes."""
     taken = itertools.accumulate(tokens[letter] for letter in letters)
-    return letters[:sum(total <= room for total in taken)]
+    return letters[: sum(total <= room for total in taken)]
 
 
 def _counts(texts, normalizer):

@@ -59,8 +59,12 @@ class MaskedLMAndNextSentence(MaskedLM):
         pairs = keras.ops.maximum(counts["pairs"], 1.0)
         losses, hits = _scored(outputs[f"{self.name}_logits"], batch["nsp_labels"])
         loss = keras.ops.sum(losses) / pairs
-        return {**values, "loss": values["mlm_loss"] + loss, f"{self.name}_loss": loss,
-                f"{self.name}_accuracy": keras.ops.sum(hits) / pairs}
+        return {
+            **values,
+            "loss": values["mlm_loss"] + loss,
+            f"{self.name}_loss": loss,
+            f"{self.name}_accuracy": keras.ops.sum(hits) / pairs,
+        }
 
 
 class MaskedLMAndSentenceOrder(MaskedLMAndNextSentence):
@@ -77,8 +81,9 @@ class MaskedLMAndSentenceOrder(MaskedLMAndNextSentence):
 
 def make_objective(name):
     """The objective of a name out of `instances.OBJECTIVES`."""
-    return {"mlm+nsp": MaskedLMAndNextSentence, "mlm": MaskedLM, "sop": MaskedLMAndSentenceOrder,
-            "clm": MaskedLM}[name]()
+    return {"mlm+nsp": MaskedLMAndNextSentence, "mlm": MaskedLM, "sop": MaskedLMAndSentenceOrder, "clm": MaskedLM}[
+        name
+    ]()
 
 
 def _scored(logits, labels):

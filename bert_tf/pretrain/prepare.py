@@ -27,9 +27,15 @@ from bert_tf.pretrain.shards import ShardWriter, settings_manifest
 #: Bytes of files from which further processes, and tensorflow-text, are worth the time they take to start.
 _MUCH_TEXT = 8_000_000
 #: Each process has a core to itself, and threads of its own would only get in the others' way.
-_ALONE = {"TF_NUM_INTRAOP_THREADS": "1", "TF_NUM_INTEROP_THREADS": "1", "OMP_NUM_THREADS": "1",
-          "OPENBLAS_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false", "TF_CPP_MIN_LOG_LEVEL": "3",
-          "CUDA_VISIBLE_DEVICES": "-1"}  # fmt: skip
+_ALONE = {
+    "TF_NUM_INTRAOP_THREADS": "1",
+    "TF_NUM_INTEROP_THREADS": "1",
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "TOKENIZERS_PARALLELISM": "false",
+    "TF_CPP_MIN_LOG_LEVEL": "3",
+    "CUDA_VISIBLE_DEVICES": "-1",
+}
 
 
 def prepare(files, output, tokenizer, settings, shards=16, processes=None, text_field="text", progress=None):
@@ -64,8 +70,11 @@ def prepare(files, output, tokenizer, settings, shards=16, processes=None, text_
 def _write(writer, sized, processes, worker_arguments, text_field, progress):
     """Writes what is not yet in the shards, and what stands beside them."""
     opened = CountedFiles()
-    chunks = (chunk for number, paths in enumerate(group_files(sized))
-              for chunk in read_chunks(number, paths, text_field, opened))
+    chunks = (
+        chunk
+        for number, paths in enumerate(group_files(sized))
+        for chunk in read_chunks(number, paths, text_field, opened)
+    )
     todo = ((chunk, opened.done) for chunk in itertools.islice(chunks, writer.chunks, None))
     for (parts, counts), done in _in_order(todo, processes, worker_arguments):
         writer.append(parts, counts)
@@ -103,8 +112,7 @@ class ChunkWorker:
         framed = [frame(record) for record in encode(batch)]
         # Each chunk begins at another shard, so that they grow alike.
         first = int(np.random.default_rng((chunk.number, chunk.group)).integers(self.shards))
-        return [b"".join(framed[(shard - first) % self.shards:: self.shards])
-                for shard in range(self.shards)], counts
+        return [b"".join(framed[(shard - first) % self.shards :: self.shards]) for shard in range(self.shards)], counts
 
 
 def _in_order(todo, processes, worker_arguments):
@@ -126,8 +134,10 @@ def _in_order(todo, processes, worker_arguments):
                 future, done = waiting.popleft()
                 yield future.result(), done
         except BrokenProcessPool as error:
-            raise OSError("A process that makes examples was ended from outside (is there enough memory for "
-                          f"{processes}?); give the same command again, and it goes on.") from error
+            raise OSError(
+                "A process that makes examples was ended from outside (is there enough memory for "
+                f"{processes}?); give the same command again, and it goes on."
+            ) from error
         finally:
             pool.shutdown(cancel_futures=True)
 

@@ -66,14 +66,21 @@ def _example_message():
 
     message("FloatList", (1, ("value", kinds.TYPE_FLOAT, True)))
     message("Int64List", (1, ("value", kinds.TYPE_INT64, True)))
-    feature = message("Feature", (2, ("float_list", ".tensorflow.FloatList", False)),
-                      (3, ("int64_list", ".tensorflow.Int64List", False)))
+    feature = message(
+        "Feature",
+        (2, ("float_list", ".tensorflow.FloatList", False)),
+        (3, ("int64_list", ".tensorflow.Int64List", False)),
+    )
     feature.oneof_decl.add(name="kind")
     for field in feature.field:
         field.oneof_index = 0
     features = message("Features", (1, ("feature", ".tensorflow.Features.FeatureEntry", True)))
-    entry = message("FeatureEntry", (1, ("key", kinds.TYPE_STRING, False)),
-                    (2, ("value", ".tensorflow.Feature", False)), of=features.nested_type)
+    entry = message(
+        "FeatureEntry",
+        (1, ("key", kinds.TYPE_STRING, False)),
+        (2, ("value", ".tensorflow.Feature", False)),
+        of=features.nested_type,
+    )
     entry.options.map_entry = True
     message("Example", (1, ("features", ".tensorflow.Features", False)))
     pool = descriptor_pool.DescriptorPool()
@@ -106,14 +113,20 @@ def decode(records, length, predictions):
     import tensorflow as tf
 
     sizes = {"token_ids": [length], "padding_mask": [length], "segment_ids": [length], "nsp_labels": []}
-    spec = {stored: tf.io.FixedLenFeature(sizes.get(name, [predictions]),
-                                          tf.float32 if name == "mask_weights" else tf.int64)
-            for name, stored in FEATURES.items()}
+    spec = {
+        stored: tf.io.FixedLenFeature(
+            sizes.get(name, [predictions]), tf.float32 if name == "mask_weights" else tf.int64
+        )
+        for name, stored in FEATURES.items()
+    }
     try:
         with tf.device("/CPU:0"):
             found = tf.io.parse_example(tf.constant(records), spec)
     except tf.errors.InvalidArgumentError as error:
-        raise ValueError(f"These records are no examples of {length} tokens with {predictions} predictions: "
-                         f"{error.message}") from error
-    return {name: found[stored].numpy().astype(np.float32 if name == "mask_weights" else np.int32)
-            for name, stored in FEATURES.items()}
+        raise ValueError(
+            f"These records are no examples of {length} tokens with {predictions} predictions: {error.message}"
+        ) from error
+    return {
+        name: found[stored].numpy().astype(np.float32 if name == "mask_weights" else np.int32)
+        for name, stored in FEATURES.items()
+    }

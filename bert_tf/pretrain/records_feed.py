@@ -36,11 +36,14 @@ class Records:
             self.examples = int(self.manifest["examples"])
             self.vocabulary = self.manifest["vocabulary_sha256"]
         except (KeyError, TypeError, ValueError) as error:
-            raise TextError(f"{self.folder / MANIFEST} is no manifest of records ({error!r}); prepare the text "
-                            f"again.") from error
+            raise TextError(
+                f"{self.folder / MANIFEST} is no manifest of records ({error!r}); prepare the text again."
+            ) from error
         if len(self.shards) != self.manifest["shards"]:
-            raise TextError(f"{folder} has {len(self.shards)} shards where its manifest says "
-                            f"{self.manifest['shards']}; prepare the text again.")
+            raise TextError(
+                f"{folder} has {len(self.shards)} shards where its manifest says "
+                f"{self.manifest['shards']}; prepare the text again."
+            )
         check_sizes(self.folder, self.manifest)
         if tokenizer is not None:
             self.check_vocabulary(tokenizer)
@@ -48,8 +51,10 @@ class Records:
     def check_vocabulary(self, tokenizer):
         """Raises TextError unless the records were made with this vocabulary."""
         if self.vocabulary != vocabulary_hash(tokenizer):
-            raise TextError(f"The records in {self.folder} were made with another vocabulary than this model's; "
-                            f"prepare the text with --vocab naming this model.")
+            raise TextError(
+                f"The records in {self.folder} were made with another vocabulary than this model's; "
+                f"prepare the text with --vocab naming this model."
+            )
 
     def log_frequencies(self, vocab_size):
         """Natural log of each token's share, add-one smoothed: float32 [V]. The start of an MLM head's bias."""
@@ -99,12 +104,14 @@ class RecordsFeed:
                 whole = len(examples) // self.batch_size
                 barren = 0 if whole else barren + 1
                 for index in range(skip, whole):
-                    chosen = order[index * self.batch_size: (index + 1) * self.batch_size]
+                    chosen = order[index * self.batch_size : (index + 1) * self.batch_size]
                     yield decode([examples[i] for i in chosen], *self._shape), Position(epoch, number, index + 1)
                 skip = 0
             if barren >= len(blocks):
-                raise ValueError(f"{self.records.folder} holds {self.records.examples:,} examples, too few for a "
-                                 f"batch of {self.batch_size}; prepare more text or take a smaller batch size.")
+                raise ValueError(
+                    f"{self.records.folder} holds {self.records.examples:,} examples, too few for a "
+                    f"batch of {self.batch_size}; prepare more text or take a smaller batch size."
+                )
             epoch, block = epoch + 1, 0
 
 
@@ -114,8 +121,8 @@ def _read(paths):
 
     try:
         with tf.device("/CPU:0"):
-            return [record for path in paths
-                    for record in tf.data.TFRecordDataset(str(path)).as_numpy_iterator()]
+            return [record for path in paths for record in tf.data.TFRecordDataset(str(path)).as_numpy_iterator()]
     except tf.errors.DataLossError as error:
-        raise TextError(f"A shard of {', '.join(str(path) for path in paths)} is damaged ({error.message}); "
-                        f"prepare the text again.") from error
+        raise TextError(
+            f"A shard of {', '.join(str(path) for path in paths)} is damaged ({error.message}); prepare the text again."
+        ) from error

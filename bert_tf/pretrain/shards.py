@@ -42,10 +42,16 @@ def settings_manifest(settings, tokenizer, shards, files, text_field="text", ope
 
     Args: files: list of (path, bytes). text_field, open_file: as in `documents.read_documents`; the rest as `prepare`.
     """
-    return {"format": 1, "settings": settings.to_dict(), "vocabulary_sha256": vocabulary_hash(tokenizer),
-            "vocabulary_size": tokenizer.vocab_size, "shards": shards,
-            "files": [[Path(path).name, size] for path, size in files], "text_field": text_field,
-            "file_ends": [ends_digest(path, size, open_file) for path, size in files]}
+    return {
+        "format": 1,
+        "settings": settings.to_dict(),
+        "vocabulary_sha256": vocabulary_hash(tokenizer),
+        "vocabulary_size": tokenizer.vocab_size,
+        "shards": shards,
+        "files": [[Path(path).name, size] for path, size in files],
+        "text_field": text_field,
+        "file_ends": [ends_digest(path, size, open_file) for path, size in files],
+    }
 
 
 def check_sizes(folder, noted, longer=False):
@@ -57,8 +63,10 @@ def check_sizes(folder, noted, longer=False):
         path = Path(folder) / shard_name(number, noted["shards"])
         found = path.stat().st_size if path.is_file() else 0
         if found < size or found > size and not longer:
-            raise TextError(f"{path} has {found:,} bytes and had {size:,} when it was made; bring it back, or delete its "
-                            "folder and prepare the text again.")
+            raise TextError(
+                f"{path} has {found:,} bytes and had {size:,} when it was made; bring it back, or delete its "
+                "folder and prepare the text again."
+            )
 
 
 def token_counts_bytes(counts):
@@ -97,14 +105,17 @@ class ShardWriter:
     def _check(self, found):
         for name, value in self.manifest.items():
             if found.get(name) != value and not (name in _NOTED_SINCE and name not in found):
-                raise TextError(f"{self.folder} holds records of another preparation ({name} differs); give "
-                                f"another --output, or delete that folder.")
+                raise TextError(
+                    f"{self.folder} holds records of another preparation ({name} differs); give "
+                    f"another --output, or delete that folder."
+                )
 
     def _take_over(self, manifest):
         self._check(manifest)
         check_sizes(self.folder, manifest)
-        self.counts = Counts(**{name: manifest[name] for name in self.counts.numbers()},
-                             token_counts=np.load(self.folder / TOKEN_COUNTS))
+        self.counts = Counts(
+            **{name: manifest[name] for name in self.counts.numbers()}, token_counts=np.load(self.folder / TOKEN_COUNTS)
+        )
         # A run that was killed at its very end left it.
         (self.folder / PROGRESS).unlink(missing_ok=True)
 
@@ -147,9 +158,16 @@ class ShardWriter:
     def save(self):
         """Notes what is in the shards, after it has reached the disk."""
         self._sync()
-        write_json(self.folder / PROGRESS, {
-            **self.manifest, "chunks": self.chunks, "sizes": self._sizes, "counts": self.counts.numbers(),
-            "token_counts": self.counts.token_counts.tolist()})
+        write_json(
+            self.folder / PROGRESS,
+            {
+                **self.manifest,
+                "chunks": self.chunks,
+                "sizes": self._sizes,
+                "counts": self.counts.numbers(),
+                "token_counts": self.counts.token_counts.tolist(),
+            },
+        )
         self._saved = time.monotonic()
 
     def finish(self):

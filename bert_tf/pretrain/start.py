@@ -27,7 +27,9 @@ def start(args, taught_by=None):
     from bert_tf import checkpoints
 
     if args.embedding_size is not None and (args.init or args.student_layers is not None):
-        raise ValueError("--embedding-size goes with --size; a model that is begun from another one has its embeddings.")
+        raise ValueError(
+            "--embedding-size goes with --size; a model that is begun from another one has its embeddings."
+        )
     if args.student_layers is not None:
         from bert_tf.pretrain.distill import student_of
 
@@ -61,18 +63,24 @@ def _config_of_type(args, config):
     kind = f"--init {args.init} is a {config.member.title} model"
     if args.model_type in (None, config.model_type):
         if args.generator is not None and config.model_type == "bert":
-            raise ValueError(f"{kind}, without the head that --generator trains; --model-type electra begins a "
-                             "discriminator from its encoder.")
+            raise ValueError(
+                f"{kind}, without the head that --generator trains; --model-type electra begins a "
+                "discriminator from its encoder."
+            )
         return config
     if args.model_type != "electra":
-        raise ValueError(f"{kind}, not of the type {args.model_type}; leave --model-type out, or start fresh with "
-                         "--size.")
+        raise ValueError(
+            f"{kind}, not of the type {args.model_type}; leave --model-type out, or start fresh with --size."
+        )
     if config.model_type != "bert":
-        raise ValueError(f"{kind}, and only a BERT's encoder can begin an electra; give a BERT, or start fresh with "
-                         "--size.")
+        raise ValueError(
+            f"{kind}, and only a BERT's encoder can begin an electra; give a BERT, or start fresh with --size."
+        )
     if args.generator is None:
-        raise ValueError("--model-type electra makes a discriminator of a BERT, which learns only with --generator; "
-                         "give it, or leave --model-type out.")
+        raise ValueError(
+            "--model-type electra makes a discriminator of a BERT, which learns only with --generator; "
+            "give it, or leave --model-type out."
+        )
     return config.replace(model_type="electra", embedding_size=config.hidden_size)
 
 
@@ -93,16 +101,28 @@ def fresh_config(size, model_type, tokenizer, positions=512, embedding_size=None
 
     member, numbers = MEMBERS[model_type], size.split("x")
     pad = tokenizer.pad_id
-    settings = {"vocab_size": tokenizer.vocab_size, "pad_token_id": pad,
-                "max_position_embeddings": positions + (pad + 1 if member.positions_after_pad else 0)}
+    settings = {
+        "vocab_size": tokenizer.vocab_size,
+        "pad_token_id": pad,
+        "max_position_embeddings": positions + (pad + 1 if member.positions_after_pad else 0),
+    }
     if embedding_size is not None:
         settings["embedding_size"] = embedding_size
     if len(numbers) != 3 or not all(number.isdigit() and int(number) for number in numbers):
         return BertConfig.named(size, model_type, **settings)
     layers, hidden, heads = map(int, numbers)
-    return BertConfig(**{
-        **member.defaults, **_embedding_of(member, hidden), "model_type": model_type, "num_hidden_layers": layers,
-        "hidden_size": hidden, "num_attention_heads": heads, "intermediate_size": 4 * hidden, **settings})
+    return BertConfig(
+        **{
+            **member.defaults,
+            **_embedding_of(member, hidden),
+            "model_type": model_type,
+            "num_hidden_layers": layers,
+            "hidden_size": hidden,
+            "num_attention_heads": heads,
+            "intermediate_size": 4 * hidden,
+            **settings,
+        }
+    )
 
 
 def _embedding_of(member, hidden):
@@ -110,8 +130,11 @@ def _embedding_of(member, hidden):
     usual = member.defaults.get("embedding_size")
     if usual is None:
         return {}
-    released = (size.get("embedding_size", usual) for size in member.sizes.values()
-                if size.get("hidden_size", member.defaults["hidden_size"]) == hidden)
+    released = (
+        size.get("embedding_size", usual)
+        for size in member.sizes.values()
+        if size.get("hidden_size", member.defaults["hidden_size"]) == hidden
+    )
     return {"embedding_size": next(released, max(1, min(usual, hidden // 2)))}
 
 
@@ -124,16 +147,28 @@ def check_objective_fits(config, objective, heads):
     """
     member = config.member
     if objective == "clm" and member.reads == "both":
-        raise ValueError(f"--objective clm predicts every token, and a {member.title} model sees them all; it "
-                         "needs a model that reads one way (--model-type left-to-right or two-one-way).")
+        raise ValueError(
+            f"--objective clm predicts every token, and a {member.title} model sees them all; it "
+            "needs a model that reads one way (--model-type left-to-right or two-one-way)."
+        )
     missing = [head for head in heads if head not in member.heads]
     if missing:
         able = ", ".join(name for name, one in MEMBERS.items() if set(heads) <= set(one.heads))
-        told, other = (("--generator", "leave it out") if "replaced" in heads else
-                       (f"--objective {objective}", "give --objective mlm"))
-        raise ValueError(f"{told} trains a {_HEADS[missing[-1]]} head, which a {member.title} model does not have; "
-                         f"{other}, or take a model of the type {able}.")
+        told, other = (
+            ("--generator", "leave it out")
+            if "replaced" in heads
+            else (f"--objective {objective}", "give --objective mlm")
+        )
+        raise ValueError(
+            f"{told} trains a {_HEADS[missing[-1]]} head, which a {member.title} model does not have; "
+            f"{other}, or take a model of the type {able}."
+        )
 
 
-_HEADS = {"pooler": "pooler", "mlm": "masked-word", "nsp": "next-sentence", "sop": "sentence-order",
-          "replaced": "replaced-token"}
+_HEADS = {
+    "pooler": "pooler",
+    "mlm": "masked-word",
+    "nsp": "next-sentence",
+    "sop": "sentence-order",
+    "replaced": "replaced-token",
+}

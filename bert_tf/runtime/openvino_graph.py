@@ -101,9 +101,7 @@ class _Graph:
         return op.add(total, op.slice(table, first, op.add(first, length), _ints(1), _ints(0)))
 
     def layer(self, name, x, bias):
-        attended = self.dense(
-            f"{name}.attention.output.dense", self.attention(f"{name}.attention.self", x, bias)
-        )
+        attended = self.dense(f"{name}.attention.output.dense", self.attention(f"{name}.attention.self", x, bias))
         x = self.norm(f"{name}.attention.output.LayerNorm", op.add(x, attended))
         between = ACTIVATIONS[self.config.hidden_act](self.dense(f"{name}.intermediate.dense", x))
         return self.norm(f"{name}.output.LayerNorm", op.add(x, self.dense(f"{name}.output.dense", between)))
@@ -123,9 +121,7 @@ class _Graph:
             maps = op.softmax(op.add(op.multiply(op.matmul(query, key, False, True), factor), bias), -1)
             self.results.setdefault("attentions", []).append(maps)  # [B, N, T, T]
             context = op.matmul(maps, value, False, False)
-        return op.reshape(
-            op.transpose(context, _ints(0, 2, 1, 3)), _ints(0, 0, self.config.hidden_size), True
-        )
+        return op.reshape(op.transpose(context, _ints(0, 2, 1, 3)), _ints(0, 0, self.config.hidden_size), True)
 
     def add_heads(self, x, positions):
         if "pooler" in self.heads:
@@ -133,9 +129,7 @@ class _Graph:
             for head in self.heads & {"nsp", "sop"}:
                 rows = op.maximum(rows, self.flag(f"{head}_logits"))
             first = op.squeeze(
-                op.slice(
-                    op.slice(x, _ints(0), rows, _ints(1), _ints(0)), _ints(0), _ints(1), _ints(1), _ints(1)
-                ),
+                op.slice(op.slice(x, _ints(0), rows, _ints(1), _ints(0)), _ints(0), _ints(1), _ints(1), _ints(1)),
                 _ints(1),
             )
             pooled = op.tanh(self.dense("bert.pooler.dense", first))

@@ -86,8 +86,7 @@ class Runtime:
             missing = set(NEEDS.get(output, ())) - self._model.bert_heads
             if missing:
                 raise RuntimeInputError(
-                    f"Output {output!r} needs the {' and '.join(sorted(missing))} head, which "
-                    "this model does not have."
+                    f"Output {output!r} needs the {' and '.join(sorted(missing))} head, which this model does not have."
                 )
         if not outputs:
             raise RuntimeInputError(f"No outputs asked for; choose from {', '.join(OUTPUTS)}.")
@@ -96,17 +95,11 @@ class Runtime:
         names = INPUTS if "mlm_logits" in outputs else INPUTS[:3]
         missing = [name for name in names if name not in batch]
         if missing:
-            raise RuntimeInputError(
-                f"The batch lacks {', '.join(missing)}; it has: {', '.join(batch) or 'nothing'}."
-            )
+            raise RuntimeInputError(f"The batch lacks {', '.join(missing)}; it has: {', '.join(batch) or 'nothing'}.")
         arrays = {name: np.ascontiguousarray(batch[name], np.int32) for name in names}
         shape = arrays["token_ids"].shape
         for name, array in arrays.items():
-            fits = (
-                array.shape == shape
-                if name != "mask_positions"
-                else array.ndim == 2 and len(array) == shape[0]
-            )
+            fits = array.shape == shape if name != "mask_positions" else array.ndim == 2 and len(array) == shape[0]
             if len(shape) != 2 or 0 in array.shape or not fits:
                 raise RuntimeInputError(
                     f"{name} has shape {list(array.shape)}, token_ids {list(shape)}; wanted are "

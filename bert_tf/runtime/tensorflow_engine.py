@@ -45,10 +45,7 @@ class TensorFlowEngine:
             self._length_bucket(tokens),
             _bucket(places, POSITIONS) if places else 0,
         )
-        padded = [
-            _pad(array, sizes[0], sizes[2 if name == "mask_positions" else 1])
-            for name, array in arrays.items()
-        ]
+        padded = [_pad(array, sizes[0], sizes[2 if name == "mask_positions" else 1]) for name, array in arrays.items()]
         results = self._function(outputs, sizes, tuple(arrays))(*padded)
         return {name: _stripped(name, results[name], rows, tokens, places) for name in outputs}
 
@@ -75,9 +72,7 @@ def _compile(model, sizes, names):
     def forward(*arrays):
         return model(dict(zip(names, arrays)), training=False)
 
-    signature = [
-        tf.TensorSpec((rows, places if name == "mask_positions" else tokens), tf.int32) for name in names
-    ]
+    signature = [tf.TensorSpec((rows, places if name == "mask_positions" else tokens), tf.int32) for name in names]
     return tf.function(forward, input_signature=signature, autograph=False).get_concrete_function()
 
 

@@ -83,8 +83,9 @@ class BaseTokenizer:
     second_segment = 1
     lower_case = False
 
-    def _set_up(self, rust: RustTokenizer, vocab: Sequence[str], special_tokens: Sequence[str],
-                fast_options: dict | None = None):
+    def _set_up(
+        self, rust: RustTokenizer, vocab: Sequence[str], special_tokens: Sequence[str], fast_options: dict | None = None
+    ):
         self.vocab = tuple(vocab)
         self._ids = {token: index for index, token in enumerate(self.vocab)}
         self.special_tokens = tuple(special_tokens)
@@ -166,12 +167,17 @@ class BaseTokenizer:
         ids, segments, truncated = packed
         return Encoding(ids, segments, tokens, offsets, word_ids, sources, truncated)
 
-    def pack_pair(
-        self, ids_a: Sequence[int], ids_b: Sequence[int] | None = None, max_length: int = 512
-    ) -> PackedPair:
+    def pack_pair(self, ids_a: Sequence[int], ids_b: Sequence[int] | None = None, max_length: int = 512) -> PackedPair:
         """Pack token ids with this vocabulary's [CLS] and [SEP]; see `bert_tf.text.packing.pack_pair`."""
-        return pack_pair(ids_a, ids_b, max_length, cls_id=self.cls_id, sep_id=self.sep_id,
-                         between=self.separators_between, second_segment=self.second_segment)
+        return pack_pair(
+            ids_a,
+            ids_b,
+            max_length,
+            cls_id=self.cls_id,
+            sep_id=self.sep_id,
+            between=self.separators_between,
+            second_segment=self.second_segment,
+        )
 
     def batch_ids(self, texts: Iterable[str], path: str = "auto") -> list[np.ndarray]:
         """Tokenize many texts, ids only, no [CLS] and [SEP]; the ids are those of `tokenize`.

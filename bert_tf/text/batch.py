@@ -155,9 +155,7 @@ def _make_fast(options: dict | None) -> FastTokenizer:
         import tensorflow as tf
         import tensorflow_text
     except ImportError as error:
-        raise FastPathError(
-            f'The fast path needs tensorflow-text ({error}): install it or use path="exact".'
-        ) from None
+        raise FastPathError(f'The fast path needs tensorflow-text ({error}): install it or use path="exact".') from None
     try:
         with tf.device("/CPU:0"):
             tokenizer = tensorflow_text.FastBertTokenizer(token_out_type=tf.int32, **options)

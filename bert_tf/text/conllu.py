@@ -48,9 +48,7 @@ def read_rows(lines, first=1):
         elif not line.startswith("#"):
             fields = line.split("\t")
             if len(fields) != FIELDS:
-                raise ConlluError(
-                    f"Line {number} has {len(fields)} fields; CoNLL-U has {FIELDS}, parted by tabs."
-                )
+                raise ConlluError(f"Line {number} has {len(fields)} fields; CoNLL-U has {FIELDS}, parted by tabs.")
             if fields[0].isdecimal():
                 rows.append(Row(number, tuple(fields)))
     if rows:

@@ -56,9 +56,7 @@ def truncate_longest_first(length_a: int, length_b: int, room: int) -> tuple[int
         TextError: a negative number was given.
     """
     if min(length_a, length_b, room) < 0:
-        raise TextError(
-            f"Lengths cannot be negative: got {length_a} and {length_b} tokens for {room} places."
-        )
+        raise TextError(f"Lengths cannot be negative: got {length_a} and {length_b} tokens for {room} places.")
     if length_a + length_b <= room:
         return length_a, length_b
     shorter, longer = sorted((length_a, length_b))
@@ -84,8 +82,7 @@ def plan_truncation(length_a: int, length_b: int | None, max_length: int, betwee
     specials = 2 if length_b is None else 2 + between
     if max_length < specials:
         raise TextError(
-            f"max_length is {max_length}, but the special tokens alone take {specials}: "
-            f"give at least {specials}."
+            f"max_length is {max_length}, but the special tokens alone take {specials}: give at least {specials}."
         )
     room = max_length - specials
     if length_b is None:
@@ -158,9 +155,7 @@ def pad_batch(sequences: Sequence, length: int | None = None, pad_id: int = 0) -
     longest = max((len(ids) for ids, _ in pairs), default=0)
     length = longest if length is None else length
     if longest > length:
-        raise TextError(
-            f"A sequence has {longest} tokens, but the batch is to be {length} long: truncate it first."
-        )
+        raise TextError(f"A sequence has {longest} tokens, but the batch is to be {length} long: truncate it first.")
     shape = (len(pairs), length)
     token_ids = np.full(shape, pad_id, dtype=np.int32)
     segment_ids = np.zeros(shape, dtype=np.int32)

@@ -27,9 +27,7 @@ class PieceTokenizer(RustBackedTokenizer):
     _stored: bytes | None = None
 
     @classmethod
-    def from_model(
-        cls, path: Path, special_tokens=None, lower_case=True, keep_accents=False
-    ) -> "PieceTokenizer":
+    def from_model(cls, path: Path, special_tokens=None, lower_case=True, keep_accents=False) -> "PieceTokenizer":
         """From a ``spiece.model``.
 
         Args:

@@ -159,7 +159,6 @@ def special_tokens_of(folder: Path) -> tuple[str, ...] | None:
 
 def mark_special(rust: RustTokenizer, tokens: Sequence[str], mask: str) -> None:
     """Make tokens of the vocabulary special; the mask takes the space before it along, as released."""
-    rust.add_special_tokens([AddedToken(token, special=True, lstrip=token == mask, normalized=False)
-                             for token in tokens])
-
-
+    rust.add_special_tokens(
+        [AddedToken(token, special=True, lstrip=token == mask, normalized=False) for token in tokens]
+    )

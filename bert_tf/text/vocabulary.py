@@ -127,9 +127,7 @@ def read_folder(folder: str | Path) -> tuple[tuple[str, ...], dict]:
                 options[key] = config[key]
     for key, value in options.items():
         if not isinstance(value, bool):
-            raise VocabularyError(
-                f"{folder}: {key} is {value!r} in its tokenizer files, but must be true or false."
-            )
+            raise VocabularyError(f"{folder}: {key} is {value!r} in its tokenizer files, but must be true or false.")
     return tokens, options
 
 

@@ -56,8 +56,9 @@ class Checkpoints:
         """Steps with a complete checkpoint, ascending."""
         if not self.folder.is_dir():
             return []
-        return sorted(int(found[1]) for path in self.folder.iterdir()
-                      if (found := _NAME.match(path.name)) and _is_whole(path))
+        return sorted(
+            int(found[1]) for path in self.folder.iterdir() if (found := _NAME.match(path.name)) and _is_whole(path)
+        )
 
     def best(self):
         """The step whose checkpoint has the lowest loss, or None if none was saved with one.
@@ -79,7 +80,7 @@ class Checkpoints:
         try:
             return json.loads((self.folder / f"step-{step}" / _STATE).read_text())
         except FileNotFoundError:
-            return {}    # the run that goes on has just removed it
+            return {}  # the run that goes on has just removed it
 
     def save(self, step, variables, state):
         """Writes one and removes those beyond `keep`, but for the best.
@@ -98,8 +99,9 @@ class Checkpoints:
             try:
                 shutil.rmtree(part, ignore_errors=True)
                 part.mkdir(parents=True)
-                save_file({f"{index:05d}": np.asarray(variable) for index, variable in enumerate(variables)},
-                          part / _WEIGHTS)
+                save_file(
+                    {f"{index:05d}": np.asarray(variable) for index, variable in enumerate(variables)}, part / _WEIGHTS
+                )
                 (part / _STATE).write_text(json.dumps({**state, "step": step}))
                 for path in part.iterdir():
                     with open(path, "rb") as file:
@@ -109,7 +111,7 @@ class Checkpoints:
             finally:
                 shutil.rmtree(part, ignore_errors=True)
         best = self.best()
-        for old in (old for old in self.steps()[:-self.keep] if old != best):
+        for old in (old for old in self.steps()[: -self.keep] if old != best):
             self._set_aside(old)
         self._sweep()
 
@@ -123,7 +125,12 @@ class Checkpoints:
     def _sweep(self):
         """Removes what was set aside, and what killed runs left half written or (earlier versions) half removed."""
         for path in self.folder.iterdir():
-            if path.match(".step-*.part") or path.match(".step-*.old") or _NAME.match(path.name) and not _is_whole(path):
+            if (
+                path.match(".step-*.part")
+                or path.match(".step-*.old")
+                or _NAME.match(path.name)
+                and not _is_whole(path)
+            ):
                 shutil.rmtree(path, ignore_errors=True)
 
     def restore(self, variables, step=None, partly=False):
@@ -144,11 +151,13 @@ class Checkpoints:
             return None
         folder = self.folder / f"step-{step or steps[-1]}"
         with safe_open(folder / _WEIGHTS, framework="np") as file:
-            names = sorted(file.keys())[:len(variables) if partly else None]
+            names = sorted(file.keys())[: len(variables) if partly else None]
             shapes = [tuple(file.get_slice(name).get_shape()) for name in names]
             if shapes != [tuple(variable.shape) for variable in variables]:
-                raise ValueError(f"{folder} is a checkpoint of another model or with other layers frozen; "
-                                 f"give the settings it was made with, or another --output.")
+                raise ValueError(
+                    f"{folder} is a checkpoint of another model or with other layers frozen; "
+                    f"give the settings it was made with, or another --output."
+                )
             for name, variable in zip(names, variables):
                 variable.assign(file.get_tensor(name))
         return json.loads((folder / _STATE).read_text())

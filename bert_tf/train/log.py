@@ -76,7 +76,8 @@ def _scalar(name, value):
     import tensorflow as tf
 
     kind = tf.compat.v1.SummaryMetadata(
-        plugin_data=tf.compat.v1.SummaryMetadata.PluginData(plugin_name="scalars"), data_class=1)
+        plugin_data=tf.compat.v1.SummaryMetadata.PluginData(plugin_name="scalars"), data_class=1
+    )
     tf.summary.write(name, tf.constant(value, tf.float32), metadata=kind)
 
 
@@ -117,9 +118,14 @@ class Window:
             means |= {name: value / means[whole]} if means[whole] else {}
         means = {name: round(value, 5) for name, value in means.items()}
         seconds = time.perf_counter() - self.start
-        record = {"step": step, **means, "learning_rate": learning_rate,
-                  "tokens_per_second": round(self.tokens / seconds, 1),
-                  "seconds_per_step": round(seconds / len(self.values), 4), "time": round(time.time(), 1)}
+        record = {
+            "step": step,
+            **means,
+            "learning_rate": learning_rate,
+            "tokens_per_second": round(self.tokens / seconds, 1),
+            "seconds_per_step": round(seconds / len(self.values), 4),
+            "time": round(time.time(), 1),
+        }
         if self.peak:
             record["peak_share"] = round(self.flops / seconds / self.peak, 4)
         self.clear()

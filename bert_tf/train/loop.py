@@ -42,8 +42,20 @@ class Trainer:
             share of the peak in the log, which is left out without them.
     """
 
-    def __init__(self, model, objective, optimizer, folder, clip_norm=1.0, jit_compile=False, keep=2,
-                 strategy=None, accumulate=1, flops_of=None, peak=None):
+    def __init__(
+        self,
+        model,
+        objective,
+        optimizer,
+        folder,
+        clip_norm=1.0,
+        jit_compile=False,
+        keep=2,
+        strategy=None,
+        accumulate=1,
+        flops_of=None,
+        peak=None,
+    ):
         self.optimizer, self.folder, self.strategy = optimizer, Path(folder), strategy
         self.variables = model.trainable_variables
         self.random = RandomStates(model, strategy)
@@ -52,9 +64,9 @@ class Trainer:
         self._step = Step(model, objective, optimizer, clip_norm, strategy, accumulate, jit_compile)
         self._ratios = getattr(objective, "ratios", None)
         self._flops_of, self._peak = flops_of or (lambda batch: 0.0), peak
-        self.position = None    # of the data, after the last update
+        self.position = None  # of the data, after the last update
         self._stop = False
-        self.stopped = False    # whether a signal ended the last `train`
+        self.stopped = False  # whether a signal ended the last `train`
 
     def _all_variables(self):
         return [*self.variables, *self.optimizer.variables]
@@ -69,13 +81,26 @@ class Trainer:
         step = (state or {"step": 0})["step"]
         workers = distribution.sum_over_workers(self.strategy, 1)
         if distribution.sum_over_workers(self.strategy, step) != workers * step:
-            raise ValueError(f"This machine finds step {step} in {self.folder} and another machine another "
-                             f"step; --output must be a folder that all of them share.")
+            raise ValueError(
+                f"This machine finds step {step} in {self.folder} and another machine another "
+                f"step; --output must be a folder that all of them share."
+            )
         return state
 
-    def train(self, batches, first_step, total_steps, *, encode_position, save_every=500, log_every=50,
-              report=None, describe_position=None, snapshots=None,
-              advice="resume with a lower --learning-rate"):
+    def train(
+        self,
+        batches,
+        first_step,
+        total_steps,
+        *,
+        encode_position,
+        save_every=500,
+        log_every=50,
+        report=None,
+        describe_position=None,
+        snapshots=None,
+        advice="resume with a lower --learning-rate",
+    ):
         """Trains up to `total_steps` updates, or until SIGTERM or SIGINT, then saves.
 
         Args:
@@ -134,8 +159,13 @@ class Trainer:
     def _save(self, step, position, losses, save_every):
         """`losses`: since the checkpoint before, in this call; by their mean the best one is told."""
         if self.chief:
-            state = {"position": position, "random": self.random.state(), "loss": float(np.mean(losses)),
-                     "updates": len(losses), "save_every": save_every}
+            state = {
+                "position": position,
+                "random": self.random.state(),
+                "loss": float(np.mean(losses)),
+                "updates": len(losses),
+                "save_every": save_every,
+            }
             self.checkpoints.save(step, self._all_variables(), state)
 
 

@@ -32,7 +32,8 @@ class Muon(AdamW):
         keras.optimizers.Optimizer.build(self, variables)
         self._momentums = [self.add_variable_from_reference(one, name="momentum") for one in variables]
         self._velocities = [
-            None if is_inner_matrix(one) else self.add_variable_from_reference(one, name="velocity") for one in variables
+            None if is_inner_matrix(one) else self.add_variable_from_reference(one, name="velocity")
+            for one in variables
         ]
 
     def update_step(self, gradient, variable, learning_rate):

@@ -73,14 +73,21 @@ class AdamW(keras.optimizers.Adam):
         betas = [tf.constant(beta, dtype) for beta in (self.beta_1, self.beta_2)]
         tf.raw_ops.ResourceApplyAdam(
             var=(variable.value if isinstance(variable, keras.Variable) else variable).handle,
-            m=self._momentums[index].value.handle, v=self._velocities[index].value.handle,
-            beta1_power=betas[0] ** step, beta2_power=betas[1] ** step, lr=tf.cast(rate, dtype),
-            beta1=betas[0], beta2=betas[1], epsilon=tf.constant(self.epsilon, dtype),
-            grad=tf.cast(gradient, dtype))
+            m=self._momentums[index].value.handle,
+            v=self._velocities[index].value.handle,
+            beta1_power=betas[0] ** step,
+            beta2_power=betas[1] ** step,
+            lr=tf.cast(rate, dtype),
+            beta1=betas[0],
+            beta2=betas[1],
+            epsilon=tf.constant(self.epsilon, dtype),
+            grad=tf.cast(gradient, dtype),
+        )
 
 
-def make_optimizer(variables, peak, total_steps, warmup_steps, weight_decay=0.01, name="adamw", factors=None,
-                   products="float32"):
+def make_optimizer(
+    variables, peak, total_steps, warmup_steps, weight_decay=0.01, name="adamw", factors=None, products="float32"
+):
     """An optimiser after BERT's recipe: beta 0.9 and 0.999, epsilon 1e-6, no decay on layer normalisation
     and biases.
 
@@ -102,12 +109,16 @@ def make_optimizer(variables, peak, total_steps, warmup_steps, weight_decay=0.01
 
     if name not in OPTIMIZERS:
         raise ValueError(f"There is no optimiser {name!r}; choose from {', '.join(OPTIMIZERS)}.")
-    settings = [((factors or {}).get(id(variable), 1.0),
-                 0.0 if variable.name in ("bias", "gamma", "beta") else weight_decay)
-                for variable in variables]
+    settings = [
+        ((factors or {}).get(id(variable), 1.0), 0.0 if variable.name in ("bias", "gamma", "beta") else weight_decay)
+        for variable in variables
+    ]
     schedule = WarmupLinearDecay(peak, total_steps, warmup_steps)
-    optimizer = (Muon(schedule, settings, products) if name == "muon"
-                 else {"adamw": AdamW, "lamb": Lamb}[name](schedule, settings))
+    optimizer = (
+        Muon(schedule, settings, products)
+        if name == "muon"
+        else {"adamw": AdamW, "lamb": Lamb}[name](schedule, settings)
+    )
     optimizer.build(variables)
     return optimizer
 
@@ -132,8 +143,11 @@ def layer_factors(model, decay):
         raise ValueError(f"The learning-rate decay by layer is {decay}; it must be above 0 and not above 1.")
     count = model.bert_config.num_hidden_layers
     depths = {"embeddings": count + 1, **{f"layer_{index}": count - index for index in range(count)}}
-    return {id(variable): decay ** depth for name, depth in depths.items()
-            for variable in model.bert_layers[name].trainable_variables}
+    return {
+        id(variable): decay**depth
+        for name, depth in depths.items()
+        for variable in model.bert_layers[name].trainable_variables
+    }
 
 
 def warmup_steps(warmup, total_steps):
@@ -146,6 +160,7 @@ def warmup_steps(warmup, total_steps):
     """
     steps = round(warmup * total_steps) if 0 <= warmup < 1 else warmup
     if steps < 0 or steps != int(steps) or steps > total_steps:
-        raise ValueError(f"The warm-up is {warmup:g}; it must be a share below 1, or a whole number of steps "
-                         f"up to {total_steps}.")
+        raise ValueError(
+            f"The warm-up is {warmup:g}; it must be a share below 1, or a whole number of steps up to {total_steps}."
+        )
     return int(steps)

@@ -47,4 +47,4 @@ def measure_peak(precision="float32", seconds=0.4, size=None):
         # Reading one number waits for the whole product on a device of its own clock.
         float(tf.matmul(matrix, matrix)[0, 0])
         best = min(best, time.perf_counter() - began)
-    return 2.0 * size ** 3 / best
+    return 2.0 * size**3 / best

@@ -22,7 +22,7 @@ def products_dtype(precision):
     return "bfloat16" if "bfloat16" in precision else "float32"
 
 
-def with_loss_scale(optimizer, variables, precision, initial_scale=2.0 ** 15, growth_steps=2000):
+def with_loss_scale(optimizer, variables, precision, initial_scale=2.0**15, growth_steps=2000):
     """The optimiser with a dynamic loss scale where the precision needs one (Micikevicius et al. 2018,
     section 3.2).
 
@@ -38,8 +38,9 @@ def with_loss_scale(optimizer, variables, precision, initial_scale=2.0 ** 15, gr
     """
     if precision != "mixed_float16":
         return optimizer
-    optimizer = keras.optimizers.LossScaleOptimizer(optimizer, initial_scale=initial_scale,
-                                                    dynamic_growth_steps=growth_steps)
+    optimizer = keras.optimizers.LossScaleOptimizer(
+        optimizer, initial_scale=initial_scale, dynamic_growth_steps=growth_steps
+    )
     optimizer.build(variables)
     return optimizer
 

@@ -107,9 +107,14 @@ def read_run(folder):
     if not is_run(folder):
         raise RunError(f"{folder} holds no {METRICS} and no {SETTINGS}; give the --output of a training.")
     found = _settings(folder / SETTINGS)
-    return Run(folder, found.get("settings", {}), found.get("corpus", {}),
-               tuple(found.get("heads", ())), read_records(folder / METRICS),
-               find_snapshots(folder))
+    return Run(
+        folder,
+        found.get("settings", {}),
+        found.get("corpus", {}),
+        tuple(found.get("heads", ())),
+        read_records(folder / METRICS),
+        find_snapshots(folder),
+    )
 
 
 def _settings(path):

@@ -27,8 +27,7 @@ class Step:
             outside, as XLA has no collectives on CPUs and GPUs; a TPU compiles everything, asked or not.
     """
 
-    def __init__(self, model, objective, optimizer, clip_norm=1.0, strategy=None, accumulate=1,
-                 jit_compile=False):
+    def __init__(self, model, objective, optimizer, clip_norm=1.0, strategy=None, accumulate=1, jit_compile=False):
         self.model, self.objective, self.optimizer = model, objective, optimizer
         self.clip_norm, self.strategy, self.accumulate = clip_norm, strategy, accumulate
         self.replicas = distribution.replicas(strategy)
@@ -53,14 +52,19 @@ class Step:
         """
         if self.strategy is None:
             return self._run({name: tf.convert_to_tensor(array) for name, array in batch.items()})
-        values = self._run(self.strategy.experimental_distribute_values_from_function(
-            lambda context: self._share(batch, context.replica_id_in_sync_group)))
+        values = self._run(
+            self.strategy.experimental_distribute_values_from_function(
+                lambda context: self._share(batch, context.replica_id_in_sync_group)
+            )
+        )
         return {name: self.strategy.experimental_local_results(value)[0] for name, value in values.items()}
 
     def _share(self, batch, replica):
         rows = len(next(iter(batch.values()))) // self.replicas
-        return {name: tf.convert_to_tensor(np.asarray(array)[replica * rows: (replica + 1) * rows])
-                for name, array in batch.items()}
+        return {
+            name: tf.convert_to_tensor(np.asarray(array)[replica * rows : (replica + 1) * rows])
+            for name, array in batch.items()
+        }
 
     def _update(self, batch):
         """On one replica: its B / R sequences in; the values of the whole batch out."""
@@ -73,8 +77,9 @@ class Step:
         # Read now, as the schedule goes on with `apply`.
         rate = tf.convert_to_tensor(self.optimizer.learning_rate)
         # `apply` sums over the replicas once more, and each of them holds the whole sum by now.
-        self.optimizer.apply([gradient / self.replicas for gradient in gradients]
-                             if self.replicas > 1 else gradients, self._moved)
+        self.optimizer.apply(
+            [gradient / self.replicas for gradient in gradients] if self.replicas > 1 else gradients, self._moved
+        )
         values = {**values, "gradient_norm": norm / scale, "learning_rate": rate}
         return values if self._loss_scaled() is None else {**values, "loss_scale": scale}
 
@@ -88,8 +93,10 @@ class Step:
         if self.accumulate == 1:
             return self._gradients(batch, counts)
         rounds = self.accumulate
-        parts = {name: tf.reshape(tensor, (rounds, tensor.shape[0] // rounds, *tensor.shape[1:]))
-                 for name, tensor in batch.items()}
+        parts = {
+            name: tf.reshape(tensor, (rounds, tensor.shape[0] // rounds, *tensor.shape[1:]))
+            for name, tensor in batch.items()
+        }
 
         def add_one(index, totals):
             found = self._gradients({name: part[index] for name, part in parts.items()}, counts)
@@ -97,8 +104,13 @@ class Step:
 
         first = self._gradients({name: part[0] for name, part in parts.items()}, counts)
         # A loop and not K copies of the graph; one round at a time, as memory is what it is for.
-        _, totals = tf.while_loop(lambda index, _: index < rounds, add_one, (tf.constant(1), first),
-                                  parallel_iterations=1, maximum_iterations=rounds - 1)
+        _, totals = tf.while_loop(
+            lambda index, _: index < rounds,
+            add_one,
+            (tf.constant(1), first),
+            parallel_iterations=1,
+            maximum_iterations=rounds - 1,
+        )
         return totals
 
     def _gradients(self, batch, counts):
@@ -107,9 +119,13 @@ class Step:
         with tf.GradientTape() as tape:
             values = self.objective(self.model(inputs, training=True), batch, counts)
             loss = values["loss"] * self._loss_scale()
-        pairs = [(gradient, variable) for gradient, variable
-                 in zip(tape.gradient(loss, [variable.value for variable in self.variables]), self.variables)
-                 if gradient is not None]
+        pairs = [
+            (gradient, variable)
+            for gradient, variable in zip(
+                tape.gradient(loss, [variable.value for variable in self.variables]), self.variables
+            )
+            if gradient is not None
+        ]
         self._moved = [variable for _, variable in pairs]
         # Dense, as the norm of a sparse one would count a row that occurs twice as two rows.
         return [tf.convert_to_tensor(gradient) for gradient, _ in pairs], values
@@ -133,5 +149,7 @@ def check_batch_size(batch_size, strategy, accumulate):
     if accumulate < 1:
         raise ValueError(f"--accumulate is {accumulate}; it must be 1 or more.")
     if batch_size < parts or batch_size % parts:
-        raise ValueError(f"A batch of {batch_size} does not divide over {distribution.replicas(strategy)} "
-                         f"devices x {accumulate} micro-batches; --batch-size must be a multiple of {parts}.")
+        raise ValueError(
+            f"A batch of {batch_size} does not divide over {distribution.replicas(strategy)} "
+            f"devices x {accumulate} micro-batches; --batch-size must be a multiple of {parts}."
+        )

@@ -71,8 +71,10 @@ def make_strategy(name="auto"):
         return tf.distribute.MirroredStrategy(_local_devices())
     if name == "multiworker":
         if not worker_addresses():
-            raise StrategyError("Strategy multiworker needs the environment variable TF_CONFIG with the "
-                                "workers' addresses, on every worker; see docs/training.md.")
+            raise StrategyError(
+                "Strategy multiworker needs the environment variable TF_CONFIG with the "
+                "workers' addresses, on every worker; see docs/training.md."
+            )
         return tf.distribute.MultiWorkerMirroredStrategy()
     return _tpu() if name == "tpu" else None
 
@@ -92,7 +94,7 @@ def worker_addresses():
         raise StrategyError(f"TF_CONFIG is not JSON ({error}); it reads {text[:80]!r}. {_EXAMPLE}") from error
     cluster = config.get("cluster") if isinstance(config, dict) else None
     if not isinstance(cluster, dict):
-        raise StrategyError(f"TF_CONFIG has no \"cluster\"; it reads {text[:80]!r}. {_EXAMPLE}")
+        raise StrategyError(f'TF_CONFIG has no "cluster"; it reads {text[:80]!r}. {_EXAMPLE}')
     _check_jobs(cluster)
     _check_task(config.get("task"), cluster)
     return [*cluster.get("chief", ()), *cluster.get("worker", ())]
@@ -150,10 +152,13 @@ def _sum_over_replicas(strategy, number):
     return strategy.run(add, args=(number,))
 
 
-_EXAMPLE = ('An example: {"cluster": {"worker": ["10.0.0.1:2222", "10.0.0.2:2222"]}, '
-            '"task": {"type": "worker", "index": 0}}.')
-_NO_PARAMETER_SERVER = ("Parameter servers are not supported: Keras 3 cannot train with them. Use "
-                        "multiworker, with every machine listed as a worker in TF_CONFIG.")
+_EXAMPLE = (
+    'An example: {"cluster": {"worker": ["10.0.0.1:2222", "10.0.0.2:2222"]}, "task": {"type": "worker", "index": 0}}.'
+)
+_NO_PARAMETER_SERVER = (
+    "Parameter servers are not supported: Keras 3 cannot train with them. Use "
+    "multiworker, with every machine listed as a worker in TF_CONFIG."
+)
 
 
 def _check_jobs(cluster):
@@ -161,28 +166,32 @@ def _check_jobs(cluster):
         raise StrategyError(_NO_PARAMETER_SERVER)
     unknown = sorted(set(cluster) - {"chief", "worker"})
     if unknown:
-        raise StrategyError(f"TF_CONFIG's cluster has the job {unknown[0]!r}; only \"chief\" and \"worker\" "
-                            f"train.")
+        raise StrategyError(f'TF_CONFIG\'s cluster has the job {unknown[0]!r}; only "chief" and "worker" train.')
     for job, addresses in cluster.items():
-        good = isinstance(addresses, list) and addresses and all(
-            isinstance(address, str) and address.rpartition(":")[0] and address.rpartition(":")[2].isdigit()
-            for address in addresses)
+        good = (
+            isinstance(addresses, list)
+            and addresses
+            and all(
+                isinstance(address, str) and address.rpartition(":")[0] and address.rpartition(":")[2].isdigit()
+                for address in addresses
+            )
+        )
         if not good:
-            raise StrategyError(f"TF_CONFIG's {job} addresses are {addresses!r}; they must be a list of "
-                                f"\"host:port\".")
+            raise StrategyError(f'TF_CONFIG\'s {job} addresses are {addresses!r}; they must be a list of "host:port".')
     if not cluster:
         raise StrategyError(f"TF_CONFIG's cluster is empty. {_EXAMPLE}")
 
 
 def _check_task(task, cluster):
     if not isinstance(task, dict) or task.get("type") not in cluster:
-        raise StrategyError(f"TF_CONFIG's task is {task!r}; its \"type\" must be one of "
-                            f"{', '.join(cluster)}.")
+        raise StrategyError(f'TF_CONFIG\'s task is {task!r}; its "type" must be one of {", ".join(cluster)}.')
     count, index = len(cluster[task["type"]]), task.get("index")
     # A string of digits is what many launchers write, and what TensorFlow takes too.
     if isinstance(index, bool) or not str(index).isdigit() or int(index) >= count:
-        raise StrategyError(f"TF_CONFIG's task index is {index!r}; the cluster has {count} of type "
-                            f"{task['type']}, so it must be 0 to {count - 1}.")
+        raise StrategyError(
+            f"TF_CONFIG's task index is {index!r}; the cluster has {count} of type "
+            f"{task['type']}, so it must be 0 to {count - 1}."
+        )
 
 
 def _local_devices():
@@ -202,6 +211,8 @@ def _tpu():
         tf.tpu.experimental.initialize_tpu_system(resolver)
     except Exception as error:  # whatever TensorFlow raises here, it means that there is no TPU to be had
         reason = str(error).strip().split("\n")[0][:200]
-        raise StrategyError(f"No TPU was found at {address!r} ({reason}); set TPU_NAME, or run on a TPU "
-                            f"host, or choose another --strategy.") from error
+        raise StrategyError(
+            f"No TPU was found at {address!r} ({reason}); set TPU_NAME, or run on a TPU "
+            f"host, or choose another --strategy."
+        ) from error
     return tf.distribute.TPUStrategy(resolver)

@@ -42,8 +42,15 @@ def test_a_page_opens_with_an_example_and_says_why_without_a_text(open_app, page
 
 
 def test_several_heads_have_a_colour_each_and_can_be_taken_away(open_app, trace):
-    app = no_trouble(open_app(page="attention", layer="2", head="3", **PAIR,
-                              **{"attention.several": "1", "attention.more": "1.1,3.4,9.9,x"}))  # fmt: skip
+    app = no_trouble(
+        open_app(
+            page="attention",
+            layer="2",
+            head="3",
+            **PAIR,
+            **{"attention.several": "1", "attention.more": "1.1,3.4,9.9,x"},
+        )
+    )
     shown = component(app, "heads")
     assert [(one["layer"], one["head"]) for one in shown["heads"]] == [(1, 2), (0, 0), (2, 3)]
     lines = component(app, "lines")
@@ -64,9 +71,7 @@ def test_a_heatmap_is_sent_only_when_it_is_looked_at(open_app):
 
 
 def test_punctuation_and_faint_weights_can_be_hidden(open_app):
-    app = no_trouble(
-        open_app(page="attention", punctuation="0", special="0", **PAIR, **{"attention.least": "30"})
-    )
+    app = no_trouble(open_app(page="attention", punctuation="0", special="0", **PAIR, **{"attention.least": "30"}))
     lines = component(app, "lines")
     assert "." not in lines["left"] and "The" in lines["left"] and lines["least"] == pytest.approx(0.3)
     app.toggle(key="w_punctuation").set_value(True).run()
@@ -175,9 +180,7 @@ def test_the_flow_of_a_long_text_is_left_out_with_a_sentence(open_app):
 def test_what_heads_do_shows_the_chosen_measure_and_a_table(open_app, trace):
     from bert_tf.explain import summarise_heads
 
-    app = wait_for(
-        open_app(page="heads", layer="2", head="4", **PAIR, **{"heads.measure": "sep_share"}), "grid"
-    )
+    app = wait_for(open_app(page="heads", layer="2", head="4", **PAIR, **{"heads.measure": "sep_share"}), "grid")
     summary = summarise_heads(trace)
     grid = component(no_trouble(app), "grid")
     assert grid["texts"] == [f"{value:.2f}" for value in summary.sep_share.ravel()]
@@ -193,9 +196,7 @@ def test_what_heads_do_shows_the_chosen_measure_and_a_table(open_app, trace):
 
 CONLLU = "".join(
     f"{number}\t{word}\t_\t_\t_\t_\t{head}\t{relation}\t_\t_\n"
-    for number, (word, head, relation) in enumerate(
-        [("The", 2, "det"), ("bunny", 3, "nsubj"), ("ran", 0, "root")], 1
-    )
+    for number, (word, head, relation) in enumerate([("The", 2, "det"), ("bunny", 3, "nsubj"), ("ran", 0, "root")], 1)
 )
 
 
@@ -204,9 +205,7 @@ def test_a_parsed_file_adds_syntax(open_app, model, saved):
 
     app = open_app(page="heads", **PAIR, **{"heads.of": "file", "heads.measure": "syntax"})
     assert "Give a file" in told(app)
-    app.file_uploader(key="w_heads_upload").upload(
-        "trees.conllu", f"{CONLLU}\n{CONLLU}\n".encode(), "text/plain"
-    ).run()
+    app.file_uploader(key="w_heads_upload").upload("trees.conllu", f"{CONLLU}\n{CONLLU}\n".encode(), "text/plain").run()
     wait_for(no_trouble(app), "grid")
     agreement = syntax_agreement(model, read_conllu(f"{CONLLU}\n{CONLLU}\n".splitlines()))
     best = np.maximum(agreement.overall.dependent_looks, agreement.overall.head_looks)

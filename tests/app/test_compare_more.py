@@ -86,10 +86,7 @@ def test_the_second_texts_are_typed_and_their_masks_kept_in_the_link(open_app):
     app.text_area(key="w_second_a").set_value("A cat slept.").run()
     app = settled(app)
     assert param(app, "compare.a") == "A cat slept." and param(app, "compare.mask") is None
-    assert (
-        "".join(chip["text"].strip("#") for chip in components(app, "chips")[1]["chips"][1:-1])
-        == "acatslept."
-    )
+    assert "".join(chip["text"].strip("#") for chip in components(app, "chips")[1]["chips"][1:-1]) == "acatslept."
     app.text_area(key="w_second_a").set_value("   ").run()
     assert "Second text A is empty" in told(app) and not app.exception
 
@@ -169,8 +166,12 @@ def test_without_a_hidden_word_layers_say_what_to_do(open_app):
     assert "needs a word that is hidden on both sides" in told(app)
 
 
-ODD = ({"compare.what": "x"}, {"compare.head": "99"}, {"compare.drawn": "x"},
-       {"compare.what": "texts", "compare.mask": "q,a99", "compare.a": "A b."})  # fmt: skip
+ODD = (
+    {"compare.what": "x"},
+    {"compare.head": "99"},
+    {"compare.drawn": "x"},
+    {"compare.what": "texts", "compare.mask": "q,a99", "compare.a": "A b."},
+)
 
 
 @pytest.mark.parametrize("odd", ODD)
@@ -202,9 +203,11 @@ def test_snapshots_of_a_run_are_compared_as_models_are(open_app, run):
     traces = [bert.trace(CAT["a"], CAT["b"], mask=["cat"]) for bert in pair]
     found = compare(*traces, *(bert.tokenizer for bert in pair), 2, 2)
     assert list(app.dataframe[0].value["divergence"]) == pytest.approx(
-        [mask.divergence for mask in found.masks], abs=1e-4)
+        [mask.divergence for mask in found.masks], abs=1e-4
+    )
     assert [one["is_next"] for one in components(app, "gauge")] == pytest.approx(
-        [trace.nsp.is_next for trace in traces], abs=1e-4)
+        [trace.nsp.is_next for trace in traces], abs=1e-4
+    )
     code = app.code[0].value
     assert "mini/snapshots/step-0" in code and "mini/snapshots/step-1000" in code and str(run) not in code
 
@@ -254,22 +257,25 @@ BASE, LARGE, ALBERT, SHIPPED = "bert-base-uncased", "bert-large-uncased", "alber
 STUDENT, SMALL = "bert-base-cased-student", "bert-small-uncased-embedded"
 
 
-@pytest.mark.parametrize("names, own, other, wanted", [
-    ((BASE, ALBERT, LARGE), BASE, "", (BASE, LARGE)),
-    ((SHIPPED, ALBERT, BASE, LARGE), SHIPPED, "", (BASE, LARGE)),
-    ((SHIPPED, ALBERT, BASE, LARGE), ALBERT, "", (BASE, LARGE)),
-    ((SHIPPED, ALBERT, BASE, LARGE), LARGE, "", (LARGE, BASE)),
-    ((SHIPPED, ALBERT, BASE, LARGE), SHIPPED, ALBERT, (SHIPPED, ALBERT)),
-    ((SHIPPED, ALBERT, BASE, LARGE, "bert-large-cased"), SHIPPED, "", (SHIPPED, "bert-large-cased")),
-    ((SHIPPED, ALBERT, LARGE), SHIPPED, "", (SHIPPED, LARGE)),
-    ((SHIPPED, "plain", ALBERT), SHIPPED, "gone", (SHIPPED, ALBERT)),
-    ((SHIPPED, "plain"), SHIPPED, "", (SHIPPED, "plain")),
-    ((SHIPPED, STUDENT, SMALL), SHIPPED, "", (SHIPPED, SMALL)),
-    ((SHIPPED, STUDENT, SMALL), SMALL, "", (SMALL, SHIPPED)),
-    ((SHIPPED, STUDENT, SMALL, LARGE), SHIPPED, "", (SHIPPED, LARGE)),
-    (("plain",), "plain", "", ("plain", "plain")),
-    ((LARGE, BASE + "-whole", "bert-large-uncased-whole-word-masking", BASE), BASE, "", (BASE, LARGE)),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "names, own, other, wanted",
+    [
+        ((BASE, ALBERT, LARGE), BASE, "", (BASE, LARGE)),
+        ((SHIPPED, ALBERT, BASE, LARGE), SHIPPED, "", (BASE, LARGE)),
+        ((SHIPPED, ALBERT, BASE, LARGE), ALBERT, "", (BASE, LARGE)),
+        ((SHIPPED, ALBERT, BASE, LARGE), LARGE, "", (LARGE, BASE)),
+        ((SHIPPED, ALBERT, BASE, LARGE), SHIPPED, ALBERT, (SHIPPED, ALBERT)),
+        ((SHIPPED, ALBERT, BASE, LARGE, "bert-large-cased"), SHIPPED, "", (SHIPPED, "bert-large-cased")),
+        ((SHIPPED, ALBERT, LARGE), SHIPPED, "", (SHIPPED, LARGE)),
+        ((SHIPPED, "plain", ALBERT), SHIPPED, "gone", (SHIPPED, ALBERT)),
+        ((SHIPPED, "plain"), SHIPPED, "", (SHIPPED, "plain")),
+        ((SHIPPED, STUDENT, SMALL), SHIPPED, "", (SHIPPED, SMALL)),
+        ((SHIPPED, STUDENT, SMALL), SMALL, "", (SMALL, SHIPPED)),
+        ((SHIPPED, STUDENT, SMALL, LARGE), SHIPPED, "", (SHIPPED, LARGE)),
+        (("plain",), "plain", "", ("plain", "plain")),
+        ((LARGE, BASE + "-whole", "bert-large-uncased-whole-word-masking", BASE), BASE, "", (BASE, LARGE)),
+    ],
+)
 def test_the_preset_is_base_beside_large_of_the_same_spelling(names, own, other, wanted):
     assert preset(_infos(*names), View(model=own, other=other)) == wanted
 

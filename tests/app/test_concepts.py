@@ -95,7 +95,13 @@ def test_one_label_alone_is_asked_about(open_app, explorer_home):
     app = settled(app)
     rows = [row for row in sample("reviews.csv").rows if row.label == "negative"]
     found = concept_test(
-        bert_tf.load(explorer_home / "tiny-cased"), rows, sentences("positive"), sentences(OTHERS), "word", "table", "last"
+        bert_tf.load(explorer_home / "tiny-cased"),
+        rows,
+        sentences("positive"),
+        sentences(OTHERS),
+        "word",
+        "table",
+        "last",
     )
     shown = app.session_state["_jobs"]["concepts"].result
     np.testing.assert_allclose(shown.slopes, found.slopes, atol=1e-4)

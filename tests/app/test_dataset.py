@@ -72,9 +72,7 @@ def test_perplexity_begins_when_asked_for_and_can_be_filtered(open_app, cased):
 
 def test_columns_of_a_table_can_be_chosen(open_app):
     app = settled(
-        open_app(
-            page="dataset", **{"dataset.file": "facts.csv", "dataset.first": "answer", "dataset.hide": "last"}
-        )
+        open_app(page="dataset", **{"dataset.file": "facts.csv", "dataset.first": "answer", "dataset.hide": "last"})
     )
     assert list(app.dataframe[0].value["a"][:2]) == ["Paris", "Rome"]
     app = settled(open_app(page="dataset", **{"dataset.file": "facts.csv", "dataset.first": "no such"}))
@@ -102,9 +100,7 @@ def test_two_models_agree_as_far_as_the_library_says(open_app, cased, uncased):
     table = app.dataframe[0].value
     assert list(table["row"]) == [one.row.number for one in found.rows]
     assert list(table["divergence"]) == pytest.approx([one.divergence for one in found.rows], abs=1e-4)
-    assert list(table["one"]) == [
-        one.masks[0].predictions_a[0].token if one.masks else None for one in found.rows
-    ]
+    assert list(table["one"]) == [one.masks[0].predictions_a[0].token if one.masks else None for one in found.rows]
     assert app.metric[1].value == f"{found.divergence:.3f} bits"
     assert app.metric[2].label == "Same verdict on B"
 
@@ -127,9 +123,7 @@ def test_layer_likeness_is_the_librarys(open_app, cased, uncased):
 
 
 def test_layer_likeness_of_the_view_and_of_a_text_that_is_too_short(open_app, cased):
-    app = settled(
-        open_app(page="cka", a="The bunny ate the carrot.", **{"cka.source": "view", "with": "tiny-uncased"})
-    )
+    app = settled(open_app(page="cka", a="The bunny ate the carrot.", **{"cka.source": "view", "with": "tiny-uncased"}))
     assert array(figure(app, 0)[0]["z"]).shape == (4, 3)
     app = open_app(page="cka", a="Hello.", **{"cka.source": "view"})
     for _ in range(100):
@@ -183,7 +177,9 @@ def test_a_row_too_long_for_a_link_opens_here_alone(environment, text, fits):
 
 def test_the_rows_of_a_file_are_saved(open_app, saved, cased):
     offered(settled(open_app(page="dataset", top="3", **{"dataset.hide": "last"})), saved, ("rows",))
-    wanted = [one.masks[0].original_rank for one in score_rows(cased, sample("sentences.txt").rows, ("masks",), "last", 3)]
+    wanted = [
+        one.masks[0].original_rank for one in score_rows(cased, sample("sentences.txt").rows, ("masks",), "last", 3)
+    ]
     assert [int(row[5]) for row in saved["rows"]["rows"]] == wanted
     near(10 ** np.array(saved["rows"]["figures"]["Figure"].data[0].x), wanted, 1e-6)
 

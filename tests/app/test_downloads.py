@@ -28,13 +28,16 @@ def hub(environment, explorer_home, tmp_path, monkeypatch):
     hub.add_model(released(NAME).repo, tmp_path / "served")
     home = tmp_path / "home"
     home.mkdir()
-    (home / "explorer.toml").write_text(re.sub("offered = .*", f'offered = ["bert-base-cased-embedded", "{NAME}"]', LIMITS))
+    (home / "explorer.toml").write_text(
+        re.sub("offered = .*", f'offered = ["bert-base-cased-embedded", "{NAME}"]', LIMITS)
+    )
     monkeypatch.setenv("BERT_TF_HOME", str(home))
     monkeypatch.setenv("BERT_TF_EXPLORER", str(home / "explorer.toml"))
     # The hub's library reads HF_ENDPOINT when it is imported, writes 10 MB at a time, and waits before it tries again.
     monkeypatch.setattr(constants, "ENDPOINT", hub.endpoint)
-    monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE",
-                        hub.endpoint + "/{repo_id}/resolve/{revision}/{filename}")
+    monkeypatch.setattr(
+        constants, "HUGGINGFACE_CO_URL_TEMPLATE", hub.endpoint + "/{repo_id}/resolve/{revision}/{filename}"
+    )
     monkeypatch.setattr(constants, "DOWNLOAD_CHUNK_SIZE", 4096)
     monkeypatch.setattr(constants, "HF_HUB_DOWNLOAD_TIMEOUT", 600)
     monkeypatch.setattr(file_download.time, "sleep", lambda seconds: None)

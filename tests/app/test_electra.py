@@ -131,10 +131,22 @@ def test_writers_of_its_own_start_come_first_and_the_smaller_before_the_larger(a
     from bert_tf.models import build_pretraining_model
     from ui import models
 
-    config = BertConfig.named("small-generator", "electra", hidden_size=16, num_attention_heads=2, num_hidden_layers=1,
-                              intermediate_size=16, embedding_size=16, vocab_size=28996)
-    save(tmp_path / "a-generator", config, bert_tf.load(STUDENT).tokenizer,
-         build_pretraining_model(config, heads=("mlm",)))
+    config = BertConfig.named(
+        "small-generator",
+        "electra",
+        hidden_size=16,
+        num_attention_heads=2,
+        num_hidden_layers=1,
+        intermediate_size=16,
+        embedding_size=16,
+        vocab_size=28996,
+    )
+    save(
+        tmp_path / "a-generator",
+        config,
+        bert_tf.load(STUDENT).tokenizer,
+        build_pretraining_model(config, heads=("mlm",)),
+    )
     models.catalogue.clear()
     app = settled(open_app(page="electra", a="The cat sat."))
     writer = app.selectbox(key="w_electra_writer")

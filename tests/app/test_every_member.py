@@ -67,13 +67,18 @@ def test_the_time_lapse_of_a_discriminator_follows_its_scores(open_app, family_h
 def test_the_box_of_the_pooler_names_the_member_s_own_first_token(open_app, family_home):  # noqa: F811
     app = open_app(page="architecture", model="roberta", a=TEXTS["roberta"], **{"architecture.open": "pooler"})
     assert not app.exception and not app.error, told(app)
-    (drawn,) = (one for one in map(lambda one: json.loads(one.proto.spec)["data"][0], app.get("plotly_chart"))
-                if one["type"] == "heatmap")
+    (drawn,) = (
+        one
+        for one in map(lambda one: json.loads(one.proto.spec)["data"][0], app.get("plotly_chart"))
+        if one["type"] == "heatmap"
+    )
     (row,) = drawn["y"]
     assert row.startswith("&lt;s&gt;")
 
 
-def test_layers_that_share_one_set_of_weights_are_counted_once_and_worked_in_every_time(open_app, family_home, tmp_path):  # noqa: F811
+def test_layers_that_share_one_set_of_weights_are_counted_once_and_worked_in_every_time(
+    open_app, family_home, tmp_path
+):  # noqa: F811
     """Sharing saves memory, not time."""
     bert = bert_tf.load(FAMILY / "albert")
     layers = bert.config.num_hidden_layers
@@ -82,5 +87,8 @@ def test_layers_that_share_one_set_of_weights_are_counted_once_and_worked_in_eve
     app = open_app(page="architecture", model="one-set", a=TEXTS["albert"], **{"architecture.open": "attention"})
     assert not app.exception and not app.error, told(app)
     said = told(app)
-    assert f"All {layers} layers share one set of weights: it is counted once, and the work is done in every layer." in said
+    assert (
+        f"All {layers} layers share one set of weights: it is counted once, and the work is done in every layer."
+        in said
+    )
     assert f"the same in all {layers} layers" in said

@@ -47,15 +47,18 @@ def test_words_asked_about_are_shown_saved_and_copied(open_app, saved, bert):
         ask = bert.fill_jointly(trace, targets=["rabbit"]).steps if more else bert.fill_mask(trace, targets=["rabbit"])
         shown = component(app, "bars")["cards"]
         assert [(card["asked"][0]["text"], card["asked"][0]["rank"]) for card in shown] == [
-            ("rabbit", f"{one.targets[0].rank:,}") for one in ask]
+            ("rabbit", f"{one.targets[0].rank:,}") for one in ask
+        ]
         near([card["asked"][0]["p"] for card in shown], [one.targets[0].probability for one in ask])
         menu = saved["predictions"]
         asked = [row for row in menu["rows"] if row[-1] == "1"]
         assert [(int(row[1]), int(row[4]), row[5]) for row in asked] == [
-            (one.position, one.targets[0].rank, "rabbit") for one in ask]
+            (one.position, one.targets[0].rank, "rabbit") for one in ask
+        ]
         assert len(menu["rows"]) == 2 * 5 + len(asked)
         assert [[one["rank"] for one in mask["targets"]] for mask in menu["json"]["masks"]] == [
-            [one.targets[0].rank] for one in ask]
+            [one.targets[0].rank] for one in ask
+        ]
         drawn = [list(bars.y) for bars in menu["figures"]["Figure"].data]
         assert [list(names)[-1] for names in drawn] == [f"rabbit (rank {one.targets[0].rank:,})" for one in ask]
         code = app.code[0].value
@@ -79,8 +82,16 @@ def test_predictions_and_the_pair(open_app, saved, bert, trace):
 
 def test_all_chosen_heads_are_saved_and_the_threshold_empties_the_figure(open_app, saved, plain):
     name = "layer-2-head-3-layer-1-head-1"
-    opened(open_app, saved, (name,), page="attention", layer="2", head="3", **PAIR,
-           **{"attention.several": "1", "attention.more": "1.1", "attention.least": "20"})  # fmt: skip
+    opened(
+        open_app,
+        saved,
+        (name,),
+        page="attention",
+        layer="2",
+        head="3",
+        **PAIR,
+        **{"attention.several": "1", "attention.more": "1.1", "attention.least": "20"},
+    )
     maps = plain.attentions[[1, 0], [2, 0]]
     found = saved[name]
     near(found["npz"]["weights"], maps)
@@ -120,8 +131,7 @@ def test_the_neuron_view(open_app, saved, bert, plain):
 def test_methods(open_app, saved, bert, plain):
     from bert_tf.explain import token_attention
 
-    opened(open_app, saved, ("methods-layer-2-token-3",), page="methods", layer="2", **PAIR,
-           **{"methods.token": "3"})  # fmt: skip
+    opened(open_app, saved, ("methods-layer-2-token-3",), page="methods", layer="2", **PAIR, **{"methods.token": "3"})
     found, wanted = saved["methods-layer-2-token-3"], token_attention(bert, plain, 1, 3)
     for name, values in (("raw", wanted.raw), ("norm-weighted", wanted.norms), ("rollout", wanted.rollout)):
         near(column(found, name), values)
@@ -151,8 +161,14 @@ def test_layer_by_layer(open_app, saved, bert, trace):
 def test_switched_off(open_app, saved, bert, trace):
     from bert_tf.explain import Ablation, ablate, sweep
 
-    opened(open_app, saved, ("switched-off", "answers", "strongest-parts"), page="ablation", **ASKED,
-           **{"ablation.colour": "effect", "ablation.off": "1-1"})  # fmt: skip
+    opened(
+        open_app,
+        saved,
+        ("switched-off", "answers", "strongest-parts"),
+        page="ablation",
+        **ASKED,
+        **{"ablation.colour": "effect", "ablation.off": "1-1"},
+    )
     effect = ablate(bert, trace, Ablation(heads=((0, 0),)), 5, shifts=True)
     near(saved["switched-off"]["npz"]["attention_moved"], effect.shifts)
     alone = sweep(bert, trace, [Ablation(heads=((layer, head),)) for layer in range(3) for head in range(4)])
@@ -167,8 +183,9 @@ def test_switched_off_saves_the_answers_and_the_grid_on_the_screen(open_app, sav
     effect = ablate(bert, trace, Ablation(heads=((0, 0),)), 1000, shifts=True)
     near(saved["switched-off"]["figures"]["Figure"].data[0].z, effect.shifts)
     rows = {row[1]: [float(number) for number in row[2:]] for row in saved["answers"]["rows"]}
-    before, after = ({one.token: one.probability for one in found[0].predictions}
-                     for found in (effect.before, effect.after))  # fmt: skip
+    before, after = (
+        {one.token: one.probability for one in found[0].predictions} for found in (effect.before, effect.after)
+    )
     assert set(rows) >= {"", *list(before)[:5], *list(after)[:5]}
     assert saved["answers"]["rows"][-1][0] == "IsNext"
     near(rows.pop(""), [effect.nsp_before.is_next, effect.nsp_after.is_next])
@@ -176,8 +193,9 @@ def test_switched_off_saves_the_answers_and_the_grid_on_the_screen(open_app, sav
         near(numbers, [before.get(token, 0), after.get(token, 0)])
 
 
-@pytest.mark.parametrize("link", [{"whatif.kind": "swap"},
-                                  {"whatif.kind": "word", "whatif.word": "a1", "whatif.with": "dog"}])  # fmt: skip
+@pytest.mark.parametrize(
+    "link", [{"whatif.kind": "swap"}, {"whatif.kind": "word", "whatif.word": "a1", "whatif.with": "dog"}]
+)
 def test_what_if_saves_the_verdict_where_nothing_is_hidden(open_app, saved, bert, plain, link):
     from bert_tf.explain import ask, swapped, with_word
 
@@ -227,8 +245,10 @@ def test_contributions(open_app, saved, bert, trace):
     opened(open_app, saved, ("contributions",), page="contributions", **ASKED)
     found, menu = contributions(bert, trace, mask_target(bert, trace, trace.masks[0])), saved["contributions"]
     near(menu["npz"]["heads"], found.heads)
-    near([menu["npz"][name] for name in ("input", "biases", "total", "score")],
-         [found.input, found.biases, found.total, found.score])  # fmt: skip
+    near(
+        [menu["npz"][name] for name in ("input", "biases", "total", "score")],
+        [found.input, found.biases, found.total, found.score],
+    )
     wanted = np.column_stack([found.heads, found.feed_forward]).ravel()
     near(column(menu, "share"), [found.input, *wanted, found.biases], 1e-4)
     assert [row[1] for row in menu["rows"]][:6] == ["input", "head 1", "head 2", "head 3", "head 4", "feed-forward"]
@@ -242,8 +262,14 @@ def test_patched_heads(open_app, saved, bert, trace, place):
     from bert_tf.explain import mask_target, patch_heads
 
     other = "The bunny made the carrot."
-    opened(open_app, saved, ("patching",), page="patching", **ASKED, **{
-        "patching.a": other, "patching.b": PAIR["b"], "patching.part": "head", "patching.place": place})  # fmt: skip
+    opened(
+        open_app,
+        saved,
+        ("patching",),
+        page="patching",
+        **ASKED,
+        **{"patching.a": other, "patching.b": PAIR["b"], "patching.part": "head", "patching.place": place},
+    )
     asked = bert, trace, bert.trace(other, PAIR["b"], mask=("the",)), mask_target(bert, trace, trace.masks[0])
     found, menu = patch_heads(*asked, int(place) if place else None), saved["patching"]
     near(menu["npz"]["scores"], found.scores, 1e-3)
@@ -258,9 +284,20 @@ def test_paths(open_app, saved, bert, trace, into, layer):
     from bert_tf.explain import Receiver, mask_target, patch_paths
 
     other = "The bunny made the carrot."
-    opened(open_app, saved, ("paths",), page="patching", **ASKED, **{
-        "patching.a": other, "patching.b": PAIR["b"], "patching.part": "path", "patching.into": into,
-        "patching.layer": layer})  # fmt: skip
+    opened(
+        open_app,
+        saved,
+        ("paths",),
+        page="patching",
+        **ASKED,
+        **{
+            "patching.a": other,
+            "patching.b": PAIR["b"],
+            "patching.part": "path",
+            "patching.into": into,
+            "patching.layer": layer,
+        },
+    )
     asked = bert, trace, bert.trace(other, PAIR["b"], mask=("the",)), mask_target(bert, trace, trace.masks[0])
     receiver = {"feed_forward": Receiver(into, 1), "keys": Receiver(into, 0, 0)}.get(into)
     found, menu = patch_paths(*asked, receiver), saved["paths"]
@@ -271,7 +308,10 @@ def test_paths(open_app, saved, bert, trace, into, layer):
     layers = [str(layer + 1) for layer in np.nonzero(found.leads)[0]]
     assert [row[0] for row in menu["rows"]] == ["", *layers] and menu["rows"][0][1] == "embeddings"
     assert [menu["json"][name] for name in ("into", "into_layer", "into_head")] == [
-        into, layer and int(layer) or None, 1 if into == "keys" else None]  # fmt: skip
+        into,
+        layer and int(layer) or None,
+        1 if into == "keys" else None,
+    ]
     assert menu["json"]["whole"] == pytest.approx(found.whole, abs=1e-3)
     assert ("Map" in menu["figures"]) == bool(layers)
     if layers:
@@ -310,8 +350,14 @@ def test_patching(open_app, saved, bert, trace, part):
     from bert_tf.explain import mask_target, patch_blocks, patch_states
 
     other = "The bunny made the carrot."
-    opened(open_app, saved, ("patching",), page="patching", **ASKED,
-           **{"patching.a": other, "patching.b": PAIR["b"], "patching.part": part})  # fmt: skip
+    opened(
+        open_app,
+        saved,
+        ("patching",),
+        page="patching",
+        **ASKED,
+        **{"patching.a": other, "patching.b": PAIR["b"], "patching.part": part},
+    )
     asked = bert, trace, bert.trace(other, PAIR["b"], mask=("the",)), mask_target(bert, trace, trace.masks[0])
     found, menu = patch_states(*asked) if part == "state" else patch_blocks(*asked, part), saved["patching"]
     near(menu["npz"]["scores"], found.scores, 1e-3)
@@ -321,12 +367,15 @@ def test_patching(open_app, saved, bert, trace, part):
     assert column(menu, name) == np.repeat(np.arange(first, 4), trace.length).tolist()
 
 
-@pytest.mark.parametrize("kind, names", [
-    ("sides", ("one-side",)),
-    ("less", ("a-word-less",)),
-    ("swap", ("what-if",)),
-    ("pairs", ("minimal-pair",)),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "kind, names",
+    [
+        ("sides", ("one-side",)),
+        ("less", ("a-word-less",)),
+        ("swap", ("what-if",)),
+        ("pairs", ("minimal-pair",)),
+    ],
+)
 def test_what_if(open_app, saved, bert, trace, kind, names):
     from bert_tf.explain import ask, minimal_pairs, swapped, without_each_word
     from ui.minimal import PAIRS
@@ -408,8 +457,15 @@ def test_two_models(open_app, saved, bert, trace, explorer_home):
     import bert_tf
     from bert_tf.explain import compare
 
-    opened(open_app, saved, ("comparison", "facts", "attention-compared"), page="compare", depth="100", **ASKED,
-           **{"with": "tiny-uncased"})  # fmt: skip
+    opened(
+        open_app,
+        saved,
+        ("comparison", "facts", "attention-compared"),
+        page="compare",
+        depth="100",
+        **ASKED,
+        **{"with": "tiny-uncased"},
+    )
     other = bert_tf.load(explorer_home / "tiny-uncased")
     two = other.trace(PAIR["a"], PAIR["b"], mask=(trace.words()[3].text,))
     (mask,) = compare(trace, two, bert.tokenizer, other.tokenizer, 3, 2, top_k=5, across=True).masks
@@ -421,8 +477,14 @@ def test_two_models(open_app, saved, bert, trace, explorer_home):
 def test_two_models_layer_by_layer(open_app, saved, bert, trace):
     from bert_tf.explain import logit_lens
 
-    opened(open_app, saved, ("comparison", "facts", "layers-compared"), page="compare", **ASKED,
-           **{"with": "tiny-uncased", "compare.look": "layers"})  # fmt: skip
+    opened(
+        open_app,
+        saved,
+        ("comparison", "facts", "layers-compared"),
+        page="compare",
+        **ASKED,
+        **{"with": "tiny-uncased", "compare.look": "layers"},
+    )
     lens = logit_lens(bert, trace, trace.masks, 1)
     rows = saved["layers-compared"]["npz"]
     near(rows["probability_a"], lens.probabilities[0, rows["layer_a"].astype(int), 0])
@@ -450,8 +512,14 @@ def test_layers_of_two_models_by_canonical_correlations(open_app, saved, bert, e
     from bert_tf.explain import chance_similarity, layer_similarity
     from tests.app.look import told
 
-    app = opened(open_app, saved, ("layer-likeness",), page="cka", **PAIR,
-                 **{"with": "tiny-uncased", "cka.source": "view", "cka.measure": measure})  # fmt: skip
+    app = opened(
+        open_app,
+        saved,
+        ("layer-likeness",),
+        page="cka",
+        **PAIR,
+        **{"with": "tiny-uncased", "cka.source": "view", "cka.measure": measure},
+    )
     other = bert_tf.load(explorer_home / "tiny-uncased")
     traces = [[one.trace(PAIR["a"], PAIR["b"])] for one in (bert, other)]
     wanted, found = layer_similarity(*traces, measure=measure), saved["layer-likeness"]
@@ -467,8 +535,7 @@ def test_layers_of_two_models_by_canonical_correlations(open_app, saved, bert, e
 
 def test_a_whole_file_and_two_models_on_it(open_app, saved):
     lines = "The bunny [MASK] the carrot.\nIt was [MASK]."
-    opened(open_app, saved, ("agreement",), page="agreement",
-           **{"with": "tiny-uncased", "agreement.lines": lines})  # fmt: skip
+    opened(open_app, saved, ("agreement",), page="agreement", **{"with": "tiny-uncased", "agreement.lines": lines})
     found = saved["agreement"]
     near(column(found, "divergence_bits"), found["npz"]["divergence_bits"])
     near(found["figures"]["Figure"].data[0].x, found["npz"]["divergence_bits"])
@@ -499,13 +566,26 @@ def test_a_picture_is_made_when_its_button_is_pressed(open_app):
     assert "figure" not in components(app, "picture")[0]
 
 
-@pytest.mark.parametrize("box, menu", [
-    ("attention", "values"), ("feed_forward_norm", "values"), ("mlm", "predictions"), ("nsp", "next-sentence"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "box, menu",
+    [
+        ("attention", "values"),
+        ("feed_forward_norm", "values"),
+        ("mlm", "predictions"),
+        ("nsp", "next-sentence"),
+    ],
+)
 def test_the_boxes_of_the_architecture(open_app, saved, bert, trace, box, menu):
     from bert_tf.explain.architecture import parts, passing
 
-    opened(open_app, saved, ("boxes", "box-sizes", "sizes", menu), page="architecture", **ASKED, **{"architecture.open": box})
+    opened(
+        open_app,
+        saved,
+        ("boxes", "box-sizes", "sizes", menu),
+        page="architecture",
+        **ASKED,
+        **{"architecture.open": box},
+    )
     boxes = parts(bert.model, trace.length, 1)
     assert saved["boxes"]["npz"]["parameters"].tolist() == [part.parameters for part in boxes]
     assert column(saved["boxes"], "operations") == [part.flops for part in boxes]

@@ -15,8 +15,13 @@ from tests.conftest import randomise
 from ui.limits import ROOT
 
 FAMILY = Path(__file__).parents[1] / "golden" / "family"
-TEXTS = {"roberta": "the license of the work", "distilbert": "w1 w2 w3 w4", "albert": "the license of the work",
-         "electra-discriminator": "w1 w2 w3 w4", "electra-generator": "w1 w2 w3 w4"}
+TEXTS = {
+    "roberta": "the license of the work",
+    "distilbert": "w1 w2 w3 w4",
+    "albert": "the license of the work",
+    "electra-discriminator": "w1 w2 w3 w4",
+    "electra-generator": "w1 w2 w3 w4",
+}
 LIMITS = '[models]\ndefault = "roberta"\nwarm = false\n'
 
 
@@ -74,8 +79,9 @@ def test_attention_between_the_texts_has_the_tokens_of_both(at, name):
     assert [chip["text"] for chip in shown if chip["side"] == "b"] == [*own["b"], encoding.tokens[-1]]
 
 
-@pytest.mark.parametrize("name, other", [("roberta", "albert"), ("electra-discriminator", "electra-generator"),
-                                         ("distilbert", "roberta")])
+@pytest.mark.parametrize(
+    "name, other", [("roberta", "albert"), ("electra-discriminator", "electra-generator"), ("distilbert", "roberta")]
+)
 def test_two_members_are_compared(at, name, other):
     app = at(name, page="compare", b=TEXTS[name], with_model=other, mask="a1")
     assert "Predictions" in told(app)
@@ -109,8 +115,9 @@ def test_why_two_texts_are_in_order(at):
     bert = bert_tf.load(FAMILY / "albert")
     texts = TEXTS["albert"], "a work"
     trace = bert.trace(*texts)
-    words = settled(at("albert", page="saliency", b=texts[1], **{"saliency.method": "occlusion",
-                                                                 "saliency.follows": "Swapped"}))
+    words = settled(
+        at("albert", page="saliency", b=texts[1], **{"saliency.method": "occlusion", "saliency.follows": "Swapped"})
+    )
     found = occlusion(bert, trace, sentence_order_target(bert, trace, False), level="word")
     assert list(words.dataframe[0].value["score"]) == pytest.approx([one.score for one in found.words], abs=1e-4)
     off = at("albert", page="ablation", b=texts[1], **{"ablation.off": "2-x"})
@@ -131,8 +138,13 @@ def test_why_a_token_looks_replaced(at, tmp_path):
     name = "electra-discriminator"
     bert = bert_tf.load(FAMILY / name)
     trace = bert.trace(TEXTS[name])
-    words = settled(at(name, page="saliency", **{"saliency.method": "occlusion", "saliency.at": "2",
-                                                 "saliency.follows": "Original"}))
+    words = settled(
+        at(
+            name,
+            page="saliency",
+            **{"saliency.method": "occlusion", "saliency.at": "2", "saliency.follows": "Original"},
+        )
+    )
     found = occlusion(bert, trace, replaced_target(bert, trace, 2, False), level="word")
     assert list(words.dataframe[0].value["score"]) == pytest.approx([one.score for one in found.words], abs=1e-4)
     assert "speaks for “original”" in told(words)
@@ -153,9 +165,13 @@ def test_why_a_token_looks_replaced(at, tmp_path):
     assert np.allclose(array(drawn).T, found.recovered, atol=1e-2)
 
 
-@pytest.mark.parametrize("name, more, other", [
-    ("albert", {"b": "the work"}, "Swapped"), ("electra-discriminator", {"saliency.at": "2"}, "Original"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "name, more, other",
+    [
+        ("albert", {"b": "the work"}, "Swapped"),
+        ("electra-discriminator", {"saliency.at": "2"}, "Original"),
+    ],
+)
 def test_a_verdict_is_changed_by_other_words(at, name, more, other):
     from tests.app.test_snippets import of_job
 
@@ -214,7 +230,10 @@ def test_a_token_s_score_is_asked_in_the_lines_too(at, page):
 
 def test_what_if_has_no_question_for_a_discriminator_and_says_so(at):
     said = told(at("electra-discriminator", page="whatif", b="w5 w6"))
-    assert "scores every token as replaced or original" in said and "Which words, Switch off, Contributions and Patching" in said
+    assert (
+        "scores every token as replaced or original" in said
+        and "Which words, Switch off, Contributions and Patching" in said
+    )
 
 
 def test_a_typed_mask_is_one_in_every_member(at, open_app):
@@ -325,8 +344,13 @@ def test_the_time_lapse_follows_the_order_of_sentences(at, tmp_path, monkeypatch
     assert drawn[-1]["name"] == "in order" and drawn[-1]["y"] == pytest.approx([share, share], abs=1e-4)
 
 
-@pytest.mark.parametrize("name, says", [("albert", "P(in order) differs by {:.3f}."),
-                                        ("electra-discriminator", "P(replaced) of a token differs by {:.3f}")])
+@pytest.mark.parametrize(
+    "name, says",
+    [
+        ("albert", "P(in order) differs by {:.3f}."),
+        ("electra-discriminator", "P(replaced) of a token differs by {:.3f}"),
+    ],
+)
 def test_compare_subtracts_what_both_heads_say(at, twins, name, says):
     app = at(name, page="compare", b="of work", **{"with": f"{name}-two"})
     pair = [twins(one) for one in (name, f"{name}-two")]
@@ -342,8 +366,16 @@ def test_the_input_of_a_model_without_segments_is_a_sum_of_two(at, saved):
     assert "segment" not in app.dataframe[0].value and "Segment" not in app.button_group(key="w_sum_of").options
     found, bert = saved["input-sum"], bert_tf.load(FAMILY / "distilbert")
     parts = embedding_parts(bert, bert.trace(TEXTS["distilbert"]))
-    header = ["position", "token", "token_norm", "position_norm", "sum_norm", "token_share", "position_share",
-              "cosine_token_position"]  # fmt: skip
+    header = [
+        "position",
+        "token",
+        "token_norm",
+        "position_norm",
+        "sum_norm",
+        "token_share",
+        "position_share",
+        "cosine_token_position",
+    ]
     assert list(found["header"]) == header and found["json"]["parts"] == ["token", "position"]
     near(found["npz"]["vectors"], parts.vectors[[0, 2]])
     near(column(found, "position_share"), parts.shares[2])

@@ -32,20 +32,29 @@ def test_every_box_opens_with_its_explanation(open_app, box):
     assert PARTS[box].text in told(app) and PARTS[box].source in told(app)
 
 
-@pytest.mark.parametrize("name, pooled", [
-    ("bert", "only the next-sentence question was asked of it"),
-    ("albert", "only the order of sentences was asked of it"),
-    ("roberta", "In pre-training nothing was asked of it; for"),
-])
+@pytest.mark.parametrize(
+    "name, pooled",
+    [
+        ("bert", "only the next-sentence question was asked of it"),
+        ("albert", "only the order of sentences was asked of it"),
+        ("roberta", "In pre-training nothing was asked of it; for"),
+    ],
+)
 def test_what_the_pooled_vector_was_for_is_said_by_the_member_s_heads(name, pooled):
     said = part("pooler", BertConfig(model_type=name, vocab_size=40)).text
     assert pooled in said and said.endswith("trained anew together with the rest.")
 
 
-@pytest.mark.parametrize("name, sees", [
-    ("left-to-right", "the keys of the tokens before it and of itself"),
-    ("two-one-way", "the keys of the tokens before it in the first half of the heads, after it in the second, and of itself"),
-])
+@pytest.mark.parametrize(
+    "name, sees",
+    [
+        ("left-to-right", "the keys of the tokens before it and of itself"),
+        (
+            "two-one-way",
+            "the keys of the tokens before it in the first half of the heads, after it in the second, and of itself",
+        ),
+    ],
+)
 def test_what_a_one_way_reader_sees_and_learnt_is_said(name, sees):
     config = BertConfig(model_type=name, vocab_size=40)
     assert sees in part("attention", config).text and sees not in PARTS["attention"].text
@@ -53,11 +62,14 @@ def test_what_a_one_way_reader_sees_and_learnt_is_said(name, sees):
     assert said.endswith("It learnt to name the word beside what it has read.") and "masked place" not in said
 
 
-@pytest.mark.parametrize("segments, says", [
-    (0, "no table that tells the texts apart"),
-    (1, "one that all tokens share: this model has a single segment"),
-    (2, "one for **which text** it belongs to (A or B)"),
-])
+@pytest.mark.parametrize(
+    "segments, says",
+    [
+        (0, "no table that tells the texts apart"),
+        (1, "one that all tokens share: this model has a single segment"),
+        (2, "one for **which text** it belongs to (A or B)"),
+    ],
+)
 def test_the_table_of_segments_is_as_large_as_it_is_said_to_be(segments, says):
     said = part("embeddings", BertConfig(vocab_size=40, type_vocab_size=segments)).text
     assert says in said and ("which text" in said) == (segments == 2)

@@ -85,11 +85,19 @@ def test_a_file_becomes_a_model_that_the_tasks_page_opens(open_app, own_home, sa
     assert not app.exception and not (own_home / name).exists() and not finetuning.names()
 
 
-@pytest.mark.parametrize("task, metric, rounds, says", [
-    ("tag", "f1", [{"accuracy": 0.9, "f1": 0.25}, {"accuracy": 0.8, "f1": 0.5}, {"accuracy": 0.95, "f1": 0.4}], "F1 … **50.0%**"),
-    ("answer", "f1", [{"exact_match": 40.0, "f1": 62.5}, {"exact_match": 50.0, "f1": 60.0}], "F1 … **62.5%**"),
-    ("classify", "spearman", [{"spearman": -0.5}, {"spearman": -0.125}], "rank correlation … **-0.125**"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "task, metric, rounds, says",
+    [
+        (
+            "tag",
+            "f1",
+            [{"accuracy": 0.9, "f1": 0.25}, {"accuracy": 0.8, "f1": 0.5}, {"accuracy": 0.95, "f1": 0.4}],
+            "F1 … **50.0%**",
+        ),
+        ("answer", "f1", [{"exact_match": 40.0, "f1": 62.5}, {"exact_match": 50.0, "f1": 60.0}], "F1 … **62.5%**"),
+        ("classify", "spearman", [{"spearman": -0.5}, {"spearman": -0.125}], "rank correlation … **-0.125**"),
+    ],
+)
 def test_the_score_that_the_model_is_chosen_by_is_told(task, metric, rounds, says, open_app, own_home, saved):
     from ui import finetuning
 
@@ -97,8 +105,11 @@ def test_the_score_that_the_model_is_chosen_by_is_told(task, metric, rounds, say
     run.mkdir(parents=True)
     scores = [one[metric] for one in rounds]
     best = [score > max(scores[:place], default=-1) for place, score in enumerate(scores)]
-    (run / "rounds.json").write_text(json.dumps({"rounds": [
-        {"step": 10 * place, "dev": one, "best": best[place]} for place, one in enumerate(rounds)]}))  # fmt: skip
+    (run / "rounds.json").write_text(
+        json.dumps(
+            {"rounds": [{"step": 10 * place, "dev": one, "best": best[place]} for place, one in enumerate(rounds)]}
+        )
+    )
     (run / "settings.json").write_text(json.dumps({"updates": 30, "task": {"task": task, "metric": metric}}))
     (run / "metrics.jsonl").write_text(json.dumps({"step": 10, "loss": 1.0}))
     finetuning._started()["own-one"] = types.SimpleNamespace(status="done", kill=lambda: None)
@@ -109,7 +120,9 @@ def test_the_score_that_the_model_is_chosen_by_is_told(task, metric, rounds, say
 
 
 @pytest.mark.parametrize("here", [(), ("fine-tuned",)])
-def test_without_a_model_that_can_learn_the_page_says_so_and_lists_what_was_trained(here, open_app, own_home, monkeypatch):
+def test_without_a_model_that_can_learn_the_page_says_so_and_lists_what_was_trained(
+    here, open_app, own_home, monkeypatch
+):
     from ui import finetuning, models, tasks
 
     (own_home / "own-one" / "run").mkdir(parents=True)
@@ -148,10 +161,12 @@ def test_a_model_of_128_places_learns_to_answer(own_home):
     for cache in (state.limits, models.catalogue):
         cache.clear()
     passages = [
-        {"context": f"the {one} sat on the mat", "qas": [
-            {"id": one, "question": "she sat on?", "answers": [{"text": one, "answer_start": 4}]}]}
+        {
+            "context": f"the {one} sat on the mat",
+            "qas": [{"id": one, "question": "she sat on?", "answers": [{"text": one, "answer_start": 4}]}],
+        }
         for one in ("cat", "dog", "bunny", "house")
-    ]  # fmt: skip
+    ]
     content = json.dumps({"version": "1.1", "data": [{"title": "t", "paragraphs": passages}]}).encode()
     name = finetuning.start("answer", "q.json", content, "short", 1, True)
     wait(name, "done")
@@ -206,11 +221,21 @@ def test_numbers_and_several_labels_are_learnt(answers, told_as, own_home):
     assert getattr(read_settings(own_home / name), told_as)
 
 
-@pytest.mark.parametrize("task, file_name, content", [
-    ("tag", "w.conll", "the DET\ncat NOUN\nran VERB\n\na DET\ndog NOUN\nsat VERB\n\n" * 10),
-    ("choose", "c.jsonl", "".join(json.dumps({"context": "the cat", "choices": choices, "label": choices.index("sat")})
-                                  + "\n" for choices in (["sat", "it was"], ["it was", "sat"])) * 10),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "task, file_name, content",
+    [
+        ("tag", "w.conll", "the DET\ncat NOUN\nran VERB\n\na DET\ndog NOUN\nsat VERB\n\n" * 10),
+        (
+            "choose",
+            "c.jsonl",
+            "".join(
+                json.dumps({"context": "the cat", "choices": choices, "label": choices.index("sat")}) + "\n"
+                for choices in (["sat", "it was"], ["it was", "sat"])
+            )
+            * 10,
+        ),
+    ],
+)
 def test_words_and_endings_are_learnt(task, file_name, content, own_home):
     from bert_tf.finetune.task import read_settings
     from ui import finetuning, models, tasks
@@ -234,7 +259,9 @@ def test_what_an_earlier_server_left_is_shown_and_deleted(open_app, own_home):
         run = own_home / name / "run"
         run.mkdir(parents=True)
         (own_home / name / "task-input.csv").write_text("text,label")
-        (run / "settings.json").write_text(json.dumps({"updates": 30, "task": {"task": "classify", "metric": "accuracy"}}))
+        (run / "settings.json").write_text(
+            json.dumps({"updates": 30, "task": {"task": "classify", "metric": "accuracy"}})
+        )
         last = {"step": 30 if name == done else 10, "loss": 1.0, "seconds_per_step": 0.1, "time": 1.0}
         (run / "metrics.jsonl").write_text(json.dumps(last))
         os.utime(run / "settings.json", (1, 1))
@@ -354,7 +381,7 @@ def offer(own_home):
         path = own_home / name / "config.json"
         path.write_text(json.dumps({**json.loads(path.read_text()), **settings}))
         limits = own_home / "explorer.toml"
-        limits.write_text(limits.read_text().replace('offered = [', f'offered = ["{name}", '))
+        limits.write_text(limits.read_text().replace("offered = [", f'offered = ["{name}", '))
         state.limits.clear()
         models.catalogue.clear()
 

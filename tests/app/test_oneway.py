@@ -52,7 +52,8 @@ def test_each_reader_s_guesses_and_what_it_saw_stand_side_by_side(readers, open_
         (card,) = drawn["cards"]
         assert [one["text"] for one in card["predictions"]] == [one.token for one in reading.answer.predictions]
         assert [one["p"] for one in card["predictions"]] == pytest.approx(
-            [one.probability for one in reading.answer.predictions], rel=1e-4)
+            [one.probability for one in reading.answer.predictions], rel=1e-4
+        )
         assert "".join(part["text"] for part in text["parts"]) == TEXT.replace("mat", "____")
         seen = [part["text"] for part in text["parts"] if "read" in part.get("tip", "")]
         assert seen == [word for start, end, _ in reading.seen for word in TEXT[start:end].split()]
@@ -86,8 +87,11 @@ def test_without_a_hidden_word_the_page_says_what_to_press(readers, open_app):
 
 
 def test_half_the_context_is_told_of_each_reader_in_its_own_words(readers, open_app):
-    said = {"left": "the left side alone gives the same", "apart": "one of the two has no words to read",
-            "both": "BERT is trained to use both sides"}
+    said = {
+        "left": "the left side alone gives the same",
+        "apart": "one of the two has no words to read",
+        "both": "BERT is trained to use both sides",
+    }
     for way, name in NAMES.items():
         app = settled(open_app(page="whatif", model=name, a=TEXT, mask="a5"))
         assert [words in told(app) for words in said.values()] == [other == way for other in said], told(app)
@@ -103,8 +107,14 @@ def test_the_three_are_of_one_shape_where_such_are_here(monkeypatch):
     from ui import readers
 
     def info(name, kind, hidden=32, layers=2, vocabulary=100):
-        config = BertConfig(model_type=kind, vocab_size=vocabulary, hidden_size=hidden, num_hidden_layers=layers,
-                            num_attention_heads=4, intermediate_size=64)
+        config = BertConfig(
+            model_type=kind,
+            vocab_size=vocabulary,
+            hidden_size=hidden,
+            num_hidden_layers=layers,
+            num_attention_heads=4,
+            intermediate_size=64,
+        )
         return SimpleNamespace(name=name, config=config, heads=("mlm",))
 
     left, apart, both = ("left-to-right", "two-one-way", "bert")

@@ -212,11 +212,7 @@ def test_two_models_are_compared_side_by_side(open_app):
 def test_downloads_are_not_offered_where_they_are_not_allowed(open_app, explorer_home, tmp_path, monkeypatch):
     from ui import state
 
-    text = (
-        (explorer_home / "explorer.toml")
-        .read_text()
-        .replace("warm = false", "warm = false\ndownload = false")
-    )
+    text = (explorer_home / "explorer.toml").read_text().replace("warm = false", "warm = false\ndownload = false")
     (tmp_path / "closed.toml").write_text(text)
     monkeypatch.setenv("BERT_TF_EXPLORER", str(tmp_path / "closed.toml"))
     state.limits.clear()
@@ -259,7 +255,9 @@ def test_a_folder_that_cannot_be_read_is_told_on_the_models_page_alone(open_app,
     models.catalogue.clear()
     app = open_app(page="models")
     no_trouble(app)
-    assert any("hidden" in warning.value for warning in app.warning) and any("rename" in one.value for one in app.warning)
+    assert any("hidden" in warning.value for warning in app.warning) and any(
+        "rename" in one.value for one in app.warning
+    )
     assert "My \\[BERT\\]" in [header.value for header in app.header]
     assert not {"tiny-bad", "My [BERT]"} & set(app.selectbox(key="w_model").options)
 

@@ -35,16 +35,22 @@ CASES = [
     ("inputsum", {}),
     ("neighbours", {}),
     ("factors", {"factors.count": "12"}),
-    *(("compare", {"with": "tiny-tall", **MASKED, **look}) for look in (
-        {"compare.drawn": "heatmap"}, {"compare.drawn": "lines"}, {"compare.drawn": "difference"},
-        {"compare.look": "layers"})),
+    *(
+        ("compare", {"with": "tiny-tall", **MASKED, **look})
+        for look in (
+            {"compare.drawn": "heatmap"},
+            {"compare.drawn": "lines"},
+            {"compare.drawn": "difference"},
+            {"compare.look": "layers"},
+        )
+    ),
     ("cka", {"with": "tiny-tall", "cka.source": "view"}),
     ("architecture", {"architecture.open": "embeddings"}),
     ("architecture", {"architecture.open": "attention", "architecture.values": "attentions"}),
     ("architecture", {"architecture.open": "attention", "architecture.values": "queries"}),
     ("architecture", {**MASKED, "architecture.open": "mlm"}),
     ("timelapse", MASKED),
-]  # fmt: skip
+]
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +80,9 @@ def test_every_page_that_reads_the_texts_is_measured():
     assert {page for page, _ in CASES} - {"cka"} == set(PAGES) - set(_TEXTLESS) - _OTHERS
 
 
-@pytest.mark.parametrize("page, link", CASES, ids=lambda one: one if isinstance(one, str) else "-".join(one.values())[:40])
+@pytest.mark.parametrize(
+    "page, link", CASES, ids=lambda one: one if isinstance(one, str) else "-".join(one.values())[:40]
+)
 def test_512_tokens_stay_under_a_megabyte(open_app, page, link):
     from ui.models import shared_model
 

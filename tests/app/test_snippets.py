@@ -53,10 +53,19 @@ def test_every_page_with_something_to_compute_has_lines():
 ONE = {"a": "The bunny ate it."}
 
 
-@pytest.mark.parametrize("page, texts", [
-    ("predict", ONE), ("lens", ONE), ("compare", ONE), ("compare", PAIR), ("ablation", PAIR), ("saliency", PAIR),
-    ("whatif", PAIR | {"whatif.kind": "less"}), ("whatif", PAIR | {"whatif.kind": "swap"}),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "page, texts",
+    [
+        ("predict", ONE),
+        ("lens", ONE),
+        ("compare", ONE),
+        ("compare", PAIR),
+        ("ablation", PAIR),
+        ("saliency", PAIR),
+        ("whatif", PAIR | {"whatif.kind": "less"}),
+        ("whatif", PAIR | {"whatif.kind": "swap"}),
+    ],
+)
 def test_the_lines_run_where_nothing_is_hidden(page, texts, capsys, open_app):
     ran(open_app(page=page, model="tiny-cased", **texts))
     assert capsys.readouterr().out.strip()
@@ -84,7 +93,8 @@ def test_masks_filled_the_surest_first_are_so_in_the_lines(open_app):
     shown, filled = component(app, "bars")["cards"], ran(app)["filled"]
     assert [one["position"] for one in shown] == [step.position for step in filled.steps]
     assert [one["predictions"][0]["p"] for one in shown] == pytest.approx(
-        [step.predictions[0].probability for step in filled.steps], abs=1e-5)
+        [step.predictions[0].probability for step in filled.steps], abs=1e-5
+    )
 
 
 @pytest.mark.parametrize("fill", ["independent", "joint"])
@@ -166,13 +176,20 @@ def test_the_measure_of_the_heads_is_the_chosen_one(open_app, capsys):
 
 
 TEXTS = b"text_a,text_b\nThe bunny ate it.,It was good.\nA dog slept.,\n"
-TREE = "".join(f"{n}\t{w}\t_\t_\t_\t_\t{h}\t{r}\t_\t_\n" for n, w, h, r in (
-    (1, "The", 2, "det"), (2, "bunny", 3, "nsubj"), (3, "ate", 0, "root"), (4, "it", 3, "obj"))).encode()  # fmt: skip
+TREE = "".join(
+    f"{n}\t{w}\t_\t_\t_\t_\t{h}\t{r}\t_\t_\n"
+    for n, w, h, r in ((1, "The", 2, "det"), (2, "bunny", 3, "nsubj"), (3, "ate", 0, "root"), (4, "it", 3, "obj"))
+).encode()
 
 
-@pytest.mark.parametrize("name, data, link", [
-    ("theirs.csv", TEXTS, {}), ("theirs.conllu", TREE, {"heads.measure": "syntax"}), ("theirs.conllu", TREE, {}),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "name, data, link",
+    [
+        ("theirs.csv", TEXTS, {}),
+        ("theirs.conllu", TREE, {"heads.measure": "syntax"}),
+        ("theirs.conllu", TREE, {}),
+    ],
+)
 def test_a_file_of_heads_is_read_under_its_name(open_app, tmp_path, monkeypatch, name, data, link):
     app = open_app(page="heads", a="The bunny ate it.", **{"heads.of": "file"}, **link)
     app.file_uploader(key="w_heads_upload").upload(name, data, "text/plain").run()
@@ -205,9 +222,15 @@ def test_what_is_switched_off_is_in_the_lines(open_app):
     assert component(app, "gauge")["is_next"] == pytest.approx(effect.nsp_after.is_next, abs=1e-5)
 
 
-@pytest.mark.parametrize("link", [
-    {}, {"ablation.on": "next"}, {"ablation.kind": "tokens"}, {"ablation.kind": "blocks", "ablation.on": "next"},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "link",
+    [
+        {},
+        {"ablation.on": "next"},
+        {"ablation.kind": "tokens"},
+        {"ablation.kind": "blocks", "ablation.on": "next"},
+    ],
+)
 def test_the_strongest_parts_are_the_page_s(open_app, link):
     app = open_app(page="ablation", **PAIR, mask="a2,b2", **{"ablation.colour": "effect", **link})
     lost = ran(app)["lost"]
@@ -215,17 +238,25 @@ def test_the_strongest_parts_are_the_page_s(open_app, link):
     assert sorted(shown) == pytest.approx(sorted(lost[np.argsort(-abs(lost))[:15]]), abs=1e-4)
 
 
-@pytest.mark.parametrize("link", [
-    {},
-    {"saliency.method": "gradient", "saliency.token": "good"},
-    {"saliency.method": "occlusion", "saliency.instead": "[PAD]", "saliency.of": "next", "saliency.follows": "NotNext"},
-    {"saliency.steps": "8", "saliency.from": "[MASK]", "saliency.of": "9"},
-    {"saliency.method": "smooth", "saliency.steps": "16", "saliency.noise": "0.05"},
-    {"saliency.method": "deeplift", "saliency.from": "[MASK]", "saliency.of": "next"},
-    {"saliency.method": "deeplift", "saliency.from": "sentences", "saliency.references": "4"},
-    {"saliency.method": "relevance", "saliency.token": "good"},
-    {"saliency.method": "lime", "saliency.samples": "64", "saliency.instead": "[PAD]"},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "link",
+    [
+        {},
+        {"saliency.method": "gradient", "saliency.token": "good"},
+        {
+            "saliency.method": "occlusion",
+            "saliency.instead": "[PAD]",
+            "saliency.of": "next",
+            "saliency.follows": "NotNext",
+        },
+        {"saliency.steps": "8", "saliency.from": "[MASK]", "saliency.of": "9"},
+        {"saliency.method": "smooth", "saliency.steps": "16", "saliency.noise": "0.05"},
+        {"saliency.method": "deeplift", "saliency.from": "[MASK]", "saliency.of": "next"},
+        {"saliency.method": "deeplift", "saliency.from": "sentences", "saliency.references": "4"},
+        {"saliency.method": "relevance", "saliency.token": "good"},
+        {"saliency.method": "lime", "saliency.samples": "64", "saliency.instead": "[PAD]"},
+    ],
+)
 def test_words_are_scored_by_the_chosen_method_for_the_chosen_answer(open_app, link):
     app = open_app(page="saliency", **PAIR, mask="a2,b1", **link)
     found, shown = ran(app)["found"], of_job(app, f"saliency {link.get('saliency.method', 'integrated')}")
@@ -249,8 +280,9 @@ def test_changed_words_are_those_of_the_page(open_app, link, capsys):
 
 @pytest.mark.parametrize("link", [{}, {"saliency.of": "next"}])
 def test_words_that_stay_are_those_of_the_page(open_app, link):
-    app = open_app(page="saliency", a="The bunny ate it.", b="It was good.", mask="a2",
-                   **{"saliency.method": "reduction", **link})  # fmt: skip
+    app = open_app(
+        page="saliency", a="The bunny ate it.", b="It was good.", mask="a2", **{"saliency.method": "reduction", **link}
+    )
     found, shown = ran(app)["found"], of_job(app, "saliency reduction")
     assert found.target == shown.target and found.left == shown.left
     assert [one.word for one in found.gone] == [one.word for one in shown.gone]
@@ -264,10 +296,17 @@ def test_contributions_are_asked_of_the_chosen_answer(open_app, link):
     np.testing.assert_allclose(found.heads, shown.heads, atol=1e-5)
 
 
-@pytest.mark.parametrize("link", [
-    {"patching.token": "good"}, {"patching.of": "next", "patching.follows": "NotNext"}, {"patching.part": "attention"},
-    {"patching.part": "feed_forward"}, {"patching.part": "head"}, {"patching.part": "head", "patching.place": "3"},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "link",
+    [
+        {"patching.token": "good"},
+        {"patching.of": "next", "patching.follows": "NotNext"},
+        {"patching.part": "attention"},
+        {"patching.part": "feed_forward"},
+        {"patching.part": "head"},
+        {"patching.part": "head", "patching.place": "3"},
+    ],
+)
 def test_patching_asks_about_the_chosen_answer(open_app, link):
     texts = {"a": "The bunny ate it.", "b": "It was good."}
     app = open_app(page="patching", **texts, mask="a3", **{"patching.a": "The bunny was it."}, **link)
@@ -276,10 +315,14 @@ def test_patching_asks_about_the_chosen_answer(open_app, link):
     np.testing.assert_allclose(found.scores, shown.scores, atol=1e-4)
 
 
-@pytest.mark.parametrize("link", [
-    {}, {"patching.of": "next", "patching.into": "feed_forward", "patching.layer": "2"},
-    {"patching.into": "queries", "patching.head": "3", "patching.place": "1"},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "link",
+    [
+        {},
+        {"patching.of": "next", "patching.into": "feed_forward", "patching.layer": "2"},
+        {"patching.into": "queries", "patching.head": "3", "patching.place": "1"},
+    ],
+)
 def test_paths_lead_to_the_chosen_receiver(open_app, link):
     texts = {"a": "The bunny ate it.", "b": "It was good."}
     link = {"patching.a": "The bunny was it.", "patching.part": "path", **link}
@@ -310,8 +353,9 @@ def test_every_word_left_out_has_the_page_s_numbers(open_app, capsys):
         assert f"{row.word} {row.guess} {row.change:.3g}"[:8] in told
 
 
-@pytest.mark.parametrize("link", [
-    {"whatif.kind": "word", "whatif.word": "b2", "whatif.with": "bad dog"}, {"whatif.kind": "swap"}])  # fmt: skip
+@pytest.mark.parametrize(
+    "link", [{"whatif.kind": "word", "whatif.word": "b2", "whatif.with": "bad dog"}, {"whatif.kind": "swap"}]
+)
 def test_another_word_and_a_swap_are_asked_as_on_the_page(open_app, link):
     app = open_app(page="whatif", **PAIR, mask="a2", **link)
     outcome, shown = ran(app)["outcome"], kept(settled(app), "whatif_change")
@@ -342,8 +386,13 @@ OWN = "river | They sat on the bank.\nmoney | She went to the bank.\nriver | The
 
 
 def test_meaning_reads_the_visitor_s_own_sentences(open_app):
-    link = {"meaning.example": "own sentences", "meaning.word": "bank", "meaning.lines": OWN, "meaning.layer": "1",
-            "meaning.space": "1"}  # fmt: skip
+    link = {
+        "meaning.example": "own sentences",
+        "meaning.word": "bank",
+        "meaning.lines": OWN,
+        "meaning.layer": "1",
+        "meaning.space": "1",
+    }
     app = open_app(page="meaning", **link)
     names = ran(app)
     assert len(names["texts"]) == 3 and names["found"].texts == of_job(app, "meaning").texts
@@ -427,8 +476,10 @@ def test_the_places_of_several_heads_and_what_a_file_with_trees_says(open_app, o
     assert "heads 2, 4 of layer 2 put together" in app.code[0].value
 
 
-@pytest.mark.parametrize("link", [
-    {}, {"factors.count": "3", "factors.layers": "2-3", "factors.at": "2"}, {"special": "0", "factors.layers": "1"}])
+@pytest.mark.parametrize(
+    "link",
+    [{}, {"factors.count": "3", "factors.layers": "2-3", "factors.at": "2"}, {"special": "0", "factors.layers": "1"}],
+)
 def test_factors_are_of_the_chosen_layers_and_tokens(open_app, link, capsys):
     app = open_app(page="factors", **PAIR, mask="a2", **link)
     found, shown = ran(app)["found"], of_job(app, "factors")
@@ -445,8 +496,15 @@ def test_factors_are_of_the_chosen_layers_and_tokens(open_app, link, capsys):
 
 
 def test_two_texts_and_a_head_are_compared(open_app):
-    link = {"compare.what": "texts", "compare.a": "The carrot ate the bunny.", "compare.mask": "a1",
-            "compare.head": "2", "with": "not-here", "depth": "0", "compare.drawn": "difference"}  # fmt: skip
+    link = {
+        "compare.what": "texts",
+        "compare.a": "The carrot ate the bunny.",
+        "compare.mask": "a1",
+        "compare.head": "2",
+        "with": "not-here",
+        "depth": "0",
+        "compare.drawn": "difference",
+    }
     app = open_app(page="compare", a="The bunny ate the carrot.", mask="a1", **link)
     names = ran(app)
     table = app.dataframe[0].value
@@ -485,22 +543,35 @@ def test_layers_of_two_models_are_compared(open_app):
         np.testing.assert_allclose(array(curve["y"]), lens.answer_probabilities[0], atol=1e-4)
 
 
-@pytest.mark.parametrize("link", [
-    {"cka.source": "view", "mask": "a1"}, {"cka.source": "view", "b": "\u200b"}, {"cka.file": "pairs.jsonl"},
-    {"cka.file": "typed", "cka.lines": "The bunny ate it today.\n\nIt was good\tand so on."},
-    {"cka.source": "view", "b": "It was good.", "cka.measure": "svcca"},
-    {"cka.file": "pairs.jsonl", "cka.measure": "pwcca"},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "link",
+    [
+        {"cka.source": "view", "mask": "a1"},
+        {"cka.source": "view", "b": "\u200b"},
+        {"cka.file": "pairs.jsonl"},
+        {"cka.file": "typed", "cka.lines": "The bunny ate it today.\n\nIt was good\tand so on."},
+        {"cka.source": "view", "b": "It was good.", "cka.measure": "svcca"},
+        {"cka.file": "pairs.jsonl", "cka.measure": "pwcca"},
+    ],
+)
 def test_layer_likeness_is_of_the_chosen_texts(open_app, link, capsys):
     app = open_app(page="cka", a="The bunny ate it.", **{"with": "tiny-uncased"}, **link)
     ran(app)
     assert capsys.readouterr().out.strip() == str(of_job(app, link.get("cka.measure", "cka"))[0].round(3))
 
 
-@pytest.mark.parametrize("link", [
-    {}, {"agreement.file": "facts.csv", "agreement.hide": "given", "agreement.second": ""},
-    {"agreement.file": "typed", "agreement.lines": "The bunny ate it.\n\nA dog slept there.", "agreement.hide": "last"},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "link",
+    [
+        {},
+        {"agreement.file": "facts.csv", "agreement.hide": "given", "agreement.second": ""},
+        {
+            "agreement.file": "typed",
+            "agreement.lines": "The bunny ate it.\n\nA dog slept there.",
+            "agreement.hide": "last",
+        },
+    ],
+)
 def test_agreement_is_over_the_chosen_file(open_app, link):
     app = open_app(page="agreement", **{"with": "tiny-uncased", "top": "3"}, **link)
     found, shown = ran(app)["found"], of_job(app, "agreement")
@@ -511,10 +582,15 @@ def test_agreement_is_over_the_chosen_file(open_app, link):
 # Data
 
 
-@pytest.mark.parametrize("link", [
-    {}, {"dataset.file": "pairs.jsonl", "dataset.ask": "next"}, {"dataset.file": "facts.csv", "dataset.hide": "last"},
-    {"dataset.file": "facts.csv", "dataset.first": "mask"},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "link",
+    [
+        {},
+        {"dataset.file": "pairs.jsonl", "dataset.ask": "next"},
+        {"dataset.file": "facts.csv", "dataset.hide": "last"},
+        {"dataset.file": "facts.csv", "dataset.first": "mask"},
+    ],
+)
 def test_a_sample_is_asked_as_on_the_page(open_app, link):
     app = open_app(page="dataset", top="3", **link)
     same_answers(ran(app)["results"], of_job(app, "dataset"))
@@ -522,8 +598,16 @@ def test_a_sample_is_asked_as_on_the_page(open_app, link):
 
 @pytest.mark.parametrize("way", ["pca", "umap", "tsne"])
 def test_the_map_of_a_file_s_rows_is_in_the_lines(open_app, way):
-    link = {"dataset.look": "map", "dataset.way": way, "dataset.layer": "2", "dataset.vector": "first", "dataset.row": "3",
-            "dataset.file": "pairs.jsonl", "dataset.ask": "next", "dataset.colour": "is_next"}  # fmt: skip
+    link = {
+        "dataset.look": "map",
+        "dataset.way": way,
+        "dataset.layer": "2",
+        "dataset.vector": "first",
+        "dataset.row": "3",
+        "dataset.file": "pairs.jsonl",
+        "dataset.ask": "next",
+        "dataset.colour": "is_next",
+    }
     app = open_app(page="dataset", **link)
     names, shown = ran(app), of_job(app, "dataset_vectors")
     assert names["found"].places == shown.places
@@ -556,8 +640,10 @@ def same_answers(results, shown):
 # Learn
 
 
-@pytest.mark.parametrize("link", [{}, {"architecture.open": "feed_forward", "architecture.layer": "2",
-                                       "architecture.values": "feed_forward_wide"}])  # fmt: skip
+@pytest.mark.parametrize(
+    "link",
+    [{}, {"architecture.open": "feed_forward", "architecture.layer": "2", "architecture.values": "feed_forward_wide"}],
+)
 def test_the_values_in_the_open_box_are_in_the_lines(open_app, link):
     app = open_app(page="architecture", **PAIR, mask="a2", **link)
     values = ran(app)["values"]

@@ -80,8 +80,14 @@ def test_chips_of_a_pair_in_one_segment_stand_with_their_texts():
     assert not encoding.segment_ids.any()
     shown = chips(encoding, (), whole=True, mask_id=tokenizer.mask_id)
     assert [(chip["text"], chip["side"]) for chip in shown] == [
-        ("<s>", "a"), ("a", "a"), ("</s>", "a"), ("</s>", "a"), ("b", "b"), (" c", "b"), ("</s>", "b")
-    ]  # fmt: skip
+        ("<s>", "a"),
+        ("a", "a"),
+        ("</s>", "a"),
+        ("</s>", "a"),
+        ("b", "b"),
+        (" c", "b"),
+        ("</s>", "b"),
+    ]
 
 
 def test_filling_in_writes_the_word_and_keeps_the_other_masks(model):

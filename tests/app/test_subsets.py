@@ -65,11 +65,15 @@ def test_a_subset_is_named_looked_at_renamed_and_deleted(open_app, saved):
 
 
 def test_a_subset_belongs_to_its_file_and_broken_ones_are_left_out(open_app):
-    broken = ("sentences.txt/none/900;sentences.txt/odd/x;sentences.txt//1;nonsense;pairs.jsonl/mine/1-2;"
-              "sentences.txt/some/1.3")  # fmt: skip
+    broken = (
+        "sentences.txt/none/900;sentences.txt/odd/x;sentences.txt//1;nonsense;pairs.jsonl/mine/1-2;"
+        "sentences.txt/some/1.3"
+    )
     app = settled(open_app(**LINK, **{"dataset.subsets": broken, "dataset.subset": "none"}))
     assert app.selectbox(key="w_dataset_subset").options == ["All rows", "some"]
-    app = settled(open_app(page="dataset", **{"dataset.file": "upload", "dataset.ask": "masks", "dataset.hide": "last"}))
+    app = settled(
+        open_app(page="dataset", **{"dataset.file": "upload", "dataset.ask": "masks", "dataset.hide": "last"})
+    )
     app.file_uploader(key="w_dataset_upload").upload("f.txt", b"the cat\nthe dog\nit ran", "text/plain").run()
     app = settled(app)
     app.text_input(key="w_dataset_words").set_value("the").run()
@@ -79,8 +83,15 @@ def test_a_subset_belongs_to_its_file_and_broken_ones_are_left_out(open_app):
 
 def classified(open_app):
     """The page with four rows of a file of the visitor's, two good and two bad, classified."""
-    file = "text,label\n" + "".join(f"{text},{label}\n" for text, label in (
-        ("the cat sat", "good"), ("a dog ran", "bad"), ("it was good", "good"), ("money in the bank", "bad")))  # fmt: skip
+    file = "text,label\n" + "".join(
+        f"{text},{label}\n"
+        for text, label in (
+            ("the cat sat", "good"),
+            ("a dog ran", "bad"),
+            ("it was good", "good"),
+            ("money in the bank", "bad"),
+        )
+    )
     app = open_app(page="dataset", model="classes", **{"dataset.file": "upload", "dataset.ask": "classes"})
     app.file_uploader(key="w_dataset_upload").upload("f.csv", file.encode(), "text/csv").run()
     return settled(app)
@@ -155,8 +166,17 @@ def test_rows_are_tested_as_a_concept_by_a_press(open_app):
     found = settled(app).session_state["_jobs"]["concepts"].result
     assert found.sentences == 6 and len(found.places) == len(rows)
     # What a filter leaves needs no name; an upload, and its columns, go along.
-    app = open_app(page="dataset", **{"dataset.file": "upload", "dataset.ask": "masks", "dataset.hide": "last",
-                                      "dataset.first": "said", "dataset.second": "id", "dataset.words": "cat"})  # fmt: skip
+    app = open_app(
+        page="dataset",
+        **{
+            "dataset.file": "upload",
+            "dataset.ask": "masks",
+            "dataset.hide": "last",
+            "dataset.first": "said",
+            "dataset.second": "id",
+            "dataset.words": "cat",
+        },
+    )
     read = [f"x,{'cat' if number < 7 else 'dog'} number {number} is here" for number in range(30)]
     app.file_uploader(key="w_dataset_upload").upload("f.csv", "\n".join(["id,said", *read]).encode(), "text/csv").run()
     app = settled(app)
@@ -168,4 +188,6 @@ def test_rows_are_tested_as_a_concept_by_a_press(open_app):
 
 
 def test_what_is_typed_for_a_concept_is_bounded():
-    assert lines(["a\n b", "c", "d"], 2, 100) == "a b\nc" and lines(["abc", "de"], 9, 6) == "abc" and lines([], 2, 9) == ""
+    assert (
+        lines(["a\n b", "c", "d"], 2, 100) == "a b\nc" and lines(["abc", "de"], 9, 6) == "abc" and lines([], 2, 9) == ""
+    )

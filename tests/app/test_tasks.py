@@ -65,8 +65,18 @@ def test_a_regression_shows_its_number(open_app, task_home):
 
 
 @pytest.mark.parametrize(
-    "model, b", [("classes", ""), ("pairs", "a dog"), ("score", ""), ("tags", ""), ("answers", "the cat sat on the mat."),
-                 ("endings", "sat on the mat\nran in the park"), ("either", ""), ("either", "a dog")])  # fmt: skip
+    "model, b",
+    [
+        ("classes", ""),
+        ("pairs", "a dog"),
+        ("score", ""),
+        ("tags", ""),
+        ("answers", "the cat sat on the mat."),
+        ("endings", "sat on the mat\nran in the park"),
+        ("either", ""),
+        ("either", "a dog"),
+    ],
+)
 def test_the_lines_of_a_task_say_what_the_page_says(open_app, task_home, capsys, model, b):
     from ui import tasks
 
@@ -199,7 +209,8 @@ def test_every_word_is_marked_where_labels_are_no_entities(open_app, task_home):
     assert [part["text"] for part in marks] == list(said["words"]) and len(set(labels)) > 1
     assert [drawn["legend"][part["kind"]]["label"] for part in marks] == labels
     assert [(one["label"], one["note"]) for one in drawn["legend"]] == [
-        (label, f" {labels.count(label)}") for label in dict.fromkeys(labels)]
+        (label, f" {labels.count(label)}") for label in dict.fromkeys(labels)
+    ]
     for part, label, chance in zip(marks, labels, said["probabilities"]):
         assert part["tip"] == f"{part['text']}: {label}, {percent(chance)}"
 
@@ -358,10 +369,15 @@ def test_the_task_head_is_a_box_of_the_architecture(open_app, task_home, name):
         assert drawn_values(app) == pytest.approx(wanted, abs=1e-3)
 
 
-@pytest.mark.parametrize("model, b, says", [
-    ("classes", "", "one wins though none fits"), ("score", "", "how sure it is"),
-    ("tags", "", "these kinds alone"), ("endings", "on.\nin.", "the best of poor ones"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "model, b, says",
+    [
+        ("classes", "", "one wins though none fits"),
+        ("score", "", "how sure it is"),
+        ("tags", "", "these kinds alone"),
+        ("endings", "on.\nin.", "the best of poor ones"),
+    ],
+)
 def test_what_a_task_does_not_show_is_said(open_app, model, b, says):
     app = open_app(page="tasks", a="The cat sat", b=b, **{"tasks.model": model})
     no_trouble(app)
@@ -370,8 +386,11 @@ def test_what_a_task_does_not_show_is_said(open_app, model, b, says):
 
 def drawn_values(app):
     """The numbers of the heatmap of values that the architecture page draws."""
-    specs = [json.loads(element.proto.spec) for element in walk(app._tree.root)
-             if type(element.proto).__name__ == "PlotlyChart"]
+    specs = [
+        json.loads(element.proto.spec)
+        for element in walk(app._tree.root)
+        if type(element.proto).__name__ == "PlotlyChart"
+    ]
     z = next(trace["z"] for spec in specs for trace in spec["data"] if trace["type"] == "heatmap")
     return np.frombuffer(base64.b64decode(z["bdata"]), z["dtype"]).reshape([int(n) for n in z["shape"].split(",")])
 
@@ -385,7 +404,8 @@ def test_the_classes_of_both_sides_are_compared(open_app, task_home):
     first, second = loaded("classes", task_home).task.predict(["the cat sat", "a dog ran"])
     cards = [one["cards"][0] for one in components(app, "bars")]
     assert [[(one["text"], one["p"]) for one in card["predictions"]] for card in cards] == [
-        sorted(said["probabilities"].items(), key=lambda one: -one[1]) for said in (first, second)]
+        sorted(said["probabilities"].items(), key=lambda one: -one[1]) for said in (first, second)
+    ]
     table = tables(app)[0].set_index("class")
     for label, share in first["probabilities"].items():
         assert table["difference"][label] == pytest.approx(share - second["probabilities"][label], abs=1e-5)
@@ -398,12 +418,18 @@ def test_a_side_that_was_not_fine_tuned_says_so(open_app):
     assert "classes was fine-tuned to classify texts, score to give a score" in told(app)
 
 
-@pytest.mark.parametrize("one, other, b, says", [
-    ("score", "score", "", "The scores differ by 0.00."), ("tags", "tags", "", "0 of 3 marked places differ."),
-    ("answers", "answers", "the cat sat on the mat.", "Both give the same answer."),
-    ("answers", "tags", "the cat sat.", "answer questions, tags to mark words"),
-    ("pairs", "classes", "", "It judges pairs: type a text B."),
-    ("endings", "endings", "a dog", "type them as text B"), ("classes", "either", "", "no class of the same name")])
+@pytest.mark.parametrize(
+    "one, other, b, says",
+    [
+        ("score", "score", "", "The scores differ by 0.00."),
+        ("tags", "tags", "", "0 of 3 marked places differ."),
+        ("answers", "answers", "the cat sat on the mat.", "Both give the same answer."),
+        ("answers", "tags", "the cat sat.", "answer questions, tags to mark words"),
+        ("pairs", "classes", "", "It judges pairs: type a text B."),
+        ("endings", "endings", "a dog", "type them as text B"),
+        ("classes", "either", "", "no class of the same name"),
+    ],
+)
 def test_other_tasks_stand_side_by_side(open_app, one, other, b, says):
     assert says in told(beside(open_app, one, other, b=b))
 
@@ -448,8 +474,10 @@ def test_classes_are_followed_layer_by_layer_on_both_sides(open_app, task_home):
     assert list(table[" "]) == ["" if one == other else "≠" for one, other in zip(table["one"], table["other"])]
 
 
-@pytest.mark.parametrize("one, other, says", [
-    ("classes", "plain", "needs a word that is hidden on both sides"), ("classes", "score", "One side gives a score")])
+@pytest.mark.parametrize(
+    "one, other, says",
+    [("classes", "plain", "needs a word that is hidden on both sides"), ("classes", "score", "One side gives a score")],
+)
 def test_what_a_side_lacks_for_its_layers_is_said(open_app, one, other, says):
     assert says in told(beside(open_app, one, other, **{"compare.look": "layers"}))
 
@@ -468,10 +496,12 @@ def test_before_and_after_says_what_both_say(open_app, task_home, saved):
     assert "IsNext: " in told(app)
     rows = saved["what-it-says"]["json"]["rows"]
     assert [(row["item"], row["after"]) for row in rows if row["of"] == "classify"] == [
-        (label, pytest.approx(share)) for label, share in said["probabilities"].items()]
+        (label, pytest.approx(share)) for label, share in said["probabilities"].items()
+    ]
     guesses = [row for row in rows if row["of"].startswith("cat (token ")]
     assert [(row["item"], row["before"], row["after"]) for row in guesses] == [
-        (one["text"], pytest.approx(one["was"]), pytest.approx(one["p"])) for one in words["predictions"]]
+        (one["text"], pytest.approx(one["was"]), pytest.approx(one["p"])) for one in words["predictions"]
+    ]
     assert rows[-1]["of"] == "IsNext" and 0 < rows[-1]["before"] < 1
     app.button(key="w_finetuned_compare").click().run()
     no_trouble(app)
@@ -512,13 +542,16 @@ def test_before_and_after_holds_its_maps_in_the_bounded_store_alone(open_app):
     assert {key[1] for key in traces._store()._values if key[3] == "the cat sat"} >= {"plain", "classes"}
 
 
-@pytest.mark.parametrize("model, b, names", [
-    ("classes", "", ("classes", "words")),
-    ("score", "", ("score", "words")),
-    ("tags", "", ("marked",)),
-    ("answers", "the cat sat on the mat.", ("answers",)),
-    ("endings", "sat on the mat\nran in the park", ("endings",)),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "model, b, names",
+    [
+        ("classes", "", ("classes", "words")),
+        ("score", "", ("score", "words")),
+        ("tags", "", ("marked",)),
+        ("answers", "the cat sat on the mat.", ("answers",)),
+        ("endings", "sat on the mat\nran in the park", ("endings",)),
+    ],
+)
 def test_what_a_task_says_is_saved(open_app, task_home, saved, model, b, names):
     from ui import tasks
 
@@ -568,14 +601,17 @@ def test_the_classes_by_layer_are_saved(open_app, task_home, saved):
     near(saved["class-by-layer"]["npz"]["values"], class_lens(bert, bert.trace("the cat sat")).values)
 
 
-@pytest.mark.parametrize("model, b, look, name", [
-    ("classes", "", "attention", "classes-compared"),
-    ("score", "", "attention", "answers-compared"),
-    ("tags", "", "attention", "marks-compared"),
-    ("answers", "the cat sat on the mat.", "attention", "answers-compared"),
-    ("classes", "", "layers", "classes-by-layer-compared"),
-    ("score", "", "layers", "scores-by-layer-compared"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "model, b, look, name",
+    [
+        ("classes", "", "attention", "classes-compared"),
+        ("score", "", "attention", "answers-compared"),
+        ("tags", "", "attention", "marks-compared"),
+        ("answers", "the cat sat on the mat.", "attention", "answers-compared"),
+        ("classes", "", "layers", "classes-by-layer-compared"),
+        ("score", "", "layers", "scores-by-layer-compared"),
+    ],
+)
 def test_what_two_tasks_say_is_saved(open_app, task_home, saved, model, b, look, name):
     from bert_tf.explain import class_lens
 
@@ -584,8 +620,10 @@ def test_what_two_tasks_say_is_saved(open_app, task_home, saved, model, b, look,
     bert, found = loaded(model, task_home), saved[name]
     if look == "layers":
         lens = class_lens(bert, bert.trace("the cat sat"))
-        near(found["npz"]["values_a" if model == "classes" else "scores_a"],
-             lens.values if model == "classes" else lens.values[1:, 0])  # fmt: skip
+        near(
+            found["npz"]["values_a" if model == "classes" else "scores_a"],
+            lens.values if model == "classes" else lens.values[1:, 0],
+        )
     elif model == "classes":
         (said,) = bert.task.predict(["the cat sat"])
         shares = dict(zip(found["npz"]["class"].tolist(), column(found, "one")))
@@ -600,8 +638,10 @@ def test_a_task_without_a_note_came_from_a_model_of_its_own_type(monkeypatch):
     """A discriminator may have every size of the BERT that a task was trained over."""
     config = BertConfig(num_hidden_layers=1)
     judge = config.replace(model_type="electra", embedding_size=config.hidden_size)
-    here = [SimpleNamespace(name=name, path=ROOT, config=one)
-            for name, one in (("judge", judge), ("bert", config), ("task", config))]
+    here = [
+        SimpleNamespace(name=name, path=ROOT, config=one)
+        for name, one in (("judge", judge), ("bert", config), ("task", config))
+    ]
     monkeypatch.setattr(tasks.models, "installed", lambda: here)
     monkeypatch.setattr(tasks, "names", lambda: {"task": TaskSettings("classify", labels=("no", "yes"))})
     assert tasks.pairs() == {"task": "bert"}

@@ -29,12 +29,28 @@ def run_folder(explorer_home):
     for step in (0, 10, 20):
         one = make_bert(seed=step, layers=2, hidden=16, heads=2, lower_case=True)
         checkpoints.save(folder / "snapshots" / f"step-{step}", one.config, one.tokenizer, one.model, "float16")
-    records = [{"step": step, "loss": 9 - step / 10, "mlm_loss": 8.0, "nsp_loss": 0.7, "mlm_accuracy": step / 100,
-                "nsp_accuracy": 0.5, "learning_rate": 1e-3, "tokens_per_second": 1234.0, "seconds_per_step": 0.5,
-                "peak_share": 0.25, "time": 1.0} for step in (5, 10, 15, 20)]
+    records = [
+        {
+            "step": step,
+            "loss": 9 - step / 10,
+            "mlm_loss": 8.0,
+            "nsp_loss": 0.7,
+            "mlm_accuracy": step / 100,
+            "nsp_accuracy": 0.5,
+            "learning_rate": 1e-3,
+            "tokens_per_second": 1234.0,
+            "seconds_per_step": 0.5,
+            "peak_share": 0.25,
+            "time": 1.0,
+        }
+        for step in (5, 10, 15, 20)
+    ]
     (folder / "metrics.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
-    (folder / "settings.json").write_text(json.dumps({
-        "settings": {"steps": 20, "size": "2x16x2", "batch_size": 8, "length": 32}, "corpus": {"tokens": 999}}))
+    (folder / "settings.json").write_text(
+        json.dumps(
+            {"settings": {"steps": 20, "size": "2x16x2", "batch_size": 8, "length": 32}, "corpus": {"tokens": 999}}
+        )
+    )
     return folder
 
 
@@ -59,7 +75,11 @@ def test_the_curves_have_the_figures_of_the_log(open_app, only_mini):
     assert "**25%** of the machine's measured peak" in said(app)
     figures = [json.loads(chart.proto.spec) for chart in app.get("plotly_chart")]
     assert [list(line["y"]) if isinstance(line["y"], list) else line["y"] for line in figures[1]["data"]][0] == [
-        0.05, 0.1, 0.15, 0.2]
+        0.05,
+        0.1,
+        0.15,
+        0.2,
+    ]
 
 
 def test_the_time_lapse_says_what_the_library_says(open_app, only_mini):
@@ -138,11 +158,14 @@ def test_a_link_opens_no_folder_of_its_own(open_app, only_mini):
     assert app.selectbox(key="w_run").value == "mini" and not app.exception
 
 
-@pytest.mark.parametrize("text, steps, words", [
-    ("word " * 10, 10, "10 words; give at least 300"),
-    ("word " * 200_000, 10, "1,000,000 characters; at most 500,000"),
-    ("word " * 400, 5000, "5,000 steps were asked for; at most 2,000"),
-])
+@pytest.mark.parametrize(
+    "text, steps, words",
+    [
+        ("word " * 10, 10, "10 words; give at least 300"),
+        ("word " * 200_000, 10, "1,000,000 characters; at most 500,000"),
+        ("word " * 400, 5000, "5,000 steps were asked for; at most 2,000"),
+    ],
+)
 def test_the_limits_bound_a_training(only_mini, text, steps, words):
     with pytest.raises(ValueError, match=words):
         training.start(text, steps, 1e-3, False)
@@ -250,7 +273,7 @@ def test_a_text_is_taken_in_batches_that_it_can_fill(repeats, documents, begun, 
 
     words = (TEXT * repeats).split(" . ")
     each = max(1, len(words) // documents)
-    text = "\n\n".join(" . ".join(words[first: first + each]) + " ." for first in range(0, len(words), each))
+    text = "\n\n".join(" . ".join(words[first : first + each]) + " ." for first in range(0, len(words), each))
     text = text if len(text.split()) >= 300 else "\n\n".join([text] * 3)
     training.start(text, 10, 1e-3, False)
     size = int(_option(begun[0], "--batch-size"))

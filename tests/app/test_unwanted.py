@@ -48,14 +48,32 @@ CASES = {
     "ablation": ({"page": "ablation", "ablation.colour": "effect"}, "button_group", "w_ablation_colour", "shift"),
     "whatif_pairs": ({"page": "whatif", "whatif.kind": "pairs", "whatif.all": "1"}, "toggle", "w_whatif_all", False),
     "whatif_less": ({"page": "whatif", "whatif.kind": "less"}, "button_group", "w_whatif_kind", "swap"),
-    "saliency reduction": ({"page": "saliency", "saliency.method": "reduction"}, "button_group", "w_saliency_method",
-                           "occlusion"),
-    "saliency hotflip": ({"page": "saliency", "saliency.method": "hotflip"}, "button_group", "w_saliency_method", "lime"),
+    "saliency reduction": (
+        {"page": "saliency", "saliency.method": "reduction"},
+        "button_group",
+        "w_saliency_method",
+        "occlusion",
+    ),
+    "saliency hotflip": (
+        {"page": "saliency", "saliency.method": "hotflip"},
+        "button_group",
+        "w_saliency_method",
+        "lime",
+    ),
     "saliency lime": ({"page": "saliency", "saliency.method": "lime"}, "button_group", "w_saliency_method", "hotflip"),
-    "patching state": ({"page": "patching", "patching.a": "The cat was."}, "button_group", "w_patching_part", "attention"),
-    "neighbours": ({"page": "neighbours", "neighbours.among": "text", "neighbours.at": "2", "neighbours.vector": "2"},
-                   "button_group", "w_near_among", "vocabulary"),
-}  # fmt: skip
+    "patching state": (
+        {"page": "patching", "patching.a": "The cat was."},
+        "button_group",
+        "w_patching_part",
+        "attention",
+    ),
+    "neighbours": (
+        {"page": "neighbours", "neighbours.among": "text", "neighbours.at": "2", "neighbours.vector": "2"},
+        "button_group",
+        "w_near_among",
+        "vocabulary",
+    ),
+}
 
 
 @pytest.mark.parametrize("name", CASES)

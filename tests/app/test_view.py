@@ -88,15 +88,18 @@ def test_a_text_too_long_for_a_link_is_empty_in_it_and_its_masks_stay_out():
     assert left_out(view, limits) == [("a", 50)] and not left_out(view, Limits())
 
 
-@pytest.mark.parametrize("one, other, missing", [
-    (("中", 3_999), ("文", 3_999), ["a", "b"]),
-    (("中", 300), ("文", 200), ["a"]),
-    (("x", 1_990), ("y ", 980), []),
-    (("x", 1_800), ("é", 600), ["b"]),
-    (("שלום עולם ", 60), ("100 % & more? ", 15), []),
-    (("🙂", 328), ("", 0), []),
-    (("🙂", 334), ("", 0), ["a"]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "one, other, missing",
+    [
+        (("中", 3_999), ("文", 3_999), ["a", "b"]),
+        (("中", 300), ("文", 200), ["a"]),
+        (("x", 1_990), ("y ", 980), []),
+        (("x", 1_800), ("é", 600), ["b"]),
+        (("שלום עולם ", 60), ("100 % & more? ", 15), []),
+        (("🙂", 328), ("", 0), []),
+        (("🙂", 334), ("", 0), ["a"]),
+    ],
+)
 def test_a_link_is_bounded_as_the_browser_sends_it(one, other, missing):
     a, b = (letters * times for letters, times in (one, other))
     limits = Limits()
@@ -117,7 +120,9 @@ def test_texts_that_are_both_empty_are_in_the_link():
 
 
 def test_a_setting_too_long_for_a_link_is_empty_in_it():
-    view = View(page="compare", a="x", settings=(("compare.a", "x" * 3000), ("compare.b", "y"), ("patching.a", "z" * 3000)))
+    view = View(
+        page="compare", a="x", settings=(("compare.a", "x" * 3000), ("compare.b", "y"), ("patching.a", "z" * 3000))
+    )
     assert to_params(view, Limits()) == {"page": "compare", "a": "x", "compare.a": "", "compare.b": "y"}
     assert left_out(view, Limits()) == [("compare.a", 3000)]
 

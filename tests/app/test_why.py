@@ -58,9 +58,7 @@ def test_odd_settings_of_a_link_are_passed_over(open_app, page):
         "kind": "??",
         "word": "b99",
     }
-    settled(
-        open_app(page=page, **PAIR, mask="a1", **{f"{page}.{name}": value for name, value in odd.items()})
-    )
+    settled(open_app(page=page, **PAIR, mask="a1", **{f"{page}.{name}": value for name, value in odd.items()}))
 
 
 # Layer by layer
@@ -79,9 +77,7 @@ def test_the_lens_shows_the_library_s_words_and_where_the_answer_settles(open_ap
 
 
 def test_all_tokens_can_be_read_and_one_be_opened(open_app, bert):
-    app = settled(
-        open_app(page="lens", **PAIR, mask="a3", **{"lens.rows": "all", "lens.at": "2", "lens.layer": "1"})
-    )
+    app = settled(open_app(page="lens", **PAIR, mask="a3", **{"lens.rows": "all", "lens.at": "2", "lens.layer": "1"}))
     trace = bert.trace(PAIR["a"], PAIR["b"], mask=("the",))
     shown = component(app, "cells")
     assert len(shown["rows"]) == trace.length and shown["picked"] == 2 * 4 + 1
@@ -123,9 +119,7 @@ def test_a_long_text_is_read_through_a_window(open_app):
 def test_what_is_switched_off_changes_the_answer_as_the_library_says(open_app, bert):
     from bert_tf.explain import Ablation, ablate
 
-    app = settled(
-        open_app(page="ablation", **PAIR, mask="a3", **{"ablation.off": "1-2.f_3-x", "ablation.tokens": "5"})
-    )
+    app = settled(open_app(page="ablation", **PAIR, mask="a3", **{"ablation.off": "1-2.f_3-x", "ablation.tokens": "5"}))
     trace = bert.trace(PAIR["a"], PAIR["b"], mask=("the",))
     off = Ablation(heads=((0, 1),), layers=(2,), feed_forward=(0,), tokens=(5,))
     effect = ablate(bert, trace, off, top_k=1000, shifts=True)
@@ -144,9 +138,7 @@ def test_what_is_switched_off_changes_the_answer_as_the_library_says(open_app, b
 
 
 def test_everything_can_be_switched_on_again(open_app):
-    app = settled(
-        open_app(page="ablation", **PAIR, mask="a3", **{"ablation.off": "1-2", "ablation.tokens": "5"})
-    )
+    app = settled(open_app(page="ablation", **PAIR, mask="a3", **{"ablation.off": "1-2", "ablation.tokens": "5"}))
     app.button(key="w_ablation_reset").click().run()
     assert param(app, "ablation.off") is None and param(app, "ablation.tokens") is None
     assert not any(component(app, "cells")["off"])
@@ -184,9 +176,7 @@ def test_effects_on_the_next_sentence_are_those_of_its_head(open_app, bert):
     sign = -1 if trace.nsp.is_next >= 0.5 else 1
     wanted = sign * sweep(bert, trace, every_layer(bert.config)).nsp_changes
     shown = dict(zip(heat(app)["y"], _numbers(heat(app)["x"])))
-    assert np.allclose(
-        [shown[f"layer {index + 1}, the whole layer"] for index in range(3)], wanted, atol=1e-5
-    )
+    assert np.allclose([shown[f"layer {index + 1}, the whole layer"] for index in range(3)], wanted, atol=1e-5)
 
 
 # Contributions
@@ -199,8 +189,9 @@ def test_the_parts_shares_are_the_library_s(open_app, bert):
     trace = bert.trace(PAIR["a"], PAIR["b"], mask=("the",))
     found = contributions(bert, trace, mask_target(bert, trace))
     shown = component(app, "cells")
-    shares = np.column_stack([found.heads / np.abs(found.heads).max(),
-                              found.feed_forward / np.abs(found.feed_forward).max()])  # fmt: skip
+    shares = np.column_stack(
+        [found.heads / np.abs(found.heads).max(), found.feed_forward / np.abs(found.feed_forward).max()]
+    )
     assert np.allclose(np.array(shown["shades"]).reshape(3, 5), 0.5 + 0.5 * shares, atol=2e-3)
     assert shown["tips"][7] == f"Layer 2, head 3: {found.heads[1, 2]:+.3f} nats of log-odds" and shown["picked"] == 9
     said = told(app)
@@ -341,9 +332,11 @@ def test_the_words_carry_the_library_s_scores(open_app, bert, method):
     assert (method == "lime") == ("Weighted R²" in told(app))
     if method == "relevance":
         words = sum(one.score for one in found.words)
-        said = (f"Its log-odds, {found.log_odds:+.3f}, are {words:+.3f} of the words here,"
-                f" {found.tokens.sum() - words:+.3f} of special tokens, {found.rest['places']:+.3f} of positions and"
-                f" segments and {found.rest['biases']:+.3f} of biases; {found.rest['spread']:+.3f} comes")  # fmt: skip
+        said = (
+            f"Its log-odds, {found.log_odds:+.3f}, are {words:+.3f} of the words here,"
+            f" {found.tokens.sum() - words:+.3f} of special tokens, {found.rest['places']:+.3f} of positions and"
+            f" segments and {found.rest['biases']:+.3f} of biases; {found.rest['spread']:+.3f} comes"
+        )
         assert said in told(app) and "Score, nats of log-odds" in str(app.dataframe[0].proto.columns)
     if method == "lime":
         assert "of 64 texts in which random words are covered by [MASK]" in told(app)
@@ -363,9 +356,7 @@ def test_the_next_sentence_and_any_token_can_be_explained(open_app, bert):
     found = occlusion(bert, trace, next_sentence_target(bert, trace, False), level="word")
     assert np.allclose(app.dataframe[0].value["score"], [one.score for one in found.words], atol=1e-4)
     app = settled(
-        open_app(
-            page="saliency", **PAIR, mask="a3", **{"saliency.method": "gradient", "saliency.token": "good"}
-        )
+        open_app(page="saliency", **PAIR, mask="a3", **{"saliency.method": "gradient", "saliency.token": "good"})
     )
     assert "speaks for “good”" in told(app)
     app = settled(open_app(page="saliency", **PAIR, mask="a3", **{"saliency.token": "zzzqqq"}))
@@ -415,8 +406,9 @@ def test_words_go_until_the_answer_would_change(open_app, bert):
     assert first["shade"] == 0 and first["text"] == found.gone[0].word.text
 
 
-@pytest.mark.parametrize("link", [{}, {"saliency.flips": "1", "saliency.tried": "5"},
-                                  {"saliency.of": "next", "saliency.flips": "5"}])  # fmt: skip
+@pytest.mark.parametrize(
+    "link", [{}, {"saliency.flips": "1", "saliency.tried": "5"}, {"saliency.of": "next", "saliency.flips": "5"}]
+)
 def test_words_are_changed_until_the_answer_is_another(open_app, bert, link):
     from bert_tf.explain import hotflip, mask_target, next_sentence_target
 
@@ -463,10 +455,19 @@ def test_what_was_not_tried_is_not_called_harmless():
     assert said.startswith("Nothing could be tried") and said.endswith("“good” has 25.0%.")
 
 
-@pytest.mark.parametrize("several, says", [
-    (False, "“good” is not the likeliest answer here (25.0%), so there is nothing to change. Choose the likeliest."),
-    (True, "“good” is at most as likely as not here (25.0%), so there is nothing to change. Choose a label above 50%."),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "several, says",
+    [
+        (
+            False,
+            "“good” is not the likeliest answer here (25.0%), so there is nothing to change. Choose the likeliest.",
+        ),
+        (
+            True,
+            "“good” is at most as likely as not here (25.0%), so there is nothing to change. Choose a label above 50%.",
+        ),
+    ],
+)
 def test_an_answer_that_does_not_hold_is_told_by_its_kind(monkeypatch, several, says):
     from bert_tf.explain import HotFlip, Target
     from ui import why
@@ -519,8 +520,9 @@ def test_an_answer_that_is_not_the_likeliest_is_not_reduced(open_app):
     assert "not the likeliest answer" in told(app) and not app.get("plotly_chart")
 
 
-@pytest.mark.parametrize("texts", [{"a": "bunny", "mask": "a0"}, {"a": "bunny", "b": "carrot"},
-                                   {"a": "The bunny ate", "mask": "a0,a1,a2"}])  # fmt: skip
+@pytest.mark.parametrize(
+    "texts", [{"a": "bunny", "mask": "a0"}, {"a": "bunny", "b": "carrot"}, {"a": "The bunny ate", "mask": "a0,a1,a2"}]
+)
 def test_where_no_word_can_be_tried_nothing_is_said_of_trying(open_app, texts):
     app = settled(open_app(page="saliency", **texts, **{"saliency.method": "reduction"}))
     assert "There is no word to take away" in told(app) and "says something else. The answer" not in told(app)
@@ -604,8 +606,14 @@ def test_paths_are_the_library_s_and_a_press_leads_on(open_app, bert):
 
     cells = shown(patch_paths(*asked), 3)
     # The strongest is open; the values of a head lead on from there.
-    app = settled(open_app(page="patching", **PAIR, mask="a2", **{
-        "patching.a": other, "patching.part": "path", "patching.sender": "3-2"}))  # fmt: skip
+    app = settled(
+        open_app(
+            page="patching",
+            **PAIR,
+            mask="a2",
+            **{"patching.a": other, "patching.part": "path", "patching.sender": "3-2"},
+        )
+    )
     assert component(app, "cells")["picked"] == 2 * 5 + 1 and len(cells["tips"]) == 15
     app.button(key="w_patching_to_values").click().run()
     settled(app)
@@ -628,9 +636,7 @@ def test_only_the_embeddings_come_before_a_head_of_the_first_layer(open_app):
 
 def test_inputs_of_different_lengths_are_told_apart_with_the_words(open_app):
     app = settled(
-        open_app(
-            page="patching", **PAIR, mask="a2", **{"patching.a": "The unbelievable bunny ate the carrot."}
-        )
+        open_app(page="patching", **PAIR, mask="a2", **{"patching.a": "The unbelievable bunny ate the carrot."})
     )
     said = told(app)
     assert "tokens above and" in said and "“unbelievable”" in said and not app.get("plotly_chart")
@@ -670,9 +676,7 @@ def test_a_word_that_stands_twice_is_changed_where_it_was_chosen(open_app):
 
 
 def test_changing_places_turns_the_two_inputs_round(open_app):
-    app = settled(
-        open_app(page="patching", a="The bunny ate it.", mask="a2", **{"patching.a": "The bunny ate some."})
-    )
+    app = settled(open_app(page="patching", a="The bunny ate it.", mask="a2", **{"patching.a": "The bunny ate some."}))
     next(button for button in app.button if button.label == "Change places").click().run()
     settled(app)
     assert param(app, "a") == "The bunny ate some." and param(app, "patching.a") == "The bunny ate it."
@@ -695,9 +699,7 @@ def test_both_sides_stand_beside_the_library_s_halves(open_app, bert):
         "Only what stands after",
     ]
     for card, outcome in zip(cards[1:], wanted):
-        assert card["predictions"][0]["p"] == pytest.approx(
-            outcome.masks[0].predictions[0].probability, abs=1e-6
-        )
+        assert card["predictions"][0]["p"] == pytest.approx(outcome.masks[0].predictions[0].probability, abs=1e-6)
 
 
 def test_every_word_is_left_out_once(open_app, bert):
@@ -737,8 +739,11 @@ def test_minimal_pairs_are_scored_as_by_the_library(open_app, bert):
     assert f"{abs(found[0].margin):.2f} nats" in told(app)
     # The pair and the table of all each have files.
     assert [one.proto.label for one in app.get("download_button")] == [
-        "CSV", "JSON", "Arrays (NPZ)", "Figure (HTML)"
-    ] * 2  # fmt: skip
+        "CSV",
+        "JSON",
+        "Arrays (NPZ)",
+        "Figure (HTML)",
+    ] * 2
     app.text_input(key="w_whatif_good").set_value("The dogs bark.").run()
     assert param(settled(app), "whatif.good") == "The dogs bark."
 
@@ -804,19 +809,13 @@ def test_a_fine_tuned_class_is_explained(open_app, monkeypatch):
 
     bert = shared_model("tiny-cased").bert
     settings = TaskSettings("classify", ("bad", "good"), "mean")
-    task = TaskModel(
-        settings, network_over(bert.model, family("classify"), settings), bert.tokenizer, bert.runtime
-    )
+    task = TaskModel(settings, network_over(bert.model, family("classify"), settings), bert.tokenizer, bert.runtime)
     monkeypatch.setattr(bert, "task", task)
     monkeypatch.setitem(vars(bert), "opened", OpenModel(bert.model, task))
     app = settled(
-        open_app(
-            page="saliency", a="It was good.", **{"saliency.method": "occlusion", "saliency.label": "good"}
-        )
+        open_app(page="saliency", a="It was good.", **{"saliency.method": "occlusion", "saliency.label": "good"})
     )
     trace = bert.trace("It was good.")
     found = occlusion(bert, trace, class_target(bert, trace, "good"), level="word")
     assert "speaks for “good”" in told(app)
-    assert np.allclose(
-        app.dataframe[0].value["score"], [one.score for one in found.words], rtol=1e-2, atol=1e-6
-    )
+    assert np.allclose(app.dataframe[0].value["score"], [one.score for one in found.words], rtol=1e-2, atol=1e-6)

@@ -100,9 +100,7 @@ def test_long_texts_are_drawn_in_windows(open_app):
     assert len(app.dataframe[0].value) == 48
     app.slider(key="w_sum_start").set_value(20).run()
     assert param(settled(app), "inputsum.start") == "20"
-    assert (
-        len(component(settled(open_app(page="neighbours", a="The bunny ate . " * 30)), "cells")["rows"]) == 32
-    )
+    assert len(component(settled(open_app(page="neighbours", a="The bunny ate . " * 30)), "cells")["rows"]) == 32
 
 
 def test_neighbours_are_the_librarys(open_app, bert):
@@ -389,9 +387,7 @@ def test_a_word_is_laid_out_layer_by_layer(open_app, bert):
 
 
 def test_umap_in_space_is_the_librarys(open_app, bert):
-    app = settled(
-        open_app(page="meaning", **{"meaning.way": "umap", "meaning.space": "1", "meaning.example": "bat"})
-    )
+    app = settled(open_app(page="meaning", **{"meaning.way": "umap", "meaning.space": "1", "meaning.example": "bat"}))
     read = senses.read(senses.example("bat"), 100, 2000)
     wanted = umap(occurrences(bert, read.texts, "bat").vectors[3], 3)
     groups = figure(app, 0)
@@ -451,10 +447,22 @@ def test_too_few_points_for_umap_are_answered_with_a_sentence(open_app):
     assert "UMAP needs at least 5" in told(app) and not app.exception
 
 
-@pytest.mark.parametrize("text, runs", [
-    ("The cat", "ltr"), ("שלום world", "rtl"), ("مرحبا", "rtl"), ("12, שלום", "rtl"), ("“Paris” שלום", "ltr"),
-    ("[MASK] שלום", "rtl"), ("<mask> שלום", "rtl"), ("[MASK] city", "ltr"), ("中文", "ltr"), ("12:30", "ltr"), ("", "ltr"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "text, runs",
+    [
+        ("The cat", "ltr"),
+        ("שלום world", "rtl"),
+        ("مرحبا", "rtl"),
+        ("12, שלום", "rtl"),
+        ("“Paris” שלום", "ltr"),
+        ("[MASK] שלום", "rtl"),
+        ("<mask> שלום", "rtl"),
+        ("[MASK] city", "ltr"),
+        ("中文", "ltr"),
+        ("12:30", "ltr"),
+        ("", "ltr"),
+    ],
+)
 def test_a_text_runs_as_its_first_letter_does(text, runs):
     assert direction(text) == runs
 

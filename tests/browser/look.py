@@ -35,9 +35,7 @@ def chip(page, word):
 
 
 def wait_for_link(page, name, value):
-    page.wait_for_function(
-        "([name, value]) => new URL(location).searchParams.get(name) === value", arg=[name, value]
-    )
+    page.wait_for_function("([name, value]) => new URL(location).searchParams.get(name) === value", arg=[name, value])
 
 
 def numbers(page, index=0):

@@ -29,8 +29,10 @@ def press_head(page, layer, head):
     board = page.locator(".board canvas")
     board.wait_for()
     box = board.bounding_box()
-    across, down = (22 + (box[side] - 22) * (place - 0.5) / count for side, place, count in
-                    (("width", head, 4), ("height", layer, 3)))  # fmt: skip
+    across, down = (
+        22 + (box[side] - 22) * (place - 0.5) / count
+        for side, place, count in (("width", head, 4), ("height", layer, 3))
+    )
     board.click(position={"x": across, "y": down})
 
 
@@ -166,9 +168,7 @@ def test_methods_show_the_librarys_numbers_for_the_pressed_token(visit, model, t
 
     page = visit(PAIR + "&page=methods&layer=3").page
     page.locator("button.token").nth(5).click()
-    expect(
-        page.get_by_role("heading", name=re.compile(re.escape(trace.tokens[5]) + ".*after layer 3"))
-    ).to_be_visible()
+    expect(page.get_by_role("heading", name=re.compile(re.escape(trace.tokens[5]) + ".*after layer 3"))).to_be_visible()
     expect(page.locator(".weights thead th")).to_have_count(6)
     found, flow = token_attention(model, trace, 2, 5), attention_flow(trace, 2, [5])[0]
     wanted = [found.raw, found.effective, found.norms, found.rollout, flow / flow.sum()]
@@ -178,9 +178,7 @@ def test_methods_show_the_librarys_numbers_for_the_pressed_token(visit, model, t
     )
     for row in (0, 5, trace.length - 1):
         shown = page.locator(".weights tbody tr").nth(row).locator(".bar").all_inner_texts()
-        assert [share(text) for text in shown] == pytest.approx(
-            [float(one[row]) for one in wanted], abs=6e-4
-        )
+        assert [share(text) for text in shown] == pytest.approx([float(one[row]) for one in wanted], abs=6e-4)
 
 
 def test_what_heads_do_opens_a_head_and_is_saved_as_a_table(visit, trace):
@@ -221,18 +219,11 @@ def test_nothing_is_wider_than_a_telephone(visit, scheme):
         assert wider_than_the_screen(page) <= 1, name
 
 
-def test_a_figure_from_the_command_line_draws_itself_without_a_network(
-    chromium, server_home, trace, tmp_path
-):
+def test_a_figure_from_the_command_line_draws_itself_without_a_network(chromium, server_home, trace, tmp_path):
     from bert_tf.cli import main
 
     path = tmp_path / "figure.html"
-    assert (
-        main(
-            ["explain", "attention", *TEXTS, "--model", str(server_home / "tiny-cased"), "--html", str(path)]
-        )
-        == 0
-    )
+    assert main(["explain", "attention", *TEXTS, "--model", str(server_home / "tiny-cased"), "--html", str(path)]) == 0
     context = chromium.new_context(offline=True)
     page, wrong = context.new_page(), []
     page.set_default_timeout(PATIENCE)

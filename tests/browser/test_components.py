@@ -71,8 +71,15 @@ PLACES = "(words) => words.map((word) => { const box = word.getBoundingClientRec
 
 
 def chip(position, side, text):
-    return {"position": position, "side": side, "text": text, "was": text, "spot": f"{side}{position}", "masked": False,
-            "kind": "piece" if text.startswith("##") else "word"}  # fmt: skip
+    return {
+        "position": position,
+        "side": side,
+        "text": text,
+        "was": text,
+        "spot": f"{side}{position}",
+        "masked": False,
+        "kind": "piece" if text.startswith("##") else "word",
+    }
 
 
 def runs_from(places, side):
@@ -133,9 +140,24 @@ def test_a_typed_text_runs_as_its_first_letter_does(blank):
 
 def test_a_cell_that_is_pointed_at_is_told_anew_when_the_table_is(blank):
     page, hint = blank("cells"), "Point at a cell."
-    data = {"label": "", "corner": "", "rows": ["1", "2"], "columns": ["1", "2"], "tips": ["a", "b", "c", "d"], "hint": hint,
-            "ramp": ["#ffffff", "#000000"], "shades": None, "texts": None, "edges": None, "off": [False] * 4,
-            "picked": None, "strong": [], "breaks": [], "legend": None, "still": False}  # fmt: skip
+    data = {
+        "label": "",
+        "corner": "",
+        "rows": ["1", "2"],
+        "columns": ["1", "2"],
+        "tips": ["a", "b", "c", "d"],
+        "hint": hint,
+        "ramp": ["#ffffff", "#000000"],
+        "shades": None,
+        "texts": None,
+        "edges": None,
+        "off": [False] * 4,
+        "picked": None,
+        "strong": [],
+        "breaks": [],
+        "legend": None,
+        "still": False,
+    }
     page.evaluate(DRAW, data)
     assert page.locator(".hint").inner_text() == hint
     page.locator("td[data-at]").nth(2).hover()
@@ -154,17 +176,34 @@ def test_twelve_heads_and_their_blocks_fit_a_telephone(chromium, blocks, touch):
     page = context.new_page()
     columns = [*map(str, range(1, 13)), *blocks]
     count = 12 * len(columns)
-    page.set_content('<meta name="viewport" content="width=device-width"><body style="margin: 0 16px">'
-                     + (FOLDER / "cells.html").read_text("utf-8"))  # fmt: skip
+    page.set_content(
+        '<meta name="viewport" content="width=device-width"><body style="margin: 0 16px">'
+        + (FOLDER / "cells.html").read_text("utf-8")
+    )
     page.add_style_tag(content="body { font-family: sans-serif; }" + (FOLDER / "cells.css").read_text("utf-8"))
     scripts = [(FOLDER / f"{name}.js").read_text("utf-8") for name in ("shared", "cells")]
     page.add_script_tag(content="\n".join(scripts).replace("export default", "const drawn ="))
-    page.evaluate(DRAW, {
-        "label": "", "corner": "layer", "rows": columns[:12], "columns": columns, "tips": ["x"] * count, "hint": "",
-        "ramp": ["#ffffff", "#000000"], "shades": [0.5] * count, "texts": None, "edges": None,
-        "off": [False] * count if "layer" in blocks else None, "picked": None if "layer" in blocks else 3, "strong": [],
-        "breaks": list(range(12, len(columns))), "legend": None, "still": False,
-    })  # fmt: skip
+    page.evaluate(
+        DRAW,
+        {
+            "label": "",
+            "corner": "layer",
+            "rows": columns[:12],
+            "columns": columns,
+            "tips": ["x"] * count,
+            "hint": "",
+            "ramp": ["#ffffff", "#000000"],
+            "shades": [0.5] * count,
+            "texts": None,
+            "edges": None,
+            "off": [False] * count if "layer" in blocks else None,
+            "picked": None if "layer" in blocks else 3,
+            "strong": [],
+            "breaks": list(range(12, len(columns))),
+            "legend": None,
+            "still": False,
+        },
+    )
     inside = page.locator(".scroll").evaluate("(box) => [box.scrollWidth, box.clientWidth]")
     widths = page.locator("td[data-at]").evaluate_all("(all) => all.map((one) => one.getBoundingClientRect().width)")
     coarse = page.evaluate("matchMedia('(pointer: coarse)').matches")
@@ -178,11 +217,20 @@ def test_words_on_colours_stand_in_the_order_in_which_they_are_read(blank, name)
         page, runs = blank(name), direction(text)
         words = [{"text": word, "tip": word, "shade": 0.5, "kind": 0, "label": ""} for word in text.split()]
         parts = [part for word in words for part in (word, {"text": " "})]
-        page.evaluate(DRAW, {
-            "a": parts, "b": None, "directions": {"a": runs, "b": "ltr"}, "ramp": ["#ffffff", "#000000"],
-            "legend": ["low", "high"] if name == "marks" else [], "hint": "", "parts": parts, "direction": runs,
-            "colours": ["#0072b2"],
-        })  # fmt: skip
+        page.evaluate(
+            DRAW,
+            {
+                "a": parts,
+                "b": None,
+                "directions": {"a": runs, "b": "ltr"},
+                "ramp": ["#ffffff", "#000000"],
+                "legend": ["low", "high"] if name == "marks" else [],
+                "hint": "",
+                "parts": parts,
+                "direction": runs,
+                "colours": ["#0072b2"],
+            },
+        )
         places = page.locator("button").evaluate_all(PLACES)
         assert len(places) == len(words) and runs_from(places, runs)
         page.locator("button").first.focus()
@@ -192,10 +240,20 @@ def test_words_on_colours_stand_in_the_order_in_which_they_are_read(blank, name)
 
 def test_labelled_places_have_the_colours_of_their_legend(blank):
     page, labels = blank("spans"), ("place", "person")
-    parts = [{"text": word, "tip": word, "kind": kind, "label": labels[kind]} for word, kind in
-             (("Paris", 0), ("Anna", 1), ("Rome", 0))]  # fmt: skip
-    page.evaluate(DRAW, {"parts": parts, "legend": [{"label": label, "note": " 1", "kind": kind} for kind, label in
-                         enumerate(labels)], "hint": "", "direction": "ltr", "colours": ["#0072b2", "#d55e00"]})  # fmt: skip
+    parts = [
+        {"text": word, "tip": word, "kind": kind, "label": labels[kind]}
+        for word, kind in (("Paris", 0), ("Anna", 1), ("Rome", 0))
+    ]
+    page.evaluate(
+        DRAW,
+        {
+            "parts": parts,
+            "legend": [{"label": label, "note": " 1", "kind": kind} for kind, label in enumerate(labels)],
+            "hint": "",
+            "direction": "ltr",
+            "colours": ["#0072b2", "#d55e00"],
+        },
+    )
     edge = "(all) => all.map((one) => getComputedStyle(one).borderBottomColor)"
     place, person, other = page.locator(".span").evaluate_all(edge)
     assert place == other == "rgb(0, 114, 178)" and person == "rgb(213, 94, 0)"

@@ -73,8 +73,9 @@ def test_the_readers_expectations_stand_side_by_side(visit, home):
     page.locator("button.chip", has_text=re.compile("^mat$")).click()
     wait_for_link(page, "mask", "a5")
     start = SENTENCE.index("mat")
-    readings = [read_place(bert_tf.load(home / NAMES[way]), SENTENCE, start, start + 3, 5)
-                for way in ("left", "apart", "both")]  # fmt: skip
+    readings = [
+        read_place(bert_tf.load(home / NAMES[way]), SENTENCE, start, start + 3, 5) for way in ("left", "apart", "both")
+    ]
     found = [one for reading in readings for one in reading.answer.predictions]
     expect(page.locator(".card .word")).to_have_text([one.token for one in found])
     expect(page.locator(".card .share")).to_have_text([percent(one.probability) for one in found])
@@ -89,9 +90,9 @@ def test_a_member_opens_on_the_pages(visit, home, name):
     bert = bert_tf.load(home / name)
     trace = bert.trace(TEXTS[name], mask=[TEXTS[name].split()[1]])
     answers = bert.fill_mask(trace, 5)
-    expect(page.locator(".card .share")).to_have_text([
-        percent(one.probability) for answer in answers for one in answer.predictions
-    ])
+    expect(page.locator(".card .share")).to_have_text(
+        [percent(one.probability) for answer in answers for one in answer.predictions]
+    )
     page.get_by_role("link", name="Attention", exact=True).click()
     page.locator(".board canvas").wait_for()
     expect(page.locator(".lines .left .token")).to_have_count(trace.length)

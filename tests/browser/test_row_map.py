@@ -55,5 +55,6 @@ def test_the_map_is_no_wider_than_a_telephone_and_tsne_draws_every_row(visit):
     expect(page.get_by_text("t-SNE keeps rows near")).to_be_visible()
     rows = read_rows((ROOT / "assets/samples/sentences.txt").read_bytes()).rows
     page.wait_for_function(
-        f"(rows) => ({NUMBERS})(['{FIGURE}', 0]).reduce((sum, one) => sum + one.x.length, 0) === rows + 9", arg=len(rows)
+        f"(rows) => ({NUMBERS})(['{FIGURE}', 0]).reduce((sum, one) => sum + one.x.length, 0) === rows + 9",
+        arg=len(rows),
     )

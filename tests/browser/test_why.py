@@ -151,7 +151,15 @@ def test_a_visitor_s_markup_stays_text(visit):
 def test_every_method_can_be_read_and_chosen_on_a_phone(visit):
     page = visit(f"/?page=saliency&{PAIR}&saliency.method=reduction", viewport={"width": 390, "height": 844}).page
     expect(page.locator(".marks .word")).to_have_count(10)
-    for name in ("Integrated gradients", "Gradient × input", "SmoothGrad", "Occlusion", "LIME", "Input reduction", "HotFlip"):
+    for name in (
+        "Integrated gradients",
+        "Gradient × input",
+        "SmoothGrad",
+        "Occlusion",
+        "LIME",
+        "Input reduction",
+        "HotFlip",
+    ):
         button = page.get_by_role("radio", name=name)
         box = button.bounding_box()
         assert box["x"] >= 0 and box["x"] + box["width"] <= 390, (name, box)

@@ -120,9 +120,7 @@ def test_neighbours_of_a_pressed_cell(visit, cased):
     trace = cased.trace(*TEXTS)
     vectors = trace.hidden_states[2]
     near = nearest_tokens(cased, vectors, 2, True, word_ids(cased.tokenizer))
-    wanted = [
-        next(one.token for one in two if one.id != own) for two, own in zip(near, trace.token_ids.tolist())
-    ]
+    wanted = [next(one.token for one in two if one.id != own) for two, own in zip(near, trace.token_ids.tolist())]
     cells = page.locator(".cells tbody td")
     cells.last.wait_for()
     width = len(trace.hidden_states) + 1
@@ -226,9 +224,7 @@ def test_the_row_two_models_differ_on_most_opens_in_compare(visit, cased, uncase
     page = visit("/?page=agreement&agreement.file=pairs.jsonl").page
     page.locator("[data-testid=stDataFrame] canvas").first.wait_for()
     rows = list(csv.DictReader(io.StringIO(saved(page))))
-    found = agreement(
-        cased, uncased, read_rows((ROOT / "assets/samples/pairs.jsonl").read_bytes(), "jsonl").rows
-    )
+    found = agreement(cased, uncased, read_rows((ROOT / "assets/samples/pairs.jsonl").read_bytes(), "jsonl").rows)
     assert [int(row["row"]) for row in rows] == [one.row.number for one in found.rows]
     assert [float(row["divergence_bits"]) for row in rows] == pytest.approx(
         [one.divergence for one in found.rows], abs=1e-4
@@ -255,9 +251,7 @@ def test_an_uploaded_file_is_asked_filtered_and_opened(visit, cased):
     found = score_rows(cased, read_rows(data, "jsonl").rows, ("masks", "next"), "last")
     rows = list(csv.DictReader(io.StringIO(saved(page))))
     assert [float(row["is_next"]) for row in rows] == pytest.approx([one.is_next for one in found], abs=1e-4)
-    assert [int(row["rank_of_original"].split()[0]) for row in rows] == [
-        one.masks[0].original_rank for one in found
-    ]
+    assert [int(row["rank_of_original"].split()[0]) for row in rows] == [one.masks[0].original_rank for one in found]
     follows = summarise_rows(found).follows
     expect(page.locator("[data-testid=stMetricValue]").last).to_have_text(share(follows))
     page.keyboard.press("Escape")

@@ -22,9 +22,15 @@ def make_tiny(vocabulary):
 
     def make(heads=("pooler", "mlm", "nsp"), **settings):
         tokenizer = Tokenizer(vocabulary, lower_case=False)
-        config = BertConfig(vocab_size=len(vocabulary), hidden_size=32, num_hidden_layers=2,
-                            num_attention_heads=4, intermediate_size=64, max_position_embeddings=64,
-                            **settings)
+        config = BertConfig(
+            vocab_size=len(vocabulary),
+            hidden_size=32,
+            num_hidden_layers=2,
+            num_attention_heads=4,
+            intermediate_size=64,
+            max_position_embeddings=64,
+            **settings,
+        )
         model = build_pretraining_model(config, outputs=("sequence_output",), heads=heads)
         rng = np.random.default_rng(3)
         for name, variable in named_variables(model).items():
@@ -71,8 +77,7 @@ def batch():
     padding = np.ones((2, 9), np.int32)
     padding[1, 6:] = 0
     segments = np.repeat([[0] * 4 + [1] * 5], 2, axis=0).astype(np.int32)
-    return {"token_ids": rng.integers(5, 40, (2, 9)).astype(np.int32), "segment_ids": segments,
-            "padding_mask": padding}
+    return {"token_ids": rng.integers(5, 40, (2, 9)).astype(np.int32), "segment_ids": segments, "padding_mask": padding}
 
 
 @pytest.fixture(scope="session")
@@ -83,8 +88,10 @@ def outputs_of(batch):
     def outputs(model, *names):
         if not names:
             names = ("sequence_output",) + tuple(
-                output for head, output in (("pooler", "pooled_output"), ("mlm", "mlm_logits_all"),
-                                            ("nsp", "nsp_logits")) if head in model.bert_heads)
+                output
+                for head, output in (("pooler", "pooled_output"), ("mlm", "mlm_logits_all"), ("nsp", "nsp_logits"))
+                if head in model.bert_heads
+            )
         return {name: np.asarray(value, np.float32) for name, value in view(model, names)(batch).items()}
 
     return outputs
@@ -96,14 +103,22 @@ def transformers_outputs(batch):
     import torch
 
     def outputs(model):
-        inputs = {"input_ids": batch["token_ids"], "token_type_ids": batch["segment_ids"],
-                  "attention_mask": batch["padding_mask"]}
+        inputs = {
+            "input_ids": batch["token_ids"],
+            "token_type_ids": batch["segment_ids"],
+            "attention_mask": batch["padding_mask"],
+        }
         with torch.no_grad():
-            found = model(**{name: torch.tensor(value.astype(np.int64)) for name, value in inputs.items()},
-                          output_hidden_states=True)
-        names = {"sequence_output": found.hidden_states[-1], "pooled_output": found.get("pooler_output"),
-                 "mlm_logits_all": found.get("prediction_logits", found.get("logits")),
-                 "nsp_logits": found.get("seq_relationship_logits")}
+            found = model(
+                **{name: torch.tensor(value.astype(np.int64)) for name, value in inputs.items()},
+                output_hidden_states=True,
+            )
+        names = {
+            "sequence_output": found.hidden_states[-1],
+            "pooled_output": found.get("pooler_output"),
+            "mlm_logits_all": found.get("prediction_logits", found.get("logits")),
+            "nsp_logits": found.get("seq_relationship_logits"),
+        }
         return {name: value.numpy() for name, value in names.items() if value is not None}
 
     return outputs
@@ -161,8 +176,12 @@ class Hub:
             return self._send_on(handler, name, data)
         start = int((handler.headers.get("Range") or "bytes=0-").removeprefix("bytes=").split("-")[0])
         handler.send_response(206 if start else 200)
-        for key, value in {"ETag": f'"{self.etag(name, data)}"', "X-Repo-Commit": COMMIT,
-                           "Accept-Ranges": "bytes", "Content-Length": len(data) - start}.items():
+        for key, value in {
+            "ETag": f'"{self.etag(name, data)}"',
+            "X-Repo-Commit": COMMIT,
+            "Accept-Ranges": "bytes",
+            "Content-Length": len(data) - start,
+        }.items():
             handler.send_header(key, str(value))
         if start:
             handler.send_header("Content-Range", f"bytes {start}-{len(data) - 1}/{len(data)}")
@@ -172,9 +191,14 @@ class Hub:
 
     def _send_on(self, handler, name, data):
         handler.send_response(302)
-        for key, value in {"X-Linked-ETag": f'"{self.etag(name, data)}"', "X-Linked-Size": len(data),
-                           "X-Repo-Commit": COMMIT, "ETag": '"address-of-the-redirect"', "Content-Length": 0,
-                           "Location": f"{self.endpoint}/store{handler.path}"}.items():
+        for key, value in {
+            "X-Linked-ETag": f'"{self.etag(name, data)}"',
+            "X-Linked-Size": len(data),
+            "X-Repo-Commit": COMMIT,
+            "ETag": '"address-of-the-redirect"',
+            "Content-Length": 0,
+            "Location": f"{self.endpoint}/store{handler.path}",
+        }.items():
             handler.send_header(key, str(value))
         handler.end_headers()
 

@@ -30,11 +30,15 @@ def test_the_model_card_goes_along(tiny_folder, tmp_path):
     assert (done.path / "README.md").read_text() == (tiny_folder / "README.md").read_text()
 
 
-@pytest.mark.parametrize("request_, said", [
-    ({"to": "onnx"}, "'onnx'; choose from own, hf, google, keras-nlp"),
-    ({"dtype": "int4"}, "'int4'"),
-    ({"to": "hf", "dtype": "int8"}, "Only the format 'own'"),
-    ({"to": "google", "dtype": "float16"}, "float32 only")])
+@pytest.mark.parametrize(
+    "request_, said",
+    [
+        ({"to": "onnx"}, "'onnx'; choose from own, hf, google, keras-nlp"),
+        ({"dtype": "int4"}, "'int4'"),
+        ({"to": "hf", "dtype": "int8"}, "Only the format 'own'"),
+        ({"to": "google", "dtype": "float16"}, "float32 only"),
+    ],
+)
 def test_requests_that_cannot_be_met_are_refused(tiny_folder, tmp_path, request_, said):
     with pytest.raises(CheckpointError, match=said):
         convert(tiny_folder, tmp_path / "out", **request_)

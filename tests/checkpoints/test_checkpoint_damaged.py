@@ -40,8 +40,7 @@ def nothing_is_built(monkeypatch):
 def test_a_truncated_file_is_noticed(folder, kept):
     path = folder / "model.safetensors"
     path.write_bytes(path.read_bytes()[:kept])
-    with pytest.raises(CheckpointError, match="model.safetensors is not a complete safetensors "
-                                              "file.*download it"):
+    with pytest.raises(CheckpointError, match="model.safetensors is not a complete safetensors file.*download it"):
         read(folder)
 
 
@@ -53,15 +52,21 @@ def test_a_file_that_is_something_else_is_noticed(folder):
 
 def test_a_wrong_shape_names_file_tensor_and_both_shapes(folder):
     change(folder, **{QUERY: np.zeros((32, 16), np.float32)})
-    with pytest.raises(CheckpointError, match=rf"model.safetensors: {QUERY} has shape \(32, 16\).*\(32, "
-                                              rf"32\)"):
+    with pytest.raises(
+        CheckpointError,
+        match=rf"model.safetensors: {QUERY} has shape \(32, 16\).*\(32, "
+        rf"32\)",
+    ):
         read(folder)
 
 
 def test_an_unknown_tensor_is_named(folder):
     change(folder, **{"bert.encoder.layer.9.output.dense.bias": np.zeros(32, np.float32)})
-    with pytest.raises(CheckpointError, match=r"bert.encoder.layer.9.output.dense.bias \(32,\) is no tensor "
-                                              r"of a BERT"):
+    with pytest.raises(
+        CheckpointError,
+        match=r"bert.encoder.layer.9.output.dense.bias \(32,\) is no tensor "
+        r"of a BERT",
+    ):
         read(folder)
 
 
@@ -92,8 +97,7 @@ def test_fewer_layers_in_the_settings_than_in_the_file_are_noticed(folder, edit_
 def test_a_vocabulary_of_another_size_names_both_sizes(folder):
     path = folder / "vocab.txt"
     path.write_text(path.read_text() + "extra\n")
-    with pytest.raises(CheckpointError, match="vocabulary has 195 tokens, but the settings say vocab_size "
-                                              "194"):
+    with pytest.raises(CheckpointError, match="vocabulary has 195 tokens, but the settings say vocab_size 194"):
         read(folder)
 
 

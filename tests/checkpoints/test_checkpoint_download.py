@@ -46,8 +46,10 @@ def test_a_model_is_downloaded_whole_and_can_be_read(served, tmp_path, tiny_fold
     assert folder == tmp_path / MODEL.name
     for name in ("config.json", "vocab.txt", "tokenizer_config.json", "model.safetensors"):
         assert (folder / name).read_bytes() == (tiny_folder / name).read_bytes()
-    total = sum(len(served.files[MODEL.repo, name]) for name in
-                ("config.json", "vocab.txt", "tokenizer_config.json", "model.safetensors"))
+    total = sum(
+        len(served.files[MODEL.repo, name])
+        for name in ("config.json", "vocab.txt", "tokenizer_config.json", "model.safetensors")
+    )
     assert seen[-1] == (total, total) and [done for done, _ in seen] == sorted(done for done, _ in seen)
     assert MODEL.licence in (folder / "README.md").read_text()
     read(folder)
@@ -71,8 +73,11 @@ def test_all_files_are_taken_from_one_commit(served, tmp_path, monkeypatch):
     import huggingface_hub
 
     revisions, real = [], huggingface_hub.hf_hub_url
-    monkeypatch.setattr(huggingface_hub, "hf_hub_url",
-                        lambda *args, **named: (revisions.append(named["revision"]), real(*args, **named))[1])
+    monkeypatch.setattr(
+        huggingface_hub,
+        "hf_hub_url",
+        lambda *args, **named: (revisions.append(named["revision"]), real(*args, **named))[1],
+    )
     download(NAME, endpoint=served.endpoint, folder=tmp_path)
     assert revisions[0] == "main" and len(set(revisions[1:])) == 1 and len(revisions[1]) == 40
 
@@ -245,8 +250,9 @@ def test_the_endpoint_of_the_environment_is_used(served, tmp_path, monkeypatch):
 
     # The hub's library reads HF_ENDPOINT when it is imported.
     monkeypatch.setattr(constants, "ENDPOINT", served.endpoint)
-    monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE",
-                        served.endpoint + "/{repo_id}/resolve/{revision}/{filename}")
+    monkeypatch.setattr(
+        constants, "HUGGINGFACE_CO_URL_TEMPLATE", served.endpoint + "/{repo_id}/resolve/{revision}/{filename}"
+    )
     assert download(NAME, folder=tmp_path).is_dir()
 
 

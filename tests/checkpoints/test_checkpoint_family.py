@@ -46,7 +46,7 @@ def test_exported_to_transformers_with_equal_outputs(name, tmp_path):
     kind = json.loads((tmp_path / "hf" / "config.json").read_text())["architectures"][0]
     theirs, report = getattr(transformers, kind).from_pretrained(tmp_path / "hf", output_loading_info=True)
     assert not report["missing_keys"] and not report["mismatched_keys"]
-    assert all("pooler" in key for key in report["unexpected_keys"])       # RobertaForMaskedLM has none
+    assert all("pooler" in key for key in report["unexpected_keys"])  # RobertaForMaskedLM has none
     stored = np.load(GOLDEN / f"{name}.npz")
     given = {"input_ids": torch.tensor(stored["token_ids"]), "attention_mask": torch.tensor(stored["padding_mask"])}
     if config.type_vocab_size:
@@ -107,17 +107,33 @@ def test_googles_own_names_of_tensors(tmp_path):
         return {name for name, _ in tf.train.list_variables(str(tmp_path / member / "bert_model.ckpt"))}
 
     group = "bert/encoder/transformer/group_1/inner_group_0"
-    assert {"bert/encoder/embedding_hidden_mapping_in/kernel", f"{group}/attention_1/self/query/kernel",
-            f"{group}/attention_1/output/dense/bias", f"{group}/LayerNorm/gamma", f"{group}/LayerNorm_1/beta",
-            f"{group}/ffn_1/intermediate/dense/kernel", f"{group}/ffn_1/intermediate/output/dense/kernel",
-            "bert/pooler/dense/kernel", "cls/predictions/output_bias", "cls/predictions/transform/dense/kernel",
-            "cls/seq_relationship/output_weights", "bert/embeddings/word_embeddings"} <= names("albert")
-    assert {"electra/embeddings_project/kernel", "electra/encoder/layer_1/attention/self/key/kernel",
-            "discriminator_predictions/dense/kernel", "discriminator_predictions/dense_1/bias"
-            } <= names("electra-discriminator")
-    assert {"electra/embeddings/word_embeddings", "generator/encoder/layer_0/output/dense/kernel",
-            "generator_predictions/dense/kernel", "generator_predictions/LayerNorm/gamma",
-            "generator_predictions/output_bias"} <= names("electra-generator")
+    assert {
+        "bert/encoder/embedding_hidden_mapping_in/kernel",
+        f"{group}/attention_1/self/query/kernel",
+        f"{group}/attention_1/output/dense/bias",
+        f"{group}/LayerNorm/gamma",
+        f"{group}/LayerNorm_1/beta",
+        f"{group}/ffn_1/intermediate/dense/kernel",
+        f"{group}/ffn_1/intermediate/output/dense/kernel",
+        "bert/pooler/dense/kernel",
+        "cls/predictions/output_bias",
+        "cls/predictions/transform/dense/kernel",
+        "cls/seq_relationship/output_weights",
+        "bert/embeddings/word_embeddings",
+    } <= names("albert")
+    assert {
+        "electra/embeddings_project/kernel",
+        "electra/encoder/layer_1/attention/self/key/kernel",
+        "discriminator_predictions/dense/kernel",
+        "discriminator_predictions/dense_1/bias",
+    } <= names("electra-discriminator")
+    assert {
+        "electra/embeddings/word_embeddings",
+        "generator/encoder/layer_0/output/dense/kernel",
+        "generator_predictions/dense/kernel",
+        "generator_predictions/LayerNorm/gamma",
+        "generator_predictions/output_bias",
+    } <= names("electra-generator")
 
 
 def test_an_electra_archive_without_settings_is_told_what_to_write(tmp_path):
@@ -158,14 +174,21 @@ def test_one_electra_checkpoint_holds_both_models(tmp_path):
 
     for name in ("electra-discriminator", "electra-generator"):
         checkpoints.convert(GOLDEN / name, tmp_path / name, to="google")
-    readers = [tf.train.load_checkpoint(str(tmp_path / name / "bert_model.ckpt"))
-               for name in ("electra-generator", "electra-discriminator")]
+    readers = [
+        tf.train.load_checkpoint(str(tmp_path / name / "bert_model.ckpt"))
+        for name in ("electra-generator", "electra-discriminator")
+    ]
     # The later one's tables stay: the two share theirs in a released checkpoint.
     joined = {key: reader.get_tensor(key) for reader in readers for key in reader.get_variable_to_shape_map()}
-    tf.raw_ops.SaveV2(prefix=str(tmp_path / "electra-discriminator" / "bert_model.ckpt"), tensor_names=list(joined),
-                      shape_and_slices=[""] * len(joined), tensors=[tf.constant(value) for value in joined.values()])
-    same_weights(checkpoints.read(GOLDEN / "electra-discriminator")[2],
-                 checkpoints.read(tmp_path / "electra-discriminator")[2])
+    tf.raw_ops.SaveV2(
+        prefix=str(tmp_path / "electra-discriminator" / "bert_model.ckpt"),
+        tensor_names=list(joined),
+        shape_and_slices=[""] * len(joined),
+        tensors=[tf.constant(value) for value in joined.values()],
+    )
+    same_weights(
+        checkpoints.read(GOLDEN / "electra-discriminator")[2], checkpoints.read(tmp_path / "electra-discriminator")[2]
+    )
 
 
 def test_albert_of_google_computes_tanh_gelu_under_the_plain_name(tmp_path):

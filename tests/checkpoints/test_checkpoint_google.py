@@ -49,8 +49,12 @@ def write(folder, tiny, values, prefix="bert_model.ckpt"):
     """A folder as Google's archives unpack: no tokenizer settings, no config.json."""
     folder.mkdir()
     names = list(values)
-    tf.raw_ops.SaveV2(prefix=str(folder / prefix), tensor_names=names, shape_and_slices=[""] * len(names),
-                      tensors=[tf.convert_to_tensor(values[name]) for name in names])
+    tf.raw_ops.SaveV2(
+        prefix=str(folder / prefix),
+        tensor_names=names,
+        shape_and_slices=[""] * len(names),
+        tensors=[tf.convert_to_tensor(values[name]) for name in names],
+    )
     (folder / "bert_config.json").write_text(json.dumps(tiny.config.to_google_dict()))
     (folder / "vocab.txt").write_text("\n".join(tiny.tokenizer.vocab) + "\n")
     return folder
@@ -104,8 +108,11 @@ def test_the_names_of_an_index_of_several_blocks_are_tensorflow_s(tiny, tmp_path
 def test_an_unknown_tensor_is_named(tiny, tmp_path):
     values = google_values(tiny) | {"output_weights": np.zeros((3, 32), np.float32)}
     folder = write(tmp_path / "g", tiny, values)
-    with pytest.raises(CheckpointError, match=r"bert_model.ckpt.index: output_weights \(3, 32\) is no "
-                                              r"tensor"):
+    with pytest.raises(
+        CheckpointError,
+        match=r"bert_model.ckpt.index: output_weights \(3, 32\) is no "
+        r"tensor",
+    ):
         read(folder)
 
 
@@ -158,8 +165,7 @@ def test_a_folder_without_settings_is_refused(tiny, tmp_path):
 def test_what_we_write_has_googles_names_and_is_read_back(tiny, tiny_folder, tmp_path, outputs_of):
     done = convert(tiny_folder, tmp_path / "g", to="google")
     names = {path.name for path in done.path.iterdir()}
-    assert {"bert_config.json", "vocab.txt", "bert_model.ckpt.index",
-            "bert_model.ckpt.data-00000-of-00001"} <= names
+    assert {"bert_config.json", "vocab.txt", "bert_model.ckpt.index", "bert_model.ckpt.data-00000-of-00001"} <= names
     assert not any(name.startswith(".") or name == "bert_model.ckpt" for name in names)
     stored = dict(tf.train.list_variables(str(done.path / "bert_model.ckpt")))
     assert RELEASED_NAMES.keys() <= stored.keys() and stored["cls/seq_relationship/output_weights"] == [2, 32]

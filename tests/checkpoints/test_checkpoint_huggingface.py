@@ -20,8 +20,15 @@ def make_theirs(vocabulary):
     def make(kind, **settings):
         torch.manual_seed(0)
         config = transformers.BertConfig(
-            vocab_size=len(vocabulary), hidden_size=32, num_hidden_layers=2, num_attention_heads=4,
-            intermediate_size=64, max_position_embeddings=64, attn_implementation="eager", **settings)
+            vocab_size=len(vocabulary),
+            hidden_size=32,
+            num_hidden_layers=2,
+            num_attention_heads=4,
+            intermediate_size=64,
+            max_position_embeddings=64,
+            attn_implementation="eager",
+            **settings,
+        )
         model = getattr(transformers, kind)(config).eval()
         with torch.no_grad():
             for parameter in model.parameters():
@@ -47,8 +54,11 @@ def saved(make_theirs, vocabulary, tmp_path):
 def rewrite(folder, change, **metadata):
     """Passes the tensors of a folder through `change(dict) -> dict`."""
     path = folder / "model.safetensors"
-    save_file({name: np.ascontiguousarray(value) for name, value in change(load_file(path)).items()}, path,
-              metadata={"format": "pt", **metadata})
+    save_file(
+        {name: np.ascontiguousarray(value) for name, value in change(load_file(path)).items()},
+        path,
+        metadata={"format": "pt", **metadata},
+    )
 
 
 def check_equal(ours, theirs, within=1e-5):
@@ -59,19 +69,29 @@ def check_equal(ours, theirs, within=1e-5):
     return shared
 
 
-@pytest.mark.parametrize("kind, heads, outputs", [
-    ("BertForPreTraining", {"pooler", "mlm", "nsp"}, {"mlm_logits_all", "nsp_logits"}),
-    ("BertForMaskedLM", {"mlm"}, {"mlm_logits_all"}),
-    ("BertModel", {"pooler"}, {"pooled_output"}),
-    ("BertForNextSentencePrediction", {"pooler", "nsp"}, set())])
+@pytest.mark.parametrize(
+    "kind, heads, outputs",
+    [
+        ("BertForPreTraining", {"pooler", "mlm", "nsp"}, {"mlm_logits_all", "nsp_logits"}),
+        ("BertForMaskedLM", {"mlm"}, {"mlm_logits_all"}),
+        ("BertModel", {"pooler"}, {"pooled_output"}),
+        ("BertForNextSentencePrediction", {"pooler", "nsp"}, set()),
+    ],
+)
 def test_what_transformers_saves_is_read_with_the_same_outputs(
-        saved, outputs_of, transformers_outputs, kind, heads, outputs):
+    saved, outputs_of, transformers_outputs, kind, heads, outputs
+):
     folder, theirs = saved(kind)
     _, _, model = read(folder)
     assert model.bert_heads == heads
-    assert outputs <= check_equal(outputs_of(model), {
-        name: value for name, value in transformers_outputs(theirs).items()
-        if not (kind == "BertForNextSentencePrediction" and name == "mlm_logits_all")})
+    assert outputs <= check_equal(
+        outputs_of(model),
+        {
+            name: value
+            for name, value in transformers_outputs(theirs).items()
+            if not (kind == "BertForNextSentencePrediction" and name == "mlm_logits_all")
+        },
+    )
 
 
 @pytest.mark.parametrize("activation", ["gelu", "gelu_new", "relu"])
@@ -88,23 +108,32 @@ def test_names_without_the_prefix_are_read(saved, outputs_of, transformers_outpu
 
 def test_names_with_the_prefix_are_read(saved, outputs_of, transformers_outputs):
     folder, theirs = saved("BertModel")
-    rewrite(folder, lambda tensors: {
-        f"bert.{name.removeprefix('bert.')}": value for name, value in tensors.items()})
+    rewrite(folder, lambda tensors: {f"bert.{name.removeprefix('bert.')}": value for name, value in tensors.items()})
     check_equal(outputs_of(read(folder)[2]), transformers_outputs(theirs))
 
 
 def test_gamma_and_beta_of_older_files_are_read(saved, outputs_of, transformers_outputs):
     folder, theirs = saved("BertForPreTraining")
-    rewrite(folder, lambda tensors: {
-        name.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta"): value
-        for name, value in tensors.items()})
+    rewrite(
+        folder,
+        lambda tensors: {
+            name.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta"): value
+            for name, value in tensors.items()
+        },
+    )
     check_equal(outputs_of(read(folder)[2]), transformers_outputs(theirs))
 
 
 def test_a_decoder_written_out_is_read(saved, outputs_of, transformers_outputs):
     folder, theirs = saved("BertForPreTraining")
-    rewrite(folder, lambda tensors: {**tensors, DECODER: tensors[TABLE],
-                                     "cls.predictions.decoder.bias": tensors["cls.predictions.bias"]})
+    rewrite(
+        folder,
+        lambda tensors: {
+            **tensors,
+            DECODER: tensors[TABLE],
+            "cls.predictions.decoder.bias": tensors["cls.predictions.bias"],
+        },
+    )
     check_equal(outputs_of(read(folder)[2]), transformers_outputs(theirs))
 
 
@@ -168,8 +197,9 @@ def test_the_head_of_a_classifier_is_left_to_fine_tuning(saved):
     assert read(folder)[2].bert_heads == {"pooler"}
 
 
-@pytest.mark.parametrize("change, said", [
-    ({"model_type": "gpt2"}, "gpt2"), ({"position_embedding_type": "relative_key"}, "absolute")])
+@pytest.mark.parametrize(
+    "change, said", [({"model_type": "gpt2"}, "gpt2"), ({"position_embedding_type": "relative_key"}, "absolute")]
+)
 def test_other_families_are_refused(saved, change, said):
     folder, _ = saved("BertModel")
     path = folder / "config.json"

@@ -19,8 +19,13 @@ def preset(tmp_path_factory, vocabulary):
     import keras_hub
 
     backbone = keras_hub.models.BertBackbone(
-        vocabulary_size=len(vocabulary), num_layers=3, num_heads=4, hidden_dim=32, intermediate_dim=48,
-        max_sequence_length=64)
+        vocabulary_size=len(vocabulary),
+        num_layers=3,
+        num_heads=4,
+        hidden_dim=32,
+        intermediate_dim=48,
+        max_sequence_length=64,
+    )
     rng = np.random.default_rng(5)
     for variable in backbone.weights:
         centre = 1 if variable.name == "gamma" else 0
@@ -55,8 +60,10 @@ def test_a_preset_is_read_without_keras_hub(preset):
     import subprocess
     import sys
 
-    code = ("import sys, bert_tf.checkpoints as c\n"
-            f"c.read({str(preset[0])!r}); print([n for n in ('keras_hub', 'keras_nlp') if n in sys.modules])")
+    code = (
+        "import sys, bert_tf.checkpoints as c\n"
+        f"c.read({str(preset[0])!r}); print([n for n in ('keras_hub', 'keras_nlp') if n in sys.modules])"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
     assert done.stdout.strip() == "[]", done.stdout + done.stderr
 
@@ -73,7 +80,8 @@ def test_ours_is_loaded_by_keras_hub_with_equal_outputs(make_tiny, batch, output
 
 
 def test_with_exact_gelu_outputs_are_near_and_equal_by_the_line_of_the_note(
-        tiny, tiny_folder, batch, outputs_of, tmp_path):
+    tiny, tiny_folder, batch, outputs_of, tmp_path
+):
     import keras_nlp
 
     done = convert(tiny_folder, tmp_path / "p", to="keras-nlp")
@@ -109,11 +117,18 @@ def test_a_preset_comes_back_from_our_own_export(preset, outputs_of, tmp_path):
 def test_a_whole_task_is_read_as_its_backbone(vocabulary, tmp_path):
     import keras_hub
 
-    backbone = keras_hub.models.BertBackbone(vocabulary_size=len(vocabulary), num_layers=1, num_heads=2,
-                                             hidden_dim=8, intermediate_dim=16, max_sequence_length=16)
+    backbone = keras_hub.models.BertBackbone(
+        vocabulary_size=len(vocabulary),
+        num_layers=1,
+        num_heads=2,
+        hidden_dim=8,
+        intermediate_dim=16,
+        max_sequence_length=16,
+    )
     tokenizer = keras_hub.models.BertTokenizer(vocabulary=list(vocabulary), lowercase=True)
     task = keras_hub.models.BertMaskedLM(
-        backbone, keras_hub.models.BertMaskedLMPreprocessor(tokenizer, sequence_length=16))
+        backbone, keras_hub.models.BertMaskedLMPreprocessor(tokenizer, sequence_length=16)
+    )
     task.save_to_preset(str(tmp_path / "task"))
     _, tokenizer, model = read(tmp_path / "task")
     assert tokenizer.lower_case and model.bert_heads == {"pooler"}
@@ -173,8 +188,9 @@ def test_a_vocabulary_of_another_size_is_refused(copied):
         read(copied)
 
 
-@pytest.mark.parametrize("settings, said", [
-    ({"layer_norm_eps": 1e-6}, "layer_norm_eps"), ({"hidden_act": "relu"}, "'relu'")])
+@pytest.mark.parametrize(
+    "settings, said", [({"layer_norm_eps": 1e-6}, "layer_norm_eps"), ({"hidden_act": "relu"}, "'relu'")]
+)
 def test_what_a_backbone_cannot_hold_is_not_exported(make_tiny, tmp_path, settings, said):
     made = make_tiny(**settings)
     own = save(tmp_path / "own", made.config, made.tokenizer, made.model)

@@ -84,9 +84,10 @@ def test_a_path_is_taken_only_where_paths_are_allowed(home, tiny_folder):
         find(str(tiny_folder), allow_paths=False)
 
 
-@pytest.mark.parametrize("name", [
-    "../home/inside", "..", ".", "", "inside/../inside", "a\\b", "~", "inside\0", "inside/", "./inside",
-    "x" * 5000])
+@pytest.mark.parametrize(
+    "name",
+    ["../home/inside", "..", ".", "", "inside/../inside", "a\\b", "~", "inside\0", "inside/", "./inside", "x" * 5000],
+)
 def test_a_name_never_becomes_a_path(home, tiny_folder, name, monkeypatch):
     shutil.copytree(tiny_folder, home / "inside")
     monkeypatch.chdir(home)
@@ -117,8 +118,10 @@ def test_a_released_model_that_is_not_here_is_answered_with_the_command(home):
 
 
 def test_listing_imports_no_tensorflow():
-    code = ("import sys, bert_tf.checkpoints as c; c.list_models(); "
-            "print([name for name in ('tensorflow', 'keras', 'torch') if name in sys.modules])")
+    code = (
+        "import sys, bert_tf.checkpoints as c; c.list_models(); "
+        "print([name for name in ('tensorflow', 'keras', 'torch') if name in sys.modules])"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
     assert done.stdout.strip() == "[]", done.stdout + done.stderr
 
@@ -134,7 +137,7 @@ def test_a_folder_is_found_under_its_own_name_though_a_released_model_has_it_too
     (home / "clone" / name).mkdir(parents=True)
     monkeypatch.chdir(home / "clone")
     with pytest.raises(UnknownModel, match="not on this machine"):
-        find(name)      # a folder, but no model
+        find(name)  # a folder, but no model
     shutil.copytree(tiny_folder, home / "clone" / name, dirs_exist_ok=True)
     assert find(name).resolve() == home / "clone" / name
     with pytest.raises(UnknownModel):
@@ -147,9 +150,18 @@ def test_an_alias_still_leads_to_the_released_models_folder(home, tiny_folder):
         assert find(name) == home / "bert_uncased_L-2_H-128_A-2"
 
 
-@pytest.mark.parametrize("settings", [
-    '{"hidden_act": ["gelu"]}', '{"model_type": ["bert"]}', '{"num_hidden_layers": 10000000000}', "[" * 100_000, "[]",
-    '{"vocab_size": ' + "9" * 5000 + "}", '{"id2label": 7, "num_hidden_layers": null}'])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        '{"hidden_act": ["gelu"]}',
+        '{"model_type": ["bert"]}',
+        '{"num_hidden_layers": 10000000000}',
+        "[" * 100_000,
+        "[]",
+        '{"vocab_size": ' + "9" * 5000 + "}",
+        '{"id2label": 7, "num_hidden_layers": null}',
+    ],
+)
 def test_settings_of_any_content_leave_the_other_models_listed(home, tiny_folder, settings):
     for name in ("bad", "good"):
         shutil.copytree(tiny_folder, home / name)

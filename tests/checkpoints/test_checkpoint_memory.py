@@ -27,7 +27,7 @@ def test_a_table_assigned_in_blocks_is_the_one_assigned_whole(tiny, tmp_path, mo
 
     folder = save(tmp_path / "m", tiny.config, tiny.tokenizer, tiny.model, dtype=stored)
     whole = named_variables(read(folder, dtype=dtype)[2])
-    monkeypatch.setattr(reading, "_BLOCK_VALUES", 32 * 7)      # seven rows; 194 are no multiple of it
+    monkeypatch.setattr(reading, "_BLOCK_VALUES", 32 * 7)  # seven rows; 194 are no multiple of it
     blocks = named_variables(read(folder, dtype=dtype)[2])
     for name, variable in whole.items():
         found = np.asarray(blocks[name]).astype(np.float32)

@@ -8,14 +8,17 @@ from safetensors.numpy import load_file, save_file
 
 from bert_tf.checkpoints import CheckpointError, convert, read, reading
 
-TENSORS = ("bert.encoder.layer.1.attention.self.query.weight", "cls.predictions.bias",
-           "bert.embeddings.word_embeddings.weight")
+TENSORS = (
+    "bert.encoder.layer.1.attention.self.query.weight",
+    "cls.predictions.bias",
+    "bert.embeddings.word_embeddings.weight",
+)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 @pytest.mark.parametrize("name", TENSORS)
 def test_a_weight_that_is_no_number_names_its_tensor(tiny_folder, tmp_path, name, value, monkeypatch):
-    monkeypatch.setattr(reading, "_BLOCK_VALUES", 100)      # so that the table is read in blocks
+    monkeypatch.setattr(reading, "_BLOCK_VALUES", 100)  # so that the table is read in blocks
     folder = shutil.copytree(tiny_folder, tmp_path / "model")
     values = {key: array.copy() for key, array in load_file(folder / "model.safetensors").items()}
     values[name].flat[-1] = value

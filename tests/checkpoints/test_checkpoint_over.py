@@ -65,7 +65,8 @@ def test_a_discriminator_over_a_bert_has_none_of_its_heads(teacher, tmp_path):
     stored = set(open_tensors(folder))
     assert {name.split(".")[0] for name in stored} == {"electra", "discriminator_predictions"}
     assert {name for name in stored if name.startswith("electra.")} == {
-        f"electra.{name.removeprefix('bert.')}" for name in known if "layer.3." in name}
+        f"electra.{name.removeprefix('bert.')}" for name in known if "layer.3." in name
+    }
     found_config, found_tokenizer, found = checkpoints.read(folder)
     assert (found_config, found_tokenizer.vocab, found.bert_heads) == (config, tokenizer.vocab, {"replaced"})
     wanted = named_variables(judge)

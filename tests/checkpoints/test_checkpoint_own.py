@@ -37,7 +37,8 @@ def test_transformers_reads_it_with_the_same_outputs(tiny, tiny_folder, outputs_
     found, ours = transformers_outputs(theirs), outputs_of(tiny.model)
     equal({name: ours[name] for name in found}, found, within=1e-5)
     assert BertTokenizer.from_pretrained(tiny_folder).tokenize("The dog ran.") == list(
-        tiny.tokenizer.tokenize("The dog ran.").tokens)
+        tiny.tokenizer.tokenize("The dog ran.").tokens
+    )
 
 
 @pytest.mark.parametrize("heads", [(), ("pooler",), ("mlm",), ("pooler", "nsp"), ("pooler", "mlm")])
@@ -51,8 +52,7 @@ def test_a_model_with_fewer_heads_keeps_just_those(make_tiny, outputs_of, tmp_pa
 def test_a_missing_head_is_named(headless_folder):
     _, _, model = read(headless_folder)
     require_head(model.bert_heads, "pooler")
-    with pytest.raises(MissingHead, match="'?small'? has no masked language model head.*predict masked "
-                                          "words"):
+    with pytest.raises(MissingHead, match="'?small'? has no masked language model head.*predict masked words"):
         require_head(model.bert_heads, "mlm", "small")
     with pytest.raises(MissingHead, match="next-sentence head") as caught:
         require_head(model.bert_heads, "nsp")
@@ -92,7 +92,7 @@ def test_eight_bits_take_little_more_than_a_quarter(make_tiny, tmp_path):
     for dtype in ("float32", "int8"):
         folder = save(tmp_path / dtype, made.config, made.tokenizer, made.model, dtype)
         sizes[dtype] = sum(value.nbytes for value in load_file(folder / "model.safetensors").values())
-    assert sizes["int8"] < 0.35 * sizes["float32"]      # rows of 32 here; 0.26 at the width of Base
+    assert sizes["int8"] < 0.35 * sizes["float32"]  # rows of 32 here; 0.26 at the width of Base
 
 
 def test_rows_of_zeros_and_single_large_values_survive_quantising():
@@ -132,8 +132,7 @@ def test_shards_stay_under_the_limit_and_are_read_as_one(tiny, tmp_path, outputs
     assert shards[0].name == f"model-00001-of-{len(shards):05d}.safetensors"
     index = json.loads((folder / "model.safetensors.index.json").read_text())
     assert set(index["weight_map"].values()) == {path.name for path in shards}
-    assert index["metadata"]["total_size"] == sum(
-        value.nbytes for path in shards for value in load_file(path).values())
+    assert index["metadata"]["total_size"] == sum(value.nbytes for path in shards for value in load_file(path).values())
     whole = save(tmp_path / "w", tiny.config, tiny.tokenizer, tiny.model, dtype)
     equal(outputs_of(read(folder)[2]), outputs_of(read(whole)[2]))
 
@@ -178,8 +177,10 @@ def test_a_tokenizer_of_another_model_is_not_saved(tiny, tmp_path):
 
 
 def test_a_refused_folder_costs_no_tensorflow(tmp_path):
-    code = ("import sys, bert_tf.checkpoints as c\n"
-            f"try: c.read({str(tmp_path)!r})\n"
-            "except c.CheckpointError as error: print('tensorflow' in sys.modules, error)")
+    code = (
+        "import sys, bert_tf.checkpoints as c\n"
+        f"try: c.read({str(tmp_path)!r})\n"
+        "except c.CheckpointError as error: print('tensorflow' in sys.modules, error)"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
     assert done.stdout.startswith("False") and "config.json" in done.stdout, done.stdout + done.stderr

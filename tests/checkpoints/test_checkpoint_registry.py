@@ -10,19 +10,26 @@ from bert_tf.checkpoints.names import tensor_shapes
 
 def test_it_has_the_six_originals_and_the_24_miniatures():
     names = {model.name for model in RELEASED}
-    assert {"bert-base-cased", "bert-base-uncased", "bert-large-cased", "bert-large-uncased",
-            "bert-large-cased-whole-word-masking", "bert-large-uncased-whole-word-masking"} <= names
+    assert {
+        "bert-base-cased",
+        "bert-base-uncased",
+        "bert-large-cased",
+        "bert-large-uncased",
+        "bert-large-cased-whole-word-masking",
+        "bert-large-uncased-whole-word-masking",
+    } <= names
     assert sum(name.startswith("bert_uncased_L-") for name in names) == 24
-    assert len(RELEASED) == len(names) == 30 + 2 + 2 + 8 + 6    # and of the four other family members
+    assert len(RELEASED) == len(names) == 30 + 2 + 2 + 8 + 6  # and of the four other family members
 
 
-@pytest.mark.parametrize("name, parameters", [
-    ("bert-base-uncased", 110_106_428), ("bert-base-cased", 108_932_934),
-    ("bert-large-uncased", 336_226_108)])
+@pytest.mark.parametrize(
+    "name, parameters",
+    [("bert-base-uncased", 110_106_428), ("bert-base-cased", 108_932_934), ("bert-large-uncased", 336_226_108)],
+)
 def test_sizes_follow_from_the_settings(name, parameters):
     model = released(name)
     assert model.parameters == parameters
-    assert 0 <= model.size_bytes - 4 * parameters < 50_000      # the file's header
+    assert 0 <= model.size_bytes - 4 * parameters < 50_000  # the file's header
 
 
 def test_names_aliases_and_repositories_lead_to_the_same_model():
@@ -53,6 +60,8 @@ def test_a_misspelled_name_finds_its_neighbour():
 def test_names_and_shapes_are_those_of_the_keras_model(tiny):
     from bert_tf.models import is_transposed, named_variables
 
-    shapes = {name: tuple(variable.shape)[::-1] if is_transposed(name) else tuple(variable.shape)
-              for name, variable in named_variables(tiny.model).items()}
+    shapes = {
+        name: tuple(variable.shape)[::-1] if is_transposed(name) else tuple(variable.shape)
+        for name, variable in named_variables(tiny.model).items()
+    }
     assert shapes == tensor_shapes(tiny.config)

@@ -169,9 +169,7 @@ def test_a_sweep_is_each_ablation_alone(tiny_bert, trace, monkeypatch):
         alone = ablate(tiny_bert, trace, ablation)
         np.testing.assert_allclose(found.changes[place], alone.changes, atol=1e-4)
         np.testing.assert_allclose(found.divergences[place], alone.divergences, atol=1e-5)
-        assert found.nsp_changes[place] == pytest.approx(
-            alone.nsp_after.is_next - alone.nsp_before.is_next, abs=1e-5
-        )
+        assert found.nsp_changes[place] == pytest.approx(alone.nsp_after.is_next - alone.nsp_before.is_next, abs=1e-5)
     effects = found.divergences.mean(axis=1)[found.ranked()]
     assert (np.diff(effects) <= 0).all()
 

@@ -28,8 +28,12 @@ def test_an_encoder_has_no_heads_and_no_weights_beside_its_parts():
     model = build_encoder(BertConfig.tiny(), outputs=("sequence_output",))
     found = parts(model, 7)
     assert [part.name for part in found] == [
-        "embeddings", "attention", "attention_norm", "feed_forward", "feed_forward_norm",
-    ]  # fmt: skip
+        "embeddings",
+        "attention",
+        "attention_norm",
+        "feed_forward",
+        "feed_forward_norm",
+    ]
     assert sum(part.parameters for part in found) == model.count_params()
 
 
@@ -64,9 +68,15 @@ def test_a_layer_that_is_not_there_and_a_bare_trace_are_refused(bert):
 @pytest.mark.parametrize("member", ["albert", "electra", "distilbert", "roberta"])
 def test_the_parts_of_every_member_hold_all_its_weights_once(member):
     config = BertConfig.named(
-        "base", member, vocab_size=40, hidden_size=16, num_attention_heads=2, intermediate_size=20, num_hidden_layers=2,
+        "base",
+        member,
+        vocab_size=40,
+        hidden_size=16,
+        num_attention_heads=2,
+        intermediate_size=20,
+        num_hidden_layers=2,
         **({"embedding_size": 8} if member in ("albert", "electra") else {}),
-    )  # fmt: skip
+    )
     model = build_pretraining_model(config)
     found = parts(model, 5)
     assert sum(part.parameters for part in found) == model.count_params()
@@ -75,9 +85,16 @@ def test_the_parts_of_every_member_hold_all_its_weights_once(member):
 
 def test_shared_weights_are_counted_by_their_sets():
     config = BertConfig.named(
-        "base", "albert", vocab_size=40, hidden_size=16, num_attention_heads=2, intermediate_size=20,
-        num_hidden_layers=4, num_hidden_groups=2, embedding_size=8,
-    )  # fmt: skip
+        "base",
+        "albert",
+        vocab_size=40,
+        hidden_size=16,
+        num_attention_heads=2,
+        intermediate_size=20,
+        num_hidden_layers=4,
+        num_hidden_groups=2,
+        embedding_size=8,
+    )
     attention = {part.name: part for part in parts(build_pretraining_model(config), 5)}["attention"]
     assert (attention.repeats, attention.sets) == (4, 2)
     assert attention.parameters == 2 * 4 * (16 * 16 + 16)
@@ -92,16 +109,29 @@ def test_every_size_has_the_heads_of_its_own_pre_training():
     assert sizes["base"].flops["replaced"] == 2 * 9 * 768 * 769
 
 
-@pytest.mark.parametrize("member, sizes", [
-    ("bert", {}), ("albert", {"embedding_size": 8, "num_hidden_groups": 2}), ("electra", {"embedding_size": 8}),
-    ("distilbert", {}), ("roberta", {}), ("two-one-way", {}),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "member, sizes",
+    [
+        ("bert", {}),
+        ("albert", {"embedding_size": 8, "num_hidden_groups": 2}),
+        ("electra", {"embedding_size": 8}),
+        ("distilbert", {}),
+        ("roberta", {}),
+        ("two-one-way", {}),
+    ],
+)
 def test_the_parts_of_a_size_are_those_of_a_real_model_of_it(member, sizes):
     for layers, hidden in ((2, 16), (4, 24)):
         config = BertConfig.named(
-            "base", member, vocab_size=40, hidden_size=hidden, num_attention_heads=2, intermediate_size=20,
-            num_hidden_layers=layers, **sizes,
-        )  # fmt: skip
+            "base",
+            member,
+            vocab_size=40,
+            hidden_size=hidden,
+            num_attention_heads=2,
+            intermediate_size=20,
+            num_hidden_layers=layers,
+            **sizes,
+        )
         model = build_pretraining_model(config)
         found = parts_of(config, model.bert_heads, 5, masks=2)
         assert found == parts(model, 5, masks=2)
@@ -144,12 +174,22 @@ def test_the_task_head_is_a_part_and_its_values_are_those_of_the_whole_network(t
     found = task_passing(bert, trace)
     wide = 32
     outputs = {"classify": 2, "tag": 3, "answer": 2, "choose": 1}[task]
-    assert dict(head.shape) == {"classify": {"classes": 2}, "tag": {"T": trace.length, "labels": 3},
-                                "answer": {"T": trace.length, "ends": 2}, "choose": {"scores": 1}}[task]
+    assert (
+        dict(head.shape)
+        == {
+            "classify": {"classes": 2},
+            "tag": {"T": trace.length, "labels": 3},
+            "answer": {"T": trace.length, "ends": 2},
+            "choose": {"scores": 1},
+        }[task]
+    )
     pooling = 4 * trace.length * wide if task == "classify" else 0
     assert head.flops == 2 * wide * outputs * (trace.length if "T" in dict(head.shape) else 1) + pooling
-    batch = {"token_ids": trace.token_ids, "segment_ids": trace.segments,
-             "padding_mask": np.ones(trace.length, np.int32)}
+    batch = {
+        "token_ids": trace.token_ids,
+        "segment_ids": trace.segments,
+        "padding_mask": np.ones(trace.length, np.int32),
+    }
     axes = (None, None) if task == "choose" else (None,)
     wanted = network({name: value[axes] for name, value in batch.items()}, training=False)
     for name, value in found.items():
@@ -189,15 +229,30 @@ def test_generators_are_counted_with_the_head_that_fills_masks(rows):
     assert rows["ELECTRA small"].parameters["total"] == 13_549_057
 
 
-@pytest.mark.parametrize("name", ["ELECTRA small", "ELECTRA base-generator", "ALBERT base", "DistilBERT base",
-                                  "RoBERTa base", "Two one-way readers base"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "ELECTRA small",
+        "ELECTRA base-generator",
+        "ALBERT base",
+        "DistilBERT base",
+        "RoBERTa base",
+        "Two one-way readers base",
+    ],
+)
 def test_a_row_counts_what_keras_counts(rows, name):
     from bert_tf.config import parameter_counts
 
     row = rows[name]
     stacks = row.config.stacks
-    small = {"vocab_size": 40, "hidden_size": 8 * stacks, "num_attention_heads": 2 * stacks,
-             "intermediate_size": 12 * stacks, "num_hidden_layers": 2, "max_position_embeddings": 9}
+    small = {
+        "vocab_size": 40,
+        "hidden_size": 8 * stacks,
+        "num_attention_heads": 2 * stacks,
+        "intermediate_size": 12 * stacks,
+        "num_hidden_layers": 2,
+        "max_position_embeddings": 9,
+    }
     if row.config.embedding_size:
         small["embedding_size"] = 24
     config = row.config.replace(**small)
@@ -226,9 +281,17 @@ def test_a_new_member_has_its_row(monkeypatch):
     from bert_tf.explain.family_table import changed, family_rows, objectives
     from bert_tf.family import BERT, MEMBERS
 
-    new = dataclasses.replace(BERT, model_type="new", title="New", sizes={size: BERT.sizes[size] for size in ("base", "tiny")},
-                              defaults={"vocab_size": 77}, heads=("mlm", "nsp"), trained=("mlm",),
-                              trained_otherwise={"tiny": ("nsp",)}, learns_besides=("a friend",))
+    new = dataclasses.replace(
+        BERT,
+        model_type="new",
+        title="New",
+        sizes={size: BERT.sizes[size] for size in ("base", "tiny")},
+        defaults={"vocab_size": 77},
+        heads=("mlm", "nsp"),
+        trained=("mlm",),
+        trained_otherwise={"tiny": ("nsp",)},
+        learns_besides=("a friend",),
+    )
     monkeypatch.setitem(MEMBERS, "new", new)
     row, small = [row for row in family_rows() if row.member is new]
     assert row.config.vocab_size == 77 and changed(row) == ("no pooler",)
@@ -246,9 +309,9 @@ def test_the_speed_of_encoders_is_measured_whole_or_by_layers(monkeypatch):
     assert seconds > 0
     # A layer takes 2 s, the rest 1 s.
     monkeypatch.setattr(family_table, "_seconds", lambda config, *_: 1.0 + 2 * config.num_hidden_layers)
-    large = dataclasses.replace(row, config=BertConfig.named("large"), flops=10 ** 11)
+    large = dataclasses.replace(row, config=BertConfig.named("large"), flops=10**11)
     told = []
-    heavy = dataclasses.replace(large, parameters={"encoder": 24 * 10 ** 9})
+    heavy = dataclasses.replace(large, parameters={"encoder": 24 * 10**9})
     found = family_table.measure_speed([row, large, heavy], progress=lambda *at: told.append(at))
     assert found == [5.0, 49.0, None]
     assert told == [(1, 3), (2, 3), (3, 3)] and not large.timed_whole and not heavy.timed

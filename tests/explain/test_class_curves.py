@@ -45,7 +45,9 @@ def test_every_threshold_is_as_counted_by_hand():
 def test_several_classes_a_row_and_what_has_no_curve(tiny_bert):
     bert = made(pooling="mean", multi_label=True)
     texts = ("it was good", "a bad film", "so good", "a film")
-    rows = [Row(number, text, label=label) for number, (text, label) in enumerate(zip(texts, ("so|good", "bad", "so", "x")))]
+    rows = [
+        Row(number, text, label=label) for number, (text, label) in enumerate(zip(texts, ("so|good", "bad", "so", "x")))
+    ]
     found = score_rows(bert, rows, ("classes",))
     curve = class_curve(bert, found, "so")
     assert curve.has.tolist() == [True, False, True]
@@ -53,8 +55,10 @@ def test_several_classes_a_row_and_what_has_no_curve(tiny_bert):
     alone = score_rows(bert, rows[:1], ("classes",))
     assert curve_labels(bert, alone) == ()
     for results, label, sentence in (
-        (alone, "so", "'so' has not both"), (alone, None, "it has not both"), (found, "odd", "no class 'odd'"),
-    ):  # fmt: skip
+        (alone, "so", "'so' has not both"),
+        (alone, None, "it has not both"),
+        (found, "odd", "no class 'odd'"),
+    ):
         with pytest.raises(InputError, match=sentence):
             class_curve(bert, results, label)
     for other in (tiny_bert, made(pooling="mean", labels=(), regression=True)):

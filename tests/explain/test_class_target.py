@@ -38,9 +38,13 @@ def made(words=WORDS, **settings):
 
     keras.utils.set_random_seed(3)
     config = BertConfig(
-        vocab_size=len(words), hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=24,
+        vocab_size=len(words),
+        hidden_size=16,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=24,
         initializer_range=0.3,
-    )  # fmt: skip
+    )
     tokenizer, model = Tokenizer(words, lower_case=words is WORDS), build_pretraining_model(config)
     settings = TaskSettings("classify", **{"labels": ("bad", "good", "so"), **settings})
     runtime = Runtime(model)

@@ -74,9 +74,7 @@ def test_the_divergence_is_symmetric_and_between_nothing_and_one_bit():
     r = np.array([0.2, 0.3, 0.5])
     assert jensen_shannon(p, r) == pytest.approx(jensen_shannon(r, p))
     middle = (p + r) / 2
-    by_hand = 0.5 * sum(a * np.log2(a / m) for a, m in zip(p, middle) if a) + 0.5 * np.sum(
-        r * np.log2(r / middle)
-    )
+    by_hand = 0.5 * sum(a * np.log2(a / m) for a, m in zip(p, middle) if a) + 0.5 * np.sum(r * np.log2(r / middle))
     assert jensen_shannon(p, r) == pytest.approx(by_hand)
 
 

@@ -68,9 +68,17 @@ def by_hand(bert, layer, rows, head=None):
     return places, np.array(states, np.float64)
 
 
-@pytest.mark.parametrize("layer, centred, head", [
-    (0, False, None), (1, True, None), (2, True, None), (2, False, None), (0, True, 3), (1, False, 0),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "layer, centred, head",
+    [
+        (0, False, None),
+        (1, True, None),
+        (2, True, None),
+        (2, False, None),
+        (0, True, 3),
+        (1, False, 0),
+    ],
+)
 def test_the_nearest_places_are_those_of_the_largest_cosines(tiny_bert, layer, centred, head):
     if head is None:
         queries = tiny_bert.trace("a bank by the river").hidden_states[layer, 2:4]
@@ -126,10 +134,16 @@ def test_what_a_head_puts_together_is_its_attention_times_its_values(tiny_bert, 
         assert near[0].position == 2 and near[0].similarity == pytest.approx(1, abs=1e-5)
 
 
-@pytest.mark.parametrize("name, layer, heads, centred", [
-    ("tiny", 0, (3,), True), ("tiny", 1, (0, 2, 3), True), ("tiny", 1, (2, 0), False), (LEFT, 0, (0, 1), True),
-    (APART, 1, (0, 3), True),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "name, layer, heads, centred",
+    [
+        ("tiny", 0, (3,), True),
+        ("tiny", 1, (0, 2, 3), True),
+        ("tiny", 1, (2, 0), False),
+        (LEFT, 0, (0, 1), True),
+        (APART, 1, (0, 3), True),
+    ],
+)
 def test_several_heads_are_compared_by_the_mean_of_their_cosines_and_say_where_they_look(
     tiny_bert, name, layer, heads, centred
 ):
@@ -183,8 +197,16 @@ def test_the_file_s_own_labels_are_those_of_the_words_found(tiny_bert):
     rows = read_rows(TREES, "conllu").rows
     vectors = attended_values(tiny_bert, tiny_bert.trace("the cats").hidden_states[1], 1, 0)[[1]]
     (near,) = nearest_contexts(tiny_bert, vectors, 1, rows, 50, head=0).nearest
-    said = {"the": ("DET", "det"), "bank": ("NOUN", "nsubj"), "sat": ("VERB", "root"), "cats": ("NOUN", "nsubj"),
-            "ca": ("X", "root"), "-": ("X", "root"), "ts": ("X", "root"), ".": (None, "punct")}  # fmt: skip
+    said = {
+        "the": ("DET", "det"),
+        "bank": ("NOUN", "nsubj"),
+        "sat": ("VERB", "root"),
+        "cats": ("NOUN", "nsubj"),
+        "ca": ("X", "root"),
+        "-": ("X", "root"),
+        "ts": ("X", "root"),
+        ".": (None, "punct"),
+    }
     assert {one.word.text for one in near} == set(said)
     assert list(zip(*parsed_labels(near))) == [said[one.word.text] for one in near]
     special = Look(rows[0], None, "[SEP]", 4, 0.5, 3)
@@ -198,20 +220,23 @@ def test_the_file_s_own_labels_are_those_of_the_words_found(tiny_bert):
     assert parsed_labels(plain) == ((None, None), (None, None))
 
 
-@pytest.mark.parametrize("at, to, most, around", [
-    (2, 0, 99, ("«one» two ", "three", " four five six")),
-    (2, 0, 8, ("«one» two ", "three", " four fi…")),
-    (2, 1, 4, ("…«two» ", "three", " fou…")),
-    (2, 1, 6, ("…e «two» ", "three", " four …")),
-    (3, 0, 4, ("«one»…ree ", "four", " fiv…")),
-    (3, 1, 4, ("…«two»…ree ", "four", " fiv…")),
-    (2, 2, 4, ("…two ", "«three»", " fou…")),
-    (0, 2, 4, ("", "one", " two…«three»…")),
-    (0, 5, 4, ("", "one", " two…«six»")),
-    (0, 1, 4, ("", "one", " «two»…")),
-    (4, 5, 99, ("one two three four ", "five", " «six»")),
-    (0, None, 4, ("", "one", " two…")),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "at, to, most, around",
+    [
+        (2, 0, 99, ("«one» two ", "three", " four five six")),
+        (2, 0, 8, ("«one» two ", "three", " four fi…")),
+        (2, 1, 4, ("…«two» ", "three", " fou…")),
+        (2, 1, 6, ("…e «two» ", "three", " four …")),
+        (3, 0, 4, ("«one»…ree ", "four", " fiv…")),
+        (3, 1, 4, ("…«two»…ree ", "four", " fiv…")),
+        (2, 2, 4, ("…two ", "«three»", " fou…")),
+        (0, 2, 4, ("", "one", " two…«three»…")),
+        (0, 5, 4, ("", "one", " two…«six»")),
+        (0, 1, 4, ("", "one", " «two»…")),
+        (4, 5, 99, ("one two three four ", "five", " «six»")),
+        (0, None, 4, ("", "one", " two…")),
+    ],
+)
 def test_the_word_that_heads_look_at_is_marked_in_the_sentence(tiny_bert, at, to, most, around):
     text = "one two three four five six"
     words = words_of(tiny_bert.trace(text), text)
@@ -278,20 +303,23 @@ def test_only_a_tagger_labels_words(tiny_bert):
         matched_labels(tiny_bert, ())
 
 
-@pytest.mark.parametrize("vectors, layer, rows, more, says", [
-    (np.zeros((1, 8)), 2, ROWS, {"head": 0}, "no head 0 in layer 2"),
-    (np.zeros((1, 8)), 1, ROWS, {"head": 4}, "no head 4 in layer 1"),
-    (np.zeros((1, 32)), 1, ROWS, {"head": 0}, r"heads' vectors of this model are \[W, 8\]"),
-    (np.zeros((1, 8)), 1, ROWS, {"head": (0, 1)}, r"heads' vectors of this model are \[W, 16\]"),
-    (np.zeros((1, 16)), 1, ROWS, {"head": (1, 1)}, "Head 1 is named twice"),
-    (np.zeros((1, 0)), 1, ROWS, {"head": ()}, "at least one head"),
-    (np.zeros((1, 32)), 3, ROWS, {}, "no layer 3"),
-    (np.zeros((1, 5)), 1, ROWS, {}, r"shape \[1, 5\]"),
-    (np.zeros(32), 1, ROWS, {}, r"shape \[32\]"),
-    (np.zeros((1, 32)), 1, ROWS[2:3], {}, "nothing to read"),
-    (np.zeros((1, 32)), 1, ROWS, {"most": 0}, "at least 1"),
-    (np.zeros((1, 32)), 1, ROWS, {"top_k": 0}, "top_k"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "vectors, layer, rows, more, says",
+    [
+        (np.zeros((1, 8)), 2, ROWS, {"head": 0}, "no head 0 in layer 2"),
+        (np.zeros((1, 8)), 1, ROWS, {"head": 4}, "no head 4 in layer 1"),
+        (np.zeros((1, 32)), 1, ROWS, {"head": 0}, r"heads' vectors of this model are \[W, 8\]"),
+        (np.zeros((1, 8)), 1, ROWS, {"head": (0, 1)}, r"heads' vectors of this model are \[W, 16\]"),
+        (np.zeros((1, 16)), 1, ROWS, {"head": (1, 1)}, "Head 1 is named twice"),
+        (np.zeros((1, 0)), 1, ROWS, {"head": ()}, "at least one head"),
+        (np.zeros((1, 32)), 3, ROWS, {}, "no layer 3"),
+        (np.zeros((1, 5)), 1, ROWS, {}, r"shape \[1, 5\]"),
+        (np.zeros(32), 1, ROWS, {}, r"shape \[32\]"),
+        (np.zeros((1, 32)), 1, ROWS[2:3], {}, "nothing to read"),
+        (np.zeros((1, 32)), 1, ROWS, {"most": 0}, "at least 1"),
+        (np.zeros((1, 32)), 1, ROWS, {"top_k": 0}, "top_k"),
+    ],
+)
 def test_mistakes_are_told(tiny_bert, vectors, layer, rows, more, says):
     with pytest.raises(InputError, match=says):
         nearest_contexts(tiny_bert, vectors, layer, rows, **more)

@@ -189,10 +189,16 @@ def test_what_other_heads_say(other_bert):
     check(albert, pair, sentence_order_target(albert, pair))
 
 
-@pytest.mark.parametrize("settings", [
-    {"pooling": "cls"}, {"pooling": "mean"}, {"pooling": "attention"}, {"multi_label": True},
-    {"labels": (), "regression": True},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"pooling": "cls"},
+        {"pooling": "mean"},
+        {"pooling": "attention"},
+        {"multi_label": True},
+        {"labels": (), "regression": True},
+    ],
+)
 def test_a_class_read_from_one_state_or_from_all(settings):
     bert = made(**settings)
     trace = bert.trace("it was a good film", hidden_states=True)

@@ -219,16 +219,19 @@ def test_texts_swapped_and_one_side_of_another_packing(member):
     _is(member, trace, right_context(member, trace, mask), ("[MASK] of the license", "any work is"))
 
 
-@pytest.mark.parametrize("text, word, instead, typed", [
-    ("(the work) [MASK].", "the", "any", "(any work) [MASK]."),
-    ("(the work) [MASK].", "work", "", "(the ) [MASK]."),
-    ("(work) [MASK].", "work", "", "() [MASK]."),
-    ("[MASK] work, the", ",", "", "[MASK] work the"),
-    ("[MASK] well-known work", "-", "", "[MASK] well known work"),
-    ("any  the [MASK]", "any", "", "the [MASK]"),
-    (" any the [MASK]", "any", "", " the [MASK]"),
-    ("any\nthe [MASK]", "the", "license", "any\nlicense [MASK]"),
-])
+@pytest.mark.parametrize(
+    "text, word, instead, typed",
+    [
+        ("(the work) [MASK].", "the", "any", "(any work) [MASK]."),
+        ("(the work) [MASK].", "work", "", "(the ) [MASK]."),
+        ("(work) [MASK].", "work", "", "() [MASK]."),
+        ("[MASK] work, the", ",", "", "[MASK] work the"),
+        ("[MASK] well-known work", "-", "", "[MASK] well known work"),
+        ("any  the [MASK]", "any", "", "the [MASK]"),
+        (" any the [MASK]", "any", "", " the [MASK]"),
+        ("any\nthe [MASK]", "the", "license", "any\nlicense [MASK]"),
+    ],
+)
 def test_what_touches_a_word_is_read_with_its_successor(member, text, word, instead, typed):
     trace = member.trace(text)
     found = next(one for one in trace.words() if one.text == word)

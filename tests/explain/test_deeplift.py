@@ -47,6 +47,7 @@ def test_gelu_has_the_slope_of_the_line_between(before, after):
 @pytest.mark.parametrize("scores", [([1.0, 0.2], [-0.5, 3.0]), ([1.0, 2.0], [1.0, 2.0]), ([-300.0, 0.0], [300.0, 0.0])])
 def test_softmax_of_two_is_the_sigmoid_of_their_difference(scores):
     """Also where one of the exponentials has no number in float32."""
+
     def first(x):
         return Multipliers().softmax(x, tf.zeros((1, 1)))[..., :1]
 
@@ -80,11 +81,14 @@ def test_a_normalisation_of_two_numbers_hangs_on_their_difference_alone():
     np.testing.assert_allclose(found.ravel(), [slope / 2, -slope / 2], atol=1e-5)
 
 
-@pytest.mark.parametrize("before, after, wanted", [
-    ([1.0, 5.0, 2.0], [7.0, 3.0, 2.0], [2 / 6, 0, 0]),  # up: by the one that is the highest now
-    ([7.0, 3.0, 2.0], [1.0, 5.0, 2.0], [2 / 6, 0, 0]),  # down: by the one that was
-    ([1.0, 5.0, 2.0], [2.0, 6.0, 2.0], [0, 1, 0]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "before, after, wanted",
+    [
+        ([1.0, 5.0, 2.0], [7.0, 3.0, 2.0], [2 / 6, 0, 0]),  # up: by the one that is the highest now
+        ([7.0, 3.0, 2.0], [1.0, 5.0, 2.0], [2 / 6, 0, 0]),  # down: by the one that was
+        ([1.0, 5.0, 2.0], [2.0, 6.0, 2.0], [0, 1, 0]),
+    ],
+)
 def test_the_maximum(before, after, wanted):
     (found,) = multipliers(Multipliers().highest, np.array([before, after])[..., None])
     np.testing.assert_allclose(found.ravel(), wanted, atol=1e-6)
@@ -176,7 +180,9 @@ def test_several_references_give_the_mean_over_each():
             reference[place] = ids[number % len(ids)]
         references.append(reference)
     *there, here = score_many(bert, np.stack([*references, trace.token_ids]), trace.segments, target)
-    assert found.score == pytest.approx(here, abs=1e-4) and found.baseline_score == pytest.approx(np.mean(there), abs=1e-4)
+    assert found.score == pytest.approx(here, abs=1e-4) and found.baseline_score == pytest.approx(
+        np.mean(there), abs=1e-4
+    )
     assert found.tokens.sum() == pytest.approx(here - np.mean(there), abs=1e-4) and abs(found.gap) < 1e-4
     # A text of one token is that token everywhere.
     first, second = (deeplift(bert, trace, target, one) for one in ("the", texts[1:2]))

@@ -32,8 +32,9 @@ def test_planted_factors_are_found_the_longest_first(planted):
     assert found.explained == pytest.approx(1, abs=1e-5)
     whole = (activations**2).sum()
     # Factors that share neither a unit nor a token add up.
-    np.testing.assert_allclose(found.shares, [np.sum(np.outer(u, t) ** 2) / whole for u, t in zip(
-        units.reshape(3, -1), tokens)], atol=1e-4)  # fmt: skip
+    np.testing.assert_allclose(
+        found.shares, [np.sum(np.outer(u, t) ** 2) / whole for u, t in zip(units.reshape(3, -1), tokens)], atol=1e-4
+    )
     assert sum(found.shares) == pytest.approx(1, abs=1e-4)
     assert module.FEWEST == 2 and factorise(activations, 2).explained < 0.995
 
@@ -44,7 +45,8 @@ def test_the_strongest_units_of_a_factor_are_named_by_layer_and_number(planted):
     named = found.strongest_units(1, 10, first_layer=4)
     weights = units[1] / np.linalg.norm(units[1])
     assert [(one.layer, one.unit) for one in named] == [
-        (4 + at // 8, at % 8) for at in np.argsort(-weights, axis=None)[: len(named)].tolist()]
+        (4 + at // 8, at % 8) for at in np.argsort(-weights, axis=None)[: len(named)].tolist()
+    ]
     wanted = sorted(weights[weights > 0], reverse=True)
     assert len(named) == 5 and [one.weight for one in named] == pytest.approx(wanted, abs=2e-3)
     assert len(found.strongest_units(1, 2)) == 2
@@ -107,7 +109,9 @@ def test_what_cannot_be_taken_apart_is_refused(tiny_bert, planted, monkeypatch):
     with pytest.raises(InputError, match="choose fewer layers or a shorter text"):
         feed_forward_activations(tiny_bert, trace)
     feed_forward_activations(tiny_bert, trace, 1)
-    for work in (lambda stop: feed_forward_activations(tiny_bert, trace, 1, progress=stop),
-                 lambda stop: factorise(planted[0], 2, stop)):  # fmt: skip
+    for work in (
+        lambda stop: feed_forward_activations(tiny_bert, trace, 1, progress=stop),
+        lambda stop: factorise(planted[0], 2, stop),
+    ):
         with pytest.raises(Cancelled):
             work(lambda done, total: False)

@@ -276,8 +276,11 @@ def test_every_token_s_score_hangs_on_parts(berts):
 def test_embeddings_add_up_to_the_input(bert):
     trace = bert.trace(text_for(bert), text_for(bert))
     parts = embedding_parts(bert, trace)
-    batch = {"token_ids": trace.token_ids[None], "segment_ids": trace.segments[None],
-             "padding_mask": np.ones((1, trace.length), np.int32)}
+    batch = {
+        "token_ids": trace.token_ids[None],
+        "segment_ids": trace.segments[None],
+        "padding_mask": np.ones((1, trace.length), np.int32),
+    }
     wanted = bert.runtime.run(batch, ("embeddings_sum",))["embeddings_sum"][0]
     np.testing.assert_allclose(parts.total, wanted, atol=1e-5)
 
@@ -323,8 +326,12 @@ def test_a_token_is_found_as_a_person_writes_it(berts):
 
 
 def test_members_with_different_tokens_are_compared(berts):
-    found = compare(*(berts[name].trace("the work of a license", mask=["license"]) for name in ("roberta", "albert")),
-                    *(berts[name].tokenizer for name in ("roberta", "albert")), 2, 4)
+    found = compare(
+        *(berts[name].trace("the work of a license", mask=["license"]) for name in ("roberta", "albert")),
+        *(berts[name].tokenizer for name in ("roberta", "albert")),
+        2,
+        4,
+    )
     assert found.common_tokens > 20 and found.layers == ((0, 0), (0, 1), (1, 2), (1, 3))
 
 
@@ -384,15 +391,15 @@ def test_two_scores_of_every_token_are_subtracted(berts, others):
         scores = [bert.trace(one.row.text_a, one.row.text_b).replaced for bert in pair]
         own = [place for place, source in enumerate(pair[0].trace(one.row.text_a, one.row.text_b).sources) if source]
         assert one.places == () and one.replaced_difference == pytest.approx(
-            np.abs(scores[0] - scores[1])[own].mean(), abs=1e-5)
+            np.abs(scores[0] - scores[1])[own].mean(), abs=1e-5
+        )
     assert found.replaced == 2 and found.replaced_difference > 0
 
 
 def test_rows_are_asked_for_the_order_and_for_replaced_tokens(berts):
     found = score_rows(berts["albert"], ORDER, ("next", "order"), "given")
     alone = [berts["albert"].trace(row.text_a, row.text_b).sop for row in ORDER]
-    assert [one.in_order for one in found] == pytest.approx(
-        [one and one.in_order for one in alone], abs=1e-5)
+    assert [one.in_order for one in found] == pytest.approx([one and one.in_order for one in alone], abs=1e-5)
     assert all(one.is_next is None and one.problem is None for one in found)
     assert summarise_rows(found).ordered == np.mean([one.in_order > 0.5 for one in alone if one])
     found = score_rows(berts["electra-discriminator"], SCORED)

@@ -34,17 +34,13 @@ def _greatest_flow(mixed, source, drain):
         if l == 0 and j == drain:
             arrives[number] = -1
     equal = np.concatenate([balance.reshape(-1, len(pipes)), outside[None]])
-    found = linprog(
-        arrives, A_eq=equal, b_eq=np.zeros(len(equal)), bounds=[(0, mixed[pipe]) for pipe in pipes]
-    )
+    found = linprog(arrives, A_eq=equal, b_eq=np.zeros(len(equal)), bounds=[(0, mixed[pipe]) for pipe in pipes])
     return -found.fun
 
 
 def test_flow_through_one_layer_is_its_mixed_map():
     maps = _maps(1, 5)
-    np.testing.assert_allclose(
-        attention_flow(_trace(maps)), 0.5 * maps[0].mean(0) + 0.5 * np.eye(5), atol=1e-5
-    )
+    np.testing.assert_allclose(attention_flow(_trace(maps)), 0.5 * maps[0].mean(0) + 0.5 * np.eye(5), atol=1e-5)
 
 
 @pytest.mark.parametrize("residual", [0.5, 0.0])
@@ -70,9 +66,7 @@ def test_rows_and_a_layer_of_the_whole(tiny_bert):
     assert whole.shape == (trace.length,) * 2 and (whole >= 0).all() and (whole <= 1 + 1e-5).all()
     np.testing.assert_array_equal(attention_flow(trace, positions=(4, 2)), whole[[4, 2]])
     first = attention_flow(trace, layer=0)
-    np.testing.assert_allclose(
-        first, 0.5 * trace.attentions[0].mean(0) + 0.5 * np.eye(trace.length), atol=1e-5
-    )
+    np.testing.assert_allclose(first, 0.5 * trace.attentions[0].mean(0) + 0.5 * np.eye(trace.length), atol=1e-5)
 
 
 @pytest.mark.parametrize(

@@ -56,9 +56,7 @@ def test_a_trace_alone_has_the_profile_of_its_text(tiny_bert):
 def test_only_some_rows_of_a_long_text_are_compared(tiny_bert):
     trace = tiny_bert.trace("the cat sat on the mat in the park")
     found = profile_of_trace(trace, rows=2)
-    np.testing.assert_array_equal(
-        found.distances, head_distances(trace.attentions[:, :, [0, trace.length - 1]])
-    )
+    np.testing.assert_array_equal(found.distances, head_distances(trace.attentions[:, :, [0, trace.length - 1]]))
 
 
 def test_texts_without_anything_are_passed_over_and_counted(tiny_bert):
@@ -73,8 +71,15 @@ def test_it_can_be_stopped(tiny_bert):
 
 
 def test_heads_that_do_alike_stand_together():
-    near = np.array([[0, 0.1, 0.9, 0.9, 0.9], [0.1, 0, 0.9, 0.9, 0.9], [0.9, 0.9, 0, 0.1, 0.1],
-                     [0.9, 0.9, 0.1, 0, 0.1], [0.9, 0.9, 0.1, 0.1, 0]])  # fmt: skip
+    near = np.array(
+        [
+            [0, 0.1, 0.9, 0.9, 0.9],
+            [0.1, 0, 0.9, 0.9, 0.9],
+            [0.9, 0.9, 0, 0.1, 0.1],
+            [0.9, 0.9, 0.1, 0, 0.1],
+            [0.9, 0.9, 0.1, 0.1, 0],
+        ]
+    )
     assert cluster_heads(near, 2).tolist() == [1, 1, 0, 0, 0]
     places = map_of_heads(near)
     assert places.shape == (5, 2)

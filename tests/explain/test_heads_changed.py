@@ -26,9 +26,7 @@ def test_heads_that_look_at_other_tokens_lie_one_bit_apart(trace):
     there[0, 1] = np.roll(np.eye(length), 1, axis=1)
     there[0, 1, :, 0] = 0
     there[0, 1, length - 1] = np.eye(length)[1]
-    found = heads_changed(
-        dataclasses.replace(trace, attentions=here), dataclasses.replace(trace, attentions=there)
-    )
+    found = heads_changed(dataclasses.replace(trace, attentions=here), dataclasses.replace(trace, attentions=there))
     assert found[0, 1] == pytest.approx(1) and found.sum() == pytest.approx(1)
 
 

@@ -168,9 +168,14 @@ def test_long_work_can_be_cancelled(tiny_bert, trace, target):
 
 @pytest.mark.parametrize(
     "name, value, says",
-    [("samples", 1, "samples.*1"), ("samples", 9.5, "samples.*9.5"), ("width", 0, "width"), ("ridge", -1, "ridge"),
-     ("baseline", "nothing", "'nothing' is no token")],
-)  # fmt: skip
+    [
+        ("samples", 1, "samples.*1"),
+        ("samples", 9.5, "samples.*9.5"),
+        ("width", 0, "width"),
+        ("ridge", -1, "ridge"),
+        ("baseline", "nothing", "'nothing' is no token"),
+    ],
+)
 def test_bad_settings_are_refused(tiny_bert, trace, target, name, value, says):
     with pytest.raises(InputError, match=says):
         lime(tiny_bert, trace, target, **{name: value})

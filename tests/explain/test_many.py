@@ -39,8 +39,13 @@ def test_a_bad_row_is_answered_in_its_place(tiny_bert):
     rows = [ROWS[0], ("", None, ()), ROWS[1], ("the cat", None, ()), ValueError("line 5"), ROWS[2]]
     answers = list(tiny_bert.predict_many(rows, batch_size=2, errors="return"))
     assert [type(answer).__name__ for answer in answers] == [
-        "Answer", "EmptyText", "Answer", "NothingToPredict", "ValueError", "Answer",
-    ]  # fmt: skip
+        "Answer",
+        "EmptyText",
+        "Answer",
+        "NothingToPredict",
+        "ValueError",
+        "Answer",
+    ]
     with pytest.raises(EmptyText):
         list(tiny_bert.predict_many(rows))
 

@@ -17,9 +17,7 @@ def test_the_softmax_of_the_scores_is_the_attention(tiny_bert, trace):
         for head in range(4):
             found = head_vectors(tiny_bert, trace, layer, head, vectors)
             for query in range(trace.length):
-                np.testing.assert_allclose(
-                    found.weights(query), trace.attentions[layer, head, query], atol=1e-5
-                )
+                np.testing.assert_allclose(found.weights(query), trace.attentions[layer, head, query], atol=1e-5)
 
 
 def test_queries_and_keys_are_the_layers_projections(tiny_bert, trace):
@@ -40,7 +38,5 @@ def test_products_add_up_to_the_score(tiny_bert, trace):
 
 @pytest.mark.parametrize("layer, head", [(2, 0), (0, 4), (-1, 0)])
 def test_a_head_that_is_not_there_is_named(tiny_bert, trace, layer, head):
-    with pytest.raises(
-        InputError, match=f"no head {head} in layer {layer}: this model has 2 layers of 4 heads"
-    ):
+    with pytest.raises(InputError, match=f"no head {head} in layer {layer}: this model has 2 layers of 4 heads"):
         head_vectors(tiny_bert, trace, layer, head)

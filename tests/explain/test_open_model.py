@@ -88,12 +88,8 @@ def test_gradients_are_those_of_small_differences(tiny_bert, trace, target):
     states = opened.states(trace.token_ids[None], segments)
     np.testing.assert_allclose(score, opened.score(states[-1], target), atol=1e-5)
     direction = np.random.default_rng(0).normal(size=vectors.shape).astype(np.float32)
-    ahead, behind = (
-        opened.gradient(vectors + step * direction, segments, target)[0] for step in (2e-3, -2e-3)
-    )
-    np.testing.assert_allclose(
-        (ahead - behind) / 4e-3, (gradient * direction).sum((1, 2)), rtol=0.03, atol=0.01
-    )
+    ahead, behind = (opened.gradient(vectors + step * direction, segments, target)[0] for step in (2e-3, -2e-3))
+    np.testing.assert_allclose((ahead - behind) / 4e-3, (gradient * direction).sum((1, 2)), rtol=0.03, atol=0.01)
 
 
 def test_targets_are_named_by_position_and_token(tiny_bert, trace):

@@ -35,9 +35,7 @@ def _said(bert, x, target):
     if target.position is None:
         logits = np.asarray(layers["nsp"](layers["pooler"](x)), np.float64)[0]
     else:
-        logits = np.asarray(layers["mlm"](x, layers["embeddings"].token_table), np.float64)[
-            0, target.position
-        ]
+        logits = np.asarray(layers["mlm"](x, layers["embeddings"].token_table), np.float64)[0, target.position]
     return logits[target.id] - np.log(np.exp(logits).sum())
 
 
@@ -207,8 +205,11 @@ def test_heads_of_one_way_readers_are_put_over_too(name):
     good = opened.states(clean.token_ids[None], clean.segments[None])
     # All heads of a layer put over, one head's difference after another, are the block's output.
     ours, theirs = (passing_state(bert, one[1].numpy()[0], 1) for one in (good, states))
-    moved = [(ours["attentions"][h] @ ours["values"][h] - theirs["attentions"][h] @ theirs["values"][h])
-             @ output_kernels(bert)[1, h] for h in range(4)]  # fmt: skip
+    moved = [
+        (ours["attentions"][h] @ ours["values"][h] - theirs["attentions"][h] @ theirs["values"][h])
+        @ output_kernels(bert)[1, h]
+        for h in range(4)
+    ]
     np.testing.assert_allclose(sum(moved) + theirs["attention"], ours["attention"], atol=1e-5)
     for head in range(4):
         places = np.full((1, clean.length), True)

@@ -240,14 +240,17 @@ def test_progress_counts_the_senders_and_can_cancel(other_bert, pair):
         patch_paths(other_bert, *pair, target, progress=lambda done, total: False)
 
 
-@pytest.mark.parametrize("receiver, sentence", [
-    (Receiver("output", 0, 0), "no receiver 'output'; choose from queries"),
-    (Receiver("queries", 3, 0), "no layer 3; the model has layers 0 to 2"),
-    (Receiver("feed_forward", -1), "no layer -1"),
-    (Receiver("queries", 1, 2), "no head 2 in layer 1"),
-    (Receiver("keys", 1), "Name the head whose keys"),
-    (Receiver("feed_forward", 1, 0), "has no heads"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "receiver, sentence",
+    [
+        (Receiver("output", 0, 0), "no receiver 'output'; choose from queries"),
+        (Receiver("queries", 3, 0), "no layer 3; the model has layers 0 to 2"),
+        (Receiver("feed_forward", -1), "no layer -1"),
+        (Receiver("queries", 1, 2), "no head 2 in layer 1"),
+        (Receiver("keys", 1), "Name the head whose keys"),
+        (Receiver("feed_forward", 1, 0), "has no heads"),
+    ],
+)
 def test_a_receiver_that_is_not_there_is_refused(other_bert, pair, receiver, sentence):
     with pytest.raises(InputError, match=sentence):
         patch_paths(other_bert, *pair, mask_target(other_bert, pair[0]), receiver)

@@ -160,8 +160,7 @@ def test_words_asked_about_are_those_of_transformers_fill_mask(tiny_bert, tmp_pa
     (ours,) = tiny_bert.predict("the [MASK] sat on the mat", targets=words).masks
     assert [one.token for one in ours.targets] == [one["token_str"] for one in theirs]
     assert [one.id for one in ours.targets] == [one["token"] for one in theirs]
-    np.testing.assert_allclose(
-        [one.probability for one in ours.targets], [one["score"] for one in theirs], rtol=1e-4)  # fmt: skip
+    np.testing.assert_allclose([one.probability for one in ours.targets], [one["score"] for one in theirs], rtol=1e-4)
 
 
 def test_a_word_of_other_spelling_is_the_one_it_is_read_as():
@@ -172,10 +171,16 @@ def test_a_word_of_other_spelling_is_the_one_it_is_read_as():
     assert [one.token for one in answer.targets] == ["cat"]
 
 
-@pytest.mark.parametrize("word, says", [
-    ("carrots", "'carrots' is no token .* It is made of: "), ("", "'' is no token"), ("the cat", "made of: the cat"),
-    ("中", "is no token"), (3, "3 is no token"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "word, says",
+    [
+        ("carrots", "'carrots' is no token .* It is made of: "),
+        ("", "'' is no token"),
+        ("the cat", "made of: the cat"),
+        ("中", "is no token"),
+        (3, "3 is no token"),
+    ],
+)
 def test_a_word_of_several_pieces_or_of_none_is_refused(tiny_bert, word, says):
     with pytest.raises(InputError, match=says):
         tiny_bert.predict("the [MASK] sat", targets=["cat", word])

@@ -48,9 +48,7 @@ def test_minimal_pairs_are_judged_by_their_totals(tiny_bert):
     pairs = [("the cat sat", "the cat sits"), ("it ran", "they ran")]
     for pair, texts in zip(minimal_pairs(tiny_bert, pairs), pairs):
         totals = [pseudo_likelihood(tiny_bert, text).total for text in texts]
-        assert pair.margin == pytest.approx(totals[0] - totals[1]) and pair.preferred == (
-            totals[0] > totals[1]
-        )
+        assert pair.margin == pytest.approx(totals[0] - totals[1]) and pair.preferred == (totals[0] > totals[1])
 
 
 def test_what_cannot_be_scored_is_refused(tiny_bert, headless_bert):

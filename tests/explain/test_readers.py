@@ -30,12 +30,18 @@ def test_it_is_the_model_s_answer_at_one_mask_compared_with_the_word(readers, wa
     ranked = [one.token for one in reading.answer.predictions]
     assert ranked.index("mat") == reading.answer.original_rank - 1
     assert reading.answer.original_probability == pytest.approx(
-        reading.answer.predictions[reading.answer.original_rank - 1].probability)
+        reading.answer.predictions[reading.answer.original_rank - 1].probability
+    )
 
 
-@pytest.mark.parametrize("way, seen", [("left", [(0, START, "left")]),
-                                       ("apart", [(0, START, "left"), (END, len(TEXT), "right")]),
-                                       ("both", [(0, START, "both"), (END, len(TEXT), "both")])])
+@pytest.mark.parametrize(
+    "way, seen",
+    [
+        ("left", [(0, START, "left")]),
+        ("apart", [(0, START, "left"), (END, len(TEXT), "right")]),
+        ("both", [(0, START, "both"), (END, len(TEXT), "both")]),
+    ],
+)
 def test_what_it_says_it_has_seen_is_what_changes_its_answer(readers, way, seen):
     bert = readers[way]
     assert list(read_place(bert, TEXT, START, END).seen) == seen
@@ -62,7 +68,7 @@ def test_a_byte_level_piece_has_the_space_before_its_word(text, word, piece):
     bert = bert_tf.load(Path(__file__).parents[1] / "golden" / "family" / "roberta")
     start = text.index(word)
     answer = read_place(bert, text, start, start + 1).answer
-    trace = bert.trace(f"{text[:start]}<mask>{text[start + 1:]}")
+    trace = bert.trace(f"{text[:start]}<mask>{text[start + 1 :]}")
     logits = trace.logits[0].astype(np.float64)
     index = bert.tokenizer.vocab.index(piece)
     assert answer.original == piece and answer.original_rank == 1 + (logits > logits[index]).sum()

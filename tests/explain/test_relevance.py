@@ -18,12 +18,28 @@ from tests.test_one_way import APART, LEFT
 
 PAIR = ("the cat [MASK] on the mat", "it ran")
 CLASSES = {
-    "class of [CLS]": {"pooling": "cls"}, "class of the mean": {"pooling": "mean"},
-    "class by attention": {"pooling": "attention"}, "class of the highest": {"pooling": "max"},
-    "of several": {"multi_label": True}, "value": {"labels": (), "regression": True},
-}  # fmt: skip
-EVERY = ("mask", "another word", "next", "not next", "roberta", "distilbert", "albert", LEFT, APART, "swapped",
-         "replaced", "original", *CLASSES)  # fmt: skip
+    "class of [CLS]": {"pooling": "cls"},
+    "class of the mean": {"pooling": "mean"},
+    "class by attention": {"pooling": "attention"},
+    "class of the highest": {"pooling": "max"},
+    "of several": {"multi_label": True},
+    "value": {"labels": (), "regression": True},
+}
+EVERY = (
+    "mask",
+    "another word",
+    "next",
+    "not next",
+    "roberta",
+    "distilbert",
+    "albert",
+    LEFT,
+    APART,
+    "swapped",
+    "replaced",
+    "original",
+    *CLASSES,
+)
 
 
 def plain():

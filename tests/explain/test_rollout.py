@@ -46,9 +46,7 @@ def test_a_residual_share_out_of_range_is_refused(trace, residual):
 def _moved(bert, trace, layer):
     """f(x_j) of every head from the layer's own weights and input, [N, T, H]."""
     attention = bert.model.bert_layers[f"layer_{layer}"].attention
-    values = trace.hidden_states[layer] @ np.asarray(attention.value.kernel) + np.asarray(
-        attention.value.bias
-    )
+    values = trace.hidden_states[layer] @ np.asarray(attention.value.kernel) + np.asarray(attention.value.bias)
     size = attention.head_size
     kernel = np.asarray(attention.output_dense.kernel)
     return np.stack(
@@ -64,9 +62,7 @@ def test_norms_are_those_of_the_weighted_vectors(tiny_bert, trace):
     for layer, maps in enumerate(trace.attentions):
         vectors = maps[:, :, :, None] * _moved(tiny_bert, trace, layer)[:, None]  # [N, T, T, H]
         np.testing.assert_allclose(found.heads[layer], np.linalg.norm(vectors, axis=-1), atol=1e-5)
-        np.testing.assert_allclose(
-            found.layers[layer], np.linalg.norm(vectors.sum(axis=0), axis=-1), atol=1e-4
-        )
+        np.testing.assert_allclose(found.layers[layer], np.linalg.norm(vectors.sum(axis=0), axis=-1), atol=1e-4)
 
 
 def test_what_heads_move_adds_up_to_the_attention_output(tiny_bert, trace):

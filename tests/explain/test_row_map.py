@@ -74,8 +74,13 @@ def test_rows_are_read_as_their_classifier_reads_them(tmp_path, pair, read_b):
     from bert_tf.finetune.task import TaskSettings
 
     made, settings = make_bert(seed=3), TaskSettings("classify", ("bad", "good"), pair=pair, max_length=8)
-    save_task(tmp_path / "judge", made.config, made.tokenizer, network_over(made.model, family("classify"), settings),
-              settings)  # fmt: skip
+    save_task(
+        tmp_path / "judge",
+        made.config,
+        made.tokenizer,
+        network_over(made.model, family("classify"), settings),
+        settings,
+    )
     judge = bert_tf.load(tmp_path / "judge")
     rows = (Row(1, "the cat", "it ran"), Row(2, "the cat sat on the mat " * 4))
     found, plain = row_vectors(judge, rows, ask=("masks", "classes")).vectors, row_vectors(judge, rows).vectors
@@ -92,8 +97,11 @@ def test_what_can_be_known_of_rows_before_they_are_asked(tiny_bert):
     rows = (Row(1, "the bank", "it ran", ("bank",)), Row(2, "the cat sat", label="y"))
     ask = ("masks", "next", "classes")
     can = can_know(tiny_bert, rows, ask)
-    assert can == tuple(known_of(score_rows(tiny_bert, rows, ask, "given"))) == (
-        "label", "first_guess", "hidden_probability", "is_next", "tokens")  # fmt: skip
+    assert (
+        can
+        == tuple(known_of(score_rows(tiny_bert, rows, ask, "given")))
+        == ("label", "first_guess", "hidden_probability", "is_next", "tokens")
+    )
     assert can_know(tiny_bert, (Row(1, "the cat"),), ("next", "perplexity")) == ("perplexity", "tokens")
 
 
@@ -111,12 +119,20 @@ def test_the_nearest_rows_are_those_of_the_largest_cosines():
 
 
 def test_what_is_known_of_rows_is_what_was_answered(tiny_bert):
-    rows = (Row(1, "the bank of the river", "it ran", ("bank", "river"), "x"), Row(2, "the cat sat", label="y"), ROWS[2])
+    rows = (
+        Row(1, "the bank of the river", "it ran", ("bank", "river"), "x"),
+        Row(2, "the cat sat", label="y"),
+        ROWS[2],
+    )
     results = score_rows(tiny_bert, rows, ("masks", "next", "perplexity"), "given")
     known = known_of(results)
     assert set(known) == {"label", "first_guess", "hidden_probability", "is_next", "perplexity", "tokens"}
     shares = [mask.original_probability for mask in results[0].masks]
-    assert known["label"] == ["x", "y", None] and known["hidden_probability"] == [pytest.approx(min(shares)), None, None]
+    assert known["label"] == ["x", "y", None] and known["hidden_probability"] == [
+        pytest.approx(min(shares)),
+        None,
+        None,
+    ]
     right = all(mask.original_rank == 1 for mask in results[0].masks)
     assert known["first_guess"] == ["right" if right else "wrong", None, None]
     assert known["is_next"] == [results[0].is_next, None, None]

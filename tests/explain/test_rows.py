@@ -48,12 +48,7 @@ def test_sentences_of_conllu_are_rows_with_their_trees():
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t"])
 def test_tables_are_read_by_the_delimiter_of_their_header(delimiter):
-    data = (
-        delimiter.join(["id", "sentence1", "sentence2"])
-        + "\r\n"
-        + delimiter.join(["1", '"a, b"', "c"])
-        + "\r\n"
-    )
+    data = delimiter.join(["id", "sentence1", "sentence2"]) + "\r\n" + delimiter.join(["1", '"a, b"', "c"]) + "\r\n"
     found = read_rows(data, "table")
     assert texts(found) == [(1, "a, b", "c")]
     assert (found.first, found.second, found.columns) == (

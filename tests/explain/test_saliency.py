@@ -16,9 +16,7 @@ def trace(tiny_bert):
 
 @pytest.fixture(scope="module", params=["mask", "next sentence"])
 def target(request, tiny_bert, trace):
-    return (
-        mask_target(tiny_bert, trace) if request.param == "mask" else next_sentence_target(tiny_bert, trace)
-    )
+    return mask_target(tiny_bert, trace) if request.param == "mask" else next_sentence_target(tiny_bert, trace)
 
 
 def _score(bert, trace, ids, target):
@@ -30,9 +28,7 @@ def _score(bert, trace, ids, target):
         "mask_positions": np.array([[target.position or 0]], np.int32),
     }
     found = bert.runtime.run(batch, ("mlm_logits", "nsp_logits"))
-    logits = (found["nsp_logits"][0] if target.position is None else found["mlm_logits"][0, 0]).astype(
-        np.float64
-    )
+    logits = (found["nsp_logits"][0] if target.position is None else found["mlm_logits"][0, 0]).astype(np.float64)
     return logits[target.id] - np.log(np.exp(logits).sum())
 
 
@@ -80,10 +76,7 @@ def test_integrated_gradients_add_up_to_the_difference(tiny_bert, trace, target)
     found = integrated_gradients(tiny_bert, trace, target, steps=32)
     pad = tiny_bert.tokenizer.pad_id
     erased = np.array(
-        [
-            i if s is None or p in trace.masks else pad
-            for p, (i, s) in enumerate(zip(trace.token_ids, trace.sources))
-        ],
+        [i if s is None or p in trace.masks else pad for p, (i, s) in enumerate(zip(trace.token_ids, trace.sources))],
         np.int32,
     )
     assert found.baseline_score == pytest.approx(_score(tiny_bert, trace, erased, target), abs=1e-4)

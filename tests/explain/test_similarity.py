@@ -22,9 +22,7 @@ def _unbiased_hsic(k, m):
     n = len(k)
     k, m, one = k - np.diag(np.diag(k)), m - np.diag(np.diag(m)), np.ones(n)
     return (
-        np.trace(k @ m)
-        + (one @ k @ one) * (one @ m @ one) / ((n - 1) * (n - 2))
-        - 2 / (n - 2) * (one @ k @ m @ one)
+        np.trace(k @ m) + (one @ k @ one) * (one @ m @ one) / ((n - 1) * (n - 2)) - 2 / (n - 2) * (one @ k @ m @ one)
     ) / (n * (n - 3))
 
 

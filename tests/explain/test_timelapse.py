@@ -81,8 +81,9 @@ def test_the_course_has_the_ranks_and_probabilities_of_the_answer(series):
 
 
 def _moment(step, scores):
-    trace = SimpleNamespace(masks=(1,), logits=np.array([scores], np.float32), heads={"mlm"}, model="m",
-                            original_ids=np.array([2, 4, 3]))
+    trace = SimpleNamespace(
+        masks=(1,), logits=np.array([scores], np.float32), heads={"mlm"}, model="m", original_ids=np.array([2, 4, 3])
+    )
     return Moment(step, trace)
 
 

@@ -29,9 +29,7 @@ def test_the_parts_add_up_to_what_the_model_normalises(tiny_bert):
     }
     summed = np.asarray(view(tiny_bert.model, ("embeddings_sum",))(batch)["embeddings_sum"])[0]
     np.testing.assert_allclose(found.total, summed, atol=1e-6)
-    np.testing.assert_array_equal(
-        found.vectors[0, 4], embedding_table(tiny_bert, "token")[tiny_bert.tokenizer.mask_id]
-    )
+    np.testing.assert_array_equal(found.vectors[0, 4], embedding_table(tiny_bert, "token")[tiny_bert.tokenizer.mask_id])
     for token in range(trace.length):
         a, b = found.vectors[0, token], found.vectors[2, token]
         cosine = a @ b / np.linalg.norm(a) / np.linalg.norm(b)
@@ -60,9 +58,7 @@ def test_several_vectors_have_each_their_neighbours(tiny_bert):
     for row, several in zip(rows, found):
         alone = nearest_tokens(tiny_bert, row, 3)
         assert [one.id for one in several] == [one.id for one in alone]
-        assert [one.similarity for one in several] == pytest.approx(
-            [one.similarity for one in alone], abs=1e-5
-        )
+        assert [one.similarity for one in several] == pytest.approx([one.similarity for one in alone], abs=1e-5)
     assert [one[0].id for one in found] == [7, 9]
 
 
@@ -108,9 +104,7 @@ def test_principal_components_are_the_covariances_eigenvectors():
     coordinates, shares = principal_components(data, 2)
     values, vectors = np.linalg.eigh(np.cov(data.T, bias=True))
     np.testing.assert_allclose(shares, values[::-1][:2] / values.sum(), atol=1e-9)
-    np.testing.assert_allclose(
-        np.abs(coordinates), np.abs((data - data.mean(0)) @ vectors[:, ::-1][:, :2]), atol=1e-9
-    )
+    np.testing.assert_allclose(np.abs(coordinates), np.abs((data - data.mean(0)) @ vectors[:, ::-1][:, :2]), atol=1e-9)
 
 
 def test_fewer_points_than_components_leave_zeros():

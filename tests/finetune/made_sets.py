@@ -28,8 +28,7 @@ def train(family, bert, examples, settings, steps=150, batch_size=16, rate=5e-3,
     from bert_tf.train.step import Step
 
     keras.utils.set_random_seed(seed)
-    config = bert.config.replace(hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0,
-                                 initializer_range=0.1)
+    config = bert.config.replace(hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0, initializer_range=0.1)
     network = build_network(config, family, settings)
     optimizer = make_optimizer(network.trainable_variables, rate, steps, steps // 10)
     step = Step(network, family.objective(settings), optimizer)

@@ -42,8 +42,8 @@ def test_it_learns_a_made_set_and_beats_chance_on_other_passages(answerer):
 
 def test_answers_are_characters_of_the_users_own_text(answerer):
     passage = "  the cat ran in  big   red park\n"
-    found, = answerer.predict([{"question": "capital city", "passage": passage, "curves": True}])
-    assert found["answer"] == "big   red" == passage[found["start"]:found["end"]]
+    (found,) = answerer.predict([{"question": "capital city", "passage": passage, "curves": True}])
+    assert found["answer"] == "big   red" == passage[found["start"] : found["end"]]
     assert found["n_best"][0]["text"] == found["answer"]
     chances = [one["probability"] for one in found["n_best"]]
     assert chances == sorted(chances, reverse=True)
@@ -62,8 +62,8 @@ def test_a_passage_of_20_000_words(answerer):
     example = Question("1", "capital city", passage, ())
     rows = FAMILY.encode([example], answerer._tokenizer, answerer.settings)
     assert max(rows.lengths) <= answerer.settings.max_length and len(rows) > 1000
-    found, = answerer.predict([example])
-    assert found["best"]["text"] == passage[found["best"]["start"]:found["best"]["end"]] == "small blue"
+    (found,) = answerer.predict([example])
+    assert found["best"]["text"] == passage[found["best"]["start"] : found["best"]["end"]] == "small blue"
 
 
 def test_the_threshold_is_tuned_and_turns_answers_off(answerer):
@@ -85,15 +85,19 @@ def test_the_threshold_is_tuned_and_turns_answers_off(answerer):
 
 def test_targets_of_answers_that_the_tokenizer_cuts_or_loses(tiny_bert):
     passage = "the parking sat \x07 on"
-    examples = [Question("1", "cat", passage, ((6, "rk"),)),         # inside of "parking"
-                Question("2", "cat", passage, ((16, "\x07"),)),      # no piece is left of it
-                Question("3", "cat", passage, ((9, "ng sat"),))]
+    examples = [
+        Question("1", "cat", passage, ((6, "rk"),)),  # inside of "parking"
+        Question("2", "cat", passage, ((16, "\x07"),)),  # no piece is left of it
+        Question("3", "cat", passage, ((9, "ng sat"),)),
+    ]
     rows = FAMILY.encode(examples, tiny_bert.tokenizer, FAMILY.settings(options(**SPANS), examples), True)
-    tokens = [[tiny_bert.tokenizer.id_to_token(int(index)) for index in ids]
-              for ids in rows.sequences["token_ids"]]
+    tokens = [[tiny_bert.tokenizer.id_to_token(int(index)) for index in ids] for ids in rows.sequences["token_ids"]]
     assert tokens[0][:7] == ["[CLS]", "cat", "[SEP]", "the", "park", "##ing", "sat"]
     assert list(zip(rows.values["starts"], rows.values["ends"], rows.values["weights"])) == [
-        (4, 4, 1), (0, 0, 0), (5, 6, 1)]
+        (4, 4, 1),
+        (0, 0, 0),
+        (5, 6, 1),
+    ]
 
 
 def test_windows_without_the_whole_answer_point_at_cls(tiny_bert):
@@ -102,7 +106,7 @@ def test_windows_without_the_whole_answer_point_at_cls(tiny_bert):
     rows = FAMILY.encode([example], tiny_bert.tokenizer, FAMILY.settings(options(**SPANS), [example]), True)
     assert len(rows) > 2 and list(rows.values["starts"][:-1]) == [0] * (len(rows) - 1)
     start, end = rows.values["starts"][-1], rows.values["ends"][-1]
-    ids = rows.sequences["token_ids"][-1][start: end + 1]
+    ids = rows.sequences["token_ids"][-1][start : end + 1]
     assert [tiny_bert.tokenizer.id_to_token(int(index)) for index in ids] == ["red", "house"]
 
 
@@ -110,8 +114,9 @@ def test_the_best_spans_are_those_of_the_enumeration():
     rng = np.random.default_rng(0)
     starts, ends = rng.normal(size=20), rng.normal(size=20)
     allowed = rng.random(20) < 0.7
-    every = sorted(((starts[a] + ends[b], a, b) for a in range(20) for b in range(a, min(a + 4, 20))
-                    if allowed[a]), reverse=True)
+    every = sorted(
+        ((starts[a] + ends[b], a, b) for a in range(20) for b in range(a, min(a + 4, 20)) if allowed[a]), reverse=True
+    )
     found = best_spans(starts, ends, 4, 7, allowed)
     assert [(first, last) for _, first, last in found] == [(a, b) for _, a, b in every[:7]]
     assert [score for score, _, _ in found] == pytest.approx([score for score, _, _ in every[:7]])
@@ -142,25 +147,36 @@ def test_settings_that_do_not_go_together():
 def test_a_passage_is_learnt_from_or_measured_on_and_not_both():
     from bert_tf.finetune.families import family
 
-    questions = [Question(f"{passage} {number}", "who?", f"passage {passage}", ())
-                 for number in range(5) for passage in range(20)]
+    questions = [
+        Question(f"{passage} {number}", "who?", f"passage {passage}", ())
+        for number in range(5)
+        for passage in range(20)
+    ]
     train, dev = family("answer").split(questions, 0.1)
     assert len(dev) == 10 and sorted(train + dev, key=questions.index) == questions
     assert not {one.passage for one in train} & {one.passage for one in dev}
 
 
 def test_the_worst_errors_are_those_without_a_right_word_the_surest_of_them_first():
-    questions = [Question("near", "who?", "the big cat", ((4, "big cat"),)),
-                 Question("unsure", "where?", "the park", ((4, "park"),)),
-                 Question("right", "who?", "the dog", ((4, "dog"),)),
-                 Question("none", "when?", "the river", ())]
+    questions = [
+        Question("near", "who?", "the big cat", ((4, "big cat"),)),
+        Question("unsure", "where?", "the park", ((4, "park"),)),
+        Question("right", "who?", "the dog", ((4, "dog"),)),
+        Question("none", "when?", "the river", ()),
+    ]
     found = [("the cat", 0.7), ("", 0.6), ("the dog", 0.5), ("river", 0.9)]
     shown = FAMILY.findings(questions, [{"answer": text, "probability": share} for text, share in found], None)
     assert shown.worst == [
         {"probability": 0.9, "f1": 0, "question": "when?", "true": "(no answer)", "predicted": "river", "id": "none"},
         {"probability": 0.6, "f1": 0, "question": "where?", "true": "park", "predicted": "(no answer)", "id": "unsure"},
         # Of "cat" and "big cat", as articles do not count: precision 1, recall 1/2.
-        {"probability": 0.7, "f1": pytest.approx(2 / 3), "question": "who?", "true": "big cat",
-         "predicted": "the cat", "id": "near"},
+        {
+            "probability": 0.7,
+            "f1": pytest.approx(2 / 3),
+            "question": "who?",
+            "true": "big cat",
+            "predicted": "the cat",
+            "id": "near",
+        },
     ]
     assert shown.worst_title == "The worst errors"

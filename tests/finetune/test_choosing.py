@@ -8,10 +8,12 @@ from bert_tf.finetune.choice_data import ChoiceColumns, Choices, choices_of, rea
 from bert_tf.finetune.errors import DataError
 from tests.finetune.made_sets import options, scored, sentences, train
 
-SWAG = ('\ufeff,video-id,fold-ind,startphrase,sent1,sent2,gold-source,'
-        'ending0,ending1,ending2,ending3,label\r\n'
-        '0,v1,1,"The cat sat. It","The ""cat"" sat,\r\non a mat.",It,gold,ran.,ate.,is red.,was a dog.,2\r\n'
-        '1,v2,2,x,The dog ran.,,gold,a,b,c,d,0\r\n')
+SWAG = (
+    "\ufeff,video-id,fold-ind,startphrase,sent1,sent2,gold-source,"
+    "ending0,ending1,ending2,ending3,label\r\n"
+    '0,v1,1,"The cat sat. It","The ""cat"" sat,\r\non a mat.",It,gold,ran.,ate.,is red.,was a dog.,2\r\n'
+    "1,v2,2,x,The dog ran.,,gold,a,b,c,d,0\r\n"
+)
 
 
 def money_choices(seed, count):
@@ -40,14 +42,14 @@ def test_it_learns_a_made_set_and_beats_chance_on_other_questions(chooser):
 def test_errors_name_the_file_without_its_folder(chooser):
     wrong = Choices("the cat", ("a", "b"), 1, "/home/somebody/swag.csv line 3")
     prediction = {"choice": 0, "text": "a", "probability": 0.9}
-    row, = FAMILY.findings([wrong], [prediction], chooser.settings).worst
+    (row,) = FAMILY.findings([wrong], [prediction], chooser.settings).worst
     assert row["source"] == "swag.csv line 3" and row["true"] == "b"
 
 
 def test_choices_of_other_lengths_do_not_change_a_score(chooser):
     short, long = "the cat", "the dog ran in park " * 5
-    found, = chooser.predict([{"context": "money", "choices": [short, "money is big"]}])
-    beside, = chooser.predict([{"context": "money", "choices": [short, "money is big", long]}])
+    (found,) = chooser.predict([{"context": "money", "choices": [short, "money is big"]}])
+    (beside,) = chooser.predict([{"context": "money", "choices": [short, "money is big", long]}])
 
     def odds(one):
         return np.log(one["probabilities"][0] / one["probabilities"][1])
@@ -68,22 +70,25 @@ def test_swag(tmp_path):
 
 def test_other_columns_and_json_lines(tmp_path):
     (tmp_path / "a.tsv").write_text("q\tx\ty\tright\nWhy?\tno\tyes\t1\n")
-    found, = read_choices(tmp_path / "a.tsv", ChoiceColumns("q", None, ("x", "y"), "right"))
+    (found,) = read_choices(tmp_path / "a.tsv", ChoiceColumns("q", None, ("x", "y"), "right"))
     assert (found.context, found.choices, found.label) == ("Why?", ("no", "yes"), 1)
     (tmp_path / "a.jsonl").write_text('{"context": "Why?", "choices": ["no", "yes"], "label": 1}\n')
-    found, = read_choices(tmp_path / "a.jsonl")
+    (found,) = read_choices(tmp_path / "a.jsonl")
     assert (found.context, found.choices, found.label) == ("Why?", ("no", "yes"), 1)
 
 
-@pytest.mark.parametrize("content, message", [
-    ("sent1,ending0,ending1,label\na,b,c,2\n", r"a\.csv line 2: the label '2' in 'label' is not a number"),
-    ("sent1,ending0,ending1,label\na,b,c,0\na,b,c,x\n", "line 3: the label 'x'"),
-    ("sent1,ending0,label\na,b,0\n", "line 2: 1 choices; at least 2"),
-    ("text,ending0,ending1,label\na,b,c,0\n", r"line 2: there is no column 'sent1' \(found: text, ending0"),
-    ("sent1,ending0,ending1,label\n", "holds no question"),
-    ("sent1,ending0,ending1,label\n,b,c,0\n", "line 2: the context in 'sent1' is empty"),
-    ("sent1,ending0,ending1,label\na,b,,0\n", "line 2: a choice is empty"),
-])
+@pytest.mark.parametrize(
+    "content, message",
+    [
+        ("sent1,ending0,ending1,label\na,b,c,2\n", r"a\.csv line 2: the label '2' in 'label' is not a number"),
+        ("sent1,ending0,ending1,label\na,b,c,0\na,b,c,x\n", "line 3: the label 'x'"),
+        ("sent1,ending0,label\na,b,0\n", "line 2: 1 choices; at least 2"),
+        ("text,ending0,ending1,label\na,b,c,0\n", r"line 2: there is no column 'sent1' \(found: text, ending0"),
+        ("sent1,ending0,ending1,label\n", "holds no question"),
+        ("sent1,ending0,ending1,label\n,b,c,0\n", "line 2: the context in 'sent1' is empty"),
+        ("sent1,ending0,ending1,label\na,b,,0\n", "line 2: a choice is empty"),
+    ],
+)
 def test_bad_rows_are_named_by_file_and_line(tmp_path, content, message):
     (tmp_path / "a.csv").write_text(content)
     with pytest.raises(DataError, match=message):
@@ -93,6 +98,9 @@ def test_bad_rows_are_named_by_file_and_line(tmp_path, content, message):
 def test_a_choice_that_is_no_text_and_a_misspelt_column_are_told():
     with pytest.raises(DataError, match="the choice None is not a text"):
         choices_of({"context": "Why?", "choices": ["no", None], "label": 1})
-    assert choices_of({"sent1": "", "sent2": 5, "ending0": "no", "ending1": "yes", "label": "1"}).choices == ("5 no", "5 yes")
+    assert choices_of({"sent1": "", "sent2": 5, "ending0": "no", "ending1": "yes", "label": "1"}).choices == (
+        "5 no",
+        "5 yes",
+    )
     with pytest.raises(DataError, match="there is no column 'strat'"):
         choices_of({"sent1": "Why?", "ending0": "no", "ending1": "yes", "label": "1"}, ChoiceColumns(start="strat"))

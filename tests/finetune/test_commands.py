@@ -27,9 +27,13 @@ def run(capsys, *arguments):
 
 def conll(path, seed=0):
     """Twenty sentences whose "park" is a place."""
-    path.write_text("\n\n".join("\n".join(
-        f"{word}\t{'B-LOC' if word == 'park' else 'O'}" for word in [*words, "park"])
-        for words in sentences(seed, 20)) + "\n")
+    path.write_text(
+        "\n\n".join(
+            "\n".join(f"{word}\t{'B-LOC' if word == 'park' else 'O'}" for word in [*words, "park"])
+            for words in sentences(seed, 20)
+        )
+        + "\n"
+    )
     return path
 
 
@@ -38,8 +42,24 @@ def tagger(start_folder, tmp_path_factory):
     """(folder of a tagger, its training file)"""
     folder = tmp_path_factory.mktemp("tagger")
     data = conll(folder / "train.conll")
-    assert finetune("tag", "--model", start_folder, "--train", data, "--dev", data, "--output",
-                    folder / "model", "--crf", *SHORT, "--epochs", "8") == 0
+    assert (
+        finetune(
+            "tag",
+            "--model",
+            start_folder,
+            "--train",
+            data,
+            "--dev",
+            data,
+            "--output",
+            folder / "model",
+            "--crf",
+            *SHORT,
+            "--epochs",
+            "8",
+        )
+        == 0
+    )
     return folder / "model", data
 
 
@@ -75,8 +95,10 @@ def test_a_share_of_the_training_file_is_kept_back():
 def test_the_only_example_of_a_label_is_learnt_from(place):
     labels = ["good", "bad"] * 30
     labels[place] = "mixed"
-    for task, examples in (("classify", [Sentence(str(at), target=label) for at, label in enumerate(labels)]),
-                           ("tag", [LabelledWords((str(at),), (label,)) for at, label in enumerate(labels)])):
+    for task, examples in (
+        ("classify", [Sentence(str(at), target=label) for at, label in enumerate(labels)]),
+        ("tag", [LabelledWords((str(at),), (label,)) for at, label in enumerate(labels)]),
+    ):
         train, dev = family(task).split(examples, 0.2)
         assert examples[place] in train and len(dev) == 12
 
@@ -86,14 +108,30 @@ def test_predict_reads_files_as_training_does(tagger, start_folder, trained, cap
     (tmp_path / "words.annotated").write_text("-DOCSTART-\tO\n\nthe\tO\ncat\tO\n\nsat\tO\n")
     code, out, _ = run(capsys, "predict", "--model", folder, "--input", tmp_path / "words.annotated", "--quiet")
     assert code == 0 and [len(json.loads(line)["words"]) for line in out.splitlines()] == [2, 1]
-    code, out, _ = run(capsys, "predict", "--model", folder, "--input", tmp_path / "words.annotated", "--quiet", "--documents")
+    code, out, _ = run(
+        capsys, "predict", "--model", folder, "--input", tmp_path / "words.annotated", "--quiet", "--documents"
+    )
     assert code == 0 and [len(json.loads(line)["words"]) for line in out.splitlines()] == [3]
     (tmp_path / "cola.tsv").write_text("gj04\t1\t\tthe big cat\ngj04\t0\t\tthe small cat\n")
-    code, out, _ = run(capsys, "predict", "--model", trained[0], "--input", tmp_path / "cola.tsv", "--glue", "cola",
-                       "--quiet")
+    code, out, _ = run(
+        capsys, "predict", "--model", trained[0], "--input", tmp_path / "cola.tsv", "--glue", "cola", "--quiet"
+    )
     assert code == 0 and [json.loads(line)["label"] for line in out.splitlines()] == ["large", "little"]
-    code, out, _ = run(capsys, "predict", "--model", trained[0], "--input", tmp_path / "cola.tsv", "--columns", "a,b,c,it",
-                       "--text-column", "it", "--quiet", "--output", tmp_path / "out.csv")
+    code, out, _ = run(
+        capsys,
+        "predict",
+        "--model",
+        trained[0],
+        "--input",
+        tmp_path / "cola.tsv",
+        "--columns",
+        "a,b,c,it",
+        "--text-column",
+        "it",
+        "--quiet",
+        "--output",
+        tmp_path / "out.csv",
+    )
     assert code == 0 and (tmp_path / "out.csv").read_text().splitlines()[1].startswith("gj04,1,,the big cat,large")
     code, _, err = run(capsys, "predict", "--model", folder, "--input", tmp_path / "cola.tsv", "--glue", "cola")
     assert code == 2 and "--glue goes with a model that is fine-tuned to classify; this one to tag." in err
@@ -110,13 +148,18 @@ def random_task(folder, bert, settings, bias=0.0):
 
 
 def test_choices_are_read_from_columns_of_other_names(tiny_bert, capsys, tmp_path):
-    model = random_task(tmp_path / "model", tiny_bert, TaskSettings("choose", pair=True, max_length=32,
-                                                                    extra={"choices": 2}))
-    asked = [("the cat", "it", "sat on a mat", "ran"), ("a dog", "she", "is big", "was in the river"),
-             ("money", "", "red house", "ran in the park")]
+    model = random_task(
+        tmp_path / "model", tiny_bert, TaskSettings("choose", pair=True, max_length=32, extra={"choices": 2})
+    )
+    asked = [
+        ("the cat", "it", "sat on a mat", "ran"),
+        ("a dog", "she", "is big", "was in the river"),
+        ("money", "", "red house", "ran in the park"),
+    ]
     usual = tmp_path / "usual.jsonl"
-    usual.write_text("".join(json.dumps({"sent1": a, "sent2": b, "ending0": c, "ending1": d}) + "\n"
-                             for a, b, c, d in asked))
+    usual.write_text(
+        "".join(json.dumps({"sent1": a, "sent2": b, "ending0": c, "ending1": d}) + "\n" for a, b, c, d in asked)
+    )
     code, out, _ = run(capsys, "predict", "--model", model, "--input", usual, "--quiet")
     expected = [json.loads(line) for line in out.splitlines()]
     assert code == 0 and expected[0]["text"] in ("it sat on a mat", "it ran")
@@ -176,18 +219,72 @@ def test_what_is_wrong_is_told_in_one_line(tagger, start_folder, capsys, tmp_pat
     folder, data = tagger
     (tmp_path / "bad.conll").write_text("the O\ncat\n")
     for arguments, message in (
-        (["finetune", "tag", "--model", start_folder, "--train", tmp_path / "bad.conll", "--output",
-          tmp_path / "o"], "bad.conll, line 2: 1 columns"),
-        (["finetune", "answer", "--model", start_folder, "--train", data, "--output", tmp_path / "o"],
-         "is not JSON"),
-        (["finetune", "tag", "--model", start_folder, "--train", data, "--crf", "--pieces", "all", "--output",
-          tmp_path / "o"], "--crf scores words"),
-        (["finetune", "tag", "--model", start_folder, "--train", data, "--dev-share", "1", "--output",
-          tmp_path / "o"], "--dev-share is 1.0"),
-        (["finetune", "tag", "--model", start_folder, "--train", data, "--dev-share", "0.01", "--output",
-          tmp_path / "o"], "too small for a --dev-share"),
-        (["finetune", "tag", "--model", start_folder, "--train", data, "--metric", "words", "--output",
-          tmp_path / "o"], "--metric is 'words'; these examples are measured by accuracy, f1, precision, recall."),
+        (
+            ["finetune", "tag", "--model", start_folder, "--train", tmp_path / "bad.conll", "--output", tmp_path / "o"],
+            "bad.conll, line 2: 1 columns",
+        ),
+        (["finetune", "answer", "--model", start_folder, "--train", data, "--output", tmp_path / "o"], "is not JSON"),
+        (
+            [
+                "finetune",
+                "tag",
+                "--model",
+                start_folder,
+                "--train",
+                data,
+                "--crf",
+                "--pieces",
+                "all",
+                "--output",
+                tmp_path / "o",
+            ],
+            "--crf scores words",
+        ),
+        (
+            [
+                "finetune",
+                "tag",
+                "--model",
+                start_folder,
+                "--train",
+                data,
+                "--dev-share",
+                "1",
+                "--output",
+                tmp_path / "o",
+            ],
+            "--dev-share is 1.0",
+        ),
+        (
+            [
+                "finetune",
+                "tag",
+                "--model",
+                start_folder,
+                "--train",
+                data,
+                "--dev-share",
+                "0.01",
+                "--output",
+                tmp_path / "o",
+            ],
+            "too small for a --dev-share",
+        ),
+        (
+            [
+                "finetune",
+                "tag",
+                "--model",
+                start_folder,
+                "--train",
+                data,
+                "--metric",
+                "words",
+                "--output",
+                tmp_path / "o",
+            ],
+            "--metric is 'words'; these examples are measured by accuracy, f1, precision, recall.",
+        ),
         (["evaluate", "answer", "--model", folder, "--data", data], "fine-tuned for 'tag'"),
     ):
         code, _, err = run(capsys, *arguments)
@@ -195,14 +292,37 @@ def test_what_is_wrong_is_told_in_one_line(tagger, start_folder, capsys, tmp_pat
 
 
 def test_answers_are_trained_measured_and_given(start_folder, capsys, tmp_path):
-    questions = [{"id": str(number), "question": "the city", "is_impossible": not number % 3,
-                  "answers": [{"text": "big house", "answer_start": 8}] if number % 3 else []}
-                 for number in range(12)]
+    questions = [
+        {
+            "id": str(number),
+            "question": "the city",
+            "is_impossible": not number % 3,
+            "answers": [{"text": "big house", "answer_start": 8}] if number % 3 else [],
+        }
+        for number in range(12)
+    ]
     paragraphs = [{"context": "the cat big house ran", "qas": questions}]
     (tmp_path / "squad.json").write_text(json.dumps({"data": [{"paragraphs": paragraphs}]}))
     data, model = tmp_path / "squad.json", tmp_path / "model"
-    assert finetune("answer", "--model", start_folder, "--train", data, "--dev", data, "--output", model,
-                    *SHORT, "--length", "32", "--question-length", "8") == 0
+    assert (
+        finetune(
+            "answer",
+            "--model",
+            start_folder,
+            "--train",
+            data,
+            "--dev",
+            data,
+            "--output",
+            model,
+            *SHORT,
+            "--length",
+            "32",
+            "--question-length",
+            "8",
+        )
+        == 0
+    )
     code, out, _ = run(capsys, "evaluate", "answer", "--model", model, "--data", data, "--json", "--quiet")
     scores = json.loads(out)
     # Nothing can be known here; the threshold that training tuned must do what is best, to answer them all.
@@ -221,8 +341,23 @@ def test_choices_are_trained_measured_and_made(start_folder, capsys, tmp_path):
     data, model = tmp_path / "swag.csv", tmp_path / "model"
     rows = ["the cat,it,money,ran,0", "the cat,it,ran,money,1"] * 12
     data.write_text("\n".join(["sent1,sent2,ending0,ending1,label", *rows]))
-    assert finetune("choose", "--model", start_folder, "--train", data, "--dev-share", "0.25", "--output",
-                    model, *SHORT, "--epochs", "4") == 0
+    assert (
+        finetune(
+            "choose",
+            "--model",
+            start_folder,
+            "--train",
+            data,
+            "--dev-share",
+            "0.25",
+            "--output",
+            model,
+            *SHORT,
+            "--epochs",
+            "4",
+        )
+        == 0
+    )
     code, out, _ = run(capsys, "evaluate", "choose", "--model", model, "--data", data, "--json", "--quiet")
     assert code == 0 and json.loads(out)["accuracy"] >= 0.5
     assert json.loads((model / "report" / "metrics.json").read_text())["dev_examples"] == 6

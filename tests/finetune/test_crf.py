@@ -17,9 +17,12 @@ def chain():
     mask[2] = [0, 0, 1, 1, 0]
     mask[3] = [0, 0, 0, 1, 0]
     mask[4] = 0
-    return {"logits": rng.normal(0, 2, (B, T, K)).astype(np.float32),
-            "transitions": rng.normal(0, 2, (K + 2, K)).astype(np.float32),
-            "labels": np.where(mask > 0, rng.integers(0, K, (B, T)), -100).astype(np.int32), "mask": mask}
+    return {
+        "logits": rng.normal(0, 2, (B, T, K)).astype(np.float32),
+        "transitions": rng.normal(0, 2, (K + 2, K)).astype(np.float32),
+        "labels": np.where(mask > 0, rng.integers(0, K, (B, T)), -100).astype(np.int32),
+        "mask": mask,
+    }
 
 
 def score(logits, transitions, path):
@@ -54,8 +57,10 @@ def test_viterbi_finds_the_best_and_marginals_add_up_to_one(chain):
         paths, scores, logits = every_path(chain, row)
         assert tuple(viterbi(logits, chain["transitions"])) == paths[int(scores.argmax())]
         chances = np.exp(scores - np.log(np.exp(scores).sum()))
-        expected = [[sum(chance for path, chance in zip(paths, chances) if path[word] == label)
-                     for label in range(K)] for word in range(len(logits))]
+        expected = [
+            [sum(chance for path, chance in zip(paths, chances) if path[word] == label) for label in range(K)]
+            for word in range(len(logits))
+        ]
         assert marginals(logits, chain["transitions"]) == pytest.approx(np.array(expected), abs=1e-6)
     assert len(viterbi(np.zeros((0, K)), chain["transitions"])) == 0
 
@@ -72,8 +77,9 @@ def test_the_gradient_is_the_difference_of_expected_and_seen_labels(chain):
     def gradient(logits):
         with tf.GradientTape() as tape:
             tape.watch(logits)
-            loss = tf.reduce_sum(crf_negative_log_likelihood(
-                logits, chain["transitions"], chain["labels"], chain["mask"]))
+            loss = tf.reduce_sum(
+                crf_negative_log_likelihood(logits, chain["transitions"], chain["labels"], chain["mask"])
+            )
         return tape.gradient(loss, logits)
 
     found = gradient(logits).numpy()

@@ -16,25 +16,57 @@ from tests.finetune.test_choosing import money_choices
 from tests.finetune.test_commands import run
 from tests.finetune.test_tagging import places
 
-HOW = ["--learning-rate", "3e-3", "--batch-size", "16", "--dropout", "0", "--lengths", "1", "--length", "48",
-       "--strategy", "one", "--epochs", "60", "--save-every", "7"]
+HOW = [
+    "--learning-rate",
+    "3e-3",
+    "--batch-size",
+    "16",
+    "--dropout",
+    "0",
+    "--lengths",
+    "1",
+    "--length",
+    "48",
+    "--strategy",
+    "one",
+    "--epochs",
+    "60",
+    "--save-every",
+    "7",
+]
 
 
 def tag_file(path, examples):
-    return write(path.with_suffix(".conll"), "\n\n".join(
-        "\n".join(f"{word} {label}" for word, label in zip(one.words, one.labels)) for one in examples) + "\n")
+    return write(
+        path.with_suffix(".conll"),
+        "\n\n".join("\n".join(f"{word} {label}" for word, label in zip(one.words, one.labels)) for one in examples)
+        + "\n",
+    )
 
 
 def answer_file(path, examples):
-    paragraphs = [{"context": one.passage, "qas": [
-        {"id": one.key, "question": one.question, "is_impossible": not one.answers,
-         "answers": [{"text": text, "answer_start": start} for start, text in one.answers]}]} for one in examples]
+    paragraphs = [
+        {
+            "context": one.passage,
+            "qas": [
+                {
+                    "id": one.key,
+                    "question": one.question,
+                    "is_impossible": not one.answers,
+                    "answers": [{"text": text, "answer_start": start} for start, text in one.answers],
+                }
+            ],
+        }
+        for one in examples
+    ]
     return write(path.with_suffix(".json"), json.dumps({"data": [{"paragraphs": paragraphs}]}))
 
 
 def choice_file(path, examples):
-    return write(path.with_suffix(".jsonl"), "\n".join(json.dumps(
-        {"context": one.context, "choices": one.choices, "label": one.label}) for one in examples))
+    return write(
+        path.with_suffix(".jsonl"),
+        "\n".join(json.dumps({"context": one.context, "choices": one.choices, "label": one.label}) for one in examples),
+    )
 
 
 def write(path, text):
@@ -77,7 +109,9 @@ def test_a_killed_training_goes_on_and_learns_its_set(task, start_folder, tmp_pa
 
     scores = []
     for data in (train, held):
-        code, out, _ = run(capsys, "evaluate", task, "--model", tmp_path / "killed", "--data", data, "--json", "--quiet")
+        code, out, _ = run(
+            capsys, "evaluate", task, "--model", tmp_path / "killed", "--data", data, "--json", "--quiet"
+        )
         assert code == 0
         scores.append(json.loads(out)[metric])
     assert scores[0] == (100 if task == "answer" else 1) and scores[1] > guess
@@ -87,8 +121,29 @@ def test_a_killed_training_goes_on_and_learns_its_set(task, start_folder, tmp_pa
 def test_each_learns_compiled_in_half_precision_and_micro_batches(task, start_folder, tmp_path, capsys):
     make, file, metric, guess, options = CASES[task]
     train = file(tmp_path / "train", make(0, 64))
-    assert finetune(task, "--model", start_folder, "--train", train, "--dev", train, *options, *HOW, "--epochs", "20",
-                    "--precision", "mixed_float16", "--jit", "--accumulate", "2", "--output", tmp_path / "model") == 0
+    assert (
+        finetune(
+            task,
+            "--model",
+            start_folder,
+            "--train",
+            train,
+            "--dev",
+            train,
+            *options,
+            *HOW,
+            "--epochs",
+            "20",
+            "--precision",
+            "mixed_float16",
+            "--jit",
+            "--accumulate",
+            "2",
+            "--output",
+            tmp_path / "model",
+        )
+        == 0
+    )
     code, out, _ = run(capsys, "evaluate", task, "--model", tmp_path / "model", "--data", train, "--json", "--quiet")
     assert code == 0 and json.loads(out)[metric] > guess
 
@@ -130,7 +185,7 @@ def _options(reader):
 def test_a_training_starts_from_any_format_alike(to, activation, start_folder, tmp_path):
     own = shutil.copytree(start_folder, tmp_path / "own")
     config = json.loads((own / "config.json").read_text())
-    (own / "config.json").write_text(json.dumps({**config, "hidden_act": activation}))     # the one KerasNLP has
+    (own / "config.json").write_text(json.dumps({**config, "hidden_act": activation}))  # the one KerasNLP has
     checkpoints.convert(own, tmp_path / to, to=to)
     train = choice_file(tmp_path / "train", money_choices(0, 16))
     made = {}
@@ -150,8 +205,27 @@ def test_every_member_learns_a_set(name, tmp_path, capsys):
 
     train = tmp_path / "train.csv"
     train.write_text("text,label\n" + "w1 the of,left\nthe w2 of,right\nof the w1,left\nw2 of,right\n" * 8)
-    assert finetune("classify", "--model", FOLDERS / name, "--train", train, "--dev", train, "--output",
-                    tmp_path / "model", *HOW, "--epochs", "24", "--length", "16", "--learning-rate", "1e-2") == 0
+    assert (
+        finetune(
+            "classify",
+            "--model",
+            FOLDERS / name,
+            "--train",
+            train,
+            "--dev",
+            train,
+            "--output",
+            tmp_path / "model",
+            *HOW,
+            "--epochs",
+            "24",
+            "--length",
+            "16",
+            "--learning-rate",
+            "1e-2",
+        )
+        == 0
+    )
     assert json.loads((tmp_path / "model" / "report" / "metrics.json").read_text())["dev"]["accuracy"] == 1
-    found, = bert_tf.load(tmp_path / "model").task.predict(["the w2 of"])
+    (found,) = bert_tf.load(tmp_path / "model").task.predict(["the w2 of"])
     assert found["label"] == "right"

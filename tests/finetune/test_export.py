@@ -50,9 +50,7 @@ def test_a_saved_model_takes_ids_or_raw_text(trained, tmp_path, capsys):
     rows = bert.task.family.encode(
         [bert.task.family.example(TEXTS[0], bert.task.settings)], bert.tokenizer, bert.task.settings
     )
-    batch = {
-        name: tf.constant(rows.batch([0])[name]) for name in ("token_ids", "segment_ids", "padding_mask")
-    }
+    batch = {name: tf.constant(rows.batch([0])[name]) for name in ("token_ids", "segment_ids", "padding_mask")}
     np.testing.assert_allclose(served["serving_default"](**batch)["probabilities"], expected[:1], atol=1e-5)
     assert "ids only" not in capsys.readouterr().out
 
@@ -71,10 +69,13 @@ def test_a_saved_model_without_raw_text_says_so(member, kind, tmp_path, capsys):
     assert list(tf.saved_model.load(str(tmp_path / "served")).signatures) == ["serving_default"]
 
 
-@pytest.mark.parametrize("changes, why", [
-    ({"strip_accents": True, "lower_case": False}, "capital letters and accents away together"),
-    ({"tokenize_chinese_chars": False}, "always splits Chinese characters"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "changes, why",
+    [
+        ({"strip_accents": True, "lower_case": False}, "capital letters and accents away together"),
+        ({"tokenize_chinese_chars": False}, "always splits Chinese characters"),
+    ],
+)
 def test_why_a_word_piece_model_has_no_raw_text_is_said(tiny_bert, changes, why):
     own = copy.copy(tiny_bert.tokenizer)
     assert _why_no_text(own) is None
@@ -165,7 +166,11 @@ def test_tags_come_with_their_places_in_the_raw_text(served, crf):
 
 def vars_of(encoding):
     ids = np.asarray(encoding.token_ids, np.int32)
-    return {"token_ids": ids, "segment_ids": np.asarray(encoding.segment_ids, np.int32), "padding_mask": np.ones_like(ids)}
+    return {
+        "token_ids": ids,
+        "segment_ids": np.asarray(encoding.segment_ids, np.int32),
+        "padding_mask": np.ones_like(ids),
+    }
 
 
 @pytest.mark.parametrize("no_answer", [False, True])
@@ -216,15 +221,16 @@ def test_a_number_is_served_as_its_logit_alone(served):
 def test_a_folder_is_written_again_and_refused_where_something_lies(pair_folder, tmp_path):
     export_task(pair_folder, tmp_path / "copy", "own", "float16")
     first, second = (
-        bert_tf.load(folder).task.predict(list(zip(TEXTS, SECOND)))
-        for folder in (pair_folder, tmp_path / "copy")
+        bert_tf.load(folder).task.predict(list(zip(TEXTS, SECOND))) for folder in (pair_folder, tmp_path / "copy")
     )
     np.testing.assert_allclose(shares(first), shares(second), atol=5e-3)
     with pytest.raises(TaskError, match="is there already and not empty"):
         export_task(pair_folder, tmp_path / "copy")
     with pytest.raises(TaskError, match="written as own, hf, savedmodel, not 'google'"):
         export_task(pair_folder, tmp_path / "other", "google")
-    with pytest.raises(TaskError, match="Transformers has no class with this head .'classify', pooling 'mean', on a BERT"):
+    with pytest.raises(
+        TaskError, match="Transformers has no class with this head .'classify', pooling 'mean', on a BERT"
+    ):
         export_task(pair_folder, tmp_path / "other", "hf")
     assert not (tmp_path / "other").exists()
     shutil.rmtree(tmp_path / "copy")

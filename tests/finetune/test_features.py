@@ -49,8 +49,25 @@ def test_attention_pooling_is_the_mean_by_the_weights_that_were_learned(tiny_ber
     network.head.vector.scores.set_weights([kernel, bias])
     save_task(tmp_path / "model", tiny_bert.config, tiny_bert.tokenizer, network, settings)
     (tmp_path / "in.txt").write_text("\n".join(TEXTS))
-    assert main(["features", "--model", str(tmp_path / "model"), "--input", str(tmp_path / "in.txt"), "--output",
-                 str(tmp_path / "out.npy"), "--pooling", "attention", "--batch-size", "3", "--quiet"]) == 0
+    assert (
+        main(
+            [
+                "features",
+                "--model",
+                str(tmp_path / "model"),
+                "--input",
+                str(tmp_path / "in.txt"),
+                "--output",
+                str(tmp_path / "out.npy"),
+                "--pooling",
+                "attention",
+                "--batch-size",
+                "3",
+                "--quiet",
+            ]
+        )
+        == 0
+    )
     for text, vector in zip(TEXTS, np.load(tmp_path / "out.npy"), strict=True):
         states = tiny_bert.trace(text).hidden_states[-1]
         weights = np.exp(states @ kernel + bias)
@@ -132,8 +149,25 @@ def test_a_file_becomes_numpy_or_parquet(tiny_bert, tiny_folder, tmp_path, capsy
 
 def test_a_layer_and_a_length_are_given_by_the_command(tiny_bert, tiny_folder, tmp_path):
     (tmp_path / "in.txt").write_text("\n".join(TEXTS))
-    assert main(["features", "--model", str(tiny_folder), "--input", str(tmp_path / "in.txt"), "--output",
-                 str(tmp_path / "out.npy"), "--layer", "-2", "--length", "6", "--quiet"]) == 0
+    assert (
+        main(
+            [
+                "features",
+                "--model",
+                str(tiny_folder),
+                "--input",
+                str(tmp_path / "in.txt"),
+                "--output",
+                str(tmp_path / "out.npy"),
+                "--layer",
+                "-2",
+                "--length",
+                "6",
+                "--quiet",
+            ]
+        )
+        == 0
+    )
     found = np.load(tmp_path / "out.npy")
     np.testing.assert_allclose(found, list(sentence_vectors(tiny_bert, TEXTS, layer=-2, max_length=6)), atol=1e-5)
     for other in ({"layer": -2}, {"max_length": 6}):

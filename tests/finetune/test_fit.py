@@ -27,9 +27,7 @@ from tests.finetune.conftest import QUICK, finetune
 
 ROOT = Path(__file__).resolve().parents[2]
 SETTINGS = TaskSettings("classify", ("large", "little"), max_length=16)
-EXAMPLES = [
-    Sentence(f"the {word} cat", target=label) for word, label in (("big", "large"), ("small", "little"))
-] * 8
+EXAMPLES = [Sentence(f"the {word} cat", target=label) for word, label in (("big", "large"), ("small", "little"))] * 8
 
 
 def run(start, output, examples=EXAMPLES, settings=SETTINGS, **changes):
@@ -94,9 +92,7 @@ def test_a_killed_run_goes_on_to_the_very_same_model(start_folder, trained, tmp_
     process.wait()
     assert not (killed / "report").exists()
     assert finetune("classify", *options, "--output", killed) == 0
-    rounds = [
-        json.loads((folder / "run" / "rounds.json").read_text())["rounds"] for folder in (straight, killed)
-    ]
+    rounds = [json.loads((folder / "run" / "rounds.json").read_text())["rounds"] for folder in (straight, killed)]
     assert [one["step"] for one in rounds[0]] == [one["step"] for one in rounds[1]] == list(range(10, 101, 10))
     expected = weights(straight)
     for name, value in weights(killed).items():
@@ -249,7 +245,7 @@ def test_the_epoch_with_the_lowest_error_is_kept(start_folder, tmp_path, monkeyp
     errors, kept = [3.0, 1.0, 2.0, 4.0], []
 
     def score(*_):
-        kept.append(weights(tmp_path) if kept else None)    # in the folder since the round before
+        kept.append(weights(tmp_path) if kept else None)  # in the folder since the round before
         return {"mean_squared_error": errors[len(kept) - 1]}
 
     monkeypatch.setattr(SequenceFamily, "score", score)
@@ -413,7 +409,7 @@ def test_a_stop_during_the_last_update_of_an_epoch_stops(start_folder, tmp_path,
     def stopped(self, *values):
         add(self, *values)
         stopped.calls += 1
-        if stopped.calls == 2:      # ends the first epoch
+        if stopped.calls == 2:  # ends the first epoch
             os.kill(os.getpid(), signal.SIGTERM)
 
     stopped.calls = 0
@@ -427,7 +423,8 @@ def test_a_stop_during_the_last_update_of_an_epoch_stops(start_folder, tmp_path,
 
 
 def test_a_stop_from_outside_is_told_by_the_exit_code_and_two_runs_in_one_folder_are_refused(
-        start_folder, trained, tmp_path, monkeypatch, capsys):
+    start_folder, trained, tmp_path, monkeypatch, capsys
+):
     from bert_tf.checkpoints.alone import alone
     from bert_tf.train.log import Window
 
@@ -457,11 +454,26 @@ def test_several_seeds_that_were_stopped_go_on(start_folder, trained, tmp_path, 
     def stopped(self, *values):
         add(self, *values)
         calls.append(values)
-        if len(calls) == call:      # each seed makes four updates
+        if len(calls) == call:  # each seed makes four updates
             os.kill(os.getpid(), signal.SIGTERM)
 
-    arguments = ["--model", start_folder, "--train", trained[1], "--dev", trained[2], "--output", tmp_path / "a",
-                 "--epochs", 1, "--seeds", 2, "--max-train", 64, *QUICK]
+    arguments = [
+        "--model",
+        start_folder,
+        "--train",
+        trained[1],
+        "--dev",
+        trained[2],
+        "--output",
+        tmp_path / "a",
+        "--epochs",
+        1,
+        "--seeds",
+        2,
+        "--max-train",
+        64,
+        *QUICK,
+    ]
     with monkeypatch.context() as patch:
         patch.setattr(Window, "add", stopped)
         assert finetune("classify", *arguments) == 143

@@ -41,6 +41,7 @@ def test_every_score_but_the_counts_may_be_chosen_by(settings, examples, predict
 
 
 def test_an_error_is_better_when_it_is_lower():
-    assert merit({"mean_squared_error": 1.0}, "mean_squared_error") > merit({"mean_squared_error": 2.0},
-                                                                           "mean_squared_error")
+    assert merit({"mean_squared_error": 1.0}, "mean_squared_error") > merit(
+        {"mean_squared_error": 2.0}, "mean_squared_error"
+    )
     assert merit({"f1": 0.6}, "f1") > merit({"f1": 0.5}, "f1") > merit({}, "f1") == -math.inf

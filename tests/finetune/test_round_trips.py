@@ -15,14 +15,24 @@ from bert_tf.finetune.word_data import LabelledWords
 
 WORDS = tuple("the cat sat on a mat in the river".split())
 CASES = {
-    "tag": (tokens.FAMILY, TaskSettings("tag", ("O", "B-A", "I-A"), max_length=32),
-            [LabelledWords(WORDS, None), LabelledWords(WORDS[:3], None)], ("logits",)),
-    "answer": (answers.FAMILY, TaskSettings("answer", max_length=32),
-               [Question("1", "the cat", " ".join(WORDS), ()), Question("2", "is red", "a mat", ())],
-               ("start_logits", "end_logits")),
-    "choose": (choice.FAMILY, TaskSettings("choose", max_length=32),
-               [Choices("the cat", ("sat on a mat", "ran")), Choices("red", ("house", "is in the river"))],
-               ("logits",)),
+    "tag": (
+        tokens.FAMILY,
+        TaskSettings("tag", ("O", "B-A", "I-A"), max_length=32),
+        [LabelledWords(WORDS, None), LabelledWords(WORDS[:3], None)],
+        ("logits",),
+    ),
+    "answer": (
+        answers.FAMILY,
+        TaskSettings("answer", max_length=32),
+        [Question("1", "the cat", " ".join(WORDS), ()), Question("2", "is red", "a mat", ())],
+        ("start_logits", "end_logits"),
+    ),
+    "choose": (
+        choice.FAMILY,
+        TaskSettings("choose", max_length=32),
+        [Choices("the cat", ("sat on a mat", "ran")), Choices("red", ("house", "is in the river"))],
+        ("logits",),
+    ),
 }
 
 
@@ -65,9 +75,11 @@ def test_transformers_computes_the_same_logits(saved):
     _, rows, outputs = outputs_of(folder, examples)
     batch = rows.batch(range(len(rows)))
     with torch.no_grad():
-        theirs = model(torch.tensor(batch["token_ids"], dtype=torch.long),
-                       attention_mask=torch.tensor(batch["padding_mask"]),
-                       token_type_ids=torch.tensor(batch["segment_ids"], dtype=torch.long))
+        theirs = model(
+            torch.tensor(batch["token_ids"], dtype=torch.long),
+            attention_mask=torch.tensor(batch["padding_mask"]),
+            token_type_ids=torch.tensor(batch["segment_ids"], dtype=torch.long),
+        )
     for name in names:
         for row, output in enumerate(outputs):
             length = 2 if name == "logits" and len(output[name].shape) == 1 else rows.lengths[row]
@@ -98,7 +110,8 @@ def test_a_saved_model_computes_the_same(saved, tmp_path):
     module = tf.saved_model.load(str(export_task(folder, tmp_path / "serving", "savedmodel")))
     batch = rows.batch(range(len(rows)))
     found = module.signatures["serving_default"](
-        **{name: tf.constant(batch[name]) for name in ("token_ids", "segment_ids", "padding_mask")})
+        **{name: tf.constant(batch[name]) for name in ("token_ids", "segment_ids", "padding_mask")}
+    )
     for name in names:
         for row, output in enumerate(expected):
             length = len(output[name]) if output[name].ndim == 1 and name == "logits" else rows.lengths[row]

@@ -19,8 +19,12 @@ from bert_tf.finetune.word_data import LabelledWords
 
 FOLDERS = Path(__file__).parents[1] / "golden" / "family"
 CASES = {
-    "classify": (sequence.FAMILY, {"labels": ("a", "b", "c"), "pair": True}, [("w1 w2 the", "w3"), ("of", "w4 w5")],
-                 ("logits",)),
+    "classify": (
+        sequence.FAMILY,
+        {"labels": ("a", "b", "c"), "pair": True},
+        [("w1 w2 the", "w3"), ("of", "w4 w5")],
+        ("logits",),
+    ),
     "tag": (tokens.FAMILY, {"labels": ("O", "B-A", "I-A")}, [LabelledWords(("w1", "the", "w2"), None)], ("logits",)),
     "answer": (answers.FAMILY, {}, [Question("1", "w1 w2", "w3 the w4", ())], ("start_logits", "end_logits")),
     "choose": (choice.FAMILY, {}, [Choices("w1 the", ("w2", "of w3"))], ("logits",)),
@@ -59,8 +63,11 @@ def with_pooler(bert):
 
 def outputs_of(folder, task):
     model = bert_tf.load(folder).task
-    rows = model.family.encode([model.family.example(one, model.settings) if task == "classify" else one
-                                for one in CASES[task][2]], model._tokenizer, model.settings)
+    rows = model.family.encode(
+        [model.family.example(one, model.settings) if task == "classify" else one for one in CASES[task][2]],
+        model._tokenizer,
+        model.settings,
+    )
     return model, rows, model.outputs(rows, batch_size=2)
 
 
@@ -104,8 +111,10 @@ def test_a_head_on_a_pooler_from_before_is_read_and_not_claimed(name, task, tmp_
     batch = rows.batch(range(len(rows)))
     flat = {key: batch[key].reshape(-1, batch[key].shape[-1]) for key in ("token_ids", "segment_ids", "padding_mask")}
     bert, stored = bert_tf.load(FOLDERS / name), open_tensors(folder)
-    dense, last = ([stored[f"{part}.{end}"].read() for end in ("weight", "bias")]
-                   for part in (f"{bert.config.member.prefix}.pooler.dense", "classifier"))
+    dense, last = (
+        [stored[f"{part}.{end}"].read() for end in ("weight", "bias")]
+        for part in (f"{bert.config.member.prefix}.pooler.dense", "classifier")
+    )
     first = bert.runtime.run(flat, ("sequence_output",))["sequence_output"][:, 0]
     expected = np.tanh(first @ dense[0].T + dense[1]) @ last[0].T + last[1]
     logits = np.stack([one["logits"] for one in outputs]).reshape(expected.shape)
@@ -119,8 +128,10 @@ def test_a_training_makes_the_head_that_transformers_has(name, task, tmp_path):
     from bert_tf.finetune.fit import FitSettings, fit
     from bert_tf.finetune.sentences import Sentence
 
-    examples = {"classify": [Sentence("w1 w2", target="a"), Sentence("w3", target="b")],
-                "choose": [Choices("w1", ("w2", "w3"), 1), Choices("w2", ("w4", "w5"), 0)]}[task]
+    examples = {
+        "classify": [Sentence("w1 w2", target="a"), Sentence("w3", target="b")],
+        "choose": [Choices("w1", ("w2", "w3"), 1), Choices("w2", ("w4", "w5"), 0)],
+    }[task]
     settings = TaskSettings(task, ("a", "b") if task == "classify" else (), max_length=16)
     how = FitSettings(epochs=1, batch_size=2, strategy="one", lengths=1)
     fit(CASES[task][0], FOLDERS / name, examples, [], settings, how, tmp_path / "new", say=lambda line: None)

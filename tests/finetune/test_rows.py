@@ -12,9 +12,7 @@ RNG = np.random.default_rng(0)
 
 def make_rows(lengths):
     ids = [np.full(length, 5 + index, np.int32) for index, length in enumerate(lengths)]
-    return Rows(
-        {"token_ids": ids, "segment_ids": [np.zeros(length, np.int32) for length in lengths]}, pad_id=7
-    )
+    return Rows({"token_ids": ids, "segment_ids": [np.zeros(length, np.int32) for length in lengths]}, pad_id=7)
 
 
 def test_a_batch_is_padded_masked_and_filled_up():
@@ -39,10 +37,7 @@ def test_the_chosen_lengths_leave_the_least_padding():
         return sum(fitting(length, chosen) for length in lengths)
 
     best = min(
-        cost(chosen)
-        for count in (1, 2, 3)
-        for chosen in combinations(possible, count)
-        if chosen[-1] >= lengths.max()
+        cost(chosen) for count in (1, 2, 3) for chosen in combinations(possible, count) if chosen[-1] >= lengths.max()
     )
     chosen = choose_lengths(lengths, 3)
     assert cost(chosen) == best and len(chosen) <= 3

@@ -138,8 +138,11 @@ GLUE_FILES = {
         ("a.csv", b'text,n\na,1\n"b"c,2\nd,3\n', {2: "a", 3: "line 3: not CSV", 4: "d"}),
         # Nobody closes this quote: the rows after it are good all the same.
         ("a.csv", b'text,n\na,1\n"b,2\nc,3\n"d\ne",4\n', {2: "a", 3: "line 3: not CSV", 4: "c", 5: "d\ne"}),
-        ("a.csv", b'text,n\n"a,1\nb,2\n\xff,3\nc,4\n',
-         {2: "line 4: not UTF-8", 3: "b", 4: "line 4: not UTF-8", 5: "c"}),
+        (
+            "a.csv",
+            b'text,n\n"a,1\nb,2\n\xff,3\nc,4\n',
+            {2: "line 4: not UTF-8", 3: "b", 4: "line 4: not UTF-8", 5: "c"},
+        ),
         ("a.csv", b'text,n\na,1\n"b', {2: "a", 3: "line 3: not CSV"}),
     ],
 )
@@ -229,7 +232,9 @@ def test_labels_are_in_order_and_checked(tmp_path):
     with pytest.raises(DataError, match="b.csv line 2: the label '11' is not one of the model's: 9, 10"):
         FAMILY.check(other, settings)
     several = TaskSettings("classify", ("x", "y"), multi_label=True)
-    other = list(FAMILY.read(write(tmp_path, "d.jsonl", '{"text": "a", "label": ["x", "z"]}\n'), options(multi_label=True)))
+    other = list(
+        FAMILY.read(write(tmp_path, "d.jsonl", '{"text": "a", "label": ["x", "z"]}\n'), options(multi_label=True))
+    )
     with pytest.raises(DataError, match="d.jsonl line 1: the label 'z' is not one of the model's: x, y"):
         FAMILY.check(other, several)
     pair = list(FAMILY.read(write(tmp_path, "c.csv", "text,text2,label\nd,e,9\n"), options()))
@@ -248,8 +253,9 @@ def test_the_one_of_several_labels_that_every_example_has_is_nothing_to_learn(tm
     examples = list(FAMILY.read(write(tmp_path, "a.csv", "text,label\na,x\nb,x\n"), several))
     with pytest.raises(DataError, match="a.csv holds only the label 'x'; there is nothing to tell apart"):
         FAMILY.settings(several, examples)
-    examples = list(FAMILY.read(write(tmp_path, "b.jsonl", '{"text": "a", "label": ["x"]}\n{"text": "b", "label": []}\n'),
-                                several))
+    examples = list(
+        FAMILY.read(write(tmp_path, "b.jsonl", '{"text": "a", "label": ["x"]}\n{"text": "b", "label": []}\n'), several)
+    )
     assert FAMILY.settings(several, examples).labels == ("x",)
 
 

@@ -66,8 +66,11 @@ def test_scores_of_numbers_are_scipys():
 
 
 def test_the_worst_numbers_are_those_farthest_off(tmp_path):
-    examples = [Sentence("a", None, 1.0, "/home/a.csv line 2"), Sentence("b", "c", 2.0, "/home/a.csv line 3"),
-                Sentence("d", None, -1.0, "/home/a.csv line 4")]
+    examples = [
+        Sentence("a", None, 1.0, "/home/a.csv line 2"),
+        Sentence("b", "c", 2.0, "/home/a.csv line 3"),
+        Sentence("d", None, -1.0, "/home/a.csv line 4"),
+    ]
     predictions = [{"value": 1.25}, {"value": -1.0004}, {"value": 0.0}]
     shown = findings(examples, predictions, TaskSettings("classify", regression=True))
     assert shown.worst == [
@@ -88,9 +91,7 @@ def test_scores_of_several_labels_are_scikit_learns():
         return [tuple(label for label, on in zip(LABELS, row) if on) for row in rows]
 
     examples = [Sentence("x", target=labels) for labels in named(true)]
-    predictions = [
-        {"labels": list(labels), "probabilities": dict.fromkeys(LABELS, 0.5)} for labels in named(found)
-    ]
+    predictions = [{"labels": list(labels), "probabilities": dict.fromkeys(LABELS, 0.5)} for labels in named(found)]
     settings = TaskSettings("classify", LABELS, multi_label=True)
     scores = score(examples, predictions, settings)
     assert scores["f1_micro"] == pytest.approx(metrics.f1_score(true, found, average="micro"))
@@ -113,8 +114,9 @@ def test_the_only_label_of_a_multi_label_task_is_measured_where_it_is(found, pre
     predictions = [{"labels": ["x"] * on, "probabilities": {"x": float(on)}} for on in found]
     settings = TaskSettings("classify", ("x",), multi_label=True)
     assert score(examples, predictions, settings) == pytest.approx(
-        {"f1_micro": f1, "f1_macro": f1, "all_labels_right": right})
-    row, = findings(examples, predictions, settings).per_label
+        {"f1_micro": f1, "f1_macro": f1, "all_labels_right": right}
+    )
+    (row,) = findings(examples, predictions, settings).per_label
     assert row == {"label": "x", "precision": precision, "recall": recall, "f1": pytest.approx(f1), "examples": 1}
 
 
@@ -134,20 +136,14 @@ def test_losses_are_pytorchs_and_parts_add_up(kind):
     functional = torch.nn.functional
     theirs = {
         "one": lambda: functional.cross_entropy(tensor, goal.long(), reduction="none"),
-        "several": lambda: functional.binary_cross_entropy_with_logits(tensor, goal, reduction="none").mean(
-            -1
-        ),
+        "several": lambda: functional.binary_cross_entropy_with_logits(tensor, goal, reduction="none").mean(-1),
         "number": lambda: (tensor[:, 0] - goal) ** 2,
     }[kind]()
     expected = float((theirs * torch.tensor(weights)).sum() / weights.sum())
     assert float(objective({"logits": logits}, batch)["loss"]) == pytest.approx(expected, rel=1e-5)
     counts = objective.counts(batch)
     parts = sum(
-        float(
-            objective({"logits": logits[part]}, {name: value[part] for name, value in batch.items()}, counts)[
-                "loss"
-            ]
-        )
+        float(objective({"logits": logits[part]}, {name: value[part] for name, value in batch.items()}, counts)["loss"])
         for part in (slice(0, 3), slice(3, 8))
     )
     assert parts == pytest.approx(expected, rel=1e-5)

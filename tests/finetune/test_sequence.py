@@ -74,10 +74,7 @@ def test_each_kind_learns_a_small_set_and_beats_chance_on_a_held_one(
     scores = {}
     for name, path in (("train", train), ("held", held)):
         capsys.readouterr()
-        assert (
-            main(["evaluate", "classify", "--model", str(output), "--data", str(path), "--json", "--quiet"])
-            == 0
-        )
+        assert main(["evaluate", "classify", "--model", str(output), "--data", str(path), "--json", "--quiet"]) == 0
         scores[name] = json.loads(capsys.readouterr().out)[metric]
     assert scores["train"] >= (0.98 if metric == "pearson" else 1.0), scores
     assert scores["held"] > chance, scores
@@ -97,11 +94,7 @@ def test_the_report_says_what_was_measured(trained):
     metrics = json.loads((folder / "report" / "metrics.json").read_text())
     assert metrics["dev"]["accuracy"] == 1.0 and metrics["train_examples"] == 160
     page = (folder / "report" / "report.html").read_text()
-    assert (
-        "http-equiv" not in page
-        and "<script src" not in page
-        and "cdn.plot.ly" not in page.split("<script")[0]
-    )
+    assert "http-equiv" not in page and "<script src" not in page and "cdn.plot.ly" not in page.split("<script")[0]
     for title in ("How it learned", "What it confuses", "Label by label"):
         assert f"<h2>{title}</h2>" in page
     for name in ("learning_curve", "confusion", "labels"):
@@ -130,9 +123,11 @@ def test_measuring_writes_a_report_where_asked(trained, tmp_path, capsys):
 
 def test_a_report_leaves_nothing_of_an_earlier_one(tmp_path):
     metrics = {"task": "classify", "metric": "accuracy", "dev": {"accuracy": 0.5}}
-    found = Findings(confusion=(("a", "b"), [[1, 0], [0, 1]]),
-                     per_label=[{"label": "a", "precision": 1.0, "recall": 1.0, "f1": 1.0, "examples": 1}],
-                     worst=[{"text": "the cat", "expected": "a", "found": "b"}])
+    found = Findings(
+        confusion=(("a", "b"), [[1, 0], [0, 1]]),
+        per_label=[{"label": "a", "precision": 1.0, "recall": 1.0, "f1": 1.0, "examples": 1}],
+        worst=[{"text": "the cat", "expected": "a", "found": "b"}],
+    )
     records = [{"step": 1, "loss": 1.0}], [{"step": 1, "epoch": 1.0, "dev": {"accuracy": 0.5}, "best": True}]
     (tmp_path / "notes.txt").write_text("mine")
     own = {"notes.txt", "metrics.json", "report.html"}
@@ -199,9 +194,7 @@ def test_a_file_is_predicted_line_by_line(trained, tmp_path, capsys):
     folder, _, held = trained
     source, target = tmp_path / "in.csv", tmp_path / "out.csv"
     lines = open(held, encoding="utf-8").read().splitlines()[:5]
-    source.write_text(
-        "\n".join([*lines, "one field too many,large,x", "the big cat,large"]), encoding="utf-8"
-    )
+    source.write_text("\n".join([*lines, "one field too many,large,x", "the big cat,large"]), encoding="utf-8")
     assert main(["predict", "--model", str(folder), "--input", str(source), "--output", str(target)]) == 0
     rows = list(csv.DictReader(open(target, encoding="utf-8")))
     assert len(rows) == 6 and rows[-1]["predicted_label"] == "large" and rows[0]["text"] == lines[1].split(",")[0]
@@ -237,7 +230,7 @@ def test_columns_of_the_input_stay_beside_the_prediction(trained, tmp_path):
     source.write_text("text,label,predicted_label\na big dog,mine,older\n")
     assert predict_file(trained[0], source, target) == 0
     with open(target, encoding="utf-8", newline="") as file:
-        row, = csv.DictReader(file)
+        (row,) = csv.DictReader(file)
     assert (row["label"], row["predicted_label"], row["predicted_predicted_label"]) == ("mine", "older", "large")
 
 
@@ -268,7 +261,9 @@ def test_columns_of_other_names_are_predicted_too(trained, tmp_path, capsys):
     with open(target, encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     assert [(row["text"], row["review"], row["label"]) for row in rows] == [
-        ("1", "the big cat", "large"), ("2", "the small cat", "little")]
+        ("1", "the big cat", "large"),
+        ("2", "the small cat", "little"),
+    ]
     assert "text_a" not in rows[0]
     assert main([*options, "--text-column", "words"]) == 2
     assert "no column 'words'; the columns are text, review." in capsys.readouterr().err

@@ -19,8 +19,26 @@ UPDATES = 6
 def arguments(request, start_folder, tmp_path):
     """Arguments of the script for a made set of each task."""
     train, dev = FILES[request.param](tmp_path)
-    return ["--task", request.param, "--model", str(start_folder), "--train", str(train), "--dev", str(dev),
-            "--examples", "24", "--batch-size", "4", "--length", "96", "--dropout", "0", "--learning-rate", "1e-3"]
+    return [
+        "--task",
+        request.param,
+        "--model",
+        str(start_folder),
+        "--train",
+        str(train),
+        "--dev",
+        str(dev),
+        "--examples",
+        "24",
+        "--batch-size",
+        "4",
+        "--length",
+        "96",
+        "--dropout",
+        "0",
+        "--learning-rate",
+        "1e-3",
+    ]
 
 
 def sentences(folder):
@@ -48,9 +66,13 @@ def questions(folder):
             passage = rng.choices(WORDS, k=10)
             start = rng.randrange(9)
             before = " ".join([*passage[:start], ""])
-            answer = {"text": " ".join(passage[start: start + 2]), "answer_start": len(before)}
-            paragraphs.append({"context": " ".join(passage), "qas": [
-                {"id": str(number), "question": " ".join(rng.choices(WORDS, k=3)), "answers": [answer]}]})
+            answer = {"text": " ".join(passage[start : start + 2]), "answer_start": len(before)}
+            paragraphs.append(
+                {
+                    "context": " ".join(passage),
+                    "qas": [{"id": str(number), "question": " ".join(rng.choices(WORDS, k=3)), "answers": [answer]}],
+                }
+            )
         (folder / name).write_text(json.dumps({"version": "1.1", "data": [{"title": "", "paragraphs": paragraphs}]}))
     return folder / "train.json", folder / "dev.json"
 
@@ -75,7 +97,7 @@ def test_both_sides_learn_the_same_of_the_same_batches(arguments, tmp_path):
         assert all(np.array_equal(batch[name], same[name]) for name in batch)
         # Keras adds Adam's epsilon before the correction of the bias, PyTorch after it.
         for group in theirs.side.optimizer.param_groups:
-            group["eps"] = 1e-6 / np.sqrt(1 - 0.999 ** done)
+            group["eps"] = 1e-6 / np.sqrt(1 - 0.999**done)
         assert ours.side.update(batch) == pytest.approx(theirs.side.update(same), abs=1e-5)
         if done == UPDATES:
             break
@@ -94,10 +116,28 @@ def test_both_sides_learn_the_same_of_the_same_batches(arguments, tmp_path):
 def test_the_script_measures_each_side(start_folder, tmp_path):
     train, dev = words(tmp_path)
     done = subprocess.run(
-        [sys.executable, ROOT / "benchmarks" / "finetuning.py", "--task", "tag", "--model", start_folder,
-         "--train", train, "--dev", dev, "--batch-size", "4", "--json", tmp_path / "found.json",
-         "--sides", "ours", "transformers, own batches"],
-        capture_output=True, text=True)
+        [
+            sys.executable,
+            ROOT / "benchmarks" / "finetuning.py",
+            "--task",
+            "tag",
+            "--model",
+            start_folder,
+            "--train",
+            train,
+            "--dev",
+            dev,
+            "--batch-size",
+            "4",
+            "--json",
+            tmp_path / "found.json",
+            "--sides",
+            "ours",
+            "transformers, own batches",
+        ],
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 0, done.stderr
     (found,) = json.loads((tmp_path / "found.json").read_text())
     assert list(found) == ["ours", "transformers, own batches"]

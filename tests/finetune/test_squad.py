@@ -20,15 +20,18 @@ from bert_tf.finetune.squad_score import (
 GOLDEN = Path(__file__).parents[1] / "golden" / "squad_scores.json"
 
 
-@pytest.mark.parametrize("text, left", [
-    ("The Broncos", "broncos"),
-    ("a  \u201cthe\u201d An!", "\u201c \u201d"),  # only ASCII punctuation goes, so quotes of other forms stay
-    ("theatre of an era, the", "theatre of era"),
-    ("U.S.A.", "usa"),
-    ("1,000", "1000"),
-    ("a-an", "aan"),                    # punctuation goes before articles are looked for
-    ("The", ""),
-])
+@pytest.mark.parametrize(
+    "text, left",
+    [
+        ("The Broncos", "broncos"),
+        ("a  \u201cthe\u201d An!", "\u201c \u201d"),  # only ASCII punctuation goes, so quotes of other forms stay
+        ("theatre of an era, the", "theatre of era"),
+        ("U.S.A.", "usa"),
+        ("1,000", "1000"),
+        ("a-an", "aan"),  # punctuation goes before articles are looked for
+        ("The", ""),
+    ],
+)
 def test_normalisation(text, left):
     assert normalise(text) == left
 
@@ -48,18 +51,18 @@ def test_worked_examples():
 
 def test_an_answer_of_articles_alone_counts_as_each_script_has_it():
     answers, said = {"a": ["the"], "b": ["red"]}, {"a": "the", "b": "red"}
-    assert squad_scores(said, answers) == {"exact_match": 100.0, "f1": 50.0, "questions": 2}      # 1.1
-    found = squad_scores({**said, "c": ""}, {**answers, "c": []})                                 # 2.0: "a" has no answer left
+    assert squad_scores(said, answers) == {"exact_match": 100.0, "f1": 50.0, "questions": 2}  # 1.1
+    found = squad_scores({**said, "c": ""}, {**answers, "c": []})  # 2.0: "a" has no answer left
     assert (found["exact_match"], found["f1"]) == pytest.approx((100.0, 100.0))
     assert squad_scores({"a": "x", "b": "red", "c": ""}, {**answers, "c": []})["f1"] == pytest.approx(200 / 3)
 
 
 def test_no_answer():
     assert question_scores("", []) == (1, 1)
-    assert question_scores("the", []) == (1, 1)      # nothing of it is left either
+    assert question_scores("the", []) == (1, 1)  # nothing of it is left either
     assert question_scores("Paris", []) == (0, 0)
     assert question_scores("", ["Paris"]) == (0, 0)
-    assert question_scores("", ["the"]) == (1, 1)    # an answer that nothing is left of does not count
+    assert question_scores("", ["the"]) == (1, 1)  # an answer that nothing is left of does not count
     found = squad_scores({"a": "Paris", "b": "", "c": "Rome"}, {"a": ["Paris"], "b": [], "c": []})
     assert found["exact_match"] == found["f1"] == pytest.approx(200 / 3)
     assert found["answerable_f1"] == 100 and found["unanswerable_accuracy"] == 50
@@ -88,8 +91,9 @@ def test_the_threshold_scores_best_of_all():
     margins = {key: float(rng.normal(-1 if answers[key] else 1, 2)) for key in answers}
 
     def scored(threshold):
-        return squad_scores({key: text if margins[key] <= threshold else ""
-                             for key, text in predictions.items()}, answers)["f1"]
+        return squad_scores(
+            {key: text if margins[key] <= threshold else "" for key, text in predictions.items()}, answers
+        )["f1"]
 
     threshold, percent = best_threshold(predictions, margins, answers)
     assert percent == pytest.approx(scored(threshold))
@@ -118,23 +122,33 @@ def question(key, text="?", *answers, **more):
 
 
 def test_reading_both_versions(tmp_path):
-    path = squad_file(tmp_path / "a.json", ("Paris is big.", [
-        question("1", "What?", ("Paris", 0), ("big", 9)),
-        question("2", "Why?", is_impossible=True, plausible_answers=[{"text": "big", "answer_start": 9}]),
-    ]), bom=True)
+    path = squad_file(
+        tmp_path / "a.json",
+        (
+            "Paris is big.",
+            [
+                question("1", "What?", ("Paris", 0), ("big", 9)),
+                question("2", "Why?", is_impossible=True, plausible_answers=[{"text": "big", "answer_start": 9}]),
+            ],
+        ),
+        bom=True,
+    )
     first, second = read_squad(path)
     assert first.answers == ((0, "Paris"), (9, "big")) and first.passage == "Paris is big."
     assert second.answers == () and second.key == "2"
 
 
-@pytest.mark.parametrize("questions, message", [
-    ([question("7", "?", ("London", 0))], r"question 7: the answer 'London' does not stand at character 0"),
-    ([question("7", "?", ("Paris", -5))], "does not stand at character -5"),
-    ([question("7", "?", ("Paris", "0"))], "'answer_start' is '0'"),
-    ([question("7"), question("7")], "paragraph 1: the id '7' is already in"),
-    ([{"id": "7", "answers": []}], "'question' must be a text"),
-    ([], "holds no question"),
-])
+@pytest.mark.parametrize(
+    "questions, message",
+    [
+        ([question("7", "?", ("London", 0))], r"question 7: the answer 'London' does not stand at character 0"),
+        ([question("7", "?", ("Paris", -5))], "does not stand at character -5"),
+        ([question("7", "?", ("Paris", "0"))], "'answer_start' is '0'"),
+        ([question("7"), question("7")], "paragraph 1: the id '7' is already in"),
+        ([{"id": "7", "answers": []}], "'question' must be a text"),
+        ([], "holds no question"),
+    ],
+)
 def test_bad_questions_are_named(tmp_path, questions, message):
     with pytest.raises(DataError, match=message):
         read_squad(squad_file(tmp_path / "a.json", ("Paris is big.", questions)))
@@ -150,9 +164,12 @@ def test_files_of_another_form_are_named(tmp_path):
 
 
 def test_no_passage_is_on_both_sides_of_a_split(tmp_path):
-    questions = read_squad(squad_file(tmp_path / "a.json", *(
-        (f"Passage {number}.", [question(f"{number}-{place}") for place in range(3)])
-        for number in range(20))))
+    questions = read_squad(
+        squad_file(
+            tmp_path / "a.json",
+            *((f"Passage {number}.", [question(f"{number}-{place}") for place in range(3)]) for number in range(20)),
+        )
+    )
     train, dev = split_by_passage(questions, 0.1)
     assert len(train) == 54 and len(dev) == 6
     assert not {one.passage for one in train} & {one.passage for one in dev}

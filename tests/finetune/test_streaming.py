@@ -50,15 +50,22 @@ def test_a_document_is_joined_when_the_next_begins(tmp_path):
     assert (first, second, third, fourth) == (1, 5, 8, 12)
     assert the.words == ("the",) and sat.words == ("cat", "sat") and ran.words == ("ran", "it")
     assert isinstance(bad, DataError) and "line 6: 5 columns" in str(bad)
-    (tmp_path / "a.conllu").write_text("# newdoc id = a\n\n# sent_id = 1\n1\tthe" + "\t_" * 8 + "\n\n1\tcat" + "\t_" * 8
-                                       + "\n\n# newdoc\n1\tran" + "\t_" * 8)
+    (tmp_path / "a.conllu").write_text(
+        "# newdoc id = a\n\n# sent_id = 1\n1\tthe"
+        + "\t_" * 8
+        + "\n\n1\tcat"
+        + "\t_" * 8
+        + "\n\n# newdoc\n1\tran"
+        + "\t_" * 8
+    )
     found = try_labelled_words(tmp_path / "a.conllu", labelled=False, documents=True)
     assert [(line, one.words) for line, one in found] == [(3, ("the", "cat")), (8, ("ran",))]
 
 
 def test_a_sentence_that_cannot_be_read_is_told_in_its_place(tagger, tmp_path, capsys):
     (tmp_path / "in.conllu").write_bytes(
-        b"1\tthe" + b"\t_" * 8 + b"\n\n1\tcat\n\n1\tcaf\xe9" + b"\t_" * 8 + b"\n\n# text\n1\tit" + b"\t_" * 8 + b"\n")
+        b"1\tthe" + b"\t_" * 8 + b"\n\n1\tcat\n\n1\tcaf\xe9" + b"\t_" * 8 + b"\n\n# text\n1\tit" + b"\t_" * 8 + b"\n"
+    )
     code, out, err = run(capsys, "predict", "--model", tagger, "--input", tmp_path / "in.conllu", "--quiet")
     first, second, third, fourth = map(json.loads, out.splitlines())
     assert code == 0 and first["words"] == ["the"] and fourth["words"] == ["it"]
@@ -79,11 +86,15 @@ def test_a_task_model_reads_only_a_window_ahead(tagger, monkeypatch):
     assert next(taken) == 12
 
 
-@pytest.mark.parametrize("model, options, asked, key", [
-    ("tagger", (), ['{"text": "the cat"}\n', '{"text": "it ran"}\n'], "words"),
-    ("tagger", ("--format", "conll"), ["the\ncat\n\n", "it\nran\n\n"], "words"),
-    ("start_folder", (), ['{"text_a": "the [MASK]"}\n', '{"text_a": "it [MASK]"}\n'], "tokens"),
-], ids=["JSON lines", "CoNLL", "masks"])
+@pytest.mark.parametrize(
+    "model, options, asked, key",
+    [
+        ("tagger", (), ['{"text": "the cat"}\n', '{"text": "it ran"}\n'], "words"),
+        ("tagger", ("--format", "conll"), ["the\ncat\n\n", "it\nran\n\n"], "words"),
+        ("start_folder", (), ['{"text_a": "the [MASK]"}\n', '{"text_a": "it [MASK]"}\n'], "tokens"),
+    ],
+    ids=["JSON lines", "CoNLL", "masks"],
+)
 def test_each_line_of_an_open_pipe_is_answered_as_it_comes(request, monkeypatch, model, options, asked, key):
     (given, ask), (answers, answer) = os.pipe(), os.pipe()
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(os.fdopen(given, "rb")))

@@ -23,8 +23,7 @@ def places(seed, count):
         labels = []
         for word, before in zip(words, [None, *words]):
             within = word in PLACES and before in PLACES
-            labels.append("I-LOC" if within else "B-LOC" if word in PLACES
-                          else "B-SUM" if word == "money" else "O")
+            labels.append("I-LOC" if within else "B-LOC" if word in PLACES else "B-SUM" if word == "money" else "O")
         made.append(LabelledWords(tuple(words), tuple(labels)))
     return made
 
@@ -45,12 +44,15 @@ def test_it_learns_a_made_set_and_beats_chance_on_other_sentences(tagger):
 
 def test_spans_are_those_of_the_users_own_text(tagger):
     text = "the  cat ran in  park river was  big"
-    found, = tagger.predict([text])
+    (found,) = tagger.predict([text])
     assert found["text"] == text
-    assert [text[start:end] for start, end in found["spans"]] == found["words"] == (
-        "the cat ran in park river was big".split())
-    entity, = found["entities"]
-    assert entity["type"] == "LOC" and text[entity["start"]:entity["end"]] == entity["text"] == "park river"
+    assert (
+        [text[start:end] for start, end in found["spans"]]
+        == found["words"]
+        == ("the cat ran in park river was big".split())
+    )
+    (entity,) = found["entities"]
+    assert entity["type"] == "LOC" and text[entity["start"] : entity["end"]] == entity["text"] == "park river"
     assert 0 < entity["probability"] <= 1
 
 
@@ -59,22 +61,25 @@ def test_long_documents_are_read_in_windows(tagger):
     document = LabelledWords(tuple(words), None)
     rows = FAMILY.encode([document], tagger._tokenizer, tagger.settings)
     assert len(rows) > 5 and max(rows.lengths) <= tagger.settings.max_length
-    found, = tagger.predict([document])
+    (found,) = tagger.predict([document])
     assert len(found["labels"]) == len(words)
-    assert np.mean([(label != "O") == (word in PLACES | {"money"})
-                    for word, label in zip(words, found["labels"])]) > 0.9
+    assert (
+        np.mean([(label != "O") == (word in PLACES | {"money"}) for word, label in zip(words, found["labels"])]) > 0.9
+    )
 
 
 def test_labels_stand_on_the_first_piece_or_on_all(tiny_bert):
     examples = [LabelledWords(("bank", "parking", "the"), ("B-LOC", "I-LOC", "O"))]
     assert [len(ids) for ids in tiny_bert.tokenizer.batch_ids(examples[0].words)] == [1, 2, 1]
     first, whole = (
-        FAMILY.encode(examples, tiny_bert.tokenizer,
-                      FAMILY.settings(options(**{**TAGS, "pieces": pieces}), examples), True).sequences
-        for pieces in ("first", "all"))
+        FAMILY.encode(
+            examples, tiny_bert.tokenizer, FAMILY.settings(options(**{**TAGS, "pieces": pieces}), examples), True
+        ).sequences
+        for pieces in ("first", "all")
+    )
     assert list(first["label_weights"][0]) == [0, 1, 1, 0, 1, 0]
     assert list(whole["label_weights"][0]) == [0, 1, 1, 1, 1, 0]
-    assert list(whole["labels"][0]) == [0, 1, 2, 2, 0, 0]       # O, B-LOC, I-LOC: the entity goes on
+    assert list(whole["labels"][0]) == [0, 1, 2, 2, 0, 0]  # O, B-LOC, I-LOC: the entity goes on
 
 
 def test_labels_can_weigh_more_or_less(tiny_bert):
@@ -113,7 +118,7 @@ def test_pieces_are_those_of_the_running_text_for_every_tokenizer(tiny_bert):
     settings = TaskSettings("tag", ("A", "B"), max_length=32)
     others = [read_tokenizer(golden / name) for name in ("roberta", "albert")]
     for tokenizer in (tiny_bert.tokenizer, *others):
-        row, = FAMILY.encode([example], tokenizer, settings).sequences["token_ids"]
+        (row,) = FAMILY.encode([example], tokenizer, settings).sequences["token_ids"]
         assert list(row) == list(tokenizer.encode(example.text).token_ids)
 
 
@@ -144,10 +149,15 @@ def test_scores_equal_seqeval_and_scikit_learn():
     assert plain["accuracy"] == pytest.approx(2 / 3) and plain["f1"] == pytest.approx(2 / 3)
 
 
-@pytest.mark.parametrize("record, message", [
-    ({"text": "  "}, "empty"), ({}, 'Give a "text"'), ({"words": []}, "not empty"),
-    ({"words": [1]}, "strings"),
-])
+@pytest.mark.parametrize(
+    "record, message",
+    [
+        ({"text": "  "}, "empty"),
+        ({}, 'Give a "text"'),
+        ({"words": []}, "not empty"),
+        ({"words": [1]}, "strings"),
+    ],
+)
 def test_records_that_cannot_be_read(tagger, record, message):
     with pytest.raises(DataError, match=message):
         tagger.predict([record])

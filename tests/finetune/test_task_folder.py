@@ -65,8 +65,10 @@ def test_transformers_gives_the_same_logits_of_our_folder(trained):
 
 @pytest.mark.parametrize(
     "problem, settings",
-    [("multi_label_classification", TaskSettings("classify", ("a", "b", "c"), multi_label=True, max_length=16)),
-     ("regression", TaskSettings("classify", regression=True, max_length=16))],
+    [
+        ("multi_label_classification", TaskSettings("classify", ("a", "b", "c"), multi_label=True, max_length=16)),
+        ("regression", TaskSettings("classify", regression=True, max_length=16)),
+    ],
 )
 def test_transformers_reads_several_labels_and_numbers_as_what_they_are(tiny_bert, tmp_path, problem, settings):
     network = network_over(tiny_bert.model, family("classify"), settings)
@@ -199,9 +201,7 @@ def test_every_pooling_goes_through_a_folder(tiny_bert, tmp_path, pooling):
     again = bert_tf.load(tmp_path).task
     assert again.settings == settings and ("pooler" in again.network.bert_heads) == (pooling == "cls")
     for name, variable in network.head.named_variables().items():
-        np.testing.assert_array_equal(
-            np.asarray(variable), np.asarray(again.network.head.named_variables()[name])
-        )
+        np.testing.assert_array_equal(np.asarray(variable), np.asarray(again.network.head.named_variables()[name]))
 
 
 def test_a_head_of_another_shape_is_refused(trained, tmp_path):

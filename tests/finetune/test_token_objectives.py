@@ -17,7 +17,7 @@ WEIGHTS = np.array([1, 2, 0.5, 1, 1, 1, 0, 0], np.float32)
 def tags(rng):
     outputs = {"logits": rng.normal(0, 2, (B, T, K)).astype(np.float32)}
     labels = rng.integers(0, K, (B, T)).astype(np.int32)
-    counted = rng.choice([0, 0.5, 1], (B, T)).astype(np.float32)    # 0.5: the weight of a class
+    counted = rng.choice([0, 0.5, 1], (B, T)).astype(np.float32)  # 0.5: the weight of a class
     losses = cross_entropy(torch.tensor(outputs["logits"]).mT, torch.tensor(labels).long(), reduction="none").numpy()
     hits = outputs["logits"].argmax(-1) == labels
     weights = counted * WEIGHTS[:, None]
@@ -30,7 +30,7 @@ def chain(rng):
     labels = rng.integers(0, K, (B, T)).astype(np.int32)
     counted = rng.integers(0, 2, (B, T)).astype(np.float32)
     counted[:, 1] = 1
-    losses = np.zeros((B, T))   # of a whole sequence, at its second token
+    losses = np.zeros((B, T))  # of a whole sequence, at its second token
     for row in range(B):
         logits, given = outputs["logits"][row][counted[row] > 0], labels[row][counted[row] > 0]
         scores = [score(logits, transitions, path) for path in itertools.product(range(K), repeat=len(logits))]
@@ -70,9 +70,14 @@ def test_unequal_parts_of_a_batch_add_up_to_the_mean_over_it(make):
     if make is chain:
         expected["loss"] = (losses.sum(axis=1) * WEIGHTS).sum() / weights.sum()
     whole, counts = objective(outputs, batch), objective.counts(batch)
-    parts = [objective({name: value[part] for name, value in outputs.items()},
-                       {name: value[part] for name, value in batch.items()}, counts)
-             for part in (slice(0, 3), slice(3, 7), slice(7, 8))]
+    parts = [
+        objective(
+            {name: value[part] for name, value in outputs.items()},
+            {name: value[part] for name, value in batch.items()},
+            counts,
+        )
+        for part in (slice(0, 3), slice(3, 7), slice(7, 8))
+    ]
     for name, value in expected.items():
         assert value > 0
         assert float(whole[name]) == pytest.approx(value, rel=1e-5)

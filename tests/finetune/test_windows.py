@@ -28,7 +28,6 @@ def test_each_piece_is_judged_where_most_is_seen_around_it():
 
 def test_merging_takes_each_piece_from_its_best_window():
     spans = windows(9, 6, 3)
-    values = [np.array([-1, *range(start, end), -1]) + 100 * index
-              for index, (start, end) in enumerate(spans)]
+    values = [np.array([-1, *range(start, end), -1]) + 100 * index for index, (start, end) in enumerate(spans)]
     chosen = best_window(spans, 9)
     assert list(merge(spans, values, 9)) == [piece + 100 * index for piece, index in zip(range(9), chosen)]

@@ -22,11 +22,22 @@ from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
 HERE = Path(__file__).parent / "family"
 SHAPE = {"hidden_size": 24, "num_attention_heads": 4, "intermediate_size": 40, "max_position_embeddings": 32}
-OWN_TEXTS = ["The <mask> sat on the mat.", "a<mask>b  <mask>", "one </s> two <s> three <pad> <unk>", "Ünïcödé 😀 ½ ﬁ",
-             "Don't STOP, it's 3.14%!", "``quoted'' text", "  leading and trailing  ", "new\nline\ttab"]
-PAIRS = [("The man went to the store.", "He bought a gallon of milk.", 512),
-         ("The man went to the store.", "He bought a gallon of milk.", 12),
-         ("one two three four five six seven eight", "nine ten", 9), ("a single text that is too long", None, 6)]
+OWN_TEXTS = [
+    "The <mask> sat on the mat.",
+    "a<mask>b  <mask>",
+    "one </s> two <s> three <pad> <unk>",
+    "Ünïcödé 😀 ½ ﬁ",
+    "Don't STOP, it's 3.14%!",
+    "``quoted'' text",
+    "  leading and trailing  ",
+    "new\nline\ttab",
+]
+PAIRS = [
+    ("The man went to the store.", "He bought a gallon of milk.", 512),
+    ("The man went to the store.", "He bought a gallon of milk.", 12),
+    ("one two three four five six seven eight", "nine ten", 9),
+    ("a single text that is too long", None, 6),
+]
 
 
 def lines():
@@ -39,9 +50,15 @@ def byte_level(folder):
     folder.mkdir()
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.train_from_iterator(lines(), trainers.BpeTrainer(
-        vocab_size=399, special_tokens=["<s>", "<pad>", "</s>", "<unk>"], show_progress=False,
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet()))
+    tokenizer.train_from_iterator(
+        lines(),
+        trainers.BpeTrainer(
+            vocab_size=399,
+            special_tokens=["<s>", "<pad>", "</s>", "<unk>"],
+            show_progress=False,
+            initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        ),
+    )
     tokenizer.model.save(str(folder))
     vocabulary = json.loads((folder / "vocab.json").read_text(encoding="utf-8"))
     vocabulary["<mask>"] = len(vocabulary)
@@ -53,9 +70,21 @@ def pieces(folder):
     folder.mkdir()
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(lines()), model_writer=model, vocab_size=300, pad_id=0, unk_id=1, bos_id=-1, eos_id=-1,
-        control_symbols=["[CLS]", "[SEP]"], user_defined_symbols=["[MASK]"], pad_piece="<pad>", unk_piece="<unk>",
-        character_coverage=0.98, normalization_rule_name="nmt_nfkc", minloglevel=2)
+        sentence_iterator=iter(lines()),
+        model_writer=model,
+        vocab_size=300,
+        pad_id=0,
+        unk_id=1,
+        bos_id=-1,
+        eos_id=-1,
+        control_symbols=["[CLS]", "[SEP]"],
+        user_defined_symbols=["[MASK]"],
+        pad_piece="<pad>",
+        unk_piece="<unk>",
+        character_coverage=0.98,
+        normalization_rule_name="nmt_nfkc",
+        minloglevel=2,
+    )
     (folder / "spiece.model").write_bytes(model.getvalue())
 
 
@@ -67,24 +96,31 @@ def word_pieces(folder):
 
 def family():
     """name -> (what makes the vocabulary, its size, a Transformers model)"""
-    roberta = transformers.RobertaConfig(vocab_size=400, num_hidden_layers=2, type_vocab_size=1, layer_norm_eps=1e-5,
-                                         **SHAPE)
+    roberta = transformers.RobertaConfig(
+        vocab_size=400, num_hidden_layers=2, type_vocab_size=1, layer_norm_eps=1e-5, **SHAPE
+    )
     with_pooler = transformers.RobertaForMaskedLM(roberta)
     with_pooler.roberta = transformers.RobertaModel(roberta)
     with_pooler.tie_weights()
-    distilbert = transformers.DistilBertConfig(vocab_size=61, dim=24, n_heads=4, n_layers=2, hidden_dim=40,
-                                               max_position_embeddings=32)
-    albert = transformers.AlbertConfig(vocab_size=300, embedding_size=8, num_hidden_layers=4, num_hidden_groups=2,
-                                       **SHAPE)
+    distilbert = transformers.DistilBertConfig(
+        vocab_size=61, dim=24, n_heads=4, n_layers=2, hidden_dim=40, max_position_embeddings=32
+    )
+    albert = transformers.AlbertConfig(
+        vocab_size=300, embedding_size=8, num_hidden_layers=4, num_hidden_groups=2, **SHAPE
+    )
     electra = {"vocab_size": 61, "num_hidden_layers": 2, **SHAPE}
     return {
         "roberta": (byte_level, with_pooler),
         "distilbert": (word_pieces, transformers.DistilBertForMaskedLM(distilbert)),
         "albert": (pieces, transformers.AlbertForPreTraining(albert)),
-        "electra-discriminator": (word_pieces, transformers.ElectraForPreTraining(
-            transformers.ElectraConfig(embedding_size=8, **electra))),
-        "electra-generator": (word_pieces, transformers.ElectraForMaskedLM(
-            transformers.ElectraConfig(embedding_size=24, **electra))),
+        "electra-discriminator": (
+            word_pieces,
+            transformers.ElectraForPreTraining(transformers.ElectraConfig(embedding_size=8, **electra)),
+        ),
+        "electra-generator": (
+            word_pieces,
+            transformers.ElectraForMaskedLM(transformers.ElectraConfig(embedding_size=24, **electra)),
+        ),
     }
 
 
@@ -106,8 +142,11 @@ def inputs_for(config):
     segment_ids = np.zeros_like(token_ids)
     if getattr(config, "type_vocab_size", 0) > 1:
         segment_ids[:, 6:] = 1
-    return {"token_ids": np.where(padding_mask == 1, token_ids, config.pad_token_id),
-            "segment_ids": segment_ids * padding_mask, "padding_mask": padding_mask}
+    return {
+        "token_ids": np.where(padding_mask == 1, token_ids, config.pad_token_id),
+        "segment_ids": segment_ids * padding_mask,
+        "padding_mask": padding_mask,
+    }
 
 
 def outputs(model, inputs):
@@ -120,10 +159,13 @@ def outputs(model, inputs):
         found = model(**given, output_hidden_states=True, output_attentions=True)
         pooled = getattr(model.base_model(**given), "pooler_output", None)
     logits = found.get("prediction_logits", found.get("logits"))
-    values = {"pooled_output": pooled, "sop_logits": found.get("sop_logits"),
-              "replaced_logits" if logits.ndim == 2 else "mlm_logits_all": logits,
-              **{f"hidden_states.{i}": value for i, value in enumerate(found.hidden_states)},
-              **{f"attentions.{i}": value for i, value in enumerate(found.attentions)}}
+    values = {
+        "pooled_output": pooled,
+        "sop_logits": found.get("sop_logits"),
+        "replaced_logits" if logits.ndim == 2 else "mlm_logits_all": logits,
+        **{f"hidden_states.{i}": value for i, value in enumerate(found.hidden_states)},
+        **{f"attentions.{i}": value for i, value in enumerate(found.attentions)},
+    }
     return {name: value.numpy().astype(np.float32) for name, value in values.items() if value is not None}
 
 
@@ -133,8 +175,9 @@ def tokens(tokenizer):
     for text in TEXTS + OWN_TEXTS:
         found = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
         texts.append({"ids": found.input_ids, "offsets": found.offset_mapping, "words": found.word_ids()})
-    pairs = [tokenizer(a, b, truncation="longest_first", max_length=most, return_token_type_ids=True)
-             for a, b, most in PAIRS]
+    pairs = [
+        tokenizer(a, b, truncation="longest_first", max_length=most, return_token_type_ids=True) for a, b, most in PAIRS
+    ]
     return {"texts": texts, "pairs": [{"ids": pair.input_ids, "segments": pair.token_type_ids} for pair in pairs]}
 
 
@@ -151,9 +194,13 @@ def main():
         (HERE / name / "generation_config.json").unlink(missing_ok=True)
         inputs = inputs_for(model.config)
         np.savez_compressed(HERE / f"{name}.npz", **inputs, **outputs(model, inputs))
-    golden = {"transformers": transformers.__version__, "texts": TEXTS + OWN_TEXTS, "pairs": PAIRS,
-              "roberta": tokens(transformers.RobertaTokenizer.from_pretrained(HERE / "roberta")),
-              "albert": tokens(transformers.AlbertTokenizer.from_pretrained(HERE / "albert"))}
+    golden = {
+        "transformers": transformers.__version__,
+        "texts": TEXTS + OWN_TEXTS,
+        "pairs": PAIRS,
+        "roberta": tokens(transformers.RobertaTokenizer.from_pretrained(HERE / "roberta")),
+        "albert": tokens(transformers.AlbertTokenizer.from_pretrained(HERE / "albert")),
+    }
     text = json.dumps(golden, separators=(",", ":")).replace('{"ids"', '\n{"ids"')
     (HERE / "tokenizers.json").write_text(text + "\n", encoding="ascii")
 

@@ -13,8 +13,15 @@ import torch
 from transformers import BertConfig, BertForPreTraining
 
 HERE = Path(__file__).parent
-SETTINGS = {"vocab_size": 61, "hidden_size": 24, "num_hidden_layers": 3, "num_attention_heads": 4,
-            "intermediate_size": 40, "max_position_embeddings": 32, "type_vocab_size": 2}
+SETTINGS = {
+    "vocab_size": 61,
+    "hidden_size": 24,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 4,
+    "intermediate_size": 40,
+    "max_position_embeddings": 32,
+    "type_vocab_size": 2,
+}
 
 
 def random_model(**settings):
@@ -36,8 +43,11 @@ def random_inputs(vocab_size):
     padding_mask[1, 9:] = 0
     segment_ids = np.zeros_like(token_ids)
     segment_ids[:, 6:] = 1
-    return {"token_ids": token_ids * padding_mask, "segment_ids": segment_ids * padding_mask,
-            "padding_mask": padding_mask}
+    return {
+        "token_ids": token_ids * padding_mask,
+        "segment_ids": segment_ids * padding_mask,
+        "padding_mask": padding_mask,
+    }
 
 
 def outputs(model, inputs):
@@ -45,15 +55,27 @@ def outputs(model, inputs):
     ids, segments, mask = (torch.tensor(inputs[name]) for name in ("token_ids", "segment_ids", "padding_mask"))
     embeddings = model.bert.embeddings
     with torch.no_grad():
-        found = model(input_ids=ids, token_type_ids=segments, attention_mask=mask,
-                      output_hidden_states=True, output_attentions=True)
+        found = model(
+            input_ids=ids,
+            token_type_ids=segments,
+            attention_mask=mask,
+            output_hidden_states=True,
+            output_attentions=True,
+        )
         pooled = model.bert(input_ids=ids, token_type_ids=segments, attention_mask=mask).pooler_output
-        total = (embeddings.word_embeddings(ids) + embeddings.token_type_embeddings(segments)
-                 + embeddings.position_embeddings(torch.arange(ids.shape[1])))
-    return {"embeddings_sum": total, "pooled_output": pooled, "mlm_logits_all": found.prediction_logits,
-            "nsp_logits": found.seq_relationship_logits,
-            **{f"hidden_states.{i}": value for i, value in enumerate(found.hidden_states)},
-            **{f"attentions.{i}": value for i, value in enumerate(found.attentions)}}
+        total = (
+            embeddings.word_embeddings(ids)
+            + embeddings.token_type_embeddings(segments)
+            + embeddings.position_embeddings(torch.arange(ids.shape[1]))
+        )
+    return {
+        "embeddings_sum": total,
+        "pooled_output": pooled,
+        "mlm_logits_all": found.prediction_logits,
+        "nsp_logits": found.seq_relationship_logits,
+        **{f"hidden_states.{i}": value for i, value in enumerate(found.hidden_states)},
+        **{f"attentions.{i}": value for i, value in enumerate(found.attentions)},
+    }
 
 
 def main():

@@ -100,8 +100,7 @@ def test_maps_in_half_precision_are_taken():
     trace = made_up()
     chosen = plots.select(trace)
     whole, half = (
-        plots.tiles(maps, chosen).values.astype(int)
-        for maps in (trace.attentions, trace.attentions.astype(np.float16))
+        plots.tiles(maps, chosen).values.astype(int) for maps in (trace.attentions, trace.attentions.astype(np.float16))
     )
     assert np.abs(whole - half).max() <= 1
 

@@ -167,7 +167,10 @@ def test_every_size_of_the_family_has_its_parts_and_its_cost():
 
     rows = [row("BERT base", 24, 85, 2200), row(EVIL, 4, 7, 2200), row("BERT large", 32, 302, 7800, False)]
     assert {bar.name: list(bar.x) for bar in parameters_by_part(rows).data} == {
-        "embeddings": [24, 4, 32], "encoder": [85, 7, 302], "output heads": [1, 1, 1]}
+        "embeddings": [24, 4, 32],
+        "encoder": [85, 7, 302],
+        "output heads": [1, 1, 1],
+    }
     figure = work_or_time(rows)
     (work,) = figure.data
     assert list(work.x) == [220, 220, 780] and list(work.y) == ["BERT base", SAFE, "BERT large"]
@@ -239,8 +242,9 @@ def test_an_answer_of_a_few_percent_fills_its_axis(shares, top):
     assert axis.range[0] == 0 and axis.range[1] == pytest.approx(top)
 
 
-@pytest.mark.parametrize("parts", [
-    {"mlm", "replaced"}, {"mlm", "nsp", "soft", "cosine"}, {"mlm", "sop", "attention", "value"}])
+@pytest.mark.parametrize(
+    "parts", [{"mlm", "replaced"}, {"mlm", "nsp", "soft", "cosine"}, {"mlm", "sop", "attention", "value"}]
+)
 def test_every_objective_s_parts_have_a_curve_of_their_own_colour(parts):
     logged = {f"{part}_loss" for part in parts} | {"loss"}
     run = SimpleNamespace(curve=lambda name: ([1, 2], [9, 8]) if name in logged else ([], []))
@@ -252,9 +256,7 @@ def test_every_objective_s_parts_have_a_curve_of_their_own_colour(parts):
 
 
 def test_an_answer_s_course_is_drawn_over_the_snapshots():
-    course = SimpleNamespace(
-        token=EVIL, ranks=np.array([900, 12, 1]), probabilities=np.array([0.0, 0.1, 0.8])
-    )
+    course = SimpleNamespace(token=EVIL, ranks=np.array([900, 12, 1]), probabilities=np.array([0.0, 0.1, 0.8]))
     figure = answer_course([course], (0, 10, 100), 1, [0.5, 0.6, 0.9])
     line, follows = figure.data
     assert list(line.y) == [900, 12, 1] and line.name == SAFE and list(follows.y) == [0.5, 0.6, 0.9]

@@ -72,15 +72,19 @@ def test_the_colour_scale_leaves_the_figure_and_is_told():
     values = np.array([[0.1, np.nan], [0.2, 0.45]])
     figure = heatmap(values, zmin=0, zmax=0.5, colorbar={"tickformat": ".2f", "title": {"text": "bits"}})
     assert take_scale(figure) == {
-        "stops": [(0, "#ffffff"), (1, "#000000")], "marks": [(0, "0"), (1, "0.50")], "name": "bits"
-    }  # fmt: skip
+        "stops": [(0, "#ffffff"), (1, "#000000")],
+        "marks": [(0, "0"), (1, "0.50")],
+        "name": "bits",
+    }
     assert figure.data[0].showscale is False
     # A figure that is drawn once more still has its scale.
     assert take_scale(figure)["marks"] == [(0, "0"), (1, "0.50")]
     marks = take_scale(heatmap(values, zmin=-1, zmax=1, colorbar={"tickformat": "+.1f"}))["marks"]
     assert marks == [(0, "-1.0"), (0.5, "0"), (1, "+1.0")]
     named = {"tickvals": [-1, 0, 1], "ticktext": ["against", "none", "for"]}
-    assert [name for _, name in take_scale(heatmap(values, zmin=-1, zmax=1, colorbar=named))["marks"]] == named["ticktext"]
+    assert [name for _, name in take_scale(heatmap(values, zmin=-1, zmax=1, colorbar=named))["marks"]] == named[
+        "ticktext"
+    ]
     # Without ends of its own it has those of its numbers.
     assert [name for _, name in take_scale(heatmap(values, colorbar={"thickness": 8}))["marks"]] == ["0.1", "0.45"]
 
@@ -95,8 +99,9 @@ def test_the_colours_are_those_that_the_scale_tells():
 def test_no_mark_of_the_scale_lies_over_another_or_beside_it():
     def marks(low, high, **bar):
         colours = [[0, "#ffffff"], [1, "#000000"]]
-        figure = go.Figure(go.Heatmap(z=[[low, high]], zmin=low, zmax=high, colorscale=colours,
-                                      colorbar={"tickformat": ".2f", **bar}))
+        figure = go.Figure(
+            go.Heatmap(z=[[low, high]], zmin=low, zmax=high, colorscale=colours, colorbar={"tickformat": ".2f", **bar})
+        )
         return [name for _, name in take_scale(figure)["marks"]]
 
     assert marks(-0.03, 0.6) == ["-0.03", "0.60"] and marks(-0.3, 0.6) == ["-0.30", "0", "0.60"]
@@ -107,17 +112,22 @@ def test_a_label_at_the_end_of_an_axis_has_room_for_its_other_half():
     figure = dress(go.Figure(go.Scatter(x=[0, 100_000], y=[0, 1]), layout={"xaxis": {"tickformat": "~s"}}))
     fix_margins(figure)
     assert figure.layout.margin.r >= 14
-    figure = dress(go.Figure(go.Bar(x=["a" * 9], y=[1]), layout={"xaxis": {"tickangle": 0}, "yaxis": {"visible": False}}))
+    figure = dress(
+        go.Figure(go.Bar(x=["a" * 9], y=[1]), layout={"xaxis": {"tickangle": 0}, "yaxis": {"visible": False}})
+    )
     fix_margins(figure)
     assert min(figure.layout.margin.l, figure.layout.margin.r) >= 25
 
 
-@pytest.mark.parametrize("trace, layout", [
-    (go.Scatter3d(x=[1], y=[2], z=[3]), {}),
-    (go.Bar(x=["the", "cat"], y=[1, 2]), {"xaxis": {"tickangle": -60}, "yaxis": {"side": "right"}}),
-    (go.Scatter(x=[datetime(2020, 1, 1)], y=[datetime(2020, 1, 1)]), {}),
-    (go.Bar(x=[["a", "a"], ["b", "c"]], y=[1, 2]), {"yaxis": {"side": "right"}}),
-])
+@pytest.mark.parametrize(
+    "trace, layout",
+    [
+        (go.Scatter3d(x=[1], y=[2], z=[3]), {}),
+        (go.Bar(x=["the", "cat"], y=[1, 2]), {"xaxis": {"tickangle": -60}, "yaxis": {"side": "right"}}),
+        (go.Scatter(x=[datetime(2020, 1, 1)], y=[datetime(2020, 1, 1)]), {}),
+        (go.Bar(x=[["a", "a"], ["b", "c"]], y=[1, 2]), {"yaxis": {"side": "right"}}),
+    ],
+)
 def test_what_cannot_be_told_is_left_to_the_browser(trace, layout):
     figure = dress(go.Figure(trace, layout))
     fix_margins(figure)

@@ -39,14 +39,19 @@ def test_a_group_keeps_its_look_under_a_filter():
 
 @pytest.mark.parametrize("dark", [False, True])
 def test_points_lie_where_they_were_laid_and_say_their_rows(dark):
-    figure = rows_plane(PLACES, TIPS, "label", ["y", "x", "y", "x", "<i>"], ("one", "two"), chosen=1, near=[0], dark=dark)
+    figure = rows_plane(
+        PLACES, TIPS, "label", ["y", "x", "y", "x", "<i>"], ("one", "two"), chosen=1, near=[0], dark=dark
+    )
     assert [trace.name for trace in figure.data[:3]] == ["&lt;i&gt;", "x", "y"]
     assert list(figure.data[1].x) == [2.0, 6.0] and list(figure.data[1].y) == [3.0, 7.0]
     assert [list(ring.x) for ring in figure.data[3:]] == [[2.0], [0.0]]
     assert table(figure)[1] == [
-        ["<i>", "5: e, Label in the file: <i>"], ["x", "2: <b>x</b>, Label in the file: x"],
-        ["x", "4: d, Label in the file: x"], ["y", "1: a, Label in the file: y"], ["y", "3: c, Label in the file: y"],
-    ]  # fmt: skip
+        ["<i>", "5: e, Label in the file: <i>"],
+        ["x", "2: <b>x</b>, Label in the file: x"],
+        ["x", "4: d, Label in the file: x"],
+        ["y", "1: a, Label in the file: y"],
+        ["y", "3: c, Label in the file: y"],
+    ]
     assert description(figure) == "5 points: <i> 1, x 2, y 2."
 
 
@@ -85,8 +90,20 @@ def test_whatever_is_known_of_a_row_has_a_title():
     from bert_tf.explain.rows import Row
 
     said = {"probabilities": {"x": 1.0}, "label": "x", "probability": 1.0}
-    one = RowResult(Row(1, "a", label="x"), 3, 0, (), (MaskPrediction(1, "a", 1, 0.5, ()),), 0.5, 2.0, -1.0, None, 0.5,
-                    (("a", 0.5),), said)  # fmt: skip
+    one = RowResult(
+        Row(1, "a", label="x"),
+        3,
+        0,
+        (),
+        (MaskPrediction(1, "a", 1, 0.5, ()),),
+        0.5,
+        2.0,
+        -1.0,
+        None,
+        0.5,
+        (("a", 0.5),),
+        said,
+    )
     assert list(known_of([one])) == list(TITLES)
 
 

@@ -102,5 +102,7 @@ def test_numbers_are_written_as_d3_does(value, form, text):
 
 
 def test_a_point_without_a_value_is_not_known():
-    figure = go.Figure(go.Scatter(x=[1.5, None], y=["a", "b"], mode="markers", hovertemplate="%{y}: %{x:.3~g} ms<extra></extra>"))
+    figure = go.Figure(
+        go.Scatter(x=[1.5, None], y=["a", "b"], mode="markers", hovertemplate="%{y}: %{x:.3~g} ms<extra></extra>")
+    )
     assert [row[0] for row in table(figure)[1]] == ["a: 1.5 ms", "b: not known ms"]

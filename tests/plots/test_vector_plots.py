@@ -60,8 +60,10 @@ def test_factors_are_coloured_each_by_its_own_strongest_and_told_by_their_weight
     np.testing.assert_allclose(figure.data[0].z, [[0, 1, 0.25], [1, 0, 0.5], [0, 0, 0]])
     assert figure.layout.xaxis.ticktext[1] == "&lt;b&gt;x&lt;/b&gt;" and EVIL not in str(figure.to_dict())
     assert f"factor 1, {EVIL}: 8.00; factor 2, a: 1.00" in description(figure)
-    assert table(figure)[:2] == (["", "a", EVIL, "c"], [["1", "0.00", "8.00", "2.00"], ["2", "1.00", "0.00", "0.50"],
-                                                      ["3", "0.00", "0.00", "0.00"]])  # fmt: skip
+    assert table(figure)[:2] == (
+        ["", "a", EVIL, "c"],
+        [["1", "0.00", "8.00", "2.00"], ["2", "1.00", "0.00", "0.50"], ["3", "0.00", "0.00", "0.00"]],
+    )
     part = factor_map(weights, ["a", EVIL, "c"], True, 2, 1).data[0]
     assert np.asarray(part.z).tolist() == [[0.25], [0.5], [0]] and list(part.x) == [2]
     assert part.customdata[0][0][0] == "c"
@@ -85,7 +87,9 @@ def test_the_nearest_words_stand_on_their_cosines():
 
 @pytest.mark.parametrize("dark", [False, True])
 def test_the_common_look(dark):
-    figure = go.Figure(go.Bar(x=[1, 2], y=["a", "b"]), {"legend": {"orientation": "h"}, "xaxis": {"title": {"text": "share"}}})
+    figure = go.Figure(
+        go.Bar(x=[1, 2], y=["a", "b"]), {"legend": {"orientation": "h"}, "xaxis": {"title": {"text": "share"}}}
+    )
     layout = dress(figure, dark, height=300).layout
     assert layout.height == 300 and layout.paper_bgcolor == layout.plot_bgcolor == "rgba(0,0,0,0)"
     # What was said before stays.

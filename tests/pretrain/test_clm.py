@@ -55,15 +55,50 @@ def files(tmp_path):
 
 
 def pretrain(files, *options):
-    return main(["pretrain", "--text", str(files / "text.txt"), "--vocab", str(files / "vocab"), "--output",
-                 str(files / "run"), "--batch-size", "8", "--length", "24", "--positions", "64", "--dropout", "0",
-                 "--strategy", "one", "--log-every", "20", *options])
+    return main(
+        [
+            "pretrain",
+            "--text",
+            str(files / "text.txt"),
+            "--vocab",
+            str(files / "vocab"),
+            "--output",
+            str(files / "run"),
+            "--batch-size",
+            "8",
+            "--length",
+            "24",
+            "--positions",
+            "64",
+            "--dropout",
+            "0",
+            "--strategy",
+            "one",
+            "--log-every",
+            "20",
+            *options,
+        ]
+    )
 
 
 @pytest.mark.parametrize("model_type", ["left-to-right", "two-one-way"])
 def test_a_reader_learns_in_the_one_training_loop(files, model_type):
-    assert pretrain(files, "--size", "2x32x4", "--model-type", model_type, "--objective", "clm", "--steps", "120",
-                    "--learning-rate", "5e-3") == 0
+    assert (
+        pretrain(
+            files,
+            "--size",
+            "2x32x4",
+            "--model-type",
+            model_type,
+            "--objective",
+            "clm",
+            "--steps",
+            "120",
+            "--learning-rate",
+            "5e-3",
+        )
+        == 0
+    )
     records = [json.loads(line) for line in (files / "run" / "metrics.jsonl").read_text().splitlines()]
     assert records[-1]["mlm_loss"] < 0.5 * records[0]["mlm_loss"]
 

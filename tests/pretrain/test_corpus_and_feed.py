@@ -23,7 +23,8 @@ from tests.conftest import small_vocabulary
 TOKENIZER = Tokenizer(small_vocabulary(), lower_case=False)
 TEXT = "\n\n".join(
     "\n".join(f"The {a} sat on the {b}. It ran in the park and played. She ended the war." for a in ("cat", "dog"))
-    for b in ("mat", "bank", "river", "house", "park") * 6)
+    for b in ("mat", "bank", "river", "house", "park") * 6
+)
 
 
 @pytest.fixture(scope="module")
@@ -68,8 +69,12 @@ def test_archives_read_like_plain_text(text_file, tmp_path):
 
 @pytest.mark.parametrize("name", ["a.jsonl", "a.jsonl.zst"])
 def test_json_lines_have_a_document_a_line(name, tmp_path):
-    lines = [json.dumps({"id": 1, "body": "One.\nTwo.\n\n Three. "}), "", json.dumps({"body": "Été\u2028x"}),
-             json.dumps({"body": " "})]
+    lines = [
+        json.dumps({"id": 1, "body": "One.\nTwo.\n\n Three. "}),
+        "",
+        json.dumps({"body": "Été\u2028x"}),
+        json.dumps({"body": " "}),
+    ]
     data = "\n".join(lines).encode()
     (tmp_path / name).write_bytes(zstd.compress(data) if name.endswith("zst") else data)
     assert list(read_documents([tmp_path / name], "body")) == [["One.", "Two.", "Three."], ["Été\u2028x"]]
@@ -82,9 +87,15 @@ def test_a_byte_order_mark_is_no_part_of_the_text(tmp_path):
         assert list(read_documents([tmp_path / name])) == [["One."]]
 
 
-@pytest.mark.parametrize("line, words", [
-    ("{", "line 2: not JSON"), ('{"txt": "a"}', "no text in a field 'text'.*it has: txt.*--field"),
-    ('["a"]', "it has: list"), ('{"text": 3}', "line 2: no text")])
+@pytest.mark.parametrize(
+    "line, words",
+    [
+        ("{", "line 2: not JSON"),
+        ('{"txt": "a"}', "no text in a field 'text'.*it has: txt.*--field"),
+        ('["a"]', "it has: list"),
+        ('{"text": 3}', "line 2: no text"),
+    ],
+)
 def test_bad_json_lines_are_named(line, words, tmp_path):
     (tmp_path / "bad.jsonl").write_text('{"text": "good"}\n' + line)
     with pytest.raises(TextError, match=f"bad.jsonl.*{words}"):
@@ -94,13 +105,13 @@ def test_bad_json_lines_are_named(line, words, tmp_path):
 @pytest.mark.parametrize("pack", [lambda data: data, gzip.compress])
 @pytest.mark.parametrize("before", [b"x" * 30 + b"\n", "é".encode() * 17 + b"\n"])
 def test_a_bad_byte_is_told_by_its_place_in_the_file(tmp_path, pack, before, monkeypatch):
-    monkeypatch.setattr("bert_tf.pretrain.documents._READ_AT_ONCE", 4096 + 1)    # cuts letters of two bytes
+    monkeypatch.setattr("bert_tf.pretrain.documents._READ_AT_ONCE", 4096 + 1)  # cuts letters of two bytes
     path = tmp_path / ("bad.txt" if pack(b"") == b"" else "bad.gz")
     path.write_bytes(pack(before * 40_000 + b"caf\xe9 au lait\n" + before))
     place = f"byte {40_000 * len(before) + 3:,}, line 40,001"
     with pytest.raises(TextError, match=f"{path.name} is not UTF-8 text .{place}.; convert"):
         list(read_documents([path]))
-    path.write_bytes(pack(before + "é".encode()[:1]))         # ends within a letter
+    path.write_bytes(pack(before + "é".encode()[:1]))  # ends within a letter
     with pytest.raises(TextError, match=f"byte {len(before)}, line 2"):
         list(read_documents([path]))
 
@@ -112,11 +123,18 @@ def test_text_of_two_bytes_a_letter_is_refused(tmp_path, name):
         list(read_documents([tmp_path / name]))
 
 
-@pytest.mark.parametrize("name, data, words", [
-    ("bad.txt", b"caf\xe9 au lait", "UTF-8"), ("cut.xz", lzma.compress(TEXT.encode())[:60], "damaged"),
-    ("hurt.gz", gzip.compress(TEXT.encode(), mtime=0)[:40] + bytes(200), "damaged"),
-    ("cut.gz", gzip.compress(TEXT.encode(), mtime=0)[:60], "damaged"), ("no.gz", b"plain", "damaged"),
-    ("cut.zst", zstd.compress(TEXT.encode())[:60], "damaged"), ("no.zst", b"plain", "damaged")])
+@pytest.mark.parametrize(
+    "name, data, words",
+    [
+        ("bad.txt", b"caf\xe9 au lait", "UTF-8"),
+        ("cut.xz", lzma.compress(TEXT.encode())[:60], "damaged"),
+        ("hurt.gz", gzip.compress(TEXT.encode(), mtime=0)[:40] + bytes(200), "damaged"),
+        ("cut.gz", gzip.compress(TEXT.encode(), mtime=0)[:60], "damaged"),
+        ("no.gz", b"plain", "damaged"),
+        ("cut.zst", zstd.compress(TEXT.encode())[:60], "damaged"),
+        ("no.zst", b"plain", "damaged"),
+    ],
+)
 def test_bad_files_are_named(tmp_path, name, data, words):
     (tmp_path / name).write_bytes(data)
     with pytest.raises(TextError, match=f"{name}.*{words}"):
@@ -165,7 +183,9 @@ def test_english_corpora_are_found_under_the_key_they_were_made_with(text_file):
     before = json.dumps([facts, False, None]) + "\n".join(TOKENIZER.vocab)
     assert corpus_keys([text_file], TOKENIZER)[1] == hashlib.sha256(before.encode()).hexdigest()
     assert not {*corpus_keys([text_file], TOKENIZER, language="de")} & {*corpus_keys([text_file], TOKENIZER)}
-    assert not {*corpus_keys([text_file], TOKENIZER, text_field="de")} & {*corpus_keys([text_file], TOKENIZER, language="de")}
+    assert not {*corpus_keys([text_file], TOKENIZER, text_field="de")} & {
+        *corpus_keys([text_file], TOKENIZER, language="de")
+    }
 
 
 @pytest.mark.parametrize("manifest", ["", "[]", '{"key"'])
@@ -214,7 +234,12 @@ def test_a_corpus_in_use_stays_as_it_was_when_its_folder_gets_another(text_file,
     assert len(prepare_corpus([tmp_path / "other.txt"], TOKENIZER, tmp_path / "corpus")) == 2
     assert [sentence.tolist() for number in range(30) for sentence in first.document(number)] == before
     assert sorted(path.name for path in (tmp_path / "corpus").iterdir()) == [
-        ".lock", "document_ends.npy", "manifest.json", "sentence_ends.npy", "tokens.npy"]
+        ".lock",
+        "document_ends.npy",
+        "manifest.json",
+        "sentence_ends.npy",
+        "tokens.npy",
+    ]
 
 
 def test_without_a_manifest_half_written_files_are_no_corpus(text_file, tmp_path, monkeypatch):
@@ -282,7 +307,7 @@ def test_a_position_resumes_at_the_very_next_batch(corpus):
     assert run[-1][1].epoch > 0
     for cut in (0, 7, 20, 33):
         resumed = list(itertools.islice(feed(corpus, start=run[cut][1]), 5))
-        for (a, place_a), (b, place_b) in zip(run[cut + 1:], resumed):
+        for (a, place_a), (b, place_b) in zip(run[cut + 1 :], resumed):
             assert place_a == place_b
             assert all(np.array_equal(a[name], b[name]) for name in a)
 
@@ -290,7 +315,7 @@ def test_a_position_resumes_at_the_very_next_batch(corpus):
 def test_blocks_are_whole_documents_of_so_many_tokens(corpus):
     lengths = [sum(map(len, corpus.document(number))) for number in range(len(corpus))]
     assert corpus.document_tokens.tolist() == lengths
-    for wanted in (1, 100, 400, 10 ** 6):
+    for wanted in (1, 100, 400, 10**6):
         blocks = feed(corpus, block_tokens=wanted)._blocks(3)
         assert sorted(np.concatenate(blocks)) == list(range(30))
         sizes = [sum(lengths[number] for number in block) for block in blocks]
@@ -320,10 +345,10 @@ def test_a_batch_is_masked_when_its_turn_comes(corpus, monkeypatch):
 
     calls = []
     monkeypatch.setattr("bert_tf.pretrain.feed.choose_targets", seen)
-    items = iter(feed(corpus, block_tokens=10 ** 6))
+    items = iter(feed(corpus, block_tokens=10**6))
     next(items)
     assert len(calls) == 1
-    next(iter(feed(corpus, block_tokens=10 ** 6, start=Position(0, 0, 5))))
+    next(iter(feed(corpus, block_tokens=10**6, start=Position(0, 0, 5))))
     assert len(calls) == 2
 
 

@@ -10,25 +10,35 @@ from bert_tf.models import build_pretraining_model, named_variables, view
 from bert_tf.pretrain.distill import Distillation, alternate_layers, student_of
 from bert_tf.pretrain.objective import MaskedLM, MaskedLMAndNextSentence
 
-TINY = {"vocab_size": 30, "hidden_size": 16, "num_attention_heads": 2, "intermediate_size": 24,
-        "max_position_embeddings": 20}
+TINY = {
+    "vocab_size": 30,
+    "hidden_size": 16,
+    "num_attention_heads": 2,
+    "intermediate_size": 24,
+    "max_position_embeddings": 20,
+}
 
 
 def model(layers=4, seed=0, heads=("pooler", "mlm", "nsp"), **changes):
     keras.utils.set_random_seed(seed)
     return build_pretraining_model(
-        BertConfig(**{**TINY, "num_hidden_layers": layers, "initializer_range": 0.3, **changes}), heads=heads)
+        BertConfig(**{**TINY, "num_hidden_layers": layers, "initializer_range": 0.3, **changes}), heads=heads
+    )
 
 
 def batch(rows=3, tokens=9, masks=2, seed=0):
     rng = np.random.default_rng(seed)
     padding = np.ones((rows, tokens), np.int32)
     padding[1, 6:] = 0
-    return {"token_ids": rng.integers(5, 30, (rows, tokens)).astype(np.int32),
-            "segment_ids": np.zeros((rows, tokens), np.int32), "padding_mask": padding,
-            "mask_positions": rng.integers(1, 6, (rows, masks)).astype(np.int32),
-            "mask_labels": rng.integers(5, 30, (rows, masks)).astype(np.int32),
-            "mask_weights": np.array([[1, 1], [1, 0], [1, 1]], np.float32), "nsp_labels": np.array([0, 1, 0], np.int32)}
+    return {
+        "token_ids": rng.integers(5, 30, (rows, tokens)).astype(np.int32),
+        "segment_ids": np.zeros((rows, tokens), np.int32),
+        "padding_mask": padding,
+        "mask_positions": rng.integers(1, 6, (rows, masks)).astype(np.int32),
+        "mask_labels": rng.integers(5, 30, (rows, masks)).astype(np.int32),
+        "mask_weights": np.array([[1, 1], [1, 0], [1, 1]], np.float32),
+        "nsp_labels": np.array([0, 1, 0], np.int32),
+    }
 
 
 def values_of(objective, student, teacher, data):
@@ -77,14 +87,23 @@ def test_the_parts_are_those_of_the_papers_computed_by_torch():
     found = values_of(Distillation(MaskedLMAndNextSentence()), student, teacher, data)
     outputs = ("mlm_logits", "sequence_output")
     inputs = {name: data[name] for name in Distillation.model_inputs}
-    ours, theirs = ({name: torch.tensor(np.asarray(value)) for name, value in view(one, outputs)(inputs).items()}
-                    for one in (student, teacher))
+    ours, theirs = (
+        {name: torch.tensor(np.asarray(value)) for name, value in view(one, outputs)(inputs).items()}
+        for one in (student, teacher)
+    )
     chosen = torch.tensor(data["mask_weights"]).bool()
-    soft = functional.kl_div(functional.log_softmax(ours["mlm_logits"][chosen] / 2, -1),
-                             functional.softmax(theirs["mlm_logits"][chosen] / 2, -1), reduction="batchmean") * 4
+    soft = (
+        functional.kl_div(
+            functional.log_softmax(ours["mlm_logits"][chosen] / 2, -1),
+            functional.softmax(theirs["mlm_logits"][chosen] / 2, -1),
+            reduction="batchmean",
+        )
+        * 4
+    )
     real = torch.tensor(data["padding_mask"]).bool()
-    cosine = functional.cosine_embedding_loss(ours["sequence_output"][real], theirs["sequence_output"][real],
-                                              torch.ones(int(real.sum())))
+    cosine = functional.cosine_embedding_loss(
+        ours["sequence_output"][real], theirs["sequence_output"][real], torch.ones(int(real.sum()))
+    )
     assert found["soft_loss"] == pytest.approx(float(soft), rel=1e-4)
     assert found["cosine_loss"] == pytest.approx(float(cosine), rel=1e-4)
     wanted = 5 * found["soft_loss"] + 2 * found["mlm_loss"] + found["cosine_loss"] + found["nsp_loss"]
@@ -100,7 +119,8 @@ def test_relations_do_not_see_padding_and_take_a_student_of_another_width():
     after = values_of(objective, student, teacher, data)
     assert before["value_loss"] == pytest.approx(after["value_loss"], rel=1e-4)
     assert len(network.trainable_variables) == len(
-        view(student, ("mlm_logits", "attentions", "values")).trainable_variables)
+        view(student, ("mlm_logits", "attentions", "values")).trainable_variables
+    )
 
 
 def test_states_of_a_student_of_another_width_are_brought_to_the_teachers():
@@ -111,11 +131,13 @@ def test_states_of_a_student_of_another_width_are_brought_to_the_teachers():
     matrix, shift = network.trainable_variables[-2:]
     assert matrix.shape == (8, 16)
     assert [id(one) for one in network.trainable_variables[:-2]] == [
-        id(one) for one in view(student, ("mlm_logits", "sequence_output")).trainable_variables]
+        id(one) for one in view(student, ("mlm_logits", "sequence_output")).trainable_variables
+    ]
     inputs = {name: data[name] for name in Distillation.model_inputs}
     found = {name: float(value) for name, value in objective(network(inputs), data).items()}
-    ours, theirs = (np.asarray(outputs_of(one, data, "sequence_output")["sequence_output"])
-                    for one in (student, teacher))
+    ours, theirs = (
+        np.asarray(outputs_of(one, data, "sequence_output")["sequence_output"]) for one in (student, teacher)
+    )
     ours = ours @ np.asarray(matrix) + np.asarray(shift)
     cosine = (ours * theirs).sum(-1) / np.linalg.norm(ours, axis=-1) / np.linalg.norm(theirs, axis=-1)
     assert found["cosine_loss"] == pytest.approx((1 - cosine)[data["padding_mask"] == 1].mean(), rel=1e-4)
@@ -128,8 +150,10 @@ def test_relations_of_other_heads_are_those_of_minilm_2_computed_by_torch():
     objective, data = Distillation(MaskedLM(), "relations"), batch()
     found = values_of(objective, student, teacher, data)
     names = ("queries", "keys", "values")
-    last = [{name: torch.tensor(np.asarray(layers[-1])) for name, layers in outputs_of(one, data, *names).items()}
-            for one in (student, teacher)]
+    last = [
+        {name: torch.tensor(np.asarray(layers[-1])) for name, layers in outputs_of(one, data, *names).items()}
+        for one in (student, teacher)
+    ]
     real = torch.tensor(data["padding_mask"]).bool()
 
     def related(vectors):
@@ -166,8 +190,9 @@ def test_a_student_learns_its_teacher_in_the_one_training_loop(tmp_path):
     trainer = Trainer(network, objective, optimizer, tmp_path)
     data = [batch(seed=seed) for seed in range(4)]
     seen = []
-    trainer.train(((data[step % 4], step) for step in range(60)), 0, 60, encode_position=int, log_every=10,
-                  report=seen.append)
+    trainer.train(
+        ((data[step % 4], step) for step in range(60)), 0, 60, encode_position=int, log_every=10, report=seen.append
+    )
     assert seen[-1]["cosine_loss"] < 0.75 * seen[0]["cosine_loss"]
     assert seen[-1]["soft_loss"] < 0.75 * seen[0]["soft_loss"]
     for name, variable in named_variables(teacher).items():
@@ -193,9 +218,25 @@ def test_the_command_makes_a_student_with_half_of_the_layers(tmp_path):
     command.add_arguments(parser)
 
     def run(*extra):
-        return command.run(parser.parse_args([
-            "--text", str(tmp_path / "text.txt"), "--output", str(tmp_path / "run"), "--batch-size", "4", "--length",
-            "24", "--steps", "4", "--log-every", "2", *extra]))
+        return command.run(
+            parser.parse_args(
+                [
+                    "--text",
+                    str(tmp_path / "text.txt"),
+                    "--output",
+                    str(tmp_path / "run"),
+                    "--batch-size",
+                    "4",
+                    "--length",
+                    "24",
+                    "--steps",
+                    "4",
+                    "--log-every",
+                    "2",
+                    *extra,
+                ]
+            )
+        )
 
     with pytest.raises(ValueError, match="needs --teacher"):
         run("--student-layers", "1")

@@ -12,9 +12,17 @@ from bert_tf.config import BertConfig
 from bert_tf.models import build_pretraining_model, named_variables, view
 from bert_tf.pretrain.electra import ReplacedTokenDetection, Replacement, generator_config, make_generator
 
-TINY = {"vocab_size": 40, "embedding_size": 12, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4,
-        "intermediate_size": 64, "max_position_embeddings": 20, "hidden_dropout_prob": 0.0,
-        "attention_probs_dropout_prob": 0.0}
+TINY = {
+    "vocab_size": 40,
+    "embedding_size": 12,
+    "hidden_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "intermediate_size": 64,
+    "max_position_embeddings": 20,
+    "hidden_dropout_prob": 0.0,
+    "attention_probs_dropout_prob": 0.0,
+}
 
 
 def pair(seed=0):
@@ -32,8 +40,14 @@ def batch(seed=0, rows=8, tokens=12, masks=3):
     labels = np.take_along_axis(ids, positions, 1)
     masked = ids.copy()
     np.put_along_axis(masked, positions, 4, 1)
-    return {"token_ids": masked, "segment_ids": np.zeros_like(ids), "padding_mask": np.ones_like(ids),
-            "mask_positions": positions, "mask_labels": labels, "mask_weights": np.ones((rows, masks), np.float32)}
+    return {
+        "token_ids": masked,
+        "segment_ids": np.zeros_like(ids),
+        "padding_mask": np.ones_like(ids),
+        "mask_positions": positions,
+        "mask_labels": labels,
+        "mask_weights": np.ones((rows, masks), np.float32),
+    }
 
 
 def test_the_generator_reads_with_the_discriminators_tables():
@@ -95,8 +109,10 @@ def test_the_losses_are_those_of_torch():
     logits, labels = (torch.tensor(np.asarray(outputs[name])) for name in ("replaced_logits", "replaced_labels"))
     real = torch.tensor(data["padding_mask"]).bool()
     wanted = torch.nn.functional.binary_cross_entropy_with_logits(logits[real], labels[real])
-    mlm = torch.nn.functional.cross_entropy(torch.tensor(np.asarray(outputs["mlm_logits"])).reshape(-1, 40),
-                                            torch.tensor(data["mask_labels"]).long().reshape(-1))
+    mlm = torch.nn.functional.cross_entropy(
+        torch.tensor(np.asarray(outputs["mlm_logits"])).reshape(-1, 40),
+        torch.tensor(data["mask_labels"]).long().reshape(-1),
+    )
     assert found["replaced_loss"] == pytest.approx(float(wanted), rel=1e-4)
     assert found["loss"] == pytest.approx(float(mlm) + 50 * float(wanted), rel=1e-4)
     caught = ((logits > 0) & (labels == 1))[real].float().mean()
@@ -115,8 +131,9 @@ def test_both_learn_and_the_discriminator_beats_the_trivial_guess(tmp_path):
     optimizer = adamw(network.trainable_variables, 3e-3, total_steps=250, warmup_steps=10)
     trainer = Trainer(network, objective, optimizer, tmp_path)
     seen = []
-    trainer.train(((batch(seed=step), step) for step in range(250)), 0, 250, encode_position=int, log_every=25,
-                  report=seen.append)
+    trainer.train(
+        ((batch(seed=step), step) for step in range(250)), 0, 250, encode_position=int, log_every=25, report=seen.append
+    )
     first, last = seen[0], seen[-1]
     assert last["mlm_loss"] < first["mlm_loss"] and last["replaced_loss"] < first["replaced_loss"]
     # To call every token original is right in all but the replaced ones.
@@ -187,8 +204,8 @@ def test_a_discriminator_learns_from_a_model_that_only_writes(tmp_path):
     optimizer = adamw(network.trainable_variables, 3e-3, total_steps=120, warmup_steps=10)
     seen = []
     Trainer(network, objective, optimizer, tmp_path).train(
-        ((batch(seed=step), step) for step in range(120)), 0, 120, encode_position=int, log_every=20,
-        report=seen.append)
+        ((batch(seed=step), step) for step in range(120)), 0, 120, encode_position=int, log_every=20, report=seen.append
+    )
     last = seen[-1]
     assert last["loss"] < 0.6 * seen[0]["loss"]
     # To call every token original is right in all but the replaced ones, and finds none of them.
@@ -221,10 +238,35 @@ def out_of_bert(folder, output, *extra, steps=2, generator="bert", init="bert", 
     parser = ArgumentParser()
     command.add_arguments(parser)
     written = ["--generator", str(folder / generator)] if generator else []
-    return command.run(parser.parse_args([
-        "--text", str(folder / "text.txt"), "--output", str(output), "--batch-size", "4", "--length", "24", "--init",
-        str(folder / init), "--objective", "mlm", "--learning-rate", "1e-2", "--steps", "4", "--stop-after", str(steps),
-        "--log-every", "1", *kind, *written, *extra]))
+    return command.run(
+        parser.parse_args(
+            [
+                "--text",
+                str(folder / "text.txt"),
+                "--output",
+                str(output),
+                "--batch-size",
+                "4",
+                "--length",
+                "24",
+                "--init",
+                str(folder / init),
+                "--objective",
+                "mlm",
+                "--learning-rate",
+                "1e-2",
+                "--steps",
+                "4",
+                "--stop-after",
+                str(steps),
+                "--log-every",
+                "1",
+                *kind,
+                *written,
+                *extra,
+            ]
+        )
+    )
 
 
 def test_a_discriminator_begins_with_the_encoder_of_a_bert(started, tmp_path):
@@ -238,7 +280,8 @@ def test_a_discriminator_begins_with_the_encoder_of_a_bert(started, tmp_path):
     assert not (tmp_path / "run" / "generator").exists()
     known, ours = named_variables(start), named_variables(found)
     assert {name for name in known if name not in ours} == {
-        name for name in known if name.startswith(("cls.", "bert.pooler."))}
+        name for name in known if name.startswith(("cls.", "bert.pooler."))
+    }
     kept = {name for name in ours if name in known and np.array_equal(ours[name], known[name])}
     lowest = {name for name in ours if name.startswith(("bert.embeddings.", "bert.encoder.layer.0."))}
     assert kept == lowest
@@ -259,14 +302,19 @@ def test_it_begins_as_the_bert_reads(started):
     from bert_tf.pretrain.command import fill
     from bert_tf.pretrain.start import start
 
-    config, _, source = start(Namespace(init=str(started / "bert"), model_type="electra", generator="x",
-                                        embedding_size=None, student_layers=None))
+    config, _, source = start(
+        Namespace(
+            init=str(started / "bert"), model_type="electra", generator="x", embedding_size=None, student_layers=None
+        )
+    )
     judge = build_pretraining_model(config)
     fill(judge, source)
     ids = np.random.default_rng(0).integers(5, 30, (2, 9)).astype(np.int32)
     data = {"token_ids": ids, "segment_ids": (ids > 15).astype(np.int32), "padding_mask": np.ones_like(ids)}
-    ours, theirs = (np.asarray(view(one, ("sequence_output",))(data)["sequence_output"])
-                    for one in (judge, checkpoints.read(started / "bert")[2]))
+    ours, theirs = (
+        np.asarray(view(one, ("sequence_output",))(data)["sequence_output"])
+        for one in (judge, checkpoints.read(started / "bert")[2])
+    )
     np.testing.assert_allclose(ours, theirs, atol=1e-6)
 
 
@@ -316,10 +364,33 @@ def test_the_command_writes_both_models_and_resumes(tmp_path, capsys):
     command.add_arguments(parser)
 
     def run(steps, *extra):
-        return command.run(parser.parse_args([
-            "--text", str(tmp_path / "text.txt"), "--output", str(tmp_path / "run"), "--batch-size", "4", "--length",
-            "24", "--size", "1x16x4", "--positions", "64", "--vocab", str(tmp_path / "words"), "--steps", "4",
-            "--stop-after", str(steps), "--log-every", "1", *extra]))
+        return command.run(
+            parser.parse_args(
+                [
+                    "--text",
+                    str(tmp_path / "text.txt"),
+                    "--output",
+                    str(tmp_path / "run"),
+                    "--batch-size",
+                    "4",
+                    "--length",
+                    "24",
+                    "--size",
+                    "1x16x4",
+                    "--positions",
+                    "64",
+                    "--vocab",
+                    str(tmp_path / "words"),
+                    "--steps",
+                    "4",
+                    "--stop-after",
+                    str(steps),
+                    "--log-every",
+                    "1",
+                    *extra,
+                ]
+            )
+        )
 
     with pytest.raises(ValueError, match="--objective mlm"):
         run(2, "--generator", "0.25")
@@ -330,7 +401,8 @@ def test_the_command_writes_both_models_and_resumes(tmp_path, capsys):
     generator = checkpoints.read(tmp_path / "run" / "generator")[2]
     assert generator.bert_heads == {"mlm"} and generator.bert_config.num_attention_heads == 1
     np.testing.assert_array_equal(
-        *(np.asarray(named_variables(one)["bert.embeddings.word_embeddings.weight"]) for one in (found, generator)))
+        *(np.asarray(named_variables(one)["bert.embeddings.word_embeddings.weight"]) for one in (found, generator))
+    )
     records = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
     said = [line for line in capsys.readouterr().out.splitlines() if "  loss " in line]
     assert len(said) == len(records) == 4

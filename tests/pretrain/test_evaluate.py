@@ -128,15 +128,10 @@ def test_texts_and_batches_without_a_known_word(tiny_bert, text, tmp_path):
 
 
 def test_the_command_prints_the_figures(tiny_folder, text, capsys):
-    assert (
-        main(["evaluate", "mlm", "--model", str(tiny_folder), "--text", text, "--length", "32", "--json"])
-        == 0
-    )
+    assert main(["evaluate", "mlm", "--model", str(tiny_folder), "--text", text, "--length", "32", "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
     assert {"top1", "top5", "pseudo_perplexity", "nsp_accuracy"} <= set(report)
-    assert (
-        main(["evaluate", "mlm", "--model", str(tiny_folder), "--text", text, "--limit", "4", "--quiet"]) == 0
-    )
+    assert main(["evaluate", "mlm", "--model", str(tiny_folder), "--text", text, "--limit", "4", "--quiet"]) == 0
     assert "pseudo_perplexity" in capsys.readouterr().out
 
 
@@ -170,8 +165,9 @@ class _Judge:
 
 
 def _judging(tiny_bert, heads, **known):
-    return SimpleNamespace(tokenizer=tiny_bert.tokenizer, heads=frozenset(heads), name="judge", max_length=128,
-                           runtime=_Judge(**known))
+    return SimpleNamespace(
+        tokenizer=tiny_bert.tokenizer, heads=frozenset(heads), name="judge", max_length=128, runtime=_Judge(**known)
+    )
 
 
 @pytest.mark.parametrize("swapped", [-1.0, 1.0])
@@ -226,12 +222,40 @@ def test_a_generator_must_fit(tiny_bert, other_bert, text):
 def test_the_command_measures_a_discriminator_with_its_generator(text, tmp_path, capsys):
     family = Path(__file__).parents[1] / "golden" / "family"
     words = [word for word in (family / "electra-generator" / "vocab.txt").read_text().split() if word.isalnum()]
-    (tmp_path / "known.txt").write_text("\n\n".join(" ".join(words[start:start + 20]) for start in (0, 10, 20)))
-    options = ["evaluate", "mlm", "--model", str(family / "electra-discriminator"), "--length", "24", "--limit", "4",
-               "--quiet", "--generator", str(family / "electra-generator"), "--text"]
+    (tmp_path / "known.txt").write_text("\n\n".join(" ".join(words[start : start + 20]) for start in (0, 10, 20)))
+    options = [
+        "evaluate",
+        "mlm",
+        "--model",
+        str(family / "electra-discriminator"),
+        "--length",
+        "24",
+        "--limit",
+        "4",
+        "--quiet",
+        "--generator",
+        str(family / "electra-generator"),
+        "--text",
+    ]
     assert main([*options, str(tmp_path / "known.txt")]) == 0
     assert "replaced_auc" in capsys.readouterr().out
     assert main([*options, text]) == 2 and "no word that electra-discriminator knows" in capsys.readouterr().err
-    assert main(["evaluate", "mlm", "--model", str(family / "albert"), "--text", text, "--length", "24", "--limit", "4",
-                 "--quiet"]) == 0
+    assert (
+        main(
+            [
+                "evaluate",
+                "mlm",
+                "--model",
+                str(family / "albert"),
+                "--text",
+                text,
+                "--length",
+                "24",
+                "--limit",
+                "4",
+                "--quiet",
+            ]
+        )
+        == 0
+    )
     assert "sop_accuracy" in capsys.readouterr().out

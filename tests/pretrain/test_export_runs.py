@@ -16,10 +16,28 @@ FAMILY = Path(__file__).parents[1] / "golden" / "family"
 FRESH = ["--size", "2x16x4", "--vocab", "{folder}/teacher"]
 RUNS = {
     "electra": [*FRESH, "--generator", "0.25", "--objective", "mlm"],
-    "electra, frozen": ["--init", "{folder}/electra", "--generator", "0.25", "--objective", "mlm", "--freeze-layers",
-                        "1"],
-    "electra out of bert": ["--init", "{folder}/teacher", "--model-type", "electra", "--generator", "{folder}/teacher",
-                            "--objective", "mlm", "--freeze-layers", "1"],
+    "electra, frozen": [
+        "--init",
+        "{folder}/electra",
+        "--generator",
+        "0.25",
+        "--objective",
+        "mlm",
+        "--freeze-layers",
+        "1",
+    ],
+    "electra out of bert": [
+        "--init",
+        "{folder}/teacher",
+        "--model-type",
+        "electra",
+        "--generator",
+        "{folder}/teacher",
+        "--objective",
+        "mlm",
+        "--freeze-layers",
+        "1",
+    ],
     "electra, written by another": [*FRESH, "--generator", "{folder}/teacher", "--objective", "mlm"],
     "roberta": ["--init", str(FAMILY / "roberta"), "--objective", "mlm", "--freeze-layers", "1"],
     "albert": ["--init", str(FAMILY / "albert"), "--objective", "sop"],
@@ -47,9 +65,30 @@ def pretrain(folder, output, *arguments):
     parser = ArgumentParser()
     command.add_arguments(parser)
     options = [str(part).format(folder=folder) for part in arguments]
-    assert command.run(parser.parse_args([
-        "--text", str(folder / "text.txt"), "--output", str(output), "--batch-size", "4", "--length", "24",
-        "--positions", "64", "--steps", "2", "--learning-rate", "1e-2", *options])) == 0
+    assert (
+        command.run(
+            parser.parse_args(
+                [
+                    "--text",
+                    str(folder / "text.txt"),
+                    "--output",
+                    str(output),
+                    "--batch-size",
+                    "4",
+                    "--length",
+                    "24",
+                    "--positions",
+                    "64",
+                    "--steps",
+                    "2",
+                    "--learning-rate",
+                    "1e-2",
+                    *options,
+                ]
+            )
+        )
+        == 0
+    )
 
 
 def test_an_export_goes_into_the_folder_one_stands_in_and_is_refused_before_the_work(folder, tmp_path, monkeypatch):

@@ -45,8 +45,12 @@ def random_batch(seed, rows=16, length=64):
     ids[padding == 0] = TOKENIZER.pad_id
     ids[:, 0] = TOKENIZER.cls_id
     ids[np.arange(rows), ends - 1] = TOKENIZER.sep_id
-    return {"token_ids": ids, "segment_ids": np.zeros_like(ids), "padding_mask": padding,
-            "nsp_labels": np.zeros(rows, np.int32)}
+    return {
+        "token_ids": ids,
+        "segment_ids": np.zeros_like(ids),
+        "padding_mask": padding,
+        "nsp_labels": np.zeros(rows, np.int32),
+    }
 
 
 @settings(max_examples=40, deadline=None)
@@ -61,7 +65,7 @@ def test_pairs_fit_and_random_segments_come_from_another_document(seed, length):
 
 def test_about_half_of_the_pairs_are_random():
     share = np.mean([pair.not_next for seed in range(30) for _, pair in many_pairs(seed)])
-    assert 0.45 < share < 0.65       # a lone sentence left over must take a random partner
+    assert 0.45 < share < 0.65  # a lone sentence left over must take a random partner
 
 
 def test_one_document_alone_gives_only_true_pairs():
@@ -87,9 +91,13 @@ def test_no_random_segment_comes_from_another_part_of_the_same_document():
 def test_whole_documents_are_paired_as_without_sources():
     parts = Documents(5, seed=2).all
     for number in range(5):
-        one, other = ([(pair.a.tolist(), pair.b.tolist(), pair.not_next) for pair in
-                       document_pairs(corpus, number, np.random.default_rng(number), 48)]
-                      for corpus in (MemoryCorpus(parts), MemoryCorpus(parts, list(range(5)))))
+        one, other = (
+            [
+                (pair.a.tolist(), pair.b.tolist(), pair.not_next)
+                for pair in document_pairs(corpus, number, np.random.default_rng(number), 48)
+            ]
+            for corpus in (MemoryCorpus(parts), MemoryCorpus(parts, list(range(5))))
+        )
         assert one == other
 
 
@@ -119,7 +127,9 @@ def test_packing():
         ids = batch["token_ids"][row]
         size = len(pair.a) + len(pair.b) + 3
         assert ids[0] == TOKENIZER.cls_id and ids[size - 1] == TOKENIZER.sep_id == ids[len(pair.a) + 1]
-        assert batch["segment_ids"][row].tolist() == [0] * (len(pair.a) + 2) + [1] * (len(pair.b) + 1) + [0] * (32 - size)
+        assert batch["segment_ids"][row].tolist() == [0] * (len(pair.a) + 2) + [1] * (len(pair.b) + 1) + [0] * (
+            32 - size
+        )
         assert batch["padding_mask"][row].sum() == size
         assert batch["nsp_labels"][row] == pair.not_next
 
@@ -155,7 +165,7 @@ def test_masks_touch_no_special_token_and_labels_stand_where_masked(seed, rate, 
     chosen = np.zeros(before.shape, bool)
     chosen[np.broadcast_to(rows, positions.shape)[real], positions[real]] = True
     assert (before[~chosen] == after[~chosen]).all()
-    assert (np.diff(positions, axis=1)[real[:, 1:]] > 0).all()        # each position once, in order
+    assert (np.diff(positions, axis=1)[real[:, 1:]] > 0).all()  # each position once, in order
     count = weights.sum(1)
     wanted = np.maximum(1, np.rint(batch["padding_mask"].sum(1) * rate))
     assert (count <= wanted).all()
@@ -204,7 +214,7 @@ def test_whole_words_are_masked_whole_whatever_the_tokenizer(name, masks):
         words += [first + number for number in one.word_ids]
         first = words[-1] + 1
     words = np.array(words)
-    assert len(words) > 1.2 * first        # some words have several pieces
+    assert len(words) > 1.2 * first  # some words have several pieces
     batch = {"token_ids": np.tile(ids, (20, 1)), "padding_mask": np.ones((20, len(ids)), np.int32)}
     masked = mask_batch(batch, tokenizer, np.random.default_rng(0), masks)
     alone = 0
@@ -215,7 +225,7 @@ def test_whole_words_are_masked_whole_whatever_the_tokenizer(name, masks):
         assert set(shares) == {0, 1}
         places = np.flatnonzero(shares)
         alone += np.sum(~np.isin(places + 1, places) & ~np.isin(places - 1, places))
-    assert alone > 0                       # words are not hung together
+    assert alone > 0  # words are not hung together
 
 
 def test_a_seed_gives_the_same_bytes_and_another_seed_others():

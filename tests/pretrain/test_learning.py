@@ -20,15 +20,41 @@ from bert_tf.pretrain.masks import choose_targets
 from bert_tf.text import Tokenizer
 from tests.conftest import SPECIAL
 
-ANIMALS = {"cat": ("fish", "house"), "dog": ("meat", "yard"), "cow": ("grass", "field"), "bear": ("honey", "wood"),
-           "hare": ("carrots", "garden"), "duck": ("bread", "pond")}
+ANIMALS = {
+    "cat": ("fish", "house"),
+    "dog": ("meat", "yard"),
+    "cow": ("grass", "field"),
+    "bear": ("honey", "wood"),
+    "hare": ("carrots", "garden"),
+    "duck": ("bread", "pond"),
+}
 FOODS = [food for food, _ in ANIMALS.values()]
 TIMES, NAMES = ("morning", "noon", "evening", "night"), ("anna", "bob", "carl", "dora", "emil")
 COLOURS = ("red", "brown", "white", "black")
-WORDS = [*ANIMALS, *(word for pair in ANIMALS.values() for word in pair), *TIMES, *NAMES, *COLOURS,
-         *"eats in , : .".split()]
-STEPS = ["--batch-size", "32", "--length", "40", "--positions", "40", "--dropout", "0", "--strategy", "one",
-         "--log-every", "10", "--save-every", "1000"]
+WORDS = [
+    *ANIMALS,
+    *(word for pair in ANIMALS.values() for word in pair),
+    *TIMES,
+    *NAMES,
+    *COLOURS,
+    *"eats in , : .".split(),
+]
+STEPS = [
+    "--batch-size",
+    "32",
+    "--length",
+    "40",
+    "--positions",
+    "40",
+    "--dropout",
+    "0",
+    "--strategy",
+    "one",
+    "--log-every",
+    "10",
+    "--save-every",
+    "1000",
+]
 
 
 def documents(seed, count):
@@ -37,8 +63,10 @@ def documents(seed, count):
         animal = str(rng.choice(list(ANIMALS)))
         food, place = ANIMALS[animal]
         times = sorted(rng.choice(4, rng.integers(2, 5), replace=False))
-        yield "\n".join(f"{TIMES[time]}, {rng.choice(NAMES)}: {rng.choice(COLOURS)} {animal} eats {food} in {place}."
-                        for time in times)
+        yield "\n".join(
+            f"{TIMES[time]}, {rng.choice(NAMES)}: {rng.choice(COLOURS)} {animal} eats {food} in {place}."
+            for time in times
+        )
 
 
 def two_times(seed, count):
@@ -46,8 +74,10 @@ def two_times(seed, count):
     find out an order of four takes some random beginnings hundreds of updates, and others thousands."""
     rng = np.random.default_rng(seed)
     for _ in range(count):
-        yield "\n".join(f"{time}, {rng.choice(COLOURS)} {rng.choice(list(ANIMALS))} eats {rng.choice(FOODS)}."
-                        for time in (TIMES[0], TIMES[-1]))
+        yield "\n".join(
+            f"{time}, {rng.choice(COLOURS)} {rng.choice(list(ANIMALS))} eats {rng.choice(FOODS)}."
+            for time in (TIMES[0], TIMES[-1])
+        )
 
 
 @pytest.fixture(scope="module")
@@ -65,15 +95,30 @@ def folder(tmp_path_factory):
 
 def learn(folder, name, *options, text="text"):
     """The log's records of a run in `folder/name`."""
-    assert main(["pretrain", "--text", str(folder / f"{text}.txt"), "--corpus", str(folder / f"{text}-ids"), "--output",
-                 str(folder / name), *STEPS, *map(str, options)]) == 0
+    assert (
+        main(
+            [
+                "pretrain",
+                "--text",
+                str(folder / f"{text}.txt"),
+                "--corpus",
+                str(folder / f"{text}-ids"),
+                "--output",
+                str(folder / name),
+                *STEPS,
+                *map(str, options),
+            ]
+        )
+        == 0
+    )
     return [json.loads(line) for line in (folder / name / "metrics.jsonl").read_text().splitlines()]
 
 
 def on_unseen_text(folder, name, text="text", **options):
     """`evaluate mlm` of a run's model on the other text."""
-    return evaluate_mlm(bert_tf.load(folder / name / "model"), str(folder / f"{text}-unseen.txt"), length=40, limit=300,
-                        **options)
+    return evaluate_mlm(
+        bert_tf.load(folder / name / "model"), str(folder / f"{text}-unseen.txt"), length=40, limit=300, **options
+    )
 
 
 def commonest_share(folder, text="text"):
@@ -101,17 +146,35 @@ def test_masked_words_and_next_sentence(folder, taught):
 
 
 def test_masked_words_in_full_sentences(folder):
-    records = learn(folder, "roberta", *fresh(folder), "--objective", "mlm", "--model-type", "roberta", "--steps",
-                    "300")
+    records = learn(
+        folder, "roberta", *fresh(folder), "--objective", "mlm", "--model-type", "roberta", "--steps", "300"
+    )
     assert records[-1]["loss"] < 0.6 * records[0]["loss"]
     assert on_unseen_text(folder, "roberta")["top1"] > commonest_share(folder) + 0.3
 
 
 def test_sentence_order_and_masked_runs_with_lamb(folder):
     # No word by itself says which segment was first: a narrower model is long in finding out.
-    records = learn(folder, "albert", *fresh(folder, "2x128x4"), "--objective", "sop", "--ngram", "3", "--optimizer",
-                    "lamb", "--learning-rate", "2e-2", "--warmup", "0.1", "--length", "20", "--steps", "300",
-                    text="order")
+    records = learn(
+        folder,
+        "albert",
+        *fresh(folder, "2x128x4"),
+        "--objective",
+        "sop",
+        "--ngram",
+        "3",
+        "--optimizer",
+        "lamb",
+        "--learning-rate",
+        "2e-2",
+        "--warmup",
+        "0.1",
+        "--length",
+        "20",
+        "--steps",
+        "300",
+        text="order",
+    )
     assert records[-1]["mlm_loss"] < 0.6 * records[0]["mlm_loss"]
     assert records[-1]["sop_loss"] < 0.6 * records[0]["sop_loss"]
     found = on_unseen_text(folder, "albert", text="order")
@@ -119,8 +182,19 @@ def test_sentence_order_and_masked_runs_with_lamb(folder):
 
 
 def test_replaced_tokens(folder):
-    records = learn(folder, "electra", *fresh(folder), "--objective", "mlm", "--generator", "0.25", "--learning-rate",
-                    "5e-3", "--steps", "300")
+    records = learn(
+        folder,
+        "electra",
+        *fresh(folder),
+        "--objective",
+        "mlm",
+        "--generator",
+        "0.25",
+        "--learning-rate",
+        "5e-3",
+        "--steps",
+        "300",
+    )
     assert records[-1]["mlm_loss"] < 0.7 * records[0]["mlm_loss"]
     assert records[-1]["replaced_loss"] < 0.5 * records[0]["replaced_loss"]
     found = on_unseen_text(folder, "electra", generator=bert_tf.load(folder / "electra" / "generator"))
@@ -130,8 +204,9 @@ def test_replaced_tokens(folder):
 
 @pytest.mark.parametrize("model_type", ["left-to-right", "two-one-way"])
 def test_every_word_from_one_side(folder, model_type):
-    records = learn(folder, model_type, *fresh(folder), "--objective", "clm", "--model-type", model_type, "--steps",
-                    "120")
+    records = learn(
+        folder, model_type, *fresh(folder), "--objective", "clm", "--model-type", model_type, "--steps", "120"
+    )
     assert records[-1]["loss"] < 0.6 * records[0]["loss"]
     assert on_unseen_text(folder, model_type, alone=True)["top1"] > commonest_share(folder) + 0.3
 
@@ -154,12 +229,29 @@ def apart(folder, model_folder, way):
     return {name: float(value) for name, value in objective(outputs, batch).items()}
 
 
-@pytest.mark.parametrize("way, size, parts", [
-    ("states", "1x32x4", ("soft_loss", "cosine_loss")), ("relations", "1x24x4", ("attention_loss", "value_loss")),
-    ("relations", "1x24x3", ("query_loss", "key_loss", "value_loss"))])
+@pytest.mark.parametrize(
+    "way, size, parts",
+    [
+        ("states", "1x32x4", ("soft_loss", "cosine_loss")),
+        ("relations", "1x24x4", ("attention_loss", "value_loss")),
+        ("relations", "1x24x3", ("query_loss", "key_loss", "value_loss")),
+    ],
+)
 def test_a_student_of_its_teacher(folder, taught, way, size, parts):
-    records = learn(folder, f"student-{size}", *fresh(folder, size), "--objective", "mlm", "--teacher",
-                    folder / "teacher" / "model", "--distil", way, "--steps", "150", "--snapshots")
+    records = learn(
+        folder,
+        f"student-{size}",
+        *fresh(folder, size),
+        "--objective",
+        "mlm",
+        "--teacher",
+        folder / "teacher" / "model",
+        "--distil",
+        way,
+        "--steps",
+        "150",
+        "--snapshots",
+    )
     assert records[-1]["mlm_loss"] < 0.7 * records[0]["mlm_loss"]
     assert on_unseen_text(folder, f"student-{size}")["top1"] > commonest_share(folder) + 0.2
     run = folder / f"student-{size}"
@@ -169,8 +261,17 @@ def test_a_student_of_its_teacher(folder, taught, way, size, parts):
 
 
 def test_states_of_a_narrower_student(folder, taught):
-    records = learn(folder, "narrow", *fresh(folder, "1x24x3"), "--objective", "mlm", "--teacher",
-                    folder / "teacher" / "model", "--steps", "150")
+    records = learn(
+        folder,
+        "narrow",
+        *fresh(folder, "1x24x3"),
+        "--objective",
+        "mlm",
+        "--teacher",
+        folder / "teacher" / "model",
+        "--steps",
+        "150",
+    )
     assert records[-1]["cosine_loss"] < 0.5 * records[0]["cosine_loss"]
     assert records[-1]["soft_loss"] < 0.7 * records[0]["soft_loss"]
     assert on_unseen_text(folder, "narrow")["top1"] > commonest_share(folder) + 0.2

@@ -19,9 +19,15 @@ from tests.pretrain.test_export_runs import FAMILY, pretrain
 
 SIZES = [(model_type, size) for model_type, member in MEMBERS.items() for size in member.sizes]
 #: model type -> the same size as a released one, written in numbers
-WRITTEN = {"bert": ("small", "4x512x8"), "roberta": ("large", "24x1024x16"), "distilbert": ("base", "6x768x12"),
-           "albert": ("base", "12x768x12"), "electra": ("small", "12x256x4"), "left-to-right": ("base", "12x768x12"),
-           "two-one-way": ("base", "12x1536x24")}
+WRITTEN = {
+    "bert": ("small", "4x512x8"),
+    "roberta": ("large", "24x1024x16"),
+    "distilbert": ("base", "6x768x12"),
+    "albert": ("base", "12x768x12"),
+    "electra": ("small", "12x256x4"),
+    "left-to-right": ("base", "12x768x12"),
+    "two-one-way": ("base", "12x1536x24"),
+}
 
 
 def words_of(member):
@@ -38,7 +44,8 @@ def test_a_named_size_has_all_that_is_the_members_own(model_type, size):
 def test_a_size_in_numbers_does_too(model_type):
     name, size = WRITTEN[model_type]
     assert fresh_config(size, model_type, words_of(MEMBERS[model_type])) == BertConfig.named(
-        name, model_type, vocab_size=1000)
+        name, model_type, vocab_size=1000
+    )
 
 
 def test_embeddings_of_other_widths():
@@ -67,7 +74,11 @@ def test_a_vocabulary_is_named_by_its_model_or_its_folder(tmp_path, monkeypatch)
 
 def test_an_objective_has_a_member_it_was_made_for():
     assert [model_type_of(*given) for given in (("mlm+nsp",), ("sop",), ("mlm", 0.25), ("sop", None, "roberta"))] == [
-        "bert", "albert", "electra", "roberta"]
+        "bert",
+        "albert",
+        "electra",
+        "roberta",
+    ]
     check_objective_fits(BertConfig.named("base", "roberta"), "mlm", ("mlm",))
     with pytest.raises(ValueError, match="next-sentence head, which a RoBERTa model does not have; give"):
         check_objective_fits(BertConfig.named("base", "roberta"), "mlm+nsp", ("pooler", "mlm", "nsp"))
@@ -85,9 +96,11 @@ def folder(tmp_path_factory):
     return folder
 
 
-FRESH = {"roberta": ["--vocab", str(FAMILY / "roberta"), "--objective", "mlm"],
-         "distilbert": ["--vocab", "{folder}/teacher", "--objective", "mlm"],
-         "albert": ["--vocab", str(FAMILY / "albert"), "--objective", "sop", "--ngram", "3", "--optimizer", "lamb"]}
+FRESH = {
+    "roberta": ["--vocab", str(FAMILY / "roberta"), "--objective", "mlm"],
+    "distilbert": ["--vocab", "{folder}/teacher", "--objective", "mlm"],
+    "albert": ["--vocab", str(FAMILY / "albert"), "--objective", "sop", "--ngram", "3", "--optimizer", "lamb"],
+}
 
 
 @pytest.mark.parametrize("model_type", FRESH)
@@ -116,8 +129,18 @@ def test_a_distilbert_comes_out_of_bert(folder, tmp_path):
     # With all of the layers it says of one segment what the teacher says.
     ours, theirs = (np.asarray(view(one, ("mlm_logits_all",))(batch)["mlm_logits_all"]) for one in (student, teacher))
     np.testing.assert_allclose(ours, theirs, atol=1e-4)
-    pretrain(folder, tmp_path / "run", "--teacher", "{folder}/teacher", "--student-layers", "2", "--model-type",
-             "distilbert", "--objective", "mlm")
+    pretrain(
+        folder,
+        tmp_path / "run",
+        "--teacher",
+        "{folder}/teacher",
+        "--student-layers",
+        "2",
+        "--model-type",
+        "distilbert",
+        "--objective",
+        "mlm",
+    )
     config, _, model = checkpoints.read(tmp_path / "run" / "model")
     assert (config.model_type, config.num_hidden_layers, model.bert_heads) == ("distilbert", 2, {"mlm"})
     with pytest.raises(ValueError, match="BERT teacher's layers cannot be a roberta; it can be: bert, distilbert"):
@@ -125,7 +148,7 @@ def test_a_distilbert_comes_out_of_bert(folder, tmp_path):
 
 
 def test_students_of_albert_share_what_their_teacher_shares():
-    teacher = checkpoints.read(FAMILY / "albert")[2]        # 4 layers, 2 sets of weights
+    teacher = checkpoints.read(FAMILY / "albert")[2]  # 4 layers, 2 sets of weights
     known = named_variables(teacher)
     name = "bert.encoder.layer.{}.attention.self.query.weight"
     student = student_of(teacher, 2)
@@ -145,8 +168,20 @@ def test_what_does_not_go_with_a_model_type_is_told(folder, tmp_path):
     with pytest.raises(ValueError, match="is a BERT model, not of the type albert"):
         pretrain(folder, tmp_path / "a", "--init", "{folder}/teacher", "--model-type", "albert")
     with pytest.raises(ValueError, match="--generator makes an electra; leave --model-type bert out"):
-        pretrain(folder, tmp_path / "b", "--size", "1x16x2", "--vocab", "{folder}/teacher", "--model-type", "bert",
-                 "--generator", "0.5", "--objective", "mlm")
+        pretrain(
+            folder,
+            tmp_path / "b",
+            "--size",
+            "1x16x2",
+            "--vocab",
+            "{folder}/teacher",
+            "--model-type",
+            "bert",
+            "--generator",
+            "0.5",
+            "--objective",
+            "mlm",
+        )
 
 
 def test_a_run_with_embeddings_of_another_width_is_told(tmp_path):

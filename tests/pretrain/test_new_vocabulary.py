@@ -8,8 +8,11 @@ from bert_tf.pretrain.documents import TextError
 from bert_tf.pretrain.new_vocabulary import train_vocabulary
 from bert_tf.text import Tokenizer
 
-TEXTS = ["The Café played; the players replayed the game, playing in Málaga.",
-         "They run and ran, running the runner's last run: 1234 and 42!", "日本語 is written with 語 and 日."] * 20
+TEXTS = [
+    "The Café played; the players replayed the game, playing in Málaga.",
+    "They run and ran, running the runner's last run: 1234 and 42!",
+    "日本語 is written with 語 and 日.",
+] * 20
 UNSEEN = ["A player reruns the Café game.", "Zebra 日本 ☃ running-replay 4321"]
 
 
@@ -31,8 +34,13 @@ def test_it_is_read_back_and_cuts_words_as_the_library_does(tmp_path, cased):
 
 def test_the_special_tokens_stand_where_the_released_models_have_them():
     vocabulary = train_vocabulary(lambda: TEXTS, 300)
-    assert [vocabulary.index(token) for token in ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")] == \
-        [0, 100, 101, 102, 103]
+    assert [vocabulary.index(token) for token in ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")] == [
+        0,
+        100,
+        101,
+        102,
+        103,
+    ]
     assert vocabulary[1:100] == tuple(f"[unused{number}]" for number in range(99))
     assert len(set(vocabulary)) == len(vocabulary)
     assert train_vocabulary(lambda: TEXTS, 200, unused=0)[:5] == ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")

@@ -44,8 +44,11 @@ def test_sentence_order_takes_two_segments_that_follow_one_another(seed, length)
 
 
 def test_half_of_the_segments_are_swapped():
-    pairs = [pair for seed in range(60) for pair in
-             make_pairs("sop", numbered_corpus(seed), range(6), np.random.default_rng(seed), IDS, 48)]
+    pairs = [
+        pair
+        for seed in range(60)
+        for pair in make_pairs("sop", numbered_corpus(seed), range(6), np.random.default_rng(seed), IDS, 48)
+    ]
     assert len(pairs) > 300 and np.mean([pair.not_next for pair in pairs]) == pytest.approx(0.5, abs=0.07)
 
 
@@ -56,8 +59,12 @@ def test_full_sentences_are_the_whole_text_in_order_and_as_full_as_can_be(seed, 
     rows = [pair.a for pair in make_pairs("mlm", corpus, range(6), np.random.default_rng(seed), IDS, length)]
     text = np.concatenate([sentence for number in range(6) for sentence in corpus.document(number)])
     assert np.array_equal(np.concatenate([row[row != SEP] for row in rows]), text)
-    starts = {int(sentence[first]): len(sentence[first: first + room]) for number in range(6)
-              for sentence in corpus.document(number) for first in range(0, len(sentence), room)}
+    starts = {
+        int(sentence[first]): len(sentence[first : first + room])
+        for number in range(6)
+        for sentence in corpus.document(number)
+        for first in range(0, len(sentence), room)
+    }
     for row, after in zip(rows, [*rows[1:], None]):
         assert 0 < len(row) <= room and row[0] != SEP and row[-1] != SEP
         # A separator wherever one document ends and another begins, and nowhere else.
@@ -86,8 +93,12 @@ def test_every_token_has_its_segment(seed, objective, length):
 
 def word_corpus(seed, documents=6):
     rng = np.random.default_rng(seed)
-    return MemoryCorpus([[rng.choice(WORDS, rng.integers(2, 20)).astype(np.int32) for _ in range(rng.integers(2, 9))]
-                         for _ in range(documents)])
+    return MemoryCorpus(
+        [
+            [rng.choice(WORDS, rng.integers(2, 20)).astype(np.int32) for _ in range(rng.integers(2, 9))]
+            for _ in range(documents)
+        ]
+    )
 
 
 def masked(seed, objective, masks, length=48):
@@ -97,8 +108,13 @@ def masked(seed, objective, masks, length=48):
     return batch, mask_batch(batch, TOKENIZER, rng, masks)
 
 
-MASKS = st.builds(MaskSettings, rate=st.sampled_from([0.1, 0.15, 0.4]), whole_words=st.booleans(),
-                  ngram=st.integers(1, 4), most=st.sampled_from([None, 1, 3, 20]))
+MASKS = st.builds(
+    MaskSettings,
+    rate=st.sampled_from([0.1, 0.15, 0.4]),
+    whole_words=st.booleans(),
+    ngram=st.integers(1, 4),
+    most=st.sampled_from([None, 1, 3, 20]),
+)
 
 
 @settings(max_examples=80, deadline=None)
@@ -138,8 +154,12 @@ def test_rates(objective, masks):
     real = sum(after["mask_weights"].sum() for _, after in made)
     tokens = sum(before["padding_mask"].sum() for before, _ in made)
     assert real / tokens == pytest.approx(0.15, abs=0.006)
-    chosen = np.concatenate([np.take_along_axis(after["token_ids"], after["mask_positions"], 1)
-                             [after["mask_weights"] == 1] for _, after in made])
+    chosen = np.concatenate(
+        [
+            np.take_along_axis(after["token_ids"], after["mask_positions"], 1)[after["mask_weights"] == 1]
+            for _, after in made
+        ]
+    )
     labels = np.concatenate([after["mask_labels"][after["mask_weights"] == 1] for _, after in made])
     assert np.mean(chosen == TOKENIZER.mask_id) == pytest.approx(0.8, abs=0.03)
     assert np.mean(chosen == labels) == pytest.approx(0.1, abs=0.03)
@@ -166,9 +186,15 @@ def test_a_seed_gives_the_same_bytes_and_another_seed_others(objective):
     assert first["token_ids"].tobytes() != other["token_ids"].tobytes()
 
 
-@pytest.mark.parametrize("settings, words", [
-    ({"rate": 1.5}, "rate is 1.5"), ({"mask_share": 0.9, "random_share": 0.2}, "0.9 and 0.2"),
-    ({"ngram": 0}, "up to 0 words"), ({"most": 0}, "cap of 0")])
+@pytest.mark.parametrize(
+    "settings, words",
+    [
+        ({"rate": 1.5}, "rate is 1.5"),
+        ({"mask_share": 0.9, "random_share": 0.2}, "0.9 and 0.2"),
+        ({"ngram": 0}, "up to 0 words"),
+        ({"most": 0}, "cap of 0"),
+    ],
+)
 def test_masks_that_cannot_be_are_refused(settings, words):
     with pytest.raises(ValueError, match=words):
         MaskSettings(**settings)

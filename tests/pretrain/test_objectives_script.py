@@ -46,5 +46,7 @@ def test_with_equal_tokens_all_get_the_same_and_nothing_is_measured(objectives, 
 def test_the_cost_of_an_update_leaves_out_the_first_ones(objectives, options, monkeypatch):
     seconds = {10: 9.0, 20: 1.0, 30: 0.3, 40: 0.5, 50: 0.4, 60: 0.4}
     monkeypatch.setattr(objectives, "_pretrain", lambda *_: None)
-    monkeypatch.setattr(objectives, "_records", lambda run: [{"step": at, "seconds_per_step": one} for at, one in seconds.items()])
+    monkeypatch.setattr(
+        objectives, "_records", lambda run: [{"step": at, "seconds_per_step": one} for at, one in seconds.items()]
+    )
     assert objectives.cost("mlm+nsp (BERT)", options) == pytest.approx(0.4)

@@ -116,8 +116,7 @@ def test_much_text_goes_to_processes_that_have_tensorflow_text(texts, tmp_path):
         from multiprocessing.forkserver import _forkserver
         print(_forkserver._forkserver_pid, _forkserver._preload_modules)
     """
-    done = subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[2], capture_output=True,
-                          text=True)
+    done = subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[2], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     prepare(texts, tmp_path / "one", TOKENIZER, SETTINGS, shards=3, processes=1)
     assert contents(tmp_path / "one") == contents(tmp_path / "two")
@@ -133,8 +132,15 @@ def test_much_text_goes_to_processes_that_have_tensorflow_text(texts, tmp_path):
 
 def test_several_processes_give_the_same_files_as_one(texts, tmp_path, small_chunks):
     done = []
-    prepare(texts, tmp_path / "one", TOKENIZER, SETTINGS, shards=3, processes=1,
-            progress=lambda size, counts: done.append((size, counts.examples)))
+    prepare(
+        texts,
+        tmp_path / "one",
+        TOKENIZER,
+        SETTINGS,
+        shards=3,
+        processes=1,
+        progress=lambda size, counts: done.append((size, counts.examples)),
+    )
     prepare(texts, tmp_path / "two", TOKENIZER, SETTINGS, shards=3, processes=2)
     assert contents(tmp_path / "one") == contents(tmp_path / "two")
     assert done == sorted(done) and len(done) > 9
@@ -186,8 +192,23 @@ def test_a_finished_preparation_is_counted_again(texts, tmp_path, capsys):
     TOKENIZER.save(tmp_path / "vocab")
     said = []
     for _ in range(2):
-        assert main(["prepare", "--input", *map(str, texts), "--output", str(tmp_path / "records"), "--vocab",
-                     str(tmp_path / "vocab"), "--length", "32", "--quiet"]) == 0
+        assert (
+            main(
+                [
+                    "prepare",
+                    "--input",
+                    *map(str, texts),
+                    "--output",
+                    str(tmp_path / "records"),
+                    "--vocab",
+                    str(tmp_path / "vocab"),
+                    "--length",
+                    "32",
+                    "--quiet",
+                ]
+            )
+            == 0
+        )
         said.append(capsys.readouterr().out)
     assert said[0] == said[1] and "180 documents" in said[0]
     first = prepare(texts, tmp_path / "one", TOKENIZER, SETTINGS)
@@ -198,6 +219,7 @@ def test_a_finished_preparation_is_counted_again(texts, tmp_path, capsys):
 @pytest.mark.parametrize("place", ["write_json", "unlink"])
 def test_a_kill_at_the_very_end_leaves_whole_records(texts, tmp_path, monkeypatch, place):
     """Before the manifest, and after it but before the progress is removed."""
+
     class Killed(Exception):
         pass
 
@@ -208,11 +230,17 @@ def test_a_kill_at_the_very_end_leaves_whole_records(texts, tmp_path, monkeypatc
     with monkeypatch.context() as patch, pytest.raises(Killed):
         write_json, unlink = shards.write_json, Path.unlink
         if place == "unlink":
-            patch.setattr(Path, "unlink", lambda path, **options: (
-                kill() if path.name == shards.PROGRESS else unlink(path, **options)))
+            patch.setattr(
+                Path,
+                "unlink",
+                lambda path, **options: kill() if path.name == shards.PROGRESS else unlink(path, **options),
+            )
         else:
-            patch.setattr(shards, "write_json",
-                          lambda path, values: kill() if path.name == shards.MANIFEST else write_json(path, values))
+            patch.setattr(
+                shards,
+                "write_json",
+                lambda path, values: kill() if path.name == shards.MANIFEST else write_json(path, values),
+            )
         prepare(texts, tmp_path / "parts", TOKENIZER, SETTINGS, shards=3)
     if place == "unlink":
         assert Records(tmp_path / "parts", TOKENIZER).examples > 0
@@ -238,10 +266,26 @@ def test_any_kind_of_vocabulary_makes_records_by_every_way(name, tmp_path, capsy
     """One process, two (which pickle the tokenizer) and Beam mask the same whole words; the records can be read."""
     vocabulary = Path(__file__).parents[1] / "golden" / "family" / name
     (tmp_path / "text.txt").write_text("\n\n".join(["The unbelievable licences, works.\nShe redistributed it."] * 20))
-    options = ["prepare", "--input", str(tmp_path / "text.txt"), "--vocab", str(vocabulary), "--length", "48",
-               "--shards", "2", "--objective", "mlm", "--whole-words", "--quiet"]
-    for output, more in (("one", ["--processes", "1"]), ("two", ["--processes", "2"]),
-                         ("beam", ["--runner", "DirectRunner"])):
+    options = [
+        "prepare",
+        "--input",
+        str(tmp_path / "text.txt"),
+        "--vocab",
+        str(vocabulary),
+        "--length",
+        "48",
+        "--shards",
+        "2",
+        "--objective",
+        "mlm",
+        "--whole-words",
+        "--quiet",
+    ]
+    for output, more in (
+        ("one", ["--processes", "1"]),
+        ("two", ["--processes", "2"]),
+        ("beam", ["--runner", "DirectRunner"]),
+    ):
         assert main([*options, "--output", str(tmp_path / output), *more]) == 0
     assert contents(tmp_path / "one") == contents(tmp_path / "two")
     found = [collections.Counter(records_of(tmp_path / output)) for output in ("one", "beam")]
@@ -257,14 +301,16 @@ def test_any_kind_of_vocabulary_makes_records_by_every_way(name, tmp_path, capsy
     goes_on[:, 0] = False
     follows = goes_on[:, 1:] & real[:, 1:]
     assert follows.sum() > 5
-    assert np.mean((np.diff(positions, axis=1) == 1)[follows]) > 0.8    # all but the first of a sentence, in RoBERTa
+    assert np.mean((np.diff(positions, axis=1) == 1)[follows]) > 0.8  # all but the first of a sentence, in RoBERTa
 
 
 def test_a_run_killed_at_any_time_goes_on(tmp_path):
     """SIGKILL to the command in mid-work; given again, it ends with the files of a whole run."""
-    script = ("import sys; from bert_tf.pretrain import chunks, shards; chunks.CHUNK_CHARACTERS = 2000; "
-              "shards._SECONDS_BETWEEN_SAVES = -1; from bert_tf.cli import main; "
-              "sys.exit(main(sys.argv[1:]))")
+    script = (
+        "import sys; from bert_tf.pretrain import chunks, shards; chunks.CHUNK_CHARACTERS = 2000; "
+        "shards._SECONDS_BETWEEN_SAVES = -1; from bert_tf.cli import main; "
+        "sys.exit(main(sys.argv[1:]))"
+    )
     TOKENIZER.save(tmp_path / "vocab")
     texts = [write_text(tmp_path / f"{number}.txt", 600, number) for number in range(3)]
 
@@ -275,8 +321,23 @@ def test_a_run_killed_at_any_time_goes_on(tmp_path):
             return False
 
     def command(output):
-        return [sys.executable, "-c", script, "prepare", "--input", *map(str, texts), "--output", str(output),
-                "--vocab", str(tmp_path / "vocab"), "--shards", "3", "--length", "32", "--quiet"]
+        return [
+            sys.executable,
+            "-c",
+            script,
+            "prepare",
+            "--input",
+            *map(str, texts),
+            "--output",
+            str(output),
+            "--vocab",
+            str(tmp_path / "vocab"),
+            "--shards",
+            "3",
+            "--length",
+            "32",
+            "--quiet",
+        ]
 
     run = subprocess.Popen(command(tmp_path / "killed"))
     while run.poll() is None and not begun():
@@ -297,8 +358,9 @@ def test_beam_makes_the_same_examples_as_this_machine(texts, tmp_path, small_chu
     files = [packed, *texts[1:]]
     settings = ExampleSettings(length=32, duplicates=2, masks=MaskSettings(ngram=2))
     here = prepare(files, tmp_path / "here", TOKENIZER, settings, shards=3, text_field="body")
-    there = run_pipeline([str(path) for path in files], str(tmp_path / "beam"), TOKENIZER, settings, 3, "body",
-                         "DirectRunner")
+    there = run_pipeline(
+        [str(path) for path in files], str(tmp_path / "beam"), TOKENIZER, settings, 3, "body", "DirectRunner"
+    )
     assert there.numbers() == here.numbers()
     assert collections.Counter(records_of(tmp_path / "beam")) == collections.Counter(records_of(tmp_path / "here"))
     assert sorted(contents(tmp_path / "beam")) == sorted(contents(tmp_path / "here"))
@@ -320,15 +382,47 @@ def json_or_bytes(path):
 
 def test_records_train_a_model_and_a_stopped_run_goes_on(texts, tmp_path, capsys):
     TOKENIZER.save(tmp_path / "vocab")
-    assert main(["prepare", "--input", *map(str, texts), "--output", str(tmp_path / "records"), "--vocab",
-                 str(tmp_path / "vocab"), "--length", "24", "--objective", "sop", "--shards", "4", "--quiet"]) == 0
-    options = ["pretrain", "--records", str(tmp_path / "records"), "--size", "1x16x2", "--steps", "6",
-               "--batch-size", "8", "--log-every", "1"]
+    assert (
+        main(
+            [
+                "prepare",
+                "--input",
+                *map(str, texts),
+                "--output",
+                str(tmp_path / "records"),
+                "--vocab",
+                str(tmp_path / "vocab"),
+                "--length",
+                "24",
+                "--objective",
+                "sop",
+                "--shards",
+                "4",
+                "--quiet",
+            ]
+        )
+        == 0
+    )
+    options = [
+        "pretrain",
+        "--records",
+        str(tmp_path / "records"),
+        "--size",
+        "1x16x2",
+        "--steps",
+        "6",
+        "--batch-size",
+        "8",
+        "--log-every",
+        "1",
+    ]
     assert main([*options, "--output", str(tmp_path / "whole")]) == 0
     assert main([*options, "--output", str(tmp_path / "parts"), "--stop-after", "2"]) == 0
     assert main([*options, "--output", str(tmp_path / "parts")]) == 0
-    losses = [[json.loads(line)["sop_loss"] for line in open(tmp_path / run / "metrics.jsonl", encoding="utf-8")]
-              for run in ("whole", "parts")]
+    losses = [
+        [json.loads(line)["sop_loss"] for line in open(tmp_path / run / "metrics.jsonl", encoding="utf-8")]
+        for run in ("whole", "parts")
+    ]
     assert losses[0] == pytest.approx(losses[1], abs=1e-5) and len(losses[0]) == 6
     assert "sop 0." in capsys.readouterr().out
     TOKENIZER_OTHER.save(tmp_path / "other")
@@ -342,9 +436,36 @@ def test_masked_words_alone_train_a_model_without_a_next_sentence_head(texts, tm
     lines = (json.dumps({"body": document}) for path in texts for document in path.read_text().split("\n\n"))
     (tmp_path / "text.jsonl.zst").write_bytes(zstd.compress("\n".join(lines).encode()))
     TOKENIZER.save(tmp_path / "vocab")
-    assert main(["pretrain", "--text", str(tmp_path / "*.zst"), "--field", "body", "--objective", "mlm", "--ngram",
-                 "2", "--max-predictions", "3", "--vocab", str(tmp_path / "vocab"), "--size", "1x16x2", "--steps",
-                 "3", "--batch-size", "8", "--length", "24", "--output", str(tmp_path / "run")]) == 0
+    assert (
+        main(
+            [
+                "pretrain",
+                "--text",
+                str(tmp_path / "*.zst"),
+                "--field",
+                "body",
+                "--objective",
+                "mlm",
+                "--ngram",
+                "2",
+                "--max-predictions",
+                "3",
+                "--vocab",
+                str(tmp_path / "vocab"),
+                "--size",
+                "1x16x2",
+                "--steps",
+                "3",
+                "--batch-size",
+                "8",
+                "--length",
+                "24",
+                "--output",
+                str(tmp_path / "run"),
+            ]
+        )
+        == 0
+    )
     assert "mlm 0." in capsys.readouterr().out
     assert bert_tf.load(tmp_path / "run" / "model").heads == {"mlm"}
 
@@ -364,7 +485,7 @@ def test_a_position_resumes_at_the_very_next_batch(records):
     assert run[-1][1].epoch > 0
     for cut in (0, 7, 50):
         resumed = list(itertools.islice(RecordsFeed(records, 8, start=run[cut][1]), 5))
-        for (a, place_a), (b, place_b) in zip(run[cut + 1:], resumed):
+        for (a, place_a), (b, place_b) in zip(run[cut + 1 :], resumed):
             assert place_a == place_b
             assert all(np.array_equal(a[name], b[name]) for name in a)
     assert "examples-0000" in RecordsFeed(records, 8).describe(Position(0, 0, 1))
@@ -417,7 +538,9 @@ def test_what_is_wrong_with_records_is_told(records, texts, tmp_path):
         prepare(texts, tmp_path / "none", TOKENIZER, SETTINGS, shards=0)
 
 
-def test_an_interrupted_run_does_not_go_on_with_a_shard_that_has_lost_something(texts, tmp_path, small_chunks, monkeypatch):
+def test_an_interrupted_run_does_not_go_on_with_a_shard_that_has_lost_something(
+    texts, tmp_path, small_chunks, monkeypatch
+):
     monkeypatch.setattr(shards, "_SECONDS_BETWEEN_SAVES", -1)
     calls = itertools.count()
 
@@ -515,7 +638,7 @@ def test_a_document_without_end_is_read_in_parts(tmp_path, monkeypatch):
         def readinto(self, buffer):
             nonlocal read
             line = b"The cat sat on the mat.\n" * (len(buffer) // 24)
-            buffer[:len(line)] = line
+            buffer[: len(line)] = line
             read += len(line)
             return len(line)
 

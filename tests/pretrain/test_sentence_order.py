@@ -28,8 +28,18 @@ def folder(tmp_path_factory):
 @pytest.fixture(scope="module")
 def run(folder):
     """A run from ALBERT's weights, at a rate that hardly moves them."""
-    pretrain(folder, folder / "run", "--init", FAMILY / "albert", "--objective", "sop", "--learning-rate", "1e-7",
-             "--log-every", "1")
+    pretrain(
+        folder,
+        folder / "run",
+        "--init",
+        FAMILY / "albert",
+        "--objective",
+        "sop",
+        "--learning-rate",
+        "1e-7",
+        "--log-every",
+        "1",
+    )
     return folder / "run"
 
 
@@ -59,12 +69,16 @@ def test_transformers_reads_the_head_as_alberts_own(run, tmp_path):
     theirs, loading = AlbertForPreTraining.from_pretrained(tmp_path / "hf", output_loading_info=True)
     assert not loading["missing_keys"] and not loading["unexpected_keys"]
     ids = np.random.default_rng(0).integers(5, config.vocab_size, (2, 12)).astype(np.int32)
-    batch = {"token_ids": ids, "segment_ids": np.repeat([[0] * 6 + [1] * 6], 2, axis=0).astype(np.int32),
-             "padding_mask": np.ones_like(ids)}
+    batch = {
+        "token_ids": ids,
+        "segment_ids": np.repeat([[0] * 6 + [1] * 6], 2, axis=0).astype(np.int32),
+        "padding_mask": np.ones_like(ids),
+    }
     found = view(ours, ("mlm_logits_all", "sop_logits"))(batch)
     with torch.no_grad():
-        wanted = theirs.eval()(input_ids=torch.tensor(ids).long(),
-                               token_type_ids=torch.tensor(batch["segment_ids"]).long())
+        wanted = theirs.eval()(
+            input_ids=torch.tensor(ids).long(), token_type_ids=torch.tensor(batch["segment_ids"]).long()
+        )
     np.testing.assert_allclose(np.asarray(found["sop_logits"]), wanted.sop_logits, atol=1e-5)
     np.testing.assert_allclose(np.asarray(found["mlm_logits_all"]), wanted.prediction_logits, atol=1e-5)
 

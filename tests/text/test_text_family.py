@@ -87,8 +87,21 @@ def test_pairs_equal_transformers(read):
         encoding = tokenizer.encode(a, b, most)
         assert encoding.token_ids.tolist() == wanted["ids"]
         assert encoding.segment_ids.tolist() == wanted["segments"]
-        assert len({len(field) for field in (encoding.tokens, encoding.offsets, encoding.word_ids,
-                                              encoding.sources, encoding.token_ids)}) == 1
+        assert (
+            len(
+                {
+                    len(field)
+                    for field in (
+                        encoding.tokens,
+                        encoding.offsets,
+                        encoding.word_ids,
+                        encoding.sources,
+                        encoding.token_ids,
+                    )
+                }
+            )
+            == 1
+        )
 
 
 def test_roberta_puts_two_separators_between_the_texts():
@@ -107,7 +120,7 @@ def test_pieces_are_readable_and_each_another(read):
 def test_bytes_are_shown_as_their_letters():
     tokenizer = read_tokenizer(FAMILY / "roberta")
     assert tokenizer.show("cafÃ©") == "café" and tokenizer.show("ĠParis") == " Paris"
-    assert tokenizer.show("ðŁĺ") == "\\xf0\\x9f\\x98"        # three of the four bytes of an emoji
+    assert tokenizer.show("ðŁĺ") == "\\xf0\\x9f\\x98"  # three of the four bytes of an emoji
     assert tokenizer.show("Ċ") == "\\n"
 
 
@@ -164,8 +177,14 @@ def test_googles_file_name_of_the_pieces(tmp_path):
     assert isinstance(read_tokenizer(tmp_path), PieceTokenizer)
 
 
-@pytest.mark.parametrize("files", [{"spiece.model": b"not a model"}, {"tokenizer.json": b'{"model": {"type": "BPE"}}'},
-                                   {"vocab.json": b'{"a": 0}', "merges.txt": b"#version\n"}])
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"spiece.model": b"not a model"},
+        {"tokenizer.json": b'{"model": {"type": "BPE"}}'},
+        {"vocab.json": b'{"a": 0}', "merges.txt": b"#version\n"},
+    ],
+)
 def test_files_that_are_none_are_refused(files, tmp_path):
     for name, data in files.items():
         (tmp_path / name).write_bytes(data)

@@ -33,11 +33,7 @@ def made_lines(count: int) -> list[str]:
 def is_offset_of(text: str, ours: tuple[int, int], theirs: tuple[int, int]) -> bool:
     """Equal, or longer by combining marks only."""
     marks = text[theirs[1] : ours[1]]
-    return (
-        ours[0] == theirs[0]
-        and ours[1] >= theirs[1]
-        and all(unicodedata.category(mark) == "Mn" for mark in marks)
-    )
+    return ours[0] == theirs[0] and ours[1] >= theirs[1] and all(unicodedata.category(mark) == "Mn" for mark in marks)
 
 
 def test_hard_strings_equal_transformers_golden_results(tokenizer, case, golden):
@@ -99,8 +95,16 @@ def test_offsets_count_characters_of_the_users_own_text(tokenizers):
         start, _ = words.setdefault(word, span)
         words[word] = (start, span[1])
     assert [text[start:end] for start, end in words.values()] == [
-        "Ünïcödé", "😀", "straße", ",", "cafe\u0301s", "and", "e\u0301\u0302", "한", "İİx"
-    ]  # fmt: skip
+        "Ünïcödé",
+        "😀",
+        "straße",
+        ",",
+        "cafe\u0301s",
+        "and",
+        "e\u0301\u0302",
+        "한",
+        "İİx",
+    ]
     assert spans.count("한") == 3, "the pieces of one syllable share it"
 
 

@@ -30,9 +30,16 @@ from bert_tf.train.remat import rematerialise
 from bert_tf.train.step import Step
 from bert_tf.train.strategy import make_strategy, scope
 
-CONFIG = BertConfig(vocab_size=40, hidden_size=16, num_hidden_layers=1, num_attention_heads=2,
-                    intermediate_size=32, max_position_embeddings=16, hidden_dropout_prob=0.0,
-                    attention_probs_dropout_prob=0.0)
+CONFIG = BertConfig(
+    vocab_size=40,
+    hidden_size=16,
+    num_hidden_layers=1,
+    num_attention_heads=2,
+    intermediate_size=32,
+    max_position_embeddings=16,
+    hidden_dropout_prob=0.0,
+    attention_probs_dropout_prob=0.0,
+)
 BATCH, TOKENS, POSITIONS, UPDATES, CLIP = 16, 12, 4, 3, 0.4
 
 
@@ -41,13 +48,15 @@ def batches():
     rng = np.random.default_rng(5)
     for _ in range(UPDATES):
         real = np.repeat([4, 4, 4, 3, 1, 1, 0, 1], 2)
-        yield {"token_ids": rng.integers(1, 40, (BATCH, TOKENS), np.int32),
-               "segment_ids": np.repeat([[0] * 6 + [1] * 6], BATCH, 0).astype(np.int32),
-               "padding_mask": (np.arange(TOKENS) < rng.integers(6, 13, (BATCH, 1))).astype(np.int32),
-               "mask_positions": np.sort(rng.integers(0, 6, (BATCH, POSITIONS), np.int32)),
-               "mask_labels": rng.integers(1, 40, (BATCH, POSITIONS), np.int32),
-               "mask_weights": (np.arange(POSITIONS) < real[:, None]).astype(np.float32),
-               "nsp_labels": rng.integers(0, 2, BATCH, np.int32)}
+        yield {
+            "token_ids": rng.integers(1, 40, (BATCH, TOKENS), np.int32),
+            "segment_ids": np.repeat([[0] * 6 + [1] * 6], BATCH, 0).astype(np.int32),
+            "padding_mask": (np.arange(TOKENS) < rng.integers(6, 13, (BATCH, 1))).astype(np.int32),
+            "mask_positions": np.sort(rng.integers(0, 6, (BATCH, POSITIONS), np.int32)),
+            "mask_labels": rng.integers(1, 40, (BATCH, POSITIONS), np.int32),
+            "mask_weights": (np.arange(POSITIONS) < real[:, None]).astype(np.float32),
+            "nsp_labels": rng.integers(0, 2, BATCH, np.int32),
+        }
 
 
 def make(strategy):
@@ -83,10 +92,12 @@ def run(case):
     before = {f"before/{name}": np.asarray(variable) for name, variable in named_variables(model).items()}
     step = Step(model, MaskedLMAndNextSentence(), optimizer, CLIP, strategy, int(accumulate), "jit" in extra)
     values = [step(batch) for batch in batches()]
-    return {"losses": [[float(value[key]) for key in ("loss", "mlm_loss", "nsp_loss", "mlm_accuracy")]
-                       for value in values],
-            "norms": [float(value["gradient_norm"]) for value in values], **before,
-            **{name: np.asarray(variable) for name, variable in named_variables(model).items()}}
+    return {
+        "losses": [[float(value[key]) for key in ("loss", "mlm_loss", "nsp_loss", "mlm_accuracy")] for value in values],
+        "norms": [float(value["gradient_norm"]) for value in values],
+        **before,
+        **{name: np.asarray(variable) for name, variable in named_variables(model).items()},
+    }
 
 
 class Poisoned(MaskedLMAndNextSentence):
@@ -107,7 +118,7 @@ def poisoned(strategy, model, optimizer):
     found = {"scales": [], "done": [], "weight": []}
     for number, batch in enumerate(batches()):
         poison = np.ones(BATCH, np.float32)
-        poison[BATCH // 2:] = np.inf if number == 1 else 1
+        poison[BATCH // 2 :] = np.inf if number == 1 else 1
         step({**batch, "poison": poison})
         found["scales"].append(float(np.asarray(optimizer.dynamic_scale)))
         found["done"].append(int(np.asarray(optimizer.iterations)))
@@ -127,8 +138,9 @@ def seeds(strategy):
 
 def main(output, *cases):
     devices = max(int(case.split("-")[1]) if case.startswith("mirrored") else 1 for case in cases)
-    tf.config.set_logical_device_configuration(tf.config.list_physical_devices("CPU")[0],
-                                               [tf.config.LogicalDeviceConfiguration()] * devices)
+    tf.config.set_logical_device_configuration(
+        tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * devices
+    )
     found = {}
     for case in cases:
         keras.utils.set_random_seed(0)

@@ -21,8 +21,18 @@ from tests.train.distribution_run import CLIP
 from tests.train.test_training import options, pretrain, records, weights
 
 ROOT = Path(__file__).resolve().parents[2]
-ONE_AND_TWO = ["one-1-1", "one-1-2", "one-1-4", "one-1-1-jit", "one-1-4-jit", "mirrored-2-1", "mirrored-2-2",
-               "mirrored-2-4", "mirrored-2-2-jit", "mirrored-2-2-remat"]
+ONE_AND_TWO = [
+    "one-1-1",
+    "one-1-2",
+    "one-1-4",
+    "one-1-1-jit",
+    "one-1-4-jit",
+    "mirrored-2-1",
+    "mirrored-2-2",
+    "mirrored-2-4",
+    "mirrored-2-2-jit",
+    "mirrored-2-2-remat",
+]
 FOUR = ["mirrored-4-1", "mirrored-4-2", "mirrored-4-4"]
 HERE = [*ONE_AND_TWO, *FOUR]
 OTHERS = ["one-1-1-poison", "mirrored-2-1-poison", "mirrored-2-1-seeds"]
@@ -33,10 +43,14 @@ start = test_training.start
 
 def launch(*arguments, **environment):
     """A Python process that sees no GPU and this environment."""
-    return subprocess.Popen([sys.executable, *map(str, arguments)], cwd=ROOT, stdout=subprocess.PIPE,
-                            stderr=subprocess.STDOUT, text=True,
-                            env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "-1",
-                                 **environment})
+    return subprocess.Popen(
+        [sys.executable, *map(str, arguments)],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "-1", **environment},
+    )
 
 
 def finish(*processes):
@@ -58,8 +72,9 @@ def two_machines():
         for free in (first, second):
             free.bind(("127.0.0.1", 0))
             addresses.append(f"127.0.0.1:{free.getsockname()[1]}")
-    return [json.dumps({"cluster": {"worker": addresses}, "task": {"type": "worker", "index": index}})
-            for index in (0, 1)]
+    return [
+        json.dumps({"cluster": {"worker": addresses}, "task": {"type": "worker", "index": index}}) for index in (0, 1)
+    ]
 
 
 def cases(path):
@@ -75,16 +90,24 @@ def cases(path):
 @pytest.fixture(scope="module")
 def here(tmp_path_factory):
     folder = tmp_path_factory.mktemp("here")
-    finish(*(launch("-m", "tests.train.distribution_run", folder / f"{number}.npz", *names)
-             for number, names in enumerate([ONE_AND_TWO + OTHERS, FOUR])))
+    finish(
+        *(
+            launch("-m", "tests.train.distribution_run", folder / f"{number}.npz", *names)
+            for number, names in enumerate([ONE_AND_TWO + OTHERS, FOUR])
+        )
+    )
     return {**cases(folder / "0.npz"), **cases(folder / "1.npz")}
 
 
 @pytest.fixture(scope="module")
 def machines(tmp_path_factory):
     outputs = [tmp_path_factory.mktemp("machines") / f"found-{number}.npz" for number in (0, 1)]
-    finish(*(launch("-m", "tests.train.distribution_run", output, *MACHINES, TF_CONFIG=config)
-             for output, config in zip(outputs, two_machines())))
+    finish(
+        *(
+            launch("-m", "tests.train.distribution_run", output, *MACHINES, TF_CONFIG=config)
+            for output, config in zip(outputs, two_machines())
+        )
+    )
     return [cases(output) for output in outputs]
 
 
@@ -109,8 +132,11 @@ def test_the_comparison_clips_trains_and_freezes(here):
     """Or it would not see a clip by replica, an update that is not made, or one of a frozen layer."""
     for case in (here[name] for name in HERE):
         assert (case["norms"] > 1.5 * CLIP).all()
-        moved = {name.split("/")[1] for name in case if name.startswith("before/")
-                 and not np.array_equal(case[name], case[name.split("/")[1]])}
+        moved = {
+            name.split("/")[1]
+            for name in case
+            if name.startswith("before/") and not np.array_equal(case[name], case[name.split("/")[1]])
+        }
         assert "cls.predictions.bias" in moved and "bert.embeddings.word_embeddings.weight" in moved
         assert not any("self.query" in name for name in moved)
 
@@ -135,8 +161,7 @@ def test_two_machines_by_the_command_line(start, tmp_path):
     """The same command on both; the chief alone writes, and the model is that of one machine."""
     settings = ["--steps", 4, "--accumulate", 2, "--save-every", 2, "--log-every", 2]
     arguments = options(start, tmp_path / "two", *settings)
-    said = finish(*(launch("-m", "bert_tf", "pretrain", *arguments, TF_CONFIG=config)
-                    for config in two_machines()))
+    said = finish(*(launch("-m", "bert_tf", "pretrain", *arguments, TF_CONFIG=config) for config in two_machines()))
     assert "Step 4: model written" in said[0] and "Step" not in said[1]
     assert [record["step"] for record in records(tmp_path / "two")] == [2, 4]
     assert (tmp_path / "two" / "checkpoints" / "step-4").is_dir()
@@ -151,11 +176,29 @@ def test_two_machines_fine_tune_by_the_command_line(tmp_path):
     bert = make_bert(layers=1, name="start")
     checkpoints.save(tmp_path / "start", bert.config, bert.tokenizer, bert.model)
     (tmp_path / "train.csv").write_text("text,label\n" + "the big cat,large\nthe small cat,little\n" * 8)
-    arguments = ["--model", tmp_path / "start", "--train", tmp_path / "train.csv", "--dev", tmp_path / "train.csv",
-                 "--output", tmp_path / "two", "--epochs", 1, "--batch-size", 16, "--lengths", 1, "--length", 16,
-                 "--threads", 1]
-    said = finish(*(launch("-m", "bert_tf", "finetune", "classify", *arguments, TF_CONFIG=config)
-                    for config in two_machines()))
+    arguments = [
+        "--model",
+        tmp_path / "start",
+        "--train",
+        tmp_path / "train.csv",
+        "--dev",
+        tmp_path / "train.csv",
+        "--output",
+        tmp_path / "two",
+        "--epochs",
+        1,
+        "--batch-size",
+        16,
+        "--lengths",
+        1,
+        "--length",
+        16,
+        "--threads",
+        1,
+    ]
+    said = finish(
+        *(launch("-m", "bert_tf", "finetune", "classify", *arguments, TF_CONFIG=config) for config in two_machines())
+    )
     assert "after epoch 1" in said[0] and "f1_macro" in said[0] and "f1_macro" not in said[1]
     assert json.loads((tmp_path / "two" / "report" / "metrics.json").read_text())["dev_examples"] == 16
     assert bert_tf.load(tmp_path / "two").task.settings.labels == ("large", "little")
@@ -177,18 +220,20 @@ def test_parameter_servers_are_refused(name):
         choose(name)
 
 
-@pytest.mark.parametrize("config, message", [
-    ("{cluster", "not JSON"),
-    ("[]", "no \"cluster\""),
-    ({"cluster": {}}, "empty"),
-    ({"cluster": {"ps": ["a:1"], "worker": ["b:1"]}, "task": {"type": "worker", "index": 0}},
-     "Parameter servers"),
-    ({"cluster": {"evaluator": ["a:1"]}, "task": {"type": "evaluator", "index": 0}}, "'evaluator'"),
-    ({"cluster": {"worker": ["a", "b:1"]}, "task": {"type": "worker", "index": 0}}, "host:port"),
-    ({"cluster": {"worker": ["a:1", "b:1"]}}, "task is None"),
-    ({"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "chief", "index": 0}}, "one of worker"),
-    ({"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "worker", "index": 2}}, "index is 2.*0 to 1"),
-])
+@pytest.mark.parametrize(
+    "config, message",
+    [
+        ("{cluster", "not JSON"),
+        ("[]", 'no "cluster"'),
+        ({"cluster": {}}, "empty"),
+        ({"cluster": {"ps": ["a:1"], "worker": ["b:1"]}, "task": {"type": "worker", "index": 0}}, "Parameter servers"),
+        ({"cluster": {"evaluator": ["a:1"]}, "task": {"type": "evaluator", "index": 0}}, "'evaluator'"),
+        ({"cluster": {"worker": ["a", "b:1"]}, "task": {"type": "worker", "index": 0}}, "host:port"),
+        ({"cluster": {"worker": ["a:1", "b:1"]}}, "task is None"),
+        ({"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "chief", "index": 0}}, "one of worker"),
+        ({"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "worker", "index": 2}}, "index is 2.*0 to 1"),
+    ],
+)
 @pytest.mark.parametrize("name", ["auto", "multiworker"])
 def test_a_wrong_tf_config_is_explained(monkeypatch, config, message, name):
     monkeypatch.setenv("TF_CONFIG", config if isinstance(config, str) else json.dumps(config))

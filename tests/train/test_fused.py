@@ -22,11 +22,14 @@ def slopes(function, inputs, weights):
     return [given, *tape.gradient(score, inputs)]
 
 
-@pytest.mark.parametrize(("ours", "plain", "shapes"), [
-    (fused.gelu, exact_gelu, [(2, 3, 8)]),
-    (lambda *x: fused.normalise(*x, 1e-6), lambda *x: normalise(*x, 1e-6), [(2, 3, 8), (8,), (8,)]),
-    (lambda *x: fused.normalise(*x, 1e-6), lambda *x: normalise(*x, 1e-6), [(5, 8), (8,), (8,)]),
-])
+@pytest.mark.parametrize(
+    ("ours", "plain", "shapes"),
+    [
+        (fused.gelu, exact_gelu, [(2, 3, 8)]),
+        (lambda *x: fused.normalise(*x, 1e-6), lambda *x: normalise(*x, 1e-6), [(2, 3, 8), (8,), (8,)]),
+        (lambda *x: fused.normalise(*x, 1e-6), lambda *x: normalise(*x, 1e-6), [(5, 8), (8,), (8,)]),
+    ],
+)
 def test_one_pass_gives_the_same_values_and_slopes(ours, plain, shapes):
     rng = np.random.default_rng(0)
     inputs = [tf.constant(3 * rng.normal(size=shape), tf.float32) for shape in shapes]

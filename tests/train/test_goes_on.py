@@ -19,24 +19,27 @@ def made(folder, records, begun, steps=1000):
     return read_run(folder)
 
 
-@pytest.mark.parametrize("records, begun, alive", [
-    # A record every 165 s: three times as long is waited for the next.
-    ([(50, 3.3, 565), (100, 3.3, 400)], 9000, True),
-    ([(50, 3.3, 765), (100, 3.3, 600)], 9000, False),
-    ([(50, 3.3, 160)], 500, True),
-    ([(50, 3.3, 600)], 900, False),
-    # Ten a second: a minute and a half, whatever happens.
-    ([(50, 0.1, 85), (100, 0.1, 80)], 9000, True),
-    ([(50, 0.1, 105), (100, 0.1, 100)], 9000, False),
-    # Begun anew after a night: not the night is the time between two records.
-    ([(50, 0.1, 40_000), (100, 0.1, 200)], 250, False),
-    ([(50, 0.1, 40_000)], 30, True),
-    # Nothing in the log yet.
-    ([], 600, True),
-    ([], 3600, False),
-    # At its last step it is over.
-    ([(1000, 0.1, 1)], 100, False),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "records, begun, alive",
+    [
+        # A record every 165 s: three times as long is waited for the next.
+        ([(50, 3.3, 565), (100, 3.3, 400)], 9000, True),
+        ([(50, 3.3, 765), (100, 3.3, 600)], 9000, False),
+        ([(50, 3.3, 160)], 500, True),
+        ([(50, 3.3, 600)], 900, False),
+        # Ten a second: a minute and a half, whatever happens.
+        ([(50, 0.1, 85), (100, 0.1, 80)], 9000, True),
+        ([(50, 0.1, 105), (100, 0.1, 100)], 9000, False),
+        # Begun anew after a night: not the night is the time between two records.
+        ([(50, 0.1, 40_000), (100, 0.1, 200)], 250, False),
+        ([(50, 0.1, 40_000)], 30, True),
+        # Nothing in the log yet.
+        ([], 600, True),
+        ([], 3600, False),
+        # At its last step it is over.
+        ([(1000, 0.1, 1)], 100, False),
+    ],
+)
 def test_a_run_goes_on_while_the_next_record_may_come(records, begun, alive, tmp_path):
     assert made(tmp_path, records, begun).goes_on(NOW) is alive
 

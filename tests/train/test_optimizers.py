@@ -16,17 +16,24 @@ from bert_tf.train.remat import rematerialise
 from bert_tf.train.step import Step
 from tests.train.distribution_run import batches
 
-CONFIG = BertConfig(vocab_size=40, hidden_size=16, num_hidden_layers=3, num_attention_heads=2,
-                    intermediate_size=32, max_position_embeddings=16, hidden_dropout_prob=0.3,
-                    attention_probs_dropout_prob=0.2)
+CONFIG = BertConfig(
+    vocab_size=40,
+    hidden_size=16,
+    num_hidden_layers=3,
+    num_attention_heads=2,
+    intermediate_size=32,
+    max_position_embeddings=16,
+    hidden_dropout_prob=0.3,
+    attention_probs_dropout_prob=0.2,
+)
 
 
 def lamb_by_hand(value, gradients, rates, decay, trusted):
     """You et al. 2020, algorithm 2, in float64."""
     value, m, v = value.astype(np.float64), 0.0, 0.0
     for number, (gradient, rate) in enumerate(zip(gradients, rates), 1):
-        m, v = 0.9 * m + 0.1 * gradient, 0.999 * v + 0.001 * gradient ** 2
-        direction = m / (1 - 0.9 ** number) / (np.sqrt(v / (1 - 0.999 ** number)) + 1e-6) + decay * value
+        m, v = 0.9 * m + 0.1 * gradient, 0.999 * v + 0.001 * gradient**2
+        direction = m / (1 - 0.9**number) / (np.sqrt(v / (1 - 0.999**number)) + 1e-6) + decay * value
         trust = np.linalg.norm(value) / np.linalg.norm(direction) if trusted and np.any(value) else 1.0
         value = value - rate * trust * direction
     return value
@@ -127,8 +134,7 @@ def test_lower_layers_learn_slower(name):
     layers = [found[f"bert.encoder.layer.{index}.output.dense.bias"] for index in range(3)]
     assert layers == [1 / 8, 1 / 4, 1 / 2]
     assert found["bert.pooler.dense.weight"] == found["cls.predictions.bias"] == 1
-    biases = [named_variables(model)[f"{layer}.dense.bias"] for layer in
-              ("bert.encoder.layer.0.output", "bert.pooler")]
+    biases = [named_variables(model)[f"{layer}.dense.bias"] for layer in ("bert.encoder.layer.0.output", "bert.pooler")]
     optimizer = make_optimizer(biases, 1e-2, 10, 0, name=name, factors=factors)
     optimizer.apply([keras.ops.ones(16)] * 2, biases)
     assert float(biases[0][0]) == pytest.approx(float(biases[1][0]) / 8, rel=1e-5) and float(biases[0][0]) < 0
@@ -146,7 +152,7 @@ def test_a_head_learns_fastest_and_each_layer_below_half_as_fast():
     for index in range(3):
         layer = {factor for name, factor in found.items() if f".layer.{index}." in name}
         assert layer == {0.5 ** (3 - index)}
-    assert {factor for name, factor in found.items() if ".embeddings." in name} == {0.5 ** 4}
+    assert {factor for name, factor in found.items() if ".embeddings." in name} == {0.5**4}
 
 
 def test_the_weight_decay_of_a_lower_layer_is_smaller_alike():
@@ -171,8 +177,13 @@ def trained(rematerialised, jit_compile, accumulate):
     model.bert_layers["layer_0"].trainable = False
     if rematerialised:
         rematerialise(model)
-    step = Step(model, MaskedLMAndNextSentence(), adamw(model.trainable_variables, 1e-3, 10, 1),
-                accumulate=accumulate, jit_compile=jit_compile)
+    step = Step(
+        model,
+        MaskedLMAndNextSentence(),
+        adamw(model.trainable_variables, 1e-3, 10, 1),
+        accumulate=accumulate,
+        jit_compile=jit_compile,
+    )
     values = [{name: float(value) for name, value in step(batch).items()} for batch in batches()]
     return values, [np.asarray(variable) for variable in model.weights], RandomStates(model).state(), step
 

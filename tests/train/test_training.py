@@ -34,10 +34,19 @@ from bert_tf.train.precision import apply_precision, with_loss_scale
 from bert_tf.train.run import read_run
 from tests.conftest import small_disk, small_vocabulary
 
-TINY = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64,
-        "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
-SENTENCES = {"cat": "The cat sat on the mat. She played in the park.", "law": "The legislators changed the law. "
-             "They ended the war.", "bank": "He ran on the river bank. It was big and red."}
+TINY = {
+    "hidden_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "intermediate_size": 64,
+    "hidden_dropout_prob": 0.0,
+    "attention_probs_dropout_prob": 0.0,
+}
+SENTENCES = {
+    "cat": "The cat sat on the mat. She played in the park.",
+    "law": "The legislators changed the law. They ended the war.",
+    "bank": "He ran on the river bank. It was big and red.",
+}
 
 
 @pytest.fixture(scope="module")
@@ -53,8 +62,23 @@ def start(tmp_path_factory):
 
 
 def options(start, output, *extra):
-    return ["--text", str(start / "text.txt"), "--init", str(start / "model"), "--output", str(output),
-            "--batch-size", "8", "--length", "32", "--learning-rate", "3e-3", "--log-every", "5", *map(str, extra)]
+    return [
+        "--text",
+        str(start / "text.txt"),
+        "--init",
+        str(start / "model"),
+        "--output",
+        str(output),
+        "--batch-size",
+        "8",
+        "--length",
+        "32",
+        "--learning-rate",
+        "3e-3",
+        "--log-every",
+        "5",
+        *map(str, extra),
+    ]
 
 
 def pretrain(start, output, *extra):
@@ -93,10 +117,10 @@ def test_adamw_equals_torch():
     kernel, bias = keras.Variable(start, name="kernel"), keras.Variable(start[0], name="bias")
     ours = adamw([kernel, bias], 1e-2, total_steps=20, warmup_steps=4)
     theirs = [torch.nn.Parameter(torch.tensor(value)) for value in (start, start[0])]
-    reference = torch.optim.AdamW([{"params": theirs[:1], "weight_decay": 0.01},
-                                   {"params": theirs[1:], "weight_decay": 0.0}], lr=1e-2, eps=1e-6)
-    schedule = torch.optim.lr_scheduler.LambdaLR(
-        reference, lambda step: min((step + 1) / 4, (20 - step) / 16, 1))
+    reference = torch.optim.AdamW(
+        [{"params": theirs[:1], "weight_decay": 0.01}, {"params": theirs[1:], "weight_decay": 0.0}], lr=1e-2, eps=1e-6
+    )
+    schedule = torch.optim.lr_scheduler.LambdaLR(reference, lambda step: min((step + 1) / 4, (20 - step) / 16, 1))
     for _ in range(12):
         gradients = [rng.normal(size=shape).astype("float32") for shape in ((4, 3), (3,))]
         for parameter, gradient in zip(theirs, gradients):
@@ -111,8 +135,11 @@ def test_adamw_equals_torch():
 def test_loss_is_a_mean_over_real_masks_only():
     rng = np.random.default_rng(0)
     logits = rng.normal(size=(2, 3, 7)).astype("float32")
-    batch = {"mask_labels": np.array([[1, 2, 0], [3, 0, 0]]), "nsp_labels": np.array([0, 1]),
-             "mask_weights": np.array([[1, 1, 0], [1, 0, 0]], "float32")}
+    batch = {
+        "mask_labels": np.array([[1, 2, 0], [3, 0, 0]]),
+        "nsp_labels": np.array([0, 1]),
+        "mask_weights": np.array([[1, 1, 0], [1, 0, 0]], "float32"),
+    }
     nsp = rng.normal(size=(2, 2)).astype("float32")
     values = MaskedLMAndNextSentence()({"mlm_logits": logits, "nsp_logits": nsp}, batch)
     log_softmax = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
@@ -189,8 +216,17 @@ def test_frozen_layers_stay_as_they_are(start, tmp_path):
 def test_no_layer_is_frozen_that_shares_its_weights_with_one_that_learns(groups, possible):
     from bert_tf.models import build_encoder
 
-    config = BertConfig(vocab_size=8, hidden_size=4, num_attention_heads=1, intermediate_size=4, num_hidden_layers=4,
-                        max_position_embeddings=8, model_type="albert", embedding_size=4, num_hidden_groups=groups)
+    config = BertConfig(
+        vocab_size=8,
+        hidden_size=4,
+        num_attention_heads=1,
+        intermediate_size=4,
+        num_hidden_layers=4,
+        max_position_embeddings=8,
+        model_type="albert",
+        embedding_size=4,
+        num_hidden_groups=groups,
+    )
     assert config.freezable == possible
     for layers in range(5):
         model = build_encoder(config)
@@ -225,9 +261,14 @@ def test_a_run_keeps_its_text_and_its_model(start, tmp_path, capsys):
     other.write_text((start / "text.txt").read_text() * 2)
     keras.utils.set_random_seed(2)
     checkpoints.save(tmp_path / "model", *checkpoints.read(start / "model"))
-    for wrong, said in ((["--text", other], "on other text"), (["--length", 16], "another --length .32, not 16"),
-                        (["--max-documents", 5], "on other text"), (["--language", "de"], "on other text"), (["--objective", "mlm"], "another --objective"),
-                        (["--init", tmp_path / "model"], "another --init")):
+    for wrong, said in (
+        (["--text", other], "on other text"),
+        (["--length", 16], "another --length .32, not 16"),
+        (["--max-documents", 5], "on other text"),
+        (["--language", "de"], "on other text"),
+        (["--objective", "mlm"], "another --objective"),
+        (["--init", tmp_path / "model"], "another --init"),
+    ):
         with pytest.raises(ValueError, match=f"holds a run .*{said}.*give another --output"):
             pretrain(start, run, "--steps", 9, *wrong)
         assert (run / "settings.json").read_text() == settings
@@ -247,7 +288,7 @@ def test_a_run_from_before_its_settings_were_noted_goes_on(start, tmp_path, caps
 
 
 def test_the_longest_sequence_ends_with_the_position_table(start, tmp_path):
-    roberta = Path(__file__).parents[1] / "golden" / "family" / "roberta"   # 32 positions, the first two not used
+    roberta = Path(__file__).parents[1] / "golden" / "family" / "roberta"  # 32 positions, the first two not used
     with pytest.raises(ValueError, match="31 tokens were asked for; this model takes 8 to 30"):
         pretrain(start, tmp_path, "--init", roberta, "--objective", "mlm", "--length", 31)
 
@@ -303,10 +344,17 @@ def test_a_run_killed_while_it_saves_goes_on_and_sigterm_saves(start, tmp_path):
     pretrain(start, tmp_path / "whole", *settings)
     run = tmp_path / "run"
     saved = Checkpoints(run / "checkpoints")
-    for place, step, code, last in (("before", 10, -signal.SIGKILL, 5), ("removing", 15, -signal.SIGKILL, 15),
-                                    ("after", 25, -signal.SIGKILL, 25), ("saved", 30, 143, 31)):
-        done = subprocess.run([sys.executable, "-c", KILLED, place, str(step), "pretrain",
-                               *options(start, run, *settings)], capture_output=True, text=True)
+    for place, step, code, last in (
+        ("before", 10, -signal.SIGKILL, 5),
+        ("removing", 15, -signal.SIGKILL, 15),
+        ("after", 25, -signal.SIGKILL, 25),
+        ("saved", 30, 143, 31),
+    ):
+        done = subprocess.run(
+            [sys.executable, "-c", KILLED, place, str(step), "pretrain", *options(start, run, *settings)],
+            capture_output=True,
+            text=True,
+        )
         assert done.returncode == code, (place, done.stderr[-2000:])
         assert saved.steps()[-1] == last, place
         assert export.find_step(run) == last and export.find_step(run, "best") in saved.steps()
@@ -335,7 +383,7 @@ def test_what_is_left_of_a_removed_checkpoint_is_no_checkpoint(tmp_path):
 def test_a_mean_over_few_updates_does_not_make_the_best_checkpoint(tmp_path):
     variable = keras.Variable(np.zeros(2, "float32"))
     saved = Checkpoints(tmp_path, keep=9)
-    saved.save(1, [variable], {"loss": 2.0})                    # of an earlier version, which noted no updates
+    saved.save(1, [variable], {"loss": 2.0})  # of an earlier version, which noted no updates
     saved.save(500, [variable], {"loss": 1.0, "updates": 499})
     saved.save(501, [variable], {"loss": 0.1, "updates": 1})
     assert saved.best() == 500
@@ -347,12 +395,12 @@ def test_checkpoints_that_come_oftener_are_measured_by_their_own_rule(tmp_path):
     variable = keras.Variable(np.zeros(2, "float32"))
     saved = Checkpoints(tmp_path, keep=9)
     saved.save(1000, [variable], {"loss": 1.0, "updates": 500, "save_every": 500})
-    for step, updates, loss in ((1100, 100, 0.9), (1200, 100, 0.8), (1210, 10, 0.1)):   # a signal came at the last
+    for step, updates, loss in ((1100, 100, 0.9), (1200, 100, 0.8), (1210, 10, 0.1)):  # a signal came at the last
         saved.save(step, [variable], {"loss": loss, "updates": updates, "save_every": 100})
     assert saved.best() == 1200
     for step in (1000, 1100, 1200):
         shutil.rmtree(tmp_path / f"step-{step}")
-    assert saved.best() == 1210     # there is no other one
+    assert saved.best() == 1210  # there is no other one
 
 
 def test_a_run_that_begins_again_keeps_nothing_of_what_lies_ahead(start, tmp_path):
@@ -374,8 +422,18 @@ def test_a_run_that_begins_again_keeps_nothing_of_what_lies_ahead(start, tmp_pat
     assert all(np.array_equal(kept[name], second[name]) for name in second)
 
 
-@pytest.mark.parametrize("option, value", [("--save-every", 0), ("--log-every", 0), ("--keep", 0), ("--steps", 0),
-                                           ("--stop-after", -1), ("--seed", -1), ("--seed", 2**32)])
+@pytest.mark.parametrize(
+    "option, value",
+    [
+        ("--save-every", 0),
+        ("--log-every", 0),
+        ("--keep", 0),
+        ("--steps", 0),
+        ("--stop-after", -1),
+        ("--seed", -1),
+        ("--seed", 2**32),
+    ],
+)
 def test_numbers_out_of_range_are_refused_before_anything_is_read(start, tmp_path, option, value, capsys):
     with pytest.raises(SystemExit) as left:
         pretrain(start, tmp_path / "run", option, value)
@@ -403,7 +461,7 @@ def test_a_signal_before_the_last_step_is_told_by_the_exit_code(start, tmp_path,
     assert state["updates"] == 3
     assert pretrain(start, tmp_path, "--steps", 6, "--stop-after", 4) == 0
     with monkeypatch.context() as patch:
-        stop_at(patch, 2)      # the last one: it has come to its end
+        stop_at(patch, 2)  # the last one: it has come to its end
         assert pretrain(start, tmp_path, "--steps", 6) == 0
 
 
@@ -428,7 +486,10 @@ def test_a_checkpoint_that_cannot_be_written_is_said_and_the_last_one_stays(tmp_
     def full(*_):
         raise SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)")
 
-    with small_disk(64), pytest.raises(CheckpointWriteError, match="step-2 was not written: .*File too large.* are whole"):
+    with (
+        small_disk(64),
+        pytest.raises(CheckpointWriteError, match="step-2 was not written: .*File too large.* are whole"),
+    ):
         saved.save(2, [variable], {})
     monkeypatch.setattr("safetensors.numpy.save_file", full)
     with pytest.raises(CheckpointWriteError, match="step-2 was not written: the disk is full. Earlier .* are whole"):
@@ -458,7 +519,7 @@ def on_a_small_disk(monkeypatch, where):
 def test_a_snapshot_that_cannot_be_written_costs_the_run_nothing(start, tmp_path, monkeypatch, capsys):
     tried = on_a_small_disk(monkeypatch, "snapshots")
     assert pretrain(start, tmp_path / "run", "--steps", 3, "--save-every", 1, "--keep", 9, "--snapshots") == 0
-    assert tried == [[], [1], [1, 2], [1, 2, 3]]          # a checkpoint comes before a snapshot
+    assert tried == [[], [1], [1, 2], [1, 2, 3]]  # a checkpoint comes before a snapshot
     said = capsys.readouterr().err
     for step in (0, 1, 2, 3):
         assert f"Warning: Snapshot {tmp_path / 'run' / 'snapshots' / f'step-{step}'} was not written" in said
@@ -504,8 +565,15 @@ def test_a_loss_that_is_not_finite_stops_the_run(start, tmp_path):
     model.bert_layers["nsp"].dense.bias.assign([np.nan, 0])
     trainer = Trainer(model, MaskedLMAndNextSentence(), adamw(model.trainable_variables, 1e-3, 5, 1), tmp_path)
     ones = np.ones((2, 4), "int32")
-    batch = {"token_ids": ones, "segment_ids": ones * 0, "padding_mask": ones, "mask_positions": ones[:, :1],
-             "mask_labels": ones[:, :1], "mask_weights": ones[:, :1].astype("float32"), "nsp_labels": ones[:, 0]}
+    batch = {
+        "token_ids": ones,
+        "segment_ids": ones * 0,
+        "padding_mask": ones,
+        "mask_positions": ones[:, :1],
+        "mask_labels": ones[:, :1],
+        "mask_weights": ones[:, :1].astype("float32"),
+        "nsp_labels": ones[:, 0],
+    }
     with pytest.raises(TrainingDiverged, match=r"step 1 \(data position \[0, 0, 7\]\)"):
         trainer.train([(batch, (0, 0, 7))], 0, 5, encode_position=list)
     assert not trainer.checkpoints.steps()
@@ -526,11 +594,20 @@ def test_a_gradient_that_is_not_finite_stops_the_run_unless_a_loss_scale_leaves_
     optimizer = with_loss_scale(adamw(model.trainable_variables, 1e-3, 5, 1), model.trainable_variables, precision)
     trainer = Trainer(model, BrokenGradient(), optimizer, tmp_path)
     ones = np.ones((2, 4), "int32")
-    batch = {"token_ids": ones, "segment_ids": ones * 0, "padding_mask": ones, "mask_positions": ones[:, :1],
-             "mask_labels": ones[:, :1], "mask_weights": ones[:, :1].astype("float32"), "nsp_labels": ones[:, 0]}
+    batch = {
+        "token_ids": ones,
+        "segment_ids": ones * 0,
+        "padding_mask": ones,
+        "mask_positions": ones[:, :1],
+        "mask_labels": ones[:, :1],
+        "mask_weights": ones[:, :1].astype("float32"),
+        "nsp_labels": ones[:, 0],
+    }
     how = {"encode_position": list, "save_every": 1, "log_every": 1}
     if precision == "float32":
-        with pytest.raises(TrainingDiverged, match=r"gradient's norm became nan \(the loss is .*step 1 \(data position"):
+        with pytest.raises(
+            TrainingDiverged, match=r"gradient's norm became nan \(the loss is .*step 1 \(data position"
+        ):
             trainer.train([(batch, (0, 0, 7))] * 2, 0, 5, **how)
         assert not trainer.checkpoints.steps()
         return
@@ -551,7 +628,8 @@ def test_the_norm_of_a_step_that_was_left_out_counts_in_no_mean():
 def test_the_log_has_the_rate_of_the_update_made(start, tmp_path):
     pretrain(start, tmp_path, "--steps", 4, "--warmup", 2, "--log-every", 1)
     assert [record["learning_rate"] for record in records(tmp_path)] == pytest.approx(
-        [3e-3 * share for share in (1 / 2, 1, 1, 1 / 2)])
+        [3e-3 * share for share in (1 / 2, 1, 1, 1 / 2)]
+    )
 
 
 def test_one_document_is_no_text_for_next_sentences(start, tmp_path):

@@ -29,14 +29,26 @@ start = test_training.start
 def watched(start, tmp_path_factory):
     """A run in two phases with snapshots, saved after every step."""
     folder = tmp_path_factory.mktemp("watched") / "run"
-    pretrain(start, folder, "--steps", 6, "--phases", "16:0.5,32:0.5", "--snapshots", "--save-every", 1,
-             "--keep", 9, "--log-every", 1)
+    pretrain(
+        start,
+        folder,
+        "--steps",
+        6,
+        "--phases",
+        "16:0.5,32:0.5",
+        "--snapshots",
+        "--save-every",
+        1,
+        "--keep",
+        9,
+        "--log-every",
+        1,
+    )
     return folder
 
 
 def test_the_grid_has_three_steps_in_every_tenfold():
-    assert [step for step in range(2001) if on_grid(step)] == [
-        0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000]
+    assert [step for step in range(2001) if on_grid(step)] == [0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000]
 
 
 def test_snapshots_are_small_models_of_their_steps(watched):
@@ -59,8 +71,10 @@ def test_a_snapshot_that_fails_is_said_and_leaves_nothing(tmp_path, capsys):
         raise OSError("disk")
 
     Snapshots(tmp_path, broken).take(10)
-    assert capsys.readouterr().err == (f"Warning: Snapshot {tmp_path / 'snapshots' / 'step-10'} was not written: disk. "
-                                       "The training goes on without it.\n")
+    assert capsys.readouterr().err == (
+        f"Warning: Snapshot {tmp_path / 'snapshots' / 'step-10'} was not written: disk. "
+        "The training goes on without it.\n"
+    )
     assert not list((tmp_path / "snapshots").iterdir())
     Snapshots(tmp_path, broken).take(11)
 
@@ -69,8 +83,13 @@ def test_phases_of_lengths():
     assert plan_phases("128:0.9,512:0.1", 64, 1000, 512) == [Phase(128, 0, 900), Phase(512, 900, 1000)]
     assert plan_phases(None, 64, 10, 512) == [Phase(64, 0, 10)]
     assert plan_phases("16:0.01,32:0.99", 64, 10, 512) == [Phase(32, 0, 10)]
-    for text, words in (("128", "128:0.9,512:0.1"), ("128:0.5", "add up to 0.5"), ("a:1", "LENGTH:SHARE"),
-                        ("128:1.5,64:-0.5", "LENGTH:SHARE"), ("600:1", "600 tokens.*8 to 512")):
+    for text, words in (
+        ("128", "128:0.9,512:0.1"),
+        ("128:0.5", "add up to 0.5"),
+        ("a:1", "LENGTH:SHARE"),
+        ("128:1.5,64:-0.5", "LENGTH:SHARE"),
+        ("600:1", "600 tokens.*8 to 512"),
+    ):
         with pytest.raises(ValueError, match=words):
             plan_phases(text, 64, 10, 512)
 
@@ -115,22 +134,36 @@ def test_work_is_six_operations_a_weight_and_token():
     assert training_flops(config, heads, 2, 128, 20) - flops == pytest.approx(6 * 40 * 768 * (768 + 30522), rel=1e-9)
 
 
-@pytest.mark.parametrize("member, options", [("bert", {}), ("albert", {"embedding_size": 16}),
-                                             ("electra", {"embedding_size": 16})])
+@pytest.mark.parametrize(
+    "member, options", [("bert", {}), ("albert", {"embedding_size": 16}), ("electra", {"embedding_size": 16})]
+)
 def test_work_is_that_of_the_kernels_a_token_passes(member, options):
     """Counted on the model itself: every kernel multiplies all tokens, or one of each sequence, or the masks."""
-    config = BertConfig(vocab_size=100, hidden_size=32, num_hidden_layers=3, num_attention_heads=4, intermediate_size=64,
-                        max_position_embeddings=32, model_type=member, **options)
+    config = BertConfig(
+        vocab_size=100,
+        hidden_size=32,
+        num_hidden_layers=3,
+        num_attention_heads=4,
+        intermediate_size=64,
+        max_position_embeddings=32,
+        model_type=member,
+        **options,
+    )
     heads = ("replaced",) if member == "electra" else ("pooler", "mlm")
     model = build_pretraining_model(config, heads=heads)
     batch, tokens, masks = 2, 16, 3
-    wanted = 3 * 4 * batch * tokens * tokens * config.hidden_size      # scores, and values by weights
+    wanted = 3 * 4 * batch * tokens * tokens * config.hidden_size  # scores, and values by weights
     for name, variable in named_variables(model).items():
-        if not name.endswith(("weight", "weight_v")) or len(variable.shape) < 2 or "position" in name or "token_type" in name:
+        if (
+            not name.endswith(("weight", "weight_v"))
+            or len(variable.shape) < 2
+            or "position" in name
+            or "token_type" in name
+        ):
             continue
         rows = batch * (1 if "pooler" in name else masks if "predictions" in name and member != "electra" else tokens)
         if "word_embeddings" in name:
-            rows = 0 if member == "electra" else batch * masks         # the output's table
+            rows = 0 if member == "electra" else batch * masks  # the output's table
         repeats = config.num_hidden_layers if "albert_layer_groups" in name else 1
         wanted += 2 * rows * repeats * int(np.prod(variable.shape))
     assert reading_flops(config, heads, batch, tokens, masks) == pytest.approx(wanted, rel=1e-3)

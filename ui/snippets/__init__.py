@@ -70,9 +70,7 @@ def draw():
     shown, more = given
     view = state.view()
     is_command = view.page in COMMANDS
-    with st.popover(
-        "Copy as a command" if is_command else "Copy as Python", icon=":material/code:", type="tertiary"
-    ):
+    with st.popover("Copy as a command" if is_command else "Copy as Python", icon=":material/code:", type="tertiary"):
         st.code(WRITERS[view.page](view, *shown, **more), language="bash" if is_command else "python")
 
 

@@ -101,10 +101,7 @@ def reading_rows(name, sample, first, second, bounds):
     chosen += "".join(f", {key}={value!r}" for key, value in bounds.items() if value != _READ[key])
     path = f'pathlib.Path("assets/samples/{name}")' if sample else path_of(name)
     says = "in the project's folder" if sample else "your file"
-    return (
-        f"file = {path}  # {says}\n"
-        f"rows = read_rows(file.read_bytes(), kind_of(file.name){chosen}).rows"
-    )
+    return f"file = {path}  # {says}\nrows = read_rows(file.read_bytes(), kind_of(file.name){chosen}).rows"
 
 
 def path_of(name):

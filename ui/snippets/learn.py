@@ -68,9 +68,7 @@ def oneway(view, readings, chosen, text, start, end):
         line = f"models = [*map(bert_tf.load, {readings}), bert_tf.load({chosen!r}, precision={view.precision!r})]"
     else:
         line = f"models = map(bert_tf.load, {[*readings, *([chosen] if chosen else [])]})"
-    return script(
-        imports, f"text = {text!r}\n{line}", _READERS.format(start=start, end=end, top_k=view.top_k)
-    )
+    return script(imports, f"text = {text!r}\n{line}", _READERS.format(start=start, end=end, top_k=view.top_k))
 
 
 _GAME = """\

@@ -112,8 +112,7 @@ tags_there, relations_there = parsed_labels(looked)
 print(count_labels(tags_there), count_labels(relations_there))  # of those looked at"""
 
 
-def neighbours(view, shared, trace, shown, centred, top_k, at, state, file=None, heads=None, tagger=None,
-               parsed=False):
+def neighbours(view, shared, trace, shown, centred, top_k, at, state, file=None, heads=None, tagger=None, parsed=False):
     """The words that lie nearest.
 
     Args:
