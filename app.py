@@ -2,10 +2,12 @@
 
 import streamlit as st
 
-from ui import faults, frame, jobs, models, sidebar, snippets, state
-from ui.kept import visit
-from ui.view import PAGES
-from ui.words import plain
+from ui import snippets
+from ui.session import jobs, model_store, state
+from ui.session.session_cache import visit
+from ui.shell import error_messages, frame, sidebar
+from ui.shell.view import PAGES
+from ui.widgets.formatting import plain
 
 st.set_page_config(page_title="BERT explorer", page_icon=frame.ICON, layout="wide")
 frame.style()
@@ -17,7 +19,7 @@ def home():
     visit().begin()
     jobs.begin()
     try:
-        sidebar.draw(models.installed())
+        sidebar.draw(model_store.installed())
         frame.navigation()
         snippets.begin()
         frame.current_page()()
@@ -30,7 +32,7 @@ def home():
         )
     except Exception as error:
         # Those about what was given are written for the person who asked: one sentence, what to do next.
-        sentence = faults.told(
+        sentence = error_messages.told(
             error,
             "Something went wrong here, and it is noted in the server's log. Reload the page, or change "
             "the text and try again.",

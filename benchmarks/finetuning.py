@@ -49,7 +49,7 @@ def main(arguments=None):
 
 def parse(arguments=None):
     """The options, with those that the task's family reads its files by; its others are as `finetune` has them."""
-    from bert_tf.finetune.families import family
+    from bert_tf.finetuning.tasks.registry import family
 
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0], add_help=False)
     parser.add_argument("--task", default="classify", choices=TASKS)
@@ -123,7 +123,7 @@ def _write_start(folder, seed, options):
 def write_start(folder, options):
     """Writes the model to start from with a fresh head, as Transformers reads it."""
     from bert_tf import checkpoints
-    from bert_tf.finetune.folder import save_task
+    from bert_tf.finetuning.task_folder import save_task
 
     config, tokenizer, source = checkpoints.read(checkpoints.find(options.model))
     if options.dropout is not None:
@@ -137,7 +137,7 @@ def write_start(folder, options):
 
 def read_data(options):
     """(family, training examples, dev examples)."""
-    from bert_tf.finetune.families import family
+    from bert_tf.finetuning.tasks.registry import family
 
     task = family(options.task)
     train = list(task.read(options.train, options))
@@ -216,9 +216,9 @@ class Training:
     """
 
     def __init__(self, name, folder, seed, options):
-        from bert_tf.finetune.feed import EpochFeed
-        from bert_tf.finetune.task import read_settings
-        from bert_tf.text import Tokenizer
+        from bert_tf.finetuning.feed import EpochFeed
+        from bert_tf.finetuning.task_settings import read_settings
+        from bert_tf.tokenizers import Tokenizer
 
         self._family, train, self._dev = read_data(options)
         self._settings, self._tokenizer = read_settings(folder), Tokenizer.from_folder(folder)
@@ -255,7 +255,7 @@ class Training:
 
     def scores(self):
         """The family's scores of the side as it is now."""
-        from bert_tf.finetune.model import run_rows
+        from bert_tf.finetuning.task_model import run_rows
 
         rows = self._family.encode(self._dev, self._tokenizer, self._settings)
         outputs = run_rows(rows, 32, self.side.forward)

@@ -13,7 +13,7 @@ WARMUP = 0.1
 
 
 class Ours:
-    """Our training step, as `bert_tf.finetune.fit` makes it.
+    """Our training step, as `bert_tf.finetuning.fit` makes it.
 
     Args:
         folder: of the model with its head. family: of the task. settings: `TaskSettings`.
@@ -24,10 +24,10 @@ class Ours:
         import tensorflow as tf
 
         from bert_tf import checkpoints
-        from bert_tf.finetune.folder import load_head
-        from bert_tf.train.optimizer import make_optimizer, warmup_steps
-        from bert_tf.train.precision import apply_precision
-        from bert_tf.train.step import Step
+        from bert_tf.finetuning.task_folder import load_head
+        from bert_tf.training.optimizers.registry import make_optimizer, warmup_steps
+        from bert_tf.training.precision import apply_precision
+        from bert_tf.training.step import Step
 
         config, _, source = checkpoints.read(folder)
         self.network = network_from(config, source, family, settings)
@@ -54,7 +54,7 @@ class Ours:
 
 def network_from(config, source, family, settings):
     """A `TaskNetwork` with the weights of a `BertModel` and a fresh head."""
-    from bert_tf.finetune.network import build_network
+    from bert_tf.finetuning.network import build_network
     from bert_tf.models import named_variables
 
     network = build_network(config, family, settings)
@@ -72,7 +72,7 @@ class Theirs:
         import torch
         import transformers
 
-        from bert_tf.train.optimizer import warmup_steps
+        from bert_tf.training.optimizers.registry import warmup_steps
 
         kind = json.loads((Path(folder) / "config.json").read_text())["architectures"][0]
         self.model = getattr(transformers, kind).from_pretrained(folder)

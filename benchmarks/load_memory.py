@@ -20,7 +20,7 @@ from safetensors.numpy import save_file
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from bert_tf.checkpoints.names import tensor_shapes  # noqa: E402
+from bert_tf.checkpoints.tensor_names import tensor_shapes  # noqa: E402
 from bert_tf.config import BertConfig  # noqa: E402
 
 

@@ -197,7 +197,7 @@ def _pretrain(way, steps, output, options, log, *more):
 
 def _records(run):
     sys.path.insert(0, str(ROOT))
-    from bert_tf.train.run import METRICS, read_records
+    from bert_tf.training.run import METRICS, read_records
 
     return read_records(run / METRICS)
 

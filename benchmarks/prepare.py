@@ -139,7 +139,7 @@ def _start(vocab):
     from transformers.models.bert import tokenization_bert_legacy as legacy
 
     from bert_tf import checkpoints
-    from bert_tf.text import Tokenizer
+    from bert_tf.tokenizers import Tokenizer
 
     global ours, python
     ours = Tokenizer.from_folder(vocab if os.path.isdir(vocab) else checkpoints.find(vocab))

@@ -4,7 +4,7 @@
 
 For every line the ids, pieces, word ids and offsets of `Tokenizer.tokenize` and the ids of the fast batch
 path are compared with Transformers' (offsets may be longer by combining marks, see
-`bert_tf/text/tokenizer.py`). With --speed also the throughput of the batch paths beside Transformers' and
+`bert_tf/tokenizers/wordpiece.py`). With --speed also the throughput of the batch paths beside Transformers' and
 the bare Rust library, interleaved, per second of processor time, and as ratios. With --folders the byte-level or
 SentencePiece tokenizers of those model folders are compared instead, with RobertaTokenizer or AlbertTokenizer, on the
 lines and on the hard strings of tests/golden. Exit code 1 when anything differs.
@@ -91,7 +91,7 @@ def compare_folder(folder: Path, lines: list[str]) -> dict:
     """Count the texts whose ids, offsets (spaces aside) or words (see `same_words`) differ from Transformers'."""
     import transformers
 
-    from bert_tf.text import PieceTokenizer, read_tokenizer
+    from bert_tf.tokenizers import PieceTokenizer, read_tokenizer
 
     ours = read_tokenizer(folder)
     theirs = getattr(transformers, ours.transformers_class).from_pretrained(folder)
@@ -165,8 +165,8 @@ def main() -> int:
     import tokenizers
     import transformers
 
-    from bert_tf.text import Tokenizer
-    from bert_tf.text.batch import fast_bytes
+    from bert_tf.tokenizers import Tokenizer
+    from bert_tf.tokenizers.batch_tokenizer import fast_bytes
 
     lines = spread_lines(arguments.text, arguments.lines)
     if arguments.folders:

@@ -10,7 +10,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from bert_tf.family import BERT, MEMBERS
+from bert_tf.architectures import BERT, MEMBERS
 
 # Google's and Hugging Face's files carry settings that say nothing about the network itself.
 _BOOKKEEPING = frozenset(
@@ -72,7 +72,7 @@ class BertConfig:
         initializer_range: standard deviation of the truncated normal initialiser.
         layer_norm_eps: epsilon of every layer normalisation.
         pad_token_id: row of the padding token.
-        model_type: the family member, a key of `bert_tf.family.MEMBERS`.
+        model_type: the family member, a key of `bert_tf.architectures.MEMBERS`.
         embedding_size: width E of the three tables; None for H. Others are projected to H.
         num_hidden_groups: sets of layer weights, shared among neighbouring layers; None for one each.
 
@@ -162,7 +162,7 @@ class BertConfig:
 
     @property
     def member(self):
-        """The `bert_tf.family.Member` this is a model of."""
+        """The `bert_tf.architectures.Member` this is a model of."""
         return MEMBERS[self.model_type]
 
     @property

@@ -40,7 +40,7 @@ SHOWN = ("found", "accuracy", "auc")
 
 def thin(files, target):
     """Writes one in `EVERY` documents of the corpus to a file."""
-    from bert_tf.pretrain.documents import find_files, read_documents
+    from bert_tf.pretraining.data.documents import find_files, read_documents
 
     if target.is_file():
         return

@@ -60,7 +60,7 @@ def choose_text(paths, target):
 def choose_vocabulary(text, folder):
     """The tokenizer of the most used pieces of Small's vocabulary, all letters and special tokens among them."""
     from bert_tf import checkpoints
-    from bert_tf.text import Tokenizer, read_tokenizer
+    from bert_tf.tokenizers import Tokenizer, read_tokenizer
 
     whole = read_tokenizer(checkpoints.find(SOURCE))
     counts = Counter()
@@ -242,7 +242,7 @@ def main():
         choose_text(args.text, text)
     if not vocabulary.exists():
         choose_vocabulary(text, vocabulary)
-    from bert_tf.text import read_tokenizer
+    from bert_tf.tokenizers import read_tokenizer
 
     tokenizer = read_tokenizer(vocabulary)
     documents = text.read_text(encoding="utf-8").count("\n\n") + 1

@@ -41,7 +41,7 @@ TEXT = " ".join(["The people of the city walked along the river and looked at th
 def untrained(folder):
     """The student as it begins: what its training is worth is how far it comes from here."""
     from bert_tf import checkpoints
-    from bert_tf.pretrain.distill import student_of
+    from bert_tf.pretraining.objectives.distillation import student_of
 
     _, tokenizer, teacher = checkpoints.read(checkpoints.find(TEACHER))
     student = student_of(teacher, LAYERS)

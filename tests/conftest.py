@@ -58,10 +58,10 @@ def randomise(model, seed):
 
 def make_bert(seed=0, layers=2, hidden=32, heads=4, lower_case=False, with_heads=("pooler", "mlm", "nsp"), name="tiny"):
     """A `Bert` with random weights and the small vocabulary."""
-    from bert_tf.bert import Bert
     from bert_tf.config import BertConfig
+    from bert_tf.inference.bert import Bert
     from bert_tf.models import build_encoder, build_pretraining_model
-    from bert_tf.text import Tokenizer
+    from bert_tf.tokenizers import Tokenizer
 
     tokenizer = Tokenizer(small_vocabulary(lower_case), lower_case=lower_case)
     config = BertConfig(

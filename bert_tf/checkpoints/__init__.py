@@ -4,12 +4,12 @@ Importing this imports no TensorFlow; `read`, `save` and `convert` do when they 
 """
 
 from bert_tf.checkpoints.convert import Conversion, convert
-from bert_tf.checkpoints.download import arrived, download
-from bert_tf.checkpoints.errors import CheckpointError, DownloadError, MissingHead, UnknownModel, require_head
+from bert_tf.checkpoints.hub import arrived, download
 from bert_tf.checkpoints.library import ModelInfo, embedded_dir, find, list_models, models_dir
 from bert_tf.checkpoints.reading import read
 from bert_tf.checkpoints.registry import RELEASED, Released, nearest, released
 from bert_tf.checkpoints.saving import save
+from bert_tf.errors import CheckpointError, DownloadError, MissingHead, UnknownModel, require_head
 
 __all__ = [
     "RELEASED",

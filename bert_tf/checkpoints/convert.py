@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from bert_tf.checkpoints.errors import CheckpointError
-from bert_tf.checkpoints.files import is_free, making
-from bert_tf.checkpoints.google import write_google
-from bert_tf.checkpoints.kerashub import activation_note, write_preset
+from bert_tf.checkpoints.formats.google import write_google
+from bert_tf.checkpoints.formats.kerashub import activation_note, write_preset
 from bert_tf.checkpoints.reading import read
 from bert_tf.checkpoints.saving import DTYPES, save, tensor_values
+from bert_tf.errors import CheckpointError
+from bert_tf.files import is_free, making
 
 FORMATS = ("own", "hf", "google", "keras-nlp")
 

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import numpy as np
 
-from bert_tf.checkpoints.errors import CheckpointError, UnknownModel
-from bert_tf.checkpoints.files import read_json, write_json
+from bert_tf.checkpoints.formats.safetensors_folder import open_tensors
 from bert_tf.checkpoints.library import find
-from bert_tf.checkpoints.names import canonical_name, is_task_tensor, tensor_shapes
-from bert_tf.checkpoints.safetensors_folder import open_tensors
 from bert_tf.checkpoints.saving import save, tensor_values
+from bert_tf.checkpoints.tensor_names import canonical_name, is_task_tensor, tensor_shapes
 from bert_tf.config import BertConfig
-from bert_tf.text import read_tokenizer
+from bert_tf.errors import CheckpointError, UnknownModel
+from bert_tf.files import read_json, write_json
+from bert_tf.tokenizers import read_tokenizer
 
 #: Where the other model is named.
 FILES = ("task.json", "base.json")

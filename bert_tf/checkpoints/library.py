@@ -11,13 +11,13 @@ from pathlib import Path
 
 import platformdirs
 
-from bert_tf.checkpoints.errors import CheckpointError, UnknownModel
-from bert_tf.checkpoints.google import google_heads
-from bert_tf.checkpoints.kerashub import is_preset, preset_config
-from bert_tf.checkpoints.names import canonical_name, heads_among
+from bert_tf.checkpoints.formats.google import google_heads
+from bert_tf.checkpoints.formats.kerashub import is_preset, preset_config
+from bert_tf.checkpoints.formats.safetensors_folder import open_tensors
 from bert_tf.checkpoints.registry import RELEASED, nearest, released
-from bert_tf.checkpoints.safetensors_folder import open_tensors
+from bert_tf.checkpoints.tensor_names import canonical_name, heads_among
 from bert_tf.config import GOOGLE_SETTINGS, BertConfig, ConfigError, parameter_counts
+from bert_tf.errors import CheckpointError, UnknownModel
 
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _UNFIT_NAME = (
@@ -36,7 +36,7 @@ class ModelInfo:
     Attributes:
         name: what `find` and `download` take. path: its folder, None when not on this machine.
         size_bytes: of its files here, else of the download. licence, source: text, "" where not stated.
-        heads: frozenset of those it has (`checkpoints.names.HEADS`); None where only loading can tell.
+        heads: frozenset of those it has (`checkpoints.tensor_names.HEADS`); None where only loading can tell.
         installed: on this machine. kind: `"embedded"`, `"folder"` or `"released"`.
         config: BertConfig, None where the folder's settings cannot be read. parameters: with the heads.
         problem: one sentence when the folder cannot be used, else None.

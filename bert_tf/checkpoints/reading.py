@@ -9,12 +9,17 @@ import math
 from pathlib import Path
 
 from bert_tf.checkpoints.delta import base_model, open_delta
-from bert_tf.checkpoints.errors import CheckpointError
-from bert_tf.checkpoints.google import find_prefix, open_google
-from bert_tf.checkpoints.huggingface import open_huggingface
-from bert_tf.checkpoints.kerashub import is_preset, open_preset
-from bert_tf.checkpoints.names import HEADS, heads_among, is_task_tensor, tensor_shapes
-from bert_tf.checkpoints.safetensors_folder import has_safetensors
+from bert_tf.checkpoints.formats.google import find_prefix, open_google
+from bert_tf.checkpoints.formats.huggingface import open_huggingface
+from bert_tf.checkpoints.formats.kerashub import is_preset, open_preset
+from bert_tf.checkpoints.formats.safetensors_folder import has_safetensors
+from bert_tf.checkpoints.tensor_names import (
+    HEADS,
+    heads_among,
+    is_task_tensor,
+    tensor_shapes,
+)
+from bert_tf.errors import CheckpointError
 
 # What a model with all heads, and one with fewer, gives when it is called as it comes.
 _OUTPUTS = {head: f"{head}_logits" for head in HEADS if head != "pooler"}

@@ -8,8 +8,8 @@ checked against the hash that the hub itself declares.
 import difflib
 from dataclasses import dataclass, field
 
+from bert_tf.architectures import BERT, MEMBERS
 from bert_tf.config import BertConfig, parameter_counts
-from bert_tf.family import BERT, MEMBERS
 
 UNCASED_VOCABULARY, CASED_VOCABULARY = 30522, 28996
 

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import numpy as np
 
-from bert_tf.checkpoints.errors import CheckpointError
-from bert_tf.checkpoints.files import write_json, write_text
-from bert_tf.checkpoints.names import tensor_shapes
+from bert_tf.checkpoints.formats.safetensors_folder import write_tensors
 from bert_tf.checkpoints.quantize import SCALE_SUFFIX, quantize_rows
-from bert_tf.checkpoints.safetensors_folder import write_tensors
+from bert_tf.checkpoints.tensor_names import tensor_shapes
 from bert_tf.config import parameter_counts
+from bert_tf.errors import CheckpointError
+from bert_tf.files import write_json, write_text
 
 DTYPES = ("float32", "float16", "int8")
 _BYTES = {"float32": 4, "float16": 2}

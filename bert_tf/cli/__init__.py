@@ -10,7 +10,7 @@ import sys
 from importlib import import_module
 
 import bert_tf
-from bert_tf.mistakes import is_mistake
+from bert_tf.user_errors import is_mistake
 
 #: Command -> (module with `add_arguments(parser)` and `run(args) -> exit code or None`, one line of help).
 COMMANDS = {
@@ -25,11 +25,11 @@ COMMANDS = {
     "convert": ("bert_tf.cli.convert", "convert a model folder from one format to another"),
     "evaluate": ("bert_tf.cli.evaluate", "measure a model on a text file"),
     "finetune": ("bert_tf.cli.finetune", "fine-tune a model on examples of a task"),
-    "vocab": ("bert_tf.pretrain.new_vocabulary", "train a WordPiece vocabulary on text files"),
-    "prepare": ("bert_tf.pretrain.prepare_command", "make masked examples of text files, sharded TFRecord"),
+    "vocab": ("bert_tf.pretraining.data.train_vocabulary", "train a WordPiece vocabulary on text files"),
+    "prepare": ("bert_tf.cli.prepare", "make masked examples of text files, sharded TFRecord"),
     "features": ("bert_tf.cli.features", "a vector for every text of a file, for other programs"),
-    "pretrain": ("bert_tf.pretrain.command", "pre-train a model on text files"),
-    "export": ("bert_tf.pretrain.export", "write the model of a pre-training's checkpoint in any format"),
+    "pretrain": ("bert_tf.cli.pretrain", "pre-train a model on text files"),
+    "export": ("bert_tf.pretraining.export_run", "write the model of a pre-training's checkpoint in any format"),
 }
 
 PROG = "python -m bert_tf"

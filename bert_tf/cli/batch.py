@@ -7,7 +7,7 @@ from contextlib import contextmanager, nullcontext
 
 from bert_tf.cli.files import refuse_same_file, untouched, writing
 from bert_tf.cli.model import load_model
-from bert_tf.explain.errors import InputError
+from bert_tf.errors import InputError
 
 
 class BadLine(InputError):
@@ -20,7 +20,7 @@ def predict_file(args):
     Bad lines are told on standard error with their numbers and answered with an "error" in their place; if no
     line at all was good, that is an error.
     """
-    from bert_tf.explain.predictions import check_top_k
+    from bert_tf.inference.predictions import check_top_k
 
     check_top_k(args.top_k)
     if args.batch_size < 1:
@@ -42,7 +42,7 @@ def predict_file(args):
 def _answer_lines(bert, lines, total, out, args):
     from tqdm import tqdm
 
-    from bert_tf.explain.answer import pair_note
+    from bert_tf.inference.answer import pair_note
 
     paired = False
     numbers = deque()  # of the lines read and not yet answered; the stream reads a bounded window ahead

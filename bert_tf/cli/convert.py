@@ -1,7 +1,7 @@
 """`convert SRC DST`: a model folder of any format that can be read, written in another."""
 
-from bert_tf.cli.quiet import import_tensorflow
-from bert_tf.explain.errors import InputError
+from bert_tf.errors import InputError
+from bert_tf.quiet_import import import_tensorflow
 
 
 def add_arguments(parser):
@@ -20,7 +20,7 @@ def add_arguments(parser):
 
 def run(args):
     from bert_tf.checkpoints import convert, find
-    from bert_tf.finetune.task import read_settings
+    from bert_tf.finetuning.task_settings import read_settings
 
     limit = None if args.max_shard_mb is None else int(args.max_shard_mb * 1e6)
     folder = find(args.source)
@@ -35,7 +35,7 @@ def run(args):
 
 
 def _export_task(folder, args):
-    from bert_tf.finetune.export import export_task
+    from bert_tf.finetuning.export import export_task
 
     if args.max_shard_mb is not None:
         raise InputError("--max-shard-mb is not for fine-tuned models; leave it out.")

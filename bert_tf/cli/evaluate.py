@@ -6,7 +6,7 @@ import sys
 
 from bert_tf.cli.model import add_model_arguments, load_model
 from bert_tf.cli.render import percent, table
-from bert_tf.mistakes import SEED
+from bert_tf.user_errors import SEED
 
 
 def add_arguments(parser):
@@ -18,7 +18,7 @@ def add_arguments(parser):
 
 
 def _add_mlm_arguments(parser):
-    from bert_tf.pretrain.prepare_command import add_text_arguments
+    from bert_tf.cli.prepare import add_text_arguments
 
     add_model_arguments(parser)
     parser.add_argument(
@@ -54,10 +54,10 @@ def run(args):
         return run_task(args)
     from tqdm import tqdm
 
-    from bert_tf.bert import load
     from bert_tf.checkpoints import find
-    from bert_tf.pretrain.documents import find_files
-    from bert_tf.pretrain.evaluate import evaluate_mlm
+    from bert_tf.inference.bert import load
+    from bert_tf.pretraining.data.documents import find_files
+    from bert_tf.pretraining.evaluate import evaluate_mlm
 
     find_files([args.text])  # before the seconds that loading takes
     bert = load_model(args)

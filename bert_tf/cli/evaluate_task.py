@@ -6,8 +6,8 @@ from itertools import islice
 
 from bert_tf.cli.model import add_model_arguments, load_model
 from bert_tf.cli.render import table
-from bert_tf.finetune.errors import DataError, TaskError
-from bert_tf.finetune.families import FAMILIES, family
+from bert_tf.errors import DataError, TaskError
+from bert_tf.finetuning.tasks.registry import FAMILIES, family
 
 
 def add_tasks(tasks):
@@ -29,9 +29,9 @@ def task_settings(args):
 
     Raises: TaskError: it has no task, or another one than `args.task`.
     """
-    from bert_tf.bert import DEFAULT_MODEL
     from bert_tf.checkpoints import find
-    from bert_tf.finetune.task import read_settings
+    from bert_tf.finetuning.task_settings import read_settings
+    from bert_tf.inference.bert import DEFAULT_MODEL
 
     name = args.model or DEFAULT_MODEL
     settings = read_settings(find(name))
@@ -53,7 +53,7 @@ def run_task(args):
     predictions = list(_watched(model.predict_many(examples, args.batch_size), len(examples), args.quiet))
     scores = task.score(examples, predictions, model.settings)
     if args.report:
-        from bert_tf.finetune.report import write_findings
+        from bert_tf.finetuning.report import write_findings
 
         metrics = {
             "task": settings.task,

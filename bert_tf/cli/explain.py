@@ -19,7 +19,7 @@ from bert_tf.cli.explain_shared import add_file_arguments, read_file
 from bert_tf.cli.files import writing
 from bert_tf.cli.model import add_model_arguments, load_model
 from bert_tf.cli.render import table
-from bert_tf.explain.errors import InputError, checked_pair
+from bert_tf.errors import InputError, checked_pair
 
 #: Name -> its `Kind`.
 KINDS = {
@@ -81,7 +81,7 @@ def run(args):
 
 
 def _check(kind, args):
-    from bert_tf.explain.predictions import check_top_k
+    from bert_tf.inference.predictions import check_top_k
 
     check_top_k(args.top_k)
     if kind.texts == "or file" and (args.text_a is None) == (args.input is None):

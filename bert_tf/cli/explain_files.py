@@ -4,10 +4,16 @@ from dataclasses import asdict
 
 from bert_tf.cli.explain_shared import Kind, Progress, data_of, predictions_record, read_file, state_name
 from bert_tf.cli.render import percent
-from bert_tf.explain.errors import InputError
-from bert_tf.explain.rows import HIDE, kind_of, labelled, read_rows, rows_named
+from bert_tf.errors import InputError
+from bert_tf.explain.datasets.rows import (
+    HIDE,
+    kind_of,
+    labelled,
+    read_rows,
+    rows_named,
+)
 
-# As `bert_tf.explain.dataset.ASK`, `row_map.POOLINGS` and `projection.WAYS`, which are imported only when needed.
+# As `bert_tf.explain.datasets.dataset.ASK`, `row_map.POOLINGS` and `projection.WAYS`, which are imported only when needed.
 _ASK = ("masks", "next", "order", "replaced", "classes", "perplexity")
 _POOLINGS, _WAYS = ("mean", "first"), ("pca", "umap", "tsne")
 _CLAIMS = {"is_next": "follows", "in_order": "in order"}
@@ -16,8 +22,8 @@ _CLAIMS = {"is_next": "follows", "in_order": "in order"}
 def dataset(bert, trace, args):
     """Hidden words, next sentence or sentence order, replaced tokens, classes and pseudo-perplexity of every row."""
     from bert_tf.explain import score_rows, summarise_classes, summarise_rows
-    from bert_tf.explain.class_curves import check_class
-    from bert_tf.explain.target import classes_of
+    from bert_tf.explain.attribution.target import classes_of
+    from bert_tf.explain.datasets.class_curves import check_class
 
     if args.show == "curve":
         check_class(bert, args.label)
@@ -109,7 +115,7 @@ def _answers(bert, found):
 def _plane(bert, args):
     """The rows' vectors laid out, before they are asked: `RowVectors`, and a record of all but their colours."""
     from bert_tf.explain import lay_out, nearest_rows, row_vectors
-    from bert_tf.explain.row_map import SAME_FIRST, can_know, same_first
+    from bert_tf.explain.datasets.row_map import SAME_FIRST, can_know, same_first
 
     layers, pooling = bert.config.num_hidden_layers, args.pooling or _POOLINGS[0]
     layer = layers if args.layer is None else args.layer
@@ -210,8 +216,8 @@ def _row(one):
 
 def agreement(bert, trace, args):
     """Two models on every row, those they differ on most first."""
-    from bert_tf.bert import load
     from bert_tf.explain import agreement
+    from bert_tf.inference.bert import load
 
     other = load(args.other, precision=args.precision)
     with Progress(args) as progress:

@@ -4,7 +4,7 @@ import numpy as np
 
 from bert_tf.cli.explain_shared import Kind, Progress, head_of, read_file
 from bert_tf.cli.render import percent
-from bert_tf.explain.errors import InputError
+from bert_tf.errors import InputError
 
 _MAPS = ("raw", "rollout", "flow", "norms", "effective")
 
@@ -84,7 +84,7 @@ def methods(bert, trace, args):
 def heads(bert, trace, args):
     """What every head does on the text, or over a file, and its cluster; over CoNLL-U which relations it follows."""
     from bert_tf.explain import cluster_heads, profile_heads, profile_of_trace, syntax_agreement
-    from bert_tf.explain.head_profile import MEASURES
+    from bert_tf.explain.attention.head_profile import MEASURES
 
     if trace is not None:
         found = profile_of_trace(trace)
@@ -145,8 +145,8 @@ def _read_texts(args):
 
 def changed(bert, trace, args):
     """How far fine-tuning moved every head's attention on the text."""
-    from bert_tf.bert import load
-    from bert_tf.explain.heads_changed import heads_changed
+    from bert_tf.explain.attention.attention_change import heads_changed
+    from bert_tf.inference.bert import load
 
     name = args.before or (bert.task and bert.task.settings.base_model)
     if name is None:

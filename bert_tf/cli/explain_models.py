@@ -1,10 +1,10 @@
 """The kinds of `explain` about models themselves: their parts, their training, how they read, ELECTRA's game."""
 
 from bert_tf.cli.explain_shared import Kind, Progress, head_of, predictions_record
-from bert_tf.cli.quiet import import_tensorflow
 from bert_tf.cli.render import percent
-from bert_tf.explain.errors import InputError, WordNotFound, checked_text
-from bert_tf.mistakes import SEED
+from bert_tf.errors import InputError, WordNotFound, checked_text
+from bert_tf.quiet_import import import_tensorflow
+from bert_tf.user_errors import SEED
 
 _PASSING = (
     "queries",
@@ -22,7 +22,12 @@ _READERS = ("reader-left-to-right", "reader-two-one-way", "reader-both-ways")
 
 def architecture(bert, trace, args):
     """The parts of the model with shapes, parameters and work, its other sizes, the values that pass a layer."""
-    from bert_tf.explain.architecture import every_size, parts, passing, task_passing
+    from bert_tf.explain.models.architecture import (
+        every_size,
+        parts,
+        passing,
+        task_passing,
+    )
 
     masks = max(len(trace.masks), 1)
     found = parts(bert.model, trace.length, masks, bert.task)
@@ -67,7 +72,12 @@ def architecture(bert, trace, args):
 
 def family(bert, trace, args):
     """Every size of every member of the family: parameters, objectives, work and, where it is asked for, speed."""
-    from bert_tf.explain.family_table import changed, family_rows, measure_speed, objectives
+    from bert_tf.explain.models.architecture_table import (
+        changed,
+        family_rows,
+        measure_speed,
+        objectives,
+    )
 
     if args.length < 1:
         raise InputError(f"--length must be at least 1, not {args.length}.")
@@ -112,7 +122,7 @@ def timelapse(bert, trace, args):
     """One text through the snapshots of a training: what each said, and how one token of each mask fared."""
     import_tensorflow()
     from bert_tf.explain import fill_mask
-    from bert_tf.explain.timelapse import Series, course
+    from bert_tf.explain.models.timelapse import Series, course
 
     series = Series(args.snapshots)
     moments = series.moments(args.text_a, args.text_b, args.mask)
@@ -178,8 +188,8 @@ def _lapse_rows(record):
 
 def one_way(bert, trace, args):
     """What readers that see different sides of a hidden word expect there."""
-    from bert_tf.bert import load
     from bert_tf.explain import read_place
+    from bert_tf.inference.bert import load
 
     import_tensorflow()
     readers = [load(name, precision=args.precision) for name in args.models]
@@ -214,8 +224,8 @@ def one_way(bert, trace, args):
 
 def _place(bert, text, hide):
     """(start, end) in characters of the word to hide, or of a typed [MASK]."""
-    from bert_tf.explain.prepare import prepare
-    from bert_tf.explain.words import words_of
+    from bert_tf.inference.model_inputs import prepare
+    from bert_tf.inference.words import words_of
 
     if hide is None:
         if "[MASK]" not in text:
@@ -231,9 +241,9 @@ def _place(bert, text, hide):
 
 def replaced(bert, trace, args):
     """ELECTRA's game: a generator writes tokens anew, a discriminator says which ones."""
-    from bert_tf.bert import load
     from bert_tf.checkpoints import require_head
     from bert_tf.explain import play
+    from bert_tf.inference.bert import load
 
     require_head(bert.heads, "replaced", bert.name)
     generator = load(args.generator, precision=args.precision)
@@ -263,7 +273,7 @@ def replaced(bert, trace, args):
 
 
 def _check_run(args):
-    from bert_tf.train.run import read_run
+    from bert_tf.training.run import read_run
 
     args.about = read_run(args.folder)
     args.snapshots = args.about.snapshots

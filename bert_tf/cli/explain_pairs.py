@@ -5,7 +5,7 @@ import math
 
 from bert_tf.cli.explain_shared import Kind, Progress, predictions_record
 from bert_tf.cli.render import percent
-from bert_tf.explain.errors import InputError, checked_pair
+from bert_tf.errors import InputError, checked_pair
 
 _MEASURES = ("cka", "svcca", "pwcca")
 _SHOWN = ("answers", "lens", "entropy", "difference")
@@ -13,8 +13,8 @@ _SHOWN = ("answers", "lens", "entropy", "difference")
 
 def compare(bert, trace, args):
     """What two models say of one text, or one model of two: answers, the lens, how widely heads look, attention."""
-    from bert_tf.bert import load
     from bert_tf.explain import compare
+    from bert_tf.inference.bert import load
 
     other = load(args.other, precision=args.precision) if args.other else bert
     texts, masks = (args.text_a, args.text_b), args.mask
@@ -49,7 +49,7 @@ def compare(bert, trace, args):
 def _side(bert, trace, top_k):
     """What one side says by itself."""
     from bert_tf.explain import class_lens, fill_mask, summarise_heads
-    from bert_tf.explain.target import classes_of
+    from bert_tf.explain.attribution.target import classes_of
 
     answers = fill_mask(trace, bert.tokenizer, top_k) if trace.masks and trace.logits is not None else ()
     lens = class_lens(bert, trace) if classes_of(bert) else None
@@ -143,9 +143,9 @@ def _compared_rows(record):
 
 def similarity(bert, trace, args):
     """How alike the layers of two models are on the words of the text, or of a file."""
-    from bert_tf.bert import load
     from bert_tf.explain import chance_similarity, layer_similarity
-    from bert_tf.explain.similarity import traces_of
+    from bert_tf.explain.representations.layer_similarity import traces_of
+    from bert_tf.inference.bert import load
 
     other = load(args.other, precision=args.precision)
     if trace is not None:

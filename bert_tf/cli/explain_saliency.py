@@ -5,8 +5,8 @@ import math
 from bert_tf.cli.explain_shared import Kind, Progress, data_of
 from bert_tf.cli.explain_target import add_target, check_target, target_of, target_record
 from bert_tf.cli.render import percent
-from bert_tf.explain.errors import InputError
-from bert_tf.explain.rows import kind_of, read_rows
+from bert_tf.errors import InputError
+from bert_tf.explain.datasets.rows import kind_of, read_rows
 
 _METHODS = (
     "gradient",

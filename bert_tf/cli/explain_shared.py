@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Callable, Optional
 
-from bert_tf.explain.errors import InputError, checked_text
+from bert_tf.errors import InputError, checked_text
 
 _MOST_ROWS = 1000
 
@@ -78,7 +78,7 @@ def add_file_arguments(parser, required):
 
 def read_file(args):
     """Read `--input` into `args.texts`, a tuple of `Row`s; what could not be read is told on standard error."""
-    from bert_tf.explain.rows import kind_of, read_rows
+    from bert_tf.explain.datasets.rows import kind_of, read_rows
 
     most = checked_rows(args)
     found = read_rows(data_of(args.input), kind_of(args.input), args.first, args.second, most)

@@ -1,6 +1,6 @@
 """The answer that a kind of `explain` is about: its options, and the `Target` that they name."""
 
-from bert_tf.explain.errors import InputError
+from bert_tf.errors import InputError
 
 
 def add_target(kind):
@@ -53,7 +53,7 @@ def target_of(bert, trace, args):
         replaced_target,
         sentence_order_target,
     )
-    from bert_tf.explain.target import classes_of
+    from bert_tf.explain.attribution.target import classes_of
 
     if args.next_sentence:
         return next_sentence_target(bert, trace, not args.opposite)

@@ -4,7 +4,7 @@ import math
 
 from bert_tf.cli.explain_shared import Kind, Progress, check_against, predictions_record
 from bert_tf.cli.render import percent
-from bert_tf.explain.errors import InputError
+from bert_tf.errors import InputError
 
 
 def counterfactual(bert, trace, args):

@@ -7,7 +7,7 @@ import numpy as np
 from bert_tf.cli.explain_shared import Kind, Progress, check_against, head_of, predictions_record, state_name
 from bert_tf.cli.explain_target import add_target, check_target, target_of, target_record
 from bert_tf.cli.render import percent
-from bert_tf.explain.errors import InputError
+from bert_tf.errors import InputError
 
 _CARRIED = ("state", "attention", "feed-forward", "head")
 _READ = ("queries", "keys", "values", "feed-forward")
@@ -17,7 +17,7 @@ _PARTS = ("heads", "layers", "feed-forward", "tokens")
 def lens(bert, trace, args):
     """What the MLM head says on every layer's state; of a classifier asked about no position, its own head."""
     from bert_tf.explain import logit_lens
-    from bert_tf.explain.target import classes_of
+    from bert_tf.explain.attribution.target import classes_of
 
     if classes_of(bert) and not (trace.masks or args.positions):
         return _class_lens(bert, trace)

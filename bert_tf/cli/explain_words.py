@@ -6,7 +6,7 @@ import numpy as np
 
 from bert_tf.cli.explain_shared import Kind, Progress, add_file_arguments, data_of, read_file, state_name
 from bert_tf.cli.render import percent
-from bert_tf.explain.errors import InputError, checked_text
+from bert_tf.errors import InputError, checked_text
 
 _SHOWN = ("points", "likeness", "senses")
 _SIDE = 40  # characters of a sentence shown on either side of the word
@@ -17,7 +17,7 @@ _LABELS = {"label": "labels", "part_of_speech": "parts_of_speech", "relation": "
 def vectors(bert, trace, args):
     """The input embeddings taken apart, and the nearest words of the vocabulary."""
     from bert_tf.explain import embedding_parts, nearest_tokens
-    from bert_tf.explain.vectors import PARTS, parts_of
+    from bert_tf.explain.representations.vectors import PARTS, parts_of
 
     parts, of = embedding_parts(bert, trace), parts_of(bert.config)
     rows = [PARTS.index(part) for part in of]
@@ -63,7 +63,7 @@ def neighbours(bert, trace, args):
     """The words of the vocabulary nearest to each token's static vector and to its states, layer by layer; or, with
     --input, the places of a file nearest to its state after one layer, or to what some heads put together there."""
     from bert_tf.explain import embedding_table, nearest_tokens
-    from bert_tf.explain.vectors import word_ids
+    from bert_tf.explain.representations.vectors import word_ids
 
     positions = list(args.positions or range(trace.length))
     for position in positions:
@@ -298,7 +298,7 @@ def meaning(bert, trace, args):
 
 def _read_sentences(args):
     """--input, or the sentences given, as pairs (sense, sentence) in `args.sentences`."""
-    from bert_tf.explain.senses import labelled_sentences
+    from bert_tf.explain.representations.word_senses import labelled_sentences
 
     checked_text(args.word, "WORD")
     if bool(args.texts) == (args.input is not None):
@@ -359,7 +359,7 @@ def _add_factors(kind):
 
 
 def _check_factors(args):
-    from bert_tf.explain.factors import FEWEST, MOST
+    from bert_tf.explain.representations.factors import FEWEST, MOST
 
     if not FEWEST <= args.factors <= MOST:
         raise InputError(f"--factors must be {FEWEST} to {MOST}, not {args.factors}.")

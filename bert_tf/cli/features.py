@@ -6,10 +6,10 @@ from itertools import islice
 
 from bert_tf.cli.files import writing
 from bert_tf.cli.model import add_model_arguments, load_model
-from bert_tf.explain.errors import InputError
-from bert_tf.explain.sentence_vectors import POOLINGS
-from bert_tf.finetune.sentences import Layout, read_sentences
-from bert_tf.finetune.tables import FORMATS, read_records
+from bert_tf.errors import InputError
+from bert_tf.finetuning.data.sentence_examples import Layout, read_sentences
+from bert_tf.finetuning.data.tables import FORMATS, read_records
+from bert_tf.inference.sentence_vectors import POOLINGS
 
 _ROWS_A_GROUP = 4096
 
@@ -50,7 +50,7 @@ def run(args):
     """Writes the vectors. Returns: exit code."""
     from tqdm import tqdm
 
-    from bert_tf.explain.sentence_vectors import sentence_vectors
+    from bert_tf.inference.sentence_vectors import sentence_vectors
 
     write = _writer(args.output)
     if args.input == "-" or os.path.exists(args.input) and not os.path.isfile(args.input):

@@ -3,8 +3,8 @@
 import os
 from contextlib import contextmanager
 
-from bert_tf.checkpoints.files import replacing
-from bert_tf.explain.errors import InputError
+from bert_tf.errors import InputError
+from bert_tf.files import replacing
 
 
 def refuse_same_file(source, target):
@@ -23,7 +23,7 @@ def untouched(output):
 
 @contextmanager
 def writing(path, mode="w"):
-    """Open a file that takes its name only when it is whole; see `checkpoints.files.replacing`.
+    """Open a file that takes its name only when it is whole; see `files.replacing`.
 
     Args:
         path: where the file is to be. mode: "w" for UTF-8 text, "wb" for bytes.

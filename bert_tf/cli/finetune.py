@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from bert_tf.finetune.errors import TaskError
-from bert_tf.finetune.families import FAMILIES, family
+from bert_tf.errors import TaskError
+from bert_tf.finetuning.tasks.registry import FAMILIES, family
 
 _FIT_OPTIONS = (
     "epochs",
@@ -120,13 +120,13 @@ def _add_common(parser, length):
 
 
 def run(args):
-    """Trains as the parsed options say. Returns: exit code, `train.loop.STOPPED` where a signal came before the end."""
+    """Trains as the parsed options say. Returns: exit code, `training.loop.STOPPED` where a signal came before the end."""
     import random
 
     from bert_tf.checkpoints import find
     from bert_tf.checkpoints.library import read_config
-    from bert_tf.cli.quiet import import_tensorflow
-    from bert_tf.finetune.seeds import fit_seeds
+    from bert_tf.finetuning.repeated_seeds import fit_seeds
+    from bert_tf.quiet_import import import_tensorflow
 
     task = family(args.task)
     folder = find(args.model)
@@ -145,7 +145,7 @@ def run(args):
     task.check_metric(settings, dev or train)
     print(f"{len(train):,} examples to learn from, {len(dev):,} to measure on.", flush=True)
     import_tensorflow()
-    from bert_tf.train.strategy import choose, use_threads
+    from bert_tf.training.strategy import choose, use_threads
 
     use_threads(args.threads, one_device=choose(args.strategy) == "one")
     done = fit_seeds(
@@ -164,7 +164,7 @@ def run(args):
             f"Stopped; the same command goes on. The best model so far, if any, is in {args.output}.",
             flush=True,
         )
-        from bert_tf.train.loop import STOPPED
+        from bert_tf.training.loop import STOPPED
 
         return STOPPED
     return 0
@@ -186,6 +186,6 @@ def _examples(task, args):
 
 
 def _fit_settings(args):
-    from bert_tf.finetune.fit import FitSettings
+    from bert_tf.finetuning.fit import FitSettings
 
     return FitSettings(**{name: getattr(args, name) for name in _FIT_OPTIONS})

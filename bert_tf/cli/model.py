@@ -1,6 +1,6 @@
 """The model of a command: the options that name it, and its loading."""
 
-from bert_tf.cli.quiet import import_tensorflow
+from bert_tf.quiet_import import import_tensorflow
 
 
 def add_model_arguments(parser):
@@ -16,8 +16,8 @@ def add_model_arguments(parser):
 
 def load_model(args):
     """The `Bert` that --model and --precision name."""
-    from bert_tf.bert import DEFAULT_MODEL, load
     from bert_tf.checkpoints import find
+    from bert_tf.inference.bert import DEFAULT_MODEL, load
 
     folder = find(args.model or DEFAULT_MODEL)
     import_tensorflow()

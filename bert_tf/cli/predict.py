@@ -5,7 +5,7 @@ import sys
 
 from bert_tf.cli.files import writing
 from bert_tf.cli.model import add_model_arguments, load_model
-from bert_tf.explain.errors import InputError
+from bert_tf.errors import InputError
 
 _ALL = ("classify", "tag", "answer", "choose")
 #: Options that say how a file is read -> the tasks that have them.
@@ -137,15 +137,15 @@ def run(args):
 
 def _is_task_model(args):
     from bert_tf.checkpoints import find
-    from bert_tf.finetune.task import read_settings
+    from bert_tf.finetuning.task_settings import read_settings
 
     return args.model is not None and read_settings(find(args.model)) is not None
 
 
 def _check_before_loading(args):
     """What is wrong with the input itself is told at once, not after the seconds that loading takes."""
-    from bert_tf.explain.errors import checked_pair
-    from bert_tf.explain.predictions import check_top_k
+    from bert_tf.errors import checked_pair
+    from bert_tf.inference.predictions import check_top_k
 
     checked_pair(args.text_a, args.text_b)
     check_top_k(args.top_k)
@@ -153,7 +153,7 @@ def _check_before_loading(args):
 
 def _predict(args):
     from bert_tf.explain import answer_from
-    from bert_tf.explain.answer import pair_note
+    from bert_tf.inference.answer import pair_note
 
     bert = load_model(args)
     everything = args.trace is not None

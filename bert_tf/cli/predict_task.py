@@ -11,10 +11,10 @@ from bert_tf.cli.files import refuse_same_file, untouched, writing
 from bert_tf.cli.model import load_model
 from bert_tf.cli.predict import READING
 from bert_tf.cli.render import bar, percent, table
-from bert_tf.explain.errors import InputError
-from bert_tf.finetune.families import family
-from bert_tf.finetune.tables import table_format
-from bert_tf.finetune.task import read_settings
+from bert_tf.errors import InputError
+from bert_tf.finetuning.data.tables import table_format
+from bert_tf.finetuning.task_settings import read_settings
+from bert_tf.finetuning.tasks.registry import family
 
 # Bad rows that are kept in memory until a good one tells the columns.
 _MOST_WAITING = 10_000

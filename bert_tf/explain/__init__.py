@@ -4,7 +4,108 @@ Importing this imports no TensorFlow. Functions that take a trace alone are pure
 the `Bert` that made it run the model again, some of them in the steps of `open_model`.
 """
 
-from bert_tf.explain.ablation import (
+from bert_tf.errors import (
+    Cancelled,
+    EmptyText,
+    InputError,
+    MaskPositionError,
+    MaskTruncated,
+    NotComparable,
+    NothingToPredict,
+    WordNotFound,
+)
+from bert_tf.explain.attention.context_labels import (
+    count_labels,
+    count_offsets,
+    matched_labels,
+    parsed_labels,
+)
+from bert_tf.explain.attention.flow import attention_flow
+from bert_tf.explain.attention.head_profile import (
+    HeadProfile,
+    cluster_heads,
+    head_distances,
+    map_of_heads,
+    profile_heads,
+    profile_of_trace,
+)
+from bert_tf.explain.attention.head_summary import HeadSummary, attention_between, summarise_heads
+from bert_tf.explain.attention.head_vectors import HeadVectors, head_vectors, query_key_vectors
+from bert_tf.explain.attention.rollout import attention_rollout
+from bert_tf.explain.attention.syntax import (
+    ConlluError,
+    ParsedSentence,
+    RelationAgreement,
+    SyntaxAgreement,
+    read_conllu,
+    syntax_agreement,
+    word_attention,
+)
+from bert_tf.explain.attention.token_attention import TokenAttention, token_attention
+from bert_tf.explain.attention.value_attention import (
+    NormWeighted,
+    attended_values,
+    effective_attention,
+    norm_weighted_attention,
+)
+from bert_tf.explain.attribution.deeplift import deeplift
+from bert_tf.explain.attribution.hotflip import Flip, HotFlip, hotflip
+from bert_tf.explain.attribution.input_reduction import GoneWord, Reduction, reduce_input
+from bert_tf.explain.attribution.lime import lime
+from bert_tf.explain.attribution.lrp import layerwise_relevance
+from bert_tf.explain.attribution.saliency import (
+    Saliency,
+    WordScore,
+    gradient_x_input,
+    integrated_gradients,
+    occlusion,
+    smoothgrad,
+)
+from bert_tf.explain.attribution.target import (
+    Target,
+    class_target,
+    mask_target,
+    next_sentence_target,
+    replaced_target,
+    sentence_order_target,
+)
+from bert_tf.explain.datasets.agreement import Agreement, RowAgreement, agreement
+from bert_tf.explain.datasets.class_curves import (
+    ClassCurve,
+    Decision,
+    class_curve,
+    curve_labels,
+)
+from bert_tf.explain.datasets.dataset import (
+    ClassSummary,
+    RowResult,
+    RowSummary,
+    can_ask,
+    hidden_places,
+    score_rows,
+    summarise_classes,
+    summarise_rows,
+)
+from bert_tf.explain.datasets.pseudo_likelihood import (
+    MinimalPair,
+    PseudoLikelihood,
+    minimal_pairs,
+    pseudo_likelihood,
+)
+from bert_tf.explain.datasets.row_map import (
+    RowVectors,
+    known_of,
+    nearest_rows,
+    row_vectors,
+)
+from bert_tf.explain.datasets.rows import (
+    Row,
+    Rows,
+    hidden_words,
+    kind_of,
+    read_rows,
+)
+from bert_tf.explain.interventions.ablation import (
     Ablation,
     AblationEffect,
     IntactPass,
@@ -17,15 +118,13 @@ from bert_tf.explain.ablation import (
     intact_pass,
     sweep,
 )
-from bert_tf.explain.agreement import Agreement, RowAgreement, agreement
-from bert_tf.explain.answer import Answer, answer_from
-from bert_tf.explain.attention import HeadSummary, attention_between, summarise_heads
-from bert_tf.explain.class_curves import ClassCurve, Decision, class_curve, curve_labels
-from bert_tf.explain.compare import Comparison, MaskAgreement, aligned_layers, compare, jensen_shannon
-from bert_tf.explain.concepts import ConceptTest, can_test, concept_test
-from bert_tf.explain.contexts import Context, Contexts, Look, nearest_contexts
-from bert_tf.explain.contributions import Contributions, StateParts, contributions, state_parts
-from bert_tf.explain.counterfactual import (
+from bert_tf.explain.interventions.contributions import (
+    Contributions,
+    StateParts,
+    contributions,
+    state_parts,
+)
+from bert_tf.explain.interventions.counterfactual import (
     Outcome,
     Variant,
     ask,
@@ -36,92 +135,50 @@ from bert_tf.explain.counterfactual import (
     without_each_word,
     without_word,
 )
-from bert_tf.explain.dataset import (
-    ClassSummary,
-    RowResult,
-    RowSummary,
-    can_ask,
-    hidden_places,
-    score_rows,
-    summarise_classes,
-    summarise_rows,
+from bert_tf.explain.interventions.patching import (
+    PatchMap,
+    patch_blocks,
+    patch_heads,
+    patch_states,
 )
-from bert_tf.explain.deeplift import deeplift
-from bert_tf.explain.errors import (
-    Cancelled,
-    EmptyText,
-    InputError,
-    MaskPositionError,
-    MaskTruncated,
-    NotComparable,
-    NothingToPredict,
-    WordNotFound,
+from bert_tf.explain.interventions.path_patching import PathMap, Receiver, patch_paths
+from bert_tf.explain.interventions.replaced_tokens import Game, play, replaced_scores
+from bert_tf.explain.models.compare import (
+    Comparison,
+    MaskAgreement,
+    aligned_layers,
+    compare,
+    jensen_shannon,
 )
-from bert_tf.explain.factors import Factors, Unit, factorise, feed_forward_activations
-from bert_tf.explain.fill_text import text_with
-from bert_tf.explain.flips import Flip, HotFlip, hotflip
-from bert_tf.explain.flow import attention_flow
-from bert_tf.explain.head_profile import (
-    HeadProfile,
-    cluster_heads,
-    head_distances,
-    map_of_heads,
-    profile_heads,
-    profile_of_trace,
+from bert_tf.explain.models.directionality import Reading, read_place
+from bert_tf.explain.representations.factors import (
+    Factors,
+    Unit,
+    factorise,
+    feed_forward_activations,
 )
-from bert_tf.explain.joint import JointFill, fill_jointly
-from bert_tf.explain.lens import ClassLens, Lens, class_lens, logit_lens
-from bert_tf.explain.local_model import lime
-from bert_tf.explain.matches import count_labels, count_offsets, matched_labels, parsed_labels
-from bert_tf.explain.methods import TokenAttention, token_attention
-from bert_tf.explain.neuron import HeadVectors, head_vectors, query_key_vectors
-from bert_tf.explain.patching import PatchMap, patch_blocks, patch_heads, patch_states
-from bert_tf.explain.paths import PathMap, Receiver, patch_paths
-from bert_tf.explain.predictions import MaskPrediction, Prediction, TargetPrediction, fill_mask, sigmoid
-from bert_tf.explain.projection import lay_out, tsne, umap
-from bert_tf.explain.pseudo_likelihood import MinimalPair, PseudoLikelihood, minimal_pairs, pseudo_likelihood
-from bert_tf.explain.readers import Reading, read_place
-from bert_tf.explain.reduction import GoneWord, Reduction, reduce_input
-from bert_tf.explain.relevance import layerwise_relevance
-from bert_tf.explain.replaced import Game, play, replaced_scores
-from bert_tf.explain.rollout import attention_rollout
-from bert_tf.explain.row_map import RowVectors, known_of, nearest_rows, row_vectors
-from bert_tf.explain.rows import Row, Rows, hidden_words, kind_of, read_rows
-from bert_tf.explain.saliency import (
-    Saliency,
-    WordScore,
-    gradient_x_input,
-    integrated_gradients,
-    occlusion,
-    smoothgrad,
+from bert_tf.explain.representations.layer_similarity import (
+    chance_similarity,
+    layer_similarity,
+    linear_cka,
+    pwcca,
+    svcca,
 )
-from bert_tf.explain.senses import SenseSeparation, labelled_sentences, sense_separation
-from bert_tf.explain.similarity import chance_similarity, layer_similarity, linear_cka, pwcca, svcca
-from bert_tf.explain.syntax import (
-    ConlluError,
-    ParsedSentence,
-    RelationAgreement,
-    SyntaxAgreement,
-    read_conllu,
-    syntax_agreement,
-    word_attention,
+from bert_tf.explain.representations.logit_lens import (
+    ClassLens,
+    Lens,
+    class_lens,
+    logit_lens,
 )
-from bert_tf.explain.target import (
-    Target,
-    class_target,
-    mask_target,
-    next_sentence_target,
-    replaced_target,
-    sentence_order_target,
+from bert_tf.explain.representations.nearest_contexts import (
+    Context,
+    Contexts,
+    Look,
+    nearest_contexts,
 )
-from bert_tf.explain.trace import NextSentence, SentenceOrder, Trace
-from bert_tf.explain.value_attention import (
-    NormWeighted,
-    attended_values,
-    effective_attention,
-    norm_weighted_attention,
-)
-from bert_tf.explain.vectors import (
+from bert_tf.explain.representations.projection import lay_out, tsne, umap
+from bert_tf.explain.representations.tcav import ConceptTest, can_test, concept_test
+from bert_tf.explain.representations.vectors import (
     EmbeddingParts,
     Neighbour,
     Occurrences,
@@ -133,7 +190,19 @@ from bert_tf.explain.vectors import (
     principal_components,
     word_vectors,
 )
-from bert_tf.explain.words import Word, WordSpan, words_of
+from bert_tf.explain.representations.word_senses import SenseSeparation, labelled_sentences, sense_separation
+from bert_tf.inference.answer import Answer, answer_from
+from bert_tf.inference.joint_filling import JointFill, fill_jointly
+from bert_tf.inference.predictions import (
+    MaskPrediction,
+    Prediction,
+    TargetPrediction,
+    fill_mask,
+    sigmoid,
+)
+from bert_tf.inference.text_filling import text_with
+from bert_tf.inference.trace import NextSentence, SentenceOrder, Trace
+from bert_tf.inference.words import Word, WordSpan, words_of
 
 __all__ = [
     "Ablation",

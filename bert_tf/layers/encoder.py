@@ -38,7 +38,7 @@ class FeedForward(keras.layers.Layer):
         self.output_dense.build((None, None, self.settings["intermediate_size"]))
 
     def call(self, x):
-        # The two products may run in a narrower type than the rest (see `train.precision`).
+        # The two products may run in a narrower type than the rest (see `training.precision`).
         wide = self.activation(keras.ops.cast(self.intermediate(x), self.compute_dtype))
         return keras.ops.cast(self.output_dense(wide), self.compute_dtype)
 

@@ -4,9 +4,24 @@ NumPy and Plotly only: neither Streamlit nor TensorFlow. Every function that mak
 ``plotly.graph_objects.Figure`` and takes ``dark`` for a dark page.
 """
 
-from bert_tf.plots.attention import block_names, heatmap, heatmaps, overview
-from bert_tf.plots.comparison import depth_profile
-from bert_tf.plots.maps import SELECTIONS, Lines, Selection, Tiles, cells_of, lines, pooled, select, tiles
+from bert_tf.plots.attention.heatmaps import (
+    block_names,
+    heatmap,
+    heatmaps,
+    overview,
+)
+from bert_tf.plots.attention.pooled_maps import (
+    SELECTIONS,
+    Lines,
+    Selection,
+    Tiles,
+    cells_of,
+    lines,
+    pooled,
+    select,
+    tiles,
+)
+from bert_tf.plots.models.comparison import depth_profile
 from bert_tf.plots.predictions import predictions
 from bert_tf.plots.theme import DARK_RAMP, LIGHT_RAMP, MOST_HEADS, head_colours, ramp
 

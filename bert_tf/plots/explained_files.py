@@ -5,13 +5,13 @@ from types import SimpleNamespace
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from bert_tf.plots.class_curves import precision_recall_figure, roc_figure
-from bert_tf.plots.concepts import concept_figure
-from bert_tf.plots.effects import ranked_bars
-from bert_tf.plots.finetuning import confusion_matrix
-from bert_tf.plots.row_map import rows_plane
+from bert_tf.plots.datasets.class_curves import precision_recall_figure, roc_figure
+from bert_tf.plots.datasets.row_map import rows_plane
+from bert_tf.plots.interventions.ablation import ranked_bars
+from bert_tf.plots.representations.tcav import concept_figure
+from bert_tf.plots.representations.vectors import component_titles
 from bert_tf.plots.theme import CATEGORIES, dress, escape
-from bert_tf.plots.vectors import component_titles
+from bert_tf.plots.training.finetuning import confusion_matrix
 
 _MOST = 40  # rows drawn by name
 

@@ -3,12 +3,12 @@
 import numpy as np
 import plotly.graph_objects as go
 
+from bert_tf.plots.attention.head_profile import measure_map
+from bert_tf.plots.attention.head_vectors import neuron_strips
+from bert_tf.plots.attention.token_attention import method_bars
 from bert_tf.plots.explained_parts import pooled, sliding, token_axes, value_map
-from bert_tf.plots.heads import measure_map
-from bert_tf.plots.methods import method_bars
-from bert_tf.plots.neuron import neuron_strips
-from bert_tf.plots.tasks import changed_heads
 from bert_tf.plots.theme import dress, escape
+from bert_tf.plots.training.task_answers import changed_heads
 
 
 def _attention(record, dark):

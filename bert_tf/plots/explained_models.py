@@ -6,11 +6,11 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from bert_tf.plots.architecture import activations, sizes
 from bert_tf.plots.explained_parts import pooled, sliding, token_axes, value_map
-from bert_tf.plots.family import parameters_by_part, work_or_time
+from bert_tf.plots.models.architecture import activations, sizes
+from bert_tf.plots.models.architecture_table import parameters_by_part, work_or_time
 from bert_tf.plots.theme import CATEGORIES, distinct, dress, escape
-from bert_tf.plots.training import answer_course
+from bert_tf.plots.training.curves import answer_course
 
 
 def _architecture(record, dark):

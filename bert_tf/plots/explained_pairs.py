@@ -3,9 +3,9 @@
 import numpy as np
 import plotly.graph_objects as go
 
-from bert_tf.plots.comparison import answers_by_depth, depth_profile, difference_map
 from bert_tf.plots.explained_parts import answer_panels, value_map
-from bert_tf.plots.lens import state_names
+from bert_tf.plots.models.comparison import answers_by_depth, depth_profile, difference_map
+from bert_tf.plots.representations.logit_lens import state_names
 from bert_tf.plots.theme import dress, escape
 
 _HEADS = {"is_next": ("next sentence", "B follows A"), "in_order": ("sentence order", "A and B in order")}

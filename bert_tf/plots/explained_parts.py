@@ -7,7 +7,7 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from bert_tf.plots.maps import block_starts
+from bert_tf.plots.attention.pooled_maps import block_starts
 from bert_tf.plots.theme import CATEGORIES, colourscale, distinct, escape
 
 _MOST = 128  # tokens a side of a map; more are pooled by the greatest of each block

@@ -4,15 +4,15 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
+from bert_tf.plots.attribution.hotflip import flip_bars
+from bert_tf.plots.attribution.input_reduction import reduction_course
 from bert_tf.plots.diverging import diverging_scale
-from bert_tf.plots.effects import effects_map, ranked_bars
 from bert_tf.plots.explained_parts import answer_panels, token_axes, value_map
-from bert_tf.plots.flips import flip_bars
-from bert_tf.plots.lens import state_names
-from bert_tf.plots.patching import patched_heads_map
-from bert_tf.plots.reduction import reduction_course
+from bert_tf.plots.interventions.ablation import effects_map, ranked_bars
+from bert_tf.plots.interventions.patching import patched_heads_map
+from bert_tf.plots.representations.logit_lens import state_names
+from bert_tf.plots.representations.vectors import curves
 from bert_tf.plots.theme import CATEGORIES, colourscale, distinct, dress, escape
-from bert_tf.plots.vectors import curves
 
 
 def _lens(record, dark):

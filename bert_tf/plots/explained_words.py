@@ -4,10 +4,17 @@ import numpy as np
 import plotly.graph_objects as go
 
 from bert_tf.plots.explained_parts import token_axes, value_map
-from bert_tf.plots.factors import factor_map
-from bert_tf.plots.lens import state_names
+from bert_tf.plots.representations.factors import factor_map
+from bert_tf.plots.representations.logit_lens import state_names
+from bert_tf.plots.representations.vectors import (
+    component_titles,
+    cosine_map,
+    curves,
+    nearest_map,
+    points,
+    position_map,
+)
 from bert_tf.plots.theme import CATEGORIES, distinct, dress, escape
-from bert_tf.plots.vectors import component_titles, cosine_map, curves, nearest_map, points, position_map
 
 
 def _vectors(record, dark):

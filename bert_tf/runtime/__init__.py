@@ -1,6 +1,6 @@
 """Fast forward passes of a `BertModel`: `Runtime`, over OpenVINO or TensorFlow (see docs/inference.md)."""
 
-from bert_tf.runtime.errors import RuntimeInputError
+from bert_tf.errors import RuntimeInputError
 from bert_tf.runtime.runtime import ENGINES, PRECISIONS, Runtime
 
 __all__ = ["ENGINES", "PRECISIONS", "Runtime", "RuntimeInputError"]

@@ -7,8 +7,8 @@ import threading
 
 import numpy as np
 
+from bert_tf.errors import RuntimeInputError
 from bert_tf.models import NEEDS, OUTPUTS
-from bert_tf.runtime.errors import RuntimeInputError
 
 ENGINES = ("auto", "openvino", "tensorflow")
 PRECISIONS = ("float32", "bfloat16")

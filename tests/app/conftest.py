@@ -29,7 +29,7 @@ def save_tiny(home, name, vocabulary, **sizes):
     from bert_tf.checkpoints import save
     from bert_tf.config import BertConfig
     from bert_tf.models import build_pretraining_model
-    from bert_tf.text import Tokenizer
+    from bert_tf.tokenizers import Tokenizer
     from tests.conftest import randomise
 
     tokenizer = Tokenizer.from_folder(ROOT / "assets" / "models" / vocabulary)
@@ -55,13 +55,13 @@ def environment(explorer_home, monkeypatch):
     """Point the explorer at the small models, with nothing kept from other tests' settings."""
     monkeypatch.setenv("BERT_TF_HOME", str(explorer_home))
     monkeypatch.setenv("BERT_TF_EXPLORER", str(explorer_home / "explorer.toml"))
-    from ui import models, state
+    from ui.session import model_store, state
 
     state.limits.clear()
-    models.catalogue.clear()
+    model_store.catalogue.clear()
     yield
     state.limits.clear()
-    models.catalogue.clear()
+    model_store.catalogue.clear()
 
 
 @pytest.fixture
@@ -81,7 +81,7 @@ def open_app():
 @pytest.fixture
 def saved(monkeypatch):
     """What the menus that were drawn would save: dict from a menu's name to its files as they are read back."""
-    from ui import export
+    from ui.widgets import export
 
     found, menu = {}, export.menu
 
@@ -122,9 +122,9 @@ def with_tasks(environment, task_home, monkeypatch):
     """Point the explorer at the fine-tuned models."""
     monkeypatch.setenv("BERT_TF_HOME", str(task_home))
     monkeypatch.setenv("BERT_TF_EXPLORER", str(task_home / "explorer.toml"))
-    from ui import models, state, tasks
+    from ui.session import model_store, state, task_models
 
-    for cache in (state.limits, models.catalogue, tasks._settings):
+    for cache in (state.limits, model_store.catalogue, task_models._settings):
         cache.clear()
     yield
-    tasks._settings.clear()
+    task_models._settings.clear()

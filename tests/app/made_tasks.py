@@ -26,10 +26,10 @@ TASKS = {
 def save_tasks(home):
     """A plain model and one of each task, in the folder ``home``; and the limits that offer them."""
     from bert_tf import checkpoints
-    from bert_tf.finetune.families import family
-    from bert_tf.finetune.folder import save_task
-    from bert_tf.finetune.network import network_over
-    from bert_tf.finetune.task import TaskSettings
+    from bert_tf.finetuning.network import network_over
+    from bert_tf.finetuning.task_folder import save_task
+    from bert_tf.finetuning.task_settings import TaskSettings
+    from bert_tf.finetuning.tasks.registry import family
 
     plain = make_bert(seed=5, name="plain")
     checkpoints.save(home / "plain", plain.config, plain.tokenizer, plain.model)

@@ -259,7 +259,7 @@ def test_the_file_is_still_there_after_another_page(open_app):
 
 
 def test_a_file_that_is_too_large_is_not_read(open_app, explorer_home, tmp_path, monkeypatch):
-    from ui import state
+    from ui.session import state
 
     text = (explorer_home / "explorer.toml").read_text() + "\n[files]\nmax_file_kilobytes = 1\n"
     (tmp_path / "small.toml").write_text(text)

@@ -11,15 +11,15 @@ import pytest
 
 import bert_tf
 from bert_tf import checkpoints
+from bert_tf.errors import Cancelled
 from bert_tf.explain import agreement, compare, layer_similarity, logit_lens, read_rows
-from bert_tf.explain.errors import Cancelled
 from tests.app.conftest import LIMITS, save_tiny
 from tests.app.look import component, components, param, settled, told
 from tests.conftest import make_bert
-from ui import models, runs, state
-from ui.comparison import preset
-from ui.limits import ROOT
-from ui.view import View
+from ui.session import model_store, runs, state
+from ui.shell.limits import ROOT
+from ui.shell.view import View
+from ui.widgets.comparison import preset
 
 PAIR = {"a": "The bunny ate the carrot.", "b": "It was good."}
 
@@ -155,7 +155,7 @@ def test_layers_take_one_pass_of_each_side(open_app, monkeypatch):
         passes.append(asked.get("hidden_states", False))
         return real(self, *texts, **asked)
 
-    monkeypatch.setattr("ui.comparison.latencies", lambda pair, precision: (0.01, 0.01))
+    monkeypatch.setattr("ui.widgets.comparison.latencies", lambda pair, precision: (0.01, 0.01))
     monkeypatch.setattr(bert_tf.Bert, "trace", counted)
     settled(open_app(page="compare", **PAIR, mask="a2", **{"compare.look": "layers"}))
     assert passes.count(True) == 2 and len(passes) == 2
@@ -290,7 +290,7 @@ def base_and_large(environment, tmp_path, monkeypatch):
     (tmp_path / "explorer.toml").write_text(re.sub("offered = .*", offered, LIMITS.replace("tiny-cased", "tiny-own")))
     monkeypatch.setenv("BERT_TF_HOME", str(tmp_path))
     monkeypatch.setenv("BERT_TF_EXPLORER", str(tmp_path / "explorer.toml"))
-    for cache in (state.limits, models.catalogue):
+    for cache in (state.limits, model_store.catalogue):
         cache.clear()
 
 
@@ -348,7 +348,7 @@ def test_sides_of_other_lengths_say_why_no_difference_is_drawn(open_app):
 
 
 def test_the_page_is_drawn_before_anything_is_timed_and_a_mask_is_not_timed_anew(open_app, monkeypatch):
-    from ui.models import SharedModel
+    from ui.session.model_store import SharedModel
 
     asked, gate = [], threading.Event()
 
@@ -374,7 +374,7 @@ def test_the_page_is_drawn_before_anything_is_timed_and_a_mask_is_not_timed_anew
 
 
 def test_the_time_of_a_text_is_the_median_of_passes_after_the_first():
-    from ui.models import SharedModel
+    from ui.session.model_store import SharedModel
 
     class Bert:
         max_length, tokenizer = 512, None

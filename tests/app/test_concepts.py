@@ -8,7 +8,7 @@ from bert_tf.explain import concept_test
 from tests.app.look import column, near, offered, param, settled, told
 from tests.app.test_dataset import sample
 from tests.app.test_words import array, figure
-from ui.concepts import NAMES, OTHERS, sentences
+from ui.samples.concepts import NAMES, OTHERS, sentences
 
 LAST = {"page": "concepts", "concepts.of": "word", "concepts.hide": "last", "concepts.file": "sentences.txt"}
 

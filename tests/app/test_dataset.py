@@ -9,10 +9,10 @@ import bert_tf
 from bert_tf.explain import agreement, layer_similarity, read_rows, score_rows, summarise_rows
 from tests.app.look import column, near, offered, param, settled, told
 from tests.app.test_words import array, figure
-from ui.files import SAMPLES
-from ui.limits import ROOT
-from ui.opening import row_view
-from ui.view import Spot, View
+from ui.shell.limits import ROOT
+from ui.shell.open_row import row_view
+from ui.shell.view import Spot, View
+from ui.widgets.file_input import SAMPLES
 
 
 @pytest.fixture(scope="module")
@@ -134,32 +134,39 @@ def test_layer_likeness_of_the_view_and_of_a_text_that_is_too_short(open_app, ca
 
 
 def test_rows_open_where_the_page_has_what_it_needs(open_app, monkeypatch):
-    from bert_tf.explain.rows import Row
-    from ui import opening, readers, runs, tasks
+    from bert_tf.explain.datasets.rows import Row
+    from ui.session import directional_models, runs, task_models
+    from ui.shell import open_row
 
     def offered(**here):
-        for module, name in ((tasks, "names"), (tasks, "pairs"), (runs, "snapshots"), (readers, "offered")):
+        for module, name in (
+            (task_models, "names"),
+            (task_models, "pairs"),
+            (runs, "snapshots"),
+            (directional_models, "offered"),
+        ):
             monkeypatch.setattr(module, name, lambda found=here.get(name, {}): found)
-        return opening._more_pages()
+        return open_row._more_pages()
 
     assert offered() == []
     assert offered(names={"one": 1}, snapshots={"mini/step-0": 1}) == ["tasks", "timelapse"]
-    assert offered(pairs={"one": "two"}, offered=dict.fromkeys(readers.WAYS, "x")) == ["finetuned", "oneway"]
-    view = opening._opened(row_view(View(), Row(1, "one two"), ()), "cka", False)
+    assert offered(pairs={"one": "two"}, offered=dict.fromkeys(directional_models.WAYS, "x")) == ["finetuned", "oneway"]
+    view = open_row._opened(row_view(View(), Row(1, "one two"), ()), "cka", False)
     assert (view.page, view.setting("cka.source"), view.a) == ("cka", "view", "one two")
     view = View(settings=(("compare.one", "mini/step-0"),), model="m", other="n")
-    assert opening._opened(view, "compare", True).setting("compare.one") is None
-    assert opening._opened(view, "compare", False).setting("compare.one") == "mini/step-0"
+    assert open_row._opened(view, "compare", True).setting("compare.one") is None
+    assert open_row._opened(view, "compare", False).setting("compare.one") == "mini/step-0"
 
 
 def _a_row():
     import streamlit as st
 
-    from bert_tf.explain.rows import Row
-    from ui import opening, state
+    from bert_tf.explain.datasets.rows import Row
+    from ui.session import state
+    from ui.shell import open_row
 
     state.open_view()
-    opening.open_row("w_open", Row(1, st.query_params["a"]), ())
+    open_row.open_row("w_open", Row(1, st.query_params["a"]), ())
 
 
 @pytest.mark.parametrize("text, fits", [("猫" * 400, True), ("猫" * 450, False)])

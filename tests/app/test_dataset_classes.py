@@ -8,7 +8,7 @@ import bert_tf
 from bert_tf.explain import read_rows
 from tests.app.look import column, near, offered, param, settled, told
 from tests.app.test_words import array, figure
-from ui.limits import ROOT
+from ui.shell.limits import ROOT
 
 pytestmark = pytest.mark.usefixtures("with_tasks")
 
@@ -121,8 +121,8 @@ def test_the_map_is_of_what_the_classifier_has_read(open_app, task_home, saved):
 
 
 def test_a_row_opens_as_its_classifier_has_read_it(task_home):
-    from ui.opening import _opened, row_view
-    from ui.view import View
+    from ui.shell.open_row import _opened, row_view
+    from ui.shell.view import View
 
     row = read_rows("one two").rows[0]
     view = View(model="pairs", settings=(("tasks.model", "classes"),))

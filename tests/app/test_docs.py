@@ -4,10 +4,16 @@ import re
 from pathlib import Path
 
 from bert_tf.cli.explain import KINDS
-from ui.view import _NUMBERS, _PLAIN, _SWITCHES, PAGES
+from ui.shell.frame import _MODULES
+from ui.shell.view import (
+    _NUMBERS,
+    _PLAIN,
+    _SWITCHES,
+    PAGES,
+)
 
 ROOT = Path(__file__).parents[2]
-SOURCES = [path.read_text("utf-8") for folder in ("pages", "ui") for path in sorted((ROOT / folder).glob("*.py"))]
+SOURCES = [path.read_text("utf-8") for folder in ("pages", "ui") for path in sorted((ROOT / folder).rglob("*.py"))]
 
 
 def rows(heading):
@@ -23,7 +29,7 @@ def rows(heading):
 
 
 def test_every_page_is_in_the_table():
-    assert {path.stem for path in (ROOT / "pages").glob("*.py")} - {"__init__"} == set(PAGES)
+    assert set(_MODULES) == set(PAGES)
     titles = [f"{group}: {title}" if group != title else title for group, title in PAGES.values()]
     assert set(rows("page")) == set(titles)
 

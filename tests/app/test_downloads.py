@@ -10,7 +10,7 @@ from bert_tf.checkpoints.registry import released
 from tests.app.conftest import LIMITS, save_tiny
 from tests.app.look import told
 from tests.checkpoints.conftest import Hub
-from ui.words import megabytes
+from ui.widgets.formatting import megabytes
 
 NAME = released("bert-tiny").name
 SIZES = {"num_hidden_layers": 2, "num_attention_heads": 2}
@@ -21,7 +21,7 @@ def hub(environment, explorer_home, tmp_path, monkeypatch):
     """A hub with one model, and an explorer that may fetch it into an empty folder."""
     from huggingface_hub import constants, file_download
 
-    from ui import downloads, models, state
+    from ui.session import downloads, model_store, state
 
     hub = Hub()
     save_tiny(tmp_path, "served", "bert-small-uncased-embedded", **SIZES)
@@ -41,7 +41,7 @@ def hub(environment, explorer_home, tmp_path, monkeypatch):
     monkeypatch.setattr(constants, "DOWNLOAD_CHUNK_SIZE", 4096)
     monkeypatch.setattr(constants, "HF_HUB_DOWNLOAD_TIMEOUT", 600)
     monkeypatch.setattr(file_download.time, "sleep", lambda seconds: None)
-    for cache in (state.limits, models.catalogue, downloads.everybodys):
+    for cache in (state.limits, model_store.catalogue, downloads.everybodys):
         cache.clear()
     yield hub
     hub.gate.set()
@@ -51,7 +51,7 @@ def hub(environment, explorer_home, tmp_path, monkeypatch):
 
 
 def ended(seconds=120):
-    from ui.downloads import everybodys
+    from ui.session.downloads import everybodys
 
     deadline = time.monotonic() + seconds
     while (found := everybodys().get(NAME)) and found.running and time.monotonic() < deadline:
@@ -60,7 +60,7 @@ def ended(seconds=120):
 
 
 def half_way(seconds=120):
-    from ui.downloads import everybodys
+    from ui.session.downloads import everybodys
 
     deadline = time.monotonic() + seconds
     while everybodys().get(NAME).done < everybodys().get(NAME).total / 2 - 5000 or not everybodys().get(NAME).done:
@@ -96,7 +96,7 @@ def test_a_download_goes_on_whatever_is_pressed_and_others_watch_it(open_app, hu
     other = open_app(page="models")
     assert bar(other).startswith(f"{NAME}: ") and not offers(other)
     # Whoever pressed at the same moment begins no second one.
-    from ui.downloads import everybodys
+    from ui.session.downloads import everybodys
 
     everybodys().start(NAME)
     elsewhere = open_app(page="predict", a="The bunny ate the carrot.", mask="a1")

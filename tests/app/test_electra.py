@@ -10,7 +10,7 @@ from bert_tf.explain import play
 from bert_tf.models import build_pretraining_model
 from tests.app.look import column, component, near, offered, param, settled, told
 from tests.app.test_family_pages import FAMILY, family_home  # noqa: F401 (a fixture)
-from ui import models
+from ui.session import model_store
 
 TEXT = "w1 w2 w3 w4 w5 w6 w7 w8"
 JUDGE, WRITER = "electra-discriminator", "electra-generator"
@@ -79,12 +79,12 @@ def test_a_model_with_both_heads_writes_nothing_for_itself(game, open_app, tmp_p
     judge = bert_tf.load(tmp_path / JUDGE)
     both = build_pretraining_model(judge.config, heads=("mlm", "replaced"))
     checkpoints.save(tmp_path / "both", judge.config, judge.tokenizer, both)
-    models.catalogue.clear()
+    model_store.catalogue.clear()
     app = settled(open_app(page="electra", a=TEXT, model="both", **{"electra.writer": WRITER}))
     assert app.selectbox(key="w_electra_writer").options == [WRITER, "distilbert"]
     for name in (WRITER, "distilbert"):
         shutil.rmtree(tmp_path / name)
-    models.catalogue.clear()
+    model_store.catalogue.clear()
     assert "no other model that fills masks" in told(open_app(page="electra", a=TEXT, model="both"))
 
 
@@ -92,7 +92,7 @@ def test_models_in_google_s_format_play_too(game, open_app, tmp_path):
     for name in (JUDGE, WRITER):
         shutil.rmtree(tmp_path / name)
         checkpoints.convert(FAMILY / name, tmp_path / name, to="google")
-    models.catalogue.clear()
+    model_store.catalogue.clear()
     app = settled(open_app(page="electra", a=TEXT, model=JUDGE, **{"electra.share": "40", "electra.writer": WRITER}))
     assert [part["text"] for part in drawn(app)] == list(game(0.4).tokens[1:-1])
 
@@ -105,11 +105,11 @@ def test_where_no_discriminator_is_offered_the_page_says_so(open_app):
 @pytest.fixture
 def as_shipped(tmp_path, monkeypatch):
     """An empty models folder and the project's own limits: what is there is what is shipped."""
-    from ui import models, state
+    from ui.session import model_store, state
 
     monkeypatch.setenv("BERT_TF_HOME", str(tmp_path))
     monkeypatch.delenv("BERT_TF_EXPLORER")
-    for cache in (state.limits, models.catalogue):
+    for cache in (state.limits, model_store.catalogue):
         cache.clear()
 
 
@@ -129,7 +129,7 @@ def test_writers_of_its_own_start_come_first_and_the_smaller_before_the_larger(a
     from bert_tf.checkpoints import save
     from bert_tf.config import BertConfig
     from bert_tf.models import build_pretraining_model
-    from ui import models
+    from ui.session import model_store
 
     config = BertConfig.named(
         "small-generator",
@@ -147,7 +147,7 @@ def test_writers_of_its_own_start_come_first_and_the_smaller_before_the_larger(a
         bert_tf.load(STUDENT).tokenizer,
         build_pretraining_model(config, heads=("mlm",)),
     )
-    models.catalogue.clear()
+    model_store.catalogue.clear()
     app = settled(open_app(page="electra", a="The cat sat."))
     writer = app.selectbox(key="w_electra_writer")
     assert writer.options == ["BERT Base's student", "BERT Base, cased", "a-generator"] and writer.value == STUDENT

@@ -49,7 +49,7 @@ def test_every_member_opens_the_page(open_app, family_home, page):  # noqa: F811
 
 
 def test_the_time_lapse_of_a_discriminator_follows_its_scores(open_app, family_home, tmp_path, monkeypatch):  # noqa: F811
-    from ui import runs
+    from ui.session import runs
 
     name = "electra-discriminator"
     folder = tmp_path / "runs" / "electra"

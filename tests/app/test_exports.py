@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.app.look import column, component, components, near, offered, param, settled
-from ui import export
+from ui.widgets import export
 
 PAIR = {"a": "The bunny ate the carrot.", "b": "It was good."}
 ASKED = {**PAIR, "mask": "a3"}
@@ -378,7 +378,7 @@ def test_patching(open_app, saved, bert, trace, part):
 )
 def test_what_if(open_app, saved, bert, trace, kind, names):
     from bert_tf.explain import ask, minimal_pairs, swapped, without_each_word
-    from ui.minimal import PAIRS
+    from ui.samples.minimal_pairs import PAIRS
 
     opened(open_app, saved, names, page="whatif", **ASKED, **{"whatif.kind": kind})
     (found,) = saved.values()
@@ -411,7 +411,7 @@ def test_what_goes_in(open_app, saved, bert, plain):
 
 def test_neighbours(open_app, saved, bert, plain):
     from bert_tf.explain import embedding_table, nearest_tokens
-    from bert_tf.explain.vectors import word_ids
+    from bert_tf.explain.representations.vectors import word_ids
 
     opened(open_app, saved, ("neighbours",), page="neighbours", **PAIR)
     static = embedding_table(bert, "token")[plain.token_ids]
@@ -441,10 +441,10 @@ def test_factors(open_app, saved, bert, plain):
 
 def test_meaning(open_app, saved, bert):
     from bert_tf.explain import cosine_similarities, occurrences, sense_separation
-    from ui import senses
+    from ui.samples import word_senses
 
     opened(open_app, saved, ("meaning-3", "meaning-likeness-3", "senses-by-layer"), page="meaning")
-    read = senses.read(senses.example("bank"), 100, 2000)
+    read = word_senses.read(word_senses.example("bank"), 100, 2000)
     found = occurrences(bert, read.texts, "bank")
     near(saved["meaning-3"]["npz"]["vectors"], found.vectors)
     order = [read.texts.index(text) for text in saved["meaning-likeness-3"]["npz"]["sentences"]]
@@ -552,7 +552,7 @@ def test_a_number_that_is_none_is_null_in_the_record():
 
 
 def test_a_picture_is_made_when_its_button_is_pressed(open_app):
-    from ui.components import _PICTURES
+    from ui.widgets.components import _PICTURES
 
     app = settled(open_app(page="attention", **PAIR))
     (shown, _) = components(app, "picture")
@@ -576,7 +576,7 @@ def test_a_picture_is_made_when_its_button_is_pressed(open_app):
     ],
 )
 def test_the_boxes_of_the_architecture(open_app, saved, bert, trace, box, menu):
-    from bert_tf.explain.architecture import parts, passing
+    from bert_tf.explain.models.architecture import parts, passing
 
     opened(
         open_app,
@@ -611,7 +611,7 @@ def test_a_layer_s_mean_attention_in_the_architecture(open_app, saved, trace):
 
 
 def test_the_family(open_app, saved):
-    from bert_tf.explain.family_table import family_rows
+    from bert_tf.explain.models.architecture_table import family_rows
 
     opened(open_app, saved, ("family",), page="family")
     assert saved["family"]["npz"]["parameters"].tolist() == [row.parameters["total"] for row in family_rows()]

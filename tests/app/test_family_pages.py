@@ -12,7 +12,7 @@ from bert_tf import checkpoints
 from bert_tf.explain import agreement, compare, embedding_parts, nearest_contexts, read_rows, score_rows
 from tests.app.look import column, component, near, settled, told
 from tests.conftest import randomise
-from ui.limits import ROOT
+from ui.shell.limits import ROOT
 
 FAMILY = Path(__file__).parents[1] / "golden" / "family"
 TEXTS = {
@@ -28,7 +28,7 @@ LIMITS = '[models]\ndefault = "roberta"\nwarm = false\n'
 @pytest.fixture
 def family_home(tmp_path, monkeypatch):
     """A models folder with one small random model of each kind, before any page is opened."""
-    from ui import models, state
+    from ui.session import model_store, state
 
     for name in TEXTS:
         shutil.copytree(FAMILY / name, tmp_path / name)
@@ -36,7 +36,7 @@ def family_home(tmp_path, monkeypatch):
     monkeypatch.setenv("BERT_TF_HOME", str(tmp_path))
     monkeypatch.setenv("BERT_TF_EXPLORER", str(tmp_path / "explorer.toml"))
     state.limits.clear()
-    models.catalogue.clear()
+    model_store.catalogue.clear()
 
 
 @pytest.fixture
@@ -214,7 +214,7 @@ def test_a_byte_level_answer_is_bold_without_its_space(at, page):
 
 @pytest.mark.parametrize("page", ["saliency", "ablation", "patching"])
 def test_a_token_s_score_is_asked_in_the_lines_too(at, page):
-    from bert_tf.explain.target import Target
+    from bert_tf.explain.attribution.target import Target
     from tests.app.test_snippets import of_job, ran
 
     link = {"patching.a": "w1 w9 w3 w4", "ablation.colour": "effect", f"{page}.at": "2", f"{page}.follows": "Original"}
@@ -260,15 +260,15 @@ def test_the_boxes_of_other_members_show_their_values(at):
 
 
 def test_a_head_that_brings_a_layer_says_what_it_reads(family_home, open_app, tmp_path):
-    from tests.finetune.test_round_trips_family import trained
-    from ui import tasks
+    from tests.finetuning.test_round_trips_family import trained
+    from ui.session import task_models
 
     trained("distilbert", "classify", tmp_path / "judge")
-    tasks._settings.clear()
+    task_models._settings.clear()
     app = open_app(model="judge", page="architecture", a="w1 w2", b="w3", **{"architecture.open": "task"})
     assert not app.exception and not app.error, told(app)
     assert "Out of the first token's last hidden state, by a layer of its own." in told(app)
-    tasks._settings.clear()
+    task_models._settings.clear()
 
 
 def test_shared_layers_are_told(at):
@@ -288,13 +288,13 @@ LINES = "the license\tof the work\nthe work\tthe license of"
 @pytest.fixture
 def twins(family_home, tmp_path):
     """A second ALBERT and a second discriminator, of other weights; then a loader of any model by its name."""
-    from ui import models
+    from ui.session import model_store
 
     for name in ("albert", "electra-discriminator"):
         bert = bert_tf.load(FAMILY / name)
         randomise(bert.model, 7)
         checkpoints.save(tmp_path / f"{name}-two", bert.config, bert.tokenizer, bert.model)
-    models.catalogue.clear()
+    model_store.catalogue.clear()
     return lambda name: bert_tf.load(tmp_path / name)
 
 
@@ -329,7 +329,7 @@ def test_two_alberts_and_two_discriminators_agree_as_far_as_the_library_says(at,
 
 
 def test_the_time_lapse_follows_the_order_of_sentences(at, tmp_path, monkeypatch):
-    from ui import runs
+    from ui.session import runs
 
     folder = tmp_path / "runs" / "order"
     for step in (0, 10):

@@ -4,14 +4,14 @@ import json
 import re
 
 from tests.app.look import component, settled
-from ui.limits import ROOT
+from ui.shell.limits import ROOT
 
 
 def test_every_figure_is_drawn_with_its_words():
     drawing = [
         path.name
         for folder in ("pages", "ui")
-        for path in (ROOT / folder).glob("*.py")
+        for path in (ROOT / folder).rglob("*.py")
         if "plotly_chart(" in path.read_text("utf-8")
     ]
     assert drawing == ["figures.py"]

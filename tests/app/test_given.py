@@ -81,7 +81,7 @@ def test_nor_does_a_field_of_a_page_s_own(open_app, ended, left):
 def _page_that_can_be_cut_short():
     import streamlit as st
 
-    from ui import state
+    from ui.session import state
 
     state.open_view()
     st.button("Go", key="go", on_click=lambda: state.change(page="lens"))
@@ -123,7 +123,7 @@ def test_a_press_is_not_lost_where_another_theme_is_told_with_the_address_of_bef
 @pytest.mark.parametrize("seconds, page", [(60.0, "lens"), (0.0, "predict")])
 def test_an_address_replaced_a_moment_ago_is_no_link_and_later_it_is(cut_app, monkeypatch, seconds, page):
     """A run that no callback announced, with the address of before: too soon for the visitor's Back button, or that."""
-    from ui import state
+    from ui.session import state
 
     monkeypatch.setattr(state, "_LATE", seconds)
     cut_app.run()

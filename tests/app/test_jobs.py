@@ -6,9 +6,9 @@ import weakref
 
 import pytest
 
-from bert_tf.explain.errors import checked_text
+from bert_tf.errors import checked_text
 from tests.app.look import PATIENCE
-from ui.jobs import Job
+from ui.session.jobs import Job
 
 
 def ended(job):
@@ -31,7 +31,7 @@ def holding(room):
 
 
 def steps(number, pause=0.0):
-    from bert_tf.explain.errors import report
+    from bert_tf.errors import report
 
     def work(progress):
         for done in range(1, number + 1):
@@ -98,7 +98,7 @@ def test_an_unforeseen_error_says_nothing_of_its_inside(fails, caplog):
 
 
 def test_long_work_lets_others_use_the_model_between_its_steps():
-    from ui.models import SharedModel
+    from ui.session.model_store import SharedModel
 
     shared, seen, begun = SharedModel("m", object(), 0.0), [], threading.Event()
 
@@ -124,8 +124,8 @@ def test_long_work_lets_others_use_the_model_between_its_steps():
 
 
 def test_work_that_is_cancelled_lets_go_of_the_model():
-    from bert_tf.explain.errors import Cancelled, report
-    from ui.models import SharedModel
+    from bert_tf.errors import Cancelled, report
+    from ui.session.model_store import SharedModel
 
     shared = SharedModel("m", object(), 0.0)
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from tests.app.look import told
-from ui.kept import Kept, sizes
-from ui.view import View
+from ui.session.session_cache import Kept, sizes
+from ui.shell.view import View
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -61,12 +61,12 @@ def test_what_is_on_the_screen_stays_even_above_the_bound_until_the_next_page():
 def test_results_of_work_beside_the_page_count_and_are_let_go(monkeypatch):
     import streamlit as st
 
-    from ui import jobs, kept
+    from ui.session import jobs, session_cache
 
     monkeypatch.setattr(st, "session_state", {"_view": View()})
     monkeypatch.setattr(jobs, "get_script_run_ctx", lambda: types.SimpleNamespace(session_id="x"))
     monkeypatch.setattr(
-        kept, "state", types.SimpleNamespace(limits=lambda: types.SimpleNamespace(max_session_megabytes=1))
+        session_cache, "state", types.SimpleNamespace(limits=lambda: types.SimpleNamespace(max_session_megabytes=1))
     )
     monkeypatch.setattr(jobs, "_slots", lambda: threading.Semaphore(1))
     jobs.begin()
@@ -74,11 +74,11 @@ def test_results_of_work_beside_the_page_count_and_are_let_go(monkeypatch):
     def work(name):
         return jobs.result(name, "key", name, lambda progress: array(600_000))
 
-    assert work("first").nbytes == 600_000 and kept.visit().bytes == pytest.approx(600_000, abs=50)
-    kept.visit().begin()
+    assert work("first").nbytes == 600_000 and session_cache.visit().bytes == pytest.approx(600_000, abs=50)
+    session_cache.visit().begin()
     assert work("second") is not None
     assert jobs.job("first") is None and jobs.job("second") is not None
-    assert kept.visit().bytes == pytest.approx(600_000, abs=50)
+    assert session_cache.visit().bytes == pytest.approx(600_000, abs=50)
 
 
 def test_the_bounds_are_said_and_hold_from_page_to_page(open_app, explorer_home, monkeypatch):

@@ -5,10 +5,10 @@ import re
 import pytest
 
 from bert_tf.config import BertConfig
+from pages.learn.lessons import GUIDE, PARTS, part
 from tests.app.conftest import ROOT
 from tests.app.look import component, param, settled, told
-from ui.lessons import GUIDE, PARTS, part
-from ui.view import PAGES
+from ui.shell.view import PAGES
 
 
 def no_trouble(app):
@@ -97,7 +97,7 @@ def test_long_texts_are_looked_at_through_a_window(open_app):
 
 def test_every_size_stands_beside_the_loaded_model(open_app):
     from bert_tf.config import BertConfig, parameter_counts
-    from bert_tf.explain.architecture import work
+    from bert_tf.explain.models.architecture import work
 
     app = open_app(page="architecture", a="The bunny ate.", mask="a1")
     table = app.dataframe[1].value.set_index("Size")
@@ -114,7 +114,7 @@ def test_every_size_stands_beside_the_loaded_model(open_app):
 def test_the_open_box_stands_beside_itself_in_every_size(open_app, explorer_home, box):
     import bert_tf
     from bert_tf.config import BertConfig
-    from bert_tf.explain.architecture import parts, work
+    from bert_tf.explain.models.architecture import parts, work
     from bert_tf.models import build_pretraining_model
 
     app = open_app(page="architecture", a="The bunny ate.", mask="a1", **{"architecture.open": box})
@@ -161,7 +161,7 @@ def test_the_guide_leads_to_pages_that_there_are(open_app):
 
 @pytest.mark.parametrize("name", ["bert-base-cased-embedded", "bert-small-uncased-embedded"])
 def test_the_embedded_models_cut_the_guide_s_word_as_it_says(name):
-    from bert_tf.text import Tokenizer
+    from bert_tf.tokenizers import Tokenizer
 
     word, pieces = re.search(r"\*(\w+)\* becomes ([\w#+ ]+)\.", GUIDE[0][1].text).groups()
     tokens = Tokenizer.from_folder(ROOT / "assets" / "models" / name).encode(word).tokens
@@ -190,9 +190,9 @@ def test_the_family_is_told_with_its_published_counts(open_app):
 
 
 def test_the_family_s_speed_comes_from_a_job(open_app, monkeypatch):
-    import pages.family
+    from pages.learn import architectures
 
-    monkeypatch.setattr(pages.family, "measure_speed", lambda rows, progress: [0.25] * len(rows))
+    monkeypatch.setattr(architectures, "measure_speed", lambda rows, progress: [0.25] * len(rows))
     app = open_app(page="family")
     app.toggle(key="w_family_speed").set_value(True).run()
     no_trouble(app)
@@ -209,7 +209,7 @@ def test_the_family_s_speed_comes_from_a_job(open_app, monkeypatch):
 def test_runs_of_the_page_spare_what_is_made_beside_it_though_no_model_was_loaded(open_app, monkeypatch):
     import keras
 
-    import pages.family
+    from pages.learn import architectures
 
     spares = []
 
@@ -217,7 +217,7 @@ def test_runs_of_the_page_spare_what_is_made_beside_it_though_no_model_was_loade
         spares.append(getattr(keras.backend.clear_session, "spares_runs", False))
         return [0.25] * len(rows)
 
-    monkeypatch.setattr(pages.family, "measure_speed", measured)
+    monkeypatch.setattr(architectures, "measure_speed", measured)
     monkeypatch.setattr(keras.backend, "clear_session", lambda *args, **kwargs: None)  # as on a fresh server
     settled(open_app(page="family", **{"family.speed": "1"}))
     assert spares == [True]

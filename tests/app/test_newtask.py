@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.app.look import column, near, offered, param, told
-from ui.words import percent
+from ui.widgets.formatting import percent
 
 FAMILY = Path(__file__).parents[1] / "golden" / "family"
 PATIENCE = 600  # seconds for a training beside the page: its process may be long in starting
@@ -25,18 +25,23 @@ def own_home(environment, tmp_path, monkeypatch, explorer_home):
     """A models folder of its own: what is trained here is no other test's."""
     import shutil
 
-    from ui import finetuning, models, state, tasks
+    from ui.session import (
+        finetuning_jobs,
+        model_store,
+        state,
+        task_models,
+    )
 
     home = tmp_path / "home"
     shutil.copytree(explorer_home, home)
     monkeypatch.setenv("BERT_TF_HOME", str(home))
     monkeypatch.setenv("BERT_TF_EXPLORER", str(home / "explorer.toml"))
-    for cache in (state.limits, models.catalogue, tasks._settings, finetuning._started):
+    for cache in (state.limits, model_store.catalogue, task_models._settings, finetuning_jobs._started):
         cache.clear()
     yield home
-    for training in finetuning._started().values():
+    for training in finetuning_jobs._started().values():
         training.kill()
-    for cache in (finetuning._started, tasks._settings):
+    for cache in (finetuning_jobs._started, task_models._settings):
         cache.clear()
 
 
@@ -57,17 +62,20 @@ def began(app, name, content):
 
 
 def test_a_file_becomes_a_model_that_the_tasks_page_opens(open_app, own_home, saved):
-    from ui import finetuning, tasks
+    from ui.session import finetuning_jobs, task_models
 
     app = began(open_app(page="newtask"), "films.csv", examples())
     assert not app.exception and not app.warning, told(app)
-    (name,) = finetuning.names()
+    (name,) = finetuning_jobs.names()
     assert param(app, "newtask.run") == name
     wait(name, "done")
-    records, rounds = finetuning.records(name)
+    records, rounds = finetuning_jobs.records(name)
     assert records and {"step", "loss"} <= set(records[0]) and "accuracy" in rounds[-1]["dev"]
 
-    assert finetuning.updates(name) == records[-1]["step"] and finetuning.chosen_by(name) == ("classify", "accuracy")
+    assert finetuning_jobs.updates(name) == records[-1]["step"] and finetuning_jobs.chosen_by(name) == (
+        "classify",
+        "accuracy",
+    )
     app.run()
     kept = max(one["dev"]["accuracy"] for one in rounds)
     assert f"accuracy of the model that is kept, on what was held back, **{percent(kept)}**" in told(app)
@@ -78,11 +86,11 @@ def test_a_file_becomes_a_model_that_the_tasks_page_opens(open_app, own_home, sa
     app.button(key="w_newtask_try").click().run()
     assert not app.exception and not app.error, told(app)
     assert name in app.button_group(key="w_task_model").options
-    assert tasks.pairs()[name] == "tiny-cased"
+    assert task_models.pairs()[name] == "tiny-cased"
 
     app = open_app(page="newtask")
     app.button(key="w_newtask_delete").click().run()
-    assert not app.exception and not (own_home / name).exists() and not finetuning.names()
+    assert not app.exception and not (own_home / name).exists() and not finetuning_jobs.names()
 
 
 @pytest.mark.parametrize(
@@ -99,7 +107,7 @@ def test_a_file_becomes_a_model_that_the_tasks_page_opens(open_app, own_home, sa
     ],
 )
 def test_the_score_that_the_model_is_chosen_by_is_told(task, metric, rounds, says, open_app, own_home, saved):
-    from ui import finetuning
+    from ui.session import finetuning_jobs
 
     run = own_home / "own-one" / "run"
     run.mkdir(parents=True)
@@ -112,7 +120,7 @@ def test_the_score_that_the_model_is_chosen_by_is_told(task, metric, rounds, say
     )
     (run / "settings.json").write_text(json.dumps({"updates": 30, "task": {"task": task, "metric": metric}}))
     (run / "metrics.jsonl").write_text(json.dumps({"step": 10, "loss": 1.0}))
-    finetuning._started()["own-one"] = types.SimpleNamespace(status="done", kill=lambda: None)
+    finetuning_jobs._started()["own-one"] = types.SimpleNamespace(status="done", kill=lambda: None)
     app = open_app(page="newtask")
     assert not app.exception, told(app)
     assert says.replace("…", "of the model that is kept, on what was held back,") in told(app)
@@ -123,14 +131,14 @@ def test_the_score_that_the_model_is_chosen_by_is_told(task, metric, rounds, say
 def test_without_a_model_that_can_learn_the_page_says_so_and_lists_what_was_trained(
     here, open_app, own_home, monkeypatch
 ):
-    from ui import finetuning, models, tasks
+    from ui.session import finetuning_jobs, model_store, task_models
 
     (own_home / "own-one" / "run").mkdir(parents=True)
-    finetuning._started()["own-one"] = types.SimpleNamespace(status="done", kill=lambda: None)
-    (some, *_) = models.installed()
+    finetuning_jobs._started()["own-one"] = types.SimpleNamespace(status="done", kill=lambda: None)
+    (some, *_) = model_store.installed()
     found = [dataclasses.replace(some, name=name) for name in here]
-    monkeypatch.setattr(models, "installed", lambda: found)
-    monkeypatch.setattr(tasks, "names", lambda: dict.fromkeys(here))
+    monkeypatch.setattr(model_store, "installed", lambda: found)
+    monkeypatch.setattr(task_models, "names", lambda: dict.fromkeys(here))
     app = open_app(page="newtask")
     assert not app.exception and not app.error, told(app)
     assert "No model that is here can learn this task" in told(app) and not app.code
@@ -138,9 +146,9 @@ def test_without_a_model_that_can_learn_the_page_says_so_and_lists_what_was_trai
 
 
 def test_only_what_can_learn_a_task_is_offered_for_it(open_app, own_home, monkeypatch):
-    from ui import finetuning
+    from ui.session import finetuning_jobs
 
-    monkeypatch.setattr(finetuning, "can_learn", lambda task, config: task != "choose")
+    monkeypatch.setattr(finetuning_jobs, "can_learn", lambda task, config: task != "choose")
     app = open_app(page="newtask")
     app.button_group(key="w_newtask_task").set_value("choose").run()
     assert not app.error and "No model that is here can learn this task" in told(app)
@@ -150,15 +158,15 @@ def test_only_what_can_learn_a_task_is_offered_for_it(open_app, own_home, monkey
 
 def test_a_model_of_128_places_learns_to_answer(own_home):
     from bert_tf import checkpoints
-    from bert_tf.finetune.task import read_settings
+    from bert_tf.finetuning.task_settings import read_settings
     from tests.conftest import make_bert
-    from ui import finetuning, models, state
+    from ui.session import finetuning_jobs, model_store, state
 
     short = make_bert(name="short")
     checkpoints.save(own_home / "short", short.config, short.tokenizer, short.model)
     limits = own_home / "explorer.toml"
     limits.write_text(limits.read_text().replace('"tiny-uncased", ', '"tiny-uncased", "short", '))
-    for cache in (state.limits, models.catalogue):
+    for cache in (state.limits, model_store.catalogue):
         cache.clear()
     passages = [
         {
@@ -168,17 +176,17 @@ def test_a_model_of_128_places_learns_to_answer(own_home):
         for one in ("cat", "dog", "bunny", "house")
     ]
     content = json.dumps({"version": "1.1", "data": [{"title": "t", "paragraphs": passages}]}).encode()
-    name = finetuning.start("answer", "q.json", content, "short", 1, True)
+    name = finetuning_jobs.start("answer", "q.json", content, "short", 1, True)
     wait(name, "done")
     assert read_settings(own_home / name).max_length == 128
-    told_of = finetuning.options("answer", "tiny-cased", 1, True)
+    told_of = finetuning_jobs.options("answer", "tiny-cased", 1, True)
     assert told_of[told_of.index("--length") + 1] == 256
 
 
 def wait(name, status):
-    from ui import finetuning
+    from ui.session import finetuning_jobs
 
-    training = finetuning.started(name)
+    training = finetuning_jobs.started(name)
     deadline = time.monotonic() + PATIENCE
     while training.status in ("running", "ending") and time.monotonic() < deadline:
         time.sleep(0.2)
@@ -186,11 +194,11 @@ def wait(name, status):
 
 
 def test_a_stopped_training_leaves_its_best_model(open_app, own_home):
-    from ui import finetuning
+    from ui.session import finetuning_jobs
 
-    name = finetuning.start("classify", "films.csv", examples(4000), "tiny-cased", 10, True)
+    name = finetuning_jobs.start("classify", "films.csv", examples(4000), "tiny-cased", 10, True)
     deadline = time.monotonic() + PATIENCE
-    while not finetuning.records(name)[1] and time.monotonic() < deadline:
+    while not finetuning_jobs.records(name)[1] and time.monotonic() < deadline:
         time.sleep(0.05)
     app = open_app(page="newtask")
     bars, curves = [], []
@@ -198,25 +206,27 @@ def test_a_stopped_training_leaves_its_best_model(open_app, own_home):
         bars.append(app.get("progress")[0].proto.text)
         curves.append(len(json.loads(app.get("plotly_chart")[0].proto.spec)["data"][0]["x"]))
         app.run()
-    total = finetuning.updates(name)
+    total = finetuning_jobs.updates(name)
     assert all(re.fullmatch(rf"Update [\d,]+ of {total:,}", bar) for bar in bars), bars
-    assert curves[-1] > curves[0] and finetuning.started(name).status == "running", (bars, curves)
+    assert curves[-1] > curves[0] and finetuning_jobs.started(name).status == "running", (bars, curves)
     app.button(key="w_newtask_stop").click().run()
     assert not app.exception, told(app)
     wait(name, "stopped")
     app.run()
     assert "The best model that was measured until then is kept." in told(app)
-    assert len(finetuning.records(name)[1]) < 10 and app.button(key="w_newtask_try")
+    assert len(finetuning_jobs.records(name)[1]) < 10 and app.button(key="w_newtask_try")
 
 
 @pytest.mark.parametrize("answers, told_as", [("A number", "regression"), ("Any number of several", "multi_label")])
 def test_numbers_and_several_labels_are_learnt(answers, told_as, own_home):
-    from bert_tf.finetune.task import read_settings
-    from ui import finetuning
+    from bert_tf.finetuning.task_settings import read_settings
+    from ui.session import finetuning_jobs
 
     labels = {"regression": ("1.5", "-2"), "multi_label": ("long|good", "long")}[told_as]
     rows = "".join(f"the film was {word},{label}\n" for word, label in zip(("good", "bad"), labels)) * 10
-    name = finetuning.start("classify", "films.csv", f"text,label\n{rows}".encode(), "tiny-cased", 1, True, answers)
+    name = finetuning_jobs.start(
+        "classify", "films.csv", f"text,label\n{rows}".encode(), "tiny-cased", 1, True, answers
+    )
     wait(name, "done")
     assert getattr(read_settings(own_home / name), told_as)
 
@@ -237,22 +247,22 @@ def test_numbers_and_several_labels_are_learnt(answers, told_as, own_home):
     ],
 )
 def test_words_and_endings_are_learnt(task, file_name, content, own_home):
-    from bert_tf.finetune.task import read_settings
-    from ui import finetuning, models, tasks
+    from bert_tf.finetuning.task_settings import read_settings
+    from ui.session import finetuning_jobs, model_store, task_models
 
-    name = finetuning.start(task, file_name, content.encode(), "tiny-cased", 1, True)
+    name = finetuning_jobs.start(task, file_name, content.encode(), "tiny-cased", 1, True)
     wait(name, "done")
     settings = read_settings(own_home / name)
     assert settings.task == task and (task == "choose" or set(settings.labels) == {"DET", "NOUN", "VERB"})
-    records, rounds = finetuning.records(name)
-    assert records and finetuning.chosen_by(name)[0] == task and rounds
-    models.catalogue.clear()
-    tasks._settings.clear()
-    assert name in tasks.names()
+    records, rounds = finetuning_jobs.records(name)
+    assert records and finetuning_jobs.chosen_by(name)[0] == task and rounds
+    model_store.catalogue.clear()
+    task_models._settings.clear()
+    assert name in task_models.names()
 
 
 def test_what_an_earlier_server_left_is_shown_and_deleted(open_app, own_home):
-    from ui import finetuning
+    from ui.session import finetuning_jobs
 
     cut, done = "own-tag-0101-2359-b", "own-classify-0102-0001-a"
     for name in (cut, done):
@@ -265,8 +275,8 @@ def test_what_an_earlier_server_left_is_shown_and_deleted(open_app, own_home):
         last = {"step": 30 if name == done else 10, "loss": 1.0, "seconds_per_step": 0.1, "time": 1.0}
         (run / "metrics.jsonl").write_text(json.dumps(last))
         os.utime(run / "settings.json", (1, 1))
-    assert finetuning.names() == [done, cut]
-    assert [finetuning.started(name).status for name in finetuning.names()] == ["done", "stopped"]
+    assert finetuning_jobs.names() == [done, cut]
+    assert [finetuning_jobs.started(name).status for name in finetuning_jobs.names()] == ["done", "stopped"]
     assert not list(own_home.glob("own-*/task-input.*"))
 
     app = open_app(page="newtask")
@@ -275,58 +285,58 @@ def test_what_an_earlier_server_left_is_shown_and_deleted(open_app, own_home):
     assert param(app, "newtask.run") == cut and "**Stopped.**" in told(app)
     app.button(key="w_newtask_delete").click().run()
     assert not app.exception and not (own_home / cut).exists() and (own_home / done).exists()
-    assert finetuning.names() == [done] and "**Done.**" in told(app)
+    assert finetuning_jobs.names() == [done] and "**Done.**" in told(app)
 
 
 def test_what_another_server_trains_is_left_alone(own_home):
-    from ui import finetuning
+    from ui.session import finetuning_jobs
 
     run = own_home / "own-live" / "run"
     run.mkdir(parents=True)
     (run / "metrics.jsonl").write_text(json.dumps({"step": 10, "loss": 1.0, "time": time.time()}))
-    assert finetuning.names() == [] and finetuning.started("own-live") is None
-    assert finetuning.started("tiny-cased") is None  # no model of a page's
+    assert finetuning_jobs.names() == [] and finetuning_jobs.started("own-live") is None
+    assert finetuning_jobs.started("tiny-cased") is None  # no model of a page's
 
 
 def test_no_more_models_are_kept_than_the_limits_say(own_home):
-    from ui import finetuning, state
+    from ui.session import finetuning_jobs, state
 
     for number in range(state.limits().max_models):
         (own_home / f"own-{number}").mkdir()
     with pytest.raises(ValueError, match="There are 8 models from visitors' files here"):
-        finetuning.start("classify", "films.csv", examples(), "tiny-cased", 1, True)
+        finetuning_jobs.start("classify", "films.csv", examples(), "tiny-cased", 1, True)
 
 
 @pytest.mark.parametrize("epochs", [0, 11])
 def test_no_more_epochs_are_done_than_the_limits_say(epochs, own_home):
-    from ui import finetuning
+    from ui.session import finetuning_jobs
 
     with pytest.raises(ValueError, match=f"{epochs} epochs were asked for; at most 10 are done here"):
-        finetuning.start("classify", "films.csv", examples(), "tiny-cased", epochs, True)
+        finetuning_jobs.start("classify", "films.csv", examples(), "tiny-cased", epochs, True)
     assert not list(own_home.glob("own-*"))
 
 
 def test_a_second_training_waits_for_the_first(own_home):
-    from ui import finetuning
+    from ui.session import finetuning_jobs
 
-    first = finetuning.start("classify", "films.csv", examples(4000), "tiny-cased", 10, True)
+    first = finetuning_jobs.start("classify", "films.csv", examples(4000), "tiny-cased", 10, True)
     with pytest.raises(ValueError, match="Another training is running here; stop it, or wait until it is over"):
-        finetuning.start("classify", "films.csv", examples(), "tiny-cased", 1, True)
+        finetuning_jobs.start("classify", "films.csv", examples(), "tiny-cased", 1, True)
     assert [path.name for path in own_home.glob("own-*")] == [first]
-    finetuning.started(first).kill()
-    finetuning.check("classify", "csv", examples(), 1)
+    finetuning_jobs.started(first).kill()
+    finetuning_jobs.check("classify", "csv", examples(), 1)
 
 
 def test_a_training_is_given_the_minutes_of_the_limits(own_home, monkeypatch):
-    from ui import finetuning, state
+    from ui.session import finetuning_jobs, state
 
     given = []
-    monkeypatch.setattr(finetuning, "Training", lambda folder, arguments, seconds: given.append(seconds))
+    monkeypatch.setattr(finetuning_jobs, "Training", lambda folder, arguments, seconds: given.append(seconds))
     limits = own_home / "explorer.toml"
     limits.write_text(limits.read_text() + "\n[training]\nmax_minutes = 7\n")
     state.limits.clear()
-    finetuning.start("classify", "films.csv", examples(), "tiny-cased", 1, True)
-    finetuning._started().clear()
+    finetuning_jobs.start("classify", "films.csv", examples(), "tiny-cased", 1, True)
+    finetuning_jobs._started().clear()
     assert given == [7 * 60]
 
 
@@ -339,17 +349,17 @@ def test_a_training_is_given_the_minutes_of_the_limits(own_home, monkeypatch):
     ],
 )
 def test_files_that_cannot_be_learnt_from_are_refused_with_a_sentence(name, content, says):
-    from ui import finetuning
+    from ui.session import finetuning_jobs
 
     with pytest.raises(ValueError, match=says.replace(".", r"\.").replace(";", ".")):
-        finetuning.start("classify", name, content, "tiny-cased", 1, True)
+        finetuning_jobs.start("classify", name, content, "tiny-cased", 1, True)
 
 
 def test_a_file_the_command_cannot_read_ends_with_its_sentence(open_app):
-    from ui import finetuning
+    from ui.session import finetuning_jobs
 
-    name = finetuning.start("classify", "films.csv", b"a,b\n1,2\n", "tiny-cased", 1, True)
-    training = finetuning.started(name)
+    name = finetuning_jobs.start("classify", "films.csv", b"a,b\n1,2\n", "tiny-cased", 1, True)
+    training = finetuning_jobs.started(name)
     deadline = time.monotonic() + PATIENCE
     while training.status == "running" and time.monotonic() < deadline:
         time.sleep(0.2)
@@ -360,7 +370,7 @@ def test_a_file_the_command_cannot_read_ends_with_its_sentence(open_app):
 
 
 def test_where_training_is_switched_off_the_page_says_so(open_app, own_home):
-    from ui import state
+    from ui.session import state
 
     text = (own_home / "explorer.toml").read_text() + "\n[training]\ntrain = false\n"
     (own_home / "explorer.toml").write_text(text)
@@ -374,7 +384,7 @@ def offer(own_home):
     """A function that puts a model folder under a name into the home and among those that are offered."""
     import shutil
 
-    from ui import models, state
+    from ui.session import model_store, state
 
     def offered(name, folder, **settings):
         shutil.copytree(folder, own_home / name)
@@ -383,17 +393,17 @@ def offer(own_home):
         limits = own_home / "explorer.toml"
         limits.write_text(limits.read_text().replace("offered = [", f'offered = ["{name}", '))
         state.limits.clear()
-        models.catalogue.clear()
+        model_store.catalogue.clear()
 
     return offered
 
 
 @pytest.mark.parametrize("groups, kept", [(2, 2), (1, 0)])
 def test_the_lowest_layers_are_kept_only_where_the_highest_do_not_share_their_weights(groups, kept, open_app, offer):
-    from ui import finetuning
+    from ui.session import finetuning_jobs
 
     offer("albert", FAMILY / "albert", num_hidden_groups=groups)  # four layers
-    given = finetuning.options("classify", "albert", 1, True)
+    given = finetuning_jobs.options("classify", "albert", 1, True)
     assert given[given.index("--freeze-layers") + 1] == kept if kept else "--freeze-layers" not in given
     app = open_app(page="newtask")
     app.selectbox(key="w_newtask_model").set_value("albert").run()
@@ -406,9 +416,9 @@ def test_the_lowest_layers_are_kept_only_where_the_highest_do_not_share_their_we
 
 def test_a_reader_from_left_to_right_is_not_judged_by_its_first_token(open_app, offer, tmp_path):
     from bert_tf import checkpoints
-    from tests.test_one_way import LEFT, make_reader
-    from ui import finetuning
-    from ui.words import title
+    from tests.layers.test_causal import LEFT, make_reader
+    from ui.session import finetuning_jobs
+    from ui.widgets.formatting import title
 
     reader = make_reader(LEFT)
     offer("reader", checkpoints.save(tmp_path / "reader", reader.config, reader.tokenizer, reader.model))
@@ -420,5 +430,5 @@ def test_a_reader_from_left_to_right_is_not_judged_by_its_first_token(open_app, 
     app.selectbox(key="w_newtask_model").set_value("reader").run()
     assert "--pooling mean" in app.code[0].value
     rows = "".join(f"the film was {label},{label}\n" for label in ("good", "bad")) * 10
-    name = finetuning.start("classify", "films.csv", f"text,label\n{rows}".encode(), "reader", 1, True)
+    name = finetuning_jobs.start("classify", "films.csv", f"text,label\n{rows}".encode(), "reader", 1, True)
     wait(name, "done")

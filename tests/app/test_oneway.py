@@ -17,7 +17,7 @@ LIMITS = '[models]\ndefault = "tiny-cased"\nwarm = false\n'
 def readers_home(tmp_path_factory, explorer_home, tiny_folder):
     """A models folder with the three readers, of one vocabulary, and another model."""
     from bert_tf import checkpoints
-    from tests.test_one_way import APART, LEFT, make_reader
+    from tests.layers.test_causal import APART, LEFT, make_reader
 
     home = tmp_path_factory.mktemp("readers")
     for name, kind in (("left", LEFT), ("apart", APART)):
@@ -31,12 +31,12 @@ def readers_home(tmp_path_factory, explorer_home, tiny_folder):
 
 @pytest.fixture
 def readers(readers_home, monkeypatch):
-    from ui import models, state
+    from ui.session import model_store, state
 
     monkeypatch.setenv("BERT_TF_HOME", str(readers_home))
     monkeypatch.setenv("BERT_TF_EXPLORER", str(readers_home / "explorer.toml"))
     state.limits.clear()
-    models.catalogue.clear()
+    model_store.catalogue.clear()
     return readers_home
 
 
@@ -104,7 +104,7 @@ def test_the_three_are_of_one_shape_where_such_are_here(monkeypatch):
     from types import SimpleNamespace
 
     from bert_tf import BertConfig
-    from ui import readers
+    from ui.session import directional_models as readers
 
     def info(name, kind, hidden=32, layers=2, vocabulary=100):
         config = BertConfig(

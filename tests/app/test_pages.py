@@ -210,7 +210,7 @@ def test_two_models_are_compared_side_by_side(open_app):
 
 
 def test_downloads_are_not_offered_where_they_are_not_allowed(open_app, explorer_home, tmp_path, monkeypatch):
-    from ui import state
+    from ui.session import state
 
     text = (explorer_home / "explorer.toml").read_text().replace("warm = false", "warm = false\ndownload = false")
     (tmp_path / "closed.toml").write_text(text)
@@ -243,7 +243,7 @@ def test_a_fault_of_the_program_is_a_sentence_and_logged_and_not_a_trace(open_ap
 
 
 def test_a_folder_that_cannot_be_read_is_told_on_the_models_page_alone(open_app, monkeypatch, explorer_home, tmp_path):
-    from ui import models, state
+    from ui.session import model_store, state
 
     for name in ("tiny-cased", "tiny-bad", "My [BERT]"):
         shutil.copytree(explorer_home / "tiny-cased", tmp_path / name)
@@ -252,7 +252,7 @@ def test_a_folder_that_cannot_be_read_is_told_on_the_models_page_alone(open_app,
     monkeypatch.setenv("BERT_TF_HOME", str(tmp_path))
     monkeypatch.setenv("BERT_TF_EXPLORER", str(tmp_path / "explorer.toml"))
     state.limits.clear()
-    models.catalogue.clear()
+    model_store.catalogue.clear()
     app = open_app(page="models")
     no_trouble(app)
     assert any("hidden" in warning.value for warning in app.warning) and any(
@@ -263,13 +263,13 @@ def test_a_folder_that_cannot_be_read_is_told_on_the_models_page_alone(open_app,
 
 
 def test_out_of_the_box_the_embedded_model_answers(open_app, monkeypatch, tmp_path):
-    from ui import models, state
+    from ui.session import model_store, state
 
     monkeypatch.setenv("BERT_TF_HOME", str(tmp_path))
     monkeypatch.delenv("BERT_TF_EXPLORER")
-    monkeypatch.setattr(models.SharedModel, "warm", lambda self: None)
+    monkeypatch.setattr(model_store.SharedModel, "warm", lambda self: None)
     state.limits.clear()
-    models.catalogue.clear()
+    model_store.catalogue.clear()
     app = open_app()
     no_trouble(app)
     assert app.selectbox(key="w_model").value == "bert-base-cased-embedded"

@@ -142,7 +142,7 @@ def test_rows_too_few_for_a_way_are_said_to_be_and_the_rest_is_there(open_app, w
 
 
 def test_what_cannot_be_stopped_has_no_stop_and_much_of_it_waits_for_a_press(open_app, monkeypatch):
-    from ui import layouts
+    from ui.widgets import layouts
 
     asked, goes_on = [], threading.Event()
 
@@ -184,14 +184,15 @@ def test_a_press_on_a_point_chooses_its_row(monkeypatch):
 
     import streamlit as st
 
-    from ui import row_map, state
+    from pages.data import row_map_view
+    from ui.session import state
 
     pressed, chosen = {}, []
     monkeypatch.setattr(st, "session_state", {"w_dataset_map": pressed})
     monkeypatch.setattr(state, "set_setting", lambda *args: chosen.append(args))
     rows = [SimpleNamespace(row=SimpleNamespace(number=number)) for number in (3, 5, 8, 9)]
     view = SimpleNamespace(rows=rows, values=["wrong", "right", "wrong", None])
-    act = row_map._pressed(view, [0, 2, 3])
+    act = row_map_view._pressed(view, [0, 2, 3])
     for curve, point in ((0, 1), (1, 0), (2, 0), (0, 9)):
         st.session_state["w_dataset_map"] = SimpleNamespace(
             selection=SimpleNamespace(points=[{"curve_number": curve, "point_index": point}])

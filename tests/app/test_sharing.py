@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from tests.app.look import PATIENCE
-from ui.fair_lock import FairLock
-from ui.traces import TraceStore, size_of
+from ui.session.fair_lock import FairLock
+from ui.session.trace_store import TraceStore, size_of
 
 
 def trace(size):
@@ -55,14 +55,14 @@ def test_what_is_held_for_sessions_that_have_ended_is_dropped():
 
 
 def test_a_visitor_s_traces_go_when_the_visit_ends_though_nobody_else_comes(open_app, monkeypatch):
-    from ui import state, traces
+    from ui.session import state, trace_store
 
     ended = threading.Event()
     monkeypatch.setattr(state, "is_here", lambda session: not ended.is_set())
-    monkeypatch.setattr(traces, "_LOOK", 0.02)
-    traces._store.clear()
+    monkeypatch.setattr(trace_store, "_LOOK", 0.02)
+    trace_store._store.clear()
     app = open_app(page="attention", a="A secret of a visitor.")
-    held = traces._store()._values
+    held = trace_store._store()._values
     assert not app.exception and [one.text_a for one in held.values()] == ["A secret of a visitor."]
     time.sleep(0.2)
     assert held
@@ -71,25 +71,25 @@ def test_a_visitor_s_traces_go_when_the_visit_ends_though_nobody_else_comes(open
     while held and time.monotonic() < deadline:
         time.sleep(0.02)
     assert not held
-    traces._store.clear()
+    trace_store._store.clear()
 
 
 def test_the_maps_of_a_long_text_are_held_as_numpy_would_round_them(open_app):
-    from ui import traces
+    from ui.session import trace_store
 
     rng = np.random.default_rng(0)
     maps = rng.exponential(size=(2, 3, 40, 40)).astype(np.float32) ** 6 * 1e-6
-    found = traces._halved(maps)
+    found = trace_store._halved(maps)
     assert found.dtype == np.float16 and (maps < 6e-5).any() and (maps > 6e-5).any()
     np.testing.assert_array_equal(found, maps.astype(np.float16))
-    traces._store.clear()
+    trace_store._store.clear()
     open_app(page="attention", a="The bunny ate a carrot today . " * 40)
-    assert [one.attentions.dtype for one in traces._store()._values.values()] == [np.float16]
-    traces._store.clear()
+    assert [one.attentions.dtype for one in trace_store._store()._values.values()] == [np.float16]
+    trace_store._store.clear()
 
 
 def test_a_session_is_there_as_long_as_the_server_says_so(monkeypatch):
-    from ui import state
+    from ui.session import state
 
     assert state.is_here("any")  # without a server
     monkeypatch.setattr(state, "exists", lambda: True)
@@ -99,7 +99,7 @@ def test_a_session_is_there_as_long_as_the_server_says_so(monkeypatch):
 
 def test_a_name_that_is_not_in_the_list_is_never_looked_for_on_the_disk(tmp_path, monkeypatch):
     from bert_tf import checkpoints
-    from ui.models import shared_model
+    from ui.session.model_store import shared_model
 
     looked = []
     monkeypatch.setattr(checkpoints, "find", lambda *args, **kwargs: looked.append(args))
@@ -110,7 +110,7 @@ def test_a_name_that_is_not_in_the_list_is_never_looked_for_on_the_disk(tmp_path
 
 
 def test_visitors_use_a_model_one_after_the_other():
-    from ui.models import SharedModel
+    from ui.session.model_store import SharedModel
 
     inside, most = [], []
 
@@ -158,15 +158,15 @@ def test_who_waits_for_a_lock_gets_it_before_who_had_it():
 
 
 def test_one_model_is_loaded_once_for_all_visitors(open_app):
-    from ui.models import shared_model
+    from ui.session.model_store import shared_model
 
     open_app()
     assert shared_model("tiny-cased") is shared_model("tiny-cased")
 
 
 def test_a_deployment_may_read_fewer_tokens_than_the_model(explorer_home, tmp_path, monkeypatch):
-    from ui import state
-    from ui.models import shared_model
+    from ui.session import state
+    from ui.session.model_store import shared_model
 
     text = (explorer_home / "explorer.toml").read_text().replace("[text]", "[text]\nmax_tokens = 12")
     (tmp_path / "short.toml").write_text(text)

@@ -4,8 +4,8 @@ import pytest
 
 from tests.app.conftest import LIMITS, save_tiny
 from tests.app.look import settled, told, walk
-from ui.frame import _TEXTLESS
-from ui.view import PAGES
+from ui.shell.frame import _TEXTLESS
+from ui.shell.view import PAGES
 
 LONG = {side: "The bunny ate a carrot today . " * 45 for side in "ab"}
 MASKED = {"mask": "a1,b3"}
@@ -64,12 +64,12 @@ def tall_home(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def own_home(environment, tall_home, monkeypatch):
-    from ui import models, state
+    from ui.session import model_store, state
 
     monkeypatch.setenv("BERT_TF_HOME", str(tall_home))
     monkeypatch.setenv("BERT_TF_EXPLORER", str(tall_home / "explorer.toml"))
     state.limits.clear()
-    models.catalogue.clear()
+    model_store.catalogue.clear()
 
 
 def size(app):
@@ -84,7 +84,7 @@ def test_every_page_that_reads_the_texts_is_measured():
     "page, link", CASES, ids=lambda one: one if isinstance(one, str) else "-".join(one.values())[:40]
 )
 def test_512_tokens_stay_under_a_megabyte(open_app, page, link):
-    from ui.models import shared_model
+    from ui.session.model_store import shared_model
 
     app = settled(open_app(page=page, **LONG, **link))
     assert shared_model("tiny-tall").encode(*LONG.values()).length == 512

@@ -10,8 +10,8 @@ import pytest
 
 import bert_tf
 from tests.app.look import component, components, settled
+from ui.shell.view import PAGES
 from ui.snippets import WRITERS
-from ui.view import PAGES
 
 PAIR = {"a": 'The "bunny" ate {the} carrot.', "b": "It was good."}
 NO_LINES = {"guide", "models"}  # nothing is computed there
@@ -439,7 +439,7 @@ def test_the_places_of_a_file_are_those_of_the_open_cell(open_app, capsys):
 
 
 def test_the_places_of_one_head_and_their_parts_of_speech(open_app, with_tasks, task_home, monkeypatch, capsys):
-    monkeypatch.setattr("ui.places.TAGGER", "words")
+    monkeypatch.setattr("pages.representations.nearest_contexts.TAGGER", "words")
     link = {"neighbours.at": "2", "neighbours.vector": "2", "neighbours.among": "text"}
     link |= {"neighbours.head": "2", "neighbours.tags": "1"}
     app = settled(open_app(page="neighbours", **PAIR, **link))
@@ -666,7 +666,7 @@ def test_the_family_s_sizes_are_those_of_the_table(open_app):
 
 
 def test_speed_is_measured_only_where_the_page_does():
-    from ui.view import View
+    from ui.shell.view import View
 
     assert "measure_speed(rows)" in WRITERS["family"](View(), 128, True)
     assert "measure_speed" not in WRITERS["family"](View(), 128)
@@ -677,16 +677,18 @@ def test_speed_is_measured_only_where_the_page_does():
 
 def test_the_command_is_what_the_page_would_start(open_app, explorer_home, monkeypatch):
     from bert_tf.cli import _parser
-    from ui import finetuning
+    from ui.session import finetuning_jobs
 
     app = open_app(page="newtask")
     app.selectbox(key="w_newtask_model").set_value("tiny-cased").run()
     app.file_uploader(key="w_newtask_file_classify").upload("my films.csv", b"text,label\na,b\n", "text/csv").run()
     given = shlex.split(app.code[0].value.replace("\\\n", " "))[3:]
     begun = []
-    monkeypatch.setattr(finetuning, "Training", lambda folder, arguments, seconds: begun.append(arguments))
-    folder = explorer_home / finetuning.start("classify", "my films.csv", b"text,label\na,b\n", "tiny-cased", 3, True)
-    finetuning._started().clear()
+    monkeypatch.setattr(finetuning_jobs, "Training", lambda folder, arguments, seconds: begun.append(arguments))
+    folder = explorer_home / finetuning_jobs.start(
+        "classify", "my films.csv", b"text,label\na,b\n", "tiny-cased", 3, True
+    )
+    finetuning_jobs._started().clear()
     shutil.rmtree(folder)
     own = {str(folder): "my-model", str(folder / "task-input.csv"): "my films.csv"}
     assert [own.get(str(one), str(one)) for one in begun[0]] == given

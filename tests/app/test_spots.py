@@ -4,17 +4,17 @@ import types
 
 import pytest
 
-from ui import cards, export
-from ui.filling import filled
-from ui.spots import chips, positions, spot_at
-from ui.view import Spot, View
+from pages.predict.filling import filled
+from ui.shell.view import Spot, View
+from ui.widgets import cards, export
+from ui.widgets.mask_chips import chips, positions, spot_at
 
 
 class Model:
     """As much of a model as filling in needs."""
 
     def __init__(self, folder):
-        from bert_tf.text import Tokenizer
+        from bert_tf.tokenizers import Tokenizer
 
         self.tokenizer = Tokenizer.from_folder(folder)
 
@@ -72,7 +72,7 @@ def test_chips_tell_words_pieces_special_and_typed_masks_apart(model):
 
 def test_chips_of_a_pair_in_one_segment_stand_with_their_texts():
     """RoBERTa has one segment and two separators between the texts."""
-    from bert_tf.text import read_tokenizer
+    from bert_tf.tokenizers import read_tokenizer
     from tests.app.conftest import ROOT
 
     tokenizer = read_tokenizer(ROOT / "tests" / "golden" / "family" / "roberta")

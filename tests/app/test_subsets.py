@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from bert_tf.explain import InputError, summarise_rows
-from bert_tf.explain.rows import named_rows, rows_named
+from bert_tf.explain.datasets.rows import named_rows, rows_named
 from tests.app.look import param, settled, told
 from tests.app.test_dataset import sample
 from tests.app.test_words import array, figure
-from ui.concepts import lines
+from ui.samples.concepts import lines
 
 LINK = {"page": "dataset", "dataset.ask": "masks", "dataset.hide": "last"}
 

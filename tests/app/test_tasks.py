@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from bert_tf.config import BertConfig
-from bert_tf.finetune.task import TaskSettings
+from bert_tf.finetuning.task_settings import TaskSettings
 from tests.app.look import column, component, components, near, offered, param, told, walk
 from tests.app.look import settled as finished
 from tests.app.made_tasks import LIMITS
 from tests.app.test_words import array
-from ui import tasks
-from ui.limits import ROOT
-from ui.words import percent
+from ui.session import task_models
+from ui.shell.limits import ROOT
+from ui.widgets.formatting import percent
 
 pytestmark = pytest.mark.usefixtures("with_tasks")
 
@@ -78,13 +78,13 @@ def test_a_regression_shows_its_number(open_app, task_home):
     ],
 )
 def test_the_lines_of_a_task_say_what_the_page_says(open_app, task_home, capsys, model, b):
-    from ui import tasks
+    from ui.session import task_models
 
     app = open_app(page="tasks", a="the cat sat", b=b, **{"tasks.model": model})
     names = {}
     exec(app.code[0].value, names)
     bert = loaded(model, task_home)
-    (said,) = bert.task.predict([tasks.record(bert.task.settings, "the cat sat", b)])
+    (said,) = bert.task.predict([task_models.record(bert.task.settings, "the cat sat", b)])
     assert capsys.readouterr().out.startswith(f"{said}\n")
     assert ("found" in names) == (bert.task.settings.task == "classify")
     if "found" in names:
@@ -128,7 +128,7 @@ def test_the_lines_of_two_classifiers_say_both_answers_and_what_their_layers_say
 
 @pytest.mark.parametrize("model, b", [("classes", ""), ("endings", "sat on the mat\nran in the park")])
 def test_the_lines_of_the_architecture_go_through_the_task_s_head(open_app, task_home, model, b):
-    from bert_tf.explain.architecture import choice_scores, task_passing
+    from bert_tf.explain.models.architecture import choice_scores, task_passing
 
     app = finished(open_app(page="architecture", a="the cat", b=b, model=model, **{"architecture.open": "task"}))
     names, bert = {}, loaded(model, task_home)
@@ -220,8 +220,8 @@ def doubtful(task_home, tmp_path, monkeypatch):
     """A models folder with one more model: it may find no answer, and never finds one."""
     import shutil
 
-    from bert_tf.finetune.folder import save_task
-    from ui import models, state
+    from bert_tf.finetuning.task_folder import save_task
+    from ui.session import model_store, state
 
     shutil.copytree(task_home, tmp_path / "home")
     bert = loaded("answers", task_home)
@@ -231,7 +231,7 @@ def doubtful(task_home, tmp_path, monkeypatch):
     (tmp_path / "home" / "explorer.toml").write_text(LIMITS.replace('"plain",', '"plain", "doubtful",'))
     monkeypatch.setenv("BERT_TF_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("BERT_TF_EXPLORER", str(tmp_path / "home" / "explorer.toml"))
-    for cache in (state.limits, models.catalogue, tasks._settings):
+    for cache in (state.limits, model_store.catalogue, task_models._settings):
         cache.clear()
     return tmp_path / "home"
 
@@ -307,12 +307,12 @@ def test_examples_and_texts_that_cannot_be_read_are_answered(open_app, model):
 
 
 def test_without_a_fine_tuned_model_the_page_says_how_to_get_one(open_app, explorer_home, monkeypatch):
-    from ui import models, state
+    from ui.session import model_store, state
 
     monkeypatch.setenv("BERT_TF_HOME", str(explorer_home))
     monkeypatch.setenv("BERT_TF_EXPLORER", str(explorer_home / "explorer.toml"))
     state.limits.clear()
-    models.catalogue.clear()
+    model_store.catalogue.clear()
     for page in ("tasks", "finetuned"):
         app = open_app(page=page)
         no_trouble(app)
@@ -320,7 +320,7 @@ def test_without_a_fine_tuned_model_the_page_says_how_to_get_one(open_app, explo
 
 
 def test_before_and_after_shows_the_heads_that_moved_most(open_app, task_home):
-    from bert_tf.explain.heads_changed import heads_changed
+    from bert_tf.explain.attention.attention_change import heads_changed
 
     text = "the cat sat on the mat"
     app = open_app(page="finetuned", a=text, **{"finetuned.model": "classes"})
@@ -362,7 +362,7 @@ def test_the_task_head_is_a_box_of_the_architecture(open_app, task_home, name):
         (wanted,) = bert.task.predict([{"context": a, "choices": b.splitlines()}])
         assert list(app.dataframe[0].value["probability"]) == pytest.approx(wanted["probabilities"], abs=1e-4)
     else:
-        from bert_tf.explain.architecture import task_passing
+        from bert_tf.explain.models.architecture import task_passing
 
         found = task_passing(bert, bert.trace(a, b or None))
         wanted = found["logits"] if name == "tags" else np.stack([found["start_logits"], found["end_logits"]], 1)
@@ -437,9 +437,9 @@ def test_other_tasks_stand_side_by_side(open_app, one, other, b, says):
 def test_marks_that_differ_are_listed(open_app, task_home, tmp_path, monkeypatch):
     import shutil
 
-    from bert_tf.finetune.folder import save_task
+    from bert_tf.finetuning.task_folder import save_task
     from tests.conftest import randomise
-    from ui import models, state
+    from ui.session import model_store, state
 
     home = tmp_path / "home"
     shutil.copytree(task_home, home)
@@ -450,7 +450,7 @@ def test_marks_that_differ_are_listed(open_app, task_home, tmp_path, monkeypatch
     monkeypatch.setenv("BERT_TF_HOME", str(home))
     monkeypatch.setenv("BERT_TF_EXPLORER", str(home / "explorer.toml"))
     state.limits.clear()
-    models.catalogue.clear()
+    model_store.catalogue.clear()
     text = "the cat ran in London and sat in Paris"
     app = beside(open_app, "tags", "tags-two", a=text)
     marks = []
@@ -514,7 +514,7 @@ def test_before_and_after_names_the_side_without_a_head(open_app, task_home, tmp
 
     from bert_tf import checkpoints
     from tests.conftest import make_bert
-    from ui import models, state
+    from ui.session import model_store, state
 
     home = tmp_path / "home"
     shutil.copytree(task_home, home)
@@ -523,23 +523,23 @@ def test_before_and_after_names_the_side_without_a_head(open_app, task_home, tmp
     checkpoints.save(home / "plain", bare.config, bare.tokenizer, bare.model)
     monkeypatch.setenv("BERT_TF_HOME", str(home))
     state.limits.clear()
-    models.catalogue.clear()
-    models._load.clear()
+    model_store.catalogue.clear()
+    model_store._load.clear()
     app = open_app(page="finetuned", a="the cat sat", b="it ran", **{"finetuned.model": "classes"})
     no_trouble(app)
     assert "plain has no head for masked words" in told(app) and "Not both have the same head for pairs" in told(app)
-    models._load.clear()
+    model_store._load.clear()
 
 
 def test_before_and_after_holds_its_maps_in_the_bounded_store_alone(open_app):
-    from ui import traces
+    from ui.session import trace_store
 
     app = open_app(page="finetuned", a="the cat sat", **{"finetuned.model": "classes"})
     no_trouble(app)
     places = app.session_state["_kept"]._places
     moved, said = (places[name].value for name in ("finetuned", "finetuned_says"))
     assert moved.shape == (2, 4) and all(one.attentions is None for one in said)
-    assert {key[1] for key in traces._store()._values if key[3] == "the cat sat"} >= {"plain", "classes"}
+    assert {key[1] for key in trace_store._store()._values if key[3] == "the cat sat"} >= {"plain", "classes"}
 
 
 @pytest.mark.parametrize(
@@ -553,11 +553,11 @@ def test_before_and_after_holds_its_maps_in_the_bounded_store_alone(open_app):
     ],
 )
 def test_what_a_task_says_is_saved(open_app, task_home, saved, model, b, names):
-    from ui import tasks
+    from ui.session import task_models
 
     offered(finished(open_app(page="tasks", a="the cat sat", b=b, **{"tasks.model": model})), saved, names)
     bert = loaded(model, task_home)
-    (said,) = bert.task.predict([tasks.record(bert.task.settings, "the cat sat", b)])
+    (said,) = bert.task.predict([task_models.record(bert.task.settings, "the cat sat", b)])
     found = saved[names[0]]
     if model == "classes":
         shares = dict(zip(found["npz"]["class"].tolist(), column(found, "probability")))
@@ -574,7 +574,7 @@ def test_what_a_task_says_is_saved(open_app, task_home, saved, model, b, names):
 
 def test_the_words_that_mattered_are_saved(open_app, task_home, saved):
     from bert_tf.explain import occlusion
-    from bert_tf.explain.target import class_target
+    from bert_tf.explain.attribution.target import class_target
 
     finished(open_app(page="tasks", a="the cat sat", **{"tasks.model": "classes"}))
     bert = loaded("classes", task_home)
@@ -642,6 +642,6 @@ def test_a_task_without_a_note_came_from_a_model_of_its_own_type(monkeypatch):
         SimpleNamespace(name=name, path=ROOT, config=one)
         for name, one in (("judge", judge), ("bert", config), ("task", config))
     ]
-    monkeypatch.setattr(tasks.models, "installed", lambda: here)
-    monkeypatch.setattr(tasks, "names", lambda: {"task": TaskSettings("classify", labels=("no", "yes"))})
-    assert tasks.pairs() == {"task": "bert"}
+    monkeypatch.setattr(task_models.models, "installed", lambda: here)
+    monkeypatch.setattr(task_models, "names", lambda: {"task": TaskSettings("classify", labels=("no", "yes"))})
+    assert task_models.pairs() == {"task": "bert"}

@@ -11,11 +11,16 @@ import types
 import pytest
 
 from bert_tf.explain import fill_mask
-from bert_tf.explain.timelapse import Series, course
-from bert_tf.train.run import read_run
+from bert_tf.explain.models.timelapse import Series, course
+from bert_tf.training.run import read_run
 from tests.app.look import PATIENCE, column, near, offered, settled, told
 from tests.conftest import make_bert
-from ui import runs, snapshots, state, training
+from ui.session import (
+    runs,
+    snapshot_store,
+    state,
+    training_jobs,
+)
 
 TEXT = "the cat sat on the mat . she ran in the park . "
 
@@ -59,8 +64,8 @@ def only_mini(run_folder, monkeypatch):
     """No shipped run but this one, so that nothing here hangs on what is shipped."""
     monkeypatch.setattr(runs, "SHIPPED", run_folder.parent)
     yield run_folder
-    for name in list(training._started()):
-        training.remove(name)
+    for name in list(training_jobs._started()):
+        training_jobs.remove(name)
 
 
 def said(app):
@@ -127,11 +132,11 @@ def test_the_lines_of_two_snapshots_load_them_from_the_folder_of_runs(open_app, 
 
 
 def test_the_time_lapse_plays_to_its_end(open_app, only_mini, monkeypatch):
-    monkeypatch.setattr("pages.timelapse._PLAY", 3600)
+    monkeypatch.setattr("pages.training.time_lapse._PLAY", 3600)
     app = open_app(page="timelapse", a="the cat sat.", mask="a1", **{"timelapse.run": "mini"})
     app.button(key="w_timelapse_play").click().run()
     assert app.select_slider(key="w_timelapse_at").value == 0
-    monkeypatch.setattr("pages.timelapse._PLAY", 1e-3)
+    monkeypatch.setattr("pages.training.time_lapse._PLAY", 1e-3)
     for step in (10, 20):
         app.run()
         assert app.select_slider(key="w_timelapse_at").value == step
@@ -168,48 +173,48 @@ def test_a_link_opens_no_folder_of_its_own(open_app, only_mini):
 )
 def test_the_limits_bound_a_training(only_mini, text, steps, words):
     with pytest.raises(ValueError, match=words):
-        training.start(text, steps, 1e-3, False)
-    assert not training._started()
+        training_jobs.start(text, steps, 1e-3, False)
+    assert not training_jobs._started()
 
 
 def _until(name, *wanted):
     end = time.monotonic() + PATIENCE
-    while training.started(name).status not in wanted:
-        assert training.started(name).status != "failed", training.started(name).problem
-        assert time.monotonic() < end, training.started(name).status
+    while training_jobs.started(name).status not in wanted:
+        assert training_jobs.started(name).status != "failed", training_jobs.started(name).problem
+        assert time.monotonic() < end, training_jobs.started(name).status
         time.sleep(0.1)
 
 
 def test_a_training_is_paused_goes_on_and_ends(only_mini):
     # Paragraphs in documents; the small vocabulary of the shipped stand-in reads all of it.
-    name = training.start("\n\n".join([TEXT * 4] * 40), 190, 1e-3, True)
+    name = training_jobs.start("\n\n".join([TEXT * 4] * 40), 190, 1e-3, True)
     folder = runs.folder() / name
     assert runs.folder() in folder.parents and name in runs.runs()
     with pytest.raises(ValueError, match="Another training is running"):
-        training.start("word " * 400, 10, 1e-3, False)
+        training_jobs.start("word " * 400, 10, 1e-3, False)
     _until(name, "running")
     while read_run(folder).step < 3:
         _until(name, "running")
         time.sleep(0.05)
-    training.started(name).end("pause")
+    training_jobs.started(name).end("pause")
     _until(name, "paused", "done")
     paused = read_run(folder).step
     # Another server goes on with it.
-    training._started().clear()
+    training_jobs._started().clear()
     log = folder / "metrics.jsonl"
     log.write_text(log.read_text().replace('"time": 1', '"time": -1'))  # long ago
     os.utime(folder / "settings.json", (1, 1))
-    assert training.started(name).status == "paused" and training.started("mini") is None
-    training.go_on(name)
+    assert training_jobs.started(name).status == "paused" and training_jobs.started("mini") is None
+    training_jobs.go_on(name)
     _until(name, "done")
     run = read_run(folder)
     assert run.step == 190 and paused >= 3 and math.isfinite(run.records[-1]["loss"])
-    training.remove(name)
+    training_jobs.remove(name)
     assert not folder.exists() and name not in runs.runs()
 
 
 def test_a_training_that_fails_says_why(tmp_path):
-    failing = training.Training(tmp_path, ["pretrain", "--size", "tiny", "--steps", "many"], 2 * PATIENCE)
+    failing = training_jobs.Training(tmp_path, ["pretrain", "--size", "tiny", "--steps", "many"], 2 * PATIENCE)
     end = time.monotonic() + PATIENCE
     while failing.status == "running" and time.monotonic() < end:
         time.sleep(0.05)
@@ -217,7 +222,7 @@ def test_a_training_that_fails_says_why(tmp_path):
 
 
 def test_a_training_that_was_stopped_from_elsewhere_has_not_failed(tmp_path):
-    stopped = training.Training(tmp_path, ["--version"], 2 * PATIENCE)
+    stopped = training_jobs.Training(tmp_path, ["--version"], 2 * PATIENCE)
     stopped.kill()
     stopped._command = [sys.executable, "-c", "import sys; sys.exit(143)"]
     stopped.go_on()
@@ -228,7 +233,7 @@ def test_a_training_that_was_stopped_from_elsewhere_has_not_failed(tmp_path):
 
 
 def test_a_training_is_stopped_when_its_time_is_over(tmp_path):
-    long = training.Training(tmp_path, ["--version"], 1)
+    long = training_jobs.Training(tmp_path, ["--version"], 1)
     long.kill()
     long._command = [sys.executable, "-c", "import time; time.sleep(600)"]
     long.go_on()
@@ -241,7 +246,7 @@ def test_a_training_is_stopped_when_its_time_is_over(tmp_path):
 
 def test_a_killed_training_says_that_it_was_killed(tmp_path):
     (tmp_path / "output.log").write_text("step 90/100  loss 6.1  mlm 0.112\n")
-    killed = training.Training(tmp_path, ["pretrain", "--help"], 60)
+    killed = training_jobs.Training(tmp_path, ["pretrain", "--help"], 60)
     killed._process.kill()
     killed._process.wait()
     assert killed.status == "failed"
@@ -257,7 +262,7 @@ def begun(only_mini, monkeypatch):
         found.append([str(one) for one in arguments])
         return types.SimpleNamespace(folder=folder, status=left_as or "done", kill=lambda: None, problem=None)
 
-    monkeypatch.setattr(training, "Training", made)
+    monkeypatch.setattr(training_jobs, "Training", made)
     return found
 
 
@@ -267,15 +272,15 @@ def _option(arguments, name):
 
 @pytest.mark.parametrize("repeats, documents", [(25, 2), (30, 9), (12, 3), (28, 56)])
 def test_a_text_is_taken_in_batches_that_it_can_fill(repeats, documents, begun, tmp_path):
-    from bert_tf.pretrain.corpus import prepare_corpus
-    from bert_tf.pretrain.feed import Feed
-    from bert_tf.text import read_tokenizer
+    from bert_tf.pretraining.data.corpus import prepare_corpus
+    from bert_tf.pretraining.data.feed import Feed
+    from bert_tf.tokenizers import read_tokenizer
 
     words = (TEXT * repeats).split(" . ")
     each = max(1, len(words) // documents)
     text = "\n\n".join(" . ".join(words[first : first + each]) + " ." for first in range(0, len(words), each))
     text = text if len(text.split()) >= 300 else "\n\n".join([text] * 3)
-    training.start(text, 10, 1e-3, False)
+    training_jobs.start(text, 10, 1e-3, False)
     size = int(_option(begun[0], "--batch-size"))
     tokenizer = read_tokenizer(_option(begun[0], "--vocab"))
     corpus = prepare_corpus([_option(begun[0], "--text")], tokenizer, tmp_path)
@@ -289,13 +294,13 @@ def test_a_text_is_taken_in_batches_that_it_can_fill(repeats, documents, begun, 
 
 def test_a_text_of_one_document_is_refused_with_what_to_do(begun):
     with pytest.raises(ValueError, match="one document.*Put a blank line between its parts"):
-        training.start(TEXT * 40, 10, 1e-3, False)
+        training_jobs.start(TEXT * 40, 10, 1e-3, False)
     assert not begun
 
 
 def test_without_the_shipped_run_the_default_models_vocabulary_is_taken(begun, monkeypatch, tmp_path, explorer_home):
     monkeypatch.setattr(runs, "SHIPPED", tmp_path / "none")
-    training.start("\n\n".join([TEXT * 4] * 10), 10, 1e-3, False)
+    training_jobs.start("\n\n".join([TEXT * 4] * 10), 10, 1e-3, False)
     assert _option(begun[0], "--vocab") == str(explorer_home / "tiny-cased")
 
 
@@ -323,11 +328,11 @@ def kept_runs(only_mini):
 
 
 def test_what_an_earlier_server_left_is_taken_up_from_its_files(open_app, kept_runs, begun):
-    half, done, bare = (training.started(folder.name) for folder in kept_runs)
+    half, done, bare = (training_jobs.started(folder.name) for folder in kept_runs)
     assert (half.status, done.status, bare.status) == ("paused", "done", "stopped")
     assert _option(begun[0], "--batch-size") == "7" and _option(begun[0], "--steps") == "10"
     assert _option(begun[0], "--size") == "2x128x2" and "--init" not in begun[0]
-    assert training.started("own-none") is None and training.started("mini") is None
+    assert training_jobs.started("own-none") is None and training_jobs.started("mini") is None
     app = open_app(page="training", **{"training.run": "own-half"})
     assert [one.label for one in app.button if one.key.startswith("w_training_")][:3] == ["Go on", "Stop", "Delete"]
     app = open_app(page="training", **{"training.run": "own-bare"})
@@ -338,14 +343,14 @@ def test_what_an_earlier_server_left_is_taken_up_from_its_files(open_app, kept_r
 
 def test_time_that_an_earlier_server_gave_counts(kept_runs, monkeypatch):
     given = []
-    monkeypatch.setattr(training, "Training", lambda *told: given.append(told))
-    training.started("own-half")
+    monkeypatch.setattr(training_jobs, "Training", lambda *told: given.append(told))
+    training_jobs.started("own-half")
     assert given[0][2] == 60 * state.limits().max_minutes - 5 * 60 and given[0][3] == "paused"
 
 
 def test_a_run_that_another_server_trains_is_only_watched(kept_runs, open_app):
     os.utime(kept_runs[2] / "metrics.jsonl")
-    assert training.started("own-bare") is None
+    assert training_jobs.started("own-bare") is None
     app = open_app(page="training", **{"training.run": "own-bare"})
     assert "the first figures come in a moment" in said(app)
     assert "w_training_Delete" not in [one.key for one in app.button]
@@ -357,31 +362,31 @@ def test_no_more_runs_are_kept_than_the_limits_say(only_mini, begun):
         folder.mkdir()
     try:
         with pytest.raises(ValueError, match="There are 8 trainings on visitors' texts here.*delete it first"):
-            training.start("\n\n".join([TEXT * 4] * 10), 10, 1e-3, False)
+            training_jobs.start("\n\n".join([TEXT * 4] * 10), 10, 1e-3, False)
     finally:
         for folder in folders:
             folder.rmdir()
 
 
 def test_a_series_too_large_is_thinned_out_and_the_lines_say_so(open_app, only_mini, monkeypatch):
-    from bert_tf.explain.timelapse import bytes_of
+    from bert_tf.explain.models.timelapse import bytes_of
 
     found = read_run(only_mini).snapshots
-    monkeypatch.setattr(snapshots, "_most", lambda: int(2.5 * bytes_of(found[:1])))
+    monkeypatch.setattr(snapshot_store, "_most", lambda: int(2.5 * bytes_of(found[:1])))
     app = open_app(page="timelapse", a="the cat sat on the mat.", mask="a1", **{"timelapse.run": "mini"})
     assert "2 of 3 snapshots are shown" in told(app) and "max_snapshot_megabytes" in told(app)
     assert app.select_slider(key="w_timelapse_at").options == ["0", "20"]
     names = {}
     exec(app.code[0].value, names)
     assert [one.step for one in names["moments"]] == [0, 20]
-    monkeypatch.setattr(snapshots, "_most", lambda: 10)
+    monkeypatch.setattr(snapshot_store, "_most", lambda: 10)
     app = open_app(page="timelapse", a="the cat sat on the mat.", mask="a1", **{"timelapse.run": "mini"})
     assert "are too large" in told(app) and not app.exception and not app.code
 
 
 def test_a_large_series_is_read_and_asked_beside_the_page(open_app, only_mini, monkeypatch):
-    monkeypatch.setattr(snapshots, "_SMALL", 0)
-    snapshots._store.clear()
+    monkeypatch.setattr(snapshot_store, "_SMALL", 0)
+    snapshot_store._store.clear()
     app = settled(open_app(page="timelapse", a="the cat ran.", mask="a1", **{"timelapse.run": "mini"}))
     moments = Series(read_run(only_mini).snapshots).moments("the cat ran.", mask=["cat"])
     figure = json.loads(app.get("plotly_chart")[0].proto.spec)
@@ -393,14 +398,15 @@ def test_the_newest_comes_first_also_after_new_year(tmp_path, monkeypatch):
     for year, month, day in ((2026, 12, 31), (2027, 1, 1)):
         then = (year, month, day, 12, 0, 0, 0, 1, -1)
         monkeypatch.setattr(time, "strftime", lambda form, then=then: written(form, then))
-        names += [training.fresh_name("tag-" if month == 1 else "")]
+        names += [training_jobs.fresh_name("tag-" if month == 1 else "")]
     for name in names:
         (tmp_path / name).mkdir()
-    assert [path.name for path in training.own(tmp_path)] == names[::-1]
+    assert [path.name for path in training_jobs.own(tmp_path)] == names[::-1]
 
 
 def test_series_are_read_one_at_a_time_and_each_once(monkeypatch):
-    from bert_tf.explain import errors, timelapse
+    from bert_tf import errors
+    from bert_tf.explain.models import timelapse
 
     read, inside, gate = [], [], threading.Event()
 
@@ -415,27 +421,27 @@ def test_series_are_read_one_at_a_time_and_each_once(monkeypatch):
 
     monkeypatch.setattr(timelapse, "Series", Slow)
     monkeypatch.setattr(timelapse, "bytes_of", len)
-    snapshots._store.clear()
-    threads = [threading.Thread(target=snapshots._read, args=(key, [key])) for key in "aab"]
+    snapshot_store._store.clear()
+    threads = [threading.Thread(target=snapshot_store._read, args=(key, [key])) for key in "aab"]
     for thread in threads:
         thread.start()
     with pytest.raises(errors.Cancelled):  # one that waits can be stopped
-        snapshots._read("c", ["c"], lambda done, total: False)
+        snapshot_store._read("c", ["c"], lambda done, total: False)
     gate.set()
     for thread in threads:
         thread.join(10)
     assert sorted(read) == [(["a"], 1), (["b"], 1)]
-    snapshots._store.clear()
+    snapshot_store._store.clear()
 
 
 def read_tokenizer_of(run):
-    from bert_tf.text import read_tokenizer
+    from bert_tf.tokenizers import read_tokenizer
 
     return read_tokenizer(run / "snapshots" / "step-0")
 
 
 def test_the_longest_unused_series_goes_for_the_next():
-    store = snapshots.SeriesStore(100)
+    store = snapshot_store.SeriesStore(100)
     first, second, third = (types.SimpleNamespace(nbytes=40) for _ in range(3))
     store.put("1", first)
     store.put("2", second)

@@ -4,9 +4,9 @@ import time
 
 import pytest
 
-from bert_tf.explain.errors import report
+from bert_tf.errors import report
 from tests.app.look import told
-from ui import jobs
+from ui.session import jobs
 
 WORDS = "the cat sat on the mat " * 11
 

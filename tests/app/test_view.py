@@ -6,8 +6,21 @@ import urllib.parse
 import pytest
 
 from tests.app.look import param, told
-from ui.limits import ROOT, Limits, LimitsError, read_limits
-from ui.view import PAGES, PRECISIONS, Spot, View, from_params, left_out, to_params
+from ui.shell.limits import (
+    ROOT,
+    Limits,
+    LimitsError,
+    read_limits,
+)
+from ui.shell.view import (
+    PAGES,
+    PRECISIONS,
+    Spot,
+    View,
+    from_params,
+    left_out,
+    to_params,
+)
 
 FULL = View(
     page="attention",
@@ -208,7 +221,7 @@ def test_no_press_on_a_word_comes_to_what_was_hidden_before():
 
 def test_the_texts_that_are_measured_have_the_tokens_they_are_said_to_have():
     from benchmarks.clicks import TARGETS, TIMES, texts
-    from bert_tf.text import Tokenizer
+    from bert_tf.tokenizers import Tokenizer
 
     tokenizer = Tokenizer.from_folder(ROOT / "assets" / "models" / "bert-base-cased-embedded")
     assert TIMES.keys() == TARGETS.keys() and TARGETS[512] == 1000

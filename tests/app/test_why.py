@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from tests.app.look import component, param, settled, told
-from ui.concepts import OTHERS, sentences
-from ui.words import percent
+from ui.samples.concepts import OTHERS, sentences
+from ui.widgets.formatting import percent
 
 PAIR = {"a": "The bunny ate the carrot.", "b": "It was good."}
 WHY = ("lens", "ablation", "contributions", "saliency", "patching", "whatif")
@@ -233,7 +233,7 @@ def test_contributions_to_the_verdict_on_a_pair_are_told_as_log_odds(open_app, b
 
 
 def test_contributions_are_worked_out_beside_the_page(open_app, monkeypatch):
-    from bert_tf.explain.open_model import OpenModel
+    from bert_tf.inference.hooked_model import OpenModel
 
     go, whole = threading.Event(), OpenModel.odds_gradient
 
@@ -251,12 +251,12 @@ def test_contributions_are_worked_out_beside_the_page(open_app, monkeypatch):
 
 
 def test_what_speaks_for_the_only_class_is_refused_in_words(open_app, monkeypatch):
-    from bert_tf.explain.open_model import OpenModel
-    from bert_tf.finetune.families import family
-    from bert_tf.finetune.model import TaskModel
-    from bert_tf.finetune.network import network_over
-    from bert_tf.finetune.task import TaskSettings
-    from ui.models import shared_model
+    from bert_tf.finetuning.network import network_over
+    from bert_tf.finetuning.task_model import TaskModel
+    from bert_tf.finetuning.task_settings import TaskSettings
+    from bert_tf.finetuning.tasks.registry import family
+    from bert_tf.inference.hooked_model import OpenModel
+    from ui.session.model_store import shared_model
 
     bert = shared_model("tiny-cased").bert
     settings = TaskSettings("classify", ("good",))
@@ -370,16 +370,16 @@ def test_text_of_the_visitor_reaches_the_marks_unchanged(open_app):
 
 
 def test_so_much_noise_that_the_answer_is_gone_is_told(open_app, bert, monkeypatch):
-    import pages.saliency
+    from pages.explain import saliency
 
     link = {"saliency.method": "smooth", "saliency.steps": "8"}
     assert "hides the answer" not in told(settled(open_app(page="saliency", **PAIR, mask="a3", **link)))
-    monkeypatch.setattr(pages.saliency, "_GONE", -100)
+    monkeypatch.setattr(saliency, "_GONE", -100)
     assert "hides the answer" in told(settled(open_app(page="saliency", **PAIR, mask="a3", **link)))
 
 
 def test_weights_that_foretell_nothing_are_called_so():
-    from pages.saliency import _fitted
+    from pages.explain.saliency import _fitted
 
     assert "worth little" not in _fitted(0.3)
     for fit in (0.29, -1.5):
@@ -449,7 +449,7 @@ def test_words_are_changed_until_the_answer_is_another(open_app, bert, link):
 
 def test_what_was_not_tried_is_not_called_harmless():
     from bert_tf.explain import HotFlip, Target
-    from ui.flips_view import _said
+    from pages.explain.hotflip_view import _said
 
     said = _said(HotFlip(Target(3, 7, "good"), np.log(0.25), True, (), ()), {"most": 3})
     assert said.startswith("Nothing could be tried") and said.endswith("“good” has 25.0%.")
@@ -470,18 +470,18 @@ def test_what_was_not_tried_is_not_called_harmless():
 )
 def test_an_answer_that_does_not_hold_is_told_by_its_kind(monkeypatch, several, says):
     from bert_tf.explain import HotFlip, Target
-    from ui import why
+    from ui.widgets import targets
 
     told = []
-    monkeypatch.setattr(why.st, "info", lambda text, **_: told.append(text))
+    monkeypatch.setattr(targets.st, "info", lambda text, **_: told.append(text))
     found = HotFlip(Target(None, 1, "good", True, of_several=several), np.log(0.25), False, (), ())
-    why.not_the_likeliest(found, "nothing to change")
+    targets.not_the_likeliest(found, "nothing to change")
     assert [text.replace("\\", "") for text in told] == [says]
 
 
 @pytest.mark.parametrize("text, says", [(" Paris", "**Paris**"), ("a*b ", "**a\\*b**"), (" ", " ")])
 def test_bold_words_have_no_space_beside_their_asterisks(text, says):
-    from ui.words import bold
+    from ui.widgets.formatting import bold
 
     assert bold(text) == says
 
@@ -535,13 +535,13 @@ def test_a_long_text_is_not_reduced(open_app):
 
 
 def test_a_class_called_value_is_told_as_a_class():
-    from bert_tf.explain.target import Target
-    from ui import why
+    from bert_tf.explain.attribution.target import Target
     from ui.snippets import parts
+    from ui.widgets import targets
 
     a_class, a_value = Target(None, 1, "value", of_task=True), Target(None, 0, "value", of_task=True, of_value=True)
-    assert (why.unit(a_class), why.unit(a_value)) == ("nats", "of the value")
-    assert (why.said(a_class, np.log(0.25)), why.said(a_value, 0.25)) == ("25.0%", "0.250")
+    assert (targets.unit(a_class), targets.unit(a_value)) == ("nats", "of the value")
+    assert (targets.said(a_class, np.log(0.25)), targets.said(a_value, 0.25)) == ("25.0%", "0.250")
     assert parts.target(a_class, None)[1] == "class_target(bert, trace, 'value')"
     assert parts.target(a_value, None)[1] == "class_target(bert, trace)"
 
@@ -731,7 +731,7 @@ def test_another_word_and_a_swap_are_shown_before_and_after(open_app, bert):
 
 def test_minimal_pairs_are_scored_as_by_the_library(open_app, bert):
     from bert_tf.explain import minimal_pairs
-    from ui.minimal import PAIRS
+    from ui.samples.minimal_pairs import PAIRS
 
     app = settled(open_app(page="whatif", **{"whatif.kind": "pairs", "whatif.all": "1"}))
     found = minimal_pairs(bert, [(pair.good, pair.bad) for pair in PAIRS])
@@ -757,7 +757,7 @@ def headless(explorer_home):
     from bert_tf.checkpoints import save
     from bert_tf.config import BertConfig
     from bert_tf.models import build_encoder
-    from bert_tf.text import Tokenizer
+    from bert_tf.tokenizers import Tokenizer
     from tests.app.conftest import ROOT
 
     tokenizer = Tokenizer.from_folder(ROOT / "assets" / "models" / "bert-base-cased-embedded")
@@ -776,19 +776,19 @@ def headless(explorer_home):
 def test_a_model_without_heads_is_answered_with_a_sentence(
     open_app, headless, explorer_home, tmp_path, monkeypatch, page
 ):
-    from ui import models, state
+    from ui.session import model_store, state
 
     text = (explorer_home / "explorer.toml").read_text().replace('"tiny-uncased"', f'"{headless}"')
     (tmp_path / "headless.toml").write_text(text)
     monkeypatch.setenv("BERT_TF_EXPLORER", str(tmp_path / "headless.toml"))
     state.limits.clear()
-    models.catalogue.clear()
+    model_store.catalogue.clear()
     app = settled(open_app(page=page, **PAIR, mask="a1", model=headless))
     assert "head" in told(app) and "Choose another model" in told(app)
 
 
 def test_parts_survive_their_link():
-    from ui import parts
+    from ui.widgets import ablation_parts as parts
 
     places = frozenset({(0, 0), (0, 4), (2, 3), (1, 5)})
     assert parts.read(parts.written(places, 4), 3, 4) == places
@@ -799,13 +799,13 @@ def test_parts_survive_their_link():
 
 def test_a_fine_tuned_class_is_explained(open_app, monkeypatch):
     from bert_tf.explain import occlusion
-    from bert_tf.explain.open_model import OpenModel
-    from bert_tf.explain.target import class_target
-    from bert_tf.finetune.families import family
-    from bert_tf.finetune.model import TaskModel
-    from bert_tf.finetune.network import network_over
-    from bert_tf.finetune.task import TaskSettings
-    from ui.models import shared_model
+    from bert_tf.explain.attribution.target import class_target
+    from bert_tf.finetuning.network import network_over
+    from bert_tf.finetuning.task_model import TaskModel
+    from bert_tf.finetuning.task_settings import TaskSettings
+    from bert_tf.finetuning.tasks.registry import family
+    from bert_tf.inference.hooked_model import OpenModel
+    from ui.session.model_store import shared_model
 
     bert = shared_model("tiny-cased").bert
     settings = TaskSettings("classify", ("bad", "good"), "mean")

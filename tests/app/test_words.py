@@ -26,12 +26,12 @@ from bert_tf.explain import (
     sense_separation,
     umap,
 )
-from bert_tf.explain.architecture import passing
-from bert_tf.explain.vectors import word_ids
+from bert_tf.explain.models.architecture import passing
+from bert_tf.explain.representations.vectors import word_ids
 from tests.app.look import column, component, near, offered, param, settled, told
-from ui import senses
-from ui.limits import ROOT
-from ui.words import direction
+from ui.samples import word_senses
+from ui.shell.limits import ROOT
+from ui.widgets.formatting import direction
 
 PAIR = {"a": "The bunny ate the carrot.", "b": "It was good."}
 
@@ -232,7 +232,7 @@ def test_the_sample_with_trees_has_the_words_of_the_sample_of_sentences():
 
 
 def test_of_a_file_with_trees_but_no_labels_none_are_told(bert):
-    from ui.places import _said
+    from pages.representations.nearest_contexts import _said
 
     line = "\t".join(["{}", "{}", "_", "_", "_", "_", "0", "{}", "_", "_"])
     rows = {}
@@ -248,7 +248,7 @@ def test_of_a_file_with_trees_but_no_labels_none_are_told(bert):
 def test_the_found_words_have_parts_of_speech_where_a_tagger_is_offered(
     open_app, saved, with_tasks, task_home, monkeypatch
 ):
-    monkeypatch.setattr("ui.places.TAGGER", "words")
+    monkeypatch.setattr("pages.representations.nearest_contexts.TAGGER", "words")
     link = {"neighbours.at": "2", "neighbours.vector": "2", "neighbours.among": "text"}
     app = settled(open_app(page="neighbours", **PAIR, **link))
     assert "tag" not in app.dataframe[0].value and "part_of_speech" not in saved["places"]["header"]
@@ -368,7 +368,7 @@ def test_a_unit_of_a_factor_opens_in_the_architecture(open_app, bert):
 
 def test_a_word_is_laid_out_layer_by_layer(open_app, bert):
     app = settled(open_app(page="meaning", **{"meaning.layer": "2"}))
-    read = senses.read(senses.example("bank"), 100, 2000)
+    read = word_senses.read(word_senses.example("bank"), 100, 2000)
     found = occurrences(bert, read.texts, "bank")
     labels = [read.senses[text] for text in found.texts]
     assert set(labels) == {"money", "river"} and len(labels) == len(read.texts) >= 16
@@ -388,7 +388,7 @@ def test_a_word_is_laid_out_layer_by_layer(open_app, bert):
 
 def test_umap_in_space_is_the_librarys(open_app, bert):
     app = settled(open_app(page="meaning", **{"meaning.way": "umap", "meaning.space": "1", "meaning.example": "bat"}))
-    read = senses.read(senses.example("bat"), 100, 2000)
+    read = word_senses.read(word_senses.example("bat"), 100, 2000)
     wanted = umap(occurrences(bert, read.texts, "bat").vectors[3], 3)
     groups = figure(app, 0)
     assert [group["type"] for group in groups] == ["scatter3d"] * 2
@@ -425,10 +425,10 @@ def test_what_is_missing_for_own_sentences_is_said(open_app):
 
 
 def test_typed_lines_are_read_with_and_without_a_sense():
-    read = senses.read("river | On the bank.\n\n money|The bank.\nBank only", 2, 8)
-    assert read == senses.Sentences(("On the b", "The bank"), ("river", "money"), 1)
-    for word in senses.WORDS:
-        found = senses.read(senses.example(word), 100, 2000)
+    read = word_senses.read("river | On the bank.\n\n money|The bank.\nBank only", 2, 8)
+    assert read == word_senses.Sentences(("On the b", "The bank"), ("river", "money"), 1)
+    for word in word_senses.WORDS:
+        found = word_senses.read(word_senses.example(word), 100, 2000)
         assert len(set(found.senses)) >= 2 and all(word in text.lower() for text in found.texts)
 
 

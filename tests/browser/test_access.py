@@ -12,7 +12,7 @@ from tests.app.made_tasks import save_tasks
 from tests.app.test_family_pages import FAMILY
 from tests.browser.conftest import serving
 from tests.browser.look import FIGURE, again, wider_than_the_screen
-from tests.test_one_way import APART, LEFT, make_reader
+from tests.layers.test_causal import APART, LEFT, make_reader
 
 TEXTS = "a=The+bunny+ate+the+carrot.&b=It+was+good.&mask=a3"
 #: A link to each page with something on it, and the sign that it is drawn.

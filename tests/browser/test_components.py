@@ -5,8 +5,8 @@ import re
 import numpy as np
 import pytest
 
-from ui.limits import ROOT
-from ui.words import direction, percent
+from ui.shell.limits import ROOT
+from ui.widgets.formatting import direction, percent
 
 FOLDER = ROOT / "assets" / "components"
 SCRIPTS = sorted(FOLDER.glob("*.js"))

@@ -6,7 +6,7 @@ from playwright.sync_api import expect
 from bert_tf.explain import concept_test
 from tests.app.test_dataset import sample
 from tests.browser.look import press_row, wait_for_link
-from ui.concepts import OTHERS, sentences
+from ui.samples.concepts import OTHERS, sentences
 
 
 def test_a_concept_is_tested_and_a_layer_chosen(visit, bert):

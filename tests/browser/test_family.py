@@ -13,8 +13,8 @@ from tests.app.test_family_pages import FAMILY, TEXTS
 from tests.app.test_oneway import NAMES
 from tests.browser.conftest import serving
 from tests.browser.look import wait_for_link, wider_than_the_screen
-from tests.test_one_way import APART, LEFT, make_reader
-from ui.words import percent
+from tests.layers.test_causal import APART, LEFT, make_reader
+from ui.widgets.formatting import percent
 
 SENTENCE = "The cat sat on the mat in Paris."
 WORDS = "w1 w2 w3 w4 w5 w6 w7 w8"

@@ -26,15 +26,15 @@ from bert_tf.explain import (
     without_each_word,
 )
 from bert_tf.explain import ask as ask_variants
-from bert_tf.explain.architecture import parts, passing
-from bert_tf.explain.family_table import family_rows
-from bert_tf.explain.timelapse import Series
-from bert_tf.plots.architecture import MOST_UNITS
+from bert_tf.explain.models.architecture import parts, passing
+from bert_tf.explain.models.architecture_table import family_rows
+from bert_tf.explain.models.timelapse import Series
+from bert_tf.plots.models.architecture import MOST_UNITS
 from bert_tf.plots.theme import ramp
-from bert_tf.train.run import find_runs, read_run
+from bert_tf.training.run import find_runs, read_run
 from tests.browser.look import ASKED, FIGURE, NUMBERS, PAIR, TEXTS, numbers, point, saved, share, wait_for_link
-from ui.limits import ROOT
-from ui.words import percent
+from ui.shell.limits import ROOT
+from ui.widgets.formatting import percent
 
 
 def words_and_shares(answers):

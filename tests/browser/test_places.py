@@ -11,7 +11,7 @@ from bert_tf.explain import attended_values, count_labels, matched_labels, neare
 from tests.app.conftest import LIMITS, save_tiny
 from tests.browser.conftest import serving
 from tests.browser.look import PAIR, TEXTS, again, saved, wait_for_link, wider_than_the_screen
-from ui.limits import ROOT
+from ui.shell.limits import ROOT
 
 TAGGER = "parts-of-speech-base-cased"
 

@@ -9,7 +9,7 @@ import bert_tf
 from bert_tf.explain import play
 from tests.browser.conftest import serving
 from tests.browser.look import wait_for_link, wider_than_the_screen
-from ui.words import percent
+from ui.widgets.formatting import percent
 
 expect.set_options(timeout=60_000)  # the machine may be busy
 TEXT = "The river runs through the old city to the sea."

@@ -5,7 +5,7 @@ from playwright.sync_api import expect
 
 from bert_tf.explain import lay_out, nearest_rows, read_rows, row_vectors, score_rows
 from tests.browser.look import FIGURE, NUMBERS, again, numbers, parameters, wait_for_link, wider_than_the_screen
-from ui.limits import ROOT
+from ui.shell.limits import ROOT
 
 
 def test_a_press_on_a_point_opens_its_row_and_lists_the_nearest(visit, bert):

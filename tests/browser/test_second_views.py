@@ -32,8 +32,8 @@ from bert_tf.explain import (
     syntax_agreement,
     with_word,
 )
-from bert_tf.explain.attention import summarise_heads
-from bert_tf.explain.vectors import embedding_table
+from bert_tf.explain.attention.head_summary import summarise_heads
+from bert_tf.explain.representations.vectors import embedding_table
 from tests.browser.look import (
     ASKED,
     FIGURE,
@@ -47,10 +47,10 @@ from tests.browser.look import (
     wait_for_link,
     wider_than_the_screen,
 )
-from ui import senses
-from ui.concepts import OTHERS, sentences
-from ui.minimal import PAIRS
-from ui.words import percent
+from ui.samples import word_senses
+from ui.samples.concepts import OTHERS, sentences
+from ui.samples.minimal_pairs import PAIRS
+from ui.widgets.formatting import percent
 
 OTHER = "The bunny ate a carrot."
 TREE = "\n".join(
@@ -155,7 +155,7 @@ def test_other_words_until_the_answer_is_another(visit, bert, trace):
 
 def test_meaning_s_matrix_its_map_and_where_senses_part(visit, bert):
     page = visit("/?page=meaning&meaning.layer=2&meaning.way=umap").page
-    read = senses.read(senses.example("bank"), 100, 2000)
+    read = word_senses.read(word_senses.example("bank"), 100, 2000)
     found = occurrences(bert, read.texts, "bank")
     labels = [read.senses[text] for text in found.texts]
     order = sorted(range(len(labels)), key=lambda index: labels[index])

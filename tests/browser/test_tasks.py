@@ -10,12 +10,12 @@ from playwright.sync_api import expect
 
 import bert_tf
 from bert_tf.explain import Ablation, ablate, class_curve, class_lens, score_rows
-from bert_tf.explain.heads_changed import heads_changed
-from bert_tf.explain.rows import Row
+from bert_tf.explain.attention.attention_change import heads_changed
+from bert_tf.explain.datasets.rows import Row
 from tests.app.made_tasks import save_tasks
 from tests.browser.conftest import serving
 from tests.browser.look import FIGURE, numbers, press_row, saved, wait_for_link
-from ui.words import percent, share
+from ui.widgets.formatting import percent, share
 
 
 @pytest.fixture(scope="module")

@@ -25,8 +25,8 @@ from bert_tf.explain import (
     score_rows,
     summarise_rows,
 )
-from bert_tf.explain.architecture import passing
-from bert_tf.explain.vectors import word_ids
+from bert_tf.explain.models.architecture import passing
+from bert_tf.explain.representations.vectors import word_ids
 from tests.browser.look import (
     FIGURE,
     NUMBERS,
@@ -39,9 +39,9 @@ from tests.browser.look import (
     wait_for_link,
     wider_than_the_screen,
 )
-from ui import senses
-from ui.limits import ROOT
-from ui.words import share
+from ui.samples import word_senses
+from ui.shell.limits import ROOT
+from ui.widgets.formatting import share
 
 TEXTS = ("The bunny ate the carrot.", "It was good.")
 
@@ -78,7 +78,7 @@ def test_the_sum_is_drawn_and_follows_a_mask(visit, cased):
 
 def test_a_word_moves_through_the_layers(visit, cased):
     page = visit("/?page=meaning&meaning.layer=1").page
-    read = senses.read(senses.example("bank"), 100, 2000)
+    read = word_senses.read(word_senses.example("bank"), 100, 2000)
     found = occurrences(cased, read.texts, "bank")
     wanted, _ = principal_components(found.vectors[1], 2)
     money = [index for index, sense in enumerate(read.senses) if sense == "money"]

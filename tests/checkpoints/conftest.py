@@ -18,7 +18,7 @@ def make_tiny(vocabulary):
     """make_tiny(heads, **settings) -> config, tokenizer and a model whose every weight is random."""
     from bert_tf.config import BertConfig
     from bert_tf.models import build_pretraining_model, named_variables
-    from bert_tf.text import Tokenizer
+    from bert_tf.tokenizers import Tokenizer
 
     def make(heads=("pooler", "mlm", "nsp"), **settings):
         tokenizer = Tokenizer(vocabulary, lower_case=False)

@@ -34,7 +34,7 @@ def served(hub, tiny_folder):
 
 
 def module():
-    """The module `bert_tf.checkpoints.download`, whose name in the package is the function's."""
+    """The module `bert_tf.checkpoints.hub`, whose name in the package is the function's."""
     import sys
 
     return sys.modules[download_function.__module__]

@@ -11,10 +11,10 @@ import safetensors.numpy
 import transformers
 
 from bert_tf import checkpoints
+from bert_tf.architectures import MEMBERS
 from bert_tf.checkpoints import CheckpointError
-from bert_tf.checkpoints.names import canonical_name, tensor_shapes
+from bert_tf.checkpoints.tensor_names import canonical_name, tensor_shapes
 from bert_tf.config import BertConfig, parameter_counts
-from bert_tf.family import MEMBERS
 from bert_tf.models import named_variables
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "family"

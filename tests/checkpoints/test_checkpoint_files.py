@@ -9,8 +9,14 @@ import numpy as np
 import pytest
 
 from bert_tf.checkpoints import CheckpointError, read, save
-from bert_tf.checkpoints.files import is_free, making, read_json, replacing, write_text
-from bert_tf.checkpoints.safetensors_folder import write_tensors
+from bert_tf.checkpoints.formats.safetensors_folder import write_tensors
+from bert_tf.files import (
+    is_free,
+    making,
+    read_json,
+    replacing,
+    write_text,
+)
 from tests.conftest import small_disk
 
 

@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.checkpoints import CheckpointError, convert, read
-from bert_tf.checkpoints.google import _index_names, google_heads, google_name
+from bert_tf.checkpoints.formats.google import _index_names, google_heads, google_name
 from bert_tf.checkpoints.saving import tensor_values
 
 # The names as they stand in the released checkpoints, for layer 0, with the shapes of a model of width 32.

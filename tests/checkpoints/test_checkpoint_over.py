@@ -9,10 +9,10 @@ import pytest
 from bert_tf import checkpoints
 from bert_tf.checkpoints import CheckpointError
 from bert_tf.checkpoints.delta import base_model, save_over
+from bert_tf.checkpoints.formats.safetensors_folder import open_tensors
 from bert_tf.checkpoints.reading import open_folder
-from bert_tf.checkpoints.safetensors_folder import open_tensors
 from bert_tf.models import named_variables
-from bert_tf.pretrain.distill import student_of
+from bert_tf.pretraining.objectives.distillation import student_of
 from tests.conftest import make_bert
 
 

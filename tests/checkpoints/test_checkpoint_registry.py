@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from bert_tf.checkpoints import RELEASED, nearest, released
-from bert_tf.checkpoints.names import tensor_shapes
+from bert_tf.checkpoints.tensor_names import tensor_shapes
 
 
 def test_it_has_the_six_originals_and_the_24_miniatures():

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from bert_tf.bert import Bert
 from bert_tf.config import BertConfig
+from bert_tf.errors import InputError
 from bert_tf.explain import (
     Ablation,
     ablate,
@@ -19,15 +19,15 @@ from bert_tf.explain import (
     reduce_input,
     sweep,
 )
-from bert_tf.explain.errors import InputError
-from bert_tf.finetune.families import family
-from bert_tf.finetune.model import TaskModel
-from bert_tf.finetune.network import network_over
-from bert_tf.finetune.task import TaskSettings
+from bert_tf.finetuning.network import network_over
+from bert_tf.finetuning.task_model import TaskModel
+from bert_tf.finetuning.task_settings import TaskSettings
+from bert_tf.finetuning.tasks.registry import family
+from bert_tf.inference.bert import Bert
 from bert_tf.models import build_pretraining_model
 from bert_tf.plots.explained import figure_of
 from bert_tf.runtime import Runtime
-from bert_tf.text import Tokenizer
+from bert_tf.tokenizers import Tokenizer
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "good", "bad", "film", "was", "it"]
 

@@ -39,8 +39,8 @@ from bert_tf.explain import (
     sweep,
     text_with,
 )
-from bert_tf.explain.rows import Row
-from bert_tf.explain.value_attention import output_kernels
+from bert_tf.explain.attention.value_attention import output_kernels
+from bert_tf.explain.datasets.rows import Row
 from tests.conftest import randomise
 
 FAMILY = Path(__file__).parents[1] / "golden" / "family"

@@ -5,9 +5,9 @@ from types import SimpleNamespace
 import numpy as np
 
 from bert_tf.explain import HeadVectors
-from bert_tf.plots.heads import heads_plane, measure_map
-from bert_tf.plots.methods import method_bars
-from bert_tf.plots.neuron import head_vectors
+from bert_tf.plots.attention.head_profile import heads_plane, measure_map
+from bert_tf.plots.attention.head_vectors import head_vectors
+from bert_tf.plots.attention.token_attention import method_bars
 
 
 def test_a_measure_is_drawn_head_by_head():

@@ -7,17 +7,22 @@ import pytest
 from plotly.colors import sample_colorscale, unlabel_rgb
 
 from bert_tf.explain import Prediction
-from bert_tf.explain.lens import Lens
-from bert_tf.plots.architecture import MOST_TOKENS, MOST_UNITS, activations, sizes
+from bert_tf.explain.representations.logit_lens import Lens
+from bert_tf.plots.attribution.input_reduction import reduction_course
 from bert_tf.plots.diverging import diverging_ramp, diverging_scale
-from bert_tf.plots.effects import by_kind, effects_map, ranked_bars
-from bert_tf.plots.family import parameters_by_part, work_or_time
-from bert_tf.plots.finetuning import confusion_matrix, label_bars, learning_curve
-from bert_tf.plots.lens import answer_curve, lens_map, state_names
-from bert_tf.plots.patching import patch_map, patched_heads_map
-from bert_tf.plots.reduction import reduction_course
-from bert_tf.plots.tasks import answer_curves, changed_heads, probabilities
-from bert_tf.plots.training import answer_course, curves
+from bert_tf.plots.interventions.ablation import by_kind, effects_map, ranked_bars
+from bert_tf.plots.interventions.patching import patch_map, patched_heads_map
+from bert_tf.plots.models.architecture import (
+    MOST_TOKENS,
+    MOST_UNITS,
+    activations,
+    sizes,
+)
+from bert_tf.plots.models.architecture_table import parameters_by_part, work_or_time
+from bert_tf.plots.representations.logit_lens import answer_curve, lens_map, state_names
+from bert_tf.plots.training.curves import answer_course, curves
+from bert_tf.plots.training.finetuning import confusion_matrix, label_bars, learning_curve
+from bert_tf.plots.training.task_answers import answer_curves, changed_heads, probabilities
 
 EVIL = "<b>x</b>"
 SAFE = "&lt;b&gt;x&lt;/b&gt;"
@@ -267,7 +272,7 @@ def test_an_answer_s_course_is_drawn_over_the_snapshots():
 
 
 def test_tokens_that_were_replaced_have_a_colour_of_their_own():
-    from bert_tf.plots.effects import replaced_bars
+    from bert_tf.plots.interventions.ablation import replaced_bars
 
     (bars,) = replaced_bars(["the", "dog", "the"], [0.1, 0.9, 0.2], [False, True, False]).data
     assert list(bars.x) == [0.1, 0.9, 0.2] and len(set(bars.y)) == 3
@@ -276,7 +281,7 @@ def test_tokens_that_were_replaced_have_a_colour_of_their_own():
 
 
 def test_a_spread_counts_the_numbers_it_was_given():
-    from bert_tf.plots.effects import spread
+    from bert_tf.plots.interventions.ablation import spread
 
     figure = spread(np.array([1.0, 2.0, 2.0]), "rank")
     assert list(figure.data[0].x) == [1.0, 2.0, 2.0] and figure.layout.xaxis.title.text == "rank"

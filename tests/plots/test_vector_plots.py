@@ -5,11 +5,17 @@ import plotly.graph_objects as go
 import plotly.io
 import pytest
 
-from bert_tf.plots.comparison import answers_by_depth, difference_map, likeness_map
-from bert_tf.plots.factors import MOST_TOKENS, factor_map
-from bert_tf.plots.said import description, table
+from bert_tf.plots.description import description, table
+from bert_tf.plots.models.comparison import answers_by_depth, difference_map, likeness_map
+from bert_tf.plots.representations.factors import MOST_TOKENS, factor_map
+from bert_tf.plots.representations.vectors import (
+    cosine_map,
+    curves,
+    part_shares,
+    points,
+    position_map,
+)
 from bert_tf.plots.theme import dress
-from bert_tf.plots.vectors import cosine_map, curves, part_shares, points, position_map
 
 EVIL = "<b>x</b>"
 
@@ -79,7 +85,7 @@ def test_curves_are_named_and_run_over_relative_depth():
 
 
 def test_the_nearest_words_stand_on_their_cosines():
-    from bert_tf.plots.vectors import nearest_map
+    from bert_tf.plots.representations.vectors import nearest_map
 
     (drawn,) = nearest_map([[0.5, 0.25]], [["<b>", "c"]], ["a"], ["static", "in"]).data
     assert drawn.z.tolist() == [[0.5, 0.25]] and list(drawn.text[0]) == ["&lt;b&gt;", "c"]

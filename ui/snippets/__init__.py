@@ -6,7 +6,7 @@ stands in the modules here, one a group of pages: functions of the view and of w
 
 import streamlit as st
 
-from ui import state
+from ui.session import state
 from ui.snippets import asking, attention, comparing, files, learn, predicting, tasks, training, words
 
 _GIVEN = "_snippet"

@@ -1,8 +1,9 @@
 """The lines of the pages that ask why."""
 
-from bert_tf.explain.target import classes_of
-from ui import concepts, why
+from bert_tf.explain.attribution.target import classes_of
+from ui.samples import concepts
 from ui.snippets.parts import about, listed, loading, reading, sample_lines, script, span, target
+from ui.widgets import targets
 
 _LENS = """\
 lens = logit_lens(bert, trace, positions={positions}, top_k={top_k})
@@ -34,7 +35,7 @@ def lens(view, shared, trace, positions=(), at=None, follow="", top_k=5):
         answers = f", answers=[vocabulary_id(bert.tokenizer, {follow!r})]" if follow else ""
         bodies.append(_FOLLOWED.format(at=at, top_k=top_k, answers=answers))
     imports = [f"from bert_tf.explain import {', '.join(names)}"]
-    imports += ["from bert_tf.explain.target import vocabulary_id"] if follow else []
+    imports += ["from bert_tf.explain.attribution.target import vocabulary_id"] if follow else []
     return about(view, shared, trace, imports, *bodies)
 
 
@@ -140,7 +141,7 @@ def saliency(view, shared, trace, asked, method, settings):
         imports.append("import pathlib")
         written["baseline"] = f"{sample_lines(concepts.OTHERS)}[:{len(texts)}]"
     more = "".join(f", {key}={value}" for key, value in written.items())
-    unit = "its value" if why.unit(asked) != "nats" else "its log-probability"
+    unit = "its value" if targets.unit(asked) != "nats" else "its log-probability"
     lines = {"reduction": _REDUCTION, "hotflip": _HOTFLIP}.get(method, _SALIENCY)
     body = lines.format(target=call, method=name, more=more, unit=unit, last=_LAST.get(method, ""))
     return about(view, shared, trace, imports, body)
@@ -276,7 +277,7 @@ def pairs(view, shared, good, bad, every=False):
     """Two sentences, the likelier of them; every: whether the page's examples follow."""
     more = listed([(good, bad)]) + (" + [(one.good, one.bad) for one in PAIRS]" if every else "")
     imports = ["from bert_tf.explain import minimal_pairs"]
-    imports += ["from ui.minimal import PAIRS  # in the project's folder"] if every else []
+    imports += ["from ui.samples.minimal_pairs import PAIRS  # in the project's folder"] if every else []
     return script(imports, loading(view, shared.name), _PAIRS.format(pairs=more))
 
 

@@ -70,7 +70,7 @@ def methods(view, shared, trace, position, head, flow, detail):
     """One token's attention by every method; flow: whether the page works it out."""
     names = f"{'attention_flow, ' if flow else ''}token_attention"
     imports = [f"from bert_tf.explain import {names}"]
-    imports += ["from bert_tf.explain.methods import scaled"] if flow else []
+    imports += ["from bert_tf.explain.attention.token_attention import scaled"] if flow else []
     imports += ["from bert_tf.plots import select"]
     flow = _FLOW.format(layer=view.layer, position=position) if flow else ""
     body = _METHODS.format(layer=view.layer, position=position, head=head, flow=flow)

@@ -1,10 +1,10 @@
 """The lines of the pages that put two models, or two texts, side by side."""
 
-from ui import verdicts
+from ui.session.task_models import packed, record
 from ui.snippets.files import needs, rows_of
 from ui.snippets.parts import loading, reading, script
-from ui.spots import cut
-from ui.tasks import packed, record
+from ui.widgets import task_predictions
+from ui.widgets.mask_chips import cut
 
 _COMPARE = """\
 layers = bert.config.num_hidden_layers, second.config.num_hidden_layers
@@ -78,7 +78,7 @@ def _answers(pair):
     lines = []
     for variable, side in zip(("bert", "second"), pair):
         task = side.shared.bert.task
-        if task is not None and not verdicts.problem(task.settings, side.text_a, side.text_b):
+        if task is not None and not task_predictions.problem(task.settings, side.text_a, side.text_b):
             lines.append(f"print({variable}.task.predict([{record(task.settings, side.text_a, side.text_b)!r}]))")
     return "\n".join(lines)
 
@@ -86,7 +86,7 @@ def _answers(pair):
 def _judged(side):
     """The texts that a side's classifier reads, as far as it does: a tuple."""
     settings = side.shared.bert.task.settings
-    if verdicts.problem(settings, side.text_a, side.text_b):
+    if task_predictions.problem(settings, side.text_a, side.text_b):
         return (side.text_a,)
     (read,) = packed(side.shared, settings, side.text_a, side.text_b)
     texts = record(settings, side.text_a, side.text_b)
@@ -105,7 +105,7 @@ def cka(view, names, traced, file=None, most=0, words=0, measure="cka"):
 
     Args:
         names: of the models. traced: (text A, text B or None) of the page as each of them reads it.
-        file: ``ui.files.Chosen``, of which the first ``most`` rows are read instead, until there are ``words`` words.
+        file: ``ui.widgets.file_input.Chosen``, of which the first ``most`` rows are read instead, until there are ``words`` words.
         measure: as `layer_similarity` takes it.
     """
     load, own = _two(view, names), "" if measure == "cka" else f", measure={measure!r}"
@@ -116,7 +116,10 @@ def cka(view, names, traced, file=None, most=0, words=0, measure="cka"):
         return script(imports, load, f"print({call}.round(3))  # row: a state of the one, column: of the other")
     readers, read = rows_of(file)
     imports = [*needs(file), f"from bert_tf.explain import {', '.join(sorted([*readers, 'layer_similarity']))}"]
-    imports += ["from functools import partial", "from bert_tf.explain.similarity import traces_of"]
+    imports += [
+        "from functools import partial",
+        "from bert_tf.explain.representations.layer_similarity import traces_of",
+    ]
     return script(imports, f"{load}\n{read}", _CKA.format(most=most, words=words, measure=own))
 
 
@@ -129,7 +132,7 @@ for one in found.rows:  # those they differ on most first
 
 
 def agreement(view, names, file, hide):
-    """Two models on every row of a file; names: of the models. file: ``ui.files.Chosen``. hide: as the page says."""
+    """Two models on every row of a file; names: of the models. file: ``ui.widgets.file_input.Chosen``. hide: as the page says."""
     readers, read = rows_of(file)
     imports = [*needs(file), f"from bert_tf.explain import {', '.join(sorted([*readers, 'agreement']))}"]
     body = _AGREEMENT.format(hide=hide, top_k=view.top_k)

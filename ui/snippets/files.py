@@ -1,6 +1,6 @@
 """The lines that read a file of texts, and those of the page Data."""
 
-from ui import concepts as samples
+from ui.samples import concepts as samples
 from ui.snippets.parts import listed, loading, sample_lines, script
 
 _READ = {"most_rows": 1000, "most_characters": 2000}  # what `read_rows` takes without being told
@@ -44,7 +44,7 @@ def dataset(view, shared, file, ask, hide, labelled, subset=None, plane=None, cu
     """A file asked row by row.
 
     Args:
-        file: ``ui.files.Chosen``. ask: what the model is asked for. hide: as `score_rows` takes it.
+        file: ``ui.widgets.file_input.Chosen``. ask: what the model is asked for. hide: as `score_rows` takes it.
         labelled: whether classes are asked for and the file has their labels.
         subset: the chosen one's name and the numbers of its rows, or None.
         plane: of the map of the rows its layer, pooling, way (None where the rows are too few for it), the name of
@@ -121,11 +121,11 @@ def concepts(view, shared, file, name, concept, others, of, answer, hide, label)
     """A concept tested on the rows of a file.
 
     Args:
-        file: ``ui.files.Chosen``. name: of the ready concept, or None. concept, others: the sentences.
+        file: ``ui.widgets.file_input.Chosen``. name: of the ready concept, or None. concept, others: the sentences.
         of, answer, hide: as `concept_test` takes them. label: that of the rows that are asked about, or "" for all.
     """
     imports, read = rows_of(file)
-    labels = ["from bert_tf.explain.rows import labelled"] if label else []
+    labels = ["from bert_tf.explain.datasets.rows import labelled"] if label else []
     read += f"\nrows = labelled(rows, {label!r})" if label else ""
     ready = [None if name is None else name, samples.OTHERS if others == samples.sentences(samples.OTHERS) else None]
     made = [

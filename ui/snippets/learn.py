@@ -1,7 +1,7 @@
 """The lines of the pages to learn from."""
 
+from ui.session.task_models import record
 from ui.snippets.parts import about, loading, script
-from ui.tasks import record
 
 _PARTS = """\
 for part in parts(bert.model, trace.length, masks={masks}{task}):
@@ -40,7 +40,7 @@ def architecture(view, shared, trace, layer, box, values=None):
             asked = record(task, view.a, view.b)
             opened = f"found = choice_scores(bert, {asked['context']!r}, {asked['choices']!r})\nprint(found)"
     body = _PARTS.format(box=box, masks=max(len(trace.masks), 1), task=", task=bert.task" if task else "")
-    imports = (f"from bert_tf.explain.architecture import {', '.join(names)}",)
+    imports = (f"from bert_tf.explain.models.architecture import {', '.join(names)}",)
     return about(view, shared, trace, imports, body, opened)
 
 
@@ -98,5 +98,7 @@ for row, seconds in zip(rows, measure_speed(rows)):
 
 def family(view, tokens, timed=False):
     """Every size of every member; timed: whether the page times them."""
-    imports = (f"from bert_tf.explain.family_table import family_rows{', measure_speed' if timed else ''}",)
+    imports = (
+        f"from bert_tf.explain.models.architecture_table import family_rows{', measure_speed' if timed else ''}",
+    )
     return script(imports, _FAMILY.format(tokens=tokens), _SPEED if timed else "")

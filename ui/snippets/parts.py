@@ -1,8 +1,9 @@
 """What the lines of every page are put together from."""
 
-from ui import concepts, runs
-from ui.limits import ROOT
-from ui.spots import cut
+from ui.samples import concepts
+from ui.session import runs
+from ui.shell.limits import ROOT
+from ui.widgets.mask_chips import cut
 
 
 def script(imports, *parts):

@@ -2,9 +2,9 @@
 
 import shlex
 
-from ui import verdicts
+from ui.session.task_models import record
 from ui.snippets.parts import asked, loading, reading, script
-from ui.tasks import record
+from ui.widgets import task_predictions
 
 _WORDS = """\
 {trace}
@@ -56,7 +56,7 @@ def finetuned(view, pair, traces, hidden=(), place=None):
     before, after = (shared.name for shared in pair)
     load = f"{loading(view, before, 'before')}\n{loading(view, after, 'after')}"
     read = f"{reading(traces[0], bert='before')}\n{reading(traces[1], 'other', 'after')}"
-    imports = ("from bert_tf.explain.heads_changed import heads_changed",)
+    imports = ("from bert_tf.explain.attention.attention_change import heads_changed",)
     head = _HEAD.format(layer=place[0], head=place[1]) if place else ""
     said = _own(view, pair[1]), _earlier(view, pair, traces, hidden)
     return script(imports, f"{load}\n{read}", _FINETUNED, head, *said)
@@ -65,7 +65,7 @@ def finetuned(view, pair, traces, hidden=(), place=None):
 def _own(view, after):
     """What the fine-tuned model says."""
     settings = after.bert.task.settings
-    if verdicts.problem(settings, view.a, view.b):
+    if task_predictions.problem(settings, view.a, view.b):
         return ""
     return f"(answer,) = after.task.predict([{record(settings, view.a, view.b)!r}])\nprint(answer)"
 

@@ -1,10 +1,10 @@
 """The lines of the pages about trainings."""
 
-from bert_tf.plots.training import PANELS
-from ui.limits import ROOT
+from bert_tf.plots.training.curves import PANELS
+from ui.shell.limits import ROOT
 from ui.snippets.parts import asked, script
 
-_IMPORT = "from bert_tf.train.run import read_run"
+_IMPORT = "from bert_tf.training.run import read_run"
 
 
 def _reading(folder):
@@ -57,7 +57,7 @@ def timelapse(view, folder, trace, step, layer, head, some=None):
     imports, read = _reading(folder)
     masks = bool(trace.masks) and trace.logits is not None
     names = "Series, course" if masks else "Series"
-    imports = [*imports, f"from bert_tf.explain.timelapse import {names}"]
+    imports = [*imports, f"from bert_tf.explain.models.timelapse import {names}"]
     imports += ["from bert_tf.explain import fill_mask"] if masks else []
     chosen = f"[one for one in run.snapshots if one.step in {some}]" if some else "run.snapshots"
     said = [

@@ -1,7 +1,7 @@
 """The lines of the pages about words as vectors."""
 
-from bert_tf.explain.vectors import PARTS
-from ui import senses
+from bert_tf.explain.representations.vectors import PARTS
+from ui.samples import word_senses
 from ui.snippets.files import needs, rows_of
 from ui.snippets.parts import about, listed, loading, script, span
 
@@ -21,7 +21,7 @@ def inputsum(view, shared, trace, shown, of):
     vectors = f"found.vectors[{PARTS.index(of)}]" if of in PARTS else "found.total"
     imports = (
         "from bert_tf.explain import cosine_similarities, embedding_parts, embedding_table",
-        "from bert_tf.explain.vectors import mean_by_distance",
+        "from bert_tf.explain.representations.vectors import mean_by_distance",
     )
     return about(view, shared, trace, imports, _INPUTSUM.format(shown=span(shown), vectors=vectors))
 
@@ -62,7 +62,7 @@ def meaning(view, shared, chosen, word, read, layer, way, dimensions, most):
 
 
 def _sentences(chosen, read):
-    if chosen in senses.WORDS:
+    if chosen in word_senses.WORDS:
         cut = f"[:{len(read.texts)}]" if read.left_out else ""
         return (
             f'lines = pathlib.Path("assets/samples/senses/{chosen}.tsv").read_text("utf-8").splitlines(){cut}\n'
@@ -117,7 +117,7 @@ def neighbours(view, shared, trace, shown, centred, top_k, at, state, file=None,
 
     Args:
         shown: positions. at, state: of the open cell; state: of the hidden state, None for the static vector.
-        file: ``ui.files.Chosen`` where its places are looked through, None for the vocabulary.
+        file: ``ui.widgets.file_input.Chosen`` where its places are looked through, None for the vocabulary.
         heads: of the layer, from 0, whose vectors are compared there; None for the state.
         tagger: name of the model that labels the words found, or None. parsed: whether the file has labels of its own.
     """
@@ -137,7 +137,7 @@ def neighbours(view, shared, trace, shown, centred, top_k, at, state, file=None,
     imports = ["import numpy as np"] if alike else []
     imports += [
         "from bert_tf.explain import embedding_table, nearest_tokens",
-        "from bert_tf.explain.vectors import word_ids",
+        "from bert_tf.explain.representations.vectors import word_ids",
     ]
     return about(view, shared, trace, imports, body, opened)
 

@@ -1,0 +1,94 @@
+"""ALBERT (Lan et al. 2020): one layer's weights used in every layer, and narrow embeddings."""
+
+from bert_tf.architectures.architecture import Member
+
+_LAYER = "bert.encoder.layer.*"
+_THEIRS = "albert.encoder.albert_layer_groups.*.albert_layers.0"
+_GOOGLE = "bert.encoder.transformer.group_*.inner_group_0"
+
+
+def _size(layers, hidden, heads):
+    return {
+        "num_hidden_layers": layers,
+        "hidden_size": hidden,
+        "num_attention_heads": heads,
+        "intermediate_size": 4 * hidden,
+    }
+
+
+ALBERT = Member(
+    model_type="albert",
+    title="ALBERT",
+    source="Lan et al. 2020",
+    changes=(
+        "All layers share one set of weights: that saves memory, not time.",
+        "Tokens are embedded in 128 numbers and then projected to the hidden size.",
+        "In the place of the next sentence: are two neighbouring stretches of text in order or swapped?",
+        "SentencePiece with 30,000 pieces; the tanh form of GELU.",
+    ),
+    heads=("pooler", "mlm", "sop"),
+    trained=("pooler", "mlm", "sop"),
+    # Lan et al. 2020, table 1.
+    sizes={
+        "base": _size(12, 768, 12),
+        "large": _size(24, 1024, 16),
+        "xlarge": _size(24, 2048, 16),
+        "xxlarge": _size(12, 4096, 64),
+    },
+    defaults={
+        "vocab_size": 30000,
+        "embedding_size": 128,
+        "hidden_size": 4096,
+        "num_attention_heads": 64,
+        "intermediate_size": 16384,
+        "num_hidden_groups": 1,
+        "hidden_act": "gelu_new",
+        "hidden_dropout_prob": 0.0,
+        "attention_probs_dropout_prob": 0.0,
+    },
+    ignored=frozenset(
+        {
+            "classifier_dropout_prob",
+            "down_scale_factor",
+            "gap_size",
+            "inner_group_num",
+            "layers_to_keep",
+            "net_structure_type",
+            "num_memory_blocks",
+        }
+    ),
+    names=(
+        (f"{_LAYER}.attention.output.dense", f"{_THEIRS}.attention.dense"),
+        (f"{_LAYER}.attention.output.LayerNorm", f"{_THEIRS}.attention.LayerNorm"),
+        (f"{_LAYER}.attention.self", f"{_THEIRS}.attention"),
+        (f"{_LAYER}.intermediate.dense", f"{_THEIRS}.ffn"),
+        (f"{_LAYER}.output.dense", f"{_THEIRS}.ffn_output"),
+        (f"{_LAYER}.output.LayerNorm", f"{_THEIRS}.full_layer_layer_norm"),
+        ("bert.embeddings_project", "albert.encoder.embedding_hidden_mapping_in"),
+        ("bert.pooler.dense", "albert.pooler"),
+        ("cls.predictions.transform.dense", "predictions.dense"),
+        ("cls.predictions.transform.LayerNorm", "predictions.LayerNorm"),
+        ("cls.predictions", "predictions"),
+        ("bert", "albert"),
+    ),
+    architectures=(
+        ({"pooler", "mlm", "sop"}, "AlbertForPreTraining"),
+        ({"mlm"}, "AlbertForMaskedLM"),
+        (set(), "AlbertModel"),
+    ),
+    google_settings="albert_config.json",
+    # Google's own code computes the tanh form under the plain name.
+    google_values={"hidden_act": {"gelu": "gelu_new"}},
+    google_names={
+        ("pooler", "mlm", "sop"): (
+            (f"{_LAYER}.attention.output.LayerNorm", f"{_GOOGLE}.LayerNorm"),
+            (f"{_LAYER}.attention", f"{_GOOGLE}.attention_1"),
+            (f"{_LAYER}.intermediate.dense", f"{_GOOGLE}.ffn_1.intermediate.dense"),
+            (f"{_LAYER}.output.dense", f"{_GOOGLE}.ffn_1.intermediate.output.dense"),
+            (f"{_LAYER}.output.LayerNorm", f"{_GOOGLE}.LayerNorm_1"),
+            ("bert.embeddings_project", "bert.encoder.embedding_hidden_mapping_in"),
+            ("sop_classifier.classifier", "cls.seq_relationship"),
+        )
+    },
+    tokenizer="pieces",
+)

@@ -1,0 +1,51 @@
+"""DistilBERT (Sanh et al. 2019): half of BERT's layers, taught by the whole."""
+
+from bert_tf.architectures.architecture import Member
+from bert_tf.architectures.bert import BERT
+
+_LAYER, _THEIRS = "bert.encoder.layer.*", "distilbert.transformer.layer.*"
+
+DISTILBERT = Member(
+    model_type="distilbert",
+    title="DistilBERT",
+    source="Sanh et al. 2019",
+    changes=(
+        "Six layers in the place of twelve, started from every other one of BERT's.",
+        "Learns from the teacher's probabilities and hidden states as well as from the masked words.",
+        "No segments and no pooler.",
+    ),
+    heads=("mlm",),
+    trained=("mlm",),
+    learns_besides=("its teacher",),
+    sizes={"base": {"num_hidden_layers": 6}},
+    defaults={"num_hidden_layers": 6, "type_vocab_size": 0},
+    settings={
+        "hidden_size": "dim",
+        "num_hidden_layers": "n_layers",
+        "num_attention_heads": "n_heads",
+        "intermediate_size": "hidden_dim",
+        "hidden_act": "activation",
+        "hidden_dropout_prob": "dropout",
+        "attention_probs_dropout_prob": "attention_dropout",
+    },
+    ignored=frozenset({"qa_dropout", "seq_classif_dropout", "sinusoidal_pos_embds", "tie_weights_"}),
+    # The epsilon is fixed in Transformers' code.
+    only={**BERT.only, "type_vocab_size": 0, "layer_norm_eps": 1e-12},
+    names=(
+        (f"{_LAYER}.attention.self.query", f"{_THEIRS}.attention.q_lin"),
+        (f"{_LAYER}.attention.self.key", f"{_THEIRS}.attention.k_lin"),
+        (f"{_LAYER}.attention.self.value", f"{_THEIRS}.attention.v_lin"),
+        (f"{_LAYER}.attention.output.dense", f"{_THEIRS}.attention.out_lin"),
+        (f"{_LAYER}.attention.output.LayerNorm", f"{_THEIRS}.sa_layer_norm"),
+        (f"{_LAYER}.intermediate.dense", f"{_THEIRS}.ffn.lin1"),
+        (f"{_LAYER}.output.dense", f"{_THEIRS}.ffn.lin2"),
+        (f"{_LAYER}.output.LayerNorm", f"{_THEIRS}.output_layer_norm"),
+        ("cls.predictions.transform.dense", "vocab_transform"),
+        ("cls.predictions.transform.LayerNorm", "vocab_layer_norm"),
+        ("cls.predictions.bias", "vocab_projector.bias"),
+        ("cls.predictions.decoder", "vocab_projector"),
+        ("bert", "distilbert"),
+    ),
+    architectures=(({"mlm"}, "DistilBertForMaskedLM"), (set(), "DistilBertModel")),
+    sentence_heads={task: ("relu", "pre_classifier", "classifier") for task in ("classify", "choose")},
+)

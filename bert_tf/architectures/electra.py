@@ -1,0 +1,62 @@
+"""ELECTRA (Clark et al. 2020): a small generator replaces words, the discriminator says which ones."""
+
+from bert_tf.architectures.architecture import Member
+from bert_tf.architectures.bert import BERT
+
+_DISCRIMINATOR = (
+    ("discriminator_predictions.dense_prediction", "discriminator_predictions.dense_1"),
+    ("bert", "electra"),
+)
+# The token, position and segment tables of the two models are the same tensors.
+_GENERATOR = (
+    ("bert.embeddings", "electra.embeddings"),
+    ("cls.predictions.transform", "generator_predictions"),
+    ("cls.predictions.bias", "generator_predictions.output_bias"),
+    ("bert", "generator"),
+)
+
+ELECTRA = Member(
+    model_type="electra",
+    title="ELECTRA",
+    source="Clark et al. 2020",
+    changes=(
+        "A small generator fills masked places; the discriminator judges every token: replaced or not.",
+        "Both read with the same embeddings; small ones are 128 wide and projected to the hidden size.",
+        "No pooler and no next sentence.",
+    ),
+    heads=("mlm", "replaced"),
+    trained=("replaced",),
+    # Clark et al. 2020, table 6; generators as released.
+    sizes={
+        "small": {},
+        "base": {**BERT.sizes["base"], "embedding_size": 768},
+        "large": {**BERT.sizes["large"], "embedding_size": 1024},
+        "small-generator": {},
+        "base-generator": {"embedding_size": 768},
+        "large-generator": {"embedding_size": 1024, "num_hidden_layers": 24},
+    },
+    trained_otherwise={f"{size}-generator": ("mlm",) for size in ("small", "base", "large")},
+    defaults={"embedding_size": 128, "hidden_size": 256, "num_attention_heads": 4, "intermediate_size": 1024},
+    only={"num_hidden_groups": None},
+    ignored=frozenset({"summary_activation", "summary_last_dropout", "summary_type", "summary_use_proj"}),
+    names=(
+        ("cls.predictions.transform.dense", "generator_predictions.dense"),
+        ("cls.predictions.transform.LayerNorm", "generator_predictions.LayerNorm"),
+        ("cls.predictions.bias", "generator_lm_head.bias"),
+        ("cls.predictions.decoder", "generator_lm_head"),
+        ("bert", "electra"),
+    ),
+    architectures=(({"replaced"}, "ElectraForPreTraining"), ({"mlm"}, "ElectraForMaskedLM"), (set(), "ElectraModel")),
+    sentence_heads={
+        "classify": ("gelu", "classifier.dense", "classifier.out_proj"),
+        "choose": ("gelu", "sequence_summary.summary", "classifier"),
+    },
+    # Of its choosers alone; what stands here is what is so where a file says nothing.
+    sentence_settings={"summary_type": "first", "summary_use_proj": True, "summary_activation": "gelu"},
+    google_settings="electra_config.json",
+    google_names={("replaced",): _DISCRIMINATOR, ("mlm",): _GENERATOR},
+    google_others={
+        ("replaced",): ("generator",),
+        ("mlm",): ("electra/encoder", "electra/embeddings_project", "discriminator_predictions"),
+    },
+)

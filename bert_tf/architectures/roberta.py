@@ -1,0 +1,35 @@
+"""RoBERTa (Liu et al. 2019): BERT trained longer on more text, without sentence pairs."""
+
+from bert_tf.architectures.architecture import Member
+from bert_tf.architectures.bert import BERT
+
+ROBERTA = Member(
+    model_type="roberta",
+    title="RoBERTa",
+    source="Liu et al. 2019",
+    changes=(
+        "Masked words alone are predicted, drawn anew each time a text is read; no next sentence.",
+        "Bytes are the alphabet: 50,265 byte-level pieces spell any text, with no unknown token.",
+        "Positions count from 2, after the padding id 1; one segment; epsilon 1e-5.",
+    ),
+    heads=("pooler", "mlm"),
+    trained=("mlm",),
+    sizes={size: BERT.sizes[size] for size in ("base", "large")},
+    defaults={
+        "vocab_size": 50265,
+        "max_position_embeddings": 514,
+        "type_vocab_size": 1,
+        "layer_norm_eps": 1e-5,
+        "pad_token_id": 1,
+    },
+    only=BERT.only,
+    positions_after_pad=True,
+    names=(
+        ("cls.predictions.transform.dense", "lm_head.dense"),
+        ("cls.predictions.transform.LayerNorm", "lm_head.layer_norm"),
+        ("cls.predictions", "lm_head"),
+        ("bert", "roberta"),
+    ),
+    architectures=(({"mlm"}, "RobertaForMaskedLM"), (set(), "RobertaModel")),
+    tokenizer="bytes",
+)

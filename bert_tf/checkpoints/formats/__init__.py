@@ -1,0 +1,1 @@
+"""The file formats of stored models, one module each."""

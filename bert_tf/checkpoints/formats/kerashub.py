@@ -1,0 +1,272 @@
+"""KerasHub (once KerasNLP) presets of `BertBackbone`: read and written with h5py alone.
+
+A preset holds the encoder and the pooler; it has no place for BERT's MLM and NSP heads. KerasHub 0.32's
+backbone computes the tanh approximation of GELU, so a preset is read with `hidden_act="gelu_new"`.
+
+N heads, D head size, H hidden size. Source: what keras_hub 0.32's `save_to_preset` writes.
+"""
+
+from pathlib import Path
+
+from bert_tf.checkpoints.stored_tensor import StoredTensor
+from bert_tf.checkpoints.tensor_names import tensor_shapes
+from bert_tf.config import BertConfig
+from bert_tf.errors import CheckpointError
+from bert_tf.files import (
+    read_json,
+    replacing,
+    write_json,
+    write_text,
+)
+from bert_tf.tokenizers import Tokenizer
+
+WEIGHTS_FILE = "model.weights.h5"
+_VOCABULARIES = ("assets/tokenizer/vocabulary.txt", "assets/vocabulary.txt", "vocab.txt")
+_EPSILON = 1e-12  # fixed in BertBackbone
+_SETTINGS = {
+    "vocabulary_size": "vocab_size",
+    "num_layers": "num_hidden_layers",
+    "num_heads": "num_attention_heads",
+    "hidden_dim": "hidden_size",
+    "intermediate_dim": "intermediate_size",
+    "num_segments": "type_vocab_size",
+    "max_sequence_length": "max_position_embeddings",
+    "dropout": "hidden_dropout_prob",
+}
+# Keras names a layer in a weights file by its class, with a number from the second on.
+_FIXED = {
+    "bert.embeddings.word_embeddings": "reversible_embedding",
+    "bert.embeddings.LayerNorm": "layer_normalization",
+    "bert.embeddings.position_embeddings": "position_embedding",
+    "bert.embeddings.token_type_embeddings": "embedding",
+    "bert.pooler.dense": "dense",
+}
+_IN_LAYER = {
+    "attention.self.query": "_self_attention_layer/query_dense",
+    "attention.self.key": "_self_attention_layer/key_dense",
+    "attention.self.value": "_self_attention_layer/value_dense",
+    "attention.output.dense": "_self_attention_layer/output_dense",
+    "attention.output.LayerNorm": "_self_attention_layer_norm",
+    "intermediate.dense": "_feedforward_intermediate_dense",
+    "output.dense": "_feedforward_output_dense",
+    "output.LayerNorm": "_feedforward_layer_norm",
+}
+
+
+def is_preset(folder):
+    """Whether a folder is a KerasHub preset (its config.json is a serialised Keras object)."""
+    try:
+        return "registered_name" in read_json(Path(folder) / "config.json")
+    except CheckpointError:
+        return False
+
+
+def preset_config(folder):
+    """The BertConfig of a preset.
+
+    Raises:
+        CheckpointError: a backbone other than BERT's, one stored quantised, or a setting is missing.
+    """
+    path = Path(folder) / "config.json"
+    values = read_json(path)
+    if values.get("class_name") != "BertBackbone" or not isinstance(values.get("config"), dict):
+        raise CheckpointError(f"{path} describes a {values.get('class_name')!r}; only BertBackbone presets are read.")
+    theirs = values["config"]
+    missing = sorted(set(_SETTINGS) - set(theirs))
+    if missing:
+        raise CheckpointError(f"{path} lacks {', '.join(missing)}, which a BertBackbone has.")
+    return BertConfig(
+        **{ours: theirs[name] for name, ours in _SETTINGS.items()},
+        hidden_act="gelu_new",
+        attention_probs_dropout_prob=theirs["dropout"],
+        layer_norm_eps=_EPSILON,
+    )
+
+
+def open_preset(folder):
+    """Reads settings, tokenizer and the weights' directory of a preset.
+
+    Returns: (BertConfig, Tokenizer, dict canonical name -> StoredTensor).
+
+    Raises:
+        CheckpointError: a file is missing, truncated, or holds something else than a BertBackbone.
+    """
+    import h5py
+
+    folder = Path(folder)
+    config, path = preset_config(folder), folder / WEIGHTS_FILE
+    if not path.is_file():
+        raise CheckpointError(f"{folder} has no {WEIGHTS_FILE}; presets with their weights in one file are read.")
+    found = {}
+
+    def note(name, item):
+        if isinstance(item, h5py.Dataset):
+            found[name] = item.shape
+
+    try:
+        with h5py.File(path) as file:
+            file.visititems(note)
+    except OSError as error:
+        raise CheckpointError(f"{path} is not a complete HDF5 file ({error}).") from error
+    tensors = {}
+    for name, shape in tensor_shapes(config, heads=("pooler",)).items():
+        place, theirs = _place(name, config)
+        if place in found:
+            if found[place] != theirs:
+                raise CheckpointError(
+                    f"{path}: {place} has shape {found[place]}, but the settings of {folder} ask for {theirs}."
+                )
+            del found[place]
+            tensors[name] = _stored(path, name, place, shape)
+    tensors.update(
+        {
+            place: StoredTensor(path, place, shape, tuple)
+            for place, shape in found.items()
+            if not place.startswith("optimizer/") and "seed_generator" not in place
+        }
+    )
+    return config, _tokenizer(folder), tensors
+
+
+def _place(name, config):
+    """Where a canonical tensor lies in the HDF5 file, and its shape there."""
+    stem, kind = name.rsplit(".", 1)
+    index = 0 if kind == "weight" else 1
+    shape = tensor_shapes(config)[name]
+    if stem in _FIXED:
+        theirs = shape[::-1] if stem == "bert.pooler.dense" else shape
+        return f"layers/{_FIXED[stem]}/vars/{index}", theirs
+    number, part = stem.removeprefix("bert.encoder.layer.").split(".", 1)
+    layer = "transformer_encoder" if number == "0" else f"transformer_encoder_{number}"
+    heads = (config.num_attention_heads, config.head_size)
+    if part.startswith("attention.self."):
+        shape = (config.hidden_size, *heads) if kind == "weight" else heads  # [H, N, D] or [N, D]
+    elif part == "attention.output.dense" and kind == "weight":
+        shape = (*heads, config.hidden_size)  # [N, D, H]
+    elif part.endswith("dense"):
+        shape = shape[::-1]
+    return f"layers/{layer}/{_IN_LAYER[part]}/vars/{index}", shape
+
+
+def _is_dense_matrix(name):
+    return name.endswith(".weight") and "LayerNorm" not in name and not name.startswith("bert.embeddings.")
+
+
+def _stored(path, name, place, shape):
+    def read(rows=slice(None)):
+        import h5py
+
+        with h5py.File(path) as file:
+            if by_rows:
+                return file[place][rows]
+            value = file[place][()]
+        return (value.reshape(shape[::-1]).T if _is_dense_matrix(name) else value.reshape(shape))[rows]
+
+    by_rows = name.startswith("bert.embeddings.")  # the same shape here as there
+    return StoredTensor(path, place, shape, read, by_rows)
+
+
+def _tokenizer(folder):
+    vocabulary = next((folder / name for name in _VOCABULARIES if (folder / name).is_file()), None)
+    if vocabulary is None:
+        raise CheckpointError(f"{folder} has no {_VOCABULARIES[0]}; save the preset with its tokenizer.")
+    path = folder / "tokenizer.json"
+    settings = read_json(path).get("config", {}) if path.is_file() else {}
+    # KerasHub's own default is not to strip accents even where the released uncased weights were trained on
+    # stripped text; so only an explicit True is taken over, and BERT's own rule decides otherwise.
+    strip = settings.get("strip_accents") or None
+    return Tokenizer(vocabulary, settings.get("lowercase"), strip_accents=strip)
+
+
+def write_preset(folder, config, tokenizer, tensors):
+    """Writes a preset folder that `keras_hub.models.BertBackbone.from_preset(folder)` loads.
+
+    Args:
+        folder: existing Path. config: BertConfig. tokenizer: Tokenizer.
+        tensors: dict canonical name -> array in Hugging Face's orientation; heads other than the pooler are
+            left out.
+
+    Raises:
+        CheckpointError: BertBackbone cannot hold this model.
+    """
+    import h5py
+
+    _check_representable(config, tensors)
+    with replacing(folder / WEIGHTS_FILE) as temporary, h5py.File(temporary, "w") as file:
+        for name in tensor_shapes(config, heads=("pooler",)):
+            place, shape = _place(name, config)
+            value = tensors[name].T if _is_dense_matrix(name) else tensors[name]
+            file[place] = value.reshape(shape)
+    write_json(folder / "config.json", _backbone_json(config))
+    write_json(folder / "tokenizer.json", _tokenizer_json(tokenizer))
+    write_json(folder / "metadata.json", {"keras_hub_version": "0.32.0", "tasks": []})
+    (folder / "assets" / "tokenizer").mkdir(parents=True, exist_ok=True)
+    write_text(folder / "assets" / "tokenizer" / "vocabulary.txt", "\n".join(tokenizer.vocab) + "\n")
+    write_text(folder / "README.md", _card(config))
+
+
+def _check_representable(config, tensors):
+    if config.model_type != "bert":
+        raise CheckpointError(f"KerasHub presets are written of BERT only, not of {config.member.title}.")
+    if "bert.pooler.dense.weight" not in tensors:
+        raise CheckpointError("A KerasHub BertBackbone always has a pooler, and this model has none.")
+    if config.layer_norm_eps != _EPSILON:
+        raise CheckpointError(
+            f"A KerasHub BertBackbone has layer_norm_eps {_EPSILON}, and this model {config.layer_norm_eps}."
+        )
+    if config.hidden_act not in ("gelu", "gelu_new"):
+        raise CheckpointError(f"A KerasHub BertBackbone computes GELU, and this model {config.hidden_act!r}.")
+
+
+def _backbone_json(config):
+    settings = {theirs: getattr(config, ours) for theirs, ours in _SETTINGS.items()}
+    return _keras_object("bert_backbone", "BertBackbone", "float32", settings)
+
+
+def _tokenizer_json(tokenizer):
+    strip = tokenizer.lower_case if tokenizer.strip_accents is None else tokenizer.strip_accents
+    settings = {
+        "config_file": "tokenizer.json",
+        "vocabulary": None,
+        "sequence_length": None,
+        "lowercase": tokenizer.lower_case,
+        "strip_accents": strip,
+        "split": True,
+        "suffix_indicator": "##",
+        "oov_token": "[UNK]",
+        "special_tokens": None,
+        "special_tokens_in_strings": False,
+    }
+    return _keras_object("bert_tokenizer", "BertTokenizer", "int32", settings)
+
+
+def _keras_object(module, kind, dtype, settings):
+    """A serialised object as Keras 3 writes it."""
+    policy = {"module": "keras", "class_name": "DTypePolicy", "config": {"name": dtype}, "registered_name": None}
+    return {
+        "module": f"keras_hub.src.models.bert.{module}",
+        "class_name": kind,
+        "config": {"name": module, "trainable": True, "dtype": policy, **settings},
+        "registered_name": f"keras_hub>{kind}",
+    }
+
+
+def activation_note(config):
+    """What to know of a preset's activation, "" where KerasHub computes exactly what this model does."""
+    if config.hidden_act == "gelu_new":
+        return ""
+    return (
+        "KerasHub's BertBackbone computes the tanh approximation of GELU and this model the exact one, "
+        "so outputs differ in the third decimal. For equal outputs, after loading: for layer in "
+        "backbone.transformer_layers: layer._feedforward_intermediate_dense.activation = "
+        "keras.activations.gelu"
+    )
+
+
+def _card(config):
+    return (
+        f"---\nlibrary_name: keras-hub\n---\n\nA BERT encoder of {config.num_hidden_layers} layers, "
+        f"hidden size {config.hidden_size}, as a KerasHub preset: "
+        "`keras_hub.models.BertBackbone.from_preset(folder)`.\nIt has no MLM and no NSP head: the format "
+        f"has no place for them.\n\n{activation_note(config)}\n"
+    )

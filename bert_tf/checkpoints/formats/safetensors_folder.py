@@ -1,0 +1,200 @@
+"""A folder's safetensors: one file, or shards with an index. Headers first, values one tensor at a time.
+
+The file is mapped anew for each tensor that is read and let go at once, so that only the pages of one tensor
+are in memory, not those of the whole file beside the model's own copy.
+"""
+
+import errno
+import os
+import re
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+
+import ml_dtypes  # noqa: F401  NumPy knows bfloat16 only once this is imported
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
+
+from bert_tf.checkpoints.quantize import SCALE_SUFFIX, dequantize_rows
+from bert_tf.checkpoints.stored_tensor import StoredTensor
+from bert_tf.errors import CheckpointError
+from bert_tf.files import read_json, replacing, write_json
+
+SINGLE_FILE = "model.safetensors"
+INDEX_FILE = "model.safetensors.index.json"
+_FLOATS = ("F64", "F32", "F16", "BF16")
+
+
+def has_safetensors(folder):
+    """Whether the folder holds weights as safetensors under the usual names."""
+    return (folder / SINGLE_FILE).is_file() or (folder / INDEX_FILE).is_file()
+
+
+def open_tensors(folder):
+    """Reads the headers of a folder's safetensors.
+
+    Returns: dict name in the file -> StoredTensor; eight-bit matrices are joined with their scales.
+
+    Raises:
+        CheckpointError: a file is missing, truncated or not safetensors, or an index is at odds with its
+            shards.
+    """
+    folder = Path(folder)
+    if (folder / SINGLE_FILE).is_file():
+        return _join_scales(_header(folder / SINGLE_FILE))
+    if not (folder / INDEX_FILE).is_file():
+        raise CheckpointError(_no_safetensors(folder))
+    listed = read_json(folder / INDEX_FILE).get("weight_map")
+    if not isinstance(listed, dict) or not all(isinstance(file, str) for file in listed.values()):
+        raise CheckpointError(f"{folder / INDEX_FILE} has no weight_map of tensor names to files.")
+    tensors = {}
+    for file in sorted(set(listed.values())):
+        if Path(file).name != file or not (folder / file).is_file():
+            raise CheckpointError(f"{folder / INDEX_FILE} names the shard {file!r}, which is not in the folder.")
+        tensors.update(_header(folder / file))
+    for name, file in listed.items():
+        if name not in tensors or tensors[name][0].file.name != file:
+            raise CheckpointError(f"{folder / INDEX_FILE} places {name} in {file}, but that file does not have it.")
+    return _join_scales(tensors)
+
+
+def _no_safetensors(folder):
+    if any(folder.glob("*.bin")) or any(folder.glob("*.pt")):
+        return (
+            f"{folder} holds only PyTorch pickle files (*.bin, *.pt), which can run code when opened and "
+            "are never read; save the model as safetensors (Transformers: save_pretrained) and use that "
+            "folder."
+        )
+    return f"{folder} has neither {SINGLE_FILE} nor {INDEX_FILE}; no weights to read."
+
+
+def _header(path):
+    """Dict name -> (StoredTensor, safetensors dtype name)."""
+    tensors = {}
+    try:
+        with safe_open(os.fspath(path), framework="numpy") as file:
+            for name in file.offset_keys():
+                part = file.get_slice(name)
+                read = partial(_values, path, name)
+                stored = StoredTensor(path, name, tuple(part.get_shape()), read, by_rows=True)
+                tensors[name] = (stored, part.get_dtype())
+    except (SafetensorError, OSError) as error:
+        raise CheckpointError(
+            f"{path} is not a complete safetensors file ({error}; it has "
+            f"{path.stat().st_size} bytes); copy or download it again."
+        ) from error
+    return tensors
+
+
+def _values(path, name, rows=slice(None)):
+    try:
+        with safe_open(os.fspath(path), framework="numpy") as file:
+            return file.get_slice(name)[rows]
+    except (SafetensorError, OSError) as error:
+        raise CheckpointError(f"{path}: {name} cannot be read ({error}).") from error
+
+
+def _join_scales(tensors):
+    joined = {}
+    for name, (stored, dtype) in tensors.items():
+        if name.endswith(SCALE_SUFFIX) and name.removesuffix(SCALE_SUFFIX) in tensors:
+            continue
+        if dtype == "I8":
+            joined[name] = _eight_bit(stored, tensors.get(name + SCALE_SUFFIX))
+        elif dtype in _FLOATS or name.endswith("_ids"):
+            joined[name] = stored
+        else:
+            raise CheckpointError(
+                f"{stored.file}: {name} is stored as {dtype}; weights are read from "
+                f"{', '.join(_FLOATS)}, or I8 with scales."
+            )
+    return joined
+
+
+def _eight_bit(stored, scale):
+    rows = stored.shape[:1]
+    if len(stored.shape) != 2 or scale is None or scale[0].shape != rows or scale[1] not in _FLOATS:
+        found = "missing" if scale is None else f"{scale[1]} of shape {scale[0].shape}"
+        raise CheckpointError(
+            f"{stored.file}: {stored.name} is stored in eight bits with shape "
+            f"{stored.shape}, which needs {stored.name}{SCALE_SUFFIX} with one float for "
+            f"each row; that is {found}."
+        )
+
+    def read(rows=slice(None)):
+        return dequantize_rows(stored.read(rows), scale[0].read(rows))
+
+    return StoredTensor(stored.file, stored.name, stored.shape, read, by_rows=True)
+
+
+def write_tensors(folder, tensors, sizes, max_shard_bytes=None):
+    """Writes weights as one file, or as shards with an index; old ones stay until all new ones are there.
+
+    Args:
+        folder: existing Path. tensors: iterable of dicts (name -> NumPy array) that belong in one file
+            together.
+        sizes: bytes of each of those dicts, in the same order.
+        max_shard_bytes: largest size of a file's tensors; None for one file. A single larger tensor has its
+            own.
+
+    Returns: list of the written files' names.
+
+    Raises: OSError: a file cannot be written (the disk is full, say); it is named, and the old ones are untouched.
+    """
+    groups = _share_out(sizes, max_shard_bytes)
+    names = (
+        [SINGLE_FILE]
+        if len(groups) == 1
+        else [f"model-{index + 1:05d}-of-{len(groups):05d}.safetensors" for index in range(len(groups))]
+    )
+    source, places, total = iter(tensors), {}, 0
+    with ExitStack() as files:
+        for name, count in zip(names, groups, strict=True):
+            shard = {}
+            for _ in range(count):
+                shard.update(next(source))
+            _write(files.enter_context(replacing(folder / name)), folder / name, shard)
+            places.update(dict.fromkeys(shard, name))
+            total += sum(value.nbytes for value in shard.values())
+    if len(names) > 1:
+        write_json(folder / INDEX_FILE, {"metadata": {"total_size": total}, "weight_map": places})
+    _remove_stale(folder, names)
+    return names
+
+
+def _write(path, shown, tensors):
+    """Writes one file; a fault of it is told under the name `shown`."""
+    try:
+        # Transformers refuses a file that does not name its framework.
+        save_file(
+            {name: np.ascontiguousarray(value) for name, value in tensors.items()}, path, metadata={"format": "pt"}
+        )
+    except SafetensorError as error:
+        found = re.search(r"os error (\d+)", str(error))
+        number = int(found[1]) if found else errno.EIO
+        raise OSError(number, os.strerror(number) if found else str(error), os.fspath(shown)) from error
+
+
+def _share_out(sizes, largest):
+    """How many consecutive tensors go into each file."""
+    if largest is None or sum(sizes) <= largest:
+        return [len(sizes)]
+    groups, room = [], 0
+    for size in sizes:
+        if not groups or size > room:
+            groups.append(0)
+            room = largest
+        groups[-1] += 1
+        room -= size
+    return groups
+
+
+def _remove_stale(folder, names):
+    # A folder that is saved over must not keep shards of another division: they would be read as well. Nor what a
+    # killed save left half written.
+    for path in (*folder.glob("model*.safetensors"), *folder.glob(".*-model*.safetensors")):
+        if path.name not in names:
+            path.unlink(missing_ok=True)
+    if len(names) == 1:
+        (folder / INDEX_FILE).unlink(missing_ok=True)

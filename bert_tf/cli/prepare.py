@@ -1,0 +1,143 @@
+"""`python -m bert_tf prepare`: text files to sharded records of masked examples, for `pretrain --records`."""
+
+import os
+import sys
+
+from bert_tf.pretraining.data.packing import OBJECTIVES
+from bert_tf.pretraining.initialization import tokenizer_of
+from bert_tf.user_errors import SEED
+
+RUNNERS = ("DirectRunner", "FlinkRunner", "SparkRunner", "DataflowRunner")
+
+
+def add_arguments(parser):
+    """Adds the options of `prepare` to an `argparse` parser."""
+    parser.add_argument(
+        "--input",
+        nargs="+",
+        required=True,
+        metavar="FILE",
+        help="files or globs: a paragraph a line and a blank line between documents, or .jsonl "
+        "with a document a line; .gz, .xz, .zst",
+    )
+    parser.add_argument(
+        "--output", required=True, metavar="DIR", help="folder of the records; an interrupted run in it goes on"
+    )
+    parser.add_argument(
+        "--vocab",
+        required=True,
+        metavar="MODEL",
+        help="a model, or a folder with a vocabulary of any kind, to use that",
+    )
+    parser.add_argument("--shards", type=int, default=16, metavar="N", help="files to spread the examples over")
+    add_example_arguments(parser)
+    parser.add_argument("--length", type=int, default=128, help="tokens of a sequence")
+    parser.add_argument(
+        "--short", type=float, default=0.1, metavar="SHARE", help="how many of the pairs are made shorter at random"
+    )
+    parser.add_argument(
+        "--duplicates",
+        type=int,
+        default=1,
+        metavar="N",
+        help="use each document so many times, with other pairs and masks",
+    )
+    parser.add_argument("--seed", type=SEED, default=0)
+    parser.add_argument(
+        "--processes", type=int, metavar="N", help="of this machine (default: one a core, or one alone for little text)"
+    )
+    parser.add_argument("--runner", choices=RUNNERS, help="run as an Apache Beam pipeline (see docs/training.md)")
+    parser.add_argument(
+        "--runner-options",
+        default="",
+        metavar="OPTIONS",
+        help='options for that runner in one argument, like "--project=p --region=r"',
+    )
+    parser.add_argument("--quiet", action="store_true", help="no progress bar")
+
+
+def add_text_arguments(parser):
+    """Adds how the files of text are read, wherever there are such."""
+    parser.add_argument("--field", default="text", metavar="NAME", help="the text's field in .jsonl files")
+    parser.add_argument("--language", default="en", metavar="CODE", help="of the text, for splitting sentences")
+
+
+def add_example_arguments(parser):
+    """Adds what `prepare` and `pretrain` both let one choose of an example."""
+    parser.add_argument(
+        "--objective",
+        choices=OBJECTIVES,
+        default="mlm+nsp",
+        help="masked words and next sentence; masked words alone, in full sentences across "
+        "documents; masked words and sentence order; or (clm) every word, for a model that "
+        "reads one way",
+    )
+    add_text_arguments(parser)
+    parser.add_argument("--mask-rate", type=float, default=0.15)
+    parser.add_argument("--whole-words", action="store_true", help="mask whole words")
+    parser.add_argument(
+        "--ngram", type=int, default=1, metavar="N", help="mask runs of 1 to N whole words, one of n as likely as 1/n"
+    )
+    parser.add_argument(
+        "--max-predictions", type=int, metavar="N", help="mask (with clm: predict) at most so many of a sequence"
+    )
+
+
+def mask_settings(args):
+    """The `MaskSettings` of parsed arguments."""
+    from bert_tf.pretraining.objectives.masking import MaskSettings
+
+    return MaskSettings(args.mask_rate, whole_words=args.whole_words, ngram=args.ngram, most=args.max_predictions)
+
+
+def run(args):
+    """Prepares as the parsed options say. Returns: exit code."""
+    from bert_tf.pretraining.data.examples import ExampleSettings
+
+    settings = ExampleSettings(
+        args.objective, args.length, mask_settings(args), args.short, args.duplicates, args.seed, args.language
+    )
+    if args.runner:
+        from bert_tf.pretraining.data.beam import run_pipeline
+
+        counts = run_pipeline(
+            args.input,
+            args.output,
+            tokenizer_of(args.vocab),
+            settings,
+            args.shards,
+            args.field,
+            args.runner,
+            args.runner_options.split(),
+        )
+    else:
+        counts = _prepare_here(args, settings)
+    print(
+        f"{counts.examples:,} examples of {counts.documents:,} documents, {counts.tokens:,} tokens, in "
+        f"{args.shards} shards in {args.output}.",
+        flush=True,
+    )
+    return 0
+
+
+def _prepare_here(args, settings):
+    from tqdm import tqdm
+
+    from bert_tf.pretraining.data.documents import find_files
+    from bert_tf.pretraining.data.prepare import prepare
+
+    files, tokenizer = find_files(args.input), tokenizer_of(args.vocab)
+    with tqdm(
+        total=sum(map(os.path.getsize, files)),
+        unit="B",
+        unit_scale=True,
+        disable=args.quiet,
+        file=sys.stderr,
+        mininterval=0.5,
+    ) as bar:
+
+        def show(done, counts):
+            bar.set_postfix_str(f"{counts.examples:,} examples", refresh=False)
+            bar.update(done - bar.n)
+
+        return prepare(files, args.output, tokenizer, settings, args.shards, args.processes, args.field, show)

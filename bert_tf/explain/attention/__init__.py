@@ -1,0 +1,1 @@
+"""What attention heads do: summaries, flow, rollout, value-weighted attention, syntax."""

@@ -1,0 +1,96 @@
+"""One token's attention by several methods side by side.
+
+Dimension legend: L layers, N heads, T tokens, D head size. The methods and their sources: `value_attention`,
+`rollout`, `flow`.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from bert_tf.errors import InputError
+from bert_tf.explain.attention.head_summary import attention_maps
+from bert_tf.explain.attention.rollout import rollout_row
+from bert_tf.explain.attention.value_attention import (
+    moved_grams,
+    output_kernels,
+    project,
+    value_vectors,
+    weigh,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class TokenAttention:
+    """What one token attends to, by method; each float64 [T].
+
+    Attributes:
+        layer, position: from 0. head: from 0, or None for the mean of the layer's heads.
+        raw: the weights themselves.
+        effective: the part of them that reaches the layer's output.
+        norms: lengths of the vectors that are moved; of all heads together their sum, in which they may
+            cancel. Scaled to add up to 1.
+        rollout: which input tokens the vector after the layer was mixed from, through all heads of all layers
+            up to it.
+    """
+
+    layer: int
+    head: object
+    position: int
+    raw: np.ndarray
+    effective: np.ndarray
+    norms: np.ndarray
+    rollout: np.ndarray
+
+
+def token_attention(bert, trace, layer, position, head=None, values=None, means=None):
+    """Raw, effective and norm-weighted attention and rollout of one token at one layer.
+
+    Args:
+        bert: the `Bert` that made the trace. trace: a `Trace` with attention maps.
+        layer, position: from 0. head: from 0; None for all of the layer together.
+        values: the layer's value vectors [N, T, D], as `value_vectors` gives them; None runs the model once.
+        means: the means of each layer's heads, [L, T, T]; None works them out.
+    Returns:
+        `TokenAttention`.
+    Raises:
+        InputError: no attention maps, or a layer, head or position that is not there.
+    """
+    maps = attention_maps(trace)
+    sizes = {"layer": (layer, maps.shape[0]), "position": (position, maps.shape[2])}
+    if head is not None:
+        sizes["head"] = (head, maps.shape[1])
+    for name, (value, size) in sizes.items():
+        if not 0 <= value < size:
+            raise InputError(f"There is no {name} {value}: they are numbered 0 to {size - 1}.")
+    values = value_vectors(bert, trace)[layer] if values is None else values
+    values, kernels = values[None], output_kernels(bert)[layer : layer + 1]
+    # Only the row of this token: whole maps of 512 tokens would take a second.
+    weights = maps[layer : layer + 1, :, position : position + 1].astype(np.float32)
+    effective = project(weights, values, kernels)[0, :, 0].astype(np.float64)
+    moved = weigh(weights, moved_grams(values, kernels))
+    norms = (moved.layers[0, 0] if head is None else moved.heads[0, head, 0]).astype(np.float64)
+    raw = weights[0, :, 0].astype(np.float64)
+    if means is None:
+        means = mean_maps(trace)
+    mixed = rollout_row(means[: layer + 1], position)
+    return TokenAttention(
+        layer,
+        head,
+        position,
+        raw.mean(axis=0) if head is None else raw[head],
+        effective.mean(axis=0) if head is None else effective[head],
+        scaled(norms),
+        mixed,
+    )
+
+
+def mean_maps(trace):
+    """The means of each layer's heads, float32 [L, T, T]."""
+    return attention_maps(trace).mean(axis=1, dtype=np.float32)
+
+
+def scaled(values):
+    """Values that add up to 1, or as they are where all are 0."""
+    total = values.sum()
+    return values / total if total > 0 else values

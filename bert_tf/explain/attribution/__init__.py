@@ -1,0 +1,1 @@
+"""What each word adds to one answer: gradients, DeepLift, relevance propagation, LIME, changed words."""

@@ -1,0 +1,247 @@
+"""Which tokens an answer hangs on: gradient x input, SmoothGrad, integrated gradients, occlusion.
+
+Each explains one log-probability, a `Target`. What is varied is the token's vector out of the token table;
+segment and position stay.
+
+Dimension legend: T tokens, H hidden, S steps or copies.
+"""
+
+import numbers
+from dataclasses import dataclass
+from typing import Optional
+
+import numpy as np
+
+from bert_tf.errors import InputError, report
+from bert_tf.inference.batching import TOKENS_AT_ONCE, answers_of_each
+from bert_tf.inference.words import WordSpan
+
+
+@dataclass(frozen=True)
+class WordScore:
+    """A word of the user's text and the sum of its tokens' scores."""
+
+    word: WordSpan
+    score: float
+
+
+@dataclass(frozen=True, eq=False)
+class Saliency:
+    """What each token does to a target's log-probability; positive: it speaks for the target.
+
+    Attributes:
+        method: "gradient_x_input", "smoothgrad", "integrated_gradients", "occlusion", "lime", "deeplift" or
+            "layerwise_relevance".
+        target: the `Target`.
+        score: its log-probability (natural logarithm).
+        tokens: float64 [T], in nats. words: `WordScore`s in reading order; special tokens belong to none.
+        baseline_score: the log-probability at the baseline; None where there is none.
+        gap: sum of `tokens` less (score - baseline_score), which would be 0 with infinitely many steps; None
+            where that need not hold.
+        norms: float64 [T], lengths of the gradient; only with gradient_x_input, otherwise None.
+        deviation, noisy_score: standard deviation of the noise, and the mean log-probability of the copies that have
+            it; only with smoothgrad, otherwise None.
+        fit: weighted R^2 of the linear model whose weights the scores are, on draws that it was not fitted to: up to
+            1, and 0 or less where it foretells nothing; only with lime, otherwise None.
+        log_odds, rest: the target's log-odds, or the value of a regression, and a dict of what has shares in it besides
+            `tokens`, in the same unit; only with layerwise_relevance, otherwise None.
+    """
+
+    method: str
+    target: object
+    score: float
+    tokens: np.ndarray
+    words: tuple
+    baseline_score: Optional[float] = None
+    gap: Optional[float] = None
+    norms: Optional[np.ndarray] = None
+    deviation: Optional[float] = None
+    noisy_score: Optional[float] = None
+    fit: Optional[float] = None
+    log_odds: Optional[float] = None
+    rest: Optional[dict] = None
+
+
+def gradient_x_input(bert, trace, target):
+    """Gradient times token vector, summed over H (Shrikumar et al. 2017, as DeepLIFT's simplest relative).
+
+    Args:
+        bert: the `Bert` that made the trace. trace: a `Trace`. target: a `Target`.
+    Returns:
+        `Saliency` with `norms`. One forward and one backward pass.
+    """
+    vectors = bert.opened.token_vectors(trace.token_ids[None]).numpy()
+    score, gradient = bert.opened.gradient(vectors, trace.segments[None], target)
+    tokens = (gradient[0] * vectors[0]).sum(axis=1, dtype=np.float64)
+    return Saliency(
+        "gradient_x_input",
+        target,
+        float(score[0]),
+        tokens,
+        word_scores(trace, tokens),
+        norms=np.linalg.norm(gradient[0], axis=1).astype(np.float64),
+    )
+
+
+def smoothgrad(bert, trace, target, copies=32, noise=0.01, seed=0, progress=None):
+    """Gradient x input with the gradient's mean over noisy copies of the input (SmoothGrad, Smilkov et al. 2017).
+
+    Every token's vector gets Gaussian noise of its own in every copy; the mean gradient is multiplied by the vectors
+    without noise. Images bear a noise of 0.1 to 0.2 (section 3 there). A BERT's answer is gone by then, as
+    `noisy_score` tells; 0.01 is what AllenNLP takes for text.
+
+    Args:
+        bert: the `Bert` that made the trace. trace: a `Trace`. target: a `Target`.
+        copies: S, gradients taken. noise: standard deviation of the noise, as a share of the difference between the
+            largest and the smallest number in the text's token vectors. seed: of the noise.
+        progress: callable(done, total) in copies; returning False cancels.
+    Returns:
+        `Saliency` with `deviation` and `noisy_score`.
+    Raises:
+        InputError: `copies` or `noise` is no good. Cancelled: by `progress`.
+    """
+    _check_count(copies, "copies")
+    if isinstance(noise, bool) or not isinstance(noise, numbers.Real) or not 0 <= noise <= 1:
+        raise InputError(f"noise is a share from 0 to 1, not {noise!r:.40}.")
+    vectors = bert.opened.token_vectors(trace.token_ids[None]).numpy()
+    deviation = float(noise * np.ptp(vectors))
+    random = np.random.default_rng(seed)
+    block = max(1, TOKENS_AT_ONCE // trace.length)
+    total, noisy = np.zeros(vectors.shape[1:]), 0.0
+    for first in range(0, copies, block):
+        count = min(block, copies - first)
+        shaken = vectors + deviation * random.standard_normal((count, *vectors.shape[1:]))
+        segments = np.repeat(trace.segments[None], count, axis=0)
+        scores, gradients = bert.opened.gradient(shaken.astype(np.float32), segments, target)
+        total += gradients.sum(axis=0, dtype=np.float64)
+        noisy += float(scores.sum(dtype=np.float64))
+        report(progress, first + count, copies)
+    tokens = (total / copies * vectors[0]).sum(axis=1)
+    (score,) = score_many(bert, trace.token_ids[None], trace.segments, target)
+    return Saliency(
+        "smoothgrad",
+        target,
+        float(score),
+        tokens,
+        word_scores(trace, tokens),
+        deviation=deviation,
+        noisy_score=noisy / copies,
+    )
+
+
+def integrated_gradients(bert, trace, target, steps=32, baseline="[PAD]", progress=None):
+    """The gradient along the straight line from a baseline to the input (Sundararajan et al. 2017).
+
+    At the baseline every token of the texts has the vector of `baseline`; masks, [CLS] and [SEP] stay as they
+    are, so that the question stays the same, and score 0. The integral is a Gauss-Legendre sum.
+
+    Args:
+        bert: the `Bert` that made the trace. trace: a `Trace`. target: a `Target`.
+        steps: S, gradients taken. baseline: "[PAD]", "[MASK]" or any token of the vocabulary.
+        progress: callable(done, total) in steps; returning False cancels.
+    Returns:
+        `Saliency` with `baseline_score` and `gap`.
+    Raises:
+        InputError: `steps` or `baseline` is no good. Cancelled: by `progress`.
+    """
+    _check_count(steps, "steps")
+    opened, segments = bert.opened, trace.segments[None]
+    vectors = opened.token_vectors(trace.token_ids).numpy()
+    start = opened.token_vectors(erased(bert, trace, baseline)).numpy()
+    places, weights = np.polynomial.legendre.leggauss(steps)
+    places, weights = (places + 1) / 2, weights / 2  # from -1..1 to 0..1
+    block = max(1, TOKENS_AT_ONCE // trace.length)
+    total = np.zeros(vectors.shape)
+    for first in range(0, steps, block):
+        share = places[first : first + block, None, None]
+        path = (start + share * (vectors - start)).astype(np.float32)  # [S, T, H]
+        _, gradients = opened.gradient(path, np.repeat(segments, len(path), axis=0), target)
+        total += np.einsum("s,sth->th", weights[first : first + block], gradients)
+        report(progress, min(first + block, steps), steps)
+    ends, _ = opened.gradient(np.stack([start, vectors]), np.repeat(segments, 2, axis=0), target)
+    tokens = ((vectors - start) * total).sum(axis=1)
+    return Saliency(
+        "integrated_gradients",
+        target,
+        float(ends[1]),
+        tokens,
+        word_scores(trace, tokens),
+        float(ends[0]),
+        float(tokens.sum() - (float(ends[1]) - float(ends[0]))),
+    )
+
+
+def occlusion(bert, trace, target, baseline="[MASK]", level="token", progress=None):
+    """How much log-probability is lost when a token is replaced (Zeiler and Fergus 2014; Li et al. 2016).
+
+    Masks, [CLS] and [SEP] are left alone and score 0.
+
+    Args:
+        bert: the `Bert` that made the trace. trace: a `Trace`. target: a `Target`.
+        baseline: what stands in a token's place, as in `integrated_gradients`.
+        level: "token" takes one token at a time, "word" all pieces of a word together (its score is shared
+            out evenly among them).
+        progress: callable(done, total) in copies of the input; returning False cancels.
+    Returns:
+        `Saliency`. As many copies of the input as tokens or words.
+    Raises:
+        InputError: no such baseline or level. Cancelled: by `progress`.
+    """
+    if level not in ("token", "word"):
+        raise InputError(f'level must be "token" or "word", not {level!r}.')
+    fillers = erased(bert, trace, baseline)
+    groups = word_groups(trace) if level == "word" else [[int(place)] for place in np.flatnonzero(replaceable(trace))]
+    copies = np.repeat(trace.token_ids[None], len(groups) + 1, axis=0)
+    for row, group in enumerate(groups):
+        copies[row, group] = fillers[group]
+    scores = score_many(bert, copies, trace.segments, target, progress)
+    tokens = np.zeros(trace.length)
+    for group, score in zip(groups, scores):
+        tokens[group] = (scores[-1] - score) / len(group)
+    return Saliency("occlusion", target, float(scores[-1]), tokens, word_scores(trace, tokens))
+
+
+def score_many(bert, token_ids, segments, target, progress=None):
+    """A target's log-probability, float64 [R], for token ids int32 [R, T] that share segments [T]."""
+    scores = []
+    for done, answers in answers_of_each(bert, token_ids, segments, target):
+        scores.append(answers[:, target.id].astype(np.float64))
+        report(progress, done, len(token_ids))
+    return np.concatenate(scores)
+
+
+def word_scores(trace, tokens):
+    """`WordScore`s of the user's words from scores of tokens [T]."""
+    return tuple(WordScore(word, float(sum(tokens[p] for p in word.positions))) for word in trace.words())
+
+
+def _check_count(number, name):
+    if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or not 1 <= number <= 1000:
+        raise InputError(f"{name} must be a whole number from 1 to 1000, not {number!r}.")
+
+
+def erased(bert, trace, baseline):
+    """The trace's token ids with every token that may be replaced replaced."""
+    tokenizer = bert.tokenizer
+    # These two are called otherwise in other vocabularies ("<pad>", "<mask>").
+    known = {"[PAD]": tokenizer.pad_id, "[MASK]": tokenizer.mask_id}.get(baseline)
+    if known is None and baseline not in tokenizer:
+        raise InputError(
+            f'The baseline {baseline!r:.40} is no token of this model\'s vocabulary; "[PAD]" and '
+            '"[MASK]" are the usual ones.'
+        )
+    filler = tokenizer.token_to_id(baseline) if known is None else known
+    return np.where(replaceable(trace), filler, trace.token_ids).astype(np.int32)
+
+
+def word_groups(trace):
+    """The positions of each word's tokens that may be replaced, lists; words without any are left out."""
+    may = replaceable(trace)
+    return [kept for word in trace.words() if (kept := [place for place in word.positions if may[place]])]
+
+
+def replaceable(trace):
+    """Bool [T]: tokens of the user's texts that are not masked."""
+    mine = np.array([source is not None for source in trace.sources])
+    mine[list(trace.masks)] = False
+    return mine

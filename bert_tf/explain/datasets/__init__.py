@@ -1,0 +1,1 @@
+"""Analyses of every row of a file."""

@@ -1,0 +1,166 @@
+"""Path patching: what one part of a model tells another directly, and what the answer makes of that.
+
+Activation patching (see `patching`) shows all that a part's output does on its way. Here one path of that is looked at:
+from a sender (the embeddings, one head or one feed-forward block) to a receiver (the answer itself, one head's queries,
+keys or values, or one feed-forward block). First the corrupted run is held: every head and every feed-forward block
+adds what it adds there, but the sender what it adds in the clean run, so that its difference goes along the residual
+stream alone. BERT normalises after each residual sum (post-LN), so the sums and the normalisations are worked out anew.
+What then enters the receiver is put into a corrupted run that is otherwise as it is, and all that follows the receiver
+works on from there.
+
+Dimension legend: L layers, N heads, T tokens, H hidden, B batch. Source: Goldowsky-Dill et al. 2023, "Localizing Model
+Behavior with Path Patching"; Wang et al. 2022, "Interpretability in the Wild", section 3.1 and appendix B, who let the
+feed-forward blocks on the way work on: here these are senders and receivers of their own, and held as the heads are.
+"""
+
+from dataclasses import dataclass
+from typing import Optional
+
+import numpy as np
+
+from bert_tf.errors import InputError, report
+from bert_tf.explain.attention.head_vectors import check_head
+from bert_tf.explain.attribution.target import Target, check_position
+from bert_tf.explain.interventions.patching import states_of_both, with_each_head
+from bert_tf.explain.models.architecture import passing_state
+from bert_tf.inference.batching import TOKENS_AT_ONCE
+
+#: What can receive beside the answer.
+RECEIVERS = ("queries", "keys", "values", "feed_forward")
+
+
+@dataclass(frozen=True)
+class Receiver:
+    """Where a path leads: a part of one layer.
+
+    Attributes:
+        part: out of `RECEIVERS`. layer: from 0. head: from 0, None of a feed-forward block.
+    """
+
+    part: str
+    layer: int
+    head: Optional[int] = None
+
+
+@dataclass(frozen=True, eq=False)
+class PathMap:
+    """A target's log-probability with one sender's path to the receiver patched.
+
+    Attributes:
+        target: the `Target`. receiver: a `Receiver`; None for the answer itself.
+        position: the only one at which a sender is put over; None for all.
+        clean, corrupted: the target's log-probability (natural logarithm) in either run as it is.
+        whole: that in the corrupted run whose receiver reads all that it reads in the clean one.
+        embeddings: that with the path from the embeddings.
+        scores: float64 [L, N + 1], that with the path from each layer's heads, then its feed-forward block; where no
+            path leads to the receiver, as it is.
+        leads: bool [L, N + 1], whether there is such a path: the sender comes before the receiver, and where two layers
+            stand side by side it is not a head of the other side than the receiving head.
+    """
+
+    target: Target
+    receiver: Optional[Receiver]
+    position: Optional[int]
+    clean: float
+    corrupted: float
+    whole: float
+    embeddings: float
+    scores: np.ndarray
+    leads: np.ndarray
+
+    @property
+    def recovered(self):
+        """float64 [L, N + 1], share of the difference that each path brings back, as `PatchMap.recovered`."""
+        return self.share(self.scores)
+
+    def share(self, score):
+        """What of the difference a score brings back: 0 nothing, 1 all; NaN if there is no difference."""
+        difference = self.clean - self.corrupted
+        return (score - self.corrupted) / (difference if difference else np.nan)
+
+
+def patch_paths(bert, clean, corrupted, target, receiver=None, position=None, progress=None):
+    """Patch the direct path from each sender to one receiver, one at a time.
+
+    Args:
+        bert: the `Bert` that made the traces.
+        clean, corrupted: `Trace`s of equal length.
+        target: a `Target`, usually the clean trace's answer.
+        receiver: a `Receiver`; None for the answer, which reads the last state.
+        position: the only token at which a sender is put over; None for all.
+        progress: callable(done, total) in senders; returning False cancels.
+    Returns:
+        `PathMap`.
+    Raises:
+        NotComparable: the inputs differ in length. InputError: there is no such receiver. MaskPositionError: no such
+        position. Cancelled: by `progress`.
+    """
+    good, bad = states_of_both(bert, clean, corrupted)
+    if receiver is not None:
+        check_receiver(bert, receiver)
+    if position is not None:
+        check_position(clean, position)
+    opened, layers, heads = bert.opened, bert.config.num_hidden_layers, bert.config.num_attention_heads
+    last = layers if receiver is None else receiver.layer
+    into_block = receiver is not None and receiver.part == "feed_forward"
+    leads = np.arange(layers)[:, None] < np.full((1, heads + 1), last)
+    if into_block:
+        leads[last, :heads] = True
+    elif receiver is not None:
+        # Sides that stand beside each other meet in no state but the last.
+        own = heads // bert.config.stacks
+        leads[:, :heads] &= np.arange(heads) // own == receiver.head // own
+    places = np.full((clean.length, 1), True) if position is None else np.arange(clean.length)[:, None] == position
+    held = {}  # what both blocks of the corrupted run add, from the receiver downwards
+
+    def answered(entering):
+        """The target's score, [B], where the receiver reads `entering`, [B, T, H]."""
+        if receiver is None:
+            return opened.score(entering, target)
+        state = opened.layer_reading(last, bad[last], receiver.part, entering, receiver.head or 0)
+        return opened.score(opened.finish(state, last + 1), target)
+
+    def sent(first, x, *added):
+        """What enters the receiver of x, [B, T, H], that goes into layer `first`; `added`: what both its blocks add."""
+        for layer in range(first, last):
+            x = opened.held(layer, x, *(added if layer == first and added else held[layer]))[1]
+        if into_block:
+            x = opened.held(last, x, *(added if first == last and added else held[last]))[0]
+        return x
+
+    ends = [float(opened.score(states[-1], target)[0]) for states in (good, bad)]
+    scores = np.full(leads.shape, ends[1])
+    block, done, total = max(1, TOKENS_AT_ONCE // clean.length), 0, 1 + int(leads.sum())
+    for layer in reversed(range(min(last + into_block, layers))):
+        ours, theirs = (passing_state(bert, states[layer].numpy()[0], layer) for states in (good, bad))
+        held[layer] = theirs["attention"][None], theirs["feed_forward"][None]
+        # A row for each sender: the heads, then the feed-forward block.
+        attention, widened = (np.repeat(one, heads + 1, axis=0) for one in held[layer])
+        attention[:heads] = np.where(places, with_each_head(bert, layer, ours, theirs), attention[:heads])
+        widened[heads] = np.where(places, ours["feed_forward"], widened[heads])
+        senders = np.flatnonzero(leads[layer])
+        for start in range(0, len(senders), block):
+            chosen = senders[start : start + block]
+            scores[layer, chosen] = answered(sent(layer, bad[layer], attention[chosen], widened[chosen]))
+            done += len(chosen)
+            report(progress, done, total)
+    entering = passing_state(bert, good[last].numpy()[0], last)["attention_norm"][None] if into_block else good[last]
+    whole, embedded = (float(answered(one)[0]) for one in (entering, sent(0, np.where(places, good[0], bad[0]))))
+    report(progress, total, total)
+    return PathMap(target, receiver, position, *ends, whole, embedded, scores, leads)
+
+
+def check_receiver(bert, receiver):
+    """Raises: InputError: the model has no such part."""
+    if receiver.part not in RECEIVERS:
+        raise InputError(f"There is no receiver {receiver.part!r:.40}; choose from {', '.join(RECEIVERS)}.")
+    layers = bert.config.num_hidden_layers
+    if not 0 <= receiver.layer < layers:
+        raise InputError(f"There is no layer {receiver.layer}; the model has layers 0 to {layers - 1}.")
+    if receiver.part == "feed_forward":
+        if receiver.head is not None:
+            raise InputError("A feed-forward block has no heads: name its layer alone.")
+    elif receiver.head is None:
+        raise InputError(f"Name the head whose {receiver.part} are to receive.")
+    else:
+        check_head(bert, receiver.layer, receiver.head)

@@ -1,0 +1,166 @@
+"""The members of BERT's family beside each other: sizes, parameters by part, objectives, what changed, work and speed.
+
+Dimension legend: T tokens.
+"""
+
+import gc
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from bert_tf.architectures import BERT, MEMBERS
+from bert_tf.config import BertConfig, parameter_counts
+from bert_tf.errors import report
+from bert_tf.explain.models.architecture import work
+
+#: What a head is trained on, in words.
+OBJECTIVES = {"mlm": "hidden words", "nsp": "next sentence", "sop": "sentence order", "replaced": "replaced words"}
+#: Operations of a pass above which `measure_speed` times single layers, not the whole: the weights of all layers take
+#: gigabytes.
+WHOLE = 30e9
+#: Weights of a layer above which not even layers are timed: one of ALBERT xxlarge takes 0.8 GB, several times over.
+HEAVIEST = 100e6
+_VOCABULARY = 1000  # of the encoders that are timed: looking a row up takes as long in a small table
+
+
+@dataclass(frozen=True)
+class FamilyRow:
+    """One size of one member.
+
+    Attributes:
+        member: its `Member`. size: name of the size. config: `BertConfig`. heads: those it is trained with.
+        parameters: dict part -> count, as `parameter_counts` with these heads.
+        flops: floating point operations of one pass of the encoder over T tokens. tokens: T.
+    """
+
+    member: object
+    size: str
+    config: BertConfig
+    heads: tuple
+    parameters: dict
+    flops: int
+    tokens: int
+
+    @property
+    def name(self):
+        return f"{self.member.title} {self.size}"
+
+    @property
+    def parts(self):
+        """Dict with the parameters of the "embeddings", the "encoder" and the "output heads"."""
+        inner = {part: self.parameters[part] for part in ("embeddings", "encoder")}
+        return {**inner, "output heads": self.parameters["total"] - sum(inner.values())}
+
+    @property
+    def timed(self):
+        """Whether `measure_speed` times it at all."""
+        return self.parameters["encoder"] / len(set(self.config.layer_groups)) <= HEAVIEST
+
+    @property
+    def timed_whole(self):
+        """Whether `measure_speed` runs all its layers."""
+        return self.flops <= WHOLE
+
+
+def family_rows(tokens=128):
+    """A `FamilyRow` for every named size of every member; tokens: T."""
+    rows = []
+    for model_type, member in MEMBERS.items():
+        for size in member.sizes:
+            config, heads = BertConfig.named(size, model_type), member.trained_heads(size)
+            parts = work(config, tokens)
+            flops = parts["embeddings"] + parts["attention"] + parts["feed_forward"]
+            rows.append(FamilyRow(member, size, config, heads, parameter_counts(config, heads), flops, tokens))
+    return tuple(rows)
+
+
+def objectives(row):
+    """What a size of a member learns from: a tuple of a few words each."""
+    if row.member.reads != "both":
+        return ("every word",)
+    return (*(OBJECTIVES[head] for head in row.heads if head in OBJECTIVES), *row.member.learns_besides)
+
+
+def changed(row):
+    """What sets a size of a member apart from BERT of that size, a few words each, by its settings alone.
+
+    Args:
+        row: a `FamilyRow`.
+    Returns:
+        tuple of str; empty for BERT's own sizes.
+    """
+    config, member = row.config, row.member
+    bert = BertConfig.named(row.size, BERT.model_type) if row.size in BERT.sizes else None
+    width = config.hidden_size // config.stacks
+    said = (
+        (member.reads == "left", "sees only what stands before"),
+        (config.stacks > 1, f"two one-way stacks of {width}"),
+        (
+            bert is not None
+            and config.hidden_size == bert.hidden_size
+            and config.num_hidden_layers != bert.num_hidden_layers,
+            f"{config.num_hidden_layers} layers in the place of {bert and bert.num_hidden_layers}",
+        ),
+        (len(set(config.layer_groups)) < config.num_hidden_layers, "all layers share their weights"),
+        (config.projects, f"embeddings projected from {config.embedding_width}"),
+        ("replaced" in row.heads, "judges every token"),
+        ("sop" in member.heads, "sentence order for next sentence"),
+        (not {"nsp", "sop"} & set(member.heads), "no next sentence"),
+        ("pooler" not in member.heads, "no pooler"),
+        (config.type_vocab_size == 0, "no segments"),
+        (config.type_vocab_size == 1, "one segment"),
+        (config.position_offset > 0, f"positions from {config.position_offset}"),
+        (member.tokenizer == "bytes", "byte-level pieces"),
+        (member.tokenizer == "pieces", "SentencePiece"),
+        (config.hidden_act == "gelu_new", "tanh GELU"),
+        (config.layer_norm_eps != 1e-12, f"epsilon {config.layer_norm_eps:.0e}".replace("e-0", "e-")),
+    )
+    return tuple(words for holds, words in said if holds)
+
+
+def measure_speed(rows, passes=5, progress=None):
+    """How long the encoders take on this machine, with weights of no meaning: values do not change the time.
+
+    A size with `timed_whole` is run as it is. Of the others one and three layers are timed; as all layers cost
+    the same, the rest is two layers' difference, once for every two.
+
+    Args:
+        rows: `FamilyRow`s; one sequence of their T tokens is read. passes: timed, after one that is not.
+        progress: callable(done, total) in rows; returning False cancels.
+    Returns:
+        list of float, the median seconds of a pass; None for a size that is not `timed`.
+    Raises:
+        Cancelled: by `progress`.
+    """
+    found = []
+    for row in rows:
+        config = row.config.replace(vocab_size=_VOCABULARY)
+        if not row.timed:
+            found.append(None)
+        elif row.timed_whole:
+            found.append(_seconds(config, row.tokens, passes))
+        else:
+            one, three = (_seconds(config.replace(num_hidden_layers=count), row.tokens, passes) for count in (1, 3))
+            found.append(one + (config.num_hidden_layers - 1) * max(three - one, 0) / 2)
+        gc.collect()  # models are full of cycles: the last one's weights would stay beside the next one's
+        report(progress, len(found), len(rows))
+    return found
+
+
+def _seconds(config, tokens, passes):
+    from bert_tf.models import build_encoder
+    from bert_tf.runtime import Runtime
+
+    runtime = Runtime(build_encoder(config, outputs=("sequence_output",)))
+    batch = {
+        "token_ids": np.full((1, tokens), config.vocab_size // 2, np.int32),
+        "segment_ids": np.zeros((1, tokens), np.int32),
+        "padding_mask": np.ones((1, tokens), np.int32),
+    }
+    times = []
+    for _ in range(passes + 1):
+        began = time.perf_counter()
+        runtime.run(batch, ("sequence_output",))
+        times.append(time.perf_counter() - began)
+    return float(np.median(times[1:]))

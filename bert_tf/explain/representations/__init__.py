@@ -1,0 +1,1 @@
+"""What hidden states hold: logit lens, neighbours, senses, factors, concepts, similarity of layers."""

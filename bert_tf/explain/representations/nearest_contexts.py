@@ -1,0 +1,239 @@
+"""Places in other texts whose vectors lie nearest to a token's: what else the model, or some heads, read alike; and
+where these heads look there.
+
+As exBERT's search of a corpus (Hoover et al. 2020, "exBERT: A Visual Analysis Tool to Explore Learned Representations
+in Transformer Models"). Dimension legend: T tokens, H hidden, D head size, N heads, L layers, W vectors.
+"""
+
+from dataclasses import dataclass
+from typing import Optional
+
+import numpy as np
+
+from bert_tf.errors import InputError, report
+from bert_tf.explain.attention.value_attention import attended, checked_heads
+from bert_tf.explain.representations.vectors import cosine_similarities
+from bert_tf.inference.model_inputs import prepare
+from bert_tf.inference.predictions import check_top_k
+from bert_tf.inference.words import WordSpan, words_of
+from bert_tf.tokenizers import pad_batch
+
+#: Tokens that are compared at most: their states are then 60 MB with Base, 80 MB with Large; of each head 5 MB.
+MOST = 20_000
+
+# Texts in one forward pass: few, for others wait for the model meanwhile.
+_TEXTS = 8
+
+
+@dataclass(frozen=True)
+class Look:
+    """The token that heads look at most from some place.
+
+    Attributes:
+        row: the `Row` it stands in. word: the `WordSpan` of the word it is (a piece of); None for a token that the
+            model adds, such as [SEP].
+        token: as the vocabulary has it. position: among the row's tokens, [CLS] is 0.
+        share: of the attention from that place, 0 to 1; of several heads the mean.
+        offset: how many tokens it stands after the place; below 0 before it.
+    """
+
+    row: object
+    word: Optional[WordSpan]
+    token: str
+    position: int
+    share: float
+    offset: int
+
+    @property
+    def text(self):
+        """The text that the word stands in; None where there is no word."""
+        return None if self.word is None else _text_of(self)
+
+
+@dataclass(frozen=True)
+class Context:
+    """A token of a text, and how near its vector is.
+
+    Attributes:
+        row: the `Row` it stands in. word: the `WordSpan` of the word it is (a piece of).
+        token: as the vocabulary has it. position: among the row's tokens, [CLS] is 0.
+        similarity: cosine of its vector with the one asked about, -1 to 1; of several heads the mean of their cosines.
+        looked: the `Look` of the heads that are compared; None where states are.
+    """
+
+    row: object
+    word: WordSpan
+    token: str
+    position: int
+    similarity: float
+    looked: Optional[Look] = None
+
+    @property
+    def parts(self):
+        """(what stands before the word, the word, what stands behind it) in its text."""
+        return self.text[: self.word.start], self.word.text, self.text[self.word.end :]
+
+    @property
+    def text(self):
+        """The text that the word stands in."""
+        return _text_of(self)
+
+    def around(self, most):
+        """`parts` with « » about the word that the heads look at, where it stands in the same text.
+
+        Args:
+            most: characters on either side of the word; of what lies further away there is the marked word alone.
+        """
+        before, word, after = self.parts
+        looked = None if self.looked is None else self.looked.word
+        if looked is None or looked.source != self.word.source:
+            return _last(before, most), word, _first(after, most)
+        marked = f"«{looked.text}»"
+        if looked.index == self.word.index:
+            return _last(before, most), marked, _first(after, most)
+        if looked.index > self.word.index:
+            start, end = looked.start - self.word.end, looked.end - self.word.end
+            near = end <= most
+            between = after[:start] if near else _first(after[:start], most)
+            return _last(before, most), word, between + marked + _first(after[end:], most - end if near else 0)
+        near = len(before) - looked.start <= most
+        between = before[looked.end :] if near else _last(before[looked.end :], most)
+        left = _last(before[: looked.start], most - (len(before) - looked.start) if near else 0)
+        return left + marked + between, word, _first(after, most)
+
+
+def _text_of(place):
+    return place.row.text_a if place.word.source == "a" else place.row.text_b
+
+
+def _last(text, most):
+    return text if len(text) <= most else f"…{text[len(text) - most :]}"
+
+
+def _first(text, most):
+    return text if len(text) <= most else f"{text[:most]}…"
+
+
+@dataclass(frozen=True)
+class Contexts:
+    """What `nearest_contexts` found.
+
+    Attributes:
+        nearest: a tuple of `Context`s for each vector asked about, the nearest first.
+        rows, tokens: how many were read and compared.
+    """
+
+    nearest: tuple
+    rows: int
+    tokens: int
+
+
+def nearest_contexts(
+    bert, vectors, layer, rows, top_k=10, centred=False, most=MOST, progress=None, head=None, special=True
+):
+    """The places in some texts whose vectors after a layer, or in some heads, point most nearly the same way.
+
+    Held meanwhile: `most` vectors of H numbers, or of D for each head, and what one pass of 8 texts takes; of attention
+    the maps of one layer for one text.
+
+    Args:
+        bert: a `Bert`. vectors: float [W, H], such as hidden states of a trace after the same layer; with heads
+            [W, K D], such as `attended_values` of the same heads.
+        layer: of the states, 0 the embeddings, 1 to L the layers; with heads their layer, from 0.
+        rows: `Row`s; each is read as it stands, what it names to hide is not hidden. One in which nothing can be
+            read is passed over.
+        top_k: places for each vector.
+        centred: whether the mean of all the vectors read is first taken from both sides: the states of a layer have
+            a direction in common that hides their differences (Mu and Viswanath 2018).
+        most: tokens that are read, at most; rows after them are left out.
+        progress: callable(done, total) in rows; returning False cancels.
+        head: from 0, or a list of K, compares what these heads put together at each token, and says where they look
+            there; None compares the states. Each head's part is first brought to length 1, as Hoover et al. do, so the
+            cosine of them all is the mean of the heads' cosines.
+        special: whether the tokens that the model adds count where it is asked at what the heads look; many heads give
+            them most of their attention. The vectors are the same.
+    Returns:
+        `Contexts`. The tokens that the model adds ([CLS], [SEP]) are no places.
+    Raises:
+        InputError: no such layer or head, a head named twice, a vector of another size, a bad `top_k` or `most`, or
+            nothing to read.
+        Cancelled: by `progress`.
+    """
+    check_top_k(top_k)
+    vectors, rows = np.asarray(vectors, np.float32), list(rows)
+    heads = None if head is None else checked_heads(bert, layer, head)
+    width = _width(bert, layer, heads)
+    if vectors.ndim != 2 or vectors.shape[1] != width:
+        what = "states" if heads is None else "heads' vectors"
+        raise InputError(f"The vectors have shape {list(vectors.shape)}; the {what} of this model are [W, {width}].")
+    if most < 1:
+        raise InputError(f"most must be at least 1, not {most}.")
+    places, states, read = _read(bert, layer, heads, rows, most, progress, special)
+    if not places:
+        raise InputError("There is nothing to read in these texts.")
+    middle = states.mean(axis=0) if centred else 0.0
+    cosines = _cosines(vectors - middle, states - middle, len(heads or (None,)))
+    nearest = tuple(_nearest(places, line, top_k) for line in cosines)
+    return Contexts(nearest, read, len(places))
+
+
+def _width(bert, layer, heads):
+    """Numbers of a vector that is compared; refuses a layer that is not there."""
+    layers, width = bert.config.num_hidden_layers, bert.config.hidden_size
+    if heads is not None:
+        return width // bert.config.num_attention_heads * len(heads)
+    if not 0 <= layer <= layers:
+        raise InputError(f"There is no layer {layer}: give 0, what goes in, to {layers}.")
+    return width
+
+
+def _cosines(vectors, others, parts):
+    """float32 [W, X], the mean over equally long parts of the vectors of their cosines."""
+    pairs = zip(np.split(vectors, parts, axis=1), np.split(others, parts, axis=1))
+    return sum(cosine_similarities(part, other) for part, other in pairs) / parts
+
+
+def _read(bert, layer, heads, rows, most, progress, special):
+    """(places as (row, word, token, position, `Look` or None), their vectors float32 [T, H] or [T, K D], how many rows
+    were read)."""
+    places, states, read = [], [], 0
+    for start in range(0, len(rows), _TEXTS):
+        block = [one for one in (_prepared(bert, row) for row in rows[start : start + _TEXTS]) if one is not None]
+        if block:
+            batch = pad_batch([ready for _, ready in block], pad_id=bert.tokenizer.pad_id)
+            found = bert.runtime.run(batch, ("hidden_states",))["hidden_states"][layer]  # [B, T, H]
+            for (row, ready), vectors in zip(block, found):
+                tokens, spans = ready.encoding.tokens, words_of(ready.encoding, ready.text_a, ready.text_b)
+                words = {at: word for word in spans for at in word.positions}
+                own = list(words)[: most - len(places)]
+                looked = dict.fromkeys(own)
+                if heads is not None:
+                    vectors, maps = attended(bert, vectors[: len(tokens)], layer, heads)
+                    among = range(len(tokens)) if special else list(words)
+                    looked = {at: _look(row, words, tokens, at, maps[at], among) for at in own}
+                places += [(row, words[at], tokens[at], at, looked[at]) for at in own]
+                states.append(np.asarray(vectors)[own])
+                read += bool(own)
+        report(progress, min(start + _TEXTS, len(rows)), len(rows))
+        if len(places) >= most:
+            break
+    return places, np.concatenate(states) if states else None, read
+
+
+def _look(row, words, tokens, at, weights, among):
+    """Where, among some positions, the weights [T] of the token at one are greatest."""
+    to = int(among[weights[among].argmax()])
+    return Look(row, words.get(to), tokens[to], to, float(weights[to]), to - at)
+
+
+def _prepared(bert, row):
+    try:
+        return row, prepare(bert.tokenizer, bert.max_length, row.text_a, row.text_b)
+    except ValueError:
+        return None
+
+
+def _nearest(places, cosines, top_k):
+    best = np.argsort(-cosines, kind="stable")[:top_k]
+    found = ((*places[place], float(cosines[place])) for place in best)
+    return tuple(Context(row, word, token, at, cosine, looked) for row, word, token, at, looked, cosine in found)

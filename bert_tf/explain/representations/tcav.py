@@ -1,0 +1,279 @@
+"""Testing with concept activation vectors: does an answer hang on what some example sentences have in common?
+
+A linear classifier is trained, at each layer, to tell sentences of a concept from others; the normal of its boundary
+is the concept's vector. An answer is sensitive to the concept where its log-odds rise along that vector, by the exact
+slope through all layers above. The score is the share of inputs where they do. As single vectors can come out so by
+chance, many are trained, each with other counter-examples, and their mean is compared with vectors of counter-examples
+against each other: how many of them come out as far from one half. Kim et al. compare the two means by a t-test, which
+takes the vectors for independent, though they share the concept's sentences, and finds nearly every direction to differ
+from the mean of chance.
+
+The classifier reads the mean of the states of a sentence's tokens ([CLS] and [SEP] among them): it is one of all of a
+layer's states that has the same weights at every token, and the slope along its vector is of all tokens moved along it.
+
+Sources: Kim et al. 2018, "Interpretability Beyond Feature Attribution: Quantitative Testing with Concept Activation
+Vectors (TCAV)"; in LIT, Tenney et al. 2020. Dimension legend: L layers, B batch, H hidden, T tokens, W rows, N
+sentences, S runs.
+"""
+
+import dataclasses
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from bert_tf.errors import InputError, report, require_head
+from bert_tf.explain.attribution.target import (
+    Target,
+    class_target,
+    classes_of,
+    vocabulary_id,
+)
+from bert_tf.explain.datasets.row_map import reads_one_text, row_vectors
+from bert_tf.explain.datasets.rows import Row, hidden_words
+from bert_tf.explain.interventions.contributions import is_certain
+from bert_tf.explain.representations.projection import one_thread
+from bert_tf.inference.batching import TOKENS_AT_ONCE
+from bert_tf.inference.model_inputs import prepare
+from bert_tf.tokenizers import pad_batch
+
+#: What an answer can be of, and what it is called when none is named: of a class the first, of a word none.
+ANSWERS = {"class": None, "word": None, "next": ("IsNext", "NotNext"), "order": ("in order", "swapped")}
+#: Sentences of a concept there must be; of counter-examples twice as many, for those against each other.
+FEWEST = 6
+#: Classifiers of each kind at each layer, and the share of the sentences that each is tried on and not trained on.
+RUNS, _HELD_OUT = 20, 1 / 3
+#: How likely it may be that a layer differs by chance alone.
+LEVEL = 0.05
+
+
+@dataclass(frozen=True, eq=False)
+class ConceptTest:
+    """What a concept does to an answer after every layer, 0 what goes in and L the last.
+
+    Attributes:
+        target: the `Target`; its position is that of the first row's, where the rows have masks.
+        places: which of the rows were asked; those that have no such answer are left out.
+        scores: float64 [L+1, S], the share of the W asked rows whose log-odds rise along each of the concept's vectors.
+        chance: float64 [L+1, S], the same along vectors of counter-examples against others.
+        accuracies, chance_accuracies: float64 [L+1, S], of the classifiers on the sentences held out, by which vector.
+        slopes: float64 [L+1, W], each row's slope with all its tokens moved along the concept's vectors of length 1,
+            their mean, in nats of log-odds (of a regression in its value).
+        p_values, accuracy_p_values: float64 [L+1], how likely a vector of chance has a score as far from one half as
+            the concept's mean score, and classifiers of chance an accuracy as high as its mean; each of one layer.
+        sentences: how many of the concept, and of counter-examples, each run uses.
+    """
+
+    target: Target
+    places: tuple
+    scores: np.ndarray
+    chance: np.ndarray
+    accuracies: np.ndarray
+    chance_accuracies: np.ndarray
+    slopes: np.ndarray
+    p_values: np.ndarray
+    accuracy_p_values: np.ndarray
+    sentences: int
+
+    @property
+    def readable(self):
+        """Bool [L+1], where the concept's classifiers do better than those of chance: where they do not, a vector is
+        not the concept's, whatever its score."""
+        return self.accuracy_p_values < LEVEL
+
+    @property
+    def differs(self):
+        """Bool [L+1], where the concept can be read and the score is not that of chance."""
+        return self.readable & (self.p_values < LEVEL)
+
+
+def can_test(bert):
+    """What of `ANSWERS` a model has a head for, in that order."""
+    heads = {"word": "mlm", "next": "nsp", "order": "sop"}
+    found = [name for name in ANSWERS if heads.get(name) in bert.heads]
+    return tuple((["class"] if classes_of(bert) else []) + found)
+
+
+def concept_test(bert, rows, concept, others, of=None, answer=None, hide="given", runs=RUNS, progress=None):
+    """Test whether an answer is sensitive to a concept, after every layer.
+
+    Args:
+        bert: a `Bert`. rows: `Row`s, the inputs that are asked about.
+        concept: texts that have the concept, at least `FEWEST`; others: texts at random, at least twice as many.
+        of: one of `can_test`, None for the first: a class, a word at each row's first mask, or a verdict on its pair.
+        answer: the class, the token, or one of `ANSWERS` (of a regression nothing); None for the first.
+        hide: what is hidden in a row where a word is asked, as `hidden_words` takes it.
+        runs: S, at least 2; below 20 nothing can differ.
+        progress: callable(done, total) in sentences, layers and rows; returning False cancels.
+    Returns:
+        `ConceptTest`. About four passes a row. The same at every call.
+    Raises:
+        InputError: too few sentences or runs, an answer that the model does not give, or no row that can be asked.
+        Cancelled: by `progress`.
+    """
+    target = _target(bert, of, answer)
+    concept, others = _different(concept), _different(others)
+    if runs < 2:
+        raise InputError(f"A test takes at least 2 runs, not {runs}.")
+    asked = {place: ready for place, row in enumerate(rows) if (ready := _prepared(bert, row, target, hide))}
+    if not asked:
+        raise InputError(_NOTHING[target.head])
+    layers, steps = bert.config.num_hidden_layers + 1, len(concept) + len(others)
+    total = steps + layers + len(asked)
+    read = row_vectors(
+        bert,
+        [Row(number, text) for number, text in enumerate((*concept, *others))],
+        progress=lambda done, _: report(progress, done, total),
+    )
+    own = [index for index, place in enumerate(read.places) if place < len(concept)]
+    rest = [index for index, place in enumerate(read.places) if place >= len(concept)]
+    if len(own) < FEWEST or len(rest) < 2 * FEWEST:
+        raise InputError(
+            f"A concept takes at least {FEWEST} different sentences and {2 * FEWEST} others to compare them with; here "
+            f"are {len(own)} and {len(rest)}."
+        )
+    size = min(len(own), len(rest) // 2)
+    vectors, accuracies = [], []
+    for layer in range(layers):
+        found = _classifiers(read.vectors[layer], own, rest, size, runs)
+        vectors.append(found[0])
+        accuracies.append(found[1])
+        report(progress, steps + layer + 1, total)
+    vectors, accuracies = np.array(vectors), np.array(accuracies)  # [L+1, 2, S, H], [L+1, 2, S]
+    slopes = _slopes(bert, asked, target, vectors, lambda done: report(progress, steps + layers + done, total))
+    scores = (slopes > 0).mean(axis=0)
+    place = next(iter(asked.values())).masks
+    return ConceptTest(
+        target=dataclasses.replace(target, position=place[0]) if target.head == "mlm" else target,
+        places=tuple(asked),
+        scores=scores[:, 0],
+        chance=scores[:, 1],
+        accuracies=accuracies[:, 0],
+        chance_accuracies=accuracies[:, 1],
+        slopes=slopes[:, :, 0].mean(axis=2).T,
+        p_values=_as_far(np.abs(scores[:, 0].mean(axis=1) - 0.5), np.abs(scores[:, 1] - 0.5)),
+        accuracy_p_values=_as_far(accuracies[:, 0].mean(axis=1), accuracies[:, 1]),
+        sentences=size,
+    )
+
+
+_NOTHING = {
+    "mlm": "No row hides a word that could be asked about.",
+    "nsp": "No row is a pair of texts, which this answer is about.",
+    "sop": "No row is a pair of texts, which this answer is about.",
+    "task": "No row can be read by this classifier.",
+}
+
+
+def _different(texts):
+    """The texts without empty ones, each once."""
+    return tuple(dict.fromkeys(text.strip() for text in texts if text.strip()))
+
+
+def _target(bert, of, answer):
+    able = can_test(bert)
+    of = next(iter(able), None) if of is None else of
+    if of not in able:
+        told = f"can be asked about {' or '.join(able)}" if able else "gives no answer that could be tested"
+        raise InputError(f"{bert.name} {told}, not {of!r:.40}." if of else f"{bert.name} {told}.")
+    if of == "class":
+        settings = classes_of(bert)
+        target = class_target(bert, None, settings.labels[0] if answer is None and settings.labels else answer)
+        if is_certain(bert, target):
+            raise InputError(f"{target.label} is the only class, and always certain: nothing speaks for or against it.")
+        return target
+    if of == "word":
+        require_head(bert.heads, "mlm", bert.name)
+        if not answer:
+            raise InputError("Name the word that is asked about at the masks.")
+        number = vocabulary_id(bert.tokenizer, answer)
+        return Target(0, number, bert.tokenizer.id_to_token(number))
+    names = ANSWERS[of]
+    answer = names[0] if answer is None else answer
+    if answer not in names:
+        raise InputError(f"The answer is {' or '.join(names)}, not {answer!r:.40}.")
+    return Target(None, names.index(answer), answer, of_order=of == "order")
+
+
+def _prepared(bert, row, target, hide):
+    """A row ready to be asked; None where it has no such answer."""
+    most, text_b = bert.max_length, row.text_b
+    if target.head == "task":
+        settings = classes_of(bert)
+        most = min(most, settings.max_length)
+        text_b = None if reads_one_text(bert, ("classes",)) else text_b
+        if settings.pair and not text_b:
+            return None
+    try:
+        ready = prepare(bert.tokenizer, most, row.text_a, text_b)
+        if target.head == "mlm":
+            ready = prepare(bert.tokenizer, most, row.text_a, text_b, hidden_words(row, ready.encoding, hide))
+    except ValueError:
+        return None
+    lacks = not ready.masks if target.head == "mlm" else target.head in ("nsp", "sop") and ready.text_b is None
+    return None if lacks else ready
+
+
+def _classifiers(states, own, rest, size, runs):
+    """Linear classifiers at one layer.
+
+    Args:
+        states: float [N, H]. own, rest: which of them are the concept's, and which the counter-examples'.
+        size: sentences a side of each classifier. runs: S.
+    Returns:
+        (float64 [2, S, H], vectors of length 1 towards the concept, and towards some counter-examples from others;
+        float64 [2, S], accuracies on the sentences held out). The same splits at every layer.
+    """
+    from sklearn.linear_model import LogisticRegression
+
+    states = np.asarray(states, np.float64)
+    # A ridge leaves nothing outside what the sentences span: in those coordinates a fit takes a fiftieth of the time.
+    _, lengths, axes = np.linalg.svd(states - states.mean(axis=0), full_matrices=False)
+    coordinates = (states - states.mean(axis=0)) @ axes.T
+    # A component's variance is about 1 in every layer and model, so that the ridge means the same in all.
+    spread = math.sqrt((lengths**2).sum() / states.size) or 1.0
+    rng, held = np.random.default_rng(0), max(1, round(size * _HELD_OUT))
+    vectors, accuracies = np.zeros((2, runs, states.shape[1])), np.zeros((2, runs))
+    with one_thread():  # threads for so small a fit only wait for each other
+        for run in range(runs):
+            drawn, mixed = rng.permutation(rest), rng.permutation(rest)
+            sides = (rng.permutation(own)[:size], drawn[:size]), (mixed[:size], mixed[size : 2 * size])
+            for kind, (first, second) in enumerate(sides):
+                train, tried = np.r_[first[held:], second[held:]], np.r_[first[:held], second[:held]]
+                model = LogisticRegression(max_iter=1000)
+                model.fit(coordinates[train] / spread, np.repeat([1, 0], size - held))
+                accuracies[kind, run] = model.score(coordinates[tried] / spread, np.repeat([1, 0], held))
+                vector = model.coef_[0] @ axes
+                vectors[kind, run] = vector / (np.linalg.norm(vector) or 1.0)
+    return vectors, accuracies
+
+
+def _slopes(bert, asked, target, vectors, progress):
+    """Slopes of the log-odds along vectors float64 [L+1, 2, S, H], float64 [W, L+1, 2, S], in the order of the rows.
+
+    Args:
+        asked: dict from a row's place to its `Prepared`. progress: callable(rows done).
+    """
+    alike = {}
+    for index, ready in enumerate(asked.values()):
+        place = ready.masks[0] if target.head == "mlm" else target.position
+        alike.setdefault((len(ready.token_ids), place), []).append((index, ready))
+    found, done = np.zeros((len(asked), *vectors.shape[:3])), 0
+    for (length, place), group in sorted(alike.items(), key=lambda one: one[0][0]):
+        own, block = dataclasses.replace(target, position=place), max(1, TOKENS_AT_ONCE // length)
+        for start in range(0, len(group), block):
+            indices, ready = zip(*group[start : start + block])
+            batch = pad_batch(ready, pad_id=bert.tokenizer.pad_id)
+            states = bert.opened.states(batch["token_ids"], batch["segment_ids"])
+            for layer, slope in bert.opened.odds_slopes(states, own):
+                found[list(indices), layer] = np.einsum("bh,ksh->bks", slope.sum(axis=1), vectors[layer])
+            done += len(indices)
+            progress(done)
+    return found
+
+
+def _as_far(own, chance):
+    """How likely it is that one of chance's vectors would come out so by chance: the share that does, the concept's own
+    counted among them (Phipson and Smyth 2010). Args: own: float64 [L+1]. chance: float64 [L+1, S]."""
+    reached = chance >= own[:, None] - 1e-12
+    return (1 + reached.sum(axis=1)) / (1 + chance.shape[1])

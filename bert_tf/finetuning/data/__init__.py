@@ -1,0 +1,1 @@
+"""Files of labelled examples, read, checked and cut to what a model reads."""

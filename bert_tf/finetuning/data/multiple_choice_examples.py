@@ -1,0 +1,117 @@
+"""Reader of multiple-choice questions: SWAG's CSV, and CSV, TSV or JSON lines with columns of other names.
+
+Source: Zellers et al. 2018 (SWAG).
+"""
+
+import re
+from dataclasses import dataclass
+
+from bert_tf.errors import DataError
+from bert_tf.finetuning.data.tables import read_records
+
+_START = "sent2"
+_ENDING = re.compile(r"ending\d+")
+
+
+@dataclass(frozen=True)
+class ChoiceColumns:
+    """Where a question's parts stand; the defaults are SWAG's.
+
+    Attributes:
+        context: column of what comes before. start: column of how each choice begins, or None.
+        choices: names of the columns of the choices; none for all named "ending" and a number, or in JSON
+            lines the list "choices". label: column of the right one's number, from 0.
+    """
+
+    context: str = "sent1"
+    start: str | None = _START
+    choices: tuple = ()
+    label: str = "label"
+
+
+@dataclass(frozen=True)
+class Choices:
+    """A text and what may follow it.
+
+    Attributes:
+        context: text. choices: the C texts to choose from, whole. label: number of the right one, from 0, or
+            None. source: where it stands, for messages.
+    """
+
+    context: str
+    choices: tuple
+    label: int | None = None
+    source: str = ""
+
+
+def read_choices(path, columns=ChoiceColumns(), kind=None, labelled=True):
+    """Yields the `Choices` of a file.
+
+    Args:
+        path: of the file. columns: `ChoiceColumns`. kind: "csv", "tsv", "jsonl", or None to go by the ending.
+        labelled: whether the label is read.
+    Raises:
+        DataError: naming file and line: a missing column, fewer than two choices, a label that is no choice's
+            number; a number of choices unlike that of the lines before. OSError.
+    """
+    count = None
+    for line, record in read_records(path, kind):
+        where = f"{path} line {line}"
+        try:
+            found = choices_of(record, columns, labelled)
+        except DataError as error:
+            raise DataError(f"{where}: {error}") from None
+        count = count or len(found.choices)
+        if len(found.choices) != count:
+            raise DataError(
+                f"{where}: {len(found.choices)} choices, but {count} in the lines before; give all the same number."
+            )
+        yield Choices(found.context, found.choices, found.label, where)
+    if count is None:
+        raise DataError(f"{path} holds no question.")
+
+
+def choices_of(record, columns=ChoiceColumns(), labelled=True):
+    """`Choices` from a dict. Raises: DataError without file and line."""
+    if not isinstance(record, dict):
+        raise DataError('Give a "context" and "choices" as one object.')
+    context_column = columns.context if columns.context in record else "context"
+    context = _text(record, context_column, columns.context)
+    if isinstance(record.get("choices"), list):
+        choices, start = record["choices"], ""
+        for choice in choices:
+            if not isinstance(choice, str):
+                raise DataError(f"the choice {choice!r:.40} is not a text.")
+    else:
+        names = columns.choices or tuple(name for name in record if _ENDING.fullmatch(name))
+        choices = [_text(record, name, name) for name in names]
+        if columns.start not in (None, _START) and columns.start not in record:
+            raise DataError(f"there is no column {columns.start!r} (found: {', '.join(map(str, record))}).")
+        start = str(record.get(columns.start) or "") if columns.start else ""
+    if len(choices) < 2:
+        raise DataError(
+            f"{len(choices)} choices; at least 2 are needed (columns ending0, ending1 … or a "
+            f'list "choices"; found: {", ".join(record)}).'
+        )
+    if not context.strip() and not start.strip():
+        raise DataError(f"the context in {context_column!r} is empty.")
+    for choice in choices:
+        if not f"{start}{choice}".strip():
+            raise DataError("a choice is empty.")
+    label = _label(record, columns.label, len(choices)) if labelled else None
+    return Choices(context, tuple(f"{start} {choice}".strip() for choice in choices), label)
+
+
+def _text(record, name, wanted):
+    value = record.get(name)
+    if not isinstance(value, str):
+        raise DataError(f"there is no column {wanted!r} (found: {', '.join(map(str, record))}).")
+    return value
+
+
+def _label(record, name, count):
+    value = record.get(name)
+    number = int(value) if str(value).isdecimal() else -1
+    if not 0 <= number < count:
+        raise DataError(f"the label {value!r:.40} in {name!r} is not a number from 0 to {count - 1}.")
+    return number

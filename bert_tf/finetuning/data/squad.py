@@ -1,0 +1,113 @@
+"""Reader of SQuAD files, 1.1 and 2.0.
+
+Source: Rajpurkar et al. 2016; Rajpurkar, Jia and Liang 2018.
+"""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from bert_tf.errors import DataError
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question about a passage.
+
+    Attributes:
+        key: the question's id. question, passage: the texts.
+        answers: (first character in the passage, text) of each; empty for a question without an answer.
+        source: where it stands, for messages. curves: whether its prediction is to hold the probability of
+            every piece too.
+    """
+
+    key: str
+    question: str
+    passage: str
+    answers: tuple
+    source: str = ""
+    curves: bool = False
+
+    @property
+    def answer_texts(self):
+        """The texts of the answers."""
+        return [text for _, text in self.answers]
+
+
+def read_squad(path):
+    """The questions of a SQuAD file in its order.
+
+    Args:
+        path: JSON of SQuAD 1.1 or 2.0, UTF-8, with or without a byte-order mark.
+    Returns:
+        list of `Question`.
+    Raises:
+        DataError: not such a file, an answer that does not stand where it says, an id twice; with the file
+            and the place in it. FileNotFoundError: no such file.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"There is no file {path}: give the path of a SQuAD JSON file.")
+    try:
+        content = json.loads(path.read_text(encoding="utf-8-sig"))
+    except UnicodeDecodeError:
+        raise DataError(f"{path} is not UTF-8; save the file as UTF-8.") from None
+    except ValueError as error:
+        raise DataError(f"{path} is not JSON ({error}); give a file in the format of SQuAD.") from None
+    questions, seen = [], {}
+    for article_number, article in enumerate(_list(content, "data", str(path)), 1):
+        place = f"{path}, article {article_number}"
+        for number, paragraph in enumerate(_list(article, "paragraphs", place), 1):
+            where = f"{place}, paragraph {number}"
+            passage = _text(paragraph, "context", where)
+            for entry in _list(paragraph, "qas", where):
+                question = _question(entry, passage, where)
+                if question.key in seen:
+                    raise DataError(f"{where}: the id {question.key!r} is already in {seen[question.key]}.")
+                seen[question.key] = where
+                questions.append(question)
+    if not questions:
+        raise DataError(f"{path} holds no question.")
+    return questions
+
+
+def _question(entry, passage, where):
+    key = _text(entry, "id", where)
+    where = f"{where}, question {key}"
+    answers = []
+    impossible = entry.get("is_impossible", False)
+    for answer in () if impossible else _list(entry, "answers", where):
+        text, start = _text(answer, "text", where), answer.get("answer_start")
+        if isinstance(start, bool) or not isinstance(start, int):
+            raise DataError(f"{where}: 'answer_start' is {start!r}; it must be a character's number.")
+        if not text or start < 0 or passage[start : start + len(text)] != text:
+            raise DataError(f"{where}: the answer {text!r:.60} does not stand at character {start} of its passage.")
+        answers.append((start, text))
+    return Question(key, _text(entry, "question", where), passage, tuple(answers), where)
+
+
+def _list(mapping, name, where):
+    value = mapping.get(name) if isinstance(mapping, dict) else None
+    if not isinstance(value, list):
+        raise DataError(f"{where}: there is no list {name!r}; give a file in the format of SQuAD.")
+    return value
+
+
+def _text(mapping, name, where):
+    value = mapping.get(name) if isinstance(mapping, dict) else None
+    if not isinstance(value, str):
+        raise DataError(f"{where}: {name!r} must be a text, not {type(value).__name__}.")
+    return value
+
+
+def split_by_passage(questions, share=0.1, seed=0):
+    """Two lists of questions, no passage in both: all but about a `share` of the passages, and that share."""
+    import numpy as np
+
+    passages = list(dict.fromkeys(question.passage for question in questions))
+    order = np.random.default_rng(seed).permutation(len(passages))
+    kept = {passages[index] for index in order[: round(share * len(passages))]}
+    return (
+        [question for question in questions if question.passage not in kept],
+        [question for question in questions if question.passage in kept],
+    )

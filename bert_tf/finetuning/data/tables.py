@@ -1,0 +1,181 @@
+"""Tables of examples: CSV, TSV and JSON lines, row by row with their line numbers.
+
+CSV follows RFC 4180 (quotes may hold commas and line breaks). In TSV a quote is a character like any other,
+as in GLUE's files. A byte-order mark and CRLF are taken off.
+"""
+
+import csv
+import json
+import sys
+from collections import deque
+from contextlib import nullcontext
+from pathlib import Path
+
+from bert_tf.errors import DataError, RowError
+
+FORMATS = {
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".tab": "tsv",
+    ".txt": "tsv",
+    ".jsonl": "jsonl",
+    ".json": "jsonl",
+    ".ndjson": "jsonl",
+}
+# A quote that nobody closes takes the rest of the file in, up to here.
+_LONGEST_FIELD = 1 << 24
+
+
+def table_format(path, name=None):
+    """ "csv", "tsv" or "jsonl": the given name, or what the file's ending says. Raises: DataError."""
+    if name is not None:
+        if name not in FORMATS.values():
+            raise DataError(f"There is no format {name!r}; choose from csv, tsv, jsonl.")
+        return name
+    if str(path) == "-":
+        return "jsonl"
+    ending = Path(path).suffix.lower()
+    if ending not in FORMATS:
+        raise DataError(
+            f"{path}: its ending {ending!r} tells no format; name it .csv, .tsv or .jsonl, or give --format."
+        )
+    return FORMATS[ending]
+
+
+def read_rows(path, kind):
+    """Yields (line number, list of fields) of a CSV or TSV file, blank lines left out.
+
+    Raises: DataError (not UTF-8, a broken quote), OSError.
+    """
+    for number, fields in _try_rows(path, kind):
+        if isinstance(fields, DataError):
+            raise fields
+        yield number, fields
+
+
+def _try_rows(path, kind):
+    """As `read_rows`, with the DataError of a bad row in its place."""
+    if kind == "csv":
+        yield from _try_csv(path)
+        return
+    for number, line in numbered_lines(path):
+        if isinstance(line, DataError):
+            yield number, line
+        elif line.strip():
+            yield number, line.rstrip("\r\n").split("\t")
+
+
+def _try_csv(path):
+    """The rows of a CSV file. Of a broken one only the first line is given up: a quote that somebody forgot to
+    close would take good rows with it."""
+    csv.field_size_limit(_LONGEST_FIELD)
+    source, taken, again = numbered_lines(path), [], deque()
+
+    def lines():
+        while one := again.popleft() if again else next(source, None):
+            taken.append(one)
+            if isinstance(one[1], DataError):
+                raise one[1]
+            yield one[1]
+
+    while True:
+        try:
+            for fields in csv.reader(lines(), strict=True):
+                number = taken[0][0]
+                taken.clear()
+                if fields:
+                    yield number, fields
+            return
+        except (csv.Error, DataError) as error:
+            (number, _), *rest = taken
+            again.extendleft(reversed(rest))
+            taken.clear()
+            said = error if isinstance(error, DataError) else DataError(f"{path} line {number}: not CSV ({error}).")
+        yield number, said
+
+
+def read_records(path, kind=None, columns=None):
+    """Yields (line number, dict) of each row.
+
+    Args:
+        path: of the file. kind: "csv", "tsv", "jsonl", "lines" (a text each, whose column is the one of
+            `columns`), or None to go by the ending. columns: names of the columns of a file without a header
+            line, or None where its first line names them.
+
+    Raises: DataError naming file and line, OSError.
+    """
+    for number, record in try_records(path, kind, columns):
+        if isinstance(record, DataError):
+            raise record
+        yield number, record
+
+
+def try_records(path, kind=None, columns=None):
+    """As `read_records`, with the DataError of a bad row in its place, so that the reading can go on.
+
+    Raises: DataError where the header cannot be read or names two columns alike; OSError.
+    """
+    if kind == "lines":
+        yield from _of_lines(path, lambda number, line: {columns[0]: line.rstrip("\r\n")})
+        return
+    kind = table_format(path, kind)
+    if kind == "jsonl":
+        yield from _of_lines(path, lambda number, line: _json_record(path, number, line))
+        return
+    rows = _try_rows(path, kind)
+    if columns is None:
+        _, columns = next(rows, (0, None))
+        if columns is None:
+            raise DataError(f"{path} is empty; it needs a header line and a row for each example.")
+        if isinstance(columns, DataError):
+            raise columns
+    twice = next((name for name in columns if name.strip() and columns.count(name) > 1), None)
+    if twice is not None:
+        raise DataError(f"{path}: two columns are named {twice!r} ({', '.join(columns):.120}); rename one of them.")
+    for number, fields in rows:
+        if isinstance(fields, DataError):
+            yield number, fields
+        elif len(fields) == len(columns):
+            yield number, dict(zip(columns, fields))
+        else:
+            yield (
+                number,
+                RowError(
+                    f"{path} line {number}: {len(fields)} fields, where {len(columns)} are "
+                    f"expected ({', '.join(columns):.120})."
+                ),
+            )
+
+
+def _of_lines(path, record):
+    """(number, record(number, line)) of each line that is not blank, or the DataError of one that is no text."""
+    for number, line in numbered_lines(path):
+        if isinstance(line, DataError):
+            yield number, line
+        elif line.strip():
+            yield number, record(number, line)
+
+
+def _json_record(path, number, line):
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        return DataError(f"{path} line {number}: not JSON ({error}).")
+    if isinstance(record, dict):
+        return record
+    return DataError(f"{path} line {number}: a JSON {type(record).__name__}, where an object is expected.")
+
+
+def numbered_lines(path):
+    """(number, line with its end, or the DataError of one that is not UTF-8); "-" is standard input."""
+    with _open(path) as file:
+        for number, line in enumerate(file, 1):
+            try:
+                text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+            except UnicodeDecodeError as error:
+                text = DataError(f"{path} line {number}: not UTF-8 ({error.reason}); save the file as UTF-8.")
+            yield number, text
+
+
+def _open(path):
+    return nullcontext(sys.stdin.buffer) if str(path) == "-" else open(path, "rb")

@@ -1,0 +1,70 @@
+"""A fine-tuned model for other programs: Hugging Face's format, or a SavedModel for TF Serving."""
+
+from pathlib import Path
+
+from bert_tf.errors import TaskError
+from bert_tf.files import is_free, making
+from bert_tf.finetuning.task_settings import transformers_class
+
+FORMATS = ("own", "hf", "savedmodel")
+
+
+def export_task(source, target, to="hf", dtype="float32", say=print):
+    """Writes a fine-tuned model in another format.
+
+    Args:
+        source: name or folder of the model. target: folder to make; it must not exist, or be empty.
+        to: "hf" or "own" (the same layout, whole even if the source is a delta), or "savedmodel".
+        dtype: as in `checkpoints.save`; a SavedModel is float32.
+        say: called with a sentence where a SavedModel takes no raw text.
+
+    Returns: Path of the folder.
+
+    Raises: TaskError, CheckpointError. Nothing is left at `target` then.
+    """
+    import bert_tf
+
+    target = Path(target)
+    if to not in FORMATS:
+        raise TaskError(f"A fine-tuned model is written as {', '.join(FORMATS)}, not {to!r}.")
+    if dtype == "int8" and to != "own" or dtype != "float32" and to == "savedmodel":
+        raise TaskError(f"The format {to!r} is not written as {dtype}; choose float32.")
+    if not is_free(target):
+        raise TaskError(f"{target} is there already and not empty; give a new folder.")
+    bert = bert_tf.load(source)
+    if to == "hf":
+        _check_transformers(bert)
+    with making(target) as unfinished:
+        if to == "savedmodel":
+            from bert_tf.finetuning.serving import write_saved_model
+
+            if why := write_saved_model(unfinished, bert):
+                say(f"ids only: {why}")
+        else:
+            _write_folder(unfinished, bert, dtype)
+    return target
+
+
+def _check_transformers(bert):
+    settings = bert.task.settings
+    if transformers_class(settings, bert.config.member) is None:
+        raise TaskError(
+            f"Transformers has no class with this head ({settings.task!r}, {_how(settings, bert.config.member)}, on a "
+            f"{bert.config.member.title} model): it would begin with random values there. Use own or savedmodel."
+        )
+
+
+def _how(settings, member):
+    if settings.extra.get("crf"):
+        return "with a CRF"
+    if settings.reads_first and settings.task in member.sentence_heads:
+        return "with a pooler where it has a layer on the first token of its own, as one trained now has"
+    return f"pooling {settings.pooling!r}"
+
+
+def _write_folder(folder, bert, dtype):
+    from bert_tf.finetuning.task_folder import save_task
+
+    card = bert.path / "README.md"
+    text = card.read_text(encoding="utf-8", errors="replace") if card.is_file() else None
+    save_task(folder, bert.config, bert.tokenizer, bert.task.network, bert.task.settings, text, dtype)

@@ -1,0 +1,393 @@
+"""Fine-tuning through the one training loop: epochs, measuring on the dev set, the best model kept, resuming.
+
+In the output folder lie the best model so far (ready to load) and `run/`: checkpoints, the log, and
+`rounds.json` with what was measured after each round. A round is an epoch, or `evaluate_every` updates. After
+a stop or a crash the same call goes on where the last checkpoint is; every round that was not measured is
+measured then.
+"""
+
+import dataclasses
+import hashlib
+import json
+import math
+import shutil
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from bert_tf.checkpoints.saving import DTYPES
+from bert_tf.errors import TaskError
+from bert_tf.files import write_json
+from bert_tf.finetuning.task_settings import merit
+from bert_tf.folder_lock import alone
+
+_SETTINGS = "settings.json"
+# Attributes of examples that say where they stand in which file, and not what is learned from them.
+_PLACES = ("where", "source")
+#: Settings that may differ between the calls of one run.
+_FREE = ("log_every", "save_every", "strategy")
+
+
+@dataclass(frozen=True)
+class FitSettings:
+    """How to train. The defaults are the paper's (Devlin et al. 2019, section A.3).
+
+    Args:
+        epochs: over the training examples. learning_rate: the peak.
+        batch_size: rows an update, over all devices. seed: of the head, the order and the dropout.
+        warmup: below 1 a share of the updates, else their number.
+        weight_decay, optimizer: as in `training.optimizers.registry`.
+        layer_decay: factor of the learning rate a layer down.
+        freeze_layers: embeddings and the lowest so many layers stay as they are (0: nothing frozen).
+        dropout: instead of the model's own. precision, strategy, accumulate, jit: as in pre-training.
+        patience: rounds without a better score before it stops, None for never.
+        evaluate_every: updates between two measurements, None for an epoch.
+        lengths: how many lengths batches are padded to. log_every, save_every: in updates.
+        store: dtype the model is stored in. delta: store only what was trained.
+    """
+
+    epochs: int = 3
+    learning_rate: float = 3e-5
+    batch_size: int = 32
+    seed: int = 0
+    warmup: float = 0.1
+    weight_decay: float = 0.01
+    optimizer: str = "adamw"
+    layer_decay: float = 1.0
+    freeze_layers: int = 0
+    dropout: float | None = None
+    precision: str = "float32"
+    strategy: str = "auto"
+    accumulate: int = 1
+    jit: bool = False
+    patience: int | None = None
+    evaluate_every: int | None = None
+    lengths: int = 4
+    log_every: int = 20
+    save_every: int = 500
+    store: str = "float32"
+    delta: bool = False
+
+    def __post_init__(self):
+        for name in (
+            "epochs",
+            "batch_size",
+            "lengths",
+            "log_every",
+            "save_every",
+            "patience",
+            "evaluate_every",
+        ):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise TaskError(f"--{name.replace('_', '-')} is {value}; it must be 1 or more.")
+        if not 0 <= self.seed < 2**32:
+            raise TaskError(f"--seed is {self.seed}; it must be from 0 to {2**32 - 1}.")
+        if self.store not in DTYPES:
+            raise TaskError(f"--store is {self.store!r}; choose from {', '.join(DTYPES)}.")
+        if not 0 < self.learning_rate < math.inf:
+            raise TaskError(f"--learning-rate is {self.learning_rate}; it must be above 0.")
+        if self.dropout is not None and not 0 <= self.dropout < 1:
+            raise TaskError(f"--dropout is {self.dropout}; it must be from 0 to below 1.")
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """What a run came to.
+
+    Attributes: rounds: list of dicts, see `rounds.json`. finished: False where a signal stopped it.
+        steps: updates done. settings: `TaskSettings` of the model in the folder. chief: whether this process
+        is the one that writes; the others of a training on several machines must leave the folder alone.
+        stopped: whether a signal came, be it during the very last update.
+    """
+
+    rounds: list
+    finished: bool
+    steps: int
+    settings: object
+    chief: bool
+    stopped: bool = False
+
+
+def fit(family, start, train, dev, settings, how, output, say=print):
+    """Fine-tunes, or goes on with a run that was stopped.
+
+    Args:
+        family: `Family`. start: name or folder of the model to start from.
+        train, dev: lists of examples; `dev` may be empty, the last epoch's model is kept then.
+        settings: `TaskSettings`. how: `FitSettings`. output: folder. say: called with each line of news.
+
+    Returns: `Fitted`. The model is in `output`; `bert_tf.load` reads it.
+
+    Raises: TaskError, CheckpointError, DataError, StrategyError; FolderInUse if another run is writing to `output`.
+    """
+    from bert_tf.training.strategy import is_chief, make_strategy
+
+    strategy = make_strategy(how.strategy)  # before anything else in TensorFlow
+    run = _Run(family, start, settings, how, Path(output), strategy, say)
+    run.prepare(train, dev)
+    with alone(run.folder, "finetune", run.output) if is_chief(strategy) else nullcontext():
+        run.begin()
+        return run.train()
+
+
+def examples_hash(examples):
+    """SHA-256 of the texts and answers of a list of examples, in their order: hex. Their files do not count."""
+    digest = hashlib.sha256()
+    for example in examples:
+        values = [getattr(example, item.name) for item in dataclasses.fields(example) if item.name not in _PLACES]
+        digest.update(repr(values).encode("utf-8", errors="surrogatepass"))
+    return digest.hexdigest()
+
+
+class _Run:
+    """One call of `fit`."""
+
+    def __init__(self, family, start, settings, how, output, strategy, say):
+        self.family, self.start, self.settings, self.how = family, start, settings, how
+        self.output, self.strategy, self.say = output, strategy, say
+        self.folder = output / "run"
+
+    def prepare(self, train, dev):
+        """Everything up to the first update: the model, the encoded examples, the trainer."""
+        import keras
+
+        from bert_tf.checkpoints import find, read
+        from bert_tf.checkpoints.delta import check_base
+        from bert_tf.finetuning.feed import EpochFeed
+        from bert_tf.training.loop import Trainer
+        from bert_tf.training.step import check_batch_size
+        from bert_tf.training.strategy import scope
+
+        how = self.how
+        check_batch_size(how.batch_size, self.strategy, how.accumulate)
+        if dev:
+            self.family.check_metric(self.settings, dev)
+        if how.delta:
+            check_base(self.start)
+        keras.utils.set_random_seed(how.seed)
+        self.config, self.tokenizer, source = read(find(self.start))
+        self.settings = self.settings.on(self.config.member)
+        if self.settings.max_length > self.config.max_tokens:
+            raise TaskError(
+                f"--length is {self.settings.max_length}; this model reads at most {self.config.max_tokens} tokens."
+            )
+        self.made_of = self._made_of(train, dev)
+        self._check_run()
+        rows = self.family.encode(train, self.tokenizer, self.settings, training=True)
+        self.feed = EpochFeed(rows, how.batch_size, how.seed, how.lengths)
+        self.dev = dev
+        self.dev_rows = self.family.encode(dev, self.tokenizer, self.settings) if dev else None
+        self.total = how.epochs * self.feed.steps
+        with scope(self.strategy):
+            self.network, optimizer = self._make(source, rows)
+        del source
+        self.trainer = Trainer(
+            self.network,
+            self.family.objective(self.settings),
+            optimizer,
+            self.folder,
+            jit_compile=how.jit,
+            keep=1,
+            strategy=self.strategy,
+            accumulate=how.accumulate,
+        )
+
+    def begin(self):
+        """Notes what the run is made of. Settings that were refused until here do not stand in the way of better ones."""
+        self._check_run()  # again: another run may have begun since, and ended
+        path = self.folder / _SETTINGS
+        if self.trainer.chief and not path.is_file():
+            write_json(path, {**self.made_of, "updates": self.total})
+
+    def _make(self, source, rows):
+        """(network with the source's weights, built optimiser)."""
+        from bert_tf.cli.pretrain import freeze
+        from bert_tf.finetuning.network import build_network
+        from bert_tf.models import named_variables
+        from bert_tf.training.optimizers.registry import layer_factors, make_optimizer, warmup_steps
+        from bert_tf.training.precision import (
+            apply_precision,
+            build_policy,
+            products_dtype,
+            with_loss_scale,
+        )
+
+        how, config = self.how, self.config
+        if how.dropout is not None:
+            config = config.replace(hidden_dropout_prob=how.dropout, attention_probs_dropout_prob=how.dropout)
+        network = build_network(config, self.family, self.settings, build_policy(how.precision))
+        known = named_variables(source)
+        for name, variable in named_variables(network.bert).items():
+            if name in known:
+                variable.assign(known[name])
+        self.family.start_head(network.head, rows, self.settings)
+        freeze(network, how.freeze_layers)
+        # The head stays in float32: next to nothing to compute, and its logits are what is learned from.
+        apply_precision(network.bert, how.precision)
+        optimizer = make_optimizer(
+            network.trainable_variables,
+            how.learning_rate,
+            self.total,
+            warmup_steps(how.warmup, self.total),
+            how.weight_decay,
+            how.optimizer,
+            layer_factors(network, how.layer_decay),
+            products_dtype(how.precision),
+        )
+        return network, with_loss_scale(optimizer, network.trainable_variables, how.precision)
+
+    def _made_of(self, train, dev):
+        """What the run is made of, as in settings.json."""
+        made_of = {
+            "start": str(self.start),
+            "task": self.settings.to_dict(),
+            "train": len(train),
+            "dev": len(dev),
+            "train_sha256": examples_hash(train),
+            "dev_sha256": examples_hash(dev),
+            **{name: value for name, value in dataclasses.asdict(self.how).items() if name not in _FREE},
+        }
+        return json.loads(json.dumps(made_of))
+
+    def _check_run(self):
+        """Refuses to go on with a run that was made of something else."""
+        path = self.folder / _SETTINGS
+        if not path.is_file():
+            return
+        before, made_of = json.loads(path.read_text(encoding="utf-8")), self.made_of
+        # What is not in it was not yet noted when the run began.
+        other = sorted(name for name in made_of if name in before and before[name] != made_of[name])
+        if other:
+            raise TaskError(
+                f"{self.output} holds a run with another {other[0]} "
+                f"({str(before[other[0]]):.80}, not {str(made_of[other[0]]):.80}); give "
+                "another --output, or the settings and examples it was made with."
+            )
+
+    def train(self):
+        """The rounds that are left."""
+        from bert_tf.pretraining.data.feed import prefetch
+
+        rounds = self._read_rounds()
+        state = self.trainer.restore() or {"step": 0}
+        step = rounds[-1]["step"] if rounds and rounds[-1]["last"] else state["step"]
+        if step and self.trainer.chief:
+            self.say(f"Going on after update {step} of {self.total}.")
+        batches = prefetch(self.feed.from_step(step))
+        for end in self._ends():
+            if any(one["step"] == end for one in rounds):
+                if rounds[-1]["last"]:
+                    break
+                continue
+            if step < end:
+                step = self.trainer.train(
+                    batches,
+                    step,
+                    end,
+                    encode_position=int,
+                    save_every=self.how.save_every,
+                    log_every=self.how.log_every,
+                    report=self._say_record,
+                    advice="give another --output with a lower --learning-rate",
+                )
+            if self.trainer.stopped and step < self.total:
+                return self._fitted(rounds, False, step)
+            rounds.append(self._measure(end, rounds))
+            if self.trainer.chief:
+                write_json(self.folder / "rounds.json", {"rounds": rounds})
+            if rounds[-1]["last"]:
+                break
+        if self.trainer.chief:
+            shutil.rmtree(self.folder / "checkpoints", ignore_errors=True)
+        return self._fitted(rounds, True, step)
+
+    def _fitted(self, rounds, finished, step):
+        return Fitted(rounds, finished, step, self.settings, self.trainer.chief, self.trainer.stopped)
+
+    def _read_rounds(self):
+        path = self.folder / "rounds.json"
+        return json.loads(path.read_text(encoding="utf-8"))["rounds"] if path.is_file() else []
+
+    def _ends(self):
+        """Updates after which a round ends, ascending."""
+        every = self.how.evaluate_every or self.feed.steps
+        return sorted({*range(every, self.total, every), self.total})
+
+    def _measure(self, step, rounds):
+        """The record of a round; saves the model if it is the best so far."""
+        from bert_tf.training.checkpoint import writing
+
+        scores = self._scores()
+        before = [merit(one["dev"], self.settings.metric) for one in rounds]
+        best = not scores or merit(scores, self.settings.metric) > max(before, default=-math.inf)
+        if best and self.trainer.chief:
+            with writing(
+                f"The model {self.output}",
+                f"The checkpoint of update {step} is whole; free space and give the same command again.",
+            ):
+                self.save()
+        idle = 0 if best else 1 + len(before) - 1 - int(np.argmax(before))
+        last = step >= self.total or (self.how.patience is not None and idle >= self.how.patience)
+        record = {
+            "step": step,
+            "epoch": round(step / self.feed.steps, 3),
+            "dev": scores,
+            "best": best,
+            "last": last,
+        }
+        if self.trainer.chief:
+            told = "  ".join(f"{name} {value:.4f}" for name, value in scores.items())
+            self.say(f"after epoch {record['epoch']:g}  {told}{'  (best)' if best else ''}")
+        return record
+
+    def _scores(self):
+        if not self.dev:
+            return {}
+        from bert_tf.finetuning.task_model import run_rows
+
+        outputs = run_rows(self.dev_rows, max(32, self.how.batch_size), self._forward())
+        self.settings = self.family.tune(self.dev, outputs, self.dev_rows, self.settings)
+        predictions = self.family.decode(outputs, self.dev_rows, self.dev, self.settings)
+        return self.family.score(self.dev, predictions, self.settings)
+
+    def _forward(self):
+        if not hasattr(self, "_compiled"):
+            import tensorflow as tf
+
+            shape = (None, None, None) if self.family.several else (None, None)
+            signature = {name: tf.TensorSpec(shape, tf.int32) for name in ("token_ids", "segment_ids", "padding_mask")}
+            self._compiled = tf.function(
+                lambda batch: self.network(batch, training=False),
+                input_signature=[signature],
+                autograph=False,
+            )
+        names = ("token_ids", "segment_ids", "padding_mask")
+        return lambda batch: {
+            name: np.asarray(value)
+            for name, value in self._compiled({name: batch[name].astype(np.int32) for name in names}).items()
+        }
+
+    def save(self):
+        """Writes the model as it is now into the output folder."""
+        from bert_tf.finetuning.task_folder import save_task
+
+        save_task(
+            self.output,
+            self.config,
+            self.tokenizer,
+            self.network,
+            self.settings,
+            dtype=self.how.store,
+            delta_of=self.start if self.how.delta else None,
+        )
+
+    def _say_record(self, record):
+        left = (self.total - record["step"]) * record["seconds_per_step"] / 60
+        more = f"  accuracy {record['accuracy']:.3f}" if "accuracy" in record else ""
+        self.say(
+            f"update {record['step']}/{self.total}  loss {record['loss']:.4f}{more}  "
+            f"{record['tokens_per_second']:,.0f} tokens/s  {left:.0f} min left"
+        )

@@ -1,0 +1,184 @@
+"""The report of a fine-tuned model: measured again as it will be used, in figures, tables and a model card.
+
+`report/` holds metrics.json, report.html (complete in itself), the figures as PNG and errors.csv.
+"""
+
+import csv
+import dataclasses
+import html
+import json
+from pathlib import Path
+
+import numpy as np
+
+from bert_tf.files import replacing, write_json, write_text
+from bert_tf.finetuning.model_card import TASK_WORDS, model_card
+from bert_tf.training.run import read_records
+
+
+def write_report(output, dev, train_count, how, start, scores, say=print):
+    """Loads the model of a folder, measures it in float32 on the dev set, and writes `report/` and the card.
+
+    Args:
+        output: folder of the model. dev: list of examples, may be empty. train_count: examples it learned
+        from. how: `FitSettings`. start: what it was trained from. scores: list of the best scores of each
+        seed.
+
+    Returns: dict as in metrics.json.
+    """
+    import bert_tf
+
+    output = Path(output)
+    bert = bert_tf.load(output)
+    settings = bert.task.settings
+    metrics = {
+        "task": settings.task,
+        "metric": settings.metric,
+        "start": str(start),
+        "train_examples": train_count,
+        "dev_examples": len(dev),
+        "training": dataclasses.asdict(how),
+    }
+    if dev:
+        predictions = bert.task.predict(dev)
+        metrics["dev"] = bert.task.family.score(dev, predictions, settings)
+        findings = bert.task.family.findings(dev, predictions, settings)
+    else:
+        findings = None
+    if len(scores) > 1:
+        metrics["seeds"] = spread(scores)
+    write_findings(output / "report", metrics, findings, read_progress(output / "run"))
+    write_text(output / "README.md", model_card(output.name, settings, metrics, bert))
+    for name, value in metrics.get("dev", {}).items():
+        say(f"{name} {value:.4f}")
+    for name, value in metrics.get("seeds", {}).items():
+        say(f"{name} over {len(scores)} seeds: {value['mean']:.4f} ± {value['std']:.4f}")
+    return metrics
+
+
+def spread(scores):
+    """Mean and standard deviation of each metric over the seeds.
+
+    Args: scores: list of dicts of numbers, "seed" is passed over.
+
+    Returns: dict metric -> {"mean", "std" (of a sample, 0 for a single one), "values"}.
+    """
+    found = {}
+    for name in scores[0]:
+        if name != "seed":
+            values = [float(one[name]) for one in scores]
+            found[name] = {
+                "mean": float(np.mean(values)),
+                "std": float(np.std(values, ddof=1)) if len(values) > 1 else 0.0,
+                "values": values,
+            }
+    return found
+
+
+def write_findings(folder, metrics, findings=None, progress=None):
+    """Writes metrics.json, report.html, errors.csv and the figures as PNG; what an earlier report has beyond goes.
+
+    Args:
+        folder: made if it is not there. metrics: JSON-able dict. findings: `Findings` or None.
+        progress: (records of the log, rounds) or None.
+    """
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in ("errors.csv", "learning_curve.png", "confusion.png", "labels.png"):
+        (folder / name).unlink(missing_ok=True)
+    write_json(folder / "metrics.json", metrics)
+    if findings and findings.worst:
+        _write_errors(folder / "errors.csv", findings.worst)
+    _write_pictures(folder, metrics, findings, progress)
+    write_text(folder / "report.html", _page(metrics, findings, progress))
+
+
+def read_progress(folder):
+    """(records of the log, rounds measured) of a run's folder, two lists; None where it has none."""
+    log, rounds = folder / "metrics.jsonl", folder / "rounds.json"
+    if not log.is_file() or not rounds.is_file():
+        return None
+    return list(read_records(log)), json.loads(rounds.read_text(encoding="utf-8"))["rounds"]
+
+
+def _write_errors(path, rows):
+    with replacing(path) as part, open(part, "w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def _write_pictures(folder, metrics, findings, progress):
+    from bert_tf.plots.training import finetuning_png as files
+
+    if progress:
+        files.learning_curve_png(folder / "learning_curve.png", *progress, metrics["metric"])
+    if findings and findings.confusion:
+        files.confusion_matrix_png(folder / "confusion.png", *findings.confusion)
+    if findings and findings.per_label:
+        files.label_bars_png(folder / "labels.png", findings.per_label)
+
+
+def _page(metrics, findings, progress):
+    """One HTML page that needs nothing beside it; the drawing library is in it once."""
+    from bert_tf.plots.training import finetuning as plots
+
+    parts = [f"<h1>{html.escape(TASK_WORDS[metrics['task']].capitalize())}</h1>", _numbers(metrics)]
+    figures = []
+    if progress:
+        figures.append(("How it learned", plots.learning_curve(*progress, metrics["metric"])))
+    if findings and findings.confusion:
+        figures.append(("What it confuses", plots.confusion_matrix(*findings.confusion)))
+    if findings and findings.per_label:
+        figures.append(("Label by label", plots.label_bars(findings.per_label)))
+    for number, (title, figure) in enumerate(figures):
+        parts += [f"<h2>{title}</h2>", figure.to_html(full_html=False, include_plotlyjs=number == 0)]
+    if findings and findings.per_label:
+        parts.append(_table(findings.per_label))
+    if findings and findings.worst:
+        parts += [f"<h2>{findings.worst_title}</h2>", _table(findings.worst[:50])]
+    return _FRAME.format(title=html.escape(f"{metrics['task']}: report"), body="\n".join(parts))
+
+
+def _numbers(metrics):
+    rows = [{"metric": name, "dev": value} for name, value in metrics.get("dev", {}).items()]
+    for row in rows:
+        if row["metric"] in metrics.get("seeds", {}):
+            found = metrics["seeds"][row["metric"]]
+            row["over the seeds"] = f"{found['mean']:.4f} ± {found['std']:.4f}"
+    facts = [
+        f"{metrics[name]:,} {words}"
+        for name, words in (("train_examples", "examples to learn from"), ("dev_examples", "to measure on"))
+        if name in metrics
+    ]
+    return f"<p>{html.escape(', '.join(facts))}</p>{_table(rows) if rows else ''}"
+
+
+def _table(rows):
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    head = "".join(f"<th>{html.escape(name)}</th>" for name in names)
+    body = "".join("<tr>" + "".join(_cell(row.get(name, "")) for name in names) + "</tr>" for row in rows)
+    return f"<div class=wide><table><tr>{head}</tr>{body}</table></div>"
+
+
+def _cell(value):
+    text = f"{value:.4f}" if isinstance(value, float) else str(value)
+    return f"<td{' class=long' if len(text) > 40 else ''}>{html.escape(text)}</td>"
+
+
+_FRAME = """<!doctype html>
+<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<title>{title}</title>
+<style>
+body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem;
+       color: #1d2330; }}
+table {{ border-collapse: collapse; font-size: 0.9rem; }}
+td, th {{ text-align: left; vertical-align: top; padding: 0.25rem 0.75rem 0.25rem 0;
+          border-bottom: 1px solid #dde1e8; }}
+td {{ min-width: 3rem; }}
+.long {{ min-width: 16rem; }}
+.wide {{ overflow-x: auto; }}
+</style>
+{body}
+</html>
+"""

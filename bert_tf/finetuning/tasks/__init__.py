@@ -1,0 +1,1 @@
+"""The fine-tuning tasks, one module each."""

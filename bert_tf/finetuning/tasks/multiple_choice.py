@@ -1,0 +1,184 @@
+"""Multiple choice: which of several texts goes with another.
+
+Each choice is read with the context as a pair and gets one score; a softmax goes over a question's choices.
+
+C choices, t tokens. Source: Devlin et al. 2019, section 4.4 (SWAG).
+"""
+
+import numpy as np
+
+from bert_tf.errors import DataError
+from bert_tf.finetuning.data.examples_file import Rows
+from bert_tf.finetuning.data.multiple_choice_examples import (
+    ChoiceColumns,
+    Choices,
+    choices_of,
+    read_choices,
+)
+from bert_tf.finetuning.task_settings import TaskSettings
+from bert_tf.finetuning.tasks.task import Family, Findings, without_folder
+
+_DEFAULTS = ChoiceColumns()
+
+
+def _columns(options):
+    names = options.choice_columns.split(",") if options.choice_columns else ()
+    return ChoiceColumns(
+        options.context_column or _DEFAULTS.context,
+        options.start_column or _DEFAULTS.start,
+        tuple(name.strip() for name in names),
+        getattr(options, "label_column", _DEFAULTS.label),
+    )
+
+
+class Choosing(Family):
+    """The family `choose`; its examples are `choice_data.Choices`."""
+
+    task, several = "choose", True
+
+    def add_reading_arguments(self, parser):
+        parser.add_argument("--format", metavar="F", help="csv, tsv or jsonl (default: by the file's ending)")
+        parser.add_argument(
+            "--context-column",
+            default="sent1",
+            metavar="NAME",
+            help="column of the context (default: sent1, as in SWAG)",
+        )
+        parser.add_argument(
+            "--start-column",
+            default="sent2",
+            metavar="NAME",
+            help="column of how each choice begins, if there is one (default: sent2)",
+        )
+        parser.add_argument(
+            "--choice-columns", metavar="A,B,…", help="columns of the choices (default: ending0, ending1, …)"
+        )
+        parser.add_argument(
+            "--label-column",
+            default="label",
+            metavar="NAME",
+            help="column of the right choice's number, from 0 (default: label)",
+        )
+
+    def read(self, path, options, settings=None, labelled=True):
+        return read_choices(path, _columns(options), options.format, labelled)
+
+    def example(self, record, settings):
+        if isinstance(record, Choices):
+            return record
+        if not isinstance(record, dict) or not {"context", "sent1"} & set(record):
+            raise DataError('Give a "context" and a list of "choices" in one object.')
+        return choices_of(record, labelled=False)
+
+    def asked(self, record, options):
+        if not isinstance(record, dict):
+            return record
+        try:
+            return choices_of(record, _columns(options), labelled=False)
+        except DataError as error:
+            return error
+
+    def settings(self, options, examples):
+        return TaskSettings(
+            "choose",
+            pair=True,
+            max_length=options.length,
+            metric=options.metric or "accuracy",
+            extra={"choices": len(examples[0].choices)},
+        )
+
+    def check(self, examples, settings):
+        count = settings.extra.get("choices")
+        for example in examples:
+            if count and len(example.choices) != count:
+                raise DataError(
+                    f"{example.source}: {len(example.choices)} choices, but this training has {count} a question."
+                )
+
+    def encode(self, examples, tokenizer, settings, training=False):
+        packed = iter(
+            tokenizer.encode_batch(
+                ((example.context, choice) for example in examples for choice in example.choices),
+                max_length=settings.max_length,
+            )
+        )
+        sequences = {"token_ids": [], "segment_ids": [], "padding_mask": []}
+        for example in examples:
+            rows = [next(packed) for _ in example.choices]
+            length = max(row.length for row in rows)
+            sequences["token_ids"].append(_stack([row.token_ids for row in rows], length, tokenizer.pad_id))
+            sequences["segment_ids"].append(_stack([row.segment_ids for row in rows], length, 0))
+            # Choices shorter than the longest are padded inside the row, which only a mask of our own tells.
+            sequences["padding_mask"].append(_stack([np.ones(row.length, np.int32) for row in rows], length, 0))
+        values = {}
+        if training:
+            values["labels"] = np.array([example.label for example in examples], np.int32)
+        return Rows(sequences, values, pad_id=tokenizer.pad_id)
+
+    def head(self, settings, config):
+        from bert_tf.layers.choosing import ChoiceHead
+
+        return ChoiceHead(
+            config.hidden_size,
+            config.hidden_dropout_prob,
+            config.initializer_range,
+            **self.first_layer(settings, config),
+            name="head",
+        )
+
+    def objective(self, settings):
+        from bert_tf.finetuning.tasks.token_losses import RightChoice
+
+        return RightChoice()
+
+    def decode(self, outputs, rows, examples, settings):
+        predictions = []
+        for example, output in zip(examples, outputs):
+            logits = np.asarray(output["logits"], np.float64)
+            chances = np.exp(logits - logits.max())
+            chances = [float(chance) for chance in chances / chances.sum()]
+            best = int(logits.argmax())
+            predictions.append(
+                {"choice": best, "text": example.choices[best], "probability": chances[best], "probabilities": chances}
+            )
+        return predictions
+
+    def lines(self, prediction):
+        return [
+            prediction["text"],
+            *(f"    {number}  {chance:.1%}" for number, chance in enumerate(prediction["probabilities"])),
+        ]
+
+    def score(self, examples, predictions, settings):
+        from sklearn.metrics import accuracy_score
+
+        true = [example.label for example in examples]
+        found = [prediction["choice"] for prediction in predictions]
+        return {"accuracy": float(accuracy_score(true, found)), "questions": len(true)}
+
+    def metrics(self, settings, examples):
+        return ("accuracy",)
+
+    def findings(self, examples, predictions, settings):
+        worst = [
+            {
+                "probability": prediction["probability"],
+                "context": example.context,
+                "true": example.choices[example.label],
+                "predicted": prediction["text"],
+                "source": without_folder(example.source),
+            }
+            for example, prediction in zip(examples, predictions)
+            if prediction["choice"] != example.label
+        ]
+        return Findings(worst=sorted(worst, key=lambda row: -row["probability"]))
+
+
+def _stack(arrays, length, fill):
+    stacked = np.full((len(arrays), length), fill, np.int32)
+    for row, array in zip(stacked, arrays):
+        row[: len(array)] = array
+    return stacked
+
+
+FAMILY = Choosing()

@@ -1,0 +1,29 @@
+"""The task families: each a module with one object `FAMILY`, imported when it is asked for."""
+
+from importlib import import_module
+
+from bert_tf.errors import TaskError
+
+#: Task -> (module, one line of help).
+FAMILIES = {
+    "classify": (
+        "bert_tf.finetuning.tasks.sequence_classification",
+        "a label, several, or a number for a sentence or a pair",
+    ),
+    "tag": ("bert_tf.finetuning.tasks.token_classification", "a label for every word: entities, parts of speech"),
+    "answer": (
+        "bert_tf.finetuning.tasks.question_answering",
+        "the answer to a question as a part of a passage, or none",
+    ),
+    "choose": ("bert_tf.finetuning.tasks.multiple_choice", "which of several texts goes with another"),
+}
+
+
+def family(task):
+    """The `Family` of a task.
+
+    Raises: TaskError if there is none of this name.
+    """
+    if task not in FAMILIES:
+        raise TaskError(f"There is no task {task!r} here; choose from {', '.join(FAMILIES)}.")
+    return import_module(FAMILIES[task][0]).FAMILY

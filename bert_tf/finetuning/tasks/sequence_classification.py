@@ -1,0 +1,305 @@
+"""The family "classify": a label, several labels or a number for a sentence or a pair.
+
+Sources: Devlin et al. 2019, section 4.1; Wang et al. 2019 (GLUE) for the tasks and metrics.
+"""
+
+import sys
+from argparse import Namespace
+
+import numpy as np
+
+from bert_tf.errors import DataError, TaskError
+from bert_tf.finetuning.class_weights import class_weights
+from bert_tf.finetuning.data.examples_file import Rows
+from bert_tf.finetuning.data.glue import GLUE
+from bert_tf.finetuning.data.sentence_examples import (
+    Layout,
+    Sentence,
+    glue_layout,
+    read_sentences,
+)
+from bert_tf.finetuning.data.tables import table_format, try_records
+from bert_tf.finetuning.task_settings import POOLINGS, TaskSettings
+from bert_tf.finetuning.tasks.task import Family
+
+THRESHOLD = 0.5
+
+
+class SequenceFamily(Family):
+    """Sentence and pair classification, and regression."""
+
+    task = "classify"
+
+    def add_reading_arguments(self, parser):
+        parser.add_argument("--glue", metavar="NAME", help=f"the file is one of GLUE's: {', '.join(GLUE)}")
+        parser.add_argument("--format", metavar="F", help="csv, tsv or jsonl (default: by the file's ending)")
+        parser.add_argument("--columns", metavar="A,B,…", help="names of the columns of a file without a header")
+        parser.add_argument("--text-column", metavar="NAME", help="column of the text (default: text, sentence, …)")
+        parser.add_argument("--text2-column", metavar="NAME", help="column of a pair's second text")
+        parser.add_argument("--label-column", metavar="NAME", help="column of the label (default: label, score)")
+        parser.add_argument(
+            "--label-separator",
+            default="|",
+            metavar="C",
+            help="between the labels of one field, with --multi-label (default |)",
+        )
+
+    def add_training_arguments(self, parser):
+        kind = parser.add_mutually_exclusive_group()
+        kind.add_argument("--multi-label", action="store_true", help="any number of labels an example")
+        kind.add_argument("--regression", action="store_true", help="the label is a number")
+        parser.add_argument(
+            "--pooling",
+            default="cls",
+            metavar="P",
+            help=f"the sentence's vector: {', '.join(POOLINGS)} (default cls: the pooler)",
+        )
+        parser.add_argument(
+            "--class-weights",
+            metavar="W",
+            help='"balanced", or LABEL=WEIGHT,…: how much the examples of a label count',
+        )
+
+    def read(self, path, options, settings=None, labelled=True):
+        layout = self._layout(path, options, settings)
+        # GLUE's own files have some broken rows, which everybody leaves out.
+        skipped = [] if options.glue else None
+        yield from read_sentences(path, layout, options.format, labelled, skipped)
+        if skipped:
+            print(
+                f"{path}: left out {len(skipped):,} rows that lack a field or a text. The first: {skipped[0]}",
+                file=sys.stderr,
+            )
+
+    def _layout(self, path, options, settings):
+        if options.glue:
+            return glue_layout(options.glue, path, options.format)
+        kind = settings or options
+        columns = tuple(name.strip() for name in options.columns.split(",")) if options.columns else None
+        return Layout(
+            options.text_column,
+            options.text2_column,
+            options.label_column,
+            columns,
+            kind.regression,
+            kind.multi_label,
+            options.label_separator,
+        )
+
+    def example(self, record, settings):
+        if isinstance(record, Sentence):
+            return record
+        if isinstance(record, str):
+            texts = (record, None)
+        elif isinstance(record, dict):
+            texts = (
+                _first(record, "text_a", "text", "sentence", "sentence1"),
+                _first(record, "text_b", "text2", "sentence2"),
+            )
+        else:
+            texts = (*record, None)[:2]
+        if settings.pair is False and texts[1] is not None and texts[1] != "":
+            raise DataError(f"This model reads one text; there is a second one, {texts[1]!r:.40}: leave it out.")
+        both = settings.pair or settings.pair is None and texts[1]
+        for text in texts[: 2 if both else 1]:
+            if not isinstance(text, str) or not text.strip():
+                raise DataError(
+                    f"This model reads {'two texts' if both else 'a text'}; one is "
+                    f'{text!r:.40} (a JSON line needs "text_a"{_SECOND if both else ""}).'
+                )
+        return Sentence(texts[0], texts[1] or None)
+
+    def settings(self, options, examples):
+        glue = GLUE.get(options.glue) if options.glue else None
+        regression = glue.regression if glue else options.regression
+        multi_label = options.multi_label and not glue
+        if regression:
+            labels = ()
+        elif glue:
+            labels = tuple(dict.fromkeys(glue.names.values()))
+        else:
+            labels = _label_names(examples)
+        metric = glue.metric if glue else ("spearman" if regression else "f1_micro" if multi_label else "accuracy")
+        return TaskSettings(
+            self.task,
+            labels,
+            options.pooling,
+            multi_label,
+            regression,
+            pair=examples[0].text_b is not None,
+            max_length=options.length,
+            metric=options.metric or metric,
+        )
+
+    def records(self, path, options=Namespace()):
+        if not getattr(options, "glue", None):
+            return super().records(path, options)
+        if str(path) == "-" and table_format(path, options.format) != "jsonl":
+            raise DataError("With --glue the first line of the file is looked at beforehand; give a file instead of -.")
+        return try_records(path, options.format, glue_layout(options.glue, path, options.format).columns)
+
+    def asked(self, record, options):
+        if not isinstance(record, dict):
+            return record
+        columns = GLUE[options.glue].texts if options.glue else (options.text_column, options.text2_column)
+        for name, column in zip(("text_a", "text_b"), columns):
+            if column is not None:
+                if column not in record:
+                    return DataError(f"There is no column {column!r}; the columns are {', '.join(record):.160}.")
+                record = {**record, name: record[column]}
+        return record
+
+    def labels(self, example):
+        return tuple(label for label in _labels_of(example) if isinstance(label, str))
+
+    def check(self, examples, settings):
+        known = set(settings.labels)
+        for one in examples:
+            if settings.pair is not None and (one.text_b is not None) != settings.pair:
+                raise DataError(
+                    f"{one.where}: this model reads {'pairs' if settings.pair else 'single texts'}, "
+                    f"and this is {'a pair' if one.text_b is not None else 'a single text'}."
+                )
+            for label in () if settings.regression else _labels_of(one):
+                if label not in known:
+                    raise DataError(
+                        f"{one.where}: the label {label!r:.60} is not one of the model's: "
+                        f"{', '.join(settings.labels):.160}."
+                    )
+
+    def encode(self, examples, tokenizer, settings, training=False):
+        pairs = [(one.text_a, one.text_b) for one in examples]
+        packed = tokenizer.encode_batch(pairs, max_length=settings.max_length)
+        rows = Rows(
+            {
+                "token_ids": [one.token_ids for one in packed],
+                "segment_ids": [one.segment_ids for one in packed],
+            },
+            pad_id=tokenizer.pad_id,
+        )
+        if training:
+            rows.values["targets"] = targets(examples, settings)
+            if weights := settings.extra.get("class_weights"):
+                rows.values["weights"] = np.array([weights.get(one.target, 1.0) for one in examples], np.float32)
+        return rows
+
+    def training_settings(self, options, examples, settings):
+        """Settings with the class weights that the options ask for."""
+        if not options.class_weights:
+            return settings
+        if settings.regression or settings.multi_label:
+            raise TaskError("--class-weights goes with one label an example.")
+        counts = {label: sum(one.target == label for one in examples) for label in settings.labels}
+        weights = class_weights(options.class_weights, counts)
+        return settings.replace(extra={**settings.extra, "class_weights": weights})
+
+    def head(self, settings, config):
+        from bert_tf.layers.classifier import SentenceHead
+
+        return SentenceHead(
+            1 if settings.regression else len(settings.labels),
+            settings.pooling,
+            config.hidden_dropout_prob,
+            config.initializer_range,
+            config.hidden_size,
+            **self.first_layer(settings, config),
+            name="head",
+        )
+
+    def start_head(self, head, rows, settings):
+        if settings.regression:
+            # Otherwise the first updates do nothing but learn where the numbers lie.
+            head.classifier.bias.assign([float(np.mean(rows.values["targets"]))])
+
+    def objective(self, settings):
+        from bert_tf.finetuning.tasks.sequence_losses import SentenceObjective
+
+        return SentenceObjective(settings.regression, settings.multi_label)
+
+    def decode(self, outputs, rows, examples, settings):
+        logits = np.stack([one["logits"] for one in outputs]) if outputs else np.zeros((0, 1))
+        if settings.regression:
+            return [{"value": float(value)} for value in logits[:, 0]]
+        names = settings.labels
+        if settings.multi_label:
+            shares = 1 / (1 + np.exp(-logits.astype(np.float64)))
+            return [
+                {
+                    "labels": [name for name, share in zip(names, row) if share > THRESHOLD],
+                    "probabilities": _named(names, row),
+                }
+                for row in shares
+            ]
+        powers = np.exp(logits.astype(np.float64) - logits.max(axis=1, keepdims=True))
+        shares = powers / powers.sum(axis=1, keepdims=True)
+        return [
+            {
+                "label": names[row.argmax()],
+                "probability": float(row.max()),
+                "probabilities": _named(names, row),
+            }
+            for row in shares
+        ]
+
+    def score(self, examples, predictions, settings):
+        from bert_tf.finetuning.metrics.sequence_metrics import score
+
+        return score(examples, predictions, settings)
+
+    def metrics(self, settings, examples):
+        if settings.regression:
+            return ("pearson", "spearman", "mean_squared_error")
+        if settings.multi_label:
+            return ("f1_micro", "f1_macro", "all_labels_right")
+        single = ("accuracy", "f1_macro", "precision_macro", "recall_macro", "matthews")
+        return (*single, "f1") if len(settings.labels) == 2 else single
+
+    def findings(self, examples, predictions, settings):
+        from bert_tf.finetuning.metrics.sequence_metrics import findings
+
+        return findings(examples, predictions, settings)
+
+
+FAMILY = SequenceFamily()
+_SECOND = ' and "text_b"'
+
+
+def targets(examples, settings):
+    """The answers as the loss takes them: float32 [N] (regression), [N, K] (several labels) or int32 [N]."""
+    if settings.regression:
+        return np.array([one.target for one in examples], np.float32)
+    numbers = {label: index for index, label in enumerate(settings.labels)}
+    if not settings.multi_label:
+        return np.array([numbers[one.target] for one in examples], np.int32)
+    found = np.zeros((len(examples), len(numbers)), np.float32)
+    for row, one in enumerate(examples):
+        found[row, [numbers[label] for label in one.target]] = 1
+    return found
+
+
+def _first(record, *names):
+    return next((record[name] for name in names if record.get(name) is not None), None)
+
+
+def _named(names, shares):
+    return {name: round(float(share), 6) for name, share in zip(names, shares)}
+
+
+def _labels_of(example):
+    return example.target if isinstance(example.target, tuple) else (example.target,)
+
+
+def _label_names(examples):
+    """The labels that occur, numbers by value and others by the alphabet."""
+    found = {label for one in examples for label in _labels_of(one)}
+    if not found or len(found) == 1 and all(_labels_of(one) for one in examples):
+        only = f"only the label {next(iter(found))!r:.60}" if found else "no label"
+        raise DataError(f"{examples[0].where.rpartition(' line ')[0]} holds {only}; there is nothing to tell apart.")
+
+    def place(label):
+        try:
+            return 0, float(label), label
+        except ValueError:
+            return 1, 0.0, label
+
+    return tuple(sorted(found, key=place))

@@ -1,0 +1,226 @@
+"""A loaded model, ready to be asked: `load` gives a `Bert`, `Bert.trace` everything one forward pass tells.
+
+Dimension legend: T tokens, P masks, V vocabulary, L layers, N heads, H hidden.
+"""
+
+import time
+from functools import cached_property
+
+import numpy as np
+
+from bert_tf.errors import require_head
+from bert_tf.explain import (
+    NextSentence,
+    SentenceOrder,
+    Trace,
+    answer_from,
+    fill_jointly,
+    fill_mask,
+    sigmoid,
+    text_with,
+)
+from bert_tf.inference.batch_predict import predict_many
+from bert_tf.inference.model_inputs import prepare
+
+#: What `load` takes when no model is named.
+DEFAULT_MODEL = "bert-base-cased-embedded"
+
+#: Positions that MLM logits are computed at, at least. A few more cost next to nothing (reading the token
+#: table is what takes time), and one compiled function then serves any number of masks up to this one.
+LEAST_PLACES = 8
+
+
+def load(name_or_folder=DEFAULT_MODEL, precision="float32"):
+    """Load a model.
+
+    Args:
+        name_or_folder: name of an embedded or installed model, or a folder that holds one.
+        precision: of the computation, as `Runtime` takes it.
+    Returns:
+        `Bert`.
+    Raises:
+        OSError or ValueError with one sentence: no such model, a damaged file, an unknown precision.
+    """
+    from bert_tf import checkpoints
+
+    path = checkpoints.find(name_or_folder)
+    # TensorFlow is imported here, when it is known that there is something to load.
+    from bert_tf.finetuning.task_model import load_task
+    from bert_tf.runtime import Runtime
+
+    config, tokenizer, model = checkpoints.read(path)
+    runtime = Runtime(model, precision=precision)
+    task = load_task(path, model, tokenizer, runtime)
+    return Bert(config, tokenizer, model, runtime, path.name, path, task)
+
+
+class Bert:
+    """Configuration, tokenizer and Keras model of one BERT, and the compiled functions that run it.
+
+    Holds nothing that changes from call to call: one object may serve several threads at once.
+
+    Attributes:
+        config: `BertConfig`.
+        tokenizer: `Tokenizer`.
+        model: the Keras model.
+        runtime: `Runtime` over that model.
+        name: what the model is called.
+        path: the folder it came from, or None.
+        heads: frozenset of those it has, of `bert_tf.models.ALL_HEADS`.
+        task: `TaskModel` of a fine-tuned model, else None.
+    """
+
+    def __init__(self, config, tokenizer, model, runtime=None, name="bert", path=None, task=None):
+        if runtime is None:
+            from bert_tf.runtime import Runtime
+
+            runtime = Runtime(model)
+        self.config = config
+        self.tokenizer = tokenizer
+        self.model = model
+        self.runtime = runtime
+        self.name = name
+        self.path = path
+        self.task = task
+        self.heads = frozenset(model.bert_heads)
+
+    def __repr__(self):
+        heads = ", ".join(sorted(self.heads)) or "none"
+        size = f"{self.config.num_hidden_layers} layers of {self.config.hidden_size}"
+        return f"Bert({self.name!r}, {size}, heads: {heads})"
+
+    @property
+    def max_length(self):
+        """Most tokens it reads, special tokens included."""
+        return min(512, self.config.max_tokens)
+
+    @cached_property
+    def opened(self):
+        """The same model in steps that can be reached into, an `OpenModel`; made when first asked for."""
+        from bert_tf.inference.hooked_model import OpenModel
+
+        return OpenModel(self.model, self.task)
+
+    def trace(self, text_a, text_b=None, mask=(), level="token", attentions=True, hidden_states=True):
+        """Run one forward pass and keep what it tells.
+
+        Args:
+            text_a: the text; "[MASK]" in it is a mask.
+            text_b: the second text, or None. The next-sentence probabilities are had only with one, because
+                the head was trained on pairs and says nothing about a single text.
+            mask: what else to mask: token positions (int, counted with [CLS] as 0), words (str), `Word`s, or
+                a mixture.
+            level: "token" masks just the position given, "word" all pieces of its word. A str is always a
+                whole word.
+            attentions, hidden_states: whether to keep them; what is not kept is not computed or copied
+                either.
+        Returns:
+            `Trace`.
+        Raises:
+            InputError: an empty text, a word that is not there, a position out of range, a mask that was cut
+                off.
+            TextError: something that is no text.
+        """
+        began = time.perf_counter()
+        ready = prepare(self.tokenizer, self.max_length, text_a, text_b, mask, level)
+        encoding, masks = ready.encoding, ready.masks
+        results = self._run(ready.token_ids, ready.segment_ids, masks, attentions, hidden_states)
+        tokens = list(encoding.tokens)
+        for position in masks:
+            tokens[position] = self.tokenizer.id_to_token(self.tokenizer.mask_id)
+        paired = ready.text_b is not None
+        return Trace(
+            model=self.name,
+            heads=self.heads,
+            text_a=ready.text_a,
+            text_b=ready.text_b,
+            tokens=tuple(tokens),
+            original_tokens=tuple(encoding.tokens),
+            token_ids=ready.token_ids,
+            original_ids=encoding.token_ids,
+            offsets=tuple(encoding.offsets),
+            word_ids=tuple(encoding.word_ids),
+            sources=tuple(encoding.sources),
+            segments=encoding.segment_ids,
+            masks=masks,
+            truncated=encoding.truncated,
+            nsp=NextSentence.from_logits(results["nsp_logits"]) if paired and "nsp" in self.heads else None,
+            sop=SentenceOrder.from_logits(results["sop_logits"]) if paired and "sop" in self.heads else None,
+            replaced=sigmoid(results["replaced_logits"]) if "replaced" in self.heads else None,
+            logits=results.get("mlm_logits"),
+            attentions=results.get("attentions"),
+            hidden_states=results.get("hidden_states"),
+            pooled=results.get("pooled_output"),
+            seconds=time.perf_counter() - began,
+        )
+
+    def predict(self, text_a, text_b=None, mask=(), top_k=5, targets=()):
+        """The short answer to one text or pair, an `Answer`; else as `trace` and `answer_from`."""
+        trace = self.trace(text_a, text_b, mask, attentions=False, hidden_states=False)
+        return answer_from(trace, self.tokenizer, top_k, targets)
+
+    def predict_many(self, rows, batch_size=32, top_k=5, errors="raise", targets=()):
+        """Answers to any number of inputs as a generator; see `bert_tf.inference.batch_predict.predict_many`."""
+        return predict_many(self, rows, batch_size, top_k, errors, targets)
+
+    def fill_mask(self, trace, top_k=5, targets=()):
+        """Predictions at each mask of a trace, each mask judged alone; see `explain.fill_mask`."""
+        return fill_mask(trace, self.tokenizer, top_k, targets)
+
+    def fill_jointly(self, trace, top_k=5, targets=()):
+        """All masks of a trace filled, the surest first; see `explain.fill_jointly`."""
+        return fill_jointly(self, trace, top_k, targets)
+
+    def fill_in(self, trace, position, token):
+        """(text_a, text_b) of a trace with a token in the place of one position; see `explain.text_with`."""
+        return text_with(trace, {position: self.tokenizer.spelling(token)})
+
+    def mlm_logits(self, token_ids, segment_ids, positions):
+        """MLM logits of one sequence at some positions.
+
+        Args:
+            token_ids, segment_ids: int32 [T].
+            positions: P token positions.
+        Returns:
+            float32 [P, V].
+        Raises:
+            MissingHead: the model has no MLM head.
+        """
+        require_head(self.heads, "mlm", self.name)
+        return self._run(token_ids, segment_ids, positions, False, False)["mlm_logits"]
+
+    def _run(self, token_ids, segment_ids, masks, attentions, hidden_states):
+        """One sequence through the model; every output without its batch axis, lists stacked.
+
+        The heads' outputs are always asked for together: they cost little beside the encoder, and asking for
+        now this, now that would compile one more function for every combination and length.
+        """
+        batch = {
+            "token_ids": token_ids[None],
+            "segment_ids": segment_ids[None],
+            "padding_mask": np.ones((1, len(token_ids)), np.int32),
+        }
+        outputs = [output for head, output in _HEAD_OUTPUTS if head in self.heads]
+        if "mlm" in self.heads:
+            batch["mask_positions"] = np.zeros((1, max(len(masks), LEAST_PLACES)), np.int32)
+            batch["mask_positions"][0, : len(masks)] = masks
+        outputs += ["attentions"] * attentions + ["hidden_states"] * hidden_states
+        if not outputs:
+            return {}
+        results = self.runtime.run(batch, tuple(outputs))
+        single = {
+            name: np.stack([layer[0] for layer in value]) if isinstance(value, list) else value[0]
+            for name, value in results.items()
+        }
+        if "mlm" in self.heads:
+            single["mlm_logits"] = single["mlm_logits"][: len(masks)]
+        return single
+
+
+_HEAD_OUTPUTS = (
+    ("mlm", "mlm_logits"),
+    ("nsp", "nsp_logits"),
+    ("sop", "sop_logits"),
+    ("replaced", "replaced_logits"),
+    ("pooler", "pooled_output"),
+)

@@ -1,0 +1,90 @@
+"""Vectors of sentences out of any layer, for any number of texts in constant memory.
+
+B batch, T tokens, H hidden, L layers.
+"""
+
+import numpy as np
+
+from bert_tf.errors import InputError, checked_pair, require_head
+from bert_tf.stream import windows
+from bert_tf.tokenizers import pad_batch
+
+POOLINGS = ("cls", "first", "mean", "max", "attention")
+
+
+def sentence_vectors(bert, texts, pooling="mean", layer=-1, batch_size=32, max_length=None):
+    """One vector a text.
+
+    Args:
+        bert: a `Bert`. texts: iterable of texts or (text_a, text_b) pairs.
+        pooling: "mean" or "max" over the real tokens ([CLS] and [SEP] are among them), "first" (the hidden
+            state of [CLS]), "cls" (the pooler's output, of the last layer only), or "attention": the weighted
+            mean of a model that was fine-tuned with one.
+        layer: hidden state 0 (the embeddings) to L, or from the end: -1 is the last.
+        batch_size: texts in one pass. max_length: tokens a text is cut to; by default what the model reads.
+
+    Yields: float32 [H], in the texts' order.
+
+    Raises:
+        InputError: an unknown pooling, a layer the model has not, an empty text.
+        MissingHead: "cls" asked of a model without a pooler.
+    """
+    layer = _checked(bert, pooling, layer, batch_size)
+    length = min(max_length or bert.max_length, bert.max_length)
+    return _stream(bert, texts, pooling, layer, batch_size, length)
+
+
+def _checked(bert, pooling, layer, batch_size):
+    if pooling not in POOLINGS:
+        raise InputError(f"There is no pooling {pooling!r}; choose from {', '.join(POOLINGS)}.")
+    count = bert.config.num_hidden_layers
+    if isinstance(layer, bool) or not isinstance(layer, int) or not -count - 1 <= layer <= count:
+        raise InputError(
+            f"There is no layer {layer!r}; the model has 0 (the embeddings) to {count}, or -1 to "
+            f"{-count - 1} from the end."
+        )
+    if batch_size < 1:
+        raise InputError(f"batch_size must be at least 1, not {batch_size}.")
+    layer = layer + count + 1 if layer < 0 else layer
+    if pooling == "attention" and (bert.task is None or bert.task.settings.pooling != "attention"):
+        raise InputError(
+            f"{bert.name} has no weights for pooling attention; fine-tune a model with --pooling "
+            "attention, or choose mean."
+        )
+    if pooling == "cls":
+        require_head(bert.heads, "pooler", bert.name)
+        if layer != count:
+            raise InputError("The pooler reads the last layer only; choose pooling first for [CLS] of another.")
+    return layer
+
+
+def _stream(bert, texts, pooling, layer, batch_size, length):
+    for window in windows(texts, batch_size):
+        pairs = [checked_pair(*((text, None) if isinstance(text, str) else text)) for text in window]
+        packed = bert.tokenizer.encode_batch(pairs, max_length=length)
+        vectors = [None] * len(packed)
+        order = sorted(range(len(packed)), key=lambda index: packed[index].length)
+        for first in range(0, len(order), batch_size):
+            places = order[first : first + batch_size]
+            batch = pad_batch([packed[index] for index in places], pad_id=bert.tokenizer.pad_id)
+            for place, vector in zip(places, _pooled(bert, batch, pooling, layer)):
+                vectors[place] = vector
+        yield from vectors
+
+
+def _pooled(bert, batch, pooling, layer):
+    """float32 [B, H]."""
+    if pooling == "cls":
+        return np.array(bert.runtime.run(batch, ("pooled_output",))["pooled_output"])
+    if layer == bert.config.num_hidden_layers:
+        states = bert.runtime.run(batch, ("sequence_output",))["sequence_output"]
+    else:
+        states = bert.runtime.run(batch, ("hidden_states",))["hidden_states"][layer]
+    if pooling == "first":
+        return states[:, 0].copy()
+    if pooling == "attention":
+        return np.asarray(bert.task.network.head.vector(states, None, batch["padding_mask"]))
+    real = batch["padding_mask"][:, :, None].astype(np.float32)
+    if pooling == "max":
+        return np.where(real > 0, states, -np.inf).max(axis=1)
+    return (states * real).sum(axis=1) / real.sum(axis=1)

@@ -1,0 +1,150 @@
+"""Everything one forward pass tells, in one immutable object.
+
+Dimension legend: T tokens, P masks, V vocabulary, L layers, N heads, H hidden.
+"""
+
+import json
+from dataclasses import dataclass, fields
+from typing import NamedTuple, Optional
+
+import numpy as np
+
+from bert_tf.inference.words import words_of
+from bert_tf.tokenizers import Truncation
+
+
+class NextSentence(NamedTuple):
+    """The next-sentence head's two probabilities; they add up to 1."""
+
+    is_next: float
+    not_next: float
+
+    @classmethod
+    def from_logits(cls, logits):
+        """Softmax of the head's two logits [2], index 0 IsNext."""
+        difference = float(logits[1]) - float(logits[0])
+        is_next = 0.5 * (1.0 - np.tanh(0.5 * difference))
+        return cls(float(is_next), float(1.0 - is_next))
+
+
+class SentenceOrder(NamedTuple):
+    """The sentence-order head's two probabilities (ALBERT); they add up to 1."""
+
+    in_order: float
+    swapped: float
+
+    @classmethod
+    def from_logits(cls, logits):
+        """Softmax of the head's two logits [2], index 0 in order."""
+        return cls(*NextSentence.from_logits(logits))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Trace:
+    """What went into one forward pass and what came out of it. Its arrays are read-only.
+
+    Attributes:
+        model: name of the model.
+        heads: those the model has, of `bert_tf.models.ALL_HEADS`.
+        text_a, text_b: the user's texts; `text_b` is None when there was no pair.
+        tokens: T strings, "[MASK]" where masked.
+        original_tokens: T strings as the tokenizer read them.
+        token_ids, original_ids: int32 [T], the same as ids.
+        offsets: T pairs (first character, one after the last) in the user's text, None for tokens the model
+            adds.
+        word_ids: T word numbers, counted in each text apart, None for tokens the model adds.
+        sources: T of "a", "b" or None.
+        segments: int32 [T], 0 or 1.
+        masks: the P masked positions, ascending.
+        logits: float32 [P, V], MLM logits at the masks; None if the model has no MLM head.
+        nsp: `NextSentence`; None without a second text or without an NSP head.
+        attentions: float32 [L, N, T, T], row: query, column: key, rows add up to 1; None if not asked for.
+        hidden_states: float32 [L+1, T, H], index 0 the embeddings; None if not asked for.
+        pooled: float32 [H]; None if the model has no pooler.
+        truncated: `Truncation`, zeros if everything was read.
+        seconds: wall time of tokenising and the forward pass.
+        sop: `SentenceOrder`; None without a second text or without such a head.
+        replaced: float32 [T], probability that a token was put there in the place of another; None if the
+            model has no head for it.
+    """
+
+    model: str
+    heads: frozenset
+    text_a: str
+    text_b: Optional[str]
+    tokens: tuple
+    original_tokens: tuple
+    token_ids: np.ndarray
+    original_ids: np.ndarray
+    offsets: tuple
+    word_ids: tuple
+    sources: tuple
+    segments: np.ndarray
+    masks: tuple
+    logits: Optional[np.ndarray]
+    nsp: Optional[NextSentence]
+    attentions: Optional[np.ndarray]
+    hidden_states: Optional[np.ndarray]
+    pooled: Optional[np.ndarray]
+    truncated: Truncation
+    seconds: float
+    sop: Optional[SentenceOrder] = None
+    replaced: Optional[np.ndarray] = None
+
+    def __post_init__(self):
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, np.ndarray):
+                frozen = value.view()
+                frozen.flags.writeable = False
+                object.__setattr__(self, field.name, frozen)
+
+    def __repr__(self):
+        return f"Trace({self.model!r}, {' '.join(self.tokens)!r:.80}, masks={self.masks})"
+
+    @property
+    def length(self):
+        """Number of tokens T, the model's own special tokens included."""
+        return len(self.tokens)
+
+    def words(self):
+        """The words of both texts in reading order, as `WordSpan`s."""
+        return words_of(self, self.text_a, self.text_b)
+
+    def to_dict(self, arrays=False):
+        """Plain Python values that `json.dumps` takes.
+
+        Args:
+            arrays: whether the large arrays (logits, attentions, hidden_states, pooled) come along, as nested
+                lists.
+        """
+        plain = {}
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.name in _LARGE:
+                if arrays:
+                    plain[field.name] = None if value is None else value.tolist()
+            elif field.name == "heads":
+                plain["heads"] = sorted(value)
+            elif field.name in ("nsp", "sop", "truncated"):
+                plain[field.name] = None if value is None else value._asdict()
+            elif isinstance(value, np.ndarray):
+                plain[field.name] = value.tolist()
+            elif isinstance(value, tuple):
+                plain[field.name] = [list(entry) if isinstance(entry, tuple) else entry for entry in value]
+            else:
+                plain[field.name] = value
+        return plain
+
+    def save_npz(self, file):
+        """Write all of it as a compressed .npz: every array under its name, the rest as JSON under "trace".
+
+        Args:
+            file: a path or a binary file object. Read it back with `numpy.load(file)`; nothing in it is
+                pickled.
+        """
+        present = {name: getattr(self, name) for name in _LARGE if getattr(self, name) is not None}
+        np.savez_compressed(file, trace=np.array(json.dumps(self.to_dict())), **present)
+
+
+_LARGE = ("logits", "attentions", "hidden_states", "pooled")

@@ -1,0 +1,1 @@
+"""Figures of what each word adds to an answer."""

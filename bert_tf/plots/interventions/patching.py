@@ -1,0 +1,102 @@
+"""Where a vector of one run, put into another, brings the first one's answer back.
+
+Dimension legend: L layers, N heads, T tokens, R rows.
+"""
+
+import numpy as np
+import plotly.graph_objects as go
+
+from bert_tf.plots.diverging import diverging_scale
+from bert_tf.plots.representations.logit_lens import state_names
+from bert_tf.plots.theme import dress, escape
+
+_TALLEST = 1400  # pixels
+_LABEL = 15  # pixels a label needs
+_COLOUR_BAR = {"thickness": 8, "outlinewidth": 0, "tickformat": ".0%", "tickvals": [-1, -0.5, 0, 0.5, 1]}
+#: What is carried over -> (what the columns are, what is said of one).
+_AXES = {
+    "state": ("after layer", "after layer %{x}"),
+    "attention": ("attention of layer", "attention of layer %{x}"),
+    "feed_forward": ("feed-forward of layer", "feed-forward of layer %{x}"),
+}
+
+
+def patched_names(part, count):
+    """Names of the ``count`` rows of a ``PatchMap``: "in" and the layers from 1, of others than states these alone."""
+    return state_names(count) if part == "state" else state_names(count + 1)[1:]
+
+
+def patch_map(recovered, clean_tokens, corrupted_tokens, dark=False, part="state"):
+    """Share of the difference that each vector brings back, tokens downwards, layers across.
+
+    Args:
+        recovered: float [R, T], as ``PatchMap.recovered``.
+        clean_tokens, corrupted_tokens: T tokens each.
+        dark: for a dark page. part: what is carried over, as of ``PatchMap``.
+    """
+    names = patched_names(part, len(recovered))
+    axis, place = _AXES[part]
+    labels = [
+        escape(one) if one == other else f"<b>{escape(one)} | {escape(other)}</b>"
+        for one, other in zip(clean_tokens, corrupted_tokens)
+    ]
+    count = len(labels)
+    height = int(min(130 + 24 * count, _TALLEST))
+    every = max(1, -(-count * _LABEL // (height - 110)))
+    shares = np.nan_to_num(np.asarray(recovered, np.float32)).T
+    figure = go.Figure(
+        go.Heatmap(
+            z=np.clip(shares, -1, 1),
+            customdata=np.dstack([shares, np.repeat(np.arange(count)[:, None], len(names), axis=1)]),
+            text=[[label] * len(names) for label in labels],
+            x=names,
+            y=list(range(count)),
+            zmin=-1,
+            zmax=1,
+            colorscale=diverging_scale(dark),
+            xgap=1,
+            ygap=1,
+            colorbar=_COLOUR_BAR,
+            hovertemplate=f"%{{text}}, {place}" + "<br>brings back %{customdata[0]:.1%}<extra></extra>",
+        )
+    )
+    shown = list(range(0, count, every))
+    figure.layout.yaxis = dict(
+        autorange="reversed",
+        tickvals=shown,
+        ticktext=[labels[index] for index in shown],
+        showgrid=False,
+        zeroline=False,
+        ticks="",
+    )
+    figure.layout.xaxis = dict(title=axis, type="category", side="top", showgrid=False, ticks="")
+    return dress(figure, dark, height=height)
+
+
+def patched_heads_map(recovered, dark=False, first=1):
+    """Share of the difference that each head brings back, layers downwards, heads across.
+
+    Args:
+        recovered: float [L, N], as ``PatchMap.recovered`` of heads.
+        dark: for a dark page. first: number of the first layer and of the first head.
+    """
+    shares = np.nan_to_num(np.asarray(recovered, np.float32))
+    layers, heads = shares.shape
+    figure = go.Figure(
+        go.Heatmap(
+            z=np.clip(shares, -1, 1),
+            customdata=shares[..., None],
+            x=list(map(str, range(first, first + heads))),
+            y=list(map(str, range(first, first + layers))),
+            zmin=-1,
+            zmax=1,
+            colorscale=diverging_scale(dark),
+            xgap=2,
+            ygap=2,
+            colorbar=_COLOUR_BAR,
+            hovertemplate="layer %{y}, head %{x}<br>brings back %{customdata[0]:.1%}<extra></extra>",
+        )
+    )
+    figure.layout.yaxis = dict(autorange="reversed", title="layer", type="category", showgrid=False, ticks="")
+    figure.layout.xaxis = dict(title="head put back", side="top", type="category", showgrid=False, ticks="")
+    return dress(figure, dark, height=130 + 30 * layers)

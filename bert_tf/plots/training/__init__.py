@@ -1,0 +1,1 @@
+"""Figures of trainings and of fine-tuned models."""

@@ -1,6 +1,0 @@
-"""What the processes of `prepare` have loaded before each of them begins: see `prepare._context`."""
-
-from bert_tf.quick_start import leaving_out
-
-with leaving_out():
-    import tensorflow_text  # noqa: F401

@@ -1,0 +1,1 @@
+"""From raw text to masked batches: documents, corpora, sharded records."""

@@ -1,0 +1,120 @@
+"""A chunk of documents to masked examples: the one way there, for a process of this machine and for Beam's."""
+
+from dataclasses import asdict, dataclass, field
+
+import numpy as np
+
+from bert_tf.pretraining.data.corpus import MemoryCorpus, tokenize_all
+from bert_tf.pretraining.data.packing import check_objective, make_pairs, pack_pairs
+from bert_tf.pretraining.objectives.masking import MaskSettings, choose_targets
+
+
+@dataclass(frozen=True)
+class ExampleSettings:
+    """What examples are made of.
+
+    Attributes:
+        objective: out of `instances.OBJECTIVES`. length: T. masks: `MaskSettings`.
+        short_probability: how often a pair is made shorter.
+        duplicates: how many times each document is used, with other pairs and masks (10 in the original).
+        seed: of everything drawn. language: of the sentence splitter.
+    Raises: ValueError on an unknown objective, or a number out of range.
+    """
+
+    objective: str = "mlm+nsp"
+    length: int = 128
+    masks: MaskSettings = MaskSettings()
+    short_probability: float = 0.1
+    duplicates: int = 1
+    seed: int = 0
+    language: str = "en"
+
+    def __post_init__(self):
+        check_objective(self.objective)
+        if self.length < 8:
+            raise ValueError(f"Sequences of {self.length} tokens hold too little; give 8 or more.")
+        if not 0 <= self.short_probability <= 1:
+            raise ValueError(f"The share of short sequences is {self.short_probability}; it must lie between 0 and 1.")
+        if self.duplicates < 1:
+            raise ValueError(f"Each document is to be used {self.duplicates} times; give 1 or more.")
+        if self.seed < 0:
+            raise ValueError(f"The seed is {self.seed}; it must not be negative.")
+
+    def to_dict(self):
+        """A dict that JSON can hold."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values):
+        """The settings that `to_dict` gave."""
+        return cls(**{**values, "masks": MaskSettings(**values["masks"])})
+
+
+@dataclass
+class Counts:
+    """What was made of some text; adding two gives those of both.
+
+    Attributes:
+        documents, sentences, tokens: of the text, once. examples, masked: over all duplicates.
+        token_counts: int64 [V], how often each token stands in the text.
+    """
+
+    documents: int = 0
+    sentences: int = 0
+    tokens: int = 0
+    examples: int = 0
+    masked: int = 0
+    token_counts: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64), repr=False)
+
+    def __add__(self, other):
+        longer, shorter = sorted((self.token_counts, other.token_counts), key=len, reverse=True)
+        token_counts = longer.copy()
+        token_counts[: len(shorter)] += shorter
+        numbers = (getattr(self, name) + getattr(other, name) for name in self.numbers())
+        return Counts(*numbers, token_counts)
+
+    def numbers(self):
+        """Dict of the counts that are plain numbers."""
+        return {name: getattr(self, name) for name in ("documents", "sentences", "tokens", "examples", "masked")}
+
+
+def make_examples(chunk, tokenizer, settings):
+    """The examples of a chunk, in random order. The same arguments give the same bytes.
+
+    Args:
+        chunk: `chunks.Chunk`. tokenizer: a `text.Tokenizer`. settings: `ExampleSettings`.
+
+    Returns: (batch as `masks.choose_targets` gives it, B the number of examples; `Counts`).
+    """
+    tokenized = tokenize_all(chunk.documents, tokenizer, settings.language)
+    sources = range(len(tokenized)) if chunk.sources is None else chunk.sources
+    kept = [(document, source) for document, source in zip(tokenized, sources, strict=True) if document]
+    documents, sources = [document for document, _ in kept], [source for _, source in kept]
+    corpus, numbers = MemoryCorpus(documents, sources), np.arange(len(documents))
+    rng = np.random.default_rng((settings.seed, chunk.group, chunk.number))
+    made = [
+        pair
+        for _ in range(settings.duplicates)
+        for pair in make_pairs(
+            settings.objective, corpus, numbers, rng, tokenizer, settings.length, settings.short_probability
+        )
+    ]
+    shuffled = [made[index] for index in rng.permutation(len(made))]
+    packed = pack_pairs(shuffled, tokenizer, settings.length)
+    batch = choose_targets(settings.objective, packed, tokenizer, rng, settings.masks)
+    # A document counts where it begins.
+    begun = len(set(sources)) - (chunk.goes_on and chunk.sources[0] in sources)
+    return batch, _count(begun, documents, batch, tokenizer)
+
+
+def _count(begun, documents, batch, tokenizer):
+    sentences = [sentence for document in documents for sentence in document]
+    tokens = np.concatenate(sentences) if sentences else np.zeros(0, np.int64)
+    return Counts(
+        begun,
+        len(sentences),
+        len(tokens),
+        len(batch["token_ids"]),
+        int(batch["mask_weights"].sum()),
+        np.bincount(tokens, minlength=tokenizer.vocab_size),
+    )

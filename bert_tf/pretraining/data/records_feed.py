@@ -1,0 +1,134 @@
+"""Batches of prepared records without end, in an order that a seed fixes and a position resumes.
+
+An epoch takes the shards in a new order, a few at a time, and shuffles their examples. A shard is a sample of
+the whole text, so that is close to a shuffle of everything, in the memory of a few shards. The masks are those
+of the records ("static").
+"""
+
+from pathlib import Path
+
+import numpy as np
+
+from bert_tf.pretraining.data.documents import TextError
+from bert_tf.pretraining.data.examples import ExampleSettings
+from bert_tf.pretraining.data.feed import BATCHES_AT_ONCE, Position
+from bert_tf.pretraining.data.records import decode
+from bert_tf.pretraining.data.shards import (
+    MANIFEST,
+    TOKEN_COUNTS,
+    check_sizes,
+    read_manifest,
+    vocabulary_hash,
+)
+
+
+class Records:
+    """A folder of records.
+
+    Args:
+        folder: made by `python -m bert_tf prepare`. tokenizer: of the model to train, or None for any.
+
+    Attributes: manifest: dict; settings: the `ExampleSettings` they were made with.
+
+    Raises: TextError if the folder holds no whole preparation, shards of other sizes than when they were made, or
+        another vocabulary.
+    """
+
+    def __init__(self, folder, tokenizer=None):
+        self.folder, self.manifest = Path(folder), read_manifest(folder)
+        try:
+            self.settings = ExampleSettings.from_dict(self.manifest["settings"])
+            self.shards = sorted(self.folder.glob(f"*-of-{self.manifest['shards']:05d}.tfrecord"))
+            self.examples = int(self.manifest["examples"])
+            self.vocabulary = self.manifest["vocabulary_sha256"]
+        except (KeyError, TypeError, ValueError) as error:
+            raise TextError(
+                f"{self.folder / MANIFEST} is no manifest of records ({error!r}); prepare the text again."
+            ) from error
+        if len(self.shards) != self.manifest["shards"]:
+            raise TextError(
+                f"{folder} has {len(self.shards)} shards where its manifest says "
+                f"{self.manifest['shards']}; prepare the text again."
+            )
+        check_sizes(self.folder, self.manifest)
+        if tokenizer is not None:
+            self.check_vocabulary(tokenizer)
+
+    def check_vocabulary(self, tokenizer):
+        """Raises TextError unless the records were made with this vocabulary."""
+        if self.vocabulary != vocabulary_hash(tokenizer):
+            raise TextError(
+                f"The records in {self.folder} were made with another vocabulary than this model's; "
+                f"prepare the text with --vocab naming this model."
+            )
+
+    def log_frequencies(self, vocab_size):
+        """Natural log of each token's share, add-one smoothed: float32 [V]. The start of an MLM head's bias."""
+        counts = np.ones(vocab_size)
+        found = np.load(self.folder / TOKEN_COUNTS)
+        counts[: len(found)] += found
+        return np.log(counts / counts.sum()).astype(np.float32)
+
+
+class RecordsFeed:
+    """Iterates over (masked batch, position after it), as `feed.Feed` does.
+
+    Args:
+        records: `Records`. batch_size: B. seed: int. start: `feed.Position` to begin at.
+
+    Attributes: division: dict of what decides which place a position means.
+    """
+
+    def __init__(self, records, batch_size, seed=0, start=Position()):
+        self.records, self.batch_size, self.seed, self.start = records, batch_size, seed, start
+        shards, settings = len(records.shards), records.settings
+        self._shape = settings.length, settings.masks.max_predictions(settings.length)
+        # Enough examples at once that those left over from whole batches are few.
+        wanted = BATCHES_AT_ONCE * batch_size
+        self._together = min(shards, max(1, round(wanted * shards / max(1, records.examples))))
+        self.division = {"seed": seed, "shards_together": self._together, "batch_size": batch_size}
+
+    def describe(self, position):
+        """Words that say where the batch before a position came from: its epoch and shards."""
+        names = ", ".join(path.name for path in self._blocks(position.epoch)[position.block])
+        return f"epoch {position.epoch}, {names}"
+
+    def _blocks(self, epoch):
+        """The shards of an epoch that are shuffled together: list of lists of paths."""
+        order = np.random.default_rng((self.seed, epoch)).permutation(len(self.records.shards))
+        parts = np.array_split(order, max(1, len(order) // self._together))
+        return [[self.records.shards[number] for number in part] for part in parts]
+
+    def __iter__(self):
+        epoch, block, skip = self.start.epoch, self.start.block, self.start.batch
+        barren = 0
+        while True:
+            blocks = self._blocks(epoch)
+            for number in range(block, len(blocks)):
+                examples = _read(blocks[number])
+                order = np.random.default_rng((self.seed, epoch, number)).permutation(len(examples))
+                whole = len(examples) // self.batch_size
+                barren = 0 if whole else barren + 1
+                for index in range(skip, whole):
+                    chosen = order[index * self.batch_size : (index + 1) * self.batch_size]
+                    yield decode([examples[i] for i in chosen], *self._shape), Position(epoch, number, index + 1)
+                skip = 0
+            if barren >= len(blocks):
+                raise ValueError(
+                    f"{self.records.folder} holds {self.records.examples:,} examples, too few for a "
+                    f"batch of {self.batch_size}; prepare more text or take a smaller batch size."
+                )
+            epoch, block = epoch + 1, 0
+
+
+def _read(paths):
+    """The serialized examples of shards: list of bytes."""
+    import tensorflow as tf
+
+    try:
+        with tf.device("/CPU:0"):
+            return [record for path in paths for record in tf.data.TFRecordDataset(str(path)).as_numpy_iterator()]
+    except tf.errors.DataLossError as error:
+        raise TextError(
+            f"A shard of {', '.join(str(path) for path in paths)} is damaged ({error.message}); prepare the text again."
+        ) from error

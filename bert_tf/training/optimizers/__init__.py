@@ -1,0 +1,1 @@
+"""The optimizers, made by name."""

@@ -1,0 +1,148 @@
+"""Attention: every head of every layer, one or several of them opened."""
+
+import streamlit as st
+
+from bert_tf import plots
+from ui import snippets
+from ui.session import state
+from ui.session.session_cache import kept
+from ui.shell import frame
+from ui.widgets import (
+    attention_controls,
+    components,
+    export,
+    figures,
+    inputs,
+)
+
+_MORE, _SEVERAL, _LEAST, _AS = "attention.more", "attention.several", "attention.least", "attention.as"
+
+
+def page():
+    opened = attention_controls.opened("Where every token looks")
+    if opened is None:
+        return
+    shared, trace = opened
+    selection = attention_controls.filters(trace)
+    if selection is None:
+        return
+    chosen = _chosen(trace)
+    left, right = st.columns([5, 6], gap="large")
+    with left:
+        _overview(trace, selection)
+    with right:
+        _heads(shared, trace, selection, chosen)
+    st.caption(
+        "From left to right: the token that looks, and where. A line is as strong as the weight; the weights"
+        " of a token add up to 1 in each head. What is moved along a line, and whether it matters, is not"
+        " shown."
+    )
+    attention_controls.warning()
+    attention_controls.footer(shared, trace)
+
+
+def _chosen(trace):
+    """The heads that are drawn, the view's first, as pairs (layer, head)."""
+    layers, heads = trace.attentions.shape[:2]
+    view = state.view()
+    chosen = [(view.layer, view.head)]
+    if state.setting(_SEVERAL, False):
+        for text in state.setting(_MORE, "").split(","):
+            layer, _, head = text.partition(".")
+            if layer.isdecimal() and head.isdecimal() and 0 < int(layer) <= layers and 0 < int(head) <= heads:
+                chosen.append((int(layer) - 1, int(head) - 1))
+    return list(dict.fromkeys(chosen))[: plots.MOST_HEADS]
+
+
+def _choose(chosen):
+    """Draw these heads from now on, the first as the view's own."""
+    state.set_setting(_MORE, ",".join(f"{layer + 1}.{head + 1}" for layer, head in chosen[1:]), "")
+    state.change(layer=chosen[0][0], head=chosen[0][1])
+
+
+def _overview(trace, selection):
+    view = state.view()
+    with inputs.heading("All heads"):
+        attention_controls.warning_link()
+
+    def opened(layer, head):
+        chosen = _chosen(trace)
+        if not state.setting(_SEVERAL, False):
+            _choose([(layer, head)])
+        elif (layer, head) not in chosen:
+            if len(chosen) == plots.MOST_HEADS:
+                st.toast(f"At most {plots.MOST_HEADS} heads have a colour: take one away first.")
+                return
+            _choose([*chosen, (layer, head)])
+        elif len(chosen) > 1:
+            _choose([one for one in chosen if one != (layer, head)])
+
+    # Opening another head changes nothing in the small maps: what was sent once is not sent again.
+    key = (trace.model, view.precision, view.a, view.b, trace.masks, selection)
+    small = kept("tiles", key, lambda: plots.tiles(trace.attentions, selection))
+    components.grid("c_grid", small, opened, plots.ramp(frame.is_dark()))
+
+
+def _heads(shared, trace, selection, chosen):
+    layer, head = chosen[0]
+    weights = trace.attentions[layer, head]
+    several = len(chosen) > 1
+    name = (
+        "heads-" + "-".join(f"{one[0] + 1}.{one[1] + 1}" for one in chosen)
+        if several
+        else f"layer-{layer + 1}-head-{head + 1}"
+    )
+    with inputs.heading(f"{len(chosen)} heads" if several else f"Layer {layer + 1}, head {head + 1}"):
+        attention_controls.save(trace, chosen, selection, attention_controls.least(_LEAST))
+    as_map = state.setting(_AS, "lines") == "map"
+    attention_controls.pickers(trace.attentions.shape, _LEAST)
+    colours = plots.head_colours(frame.is_dark())[: len(chosen)]
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        st.segmented_control(
+            "As",
+            ["lines", "map"],
+            format_func={"lines": "Lines", "map": "Heatmap"}.get,
+            **state.bound_setting(_AS, "w_attention_as", "lines", ("lines", "map")),
+            label_visibility="collapsed",
+        )
+        st.toggle(
+            "Several heads",
+            **state.bound_setting(_SEVERAL, "w_several", False),
+            help=(
+                "On: a press on a small map adds its head, in a colour of its own, or takes it away. "
+                f"Up to {plots.MOST_HEADS} together."
+            ),
+        )
+        components.heads("c_heads", chosen, colours, state.setting(_SEVERAL, False), _drop(chosen))
+    detail = attention_controls.detail(selection)
+    snippets.give(
+        shared, trace, chosen[:1] if as_map else chosen, detail, 0.0 if as_map else attention_controls.least(_LEAST)
+    )
+    if as_map:
+        _heatmaps(trace, weights, selection, detail, name)
+        if several:
+            st.caption(f"A heatmap shows one head: layer {layer + 1}, head {head + 1}. Lines show all of them.")
+    else:
+        maps = trace.attentions[[one for one, _ in chosen], [one for _, one in chosen]]
+        components.lines("c_lines", plots.lines(trace, maps, detail), name, colours, attention_controls.least(_LEAST))
+
+
+def _drop(chosen):
+    return lambda layer, head: _choose([one for one in chosen if one != (layer, head)] or chosen)
+
+
+def _heatmaps(trace, weights, selection, detail, name):
+    dark, least = frame.is_dark(), attention_controls.least(_LEAST)
+    save = export.plot_config(name)
+    if detail is not selection:
+        st.caption("The whole text, pooled: the strongest of each block.")
+        figures.show(
+            "Attention of the whole text, pooled",
+            plots.heatmap(trace, weights, selection, most=96, dark=dark, height=420, least=least),
+            config=save,
+            key="w_map_whole",
+        )
+        st.caption("The detail.")
+    what = f"Attention, {name.replace('-', ' ')}"
+    figures.show(what, plots.heatmap(trace, weights, detail, dark=dark, least=least), config=save, key="w_map")
+    st.caption("A row is a token that looks, a column one that is looked at.")

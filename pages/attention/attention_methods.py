@@ -1,0 +1,152 @@
+"""Methods: one token's attention, raw and by four ways of reading more out of it, side by side."""
+
+import numpy as np
+import streamlit as st
+
+from bert_tf.explain import attention_flow, token_attention
+from bert_tf.explain.attention.token_attention import mean_maps, scaled
+from bert_tf.explain.attention.value_attention import value_vectors
+from bert_tf.plots.attention.token_attention import method_bars
+from ui import snippets
+from ui.session import jobs, state
+from ui.session.session_cache import kept
+from ui.shell import frame
+from ui.widgets import attention_controls, export, inputs
+from ui.widgets.head_components import weights
+
+_TOKEN, _OF = "methods.token", "methods.of"
+_MOST_FLOW = 128  # tokens up to which the flow is worked out: its cost grows with the third power
+
+
+def page():
+    found = attention_controls.selected("Raw attention and what to make of it")
+    if found is None:
+        return
+    shared, trace, selection = found
+    view, position = state.view(), _position(trace)
+    with inputs.heading(f"“{trace.tokens[position]}” after layer {view.layer + 1}"):
+        menu = st.container(width="content")
+    _pickers(trace)
+    detail = attention_controls.detail(selection)
+    places = list(detail.columns)
+    head = view.head if state.setting(_OF, "layer") == "head" else None
+    snippets.give(shared, trace, position, head, trace.length <= _MOST_FLOW, detail)
+    columns = _columns(shared, trace, position, head)
+    with menu:
+        _save(trace, position, head, columns)
+    weights(
+        "c_methods",
+        trace.tokens,
+        places,
+        [{**one, "values": one["values"][places]} for one in columns],
+        position,
+        frame.is_dark(),
+        lambda chosen: state.set_setting(_TOKEN, chosen, 1),
+        "Attention of one token by method",
+        "Press a token to see where it looks. Bars are scaled to the longest of their column.",
+    )
+    _notes(trace)
+    attention_controls.warning_link()
+    attention_controls.footer(shared, trace)
+
+
+def _position(trace):
+    wanted = state.setting(_TOKEN, 1)
+    return wanted if 0 <= wanted < trace.length else 1
+
+
+def _pickers(trace):
+    layers, heads = trace.attentions.shape[:2]
+    attention_controls.pickers((layers, heads if state.setting(_OF, "layer") == "head" else 1))
+    names = {"layer": "All heads of the layer", "head": "This head alone"}
+    st.segmented_control(
+        "Of",
+        list(names),
+        format_func=names.get,
+        **state.bound_setting(_OF, "w_methods_of", "layer", tuple(names)),
+        help=(
+            "Raw, effective and norm-weighted attention can be read of one head. Rollout and flow run through"
+            " all heads of all layers up to this one."
+        ),
+    )
+
+
+def _columns(shared, trace, position, head):
+    """What the table shows: dicts with name, note and values [T]."""
+    view = state.view()
+    text = (shared.name, view.precision, view.a, view.b, trace.masks)
+    with st.spinner("Reading …"):
+        values = _values(shared, trace, text)
+        means = kept("methods means", text, lambda: mean_maps(trace))
+        found = kept(
+            "methods",
+            (text, view.layer, position, head),
+            lambda: token_attention(shared.bert, trace, view.layer, position, head, values, means),
+        )
+    one = head is not None
+    columns = [
+        {
+            "name": "Raw",
+            "note": "the weights of the head" if one else "mean of the heads",
+            "values": found.raw,
+        },
+        {"name": "Effective", "note": "what reaches the output", "values": found.effective},
+        {"name": "Norm-weighted", "note": "share of what is moved", "values": found.norms},
+        {"name": "Rollout", "note": "mixed from, all layers", "values": found.rollout},
+    ]
+    flow = _flow(trace, position, text) if trace.length <= _MOST_FLOW else None
+    if flow is not None:
+        columns.append({"name": "Flow", "note": "share of the greatest flow", "values": scaled(flow)})
+    return columns
+
+
+def _values(shared, trace, text):
+    """The open layer's value vectors: of a long text only these are kept."""
+    layer = state.view().layer
+    if trace.length <= attention_controls.LARGEST:
+        return kept("methods values", text, lambda: shared.run(value_vectors, trace))[layer]
+    return kept("methods values", (text, layer), lambda: shared.run(value_vectors, trace)[layer].copy())
+
+
+def _flow(trace, position, text):
+    layer = state.view().layer
+
+    def work(progress):
+        return attention_flow(trace, layer, (position,), most_tokens=_MOST_FLOW, progress=progress)[0]
+
+    return jobs.result("flow", (text, layer, position), "Flow", work)
+
+
+def _notes(trace):
+    st.caption(
+        "**Effective** (Brunner et al. 2020): without the part of the weights that cannot change the layer's"
+        " output; it is all of them unless there are more tokens than a head has components, and may be"
+        " negative. **Norm-weighted** (Kobayashi et al. 2020): weights times the length of the vectors they"
+        " move. **Rollout** and **flow** (Abnar and Zuidema 2020): through all layers, half of each step"
+        " passing around the attention; rollout multiplies the maps, flow asks how much the narrowest places"
+        " let through. None of them knows what the feed-forward blocks do."
+    )
+    if trace.length > _MOST_FLOW:
+        st.caption(f"Flow is worked out for at most {_MOST_FLOW} tokens; this text has {trace.length}.")
+
+
+def _save(trace, position, head, columns):
+    view = state.view()
+    export.menu(
+        f"methods-layer-{view.layer + 1}-token-{position}",
+        ("position", "token", *(one["name"].lower() for one in columns)),
+        lambda: [
+            (place, token, *(float(one["values"][place]) for one in columns))
+            for place, token in enumerate(trace.tokens)
+        ],
+        lambda: {
+            "model": trace.model,
+            "layer": view.layer + 1,
+            "head": None if head is None else head + 1,
+            "position": position,
+            "tokens": list(trace.tokens),
+            **{one["name"].lower(): one["values"] for one in columns},
+        },
+        lambda: method_bars(trace.tokens, {one["name"]: one["values"] for one in columns}),
+        lambda: {"tokens": np.array(trace.tokens), **{one["name"].lower(): one["values"] for one in columns}},
+    )

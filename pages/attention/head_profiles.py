@@ -1,0 +1,296 @@
+"""What heads do: measures of every head over the text or a file, which heads do alike, and syntax."""
+
+import hashlib
+
+import numpy as np
+import streamlit as st
+
+from bert_tf import plots
+from bert_tf.explain import profile_heads, profile_of_trace, syntax_agreement
+from bert_tf.explain.datasets.rows import kind_of, read_rows
+from bert_tf.plots.attention.head_profile import heads_plane, measure_map
+from bert_tf.plots.interventions.ablation import ranked_bars
+from pages.attention import head_table
+from ui import snippets
+from ui.session import jobs, state
+from ui.shell import frame
+from ui.widgets import (
+    attention_controls,
+    components,
+    export,
+    figures,
+    file_input,
+    inputs,
+)
+from ui.widgets.formatting import count, plain
+
+_MEASURE, _OF = "heads.measure", "heads.of"
+_CELLS = 4096  # weights a head of one text from which distances between heads are taken, at most
+_FILE_ROWS = 8  # tokens of each text of a file from which they are taken
+
+
+def page():
+    opened = attention_controls.opened("What heads do", strip=False)
+    if opened is None:
+        return
+    shared, trace = opened
+    names = {"text": "This text", "file": "A file"}
+    st.segmented_control(
+        "Over",
+        list(names),
+        format_func=names.get,
+        **state.bound_setting(_OF, "w_heads_of", "text", tuple(names)),
+        help="A link cannot hold a file: whoever opens it is asked for one.",
+    )
+    found = _of_file(shared) if state.setting(_OF, "text") == "file" else _of_text(shared, trace)
+    if found is None:
+        return
+    _measures(found)
+    _table(found, shared.name)
+    if found.syntax is not None:
+        _relations(found.syntax)
+    attention_controls.warning_link()
+    if found.profile.texts > 1:
+        st.caption(f"{count(found.profile.texts, 'text')}, {count(found.profile.tokens, 'token')}")
+    else:
+        attention_controls.footer(shared, trace)
+
+
+def _of_text(shared, trace):
+    view = state.view()
+    key = (shared.name, view.precision, view.a, view.b, trace.masks)
+    rows = max(8, min(64, _CELLS // trace.length))
+    snippets.give(shared, _measure(head_table.MEASURES), rows, trace)
+
+    def work(progress):
+        return head_table.made(profile_of_trace(trace, rows, progress))
+
+    return jobs.result("heads", key, "Comparing heads", work)
+
+
+def _of_file(shared):
+    limits = state.limits()
+    name, data = file_input.uploaded(
+        "heads",
+        "A file of texts (a text a line, CSV, JSON lines), or CoNLL-U with dependency trees",
+        ("txt", "csv", "tsv", "jsonl", "conllu"),
+    )
+    if not data:
+        st.info(
+            f"Give a file to see what the heads do over many texts; the first {limits.max_rows:,} are read. With a"
+            " CoNLL-U file you also see which follow its syntax.",
+            icon=":material/upload_file:",
+        )
+        return None
+    parsed, texts, notes = _read(name, data, limits)
+    for note in notes:
+        st.caption(note)
+    measure = _measure((*head_table.MEASURES, *(["syntax"] if parsed else [])))
+    bounds = {"most_rows": limits.max_rows, "most_characters": limits.max_row_characters}
+    snippets.give(shared, measure, _FILE_ROWS, file=name, bounds=bounds)
+    key = (shared.name, state.view().precision, hashlib.sha256(data).hexdigest(), name)
+
+    def work(progress):
+        steps = len(texts) + len(parsed)
+        profile = shared.run(profile_heads, texts, rows=_FILE_ROWS, progress=lambda done, _: progress(done, steps))
+        syntax = None
+        if parsed:
+            syntax = shared.run(syntax_agreement, parsed, progress=lambda done, _: progress(len(texts) + done, steps))
+        return head_table.made(profile, syntax)
+
+    return jobs.result("heads", key, "Reading the file", work)
+
+
+def _read(name, data, limits):
+    """(parsed sentences, texts, what to say of it)."""
+    found = read_rows(data, kind_of(name), most_rows=limits.max_rows, most_characters=limits.max_row_characters)
+    notes = [f"{count(found.left_out, 'more text')} in the file: not read."] if found.left_out else []
+    if found.problems:
+        notes.append(
+            f"{count(len(found.problems), 'line')} could not be read; the first: {plain(found.problems[0][1])}"
+        )
+    parsed = [row.parsed for row in found.rows if row.parsed is not None]
+    return parsed, [(row.text_a, row.text_b) for row in found.rows], notes
+
+
+def _measure(measures):
+    """The name of the measure that is shown."""
+    name = state.setting(_MEASURE, "entropy")
+    return name if name in measures else "entropy"
+
+
+def _measures(found):
+    measures, view, dark = found.measures(), state.view(), frame.is_dark()
+    bound = state.bound_setting(_MEASURE, "w_heads_measure", "entropy", tuple(measures))
+    name = _measure(measures)
+    heads = found.shape[1]
+    left, right = st.columns([6, 5], gap="large")
+    with left:
+        st.selectbox("Measure", list(measures), format_func=lambda one: measures[one][0], **bound)
+        title, says, values = measures[name]
+        digits = 1 if values.max() >= 10 else 2
+        components.grid(
+            "c_heads_grid",
+            plots.cells_of(values),
+            lambda layer, head: state.change(layer=layer, head=head),
+            plots.ramp(dark),
+            chosen=[(view.layer, view.head)],
+            style="cells",
+            tallest=40,
+            texts=[f"{value:.{digits}f}" for value in values.ravel()],
+            name=f"heads-{name}",
+            hint=f"{says} Rows are layers, columns heads.",
+            label=f"{title} of every head.",
+        )
+    with right:
+        st.markdown("**Heads that do alike lie together**")
+        figures.show(
+            "Heads on a plane: near ones do alike",
+            _plane(found, _chosen(found), dark),
+            key="w_heads_plane",
+            config=export.plot_config("heads"),
+            on_select=_pressed_point(found.clusters, heads),
+            selection_mode="points",
+        )
+        st.caption(
+            "Distance: Jensen-Shannon divergence between what two heads look at, a mean over tokens, brought"
+            " to a plane by classical scaling; clusters by average linkage (Clark et al. 2019, section 6). A"
+            " plane cannot keep every distance."
+        )
+    _card(found, measures)
+
+
+def _chosen(found):
+    view = state.view()
+    return view.layer * found.shape[1] + view.head
+
+
+def _plane(found, chosen, dark=False):
+    heads = found.shape[1]
+    names = [f"layer {index // heads + 1}, head {index % heads + 1}" for index in range(len(found.clusters))]
+    return heads_plane(found.places, names, found.clusters, found.cluster_names(), dark, chosen)
+
+
+def _pressed_point(clusters, heads):
+    """The callback of the plane: a curve is a cluster, its points the heads of that cluster in order."""
+
+    def pressed():
+        chosen = st.session_state["w_heads_plane"].selection.points
+        inside = np.flatnonzero(clusters == chosen[0]["curve_number"]) if chosen else ()
+        if chosen and 0 <= chosen[0]["point_index"] < len(inside):
+            layer, head = divmod(int(inside[chosen[0]["point_index"]]), heads)
+            state.change(layer=layer, head=head)
+
+    return pressed
+
+
+def _card(found, measures):
+    view = state.view()
+    place = (view.layer, view.head)
+    with st.container(border=True):
+        with inputs.heading(f"Layer {view.layer + 1}, head {view.head + 1}"):
+            st.button(
+                "Open this head",
+                icon=":material/open_in_full:",
+                key="w_heads_open",
+                on_click=lambda: state.change(page="attention"),
+            )
+        st.caption(
+            " · ".join(
+                f"{title[0].lower()}{title[1:]} {values[place]:.2f}"
+                + (" bits" if name == "entropy" else " tokens" if name == "distance" else "")
+                for name, (title, _, values) in measures.items()
+            )
+            + f" · cluster {found.cluster_names()[view.layer * found.shape[1] + view.head]}"
+        )
+
+
+def _table(found, model):
+    rows, measures = found.rows(), found.measures()
+    title, _, values = measures.get(state.setting(_MEASURE, "entropy"), measures["entropy"])
+    chosen = _chosen(found)
+    with inputs.heading("All heads as a table"):
+        export.menu(
+            "heads",
+            list(rows[0]),
+            lambda: [tuple(row.values()) for row in rows],
+            lambda: {
+                "model": model,
+                "texts": found.profile.texts,
+                "tokens": found.profile.tokens,
+                "heads": rows,
+            },
+            {"Measure": lambda: measure_map(values, title), "Plane": lambda: _plane(found, chosen)},
+            lambda: {
+                **{name: values for name, (_, _, values) in measures.items()},
+                "distances": found.profile.distances,
+                "clusters": found.clusters,
+                "places": found.places,
+            },
+        )
+    columns = {"layer": "Layer", "head": "Head", "relation": "Relation followed best", "cluster": "Cluster"}
+    columns |= {
+        name: st.column_config.NumberColumn(title, help=says, format="%.2f")
+        for name, (title, says, _) in measures.items()
+    }
+
+    def picked():
+        chosen = st.session_state["w_heads_table"].selection.rows
+        if chosen and chosen[0] < len(rows):
+            state.change(layer=rows[chosen[0]]["layer"] - 1, head=rows[chosen[0]]["head"] - 1)
+
+    st.dataframe(
+        rows,
+        hide_index=True,
+        width="stretch",
+        height=320,
+        key="w_heads_table",
+        column_config=columns,
+        on_select=picked,
+        selection_mode="single-row",
+    )
+    st.caption("Press the name of a column to sort by it; mark a row to see that head above.")
+
+
+def _relations(syntax):
+    rows = head_table.relation_rows(syntax)
+    with inputs.heading("Syntax"):
+        export.menu(
+            "syntax",
+            list(rows[0]) if rows else (),
+            lambda: [tuple(row.values()) for row in rows],
+            lambda: {"sentences": syntax.sentences, "skipped": syntax.skipped, "relations": rows},
+            lambda: ranked_bars([row["relation"] for row in rows], [row["share"] for row in rows], "share right"),
+            lambda: {
+                "dependent_looks": syntax.overall.dependent_looks,
+                "head_looks": syntax.overall.head_looks,
+                **{
+                    f"{name}_{way}".replace(":", "_"): getattr(one, way)
+                    for name, one in syntax.relations.items()
+                    for way in ("dependent_looks", "head_looks")
+                },
+            },
+        )
+    st.dataframe(
+        rows,
+        hide_index=True,
+        width="stretch",
+        height=320,
+        key="w_heads_relations",
+        column_config={
+            "relation": "Relation",
+            "count": "Words",
+            "best": "Best head",
+            "share": st.column_config.ProgressColumn("Right", format="percent", min_value=0, max_value=1),
+            "offset": st.column_config.NumberColumn(
+                "Fixed offset", help="Distance in words to the head that is right most often."
+            ),
+            "offset_share": st.column_config.ProgressColumn("Offset right", format="percent", min_value=0, max_value=1),
+        },
+    )
+    skipped = f" {count(syntax.skipped, 'sentence')} too long for the model." if syntax.skipped else ""
+    st.caption(
+        "For each relation the head of the model that finds it most often, beside always guessing the word"
+        " at a fixed offset: only what does better than that has learnt more than a distance. Over"
+        f" {count(syntax.sentences, 'sentence')}.{skipped}"
+    )

@@ -1,0 +1,145 @@
+"""Model view: the lines or maps of every head of every layer on one sheet; a press enlarges one."""
+
+import numpy as np
+import streamlit as st
+
+from bert_tf import plots
+from ui import snippets
+from ui.session import state
+from ui.session.session_cache import kept
+from ui.shell import frame
+from ui.widgets import (
+    attention_controls,
+    components,
+    export,
+    inputs,
+)
+
+_AS, _ZOOM, _LEAST = "modelview.as", "modelview.zoom", "modelview.least"
+_SAVED = 64  # tokens a side of the maps in the table; more are pooled
+
+
+def page():
+    found = attention_controls.selected("The whole model at a glance")
+    if found is None:
+        return
+    shared, trace, selection = found
+    if state.setting(_ZOOM, False):
+        _enlarged(shared, trace, selection)
+    else:
+        snippets.give(shared, trace, selection, False)
+        _sheet(trace, selection)
+    attention_controls.warning_link()
+    attention_controls.footer(shared, trace)
+
+
+def _zoom(on):
+    state.set_setting(_ZOOM, on, False)
+
+
+def _sheet(trace, selection):
+    view, dark = state.view(), frame.is_dark()
+    layers, heads = trace.attentions.shape[:2]
+    with inputs.heading(f"{layers} × {heads} heads"):
+        _save(trace, selection)
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        st.segmented_control(
+            "Drawn as",
+            ["lines", "maps"],
+            format_func={"lines": "Lines", "maps": "Maps"}.get,
+            **state.bound_setting(_AS, "w_modelview_as", "lines", ("lines", "maps")),
+        )
+        attention_controls.threshold_picker(_LEAST, width=240)
+
+    def opened(layer, head):
+        state.change(layer=layer, head=head)
+        _zoom(True)
+
+    style = "maps" if state.setting(_AS, "lines") == "maps" else "lines"
+    least = attention_controls.least(_LEAST)
+    key = (trace.model, view.precision, view.a, view.b, trace.masks, selection, least)
+    small = kept("modelview", key, lambda: plots.tiles(trace.attentions, selection, 200_000, trace.sources, least))
+    components.grid(
+        "c_modelview",
+        small,
+        opened,
+        plots.ramp(dark),
+        chosen=[(view.layer, view.head)],
+        style=style,
+        dark=dark,
+        tallest=76,
+        name="model-view",
+        hint="A row is a layer, a column a head. Press one to enlarge it.",
+        label="Every head of every layer.",
+    )
+    what = {
+        "lines": (
+            "In each drawing the text runs down both sides: lines go from the tokens that look (left) to"
+            " where they look (right), blue from text A, orange from text B."
+            f" Of each head at most the {components.MOST_STRANDS} strongest are drawn, above"
+            f" {components.FAINTEST_STRAND:.0%} of its strongest."
+        ),
+        "maps": "In each map a row is a token that looks, a column one that is looked at.",
+    }[style]
+    pooled = " Neighbouring tokens share a row, which shows the strongest of them." if _pooled(small, selection) else ""
+    st.caption(
+        f"{what} Each is scaled to its own strongest weight, so strength cannot be compared between heads.{pooled}"
+    )
+
+
+def _save(trace, selection):
+    """The menu of the sheet. Of a longer text the NumPy file alone has every weight: a table would be a gigabyte."""
+    shown = [plots.block_names(trace, places, _SAVED) for places in (selection.rows, selection.columns)]
+
+    least = attention_controls.least(_LEAST)
+
+    def maps():
+        return plots.pooled(trace.attentions, selection, _SAVED)
+
+    def rows():
+        for (layer, head), weights in zip(np.ndindex(trace.attentions.shape[:2]), np.concatenate(maps())):
+            for token, line in zip(shown[0], weights):
+                yield layer + 1, head + 1, token, *line
+
+    export.menu(
+        "all-heads",
+        ("layer", "head", "looks", *shown[1]),
+        rows,
+        lambda: {"model": trace.model, "rows": shown[0], "columns": shown[1], "weights": maps()},
+        lambda: plots.overview(trace, selection, least=least),
+        lambda: {
+            "weights": plots.pooled(trace.attentions, selection, trace.length),
+            "rows": np.array([trace.tokens[place] for place in selection.rows]),
+            "columns": np.array([trace.tokens[place] for place in selection.columns]),
+        },
+    )
+
+
+def _pooled(small, selection):
+    return (small.rows, small.columns) != (len(selection.rows), len(selection.columns))
+
+
+def _enlarged(shared, trace, selection):
+    view = state.view()
+    layers, heads = trace.attentions.shape[:2]
+    name = f"layer-{view.layer + 1}-head-{view.head + 1}"
+    weights = trace.attentions[view.layer, view.head]
+    with inputs.heading(f"Layer {view.layer + 1}, head {view.head + 1}"):
+        with st.container(horizontal=True, gap="small", width="content"):
+            st.button(
+                "All heads",
+                icon=":material/grid_view:",
+                key="w_modelview_back",
+                on_click=_zoom,
+                args=(False,),
+            )
+            attention_controls.save(trace, [(view.layer, view.head)], selection, attention_controls.least(_LEAST))
+    attention_controls.pickers((layers, heads), _LEAST)
+    detail = attention_controls.detail(selection)
+    snippets.give(shared, trace, detail, True, attention_controls.least(_LEAST))
+    components.lines(
+        "c_modelview_lines", plots.lines(trace, weights, detail), name, least=attention_controls.least(_LEAST)
+    )
+    st.caption(
+        "From the token that looks (left) to where it looks; a line is as strong as the weight, between 0 and 1."
+    )

@@ -1,0 +1,110 @@
+"""Neuron view: from the query and the keys of one head to its weights, component by component."""
+
+import numpy as np
+import streamlit as st
+
+from bert_tf.explain import HeadVectors, query_key_vectors
+from bert_tf.plots.attention.head_vectors import head_vectors
+from ui import snippets
+from ui.session import state
+from ui.session.session_cache import kept
+from ui.shell import frame
+from ui.widgets import attention_controls, export, inputs
+from ui.widgets.formatting import direction
+from ui.widgets.head_components import neuron
+
+_QUERY, _KEY = "neuron.query", "neuron.key"
+
+
+def page():
+    found = attention_controls.selected("How a weight comes about")
+    if found is None:
+        return
+    shared, trace, selection = found
+    view = state.view()
+    query = _query(selection)
+    with inputs.heading(f"Layer {view.layer + 1}, head {view.head + 1}"):
+        menu = st.container(width="content")
+    attention_controls.pickers(trace.attentions.shape)
+    detail = attention_controls.detail(selection)
+    vectors = _vectors(shared, trace)
+    places = list(detail.columns)
+    with menu:
+        _save(trace, vectors, query, places)
+    key = state.setting(_KEY, -1)
+    if key not in places:
+        key = places[int(np.argmax(vectors.weights(query)[places]))]
+    snippets.give(shared, trace, query, key, detail)
+    neuron(
+        "c_neuron",
+        trace.tokens,
+        direction(trace.text_a),
+        vectors,
+        query,
+        key,
+        selection.rows,
+        places,
+        frame.is_dark(),
+        _pick_query,
+        _pick_key,
+    )
+    st.caption(
+        "The query says what a token looks for, a key what a token offers. Their products, added up and"
+        " divided by the root of the vector's length, go through the softmax over all tokens, also those that"
+        " are filtered out here. What a single component stands for is not known."
+    )
+    attention_controls.warning_link()
+    attention_controls.footer(shared, trace)
+
+
+def _query(selection):
+    """The position of the token that looks: the link's if it is shown, else the first word."""
+    wanted = state.setting(_QUERY, 1)
+    return wanted if wanted in selection.rows else selection.rows[min(1, len(selection.rows) - 1)]
+
+
+def _pick_query(position):
+    # The strongest key of the other token is of more interest than the same one.
+    state.set_setting(_KEY, -1, -1)
+    state.set_setting(_QUERY, position, 1)
+
+
+def _pick_key(position):
+    state.set_setting(_KEY, position, -1)
+
+
+def _vectors(shared, trace):
+    """The open head's queries and keys: of a long text only its layer's are kept."""
+    view = state.view()
+    part = slice(None) if trace.length <= attention_controls.LARGEST else slice(view.layer, view.layer + 1)
+    key = (shared.name, view.precision, view.a, view.b, trace.masks, part.start)
+    with st.spinner("Reading …"):
+        queries, keys = kept(
+            "neuron", key, lambda: tuple(one[part].copy() for one in shared.run(query_key_vectors, trace))
+        )
+    layer = view.layer - (part.start or 0)
+    return HeadVectors(view.layer, view.head, queries[layer, view.head], keys[layer, view.head])
+
+
+def _save(trace, vectors, query, places):
+    scores, weights = vectors.scores(query), vectors.weights(query)
+    name = f"layer-{vectors.layer + 1}-head-{vectors.head + 1}-{query}"
+    export.menu(
+        name,
+        ("position", "token", "score", "weight"),
+        lambda: [
+            (place, trace.tokens[place], float(scores[place]), float(weights[place])) for place in range(trace.length)
+        ],
+        lambda: {
+            "model": trace.model,
+            "layer": vectors.layer + 1,
+            "head": vectors.head + 1,
+            "query": query,
+            "tokens": list(trace.tokens),
+            "query_vector": vectors.queries[query].tolist(),
+            "scores": scores.tolist(),
+            "weights": weights.tolist(),
+        },
+        lambda: head_vectors(trace, vectors, query, places),
+        lambda: {"queries": vectors.queries, "keys": vectors.keys, "scores": scores, "weights": weights},
+    )

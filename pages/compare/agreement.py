@@ -1,0 +1,234 @@
+"""Agreement: two models on every row of a file, those they differ on most first."""
+
+import streamlit as st
+
+from bert_tf.explain import agreement
+from bert_tf.plots.interventions.ablation import ranked_bars
+from ui import snippets
+from ui.session import jobs, model_store, state
+from ui.shell import open_row
+from ui.widgets import (
+    comparison,
+    export,
+    file_input,
+    inputs,
+)
+from ui.widgets.formatting import count, percent, title
+
+_LONGEST_LIST = 30
+_HEADER = (
+    "row",
+    "text_a",
+    "text_b",
+    "hidden",
+    "guesses_a",
+    "guesses_b",
+    "same_first",
+    "divergence_bits",
+    "is_next_a",
+    "is_next_b",
+    "problem",
+    "in_order_a",
+    "in_order_b",
+    "replaced_difference",
+)
+
+
+def page():
+    st.title("Where two models differ", anchor=False)
+    installed = model_store.installed()
+    if not comparison.enough(installed):
+        st.info(
+            "A comparison needs two models, and only one is installed here. See Models.",
+            icon=":material/compare_arrows:",
+        )
+        return
+    names = comparison.pickers(installed, "agreement")
+    read = file_input.rows("agreement", typed=True)
+    if read is None:
+        return
+    rows, file_key = read
+    hide = file_input.hide_picker("agreement")
+    view = state.view()
+    pair = [inputs.model(name) for name in names]
+    lacking = [title(shared.name) for shared in pair if "mlm" not in shared.bert.heads]
+    if lacking:
+        st.caption(f"No head for masked words: {' and '.join(lacking)}. {_left(pair)}")
+    snippets.give(names, file_key, hide)
+    key = (*names, view.precision, file_key, hide, view.top_k)
+    if not file_input.asked("agreement", key, len(rows.rows) <= file_input.AT_ONCE):
+        st.caption(f"{count(len(rows.rows), 'row')}, read by both models.")
+        return
+    found = jobs.result(
+        "agreement",
+        key,
+        f"Asking both models about {count(len(rows.rows), 'row')}",
+        lambda progress: agreement(*map(_Held, pair), rows.rows, hide, view.top_k, progress),
+    )
+    if found is not None:
+        _show(pair, found)
+
+
+def _left(pair):
+    """What is compared of two models without masked words, in a sentence: the heads that both declare."""
+    both = pair[0].bert.heads & pair[1].bert.heads
+    names = {"nsp": "next-sentence scores", "sop": "sentence-order scores", "replaced": "scores of replaced tokens"}
+    left = [name for head, name in names.items() if head in both]
+    return f"Only {' and '.join(left)} are compared." if left else "They have no head in common that is compared here."
+
+
+class _Held:
+    """A model that is held for one trace at a time: other visitors come in between."""
+
+    def __init__(self, shared):
+        self._shared, bert = shared, shared.bert
+        self.tokenizer, self.config, self.heads, self.name = bert.tokenizer, bert.config, bert.heads, bert.name
+
+    def trace(self, *args, **kwargs):
+        return self._shared.run(lambda bert: bert.trace(*args, **kwargs))
+
+
+def _show(pair, found):
+    with inputs.heading("Those they differ on most come first"):
+        export.menu(
+            "agreement",
+            _HEADER,
+            lambda: map(_line, found.rows),
+            lambda: _record(found),
+            lambda: _figure(found),
+        )
+    shown = []
+    if found.masks:
+        shown += [
+            ("Same first guess", percent(found.same_first)),
+            ("Mean divergence", f"{found.divergence:.3f} bits"),
+        ]
+    if found.pairs:
+        shown.append(("Same verdict on B", percent(found.same_next)))
+    if found.orders:
+        shown.append(("Same verdict on the order", percent(found.same_order)))
+    if found.replaced:
+        shown.append(("Scores of tokens differ by", f"{found.replaced_difference:.3f}"))
+    if not shown:
+        st.info(
+            "Nothing was compared: no word is hidden in these rows, and no row is a pair that both judge.",
+            icon=":material/touch_app:",
+        )
+    with st.container(horizontal=True, gap="large"):
+        for label, value in shown:
+            st.metric(label, value, width="content")
+    event = st.dataframe(
+        _table(found),
+        hide_index=True,
+        width="stretch",
+        height=min(60 + 36 * len(found.rows), 520),
+        key="w_agreement_table",
+        on_select="rerun",
+        selection_mode="single-row",
+        column_config=_columns(pair),
+    )
+    chosen = event.selection.rows
+    if chosen and chosen[0] < len(found.rows):
+        one = found.rows[chosen[0]]
+        open_row.open_row("w_agreement_open", one.row, one.places, "compare")
+    else:
+        st.caption(
+            "Divergence: Jensen-Shannon, over the tokens both vocabularies have; 0 bits the same, 1 bit "
+            "nothing in common. Press the box before a row to open it in Compare. Agreement says nothing of who is "
+            "right."
+        )
+
+
+def _figure(found):
+    """How far the two are apart on the rows they differ on most."""
+
+    def less(one, other):
+        return None if None in (one, other) else one - other
+
+    kinds = {
+        "divergence, bits": [one.divergence for one in found.rows],
+        "difference of P(IsNext)": [less(one.next_a, one.next_b) for one in found.rows],
+        "difference of P(in order)": [less(one.order_a, one.order_b) for one in found.rows],
+        "difference of P(replaced)": [one.replaced_difference for one in found.rows],
+    }
+    unit = next((unit for unit, values in kinds.items() if any(one is not None for one in values)), "divergence, bits")
+    shown = [(row.row, one) for row, one in zip(found.rows, kinds[unit]) if one is not None][:_LONGEST_LIST]
+    return ranked_bars([f"{row.number}: {row.text_a}"[:60] for row, _ in shown], [one for _, one in shown], unit)
+
+
+def _table(found):
+    rows = found.rows
+    columns = {
+        "row": [one.row.number for one in rows],
+        "divergence": [one.divergence for one in rows],
+        "a": [one.row.text_a for one in rows],
+        "b": [one.row.text_b for one in rows],
+        "hidden": [" ".join(token or "[MASK]" for token in one.originals) or None for one in rows],
+        "one": [" ".join(mask.predictions_a[0].token for mask in one.masks) or None for one in rows],
+        "other": [" ".join(mask.predictions_b[0].token for mask in one.masks) or None for one in rows],
+        "next_a": [one.next_a for one in rows],
+        "next_b": [one.next_b for one in rows],
+        "order_a": [one.order_a for one in rows],
+        "order_b": [one.order_b for one in rows],
+        "replaced": [one.replaced_difference for one in rows],
+        "problem": [one.problem for one in rows],
+    }
+    return {name: values for name, values in columns.items() if any(value is not None for value in values)}
+
+
+def _columns(pair):
+    one, other = (title(shared.name) for shared in pair)
+    return {
+        "row": st.column_config.NumberColumn("Row", width="small"),
+        "a": st.column_config.TextColumn("Text A", width="medium"),
+        "b": st.column_config.TextColumn("Text B", width="medium"),
+        "hidden": "Hidden",
+        "one": f"{one} says",
+        "other": f"{other} says",
+        "divergence": st.column_config.ProgressColumn("Divergence", format="%.3f bits", min_value=0, max_value=1),
+        "next_a": st.column_config.NumberColumn(f"P(IsNext), {one}", format="percent"),
+        "next_b": st.column_config.NumberColumn(f"P(IsNext), {other}", format="percent"),
+        "order_a": st.column_config.NumberColumn(f"P(in order), {one}", format="percent"),
+        "order_b": st.column_config.NumberColumn(f"P(in order), {other}", format="percent"),
+        "replaced": st.column_config.NumberColumn(
+            "P(replaced) differs by", format="%.3f", help="The mean over the tokens that both cut alike."
+        ),
+        "problem": "Problem",
+    }
+
+
+def _line(one):
+    return (
+        one.row.number,
+        one.row.text_a,
+        one.row.text_b or "",
+        " ".join(token or "[MASK]" for token in one.originals),
+        " / ".join(" ".join(guess.token for guess in mask.predictions_a) for mask in one.masks),
+        " / ".join(" ".join(guess.token for guess in mask.predictions_b) for mask in one.masks),
+        one.same_first,
+        "" if one.divergence is None else one.divergence,
+        "" if one.next_a is None else one.next_a,
+        "" if one.next_b is None else one.next_b,
+        one.problem or "",
+        "" if one.order_a is None else one.order_a,
+        "" if one.order_b is None else one.order_b,
+        "" if one.replaced_difference is None else one.replaced_difference,
+    )
+
+
+def _record(found):
+    names = (*_HEADER[:4], "guesses_a", "guesses_b", *_HEADER[6:])
+    return {
+        "model_a": found.model_a,
+        "model_b": found.model_b,
+        "masks": found.masks,
+        "same_first": found.same_first,
+        "mean_divergence_bits": found.divergence,
+        "pairs": found.pairs,
+        "same_next": found.same_next,
+        "orders": found.orders,
+        "same_order": found.same_order,
+        "replaced_rows": found.replaced,
+        "replaced_difference": found.replaced_difference,
+        "rows": [dict(zip(names, _line(one))) for one in found.rows],
+    }

@@ -1,0 +1,296 @@
+"""The lower half of the Compare page: attention and layers of both sides, next to each other."""
+
+import functools
+
+import numpy as np
+import streamlit as st
+
+from bert_tf import plots
+from bert_tf.explain import aligned_layers, logit_lens
+from bert_tf.plots.models.comparison import answers_by_depth, difference_map
+from pages.compare import layers_view
+from ui import snippets
+from ui.session import state
+from ui.session.session_cache import kept
+from ui.shell import frame
+from ui.widgets import (
+    attention_controls,
+    comparison,
+    components,
+    export,
+    figures,
+    inputs,
+    targets,
+)
+
+LOOKS = {"attention": "Attention", "layers": "Layer by layer"}
+_DRAWN = {"heatmap": "Heatmaps", "lines": "Lines", "difference": "Difference"}
+_MOST = 64  # tokens a side that are drawn
+
+
+def looks_at_layers():
+    """Whether the visitor chose to look at the layers, which takes hidden states and no attention maps."""
+    return state.setting("compare.look", "attention") == "layers"
+
+
+def draw(pair, traces, found):
+    """What the visitor chose to look at below the predictions.
+
+    Args:
+        pair: ``Side``s. traces: theirs, with hidden states or attention maps as ``looks_at_layers``. found:
+            ``Comparison``.
+    """
+    look = st.segmented_control(
+        "Look at",
+        list(LOOKS),
+        format_func=LOOKS.get,
+        label_visibility="collapsed",
+        required=True,
+        **state.bound_setting("compare.look", "w_compare_look", "attention", LOOKS),
+    )
+    if look == "layers":
+        _layers(pair, traces, found)
+    else:
+        _attention(pair, traces)
+
+
+def _attention(pair, traces):
+    heading = inputs.heading("Attention at the same depth")
+    counts = [side.shared.config.num_hidden_layers for side in pair]
+    layers = aligned_layers(*counts)
+    place, head, drawn = _settings(layers, traces)
+    start = _start(traces, drawn)
+    chosen = layers[place]
+    window = None if drawn == "heatmap" else (start, _MOST)
+    snippets.give(pair, traces, attention=(chosen, head, drawn, window))
+    maps = [_weights(trace, layer, head) for trace, layer in zip(traces, chosen)]
+    if drawn == "difference":
+        _difference(pair, traces, maps, chosen, start)
+    else:
+        for column, side, trace, weights, layer, count in zip(
+            st.columns(2, gap="large"), pair, traces, maps, chosen, counts
+        ):
+            with column:
+                heads = "mean of its heads" if head is None else f"head {head + 1}"
+                st.markdown(f"**{side.name}**, layer {layer + 1} of {count}, {heads}")
+                _one(side, trace, weights, f"layer-{layer + 1}-{side.key}", drawn, start)
+    lengths = [trace.length for trace in traces]
+    if drawn == "heatmap" and max(lengths) > _MOST:
+        st.caption("A cell is the strongest of a block of tokens. Lines show every token, some at a time.")
+    if lengths[0] != lengths[1]:
+        st.caption(f"No difference is drawn: the sides have {lengths[0]} and {lengths[1]} tokens.")
+    if head is None:
+        st.caption("A mean hides what single heads do: one that looks at a single token is lost among the others.")
+    elif pair[0].shared is not pair[1].shared:
+        st.caption("Heads of two models share nothing but their number.")
+    attention_controls.warning_link()
+    with heading:
+        _save_attention(pair, traces, maps, chosen, head)
+    _spread(pair, traces)
+
+
+def _settings(layers, traces):
+    """(index of the pair of layers, head or None for the mean, how it is drawn)."""
+    last = len(layers) - 1
+    heads = min(trace.attentions.shape[1] for trace in traces)
+    ways = [way for way in _DRAWN if way != "difference" or traces[0].length == traces[1].length]
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        place = st.select_slider(
+            "Depth",
+            range(last + 1),
+            format_func=lambda index: "layer {} | layer {}".format(*(layer + 1 for layer in layers[index])),
+            width=380,
+            **state.bound(
+                "depth",
+                "w_depth",
+                read=lambda index: round(100 * (index + 1) / (last + 1)),
+                show=lambda depth: min(max(round(depth * (last + 1) / 100) - 1, 0), last),
+            ),
+        )
+        head = st.selectbox(
+            "Head",
+            range(heads + 1),
+            format_func=lambda number: f"Head {number}" if number else "Mean of all",
+            width=160,
+            **state.bound_setting("compare.head", "w_compare_head", 0, range(heads + 1)),
+        )
+        drawn = st.segmented_control(
+            "Drawn as",
+            ways,
+            format_func=_DRAWN.get,
+            required=True,
+            **state.bound_setting("compare.drawn", "w_compare_drawn", "heatmap", ways),
+        )
+    return place, head - 1 if head else None, drawn
+
+
+def _start(traces, drawn):
+    """The first token that is drawn: 0, or where a text is too long to be drawn whole, what a slider says."""
+    longest = max(trace.length for trace in traces)
+    if longest <= _MOST or drawn == "heatmap":
+        return 0
+    most = longest - _MOST + 1
+    if state.view().start >= most:
+        state.settle(start=most - 1)
+    st.slider(
+        f"{_MOST} tokens from",
+        1,
+        most,
+        **state.bound("start", "w_start", lambda number: number - 1, lambda index: index + 1),
+    )
+    return state.view().start
+
+
+def _weights(trace, layer, head):
+    maps = trace.attentions[layer]
+    return maps.mean(axis=0, dtype="float32") if head is None else maps[head]
+
+
+def _one(side, trace, weights, name, drawn, start):
+    selection = plots.select(trace)
+    if drawn == "lines":
+        components.lines(
+            f"c_compare_lines_{side.key}", plots.lines(trace, weights, selection.window(start, _MOST)), name
+        )
+        return
+    figures.show(
+        f"Attention of {side.name}",
+        plots.heatmap(trace, weights, selection, most=_MOST, dark=frame.is_dark(), height=430),
+        key=f"w_compare_map_{side.key}",
+        config=export.plot_config(name),
+    )
+
+
+def _save_attention(pair, traces, maps, layers, head):
+    """The menu of both maps whole, and of the entropy of every layer."""
+    sides = list(zip("ab", traces, maps))
+
+    def rows():
+        for letter, trace, weights in sides:
+            for row, column in np.ndindex(weights.shape):
+                yield letter, trace.tokens[row], trace.tokens[column], weights[row, column]
+
+    def spread():
+        return comparison.spread(pair, traces)
+
+    def arrays():
+        named = {f"weights_{letter}": weights for letter, _, weights in sides}
+        named |= {f"tokens_{letter}": np.array(trace.tokens) for letter, trace, _ in sides}
+        return named | {f"entropy_{letter}": values for letter, values in zip("ab", spread().values())}
+
+    drawn = {
+        letter.upper(): functools.partial(plots.heatmap, trace, weights, plots.select(trace))
+        for letter, trace, weights in sides
+    }
+    if traces[0].length == traces[1].length:
+        less = maps[0].astype("float32") - maps[1]
+        drawn["Difference"] = lambda: difference_map(less, _both_tokens(traces))
+    drawn["Entropy"] = lambda: plots.depth_profile(spread(), "mean entropy of a row, bits")
+    export.menu(
+        "attention-compared",
+        ("side", "looks", "at", "weight"),
+        rows,
+        lambda: {
+            "models": [side.shared.name for side in pair],
+            "layers": [layer + 1 for layer in layers],
+            "head": None if head is None else head + 1,
+            **arrays(),
+        },
+        drawn,
+        arrays,
+    )
+
+
+def _both_tokens(traces):
+    """Tokens of two texts of one length, a name for each pair."""
+    pairs = zip(*(trace.tokens for trace in traces))
+    return [one if one == other else f"{one} | {other}" for one, other in pairs]
+
+
+def _difference(pair, traces, maps, layers, start):
+    tokens = _both_tokens(traces)[start : start + _MOST]
+    one, other = (weights[start : start + _MOST, start : start + _MOST].astype("float32") for weights in maps)
+    st.markdown(f"**{pair[0].name}**, layer {layers[0] + 1}, less **{pair[1].name}**, layer {layers[1] + 1}")
+    figures.show(
+        "Difference of the two attention maps",
+        difference_map(one - other, tokens, frame.is_dark()),
+        key="w_compare_difference",
+        config=export.plot_config("difference"),
+    )
+    st.caption("Blue: the first looks there more. Orange: the second. Tokens are paired by their place.")
+
+
+def _spread(pair, traces):
+    figures.show(
+        "How widely attention is spread in every layer",
+        plots.depth_profile(comparison.spread(pair, traces), "mean entropy of a row, bits", frame.is_dark()),
+        key="w_profile",
+        config=export.plot_config("entropy"),
+    )
+    st.caption("How widely attention is spread in every layer: 0 bits is one place.")
+
+
+def _layers(pair, traces, found):
+    both_classify = all(targets.classes(side.shared) for side in pair)
+    if both_classify:
+        snippets.give(pair, traces, classes=True)
+        layers_view.classes(pair)
+    if not found.masks:
+        if not both_classify:
+            st.info(layers_view.lacking(pair), icon=":material/touch_app:")
+        return
+    place = 0
+    if len(found.masks) > 1:
+        place = st.selectbox(
+            "Mask",
+            range(len(found.masks)),
+            format_func=lambda index: f"{index + 1}: {_named(pair, found.masks[index])}",
+            width=260,
+            **state.bound_setting("compare.at", "w_compare_at", 0, range(len(found.masks))),
+        )
+    mask = found.masks[place]
+    snippets.give(pair, traces, classes=both_classify, lens=(mask.position_a, mask.position_b))
+    lenses = [_lens(*one) for one in zip(pair, traces, (mask.position_a, mask.position_b))]
+    counts = [side.shared.config.num_hidden_layers for side in pair]
+    rows = comparison.layer_rows(lenses, pair, aligned_layers(*counts), found.folded)
+    with inputs.heading("The likeliest word after each layer"):
+        export.menu(
+            "layers-compared",
+            ("layer_a", "layer_b", "word_a", "probability_a", "word_b", "probability_b", "same"),
+            lambda: rows,
+            lambda: {"models": [side.shared.name for side in pair], "rows": [list(row) for row in rows]},
+            lambda: answers_by_depth(_curves(pair, lenses)),
+        )
+    left, right = st.columns([6, 5], gap="medium")
+    with left:
+        layers_view.table(pair, rows, "w_compare_layers")
+    with right:
+        figures.show(
+            "Each side's answer after every layer",
+            answers_by_depth(_curves(pair, lenses), frame.is_dark()),
+            key="w_compare_answers",
+            config=export.plot_config("answers"),
+        )
+    st.caption(
+        "The head for masked words on every layer's state, at the same relative depth; ≠ marks where the "
+        "likeliest words differ. Right: the probability of each side's own final answer. The head was trained on the "
+        "last layer alone: a layer that says nothing through it may know the answer in other words."
+    )
+
+
+def _curves(pair, lenses):
+    """The probability of each side's own answer after every layer, by name."""
+    names = [side.name for side in pair]
+    if names[0] == names[1]:
+        names = [side.key.upper() for side in pair]
+    return {f"{name}: {lens.answers[0].token}": lens.answer_probabilities[0] for name, lens in zip(names, lenses)}
+
+
+def _named(pair, mask):
+    return pair[0].encoding.tokens[mask.position_a]
+
+
+def _lens(side, trace, position):
+    return kept(
+        f"compare_lens_{side.key}", (trace, position), lambda: side.shared.run(logit_lens, trace, (position,), 1)
+    )

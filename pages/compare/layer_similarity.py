@@ -1,0 +1,159 @@
+"""Layer likeness: whether the layers of two models hold the same, by centred kernel alignment or by canonical
+correlations."""
+
+import functools
+import math
+
+import numpy as np
+import streamlit as st
+
+from bert_tf.explain import chance_similarity, layer_similarity
+from bert_tf.explain.representations.layer_similarity import (
+    ENOUGH_WORDS,
+    MEASURES,
+    WORDS_A_DIRECTION,
+    traces_of,
+)
+from bert_tf.plots.models.comparison import likeness_map
+from bert_tf.plots.representations.logit_lens import state_names
+from ui import snippets
+from ui.session import jobs, model_store, state
+from ui.session.model_store import given
+from ui.shell import frame
+from ui.widgets import (
+    comparison,
+    export,
+    figures,
+    file_input,
+    inputs,
+)
+from ui.widgets.formatting import count, plain, title
+
+_TITLES = {"cka": "Linear CKA", "svcca": "SVCCA", "pwcca": "PWCCA"}
+_DIRECTIONS = (
+    "Of each layer the directions count that explain 99% of its variance, at most one for {a_direction} words. Such "
+    "correlations come by chance too, the more the fewer words there are for each direction: with the words of one "
+    "model's last layer shuffled it is {chance:.2f} here. A layer stays the same under any invertible linear map "
+)
+_SAYS = {
+    "cka": "1: the same up to rotation and scale. 0: nothing in common; the estimate is unbiased and may fall a little "
+    "below. It compares where words lie, not what a layer does with them (Kornblith et al. 2019; Nguyen et al. 2021).",
+    "svcca": "The mean of the canonical correlations between two layers, 0 to 1. "
+    + _DIRECTIONS
+    + "(Raghu et al. 2017).",
+    "pwcca": "The mean of the canonical correlations between two layers, 0 to 1, each weighted by what its direction "
+    "accounts for of the layer with fewer directions. " + _DIRECTIONS + "(Morcos et al. 2018).",
+}
+_SOURCES = {"file": "Texts of a file", "view": "The page's text"}
+
+
+def page():
+    st.title("How alike are the layers", anchor=False)
+    installed = model_store.installed()
+    if not installed:
+        st.info("No model is installed here. See Models.", icon=":material/compare_arrows:")
+        return
+    names = comparison.pickers(installed, "cka")
+    texts, file = _texts()
+    if not texts:
+        return
+    view = state.view()
+    pair = [inputs.model(name) for name in names]
+    unread = [shared for shared in pair if file is None and shared.given(view.b) is None]
+    if unread:
+        inputs.say_unread(unread[0], view.b)
+    traced = [(texts[0][0], shared.given(texts[0][1])) for shared in pair]
+    measure = st.segmented_control(
+        "Measure",
+        list(MEASURES),
+        format_func=_TITLES.get,
+        required=True,
+        **state.bound_setting("cka.measure", "w_cka_measure", "cka", MEASURES),
+    )
+    snippets.give(names, traced, file, state.limits().max_sentences, ENOUGH_WORDS, measure)
+    key = (*names, view.precision, texts)
+    # Each has a place of its own: it is still there after a look at another.
+    found = jobs.result(
+        measure,
+        key,
+        f"Reading {count(len(texts), 'text')} with both models",
+        lambda progress: _likeness(pair, texts, measure, progress),
+    )
+    if found is not None:
+        _show(pair, measure, found)
+
+
+def _texts():
+    """(pairs of text A and text B that both models read, the file they are from); the file None for the page's text.
+
+    No pairs, with the reason said, where there are none.
+    """
+    source = st.segmented_control(
+        "Read",
+        list(_SOURCES),
+        format_func=_SOURCES.get,
+        label_visibility="collapsed",
+        required=True,
+        **state.bound_setting("cka.source", "w_cka_source", "file", _SOURCES),
+    )
+    if source == "view":
+        with st.expander("Texts", expanded=not state.view().a.strip(), icon=":material/edit_note:"):
+            inputs.examples()
+            inputs.text_fields()
+        return ((state.view().a, state.view().b),) if inputs.texts_are_usable() else (), None
+    read = file_input.rows("cka", typed=True)
+    if read is None:
+        return (), None
+    most = state.limits().max_sentences
+    rows = read[0].rows
+    if len(rows) > most:
+        st.caption(f"The first {most:,} of {len(rows):,} rows are read.")
+    return tuple((row.text_a, row.text_b or "") for row in rows[:most]), read[1]
+
+
+def _likeness(pair, texts, measure, progress):
+    """(likeness [L_a + 1, L_b + 1], words it is of, what chance gives)."""
+    readers = [functools.partial(shared.run, _traced) for shared in pair]
+    traces = traces_of(readers, texts, progress=progress)
+    words = sum(len(trace.words()) for trace in traces[0])
+    return layer_similarity(*traces, measure=measure), words, chance_similarity(*traces, measure)
+
+
+def _traced(bert, a, b):
+    return bert.trace(a, given(b, bert.tokenizer), attentions=False)
+
+
+def _show(pair, measure, found):
+    values, words, chance = found
+    names = [title(shared.name) for shared in pair]
+    dark = frame.is_dark()
+    rows, columns = (state_names(count) for count in values.shape)
+    with inputs.heading(f"{_TITLES[measure]} of every layer with every layer"):
+        export.menu(
+            "layer-likeness",
+            ("layer", *columns),
+            lambda: ((name, *map(float, line)) for name, line in zip(rows, values)),
+            lambda: {
+                "model_a": pair[0].name,
+                "model_b": pair[1].name,
+                "words": words,
+                "by_chance": None if math.isnan(chance) else chance,
+                measure: [[None if math.isnan(value) else value for value in line] for line in values.tolist()],
+            },
+            lambda: likeness_map(values, *names, measure=measure.upper()),
+            lambda: {measure: values},
+        )
+    figures.show(
+        "Likeness of every layer with every layer",
+        likeness_map(values, *names, dark, measure.upper()),
+        config=export.plot_config("layer-likeness"),
+        key="w_cka_map",
+    )
+    if np.isfinite(values[1:, 1:]).any():
+        best = int(np.nanargmax(np.where(np.isfinite(values[-1]), values[-1], -np.inf)))
+        where = f"layer {best}" if best else "the embeddings"
+        st.markdown(
+            f"The last layer of {plain(names[0])} is most like {where} of {plain(names[1])}: {values[-1, best]:.2f}."
+        )
+    said = _SAYS[measure].format(a_direction=WORDS_A_DIRECTION, chance=chance)
+    st.caption(f"Over {count(words, 'word')}. {said}")

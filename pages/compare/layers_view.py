@@ -1,0 +1,177 @@
+"""Layer by layer on both sides of the Compare page: the table, and what fine-tuned classifiers say at each depth."""
+
+import numpy as np
+import streamlit as st
+
+from bert_tf.explain import aligned_layers, class_lens
+from bert_tf.plots.models.comparison import answers_by_depth, depth_profile
+from ui.session import state, task_models
+from ui.session.session_cache import kept
+from ui.shell import frame
+from ui.widgets import (
+    export,
+    figures,
+    inputs,
+    targets,
+    task_predictions,
+)
+from ui.widgets.formatting import percent, plain
+from ui.widgets.mask_chips import cut
+
+
+def table(pair, rows, key):
+    """What both sides find likeliest after each layer, side by side.
+
+    Args:
+        pair: ``Side``s. rows: (state, state, answer, probability, answer, probability, whether they are the same).
+        key: of the widget.
+    """
+    st.dataframe(
+        {
+            "Layers": [f"{row[0]} | {row[1]}" for row in rows],
+            "one": [row[2] for row in rows],
+            "p": [percent(row[3]) for row in rows],
+            " ": ["" if row[6] else "≠" for row in rows],
+            "other": [row[4] for row in rows],
+            "q": [percent(row[5]) for row in rows],
+        },
+        hide_index=True,
+        width="stretch",
+        height=min(40 + 36 * len(rows), 470),
+        key=key,
+        column_config={
+            "Layers": st.column_config.TextColumn(width=60),
+            "one": st.column_config.TextColumn(pair[0].name, width=130),
+            "other": st.column_config.TextColumn(pair[1].name, width=130),
+            "p": st.column_config.TextColumn("", width=65),
+            " ": st.column_config.TextColumn(width=35),
+            "q": st.column_config.TextColumn("", width=65),
+        },
+    )
+
+
+def lacking(pair):
+    """Why no head can be put on the layers of both sides, in a sentence."""
+    no_words = [side.name for side in pair if "mlm" not in side.shared.bert.heads]
+    no_classes = [side.name for side in pair if targets.classes(side.shared) is None]
+    if not no_words:
+        return "Layer by layer needs a word that is hidden on both sides."
+    return (
+        "Layer by layer puts one kind of head on the layers of both sides: "
+        f"{_have_no(no_words, 'head for masked words')}, {_have_no(no_classes, 'classes')}."
+    )
+
+
+def _have_no(names, what):
+    names = list(dict.fromkeys(names))
+    return f"{' and '.join(map(plain, names))} {'have' if len(names) > 1 else 'has'} no {what}"
+
+
+def classes(pair):
+    """Draw what two fine-tuned classifiers' own heads say on every layer's state, at the same relative depth."""
+    settings = [targets.classes(side.shared) for side in pair]
+    problem = next(
+        filter(None, (task_predictions.problem(one, side.text_a, side.text_b) for one, side in zip(settings, pair))), ""
+    )
+    if problem:
+        st.info(problem, icon=":material/touch_app:")
+        return
+    if settings[0].regression != settings[1].regression:
+        st.info("One side gives a score, the other classes: they do not compare.", icon=":material/block:")
+        return
+    lenses = [_lens(side, one) for side, one in zip(pair, settings)]
+    if settings[0].regression:
+        _scores(pair, lenses)
+    else:
+        _classes(pair, lenses)
+
+
+def _lens(side, settings):
+    key = (side.shared.name, state.view().precision, side.text_a, side.text_b)
+
+    def make():
+        (packed,) = task_models.packed(side.shared, settings, side.text_a, side.text_b)
+        read = task_models.record(settings, side.text_a, side.text_b)
+        texts = cut(packed, read["text_a"], read.get("text_b", ""))
+        return side.shared.run(class_lens, side.shared.trace(*texts, (), hidden_states=True))
+
+    return kept(f"compare_class_lens_{side.key}", key, make)
+
+
+def _scores(pair, lenses):
+    profiles = {name: lens.values[1:, 0] for name, lens in zip(_named(pair), lenses)}
+    with inputs.heading("The score after each layer"):
+        export.menu(
+            "scores-by-layer-compared",
+            ("side", "layer", "score"),
+            lambda: [
+                (name, layer, value)
+                for name, values in profiles.items()
+                for layer, value in enumerate(values.tolist(), 1)
+            ],
+            lambda: {"scores": profiles},
+            lambda: depth_profile(profiles, "score"),
+            lambda: {f"scores_{side.key}": lens.values[1:, 0] for side, lens in zip(pair, lenses)},
+        )
+    figures.show(
+        "The score after each layer",
+        depth_profile(profiles, "score", frame.is_dark()),
+        key="w_compare_class_scores",
+        config=export.plot_config("scores"),
+    )
+
+
+def _named(pair):
+    same = pair[0].name == pair[1].name
+    return [side.key.upper() if same else side.name for side in pair]
+
+
+def class_rows(lenses, layers):
+    """The likeliest classes of two ``ClassLens``es at the same relative depth, the embeddings first.
+
+    Returns: rows as ``table`` takes them.
+    """
+    rows = []
+    for states in [(0, 0), *((one + 1, other + 1) for one, other in layers)]:
+        best = [
+            (lens.labels[int(lens.values[at].argmax())], float(lens.values[at].max()))
+            for lens, at in zip(lenses, states)
+        ]
+        rows.append((*states, *best[0], *best[1], best[0][0] == best[1][0]))
+    return rows
+
+
+def _classes(pair, lenses):
+    rows = class_rows(lenses, aligned_layers(*(side.shared.config.num_hidden_layers for side in pair)))
+    curves = {
+        f"{name}: {label}": lens.values[:, lens.labels.index(label)]
+        for label in dict.fromkeys((rows[-1][2], rows[-1][4]))
+        for name, lens in zip(_named(pair), lenses)
+        if label in lens.labels
+    }
+    with inputs.heading("The likeliest class after each layer"):
+        export.menu(
+            "classes-by-layer-compared",
+            ("layer_a", "layer_b", "class_a", "probability_a", "class_b", "probability_b", "same"),
+            lambda: rows,
+            lambda: {"models": [side.shared.name for side in pair], "rows": [list(row) for row in rows]},
+            lambda: answers_by_depth(curves),
+            lambda: {
+                **{f"values_{side.key}": lens.values for side, lens in zip(pair, lenses)},
+                **{f"classes_{side.key}": np.array(lens.labels) for side, lens in zip(pair, lenses)},
+            },
+        )
+    left, right = st.columns([6, 5], gap="medium")
+    with left:
+        table(pair, rows, "w_compare_class_layers")
+    with right:
+        figures.show(
+            "Each side's class after every layer",
+            answers_by_depth(curves, frame.is_dark()),
+            key="w_compare_class_curves",
+            config=export.plot_config("classes-by-layer"),
+        )
+    st.caption(
+        "Each side's own head for its task, put on every layer's state, nothing hidden; ≠ marks where the likeliest "
+        "classes differ. It was trained on the last layer alone."
+    )

@@ -1,0 +1,265 @@
+"""Compare: two models, two texts, or both."""
+
+import dataclasses
+
+import streamlit as st
+
+from bert_tf import plots
+from bert_tf.explain import MaskPrediction, compare, fill_mask
+from bert_tf.plots.interventions.ablation import ranked_bars
+from pages.compare import attention_view, comparison_inputs
+from ui import snippets
+from ui.session import downloads, model_store, state
+from ui.widgets import (
+    comparison,
+    components,
+    export,
+    head_predictions,
+    inputs,
+    targets,
+    task_predictions,
+)
+from ui.widgets.cards import cards
+from ui.widgets.formatting import count
+
+_HEADER = (
+    "model_a",
+    "model_b",
+    "masked",
+    "position_a",
+    "position_b",
+    "top_a",
+    "top_b",
+    "overlap",
+    "jensen_shannon_bits",
+    "pair_a",
+    "pair_b",
+)
+_TITLES = {
+    "models": "Two models, one text",
+    "texts": "One model, two texts",
+    "both": "Two models, two texts",
+}
+
+
+def page():
+    installed = model_store.installed()
+    what = state.setting("compare.what", "models")
+    what = what if what in _TITLES else "models"
+    st.title(_TITLES[what], anchor=False)
+    st.segmented_control(
+        "Compare",
+        list(comparison_inputs.WHAT),
+        format_func=comparison_inputs.WHAT.get,
+        label_visibility="collapsed",
+        required=True,
+        **state.bound_setting("compare.what", "w_compare_what", "models", comparison_inputs.WHAT),
+    )
+    if what != "texts" and not comparison.enough(installed):
+        st.info(
+            "Comparing models needs two of them, and only one is installed here. Two texts can be compared.",
+            icon=":material/compare_arrows:",
+        )
+        _offer(installed)
+        return
+    if what != "texts":
+        comparison.pickers(installed, "compare")
+    folded = bool(state.view().a.strip()) and what == "models"
+    with st.expander("Texts and masks", expanded=not folded, icon=":material/edit_note:"):
+        inputs.examples()
+        inputs.text_fields()
+        if what != "models":
+            comparison_inputs.fields()
+    if not inputs.texts_are_usable():
+        return
+    pair = comparison_inputs.sides(what)
+    if pair is None:
+        return
+    comparison_inputs.strips(pair, what)
+    # One pass of each model gives all that the chosen look shows.
+    traces = [side.trace(hidden_states=attention_view.looks_at_layers()) for side in pair]
+    found = compare(
+        *traces,
+        *(side.shared.tokenizer for side in pair),
+        *(side.shared.config.num_hidden_layers for side in pair),
+        top_k=state.view().top_k,
+        across=True,
+    )
+    tasks = [task_predictions.said(side.key, side.shared, side.text_a, side.text_b) for side in pair]
+    snippets.give(pair, traces)
+    _results(pair, traces, found, tasks)
+    _agreement(pair, traces, found)
+    if None not in tasks:
+        task_predictions.differences("w_compare_classes", [side.name for side in pair], tasks)
+    if what != "texts":
+        _facts(pair, traces, {info.name: info for info in installed})
+    attention_view.draw(pair, traces, found)
+    _offer(installed)
+
+
+def _results(pair, traces, found, tasks):
+    st.header("Predictions", anchor=False)
+    for column, side, trace, task in zip(st.columns(2, gap="large"), pair, traces, tasks):
+        with column:
+            st.markdown(f"**{side.name}**")
+            if trace.masks and trace.logits is not None:
+                answers = fill_mask(trace, side.shared.tokenizer, state.view().top_k)
+                shared = comparison.shared_guesses(found, pair, side.key)
+                components.bars(f"c_compare_bars_{side.key}", cards(answers, shared=shared))
+            elif "mlm" not in trace.heads:
+                st.caption("No head for masked words.")
+            else:
+                st.caption("Nothing is hidden: press a token above.")
+            if trace.text_b is not None:
+                head_predictions.pair_verdict(f"c_compare_gauge_{side.key}", trace)
+            if trace.replaced is not None:
+                head_predictions.replaced_tokens(f"c_compare_replaced_{side.key}", trace)
+            if task is not None:
+                task_predictions.draw(f"c_compare_task_{side.key}", task)
+            elif any(tasks):
+                st.caption("Not fine-tuned: no classes, marks or answers.")
+    if any(tasks) and any(trace.masks for trace in traces):
+        st.caption("A fine-tuned model's own answer is about the text with nothing hidden.")
+    if found.masks:
+        st.caption("An orange edge marks a guess that the other side does not have among its own.")
+    st.caption(
+        "Where the sides differ here, it does not say which of them is the better, nor that they differ on other texts."
+    )
+
+
+def _agreement(pair, traces, found):
+    verdicts_differ = _verdicts(traces, found)
+    if not found.masks and not verdicts_differ:
+        return
+    with inputs.heading("Where they agree"):
+        export.menu(
+            "comparison",
+            _HEADER,
+            lambda: _rows(found, traces),
+            lambda: dataclasses.asdict(found),
+            lambda: _figure(pair, traces, found),
+            lambda: _arrays(found, traces),
+        )
+    if found.masks:
+        _table(pair, traces, found)
+    if verdicts_differ:
+        st.caption(" ".join(verdicts_differ))
+    lost = len(found.unmatched_a) + len(found.unmatched_b)
+    if lost:
+        same = (traces[0].text_a, traces[0].text_b) == (traces[1].text_a, traces[1].text_b)
+        cause = "as the models cut words differently" if same else "as masks are paired in reading order"
+        st.caption(f"{count(lost, 'masked piece')} {'has' if lost == 1 else 'have'} no counterpart, {cause}.")
+
+
+def _verdicts(traces, found):
+    """How far the heads for pairs and for replaced tokens are apart, in sentences."""
+    apart = (
+        ("P(IsNext) differs by {:.3f}.", found.nsp_difference),
+        ("P(in order) differs by {:.3f}.", found.sop_difference),
+        ("P(replaced) of a token differs by {:.3f} on average.", found.replaced_difference),
+    )
+    said = [sentence.format(abs(value)) for sentence, value in apart if value is not None]
+    if {"nsp", "sop"} == {head for trace in traces for head in ("nsp", "sop") if getattr(trace, head) is not None}:
+        said.append("One judges the next sentence, the other the order: these two numbers do not compare.")
+    return said
+
+
+def _rows(found, traces):
+    judged = [targets.first_share(trace) for trace in traces]
+    if not found.masks:
+        yield found.model_a, found.model_b, *[None] * 7, *judged
+    for mask in found.masks:
+        yield (
+            found.model_a,
+            found.model_b,
+            traces[0].original_tokens[mask.position_a],
+            mask.position_a,
+            mask.position_b,
+            mask.predictions_a[0].token,
+            mask.predictions_b[0].token,
+            mask.overlap,
+            mask.divergence,
+            *judged,
+        )
+
+
+def _arrays(found, traces):
+    scores = {f"replaced_{side}": trace.replaced for side, trace in zip("ab", traces) if trace.replaced is not None}
+    return export.columns(_HEADER, _rows(found, traces)) | scores
+
+
+def _figure(pair, traces, found):
+    """What each side expects at every mask, below each other; without a mask what they say of the pair or the tokens."""
+    if not found.masks and all(targets.first_share(trace) is None for trace in traces):
+        scores = [float(trace.replaced.mean()) for trace in traces]
+        return ranked_bars([side.name for side in pair], scores, "P(replaced), mean over the tokens")
+    if not found.masks:
+        shares = [targets.first_share(trace) or 0.0 for trace in traces]
+        return ranked_bars([side.name for side in pair], shares, "probability of the pair as it stands")
+    answers, names = [], []
+    for mask in found.masks:
+        for side, position, guesses in zip(
+            pair, (mask.position_a, mask.position_b), (mask.predictions_a, mask.predictions_b)
+        ):
+            answers.append(MaskPrediction(position, None, None, None, guesses))
+            names.append(f"{side.name}, token {position}")
+    return plots.predictions(answers, names=names)
+
+
+def _table(pair, traces, found):
+    st.dataframe(
+        comparison.agreement_rows(found, traces),
+        hide_index=True,
+        width="stretch",
+        key="w_agreement",
+        column_config={
+            "shared": st.column_config.ProgressColumn(
+                f"Shared among the top {state.view().top_k}", format="percent", min_value=0, max_value=1
+            ),
+            "divergence": st.column_config.ProgressColumn(
+                "Jensen-Shannon divergence",
+                format="%.3f bits",
+                min_value=0,
+                max_value=1,
+                help="0 bits: the same distribution. 1 bit: nothing in common.",
+            ),
+            "masked": "Masked",
+            "one": f"{pair[0].name} says",
+            "other": f"{pair[1].name} says",
+        },
+    )
+    if found.folded:
+        st.caption(
+            f"One model knows only lower case: capital letters are counted as small ones, over the "
+            f"{found.common_tokens:,} tokens both have."
+        )
+
+
+def _facts(pair, traces, infos):
+    heading, shown = inputs.heading("Size and speed"), st.container()
+    seconds = comparison.latencies(pair, state.view().precision)
+    table = comparison.facts(pair, traces, infos, seconds)
+    shown.table(table)
+    if seconds is None:
+        return
+    with heading:
+        export.menu(
+            "facts",
+            ("fact", *list(table)[1:]),
+            lambda: zip(*table.values()),
+            lambda: {"facts": table, "seconds": seconds},
+            lambda: ranked_bars([side.name for side in pair], [1000 * one for one in seconds], "milliseconds a pass"),
+        )
+    st.caption("Time: median of up to five warm passes on this machine, without attention maps.")
+
+
+def _offer(installed):
+    if not downloads.allowed():
+        return
+    here = {info.name for info in installed}
+    missing = [info for info in model_store.catalogue() if info.name in comparison.WANTED and info.name not in here]
+    if missing:
+        st.header("The released models", anchor=False)
+        st.caption("The preset is Base beside Large. They are fetched once, from the Hugging Face hub.")
+        for info in missing:
+            downloads.get_button(info, "compare")

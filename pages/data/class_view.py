@@ -1,0 +1,129 @@
+"""What the page about whole files shows of a classifier's answers."""
+
+from collections import Counter
+
+import numpy as np
+import streamlit as st
+
+from bert_tf.explain import class_curve, curve_labels
+from bert_tf.plots.datasets.class_curves import precision_recall_figure, roc_figure
+from bert_tf.plots.training.finetuning import confusion_matrix
+from ui import snippets
+from ui.session import state
+from ui.shell import frame
+from ui.widgets import export, figures, inputs
+from ui.widgets.formatting import count, plain, share
+
+_HALF = 0.5
+_MOST_NAMED = 8  # classes, or labels of a file, named in a sentence
+
+
+def say_predicted(results, classes):
+    """How many rows have each class, and which labels of the file the model does not know."""
+    found = Counter(one.predicted for one in results if isinstance(one.predicted, str))
+    lines = []
+    if found:
+        named = ", ".join(f"{plain(label or 'none')} {number:,}" for label, number in found.most_common(_MOST_NAMED))
+        lines.append(f"Classes found: {named}{' and others' if len(found) > _MOST_NAMED else ''}.")
+    if classes.rows:
+        lines.append(f"Compared with the labels of {count(classes.rows, 'row')}.")
+    if classes.unknown:
+        named = ", ".join(plain(label[:40]) for label in list(classes.unknown)[:_MOST_NAMED])
+        number = sum(classes.unknown.values())
+        have = "has" if number == 1 else "have"
+        lines.append(f"{count(number, 'row')} {have} a label that is none of the model's: {named}.")
+    if lines:
+        st.caption(" ".join(lines))
+
+
+def confusion(classes, heading, name="confusion", key="w_dataset_confusion"):
+    """How often each true class was given each class; args: ``ClassSummary``, the title, of the files, of the figure."""
+    labels, counts = classes.confusion
+    with inputs.heading(plain(heading)):
+        export.menu(
+            name,
+            ("true", *labels),
+            lambda: [(label, *row) for label, row in zip(labels, counts)],
+            lambda: {"labels": labels, "counts": counts, "scores": classes.scores},
+            lambda: confusion_matrix(labels, counts),
+            lambda: {"labels": np.array(labels), "counts": np.array(counts)},
+        )
+    figures.show(
+        "How often each true class was given each class",
+        confusion_matrix(labels, counts, frame.is_dark()),
+        config=export.plot_config(name),
+        key=key,
+    )
+
+
+def curves(shared, results, subset=""):
+    """Curves of a class of the visitor's choice, and what a threshold of its probability gives; nothing where there is none.
+
+    Args: shared: ``SharedModel``. results: ``RowResult``s with classes. subset: the name of theirs, "" for all rows.
+    """
+    labels = curve_labels(shared.bert, results)
+    if not labels:
+        return
+    label = state.setting("dataset.curve", labels[-1])
+    curve = class_curve(shared.bert, results, label if label in labels else labels[-1])
+    with inputs.heading("At another threshold" + (f", in “{plain(subset)}”" if subset else "")):
+        export.menu(
+            "class-curve",
+            tuple(curve.columns),
+            lambda: zip(*curve.columns.values()),
+            lambda: {
+                "model": shared.name,
+                "class": curve.label,
+                "rows": len(curve.has),
+                "average_precision": curve.average_precision,
+                "auc": curve.auc,
+                "probabilities": curve.probabilities.tolist(),
+                "has": curve.has.tolist(),
+            },
+            {"Precision and recall": lambda: precision_recall_figure(curve), "ROC": lambda: roc_figure(curve)},
+        )
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        st.selectbox(
+            "Class",
+            labels,
+            width=260,
+            **state.bound_setting("dataset.curve", "w_dataset_curve", labels[-1], labels),
+        )
+        threshold = st.slider(
+            "Taken from a probability of",
+            0.0,
+            1.0,
+            step=0.01,
+            width=320,
+            **state.bound_setting("dataset.threshold", "w_dataset_threshold", _HALF),
+        )
+    at, dark = curve.at(threshold), frame.is_dark()
+    left, right = st.columns(2, gap="large")
+    with left:
+        figures.show(
+            "Precision over recall",
+            precision_recall_figure(curve, at, dark),
+            key="w_dataset_precision",
+            config=export.plot_config("precision-recall"),
+        )
+    with right:
+        figures.show(
+            "Recall over false positives",
+            roc_figure(curve, at, dark),
+            key="w_dataset_roc",
+            config=export.plot_config("roc"),
+        )
+    st.caption(_said(curve, at))
+    snippets.add(curve=(curve.label, at.threshold))
+
+
+def _said(curve, at):
+    taken, best = at.true_positives + at.false_positives, curve.at(curve.best)
+    right = f", {at.true_positives:,} of them rightly (precision {share(at.precision)})" if taken else ""
+    return (
+        f"“{plain(curve.label)}” against the rest, by its probability, in {count(len(curve.has), 'row')} of which "
+        f"{int(curve.has.sum()):,} have it: average precision {curve.average_precision:.3f}, area under the ROC curve "
+        f"{curve.auc:.3f}. From {share(at.threshold)} on, {count(taken, 'row')} {'is' if taken == 1 else 'are'} taken"
+        f"{right}; recall {share(at.recall)}, F1 {at.f1:.3f}. F1 is highest, {best.f1:.3f}, from "
+        f"{share(best.threshold)} on. A threshold that was chosen on these rows flatters: measure it on others."
+    )

@@ -1,0 +1,509 @@
+"""Data: a whole file asked at once, its rows to browse and to open."""
+
+import dataclasses
+
+import numpy as np
+import streamlit as st
+
+from bert_tf.explain import can_ask, score_rows, summarise_classes, summarise_rows
+from bert_tf.explain.attribution.target import classes_of
+from bert_tf.plots.interventions.ablation import ranked_bars, spread
+from pages.data import class_view, row_map_view, subsets
+from ui import snippets
+from ui.session import jobs, state, task_models
+from ui.session.session_cache import kept
+from ui.shell import open_row
+from ui.widgets import export, file_input, inputs
+from ui.widgets.formatting import (
+    count,
+    plain,
+    share,
+    title,
+)
+
+_ASK = {
+    "masks": "Hidden words",
+    "next": "Next sentence",
+    "order": "Sentence order",
+    "replaced": "Replaced tokens",
+    "classes": "Classes",
+    "perplexity": "Pseudo-perplexity",
+}
+_DEFAULT = "masks,next,order,replaced,classes"
+_OF_PAIR = ("next", "order")
+_HEADER = (
+    "row",
+    "text_a",
+    "text_b",
+    "tokens",
+    "hidden",
+    "rank_of_original",
+    "probability_of_original",
+    "guesses",
+    "probabilities",
+    "is_next",
+    "perplexity",
+    "log_likelihood",
+    "problem",
+    "in_order",
+    "suspected",
+    "most_suspected",
+    "replaced_probability",
+    "label",
+    "predicted",
+    "predicted_probability",
+    "subsets",
+)
+_SCORES = {
+    "accuracy": "Accuracy",
+    "f1_macro": "Macro F1",
+    "f1_micro": "Micro F1",
+    "all_labels_right": "All classes right",
+    "pearson": "Pearson",
+    "spearman": "Spearman",
+}
+_MOST_NAMED = 8  # models named in a sentence
+
+
+def page():
+    st.title("A whole file at once", anchor=False)
+    read = file_input.rows("dataset")
+    if read is None:
+        return
+    rows, file_key = read
+    shared = inputs.model()
+    ask, hide = _settings(shared, rows)
+    if not ask:
+        return
+    view = state.view()
+    labelled = "classes" in ask and any(row.label is not None for row in rows.rows)
+    given = (shared, file_key, ask, hide, labelled)
+    snippets.give(*given)
+    key = (shared.name, view.precision, file_key, ask, hide, view.top_k)
+    if not file_input.asked("dataset", key, len(rows.rows) <= file_input.AT_ONCE and "perplexity" not in ask):
+        st.caption(f"{count(len(rows.rows), 'row')}. Pseudo-perplexity takes as many passes as a row has tokens.")
+        return
+    results = jobs.result(
+        "dataset",
+        key,
+        f"Asking {title(shared.name)} about {count(len(rows.rows), 'row')}",
+        lambda progress: shared.run(score_rows, rows.rows, ask, hide, view.top_k, progress=progress),
+    )
+    if results is not None:
+        classes = None
+        if "classes" in ask:
+            classes = kept("dataset_classes", key, lambda: summarise_classes(shared.bert, results))
+        _show(shared, file_key, results, classes, given)
+
+
+def _settings(shared, rows):
+    able = [name for name in _ASK if name in can_ask(shared.bert)]
+    if not able:
+        st.warning(
+            f"{title(shared.name)} has no head for words, pairs, tokens or classes, so there is nothing to ask it "
+            "here. Choose another in the sidebar.",
+            icon=":material/block:",
+        )
+        return (), "given"
+    missing = [_ASK[name].lower() for name in ("masks", "perplexity") if name not in able]
+    missing += ["pairs of texts"] if not set(_OF_PAIR) & set(able) else []
+    if missing:
+        listed = " and ".join(filter(None, (", ".join(missing[:-1]), missing[-1])))
+        st.caption(f"{title(shared.name)} has no head for {listed}.")
+    _say_classes(shared, rows, able)
+    if not any(row.text_b for row in rows.rows):
+        pairs = (*_OF_PAIR, *(["classes"] if _classes(shared) and _classes(shared).pair else []))
+        able = [name for name in able if name not in pairs]
+    if not able:
+        st.info("This model judges pairs only, and no row here has a text B.", icon=":material/touch_app:")
+        return (), "given"
+    wanted = state.setting("dataset.ask", _DEFAULT).split(",")
+    wanted = [name for name in able if name in wanted]
+    state.give("w_dataset_ask", wanted)
+
+    def pull():
+        chosen = st.session_state["w_dataset_ask"]
+        # What the file or the model cannot answer keeps its place in the choice.
+        rest = [name for name in state.setting("dataset.ask", _DEFAULT).split(",") if name not in able]
+        kept = [name for name in _ASK if name in (*chosen, *rest)]
+        state.set_setting("dataset.ask", ",".join(kept) or "none", _DEFAULT)
+
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        ask = st.segmented_control(
+            "Asked for",
+            able,
+            format_func=_ASK.get,
+            selection_mode="multi",
+            key="w_dataset_ask",
+            on_change=pull,
+        )
+        hide = file_input.hide_picker("dataset") if "masks" in ask else "given"
+    if not ask:
+        st.info("Choose what to ask the model for.", icon=":material/touch_app:")
+    return tuple(ask), hide
+
+
+def _classes(shared):
+    return classes_of(shared.bert)
+
+
+def _say_classes(shared, rows, able):
+    """What of the classes cannot be asked, and of whom else it can."""
+    settings, pairs = _classes(shared), any(row.text_b for row in rows.rows)
+    if settings is None:
+        others = [title(name) for name, one in task_models.names().items() if one.task == "classify"]
+        if others:
+            st.caption(
+                f"{title(shared.name)} was not fine-tuned to classify. For the class of every row choose "
+                f"{plain(' or '.join(others[:_MOST_NAMED]))} in the sidebar."
+            )
+    elif settings.pair is False and pairs:
+        st.caption(f"{title(shared.name)} classifies single texts: of a pair, text A.")
+    elif settings.pair and not pairs and able != ["classes"]:
+        st.caption(f"{title(shared.name)} classifies pairs, and no row here has a text B: there are no classes.")
+
+
+def _show(shared, file_key, results, classes, given):
+    summary, named = summarise_rows(results), subsets.read(file_key, results)
+    names = subsets.names_by_row(named)
+    with inputs.heading(count(summary.rows, "row")):
+        export.menu(
+            "rows",
+            _HEADER,
+            lambda: ((*_line(one), "|".join(names.get(one.row.number, ()))) for one in results),
+            lambda: _record(shared, results, summary, classes, named),
+            lambda: _figure(results),
+        )
+    parts = {name: _summed(shared, subsets.rows_of(results, numbers), classes) for name, numbers in named.items()}
+    _figures(summary, classes)
+    if parts:
+        _compared({subsets.WHOLE: (summary, classes), **parts})
+    if classes is not None:
+        class_view.say_predicted(results, classes)
+    shown, look, subset = _filtered(results, named)
+    given = (*given[:5], (subset, named[subset])) if subset else given
+    snippets.give(*given)
+    ticked = ()
+    if not shown:
+        st.info("No row is left under this filter.", icon=":material/filter_alt_off:")
+    elif look == "map":
+        row_map_view.draw(shared, file_key, results, shown, lambda one: _open(shared, one), given)
+    else:
+        ticked = _rows(shared, summary, shown)
+    subsets.controls(file_key, results, named, ticked, shown)
+    if not shown:
+        return
+    problems = [one for one in results if one.problem]
+    if problems:
+        where = "" if look == "map" else ": the last column says why"
+        st.caption(f"{count(len(problems), 'row')} could not be answered in full{where}.")
+    if classes is not None:
+        _of_classes(shared, results, classes, named, parts, subset)
+
+
+def _of_classes(shared, results, classes, named, parts, subset):
+    """What is confused, and what another threshold would give."""
+    if classes.confusion:
+        class_view.confusion(classes, "What it confuses")
+        if subset and parts[subset][1].confusion:
+            class_view.confusion(
+                parts[subset][1], f"What it confuses in “{subset}”", "subset-confusion", "w_dataset_confused"
+            )
+    class_view.curves(shared, subsets.rows_of(results, named[subset]) if subset else results, subset)
+
+
+def _summed(shared, results, classes):
+    """(``RowSummary``, ``ClassSummary`` or None) of some of the rows."""
+    return summarise_rows(results), None if classes is None else summarise_classes(shared.bert, results)
+
+
+def _compared(parts):
+    """The numbers of subsets beside those of all rows; parts: dict name -> (``RowSummary``, ``ClassSummary``)."""
+    numbers = {name: dict(_numbers(*one)) for name, one in parts.items()}
+    names = list(dict.fromkeys(label for line in numbers.values() for label in line))
+    table = [(name, parts[name][0].rows, *(line.get(label, "") for label in names)) for name, line in numbers.items()]
+    with inputs.heading("Subsets"):
+        export.menu(
+            "subsets",
+            ("subset", "rows", *names),
+            lambda: table,
+            lambda: [dict(zip(("subset", "rows", *names), line)) for line in table],
+            lambda: ranked_bars([line[0] for line in table], [line[1] for line in table], "rows"),
+        )
+    st.dataframe(
+        dict(zip(("Rows of", "Rows", *names), zip(*table))), hide_index=True, width="stretch", key="w_dataset_compared"
+    )
+
+
+def _rows(shared, summary, shown):
+    """The rows as a table, and what opens the one that is ticked.
+
+    Returns:
+        the rows that are ticked.
+    """
+    event = st.dataframe(
+        _table(shown),
+        hide_index=True,
+        width="stretch",
+        height=min(60 + 36 * len(shown), 520),
+        key="w_dataset_table",
+        on_select="rerun",
+        selection_mode="multi-row",
+        column_config=_COLUMNS | (_OF_PAIRS if any(one.row.text_b for one in shown) else {}),
+    )
+    chosen = [shown[place] for place in sorted(event.selection.rows) if place < len(shown)]
+    if len(chosen) == 1:
+        _open(shared, chosen[0])
+    elif not chosen:
+        guessed = "; a first guess that is not the hidden word may still be a good one" if summary.masks else ""
+        st.caption(
+            "Press a column's name to sort, and the box before a row to open that row in another view, "
+            "or before several to name them as a subset. Every "
+            f"row is asked alone{guessed}."
+        )
+    return chosen
+
+
+def _open(shared, one):
+    """Widgets that open a row; one that was classified as its classifier has read it."""
+    if one.said is None:
+        open_row.open_row("w_dataset_open", one.row, one.places)
+        return
+    alone = _classes(shared).pair is False
+    row = dataclasses.replace(one.row, text_b=None) if alone else one.row
+    open_row.open_row("w_dataset_open", row, one.places, "tasks")
+
+
+def _figure(results):
+    """How the rows are spread over the first of the numbers that was asked for."""
+    ranks = [mask.original_rank for one in results for mask in one.masks if mask.original is not None]
+    if ranks:
+        return spread(np.log10(ranks), "rank of the hidden word, log10")
+    shares = [mask.predictions[0].probability for one in results for mask in one.masks]
+    if shares:
+        return spread(shares, "probability of the first guess")
+    others = {
+        "is_next": "P(IsNext)",
+        "in_order": "P(in order)",
+        "perplexity": "pseudo-perplexity",
+        "suspected": "tokens that look replaced",
+    }
+    others |= {"predicted_probability": "probability of the class found"}
+    numbers = {title: [getattr(one, name) for one in results] for name, title in others.items()}
+    values = [one.predicted for one in results if isinstance(one.predicted, float)]
+    if values:
+        numbers["value found"] = values
+    title = next((title for title, found in numbers.items() if any(one is not None for one in found)), "numbers")
+    return spread([one for one in numbers.get(title, ()) if one is not None], title)
+
+
+def _figures(summary, classes):
+    shown = _numbers(summary, classes)
+    if shown:
+        with st.container(horizontal=True, gap="large"):
+            for label, value in shown:
+                st.metric(label, value, width="content")
+
+
+def _numbers(summary, classes):
+    """What is told of rows together: pairs of what it is and the number, written."""
+    scores = classes.scores if classes else {}
+    shown = [(name, f"{scores[metric]:.3f}") for metric, name in _SCORES.items() if metric in scores]
+    if summary.masks:
+        shown += [
+            ("First guess right", share(summary.first)),
+            ("Among the guesses", share(summary.among)),
+        ]
+    if summary.next:
+        shown.append(("B follows A", share(summary.follows)))
+    if summary.order:
+        shown.append(("In order", share(summary.ordered)))
+    if summary.scored:
+        shown.append(("Tokens rather replaced", share(summary.suspected)))
+    if summary.perplexity:
+        shown.append(("Pseudo-perplexity", f"{summary.perplexity:,.1f}"))
+    return shown
+
+
+_SHOW = {
+    "all": "All rows",
+    "wrong": "First guess wrong",
+    "right": "First guess right",
+    "misjudged": "Wrong class",
+    "judged": "Right class",
+    "problem": "With a problem",
+}
+_LOOKS = {"table": "Table", "map": "Map"}
+
+
+def _filtered(results, named):
+    """(the rows that the filters leave, how they are looked at, the subset that is chosen or "")."""
+    kinds = ["all", *(kind for kind in _SHOW if kind != "all" and any(_is(one, kind) for one in results))]
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        words = st.text_input(
+            "Containing",
+            max_chars=100,
+            width=260,
+            **state.bound_setting("dataset.words", "w_dataset_words", ""),
+        )
+        kind = "all"
+        if len(kinds) > 1:
+            kind = st.segmented_control(
+                "Show",
+                kinds,
+                format_func=_SHOW.get,
+                required=True,
+                **state.bound_setting("dataset.show", "w_dataset_show", "all", kinds),
+            )
+        subset = ""
+        if named:
+            subset = st.selectbox(
+                "Subset",
+                ["", *named],
+                format_func=lambda name: name or subsets.WHOLE,
+                width=200,
+                **state.bound_setting("dataset.subset", "w_dataset_subset", "", ["", *named]),
+            )
+        look = st.segmented_control(
+            "Rows as",
+            list(_LOOKS),
+            format_func=_LOOKS.get,
+            required=True,
+            **state.bound_setting("dataset.look", "w_dataset_look", "table", _LOOKS),
+        )
+    wanted = (words or "").casefold().strip()
+    return (
+        [
+            one
+            for one in (subsets.rows_of(results, named[subset]) if subset else results)
+            if _is(one, kind) and wanted in f"{one.row.text_a}\n{one.row.text_b or ''}".casefold()
+        ],
+        look,
+        subset,
+    )
+
+
+def _is(one, kind):
+    ranks = [mask.original_rank for mask in one.masks if mask.original is not None]
+    return {
+        "all": True,
+        "wrong": any(rank > 1 for rank in ranks),
+        "right": bool(ranks) and all(rank == 1 for rank in ranks),
+        "misjudged": one.right is False,
+        "judged": one.right is True,
+        "problem": one.problem is not None,
+    }[kind]
+
+
+def _table(shown):
+    """Columns of the rows; those without anything in them are left out."""
+    columns = {
+        "row": [one.row.number for one in shown],
+        "a": [one.row.text_a for one in shown],
+        "b": [one.row.text_b for one in shown],
+        "label": [one.row.label if one.said else None for one in shown],
+        "predicted": [one.predicted for one in shown],
+        "sure": [one.predicted_probability for one in shown],
+        "hidden": [" ".join(mask.original or "[MASK]" for mask in one.masks) or None for one in shown],
+        "guess": [" ".join(mask.predictions[0].token for mask in one.masks) or None for one in shown],
+        "share": [one.masks[0].predictions[0].probability if one.masks else None for one in shown],
+        "rank": [max((m.original_rank for m in one.masks if m.original), default=None) for one in shown],
+        "next": [one.is_next for one in shown],
+        "order": [one.in_order for one in shown],
+        "suspected": [one.suspected for one in shown],
+        "most_suspected": [one.most_suspected and one.most_suspected[0] for one in shown],
+        "replaced": [one.most_suspected and one.most_suspected[1] for one in shown],
+        "perplexity": [one.perplexity for one in shown],
+        "tokens": [one.tokens or None for one in shown],
+        "problem": [one.problem for one in shown],
+    }
+    return {name: values for name, values in columns.items() if any(value is not None for value in values)}
+
+
+_COLUMNS = {
+    "row": st.column_config.NumberColumn("Row", width="small"),
+    "a": st.column_config.TextColumn("Text A", width="large"),
+    "b": st.column_config.TextColumn("Text B", width="medium"),
+    "label": "Label",
+    "predicted": "Class found",
+    "sure": st.column_config.ProgressColumn("P(class)", format="percent", min_value=0, max_value=1),
+    "hidden": "Hidden",
+    "guess": "First guess",
+    "share": st.column_config.ProgressColumn("Its probability", format="percent", min_value=0, max_value=1),
+    "rank": st.column_config.NumberColumn(
+        "Rank of the hidden", help="Where the hidden token stands among all tokens; of several, the worst."
+    ),
+    "next": st.column_config.ProgressColumn("P(IsNext)", format="percent", min_value=0, max_value=1),
+    "order": st.column_config.ProgressColumn("P(in order)", format="percent", min_value=0, max_value=1),
+    "suspected": st.column_config.NumberColumn(
+        "Rather replaced", help="How many tokens have a probability above one half to have been put there."
+    ),
+    "most_suspected": "Most suspected",
+    "replaced": st.column_config.ProgressColumn("P(replaced)", format="percent", min_value=0, max_value=1),
+    "perplexity": st.column_config.NumberColumn("Pseudo-perplexity", format="%.1f"),
+    "tokens": "Tokens",
+    "problem": "Problem",
+}
+
+_OF_PAIRS = {"a": st.column_config.TextColumn("Text A", width="medium")}
+
+
+def _line(one):
+    masks = one.masks
+    return (
+        one.row.number,
+        one.row.text_a,
+        one.row.text_b or "",
+        one.tokens,
+        " ".join(mask.original or "[MASK]" for mask in masks),
+        " ".join(str(mask.original_rank or "") for mask in masks),
+        " ".join("" if mask.original is None else f"{mask.original_probability:.6g}" for mask in masks),
+        " / ".join(" ".join(guess.token for guess in mask.predictions) for mask in masks),
+        " / ".join(" ".join(f"{guess.probability:.6g}" for guess in mask.predictions) for mask in masks),
+        "" if one.is_next is None else one.is_next,
+        "" if one.perplexity is None else one.perplexity,
+        "" if one.log_likelihood is None else one.log_likelihood,
+        one.problem or "",
+        "" if one.in_order is None else one.in_order,
+        "" if one.suspected is None else one.suspected,
+        *(one.most_suspected or ("", "")),
+        one.row.label or "",
+        "" if one.predicted is None else one.predicted,
+        "" if one.predicted_probability is None else one.predicted_probability,
+    )
+
+
+def _record(shared, results, summary, classes, named):
+    return {
+        "model": shared.name,
+        "summary": vars(summary),
+        "classes": classes and vars(classes),
+        "subsets": named,
+        "rows": [
+            {
+                "row": one.row.number,
+                "text_a": one.row.text_a,
+                "text_b": one.row.text_b,
+                "tokens": one.tokens,
+                "masks": [
+                    {
+                        "position": mask.position,
+                        "original": mask.original,
+                        "rank": mask.original_rank,
+                        "probability": mask.original_probability,
+                        "predictions": [[guess.token, guess.probability] for guess in mask.predictions],
+                    }
+                    for mask in one.masks
+                ],
+                "is_next": one.is_next,
+                "in_order": one.in_order,
+                "replaced": None if one.replaced is None else [list(pair) for pair in one.replaced],
+                "label": one.row.label,
+                "said": one.said,
+                "perplexity": one.perplexity,
+                "log_likelihood": one.log_likelihood,
+                "problem": one.problem,
+            }
+            for one in results
+        ],
+    }

@@ -1,0 +1,298 @@
+"""The rows of a file as a map, as the page about whole files shows it: each row a point, and what lies nearest."""
+
+import dataclasses
+
+import numpy as np
+import streamlit as st
+
+from bert_tf.explain import known_of, nearest_rows, row_vectors
+from bert_tf.explain.datasets.row_map import (
+    SAME_FIRST,
+    poolings_of,
+    reads_one_text,
+    same_first,
+)
+from bert_tf.explain.representations.projection import WAYS
+from bert_tf.plots.datasets.row_map import (
+    SHARES,
+    TITLES,
+    drawn_rows,
+    rows_plane,
+)
+from bert_tf.plots.interventions.ablation import ranked_bars
+from ui import snippets
+from ui.session import jobs, state
+from ui.shell import frame
+from ui.widgets import export, figures, inputs
+from ui.widgets.formatting import count, plain, title
+from ui.widgets.layouts import NAMES, can_lay_out, laid_out
+
+_POOLED = {"mean": "Mean of the tokens", "first": "First token"}
+_SAYS = {
+    "pca": "PCA finds the directions in which their vectors differ most.",
+    "umap": "UMAP keeps rows near that are near by cosine; far distances and the axes mean nothing.",
+    "tsne": "t-SNE keeps rows near that are near by cosine; far distances, sizes of groups and the axes mean nothing.",
+}
+_NEAR = 8  # rows that are listed as the nearest
+_NONE = 0  # no row is chosen
+
+
+def draw(shared, file_key, results, shown, open_row, given):
+    """The map of a file's rows, worked out beside the page.
+
+    Args:
+        shared: ``SharedModel``. file_key: ``files.Chosen``. results: ``RowResult``s of all rows. shown: those of them
+            that the filter leaves. open_row: callable (``RowResult``) that draws the widgets that open it.
+        given: what the page's lines of Python are made of but for the map; the third is what was asked for.
+    """
+    known = known_of(results)
+    layer, pooling, way, name, space = _settings(shared, known)
+    ask, rows = given[2], [one.row for one in results]
+    key = (shared.name, state.view().precision, file_key, pooling, "classes" in ask)
+    found = jobs.result(
+        "dataset_vectors",
+        key,
+        f"Reading {count(len(rows), 'row')}",
+        lambda progress: shared.run(row_vectors, rows, pooling, progress=progress, ask=ask),
+    )
+    if found is None:
+        return
+    if same_first(found.vectors[layer], pooling):
+        st.info(SAME_FIRST, icon=":material/join_inner:")
+        return
+    view = _Map(
+        shared,
+        [results[place] for place in found.places],
+        found.vectors[layer],
+        layer,
+        pooling,
+        way,
+        name,
+        [known[name][place] for place in found.places],
+        reads_one_text(shared.bert, ask),
+    )
+    left_in = {one.row.number for one in shown}
+    inside = [index for index, one in enumerate(view.rows) if one.row.number in left_in]
+    if not inside:
+        st.info("None of these rows can be read.", icon=":material/block:")
+        return
+    left, right = st.columns([6, 5], gap="large")
+    with right:
+        chosen = _chosen(view, inside)
+        near = nearest_rows(view.vectors, chosen, _NEAR) if chosen is not None else ()
+        _beside(view, chosen, near, open_row, space)
+    with left:
+        places = laid_out("dataset", found, layer, way, 3 if space else 2)
+        if places is not None:
+            # The row that is looked at stays in view under every filter.
+            drawn = sorted({*inside, *([] if chosen is None else [chosen])})
+            _plane(view, places, known, found.places, drawn, chosen, [index for index, _ in near if index in drawn])
+    number = None if chosen is None else view.rows[chosen].row.number
+    way = way if can_lay_out(way, len(view.rows)) else None
+    snippets.give(*given, plane=(layer, pooling, way, name, number, _NEAR, 3 if space else 2))
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Map:
+    """What is drawn: the rows that can be read, their vectors after a layer, how, and what colours them."""
+
+    shared: object
+    rows: list
+    vectors: np.ndarray
+    layer: int
+    pooling: str
+    way: str
+    name: str
+    values: list
+    alone: bool  # whether text A is read without text B
+
+    @property
+    def tips(self):
+        """What is said of each row."""
+        return [f"{one.row.number}: {one.row.text}" for one in self.rows]
+
+    def figure(self, places, drawn, chosen, near, dark=False):
+        """The figure of the rows that are ``drawn``, with rings around one and those near it."""
+        coordinates, axes = places
+        return rows_plane(coordinates, self.tips, self.name, self.values, axes, drawn, chosen, near, dark)
+
+
+def _settings(shared, known):
+    layers, poolings, pooling = shared.config.num_hidden_layers, poolings_of(shared.config), "mean"
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        name = st.selectbox(
+            "Coloured by",
+            list(known),
+            format_func=TITLES.get,
+            width=220,
+            **state.bound_setting("dataset.colour", "w_dataset_colour", next(iter(known)), known),
+        )
+        way = st.segmented_control(
+            "Laid out by",
+            WAYS,
+            format_func=NAMES.get,
+            required=True,
+            **state.bound_setting("dataset.way", "w_dataset_way", "pca", WAYS),
+        )
+        if len(poolings) > 1:
+            pooling = st.segmented_control(
+                "Vector of a row",
+                poolings,
+                format_func=_POOLED.get,
+                required=True,
+                **state.bound_setting("dataset.vector", "w_dataset_vector", pooling, poolings),
+            )
+        layer = st.slider(
+            "After layer",
+            0,
+            layers,
+            width=200,
+            help="0 is what goes in.",
+            **state.bound_setting("dataset.layer", "w_dataset_layer", layers, range(layers + 1)),
+        )
+        space = st.toggle("3D", **state.bound_setting("dataset.space", "w_dataset_space", False))
+    return layer, pooling, way, name, space
+
+
+def _chosen(view, inside):
+    """The index of the row that is looked at, or None."""
+    numbers, tips = {one.row.number: index for index, one in enumerate(view.rows)}, view.tips
+    offered = {view.rows[index].row.number for index in inside}
+    offered |= {state.setting("dataset.row", _NONE)} & set(numbers)
+    number = st.selectbox(
+        "Row",
+        [_NONE, *sorted(offered)],
+        format_func=lambda one: tips[numbers[one]][:120] if one else "None chosen",
+        **state.bound_setting("dataset.row", "w_dataset_row", _NONE, numbers),
+    )
+    return numbers.get(number)
+
+
+def _beside(view, chosen, near, open_row, space):
+    """What lies nearest to the chosen row, and the widgets that open it; space: whether points cannot be pressed."""
+    if chosen is None:
+        how = "Choose a row here" if space else "Press a point, or choose a row here,"
+        st.caption(f"{how} to open it in another view and to see which rows lie nearest.")
+        return
+    one = view.rows[chosen]
+    open_row(one)
+    if not near:
+        st.caption("There is no other row to compare it with.")
+        return
+    number, tips = one.row.number, view.tips
+    with inputs.heading(f"Nearest to row {number:,}"):
+        export.menu(
+            f"nearest-{number}",
+            ("row", "text_a", "text_b", "cosine"),
+            lambda: [(*_texts(view.rows[index].row), cosine) for index, cosine in near],
+            lambda: {
+                "model": view.shared.name,
+                "layer": view.layer,
+                "vector": view.pooling,
+                "row": number,
+                "nearest": [{"row": view.rows[index].row.number, "cosine": cosine} for index, cosine in near],
+            },
+            lambda: ranked_bars([tips[index][:60] for index, _ in near], [cosine for _, cosine in near], "cosine"),
+        )
+    # Another table for every row, so that none begins with a row marked in the one before.
+    key = f"w_dataset_near_{number}"
+
+    def picked():
+        marked = st.session_state[key].selection.rows
+        if marked and marked[0] < len(near):
+            state.set_setting("dataset.row", view.rows[near[marked[0]][0]].row.number, _NONE)
+
+    st.dataframe(
+        {
+            "cosine": [cosine for _, cosine in near],
+            "row": [view.rows[index].row.number for index, _ in near],
+            "value": [view.values[index] for index, _ in near],
+            "text": [view.rows[index].row.text for index, _ in near],
+        },
+        hide_index=True,
+        width="stretch",
+        key=key,
+        on_select=picked,
+        selection_mode="single-row",
+        column_config={
+            "cosine": st.column_config.NumberColumn("Cosine", format="%.3f", width=70),
+            "row": st.column_config.NumberColumn("Row", width=50),
+            "value": _column(view),
+            "text": st.column_config.TextColumn("Text", width="large"),
+        },
+    )
+    st.caption(
+        "Among all rows, those that a filter hides too, by the cosines of the vectors themselves, not by the map. "
+        "Mark a row to go on from it."
+    )
+
+
+def _column(view):
+    """How what colours the map stands in a table."""
+    if any(isinstance(value, float) for value in view.values):
+        form = "percent" if view.name in SHARES else "%.4g"
+        return st.column_config.NumberColumn(TITLES[view.name], format=form, width=90)
+    return st.column_config.TextColumn(TITLES[view.name], width=90)
+
+
+def _texts(row):
+    return row.number, row.text_a, row.text_b or ""
+
+
+def _plane(view, places, known, read, drawn, chosen, near):
+    columns = {name: [values[read[index]] for index in drawn] for name, values in known.items()}
+    coordinates = places[0][drawn]
+    with inputs.heading("Where the rows lie"):
+        export.menu(
+            f"row-map-{view.layer}",
+            ("row", "text_a", "text_b", *"xyz"[: coordinates.shape[1]], *columns),
+            lambda: [
+                (*_texts(view.rows[index].row), *place, *more)
+                for index, place, more in zip(drawn, coordinates.tolist(), zip(*columns.values()))
+            ],
+            lambda: {
+                "model": view.shared.name,
+                "layer": view.layer,
+                "vector": view.pooling,
+                "laid_out_by": view.way,
+                "rows": [view.rows[index].row.number for index in drawn],
+                "coordinates": coordinates,
+                **columns,
+            },
+            lambda: view.figure(places, drawn, chosen, near),
+            lambda: {
+                "rows": np.array([view.rows[index].row.number for index in drawn]),
+                "texts": np.array([view.rows[index].row.text for index in drawn]),
+                "vectors": view.vectors[drawn],
+                "coordinates": coordinates,
+                **export.columns(list(columns), zip(*columns.values())),
+            },
+        )
+    # Points in space cannot be pressed; another kind of figure is another widget.
+    space = coordinates.shape[1] == 3
+    presses = {} if space else {"on_select": _pressed(view, drawn), "selection_mode": "points"}
+    figures.show(
+        f"The rows as points, coloured by: {TITLES[view.name]}",
+        view.figure(places, drawn, chosen, near, frame.is_dark()),
+        key="w_dataset_space_map" if space else "w_dataset_map",
+        config=export.plot_config(f"row-map-{view.layer}"),
+        **presses,
+    )
+    point = "text A of a row" if view.alone and any(one.row.text_b for one in view.rows) else "a row"
+    st.caption(
+        f"A point is {point}, as {plain(title(view.shared.name))} reads it with nothing hidden: point at one to read "
+        f"it. {_SAYS[view.way]}"
+    )
+
+
+def _pressed(view, drawn):
+    """The callback of the map: a curve is a group of rows, its points the rows of that group in order."""
+    groups = [rows for _, _, rows in drawn_rows(view.values, drawn)]
+
+    def pressed():
+        points = st.session_state["w_dataset_map"].selection.points
+        rows = groups[points[0]["curve_number"]] if points and points[0]["curve_number"] < len(groups) else ()
+        if points and points[0]["point_index"] < len(rows):
+            state.set_setting("dataset.row", view.rows[rows[points[0]["point_index"]]].row.number, _NONE)
+
+    return pressed

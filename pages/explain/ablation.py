@@ -1,0 +1,433 @@
+"""Switch off: what the model says without some of its parts."""
+
+import numpy as np
+import streamlit as st
+
+from bert_tf import plots
+from bert_tf.explain import ablate, every_token, intact_pass, sweep
+from bert_tf.plots.attention.head_profile import measure_map
+from bert_tf.plots.diverging import diverging_ramp
+from bert_tf.plots.interventions.ablation import by_kind, effects_map, ranked_bars
+from ui import snippets
+from ui.session import jobs, state
+from ui.session.session_cache import kept
+from ui.shell import frame
+from ui.widgets import (
+    ablation_parts,
+    components,
+    export,
+    figures,
+    inputs,
+    targets,
+)
+from ui.widgets.cards import class_card, shorter
+from ui.widgets.cells import cells
+from ui.widgets.formatting import percent
+
+_SWEPT_TOKENS = 128  # tokens up to which the attention to each is swept too
+_LONGEST_LIST = 15
+
+
+def page():
+    opened = targets.opened("What the answer hangs on")
+    if opened is None:
+        return
+    shared, _, trace = opened
+    layers, heads = shared.config.num_hidden_layers, shared.config.num_attention_heads
+    places = ablation_parts.read(state.setting("ablation.off", ""), layers, heads)
+    ablation = ablation_parts.ablation_of(places, _tokens(trace), heads)
+    colour, on = _switches(shared, trace, places, ablation)
+    snippets.give(shared, trace, ablation, on, _kind())
+    effect = kept("ablation", (trace, ablation), lambda: _effect(shared, trace, ablation))
+    left, right = st.columns([6, 5], gap="large")
+    with left:
+        swept = _sweep(shared, trace, layers, heads) if colour == "effect" else None
+        effects = None if swept is None else _effects(swept, trace, on, layers, heads)
+        _grid(trace, effect, places, effects, _unit(shared, on) if effects is not None else None, (layers, heads))
+    with right:
+        _answers(shared, trace, effect)
+    if swept is not None:
+        _ranked(swept, effects, on, _unit(shared, on), trace, (layers, heads))
+
+
+def _effect(shared, trace, ablation):
+    intact = kept("ablation_intact", trace, lambda: shared.run(intact_pass, trace))
+    # With a thousand guesses, one that is not among them has less than 0.1%.
+    return shared.run(ablate, trace, ablation, 1000, shifts=True, intact=intact)
+
+
+def _tokens(trace):
+    """Positions nobody may attend to, from the link."""
+    text = state.setting("ablation.tokens", "")
+    numbers = {int(part) for part in text.split(".") if part.isascii() and part.isdigit() and len(part) < 5}
+    return tuple(sorted(number for number in numbers if number < trace.length))
+
+
+def _switches(shared, trace, places, ablation):
+    """What lies above the grid; returns what its colours are to show, and which answer effects are of."""
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        colour = st.segmented_control(
+            "Colours",
+            ["shift", "effect"],
+            format_func={"shift": "How other heads react", "effect": "Effect of each part alone"}.get,
+            **state.bound_setting("ablation.colour", "w_ablation_colour", "shift", ("shift", "effect")),
+            help=(
+                "The effect of each part takes a sweep: every head, feed-forward block and layer is switched off once."
+            ),
+        )
+        on = _question(shared, trace) if colour == "effect" else None
+        if places or ablation.tokens:
+            st.button("Switch everything on", icon=":material/restart_alt:", key="w_ablation_reset", on_click=_reset)
+    return colour, on
+
+
+def _reset():
+    state.set_setting("ablation.off", "", "")
+    state.set_setting("ablation.tokens", "", "")
+
+
+def _question(shared, trace):
+    """Which answer effects are of: "class", "masks" or "next", or the position of a token that is scored."""
+    there = {
+        "class": targets.classes(shared) is not None,
+        "masks": bool(trace.masks) and "mlm" in shared.bert.heads,
+        "next": targets.judges_pair(shared, trace),
+        "replaced": trace.replaced is not None,
+    }
+    places = [place for place, is_there in there.items() if is_there]
+    chosen = places[0] if len(places) == 1 else _answer(shared, places)
+    return targets.judged_token("ablation", trace) if chosen == "replaced" else chosen
+
+
+def _answer(shared, places):
+    return st.segmented_control(
+        "Effect on",
+        places,
+        format_func=lambda place: targets.question_name(shared, place) or "Masked words",
+        required=True,
+        **state.bound_setting("ablation.on", "w_ablation_on", places[0], places),
+    )
+
+
+def _grid(trace, effect, places, effects, unit, size):
+    layers, heads = size
+    dark = frame.is_dark()
+
+    def pressed(layer, column):
+        now = ablation_parts.read(state.setting("ablation.off", ""), layers, heads)
+        state.set_setting("ablation.off", ablation_parts.written(now ^ {(layer, column)}, heads), "")
+
+    with inputs.heading("Switch off"):
+        export.menu(
+            "switched-off",
+            _HEADER,
+            lambda: _rows(effect, effects, size),
+            lambda: _record(trace, effect, effects, places, unit, heads),
+            lambda: _grid_figure(effect, effects, unit),
+            lambda: _arrays(effect, effects),
+        )
+    every = ablation_parts.every(layers, heads)
+    if effects is None:
+        shades = [_faint(effect.shifts[layer, column]) if column < heads else None for layer, column in every]
+        ramp, legend = plots.ramp(dark), ("looks as before", "looks elsewhere")
+    else:
+        shades = [round(0.5 + 0.5 * float(value), 3) for value in by_kind(effects).ravel()]
+        ramp, legend = diverging_ramp(dark), ("speaks against the answer", "speaks for it")
+    cells(
+        "c_ablation",
+        "Heads by layers: press one to switch it off. Arrow keys move, Enter switches.",
+        "layer",
+        [str(layer + 1) for layer in range(layers)],
+        [*(str(head + 1) for head in range(heads)), "FF", "layer"],
+        [_tip(layer, column, effect, effects, unit, places, heads) for layer, column in every],
+        ramp,
+        pressed,
+        shades=shades,
+        off=[place in places for place in every],
+        breaks=[heads, heads + 1],
+        hint="Press a head, a feed-forward block (FF) or a whole layer to switch it off."
+        + (" Each of the three kinds is coloured by its own strongest." if effects is not None else ""),
+        legend=legend,
+    )
+    st.multiselect(
+        "No attention to",
+        range(trace.length),
+        format_func=lambda position: f"{position}: {trace.tokens[position]}",
+        placeholder="Choose tokens nobody may look at",
+        **_token_widget(trace),
+    )
+    st.caption(
+        "A head switched off adds nothing; a layer switched off hands on what it was given. What a model does"
+        " without a part it was trained with is not the same as what the part does: others may stand in"
+        " for it."
+    )
+
+
+def _faint(share):
+    """A share of attention on the colour scale, by its root, so that small changes show."""
+    return round(float(np.sqrt(min(max(share, 0.0), 1.0))), 3)
+
+
+def _token_widget(trace):
+    state.give("w_ablation_tokens", list(_tokens(trace)))
+
+    def pull():
+        state.set_setting("ablation.tokens", ".".join(map(str, sorted(st.session_state["w_ablation_tokens"]))), "")
+
+    return {"key": "w_ablation_tokens", "on_change": pull}
+
+
+def _tip(layer, column, effect, effects, unit, places, heads):
+    said = ablation_parts.name(layer, column, heads).capitalize()
+    if (layer, column) in places:
+        said += ", switched off"
+    if effects is not None:
+        return f"{said}: {effects[layer, column]:+.3f} {unit}"
+    if column < heads and (places or effect.ablation.tokens):
+        return f"{said}: {percent(effect.shifts[layer, column])} of its attention goes elsewhere"
+    return said
+
+
+def _answers(shared, trace, effect):
+    top_k = state.view().top_k
+    shown = targets.changed_cards(effect.before, effect.after, top_k)
+    with inputs.heading("The answer, before and after"):
+        _save_answers(shared, trace, effect, shown, top_k)
+    if effect.classes_after is not None:
+        _class_answers(targets.classes(shared), effect)
+    if shown:
+        components.bars("c_ablation_bars", shown)
+    if effect.before or effect.classes_after is not None:
+        st.caption("The line marks what it was with everything switched on.")
+    share = _pair_shares(effect)
+    if share is not None:
+        components.gauge("c_ablation_gauge", share[1], order=effect.nsp_after is None)
+        st.caption(f"{targets.verdict(shared).says}: {percent(share[0])} with everything switched on.")
+    if effect.replaced_after is not None:
+        _scores(trace, effect)
+
+
+def _scores(trace, effect):
+    """The probability that each token was replaced, before and after."""
+    of_share = st.column_config.ProgressColumn
+    st.dataframe(
+        {"token": list(trace.tokens), "before": effect.replaced_before, "after": effect.replaced_after},
+        hide_index=True,
+        width="stretch",
+        key="w_ablation_scores",
+        column_config={
+            "token": "Token",
+            "before": of_share("Replaced, all on", format="percent", min_value=0, max_value=1),
+            "after": of_share("As switched off", format="percent", min_value=0, max_value=1),
+        },
+    )
+
+
+def _save_answers(shared, trace, effect, shown, top_k):
+    rows = targets.answer_rows(shared, shown, _pair_shares(effect))
+    if effect.classes_after is not None:
+        rows += [("class", label, share, effect.classes_after[label]) for label, share in effect.classes_before.items()]
+    if effect.replaced_after is not None:
+        scores = zip(trace.tokens, effect.replaced_before, effect.replaced_after)
+        rows += [
+            (f"replaced, token {place}", token, float(before), float(after))
+            for place, (token, before, after) in enumerate(scores)
+        ]
+    export.menu(
+        "answers",
+        targets.ANSWER_HEADER,
+        lambda: rows,
+        lambda: {"model": shared.name, "rows": [dict(zip(targets.ANSWER_HEADER, row)) for row in rows]},
+        lambda: _answers_figure(trace, effect, top_k),
+    )
+
+
+def _class_answers(settings, effect):
+    before, after = effect.classes_before, effect.classes_after
+    if settings.regression:
+        st.metric("Score", f"{after['value']:.2f}", f"{after['value'] - before['value']:+.2f}", width="content")
+    else:
+        components.bars("c_ablation_classes", [class_card(after, before)])
+
+
+def _pair_shares(effect):
+    """P(IsNext), or P(in order), before and after; None where there is no such answer."""
+    if effect.nsp_after is not None:
+        return float(effect.nsp_before.is_next), float(effect.nsp_after.is_next)
+    if effect.sop_after is not None:
+        return float(effect.sop_before.in_order), float(effect.sop_after.in_order)
+    return None
+
+
+def _sweep(shared, trace, layers, heads):
+    """The sweep over all parts, each alone, or None while it is not there."""
+    view = state.view()
+    key = (shared.name, view.precision, view.a, view.b, trace.masks)
+
+    def work(progress):
+        alone = [ablation_parts.ablation_of([place], (), heads) for place in ablation_parts.every(layers, heads)]
+        tokens = every_token(trace) if trace.length <= _SWEPT_TOKENS else ()
+        return shared.run(sweep, trace, (*alone, *tokens), progress=progress)
+
+    return jobs.result("ablation", key, "Switching off every part, one at a time", work, patience=jobs.SHORT)
+
+
+def _unit(shared, on):
+    """What effects on an answer are counted in."""
+    if on == "next" or isinstance(on, int):
+        return "of probability"
+    if on == "class" and targets.classes(shared).regression:
+        return "of the value"
+    return "nats of log-probability"
+
+
+def _effects(swept, trace, on, layers, heads):
+    return swept.lost(trace, on)[: layers * (heads + 2)].reshape(layers, heads + 2)
+
+
+_KINDS = {"heads": "Heads", "blocks": "Blocks and layers", "tokens": "Attention to a token"}
+
+
+def _kind():
+    """The kind of parts in the list of the strongest."""
+    kind = state.setting("ablation.kind", "heads")
+    return kind if kind in _KINDS else "heads"
+
+
+def _ranked(swept, effects, on, unit, trace, size):
+    heading = inputs.heading("The strongest parts")
+    layers, heads = size
+    names = [ablation_parts.name(*place, heads) for place in ablation_parts.every(layers, heads)]
+    names += [f"attention to {position}: {trace.tokens[position]}" for position in range(trace.length)]
+    kind = st.segmented_control(
+        "Parts",
+        list(_KINDS),
+        format_func=_KINDS.get,
+        label_visibility="collapsed",
+        **state.bound_setting("ablation.kind", "w_ablation_kind", "heads", _KINDS),
+    )
+    chosen = _of_kind(kind, layers, heads, len(swept.ablations))
+    if not chosen:
+        st.caption(f"The attention to single tokens is swept in texts of up to {_SWEPT_TOKENS} tokens.")
+        return
+    strengths = swept.lost(trace, on)
+    order = sorted(chosen, key=lambda index: -abs(strengths[index]))
+
+    def figure(dark=False):
+        shown = order[:_LONGEST_LIST]
+        return ranked_bars(
+            [names[index] for index in shown],
+            [strengths[index] for index in shown],
+            f"what the answer loses without it, {unit}",
+            dark,
+        )
+
+    with heading:
+        export.menu(
+            "strongest-parts",
+            ("part", "effect"),
+            lambda: [(names[index], float(strengths[index])) for index in order],
+            lambda: {
+                "model": trace.model,
+                "unit": unit,
+                "parts": [{"part": names[index], "effect": float(strengths[index])} for index in order],
+            },
+            figure,
+        )
+    figures.show(
+        "The strongest parts",
+        figure(frame.is_dark()),
+        key="w_ablation_ranked",
+        config=export.plot_config("strongest-parts"),
+    )
+    st.caption(
+        "Each part switched off alone. Blue: the likeliest answer loses without it. Orange: it gains. Effects"
+        " do not add up: two heads that do the same can each be spared."
+    )
+
+
+def _of_kind(kind, layers, heads, count):
+    """Indices of a sweep's ablations of one kind."""
+    width = heads + 2
+    if kind == "tokens":
+        return list(range(layers * width, count))
+    return [index for index in range(layers * width) if (index % width < heads) == (kind == "heads")]
+
+
+def _grid_figure(effect, effects, unit):
+    if effects is not None:
+        return effects_map(effects, unit)
+    return measure_map(effect.shifts, "share of its attention that goes elsewhere")
+
+
+def _answers_figure(trace, effect, top_k):
+    if effect.after:
+        return plots.predictions(shorter(effect.after, top_k))
+    names = ["everything on", "as switched off"]
+    if effect.classes_after is not None:
+        label = max(effect.classes_before, key=effect.classes_before.get)
+        values = [effect.classes_before[label], effect.classes_after[label]]
+        return ranked_bars(names, values, label)
+    if effect.replaced_after is not None:
+        changes = effect.replaced_after - effect.replaced_before
+        return ranked_bars(list(trace.tokens), list(changes), "change of the probability of being replaced")
+    return ranked_bars(names, _pair_shares(effect), "probability of the pair as it stands")
+
+
+def _arrays(effect, effects):
+    found = {
+        "attention_moved": effect.shifts,
+        "log_probability_changes": effect.changes,
+        "divergences_bits": effect.divergences,
+    }
+    if effect.replaced_after is not None:
+        found |= {"replaced_before": effect.replaced_before, "replaced_after": effect.replaced_after}
+    return found if effects is None else {**found, "effect_alone": effects}
+
+
+_HEADER = ("layer", "part", "attention_moved", "effect_alone")
+
+
+def _rows(effect, effects, size):
+    layers, heads = size
+    for layer, column in ablation_parts.every(layers, heads):
+        yield (
+            layer + 1,
+            {heads: "feed-forward", heads + 1: "layer"}.get(column, f"head {column + 1}"),
+            float(effect.shifts[layer, column]) if column < heads else "",
+            "" if effects is None else float(effects[layer, column]),
+        )
+
+
+def _record(trace, effect, effects, places, unit, heads):
+    def answers(found):
+        return [
+            {
+                "position": one.position,
+                "original": one.original,
+                "predictions": [{"token": p.token, "probability": p.probability} for p in one.predictions[:20]],
+            }
+            for one in found
+        ]
+
+    return {
+        "model": trace.model,
+        "tokens": list(trace.tokens),
+        "off": [ablation_parts.name(*place, heads) for place in sorted(places)],
+        "no_attention_to": list(effect.ablation.tokens),
+        "before": answers(effect.before),
+        "after": answers(effect.after),
+        "is_next_before": effect.nsp_before and effect.nsp_before.is_next,
+        "is_next_after": effect.nsp_after and effect.nsp_after.is_next,
+        "in_order_before": effect.sop_before and effect.sop_before.in_order,
+        "in_order_after": effect.sop_after and effect.sop_after.in_order,
+        "classes_before": effect.classes_before,
+        "classes_after": effect.classes_after,
+        "replaced_before": None if effect.replaced_before is None else effect.replaced_before.tolist(),
+        "replaced_after": None if effect.replaced_after is None else effect.replaced_after.tolist(),
+        "log_probability_changes": effect.changes.tolist(),
+        "divergences_bits": effect.divergences.tolist(),
+        "attention_moved": effect.shifts.tolist(),
+        "effect_alone": None if effects is None else effects.tolist(),
+        "effect_unit": unit,
+    }

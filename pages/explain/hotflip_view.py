@@ -1,0 +1,222 @@
+"""Which word changed for which other changes an answer most, as the page about single words shows it."""
+
+import streamlit as st
+
+from bert_tf.explain import hotflip
+from bert_tf.explain.attribution.hotflip import changeable_words, spliced
+from bert_tf.plots.attribution.hotflip import flip_bars
+from bert_tf.plots.theme import ramp
+from ui.session import jobs, state
+from ui.shell import frame
+from ui.widgets import (
+    export,
+    figures,
+    highlights,
+    inputs,
+    targets,
+)
+from ui.widgets.cells import marks
+from ui.widgets.formatting import bold, count, plain
+
+MOST = 128  # tokens: the work grows with their square
+_COLUMNS = ("text", "word", "instead", "change", "estimate", "log_probability", "answer", "answer_log_probability")
+
+
+def can(shared, trace, target):
+    """Whether there are words to change; says why where there are none."""
+    if target.of_value:
+        st.info(
+            "Words are changed until another answer is the likeliest, and a number has no others.",
+            icon=":material/block:",
+        )
+        return False
+    if trace.length > MOST:
+        st.info(
+            f"Every word is tried, which takes long: at most {MOST} tokens here, and this text has {trace.length}."
+            " Shorten it.",
+            icon=":material/content_cut:",
+        )
+        return False
+    if not changeable_words(shared.tokenizer, trace, target):
+        st.info(
+            "There is no word to change: it takes a whole word, of one token, that is neither hidden nor asked about.",
+            icon=":material/notes:",
+        )
+        return False
+    return True
+
+
+def settings():
+    """Widgets for how much is tried: keyword arguments of ``hotflip``."""
+    return {
+        "most": st.segmented_control(
+            "Words changed, at most", (1, 2, 3, 5), **state.bound_setting("saliency.flips", "w_flips", 3, (1, 2, 3, 5))
+        ),
+        "tried": st.segmented_control(
+            "Tried for each word",
+            (1, 2, 5),
+            help="Those that the slope likes best are read by the model.",
+            **state.bound_setting("saliency.tried", "w_tried", 2, (1, 2, 5)),
+        ),
+    }
+
+
+def draw(shared, trace, target, chosen):
+    """Work out which words change the answer, beside the page, and show them; chosen: as ``settings`` gives it."""
+    view = state.view()
+    key = (shared.name, view.precision, view.a, view.b, trace.masks, target, chosen)
+    found = jobs.result(
+        "saliency hotflip",
+        key,
+        "Trying other words",
+        lambda progress: shared.run(hotflip, trace, target, progress=progress, **chosen),
+        patience=jobs.SHORT,
+    )
+    if found is not None:
+        _show(trace, found, chosen)
+
+
+def _show(trace, found, chosen):
+    label = plain(found.target.label)
+    heading = inputs.heading(f"Which other word changes “{label}”")
+    if not found.holds:
+        targets.not_the_likeliest(found, "nothing to change")
+        return
+    with heading:
+        export.menu(
+            "words-flipped",
+            ("step", *_COLUMNS),
+            lambda: [(step, *_row(one).values()) for step, one in _steps(found)],
+            lambda: _record(trace, found, chosen),
+            lambda: _figure(found),
+        )
+    st.markdown(_said(found, chosen))
+    st.markdown("\n".join(_step(trace, found.taken[:number]) for number in range(1, len(found.taken) + 1)))
+    marks(
+        "c_flips",
+        highlights.parts_of_flips(trace, found, _told),
+        ramp(frame.is_dark()),
+        ("matters least", "another word here costs most"),
+        "Point at a word, or tap it, for the other word that costs the answer most.",
+    )
+    st.caption(
+        "The slope of the answer tells what every word of the vocabulary would cost it in every place; those that look"
+        " worst are read by the model, and the worst of them is taken (HotFlip, Ebrahimi et al. 2018). Only whole words"
+        " of one token take part; hidden words and the word asked about stay. The slope holds for small steps, so a"
+        " stronger word may be missed; and a text that nobody would write shows how little holds the answer, not what"
+        " the model knows."
+    )
+    if not found.tried:
+        return
+    left, right = st.columns(2, gap="medium")
+    with left:
+        figures.show(
+            "Other words in the text as it is",
+            _figure(found, frame.is_dark()),
+            key="w_flips_bars",
+            config=export.plot_config("words-flipped"),
+        )
+    with right:
+        rows = [_row(one) for one in found.tried]
+        shown = ("text",) * (trace.text_b is not None) + ("word", "instead", "change", "estimate", "answer")
+        st.dataframe(
+            {name: [row[name].upper() if name == "text" else row[name] for row in rows] for name in shown},
+            hide_index=True,
+            width="stretch",
+            key="w_flips_table",
+            column_config={
+                "text": st.column_config.TextColumn("Text", width="small"),
+                "word": "Word",
+                "instead": "Instead",
+                "change": st.column_config.NumberColumn("Nats", width="small", format="%+.3f"),
+                "estimate": st.column_config.NumberColumn("By the slope", width="small", format="%+.3f"),
+                "answer": "Likeliest then",
+            },
+        )
+
+
+def _said(found, chosen):
+    label, whole = plain(found.target.label), targets.said(found.target, found.score)
+    if not found.tried:
+        return f"Nothing could be tried: no other word would be read as one token in its place. “{label}” has {whole}."
+    if not found.taken:
+        return f"None of the words that were tried costs “{label}” anything: it has {whole}."
+    last = found.taken[-1]
+    left = targets.said(found.target, last.score)
+    if found.flipped:
+        return (
+            f"With {count(len(found.taken), 'other word')} the answer is {bold(last.answer.label)}"
+            f" ({targets.said(last.answer, last.answer_score)}): “{label}” falls from {whole} to {left}."
+        )
+    stays = "and stays above 50%" if found.target.of_several else "and stays the likeliest"
+    end = "and no other costs it anything" if len(found.taken) < chosen["most"] else stays
+    return f"With {count(len(found.taken), 'other word')} “{label}” falls from {whole} to {left}, {end}."
+
+
+def _step(trace, taken):
+    """The last of some flips as a line of a numbered list, and below it the text after it."""
+    one = taken[-1]
+    return (
+        f"{len(taken)}. {bold(one.word.text)} → {bold(one.new)}: {one.change:+.3f} nats (by the slope"
+        f" {one.estimate:+.3f}), then “{plain(one.answer.label)}” is the likeliest.  \n   {_text(trace, taken)}"
+    )
+
+
+def _text(trace, taken):
+    """The texts with the words that were changed, those bold, hidden ones as [MASK], parted by a stroke."""
+    hidden = {word: "[MASK]" for word in trace.words() if set(word.positions) & set(trace.masks)}
+    changed = {one.word: f"\1{one.new}\1" for one in taken}
+    texts = [(source, text) for source, text in (("a", trace.text_a), ("b", trace.text_b)) if text is not None]
+    shown = (plain(" ".join(spliced(text, source, hidden | changed).split())) for source, text in texts)
+    return " / ".join(shown).replace("\1", "**")
+
+
+def _told(one):
+    """A ``Flip`` in a few words."""
+    then = f"“{one.answer.label}” {targets.said(one.answer, one.answer_score)}"
+    return f"{one.new} instead: {one.change:+.3f} nats, then {then}"
+
+
+def _figure(found, dark=False):
+    names = [f"{one.word.text} → {one.new}" for one in found.tried]
+    return flip_bars(names, [one.change for one in found.tried], [one.estimate for one in found.tried], dark)
+
+
+def _steps(found):
+    """(number of the step, ``Flip``): what was taken, and as step 0 all that was tried in the text as it is."""
+    yield from enumerate(found.taken, 1)
+    yield from ((0, one) for one in found.tried)
+
+
+def _row(one):
+    return dict(
+        zip(
+            _COLUMNS,
+            (
+                one.word.source,
+                one.word.text,
+                one.new,
+                one.change,
+                one.estimate,
+                one.score,
+                one.answer.label,
+                one.answer_score,
+            ),
+        )
+    )
+
+
+def _record(trace, found, chosen):
+    return {
+        "model": trace.model,
+        "method": "hotflip",
+        **chosen,
+        "target": {"position": found.target.position, "label": found.target.label},
+        "tokens": list(trace.tokens),
+        "log_probability": found.score,
+        "flipped": found.flipped,
+        "taken": [
+            {**_row(one), "index": one.word.index, "text_a": one.text_a, "text_b": one.text_b} for one in found.taken
+        ],
+        "tried": [{**_row(one), "index": one.word.index} for one in found.tried],
+    }

@@ -1,0 +1,334 @@
+"""Layer by layer: what the head for masked words says on every layer's state."""
+
+import numpy as np
+import streamlit as st
+
+from bert_tf import plots
+from bert_tf.explain import class_lens, logit_lens
+from bert_tf.explain.attribution.target import vocabulary_id
+from bert_tf.plots.representations.logit_lens import answer_curve, lens_map, state_names
+from bert_tf.plots.representations.vectors import curves
+from ui import snippets
+from ui.session import state
+from ui.session.session_cache import kept
+from ui.shell import frame
+from ui.widgets import (
+    export,
+    figures,
+    inputs,
+    targets,
+)
+from ui.widgets.cells import cells
+from ui.widgets.formatting import (
+    bold,
+    percent,
+    plain,
+    title,
+)
+
+_WINDOW = 64  # tokens of a longer text in the table at once
+_TOP = 5
+_MOST_CLASSES = 6
+
+
+def page():
+    opened = inputs.opened("What each layer already knows")
+    if opened is None:
+        return
+    shared, encoding = opened
+    settings = targets.classes(shared)
+    if "mlm" not in shared.bert.heads and settings is None:
+        st.warning(
+            f"{title(shared.name)} has no head for masked words, and it is this head that reads the layers. "
+            "Choose another model in the sidebar.",
+            icon=":material/block:",
+        )
+        return
+    trace = targets.traced(shared, encoding, hidden_states=True)
+    if trace is None:
+        return
+    if settings is not None:
+        snippets.give(shared, trace)
+        _classes(shared, trace, settings)
+    if "mlm" in shared.bert.heads:
+        _words(shared, trace)
+
+
+def _classes(shared, trace, settings):
+    """What a fine-tuned model's own head says on every layer's state."""
+    lens = kept("lens_class", trace, lambda: shared.run(class_lens, trace))
+    names = state_names(len(lens.values))
+    # Of many classes those that come furthest anywhere: more curves than colours say nothing.
+    most = sorted(range(len(lens.labels)), key=lambda one: -lens.values[:, one].max())[:_MOST_CLASSES]
+    shown = {lens.labels[one]: lens.values[:, one] for one in sorted(most)}
+    what = "score" if settings.regression else "probability"
+
+    def figure(dark=False):
+        return curves(shown, names, "after layer", what, dark, percent=not settings.regression)
+
+    with inputs.heading("The class after each layer"):
+        export.menu(
+            "class-by-layer",
+            ("layer", *lens.labels),
+            lambda: ((name, *map(float, line)) for name, line in zip(names, lens.values)),
+            lambda: {"model": trace.model, "classes": list(lens.labels), "values": lens.values},
+            figure,
+            lambda: {"classes": np.array(lens.labels), "values": lens.values},
+        )
+    figures.show(
+        "The class after each layer",
+        figure(frame.is_dark()),
+        config=export.plot_config("class-by-layer"),
+        key="w_lens_class",
+    )
+    st.caption(
+        "The head that was trained for this task, put on each layer's state; “in” are the embeddings. It was trained"
+        " on the last layer alone: a layer that says nothing through it may know the answer in other words."
+    )
+
+
+def _words(shared, trace):
+    positions = _positions(trace)
+    lens = kept("lens", (trace, positions), lambda: shared.run(logit_lens, trace, positions, _TOP))
+    row = _row(lens)
+    at, follow = lens.positions[row], state.setting("lens.follow", "")
+    snippets.give(shared, trace, positions, at, follow, _TOP)
+    _table(trace, lens, row)
+    _detail(shared, trace, lens, row)
+
+
+def _positions(trace):
+    rows = "all"
+    if trace.masks:
+        rows = st.segmented_control(
+            "Positions",
+            ["masks", "all"],
+            format_func={"masks": "Masked", "all": "All tokens"}.get,
+            **state.bound_setting("lens.rows", "w_lens_rows", "masks", ("masks", "all")),
+        )
+    if rows != "all":
+        return trace.masks
+    if trace.length <= _WINDOW:
+        return tuple(range(trace.length))
+    most = trace.length - _WINDOW + 1
+    first = st.slider(
+        f"{_WINDOW} tokens from",
+        1,
+        most,
+        **state.bound_setting("lens.start", "w_lens_start", 1, range(1, most + 1)),
+    )
+    return tuple(range(first - 1, first - 1 + _WINDOW))
+
+
+def _row(lens):
+    """Index of the open position: the link's, else the first."""
+    at = state.setting("lens.at", -1)
+    return lens.positions.index(at) if at in lens.positions else 0
+
+
+def _table(trace, lens, row):
+    names = state_names(lens.probabilities.shape[1])
+    width = len(names)
+    depth = min(max(state.setting("lens.layer", width - 1), 0), width - 1)
+    tokens = [trace.tokens[position] for position in lens.positions]
+
+    def pressed(row, column):
+        state.set_setting("lens.at", lens.positions[row], -1)
+        state.set_setting("lens.layer", column, width - 1)
+
+    with inputs.heading("The likeliest word after each layer"):
+        export.menu(
+            "layer-by-layer",
+            _HEADER,
+            lambda: _rows(trace, lens),
+            lambda: _record(trace, lens),
+            lambda: lens_map(lens, tokens),
+            lambda: _arrays(trace, lens),
+        )
+    cells(
+        "c_lens",
+        "The likeliest word after each layer, a row a token. Arrow keys move, Enter opens one.",
+        "after layer",
+        [_shown(trace, position) for position in lens.positions],
+        names,
+        _tips(trace, lens, names),
+        plots.ramp(frame.is_dark()),
+        pressed,
+        texts=[best[0] for line in lens.tokens for best in line],
+        shades=[round(float(share), 3) for share in lens.probabilities[:, :, 0].ravel()],
+        edges=[bool(lens.settled[r] == c) for r in range(len(lens.positions)) for c in range(width)],
+        picked=row * width + depth,
+        strong=[r for r, position in enumerate(lens.positions) if position in trace.masks],
+        hint=("Framed in bold: from there on the last layer's answer stays on top. Point at a cell, or press it."),
+        legend=("0%", "100%"),
+    )
+    st.caption(
+        "The head for masked words, put on each layer's state; “in” are the embeddings. It was trained on the"
+        " last layer alone: a layer that says nothing through it may know the answer in other words."
+    )
+
+
+def _shown(trace, position):
+    original = trace.original_tokens[position]
+    return "[MASK]" if position in trace.masks and original == trace.tokens[position] else original
+
+
+def _tips(trace, lens, names):
+    found = []
+    for position, words, shares in zip(lens.positions, lens.tokens, lens.probabilities):
+        for name, best, probabilities in zip(names, words, shares):
+            said = ", ".join(f"{word} {percent(share)}" for word, share in zip(best[:3], probabilities))
+            layer = "the embeddings" if name == "in" else f"layer {name}"
+            found.append(f"{targets.place_name(trace, position)}, after {layer}: {said}")
+    return found
+
+
+def _detail(shared, trace, lens, row):
+    position = lens.positions[row]
+    follow = state.setting("lens.follow", "")
+    heading = inputs.heading(f"Token {targets.place_name(trace, position)}")
+    left, right = st.columns([3, 2], gap="large")
+    with left:
+        one = _followed(shared, trace, lens, row, follow)
+        if one is not None:
+            with heading:
+                _save_curve(trace, one)
+            st.markdown(_story(one))
+            figures.show(
+                "Rank and probability of the answer after each layer",
+                answer_curve(one, 0, frame.is_dark()),
+                config=export.plot_config(f"token-{position}"),
+                key="w_lens_curve",
+            )
+    with right:
+        _state_table(lens, row)
+
+
+def _save_curve(trace, one):
+    names, ranks, shares = state_names(one.answer_ranks.shape[1]), one.answer_ranks[0], one.answer_probabilities[0]
+    export.menu(
+        f"token-{one.positions[0]}",
+        ("layer", "token", "rank", "probability"),
+        lambda: zip(names, [one.answers[0].token] * len(names), ranks.tolist(), shares.tolist()),
+        lambda: _record(trace, one),
+        lambda: answer_curve(one, 0),
+        lambda: {"ranks": ranks, "probabilities": shares},
+    )
+
+
+def _followed(shared, trace, lens, row, follow):
+    """The lens of one position, following the last layer's answer or a word of the visitor's."""
+    position, options = lens.positions[row], list(dict.fromkeys(best[0] for best in lens.tokens[row]))
+    answer = lens.answers[row].token
+    if follow and follow not in options:
+        options.append(follow)
+    if answer not in options:
+        options.append(answer)
+    st.session_state["w_lens_follow"] = follow or answer
+
+    def pull():
+        value = st.session_state["w_lens_follow"]
+        state.set_setting("lens.follow", "" if value in (None, answer) else str(value), "")
+
+    st.selectbox("Word to follow", options, key="w_lens_follow", on_change=pull, accept_new_options=True, width=260)
+    try:
+        ids = None if not follow else [vocabulary_id(shared.tokenizer, follow)]
+    except ValueError as error:
+        st.warning(plain(str(error)), icon=":material/spellcheck:")
+        return None
+    if ids is None:
+        return lens.at(row)
+    return kept("lens_one", (trace, position, follow), lambda: shared.run(logit_lens, trace, (position,), _TOP, ids))
+
+
+def _story(one):
+    answer, first, settled = one.answers[0], int(one.first_top[0]), int(one.settled[0])
+    said = f"{bold(answer.token)} has {percent(answer.probability)} at the end. "
+    if first < 0:
+        best = int(one.answer_ranks[0].min())
+        return said + f"It is on top after no layer; its best rank is {best:,}."
+    begins = "from the embeddings on" if first == 0 else f"first after layer {first}"
+    if settled < 0:
+        return said + f"It is on top {begins}, but not at the end."
+    if settled == first:
+        return said + f"It is on top {begins}" + (" and stays there." if first else ".")
+    return said + f"It is on top {begins}, and for good after layer {settled}."
+
+
+def _state_table(lens, row):
+    width = lens.probabilities.shape[1]
+    depth = min(max(state.setting("lens.layer", width - 1), 0), width - 1)
+    st.markdown("**" + ("The embeddings say" if depth == 0 else f"Layer {depth} says") + "**")
+    st.dataframe(
+        {"word": list(lens.tokens[row][depth]), "share": [float(p) for p in lens.probabilities[row, depth]]},
+        hide_index=True,
+        width="stretch",
+        key="w_lens_state",
+        column_config={
+            "word": "Word",
+            "share": st.column_config.ProgressColumn("Probability", format="percent", min_value=0, max_value=1),
+        },
+    )
+    st.caption(f"Entropy {lens.entropies[row, depth]:.2f} bits: 0 is certainty. Press a cell for another layer.")
+
+
+_HEADER = (
+    "position",
+    "token",
+    "layer",
+    "rank",
+    "prediction",
+    "probability",
+    "answer",
+    "answer_rank",
+    "entropy_bits",
+)
+
+
+def _rows(trace, lens):
+    for row, position in enumerate(lens.positions):
+        for layer in range(lens.probabilities.shape[1]):
+            for rank, (token, share) in enumerate(
+                zip(lens.tokens[row][layer], lens.probabilities[row, layer]), start=1
+            ):
+                yield (
+                    position,
+                    trace.tokens[position],
+                    layer,
+                    rank,
+                    token,
+                    float(share),
+                    lens.answers[row].token,
+                    int(lens.answer_ranks[row, layer]),
+                    float(lens.entropies[row, layer]),
+                )
+
+
+def _arrays(trace, lens):
+    return {
+        "positions": np.array(lens.positions),
+        "tokens": np.array(trace.tokens),
+        "top": np.array(lens.tokens),
+        "probabilities": lens.probabilities,
+        "entropies_bits": lens.entropies,
+        "answer_ranks": lens.answer_ranks,
+        "answer_probabilities": lens.answer_probabilities,
+        "first_top": lens.first_top,
+        "settled": lens.settled,
+    }
+
+
+def _record(trace, lens):
+    return {
+        "model": trace.model,
+        "tokens": list(trace.tokens),
+        "positions": list(lens.positions),
+        "top": [[list(best) for best in line] for line in lens.tokens],
+        "probabilities": lens.probabilities.tolist(),
+        "entropies_bits": lens.entropies.tolist(),
+        "answers": [answer.token for answer in lens.answers],
+        "answer_ranks": lens.answer_ranks.tolist(),
+        "answer_probabilities": lens.answer_probabilities.tolist(),
+        "first_top": lens.first_top.tolist(),
+        "settled": lens.settled.tolist(),
+    }

@@ -1,0 +1,188 @@
+"""The What-if page's minimal pairs: which of two sentences a model finds likelier."""
+
+import numpy as np
+import streamlit as st
+
+from bert_tf.explain import MinimalPair, minimal_pairs, pseudo_likelihood
+from bert_tf.plots.interventions.ablation import ranked_bars
+from ui import snippets
+from ui.samples.minimal_pairs import PAIRS
+from ui.session import jobs, state
+from ui.shell import frame
+from ui.widgets import export, figures, inputs
+from ui.widgets.formatting import title
+
+
+def draw(shared):
+    """One pair, chosen or typed; then, if asked for, all of the examples."""
+    if "mlm" not in shared.bert.heads:
+        st.warning(
+            f"{title(shared.name)} has no head for masked words, and the scores are made with it. Choose"
+            " another model in the sidebar.",
+            icon=":material/block:",
+        )
+        return
+    good, bad = _fields()
+    if not good.strip() or not bad.strip():
+        st.info("Type both sentences, or choose a pair.", icon=":material/keyboard:")
+        return
+    view = state.view()
+    snippets.give(shared, "pairs", good, bad, state.setting("whatif.all", False))
+    key = (shared.name, view.precision, good, bad)
+    pair = jobs.result(
+        "whatif_pair",
+        key,
+        "Reading both, a token hidden at a time",
+        lambda progress: shared.run(_one_pair, good, bad, progress=progress),
+    )
+    if pair is not None:
+        _one(pair)
+    st.caption(
+        "Every token is hidden once and its log-probability read, the rest of its word hidden with it; their"
+        " sum is the pseudo-log-likelihood. The masks say nothing here. One pair shows no rule: a rare word or a longer"
+        " sentence moves the sums too."
+    )
+    if st.toggle(f"All {len(PAIRS)} examples", **state.bound_setting("whatif.all", "w_whatif_all", False)):
+        _all(shared)
+
+
+def _one_pair(bert, good, bad, progress):
+    return MinimalPair(*(pseudo_likelihood(bert, text, progress=progress) for text in (good, bad)))
+
+
+def _fields():
+    labels = [pair.label for pair in PAIRS]
+    good, bad = (state.setting(f"whatif.{side}", getattr(PAIRS[0], side)) for side in ("good", "bad"))
+    shown = next((pair.label for pair in PAIRS if (pair.good, pair.bad) == (good, bad)), None)
+    state.give("w_whatif_example", shown)
+
+    def pick():
+        chosen = st.session_state["w_whatif_example"]
+        pair = PAIRS[labels.index(chosen or shown or labels[0])]
+        for side in ("good", "bad"):
+            state.set_setting(f"whatif.{side}", getattr(pair, side), getattr(PAIRS[0], side))
+
+    st.pills("Pairs", labels, key="w_whatif_example", on_change=pick, label_visibility="collapsed")
+    most = min(state.limits().max_characters, 500)
+    for column, side, label in zip(st.columns(2), ("good", "bad"), ("Good English", "Not so good")):
+        column.text_input(
+            label,
+            max_chars=most,
+            **state.bound_setting(f"whatif.{side}", f"w_whatif_{side}", getattr(PAIRS[0], side)),
+        )
+    return good[:most], bad[:most]
+
+
+def _one(pair):
+    verdict = "prefers the first" if pair.preferred else "prefers the second"
+    with inputs.heading(f"The model {verdict}"):
+        export.menu(
+            "minimal-pair",
+            ("sentence", "position", "token", "log_probability"),
+            lambda: _token_rows(pair),
+            lambda: _record(pair),
+            lambda: _tokens_figure(pair, False),
+        )
+    st.markdown(
+        f"**{abs(pair.margin):.2f} nats** lie between them: {pair.good.total:.2f} for the first,"
+        f" {pair.bad.total:.2f} for the second."
+    )
+    figures.show(
+        "Scores of the tokens that differ",
+        _tokens_figure(pair, frame.is_dark()),
+        key="w_whatif_tokens",
+        config=export.plot_config("minimal-pair"),
+    )
+
+
+def _tokens_figure(pair, dark):
+    """Tokens whose scores differ between the sentences: where the preference comes from."""
+    names, values = [], []
+    for number, side in ((1, pair.good), (2, pair.bad)):
+        for token, score in zip(side.tokens, side.log_probabilities):
+            if not np.isnan(score):
+                names.append(f"{token} ({number})")
+                values.append(float(score))
+    return ranked_bars(names, values, "log-probability, nats", dark)
+
+
+def _all(shared):
+    view = state.view()
+    found = jobs.result(
+        "whatif_pairs",
+        (shared.name, view.precision),
+        "Reading all pairs",
+        lambda progress: shared.run(minimal_pairs, [(pair.good, pair.bad) for pair in PAIRS], progress=progress),
+    )
+    if found is None:
+        return
+    right = sum(pair.preferred for pair in found)
+    labels, margins = [pair.label for pair in PAIRS], [float(pair.margin) for pair in found]
+
+    def figure(dark):
+        return ranked_bars(labels, margins, "margin, nats", dark)
+
+    with inputs.heading(f"{right} of {len(found)} as a speaker would choose"):
+        export.menu(
+            "minimal-pairs",
+            ("about", "good", "bad", "log_likelihood_good", "log_likelihood_bad", "margin_nats"),
+            lambda: _pair_rows(found),
+            lambda: [{"about": label, **_record(pair)} for label, pair in zip(labels, found)],
+            lambda: figure(False),
+        )
+    st.caption("Twelve pairs show what can be asked; they measure nothing.")
+    left, column = st.columns([3, 2], gap="large")
+    with left:
+        st.dataframe(
+            {
+                "what": labels,
+                "good": [pair.good for pair in PAIRS],
+                "bad": [pair.bad for pair in PAIRS],
+                "margin": margins,
+            },
+            hide_index=True,
+            width="stretch",
+            key="w_whatif_pairs",
+            column_config={
+                "what": "About",
+                "good": "Good",
+                "bad": "Bad",
+                "margin": st.column_config.NumberColumn("Margin, nats", format="%+.2f"),
+            },
+        )
+    with column:
+        figures.show(
+            "Preference in each pair",
+            figure(frame.is_dark()),
+            key="w_whatif_pairs_bars",
+            config=export.plot_config("minimal-pairs"),
+        )
+
+
+def _pair_rows(found):
+    for one, pair in zip(PAIRS, found):
+        yield one.label, one.good, one.bad, float(pair.good.total), float(pair.bad.total), float(pair.margin)
+
+
+def _token_rows(pair):
+    for number, side in ((1, pair.good), (2, pair.bad)):
+        for position, (token, score) in enumerate(zip(side.tokens, side.log_probabilities)):
+            if not np.isnan(score):
+                yield number, position, token, float(score)
+
+
+def _record(pair):
+    return {
+        "margin_nats": pair.margin,
+        "preferred": pair.preferred,
+        **{
+            name: {
+                "text": side.text_a,
+                "total": side.total,
+                "perplexity": side.perplexity,
+                "tokens": list(side.tokens),
+                "log_probabilities": [None if np.isnan(one) else float(one) for one in side.log_probabilities],
+            }
+            for name, side in (("good", pair.good), ("bad", pair.bad))
+        },
+    }

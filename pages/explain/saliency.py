@@ -1,0 +1,348 @@
+"""Which words: what each word of the visitor's texts does to one answer."""
+
+import numpy as np
+import streamlit as st
+
+from bert_tf.explain import (
+    deeplift,
+    gradient_x_input,
+    integrated_gradients,
+    layerwise_relevance,
+    lime,
+    occlusion,
+    smoothgrad,
+)
+from bert_tf.explain.interventions.contributions import is_certain
+from bert_tf.plots.diverging import diverging_ramp
+from bert_tf.plots.interventions.ablation import ranked_bars
+from pages.explain import hotflip_view, input_reduction_view
+from ui import snippets
+from ui.samples import concepts
+from ui.session import jobs, state
+from ui.shell import frame
+from ui.widgets import (
+    export,
+    figures,
+    highlights,
+    inputs,
+    targets,
+)
+from ui.widgets.cells import marks
+from ui.widgets.formatting import plain
+
+_METHODS = {
+    "integrated": "Integrated gradients",
+    "gradient": "Gradient × input",
+    "smooth": "SmoothGrad",
+    "deeplift": "DeepLift",
+    "relevance": "Layer-wise relevance",
+    "occlusion": "Occlusion",
+    "lime": "LIME",
+    "reduction": "Input reduction",
+    "hotflip": "HotFlip",
+}
+_FUNCTIONS = {
+    "integrated": integrated_gradients,
+    "smooth": smoothgrad,
+    "deeplift": deeplift,
+    "relevance": layerwise_relevance,
+    "occlusion": occlusion,
+    "lime": lime,
+}
+_STEPS = (8, 16, 32, 64, 128)
+_SAMPLES = (64, 128, 256, 512)
+_NOISE = (0.01, 0.02, 0.05, 0.1)
+_LOW = 0.3  # R² below which a linear model says little
+_GONE = 2.3  # nats that the answer loses: a tenth of its probability is left
+_BASELINES = ("[PAD]", "[MASK]")
+_SENTENCES = "sentences"  # the project's: each a reference, and the mean of them
+_REFERENCES = (4, 8, 16, 32)
+_LONGEST_LIST = 15
+_SAYS = {
+    "integrated": (
+        "The slope of the {score}, gathered on the way from a text of nothing but {baseline}"
+        " to this one (special tokens and masks stay). Another start gives other scores."
+    ),
+    "gradient": (
+        "The slope of the {score} at this text, times the words' own vectors. It is the"
+        " cheapest and the roughest: it knows this one point only, and the scores need not add up to"
+        " anything."
+    ),
+    "smooth": (
+        "The mean slope over {copies} copies of this text with noise on its words' vectors, times the vectors"
+        " without noise: what only this one point shows is smoothed away. The scores need not add up to anything."
+    ),
+    "deeplift": (
+        "What the {score} gains from {start} to this one (special tokens and"
+        " masks stay), passed back step by step in proportion to what each step gains itself; two that are multiplied"
+        " share it by halves. It seldom shows what speaks against an answer, and another start gives other scores."
+    ),
+    "relevance": (
+        "The {odds} passed back layer by layer, with attention weights, the spread that normalisations divide"
+        " by and the gates of the activations held as they are in this pass. What makes the model look where it looks"
+        " is not in the scores."
+    ),
+    "occlusion": (
+        "Each word in turn replaced by {baseline}: what the answer then loses. Words that can stand in for"
+        " each other all look unimportant."
+    ),
+    "lime": (
+        "The weights of a linear model of {samples} texts in which random words are covered by {baseline}, those nearer"
+        " to this text counting more (Ribeiro et al. 2016). What words do only together is not in it, and another draw"
+        " gives other scores."
+    ),
+}
+
+
+def page():
+    opened = targets.opened("Which words the answer hangs on")
+    if opened is None:
+        return
+    shared, _, trace = opened
+    target = targets.target_picker("saliency", shared, trace)
+    method, settings = _method()
+    if target is None or (method == "reduction" and not input_reduction_view.can(trace, target)):
+        return
+    if method == "hotflip" and not hotflip_view.can(shared, trace, target):
+        return
+    if method == "relevance" and is_certain(shared.bert, target):
+        st.info(
+            f"“{plain(target.label)}” is the only class, and always certain: nothing speaks for or against it.",
+            icon=":material/block:",
+        )
+        return
+    snippets.give(shared, trace, target, method, settings)
+    if method == "reduction":
+        input_reduction_view.draw(shared, trace, target)
+        return
+    if method == "hotflip":
+        hotflip_view.draw(shared, trace, target, settings)
+        return
+    found = _scores(shared, trace, target, method, settings)
+    if found is not None:
+        _draw(trace, found, method, settings)
+
+
+def _method():
+    """(name of the method, keyword arguments of its function)."""
+    method = st.segmented_control(
+        "Method",
+        list(_METHODS),
+        format_func=_METHODS.get,
+        **state.bound_setting("saliency.method", "w_saliency_method", "integrated", _METHODS),
+    )
+    settings = {}
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        if method in ("integrated", "smooth"):
+            settings["steps" if method == "integrated" else "copies"] = st.segmented_control(
+                "Steps" if method == "integrated" else "Copies",
+                _STEPS,
+                **state.bound_setting("saliency.steps", "w_saliency_steps", 32, _STEPS),
+            )
+        if method == "smooth":
+            settings["noise"] = st.segmented_control(
+                "Noise",
+                _NOISE,
+                help="Its standard deviation, as a share of the range of the numbers in the words' vectors.",
+                **state.bound_setting("saliency.noise", "w_saliency_noise", 0.01, _NOISE),
+            )
+        if method == "lime":
+            settings["samples"] = st.segmented_control(
+                "Samples",
+                _SAMPLES,
+                **state.bound_setting("saliency.samples", "w_saliency_samples", 128, _SAMPLES),
+            )
+        if method in ("integrated", "deeplift", "occlusion", "lime"):
+            # What each method's paper starts from is its default.
+            starts = method in ("integrated", "deeplift")
+            name = f"saliency.{'from' if starts else 'instead'}"
+            offered = (*_BASELINES, _SENTENCES) if method == "deeplift" else _BASELINES
+            settings["baseline"] = st.segmented_control(
+                "Starting from" if starts else "In its place",
+                offered,
+                format_func=lambda one: "Sentences" if one == _SENTENCES else one,
+                required=True,
+                **state.bound_setting(name, f"w_{name}", "[PAD]" if starts else "[MASK]", offered),
+            )
+        if settings.get("baseline") == _SENTENCES:
+            number = st.segmented_control(
+                "How many",
+                _REFERENCES,
+                required=True,
+                **state.bound_setting("saliency.references", "w_saliency_references", 8, _REFERENCES),
+            )
+            settings["baseline"] = concepts.sentences(concepts.OTHERS)[:number]
+        if method == "occlusion":
+            settings["level"] = "word"
+        if method == "hotflip":
+            settings |= hotflip_view.settings()
+    return method, settings
+
+
+def _scores(shared, trace, target, method, settings):
+    view = state.view()
+    key = (shared.name, view.precision, view.a, view.b, trace.masks, target, settings)
+
+    def work(progress):
+        if method == "gradient":
+            return shared.run(gradient_x_input, trace, target)
+        return shared.run(_FUNCTIONS[method], trace, target, progress=progress, **settings)
+
+    # Each has a place of its own: a long one is still there after a look at another.
+    return jobs.result(f"saliency {method}", key, _METHODS[method], work, patience=jobs.SHORT)
+
+
+def _draw(trace, found, method, settings):
+    words = found.words
+    with inputs.heading(f"What speaks for “{plain(found.target.label)}”"):
+        export.menu(
+            f"words-{method}",
+            ("text", "word", "score"),
+            lambda: [(one.word.source, one.word.text, one.score) for one in words],
+            lambda: _record(trace, found, settings),
+            lambda: _figure(found, False),
+            lambda: {
+                "tokens": np.array(trace.tokens),
+                "token_scores": found.tokens,
+                "words": np.array([one.word.text for one in words]),
+                "word_scores": np.array([one.score for one in words]),
+            },
+        )
+    marks(
+        "c_saliency",
+        highlights.parts(trace, words, found.target, targets.unit(found.target)),
+        diverging_ramp(frame.is_dark()),
+        ("speaks against it", "speaks for it"),
+        "Point at a word, or tap it, for its score. Coloured by the strongest of this text.",
+    )
+    of_value = found.target.of_value
+    score, odds = ("value", "value") if of_value else ("answer's log-probability", "answer's log-odds")
+    st.caption(_SAYS[method].format(**settings, start=_start(settings), score=score, odds=odds) + _sums(found))
+    left, right = st.columns([3, 2], gap="large")
+    with left:
+        figures.show(
+            "What each word counts for",
+            _figure(found, frame.is_dark()),
+            key="w_saliency_bars",
+            config=export.plot_config(f"words-{method}"),
+        )
+    with right:
+        st.dataframe(
+            {
+                "text": [one.word.source.upper() for one in words],
+                "word": [one.word.text for one in words],
+                "score": [one.score for one in words],
+            },
+            hide_index=True,
+            width="stretch",
+            key="w_saliency_table",
+            column_config={
+                "text": st.column_config.TextColumn("Text", width="small"),
+                "word": "Word",
+                "score": st.column_config.NumberColumn(f"Score, {_unit(found)}", format="%+.3f"),
+            },
+        )
+
+
+def _start(settings):
+    """What DeepLift starts from, in words."""
+    baseline = settings.get("baseline")
+    if isinstance(baseline, str) or baseline is None:
+        return f"a text of nothing but {baseline}"
+    return f"a text of another sentence's tokens, in the mean over {len(baseline)} of the project's (DeepLiftShap),"
+
+
+def _sums(found):
+    said = f" “{plain(found.target.label)}” has {targets.said(found.target, found.score)} here."
+    if found.noisy_score is not None:
+        return said + _with_noise(found)
+    if found.fit is not None:
+        return said + _fitted(found.fit)
+    if found.rest is not None:
+        return said + _shared_out(found)
+    if found.gap is None:
+        return said
+    gained = found.score - found.baseline_score
+    unit = targets.unit(found.target)
+    said = f"{said} From the start to here it gains {_signed(gained)} {unit}; the scores add up to"
+    if found.method == "deeplift":
+        return f"{said} just that" + ("." if abs(found.gap) < 0.001 else f", but for {_signed(found.gap)} of rounding.")
+    return f"{said} {_signed(gained + found.gap)}: convergence gap {_signed(found.gap)}" + (
+        ", more steps make it smaller." if abs(found.gap) > 0.05 else "."
+    )
+
+
+def _shared_out(found):
+    """What the words and all else have of the log-odds."""
+    words, rest = sum(one.score for one in found.words), found.rest
+    whole = "The value" if found.target.of_value else "Its log-odds"
+    said = (
+        f" {whole}, {_signed(found.log_odds)}, {'is' if found.target.of_value else 'are'} {_signed(words)} of the words"
+        f" here, {_signed(found.tokens.sum() - words)} of special tokens, {_signed(rest['places'])} of positions and"
+        f" segments and {_signed(rest['biases'])} of biases"
+    )
+    if not rest["spread"]:
+        return said + "."
+    return f"{said}; {_signed(rest['spread'])} comes from how the other answers share what is left to them."
+
+
+def _signed(number):
+    return f"{round(float(number), 3) + 0.0:+.3f}"
+
+
+def _unit(found):
+    """What the scores are counted in."""
+    return targets.unit(found.target) + (" of log-odds" if found.rest is not None and not found.target.of_value else "")
+
+
+def _fitted(fit):
+    """How well the linear model foretells other texts; where it does not, its weights are chance."""
+    said = (
+        f" Weighted R² {fit:.3f} on draws it was not fitted to: 1 where it foretells the answer, 0 or less where it"
+        " knows no more than the mean."
+    )
+    if fit >= _LOW:
+        return said
+    return (
+        f"{said} That is low: these scores are worth little. More samples are needed, or words count together more"
+        " than each alone."
+    )
+
+
+def _with_noise(found):
+    """How much of the answer the noisy copies have; the scores are of the noise where it is gone."""
+    said = f" With the noise it has {targets.said(found.target, found.noisy_score)} (geometric mean of the copies)"
+    if found.target.of_value or found.score - found.noisy_score < _GONE:
+        return said + "."
+    return said + ": so much noise hides the answer, and the scores say little. Choose less."
+
+
+def _figure(found, dark):
+    strongest = sorted(found.words, key=lambda one: -abs(one.score))[:_LONGEST_LIST]
+    unit = {"nats": "nats of log-probability"}.get(_unit(found), _unit(found))
+    return ranked_bars([one.word.text for one in strongest], [one.score for one in strongest], unit, dark)
+
+
+def _record(trace, found, settings):
+    return {
+        "model": trace.model,
+        "method": found.method,
+        "baseline": settings.get("baseline"),
+        "noise": settings.get("noise"),
+        "copies": settings.get("copies"),
+        "samples": settings.get("samples"),
+        "target": {"position": found.target.position, "label": found.target.label},
+        "log_probability": found.score,
+        "baseline_log_probability": found.baseline_score,
+        "noisy_log_probability": found.noisy_score,
+        "convergence_gap": found.gap,
+        "weighted_r2": found.fit,
+        "log_odds": found.log_odds,
+        "rest": found.rest,
+        "tokens": list(trace.tokens),
+        "token_scores": found.tokens.tolist(),
+        "words": [
+            {"text": one.word.source, "index": one.word.index, "word": one.word.text, "score": one.score}
+            for one in found.words
+        ],
+    }

@@ -1,0 +1,360 @@
+"""Concepts: whether an answer hangs on what some example sentences have in common, layer by layer."""
+
+import numpy as np
+import streamlit as st
+
+from bert_tf.explain import can_test, concept_test
+from bert_tf.explain.attribution.target import vocabulary_id
+from bert_tf.explain.representations.tcav import ANSWERS, FEWEST, RUNS
+from bert_tf.plots.interventions.ablation import ranked_bars
+from bert_tf.plots.representations.tcav import concept_figure
+from ui import snippets
+from ui.samples import concepts
+from ui.session import jobs, state
+from ui.shell import frame
+from ui.widgets import (
+    export,
+    figures,
+    file_input,
+    inputs,
+    targets,
+)
+from ui.widgets.formatting import (
+    bold,
+    count,
+    plain,
+    share,
+    title,
+)
+
+_HEADER = (
+    "layer",
+    "score",
+    "score_deviation",
+    "chance",
+    "chance_deviation",
+    "p_value",
+    "accuracy",
+    "chance_accuracy",
+    "accuracy_p_value",
+    "differs",
+)
+_OF = {"class": "The class", "word": "A word at a mask", "next": "Next sentence", "order": "Sentence order"}
+_SAID = {"next": ("IsNext", "NotNext"), "order": ("In order", "Swapped")}
+_WORD = "good"  # that is asked about at first
+_DRAWN = 40  # rows in the saved figure
+
+
+def page():
+    st.title("What a concept does to an answer", anchor=False)
+    name, concept, others = _concept()
+    if len(concept) < FEWEST or len(others) < 2 * FEWEST:
+        st.info(
+            f"Type at least {FEWEST} sentences that have the concept, one a line, and {2 * FEWEST} that do not, or "
+            "leave the second field empty for sentences of the project.",
+            icon=":material/keyboard:",
+        )
+        return
+    shared = inputs.model()
+    asked = _asked(shared)
+    if asked is None:
+        return
+    of, answer = asked
+    read = file_input.rows("concepts", typed=True, first="reviews.csv")
+    if read is None:
+        return
+    rows, file_key = read
+    rows, label = file_input.label_picker("concepts", rows)
+    hide = file_input.hide_picker("concepts") if of == "word" else "given"
+    key = (shared.name, state.view().precision, concept, others, of, answer, hide, file_key, label)
+    if not file_input.asked("concepts", key, len(rows.rows) <= file_input.AT_ONCE):
+        st.caption(f"{count(len(rows.rows), 'row')}. A row takes about four passes.")
+        return
+
+    def work(progress):
+        return shared.run(concept_test, rows.rows, concept, others, of, answer, hide, progress=progress)
+
+    snippets.give(shared, file_key, name, concept, others, of, answer, hide, label)
+    found = jobs.result("concepts", key, f"Testing {count(len(rows.rows), 'row')}", work, patience=jobs.SHORT)
+    if found is None:
+        return
+    _scores(shared, found, name, concept, rows)
+    _layer(found, rows, len(found.scores) - 1)
+
+
+def _concept():
+    """(name of the ready concept or None, its sentences, those it is compared with)."""
+    names = {**concepts.NAMES, concepts.OWN: "Your own"}
+    chosen = st.pills(
+        "Concept",
+        list(names),
+        format_func=names.get,
+        label_visibility="collapsed",
+        required=True,
+        **state.bound_setting("concepts.concept", "w_concepts_concept", next(iter(names)), names),
+    )
+    if chosen == concepts.OWN:
+        left, right = st.columns(2, gap="large")
+        with left:
+            own = _lines("Sentences with the concept", "concepts.own", "w_concepts_own")
+        with right:
+            rest = _lines("Others to compare with", "concepts.others", "w_concepts_others")
+        return None, own, rest or concepts.sentences(concepts.OTHERS)
+    with st.expander("The sentences", icon=":material/notes:"):
+        left, right = st.columns(2, gap="large")
+        shown = {concepts.NAMES[chosen]: chosen, "Compared with": concepts.OTHERS}
+        for column, (heading, name) in zip((left, right), shown.items()):
+            column.dataframe(
+                {heading: list(concepts.sentences(name))},
+                hide_index=True,
+                width="stretch",
+                height=220,
+                key=f"w_concepts_shown_{name}",
+            )
+    return chosen, concepts.sentences(chosen), concepts.sentences(concepts.OTHERS)
+
+
+def _lines(label, name, key):
+    limits = state.limits()
+    lines = st.text_area(
+        label,
+        height=190,
+        max_chars=limits.max_characters,
+        placeholder="One a line.",
+        **state.bound_setting(name, key, ""),
+    )
+    read = concepts.typed(lines or "")
+    if len(read) > limits.max_sentences:
+        st.caption(f"The first {limits.max_sentences:,} are read.")
+    return read[: limits.max_sentences]
+
+
+def _asked(shared):
+    """(what the answer is of, the answer) as `concept_test` takes them; None with the reason said."""
+    able = can_test(shared.bert)
+    if not able:
+        st.info(
+            f"{title(shared.name)} has no head for words or pairs and no classes, so there is no answer to ask about. "
+            "Choose another model in the sidebar.",
+            icon=":material/block:",
+        )
+        return None
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        of = st.selectbox(
+            "What is explained",
+            able,
+            format_func=_OF.get,
+            width=260,
+            **state.bound_setting("concepts.of", "w_concepts_of", able[0], able),
+        )
+        answer = _answer(shared, of)
+    if "class" not in able:
+        st.caption("Of a model that was fine-tuned to classify, chosen in the sidebar, classes can be asked about too.")
+    if of == "class":
+        labels = targets.classes(shared).labels
+        if len(labels) == 1 and not targets.classes(shared).multi_label:
+            st.info(
+                f"“{plain(labels[0])}” is the only class, and always certain: nothing speaks for or against it.",
+                icon=":material/block:",
+            )
+            return None
+    if of == "word" and not answer:
+        st.info("Type the word that is asked about at the masks.", icon=":material/keyboard:")
+        return None
+    if of == "word":
+        try:
+            vocabulary_id(shared.tokenizer, answer)
+        except ValueError as error:
+            st.warning(plain(str(error)), icon=":material/spellcheck:")
+            return None
+    return of, answer
+
+
+def _answer(shared, of):
+    if of == "class":
+        labels = targets.classes(shared).labels
+        if targets.classes(shared).regression or not labels:
+            return None
+        return st.selectbox(
+            "Class",
+            labels,
+            width=260,
+            **state.bound_setting("concepts.label", "w_concepts_label", labels[-1], labels),
+        )
+    if of == "word":
+        word = st.text_input(
+            "Word", max_chars=60, width=260, **state.bound_setting("concepts.word", "w_concepts_word", _WORD)
+        )
+        return (word or "").strip()
+    said = _SAID[of]
+    chosen = st.segmented_control(
+        "Answer",
+        said,
+        required=True,
+        **state.bound_setting("concepts.follows", "w_concepts_follows", said[0], said),
+    )
+    return ANSWERS[of][said.index(chosen)]
+
+
+def _scores(shared, found, name, concept, rows):
+    rises = "value rises" if found.target.of_value else f"log-odds of “{plain(found.target.label)}” rise"
+    with inputs.heading("Score by layer"):
+        export.menu(
+            "concept-scores",
+            _HEADER,
+            lambda: _lines_of(found),
+            lambda: _record(shared, found, name, concept, rows),
+            {
+                "Score": lambda: concept_figure(found.scores, found.chance, found.differs, "score"),
+                "Accuracy": lambda: concept_figure(*_accuracies(found), "accuracy"),
+            },
+            lambda: {
+                "scores": found.scores,
+                "chance": found.chance,
+                "accuracies": found.accuracies,
+                "chance_accuracies": found.chance_accuracies,
+                "p_values": found.p_values,
+                "accuracy_p_values": found.accuracy_p_values,
+                "slopes": found.slopes,
+                "rows": np.array([rows.rows[place].number for place in found.places]),
+            },
+        )
+    dark = frame.is_dark()
+    left, right = st.columns([6, 5], gap="large")
+    with left:
+        figures.show(
+            "The concept's score after every layer, beside chance",
+            concept_figure(found.scores, found.chance, found.differs, "score", dark),
+            key="w_concepts_scores",
+            config=export.plot_config("concept-scores"),
+        )
+    with right:
+        figures.show(
+            "How well the concept is told from other sentences, beside chance",
+            concept_figure(*_accuracies(found), "held-out accuracy", dark),
+            key="w_concepts_accuracies",
+            config=export.plot_config("concept-accuracies"),
+        )
+    left_out = len(rows.rows) - len(found.places)
+    without = f" {count(left_out, 'row')} without such an answer left out." if left_out else ""
+    st.caption(
+        f"The score is the share of {count(len(found.places), 'row')} whose {rises} along the concept's "
+        f"vector, all tokens moved along it, by their exact slope.{without} The vector is the normal of a linear "
+        f"classifier that tells {found.sentences} sentences with the concept from as many others by the mean of their "
+        f"tokens' states: {RUNS} of them, each with others, its accuracy on a third held out. Chance is {RUNS} "
+        "classifiers of others against others. Bars are standard deviations. Filled: at that layer no vector of chance "
+        "lies as far from one half as the concept's mean, and no classifier of chance is as good as the concept's. A "
+        "vector holds all that sets these sentences apart from the others, also what you did not mean; and what an "
+        "answer would do along it is to first order."
+    )
+
+
+def _accuracies(found):
+    return found.accuracies, found.chance_accuracies, found.readable
+
+
+def _layer(found, rows, layers):
+    st.header("After one layer", anchor=False)
+    layer = st.slider(
+        "After layer",
+        0,
+        layers,
+        width=360,
+        help="0 is what goes in.",
+        **state.bound_setting("concepts.layer", "w_concepts_layer", layers, range(layers + 1)),
+    )
+    st.markdown(_said(found, layer))
+    shown = sorted(zip(found.places, found.slopes[layer].tolist()), key=lambda one: -one[1])
+    unit = "Slope, of the value" if found.target.of_value else "Slope, nats"
+    with inputs.heading("Row by row"):
+        export.menu(
+            f"concept-rows-{layer}",
+            ("row", "text_a", "text_b", "slope"),
+            lambda: [(row.number, row.text_a, row.text_b or "", slope) for row, slope in _rows(rows, shown)],
+            lambda: {
+                "layer": layer,
+                "target": found.target.label,
+                "rows": [{"row": row.number, "slope": slope} for row, slope in _rows(rows, shown)],
+            },
+            lambda: ranked_bars(
+                [f"{row.number}: {row.text:.60}" for row, _ in _rows(rows, shown)[:_DRAWN]],
+                [slope for _, slope in shown[:_DRAWN]],
+                unit,
+            ),
+        )
+    st.dataframe(
+        {
+            "slope": [slope for _, slope in shown],
+            "row": [row.number for row, _ in _rows(rows, shown)],
+            "text": [row.text for row, _ in _rows(rows, shown)],
+        },
+        hide_index=True,
+        width="stretch",
+        height=min(60 + 36 * len(shown), 420),
+        key="w_concepts_rows",
+        column_config={
+            "slope": st.column_config.NumberColumn(unit, format="%.4f", width=110),
+            "row": st.column_config.NumberColumn("Row", width=60),
+            "text": st.column_config.TextColumn("Text", width="large"),
+        },
+    )
+    st.caption("Slopes are the mean over the concept's vectors, each of length 1; lengths differ from layer to layer.")
+
+
+def _rows(rows, shown):
+    return [(rows.rows[place], slope) for place, slope in shown]
+
+
+def _said(found, layer):
+    """The chosen layer in a sentence."""
+    scores, chance = found.scores[layer], found.chance[layer]
+    told = (
+        "differs from chance"
+        if found.differs[layer]
+        else "does not differ from chance"
+        if found.readable[layer]
+        else "says nothing, as the concept cannot be told there better than by chance"
+    )
+    label = "the value" if found.target.of_value else bold(found.target.label)
+    return (
+        f"After layer {layer} the concept speaks for {label} in {_spread(scores)} of the rows, a vector of chance in "
+        f"{_spread(chance)}; {_as_far(found, layer)} of {RUNS} of chance lie as far from one half. The classifiers are "
+        f"right on {share(found.accuracies[layer].mean())} of the sentences held out. The score {told}."
+    )
+
+
+def _spread(shares):
+    """The mean of shares with their standard deviation, in percent."""
+    return f"{100 * shares.mean():.1f}% ± {100 * shares.std(ddof=1):.1f}"
+
+
+def _as_far(found, layer):
+    """How many vectors of chance lie as far from one half, in words."""
+    return round(found.p_values[layer] * (RUNS + 1)) - 1 or "none"
+
+
+def _lines_of(found):
+    for layer, (scores, chance) in enumerate(zip(found.scores, found.chance)):
+        yield (
+            layer,
+            scores.mean(),
+            scores.std(ddof=1),
+            chance.mean(),
+            chance.std(ddof=1),
+            found.p_values[layer],
+            found.accuracies[layer].mean(),
+            found.chance_accuracies[layer].mean(),
+            found.accuracy_p_values[layer],
+            int(found.differs[layer]),
+        )
+
+
+def _record(shared, found, name, concept, rows):
+    return {
+        "model": shared.name,
+        "target": found.target.label,
+        "concept": name or list(concept),
+        "sentences": found.sentences,
+        "rows": [rows.rows[place].number for place in found.places],
+        "layers": [dict(zip(_HEADER, line)) for line in _lines_of(found)],
+    }

@@ -1,0 +1,301 @@
+"""The What-if page's views of a text changed: half the context, a word less, another word, swapped."""
+
+import functools
+
+import streamlit as st
+
+from bert_tf import plots
+from bert_tf.explain import (
+    ask,
+    fill_mask,
+    left_context,
+    right_context,
+    swapped,
+    with_word,
+    without_each_word,
+)
+from bert_tf.plots.interventions.ablation import ranked_bars
+from ui import snippets
+from ui.session import jobs, state
+from ui.session.session_cache import kept
+from ui.shell import frame
+from ui.widgets import (
+    components,
+    export,
+    figures,
+    inputs,
+    targets,
+)
+from ui.widgets.cards import cards, shorter
+from ui.widgets.formatting import percent, plain
+
+_MANY = 1000  # guesses kept for comparison: one that is not among them has less than 0.1%
+_LONGEST_LIST = 15
+#: How a model reads (`bert_tf.architectures.Member.reads`) -> what half the context shows of it.
+_SIDES_SAY = {
+    "both": (
+        "A reader from left to right knows only what stands before a word; BERT is trained to use both sides."
+        " Cut short like this it is out of its element: a model trained from left to right would do better"
+        " with the left side than this one does."
+    ),
+    "left": (
+        "This model reads from left to right: what stands after a word never reaches its guess, so that the left side"
+        " alone gives the same as the whole text, and the right side alone gives it nothing to go by."
+    ),
+    "apart": (
+        "This model is two one-way readers: one has read what stands before the word, the other what stands after it,"
+        " and their results meet at the end. Cut short like this, one of the two has no words to read."
+    ),
+}
+
+
+def one_side(shared, trace):
+    """What stands before a mask alone, and what stands after it alone, beside the whole text."""
+    if not trace.masks:
+        st.info("This is about hidden words: press a word above to hide it.", icon=":material/touch_app:")
+        return
+    position = _mask_picker(trace)
+    snippets.give(shared, "sides", trace, position)
+    variants = [left_context, right_context]
+    outcomes = kept(
+        "whatif_sides",
+        (trace, position),
+        lambda: shared.run(_asked, trace, variants, position, state.limits().max_top_k),
+    )
+    top_k = state.view().top_k
+    whole = next(one for one in fill_mask(trace, shared.tokenizer, top_k) if one.position == position)
+    sides = [_at(outcome, trace, position) for outcome in outcomes]
+    shown = cards([whole, *sides])
+    names = ("The whole text", "Only what stands before", "Only what stands after")
+    for card, name in zip(shown, names):
+        card["note"], card["predictions"] = name, card["predictions"][:top_k]
+    with inputs.heading("Both sides, or one"):
+        export.menu(
+            "one-side",
+            ("reads", "rank", "token", "probability"),
+            lambda: [
+                (name, rank, one["text"], one["p"])
+                for name, card in zip(names, shown)
+                for rank, one in enumerate(card["predictions"], start=1)
+            ],
+            lambda: {name: card["predictions"] for name, card in zip(names, shown)},
+            lambda: plots.predictions([whole, *sides]),
+        )
+    components.bars("c_whatif_sides", shown)
+    st.caption(_SIDES_SAY[shared.config.member.reads])
+    for outcome, name in zip(outcomes, names[1:]):
+        st.caption(f"{name}: {plain(' '.join(outcome.variant.tokens))}")
+
+
+def _asked(bert, trace, makers, position, top_k):
+    return ask(bert, trace, [maker(bert, trace, position) for maker in makers], top_k)
+
+
+def _at(outcome, trace, position):
+    """What an outcome says at one of the trace's masks."""
+    return outcome.masks[outcome.variant.rows.index(trace.masks.index(position))]
+
+
+def _mask_picker(trace):
+    if len(trace.masks) == 1:
+        return trace.masks[0]
+    names = [str(position) for position in trace.masks]
+    return int(
+        st.selectbox(
+            "Hidden word",
+            names,
+            format_func=lambda name: targets.place_name(trace, int(name)),
+            width=300,
+            **state.bound_setting("whatif.at", "w_whatif_at", names[0], names),
+        )
+    )
+
+
+def a_word_less(shared, trace):
+    """Every word left out once, the one that matters most on top."""
+    view = state.view()
+    snippets.give(shared, "less", trace)
+    key = (shared.name, view.precision, view.a, view.b, trace.masks)
+    work = functools.partial(shared.run, without_each_word, trace, 1)
+    found = jobs.result(
+        "whatif_less", key, "Leaving out every word, one at a time", lambda progress: work(progress=progress)
+    )
+    if found is None:
+        return
+    if not found:
+        st.info("There is no word to leave out: each text needs two that are not hidden.", icon=":material/notes:")
+        return
+    rows = sorted((_less(word, outcome) for word, outcome in found), key=lambda row: -row["effect"])
+    with inputs.heading("Without each word"):
+        export.menu(
+            "a-word-less",
+            tuple(rows[0]),
+            lambda: [tuple("" if cell is None else cell for cell in row.values()) for row in rows],
+            lambda: rows,
+            lambda: _less_figure(shared, rows, trace, False),
+        )
+    left, right = st.columns([3, 2], gap="large")
+    with left:
+        st.dataframe(
+            {name: [row[name] for row in rows] for name in rows[0] if any(row[name] is not None for row in rows)},
+            hide_index=True,
+            width="stretch",
+            key="w_whatif_less",
+            column_config=_LESS_COLUMNS,
+        )
+    with right:
+        figures.show(
+            "The answer without each word",
+            _less_figure(shared, rows, trace, frame.is_dark()),
+            key="w_whatif_less_bars",
+            config=export.plot_config("a-word-less"),
+        )
+    st.caption(
+        "The text without the word, read anew: what follows moves up. With several masks the numbers are"
+        " means over them, and the guess is that at the first."
+    )
+
+
+_LESS_COLUMNS = {
+    "text": st.column_config.TextColumn("Text", width="small"),
+    "word": "Without",
+    "guess": "First guess then",
+    "probability": st.column_config.NumberColumn("has", format="percent"),
+    "change": st.column_config.NumberColumn(
+        "Old guess, nats",
+        format="%+.2f",
+        help="What the first guess of the whole text has gained in log-probability.",
+    ),
+    "effect": st.column_config.ProgressColumn("Difference", format="%.3f", min_value=0, max_value=1),
+    "is_next": st.column_config.NumberColumn("IsNext then", format="percent"),
+    "in_order": st.column_config.NumberColumn("In order then", format="percent"),
+}
+
+
+def _less(word, outcome):
+    masks = outcome.masks
+    change = outcome.sop_change if outcome.nsp_change is None else outcome.nsp_change
+    effect = float(outcome.divergences.mean()) if masks else abs(change)
+    return {
+        "text": word.source.upper(),
+        "word": word.text,
+        "guess": masks[0].predictions[0].token if masks else None,
+        "probability": masks[0].predictions[0].probability if masks else None,
+        "change": float(outcome.changes.mean()) if masks else None,
+        "effect": effect,
+        "is_next": outcome.nsp.is_next if outcome.nsp else None,
+        "in_order": outcome.sop.in_order if outcome.sop else None,
+    }
+
+
+def _less_figure(shared, rows, trace, dark):
+    unit = "bits between the two distributions"
+    if not trace.masks:
+        unit = f"change of P({targets.verdict(shared).answers[0]})"
+    strongest = rows[:_LONGEST_LIST]
+    return ranked_bars([row["word"] for row in strongest], [row["effect"] for row in strongest], unit, dark)
+
+
+def another_word(shared, trace):
+    """One word in the place of another."""
+    words = [word for word in trace.words() if not set(word.positions) & set(trace.masks)]
+    if not words:
+        st.info("Every word is hidden; there is none to replace.", icon=":material/notes:")
+        return
+    names = [f"{word.source}{word.index}" for word in words]
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        name = st.selectbox(
+            "Instead of",
+            names,
+            # Numbered: a box knows its options by what it shows of them, and a word may stand twice in a text.
+            format_func=lambda name: f"{names.index(name) + 1}: {words[names.index(name)].text}",
+            width=260,
+            **state.bound_setting("whatif.word", "w_whatif_word", names[0], names),
+        )
+        instead = st.text_input(
+            "read",
+            placeholder="Type a word",
+            width=260,
+            max_chars=200,
+            **state.bound_setting("whatif.with", "w_whatif_with", ""),
+        )
+    if not instead.strip():
+        st.info("Type a word to put in its place.", icon=":material/keyboard:")
+        return
+    word = words[names.index(name)]
+    snippets.give(shared, "word", trace, word, instead)
+    _before_after(shared, trace, functools.partial(with_word, word=word, replacement=instead), (word, instead))
+
+
+def swapped_texts(shared, trace):
+    """The second text first."""
+    if trace.text_b is None:
+        st.info("There is only one text. Type a text B to swap them.", icon=":material/swap_horiz:")
+        return
+    snippets.give(shared, "swap", trace)
+    _before_after(shared, trace, swapped, "swap")
+
+
+def _before_after(shared, trace, maker, key):
+    outcome = kept("whatif_change", (trace, key), lambda: shared.run(_changed, trace, maker))
+    variant = outcome.variant
+    before = fill_mask(trace, shared.tokenizer, _MANY) if variant.masks else ()
+    top_k = state.view().top_k
+    shown = targets.changed_cards([before[row] for row in variant.rows], outcome.masks, top_k)
+    share = targets.first_share(outcome)
+    with inputs.heading(variant.label if variant.label == "A and B swapped" else plain(variant.label)):
+        export.menu(
+            "what-if",
+            targets.ANSWER_HEADER,
+            lambda: targets.answer_rows(shared, shown, None if share is None else (targets.first_share(trace), share)),
+            lambda: _record(trace, outcome, shown),
+            lambda: _change_figure(shared, trace, outcome, top_k),
+        )
+    st.caption(plain(" ".join(variant.tokens)))
+    left, right = st.columns([3, 2], gap="large") if share is not None else (st.container(), None)
+    if shown:
+        with left:
+            components.bars("c_whatif_bars", shown)
+            st.caption("The line marks what it was in the text above.")
+    if share is not None:
+        with right if shown else left:
+            components.gauge("c_whatif_gauge", share, order=outcome.nsp is None)
+            st.caption(f"{targets.verdict(shared).says}: {percent(targets.first_share(trace))} in the text above.")
+    st.caption(
+        "One change in one text: it shows that the answer hangs on it here, not why, nor that it would elsewhere. A "
+        "text that nobody would write moves the answer too."
+    )
+
+
+def _change_figure(shared, trace, outcome, top_k):
+    if outcome.masks:
+        return plots.predictions(shorter(outcome.masks, top_k))
+    shares = [targets.first_share(trace), targets.first_share(outcome)]
+    return ranked_bars(["before", "after"], shares, f"P({targets.verdict(shared).answers[0]})")
+
+
+def _changed(bert, trace, maker):
+    return ask(bert, trace, [maker(bert, trace)], _MANY)[0]
+
+
+def _record(trace, outcome, shown):
+    return {
+        "model": trace.model,
+        "tokens": list(trace.tokens),
+        "changed_tokens": list(outcome.variant.tokens),
+        "masks": [
+            {
+                "mask": card["title"],
+                "predictions": [
+                    {"token": one["text"], "before": one["was"], "after": one["p"]} for one in card["predictions"]
+                ],
+            }
+            for card in shown
+        ],
+        "log_probability_changes": outcome.changes.tolist(),
+        "divergences_bits": outcome.divergences.tolist(),
+        "is_next_before": trace.nsp and trace.nsp.is_next,
+        "is_next_after": outcome.nsp and outcome.nsp.is_next,
+        "in_order_before": trace.sop and trace.sop.in_order,
+        "in_order_after": outcome.sop and outcome.sop.in_order,
+    }

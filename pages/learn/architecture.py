@@ -1,0 +1,152 @@
+"""Architecture: the loaded model as boxes, each with its size, its share of the work and what passes through it."""
+
+import streamlit as st
+
+from bert_tf.explain.models.architecture import LAYER_PARTS, parts
+from bert_tf.plots.interventions.ablation import ranked_bars
+from pages.learn import box_values, lessons, size_table
+from ui import snippets
+from ui.session import state
+from ui.session.session_cache import kept
+from ui.widgets import components, export, inputs
+from ui.widgets.formatting import dimensions, direction, percent
+
+_OPEN, _LAYER = "architecture.open", "architecture.layer"
+
+
+def page():
+    opened = inputs.opened("The model, box by box", strip=False)
+    if opened is None:
+        return
+    shared, encoding = opened
+    found = inputs.masked(shared, encoding)
+    if found is None:
+        return
+    trace = _trace(shared, found)
+    boxes = parts(shared.bert.model, trace.length, max(len(trace.masks), 1), shared.bert.task)
+    names = [part.name for part in boxes]
+    chosen = state.setting(_OPEN, "attention")
+    chosen = chosen if chosen in names else "attention"
+    layer = min(max(state.setting(_LAYER, 1), 1), shared.config.num_hidden_layers) - 1
+    left, right = st.columns([4, 6], gap="large")
+    with left:
+        _tower(trace, boxes, chosen, layer, shared.config)
+    with right:
+        _detail(shared, trace, boxes, chosen, layer)
+    size_table.draw(shared, trace, boxes)
+    snippets.give(shared, trace, layer, chosen, box_values.looked_at(chosen))
+
+
+def _trace(shared, masked):
+    view = state.view()
+    key = (shared.name, view.precision, view.a, view.b, masked)
+    return kept("architecture", key, lambda: shared.trace(view.a, view.b, masked, hidden_states=True))
+
+
+def _tower(trace, boxes, chosen, layer, config):
+    layers = config.num_hidden_layers
+    work = sum(part.flops for part in boxes)
+    shown = [
+        {
+            "name": part.name,
+            "title": part.title,
+            "size": _parameters(part.parameters),
+            "shape": dimensions(part.shape),
+            "share": part.flops / work,
+            "work": f"{percent(part.flops / work)} of the work" if part.flops else "",
+        }
+        for part in boxes
+    ]
+    ends = [part.name for part in boxes if part.name not in ("embeddings", *LAYER_PARTS)]
+
+    def opened(name):
+        if name in {part.name for part in boxes}:
+            state.set_setting(_OPEN, name, "attention")
+
+    def moved(index):
+        if 0 <= index < layers:
+            state.set_setting(_LAYER, index + 1, 1)
+
+    with inputs.heading("The model"):
+        _save_boxes(trace, boxes)
+    runs = direction(trace.text_a)
+    components.tower("c_tower", shown, ends, trace.tokens[:24], runs, chosen, layer, layers, opened, moved)
+    st.caption(
+        f"Sizes and work of the blocks are those of all {layers} layers together, for these "
+        f"{trace.length} tokens. {_sharing(config)}Press a box to look inside."
+    )
+
+
+def _save_boxes(trace, boxes):
+    def rows():
+        return [
+            (part.name, part.title, dimensions(part.shape), part.repeats, part.parameters, part.flops) for part in boxes
+        ]
+
+    header = ("box", "title", "gives", "repeats", "parameters", "operations")
+    export.menu(
+        "boxes",
+        header,
+        rows,
+        lambda: {"model": trace.model, "tokens": trace.tokens, "boxes": [dict(zip(header, row)) for row in rows()]},
+        {
+            "Parameters": lambda: ranked_bars(
+                [part.title for part in boxes], [part.parameters for part in boxes], "parameters"
+            ),
+            "Work": lambda: ranked_bars([part.title for part in boxes], [part.flops for part in boxes], "operations"),
+        },
+    )
+
+
+def _sharing(config):
+    """That layers share their weights, where they do."""
+    layers, sets = config.num_hidden_layers, len(set(config.layer_groups))
+    if sets == layers:
+        return ""
+    what = "one set of weights" if sets == 1 else f"{sets} sets of weights, neighbours the same one"
+    return f"All {layers} layers share {what}: it is counted once, and the work is done in every layer. "
+
+
+def _detail(shared, trace, boxes, chosen, layer):
+    part = next(one for one in boxes if one.name == chosen)
+    where = f", layer {layer + 1}" if part.name in box_values.INSIDE else ""
+    st.header(part.title + where, anchor=False)
+    task = shared.bert.task and shared.bert.task.settings
+    lesson = lessons.part(part.name, shared.config, task and task.task)
+    if lesson:
+        st.markdown(lesson.text)
+        st.caption(lesson.source)
+    st.markdown(
+        f"gives **{dimensions(part.shape)}** · **{_parameters(part.parameters)}** parameters{_each(part)} · "
+        f"**{_operations(part.flops)}** for these {trace.length} tokens"
+    )
+    box_values.draw(shared, trace, part.name, layer)
+    size_table.draw_box(shared, trace, boxes, part)
+    if lesson:
+        lessons.links(lesson.pages)
+
+
+def _each(part):
+    """How many of a part's parameters one layer has."""
+    if part.repeats == 1:
+        return ""
+    one = _parameters(part.parameters // part.sets)
+    if part.sets == part.repeats:
+        return f", {one} a layer"
+    if part.sets == 1:
+        return f", the same in all {part.repeats} layers"
+    return f", {one} in each of {part.sets} sets for {part.repeats} layers"
+
+
+def _parameters(number):
+    if number >= 1e6:
+        return f"{number / 1e6:.1f} M"
+    return f"{number / 1e3:.1f} k" if number >= 1e3 else str(number)
+
+
+def _operations(flops):
+    if flops >= 1e9:
+        return f"{flops / 1e9:.2f} GFLOP"
+    if flops >= 1e6:
+        return f"{flops / 1e6:.1f} MFLOP"
+    return f"{flops:,} FLOP" if flops else "next to none"

@@ -1,0 +1,192 @@
+"""Family: BERT and the models made from the same layers, by size, parts, objectives, work, speed and what changed."""
+
+import streamlit as st
+
+from bert_tf.architectures import BERT, MEMBERS
+from bert_tf.explain.models.architecture_table import (
+    changed,
+    family_rows,
+    measure_speed,
+    objectives,
+)
+from bert_tf.plots.models.architecture_table import parameters_by_part, work_or_time
+from ui import snippets
+from ui.session import jobs, state
+from ui.session.session_cache import kept
+from ui.shell import frame
+from ui.widgets import export, figures, inputs
+from ui.widgets.formatting import plain
+
+_TOKENS, _IN_A_ROW = 128, 3
+_HEADER = (
+    "member",
+    "size",
+    "learns_from",
+    "changed",
+    "parameters",
+    "embeddings",
+    "encoder",
+    "output_heads",
+    "megaflop_a_token",
+    "milliseconds",
+    "timed",
+    "layers",
+    "hidden",
+    "heads",
+    "vocabulary",
+)
+
+
+def page():
+    st.title("The family", anchor=False)
+    rows = kept("family rows", _TOKENS, lambda: family_rows(_TOKENS))
+    _members(rows)
+    heading = inputs.heading("Sizes")
+    times = _times(rows)
+    table = _table(rows, times)
+    with heading:
+        export.menu(
+            "family",
+            _HEADER,
+            lambda: table,
+            lambda: [dict(zip(_HEADER, row)) for row in table],
+            {
+                "Parameters": lambda: parameters_by_part(rows),
+                "Work": lambda: work_or_time(rows, times or None),
+            },
+        )
+    snippets.give(_TOKENS, state.setting("family.speed", False))
+    _figures(rows, times)
+    _sizes(rows, times)
+
+
+def _members(rows):
+    members = [member for member in MEMBERS.values() if member is not BERT]
+    st.markdown(
+        f"**{plain(BERT.title)}** ({plain(BERT.source)}) learns from {_words(_learnt(BERT, rows))}. "
+        "What each of the others changed:"
+    )
+    columns = [column for _ in range(0, len(members), _IN_A_ROW) for column in st.columns(_IN_A_ROW)]
+    for column, member in zip(columns, members):
+        with column.container(border=True, height="stretch"):
+            st.markdown(f"**{plain(member.title)}**")
+            st.markdown("\n".join(f"- {plain(change)}" for change in member.changes))
+            learnt = "; ".join(
+                [_words(_learnt(member, rows))]
+                + [f"its generator from {_words(words)}" for words in _generators(member, rows)]
+            )
+            st.caption(f"Learns from {learnt}. {plain(member.source)}.")
+
+
+def _learnt(member, rows):
+    return next(objectives(row) for row in rows if row.member is member)
+
+
+def _generators(member, rows):
+    """What models of a member learn from that is not the member's own objective."""
+    found = {objectives(row) for row in rows if row.member is member and row.heads != member.trained}
+    return sorted(found)
+
+
+def _words(words):
+    return " and ".join(words)
+
+
+def _times(rows):
+    """Dict of the row's name -> seconds on this machine; empty until the visitor has asked for it."""
+    if not st.toggle(
+        "Measure their speed on this machine", **state.bound_setting("family.speed", "w_family_speed", False)
+    ):
+        return {}
+    found = jobs.result("family speed", "speed", "Timing", lambda progress: measure_speed(rows, progress=progress))
+    return {} if found is None else {row.name: seconds for row, seconds in zip(rows, found) if seconds is not None}
+
+
+def _figures(rows, times):
+    left, right = st.columns(2)
+    with left:
+        figures.show(
+            "Parameters by part of each size",
+            parameters_by_part(rows, frame.is_dark()),
+            config=export.plot_config("family"),
+            key="w_family_figure",
+        )
+    with right:
+        figures.show(
+            "Time of a pass of each size" if times else "Work of a pass of each size",
+            work_or_time(rows, times or None, frame.is_dark()),
+            config=export.plot_config("family-speed" if times else "family-work"),
+            key="w_family_work",
+        )
+    cost = (
+        f"The time is the median of five passes of the encoder over {_TOKENS} tokens. A hollow point is worked out: "
+        "one and three of its layers were timed, and all layers cost the same. Not timed, since one layer takes "
+        f"gigabytes: {', '.join(row.name for row in rows if not row.timed)}."
+        if times
+        else f"The work is that of one pass of the encoder over {_TOKENS} tokens, two operations for each weight that "
+        "a token meets."
+    )
+    st.caption(
+        f"Parameters with the heads that each one is trained with. {cost} ALBERT's layers share their weights: its "
+        "bar is short, its work is BERT's. How well a model answers is in none of these numbers."
+    )
+
+
+def _sizes(rows, times):
+    columns = dict(zip(_HEADER, zip(*_table(rows, times))))
+    names = [f"{member} {size}" for member, size in zip(columns.pop("member"), columns.pop("size"))]
+    labels = {
+        "learns_from": "Learns from",
+        "parameters": "Parameters",
+        "embeddings": "Embeddings",
+        "encoder": "Encoder",
+        "output_heads": "Output heads",
+        "megaflop_a_token": "MFLOP a token",
+        "milliseconds": "ms here",
+        "layers": "Layers",
+        "hidden": "Hidden",
+        "heads": "Heads",
+        "vocabulary": "Vocabulary",
+        "changed": "Changed from BERT",
+    }
+    if not times:
+        del labels["milliseconds"]
+    counted = ("Parameters", "Embeddings", "Encoder", "Output heads", "Vocabulary")
+    st.dataframe(
+        {"Model": names, **{label: columns[name] for name, label in labels.items()}},
+        hide_index=True,
+        height=500,
+        key="w_family_table",
+        column_config={
+            "Model": st.column_config.TextColumn(pinned=True, width=130),
+            "Learns from": st.column_config.TextColumn(width=225),
+            "Changed from BERT": st.column_config.TextColumn(width=420),
+            **{name: st.column_config.NumberColumn(format="localized") for name in counted},
+            "MFLOP a token": st.column_config.NumberColumn(format="%.1f"),
+            "ms here": st.column_config.NumberColumn(format="%.3g"),
+        },
+    )
+
+
+def _table(rows, times):
+    def make():
+        return [
+            (
+                row.member.title,
+                row.size,
+                _words(objectives(row)),
+                ", ".join(changed(row)),
+                row.parameters["total"],
+                *row.parts.values(),
+                row.flops / row.tokens / 1e6,
+                1000 * times[row.name] if row.name in times else None,
+                ("whole" if row.timed_whole else "by its layers") if row.name in times else None,
+                row.config.num_hidden_layers,
+                row.config.hidden_size,
+                row.config.num_attention_heads,
+                row.config.vocab_size,
+            )
+            for row in rows
+        ]
+
+    return kept("family", tuple(times), make)

@@ -1,0 +1,244 @@
+"""What passes through a box of the Architecture page: its values for the sentence that is read."""
+
+import numpy as np
+import streamlit as st
+
+from bert_tf import plots
+from bert_tf.explain import fill_mask, sigmoid
+from bert_tf.explain.models.architecture import choice_scores, passing, task_passing
+from bert_tf.plots.models.architecture import MOST_TOKENS, MOST_UNITS, activations
+from bert_tf.plots.training.task_answers import probabilities
+from ui.session import state, task_models
+from ui.shell import frame
+from ui.widgets import (
+    attention_controls,
+    components,
+    export,
+    figures,
+    head_predictions,
+)
+from ui.widgets.cards import cards
+
+_VALUES, _TOKEN, _UNIT = "architecture.values", "architecture.token", "architecture.unit"
+_NO_PAIR = "There is only one text. Type a text B to have the pair judged."
+#: Pooling -> what the head of a fine-tuned classifier reads.
+_READS = {
+    "cls": "the pooled vector",
+    "mean": "the mean of all tokens' last hidden states",
+    "max": "the greatest value of each unit over all tokens",
+    "attention": "a mean of the last hidden states, with weights that were learnt",
+}
+#: Box -> what can be looked at in it: name of `passing` -> label.
+INSIDE = {
+    "attention": {
+        "attention": "What the block adds",
+        "queries": "Queries",
+        "keys": "Keys",
+        "values": "Values",
+        "attentions": "Attention",
+    },
+    "attention_norm": {"attention_norm": "After add & norm"},
+    "feed_forward": {"feed_forward": "What the block adds", "feed_forward_wide": "Inside, widened"},
+    "feed_forward_norm": {"feed_forward_norm": "Hidden state"},
+}
+
+
+def looked_at(box):
+    """Which of the values inside a box are looked at; None for one that no layer has."""
+    choices, chosen = INSIDE.get(box, ()), state.setting(_VALUES, "")
+    return chosen if chosen in choices else next(iter(choices), None)
+
+
+def draw(shared, trace, name, layer):
+    """Draw what passes through the box ``name``; of a part that every layer has, through that of ``layer`` (from 0)."""
+    if name in INSIDE:
+        _inside(shared, trace, name, layer)
+    elif name == "embeddings":
+        _values(trace.hidden_states[0], trace.tokens, "The normalised sum")
+    elif name == "pooler" and trace.pooled is not None:
+        _values(trace.pooled[None], trace.tokens[:1], "The pooled vector")
+    elif name == "mlm":
+        _masked_words(shared, trace)
+    elif name in ("nsp", "sop"):
+        _pair(trace)
+    elif name == "replaced":
+        with st.container(horizontal=True, horizontal_alignment="right"):
+            head_predictions.save_replaced(trace)
+        head_predictions.replaced_tokens("c_architecture_replaced", trace)
+    elif name == "task":
+        _task(shared, trace, shared.bert.task.settings)
+
+
+def _inside(shared, trace, name, layer):
+    choices = INSIDE[name]
+    chosen = next(iter(choices))
+    if len(choices) > 1:
+        chosen = st.segmented_control(
+            "Look at",
+            list(choices),
+            format_func=choices.get,
+            **state.bound_setting(_VALUES, f"w_architecture_{name}", chosen, choices),
+        )
+        chosen = chosen or next(iter(choices))
+    values = shared.run(passing, trace, layer)[chosen]
+    if chosen == "attentions":
+        strongest = values.mean(axis=0)
+        first, _ = _window(trace.length, 1)
+        selection = plots.select(trace).window(first, MOST_TOKENS)
+        with st.container(horizontal=True, horizontal_alignment="right"):
+            export.menu(
+                "mean-attention",
+                ("looks", *trace.tokens),
+                lambda: ((token, *line) for token, line in zip(trace.tokens, strongest)),
+                lambda: {"model": trace.model, "layer": layer + 1, "tokens": trace.tokens, "weights": strongest},
+                lambda: plots.heatmap(trace, strongest, plots.select(trace)),
+                lambda: {"tokens": np.array(trace.tokens), "weights": values},
+            )
+        figures.show(
+            "Mean attention of the layer",
+            plots.heatmap(trace, strongest, selection, dark=frame.is_dark(), most=MOST_TOKENS),
+            config=export.plot_config("attention"),
+            key="w_architecture_maps",
+        )
+        st.caption("The mean of the layer's heads; each head by itself is on the Attention pages.")
+        attention_controls.warning_link()
+        return
+    if values.ndim == 3:
+        count, tokens, size = values.shape
+        st.caption(f"{count} heads of {size} units, head 1 first.")
+        values = values.transpose(1, 0, 2).reshape(tokens, count * size)
+    _values(values, trace.tokens, choices[chosen])
+
+
+def _window(tokens, units):
+    """The first token and unit that are drawn, from 0; sliders choose them where there are more than fit."""
+    long = [
+        (name, label, 1 + total - most)
+        for name, label, total, most in (
+            (_TOKEN, f"{MOST_TOKENS} tokens from", tokens, MOST_TOKENS),
+            (_UNIT, f"{MOST_UNITS} units from", units, MOST_UNITS),
+        )
+        if total > most
+    ]
+    first = {}
+    for column, (name, label, last) in zip(st.columns(len(long) or 1), long):
+        key = f"w_{name.replace('.', '_')}"
+        first[name] = column.slider(label, 1, last, **state.bound_setting(name, key, 1, range(1, last + 1))) - 1
+    return first.get(_TOKEN, 0), first.get(_UNIT, 0)
+
+
+def _values(values, tokens, label, units=None):
+    values = np.asarray(values)
+    token, unit = _window(*values.shape)
+
+    def figure(dark=False):
+        return activations(values, tokens, dark, token, unit, units)
+
+    names = units or tuple(map(str, range(1, values.shape[1] + 1)))
+    with st.container(horizontal=True, horizontal_alignment="right"):
+        export.menu(
+            "values",
+            ("token", *names),
+            lambda: ((token, *line) for token, line in zip(tokens, values)),
+            lambda: {"of": label, "tokens": tokens, "units": names, "values": values},
+            figure,
+            lambda: {"tokens": np.array(tokens), "units": np.array(names), "values": values},
+        )
+    figures.show(
+        f"Values: {label}",
+        figure(frame.is_dark()),
+        config=export.plot_config("values"),
+        key="w_architecture_values",
+    )
+    shown = [
+        f"{what} {first + 1:,} to {first + most:,} of {total:,}"
+        for what, first, total, most in zip(
+            ("units", "tokens"), (unit, token), values.shape[::-1], (MOST_UNITS, MOST_TOKENS)
+        )
+        if total > most
+    ]
+    if units is not None:
+        st.caption(f"{label}, before any softmax{': ' if shown else ''}{' and '.join(shown)}.")
+        return
+    st.caption(
+        f"{label}: {' and '.join(shown) or 'all units'}. Mean length of the vectors "
+        f"{np.linalg.norm(values, axis=1).mean():.2f}; a unit has no meaning by itself."
+    )
+
+
+def _masked_words(shared, trace):
+    if not trace.masks:
+        st.info("Nothing is hidden. Mask a word on the Predict page.", icon=":material/touch_app:")
+        return
+    answers = fill_mask(trace, shared.tokenizer, 5)
+    with st.container(horizontal=True, horizontal_alignment="right"):
+        head_predictions.save_predictions(trace, answers)
+    components.bars("c_architecture_bars", cards(answers))
+
+
+def _pair(trace):
+    if trace.nsp is None and trace.sop is None:
+        st.info(_NO_PAIR, icon=":material/keyboard:")
+        return
+    with st.container(horizontal=True, horizontal_alignment="right"):
+        head_predictions.save_verdict(trace)
+    head_predictions.pair_verdict("c_architecture_gauge", trace)
+
+
+def _task(shared, trace, settings):
+    """What the head of a fine-tuned model gives for this sentence."""
+    if settings.task == "choose":
+        _choices(shared, settings)
+        return
+    found = shared.run(task_passing, trace)
+    if settings.task == "tag":
+        _values(found["logits"], trace.tokens, "Logits of the labels", settings.labels)
+    elif settings.task == "answer":
+        ends = np.stack([found["start_logits"], found["end_logits"]], axis=1)
+        _values(ends, trace.tokens, "Logits of the answer's ends", ("begins", "ends"))
+    elif settings.regression:
+        st.metric("Value", f"{found['logits'][0]:.3f}")
+        st.caption(f"Out of {_reads(settings)}.")
+    else:
+        _numbers("class", settings.labels, found["logits"], settings.multi_label)
+        st.caption(f"Out of {_reads(settings)}.")
+
+
+def _reads(settings):
+    own = "the first token's last hidden state, by a layer of its own"
+    return own if "activation" in settings.extra else _READS[settings.pooling]
+
+
+def _choices(shared, settings):
+    view = state.view()
+    choices = task_models.record(settings, view.a, view.b)["choices"]
+    if len(choices) < 2:
+        st.info("Type two or more endings as text B, one a line.", icon=":material/keyboard:")
+        return
+    _numbers("choice", choices, shared.run(choice_scores, view.a, choices))
+    st.caption("Each choice is read with text A in a pass of its own; the boxes show the text as one pass.")
+
+
+def _numbers(what, names, logits, alone=False):
+    """Logits and the probabilities that a softmax makes of them, or a sigmoid of each (``alone``)."""
+    logits = np.asarray(logits, np.float64)
+    raised = np.exp(logits - logits.max())
+    shares = sigmoid(logits) if alone else raised / raised.sum()
+    with st.container(horizontal=True, horizontal_alignment="right"):
+        export.menu(
+            "logits",
+            (what, "logit", "probability"),
+            lambda: zip(names, logits, shares),
+            lambda: {what: list(names), "logits": logits, "probabilities": shares},
+            lambda: probabilities(list(names), shares),
+        )
+    st.dataframe(
+        {what: list(names), "logit": logits, "probability": shares},
+        hide_index=True,
+        key="w_architecture_numbers",
+        column_config={
+            what: st.column_config.TextColumn(what.capitalize()),
+            "logit": st.column_config.NumberColumn("Logit", format="%.3f"),
+            "probability": st.column_config.ProgressColumn("Probability", min_value=0, max_value=1, format="%.3f"),
+        },
+    )

@@ -1,0 +1,179 @@
+"""One way or both: what a reader can say of a word that sees only one side of it, or each side by itself."""
+
+import dataclasses
+import re
+
+import streamlit as st
+
+from bert_tf import plots
+from bert_tf.explain import read_place
+from bert_tf.inference.words import words_of
+from ui import snippets
+from ui.samples.examples import ONE_WAY
+from ui.session import directional_models, state
+from ui.session.model_store import shared_model
+from ui.session.session_cache import kept
+from ui.shell.view import Spot
+from ui.widgets import components, export, inputs
+from ui.widgets.cards import cards
+from ui.widgets.formatting import percent, plain, title
+from ui.widgets.mask_chips import chips
+from ui.widgets.spans import labelled, spans
+
+_KINDS = {"left": 0, "right": 1, "both": 2}
+_PLACE, _GAP, _WORD = 3, "____", re.compile(r"\S+")
+_SIDES = {"left": "read from left to right", "right": "read from right to left", "both": "read as a whole"}
+_FIELD = (("Text", "Type a sentence, then press the word to hide."),)
+
+
+def page():
+    st.title("What bidirectionality buys", anchor=False)
+    names = directional_models.offered()
+    if len(names) < len(directional_models.WAYS):
+        st.info(
+            "This page puts a left-to-right reader, two one-way readers and a BERT of the same size side by side, and "
+            "not all of them are among the models here.",
+            icon=":material/block:",
+        )
+        return
+    inputs.examples(ONE_WAY)
+    inputs.text_fields(_FIELD)
+    if not inputs.texts_are_usable():
+        return
+    with st.spinner("Loading the readers …", show_time=True):
+        shown = {way: directional_models.reader(names[way]) for way in directional_models.WAYS}
+    part = _place(shown["both"])
+    if part is None:
+        return
+    with st.spinner("Asking them …"):
+        readings = _readings(shown, *part)
+    asked = {way: reading.model for way, reading in readings.items()}
+    snippets.give([asked[way] for way in directional_models.WAYS], asked.get("chosen", ""), *part)
+    _draw(readings, *part)
+    _footer()
+
+
+def _place(shared):
+    """(text, start, end) of the one word that is hidden, or None with the reason said; draws the words to press."""
+    view = state.view()
+    text = view.a
+    encoding = shared.encode(text, "")
+    words = {(word.source, word.index): word for word in words_of(encoding, text, None)}
+    spot = next((spot for spot in view.masks if (spot.source, spot.word) in words), None)
+    st.header("Words", anchor=False)
+    typed = [position for position, one in enumerate(encoding.token_ids) if one == shared.tokenizer.mask_id]
+    own = () if typed or spot is None else (Spot("a", spot.word),)
+
+    def pressed(name):
+        chosen = Spot.parse(name)
+        if chosen and not typed:
+            state.change(masks=() if chosen in own else (chosen,))
+
+    components.chips("c_oneway_chips", chips(encoding, own, True, shared.tokenizer.mask_id), (text, ""), pressed)
+    if typed:
+        if len(typed) > 1:
+            st.caption(
+                "The first [MASK] is asked for. The others stay: the one-way readers never learnt what they mean."
+            )
+        return text, *encoding.offsets[typed[0]]
+    if not own:
+        st.info("Press a word above to hide it, or type [MASK] in its place.", icon=":material/touch_app:")
+        return None
+    word = words["a", spot.word]
+    return text, word.start, word.end
+
+
+def _readings(shown, text, start, end):
+    """A `Reading` of each reader, and of the chosen model where that can fill masks too."""
+    view = state.view()
+    asked = dict(shown)
+    if view.model not in {shared.name for shared in shown.values()}:
+        chosen = shared_model(view.model, view.precision)
+        if "mlm" in chosen.bert.heads:
+            asked["chosen"] = chosen
+    key = (text, start, end, view.top_k, view.precision, tuple(shared.name for shared in asked.values()))
+    return kept(
+        "oneway",
+        key,
+        lambda: {way: shared.run(read_place, text, start, end, view.top_k) for way, shared in asked.items()},
+    )
+
+
+def _draw(readings, text, start, end):
+    with inputs.heading("What each expects there"):
+        export.menu(
+            "one-way",
+            ("model", "reads", "rank", "token", "probability"),
+            lambda: _rows(readings),
+            lambda: _record(readings, text, start, end),
+            lambda: plots.predictions(
+                [one.answer for one in readings.values()], names=[_named(*one)[0] for one in readings.items()]
+            ),
+        )
+    _verdict(readings, text[start:end])
+    for column, (way, reading) in zip(st.columns(len(readings), gap="medium"), readings.items()):
+        name, sees = _named(way, reading)
+        with column:
+            st.markdown(f"**{plain(name)}**")
+            spans(f"c_oneway_text_{way}", _parts(text, start, end, reading), [], sees)
+            components.bars(f"c_oneway_bars_{way}", cards([reading.answer]))
+
+
+def _named(way, reading):
+    """What a reader is called here, and what is said of what it saw."""
+    if way in directional_models.WAYS:
+        return directional_models.WAYS[way]
+    return title(reading.model), f"The model chosen in the sidebar. {directional_models.WAYS[reading.reads][1]}"
+
+
+def _parts(text, start, end, reading):
+    """The text for the spans component, a gap in the word's place, what the reader saw on the colour of its side."""
+    longer = len(_GAP) - (end - start)
+    places = [(start, start + len(_GAP), _PLACE, "", "the hidden word")]
+    for first, last, side in reading.seen:
+        move = longer if first >= end else 0
+        # Word by word, so that lines break between them.
+        for word in _WORD.finditer(text, first, last):
+            places.append((word.start() + move, word.end() + move, _KINDS[side], "", _SIDES[side]))
+    return labelled(f"{text[:start]}{_GAP}{text[end:]}", places)
+
+
+def _verdict(readings, word):
+    """The probability of the word itself, reader by reader, where they know it as one token."""
+    known = [(way, one.answer) for way, one in readings.items() if one.answer.original is not None]
+    if not known:
+        return
+    said = ", ".join(f"{_named(way, readings[way])[0]} {percent(answer.original_probability)}" for way, answer in known)
+    st.markdown(f"How likely “{plain(word)}” is to each: {plain(said)}.")
+
+
+def _footer():
+    st.caption(
+        "The first three are of one size, with the same word pieces and the same text to learn from; what they may look "
+        "at differs. They are small, and what they know is grammar and the common company of words. To learn from masks "
+        "takes longer: after so little text this BERT, which read more of it, is still behind the two one-way readers. "
+        "The model chosen in the sidebar shows where reading both ways leads. The one-way readers predict a word from "
+        "the state beside it, so what stands in its own place is never seen. Figures: docs/one-way.md."
+    )
+
+
+def _rows(readings):
+    for reading in readings.values():
+        for rank, one in enumerate(reading.answer.predictions, 1):
+            yield reading.model, reading.reads, rank, one.token, one.probability
+
+
+def _record(readings, text, start, end):
+    return {
+        "text": text,
+        "hidden": [start, end],
+        "readers": [
+            {
+                "model": one.model,
+                "reads": one.reads,
+                "seen": [list(part) for part in one.seen],
+                **dataclasses.asdict(one.answer),
+            }
+            for one in readings.values()
+        ],
+    }

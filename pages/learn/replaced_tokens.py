@@ -1,0 +1,223 @@
+"""Replaced words: a generator writes words anew, and a discriminator says of every token whether it was replaced."""
+
+import numpy as np
+import streamlit as st
+
+from bert_tf.checkpoints.delta import base_model
+from bert_tf.explain import play
+from bert_tf.plots.interventions.ablation import replaced_bars
+from bert_tf.plots.theme import ramp
+from ui import snippets
+from ui.session import state
+from ui.session.model_store import installed
+from ui.session.session_cache import kept
+from ui.shell import frame
+from ui.widgets import export, inputs
+from ui.widgets.cells import marks
+from ui.widgets.formatting import (
+    count,
+    percent,
+    plain,
+    title,
+)
+
+_FIELD = (("Text", "Type a sentence. Press words to have them replaced, or let chance choose."),)
+_SHARES = (15, 25, 40)
+_MOST_ROUNDS = 10_000
+_HEADER = ("position", "token", "stood there", "replaced", "score", "right")
+
+
+def page():
+    st.title("Which words were replaced?", anchor=False)
+    players = _players()
+    if players is None:
+        return
+    inputs.examples()
+    inputs.text_fields(_FIELD)
+    if not inputs.texts_are_usable():
+        return
+    discriminator, generator = map(inputs.model, players)
+    encoding = discriminator.encode(state.view().a, "")
+    if not any(encoding.sources):
+        st.info("There is nothing in the text that the model can read. Type a sentence.", icon=":material/keyboard:")
+        return
+    inputs.token_strip(discriminator, encoding, "c_electra_chips")
+    chosen = inputs.masked(discriminator, encoding)
+    if chosen is None:
+        return
+    share, seed = _controls(bool(chosen))
+    view = state.view()
+    snippets.give(*players, chosen, share, seed)
+    game = kept(
+        "electra",
+        (players, view.precision, view.a, chosen, share, seed),
+        lambda: _game(discriminator, generator, view.a, chosen, share, seed),
+    )
+    _draw(game)
+
+
+def _players():
+    """Names of the discriminator and the generator, or None with the reason said."""
+    here = [info for info in installed() if info.heads and info.config]
+    judges = [info for info in here if "replaced" in info.heads]
+    if not judges:
+        st.info(
+            "This game needs an ELECTRA discriminator, a model that scores every token, and this deployment offers "
+            "none. electra-base-cased-embedded comes with the project.",
+            icon=":material/block:",
+        )
+        return None
+    names = [info.name for info in judges]
+    view = state.view()
+    judge = judges[names.index(view.model) if view.model in names else 0]
+    writers = [
+        info
+        for info in here
+        if info is not judge and "mlm" in info.heads and info.config.vocab_size == judge.config.vocab_size
+    ]
+    # First those that share a start with it, its own kind before others, and a smaller writer before a larger one.
+    start = base_model(judge.path)
+
+    def nearness(info):
+        related = start is None or start in (info.name, base_model(info.path))
+        return not related, info.config.model_type != judge.config.model_type, _size(info)
+
+    writers.sort(key=nearness)
+    if not writers:
+        st.info(
+            f"{title(judge.name)} is here, but no other model that fills masks with the same word pieces. Get its generator, "
+            "or a BERT with its vocabulary.",
+            icon=":material/block:",
+        )
+        return None
+    writer = _writer([info.name for info in writers])
+    st.caption(f"{plain(title(writer))} writes, {plain(title(judge.name))} judges.")
+    return judge.name, writer
+
+
+def _size(info):
+    return info.config.num_hidden_layers * info.config.hidden_size
+
+
+def _writer(names):
+    if len(names) == 1:
+        return names[0]
+    return st.selectbox(
+        "Generator",
+        names,
+        format_func=title,
+        width=320,
+        **state.bound_setting("electra.writer", "w_electra_writer", names[0], names),
+    )
+
+
+def _controls(chosen):
+    """(share of the tokens to write anew, number of the draw)."""
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        share = st.segmented_control(
+            "Written anew",
+            _SHARES,
+            format_func=lambda share: f"{share}%",
+            disabled=chosen,
+            help="Of the tokens, chosen at random; words that are pressed above are chosen instead.",
+            required=True,
+            **state.bound_setting("electra.share", "w_electra_share", _SHARES[0], _SHARES),
+        )
+        seed = min(max(state.setting("electra.draw", 0), 0), _MOST_ROUNDS)
+        st.button(
+            "Draw again",
+            icon=":material/casino:",
+            key="w_electra_again",
+            on_click=lambda: state.set_setting("electra.draw", (seed + 1) % _MOST_ROUNDS, 0),
+        )
+    return share, seed
+
+
+def _game(discriminator, generator, text, chosen, share, seed):
+    # Both are held, always in the same order, so that two visitors never wait for each other.
+    first, second = sorted((discriminator, generator), key=lambda shared: shared.name)
+    with first.lock, second.lock:
+        return play(generator.bert, discriminator.bert, text, share / 100, chosen, seed)
+
+
+def _draw(game):
+    with inputs.heading("Replaced or original"):
+        export.menu(
+            "electra",
+            _HEADER,
+            lambda: _rows(game),
+            lambda: [dict(zip(_HEADER, row)) for row in _rows(game)],
+            lambda: replaced_bars(
+                [game.tokens[at] for at in _inside(game)], game.scores[_inside(game)], game.replaced[_inside(game)]
+            ),
+            lambda: {
+                "tokens": np.array(game.tokens),
+                "original_tokens": np.array(game.original_tokens),
+                "replaced": np.array(game.replaced),
+                "scores": np.array(game.scores),
+            },
+        )
+    marks(
+        "c_electra",
+        {"a": _parts(game)},
+        ramp(frame.is_dark()),
+        ("original", "replaced"),
+        "Point at a token, or tap it, for its score and for what stood there. Framed: really replaced.",
+    )
+    replaced = int(game.replaced.sum())
+    same = len(game.places) - replaced
+    said = f"The generator wrote {count(len(game.places), 'token')} anew"
+    if same:
+        said += f", {same} of them just as it stood there, which counts as original"
+    if replaced:
+        said += f". The discriminator caught {game.caught} of {replaced}"
+    again = "" if replaced else " Nothing was replaced this time: draw again, or press other words."
+    st.markdown(f"{said}. It suspected {game.false_alarms} of the text's own.{again}")
+    st.dataframe(
+        dict(zip(("Position", "Token", "Stood there", "Replaced", "Score", "Right"), zip(*_rows(game)))),
+        hide_index=True,
+        key="w_electra_table",
+        column_config={"Score": st.column_config.ProgressColumn(format="percent", min_value=0, max_value=1)},
+    )
+    st.caption(
+        "Every chosen place is hidden and filled by chance, as likely as the generator finds each word. The score is "
+        "the discriminator's probability that a token was put there: it judges what fits, not what is true."
+    )
+
+
+def _inside(game):
+    return [position for position, source in enumerate(game.sources) if source is not None]
+
+
+def _parts(game):
+    """The text as the discriminator read it, each token with its score."""
+    drawn = []
+    for position in _inside(game):
+        token, score = game.tokens[position], float(game.scores[position])
+        if drawn and not token.startswith("##"):
+            drawn.append({"text": " "})
+        stood = f", stood there: {game.original_tokens[position]}" if game.replaced[position] else ""
+        drawn.append(
+            {
+                "text": token.removeprefix("##"),
+                "tip": f"{token}: replaced {percent(score)}{stood}",
+                "shade": round(score, 3),
+                "hidden": False,
+                "asked": bool(game.replaced[position]),
+            }
+        )
+    return drawn
+
+
+def _rows(game):
+    return [
+        (
+            position,
+            game.tokens[position],
+            game.original_tokens[position],
+            bool(game.replaced[position]),
+            float(game.scores[position]),
+            bool(game.replaced[position] == (game.scores[position] > 0.5)),
+        )
+        for position in _inside(game)
+    ]

@@ -1,0 +1,121 @@
+"""Models: which are here, what they are, and which can be fetched."""
+
+import streamlit as st
+
+from ui.session import (
+    downloads,
+    model_store,
+    state,
+    task_models,
+)
+from ui.widgets.formatting import megabytes, plain, title
+
+#: What a head is for, in the catalogue's words.
+_PREDICTS = {
+    "mlm": "masked words",
+    "nsp": "next sentence",
+    "sop": "sentence order",
+    "replaced": "replaced tokens",
+}
+
+
+def page():
+    st.title("The models", anchor=False)
+    for info in model_store.catalogue():
+        if info.installed:
+            _installed(info)
+    _released([info for info in model_store.catalogue() if not info.installed])
+    _held()
+
+
+def _held():
+    """What a visit holds on the server, from the deployment's own limits."""
+    limits = state.limits()
+    st.header("What is held in memory", anchor=False)
+    st.caption(
+        f"For all visitors together: {limits.max_loaded} models, {limits.max_trace_megabytes:,} MB of attention maps, "
+        f"{limits.max_snapshot_megabytes:,} MB of trainings' snapshots and {limits.max_jobs} long computations at a time. "
+        f"For your visit: {limits.max_session_megabytes:,} MB of results beside those on the screen, and a file of up to "
+        f"{limits.max_file_kilobytes:,} kB for each page that reads one. What is oldest is dropped first and worked out "
+        "anew when it is wanted. When a tab is closed, its attention maps are dropped within a minute, the rest of the "
+        "visit when Streamlit next clears up, two minutes later at the soonest."
+    )
+
+
+def _installed(info):
+    with st.container(border=True):
+        st.header(plain(title(info.name)) if info.problem else title(info.name), anchor=False)
+        if info.problem:
+            st.warning(f"This folder cannot be used: {plain(info.problem)}", icon=":material/folder_off:")
+            return
+        st.caption(" · ".join(_facts(info)))
+        card = info.path / "README.md" if info.path else None
+        if card and card.is_file():
+            with st.expander("Model card"):
+                st.markdown(_body(card.read_text("utf-8", errors="replace")))
+
+
+def _facts(info):
+    facts = [info.name]
+    if info.config:
+        facts.append(
+            f"{info.config.num_hidden_layers} layers of {info.config.hidden_size}, "
+            f"{info.config.num_attention_heads} heads"
+        )
+    if info.parameters:
+        facts.append(f"{info.parameters / 1e6:.1f} million parameters")
+    facts.append(f"{megabytes(info.size_bytes)} on disk")
+    named = [words for head, words in _PREDICTS.items() if head in (info.heads or ())]
+    if named:
+        facts.append("predicts " + " and ".join(named))
+    task = task_models.names().get(info.name) if info.installed else None
+    if task is not None:
+        facts.append("fine-tuned to " + _learnt(task))
+    elif info.heads is not None and not named:
+        facts.append("no prediction heads")
+    return facts + [info.licence] * bool(info.licence)
+
+
+def _learnt(settings):
+    """What a fine-tuned model does, in a few words."""
+    if settings.task == "classify" and settings.regression:
+        return "give a text a number"
+    known = plain(", ".join(settings.labels)) if len(settings.labels) < 6 else f"{len(settings.labels)} labels"
+    return {
+        "classify": f"classify texts: {known}",
+        "tag": f"mark words: {known}",
+        "answer": "find answers in passages",
+        "choose": "choose endings",
+    }[settings.task]
+
+
+def _body(card):
+    """A model card without the block of settings at its top."""
+    if card.startswith("---"):
+        return card.partition("\n---")[2].lstrip("-\n") or card
+    return card
+
+
+def _released(missing):
+    if not missing:
+        return
+    st.header("Released models", anchor=False)
+    if not downloads.allowed():
+        st.caption("This deployment fetches no further models.")
+        return
+    st.caption(
+        "Fetched once from the Hugging Face hub into the models folder; a folder dropped there is found by itself."
+    )
+    names = [info.name for info in missing]
+    chosen = st.selectbox(
+        "Model to fetch",
+        names,
+        key="w_fetch",
+        format_func=lambda name: f"{name}, {megabytes(missing[names.index(name)].size_bytes)}",
+    )
+    info = missing[names.index(chosen)]
+    st.caption(" · ".join([*_facts(info)[1:], info.source]).replace("on disk", "to fetch"))
+    downloads.get_button(info, "models")
+    for other in missing:
+        if other is not info and downloads.is_running(downloads.everybodys().get(other.name)):
+            downloads.get_button(other, "models")

@@ -1,0 +1,218 @@
+"""Neighbours: the words of the vocabulary that lie nearest to a token's vector, layer by layer; and the places of a
+file."""
+
+import numpy as np
+import streamlit as st
+
+from bert_tf import plots
+from bert_tf.explain import embedding_table, nearest_tokens
+from bert_tf.explain.representations.vectors import parts_of, word_ids
+from bert_tf.plots.representations.vectors import nearest_map
+from pages.representations import nearest_contexts
+from ui import snippets
+from ui.session import state
+from ui.session.session_cache import kept
+from ui.shell import frame
+from ui.widgets import export, inputs, targets
+from ui.widgets.cells import cells
+from ui.widgets.formatting import plain
+
+_WINDOW = 32  # tokens of a longer text in the table at once
+_TOP = 10
+_HEADER = ("position", "token", "vector", "rank", "neighbour", "cosine")
+_AMONG = {"vocabulary": "In the vocabulary", "text": "In a text"}
+
+
+def page():
+    opened = inputs.opened("Which words lie nearest")
+    if opened is None:
+        return
+    shared, encoding = opened
+    trace = targets.traced(shared, encoding, hidden_states=True)
+    if trace is None:
+        return
+    shown = _window(trace)
+    centred = state.setting("neighbours.centred", True)
+    found = kept("neighbours", (trace, shown, centred), lambda: _nearest(shared, trace, shown, centred))
+    if len(found[0]) == 1:
+        st.caption("This model's states are larger than its word vectors: only the static ones have neighbours.")
+    _table(trace, shown, found, "three" if "segment" in parts_of(shared.config) else "two")
+    row, column = _place(shown, found)
+    at, layer = shown[row], column - 1 if column else None
+    if _among(trace.tokens[at]) == "vocabulary":
+        _detail(found[row], column)
+        snippets.give(shared, trace, shown, centred, _TOP, at, layer)
+    elif layer is None and len(found[0]) > 1:
+        st.info(
+            "A static vector is the same wherever its word stands. Press a cell of a layer above.",
+            icon=":material/touch_app:",
+        )
+    else:
+        # Where states have no neighbours in the vocabulary, the last layer's are compared with each other.
+        nearest_contexts.show(shared, trace, at, len(trace.hidden_states) - 1 if layer is None else layer, centred)
+
+
+def _window(trace):
+    if trace.length <= _WINDOW:
+        return tuple(range(trace.length))
+    most = trace.length - _WINDOW + 1
+    first = st.slider(
+        f"{_WINDOW} tokens from",
+        1,
+        most,
+        **state.bound_setting("neighbours.start", "w_near_start", 1, range(1, most + 1)),
+    )
+    return tuple(range(first - 1, first - 1 + _WINDOW))
+
+
+def _nearest(shared, trace, shown, centred):
+    """Neighbours of every shown token: [token][vector], vector 0 the static one and then every state.
+
+    Where states are of another width than the vocabulary's vectors, there is the static one alone.
+    """
+    table = shared.run(embedding_table, "token")
+    static = table[trace.token_ids[list(shown)]][None]
+    states = trace.hidden_states[:, list(shown)]
+    same = states.shape[-1] == static.shape[-1]
+    vectors = (np.concatenate([static, states]) if same else static).swapaxes(0, 1)
+    flat = shared.run(nearest_tokens, vectors.reshape(-1, vectors.shape[-1]), _TOP, centred, word_ids(shared.tokenizer))
+    width = vectors.shape[1]
+    return [flat[start : start + width] for start in range(0, len(flat), width)]
+
+
+def _names(found):
+    return ["static", "in", *map(str, range(1, len(found[0]) - 1))][: len(found[0])]
+
+
+def _first_other(near, own):
+    return next(one for one in near if one.id != own)
+
+
+def _place(shown, found):
+    """Row and column of the open cell: the link's, else the first word after the last layer."""
+    at, vector = state.setting("neighbours.at", -1), state.setting("neighbours.vector", -1)
+    row = shown.index(at) if at in shown else min(1, len(shown) - 1)
+    return row, vector if 0 <= vector < len(found[0]) else len(found[0]) - 1
+
+
+def _table(trace, shown, found, parts):
+    names = _names(found)
+    row, column = _place(shown, found)
+    best = [[_first_other(near, int(trace.token_ids[at])) for near in line] for at, line in zip(shown, found)]
+    own = [[near[0].id == int(trace.token_ids[at]) for near in line] for at, line in zip(shown, found)]
+
+    def pressed(row, column):
+        state.set_setting("neighbours.at", shown[row], -1)
+        state.set_setting("neighbours.vector", column, -1)
+
+    heading = inputs.heading("The nearest other word")
+    with heading.container(horizontal=True, vertical_alignment="center", width="content"):
+        st.toggle(
+            "Centred",
+            **state.bound_setting("neighbours.centred", "w_near_centred", True),
+            help="The vectors of a vocabulary share a direction that hides their differences: their "
+            "mean is taken from both sides first (Mu and Viswanath 2018).",
+        )
+        export.menu(
+            "neighbours",
+            _HEADER,
+            lambda: _rows(trace, shown, found),
+            lambda: _record(trace, shown, found),
+            lambda: nearest_map(
+                [[one.similarity for one in line] for line in best],
+                [[one.token for one in line] for line in best],
+                [trace.tokens[at] for at in shown],
+                names,
+            ),
+            lambda: {
+                "positions": np.array(shown),
+                "tokens": np.array([trace.tokens[at] for at in shown]),
+                "vectors": np.array(names),
+                "neighbours": np.array([[[one.token for one in near] for near in line] for line in found]),
+                "cosines": np.array([[[one.similarity for one in near] for near in line] for line in found]),
+            },
+        )
+    cells(
+        "c_near",
+        "The nearest other word of each token's vectors, a row a token. Arrow keys move, Enter opens one.",
+        "after layer",
+        [trace.tokens[at] for at in shown],
+        names,
+        [_tip(trace.tokens[at], name, near) for at, line in zip(shown, found) for name, near in zip(names, line)],
+        plots.ramp(frame.is_dark()),
+        pressed,
+        texts=[one.token for line in best for one in line],
+        shades=[round(min(max(one.similarity, 0.0), 1.0), 3) for line in best for one in line],
+        edges=[one for line in own for one in line],
+        picked=row * len(names) + column,
+        strong=[index for index, at in enumerate(shown) if at in trace.masks],
+        hint="Framed in bold: the token's own word is the nearest of all. Point at a cell, or press it.",
+        legend=("0", "cosine 1"),
+    )
+    st.caption(
+        "Cosines with the vocabulary's own vectors, the table that goes into the model. “Static” is the "
+        f"token's own row of it, “in” the sum of the {parts} parts. Deeper states live in a space of their own: there, "
+        "Layer by layer asks the head that was trained to read them."
+    )
+
+
+def _tip(token, name, near):
+    said = ", ".join(f"{one.token} {one.similarity:.2f}" for one in near[:4])
+    what = {"static": "its static vector", "in": "what goes in"}.get(name, f"after layer {name}")
+    return f"{token}, {what}: {said}"
+
+
+def _among(token):
+    """The heading of the open cell, with the choice of what is looked through."""
+    with inputs.heading(f"Nearest to “{plain(token)}”"):
+        return st.segmented_control(
+            "Looked through",
+            list(_AMONG),
+            format_func=_AMONG.get,
+            required=True,
+            label_visibility="collapsed",
+            **state.bound_setting("neighbours.among", "w_near_among", "vocabulary", _AMONG),
+        )
+
+
+def _detail(nearest, column):
+    sides = [(0, "Its static vector")]
+    if column:
+        name = "What goes in" if column == 1 else f"After layer {column - 1}"
+        sides.append((column, name))
+    for place, (index, heading) in zip(st.columns(2, gap="large"), sides):
+        with place:
+            st.markdown(f"**{heading}**")
+            near = nearest[index]
+            st.dataframe(
+                {"word": [one.token for one in near], "cosine": [one.similarity for one in near]},
+                hide_index=True,
+                width="stretch",
+                key=f"w_near_{'static' if index == 0 else 'state'}",
+                column_config={
+                    "word": "Word",
+                    "cosine": st.column_config.ProgressColumn("Cosine", format="%.3f", min_value=0, max_value=1),
+                },
+            )
+
+
+def _rows(trace, shown, found):
+    for at, line in zip(shown, found):
+        for name, near in zip(_names(found), line):
+            for rank, one in enumerate(near, start=1):
+                yield at, trace.tokens[at], name, rank, one.token, one.similarity
+
+
+def _record(trace, shown, found):
+    return {
+        "model": trace.model,
+        "vectors": _names(found),
+        "tokens": [
+            {
+                "position": at,
+                "token": trace.tokens[at],
+                "nearest": [[{"token": one.token, "cosine": one.similarity} for one in near] for near in line],
+            }
+            for at, line in zip(shown, found)
+        ],
+    }

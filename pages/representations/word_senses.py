@@ -1,0 +1,257 @@
+"""Meaning: one word in many sentences, its vectors layer by layer."""
+
+import numpy as np
+import streamlit as st
+
+from bert_tf.explain import cosine_similarities, occurrences, sense_separation
+from bert_tf.explain.representations.projection import WAYS
+from bert_tf.plots.representations.logit_lens import state_names
+from bert_tf.plots.representations.vectors import cosine_map, curves, points
+from ui import snippets
+from ui.samples import word_senses
+from ui.session import jobs, state
+from ui.shell import frame
+from ui.widgets import export, figures, inputs
+from ui.widgets.formatting import (
+    count,
+    percent,
+    plain,
+    title,
+)
+from ui.widgets.layouts import NAMES, can_lay_out, laid_out
+
+_OWN = "own sentences"
+_MOST = 300  # occurrences: each is a vector for every layer, and each pair of them a cell of the map
+_HEADER = ("sentence", "sense", "word", "layer", "x", "y", "z")
+
+
+def page():
+    st.title("One word, many meanings", anchor=False)
+    chosen = _chooser()
+    word, typed = _sentences(chosen)
+    limits = state.limits()
+    read = word_senses.read(typed, limits.max_sentences, limits.max_row_characters)
+    if not word.strip() or not read.texts:
+        st.info("Type a word, and below it sentences in which it stands, one a line.", icon=":material/keyboard:")
+        return
+    if read.left_out:
+        st.warning(
+            f"The first {count(len(read.texts), 'sentence')} are read; {read.left_out:,} more "
+            f"{'is' if read.left_out == 1 else 'are'} left out.",
+            icon=":material/content_cut:",
+        )
+    shared = inputs.model()
+    found = _occurrences(shared, word, read)
+    if found is not None:
+        _look(shared, chosen, word, read, found)
+
+
+def _chooser():
+    names = [*word_senses.WORDS, _OWN]
+    return st.pills(
+        "Example",
+        names,
+        format_func=lambda name: "Your own" if name == _OWN else name,
+        label_visibility="collapsed",
+        required=True,
+        **state.bound_setting("meaning.example", "w_meaning_example", "bank", names),
+    )
+
+
+def _sentences(chosen):
+    """(word, lines) of the example, or of what the visitor typed."""
+    if chosen != _OWN:
+        with st.expander("The sentences", icon=":material/notes:"):
+            st.dataframe(
+                _columns(word_senses.read(word_senses.example(chosen), 1000, 1000)),
+                hide_index=True,
+                width="stretch",
+                height=220,
+                key="w_meaning_shown",
+            )
+        return chosen, word_senses.example(chosen)
+    word = st.text_input("Word", max_chars=60, width=260, **state.bound_setting("meaning.word", "w_meaning_word", ""))
+    typed = st.text_area(
+        "Sentences",
+        height=190,
+        max_chars=state.limits().max_characters,
+        placeholder="One a line. Where you know the sense, put it before: river | They sat on the bank.",
+        **state.bound_setting("meaning.lines", "w_meaning_lines", ""),
+    )
+    return word or "", typed or ""
+
+
+def _columns(read):
+    return {"Sense": list(read.senses), "Sentence": list(read.texts)}
+
+
+def _occurrences(shared, word, read):
+    key = (shared.name, state.view().precision, word, read.texts)
+    return jobs.result(
+        "meaning",
+        key,
+        f"Reading {count(len(read.texts), 'sentence')}",
+        lambda progress: shared.run(occurrences, read.texts, word, progress=progress, most=_MOST),
+    )
+
+
+def _look(shared, chosen, word, read, found):
+    labels = [read.senses[text] for text in found.texts]
+    tips = [read.texts[text] for text in found.texts]
+    layers = found.vectors.shape[0] - 1
+    missing = len(read.texts) - len(set(found.texts))
+    said = f"“{plain(word)}” {count(len(tips), 'time')} in {count(len(read.texts), 'sentence')}"
+    without = f" ({missing:,} without it)" if missing else ""
+    if len(tips) == _MOST:
+        without = " (the first ones; more are not read)"
+    st.caption(f"{plain(title(shared.name))} · {said}{without}")
+    layer, way, space = _settings(layers)
+    dimensions, example = 3 if space else 2, None if chosen == _OWN else chosen
+    drawn = way if can_lay_out(way, len(tips)) else None
+    snippets.give(shared, example, word, read, layer, drawn, dimensions, _MOST)
+    left, right = st.columns([6, 5], gap="large")
+    with left:
+        places = laid_out("meaning", found, layer, way, dimensions)
+        if places is not None:
+            _points(word, labels, tips, found.vectors, layer, *places)
+    with right:
+        _map(labels, tips, found.vectors[layer], layer)
+    _separation(found, labels, layer)
+
+
+def _settings(layers):
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        layer = st.slider(
+            "After layer",
+            0,
+            layers,
+            width=360,
+            help="0 is what goes in: there the word differs by its place alone.",
+            **state.bound_setting("meaning.layer", "w_meaning_layer", layers, range(layers + 1)),
+        )
+        way = st.segmented_control(
+            "Laid out by",
+            WAYS,
+            format_func=NAMES.get,
+            required=True,
+            **state.bound_setting("meaning.way", "w_meaning_way", "pca", WAYS),
+        )
+        space = st.toggle("3D", **state.bound_setting("meaning.space", "w_meaning_space", False))
+    return layer, way, space
+
+
+def _points(word, labels, tips, vectors, layer, coordinates, axes):
+    groups = labels if any(labels) else None
+
+    def figure(dark=False):
+        return points(coordinates, tips, groups, axes, dark)
+
+    def rows():
+        for tip, label, place in zip(tips, labels, coordinates.tolist()):
+            yield tip, label, word, layer, *place, *([""] * (3 - len(place)))
+
+    with inputs.heading("Where each sentence puts it"):
+        export.menu(
+            f"meaning-{layer}",
+            _HEADER,
+            rows,
+            lambda: {
+                "word": word,
+                "layer": layer,
+                "sentences": tips,
+                "senses": labels,
+                "coordinates": coordinates,
+            },
+            figure,
+            lambda: {
+                "vectors": vectors,
+                "layer": np.array(layer),
+                "coordinates": coordinates,
+                "sentences": np.array(tips),
+                "senses": np.array(labels),
+            },
+        )
+    figures.show(
+        "The word in each sentence, as points",
+        figure(frame.is_dark()),
+        config=export.plot_config(f"meaning-{layer}"),
+        key="w_meaning_points",
+    )
+    st.caption("A point is the word in one sentence: point at it to read the sentence.")
+
+
+def _map(labels, tips, vectors, layer):
+    order = sorted(range(len(labels)), key=lambda index: labels[index])
+    names = [labels[index] or str(index + 1) for index in order]
+    values, sentences = cosine_similarities(vectors[order]), [tips[index] for index in order]
+
+    def figure(dark=False):
+        return cosine_map(values, names, sentences, dark, height=460, spread=True)
+
+    with inputs.heading("How alike they are"):
+        export.menu(
+            f"meaning-likeness-{layer}",
+            ("sentence", "sense", *names),
+            lambda: ((tips[at], labels[at], *line) for at, line in zip(order, values)),
+            lambda: {"layer": layer, "sentences": sentences, "names": names, "cosines": values},
+            figure,
+            lambda: {"sentences": np.array(sentences), "names": np.array(names), "cosines": values},
+        )
+    figures.show(
+        "Likeness of the sentences' words",
+        figure(frame.is_dark()),
+        config=export.plot_config(f"meaning-likeness-{layer}"),
+        key="w_meaning_map",
+    )
+    st.caption("Cosines of the vectors, sentences of one sense together; the colours span what occurs.")
+
+
+def _separation(found, labels, layer):
+    try:
+        apart = sense_separation(found.vectors, labels)
+    except ValueError:
+        st.caption("Give at least two senses (“sense | sentence”) to see at which layer they come apart.")
+        return
+    names = state_names(len(apart.nearest))
+
+    def nearest(dark=False):
+        shown = {"same sense nearest": apart.nearest}
+        return curves(shown, names, "after layer", "nearest of the same sense", dark, percent=True)
+
+    def cosines(dark=False):
+        shown = {"same sense": apart.within, "other sense": apart.between}
+        return curves(shown, names, "after layer", "mean cosine", dark)
+
+    with inputs.heading("At which layer the senses come apart"):
+        export.menu(
+            "senses-by-layer",
+            ("layer", "nearest_has_same_sense", "cosine_same_sense", "cosine_other_sense"),
+            lambda: zip(names, *(part.tolist() for part in (apart.nearest, apart.within, apart.between))),
+            lambda: {
+                "nearest_has_same_sense": apart.nearest.tolist(),
+                "cosine_same_sense": apart.within.tolist(),
+                "cosine_other_sense": apart.between.tolist(),
+            },
+            {"Nearest": nearest, "Cosines": cosines},
+        )
+    left, right = st.columns(2, gap="large")
+    dark = frame.is_dark()
+    with left:
+        figures.show(
+            "How often the nearest is of the same sense",
+            nearest(dark),
+            config=export.plot_config("senses-nearest"),
+            key="w_meaning_nearest",
+        )
+    with right:
+        figures.show(
+            "Mean likeness within and between senses",
+            cosines(dark),
+            config=export.plot_config("senses-cosine"),
+            key="w_meaning_cosine",
+        )
+    st.caption(
+        f"After layer {layer}, the nearest other sentence has the same sense for "
+        f"{percent(float(apart.nearest[layer]))} of them. That senses lie apart does not say that the model "
+        "uses them."
+    )

@@ -1,0 +1,268 @@
+"""Before and after: what a fine-tuned model says on the visitor's text, and how its heads' attention moved."""
+
+import numpy as np
+import streamlit as st
+
+from bert_tf.explain import fill_mask
+from bert_tf.explain.attention.attention_change import heads_changed
+from bert_tf.plots.interventions.ablation import ranked_bars
+from bert_tf.plots.models.comparison import difference_map
+from bert_tf.plots.training.task_answers import changed_heads
+from ui import snippets
+from ui.session import state, task_models
+from ui.session.session_cache import kept
+from ui.session.trace_store import attention_trace
+from ui.shell import frame
+from ui.widgets import (
+    attention_controls,
+    comparison,
+    components,
+    export,
+    figures,
+    inputs,
+    targets,
+    task_predictions,
+)
+from ui.widgets.formatting import percent, plain, title
+
+_SHOWN = 8
+_DRAWN = 24  # tokens of a longer text, those that moved most, whose attention is drawn
+_GUESSES = 200  # of each side: one that is missing among so many has next to nothing
+
+
+def page():
+    st.title("What fine-tuning changed", anchor=False)
+    pairs = task_models.pairs()
+    if not pairs:
+        st.info(
+            "This view puts a fine-tuned model beside the one it came from, and no such pair is here. Train one "
+            "under New task, or with `python -m bert_tf finetune`.",
+            icon=":material/school:",
+        )
+        return
+    first = next(iter(pairs))
+    after = st.segmented_control(
+        "Fine-tuned model",
+        list(pairs),
+        format_func=title,
+        **state.bound_setting("finetuned.model", "w_finetuned_model", first, pairs),
+    )
+    after = after or first
+    inputs.text_fields()
+    if not inputs.texts_are_usable():
+        return
+    before = pairs[after]
+    pair = [inputs.model(name) for name in (before, after)]
+    if inputs.read(pair[1]) is None:
+        return
+    hidden = _answers(pair)
+    found, traces = _changes(pair)
+    left, right = st.columns([3, 2], gap="large")
+    with left:
+        _map(found, after)
+    with right:
+        place = _heads(found, traces, before, after)
+    if place is not None:
+        with left:
+            _moved(traces, *place)
+    snippets.give(pair, traces, hidden, place)
+
+
+def _answers(pair):
+    """What the fine-tuned model says, and how hidden words and the pair were judged before and are after.
+
+    Returns: positions of the words that are hidden.
+    """
+    view = state.view()
+    fills = all("mlm" in shared.bert.heads for shared in pair)
+    if fills:
+        inputs.say_unread(pair[1], view.b)
+        encoding = pair[1].encode(view.a, view.b)
+        inputs.token_strip(pair[1], encoding, "c_finetuned_chips")
+        masked = inputs.masked(pair[1], encoding)
+    else:
+        masked = ()
+    heading = inputs.heading("What it says")
+    left, right = st.columns(2, gap="large")
+    with left:
+        st.markdown(f"**{plain(title(pair[1].name))}**, nothing hidden")
+        said = task_predictions.said("finetuned", pair[1], view.a, view.b)
+        task_predictions.draw("c_finetuned_task", said)
+    cards, shares = [], None
+    with right:
+        st.markdown("**Masked words and the pair**, before → after")
+        if masked is not None:
+            cards, shares = _earlier_heads(pair, masked, fills)
+    with heading:
+        st.button(
+            "Open both in Compare",
+            icon=":material/compare_arrows:",
+            type="tertiary",
+            key="w_finetuned_compare",
+            on_click=lambda: state.put(comparison.with_sides(state.view(), *(one.name for one in pair))),
+        )
+        _save_answers(pair, said, cards, shares)
+    return masked or ()
+
+
+def _save_answers(pair, said, cards, shares):
+    """The menu of all that is said; what has no "before" is of the fine-tuned head alone."""
+    rows = [(one, item, "", number) for one, item, number in said.rows]
+    rows += targets.answer_rows(pair[0], cards, shares)
+    if not rows:
+        return
+    moved = [(f"{of}: {item}".rstrip(": "), after - (before or 0)) for of, item, before, after in rows]
+    export.menu(
+        "what-it-says",
+        targets.ANSWER_HEADER,
+        lambda: rows,
+        lambda: {
+            "before": pair[0].name,
+            "after": pair[1].name,
+            "said": said.answer,
+            "rows": [dict(zip(targets.ANSWER_HEADER, row)) for row in rows],
+        },
+        lambda: ranked_bars(*zip(*moved), "after, less before"),
+    )
+
+
+def _earlier_heads(pair, masked, fills):
+    """Draw the answers of the heads of pre-training, where both models have them.
+
+    Returns:
+        (cards of the hidden words, shares of the first verdict on the pair before and after or None).
+    """
+    view = state.view()
+    key = (*(shared.name for shared in pair), view.precision, view.a, view.b, masked)
+    traces = kept("finetuned_says", key, lambda: [shared.trace(view.a, view.b, masked) for shared in pair])
+    cards = []
+    if not fills:
+        lacking = [plain(title(shared.name)) for shared in pair if "mlm" not in shared.bert.heads]
+        st.caption(f"{' and '.join(lacking)} {'has' if len(lacking) == 1 else 'have'} no head for masked words.")
+    elif traces[0].masks:
+        answers = [fill_mask(trace, shared.tokenizer, _GUESSES) for trace, shared in zip(traces, pair)]
+        cards = targets.changed_cards(*answers, view.top_k)
+        components.bars("c_finetuned_bars", cards)
+    else:
+        st.caption("Nothing is hidden: press a token above.")
+    return cards, None if traces[0].text_b is None else _pair_said(pair, traces)
+
+
+def _pair_said(pair, traces):
+    """Draw how the head for pairs judged before and judges after: its first answer's shares, or None."""
+    heads = [targets.pair_head(shared) for shared in pair]
+    if heads[0] is None or heads[0] != heads[1]:
+        st.caption("Not both have the same head for pairs of texts.")
+        return None
+    shares = [targets.first_share(trace) for trace in traces]
+    st.caption(f"{targets.verdict(pair[0]).answers[0]}: {percent(shares[0])} → {percent(shares[1])}.")
+    return shares
+
+
+def _changes(pair):
+    """(how far each head moved, the two traces); the traces are large and are held in the bounded store alone."""
+    view = state.view()
+    traces = [attention_trace(shared, (), (view.a, view.b)) for shared in pair]
+    key = (*(shared.name for shared in pair), view.precision, view.a, view.b)
+    return kept("finetuned", key, lambda: heads_changed(*traces)), traces
+
+
+def _map(found, after):
+    with inputs.heading("How far each head moved"):
+        export.menu(
+            "heads-moved",
+            ("layer", "head", "bits"),
+            lambda: [(layer + 1, head + 1, float(value)) for (layer, head), value in np.ndenumerate(found)],
+            lambda: {"model": after, "bits": found.tolist()},
+            lambda: changed_heads(found),
+            lambda: {"bits": found},
+        )
+    figures.show(
+        "How far each head moved",
+        changed_heads(found, frame.is_dark()),
+        config=export.plot_config("heads-moved"),
+        key="w_finetuned_map",
+    )
+    st.caption(
+        "Jensen-Shannon divergence between a head's attention before and after, the mean over the tokens that look: "
+        "0 is the same, 1 is elsewhere altogether. Layers that were frozen cannot move, and a head may also change "
+        "what it carries without changing where it looks."
+    )
+
+
+def _heads(found, traces, before, after):
+    heading = inputs.heading("The heads that moved most")
+    if found.max() < 1e-6:
+        st.info("No head moved: every encoder layer was frozen.", icon=":material/ac_unit:")
+        return
+    order = np.argsort(-found, axis=None, kind="stable")[:_SHOWN]
+    places = [tuple(int(part) for part in np.unravel_index(index, found.shape)) for index in order]
+    names = {f"{layer + 1}.{head + 1}": (layer, head) for layer, head in places if found[layer, head] > 0}
+    chosen = st.segmented_control(
+        "Layer and head",
+        list(names),
+        **state.bound_setting("finetuned.head", "w_finetuned_head", next(iter(names)), names),
+    )
+    layer, head = names[chosen or next(iter(names))]
+    one, two = (trace.attentions[layer, head] for trace in traces)
+    rows = _most_moved(two - one)[:_SHOWN]
+    tokens = traces[0].tokens
+    with heading:
+        export.menu(
+            f"moved-layer-{layer + 1}-head-{head + 1}",
+            ("looks", "at", "before", "after"),
+            lambda: (
+                (tokens[row], tokens[column], one[row, column], two[row, column])
+                for row, column in np.ndindex(one.shape)
+            ),
+            lambda: {"models": [before, after], "tokens": tokens, "before": one, "after": two},
+            lambda: difference_map(two.astype(np.float32) - one, tokens),
+            lambda: {"tokens": np.array(tokens), "before": one, "after": two},
+        )
+    st.dataframe(
+        {
+            "token": [tokens[row] for row in rows],
+            "before": [_looks(tokens, one[row]) for row in rows],
+            "after": [_looks(tokens, two[row]) for row in rows],
+        },
+        hide_index=True,
+        key="w_finetuned_table",
+        column_config={"token": "Token", "before": "Looked most at", "after": "Looks most at now"},
+    )
+    with st.container(horizontal=True):
+        for label, name in (("Open before", before), ("Open after", after)):
+            st.button(
+                label,
+                icon=":material/arrow_forward:",
+                type="tertiary",
+                key=f"w_{label}",
+                on_click=lambda name=name: state.change(page="attention", model=name, layer=layer, head=head, masks=()),
+            )
+    attention_controls.warning_link()
+    return layer, head
+
+
+def _most_moved(change):
+    """Tokens by how far their attention moved, the farthest first; change: [T, T]."""
+    return np.argsort(-np.abs(change).sum(axis=1), kind="stable")
+
+
+def _moved(traces, layer, head):
+    """Draw what a head's attention lost and won."""
+    one, two = (trace.attentions[layer, head].astype(np.float32) for trace in traces)
+    shown = np.sort(_most_moved(two - one)[:_DRAWN])
+    name = f"Layer {layer + 1}, head {head + 1}: attention after, less before"
+    inputs.heading(name)
+    figures.show(
+        name,
+        difference_map((two - one)[np.ix_(shown, shown)], [traces[0].tokens[at] for at in shown], frame.is_dark()),
+        config=export.plot_config(f"moved-layer-{layer + 1}-head-{head + 1}"),
+        key="w_finetuned_moved",
+    )
+    few = f", of the {_DRAWN} whose attention moved most" if traces[0].length > _DRAWN else ""
+    st.caption(f"A row for each token that looks{few}: blue is where it looks more than before, orange less.")
+
+
+def _looks(tokens, weights):
+    place = int(weights.argmax())
+    return f"{tokens[place]} ({weights[place]:.0%})"

@@ -1,0 +1,219 @@
+"""New task: a model fine-tuned on the visitor's own file, while the page goes on."""
+
+import streamlit as st
+
+from bert_tf.plots.training.finetuning import learning_curve
+from ui import snippets
+from ui.session import (
+    finetuning_jobs,
+    model_store,
+    state,
+    task_models,
+)
+from ui.shell import frame
+from ui.widgets import export, figures
+from ui.widgets.formatting import percent, plain, title
+
+_LOOK = 2.0  # seconds between two looks at a training that goes on
+_DEFAULT_MODEL = "bert-small-uncased-embedded"
+
+
+def page():
+    st.title("Teach it a task of your own", anchor=False)
+    if not state.limits().train:
+        st.info("Training from the page is switched off here.", icon=":material/block:")
+        return
+    _form()
+    begun = finetuning_jobs.names()
+    if not begun:
+        return
+    name = begun[0]
+    if len(begun) > 1:
+        name = st.selectbox(
+            "Training", begun, width=420, **state.bound_setting("newtask.run", "w_newtask_run", begun[0], begun)
+        )
+    live = finetuning_jobs.started(name).status in ("running", "ending")
+    st.fragment(_watch, run_every=_LOOK if live else None)(name)
+
+
+def _form():
+    limits = state.limits()
+    plain_models = [info for info in model_store.installed() if info.name not in task_models.names() and info.config]
+    left, right = st.columns(2, gap="large")
+    with left:
+        task = st.segmented_control(
+            "Task",
+            list(finetuning_jobs.TASKS),
+            format_func=lambda one: finetuning_jobs.TASKS[one][0],
+            default="classify",
+            key="w_newtask_task",
+        )
+        task = task or "classify"
+        file = st.file_uploader("Examples", type=list(finetuning_jobs.TASKS[task][1]), key=f"w_newtask_file_{task}")
+        st.caption(finetuning_jobs.TASKS[task][2])
+        answers = None
+        if task == "classify":
+            answers = st.segmented_control(
+                "A text is given",
+                list(finetuning_jobs.ANSWERS),
+                default="One of several",
+                key="w_newtask_answers",
+                help="Any number of several: the labels of a text parted by |. A number: a score such as 3.5.",
+            )
+    with right:
+        offered = [info.name for info in plain_models if finetuning_jobs.can_learn(task, info.config)]
+        if not offered:
+            st.info(
+                "No model that is here can learn this task. Models tells which there are to fetch.",
+                icon=":material/block:",
+            )
+            return
+        first = offered.index(_DEFAULT_MODEL) if _DEFAULT_MODEL in offered else 0
+        model = st.selectbox("Start from", offered, index=first, format_func=title, key="w_newtask_model")
+        epochs = st.slider("Epochs", 1, limits.max_epochs, min(3, limits.max_epochs), key="w_newtask_epochs")
+        top_only = _top_only(model)
+        pressed = st.button("Train", type="primary", icon=":material/play_arrow:", key="w_newtask_start")
+    st.caption(
+        f"A fifth of the examples is held back for measuring. At most {limits.max_text:,} bytes and "
+        f"{limits.max_minutes} minutes here; everybody who opens this explorer sees the model."
+    )
+    given = file.name if file else f"examples.{finetuning_jobs.TASKS[task][1][0]}"
+    snippets.give(task, finetuning_jobs.options(task, model, epochs, top_only, answers), given)
+    if pressed:
+        _start(task, file, model, epochs, top_only, answers)
+
+
+def _top_only(model):
+    """The switch, where the lowest layers can be kept as they are while the others learn."""
+    learning = finetuning_jobs.learning_layers(model)
+    if not finetuning_jobs.kept_layers(model):
+        why = "share one set of weights" if learning > 2 else "are few"
+        st.caption(f"All of it learns: its layers {why}.")
+        return False
+    return st.toggle(
+        f"Only the {'two' if learning == 2 else learning} highest layers learn",
+        value=True,
+        key="w_newtask_top",
+        help="Much faster, and often nearly as good on small files.",
+    )
+
+
+def _start(task, file, model, epochs, top_only, answers):
+    if file is None:
+        st.warning("Choose a file of examples first.", icon=":material/upload_file:")
+        return
+    try:
+        begun = finetuning_jobs.start(task, file.name, file.getvalue(), model, epochs, top_only, answers)
+        state.set_setting("newtask.run", begun, "")
+    except (ValueError, OSError) as error:
+        st.warning(plain(str(error)), icon=":material/block:")
+
+
+def _watch(name):
+    """Redrawn by itself while the training goes on."""
+    training = finetuning_jobs.started(name)
+    if training is None:
+        state.rerun()  # another visitor has deleted it
+        return
+    status = training.status
+    if status not in ("running", "ending") and st.session_state.get("_newtask_live") == name:
+        # It has just ended: the model appears in the pickers, and the page rests.
+        finetuning_jobs.tidy(name)
+        st.session_state["_newtask_live"] = None
+        model_store.catalogue.clear()
+        state.rerun()
+    st.session_state["_newtask_live"] = name if status in ("running", "ending") else None
+    said = {
+        "running": "It trains.",
+        "ending": "It saves …",
+        "stopped": "Stopped.",
+        "done": "Done.",
+        "failed": "It failed.",
+    }
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.markdown(f"**{said[status]}**", width="content")
+        st.markdown(plain(name), width="content")
+        if status == "running" and st.button("Stop", icon=":material/stop:", key="w_newtask_stop", width="content"):
+            training.end("stop")
+            state.rerun()
+        ended = status not in ("running", "ending")
+        if (
+            ended
+            and finetuning_jobs.has_model(name)
+            and st.button("Try it", icon=":material/arrow_forward:", key="w_newtask_try", width="content")
+        ):
+            # A callback would change the view, and the run after it would draw this part of the page alone.
+            state.put(_opened(name))
+            state.rerun()
+        if ended and st.button("Delete", icon=":material/delete:", key="w_newtask_delete", width="content"):
+            finetuning_jobs.remove(name)
+            model_store.catalogue.clear()
+            state.rerun()
+    if status == "failed":
+        st.error(plain(training.problem), icon=":material/error:")
+    if status == "stopped":
+        st.caption(
+            "The best model that was measured until then is kept."
+            if finetuning_jobs.has_model(name)
+            else "It was stopped before anything was measured, so there is no model."
+        )
+    _curves(name, status)
+
+
+def _opened(name):
+    import dataclasses
+
+    view = dataclasses.replace(state.view(), page="tasks", a="", b="", masks=())
+    return view.with_setting("tasks.model", name)
+
+
+def _curves(name, status):
+    records, rounds = finetuning_jobs.records(name)
+    if not records:
+        if status in ("running", "ending"):
+            st.info(
+                "The file is read and the model made; the first figures come in a moment.",
+                icon=":material/hourglass_top:",
+            )
+        return
+    last = records[-1]
+    total = finetuning_jobs.updates(name)
+    if total:
+        st.progress(min(last["step"] / total, 1.0), text=f"Update {last['step']:,} of {total:,}")
+    shown = [f"loss **{last['loss']:.3f}**"]
+    task, metric = finetuning_jobs.chosen_by(name)
+    kept = next((one["dev"] for one in reversed(rounds) if one["best"]), {})
+    if metric in kept:
+        # SQuAD's scores are of a hundred already, a correlation is no share.
+        score = kept[metric] / 100 if task == "answer" else kept[metric]
+        said = f"{score:.3f}" if metric == "spearman" else percent(score)
+        shown.append(f"{_SCORES[metric]} of the model that is kept, on what was held back, **{said}**")
+    row = st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center")
+    row.markdown(" · ".join(shown), width="content")
+    with row:
+        _save(name, records, rounds, metric or "")
+    figures.show(
+        "Loss and score of the training",
+        learning_curve(records, rounds, metric or "", frame.is_dark()),
+        config=export.plot_config("learning"),
+        key="w_newtask_curve",
+    )
+    st.caption(
+        "Measured on what was held back of this file, which also chose the best round: on other texts it does worse, and "
+        "with few examples the numbers move by chance."
+    )
+
+
+def _save(name, records, rounds, metric):
+    columns = list(dict.fromkeys(column for record in records for column in record))
+    export.menu(
+        f"{name}-learning",
+        columns,
+        lambda: [[record.get(column) for column in columns] for record in records],
+        lambda: {"model": name, "records": records, "rounds": rounds},
+        lambda: learning_curve(records, rounds, metric),
+    )
+
+
+# What models are chosen by.
+_SCORES = {"accuracy": "accuracy", "f1": "F1", "f1_micro": "F1", "spearman": "rank correlation"}

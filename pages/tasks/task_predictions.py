@@ -1,0 +1,304 @@
+"""Tasks: what a fine-tuned model says to the visitor's own text."""
+
+import functools
+
+import numpy as np
+import streamlit as st
+
+from bert_tf.explain import occlusion
+from bert_tf.explain.attribution.target import class_target
+from bert_tf.plots.diverging import diverging_ramp
+from bert_tf.plots.interventions.ablation import ranked_bars
+from bert_tf.plots.training.task_answers import answer_curves, probabilities
+from ui import snippets
+from ui.session import jobs, state, task_models
+from ui.session.session_cache import kept
+from ui.shell import frame
+from ui.widgets import (
+    export,
+    figures,
+    highlights,
+    inputs,
+)
+from ui.widgets.cells import marks
+from ui.widgets.formatting import (
+    milliseconds,
+    percent,
+    plain,
+    title,
+)
+from ui.widgets.mask_chips import cut
+from ui.widgets.spans import labelled, spans
+
+_FIELDS = {
+    "classify": (("Text", "A text to judge."), ("Second text", "The text to compare it with.")),
+    "tag": (("Text", "A text whose words are marked."), None),
+    "answer": (("Question", "What do you want to know?"), ("Passage", "The text that holds the answer.")),
+    "choose": (("Beginning", "How it begins."), ("Endings", "One possible ending a line.")),
+}
+_MOST_WORDS = 60
+
+
+def page():
+    st.title("Fine-tuned: one model, many tasks", anchor=False)
+    known = task_models.names()
+    if not known:
+        st.info(
+            "No fine-tuned model is here yet. Train one under New task, or with `python -m bert_tf finetune`, and "
+            "put its folder beside the other models.",
+            icon=":material/school:",
+        )
+        return
+    name = _picked(known)
+    settings = known[name]
+    task_models.examples(settings)
+    inputs.text_fields(_shown(settings))
+    if not _usable(settings):
+        return
+    shared = inputs.model(name)
+    view = state.view()
+    if packed := task_models.packed(shared, settings, view.a, view.b):
+        inputs.say_cut(max(packed, key=lambda one: sum(one.truncated)))
+    found = _prediction(shared, settings)
+    snippets.give(shared, task_models.record(settings, view.a, view.b))
+    _DRAW[settings.task](shared, settings, found)
+    with st.container(horizontal=True):
+        st.button(
+            "Open its attention on this text",
+            icon=":material/arrow_forward:",
+            type="tertiary",
+            key="w_task_attention",
+            on_click=lambda: state.change(
+                model=name, page="attention", masks=(), b=task_models.second(settings, view.b, found)
+            ),
+        )
+    st.caption(f"{title(name)} · {plain(settings.task)} · {milliseconds(found['seconds'])}")
+
+
+def _picked(known):
+    labels = {name: f"{title(name)}" for name in known}
+    first = next(iter(known))
+    name = st.segmented_control(
+        "Task model",
+        list(known),
+        format_func=labels.get,
+        **state.bound_setting("tasks.model", "w_task_model", first, known),
+    )
+    return name or first
+
+
+def _shown(settings):
+    """The fields of the texts that the task reads; the second may stay empty where a model tells nothing of pairs."""
+    first, second = _FIELDS[settings.task]
+    return (first, second) if second and settings.pair is not False else (first,)
+
+
+def _usable(settings):
+    view = state.view()
+    most = state.limits().max_characters
+    for side, (label, _) in zip("ab", _shown(settings)):
+        text = getattr(view, side)
+        if len(text) > most:
+            st.error(f"{label}: {len(text):,} characters; at most {most:,} are read here. Shorten it.")
+            return False
+        if not text.strip() and (side == "a" or settings.pair):
+            st.info(f"{label} is empty. Type one, or pick an example above.", icon=":material/keyboard:")
+            return False
+    return True
+
+
+def _prediction(shared, settings):
+    import time
+
+    view = state.view()
+
+    def ask():
+        began = time.perf_counter()
+        (found,) = shared.run(lambda bert: bert.task.predict([task_models.record(settings, view.a, view.b)]))
+        return {**found, "seconds": time.perf_counter() - began}
+
+    return kept("task", (shared.name, view.precision, view.a, view.b), ask)
+
+
+def _classes(shared, settings, found):
+    if settings.regression:
+        view = state.view()
+        with inputs.heading("Score"):
+            export.menu(
+                "score",
+                ("text_a", "text_b", "value"),
+                lambda: [(view.a, view.b, found["value"])],
+                lambda: found,
+                lambda: ranked_bars([shared.name], [found["value"]], "value"),
+            )
+        st.metric("Score", f"{found['value']:.2f}", label_visibility="collapsed")
+        st.caption("A number on the scale of what it was trained on; nothing says how sure it is.")
+        label = None
+    else:
+        shares = dict(sorted(found["probabilities"].items(), key=lambda one: -one[1]))
+        label = next(iter(shares))
+        _save("classes", ("class", "probability"), shares.items(), found, shares)
+        figures.show(
+            "Probability of each class",
+            probabilities(shares, shares.values(), frame.is_dark()),
+            config=export.plot_config("classes"),
+            key="w_task_classes",
+        )
+        alone = settings.multi_label
+        each = "Each label by itself" if alone else "The classes share the whole: one wins though none fits"
+        st.caption(f"{each}. On texts unlike those it was trained on, it can be sure and wrong.")
+    _words(shared, settings, label)
+
+
+def _save(name, header, rows, found, shares):
+    with inputs.heading("Classes"):
+        export.menu(name, header, lambda: list(rows), lambda: found, lambda: probabilities(shares, shares.values()))
+
+
+def _words(shared, settings, label):
+    """What each word does to the answer, by covering it."""
+    view = state.view()
+    (packed,) = task_models.packed(shared, settings, view.a, view.b)
+    texts = cut(packed, view.a, task_models.record(settings, view.a, view.b).get("text_b", ""))
+    key = (shared.name, view.precision, *texts)
+    trace = kept("task_trace", key, lambda: shared.trace(*texts, ()))
+    words = len(trace.words())
+    heading = inputs.heading("The words that mattered")
+    if words > _MOST_WORDS and not st.toggle(
+        f"Cover each of the {words} words in turn (takes a while)",
+        **state.bound_setting("tasks.words", "w_task_words", False),
+    ):
+        return
+    snippets.give(shared, task_models.record(settings, view.a, view.b), trace, label)
+    target = shared.run(class_target, trace, label)
+    key = (shared.name, view.precision, view.a, view.b, target)
+    work = functools.partial(occlusion, level="word")
+    done = jobs.result(
+        "task words", key, "Covering words", lambda progress: shared.run(work, trace, target, progress=progress)
+    )
+    if done is None:
+        return
+    unit = "points" if settings.regression else "nats"
+    with heading:
+        export.menu(
+            "words",
+            ("text", "word", "score"),
+            lambda: [(one.word.source, one.word.text, one.score) for one in done.words],
+            lambda: {
+                "model": shared.name,
+                "target": done.target.label,
+                "unit": unit,
+                "words": [{"text": one.word.source, "word": one.word.text, "score": one.score} for one in done.words],
+            },
+            lambda: ranked_bars(
+                [one.word.text for one in done.words], [one.score for one in done.words], f"loss without it, {unit}"
+            ),
+        )
+    marks(
+        "c_task_words",
+        highlights.parts(trace, done.words, done.target, unit),
+        diverging_ramp(frame.is_dark()),
+        ("speaks against it", "speaks for it"),
+        "Point at a word, or tap it, for its score.",
+    )
+    what = "the score" if settings.regression else f"“{plain(target.label)}”"
+    st.caption(
+        f"Each word in turn replaced by [MASK]: what {what} then loses. Words that can stand in for each other all "
+        "look unimportant. Gradients of the same answer are under Why, Which words."
+    )
+
+
+def _tags(shared, settings, found):
+    places, labels = task_models.marked(found)
+    counts = [sum(kind == index for _, _, kind, _, _ in places) for index in range(len(labels))]
+    header = ("start", "end", "text", "label")
+    with inputs.heading("Marked"):
+        export.menu(
+            "marked",
+            header,
+            lambda: [(start, end, found["text"][start:end], label) for start, end, _, label, _ in places],
+            lambda: found,
+            lambda: ranked_bars(labels, counts, "places marked"),
+        )
+    if not places:
+        st.info("Nothing of the kinds that this model knows was found.", icon=":material/search_off:")
+    spans(
+        "c_task_spans",
+        labelled(found["text"], places),
+        [{"kind": index, "label": label, "note": f" {counts[index]}"} for index, label in enumerate(labels)],
+        "Point at a word, or tap it, for how sure the model is.",
+    )
+    st.caption("It knows these kinds alone, as its training texts mark them; on other texts it can be sure and wrong.")
+
+
+def _answers(shared, settings, found):
+    passage = state.view().b
+    with inputs.heading("Answer"):
+        export.menu(
+            "answers",
+            ("rank", "answer", "probability", "start", "end"),
+            lambda: [
+                (rank, one["text"], one["probability"], one["start"], one["end"])
+                for rank, one in enumerate(found["n_best"], 1)
+            ],
+            lambda: found,
+            lambda: _curves(passage, found, False),
+            lambda: {
+                "pieces": np.array(found["pieces"]),
+                "start_probabilities": np.array(found["start_probabilities"]),
+                "end_probabilities": np.array(found["end_probabilities"]),
+            },
+        )
+    if found["start"] is None:
+        st.info(
+            f"The model finds no answer in the passage ({percent(found['probability'])} sure of that).",
+            icon=":material/search_off:",
+        )
+        places = []
+    else:
+        tip = f"{found['answer']}: {percent(found['probability'])}"
+        places = [(found["start"], found["end"], 0, "", tip)]
+    spans("c_task_answer", labelled(passage, places), [], "")
+    left, right = st.columns(2, gap="large")
+    with left:
+        st.dataframe(
+            {
+                "answer": [one["text"] for one in found["n_best"]],
+                "probability": [one["probability"] for one in found["n_best"]],
+            },
+            hide_index=True,
+            key="w_task_answers",
+            column_config={
+                "answer": st.column_config.TextColumn("Answer", width="medium"),
+                "probability": st.column_config.ProgressColumn("Probability", min_value=0, max_value=1),
+            },
+        )
+    with right:
+        figures.show(
+            "Where the answer begins and ends",
+            _curves(passage, found, frame.is_dark()),
+            config=export.plot_config("answer"),
+            key="w_task_curves",
+        )
+        st.caption("Where in the passage the answer begins and ends, each by itself.")
+
+
+def _curves(passage, found, dark):
+    pieces = [passage[start:end] for start, end in found["pieces"]]
+    return answer_curves(pieces, found["start_probabilities"], found["end_probabilities"], dark)
+
+
+def _endings(shared, settings, found):
+    choices = task_models.record(settings, state.view().a, state.view().b)["choices"]
+    shares = dict(zip(choices, found["probabilities"]))
+    _save("endings", ("ending", "probability"), shares.items(), found, shares)
+    figures.show(
+        "Probability of each ending",
+        probabilities(shares, shares.values(), frame.is_dark()),
+        config=export.plot_config("endings"),
+        key="w_task_endings",
+    )
+    st.caption("The endings are compared with each other alone: the best of poor ones still leads.")
+
+
+_DRAW = {"classify": _classes, "tag": _tags, "answer": _answers, "choose": _endings}

@@ -1,0 +1,223 @@
+"""Training: the curves of a run, live; and a small run of the visitor's own."""
+
+import functools
+
+import streamlit as st
+
+from bert_tf.plots.training import curves as plots
+from ui import snippets
+from ui.session import runs, state, training_jobs
+from ui.shell import frame
+from ui.widgets import export, figures, inputs
+from ui.widgets.formatting import (
+    count,
+    percent,
+    plain,
+    title,
+)
+
+_LOOK = 2.0  # seconds between two looks at a run that goes on
+
+
+def page():
+    st.title("Watch a model learn", anchor=False)
+    known = runs.runs()
+    if known:
+        with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+            path = runs.picker(known)
+            st.button(
+                "Time-lapse",
+                icon=":material/movie:",
+                key="w_to_timelapse",
+                type="tertiary",
+                on_click=lambda: state.change(page="timelapse"),
+            )
+        run = runs.read(path)
+        snippets.give(run)
+        live = _goes_on(run)
+        st.fragment(_watch, run_every=_LOOK if live else None)(path)
+    else:
+        begin = "Start one below, or name" if state.limits().train else "Name"
+        st.info(
+            f"There is no training here yet. {begin} a folder of runs in explorer.toml.",
+            icon=":material/model_training:",
+        )
+    _own_text(not known)
+
+
+def _goes_on(run):
+    started = training_jobs.started(run.name)
+    return started.status in ("running", "ending") if started else run.goes_on()
+
+
+def _watch(path):
+    """Redrawn by itself while the run goes on."""
+    try:
+        run = runs.read(path)
+    except (ValueError, OSError):
+        state.rerun()  # deleted meanwhile: the whole page looks what is there
+    live = _goes_on(run)
+    if not live and st.session_state.get("_training_live") == run.name:
+        # It has just ended: the whole page is drawn once more, and then rests.
+        st.session_state["_training_live"] = None
+        state.rerun()
+    st.session_state["_training_live"] = run.name if live else None
+    _controls(run)
+    if not run.records:
+        if live:
+            every = run.settings.get("log_every")
+            when = f"after {count(every, 'step')}" if every else "in a moment"
+            st.info(f"The model is being made; the first figures come {when}.", icon=":material/hourglass_top:")
+        else:
+            st.info("It ended before its first figures.", icon=":material/hourglass_disabled:")
+        return
+    _figures(run, live)
+    with inputs.heading("Curves"):
+        _save(run)
+    left, middle, right = st.columns(3)
+    for column, panel in ((left, "Loss"), (middle, "Accuracy"), (right, "Learning rate")):
+        column.markdown(f"**{panel}**")
+        with column:
+            figures.show(
+                panel,
+                plots.curves(run, panel, frame.is_dark()),
+                key=f"w_curve_{panel}",
+                config=export.plot_config(f"{run.name}-{panel.lower().replace(' ', '-')}"),
+            )
+    st.caption(
+        runs.facts(run) + ". Measured on the text it trains on, a new mask each time; how a model does on text it "
+        "has never seen is what `evaluate mlm` measures."
+    )
+
+
+def _save(run):
+    names = list(dict.fromkeys(name for record in run.records for name in record))
+    export.menu(
+        run.name,
+        names,
+        lambda: [[record.get(name) for name in names] for record in run.records],
+        lambda: {"run": run.name, "total": run.total, "records": run.records},
+        {panel: functools.partial(plots.curves, run, panel) for panel in plots.PANELS},
+    )
+
+
+def _figures(run, live):
+    last, said = run.records[-1], f"Step {run.step:,}"
+    if run.total:
+        minutes = (run.total - run.step) * last["seconds_per_step"] / 60
+        left = f", {minutes:.0f} min left" if minutes >= 1 else ", less than a minute left"
+        st.progress(min(run.step / run.total, 1.0), text=f"{said} of {run.total:,}{left if live else ''}")
+    shown = [f"loss **{last['loss']:.2f}**"] + [
+        f"{label} **{percent(last[name])}**"
+        for label, name in (
+            ("masked words right", "mlm_accuracy"),
+            ("next sentence right", "nsp_accuracy"),
+            ("sentence order right", "sop_accuracy"),
+            ("replaced words told", "replaced_accuracy"),
+        )
+        if name in last
+    ]
+    shown.append(f"**{last['tokens_per_second']:,.0f}** tokens a second")
+    if "peak_share" in last:
+        shown.append(f"**{last['peak_share']:.0%}** of the machine's measured peak")
+    st.markdown(" · ".join(shown if run.total else [said, *shown]))
+
+
+def _controls(run):
+    started = training_jobs.started(run.name)
+    if started is None:
+        return
+    status = started.status
+    said = {
+        "running": "It trains.",
+        "ending": "It saves its last step …",
+        "paused": "Paused.",
+        "stopped": "Stopped.",
+        "done": "Done.",
+        "failed": "It failed.",
+    }[status]
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.markdown(f"**{said}**", width="content")
+        if status == "running":
+            _act("Pause", "pause", lambda: started.end("pause"))
+        if status == "paused":
+            _act("Go on", "play_arrow", lambda: training_jobs.go_on(run.name))
+        if status in ("running", "paused"):
+            _act("Stop", "stop", lambda: started.end("stop"))
+        if status in ("stopped", "done", "failed", "paused"):
+            _act("Delete", "delete", lambda: training_jobs.remove(run.name))
+    if status == "failed":
+        st.error(plain(started.problem), icon=":material/error:")
+
+
+def _act(label, icon, function):
+    if st.button(label, icon=f":material/{icon}:", key=f"w_training_{label}", width="content"):
+        try:
+            function()
+        except ValueError as error:
+            st.session_state["_training_problem"] = str(error)
+        state.rerun()
+
+
+def _own_text(expanded):
+    limits = state.limits()
+    problem = st.session_state.pop("_training_problem", None)
+    if problem:
+        st.warning(plain(problem), icon=":material/block:")
+    if not limits.train:
+        return
+    shipped = training_jobs.shipped()
+    with st.expander("Train a small model on a text of yours", expanded=expanded, icon=":material/model_training:"):
+        text = st.text_area(
+            "Text",
+            key="w_training_text",
+            height=140,
+            placeholder="Paste a text: a paragraph a line, a blank line between documents.",
+        )
+        file = st.file_uploader("or a plain text file", type=["txt"], key="w_training_file")
+        options = [steps for steps in (100, 200, 500, 1000, 2000, 5000) if steps <= limits.max_steps] or [
+            limits.max_steps
+        ]
+        with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+            begin = shipped and st.segmented_control(
+                "Begin with", ["random weights", "the shipped model"], default="random weights", key="w_training_begin"
+            )
+            steps = st.segmented_control(
+                "Steps",
+                options,
+                default=options[min(1, len(options) - 1)],
+                key="w_training_steps",
+                format_func=lambda steps: f"{steps:,}",
+            )
+            pressed = st.button("Train", type="primary", icon=":material/play_arrow:", key="w_training_start")
+        made = (
+            "Two layers of 128, or the shipped model as it ended, with the shipped lower-case English vocabulary"
+            if shipped
+            else f"Two layers of 128 with the vocabulary of {plain(title(limits.default))}"
+        )
+        st.caption(
+            f"{made}. A step takes 16 sequences of 64 tokens, or as many as a short text gives. At most "
+            f"{limits.max_text:,} characters, {limits.max_steps:,} steps and {limits.max_minutes} minutes here, and "
+            f"{limits.max_trainings} trainings are kept; everybody who opens this explorer sees the run."
+        )
+        if pressed:
+            _start(text, file, steps or options[0], begin == "the shipped model")
+
+
+def _start(text, file, steps, warm):
+    try:
+        name = training_jobs.start(_read(file) if file else text, steps, 5e-4 if warm else 1e-3, warm)
+    except ValueError as error:
+        st.warning(plain(str(error)), icon=":material/block:")
+        return
+    runs.choose(name)
+    state.rerun()
+
+
+def _read(file):
+    if file.size > 4 * state.limits().max_text:
+        raise ValueError(f"The file has {file.size:,} bytes; at most {state.limits().max_text:,} characters are taken.")
+    try:
+        return file.getvalue().decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError("The file is not UTF-8 text; save it as plain text in UTF-8.") from error

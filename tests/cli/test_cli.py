@@ -1,0 +1,418 @@
+"""The command line: what it prints, what it writes, and one clear line for each mistake."""
+
+import errno
+import io
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+
+from bert_tf.cli import main
+from bert_tf.cli.batch import BadLine, _row
+from bert_tf.cli.render import bar, percent, size, table
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def _process(*arguments, code=None):
+    command = [sys.executable, "-c", code] if code else [sys.executable, "-m", "bert_tf", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=300)
+
+
+def _complaint(capsys, argv):
+    """The one line on standard error of a command that the user got wrong."""
+    assert main([str(argument) for argument in argv]) == 2
+    lines = capsys.readouterr().err.strip().splitlines()
+    assert len(lines) == 1, lines
+    assert "Traceback" not in lines[0] and lines[0].startswith("python -m bert_tf")
+    return lines[0]
+
+
+def test_importing_helping_and_listing_do_not_import_tensorflow():
+    code = (
+        "import sys, bert_tf, bert_tf.explain, bert_tf.inference.bert, bert_tf.checkpoints\n"
+        "from bert_tf.cli import main\n"
+        "names = ('predict', 'evaluate', 'pretrain', 'finetune', 'features', 'download', 'convert')\n"
+        "helps = [['finetune', 'classify', '--help'], *([name, '--help'] for name in names)]\n"
+        "for argv in (['--help'], *helps, ['models'], ['info', 'bert-tiny']):\n"
+        "    assert main(argv) == 0, argv\n"
+        "assert main(['predict', 'a [MASK]', '--model', 'no-such-model']) == 2\n"
+        "heavy = {'tensorflow', 'keras', 'keras_hub', 'tensorflow_text', 'torch', 'transformers'}\n"
+        "assert not heavy & set(sys.modules), heavy & set(sys.modules)\n"
+    )
+    done = _process(code=code)
+    assert done.returncode == 0, done.stderr
+    assert "bert-base-uncased" in done.stdout
+
+
+def test_a_prediction_imports_no_library_that_it_does_not_need(tiny_folder):
+    code = (
+        "import sys\n"
+        "from bert_tf.cli import main\n"
+        f"assert main(['predict', 'the [MASK]', '--model', {str(tiny_folder)!r}]) == 0\n"
+        "heavy = {'keras_nlp', 'keras_hub', 'tensorflow_text', 'torch', 'transformers', 'sklearn', 'matplotlib', 'pandas'}\n"
+        "assert not heavy & set(sys.modules), heavy & set(sys.modules)\n"
+        # What Keras did without is there for everybody else.
+        "import matplotlib, pandas, sklearn.linear_model\n"
+    )
+    done = _process(code=code)
+    assert done.returncode == 0, done.stderr
+
+
+def test_what_is_loaded_already_is_not_left_out():
+    code = (
+        "import sys, pandas\n"
+        "from bert_tf.startup import leaving_out\n"
+        "with leaving_out():\n"
+        "    import pandas as again\n"
+        "    assert again is pandas\n"
+        "    try:\n"
+        "        import sklearn\n"
+        "    except ImportError:\n"
+        "        pass\n"
+        "    else:\n"
+        "        sys.exit('sklearn was imported')\n"
+        "assert sys.modules['pandas'] is pandas and 'sklearn' not in sys.modules\n"
+    )
+    done = _process(code=code)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_process_prints_one_json_object_and_nothing_else(tiny_folder, tiny_bert):
+    done = _process(
+        "predict",
+        "The cats [MASK]",
+        "it ran",
+        "--mask",
+        "cats",
+        "--top-k",
+        "3",
+        "--json",
+        "--model",
+        tiny_folder,
+    )
+    assert done.returncode == 0 and done.stderr == ""
+    record = json.loads(done.stdout)
+    answer = tiny_bert.predict("The cats [MASK]", "it ran", ["cats"], top_k=3)
+    assert list(record) == ["model", "tokens", "masks", "nsp", "truncated"]
+    assert record["model"] == tiny_folder.name and record["tokens"] == list(answer.tokens)
+    assert list(record["masks"][0]) == ["position", "original", "predictions"]
+    assert [mask["original"] for mask in record["masks"]] == ["cat", "##s", None]
+    for mine, theirs in zip(record["masks"], answer.masks):
+        assert mine["position"] == theirs.position
+        assert [p["token"] for p in mine["predictions"]] == [p.token for p in theirs.predictions]
+        for p, q in zip(mine["predictions"], theirs.predictions):
+            assert p["probability"] == pytest.approx(q.probability, abs=1e-5)
+    assert record["nsp"] == pytest.approx(answer.nsp._asdict(), abs=1e-5)
+    assert record["truncated"] is None
+
+
+def test_a_mistake_in_a_process_is_exit_code_two_and_one_line():
+    done = _process("predict", "a [MASK]", "--model", "no-such-model")
+    assert done.returncode == 2 and done.stdout == ""
+    assert len(done.stderr.strip().splitlines()) == 1 and "no-such-model" in done.stderr
+
+
+def test_output_for_a_person_shows_masks_and_the_score(tiny_folder, capsys):
+    assert main(["predict", "the cat sat", "it ran", "--mask", "cat", "--model", str(tiny_folder)]) == 0
+    shown = capsys.readouterr().out
+    assert '[MASK] at token 2, in place of "cat" (rank ' in shown and "█" in shown
+    assert "Does the second text follow the first?" in shown
+
+
+def test_the_whole_trace_can_be_written(tmp_path, tiny_folder, tiny_bert):
+    target = tmp_path / "trace.npz"
+    assert main(["predict", "the [MASK]", "it ran", "--trace", str(target), "--model", str(tiny_folder)]) == 0
+    trace = tiny_bert.trace("the [MASK]", "it ran")
+    with np.load(target) as stored:
+        for name in ("logits", "attentions", "hidden_states", "pooled"):
+            np.testing.assert_allclose(stored[name], getattr(trace, name), atol=1e-5)
+    assert os.listdir(tmp_path) == ["trace.npz"]
+
+
+def test_what_was_cut_is_in_the_answer(tiny_folder, capsys):
+    text = "[MASK] " + "cat " * 300
+    assert main(["predict", text, "--json", "--model", str(tiny_folder)]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert record["truncated"] == {"tokens_a": 301 - 126, "tokens_b": 0} and len(record["tokens"]) == 128
+    assert main(["predict", text, "--model", str(tiny_folder)]) == 0
+    assert "Cut off at the end: 175 tokens of text A" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "argv, sentence",
+    [
+        ([], "required: COMMAND"),
+        (["fly"], "invalid choice: 'fly'"),
+        (["predict"], "Give a text"),
+        (["predict", "--mask", "cat", "the cat"], "Put it before --mask"),
+        (["predict", "--target", "cat", "the [MASK]"], "Put it before --target"),
+        (["predict", "  "], "text_a is empty"),
+        (["predict", "the [MASK]", "--top-k", "0"], "top_k must be .* not 0"),
+        (["predict", "the [MASK]", "--top-k", "many"], "invalid int value: 'many'"),
+        (["predict", "the [MASK]", "--nonsense"], "unrecognized arguments: --nonsense"),
+        (["predict", "the cat", "--output", "x"], "--output goes with --input"),
+        (["predict", "the cat", "--input", "x"], "leave TEXT_A"),
+        (["predict", "--input", __file__, "--output", "/"], "/ is a folder"),
+        (["predict", "--input", "/no/such/file"], "/no/such/file: No such file"),
+        (["predict", "--input", "/"], "Is a directory"),
+        (["info", "no-such-model"], "no-such-model"),
+        (["download", "no-such-model"], "no-such-model"),
+        (["convert", "no-such-model", "x"], "no-such-model"),
+        (["evaluate", "mlm", "--text", "/no/such/file"], "no text file /no/such/file"),
+        (["evaluate", "speed", "--text", "x"], "invalid choice: 'speed'"),
+    ],
+)
+def test_each_mistake_is_told_in_one_line(capsys, argv, sentence):
+    assert re.search(sentence, _complaint(capsys, argv))
+
+
+@pytest.mark.parametrize(
+    "argv, sentence",
+    [
+        (["the cat sat"], "nothing to predict"),
+        (["the carrot", "--mask", "carrots"], "Did you mean 'carrot'"),
+        (["the [MASK]", "--precision", "int3"], "int3"),
+        (["cat " * 300 + "[MASK]"], "cut off"),
+    ],
+)
+def test_each_mistake_that_the_model_finds_is_told_in_one_line(capsys, tiny_folder, argv, sentence):
+    assert sentence in _complaint(capsys, ["predict", *argv, "--model", tiny_folder])
+
+
+def test_a_model_without_the_head_says_which(capsys, headless_folder):
+    assert "masked language model" in _complaint(capsys, ["predict", "the [MASK]", "--model", headless_folder])
+    assert "next-sentence" in _complaint(capsys, ["predict", "the cat", "it ran", "--model", headless_folder])
+
+
+def test_a_defect_of_the_program_is_not_taken_for_a_mistake(monkeypatch):
+    from bert_tf.cli import models as command
+
+    # As if it stood in the package: what code in C refuses leaves no frame of its own.
+    scope = {}
+    exec(compile("def run(args):\n    return int('seven')\n", command.__file__, "exec"), scope)
+    monkeypatch.setattr(command, "run", scope["run"])
+    with pytest.raises(ValueError, match="seven"):
+        main(["models"])
+
+
+def test_a_file_is_answered_line_by_line_and_bad_lines_are_told(tmp_path, tiny_folder, tiny_bert, capsys):
+    source, target = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    source.write_bytes(
+        b'\xef\xbb\xbf{"text_a": "the [MASK]"}\n'
+        b"\n"
+        b"not json\n"
+        b'{"text_a": "the cat", "text_b": "it ran", "mask": ["cat", 1]}\n'
+        b"[1]\n"
+        b'{"text": "the cat"}\n'
+        b'{"text_a": "the cat"}\n'
+        b'{"text_a": "\xff"}\n'
+        b'{"text_a": 7}\n'
+        b'{"text_a": "the cat", "mask": {"cat": 1}}\n'
+        b'{"text_a": "a cat", "mask": "cat"}'
+    )
+    argv = [
+        "predict",
+        "--input",
+        source,
+        "--output",
+        target,
+        "--model",
+        tiny_folder,
+        "--top-k",
+        2,
+        "--batch-size",
+        2,
+    ]
+    assert main([str(argument) for argument in argv]) == 0
+    records = [json.loads(line) for line in target.read_text(encoding="utf-8").splitlines()]
+    assert len(records) == 10
+    bad = {record["line"]: record["error"] for record in records if "error" in record}
+    assert sorted(bad) == [3, 5, 6, 7, 8, 9, 10]
+    told = capsys.readouterr().err
+    assert all(f"line {number}: " in told for number in bad) and "3 answered, 7 bad lines." in told
+    expected = tiny_bert.predict("the cat", "it ran", ["cat", 1], top_k=2).to_json()
+    assert records[2]["tokens"] == expected["tokens"] and records[2]["masks"][0]["original"] == "the"
+    assert os.listdir(tmp_path) and not target.with_name("out.jsonl.part").exists()
+
+
+def test_a_file_without_one_good_line_is_a_mistake_and_writes_nothing(tmp_path, tiny_folder, capsys):
+    source, target = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    source.write_text("nothing\nhere\n")
+    target.write_text("of an earlier run")
+    assert main(["predict", "--input", str(source), "--output", str(target), "--model", str(tiny_folder)]) == 2
+    assert "None of the 2 lines" in capsys.readouterr().err
+    assert target.read_text() == "of an earlier run" and len(os.listdir(tmp_path)) == 2
+
+
+def test_bad_lines_alone_on_standard_output_do_not_claim_that_nothing_was_written(tmp_path, tiny_folder, capsys):
+    source = tmp_path / "in.jsonl"
+    source.write_text("nothing\nhere\n")
+    assert main(["predict", "--input", str(source), "--quiet", "--model", str(tiny_folder)]) == 2
+    captured = capsys.readouterr()
+    assert [json.loads(line)["line"] for line in captured.out.splitlines()] == [1, 2]
+    assert captured.err.splitlines()[-1].endswith(f"None of the 2 lines of {source} could be answered.")
+
+
+def test_a_pipe_is_read_once_and_answered(tmp_path, tiny_folder, capsys):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_text, args=('{"text_a": "the [MASK]"}\n' * 3,), daemon=True)
+    writer.start()
+    assert main(["predict", "--input", str(pipe), "--quiet", "--model", str(tiny_folder)]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 3
+
+
+def test_a_pipe_takes_the_answers_and_stays_a_pipe(tmp_path, tiny_folder):
+    source, pipe, got = tmp_path / "in.jsonl", tmp_path / "pipe", []
+    source.write_text('{"text_a": "the [MASK]"}\n')
+    os.mkfifo(pipe)
+    reader = threading.Thread(target=lambda: got.append(pipe.read_text()), daemon=True)
+    reader.start()
+    argv = ["predict", "--input", source, "--output", pipe, "--quiet", "--model", tiny_folder]
+    assert main([str(argument) for argument in argv]) == 0
+    reader.join(10)
+    assert json.loads(got[0])["tokens"][1] == "the" and pipe.is_fifo()
+
+
+def test_a_full_disk_is_told_with_the_files_name(tmp_path, tiny_folder, capsys, monkeypatch):
+    source, target = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    source.write_text('{"text_a": "the [MASK]"}\n')
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("bert_tf.cli.batch._answer_lines", full)
+    assert _complaint(capsys, ["predict", "--input", source, "--output", target, "--model", tiny_folder]) == (
+        f"python -m bert_tf: {target}: No space left on device."
+    )
+    assert os.listdir(tmp_path) == ["in.jsonl"]
+
+
+def test_a_full_disk_behind_standard_output_is_one_line(capsys, monkeypatch):
+    class Full(io.StringIO):
+        def flush(self):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(sys, "stdout", Full())
+    assert _complaint(capsys, ["models"]) == "python -m bert_tf: No space left on device."
+
+
+def test_a_pair_that_the_model_cannot_judge_is_said(tmp_path, tiny_folder, capsys):
+    folder = tmp_path / "masked-lm"
+    shutil.copytree(tiny_folder, folder)
+    values = load_file(folder / "model.safetensors")
+    save_file(
+        {name: value for name, value in values.items() if "seq_relationship" not in name}, folder / "model.safetensors"
+    )
+    note = "masked-lm has no next-sentence head: it says nothing of how two texts stand to each other."
+    argv = ["predict", "the cat sat", "it ran", "--mask", "cat", "--model", str(folder)]
+    assert main(argv) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == note
+    assert main([*argv, "--json"]) == 0
+    captured = capsys.readouterr()
+    assert json.loads(captured.out)["nsp"] is None and captured.err.strip() == note
+    source = tmp_path / "in.jsonl"
+    for record, told in (({"text_b": "it ran"}, note), ({"text_b": " "}, ""), ({}, "")):
+        source.write_text(json.dumps({"text_a": "the [MASK]", **record}) + "\n")
+        assert main(["predict", "--input", str(source), "--quiet", "--model", str(folder)]) == 0
+        assert capsys.readouterr().err.strip() == told
+
+
+def test_an_empty_file_is_answered_with_an_empty_file(tmp_path, tiny_folder):
+    source, target = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    source.write_text("")
+    assert main(["predict", "--input", str(source), "--output", str(target), "--model", str(tiny_folder)]) == 0
+    assert target.read_text() == ""
+
+
+def test_a_file_is_not_overwritten_with_its_own_answers(tmp_path, capsys):
+    source = tmp_path / "in.jsonl"
+    source.write_text('{"text_a": "the [MASK]"}\n')
+    assert "same file" in _complaint(capsys, ["predict", "--input", source, "--output", source])
+
+
+def test_standard_output_takes_the_answers(tmp_path, tiny_folder, capsys):
+    source = tmp_path / "in.jsonl"
+    source.write_text('{"text_a": "the [MASK]"}\n')
+    assert main(["predict", "--input", str(source), "--quiet", "--model", str(tiny_folder)]) == 0
+    captured = capsys.readouterr()
+    assert json.loads(captured.out)["tokens"][1] == "the" and captured.err == ""
+
+
+def test_deeply_nested_json_is_a_bad_line():
+    assert isinstance(_row(b"[" * 100_000), BadLine)
+
+
+def test_models_are_listed_for_people_and_programs(capsys):
+    assert main(["models"]) == 0
+    assert "bert-large-cased" in capsys.readouterr().out
+    assert main(["models", "--json"]) == 0
+    models = {model["name"]: model for model in json.loads(capsys.readouterr().out)}
+    assert models["bert-base-uncased"]["parameters"] == 110_106_428
+    assert main(["info", "bert-base-uncased", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["config"]["hidden_size"] == 768
+
+
+def test_the_models_directory_and_what_is_wrong_in_it_are_shown(tmp_path, tiny_folder, capsys, monkeypatch):
+    monkeypatch.setenv("BERT_TF_HOME", str(tmp_path))
+    shutil.copytree(tiny_folder, tmp_path / "My BERT")
+    assert main(["models"]) == 0
+    shown = capsys.readouterr().out
+    assert f"Models directory: {tmp_path}\n" in shown and re.search("My BERT +cannot be read", shown)
+    assert re.search("^My BERT: .*rename it", shown, re.MULTILINE)
+    assert main(["models", "--json"]) == 0
+    records = json.loads(capsys.readouterr().out)
+    assert all(record["models_dir"] == str(tmp_path) for record in records)
+    assert [record["path"] for record in records if record["name"] == "My BERT"] == [str(tmp_path / "My BERT")]
+
+
+def test_a_model_is_converted_and_predicts_the_same(tmp_path, tiny_folder, capsys):
+    assert main(["convert", str(tiny_folder), str(tmp_path / "google"), "--to", "google"]) == 0
+    assert "heads: mlm nsp pooler" in capsys.readouterr().out
+    answers = []
+    for folder in (tiny_folder, tmp_path / "google"):
+        assert main(["predict", "the [MASK]", "--json", "--model", str(folder)]) == 0
+        answers.append(json.loads(capsys.readouterr().out)["masks"])
+    assert answers[0] == answers[1]
+
+
+def test_bars_percentages_sizes_and_tables_are_aligned():
+    assert bar(1.0, 4) == "████" and bar(0.0, 4) == "" and bar(0.53125, 4) == "██▏" and bar(7, 2) == "██"
+    assert percent(0.4567) == "45.7%" and percent(0.0000123) == "1.2e-5"
+    assert size(999) == "999 B" and size(440_449_768) == "440 MB" and size(1.34e9) == "1.34 GB"
+    assert table([("a", "1"), ("long", "22")], "<>") == ["a      1", "long  22"]
+
+
+def test_words_asked_about_are_printed_under_each_mask(tmp_path, tiny_folder, tiny_bert, capsys):
+    argv = ["predict", "the [MASK] [MASK]", "--target", "cat", "dog", "--top-k", "2", "--model", str(tiny_folder)]
+    assert main([*argv, "--json"]) == 0
+    masks = json.loads(capsys.readouterr().out)["masks"]
+    wanted = tiny_bert.predict("the [MASK] [MASK]", top_k=2, targets=["cat", "dog"]).masks
+    for mine, theirs in zip(masks, wanted):
+        assert list(mine) == ["position", "original", "predictions", "targets"] and len(mine["predictions"]) == 2
+        assert [(one["token"], one["rank"], one["probability"]) for one in mine["targets"]] == [
+            (one.token, one.rank, pytest.approx(one.probability)) for one in theirs.targets
+        ]
+    assert main(argv) == 0
+    lines = capsys.readouterr().out.splitlines()
+    at = lines.index("Asked about:")
+    assert [line.split()[:2] for line in lines[at + 1 : at + 3]] == [
+        [f"{one.rank:,}", one.token] for one in wanted[0].targets
+    ]
+    source = tmp_path / "in.jsonl"
+    source.write_text('{"text_a": "the [MASK] [MASK]"}\n{"text_a": "the cat", "text_b": "it ran"}\n')
+    assert main(["predict", "--input", str(source), "--quiet", "--target", "cat", "--model", str(tiny_folder)]) == 0
+    first, second = map(json.loads, capsys.readouterr().out.splitlines())
+    assert [[one["token"] for one in mask["targets"]] for mask in first["masks"]] == [["cat"], ["cat"]]
+    assert second["masks"] == []
+    says = "'carrots' is no token"
+    assert says in _complaint(capsys, ["predict", "the [MASK]", "--target", "carrots", "--model", tiny_folder])

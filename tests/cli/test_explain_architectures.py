@@ -1,0 +1,228 @@
+"""`explain` with models that judge no next sentence: classifiers, regressions, the order of two texts, replaced tokens."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import bert_tf
+from bert_tf import explain
+from bert_tf.cli import main
+from bert_tf.plots.explained import figure_of
+from tests.conftest import make_bert, randomise
+
+FAMILY = Path(__file__).parent.parent / "golden" / "family"
+ALBERT, ELECTRA, DISTILBERT = (FAMILY / name for name in ("albert", "electra-discriminator", "distilbert"))
+PAIR = ("the license of the work", "the work")
+TASKS = {
+    "classes": {"task": "classify", "labels": ("bad", "good"), "pooling": "mean"},
+    "score": {"task": "classify", "regression": True, "pooling": "mean"},
+}
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    from bert_tf.finetuning.network import network_over
+    from bert_tf.finetuning.task_folder import save_task
+    from bert_tf.finetuning.task_settings import TaskSettings
+    from bert_tf.finetuning.tasks.registry import family
+
+    home, found = tmp_path_factory.mktemp("tasks"), {"albert": ALBERT, "electra": ELECTRA, "distilbert": DISTILBERT}
+    for name, values in TASKS.items():
+        settings, bert = TaskSettings(**values), make_bert(seed=3)
+        network = network_over(bert.model, family(settings.task), settings)
+        randomise(network, 3)
+        save_task(home / name, bert.config, bert.tokenizer, network, settings)
+        found[name] = home / name
+    return found
+
+
+@pytest.fixture
+def say(folders, capsys):
+    def said(model, kind, *arguments):
+        assert main(["explain", kind, *map(str, arguments), "--model", str(folders[model]), "--quiet"]) == 0
+        return capsys.readouterr().out
+
+    return said
+
+
+@pytest.fixture
+def record(say):
+    return lambda *arguments: json.loads(say(*arguments, "--json"))
+
+
+def test_a_head_switched_off_changes_a_class(record, say, folders, tmp_path):
+    bert = bert_tf.load(folders["classes"])
+    expected = explain.ablate(bert, bert.trace("the cat sat"), explain.Ablation(heads=((0, 0),)))
+    found = record("classes", "ablation", "the cat sat", "--heads", "0.0", "--html", tmp_path / "x.html")
+    assert found["classes_before"] == pytest.approx(expected.classes_before, abs=1e-5)
+    assert found["classes_after"] == pytest.approx(expected.classes_after, abs=1e-5)
+    before, after, shifts = figure_of(found).data
+    np.testing.assert_allclose(shifts.z, found["shifts"])
+    assert list(before.x) == ["bad", "good"] and list(after.y) == list(found["classes_after"].values())
+    assert (tmp_path / "x.html").stat().st_size > 1000
+    lines = say("classes", "ablation", "the cat sat", "--heads", "0.0").splitlines()
+    assert [line.split()[0] for line in lines[2:4]] == ["bad", "good"] and "looks elsewhere" in lines[4]
+
+
+def test_the_value_of_a_regression_is_drawn_as_it_is(record):
+    found = record("score", "ablation", "the cat sat", "--layers", 0)
+    figure = figure_of(found)
+    values = [found[f"classes_{when}"]["value"] for when in ("before", "after")]
+    assert [bars.y[0] for bars in figure.data[:2]] == values
+
+
+@pytest.mark.parametrize(
+    "model, texts, name",
+    [
+        ("classes", ("the cat sat",), "class_change"),
+        ("albert", PAIR, "in_order_change"),
+    ],
+)
+def test_a_sweep_ranks_by_the_answer_there_is(record, say, folders, model, texts, name):
+    bert = bert_tf.load(folders[model])
+    swept = explain.sweep(bert, bert.trace(*texts), explain.every_head(bert.config))
+    expected = swept.class_changes if model == "classes" else swept.sop_changes
+    found = record(model, "ablation", *texts)
+    values = [one[name] for one in found["ranking"]]
+    np.testing.assert_allclose(values, expected[swept.ranked()], atol=1e-5)
+    assert np.abs(values).tolist() == sorted(np.abs(values), reverse=True)
+    assert list(figure_of(found).data[0].x) == values
+    first = say(model, "ablation", *texts).splitlines()[2].split()
+    assert first[0] == ".".join(map(str, found["ranking"][0]["off"])) and first[-1] == f"{values[0]:+.4f}"
+
+
+def test_an_input_without_segments_is_taken_apart_in_two(record, say):
+    bert = bert_tf.load(DISTILBERT)
+    parts = explain.embedding_parts(bert, bert.trace("w1 w2 w3"))
+    found = record("distilbert", "vectors", "w1 w2 w3")
+    assert found["parts"] == ["token", "position"]
+    np.testing.assert_allclose([one["shares"] for one in found["tokens"]], parts.shares[[0, 2]].T, atol=1e-4)
+    np.testing.assert_allclose([one["norms"] for one in found["tokens"]], parts.norms[[0, 2]].T, atol=1e-4)
+    lines = say("distilbert", "vectors", "w1 w2 w3")
+    assert "of position" in lines and "segment" not in lines
+
+
+def test_the_order_of_sentences_before_and_after(record):
+    found = record("albert", "ablation", *PAIR, "--layers", 0)
+    assert [bars.y[0] for bars in figure_of(found).data[:2]] == [found["in_order_before"], found["in_order_after"]]
+
+
+def test_counterfactuals_of_the_order_of_sentences(record, say):
+    found = record("albert", "counterfactual", *PAIR)
+    bert = bert_tf.load(ALBERT)
+    trace = bert.trace(*PAIR)
+    (swapped,) = explain.ask(bert, trace, [explain.swapped(bert, trace)])
+    assert found["variants"][0]["in_order"] == pytest.approx(swapped.sop.in_order, abs=1e-5)
+    changes = [one["in_order_change"] for one in found["variants"]]
+    assert changes[0] == pytest.approx(swapped.sop_change, abs=1e-5)
+    (bars,) = (figure := figure_of(found)).data
+    assert list(bars.x) == changes and any(changes) and "in order" in figure.layout.xaxis.title.text
+    lines = say("albert", "counterfactual", *PAIR).splitlines()
+    assert lines[1].endswith("in order") and not lines[2].endswith("-")
+
+
+def test_a_class_hangs_on_words_and_appears_in_a_layer(record, folders):
+    bert = bert_tf.load(folders["classes"])
+    trace = bert.trace("the cat sat")
+    for label in ("bad", "good", None):
+        expected = explain.gradient_x_input(bert, trace, explain.class_target(bert, trace, label))
+        given = () if label is None else ("--label", label)
+        found = record("classes", "saliency", "the cat sat", "--method", "gradient", *given)
+        assert found["target"] == {"position": None, "label": expected.target.label, "of_value": False}
+        np.testing.assert_allclose(found["scores"], expected.tokens, atol=1e-4)
+    found = record("classes", "lens", "the cat sat")
+    np.testing.assert_allclose(found["values"], explain.class_lens(bert, trace).values, atol=1e-5)
+    assert [curve.name for curve in figure_of(found).data] == found["classes"] == ["bad", "good"]
+    corrupted, target = bert.trace("the dog sat"), explain.class_target(bert, trace, "good")
+    found = record("classes", "patching", "the cat sat", "--against", "the dog sat", "--label", "good")
+    np.testing.assert_allclose(found["scores"], explain.patch_states(bert, trace, corrupted, target).scores, atol=1e-4)
+
+
+def test_the_head_of_a_task_is_a_part(record, folders):
+    from bert_tf.explain.models.architecture import task_passing
+
+    bert = bert_tf.load(folders["classes"])
+    found = record("classes", "architecture", "the cat sat")
+    assert found["parts"][-1]["name"] == "task" and found["parts"][-1]["shape"] == {"classes": 2}
+    expected = task_passing(bert, bert.trace("the cat sat"))
+    np.testing.assert_allclose(found["task"]["logits"], expected["logits"], atol=1e-4)
+
+
+def test_the_order_of_sentences_hangs_on_words(record):
+    bert = bert_tf.load(ALBERT)
+    trace = bert.trace(*PAIR)
+    for opposite in (False, True):
+        expected = explain.occlusion(bert, trace, explain.sentence_order_target(bert, trace, not opposite))
+        given = ("--sentence-order", *(["--opposite"] if opposite else []))
+        found = record("albert", "saliency", *PAIR, "--method", "occlusion", *given)
+        assert found["target"]["label"] == ("swapped" if opposite else "in order")
+        np.testing.assert_allclose(found["scores"], expected.tokens, atol=1e-4)
+
+
+def test_a_token_s_being_replaced_hangs_on_words_states_and_parts(record, say):
+    text, bert = "w1 w2 w3 w4", bert_tf.load(ELECTRA)
+    trace = bert.trace(text)
+    for given, target in (
+        (("--replaced",), explain.replaced_target(bert, trace)),
+        (("--replaced", "--position", 2, "--opposite"), explain.replaced_target(bert, trace, 2, False)),
+    ):
+        expected = explain.occlusion(bert, trace, target)
+        found = record("electra", "saliency", text, "--method", "occlusion", *given)
+        assert found["target"] == {"position": target.position, "label": target.label, "of_value": False}
+        np.testing.assert_allclose(found["scores"], expected.tokens, atol=1e-4)
+        expected = explain.patch_states(bert, trace, bert.trace("w1 w9 w3 w4"), target)
+        found = record("electra", "patching", text, "--against", "w1 w9 w3 w4", *given)
+        np.testing.assert_allclose(found["scores"], expected.scores, atol=1e-4)
+    found = record("electra", "ablation", text, "--layers", 1)
+    effect = explain.ablate(bert, trace, explain.Ablation(layers=(1,)))
+    np.testing.assert_allclose(found["replaced_after"], effect.replaced_after, atol=1e-5)
+    assert [list(bars.y) for bars in figure_of(found).data[:2]] == [found["replaced_before"], found["replaced_after"]]
+    found = record("electra", "ablation", text)
+    swept = explain.sweep(bert, trace, explain.every_head(bert.config))
+    values = np.abs(swept.replaced_changes).mean(axis=1)[swept.ranked()]
+    np.testing.assert_allclose([one["replaced_change"] for one in found["ranking"]], values, atol=1e-5)
+    assert list(figure_of(found).data[0].x) == [one["replaced_change"] for one in found["ranking"]]
+    assert "replaced" in say("electra", "ablation", text).splitlines()[1]
+
+
+def test_the_head_of_a_task_and_shared_weights_are_parts_of_the_architecture(record):
+    found = record("classes", "architecture", "the cat sat")
+    head = found["parts"][-1]
+    assert (head["name"], head["shape"], head["parameters"]) == ("task", {"classes": 2}, 2 * 32 + 2)
+    assert {"name", "parameters", "flops"} <= set(found["sizes"][0])
+    attention = record("albert", "architecture", *PAIR)["parts"][1]
+    assert (attention["repeats"], attention["sets"]) == (4, 2)
+
+
+def test_attention_to_tokens_is_cut_and_the_other_heads_shift(record, say, folders):
+    bert, text = bert_tf.load(folders["classes"]), "the cat sat on the mat"
+    expected = explain.ablate(bert, bert.trace(text), explain.Ablation(tokens=(0, 2)), shifts=True)
+    found = record("classes", "ablation", text, "--tokens", 0, 2)
+    assert found["no_attention_to"] == [0, 2]
+    np.testing.assert_allclose(found["shifts"], expected.shifts, atol=1e-5)
+    assert found["classes_after"] == pytest.approx(expected.classes_after, abs=1e-5)
+    layer, head = np.unravel_index(expected.shifts.argmax(), expected.shifts.shape)
+    lines = say("classes", "ablation", text, "--tokens", 0, 2).splitlines()
+    assert next(line for line in lines if "looks elsewhere" in line).split()[0] == f"{layer}.{head}"
+
+
+@pytest.mark.parametrize(
+    "model, arguments, sentence",
+    [
+        ("albert", ("saliency", *PAIR, "--label", "good"), "not fine-tuned to classify"),
+        ("classes", ("saliency", "the cat", "--label", "great"), "There is no class 'great'"),
+        ("classes", ("saliency", "the cat", "--label", "good", "--target", "cat"), "only one of"),
+        ("classes", ("saliency", "the cat", "--opposite"), "--opposite goes with"),
+        ("electra", ("saliency", "w1 w2", "--replaced", "--position", "9"), "no token 9"),
+        ("electra", ("saliency", "w1 w2", "--replaced", "--target", "w3"), "only one of"),
+        ("albert", ("saliency", "the work", "--replaced"), "replaced-token head"),
+        ("classes", ("patching", "the cat", "--against", "the dog", "--sentence-order"), "sentence-order head"),
+        ("classes", ("ablation", "the cat", "--tokens", "9"), "no token 9"),
+    ],
+)
+def test_each_mistake_is_told_in_one_line(capsys, folders, model, arguments, sentence):
+    assert main(["explain", *arguments, "--model", str(folders[model])]) == 2
+    lines = capsys.readouterr().err.strip().splitlines()
+    assert len(lines) == 1 and sentence in lines[0], lines

@@ -1,0 +1,510 @@
+"""`explain` of two models, of files, of a training's snapshots, of models' parts: the library's numbers and figures."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import bert_tf
+from bert_tf import checkpoints, explain
+from bert_tf.cli import main
+from bert_tf.plots.explained import figure_of
+from tests.conftest import make_bert, randomise
+
+FAMILY = Path(__file__).parent.parent / "golden" / "family"
+TEXTS = ("the cats [MASK] on the mat", "it ran")
+ROWS = "the cats sat on the mat\tit ran\nthe river bank was big\n\nshe has money\tso it ended\n"
+
+
+@pytest.fixture(scope="module")
+def other_folder(other_bert, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("models") / other_bert.name
+    checkpoints.save(folder, other_bert.config, other_bert.tokenizer, other_bert.model)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory):
+    path = tmp_path_factory.mktemp("texts") / "rows.txt"
+    path.write_text(ROWS)
+    return path
+
+
+@pytest.fixture(scope="module")
+def run_folder(tmp_path_factory):
+    """A training's folder with two snapshots."""
+    home = tmp_path_factory.mktemp("runs") / "small-run"
+    for step, seed in ((0, 7), (10, 8)):
+        bert = make_bert(seed=seed)
+        checkpoints.save(home / "snapshots" / f"step-{step}", bert.config, bert.tokenizer, bert.model)
+    (home / "settings.json").write_text('{"settings": {"steps": 10}}')
+    return home
+
+
+@pytest.fixture
+def say(tiny_folder, capsys):
+    def said(kind, *arguments, model=tiny_folder):
+        own = [] if model is None else ["--model", str(model)]
+        assert main(["explain", kind, *map(str, arguments), *own, "--quiet"]) == 0
+        return capsys.readouterr().out
+
+    return said
+
+
+@pytest.fixture
+def record(say):
+    return lambda *arguments, **model: json.loads(say(*arguments, "--json", **model))
+
+
+def test_two_models_on_one_text(record, say, tiny_bert, other_bert, other_folder):
+    traces = [bert.trace(*TEXTS) for bert in (tiny_bert, other_bert)]
+    expected = explain.compare(*traces, tiny_bert.tokenizer, other_bert.tokenizer, 2, 3)
+    found = record("compare", *TEXTS, "--other", other_folder)
+    (mask,), (same,) = found["masks"], expected.masks
+    assert mask["divergence_bits"] == pytest.approx(same.divergence, abs=1e-5) and found["folded"]
+    guesses = [[one["token"] for one in side] for side in mask["predictions"]]
+    assert guesses == [[one.token for one in side] for side in (same.predictions_a, same.predictions_b)]
+    assert found["layers"] == [list(pair) for pair in expected.layers]
+    for side, trace in zip(found["sides"], traces):
+        assert side["is_next"] == pytest.approx(trace.nsp.is_next, abs=1e-5)
+        np.testing.assert_allclose(side["entropy"], explain.summarise_heads(trace).entropy.mean(axis=1), atol=1e-4)
+    assert [bars.name for bars in figure_of(found).data] == ["tiny-cased", "tiny-uncased"] * 2
+    lens = explain.logit_lens(other_bert, traces[1], top_k=1)
+    np.testing.assert_allclose(mask["lens"][1]["answer_probabilities"], lens.answer_probabilities[0], atol=1e-5)
+    drawn = record("compare", *TEXTS, "--other", other_folder, "--show", "lens")
+    assert [len(curve.y) for curve in figure_of(drawn).data] == [3, 4]
+    drawn = figure_of(record("compare", "the cat", "--other", other_folder, "--show", "entropy"))
+    assert [len(curve.y) for curve in drawn.data] == [2, 3]
+    assert any("divergence" in line for line in say("compare", *TEXTS, "--other", other_folder).splitlines())
+
+
+def test_one_model_on_two_texts(record, tiny_bert):
+    found = record(
+        "compare",
+        "the cat sat",
+        "--mask",
+        "cat",
+        "--other-text",
+        "the dog sat",
+        "--other-mask",
+        "dog",
+        "--show",
+        "difference",
+        "--layer",
+        0,
+        "--head",
+        3,
+    )
+    one, two = tiny_bert.trace("the cat sat", mask=["cat"]), tiny_bert.trace("the dog sat", mask=["dog"])
+    expected = one.attentions[0, 3] - two.attentions[0, 3]
+    np.testing.assert_allclose(found["attention"]["difference"], expected, atol=1e-5)
+    np.testing.assert_allclose(figure_of(found).data[0].z, expected, atol=1e-5)
+    assert found["masks"][0]["divergence_bits"] == pytest.approx(0, abs=1e-6)
+    shorter = record("compare", "the cat sat", "--other-text", "the dog")
+    assert shorter["attention"] is None and [len(side["tokens"]) for side in shorter["sides"]] == [5, 4]
+
+
+def test_the_order_of_sentences_side_by_side(record):
+    pair, albert = ("the license of the work", "the work"), FAMILY / "albert"
+    found = record("compare", *pair, "--other-text", *reversed(pair), model=albert)
+    bert = bert_tf.load(albert)
+    shares = [bert.trace(*texts).sop.in_order for texts in (pair, pair[::-1])]
+    assert [side["in_order"] for side in found["sides"]] == pytest.approx(shares, abs=1e-5)
+    assert [bars.y[0] for bars in figure_of(found).data] == pytest.approx(shares, abs=1e-5)
+
+
+def test_layers_alike_over_a_file(record, tiny_bert, other_bert, other_folder, file):
+    texts = [tuple(line.split("\t")) for line in ROWS.splitlines() if line]
+    traces = [[bert.trace(*text) for text in texts] for bert in (tiny_bert, other_bert)]
+    found = record("similarity", "--input", file, "--other", other_folder)
+    np.testing.assert_allclose(found["cka"], explain.layer_similarity(*traces), atol=1e-4)
+    assert found["texts"] == 3 and found["words"] == sum(len(trace.words()) for trace in traces[0])
+    for measure in ("svcca", "pwcca"):
+        found = record("similarity", "--input", file, "--other", other_folder, "--measure", measure)
+        wanted = explain.layer_similarity(*traces, measure=measure)
+        np.testing.assert_allclose(found[measure], wanted, atol=1e-3)
+        np.testing.assert_allclose(figure_of(found).data[0].z, wanted, atol=1e-3)
+        assert found["by_chance"] == pytest.approx(explain.chance_similarity(*traces, measure), abs=1e-3)
+
+
+def test_every_row_of_a_file(record, say, tiny_bert, file):
+    rows = explain.read_rows(ROWS).rows
+    expected = explain.score_rows(tiny_bert, rows, hide="last")
+    found = record("dataset", "--input", file, "--ask", "masks", "next", "perplexity", "--hide", "last")
+    for one, same in zip(found["rows"], expected, strict=True):
+        assert [mask["original_rank"] for mask in one["masks"]] == [mask.original_rank for mask in same.masks]
+        assert one["perplexity"] == pytest.approx(same.perplexity, rel=1e-3) and one["text_b"] == same.row.text_b
+    assert found["summary"]["masks"] == 3 and found["summary"]["next"] == 2
+    part = record("dataset", "--input", file, "--ask", "masks", "--hide", "last", "--subset", "ends=2-3,4")["subsets"]
+    own = explain.summarise_rows([one for one in expected if one.row.number in (2, 4)])
+    assert part["ends"]["rows"] == [2, 4] and part["ends"]["summary"]["masks"] == own.masks == 2
+    assert part["ends"]["summary"]["first"] == own.first
+    assert [len(bars.x) for bars in figure_of(found).data] == [3, 2, 3]
+    plain = record("dataset", "--input", file, "--rows", 1)
+    assert len(plain["rows"]) == 1 and plain["rows"][0]["perplexity"] is None
+    assert [line.split()[0] for line in say("dataset", "--input", file).splitlines()[2:]] == ["1", "2", "4"]
+
+
+def test_the_rows_of_a_file_are_laid_out(record, say, tiny_bert, file):
+    rows = explain.read_rows(ROWS).rows
+    vectors = explain.row_vectors(tiny_bert, rows, "first").vectors[1]
+    found = record(
+        "dataset", "--input", file, "--show", "map", "--pooling", "first", "--layer", 1, "--colour", "is_next"
+    )
+    coordinates, shares = explain.principal_components(vectors)
+    np.testing.assert_allclose(found["map"]["coordinates"], coordinates, atol=1e-4)
+    np.testing.assert_allclose(found["map"]["shares_of_variance"], shares, atol=1e-4)
+    assert found["map"]["values"] == [row["is_next"] for row in found["rows"]]
+    known, unknown = figure_of(found).data
+    assert len(known.x) + len(unknown.x) == len(rows) == 3 and list(known.marker.color) == [
+        value for value in found["map"]["values"] if value is not None
+    ]
+    space = record("dataset", "--input", file, "--show", "map", "--dimensions", 3)
+    np.testing.assert_allclose(
+        space["map"]["coordinates"],
+        explain.lay_out(explain.row_vectors(tiny_bert, rows).vectors[-1], "pca", 3)[0],
+        atol=1e-4,
+    )
+    assert {trace.type for trace in figure_of(space).data} == {"scatter3d"}
+    table = say("dataset", "--input", file, "--show", "map", "--dimensions", 3).splitlines()
+    assert table[1].split()[:4] == ["row", "x", "y", "z"]
+    number = rows[1].number
+    near = record("dataset", "--input", file, "--show", "map", "--near", number)["map"]
+    last = explain.row_vectors(tiny_bert, rows).vectors[-1]
+    wanted = explain.nearest_rows(last, 1)
+    assert [one["row"] for one in near["nearest"]] == [rows[index].number for index, _ in wanted]
+    assert [one["cosine"] for one in near["nearest"]] == pytest.approx([cosine for _, cosine in wanted], abs=1e-4)
+    lines = say("dataset", "--input", file, "--show", "map", "--near", number, "--top-k", 1).splitlines()
+    assert lines[2].split()[:2] == [f"{wanted[0][1]:.3f}", f"{rows[wanted[0][0]].number}:"]
+    lines = say("dataset", "--input", file, "--show", "map", "--colour", "tokens").splitlines()
+    assert [line.split()[0] for line in lines[2:]] == [str(row.number) for row in rows]
+
+
+@pytest.fixture(scope="module")
+def concept(tmp_path_factory):
+    """What `explain concepts` takes of a concept: sentences with a word, and others."""
+    folder, ends = tmp_path_factory.mktemp("concept"), ("sat", "ran", "is big", "was small", "is red", "ate", "ended")
+    (folder / "cat.txt").write_text("".join(f"the cat {end}\n" for end in ends))
+    (folder / "rest.txt").write_text("".join(f"{who} {end}\n" for who in ("she", "a dog") for end in ends))
+    return "--concept", folder / "cat.txt", "--against", folder / "rest.txt"
+
+
+def test_a_concept_and_a_word_or_a_verdict(record, say, tiny_bert, file, concept):
+    texts = [[row.text_a for row in explain.read_rows(path.read_bytes()).rows] for path in concept[1::2]]
+    rows = explain.read_rows(ROWS).rows
+    for given, asked in (
+        (("--target", "dog", "--hide", "last"), {"of": "word", "answer": "dog", "hide": "last"}),
+        (("--next-sentence", "--opposite"), {"of": "next", "answer": "NotNext"}),
+    ):
+        found = record("concepts", "--input", file, *concept, "--runs", 3, *given)
+        expected = explain.concept_test(tiny_bert, rows, *texts, runs=3, **asked)
+        assert found["target"]["label"] == asked["answer"] and found["differs"] == expected.differs.tolist()
+        assert found["rows"] == [rows[place].number for place in expected.places]
+        for name in ("scores", "chance", "accuracies", "slopes", "p_values"):
+            np.testing.assert_allclose(found[name], getattr(expected, name), atol=1e-4)
+        np.testing.assert_allclose(figure_of(found).data[1].y, expected.chance.mean(axis=1), atol=1e-4)
+    lines = say("concepts", "--input", file, *concept, "--runs", 3, "--next-sentence").splitlines()
+    assert [line.split()[0] for line in lines[1:]] == ["layer", "in", "1", "2"] and lines[1].endswith("differs")
+
+
+def test_a_concept_for_the_rows_of_one_label(record, tiny_bert, concept, tmp_path):
+    path = tmp_path / "labelled.csv"
+    path.write_text("text,label\nthe cat sat,x\nthe dog ran,y\nit ate the cat,x\n")
+    given = ("--target", "dog", "--hide", "last", "--runs", 3)
+    found = record("concepts", "--input", path, "--labelled", "x", *concept, *given)
+    texts = [[row.text_a for row in explain.read_rows(one.read_bytes()).rows] for one in concept[1::2]]
+    rows = [row for row in explain.read_rows(path.read_bytes(), "table").rows if row.label == "x"]
+    expected = explain.concept_test(tiny_bert, rows, *texts, "word", "dog", "last", 3)
+    assert found["rows"] == [1, 3] == [row.number for row in rows]
+    np.testing.assert_allclose(found["slopes"], expected.slopes, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "arguments, sentence",
+    [
+        ((), "can be asked about word or next, not 'class'"),
+        (("--labelled", "x"), "No row of the file is labelled 'x'"),
+        (("--target", "dog", "--label", "good"), "only one of --target and --label"),
+        (("--opposite",), "--opposite goes with"),
+        (("--runs", "1"), "--runs must be at least 2"),
+        (("--sentence-order",), "not 'order'"),
+    ],
+)
+def test_a_concept_that_cannot_be_tested(capsys, tiny_folder, file, concept, arguments, sentence):
+    given = ["concepts", "--input", file, *concept, *arguments, "--model", tiny_folder, "--quiet"]
+    assert main(["explain", *map(str, given)]) == 2
+    assert sentence in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "arguments, sentence",
+    [
+        (("--layer", 9), "no layer 9"),
+        (("--colour", "mood"), "label, first_guess"),
+        (("--colour", "is_next"), "not 'is_next'"),
+        (("--near", 2), "Row 2 cannot be read"),
+        (("--by", "tsne"), "t-SNE needs at least 5 points, not 2"),
+        (("--pooling", "first", "--layer", 0), "the first token is the same in every row: choose the mean"),
+    ],
+)
+def test_a_map_that_cannot_be_made_is_told_before_a_row_is_asked(
+    capsys, monkeypatch, tiny_folder, tmp_path, arguments, sentence
+):
+    path = tmp_path / "rows.csv"
+    path.write_text("text,label\nthe cat sat,x\n\u200b,y\nthe dog ran,x\n")
+    monkeypatch.setattr(explain, "score_rows", lambda *_: pytest.fail("the file was asked"))
+    given = ["dataset", "--input", str(path), "--show", "map", *map(str, arguments), "--model", str(tiny_folder)]
+    assert main(["explain", *given, "--quiet"]) == 2
+    assert sentence in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "arguments, sentence",
+    [
+        (("--label", "bad"), "--label goes with --show curve"),
+        (("--show", "curve", "--ask", "masks"), "put them into --ask"),
+        (("--show", "curve"), "not fine-tuned to classify"),
+    ],
+)
+def test_a_curve_that_cannot_be_drawn_is_told_before_a_row_is_asked(
+    capsys, monkeypatch, tiny_folder, file, arguments, sentence
+):
+    monkeypatch.setattr(explain, "score_rows", lambda *_: pytest.fail("the file was asked"))
+    assert main(["explain", "dataset", "--input", str(file), *arguments, "--model", str(tiny_folder), "--quiet"]) == 2
+    assert sentence in capsys.readouterr().err
+
+
+def test_a_row_that_is_not_there_is_told_before_the_model_is_read(capsys, file):
+    given = ["dataset", "--input", str(file), "--show", "map", "--near", "3", "--model", "no-such-model"]
+    assert main(["explain", *given]) == 2
+    assert "There is no row 3 in the file" in capsys.readouterr().err
+
+
+def test_the_rows_of_a_file_by_tsne_and_umap(record, tmp_path):
+    path = tmp_path / "rows.txt"
+    path.write_text("".join(f"the cat number {number} sat\n" for number in range(7)))
+    for way in ("tsne", "umap"):
+        found = record("dataset", "--input", path, "--show", "map", "--by", way)["map"]
+        # The layout hangs on the last bits of the vectors.
+        assert np.shape(found["coordinates"]) == (7, 2) and np.ptp(found["coordinates"], axis=0).all()
+        assert found["method"] == way and found["shares_of_variance"] is None
+
+
+def test_every_row_of_a_file_is_classified(record, say, tmp_path):
+    from bert_tf.finetuning.network import network_over
+    from bert_tf.finetuning.task_folder import save_task
+    from bert_tf.finetuning.task_settings import TaskSettings
+    from bert_tf.finetuning.tasks.registry import family
+
+    settings, bert = TaskSettings("classify", ("bad", "good"), pooling="mean"), make_bert(seed=3)
+    network = network_over(bert.model, family("classify"), settings)
+    randomise(network, 5)
+    save_task(tmp_path / "judge", bert.config, bert.tokenizer, network, settings)
+    texts, labels = ["the cat sat", "it ran", "money in the bank", "a dog"], ["good", "bad", "bad", "odd"]
+    path = tmp_path / "rows.csv"
+    path.write_text("text,label\n" + "".join(f"{text},{label}\n" for text, label in zip(texts, labels)))
+    given = bert_tf.load(tmp_path / "judge").task.predict(texts)
+    found = record("dataset", "--input", path, "--ask", "classes", model=tmp_path / "judge")
+    assert [row["label"] for row in found["rows"]] == labels
+    assert [row["said"]["label"] for row in found["rows"]] == [one["label"] for one in given]
+    right = sum(one["label"] == label for one, label in zip(given[:3], labels))
+    assert found["classes"]["scores"]["accuracy"] == pytest.approx(right / 3, abs=1e-6)
+    assert found["classes"]["unknown"] == {"odd": 1} and found["classes"]["rows"] == 3
+    bars, cells = figure_of(found).data
+    np.testing.assert_allclose(bars.x, [one["probability"] for one in given], atol=1e-5)
+    counts = found["classes"]["confusion"][1]
+    assert np.sum(counts) == 3 and np.array_equal(cells.text, counts)
+    lines = say("dataset", "--input", path, "--ask", "classes", model=tmp_path / "judge").splitlines()
+    assert lines[2].split()[3:5] == ["good", given[0]["label"]]
+    asked = ("dataset", "--input", path, "--ask", "classes", "--show", "curve")
+    curve = record(*asked, "--label", "bad", model=tmp_path / "judge")["curve"]
+    values = [one["probabilities"]["bad"] for one in given[:3]]
+    assert (curve["label"], curve["rows"]) == ("bad", 3)
+    assert curve["auc"] == np.mean([values[1] > values[0], values[2] > values[0]])
+    np.testing.assert_allclose(curve["threshold"], sorted(values), atol=1e-5)
+    drawn = figure_of({**found, "curve": curve}).data
+    np.testing.assert_allclose(drawn[0].y[:-1], curve["precision"])
+    np.testing.assert_allclose(drawn[1].x[:-1], curve["false_positive_rate"])
+    lines = say(*asked, model=tmp_path / "judge").splitlines()
+    assert len(lines) == 5 and lines[1].split()[:2] == ["from", "precision"]
+    path.write_text("text,text_b,label\nthe cat sat,it ran,good\na dog,so it ended,bad\nmoney,in the bank,bad\n")
+    plane = record("dataset", "--input", path, "--ask", "classes", "--show", "map", model=tmp_path / "judge")["map"]
+    judge = bert_tf.load(tmp_path / "judge")
+    states = [judge.trace(text).hidden_states[-1].mean(axis=0) for text in ("the cat sat", "a dog", "money")]
+    np.testing.assert_allclose(plane["coordinates"], explain.principal_components(states)[0], atol=1e-4)
+    assert plane["texts"][1] == "a dog · so it ended"
+
+
+def test_rows_and_sides_by_the_heads_that_a_model_has(record, tmp_path):
+    path, judge = tmp_path / "rows.txt", FAMILY / "electra-discriminator"
+    path.write_text("w1 w2 w3\nw4 w5\n")
+    bert = bert_tf.load(judge)
+    expected = explain.score_rows(bert, explain.read_rows(path.read_text()).rows)
+    found = record("dataset", "--input", path, model=judge)
+    for one, same in zip(found["rows"], expected, strict=True):
+        assert [token["token"] for token in one["replaced"]] == [token for token, _ in same.replaced]
+        assert [token["score"] for token in one["replaced"]] == pytest.approx([s for _, s in same.replaced], abs=1e-5)
+    assert found["summary"]["scored"] == 5 and len(figure_of(found).data[0].x) == 5
+    agreed = record("agreement", "--input", path, "--other", judge, model=judge)
+    assert agreed["replaced"] == 2 and list(figure_of(agreed).data[0].x) == [0, 0]
+    sides = record("compare", "w1 w2", "--other", judge, model=judge)
+    assert sides["differences"] == {"is_next": None, "in_order": None, "replaced": 0}
+    scores = bert.trace("w1 w2").replaced
+    assert [list(bars.y) for bars in figure_of(sides).data] == [pytest.approx(scores.tolist(), abs=1e-5)] * 2
+    path.write_text("the work\tthe license\n")
+    order = record("dataset", "--input", path, "--ask", "order", model=FAMILY / "albert")["rows"][0]["in_order"]
+    trace = bert_tf.load(FAMILY / "albert").trace("the work", "the license")
+    assert order == pytest.approx(trace.sop.in_order, abs=1e-5)
+
+
+def test_minimal_pairs_of_a_file(record, say, tiny_bert, tmp_path):
+    path, pairs = tmp_path / "pairs.txt", [("the cat sat", "the cat mat"), ("it ran", "ran it")]
+    path.write_text("\n".join("\t".join(pair) for pair in pairs))
+    expected, found = explain.minimal_pairs(tiny_bert, pairs), record("pairs", "--input", path)
+    margins = [one["margin"] for one in found["pairs"]]
+    assert margins == pytest.approx([pair.margin for pair in expected], abs=1e-3)
+    assert found["preferred"] == sum(margin > 0 for margin in margins) / 2
+    assert list(figure_of(found).data[0].x) == margins
+    assert say("pairs", "--input", path).splitlines()[-1].endswith("ran it")
+
+
+def test_the_sizes_of_the_family(record, say):
+    from bert_tf.explain.models.architecture_table import family_rows
+
+    expected = family_rows(64)
+    found = record("family", "--length", 64, model=None)
+    assert [(one["size"], one["flops"]) for one in found["sizes"]] == [(row.size, row.flops) for row in expected]
+    drawn = {bar.name: list(bar.x) for bar in figure_of(found).data}
+    assert drawn == {part: [row.parts[part] for row in expected] for part in expected[0].parts}
+    (albert,) = (one for one in found["sizes"] if (one["member"], one["size"]) == ("ALBERT", "base"))
+    assert albert["learns_from"] == ["hidden words", "sentence order"] and "tanh GELU" in albert["changed"]
+    work = figure_of(record("family", "--length", 64, "--show", "work", model=None)).data[0]
+    assert list(work.x) == pytest.approx([row.flops / 64 for row in expected])
+    timed = record("family", "--largest", 4.5, "--speed", "--length", 8, model=None)
+    assert list(figure_of(timed).data[0].x) == [1000 * one["seconds"] for one in timed["sizes"]]
+    timed = timed["sizes"]
+    assert timed and all(one["seconds"] > 0 and one["parameters"]["total"] <= 4.5e6 for one in timed)
+    assert say("family", model=None).splitlines()[2].startswith("BERT")
+
+
+def test_two_models_on_every_row(record, tiny_bert, other_bert, other_folder, file):
+    expected = explain.agreement(tiny_bert, other_bert, explain.read_rows(ROWS).rows)
+    found = record("agreement", "--input", file, "--other", other_folder)
+    assert [row["row"] for row in found["rows"]] == [one.row.number for one in expected.rows]
+    divergences = [row["divergence_bits"] for row in found["rows"]]
+    assert divergences == pytest.approx([one.divergence for one in expected.rows], abs=1e-5)
+    assert found["mean_divergence_bits"] == pytest.approx(expected.divergence, abs=1e-5)
+    assert list(figure_of(found).data[0].x) == divergences
+
+
+def test_a_text_through_a_training(record, say, run_folder, tmp_path):
+    berts = [make_bert(seed=seed) for seed in (7, 8)]
+    traces = [bert.trace(*TEXTS) for bert in berts]
+    found = record("timelapse", run_folder, *TEXTS, "--target", "sat", "--html", tmp_path / "x.html", model=None)
+    assert found["model"] == "small-run" and found["steps"] == [0, 10]
+    (course,) = found["courses"]
+    token = berts[0].tokenizer.token_to_id("sat")
+    assert course["ranks"] == [1 + int((trace.logits[0] > trace.logits[0, token]).sum()) for trace in traces]
+    assert [one["is_next"] for one in found["snapshots"]] == pytest.approx([t.nsp.is_next for t in traces], abs=1e-4)
+    assert list(figure_of(found).data[0].y) == course["ranks"] and (tmp_path / "x.html").stat().st_size > 1000
+    found = record("timelapse", run_folder, "the cat", "--head", "1.2", model=None)
+    np.testing.assert_allclose(found["attention"][1], berts[1].trace("the cat").attentions[1, 2], atol=1e-4)
+    assert [cells.visible for cells in figure_of(found).data] == [False, True]
+    lines = say("timelapse", run_folder, *TEXTS, model=None).splitlines()
+    assert lines[0] == "small-run" and [line.split()[0] for line in lines[2:]] == ["0", "10"]
+
+
+def test_the_parts_of_a_model(record, say, tiny_bert):
+    from bert_tf.explain.models.architecture import every_size, parts, passing
+
+    trace = tiny_bert.trace(*TEXTS)
+    expected = parts(tiny_bert.model, trace.length)
+    found = record("architecture", *TEXTS)
+    assert [(one["name"], one["parameters"], one["flops"]) for one in found["parts"]] == [
+        (one.name, one.parameters, one.flops) for one in expected
+    ]
+    assert sum(one["share_of_work"] for one in found["parts"]) == pytest.approx(1, abs=1e-5)
+    assert list(figure_of(found).data[0].x) == [one.parameters for one in expected]
+    assert len(figure_of(record("architecture", *TEXTS, "--show", "sizes")).data[0].y) == len(found["sizes"]) > 5
+    assert [size["flops"] for size in found["sizes"]] == [
+        size.flops for size in every_size(tiny_bert.config, trace.length)
+    ]
+    values = passing(tiny_bert, trace, 1)
+    for name in ("feed_forward_norm", "queries", "attentions"):
+        drawn = record("architecture", *TEXTS, "--show", name, "--layer", 1)
+        np.testing.assert_allclose(drawn["values"], values[name], atol=1e-4)
+        assert figure_of(drawn).data[0].z.shape == (trace.length, {"attentions": trace.length}.get(name, 32))
+    assert say("architecture", *TEXTS).splitlines()[2].startswith("Embeddings")
+
+
+def test_readers_of_one_side_and_of_both(record, say, tiny_folder, other_folder, tiny_bert):
+    text, models = "the cat sat on the mat", ("--models", tiny_folder, other_folder)
+    found = record("one-way", text, "--hide", "sat", *models, model=None)
+    expected = explain.read_place(tiny_bert, text, 8, 11)
+    first = found["readers"][0]
+    assert found["hidden"] == [8, 11] and first["original_rank"] == expected.answer.original_rank
+    assert [tuple(part) for part in first["seen"]] == list(expected.seen)
+    assert [one["token"] for one in first["predictions"]] == [one.token for one in expected.answer.predictions]
+    assert [len(bars.x) for bars in figure_of(found).data] == [5, 5]
+    masked = record("one-way", "the cat [MASK] on the mat", *models, model=None)
+    assert masked["readers"][0]["predictions"] == first["predictions"] and masked["hidden"] == [8, 14]
+    assert say("one-way", text, "--hide", "sat", *models, model=None).splitlines()[-1].split()[0] == "sat"
+
+
+def test_the_game_of_replaced_words(record, say):
+    judge, writer = FAMILY / "electra-discriminator", FAMILY / "electra-generator"
+    text = "w1 w2 w3 w4 w5"
+    game = explain.play(bert_tf.load(writer), bert_tf.load(judge), text, 0.5, seed=3)
+    given = (text, "--generator", writer, "--share", 0.5, "--seed", 3)
+    found = record("replaced", *given, model=judge)
+    assert [one["token"] for one in found["tokens"]] == list(game.tokens[1:-1])
+    assert [one["replaced"] for one in found["tokens"]] == game.replaced[1:-1].tolist()
+    np.testing.assert_allclose([one["score"] for one in found["tokens"]], game.scores[1:-1], atol=1e-5)
+    assert found["caught"] == game.caught and len(figure_of(found).data[0].y) == 5
+    assert len(say("replaced", *given, model=judge).splitlines()) == 7
+
+
+@pytest.mark.parametrize(
+    "arguments, sentence",
+    [
+        (("compare", "the cat"), "Give --other M"),
+        (("compare", "the cat", "--other-text", "a", "b", "c"), "one text or two"),
+        (("compare", "the cat", "--other-text", " "), "text_a is empty"),
+        (("compare", "the cat", "--other-text", "the dog ran", "--show", "difference"), "as many tokens"),
+        (("compare", "the cat", "--other-text", "the dog", "--show", "lens"), "hidden words"),
+        (("compare", "the cat", "--other-text", "the dog", "--layer", "2"), "no layer 2"),
+        (("compare", "the cat", "--other-text", "the dog", "--head", "4"), "no head 4"),
+        (("compare", "the cat", "--other", "MODEL", "--other-mask", "cat"), "--other-mask hides"),
+        (("dataset",), "required: --input"),
+        (("dataset", "--input", "none.txt"), "none.txt: No such file"),
+        (("dataset", "--input", "FILE", "--ask", "sense"), "--ask takes"),
+        (("dataset", "--input", "FILE", "--near", "1"), "go with --show map"),
+        (("dataset", "--input", "FILE", "--pooling", "first"), "go with --show map"),
+        (("dataset", "--input", "FILE", "--by", "pca"), "go with --show map"),
+        (("dataset", "--input", "FILE", "--dimensions", "3"), "go with --show map"),
+        (("dataset", "--input", "FILE", "--subset", "short"), "takes NAME=ROWS"),
+        (("dataset", "--input", "FILE", "--subset", "short=77"), "none of the rows '77'"),
+        (("dataset", "--input", "FILE", "--show", "map", "--near", "99"), "no row 99"),
+        (("dataset", "--input", "FILE", "--show", "map", "--layer", "9"), "no layer 9"),
+        (("dataset", "--input", "FILE", "--show", "map", "--colour", "mood"), "--colour takes what is known"),
+        (("dataset", "--input", "FILE", "--show", "map", "--by", "tsne"), "t-SNE needs at least 5"),
+        (("dataset", "--input", "FILE", "--rows", "0"), "--rows must be at least 1"),
+        (("agreement", "--input", "FILE", "--other", "no-such-model"), "no-such-model"),
+        (("pairs", "--input", "FILE"), "Line 2 has one text only"),
+        (("family", "--largest", "0.1"), "No size has at most 0.1"),
+        (("timelapse", "no-run", "the cat"), "no-run holds no"),
+        (("timelapse", "RUN", "the cat", "--head", "5.0"), "no head 5.0"),
+        (("timelapse", "RUN", "the [MASK]", "--target", "zebra"), "no token 'zebra'"),
+        (("architecture", "the cat", "--show", "queries", "--layer", "2"), "no layer 2"),
+        (("one-way", "the cat", "--models", "MODEL"), "Nothing is hidden"),
+        (("one-way", "the cat", "--hide", "dog", "--models", "MODEL"), "'dog' is not in the text"),
+        (("replaced", "the cat", "--generator", "MODEL"), "no replaced-token head"),
+    ],
+)
+def test_each_mistake_is_told_in_one_line(capsys, tiny_folder, run_folder, file, arguments, sentence):
+    named = {"MODEL": str(tiny_folder), "RUN": str(run_folder), "FILE": str(file)}
+    own = [] if arguments[0] in ("timelapse", "one-way", "family") else ["--model", str(tiny_folder)]
+    assert main(["explain", *(named.get(one, one) for one in arguments), *own]) == 2
+    lines = capsys.readouterr().err.strip().splitlines()
+    assert len(lines) == 1 and sentence in lines[0], lines

@@ -1,0 +1,325 @@
+"""`explain` about words in many sentences, nearest words, heads over files: the library's numbers and figures."""
+
+import json
+
+import numpy as np
+import pytest
+
+import bert_tf
+from bert_tf import explain
+from bert_tf.cli import main
+from bert_tf.plots.explained import figure_of
+from tests.app.made_tasks import save_tasks
+from tests.conftest import make_bert
+
+BANK = [
+    ("river", "the bank of the river"),
+    ("river", "a big river bank"),
+    ("money", "the bank has money"),
+    ("money", "money in the bank of London"),
+    ("money", "she has a bank"),
+]
+TREE = "\n".join(
+    "\t".join([str(place), word, *"____", str(head), relation, "_", "_"])
+    for place, (word, head, relation) in enumerate(
+        [
+            ("the", 2, "det"),
+            ("cat", 3, "nsubj"),
+            ("sat", 0, "root"),
+            ("on", 6, "case"),
+            ("the", 6, "det"),
+            ("mat", 3, "obl"),
+        ],
+        1,
+    )
+)
+
+
+@pytest.fixture
+def say(tiny_folder, capsys):
+    def said(kind, *arguments):
+        assert main(["explain", kind, *map(str, arguments), "--model", str(tiny_folder), "--quiet"]) == 0
+        return capsys.readouterr().out
+
+    return said
+
+
+@pytest.fixture(scope="module")
+def task_folders(tmp_path_factory):
+    """Folders of random models fine-tuned for each task."""
+    home = tmp_path_factory.mktemp("tasks")
+    save_tasks(home)
+    return home
+
+
+@pytest.fixture
+def record(say):
+    return lambda *arguments: json.loads(say(*arguments, "--json"))
+
+
+def test_the_vectors_of_a_word_in_many_sentences(record, say, tiny_bert, tmp_path):
+    lines = [" | ".join(pair) for pair in BANK] + ["no word of that kind"]
+    expected = explain.occurrences(tiny_bert, [text for _, text in BANK], "bank")
+    found = record("meaning", "Bank", *lines, "--layer", 1)
+    coordinates, shares = explain.principal_components(expected.vectors[1])
+    np.testing.assert_allclose(found["coordinates"], coordinates, atol=1e-4)
+    np.testing.assert_allclose(found["shares_of_variance"], shares, atol=1e-4)
+    np.testing.assert_allclose(found["cosines"], explain.cosine_similarities(expected.vectors[1]), atol=1e-4)
+    apart = explain.sense_separation(expected.vectors, [sense for sense, _ in BANK])
+    for name, values in found["separation"].items():
+        np.testing.assert_allclose(values, getattr(apart, name), atol=1e-4)
+    assert (found["senses"], found["sentences"]) == tuple(map(list, zip(*BANK)))
+    assert [points.name for points in figure_of(found).data] == ["river", "money"]
+    file = tmp_path / "bank.tsv"
+    file.write_text("\n".join("\t".join(pair) for pair in BANK))
+    again = record("meaning", "bank", "--input", file, "--by", "umap", "--dimensions", 3, "--show", "likeness")
+    # Its layout hangs on the last bits of the vectors.
+    assert np.shape(again["coordinates"]) == (len(BANK), 3) and np.isfinite(again["coordinates"]).all()
+    by_tsne = record("meaning", "bank", "--input", file, "--by", "tsne")
+    assert np.shape(by_tsne["coordinates"]) == (len(BANK), 2) and by_tsne["method"] == "tsne"
+    names = list(figure_of(again).layout.xaxis.ticktext)
+    assert names == sorted(names) and again["senses"] == found["senses"]
+    curves = figure_of(record("meaning", "bank", "--input", file, "--show", "senses")).data
+    assert [len(curve.y) for curve in curves] == [3, 3, 3] and list(curves[0].y) == found["separation"]["nearest"]
+    assert say("meaning", "bank", *lines).splitlines()[2].endswith("the bank of the river")
+
+
+def test_labels_are_read_with_a_bar_or_a_tab():
+    lines = ["a | b c", "a\tb | c", "b c", " ", "| d"]
+    assert explain.labelled_sentences(lines) == [("a", "b c"), ("a", "b | c"), ("", "b c"), ("", "d")]
+
+
+def test_the_nearest_words_of_every_state(record, say, tiny_bert):
+    from bert_tf.explain.representations.vectors import word_ids
+
+    trace = tiny_bert.trace("the cats sat")
+    found = record("neighbours", "the cats sat", "--positions", 2, "--top-k", 3)
+    assert found["vectors"] == ["static", "in", "1", "2"] and [one["position"] for one in found["tokens"]] == [2]
+    static, *states = found["tokens"][0]["nearest"]
+    assert static[0]["token"] == "cat" and static[0]["similarity"] == pytest.approx(1, abs=1e-4)
+    near = explain.nearest_tokens(tiny_bert, trace.hidden_states[:, 2], 3, True, word_ids(tiny_bert.tokenizer))
+    assert [[one["token"] for one in row] for row in states] == [[one.token for one in row] for row in near]
+    other = record("neighbours", "the cats sat", "--not-centred")
+    (cells,) = figure_of(other).data
+    assert len(cells.z) == trace.length and "cat" not in cells.text[2] and other["centred"] is False
+    assert say("neighbours", "the cats sat").splitlines()[1].split() == ["token", "static", "in", "1", "2"]
+
+
+def test_factors_of_some_layers(record, say, tiny_bert):
+    trace = tiny_bert.trace("the cats sat", "it ran")
+    kept = [place for place, source in enumerate(trace.sources) if source is not None]
+    wanted = explain.factorise(explain.feed_forward_activations(tiny_bert, trace, 1, 1, kept), 3)
+    asked = ("factors", "the cats sat", "it ran", "--factors", 3, "--layers", 1, 1, "--no-special")
+    found = record(*asked)
+    assert found["explained"] == pytest.approx(wanted.explained, abs=1e-4) and found["layers"] == [1, 1]
+    assert found["positions"] == kept and found["tokens"] == [trace.tokens[place] for place in kept]
+    for number, one in enumerate(found["factors"]):
+        assert one["share"] == pytest.approx(wanted.shares[number], abs=1e-4)
+        np.testing.assert_allclose(one["weights"], wanted.tokens[number], atol=1e-3)
+        units = [unit._asdict() for unit in wanted.strongest_units(number, 5, 1)]
+        assert one["units"] == [pytest.approx(unit, abs=1e-3) for unit in units]
+    (cells,) = figure_of(found).data
+    shares = wanted.tokens / wanted.tokens.max(axis=1, keepdims=True)
+    np.testing.assert_allclose(cells.z, shares, atol=1e-3)
+    lines = say(*asked).splitlines()
+    first = wanted.strongest_units(0, 1, 1)[0]
+    assert lines[1].split()[:3] == ["factor", "share", "strongest"] and f"{first.layer}.{first.unit}" in lines[2]
+    assert lines[-1].split() == ["all", f"{100 * wanted.explained:.1f}%"]
+    whole = explain.factorise(explain.feed_forward_activations(tiny_bert, trace), 6)
+    again = record("factors", "the cats sat", "it ran")
+    assert again["explained"] == pytest.approx(whole.explained, abs=1e-4) and again["layers"] == [0, 1]
+
+
+def test_the_nearest_places_of_a_file(record, say, tiny_bert, tmp_path):
+    path = tmp_path / "texts.txt"
+    path.write_text("\n".join(text for _, text in BANK))
+    trace = tiny_bert.trace("the cats sat")
+    rows = explain.read_rows(path.read_text()).rows
+    wanted = explain.nearest_contexts(tiny_bert, trace.hidden_states[1, [1, 3]], 1, rows, 3, True)
+    given = ("neighbours", "the cats sat", "--input", path, "--positions", 1, 3, "--layer", 1, "--top-k", 3)
+    found = record(*given)
+    assert (found["rows_read"], found["tokens_compared"], found["layer"]) == (5, wanted.tokens, 1)
+    for one, near in zip(found["tokens"], wanted.nearest, strict=True):
+        assert [(place["row"], place["word"], place["position"]) for place in one["places"]] == [
+            (place.row.number, place.word.text, place.position) for place in near
+        ]
+        cosines = [place["similarity"] for place in one["places"]]
+        np.testing.assert_allclose(cosines, [place.similarity for place in near], atol=1e-5)
+    (cells,) = figure_of(found).data
+    np.testing.assert_allclose(cells.z, [[place["similarity"] for place in one["places"]] for one in found["tokens"]])
+    assert record("neighbours", "the cats sat", "--input", path)["layer"] == 2
+    best = wanted.nearest[0][0]
+    assert f"{best.parts[0]}[{best.word.text}]{best.parts[2]}" in say(*given).splitlines()[2]
+
+
+def test_the_nearest_places_by_one_head_and_what_they_are(record, say, tiny_bert, tmp_path, task_folders):
+    path = tmp_path / "texts.txt"
+    path.write_text("\n".join(text for _, text in BANK))
+    trace, rows = tiny_bert.trace("the cats sat"), explain.read_rows(path.read_text()).rows
+    vectors = explain.attended_values(tiny_bert, trace.hidden_states[1], 1, 2)
+    wanted = explain.nearest_contexts(tiny_bert, vectors, 1, rows, 4, True, head=2)
+    given = ("neighbours", "the cats sat", "--input", path, "--head", 2, "--top-k", 4)
+    found = record(*given)
+    assert (found["layer"], found["head"], "labels" in found) == (1, 2, False)  # the last layer, from 0
+    for one, near in zip(found["tokens"], wanted.nearest, strict=True):
+        cosines = [place["similarity"] for place in one["places"]]
+        np.testing.assert_allclose(cosines, [place.similarity for place in near], atol=1e-5)
+    assert figure_of(found).layout.xaxis.title.text == "nearest places, by head 2 of layer 1"
+    tagger = task_folders / "words"
+    labelled = record(*given, "--tagger", tagger)
+    for one, near, counts in zip(labelled["tokens"], wanted.nearest, labelled["labels"], strict=True):
+        said = explain.matched_labels(bert_tf.load(tagger), near)
+        assert [place["label"] for place in one["places"]] == list(said) and counts == explain.count_labels(said)
+        there = explain.matched_labels(bert_tf.load(tagger), [place.looked for place in near])
+        assert [place["looks_at"]["label"] for place in one["places"]] == list(there)
+    line = say(*given, "--tagger", tagger).splitlines()[2].split()
+    assert line[3] == labelled["tokens"][0]["places"][0]["label"]
+
+
+def test_several_heads_and_what_they_look_at_in_a_file_with_trees(record, say, tiny_bert, tmp_path):
+    path = tmp_path / "trees.conllu"
+    path.write_text(f"{TREE}\n\n{TREE.replace('cat', 'dog')}\n".replace("the\t_\t_", "the\t_\tDET"))
+    trace, rows = tiny_bert.trace("the cats sat"), explain.read_rows(path.read_text(), "conllu").rows
+    vectors = explain.attended_values(tiny_bert, trace.hidden_states[0], 0, (1, 3))[[2]]
+    (near,) = explain.nearest_contexts(tiny_bert, vectors, 0, rows, 9, True, head=(1, 3)).nearest
+    given = (
+        "neighbours",
+        "the cats sat",
+        "--input",
+        path,
+        "--layer",
+        0,
+        "--head",
+        "1,3",
+        "--positions",
+        2,
+        "--top-k",
+        9,
+    )
+    found = record(*given)
+    (one,), looked = found["tokens"], [place.looked for place in near]
+    assert found["head"] == [1, 3]
+    assert [place["part_of_speech"] for place in one["places"]] == list(explain.parsed_labels(near)[0])
+    for place, wanted, relation in zip(one["places"], near, explain.parsed_labels(looked)[1], strict=True):
+        there = place["looks_at"]
+        assert place["similarity"] == pytest.approx(wanted.similarity, abs=1e-5)
+        assert (there["token"], there["offset"], there["relation"]) == (
+            wanted.looked.token,
+            wanted.looked.offset,
+            relation,
+        )
+        assert there["share"] == pytest.approx(wanted.looked.share, abs=1e-5)
+    assert found["relations"] == [explain.count_labels(explain.parsed_labels(near)[1])]
+    (counted,) = found["looked_at"]
+    assert counted["relations"] == explain.count_labels(explain.parsed_labels(looked)[1])
+    assert counted["offsets"] == {str(offset): number for offset, number in explain.count_offsets(near).items()}
+    assert figure_of(found).layout.xaxis.title.text == "nearest places, by heads 1, 3 of layer 0"
+    lines = say(*given).splitlines()
+    before, word, after = near[0].around(40)
+    assert f"{before}[{word}]{after}" in lines[2] and f"{looked[0].offset:+d}" in lines[2].split()
+    words = record(*given, "--no-special")["tokens"][0]["places"]
+    assert {place["looks_at"]["word"] is None for place in words} == {False}
+
+
+def test_positions_that_are_alike(record, say, tiny_bert):
+    found = record("positions", "--step", 8)
+    table = explain.embedding_table(tiny_bert, "position")
+    np.testing.assert_allclose(found["cosines"], explain.cosine_similarities(table[::8]), atol=1e-5)
+    np.testing.assert_allclose(figure_of(found).data[0].z, found["cosines"], atol=1e-5)
+    assert len(say("positions", "--step", 8).splitlines()) == 2 + len(found["cosines"])
+
+
+def test_one_token_by_several_methods(record, say, tiny_bert):
+    expected = explain.token_attention(tiny_bert, tiny_bert.trace("the cats sat"), 1, 2, 3)
+    found = record("methods", "the cats sat", "--layer", 1, "--token", 2, "--head", 3)
+    for name in ("raw", "effective", "norms", "rollout"):
+        np.testing.assert_allclose(found["methods"][name], getattr(expected, name), atol=1e-5)
+    assert len(figure_of(found).data) == 4
+    lines = say("methods", "the cats sat", "--token", 2).splitlines()
+    assert lines[1].split() == ["cat", "looks", "at", "raw", "effective", "norms", "rollout"]
+
+
+def test_heads_over_a_file(record, tiny_bert, tmp_path):
+    file = tmp_path / "texts.txt"
+    file.write_text("the cat sat\na dog ran\tit ran\n")
+    expected = explain.profile_heads(tiny_bert, [("the cat sat", None), ("a dog ran", "it ran")])
+    found = record("heads", "--input", file)
+    np.testing.assert_allclose(found["measures"]["entropy"], expected.summary.entropy, atol=1e-4)
+    assert (found["texts"], found["tokens_read"]) == (2, expected.tokens) and "relations" not in found
+
+
+def test_heads_that_follow_syntax(record, say, tiny_bert, tmp_path):
+    file = tmp_path / "trees.conllu"
+    file.write_text(f"# one\n{TREE}\n\n{TREE}\n\n")
+    expected = explain.syntax_agreement(tiny_bert, explain.read_conllu(file.read_text().splitlines()))
+    found = record("heads", "--input", file)
+    assert list(found["relations"]) == list(expected.relations) and found["sentences"] == 2
+    for name, one in expected.relations.items():
+        np.testing.assert_allclose(found["relations"][name]["head_looks"], one.head_looks, atol=1e-6)
+        best = np.maximum(one.dependent_looks, one.head_looks)
+        assert found["relations"][name]["best_share"] == pytest.approx(best.max())
+        assert best[tuple(found["relations"][name]["best_head"])] == best.max()
+    menu = [button.label for button in figure_of(found).layout.updatemenus[0].buttons]
+    assert menu[-5:] == ["syntax", *(f"relation {name}" for name in expected.relations)]
+    assert record("heads", "--input", file, "--rows", 1)["texts"] == 1
+    assert say("heads", "--input", file).splitlines()[-4].split()[0] == "det"
+
+
+def test_heads_that_fine_tuning_moved(record, say, tiny_bert, tmp_path):
+    from bert_tf import checkpoints
+    from bert_tf.explain.attention.attention_change import heads_changed
+
+    before = make_bert(seed=4, name="before")
+    checkpoints.save(tmp_path / "before", before.config, before.tokenizer, before.model)
+    text = "the cats sat on the mat"
+    expected = heads_changed(before.trace(text), tiny_bert.trace(text))
+    found = record("changed", text, "--before", tmp_path / "before")
+    np.testing.assert_allclose(found["bits"], expected, atol=1e-5)
+    np.testing.assert_allclose(figure_of(found).data[0].z, expected, atol=1e-5)
+    layer, head = np.unravel_index(expected.argmax(), expected.shape)
+    assert say("changed", text, "--before", tmp_path / "before").splitlines()[2].split()[0] == f"{layer}.{head}"
+
+
+@pytest.mark.parametrize(
+    "arguments, sentence",
+    [
+        (("meaning", "bank"), "either sentences or --input"),
+        (("meaning", " ", "a bank"), "WORD is empty"),
+        (("meaning", "bank", "no such word"), "'bank' is in none"),
+        (("meaning", "bank", "a bank", "--layer", "3"), "no layer 3"),
+        (("meaning", "bank", "a bank", "the bank", "--by", "umap"), "UMAP needs at least 5"),
+        (("meaning", "bank", "a bank", "--show", "senses"), "Senses need labels"),
+        (("meaning", "bank", "--input", "none.tsv"), "none.tsv: No such file"),
+        (("neighbours", "the cat", "--positions", "9"), "no token 9"),
+        (("neighbours", "the cat", "--layer", "1"), "--layer goes with --input"),
+        (("neighbours", "the cat", "--head", "1"), "--head goes with --input"),
+        (("neighbours", "the cat", "--tagger", "none"), "--tagger goes with --input"),
+        (("neighbours", "the cat", "--input", "WORDS", "--no-special"), "--no-special goes with --head"),
+        (("neighbours", "the cat", "--input", "WORDS", "--head", "1,1"), "Head 1 is named twice"),
+        (
+            ("neighbours", "--input", "WORDS", "--head", "x", "the cat"),
+            "takes one head or several, as in 3 or 3,5; not 'x'",
+        ),
+        (("neighbours", "the cat", "--input", "TREE.conllu", "--tagger", "none"), "parts of speech of its own"),
+        (("neighbours", "the cat", "--input", "WORDS", "--head", "4"), "no head 4 in layer 1"),
+        (("neighbours", "the cat", "--input", "WORDS", "--layer", "2", "--head", "0"), "no head 0 in layer 2"),
+        (("neighbours", "the cat", "--input", "EMPTY"), "no text in the file"),
+        (("neighbours", "the cat", "--input", "WORDS", "--layer", "3"), "no layer 3"),
+        (("positions", "--step", "0"), "--step must be at least 1"),
+        (("methods", "the cat", "--token", "9"), "no position 9"),
+        (("heads",), "either a text or --input"),
+        (("heads", "the cat", "--input", "a.txt"), "either a text or --input"),
+        (("heads", "--input", "EMPTY.conllu"), "no sentence in"),
+        (("heads", "--input", "EMPTY"), "no text in the file"),
+        (("changed", "the cat"), "give --before"),
+    ],
+)
+def test_each_mistake_is_told_in_one_line(capsys, tiny_folder, tmp_path, arguments, sentence):
+    for name in ("EMPTY", "EMPTY.conllu"):
+        (tmp_path / name).write_text("")
+    (tmp_path / "WORDS").write_text("the bank")
+    (tmp_path / "TREE.conllu").write_text(TREE)
+    given = [str(tmp_path / one) if one.startswith(("EMPTY", "WORDS", "TREE")) else one for one in arguments]
+    assert main(["explain", *given, "--model", str(tiny_folder)]) == 2
+    lines = capsys.readouterr().err.strip().splitlines()
+    assert len(lines) == 1 and sentence in lines[0], lines

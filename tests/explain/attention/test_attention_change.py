@@ -1,0 +1,44 @@
+"""How far two models' heads lie apart."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from bert_tf.errors import NotComparable
+from bert_tf.explain.attention.attention_change import heads_changed
+from tests.conftest import make_bert
+
+
+@pytest.fixture(scope="module")
+def trace():
+    return make_bert(seed=1).trace("the cat sat on the mat")
+
+
+def test_the_same_heads_lie_nowhere_apart(trace):
+    np.testing.assert_allclose(heads_changed(trace, trace), 0, atol=1e-12)
+
+
+def test_heads_that_look_at_other_tokens_lie_one_bit_apart(trace):
+    length = trace.length
+    here, there = np.zeros_like(trace.attentions), np.zeros_like(trace.attentions)
+    here[..., 0], there[..., 0] = 1, 1
+    there[0, 1] = np.roll(np.eye(length), 1, axis=1)
+    there[0, 1, :, 0] = 0
+    there[0, 1, length - 1] = np.eye(length)[1]
+    found = heads_changed(dataclasses.replace(trace, attentions=here), dataclasses.replace(trace, attentions=there))
+    assert found[0, 1] == pytest.approx(1) and found.sum() == pytest.approx(1)
+
+
+def test_it_is_the_divergence_of_scipy(trace):
+    from scipy.spatial.distance import jensenshannon
+
+    other = make_bert(seed=2).trace("the cat sat on the mat")
+    found = heads_changed(trace, other)
+    wanted = jensenshannon(trace.attentions, other.attentions, base=2, axis=-1) ** 2
+    np.testing.assert_allclose(found, wanted.mean(axis=-1), atol=1e-6)
+
+
+def test_other_tokens_are_refused(trace):
+    with pytest.raises(NotComparable, match="different tokens"):
+        heads_changed(trace, make_bert(seed=1).trace("the cat"))

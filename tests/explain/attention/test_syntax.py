@@ -1,0 +1,117 @@
+"""Agreement of attention with dependencies: the file format, and the counting against loops."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from bert_tf.errors import Cancelled
+from bert_tf.explain import InputError
+from bert_tf.explain.attention.syntax import (
+    ConlluError,
+    ParsedSentence,
+    read_conllu,
+    syntax_agreement,
+    word_attention,
+)
+
+
+def _line(number, word, head, relation, tag="_"):
+    return "\t".join([str(number), word, "_", tag, "_", "_", str(head), relation, "_", "_"])
+
+
+FILE = [
+    "# text = the cats sat",
+    _line(1, "the", 2, "det", "DET") + "\n",
+    _line(2, "cats", 3, "nsubj", "NOUN") + "\n",
+    _line(3, "sat", 0, "root", "VERB"),
+    "\n",
+    _line("1-2", "itran", "_", "_"),
+    _line(1, "it", 2, "nsubj", "PRON"),
+    _line("1.1", "x", "_", "_"),
+    _line(2, "ran", 0, "root"),
+]
+
+
+@pytest.fixture(scope="module")
+def sentences():
+    return read_conllu(FILE)
+
+
+def test_the_format_is_read(sentences):
+    assert sentences == (
+        ParsedSentence(("the", "cats", "sat"), (2, 3, 0), ("det", "nsubj", "root"), ("DET", "NOUN", "VERB")),
+        ParsedSentence(("it", "ran"), (2, 0), ("nsubj", "root"), ("PRON", "_")),
+    )
+    numbers = [sentences[0].word_at(at) for at in range(-1, len("the cats sat") + 1)]
+    assert numbers == [None, 0, 0, 0, None, 1, 1, 1, 1, None, 2, 2, 2, None]
+    assert read_conllu([]) == ()
+
+
+def test_bad_lines_are_named():
+    with pytest.raises(ConlluError, match="Line 2 has 1 fields"):
+        read_conllu([FILE[1], "nonsense"])
+    with pytest.raises(ConlluError, match="Line 1: the head '7'"):
+        read_conllu([_line(1, "the", 7, "det")])
+
+
+def test_words_attend_with_the_mean_and_are_attended_with_the_sum(tiny_bert):
+    trace = tiny_bert.trace("the cats sat")
+    found = word_attention(trace, [[1], [2, 3], [4]])
+    maps = trace.attentions
+    np.testing.assert_allclose(found[:, :, 0, 1], maps[:, :, 1, 2] + maps[:, :, 1, 3], rtol=1e-5)
+    np.testing.assert_allclose(found[:, :, 1, 2], (maps[:, :, 2, 4] + maps[:, :, 3, 4]) / 2, rtol=1e-5)
+
+
+def test_each_head_is_counted_by_its_most_attended_word(tiny_bert, sentences):
+    found = syntax_agreement(tiny_bert, sentences)
+    groups = {0: [[1], [2, 3], [4]], 1: [[1], [2]]}
+    looks = np.zeros((2, 3, 2, 4))  # direction, dependent, layer, head
+    for row, (which, dependent, head) in enumerate([(0, 0, 1), (0, 1, 2), (1, 0, 1)]):
+        trace = tiny_bert.trace(" ".join(sentences[which].words))
+        attention = word_attention(trace, groups[which])
+        others = [word for word in range(len(groups[which])) if word != dependent]
+        for layer in range(2):
+            for one in range(4):
+                to = max(others, key=lambda word: attention[layer, one, dependent, word])
+                by = max(others, key=lambda word: attention[layer, one, word, dependent])
+                looks[:, row, layer, one] = to == head, by == head
+    np.testing.assert_allclose(found.overall.dependent_looks, looks[0].mean(axis=0))
+    np.testing.assert_allclose(found.overall.head_looks, looks[1].mean(axis=0))
+    np.testing.assert_allclose(found.overall.better_way, looks.mean(axis=1).max(axis=0))
+    assert (found.overall.better_way != found.overall.dependent_looks).any()
+    np.testing.assert_allclose(found.relations["nsubj"].dependent_looks, looks[0, 1:].mean(axis=0))
+    assert list(found.relations) == ["nsubj", "det"] and found.relations["nsubj"].count == 2
+    assert (found.overall.count, found.sentences, found.skipped) == (3, 2, 0)
+
+
+def test_the_usual_distance_is_the_baseline(tiny_bert):
+    chain = ParsedSentence(("the", "cat", "sat", "on"), (2, 3, 0, 1), ("det", "nsubj", "root", "case"))
+    found = syntax_agreement(tiny_bert, [chain]).overall
+    assert (found.offset, found.offset_share) == (1, pytest.approx(2 / 3))
+
+
+def test_a_perfect_head_agrees_with_everything(sentences):
+    maps = np.full((1, 1, 6, 6), 0.01, np.float32)
+    maps[0, 0, 1, 2] = maps[0, 0, 2, 4] = maps[0, 0, 3, 4] = 0.9
+
+    def trace(text, hidden_states):
+        return SimpleNamespace(
+            attentions=maps,
+            length=6,
+            truncated=(0, 0),
+            sources=(None, "a", "a", "a", "a", None),
+            offsets=(None, (0, 3), (4, 7), (7, 8), (9, 12), None),
+        )
+
+    found = syntax_agreement(SimpleNamespace(trace=trace), sentences[:1])
+    assert found.overall.dependent_looks.tolist() == [[1.0]]
+
+
+def test_long_sentences_are_skipped_and_work_can_be_cancelled(tiny_bert, sentences):
+    long = ParsedSentence(("cat",) * 200, (2,) * 200, ("dep",) * 200)
+    assert syntax_agreement(tiny_bert, [long, *sentences]).skipped == 1
+    with pytest.raises(InputError, match="no sentence"):
+        syntax_agreement(tiny_bert, [long])
+    with pytest.raises(Cancelled):
+        syntax_agreement(tiny_bert, sentences, progress=lambda done, total: False)

@@ -1,0 +1,165 @@
+"""Saliency against its definitions: small differences, the completeness axiom, and replacing by hand."""
+
+import numpy as np
+import pytest
+
+from bert_tf.errors import Cancelled
+from bert_tf.explain import InputError
+from bert_tf.explain.attribution.saliency import (
+    gradient_x_input,
+    integrated_gradients,
+    occlusion,
+    smoothgrad,
+)
+from bert_tf.explain.attribution.target import mask_target, next_sentence_target
+
+
+@pytest.fixture(scope="module")
+def trace(tiny_bert):
+    return tiny_bert.trace("the cats sat on the [MASK]", "it ran")
+
+
+@pytest.fixture(scope="module", params=["mask", "next sentence"])
+def target(request, tiny_bert, trace):
+    return mask_target(tiny_bert, trace) if request.param == "mask" else next_sentence_target(tiny_bert, trace)
+
+
+def _score(bert, trace, ids, target):
+    """The target's log-probability by the model itself."""
+    batch = {
+        "token_ids": ids[None],
+        "segment_ids": trace.segments[None],
+        "padding_mask": np.ones((1, trace.length), np.int32),
+        "mask_positions": np.array([[target.position or 0]], np.int32),
+    }
+    found = bert.runtime.run(batch, ("mlm_logits", "nsp_logits"))
+    logits = (found["nsp_logits"][0] if target.position is None else found["mlm_logits"][0, 0]).astype(np.float64)
+    return logits[target.id] - np.log(np.exp(logits).sum())
+
+
+def test_gradient_x_input_is_the_slope_when_a_vector_grows(tiny_bert, trace, target):
+    found = gradient_x_input(tiny_bert, trace, target)
+    assert found.score == pytest.approx(_score(tiny_bert, trace, trace.token_ids, target), abs=1e-4)
+    vectors = tiny_bert.opened.token_vectors(trace.token_ids[None]).numpy()
+    for position in (0, 2, 6, 8):
+        ends = []
+        for factor in (1.01, 0.99):
+            grown = vectors.copy()
+            grown[0, position] *= factor
+            ends.append(float(tiny_bert.opened.gradient(grown, trace.segments[None], target)[0][0]))
+        assert found.tokens[position] == pytest.approx((ends[0] - ends[1]) / 0.02, rel=0.05, abs=0.003)
+    assert (found.norms >= 0).all() and found.norms.shape == (trace.length,)
+
+
+def test_smoothgrad_is_the_mean_slope_of_noisy_copies_times_the_words(tiny_bert, trace, target):
+    found = smoothgrad(tiny_bert, trace, target, copies=7, noise=0.1)
+    opened = tiny_bert.opened
+    vectors = opened.token_vectors(trace.token_ids[None]).numpy()
+    deviation = 0.1 * (vectors.max() - vectors.min())
+    random, slopes, scores = np.random.default_rng(0), [], []
+    for _ in range(7):
+        noise = deviation * random.normal(size=vectors.shape[1:])
+        score, slope = opened.gradient(vectors + noise[None], trace.segments[None], target)
+        slopes.append(slope[0])
+        scores.append(score[0])
+    np.testing.assert_allclose(found.tokens, (np.mean(slopes, axis=0) * vectors[0]).sum(axis=1), atol=1e-3)
+    assert found.deviation == pytest.approx(deviation) and found.noisy_score == pytest.approx(np.mean(scores), abs=1e-3)
+    assert found.score == pytest.approx(_score(tiny_bert, trace, trace.token_ids, target), abs=1e-4)
+    assert found.words[1].score == pytest.approx(found.tokens[[2, 3]].sum())
+    again, other = (smoothgrad(tiny_bert, trace, target, 7, 0.1, seed) for seed in (0, 1))
+    np.testing.assert_array_equal(again.tokens, found.tokens)
+    assert not np.allclose(other.tokens, found.tokens, atol=1e-3)
+
+
+def test_smoothgrad_without_noise_is_gradient_x_input(tiny_bert, trace, target):
+    found = smoothgrad(tiny_bert, trace, target, copies=3, noise=0)
+    np.testing.assert_allclose(found.tokens, gradient_x_input(tiny_bert, trace, target).tokens, atol=1e-4)
+    assert found.noisy_score == pytest.approx(found.score, abs=1e-4) and found.deviation == 0
+
+
+def test_integrated_gradients_add_up_to_the_difference(tiny_bert, trace, target):
+    found = integrated_gradients(tiny_bert, trace, target, steps=32)
+    pad = tiny_bert.tokenizer.pad_id
+    erased = np.array(
+        [i if s is None or p in trace.masks else pad for p, (i, s) in enumerate(zip(trace.token_ids, trace.sources))],
+        np.int32,
+    )
+    assert found.baseline_score == pytest.approx(_score(tiny_bert, trace, erased, target), abs=1e-4)
+    assert found.tokens.sum() == pytest.approx(found.score - found.baseline_score, abs=0.01)
+    assert found.gap == pytest.approx(found.tokens.sum() - found.score + found.baseline_score, abs=1e-9)
+    fixed = [p for p, source in enumerate(trace.sources) if source is None or p in trace.masks]
+    assert not found.tokens[fixed].any()
+
+
+def test_integrated_gradients_equal_a_fine_riemann_sum(tiny_bert, trace, target):
+    opened, mask = tiny_bert.opened, tiny_bert.tokenizer.mask_id
+    vectors = opened.token_vectors(trace.token_ids).numpy()
+    erased = [i if s is None else mask for i, s in zip(trace.token_ids, trace.sources)]
+    start = opened.token_vectors(np.array(erased, np.int32)).numpy()
+    shares = (np.arange(300) + 0.5) / 300
+    path = (start + shares[:, None, None] * (vectors - start)).astype(np.float32)
+    _, gradients = opened.gradient(path, np.repeat(trace.segments[None], 300, axis=0), target)
+    expected = ((vectors - start) * gradients.mean(axis=0)).sum(axis=1)
+    found = integrated_gradients(tiny_bert, trace, target, baseline="[MASK]")
+    np.testing.assert_allclose(found.tokens, expected, atol=0.005)
+
+
+@pytest.mark.parametrize("method", [integrated_gradients, smoothgrad])
+def test_steps_in_blocks_give_the_same(tiny_bert, trace, target, monkeypatch, method):
+    whole = method(tiny_bert, trace, target, 9)
+    calls = []
+    monkeypatch.setattr("bert_tf.explain.attribution.saliency.TOKENS_AT_ONCE", 2 * trace.length)
+    parts = method(tiny_bert, trace, target, 9, progress=lambda *at: calls.append(at))
+    np.testing.assert_allclose(whole.tokens, parts.tokens, atol=1e-5)
+    assert calls == [(2, 9), (4, 9), (6, 9), (8, 9), (9, 9)]
+
+
+@pytest.mark.parametrize("baseline", ["[MASK]", "[PAD]"])
+def test_occlusion_is_what_replacing_each_token_costs(tiny_bert, trace, target, baseline):
+    found = occlusion(tiny_bert, trace, target, baseline)
+    whole = _score(tiny_bert, trace, trace.token_ids, target)
+    for position, source in enumerate(trace.sources):
+        lost = 0.0
+        if source is not None and position not in trace.masks:
+            ids = np.array(trace.token_ids)
+            ids[position] = tiny_bert.tokenizer.vocab.index(baseline)
+            lost = whole - _score(tiny_bert, trace, ids, target)
+        assert found.tokens[position] == pytest.approx(lost, abs=2e-4)
+
+
+def test_a_whole_word_is_taken_out_at_once(tiny_bert, trace, target):
+    found = occlusion(tiny_bert, trace, target, level="word")
+    cats = trace.words()[1]
+    ids = np.array(trace.token_ids)
+    ids[list(cats.positions)] = tiny_bert.tokenizer.mask_id
+    lost = _score(tiny_bert, trace, trace.token_ids, target) - _score(tiny_bert, trace, ids, target)
+    assert len(cats.positions) == 2 and found.words[1].word == cats
+    assert found.words[1].score == pytest.approx(lost, abs=2e-4)
+
+
+def test_words_are_the_sums_of_their_tokens(tiny_bert, trace, target):
+    found = gradient_x_input(tiny_bert, trace, target)
+    for one in found.words:
+        assert one.score == pytest.approx(found.tokens[list(one.word.positions)].sum())
+    assert [one.word.text for one in found.words][:3] == ["the", "cats", "sat"]
+
+
+def test_long_work_can_be_cancelled(tiny_bert, trace, target):
+    with pytest.raises(Cancelled, match="Stopped after"):
+        occlusion(tiny_bert, trace, target, progress=lambda done, total: False)
+    for method in (integrated_gradients, smoothgrad):
+        with pytest.raises(Cancelled):
+            method(tiny_bert, trace, target, progress=lambda done, total: False)
+
+
+def test_bad_settings_are_refused(tiny_bert, trace, target):
+    with pytest.raises(InputError, match="steps.*0"):
+        integrated_gradients(tiny_bert, trace, target, steps=0)
+    with pytest.raises(InputError, match="copies.*0.5"):
+        smoothgrad(tiny_bert, trace, target, copies=0.5)
+    with pytest.raises(InputError, match="noise.*-0.1"):
+        smoothgrad(tiny_bert, trace, target, noise=-0.1)
+    with pytest.raises(InputError, match="'nothing' is no token"):
+        occlusion(tiny_bert, trace, target, "nothing")
+    with pytest.raises(InputError, match="level.*'line'"):
+        occlusion(tiny_bert, trace, target, level="line")

@@ -1,0 +1,52 @@
+"""Two models on many rows."""
+
+import pytest
+
+from bert_tf.errors import Cancelled
+from bert_tf.explain import agreement, compare
+from bert_tf.explain.datasets.rows import Row
+
+ROWS = (Row(1, "The cat sat."), Row(2, "The [MASK] ran.", "It sat."), Row(3, "The dog", None, ("horse",)))
+
+
+def test_a_model_agrees_with_itself(tiny_bert):
+    found = agreement(tiny_bert, tiny_bert, ROWS, "last")
+    assert (found.same_first, found.same_next, found.pairs) == (1.0, 1.0, 1)
+    assert found.divergence == pytest.approx(0, abs=1e-6)
+
+
+def test_rows_are_compared_as_one_by_one_and_the_most_different_come_first(tiny_bert, other_bert):
+    found = agreement(tiny_bert, other_bert, ROWS, "last", 3)
+    assert [one.row.number for one in found.rows][-1] == 3 and "horse" in found.rows[-1].problem
+    differences = [one.divergence for one in found.rows[:-1]]
+    assert differences == sorted(differences, reverse=True)
+    for one in found.rows[:-1]:
+        mask = () if one.row.number == 2 else ["sat"]
+        traces = [bert.trace(one.row.text_a, one.row.text_b, mask) for bert in (tiny_bert, other_bert)]
+        alone = compare(*traces, tiny_bert.tokenizer, other_bert.tokenizer, 2, 2, 3)
+        assert [m.divergence for m in one.masks] == pytest.approx([m.divergence for m in alone.masks], abs=1e-6)
+        assert one.originals[0] == (None if one.row.number == 2 else traces[0].original_tokens[3])
+    masks = [m for one in found.rows for m in one.masks]
+    same = [m.predictions_a[0].token.lower() == m.predictions_b[0].token.lower() for m in masks]
+    assert found.same_first == pytest.approx(sum(same) / len(same)) and found.masks == len(masks)
+
+
+def test_a_model_without_heads_leaves_its_part_out(tiny_bert, headless_bert):
+    found = agreement(tiny_bert, headless_bert, ROWS[:2], "last")
+    assert (found.masks, found.same_first, found.pairs, found.same_next) == (0, None, 0, None)
+
+
+def test_progress_counts_rows_and_stops_the_work(tiny_bert):
+    seen = []
+    agreement(tiny_bert, tiny_bert, ROWS, progress=lambda *step: seen.append(step))
+    assert seen == [(1, 3), (2, 3), (3, 3)]
+    with pytest.raises(Cancelled):
+        agreement(tiny_bert, tiny_bert, ROWS, progress=lambda *_: False)
+
+
+def test_masks_of_two_inputs_are_paired_in_reading_order(tiny_bert):
+    one = tiny_bert.trace("the [MASK] sat and the [MASK] ran")
+    other = tiny_bert.trace("a [MASK]")
+    found = compare(one, other, tiny_bert.tokenizer, tiny_bert.tokenizer, 2, 2, across=True)
+    assert [(m.position_a, m.position_b) for m in found.masks] == [(one.masks[0], other.masks[0])]
+    assert found.unmatched_a == (one.masks[1],) and found.unmatched_b == ()

@@ -1,0 +1,166 @@
+"""Many rows asked at once: every number is that of asking for the row alone."""
+
+import numpy as np
+import pytest
+
+from bert_tf.errors import Cancelled
+from bert_tf.explain import (
+    InputError,
+    Word,
+    can_ask,
+    pseudo_likelihood,
+    score_rows,
+    summarise_classes,
+    summarise_rows,
+)
+from bert_tf.explain.datasets.dataset import RowResult
+from bert_tf.explain.datasets.rows import Row
+from tests.explain.test_class_target import made
+
+ROWS = (
+    Row(1, "the cats sat"),
+    Row(2, "the [MASK] ran", "it sat"),
+    Row(3, "the dog ran", None, ("dog",)),
+    Row(4, "the dog", None, ("horse",)),
+    *(Row(number, "the dog ran and sat") for number in range(5, 14)),
+)
+
+
+def test_every_row_is_answered_as_if_asked_alone(tiny_bert):
+    found = score_rows(tiny_bert, ROWS, hide="last", top_k=3)
+    assert [one.row for one in found] == list(ROWS)
+    for one in found[:3]:
+        mask = {1: Word("a", 2), 2: (), 3: "dog"}[one.row.number]
+        alone = tiny_bert.predict(one.row.text_a, one.row.text_b, mask, 3)
+        assert [m.position for m in one.masks] == [m.position for m in alone.masks]
+        for mine, its in zip(one.masks, alone.masks):
+            assert [p.id for p in mine.predictions] == [p.id for p in its.predictions]
+            assert mine.original == its.original
+            assert mine.predictions[0].probability == pytest.approx(its.predictions[0].probability, abs=1e-5)
+        scored = pseudo_likelihood(tiny_bert, one.row.text_a, one.row.text_b)
+        assert one.perplexity == pytest.approx(scored.perplexity, rel=1e-4)
+    assert found[1].is_next == pytest.approx(tiny_bert.trace(*_texts(ROWS[1])).nsp.is_next, abs=1e-5)
+    assert found[0].is_next is None and found[1].places == ()
+    assert found[2].places == (("a", 1, -1),)
+
+
+def _texts(row):
+    return row.text_a, row.text_b
+
+
+def test_a_row_that_cannot_be_read_says_why_and_the_others_are_answered(tiny_bert):
+    found = score_rows(tiny_bert, ROWS, ("masks",))
+    assert "horse" in found[3].problem and not found[3].masks
+    assert all(one.masks and one.problem is None for one in found[4:])
+    assert all(one.perplexity is None and one.is_next is None for one in found)
+
+
+def test_progress_counts_rows_and_stops_the_work(tiny_bert):
+    seen = []
+    score_rows(tiny_bert, ROWS, ("masks",), progress=lambda *step: seen.append(step))
+    assert seen == [(8, 13), (13, 13)]
+    with pytest.raises(Cancelled):
+        score_rows(tiny_bert, ROWS, ("perplexity",), progress=lambda done, total: False)
+
+
+def test_what_a_model_has_no_head_for_is_not_asked(headless_bert):
+    found = score_rows(headless_bert, ROWS[:1])
+    assert found[0].masks == () and found[0].perplexity is None and found[0].problem is None
+
+
+def test_unknown_questions_are_refused(tiny_bert):
+    with pytest.raises(InputError, match="weather"):
+        score_rows(tiny_bert, ROWS, ("weather",))
+
+
+def test_the_summary_adds_up(tiny_bert):
+    found = score_rows(tiny_bert, ROWS, hide="last", top_k=4)
+    known = [m for one in found for m in one.masks if m.original is not None]
+    summary = summarise_rows(found)
+    assert (summary.rows, summary.masks, summary.next) == (13, len(known), 1)
+    assert summary.first == np.mean([m.original == m.predictions[0].token for m in known])
+    assert summary.among == np.mean([m.original in [p.token for p in m.predictions] for m in known])
+    readable = [one.row for one in found if one.problem is None]
+    scored = [pseudo_likelihood(tiny_bert, *_texts(row)).log_probabilities for row in readable]
+    every = np.concatenate(scored)
+    assert summary.perplexity == pytest.approx(np.exp(-np.nanmean(every)), rel=1e-3)
+    empty = summarise_rows([RowResult(ROWS[0])])
+    assert (empty.first, empty.follows, empty.perplexity) == (None, None, None)
+
+
+FILMS = (
+    Row(1, "it was a good film", label="good"),
+    Row(2, "a bad film", label="so"),
+    Row(3, "it was bad", "it was good", label="bad"),
+    Row(4, "good good film", label="unheard"),
+    Row(5, "a film"),
+    *(Row(number, "it was a film " * number, label=("good", "bad", "so")[number % 3]) for number in range(6, 14)),
+)
+
+
+def test_every_row_has_the_class_that_the_task_gives_it_alone():
+    bert = made(pooling="mean")
+    assert can_ask(bert) == ("masks", "next", "classes", "perplexity")
+    found = score_rows(bert, FILMS, ("classes",))
+    for one in found:
+        (alone,) = bert.task.predict([one.row.text_a])  # of a pair the first text, for it judges single texts
+        assert one.predicted == alone["label"] and not one.masks and one.problem is None
+        assert one.predicted_probability == pytest.approx(alone["probability"], abs=1e-5)
+        known = one.row.label in ("good", "bad", "so")
+        assert one.right is (one.row.label == alone["label"] if known else None)
+    assert len({one.predicted for one in found}) > 1
+
+
+def test_classes_are_compared_as_by_hand():
+    bert = made(pooling="mean")
+    found = score_rows(bert, FILMS, ("classes",))
+    summary = summarise_classes(bert, found)
+    pairs = [(one.row.label, one.predicted) for one in found if one.row.label in ("good", "bad", "so")]
+    assert (summary.rows, summary.unknown) == (11, {"unheard": 1})
+    labels, counts = summary.confusion
+    assert labels == ["bad", "good", "so"]
+    assert counts == [[pairs.count((true, given)) for given in labels] for true in labels]
+    counts = np.array(counts)
+    assert summary.scores["accuracy"] == pytest.approx(np.trace(counts) / 11)
+    f1 = 2 * np.diag(counts) / np.maximum(counts.sum(axis=0) + counts.sum(axis=1), 1)
+    assert summary.scores["f1_macro"] == pytest.approx(f1.mean())
+    without = summarise_classes(bert, score_rows(bert, [Row(1, "a film")], ("classes",)))
+    assert (without.rows, without.scores, without.confusion) == (0, {}, None)
+
+
+def test_several_classes_numbers_and_pairs_are_read_as_their_tasks_do():
+    bert = made(pooling="mean", multi_label=True)
+    rows = [Row(1, "it was good", label="so| good"), Row(2, "a bad film", label="bad|unheard")]
+    found = score_rows(bert, rows, ("classes",))
+    (alone,) = bert.task.predict(["it was good"])
+    assert found[0].predicted == "|".join(alone["labels"]) and found[0].predicted_probability is None
+    assert found[0].right is (set(alone["labels"]) == {"so", "good"}) and found[1].right is None
+    summary = summarise_classes(bert, found)
+    assert (summary.rows, summary.unknown) == (1, {"bad|unheard": 1}) and summary.confusion is None
+    assert summary.scores["all_labels_right"] == float(found[0].right)
+
+    bert = made(pooling="mean", labels=(), regression=True)
+    rows = [Row(number, "good " * number, label=str(number / 2)) for number in range(1, 5)] + [Row(5, "a", label="x")]
+    found = score_rows(bert, rows, ("classes",))
+    values = [one["value"] for one in bert.task.predict([row.text_a for row in rows])]
+    assert [one.predicted for one in found] == pytest.approx(values, abs=1e-5)
+    summary = summarise_classes(bert, found)
+    assert summary.scores["pearson"] == pytest.approx(np.corrcoef(values[:4], [0.5, 1, 1.5, 2])[0, 1], abs=1e-5)
+    assert summary.unknown == {"x": 1} and found[0].right is None
+
+    bert = made(pair=True)
+    found = score_rows(bert, [Row(1, "a film", "it was good"), Row(2, "a film")], ("classes",))
+    (alone,) = bert.task.predict([("a film", "it was good")])
+    assert found[0].predicted == alone["label"] and found[1].said is None and "judges pairs" in found[1].problem
+
+
+def test_classes_are_asked_though_the_word_to_hide_is_not_there():
+    found = score_rows(made(), [Row(1, "a film", None, ("good",))], ("masks", "classes"))
+    assert "good" in found[0].problem and found[0].predicted
+
+
+def test_a_model_without_classes_has_none(tiny_bert):
+    assert "classes" not in can_ask(tiny_bert)
+    assert score_rows(tiny_bert, ROWS[:1], ("classes",))[0].said is None
+    with pytest.raises(InputError, match="not fine-tuned to classify"):
+        summarise_classes(tiny_bert, ())

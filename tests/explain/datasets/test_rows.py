@@ -1,0 +1,145 @@
+"""Reading small files of texts, and which of their words are hidden."""
+
+import pytest
+
+from bert_tf.explain import ConlluError, InputError, Word, hidden_words, kind_of, read_rows
+from bert_tf.explain.datasets.rows import Row, labelled, labels_of
+
+
+def texts(found):
+    return [(row.number, row.text_a, row.text_b) for row in found.rows]
+
+
+def test_a_line_is_a_text_and_a_tab_begins_the_second():
+    found = read_rows("one\n\n two\tthree \n")
+    assert texts(found) == [(1, "one", None), (3, " two", "three ")]
+
+
+def test_json_lines_name_texts_and_masks_and_bad_lines_are_told():
+    good = '{"text": "a b", "mask": "b"}', '{"text": "c", "text_b": "d", "mask": ["c", 2]}'
+    data = "\n".join([good[0], "not json", "[1]", good[1], '{"text": 5}'])
+    found = read_rows(data.encode(), "jsonl")
+    assert texts(found) == [(1, "a b", None), (4, "c", "d")]
+    assert [row.mask for row in found.rows] == [("b",), ("c", 2)]
+    assert [number for number, _ in found.problems] == [2, 3, 5]
+    assert "not JSON" in found.problems[0][1] and "list" in found.problems[1][1]
+
+
+def test_a_string_with_another_line_end_inside_stays_one_json_line():
+    assert texts(read_rows('{"text": "a\u2028b"}', "jsonl")) == [(1, "a\u2028b", None)]
+
+
+def test_sentences_of_conllu_are_rows_with_their_trees():
+    the, cats = "1\tThe\t_\tDET\t_\t_\t2\tdet\t_\t_", "2\tcats\t_\tNOUN\t_\t_\t0\troot\t_\t_"
+    joined, other = "2-3\tcats.\t" + "\t".join("_" * 8), "3\ta\u2028b\t_\tX\t_\t_\t2\tdep\t_\t_"
+    first = ["# text = The cats.", the, joined, cats, other, "", "", "# none", ""]
+    data = "\r\n".join([*first, the, cats.replace("cats", "c" * 50), "", the.replace("\t2\t", "\t0\t")])
+    assert kind_of("x.CoNLLU") == "conllu"
+    found = read_rows(data.encode("utf-8-sig"), "conllu", most_characters=20)
+    assert texts(found) == [(1, "The cats a\u2028b", None), (3, "The", None)]
+    assert (found.rows[0].parsed.tags, found.rows[0].parsed.heads) == (("DET", "NOUN", "X"), (2, 0, 2))
+    assert found.problems == ((2, "It has 54 characters; at most 20 of a text are read."),)
+    assert read_rows(data, "conllu", most_rows=1).left_out == 2 and read_rows("The cats").rows[0].parsed is None
+    with pytest.raises(ConlluError, match="Line 1 has 2 fields"):
+        read_rows("a\tb", "conllu")
+    with pytest.raises(InputError, match="no sentence in the file. CoNLL-U has ten"):
+        read_rows("# nothing\n", "conllu")
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+def test_tables_are_read_by_the_delimiter_of_their_header(delimiter):
+    data = delimiter.join(["id", "sentence1", "sentence2"]) + "\r\n" + delimiter.join(["1", '"a, b"', "c"]) + "\r\n"
+    found = read_rows(data, "table")
+    assert texts(found) == [(1, "a, b", "c")]
+    assert (found.first, found.second, found.columns) == (
+        "sentence1",
+        "sentence2",
+        ("id", "sentence1", "sentence2"),
+    )
+
+
+def test_columns_can_be_chosen_and_the_second_left_away():
+    data = "x,text,text_b\n1,2,3\n"
+    assert texts(read_rows(data, "table", "x", "text")) == [(1, "1", "2")]
+    assert texts(read_rows(data, "table", second="")) == [(1, "2", None)]
+    with pytest.raises(InputError, match="no column 'y'.* x, text, text_b"):
+        read_rows(data, "table", "y")
+
+
+def test_rows_and_characters_are_bounded():
+    found = read_rows("a\nb\nc\n" + "d" * 50, most_rows=2, most_characters=20)
+    assert len(found.rows) == 2 and found.left_out == 1
+    assert found.problems == ((4, "It has 50 characters; at most 20 of a text are read."),)
+
+
+@pytest.mark.parametrize(
+    "data, kind, says",
+    [
+        (b"\xff\xfe", "text", "UTF-8"),
+        (b"", "text", "no text"),
+        (b"[1]\n", "jsonl", "Line 1: A JSON object"),
+        (b"a,b\n", "table", "no text"),
+        (b"x", "pdf", "kind"),
+    ],
+)
+def test_a_file_without_texts_is_refused_with_a_sentence(data, kind, says):
+    with pytest.raises(InputError, match=says):
+        read_rows(data, kind)
+
+
+def test_the_kind_follows_from_the_name():
+    assert [kind_of(name) for name in ("a.CSV", "b.tsv", "c.jsonl", "d.txt", "e")] == [
+        "table",
+        "table",
+        "jsonl",
+        "text",
+        "text",
+    ]
+
+
+def test_one_word_of_a_row_is_hidden_always_the_same_and_never_a_comma(tiny_bert):
+    row = Row(3, "the cat, sat !")
+    encoding = tiny_bert.tokenizer.encode(row.text_a)
+    first = hidden_words(row, encoding, "random")
+    assert first == hidden_words(row, encoding, "random") and first[0].index in (0, 1, 3)
+    assert hidden_words(row, encoding, "last") == (Word("a", 3),)
+    assert hidden_words(row, encoding, "given") == ()
+    assert {hidden_words(Row(n, row.text_a), encoding)[0].index for n in range(30)} == {0, 1, 3}
+
+
+def test_what_a_row_hides_itself_is_left_as_it_is(tiny_bert):
+    typed, named = Row(1, "the [MASK] sat"), Row(2, "the cat", None, ("cat",))
+    for row, wanted in ((typed, ()), (named, ("cat",))):
+        assert hidden_words(row, tiny_bert.tokenizer.encode(row.text_a), "last") == wanted
+    with pytest.raises(InputError, match="given, random, last"):
+        hidden_words(named, tiny_bert.tokenizer.encode("a"), "every")
+
+
+def test_a_label_is_read_from_tables_and_json_lines():
+    table = read_rows("text,Label\na, good \nb,\n", "table")
+    assert [row.label for row in table.rows] == ["good", None]
+    lines = '{"text": "a", "label": 1}', '{"text": "b", "label": ["x", "y"]}', '{"text": "c", "label": {}}'
+    assert [row.label for row in read_rows("\n".join(lines), "jsonl").rows] == ["1", "x|y", None]
+    assert read_rows("a\tgood\n").rows[0].label is None
+    assert read_rows("label,review\ngood,a b\n", "table").first == "review"
+    assert texts(read_rows("label\ngood\n", "table")) == [(1, "good", None)]
+
+
+def test_sentences_without_tags_or_heads_are_read_and_counted_as_sentences():
+    line = "\t".join(["{}", "{}", "_", "{}", "_", "_", "{}", "_", "_", "_"])
+    long = line.format(1, "x" * 40, "NOUN", "0")
+    data = f"{long}\n\n{line.format(1, 'cats', '_', '_')}\n{line.format(2, 'sat', '_', '_')}\n"
+    found = read_rows(data, "conllu", most_characters=20)
+    assert [row.text_a for row in found.rows] == ["cats sat"] and found.rows[0].parsed.heads == (0, 0)
+    assert found.unit == "sentence" and [number for number, _ in found.problems] == [1]
+    assert read_rows("a,b\nx,y\n", "table").unit == "record"
+
+
+def test_rows_of_one_label_alone():
+    rows = read_rows("text,label\na,x\nb,y|x\nc,\nd,z\n", "table").rows
+    assert labels_of(rows) == ("x", "y", "z")
+    assert [row.text_a for row in labelled(rows, "x")] == ["a", "b"]
+    with pytest.raises(InputError, match="No row of the file is labelled 'w': its labels are x, y, z."):
+        labelled(rows, "w")
+    with pytest.raises(InputError, match="it has no labels"):
+        labelled(read_rows("a\nb").rows, "x")

@@ -1,0 +1,116 @@
+"""The family `choose`: SWAG's files, scores over choices, learning a made set."""
+
+import numpy as np
+import pytest
+
+from bert_tf.errors import DataError
+from bert_tf.finetuning.data.multiple_choice_examples import (
+    ChoiceColumns,
+    Choices,
+    choices_of,
+    read_choices,
+)
+from bert_tf.finetuning.tasks.multiple_choice import FAMILY
+from tests.finetuning.made_sets import (
+    options,
+    scored,
+    sentences,
+    train,
+)
+
+SWAG = (
+    "\ufeff,video-id,fold-ind,startphrase,sent1,sent2,gold-source,"
+    "ending0,ending1,ending2,ending3,label\r\n"
+    '0,v1,1,"The cat sat. It","The ""cat"" sat,\r\non a mat.",It,gold,ran.,ate.,is red.,was a dog.,2\r\n'
+    "1,v2,2,x,The dog ran.,,gold,a,b,c,d,0\r\n"
+)
+
+
+def money_choices(seed, count):
+    """Three sentences of which one speaks of money."""
+    rng = np.random.default_rng(seed)
+    made = []
+    for words in sentences(seed, count):
+        choices = [[word for word in one if word != "money"] for one in sentences(rng.integers(1 << 30), 3)]
+        label = int(rng.integers(3))
+        choices[label].insert(int(rng.integers(len(choices[label]) + 1)), "money")
+        made.append(Choices(" ".join(words), tuple(map(" ".join, choices)), label))
+    return made
+
+
+@pytest.fixture(scope="module")
+def chooser(tiny_bert):
+    examples = money_choices(0, 64)
+    return train(FAMILY, tiny_bert, examples, FAMILY.settings(options(), examples), rate=3e-3)
+
+
+def test_it_learns_a_made_set_and_beats_chance_on_other_questions(chooser):
+    assert scored(chooser, money_choices(0, 64))["accuracy"] == 1
+    assert scored(chooser, money_choices(1, 40))["accuracy"] > 0.6
+
+
+def test_errors_name_the_file_without_its_folder(chooser):
+    wrong = Choices("the cat", ("a", "b"), 1, "/home/somebody/swag.csv line 3")
+    prediction = {"choice": 0, "text": "a", "probability": 0.9}
+    (row,) = FAMILY.findings([wrong], [prediction], chooser.settings).worst
+    assert row["source"] == "swag.csv line 3" and row["true"] == "b"
+
+
+def test_choices_of_other_lengths_do_not_change_a_score(chooser):
+    short, long = "the cat", "the dog ran in park " * 5
+    (found,) = chooser.predict([{"context": "money", "choices": [short, "money is big"]}])
+    (beside,) = chooser.predict([{"context": "money", "choices": [short, "money is big", long]}])
+
+    def odds(one):
+        return np.log(one["probabilities"][0] / one["probabilities"][1])
+
+    assert odds(found) == pytest.approx(odds(beside), abs=1e-4)
+    assert found["choice"] == 1 and found["text"] == "money is big"
+    assert sum(beside["probabilities"]) == pytest.approx(1)
+
+
+def test_swag(tmp_path):
+    path = tmp_path / "train.csv"
+    path.write_bytes(SWAG.encode())
+    first, second = read_choices(path)
+    assert first.context == 'The "cat" sat,\r\non a mat.' and first.label == 2
+    assert first.choices == ("It ran.", "It ate.", "It is red.", "It was a dog.")
+    assert second.choices == ("a", "b", "c", "d") and second.label == 0
+
+
+def test_other_columns_and_json_lines(tmp_path):
+    (tmp_path / "a.tsv").write_text("q\tx\ty\tright\nWhy?\tno\tyes\t1\n")
+    (found,) = read_choices(tmp_path / "a.tsv", ChoiceColumns("q", None, ("x", "y"), "right"))
+    assert (found.context, found.choices, found.label) == ("Why?", ("no", "yes"), 1)
+    (tmp_path / "a.jsonl").write_text('{"context": "Why?", "choices": ["no", "yes"], "label": 1}\n')
+    (found,) = read_choices(tmp_path / "a.jsonl")
+    assert (found.context, found.choices, found.label) == ("Why?", ("no", "yes"), 1)
+
+
+@pytest.mark.parametrize(
+    "content, message",
+    [
+        ("sent1,ending0,ending1,label\na,b,c,2\n", r"a\.csv line 2: the label '2' in 'label' is not a number"),
+        ("sent1,ending0,ending1,label\na,b,c,0\na,b,c,x\n", "line 3: the label 'x'"),
+        ("sent1,ending0,label\na,b,0\n", "line 2: 1 choices; at least 2"),
+        ("text,ending0,ending1,label\na,b,c,0\n", r"line 2: there is no column 'sent1' \(found: text, ending0"),
+        ("sent1,ending0,ending1,label\n", "holds no question"),
+        ("sent1,ending0,ending1,label\n,b,c,0\n", "line 2: the context in 'sent1' is empty"),
+        ("sent1,ending0,ending1,label\na,b,,0\n", "line 2: a choice is empty"),
+    ],
+)
+def test_bad_rows_are_named_by_file_and_line(tmp_path, content, message):
+    (tmp_path / "a.csv").write_text(content)
+    with pytest.raises(DataError, match=message):
+        list(read_choices(tmp_path / "a.csv"))
+
+
+def test_a_choice_that_is_no_text_and_a_misspelt_column_are_told():
+    with pytest.raises(DataError, match="the choice None is not a text"):
+        choices_of({"context": "Why?", "choices": ["no", None], "label": 1})
+    assert choices_of({"sent1": "", "sent2": 5, "ending0": "no", "ending1": "yes", "label": "1"}).choices == (
+        "5 no",
+        "5 yes",
+    )
+    with pytest.raises(DataError, match="there is no column 'strat'"):
+        choices_of({"sent1": "Why?", "ending0": "no", "ending1": "yes", "label": "1"}, ChoiceColumns(start="strat"))

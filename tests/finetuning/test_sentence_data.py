@@ -1,0 +1,321 @@
+"""Files of sentences: their forms, and what is said of a file that cannot be used."""
+
+import json
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from bert_tf.errors import DataError, TaskError
+from bert_tf.finetuning.data.sentence_examples import (
+    Layout,
+    Sentence,
+    glue_layout,
+    read_sentences,
+)
+from bert_tf.finetuning.data.tables import try_records
+from bert_tf.finetuning.task_settings import TaskSettings, read_settings
+from bert_tf.finetuning.tasks.sequence_classification import FAMILY, targets
+
+
+def read(path, kind=None, **layout):
+    return [(one.text_a, one.text_b, one.target) for one in read_sentences(path, Layout(**layout), kind)]
+
+
+def write(folder, name, text):
+    path = folder / name
+    path.write_bytes(text if isinstance(text, bytes) else text.encode("utf-8"))
+    return path
+
+
+def options(**changes):
+    base = {
+        "glue": None,
+        "format": None,
+        "columns": None,
+        "text_column": None,
+        "text2_column": None,
+        "label_column": None,
+        "label_separator": "|",
+        "multi_label": False,
+        "regression": False,
+        "pooling": "cls",
+        "length": 32,
+        "metric": None,
+        "class_weights": None,
+    }
+    return SimpleNamespace(**{**base, **changes})
+
+
+def test_csv_with_byte_order_mark_crlf_quotes_and_line_breaks(tmp_path):
+    path = write(tmp_path, "a.csv", '\ufefftext,label\r\n"a ""b"", c",x\r\n"two\r\nlines",y\r\n')
+    assert read(path) == [('a "b", c', None, "x"), ("two\r\nlines", None, "y")]
+
+
+def test_in_tsv_a_quote_is_a_character(tmp_path):
+    path = write(tmp_path, "a.tsv", b'sentence\tlabel\r\n"open quote\t1\r\nsay "hi" \t0\r\n')
+    assert read(path) == [('"open quote', None, "1"), ('say "hi" ', None, "0")]
+
+
+def test_json_lines_with_several_labels_as_a_list_and_columns_by_name(tmp_path):
+    path = write(tmp_path, "a.jsonl", '{"body": "a", "tags": ["x", "y"]}\n\n{"body": "b", "tags": []}\n')
+    assert read(path, text="body", label="tags", multi_label=True) == [
+        ("a", None, ("x", "y")),
+        ("b", None, ()),
+    ]
+
+
+def test_a_file_without_a_header_takes_the_names_given(tmp_path):
+    path = write(tmp_path, "a.csv", "one,two,4.5\nthree,four,0\n")
+    found = read(path, text="s", text2="t", label="n", columns=("s", "t", "n"), regression=True)
+    assert found == [("one", "two", 4.5), ("three", "four", 0.0)]
+
+
+@pytest.mark.parametrize(
+    "text, layout, said",
+    [
+        ("text,label\na,x\nb\n", {}, "line 3: 1 fields, where 2 are expected (text, label)"),
+        ("text,label\na,x\n ,y\n", {}, "line 3: text holds no text (' ')"),
+        ("text,label\na,x\nb,\n", {}, "line 3: label holds no label ('')"),
+        ("text,label\na,high\n", {"regression": True}, "line 2: label is 'high', where a number is expected"),
+        ("text,label\na,nan\n", {"regression": True}, "line 2: label is 'nan'"),
+        (
+            "body,klass\na,x\n",
+            {},
+            "no column with the text was found; its columns are body, klass; expected was text",
+        ),
+        ("text,label\na,x\n", {"label": "class"}, "has no column 'class'; its columns are text, label"),
+        ("text,text,label\na,b,x\n", {}, "two columns are named 'text' (text, text, label); rename one"),
+        ("text,label\n", {}, "holds no example"),
+        ("", {}, "is empty"),
+        ('text,label\n"a,x\n', {}, "line 2: not CSV"),
+        (b"text,label\na,x\n\xff,y\n", {}, "line 3: not UTF-8"),
+    ],
+)
+def test_bad_files_are_named_with_the_line(tmp_path, text, layout, said):
+    path = write(tmp_path, "bad.csv", text)
+    with pytest.raises(DataError) as error:
+        read(path, **layout)
+    assert said in str(error.value) and str(path) in str(error.value)
+
+
+def test_empty_columns_of_a_spreadsheet_need_no_names(tmp_path):
+    assert read(write(tmp_path, "a.csv", "text,label,,\na,x,,\n")) == [("a", None, "x")]
+
+
+def test_bad_json_lines_are_named(tmp_path):
+    for text, said in (('{"text": "a"}\n{"text": \n', "line 2: not JSON"), ("[1]\n", "line 1: a JSON list")):
+        with pytest.raises(DataError, match=said):
+            list(read_sentences(write(tmp_path, "bad.jsonl", text), Layout(), labelled=False))
+
+
+GLUE_FILES = {
+    "cola": ("gj04\t1\t\tThe cat sat.\ngj04\t0\t*\tCat the.\n", ("The cat sat.", None, "acceptable")),
+    "sst2": ("sentence\tlabel\na fine film \t1\n", ("a fine film ", None, "positive")),
+    "mrpc": (
+        '\ufeffQuality\t#1 ID\t#2 ID\t#1 String\t#2 String\n1\t1\t2\tHe said "a\tHe said a\n',
+        ('He said "a', "He said a", "equivalent"),
+    ),
+    "stsb": ("index\tgenre\tsentence1\tsentence2\tscore\n0\tnews\ta\tb\t3.2\n", ("a", "b", 3.2)),
+    "qqp": (
+        "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\n1\t2\t3\twhy\twhat\t0\n",
+        ("why", "what", "not_duplicate"),
+    ),
+    "mnli": (
+        "index\tsentence1\tsentence2\tlabel1\tgold_label\n0\ta\tb\tneutral\tentailment\n",
+        ("a", "b", "entailment"),
+    ),
+    "qnli": (
+        "index\tquestion\tsentence\tlabel\n0\twhy\tso\tnot_entailment\n",
+        ("why", "so", "not_entailment"),
+    ),
+    "rte": ("index\tsentence1\tsentence2\tlabel\n0\ta\tb\tentailment\n", ("a", "b", "entailment")),
+    "wnli": ("index\tsentence1\tsentence2\tlabel\n0\ta\tb\t1\n", ("a", "b", "entailment")),
+}
+
+
+@pytest.mark.parametrize(
+    "name, text, found",
+    [
+        ("a.jsonl", b'{"text": "a"}\n{"text": "\xff"}\n{"text": "b"}\n', {1: "a", 2: "line 2: not UTF-8", 3: "b"}),
+        ("a.tsv", b"text\tn\na\t1\n\xff\t2\nb\t3\n", {2: "a", 3: "line 3: not UTF-8", 4: "b"}),
+        ("a.csv", b"text,n\na,1\n\xff,2\nb,3\n", {2: "a", 3: "line 3: not UTF-8", 4: "b"}),
+        ("a.csv", b'text,n\na,1\n"b"c,2\nd,3\n', {2: "a", 3: "line 3: not CSV", 4: "d"}),
+        # Nobody closes this quote: the rows after it are good all the same.
+        ("a.csv", b'text,n\na,1\n"b,2\nc,3\n"d\ne",4\n', {2: "a", 3: "line 3: not CSV", 4: "c", 5: "d\ne"}),
+        (
+            "a.csv",
+            b'text,n\n"a,1\nb,2\n\xff,3\nc,4\n',
+            {2: "line 4: not UTF-8", 3: "b", 4: "line 4: not UTF-8", 5: "c"},
+        ),
+        ("a.csv", b'text,n\na,1\n"b', {2: "a", 3: "line 3: not CSV"}),
+    ],
+)
+def test_a_bad_row_has_its_error_in_its_place_and_the_others_are_read(tmp_path, name, text, found):
+    path, read = write(tmp_path, name, text), {}
+    for number, record in try_records(path):
+        assert number not in read
+        read[number] = record
+    assert list(read) == list(found)
+    for number, record in read.items():
+        if isinstance(record, DataError):
+            assert found[number] in str(record)
+        else:
+            assert record["text"] == found[number]
+
+
+def test_lines_of_text_too_have_an_error_in_the_place_of_a_bad_one(tmp_path):
+    path = write(tmp_path, "a.txt", b"a\n\xff\n\nb\n")
+    (_, first), (number, bad), (last, second) = try_records(path, "lines", ("text",))
+    assert (first, second, last) == ({"text": "a"}, {"text": "b"}, 4)
+    assert number == 2 and isinstance(bad, DataError)
+
+
+@pytest.mark.parametrize("name", GLUE_FILES)
+def test_every_glue_task_is_read_by_its_name(tmp_path, name):
+    text, first = GLUE_FILES[name]
+    path = write(tmp_path, f"{name}.tsv", text)
+    examples = list(FAMILY.read(path, options(glue=name)))
+    assert (examples[0].text_a, examples[0].text_b, examples[0].target) == first
+    settings = FAMILY.settings(options(glue=name), examples)
+    assert settings.pair == (first[1] is not None) and settings.regression == (name == "stsb")
+
+
+def test_stsb_also_comes_as_three_columns_without_a_header(tmp_path):
+    path = write(tmp_path, "s.csv", 'A man.,"A man, too.",4.75\n')
+    assert [one.target for one in FAMILY.read(path, options(glue="stsb"))] == [4.75]
+
+
+def test_a_glue_file_of_another_task_says_found_and_expected(tmp_path):
+    path = write(tmp_path, "x.tsv", "sentence\tlabel\na\t1\n")
+    with pytest.raises(
+        DataError,
+        match="its header is sentence, label; GLUE's rte has the columns sentence1, sentence2, label",
+    ):
+        glue_layout("rte", path)
+    with pytest.raises(DataError, match="line 2: the label is '7'; this task has 0, 1"):
+        list(FAMILY.read(write(tmp_path, "y.tsv", "sentence\tlabel\na\t7\n"), options(glue="sst2")))
+    # As many columns as a file of the task without a header has.
+    for name, header, expected in (
+        ("stsb", "text_a\ttext_b\tlabel", "sentence1, sentence2, score"),
+        ("cola", "id\tlabel\tnote\ttext", "sentence, label"),
+    ):
+        path = write(tmp_path, f"{name}.tsv", f"{header}\na\t1\t1\tb\n")
+        said = f"its header is {header.replace(chr(9), ', ')}; GLUE's {name} has the columns {expected}"
+        with pytest.raises(DataError, match=said):
+            list(FAMILY.read(path, options(glue=name)))
+
+
+def test_the_broken_rows_of_a_glue_file_are_left_out_and_counted(tmp_path, capsys):
+    head = "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\n"
+    rows = ["0\t1\t2\tWho?\tWhat?\t0", "1\t3\t4\tcut", "2\t5\t6\tWhy?\t\t0", "3\t7\t8\tHow?\tHow so?\t1"]
+    path = write(tmp_path, "train.tsv", head + "\n".join(rows) + "\n")
+    assert [one.text_a for one in FAMILY.read(path, options(glue="qqp"))] == ["Who?", "How?"]
+    said = capsys.readouterr().err.strip().splitlines()
+    assert len(said) == 1 and "left out 2 rows" in said[0] and "line 3: 4 fields" in said[0]
+    own = {"text_column": "question1", "text2_column": "question2", "label_column": "is_duplicate"}
+    with pytest.raises(DataError, match="line 3: 4 fields"):
+        list(FAMILY.read(path, options(**own)))
+    with pytest.raises(DataError, match="line 2: not UTF-8"):
+        list(FAMILY.read(write(tmp_path, "b.tsv", head.encode() + b"0\t1\t2\t\xff\tWhat?\t0\n"), options(glue="qqp")))
+
+
+def test_very_long_words_and_texts_are_cut_to_the_length(tiny_bert):
+    examples = [Sentence("a" * 300), Sentence("the cat " * 10_000), Sentence("big", "the dog " * 10_000)]
+    rows = FAMILY.encode(examples, tiny_bert.tokenizer, TaskSettings("classify", ("a", "b"), max_length=32))
+    assert rows.lengths.tolist() == [3, 32, 32]
+    assert rows.sequences["token_ids"][0][1] == tiny_bert.tokenizer.unk_id
+
+
+def test_labels_are_in_order_and_checked(tmp_path):
+    path = write(tmp_path, "a.csv", "text,label\na,10\nb,9\nc,10\n")
+    examples = list(FAMILY.read(path, options()))
+    settings = FAMILY.settings(options(), examples)
+    assert settings.labels == ("9", "10")
+    np.testing.assert_array_equal(targets(examples, settings), [1, 0, 1])
+    other = list(FAMILY.read(write(tmp_path, "b.csv", "text,label\nd,11\n"), options()))
+    with pytest.raises(DataError, match="b.csv line 2: the label '11' is not one of the model's: 9, 10"):
+        FAMILY.check(other, settings)
+    several = TaskSettings("classify", ("x", "y"), multi_label=True)
+    other = list(
+        FAMILY.read(write(tmp_path, "d.jsonl", '{"text": "a", "label": ["x", "z"]}\n'), options(multi_label=True))
+    )
+    with pytest.raises(DataError, match="d.jsonl line 1: the label 'z' is not one of the model's: x, y"):
+        FAMILY.check(other, several)
+    pair = list(FAMILY.read(write(tmp_path, "c.csv", "text,text2,label\nd,e,9\n"), options()))
+    with pytest.raises(DataError, match="reads single texts, and this is a pair"):
+        FAMILY.check(pair, settings)
+
+
+def test_one_class_only_is_nothing_to_learn(tmp_path):
+    examples = list(FAMILY.read(write(tmp_path, "a.csv", "text,label\na,x\nb,x\n"), options()))
+    with pytest.raises(DataError, match="a.csv holds only the label 'x'"):
+        FAMILY.settings(options(), examples)
+
+
+def test_the_one_of_several_labels_that_every_example_has_is_nothing_to_learn(tmp_path):
+    several = options(multi_label=True)
+    examples = list(FAMILY.read(write(tmp_path, "a.csv", "text,label\na,x\nb,x\n"), several))
+    with pytest.raises(DataError, match="a.csv holds only the label 'x'; there is nothing to tell apart"):
+        FAMILY.settings(several, examples)
+    examples = list(
+        FAMILY.read(write(tmp_path, "b.jsonl", '{"text": "a", "label": ["x"]}\n{"text": "b", "label": []}\n'), several)
+    )
+    assert FAMILY.settings(several, examples).labels == ("x",)
+
+
+def test_class_weights_are_balanced_or_as_given(tmp_path):
+    examples = list(FAMILY.read(write(tmp_path, "a.csv", "text,label\na,x\nb,y\nc,y\nd,y\n"), options()))
+    settings = FAMILY.settings(options(), examples)
+    found = FAMILY.training_settings(options(class_weights="balanced"), examples, settings)
+    assert found.extra["class_weights"] == {"x": 2.0, "y": pytest.approx(4 / 6)}
+    found = FAMILY.training_settings(options(class_weights="x=3,y=0.5"), examples, settings)
+    assert found.extra["class_weights"] == {"x": 3.0, "y": 0.5}
+    for wrong in ("z=1", "x", "x=-1", "x=nan"):
+        with pytest.raises(TaskError, match="--class-weights has"):
+            FAMILY.training_settings(options(class_weights=wrong), examples, settings)
+
+
+def test_class_weights_are_in_the_rows_to_learn_from(tiny_bert, tmp_path):
+    examples = list(FAMILY.read(write(tmp_path, "a.csv", "text,label\na,y\nb,x\nc,y\n"), options()))
+    settings = FAMILY.settings(options(), examples)
+    weighted = FAMILY.training_settings(options(class_weights="x=3,y=0.5"), examples, settings)
+    rows = FAMILY.encode(examples, tiny_bert.tokenizer, weighted, training=True)
+    assert rows.values["weights"].tolist() == [0.5, 3.0, 0.5] and rows.values["targets"].tolist() == [1, 0, 1]
+    rows = FAMILY.encode(examples, tiny_bert.tokenizer, settings, training=True)
+    assert rows.values["weights"].tolist() == [1, 1, 1]
+
+
+def test_the_settings_of_a_task_go_through_a_file(tmp_path):
+    settings = TaskSettings("classify", ("a", "b"), "mean", pair=True, extra={"class_weights": {"a": 2.0}})
+    (tmp_path / "task.json").write_text(json.dumps(settings.to_dict()))
+    assert read_settings(tmp_path) == settings
+    (tmp_path / "task.json").write_text(json.dumps({**settings.to_dict(), "pooling": "sum"}))
+    with pytest.raises(TaskError, match="task.json: There is no pooling 'sum'"):
+        read_settings(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"task": "sing"},
+        {"labels": ["a", "a"]},
+        {"max_length": 2},
+        {"labels": [1, 2]},
+        {"multi_label": True, "regression": True},
+    ],
+)
+def test_settings_that_cannot_be_are_refused(wrong):
+    with pytest.raises(TaskError):
+        TaskSettings(**{"task": "classify", **wrong})
+
+
+@pytest.mark.parametrize(
+    "name, metric",
+    [("cola", "matthews"), ("sst2", "accuracy"), ("mrpc", "f1"), ("qqp", "f1"), ("stsb", "spearman")]
+    + [(name, "accuracy") for name in ("mnli", "qnli", "rte", "wnli")],
+)
+def test_each_glue_task_is_judged_by_its_own_score(name, metric):
+    settings = FAMILY.settings(options(glue=name), [Sentence("a", "b", 1.0 if name == "stsb" else "x")])
+    assert settings.metric == metric
+    assert metric in FAMILY.metrics(settings, [Sentence("a", "b", 1.0 if name == "stsb" else settings.labels[0])])

@@ -1,0 +1,180 @@
+"""The family `tag`: pieces and labels, windows, decoding, learning a made set, scores."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bert_tf.errors import DataError, TaskError
+from bert_tf.finetuning.data.labelled_words import LabelledWords
+from bert_tf.finetuning.task_settings import TaskSettings
+from bert_tf.finetuning.tasks.token_classification import FAMILY
+from tests.finetuning.made_sets import (
+    options,
+    scored,
+    sentences,
+    train,
+)
+
+PLACES = {"river", "bank", "park"}
+TAGS = {"crf": False, "pieces": "first", "stride": None}
+
+
+def places(seed, count):
+    """Sentences whose runs of place words are one entity each, and "money" another."""
+    made, rng = [], np.random.default_rng(seed)
+    for words in sentences(seed, count):
+        words = [str(rng.choice(sorted(PLACES))) if rng.random() < 0.3 else word for word in words]
+        labels = []
+        for word, before in zip(words, [None, *words]):
+            within = word in PLACES and before in PLACES
+            labels.append("I-LOC" if within else "B-LOC" if word in PLACES else "B-SUM" if word == "money" else "O")
+        made.append(LabelledWords(tuple(words), tuple(labels)))
+    return made
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["softmax", "crf"])
+def tagger(request, tiny_bert):
+    examples = places(0, 64)
+    settings = FAMILY.settings(options(**{**TAGS, "crf": request.param}), examples)
+    return train(FAMILY, tiny_bert, examples, settings)
+
+
+def test_it_learns_a_made_set_and_beats_chance_on_other_sentences(tagger):
+    assert scored(tagger, places(0, 64))["f1"] == 1
+    held = scored(tagger, places(1, 40))
+    # Without looking, the best guess is that there is no entity: F1 0.
+    assert held["f1"] > 0.6 and held["accuracy"] > 0.9
+
+
+def test_spans_are_those_of_the_users_own_text(tagger):
+    text = "the  cat ran in  park river was  big"
+    (found,) = tagger.predict([text])
+    assert found["text"] == text
+    assert (
+        [text[start:end] for start, end in found["spans"]]
+        == found["words"]
+        == ("the cat ran in park river was big".split())
+    )
+    (entity,) = found["entities"]
+    assert entity["type"] == "LOC" and text[entity["start"] : entity["end"]] == entity["text"] == "park river"
+    assert 0 < entity["probability"] <= 1
+
+
+def test_long_documents_are_read_in_windows(tagger):
+    words = [word for one in places(2, 40) for word in one.words]
+    document = LabelledWords(tuple(words), None)
+    rows = FAMILY.encode([document], tagger._tokenizer, tagger.settings)
+    assert len(rows) > 5 and max(rows.lengths) <= tagger.settings.max_length
+    (found,) = tagger.predict([document])
+    assert len(found["labels"]) == len(words)
+    assert (
+        np.mean([(label != "O") == (word in PLACES | {"money"}) for word, label in zip(words, found["labels"])]) > 0.9
+    )
+
+
+def test_labels_stand_on_the_first_piece_or_on_all(tiny_bert):
+    examples = [LabelledWords(("bank", "parking", "the"), ("B-LOC", "I-LOC", "O"))]
+    assert [len(ids) for ids in tiny_bert.tokenizer.batch_ids(examples[0].words)] == [1, 2, 1]
+    first, whole = (
+        FAMILY.encode(
+            examples, tiny_bert.tokenizer, FAMILY.settings(options(**{**TAGS, "pieces": pieces}), examples), True
+        ).sequences
+        for pieces in ("first", "all")
+    )
+    assert list(first["label_weights"][0]) == [0, 1, 1, 0, 1, 0]
+    assert list(whole["label_weights"][0]) == [0, 1, 1, 1, 1, 0]
+    assert list(whole["labels"][0]) == [0, 1, 2, 2, 0, 0]  # O, B-LOC, I-LOC: the entity goes on
+
+
+def test_labels_can_weigh_more_or_less(tiny_bert):
+    examples = [LabelledWords(("bank", "the", "the", "the"), ("B-A", "O", "O", "O"))]
+    plain = FAMILY.settings(options(**TAGS), examples)
+
+    def weights(text):
+        settings = FAMILY.training_settings(options(**TAGS, class_weights=text), examples, plain)
+        rows = FAMILY.encode(examples, tiny_bert.tokenizer, settings, True)
+        return list(rows.sequences["label_weights"][0])
+
+    assert weights(None) == [0, 1, 1, 1, 1, 0]
+    assert weights("O=0.5,B-A=3") == [0, 3, 0.5, 0.5, 0.5, 0]
+    # Four words, three labels (O, B-A, I-A): each word of a label that occurs n times counts 4 / 3n.
+    assert weights("balanced") == pytest.approx([0, 4 / 3, 4 / 9, 4 / 9, 4 / 9, 0])
+    for wrong in ("X=1", "O", "O=-1", "O=nan"):
+        with pytest.raises(TaskError, match="--class-weights has"):
+            weights(wrong)
+    with pytest.raises(TaskError, match="leave one of them"):
+        FAMILY.training_settings(options(crf=True, class_weights="balanced"), examples, plain)
+
+
+def test_a_word_of_300_characters_and_one_of_nothing(tiny_bert):
+    examples = [LabelledWords(("x" * 300, "\x07", "cat"), ("B-A", "O", "B-B"))]
+    rows = FAMILY.encode(examples, tiny_bert.tokenizer, FAMILY.settings(options(**TAGS), examples), True)
+    unknown = tiny_bert.tokenizer.unk_id
+    assert list(rows.sequences["token_ids"][0][1:3]) == [unknown, unknown]
+    assert rows.sequences["label_weights"][0].sum() == 3
+
+
+def test_pieces_are_those_of_the_running_text_for_every_tokenizer(tiny_bert):
+    from bert_tf.tokenizers import read_tokenizer
+
+    golden = Path(__file__).parents[1] / "golden" / "family"
+    example = LabelledWords(("the", "cat", "sat", "on"), None)
+    settings = TaskSettings("tag", ("A", "B"), max_length=32)
+    others = [read_tokenizer(golden / name) for name in ("roberta", "albert")]
+    for tokenizer in (tiny_bert.tokenizer, *others):
+        (row,) = FAMILY.encode([example], tokenizer, settings).sequences["token_ids"]
+        assert list(row) == list(tokenizer.encode(example.text).token_ids)
+
+
+def test_labels_that_training_never_saw_count_as_wrong(tagger):
+    example = LabelledWords(("the", "cat"), ("O", "B-ANIMAL"), "/home/somebody/words.conll, line 7")
+    assert scored(tagger, [example])["accuracy"] == 0.5
+    FAMILY.check([example], tagger.settings)
+    findings = FAMILY.findings([example], tagger.predict([example]), tagger.settings)
+    assert [row["source"] for row in findings.worst] == ["words.conll, line 7"]
+    names, counts = findings.confusion
+    assert names[-1] == "B-ANIMAL" and counts[-1].sum() == 1
+
+
+def test_scores_equal_seqeval_and_scikit_learn():
+    from seqeval.metrics import f1_score, precision_score, recall_score
+    from sklearn.metrics import accuracy_score
+
+    from bert_tf.finetuning.metrics.token_metrics import per_label, tag_scores
+
+    true, found = [["B-A", "I-A", "O", "B-B"], ["O", "B-B"]], [["B-A", "O", "B-A", "B-B"], ["B-B", "O"]]
+    scores = tag_scores(true, found, True)
+    assert scores["f1"] == f1_score(true, found) == pytest.approx(2 / 7)
+    assert scores["precision"] == precision_score(true, found) == pytest.approx(1 / 4)
+    assert scores["recall"] == recall_score(true, found) == pytest.approx(1 / 3)
+    assert scores["accuracy"] == accuracy_score(sum(true, []), sum(found, [])) == pytest.approx(1 / 3)
+    assert {row["label"]: row["f1"] for row in per_label(true, found, True)} == {"A": 0, "B": 0.5}
+    plain = tag_scores([["X", "Y", "Y"]], [["X", "Y", "X"]], False)
+    assert plain["accuracy"] == pytest.approx(2 / 3) and plain["f1"] == pytest.approx(2 / 3)
+
+
+@pytest.mark.parametrize(
+    "record, message",
+    [
+        ({"text": "  "}, "empty"),
+        ({}, 'Give a "text"'),
+        ({"words": []}, "not empty"),
+        ({"words": [1]}, "strings"),
+    ],
+)
+def test_records_that_cannot_be_read(tagger, record, message):
+    with pytest.raises(DataError, match=message):
+        tagger.predict([record])
+
+
+def test_settings_that_do_not_go_together():
+    examples = places(0, 4)
+    with pytest.raises(TaskError, match="--crf scores words"):
+        FAMILY.settings(options(crf=True, pieces="all", stride=None), examples)
+    with pytest.raises(TaskError, match="--pieces is 'last'"):
+        FAMILY.settings(options(crf=False, pieces="last", stride=None), examples)
+    with pytest.raises(DataError, match="cannot move by 47"):
+        FAMILY.settings(options(**{**TAGS, "stride": 47}), examples)
+    with pytest.raises(DataError, match="nothing to tell apart"):
+        FAMILY.settings(options(**TAGS), [LabelledWords(("a",), ("O",))])

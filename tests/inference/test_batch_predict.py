@@ -1,0 +1,82 @@
+"""Batches: the same answers as one at a time, in order, whatever is wrong with a row in between."""
+
+import itertools
+
+import pytest
+
+from bert_tf import stream
+from bert_tf.explain import EmptyText, InputError, NothingToPredict
+from bert_tf.inference import batch_predict
+from bert_tf.inference.batch_predict import predict_many
+
+ROWS = [
+    ("the cat sat on the [MASK]", None, ()),
+    ("the cat", "it ran", ()),
+    ("she plays", "in parks", ["plays", "parks"]),
+    ("the [MASK]", None, None),
+    ("the cat " * 30 + "[MASK]", "it ran", [1]),
+]
+
+
+def _same(one, other):
+    assert one.tokens == other.tokens and one.truncated == other.truncated
+    assert one.nsp == pytest.approx(other.nsp, abs=1e-5) if one.nsp else other.nsp is None
+    for mine, theirs in itertools.zip_longest(one.masks, other.masks):
+        assert (mine.position, mine.original) == (theirs.position, theirs.original)
+        for p, q in zip(mine.predictions, theirs.predictions):
+            assert p.token == q.token and p.probability == pytest.approx(q.probability, abs=1e-5)
+
+
+@pytest.mark.parametrize("batch_size", [1, 3, 32])
+def test_batched_answers_equal_single_ones_in_order(tiny_bert, batch_size):
+    rows = ROWS * 3
+    answers = list(tiny_bert.predict_many(rows, batch_size=batch_size, top_k=3))
+    assert len(answers) == len(rows)
+    for row, answer in zip(rows, answers):
+        _same(answer, tiny_bert.predict(*row[:2], mask=row[2], top_k=3))
+
+
+def test_a_bad_row_is_answered_in_its_place(tiny_bert):
+    rows = [ROWS[0], ("", None, ()), ROWS[1], ("the cat", None, ()), ValueError("line 5"), ROWS[2]]
+    answers = list(tiny_bert.predict_many(rows, batch_size=2, errors="return"))
+    assert [type(answer).__name__ for answer in answers] == [
+        "Answer",
+        "EmptyText",
+        "Answer",
+        "NothingToPredict",
+        "ValueError",
+        "Answer",
+    ]
+    with pytest.raises(EmptyText):
+        list(tiny_bert.predict_many(rows))
+
+
+def test_rows_are_read_only_a_window_ahead(tiny_bert, monkeypatch):
+    monkeypatch.setattr(stream, "WINDOW_BATCHES", 2)
+    taken = itertools.count()
+    endless = (ROWS[next(taken) % 2] for _ in itertools.repeat(None))
+    answers = predict_many(tiny_bert, endless, batch_size=3)
+    for _ in range(7):
+        next(answers)
+    assert next(taken) == 12
+    answers = predict_many(tiny_bert, endless, batch_size=1)
+    next(answers)
+    assert next(taken) == 14, "one, and the one that was taken to count"
+
+
+def test_many_masks_in_one_row_make_smaller_batches(tiny_bert, monkeypatch):
+    monkeypatch.setattr(batch_predict, "MASKS_IN_BATCH", 8)
+    rows = [("the cat " * 3, None, [1, 2, 3, 4, 5, 6]), ("the cat", None, [1]), ("the cat", None, [2])]
+    for row, answer in zip(rows, tiny_bert.predict_many(rows)):
+        _same(answer, tiny_bert.predict(row[0], mask=row[2]))
+
+
+def test_bad_settings_are_refused_at_once(tiny_bert):
+    for options in ({"batch_size": 0}, {"top_k": 0}, {"errors": "ignore"}, {"batch_size": 2.0}):
+        with pytest.raises(InputError, match=repr(next(iter(options.values())))):
+            tiny_bert.predict_many(ROWS, **options)
+
+
+def test_a_question_without_an_answer_is_an_error(tiny_bert):
+    with pytest.raises(NothingToPredict):
+        next(tiny_bert.predict_many([("the cat", None, ())]))

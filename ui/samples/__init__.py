@@ -1,0 +1,1 @@
+"""Sample texts that the pages open with."""

@@ -1,0 +1,57 @@
+"""Sentences to start from. Masks name words: "a6" is the seventh word of text A."""
+
+import dataclasses
+
+from ui.shell.view import Spot
+
+
+@dataclasses.dataclass(frozen=True)
+class Example:
+    """A pair of texts with the words worth hiding in it."""
+
+    label: str
+    a: str
+    b: str
+    masks: tuple[Spot, ...]
+
+
+def _example(label, a, b="", masks=""):
+    return Example(label, a, b, tuple(Spot.parse(text) for text in masks.split()))
+
+
+_HISTORY = "The legislators believed they were on the right side of history."
+
+EXAMPLES = (
+    _example("Shanghai", "Shanghai is a city in China.", "", "a5"),
+    _example("Law after history", _HISTORY, "So they changed the law.", "a10 b4"),
+    _example("Bunny after history", _HISTORY, "The bunny ate the carrot.", "a10 b1"),
+    _example("Right, the direction", "At the crossing, turn right and walk along the street.", "", "a5"),
+    _example("Right, the correctness", "You were right about the answer to the question.", "", "a2"),
+    _example("River bank", "They sat on the bank of the river and watched the boats.", "", "a4"),
+    _example("Bank account", "She opened an account at the bank to save her money.", "", "a6"),
+)
+FIRST = EXAMPLES[0]
+
+#: Sentences of the kind that the shipped training learns, for the time-lapse.
+LEARNED = (
+    _example("Born", "He was born in London.", "", "a2"),
+    _example("Won", "The team won the game.", "", "a2"),
+    _example("Season", "They played the first game of the season.", "", "a7"),
+    _example("Age", "He died at the age of 75.", "", "a4"),
+    _example("One of", "It is one of the largest cities in the world.", "", "a2"),
+    _example("The next sentence", "The band played in London.", "They sang many songs.", "b3"),
+    _example("Another text", "The band played in London.", "The moon is far away from the earth.", "b1"),
+)
+
+#: What stands on the right decides, but for the last: of the two banks one who reads from the left says the same, and
+#: the readers shipped here that see the right tell a bridge from a company (`tests/embedded/test_embedded_readers.py`).
+ONE_WAY = (
+    _example("The team", "The team won the game.", "", "a1"),
+    _example("River bank", "The bridge is on the bank of the river.", "", "a1"),
+    _example("Bank account", "The company had an account at the bank.", "", "a1"),
+    _example("The west bank", "It is on the west bank of the river.", "", "a4"),
+    _example("Were married", "They were married in 1990.", "", "a1"),
+    _example("One of", "It is one of the largest cities in the world.", "", "a2"),
+    _example("With his wife", "He lives with his wife and two children.", "", "a2"),
+    _example("Decided on the left", "She was born in 1956.", "", "a3"),
+)

@@ -1,0 +1,1 @@
+"""What the server and a visit hold: models, caches, jobs, the view."""

@@ -1,0 +1,206 @@
+"""The models in memory: loaded once for all visitors, bounded in number, used by one visitor at a time."""
+
+import dataclasses
+import functools
+import threading
+import time
+
+import numpy as np
+import streamlit as st
+from streamlit.runtime.scriptrunner import get_script_run_ctx
+
+from bert_tf.errors import report
+from ui.session import runs
+from ui.session.fair_lock import FairLock
+from ui.session.state import limits
+from ui.shell.limits import read_limits
+from ui.widgets.mask_chips import cut
+
+_WARM_WORDS = (10, 24)  # texts of these lengths are read once in the background after a model is loaded
+
+
+class SharedModel:
+    """A loaded model with the lock that keeps visitors from running it at the same moment.
+
+    The machine has one set of cores: two passes side by side take longer than one after the other and
+    hold twice the memory.
+    """
+
+    def __init__(self, name, bert, seconds):
+        self.name, self.bert, self.load_seconds = name, bert, seconds
+        self.lock = FairLock()
+
+    @property
+    def tokenizer(self):
+        return self.bert.tokenizer
+
+    @property
+    def config(self):
+        return self.bert.config
+
+    @functools.cached_property
+    def parameters(self):
+        """Number of weights, of the heads too."""
+        return int(self.bert.model.count_params())
+
+    @functools.cached_property
+    def weight_bytes(self):
+        """Bytes of the weights in memory."""
+        return sum(variable.value.dtype.size * int(np.prod(variable.shape)) for variable in self.bert.model.variables)
+
+    def given(self, b):
+        """Text B as the library takes it: None where nothing was typed that the model can read."""
+        return given(b, self.tokenizer)
+
+    def encode(self, a, b):
+        """Pack the texts as the model will read them; a B with nothing to read is no B."""
+        room = min(limits().max_tokens, self.bert.max_length)
+        a, b = (text and self.tokenizer.understood(text) for text in (a, self.given(b)))
+        return self.tokenizer.encode(a, b, max_length=room)
+
+    def trace(self, a, b, masked, attentions=False, hidden_states=False):
+        """One forward pass with the positions ``masked``."""
+        parts = {"attentions": attentions, "hidden_states": hidden_states}
+        if limits().max_tokens < self.bert.max_length:
+            return self._shorter_trace(a, b, masked, parts)
+        with self.lock:
+            return self.bert.trace(a, self.given(b), mask=masked, **parts)
+
+    def _shorter_trace(self, a, b, masked, parts):
+        # This deployment reads fewer tokens than the model could: only what fits is handed on.
+        encoding = self.encode(a, b)
+        short_a, short_b = cut(encoding, a, b)
+        with self.lock:
+            trace = self.bert.trace(short_a, self.given(short_b), mask=masked, **parts)
+        return dataclasses.replace(trace, text_a=a, text_b=self.given(b), truncated=encoding.truncated)
+
+    def fill_jointly(self, trace, top_k, targets=()):
+        """Fill all masks of ``trace``, the surest first; ``targets``: words asked about on the way."""
+        from bert_tf.explain import fill_jointly
+
+        with self.lock:
+            return fill_jointly(self.bert, trace, top_k=top_k, targets=targets)
+
+    def run(self, function, *args, progress=None, **kwargs):
+        """``function(bert, *args, **kwargs)`` with the model held for it.
+
+        One that takes long takes ``progress`` too, callable (done, total) that cancels by returning False;
+        between its steps other visitors may use the model.
+        """
+        if progress is None:
+            with self.lock:
+                return function(self.bert, *args, **kwargs)
+
+        def step(done, total):
+            self.lock.release()
+            try:
+                return progress(done, total)
+            finally:
+                self.lock.acquire()
+
+        with self.lock:
+            return function(self.bert, *args, progress=step, **kwargs)
+
+    def warm(self):
+        """Read texts of the usual lengths once: TensorFlow compiles a function for each range of lengths."""
+        for words in _WARM_WORDS:
+            self.trace(" ".join(["a"] * words), "", (1,))
+
+    def latency(self, a, b, passes=5, enough=1.5, progress=None):
+        """Median seconds of up to ``passes`` warm passes without attention maps; masks do not change it.
+
+        Long texts in large models are timed less often: it stops after ``enough`` seconds. Between two passes other
+        visitors may use the model. ``progress``: callable (passes done, passes in all), False to cancel.
+        """
+        times = []
+        self.trace(a, b, ())
+        while len(times) < passes and sum(times) < enough:
+            report(progress, 1 + len(times), 1 + passes)
+            times.append(self.trace(a, b, ()).seconds)
+        return float(np.median(times))
+
+
+@st.cache_resource(max_entries=read_limits().max_loaded, show_spinner=False)
+def _load(name: str, precision: str) -> SharedModel:
+    began = time.perf_counter()
+    bert = _computing_in(precision, _load(name, "float32").bert) if precision != "float32" else _read(name)
+    shared = SharedModel(name, bert, time.perf_counter() - began)
+    if limits().warm:
+        threading.Thread(target=shared.warm, daemon=True, name=f"warm {name}").start()
+    return shared
+
+
+def _read(name):
+    from bert_tf import load
+    from bert_tf.checkpoints import find
+
+    keep_keras()
+    # What reaches the file system is a name that was looked up, never a text from a browser.
+    snapshot = runs.snapshots().get(name)
+    if snapshot is None:
+        return load(find(name, allow_paths=False))
+    bert = load(snapshot.folder)
+    bert.name = name
+    return bert
+
+
+def keep_keras():
+    """Keep Streamlit from resetting Keras after each of its runs.
+
+    The reset takes the state of all threads away: what another visitor, or a job, is compiling at that moment
+    would lose hold of its weights half-way, and compute with those of another layer from then on.
+    """
+    import keras
+
+    reset = keras.backend.clear_session
+    if getattr(reset, "spares_runs", False):
+        return
+
+    def clear_session(*args, **kwargs):
+        if get_script_run_ctx(suppress_warning=True) is None:
+            reset(*args, **kwargs)
+
+    clear_session.spares_runs = True
+    keras.backend.clear_session = clear_session
+
+
+def _computing_in(precision, bert):
+    """The same model, its weights not loaded again, computing in another precision."""
+    from bert_tf import Bert, Runtime
+    from bert_tf.finetuning.task_model import TaskModel
+
+    runtime = Runtime(bert.model, precision=precision)
+    task = bert.task and TaskModel(bert.task.settings, bert.task.network, bert.tokenizer, runtime)
+    return Bert(bert.config, bert.tokenizer, bert.model, runtime, bert.name, bert.path, task)
+
+
+def installed() -> list:
+    """Models that may be chosen here, as ``ModelInfo``; the default first, then the other embedded ones."""
+    found = [info for info in catalogue() if info.installed and not info.problem]
+    return sorted(found, key=lambda info: (info.name != limits().default, info.kind != "embedded", info.name))
+
+
+@st.cache_resource(ttl=10, show_spinner=False)
+def catalogue() -> list:
+    """Every model that may be chosen or fetched here, as ``ModelInfo``; looked up anew every ten seconds."""
+    from bert_tf.checkpoints import list_models
+
+    return [info for info in list_models() if limits().offers(info.name)]
+
+
+def shared_model(name: str, precision: str = "float32") -> SharedModel:
+    """The model called ``name``, one of ``installed()`` or of ``runs.snapshots()``: never a path from a browser.
+
+    Raises:
+        ValueError, OSError: with a sentence for the visitor.
+    """
+    if name not in {info.name for info in installed()} and name not in runs.snapshots():
+        raise ValueError(f"There is no model called {name!r} here. Choose one in the sidebar.")
+    return _load(name, precision)
+
+
+def given(text_b, tokenizer):
+    """Text B as the library takes it: None where nothing was typed that ``tokenizer`` can read."""
+    # The beginning tells of nearly every text that there is something in it.
+    readable = text_b.strip() and any(len(tokenizer.tokenize(part)) for part in (text_b[:100], text_b))
+    return text_b if readable else None

@@ -1,0 +1,175 @@
+"""The fine-tuned models that are here, examples for them, and their answers made ready to draw."""
+
+import json
+from pathlib import Path
+
+import streamlit as st
+
+from ui.session import model_store, state
+from ui.widgets.formatting import percent
+
+_ORDER = ("classify", "tag", "answer", "choose")
+_MOST_CHOICES = 12
+
+#: Task, and whether it reads pairs -> (label, text A, text B) to start from.
+EXAMPLES = {
+    ("classify", False): (
+        ("Praise", "A warm, funny film, and one of the finest of the year.", ""),
+        ("Blame", "Two hours of noise without a single idea.", ""),
+        ("Both", "The story is thin, but the two leads are a joy to watch.", ""),
+        ("Not bad", "It is not bad at all, though nobody will call it a masterpiece.", ""),
+    ),
+    ("classify", True): (
+        ("The same", "The company sold its factory in May.", "In May the firm sold its plant."),
+        ("Not the same", "The company sold its factory in May.", "The company opened a new factory in May."),
+    ),
+    ("tag", False): (
+        ("Berlin", "Angela Merkel met Barack Obama in Berlin on a rainy Friday.", ""),
+        ("Fish", "The old man the boats, and the young can fish.", ""),
+        ("Book", "Please book a table; I left the book on it yesterday.", ""),
+    ),
+    ("answer", True): (
+        (
+            "Lighthouse",
+            "Who kept the lamp burning?",
+            "The lighthouse on the northern cape was built in 1862 from grey stone. For forty years Anna Berg, the "
+            "daughter of a fisherman, kept the lamp burning and wrote down every ship that passed. In 1961 the light "
+            "was replaced by an electric one.",
+        ),
+        (
+            "Tea",
+            "Why is green tea not brown?",
+            "All tea comes from one plant. Black tea is made of leaves that were left to oxidise, which turns them "
+            "brown. Green tea is heated soon after the harvest, so that the leaves do not oxidise.",
+        ),
+    ),
+    ("choose", True): (
+        ("Rain", "It began to rain, so she", "opened her umbrella.\nwatered the garden.\nate the piano."),
+    ),
+}
+
+
+def names():
+    """The fine-tuned models that may be chosen here: dict name -> ``TaskSettings``."""
+    found = _settings(tuple((info.name, str(info.path)) for info in model_store.installed()))
+    # By task, so that the first one a visitor meets is about whole texts.
+    return dict(sorted(found.items(), key=lambda one: _ORDER.index(one[1].task)))
+
+
+@st.cache_data(ttl=10, show_spinner=False, max_entries=8)
+def _settings(folders):
+    from bert_tf.finetuning.task_settings import read_settings
+
+    found = {}
+    for name, path in folders:
+        try:
+            settings = read_settings(path)
+        except (ValueError, OSError):
+            continue  # the folder of a training under way
+        if settings is not None:
+            found[name] = settings
+    return found
+
+
+def pairs():
+    """The fine-tuned models that are here with the one that each came from: dict name -> name."""
+    known = names()
+    return {name: base for name in known if (base := _base(name, known))}
+
+
+def _base(name, known):
+    """The installed model that a fine-tuned one came from, or None.
+
+    Where neither its folder nor its run tells, the only one of its shape and vocabulary.
+    """
+    installed = {info.name: info for info in model_store.installed()}
+    told = known[name].base_model or _start(installed[name].path)
+    if told is not None:
+        return told if told in installed else None
+    config = installed[name].config
+    if config is None:
+        return None
+    shape = ("model_type", "vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads")
+    same = [
+        info.name
+        for info in installed.values()
+        if info.name not in known
+        and info.config is not None
+        and all(getattr(info.config, one) == getattr(config, one) for one in shape)
+    ]
+    return same[0] if len(same) == 1 else None
+
+
+def _start(folder):
+    """The name of the model that a run began with, as the run or its report noted it, or None."""
+    for file in ("run/settings.json", "report/metrics.json"):
+        try:
+            return Path(json.loads((folder / file).read_text(encoding="utf-8"))["start"]).name
+        except (OSError, ValueError, KeyError, TypeError):
+            continue
+    return None
+
+
+def examples(settings):
+    """Pills that put an example's texts into the view."""
+    known = EXAMPLES.get((settings.task, settings.pair or settings.task in ("answer", "choose")), ())
+    labels, view = [label for label, _, _ in known], state.view()
+    shown = next((label for label, a, b in known if (a, b) == (view.a, view.b)), None)
+    state.give("w_task_example", shown)
+
+    def pick():
+        chosen = st.session_state["w_task_example"] or shown
+        _, a, b = known[labels.index(chosen)]
+        state.change(a=a, b=b, masks=(), start=0)
+
+    if labels:
+        st.pills("Examples", labels, key="w_task_example", on_change=pick, label_visibility="collapsed")
+
+
+def record(settings, a, b):
+    """The input as the task reads it."""
+    if settings.task == "answer":
+        return {"question": a, "passage": b, "curves": True}
+    if settings.task == "choose":
+        return {"context": a, "choices": [line.strip() for line in b.splitlines() if line.strip()][:_MOST_CHOICES]}
+    if settings.task == "tag":
+        return {"text": a}
+    both = settings.pair or settings.pair is None and b.strip()
+    return {"text_a": a, "text_b": b} if both else {"text_a": a}
+
+
+def second(settings, b, found):
+    """Text B as one pass of the task's model reads it: none for a single text, of several endings the chosen one."""
+    if settings.task == "choose":
+        return found["text"]
+    return b if settings.pair or settings.pair is None or settings.task == "answer" else ""
+
+
+def packed(shared, settings, a, b):
+    """The texts as the model of a task reads them that reads no more than fits: a list of encodings."""
+    if settings.task == "classify":
+        pairs = [(a, record(settings, a, b).get("text_b"))]
+    elif settings.task == "choose":
+        pairs = [(a, choice) for choice in record(settings, a, b)["choices"]]
+    else:
+        return []  # tags and answers are looked for in windows over the whole text
+    return [shared.tokenizer.encode(*pair, max_length=settings.max_length) for pair in pairs]
+
+
+def found_places(prediction):
+    """The labelled places of a tagged text: list of (start, end, label, probability)."""
+    if "entities" in prediction:
+        return [(one["start"], one["end"], one["type"], one["probability"]) for one in prediction["entities"]]
+    rows = zip(prediction["spans"], prediction["labels"], prediction["probabilities"])
+    return [(start, end, label, chance) for (start, end), label, chance in rows]
+
+
+def marked(prediction):
+    """The labelled places of a tagged text: (places for ``spans.labelled``, labels in order of appearance)."""
+    found = found_places(prediction)
+    labels = list(dict.fromkeys(label for _, _, label, _ in found))
+    places = [
+        (start, end, labels.index(label), label, f"{prediction['text'][start:end]}: {label}, {percent(chance)}")
+        for start, end, label, chance in found
+    ]
+    return places, labels

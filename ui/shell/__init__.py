@@ -1,0 +1,1 @@
+"""The frame around every page: navigation, links, limits, errors."""

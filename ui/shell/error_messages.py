@@ -1,0 +1,22 @@
+"""What went wrong, as a visitor is told it; what is a fault of the program goes to the server's log."""
+
+import logging
+
+from bert_tf import user_errors
+from ui.shell.limits import ROOT
+
+_CODE = (user_errors.PACKAGE, ROOT / "ui", ROOT / "pages")
+_LOG = logging.getLogger("explorer")
+
+
+def told(error, otherwise):
+    """A sentence for the visitor.
+
+    Args:
+        error: an exception that was caught.
+        otherwise: said in its place where it is a fault of the program; it is logged then.
+    """
+    if user_errors.is_mistake(error, *_CODE):
+        return str(error)
+    _LOG.error("a fault of the program", exc_info=error)
+    return otherwise

@@ -1,0 +1,114 @@
+"""Limits of a deployment, read once from ``explorer.toml``."""
+
+import dataclasses
+import os
+import pathlib
+import tomllib
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+#: How the names begin of what visitors train: models they fine-tune, and runs on texts of theirs.
+OWN = "own-"
+
+
+class LimitsError(ValueError):
+    """The limits file holds an unknown key or a value of the wrong kind."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Limits:
+    """What a visitor may ask for; one attribute for each key of ``explorer.toml``."""
+
+    max_characters: int = 100_000
+    max_tokens: int = 512
+    max_link_characters: int = 4_000
+    default: str = "bert-base-cased-embedded"
+    offered: tuple[str, ...] = ()
+    download: bool = True
+    max_loaded: int = 3
+    warm: bool = True
+    max_trace_megabytes: int = 512
+    max_session_megabytes: int = 256
+    max_masks: int = 32
+    max_top_k: int = 20
+    max_jobs: int = 2
+    max_sentences: int = 100
+    max_file_kilobytes: int = 1_000
+    max_rows: int = 1_000
+    max_row_characters: int = 2_000
+    runs: str = ""
+    train: bool = True
+    max_text: int = 500_000
+    max_steps: int = 2_000
+    max_minutes: int = 30
+    max_runs: int = 1
+    max_epochs: int = 10
+    max_models: int = 8
+    max_trainings: int = 8
+    max_snapshot_megabytes: int = 1_000
+
+    def offers(self, name: str) -> bool:
+        """Whether the model called ``name`` may be chosen here; one that a visitor made here always may."""
+        return not self.offered or name in self.offered or name.startswith(OWN)
+
+
+_SECTIONS = {
+    "text": ("max_characters", "max_tokens", "max_link_characters"),
+    "models": ("default", "offered", "download", "max_loaded", "warm"),
+    "cache": ("max_trace_megabytes", "max_session_megabytes", "max_snapshot_megabytes"),
+    "predict": ("max_masks", "max_top_k"),
+    "jobs": ("max_jobs",),
+    "training": (
+        "runs",
+        "train",
+        "max_text",
+        "max_steps",
+        "max_minutes",
+        "max_runs",
+        "max_trainings",
+        "max_epochs",
+        "max_models",
+    ),
+    "files": ("max_sentences", "max_file_kilobytes", "max_rows", "max_row_characters"),
+}
+_SMALLEST = {"max_tokens": 4}
+
+
+def read_limits(path: str | os.PathLike | None = None) -> Limits:
+    """Read the limits from ``path``, else ``$BERT_TF_EXPLORER``, else the project's ``explorer.toml``.
+
+    Raises:
+        LimitsError: an unknown section or key, or a value of the wrong kind.
+    """
+    path = pathlib.Path(path or os.environ.get("BERT_TF_EXPLORER") or ROOT / "explorer.toml")
+    if not path.exists():
+        return Limits()
+    try:
+        table = tomllib.loads(path.read_text("utf-8"))
+    except tomllib.TOMLDecodeError as error:
+        raise LimitsError(f"{path} is not valid TOML: {error}. Correct the line it names.") from error
+    values = {}
+    for section, keys in table.items():
+        if section not in _SECTIONS or not isinstance(keys, dict):
+            raise LimitsError(f"{path}: unknown section [{section}]; known are {', '.join(_SECTIONS)}.")
+        for key, value in keys.items():
+            if key not in _SECTIONS[section]:
+                raise LimitsError(
+                    f"{path}: unknown key {key!r} in [{section}]; known are {', '.join(_SECTIONS[section])}."
+                )
+            values[key] = _checked(path, key, value)
+    return Limits(**values)
+
+
+def _checked(path, key, value):
+    kind = type(getattr(Limits(), key))
+    if kind is tuple:
+        if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
+            raise LimitsError(f"{path}: {key} must be a list of model names, not {value!r}.")
+        return tuple(value)
+    if type(value) is not kind:
+        raise LimitsError(f"{path}: {key} must be of type {kind.__name__}, not {value!r}.")
+    if kind is int and value < _SMALLEST.get(key, 1):
+        raise LimitsError(f"{path}: {key} must be at least {_SMALLEST.get(key, 1)}, not {value}.")
+    return value

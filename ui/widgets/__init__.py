@@ -1,0 +1,1 @@
+"""Components, controls and tables that several pages use."""

@@ -1,0 +1,200 @@
+"""What the pages about attention share: trace, filters, pickers of layer and head, and one warning."""
+
+import numpy as np
+import streamlit as st
+
+from bert_tf import plots
+from ui.session import state
+from ui.session.trace_store import attention_trace
+from ui.widgets import export, inputs
+from ui.widgets.formatting import count, milliseconds, title
+from ui.widgets.mask_chips import positions
+
+LARGEST = 128  # tokens a side up to which every one is shown
+WINDOW = 64  # tokens a side of the detail of a longer text
+_READ = "attention.read"
+_FROM_ONE = {"read": lambda number: number - 1, "show": lambda index: index + 1}
+
+
+def opened(heading, strip=True):
+    """The opening lines of a page and the trace with attention maps: (SharedModel, Trace), or None."""
+    found = inputs.opened(heading, strip=strip)
+    if found is None:
+        return None
+    shared, encoding = found
+    settle(shared.config)
+    with st.spinner("Reading …", show_time=True):
+        return shared, attention_trace(shared, positions(encoding, state.view().masks))
+
+
+def selected(heading):
+    """The opening lines of a page without chips, and its filters: (SharedModel, Trace, ``plots.Selection``), or None."""
+    found = opened(heading, strip=False)
+    selection = filters(found[1]) if found else None
+    return (*found, selection) if selection else None
+
+
+def settle(config):
+    """Put the view's layer and head inside the model's."""
+    view = state.view()
+    layer = min(view.layer, config.num_hidden_layers - 1)
+    head = min(view.head, config.num_attention_heads - 1)
+    if (layer, head) != (view.layer, view.head):
+        state.settle(layer=layer, head=head)
+
+
+def filters(trace):
+    """The switches for what is shown; then ``plots.Selection``, or None with the reason said."""
+    names = {"all": "All", "aa": "A→A", "ab": "A→B", "ba": "B→A", "bb": "B→B"}
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        if trace.text_b is not None:
+            st.segmented_control("Show", list(names), format_func=names.get, **state.bound("shown", "w_shown"))
+        elif state.view().shown != "all":
+            state.settle(shown="all")
+        st.toggle(
+            "Special tokens",
+            **state.bound("special", "w_special"),
+            help="They ([CLS] and [SEP] in BERT) often draw most of the attention: hide them to see the rest.",
+        )
+        st.toggle("Punctuation", **state.bound("punctuation", "w_punctuation"))
+    view = state.view()
+    selection = plots.select(trace, view.shown, view.special, view.punctuation)
+    if not selection:
+        st.info(
+            "No token is left under these filters. Show special tokens or punctuation, or type a text B.",
+            icon=":material/filter_alt_off:",
+        )
+        return None
+    return selection
+
+
+def pickers(shape, threshold=None):
+    """Sliders for layer and head of a model with ``shape`` (layers, heads, ...).
+
+    Args:
+        threshold: name of the page's setting for the least weight that is drawn; None for no such slider.
+    """
+    sliders = [(name, most) for name, most in zip(("layer", "head"), shape) if most > 1]
+    columns = st.columns(max(1, len(sliders) + bool(threshold)))
+    for column, (name, most) in zip(columns, sliders):
+        column.slider(name.capitalize(), 1, most, **state.bound(name, f"w_{name}", **_FROM_ONE))
+    if threshold:
+        with columns[-1]:
+            threshold_picker(threshold)
+
+
+def threshold_picker(threshold, width="stretch"):
+    """The slider of the least weight that is drawn, the page's setting ``threshold``."""
+    bound = state.bound_setting(threshold, f"w_{threshold.replace('.', '_')}", 0, range(51))
+    st.slider("Hide below", 0, 50, format="%d%%", width=width, **bound)
+
+
+def least(threshold):
+    """The least weight that is drawn, by the page's setting ``threshold``."""
+    value = state.setting(threshold, 0)
+    return value / 100 if value in range(51) else 0.0
+
+
+def detail(selection):
+    """The selection, or of a long one the part of ``WINDOW`` tokens that a slider chooses."""
+    longest = max(len(selection.rows), len(selection.columns))
+    if longest <= LARGEST:
+        return selection
+    most = longest - WINDOW + 1
+    if state.view().start >= most:
+        state.settle(start=most - 1)
+    st.slider(f"Detail: {WINDOW} tokens from", 1, most, **state.bound("start", "w_start", **_FROM_ONE))
+    return selection.window(state.view().start, WINDOW)
+
+
+def save(trace, heads, selection, least):
+    """The download menu of one head or several between the tokens of a selection.
+
+    Args:
+        heads: pairs (layer, head). selection: ``plots.Selection``, saved whole however long it is.
+        least: weights below it are left out of the figures.
+    """
+    tokens = {way: [trace.tokens[place] for place in getattr(selection, way)] for way in ("rows", "columns")}
+    titles = [f"Layer {layer + 1}, head {head + 1}" for layer, head in heads]
+
+    def maps():
+        return trace.attentions[[layer for layer, _ in heads], [head for _, head in heads]]
+
+    def cut():
+        return plots.pooled(maps(), selection, trace.length)
+
+    def rows():
+        for (layer, head), weights in zip(heads, cut()):
+            for token, line in zip(tokens["rows"], weights):
+                yield layer + 1, head + 1, token, *line
+
+    def arrays():
+        return {
+            "weights": cut(),
+            "layers": np.array([layer + 1 for layer, _ in heads]),
+            "heads": np.array([head + 1 for _, head in heads]),
+            **{way: np.array(names) for way, names in tokens.items()},
+        }
+
+    def record():
+        named = [
+            {"layer": layer + 1, "head": head + 1, "weights": weights} for (layer, head), weights in zip(heads, cut())
+        ]
+        return {"model": trace.model, **tokens, "heads": named}
+
+    export.menu(
+        "-".join(f"layer-{layer + 1}-head-{head + 1}" for layer, head in heads),
+        ("layer", "head", "looks", *tokens["columns"]),
+        rows,
+        record,
+        {
+            "Heatmap": lambda: plots.heatmaps(trace, maps(), selection, titles, least=least),
+            "All heads": lambda: plots.overview(trace, selection, least=least),
+        },
+        arrays,
+    )
+
+
+def footer(shared, trace):
+    """What was read, and how long it took."""
+    st.caption(f"{title(shared.name)} · {count(trace.length, 'token')} · {milliseconds(trace.seconds)}")
+
+
+def warning():
+    """That attention is not explanation: said in full here, linked to from the other pages."""
+    with st.expander("Is attention an explanation?", expanded=state.setting(_READ, False), icon=":material/help:"):
+        st.markdown("""
+**No, not by itself.** A weight says how much of one token's value vector goes into another's sum, in one
+head of one layer. It does not say that the answer hangs on it.
+
+- Jain and Wallace (2019), *Attention is not Explanation*: weights often disagree with gradients and with
+  leaving words out, and quite different weights can give the same prediction.
+- Serrano and Smith (2019), *Is Attention Interpretable?*: setting the greatest weights to zero often
+  changes nothing.
+- Wiegreffe and Pinter (2019), *Attention is not not Explanation*: other weights that are also *learnt* do
+  worse, so the weights are not arbitrary either; whether they explain depends on what one means by it.
+- Brunner et al. (2020) and Kobayashi et al. (2020): a part of a map cannot reach the output at all, and a
+  large weight on a short vector moves little. [SEP] is the usual case. *Methods* shows both.
+- Abnar and Zuidema (2020): after a few layers a token's vector is a mixture of all tokens, so that a weight
+  in a deep layer points at a place, no longer at a word. Rollout and flow, also under *Methods*, follow the
+  mixing.
+
+Read a head as a description of what the model moves where. To learn what an answer hangs on, change
+something and look again: hide a word, replace it, or switch the head off.
+""")
+
+
+def warning_link():
+    """A line that leads to the warning."""
+    st.button(
+        "Attention is not explanation: read why",
+        icon=":material/help:",
+        type="tertiary",
+        key="w_attention_read",
+        on_click=_to_warning,
+    )
+
+
+def _to_warning():
+    state.set_setting(_READ, True, False)
+    state.change(page="attention")

@@ -1,0 +1,122 @@
+"""Saving what a view shows: its numbers as CSV, JSON and NumPy files, its figures as HTML, SVG and PNG."""
+
+import csv
+import io
+import json
+import math
+import numbers
+
+import numpy as np
+import streamlit as st
+
+from ui.widgets import components
+
+
+def menu(name, header, rows, data, figure=None, arrays=None):
+    """The download menu of a view. Files are made when asked for, not at every run.
+
+    Args:
+        name: of the files, without an ending.
+        header: names of the table's columns.
+        rows: callable () -> rows of the table, whose text is made safe for spreadsheets here.
+        data: callable () -> what ``json.dumps`` takes; arrays may be in it.
+        figure: callable () -> a Plotly figure for a light page; a dict from titles to such for several.
+        arrays: callable () -> dict of arrays for the NumPy file; None for the columns of the table.
+    """
+    figures = figure if isinstance(figure, dict) else {"Figure": figure} if figure else {}
+    with st.popover("Save", icon=":material/download:", type="tertiary"):
+        found = arrays or (lambda: columns(header, rows()))
+        with st.container(horizontal=True, horizontal_alignment="distribute", gap="small"):
+            _button("CSV", f"{name}.csv", "text/csv", lambda: table_csv(header, rows()))
+            _button("JSON", f"{name}.json", "application/json", lambda: record_json(data()))
+            _button("Arrays (NPZ)", f"{name}.npz", "application/octet-stream", lambda: npz(found()))
+        for title, make in figures.items():
+            file = name if len(figures) == 1 else f"{name}-{title.lower().replace(' ', '-')}"
+            _figure(title, file, make)
+
+
+def _figure(title, name, make):
+    def on_white():
+        return make().update_layout(paper_bgcolor="#ffffff")
+
+    config = plot_config(name)
+    with st.container(horizontal_alignment="center"):
+        _button(f"{title} (HTML)", f"{name}.html", "text/html", lambda: figure_html(on_white(), config))
+    components.picture(f"c_save_{name}", title, name, on_white)
+
+
+def figure_html(figure, config=None):
+    """A figure as a page of its own that needs no network; ``config`` as Plotly takes it."""
+    return figure.to_html(include_plotlyjs=True, full_html=True, config=config)
+
+
+def record_json(data):
+    """A record as JSON text; arrays in it become lists."""
+    return json.dumps(data, ensure_ascii=False, indent=2, default=_listed)
+
+
+def _listed(array):
+    array = np.asarray(array)
+    # JSON has no word for what is not a number.
+    return (np.where(np.isfinite(array), array, None) if array.dtype.kind == "f" else array).tolist()
+
+
+def npz(arrays):
+    """Arrays as the bytes of a compressed NumPy file."""
+    out = io.BytesIO()
+    np.savez_compressed(out, **arrays)
+    return out.getvalue()
+
+
+def columns(header, rows):
+    """A table's columns as a dict of arrays: numbers, with NaN for empty cells, or else text."""
+    return {name: _array(cells) for name, cells in zip(header, zip(*rows))}
+
+
+def _array(cells):
+    filled = [math.nan if cell is None or cell == "" else cell for cell in cells]
+    if all(isinstance(cell, numbers.Real) for cell in filled):
+        return np.array(filled)
+    return np.array(["" if cell is None else str(cell) for cell in cells])
+
+
+def table_csv(header, rows):
+    """A table as CSV text; numbers with six digits, text made safe for spreadsheets."""
+    out = io.StringIO()
+    writer = csv.writer(out)
+    writer.writerow(map(_cell, header))
+    for row in rows:
+        writer.writerow(map(_cell, row))
+    return out.getvalue()
+
+
+def _cell(value):
+    if isinstance(value, str):
+        return safe_cell(value)
+    return f"{value:.6g}" if isinstance(value, (float, np.floating)) else value
+
+
+def safe_cell(text):
+    """Text that no spreadsheet takes for a formula."""
+    return "'" + text if text and text[0] in "=+-@\t\r" and len(text) > 1 else text
+
+
+def plot_config(name):
+    """Plotly's settings for a figure: the camera saves ``name`` as PNG; the menus have the other kinds."""
+    return {
+        "displaylogo": False,
+        "modeBarButtonsToRemove": ["select2d", "lasso2d", "autoScale2d"],
+        "toImageButtonOptions": {"format": "png", "filename": name, "scale": 2},
+    }
+
+
+def _button(label, name, kind, make):
+    st.download_button(
+        label,
+        make,
+        file_name=name,
+        mime=kind,
+        on_click="ignore",
+        key=f"w_save_{name}",
+        type="tertiary",
+    )

@@ -1,0 +1,51 @@
+"""Plotly figures with what they show in words, and their numbers as a table for the keyboard."""
+
+import streamlit as st
+
+from ui.widgets.component_registry import register, sent
+
+_FIGURE = register("figure")
+
+
+def show(what, figure, *, key, **options):
+    """Draw a figure so that everybody can read it.
+
+    Args:
+        what: its name, for a screen reader.
+        figure: of Plotly.
+        key: of the chart. options: as ``st.plotly_chart`` takes them.
+
+    Returns:
+        what ``st.plotly_chart`` returns.
+    """
+    from bert_tf.plots.description import description
+    from bert_tf.plots.margins import fix_margins, take_scale
+
+    beside = f"c_{key}_said"
+    scale = take_scale(figure)
+    fix_margins(figure)
+    if scale:
+        options["config"] = _without_camera(options.get("config") or {})
+    with st.container(key=f"figure_{key}", gap=None):
+        drawn = st.plotly_chart(figure, key=key, **options)
+        data = {
+            "what": what,
+            "said": description(figure),
+            "scale": scale,
+            "table": _table(figure) if sent(beside, "open") else None,
+        }
+        _FIGURE(key=beside, data=data, on_open_change=lambda: None)
+    return drawn
+
+
+def _without_camera(config):
+    """Its picture would lack the colour scale, which stands beside the figure; the menus' files have it."""
+    return {**config, "modeBarButtonsToRemove": [*config.get("modeBarButtonsToRemove", ()), "toImage"]}
+
+
+def _table(figure):
+    from bert_tf.plots.description import table
+
+    header, rows, left_out = table(figure)
+    cut = [f"{number:,} more {name}" for number, name in zip(left_out, ("rows", "columns")) if number]
+    return {"header": header, "rows": rows, "cut": f"Left out here: {' and '.join(cut)}." if cut else ""}

@@ -1,0 +1,253 @@
+"""What a fine-tuned model says of the texts, small enough to stand beside another's; and where two of them differ."""
+
+import dataclasses
+
+import streamlit as st
+
+from bert_tf.plots.interventions.ablation import ranked_bars
+from ui.session import state, task_models
+from ui.session.session_cache import kept
+from ui.widgets import components, export, inputs
+from ui.widgets.formatting import count, percent, plain
+from ui.widgets.spans import labelled, spans
+
+_NAMES = {"classify": "classify texts", "tag": "mark words", "answer": "answer questions", "choose": "choose endings"}
+_MOST = 10  # classes drawn of one model
+
+
+@dataclasses.dataclass(frozen=True)
+class Said:
+    """What one model says.
+
+    Attributes:
+        settings: ``TaskSettings``. a, b: the texts. answer: the task's prediction; None where there is none.
+        problem: why there is none, a sentence, or "".
+    """
+
+    settings: object
+    a: str
+    b: str
+    answer: dict | None
+    problem: str = ""
+
+    @property
+    def shares(self):
+        """Class or ending -> probability; None for a task without."""
+        if self.answer is None or "probabilities" not in self.answer or self.settings.task == "tag":
+            return None
+        found = self.answer["probabilities"]
+        return found if self.settings.task == "classify" else dict(zip(_choices(self), found))
+
+    @property
+    def marks(self):
+        """(start, end) -> label of the marked places of the text; None for another task."""
+        if self.answer is None or self.settings.task != "tag":
+            return None
+        return {(start, end): label for start, end, label, _ in task_models.found_places(self.answer)}
+
+    @property
+    def rows(self):
+        """(what is said, of what, number) for each class, ending, score, marked place or answer there is."""
+        if self.answer is None:
+            return []
+        if self.shares is not None:
+            return [(self.settings.task, label, float(share)) for label, share in self.shares.items()]
+        if self.settings.regression:
+            return [("score", "", float(self.answer["value"]))]
+        if self.settings.task == "tag":
+            return [
+                (label, self.answer["text"][start:end], float(share))
+                for start, end, label, share in task_models.found_places(self.answer)
+            ]
+        return [("answer", self.answer["answer"], float(self.answer["probability"]))]
+
+
+def said(place, shared, a, b):
+    """What a model says of two texts with nothing hidden, a ``Said``; None where it was not fine-tuned.
+
+    Args:
+        place: a name for what is kept. shared: ``SharedModel``. a, b: the texts; b may be empty.
+    """
+    if shared.bert.task is None:
+        return None
+    settings = shared.bert.task.settings
+    why_not = problem(settings, a, b)
+    if why_not:
+        return Said(settings, a, b, None, why_not)
+    record = task_models.record(settings, a, b)
+    key = (shared.name, state.view().precision, a, b)
+    (answer,) = kept(f"verdict_{place}", key, lambda: shared.run(lambda bert: bert.task.predict([record])))
+    return Said(settings, a, b, answer)
+
+
+def problem(settings, a, b):
+    """What a task lacks in the texts, a sentence; "" where it can be asked."""
+    if settings.task == "answer" and not b.strip():
+        return "It answers out of a passage: type one as text B."
+    if settings.task == "choose" and len(task_models.record(settings, a, b)["choices"]) < 2:
+        return "It chooses among endings: type them as text B, one a line, at least two."
+    if settings.task == "classify" and settings.pair and not b.strip():
+        return "It judges pairs: type a text B."
+    return ""
+
+
+def _choices(found):
+    return task_models.record(found.settings, found.a, found.b)["choices"]
+
+
+def draw(key, found):
+    """Draw what one model says; ``key`` of the component."""
+    if found.problem:
+        st.caption(found.problem)
+    elif found.shares is not None:
+        components.bars(key, [_card("The class" if found.settings.task == "classify" else "The ending", found.shares)])
+    elif found.settings.regression:
+        st.metric("Score", f"{found.answer['value']:.2f}")
+    elif found.settings.task == "tag":
+        places, labels = task_models.marked(found.answer)
+        spans(
+            key,
+            labelled(found.answer["text"], places),
+            [{"kind": kind, "label": label, "note": ""} for kind, label in enumerate(labels)],
+            "Point at a word, or tap it, for how sure the model is.",
+        )
+    else:
+        _draw_answer(key, found)
+    single = not found.settings.pair and found.settings.pair is not None
+    if found.b.strip() and single and found.settings.task in ("classify", "tag"):
+        st.caption("Its task reads text A alone.")
+
+
+def _draw_answer(key, found):
+    answer = found.answer
+    if answer["start"] is None:
+        st.caption(f"It finds no answer in the passage ({percent(answer['probability'])} sure of that).")
+        return
+    tip = f"{answer['answer']}: {percent(answer['probability'])}"
+    spans(key, labelled(found.b, [(answer["start"], answer["end"], 0, "", tip)]), [], "")
+
+
+def _card(title, shares):
+    best = sorted(shares, key=lambda label: -shares[label])[:_MOST]
+    return {
+        "position": 0,
+        "title": title,
+        "note": "",
+        "foot": "",
+        "predictions": [
+            {"id": place, "text": label, "p": float(shares[label]), "right": False} for place, label in enumerate(best)
+        ],
+    }
+
+
+def differences(key, names, pair):
+    """Draw where two fine-tuned models, or one on two inputs, differ.
+
+    Args:
+        key: of the table. names: of the two sides. pair: two ``Said``s.
+    """
+    one, other = pair
+    if one.answer is None or other.answer is None:
+        return
+    if None not in (one.shares, other.shares):
+        _shares_apart(key, names, one.shares, other.shares)
+    elif one.settings.task != other.settings.task or one.settings.regression != other.settings.regression:
+        what = ["give a score" if found.settings.regression else _NAMES[found.settings.task] for found in pair]
+        st.caption(
+            f"{plain(names[0])} was fine-tuned to {what[0]}, {plain(names[1])} to {what[1]}: "
+            "their answers do not compare."
+        )
+    elif one.settings.regression:
+        values = [found.answer["value"] for found in pair]
+        _save_answers(names, values, values, "score")
+        st.caption(f"The scores differ by {abs(values[0] - values[1]):.2f}.")
+    elif one.settings.task == "tag":
+        _marks_apart(key, names, one, other)
+    else:
+        answers, shares = ([found.answer[part] for found in pair] for part in ("answer", "probability"))
+        _save_answers(names, answers, shares, "probability of the answer")
+        same = one.answer["answer"] == other.answer["answer"]
+        st.caption("Both give the same answer." if same else "They give different answers.")
+
+
+def _save_answers(names, answers, numbers, what):
+    """The menu of one answer and one number a side."""
+    with inputs.heading("The answers of both"):
+        export.menu(
+            "answers-compared",
+            ("side", "answer", what),
+            lambda: zip(names, answers, numbers),
+            lambda: {"sides": list(names), "answers": answers, what: numbers},
+            lambda: ranked_bars(list(names), numbers, what),
+        )
+
+
+def _shares_apart(key, names, one, other):
+    common = [label for label in one if label in other]
+    if not common:
+        st.caption("The two have no class of the same name: their answers do not compare.")
+        return
+    best = [max(shares, key=shares.get) for shares in (one, other)]
+    rows = sorted(
+        ((label, one[label], other[label], one[label] - other[label]) for label in common), key=lambda row: -abs(row[3])
+    )
+    with inputs.heading("The classes of both"):
+        export.menu(
+            "classes-compared",
+            ("class", "one", "other", "difference"),
+            lambda: rows,
+            lambda: {"sides": list(names), "rows": [list(row) for row in rows]},
+            lambda: ranked_bars([row[0] for row in rows], [row[3] for row in rows], "difference of probability"),
+        )
+    if best[0] == best[1]:
+        st.markdown(f"Both find **{plain(best[0])}** likeliest.")
+    else:
+        st.markdown(f"{plain(names[0])} finds **{plain(best[0])}** likeliest, {plain(names[1])} **{plain(best[1])}**.")
+    columns = dict(zip(("class", "one", "other", "difference"), map(list, zip(*rows))))
+    percents = st.column_config.NumberColumn
+    st.dataframe(
+        columns,
+        hide_index=True,
+        width="stretch",
+        key=key,
+        column_config={
+            "class": "Class",
+            "one": percents(names[0], format="percent"),
+            "other": percents(f"{names[1]} " if names[0] == names[1] else names[1], format="percent"),
+            "difference": percents("Difference", format="percent"),
+        },
+    )
+
+
+def _listed(marks):
+    return [{"start": start, "end": end, "label": label} for (start, end), label in marks.items()]
+
+
+def _marks_apart(key, names, one, other):
+    if one.a != other.a:
+        st.caption("They read different texts: their marks do not compare.")
+        return
+    marks = one.marks, other.marks
+    places = sorted(marks[0].keys() | marks[1].keys())
+    apart = [place for place in places if marks[0].get(place) != marks[1].get(place)]
+    with inputs.heading("The marks of both"):
+        export.menu(
+            "marks-compared",
+            ("start", "end", "text", "one", "other"),
+            lambda: [(*place, one.a[slice(*place)], *(found.get(place, "") for found in marks)) for place in places],
+            lambda: {"sides": list(names), "text": one.a, "one": _listed(marks[0]), "other": _listed(marks[1])},
+            lambda: ranked_bars(list(names), [len(found) for found in marks], "places marked"),
+        )
+    st.caption(f"{len(apart)} of {count(len(places), 'marked place')} {'differs' if len(apart) == 1 else 'differ'}.")
+    if apart:
+        st.dataframe(
+            {
+                "text": [one.a[start:end] for start, end in apart],
+                "one": [marks[0].get(place, "") for place in apart],
+                "other": [marks[1].get(place, "") for place in apart],
+            },
+            hide_index=True,
+            width="stretch",
+            key=key,
+            column_config={"text": "Text", "one": names[0], "other": names[1]},
+        )
