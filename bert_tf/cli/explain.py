@@ -1,11 +1,13 @@
-"""`explain KIND`: why a model answers as it does; each kind is one function of `bert_tf.explain`."""
+"""`explain ANALYSIS`: why a model answers as it does; every `Analysis` of the catalogue is a subcommand."""
 
 import json
 import math
 
 import numpy as np
 
+from bert_tf.analyses import catalogue
 from bert_tf.cli import (
+    explain_analysis,
     explain_files,
     explain_heads,
     explain_models,
@@ -35,7 +37,13 @@ KINDS = {
 
 
 def add_arguments(parser):
-    kinds = parser.add_subparsers(metavar="KIND", required=True, dest="kind")
+    """Add a subcommand for each analysis to an `argparse` parser."""
+    kinds = parser.add_subparsers(metavar="ANALYSIS", required=True, dest="kind")
+    for name, analysis in catalogue().items():
+        title = analysis.summary[0].upper() + analysis.summary[1:] + "."
+        own = kinds.add_parser(name, aliases=analysis.aliases, help=analysis.summary, description=title)
+        explain_analysis.add_arguments(own, analysis)
+        own.set_defaults(analysis=analysis)
     for name, kind in KINDS.items():
         own = kinds.add_parser(name, help=kind.help, description=kind.help[0].upper() + kind.help[1:] + ".")
         if kind.add:
@@ -61,6 +69,9 @@ def _add_output(parser):
 
 
 def run(args):
+    """Run the analysis that was asked for. Returns: exit code."""
+    if getattr(args, "analysis", None) is not None:
+        return explain_analysis.run(args.analysis, args)
     kind = KINDS[args.kind]
     _check(kind, args)  # before the seconds that loading takes
     bert = load_model(args) if kind.model else None

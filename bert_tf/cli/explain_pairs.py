@@ -93,7 +93,7 @@ def _matched(mask, *lenses):
             {
                 "answer": lens.answers[0].token,
                 "answer_probabilities": lens.answer_probabilities[0],
-                "likeliest": [tokens[0] for tokens in lens.tokens[0]],
+                "likeliest": [tokens[0] for tokens in lens.predicted_tokens[0]],
             }
             for lens in lenses
         ],

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from bert_tf.cli.explain_shared import Kind, Progress, check_against, head_of, predictions_record, state_name
+from bert_tf.cli.explain_shared import Kind, Progress, check_against, head_of, predictions_record
 from bert_tf.cli.explain_target import add_target, check_target, target_of, target_record
 from bert_tf.cli.render import percent
 from bert_tf.errors import InputError
@@ -12,62 +12,6 @@ from bert_tf.errors import InputError
 _CARRIED = ("state", "attention", "feed-forward", "head")
 _READ = ("queries", "keys", "values", "feed-forward")
 _PARTS = ("heads", "layers", "feed-forward", "tokens")
-
-
-def lens(bert, trace, args):
-    """What the MLM head says on every layer's state; of a classifier asked about no position, its own head."""
-    from bert_tf.explain import logit_lens
-    from bert_tf.explain.attribution.target import classes_of
-
-    if classes_of(bert) and not (trace.masks or args.positions):
-        return _class_lens(bert, trace)
-    lens = logit_lens(bert, trace, args.positions, args.top_k)
-    found, rows = [], [("token", "state", "likeliest", "share", "rank of the answer")]
-    for row, position in enumerate(lens.positions):
-        states = [
-            {
-                "predictions": [{"token": token, "probability": share} for token, share in zip(*state)],
-                "entropy_bits": entropy,
-                "answer_rank": rank,
-                "answer_probability": probability,
-            }
-            for state, entropy, rank, probability in zip(
-                zip(lens.tokens[row], lens.probabilities[row]),
-                lens.entropies[row],
-                lens.answer_ranks[row],
-                lens.answer_probabilities[row],
-            )
-        ]
-        found.append(
-            {
-                "position": position,
-                "answer": lens.answers[row].token,
-                "first_top": lens.first_top[row],
-                "settled": lens.settled[row],
-                "states": states,
-            }
-        )
-        rows += [
-            (
-                str(position),
-                str(depth),
-                state["predictions"][0]["token"],
-                percent(state["predictions"][0]["probability"]),
-                f"{state['answer_rank']:,}",
-            )
-            for depth, state in enumerate(states)
-        ]
-    return {"tokens": trace.tokens, "positions": found}, rows, ">><>>"
-
-
-def _class_lens(bert, trace):
-    from bert_tf.explain import class_lens
-
-    found = class_lens(bert, trace)
-    rows = [("state", *found.labels)]
-    rows += [(state_name(state), *(f"{value:.3f}" for value in values)) for state, values in enumerate(found.values)]
-    record = {"tokens": trace.tokens, "classes": found.labels, "values": found.values}
-    return record, rows, ">" * len(rows[0])
 
 
 def ablation(bert, trace, args):
@@ -318,10 +262,6 @@ def _receiver(text):
     )
 
 
-def _add_lens(kind):
-    kind.add_argument("--positions", type=int, nargs="+", metavar="P", help="token positions (default: the masks)")
-
-
 def _add_ablation(kind):
     kind.add_argument("--heads", nargs="+", action="extend", default=[], metavar="L.H", help="heads to switch off")
     kind.add_argument("--layers", nargs="+", type=int, action="extend", default=[], metavar="L", help="layers")
@@ -396,7 +336,6 @@ def _check_paths(args):
 
 
 KINDS = {
-    "lens": Kind(lens, "what the masked-word head, or a classifier's, would say after each layer", _add_lens),
     "ablation": Kind(
         ablation, "what changes without some heads, layers, blocks or the attention to tokens", _add_ablation
     ),

@@ -7,39 +7,10 @@ from plotly.subplots import make_subplots
 from bert_tf.plots.attribution.hotflip import flip_bars
 from bert_tf.plots.attribution.input_reduction import reduction_course
 from bert_tf.plots.diverging import diverging_scale
-from bert_tf.plots.explained_parts import answer_panels, token_axes, value_map
+from bert_tf.plots.explained_parts import answer_panels, value_map
 from bert_tf.plots.interventions.ablation import effects_map, ranked_bars
 from bert_tf.plots.interventions.patching import patched_heads_map
-from bert_tf.plots.representations.logit_lens import state_names
-from bert_tf.plots.representations.vectors import curves
-from bert_tf.plots.theme import CATEGORIES, colourscale, distinct, dress, escape
-
-
-def _lens(record, dark):
-    if "classes" in record:
-        values, names = np.array(record["values"], float), state_names(len(record["values"]))
-        shown = dict(zip(record["classes"], values.T))
-        shares = record["classes"] != ["value"]
-        return curves(shown, names, "after layer", "probability" if shares else "value", dark, 420, shares)
-    positions = record["positions"]
-    names = distinct(f"{one['position']}: {record['tokens'][one['position']]}" for one in positions)
-    first = [[state["predictions"][0] for state in one["states"]] for one in positions]
-    figure = go.Figure(
-        go.Heatmap(
-            z=[[one["probability"] for one in row] for row in first],
-            text=[[escape(one["token"]) for one in row] for row in first],
-            texttemplate="%{text}",
-            x=state_names(len(first[0])),
-            y=names,
-            zmin=0,
-            zmax=1,
-            colorscale=colourscale(dark),
-            colorbar={"thickness": 8, "outlinewidth": 0, "tickformat": ".0%"},
-            hovertemplate="%{y}, after layer %{x}<br>%{text} %{z:.1%}<extra></extra>",
-        )
-    )
-    token_axes(figure)
-    return dress(figure, dark, 160 + 44 * len(names))
+from bert_tf.plots.theme import CATEGORIES, distinct, dress, escape
 
 
 def _saliency(record, dark):
@@ -178,7 +149,6 @@ def _likelihood(record, dark):
 
 
 KINDS = {
-    "lens": _lens,
     "saliency": _saliency,
     "ablation": _ablation,
     "contributions": _contributions,

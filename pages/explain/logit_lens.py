@@ -1,13 +1,11 @@
 """Layer by layer: what the head for masked words says on every layer's state."""
 
-import numpy as np
 import streamlit as st
 
 from bert_tf import plots
 from bert_tf.explain import class_lens, logit_lens
 from bert_tf.explain.attribution.target import vocabulary_id
-from bert_tf.plots.representations.logit_lens import answer_curve, lens_map, state_names
-from bert_tf.plots.representations.vectors import curves
+from bert_tf.plots.representations.logit_lens import state_names
 from ui import snippets
 from ui.session import state
 from ui.session.session_cache import kept
@@ -28,7 +26,6 @@ from ui.widgets.formatting import (
 
 _WINDOW = 64  # tokens of a longer text in the table at once
 _TOP = 5
-_MOST_CLASSES = 6
 
 
 def page():
@@ -49,35 +46,19 @@ def page():
         return
     if settings is not None:
         snippets.give(shared, trace)
-        _classes(shared, trace, settings)
+        _classes(shared, trace)
     if "mlm" in shared.bert.heads:
         _words(shared, trace)
 
 
-def _classes(shared, trace, settings):
+def _classes(shared, trace):
     """What a fine-tuned model's own head says on every layer's state."""
     lens = kept("lens_class", trace, lambda: shared.run(class_lens, trace))
-    names = state_names(len(lens.values))
-    # Of many classes those that come furthest anywhere: more curves than colours say nothing.
-    most = sorted(range(len(lens.labels)), key=lambda one: -lens.values[:, one].max())[:_MOST_CLASSES]
-    shown = {lens.labels[one]: lens.values[:, one] for one in sorted(most)}
-    what = "score" if settings.regression else "probability"
-
-    def figure(dark=False):
-        return curves(shown, names, "after layer", what, dark, percent=not settings.regression)
-
     with inputs.heading("The class after each layer"):
-        export.menu(
-            "class-by-layer",
-            ("layer", *lens.labels),
-            lambda: ((name, *map(float, line)) for name, line in zip(names, lens.values)),
-            lambda: {"model": trace.model, "classes": list(lens.labels), "values": lens.values},
-            figure,
-            lambda: {"classes": np.array(lens.labels), "values": lens.values},
-        )
+        export.save("class-by-layer", lens, {"model": trace.model})
     figures.show(
         "The class after each layer",
-        figure(frame.is_dark()),
+        lens.figure(dark=frame.is_dark()),
         config=export.plot_config("class-by-layer"),
         key="w_lens_class",
     )
@@ -130,21 +111,13 @@ def _table(trace, lens, row):
     names = state_names(lens.probabilities.shape[1])
     width = len(names)
     depth = min(max(state.setting("lens.layer", width - 1), 0), width - 1)
-    tokens = [trace.tokens[position] for position in lens.positions]
 
     def pressed(row, column):
         state.set_setting("lens.at", lens.positions[row], -1)
         state.set_setting("lens.layer", column, width - 1)
 
     with inputs.heading("The likeliest word after each layer"):
-        export.menu(
-            "layer-by-layer",
-            _HEADER,
-            lambda: _rows(trace, lens),
-            lambda: _record(trace, lens),
-            lambda: lens_map(lens, tokens),
-            lambda: _arrays(trace, lens),
-        )
+        export.save("logit-lens", lens, {"model": trace.model})
     cells(
         "c_lens",
         "The likeliest word after each layer, a row a token. Arrow keys move, Enter opens one.",
@@ -154,7 +127,7 @@ def _table(trace, lens, row):
         _tips(trace, lens, names),
         plots.ramp(frame.is_dark()),
         pressed,
-        texts=[best[0] for line in lens.tokens for best in line],
+        texts=[best[0] for line in lens.predicted_tokens for best in line],
         shades=[round(float(share), 3) for share in lens.probabilities[:, :, 0].ravel()],
         edges=[bool(lens.settled[r] == c) for r in range(len(lens.positions)) for c in range(width)],
         picked=row * width + depth,
@@ -175,7 +148,7 @@ def _shown(trace, position):
 
 def _tips(trace, lens, names):
     found = []
-    for position, words, shares in zip(lens.positions, lens.tokens, lens.probabilities):
+    for position, words, shares in zip(lens.positions, lens.predicted_tokens, lens.probabilities):
         for name, best, probabilities in zip(names, words, shares):
             said = ", ".join(f"{word} {percent(share)}" for word, share in zip(best[:3], probabilities))
             layer = "the embeddings" if name == "in" else f"layer {name}"
@@ -192,11 +165,11 @@ def _detail(shared, trace, lens, row):
         one = _followed(shared, trace, lens, row, follow)
         if one is not None:
             with heading:
-                _save_curve(trace, one)
+                export.save(f"token-{position}", one, {"model": trace.model})
             st.markdown(_story(one))
             figures.show(
                 "Rank and probability of the answer after each layer",
-                answer_curve(one, 0, frame.is_dark()),
+                one.figure("curve", frame.is_dark()),
                 config=export.plot_config(f"token-{position}"),
                 key="w_lens_curve",
             )
@@ -204,21 +177,9 @@ def _detail(shared, trace, lens, row):
         _state_table(lens, row)
 
 
-def _save_curve(trace, one):
-    names, ranks, shares = state_names(one.answer_ranks.shape[1]), one.answer_ranks[0], one.answer_probabilities[0]
-    export.menu(
-        f"token-{one.positions[0]}",
-        ("layer", "token", "rank", "probability"),
-        lambda: zip(names, [one.answers[0].token] * len(names), ranks.tolist(), shares.tolist()),
-        lambda: _record(trace, one),
-        lambda: answer_curve(one, 0),
-        lambda: {"ranks": ranks, "probabilities": shares},
-    )
-
-
 def _followed(shared, trace, lens, row, follow):
     """The lens of one position, following the last layer's answer or a word of the visitor's."""
-    position, options = lens.positions[row], list(dict.fromkeys(best[0] for best in lens.tokens[row]))
+    position, options = lens.positions[row], list(dict.fromkeys(best[0] for best in lens.predicted_tokens[row]))
     answer = lens.answers[row].token
     if follow and follow not in options:
         options.append(follow)
@@ -260,7 +221,7 @@ def _state_table(lens, row):
     depth = min(max(state.setting("lens.layer", width - 1), 0), width - 1)
     st.markdown("**" + ("The embeddings say" if depth == 0 else f"Layer {depth} says") + "**")
     st.dataframe(
-        {"word": list(lens.tokens[row][depth]), "share": [float(p) for p in lens.probabilities[row, depth]]},
+        {"word": list(lens.predicted_tokens[row][depth]), "share": [float(p) for p in lens.probabilities[row, depth]]},
         hide_index=True,
         width="stretch",
         key="w_lens_state",
@@ -270,65 +231,3 @@ def _state_table(lens, row):
         },
     )
     st.caption(f"Entropy {lens.entropies[row, depth]:.2f} bits: 0 is certainty. Press a cell for another layer.")
-
-
-_HEADER = (
-    "position",
-    "token",
-    "layer",
-    "rank",
-    "prediction",
-    "probability",
-    "answer",
-    "answer_rank",
-    "entropy_bits",
-)
-
-
-def _rows(trace, lens):
-    for row, position in enumerate(lens.positions):
-        for layer in range(lens.probabilities.shape[1]):
-            for rank, (token, share) in enumerate(
-                zip(lens.tokens[row][layer], lens.probabilities[row, layer]), start=1
-            ):
-                yield (
-                    position,
-                    trace.tokens[position],
-                    layer,
-                    rank,
-                    token,
-                    float(share),
-                    lens.answers[row].token,
-                    int(lens.answer_ranks[row, layer]),
-                    float(lens.entropies[row, layer]),
-                )
-
-
-def _arrays(trace, lens):
-    return {
-        "positions": np.array(lens.positions),
-        "tokens": np.array(trace.tokens),
-        "top": np.array(lens.tokens),
-        "probabilities": lens.probabilities,
-        "entropies_bits": lens.entropies,
-        "answer_ranks": lens.answer_ranks,
-        "answer_probabilities": lens.answer_probabilities,
-        "first_top": lens.first_top,
-        "settled": lens.settled,
-    }
-
-
-def _record(trace, lens):
-    return {
-        "model": trace.model,
-        "tokens": list(trace.tokens),
-        "positions": list(lens.positions),
-        "top": [[list(best) for best in line] for line in lens.tokens],
-        "probabilities": lens.probabilities.tolist(),
-        "entropies_bits": lens.entropies.tolist(),
-        "answers": [answer.token for answer in lens.answers],
-        "answer_ranks": lens.answer_ranks.tolist(),
-        "answer_probabilities": lens.answer_probabilities.tolist(),
-        "first_top": lens.first_top.tolist(),
-        "settled": lens.settled.tolist(),
-    }

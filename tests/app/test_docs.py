@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+from bert_tf.analyses import catalogue
 from bert_tf.cli.explain import KINDS
 from ui.shell.frame import _MODULES
 from ui.shell.view import (
@@ -54,4 +55,4 @@ def test_every_parameter_of_a_link_is_in_the_table():
 
 def test_the_readme_counts_the_kinds_of_explain():
     (more,) = re.findall(r"explain lens .*and (\d+) more kinds", (ROOT / "README.md").read_text("utf-8"))
-    assert int(more) == len(KINDS) - 1
+    assert int(more) == len(KINDS) + len(catalogue()) - 1

@@ -80,9 +80,9 @@ def test_layer_by_layer(visit, bert, trace):
     page = visit(ASKED + "&page=lens").page
     lens = logit_lens(bert, trace)
     cells = page.locator(".cells td[data-at]")
-    expect(cells).to_have_text([best[0] for best in lens.tokens[0]])
-    for layer in range(len(lens.tokens[0])):
-        first = f"{lens.tokens[0][layer][0]} {percent(lens.probabilities[0, layer, 0])}"
+    expect(cells).to_have_text([best[0] for best in lens.predicted_tokens[0]])
+    for layer in range(len(lens.predicted_tokens[0])):
+        first = f"{lens.predicted_tokens[0][layer][0]} {percent(lens.probabilities[0, layer, 0])}"
         point(page, cells.nth(layer), page.locator(".cells .hint"), re.compile(re.escape(first)))
     ranks = numbers(page)[0]["y"]
     assert ranks == lens.answer_ranks[0].tolist()

@@ -45,12 +45,10 @@ def test_attention_maps(record, tiny_bert, trace):
 
 def test_lens(record, tiny_bert, trace):
     lens = explain.logit_lens(tiny_bert, trace, top_k=2)
-    (found,) = record("lens", "--top-k", 2)["positions"]
-    assert found["answer"] == lens.answers[0].token and found["settled"] == lens.settled[0]
-    assert [[p["token"] for p in state["predictions"]] for state in found["states"]] == [
-        list(s) for s in lens.tokens[0]
-    ]
-    assert [state["answer_rank"] for state in found["states"]] == lens.answer_ranks[0].tolist()
+    printed = record("logit-lens", "--top-k", 2)
+    assert printed["analysis"] == "logit-lens" and printed["tokens"] == list(trace.tokens)
+    assert {name: printed[name] for name in lens.to_dict()} == lens.to_dict()
+    assert record("lens", "--top-k", 2) == printed
 
 
 @pytest.mark.parametrize(
@@ -252,7 +250,7 @@ def test_vectors_and_similarity(record, tiny_bert, trace, tiny_folder):
     "arguments, shown",
     [
         (("attention",), "most at"),
-        (("lens",), "rank of the answer"),
+        (("lens",), "answer_rank"),
         (("saliency",), "(gap)"),
         (("saliency", "--method", "smoothgrad"), "(lost to noise)"),
         (("saliency", "--method", "deeplift"), "(gap)"),
@@ -279,7 +277,7 @@ def test_lines_for_a_person(say, arguments, shown):
 @pytest.mark.parametrize(
     "arguments, sentence",
     [
-        ([], "required: KIND"),
+        ([], "required: ANALYSIS"),
         (["magic", "a"], "invalid choice: 'magic'"),
         (["lens", " "], "text_a is empty"),
         (["lens", "the [MASK]", "--top-k", "0"], "top_k must be"),

@@ -33,8 +33,9 @@ def lens():
     """Two positions, embeddings and two layers, two guesses each."""
     return Lens(
         positions=(1, 4),
+        position_tokens=("x", EVIL),
         ids=np.zeros((2, 3, 2), np.int64),
-        tokens=((("a", "b"), (EVIL, "b"), ("c", "a")), (("d", "b"), ("d", "b"), ("d", "a"))),
+        predicted_tokens=((("a", "b"), (EVIL, "b"), ("c", "a")), (("d", "b"), ("d", "b"), ("d", "a"))),
         probabilities=np.array([[[0.5, 0.1], [0.25, 0.2], [0.75, 0.1]], [[0.9, 0.1], [0.8, 0.1], [0.7, 0.2]]]),
         entropies=np.ones((2, 3)),
         answers=(Prediction("c", 3, 0.75), Prediction("d", 4, 0.7)),
@@ -46,7 +47,7 @@ def lens():
 
 
 def test_the_likeliest_word_of_every_layer_stands_on_its_probability(lens):
-    figure = lens_map(lens, ["x", EVIL])
+    figure = lens_map(lens)
     drawn = figure.data[0]
     np.testing.assert_allclose(drawn.z, [[0.5, 0.25, 0.75], [0.9, 0.8, 0.7]])
     assert drawn.text[0][1] == SAFE and list(drawn.x) == state_names(3) == ["in", "1", "2"]

@@ -30,7 +30,7 @@ for model, texts in ((bert, {first}), (second, {second})):
 _LAYERS = """\
 lenses = logit_lens(bert, trace, [{first}], top_k=1), logit_lens(second, other, [{second}], top_k=1)
 for lens in lenses:
-    print([word[0] for word in lens.tokens[0]], lens.probabilities[0, :, 0].round(3))  # the embeddings first
+    print([word[0] for word in lens.predicted_tokens[0]], lens.probabilities[0, :, 0].round(3))  # the embeddings first
     print(lens.answers[0].token, lens.answer_probabilities[0].round(3))"""
 
 

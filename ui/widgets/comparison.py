@@ -183,7 +183,8 @@ def layer_rows(lenses, pair, layers, folded):
     rows = []
     for states in [(0, 0), *((one + 1, other + 1) for one, other in layers)]:
         best = [
-            (lens.tokens[0][state][0], float(lens.probabilities[0, state, 0])) for lens, state in zip(lenses, states)
+            (lens.predicted_tokens[0][state][0], float(lens.probabilities[0, state, 0]))
+            for lens, state in zip(lenses, states)
         ]
         same = len({_plain(one[0], side.shared.tokenizer, folded) for one, side in zip(best, pair)}) == 1
         rows.append((*states, *best[0], *best[1], same))

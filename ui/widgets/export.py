@@ -1,6 +1,7 @@
 """Saving what a view shows: its numbers as CSV, JSON and NumPy files, its figures as HTML, SVG and PNG."""
 
 import csv
+import functools
 import io
 import json
 import math
@@ -10,6 +11,33 @@ import numpy as np
 import streamlit as st
 
 from ui.widgets import components
+
+
+def save(name, result, about=None):
+    """The download menu of a result: its table as CSV, its record as JSON, its arrays as NPZ, its figures.
+
+    Args:
+        name: of the files, without an ending.
+        result: a ``bert_tf.results.Result``.
+        about: what the record says beside the result, such as the model's name; a dict.
+    """
+    arrays = result.to_arrays() or None
+    with st.popover("Save", icon=":material/download:", type="tertiary"):
+        with st.container(horizontal=True, horizontal_alignment="distribute", gap="small"):
+            _button("CSV", f"{name}.csv", "text/csv", lambda: frame_csv(result.to_frame()))
+            _button(
+                "JSON", f"{name}.json", "application/json", lambda: record_json({**(about or {}), **result.to_dict()})
+            )
+            if arrays:
+                _button("Arrays (NPZ)", f"{name}.npz", "application/octet-stream", lambda: npz(arrays))
+        for title in result.figures:
+            file = name if len(result.figures) == 1 else f"{name}-{title}"
+            _figure(title.replace("-", " ").capitalize(), file, functools.partial(result.figure, title))
+
+
+def frame_csv(table):
+    """A pandas table as CSV text; see `table_csv`."""
+    return table_csv(table.columns, table.itertuples(index=False))
 
 
 def menu(name, header, rows, data, figure=None, arrays=None):

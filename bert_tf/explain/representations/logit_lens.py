@@ -10,9 +10,11 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
+from bert_tf.analysis import TOP_K, Analysis, Option
 from bert_tf.errors import InputError, MaskPositionError, NothingToPredict, require_head
 from bert_tf.explain.attribution.target import class_answer, classes_of
 from bert_tf.inference.predictions import Prediction, check_top_k
+from bert_tf.results import Result, frame
 
 # Hidden vectors given to the head at once: over 30,000 tokens their logits are then 61 MB.
 _ROWS = 512
@@ -20,13 +22,19 @@ _NO_STATES = "This trace holds no hidden states: trace again with hidden_states=
 
 
 @dataclass(frozen=True, eq=False)
-class Lens:
+class Lens(
+    Result,
+    figures={
+        "map": "bert_tf.plots.representations.logit_lens:lens_map",
+        "curve": "bert_tf.plots.representations.logit_lens:answer_curve",
+    },
+):
     """What the MLM head says on every hidden state, 0 the embeddings and L the last.
 
     Attributes:
-        positions: P token positions.
-        ids: int64 [P, L+1, K], the likeliest tokens, in descending order. tokens: the same as strings, nested
-            tuples. probabilities: float64 [P, L+1, K].
+        positions: P token positions. position_tokens: the P tokens there.
+        ids: int64 [P, L+1, K], the likeliest tokens, in descending order. predicted_tokens: the same as strings,
+            nested tuples. probabilities: float64 [P, L+1, K].
         entropies: float64 [P, L+1], of the whole distribution, in bits.
         answers: the P `Prediction`s of the last layer, or the tokens that were asked about.
         answer_ranks: int64 [P, L+1], from 1. answer_probabilities: float64 [P, L+1].
@@ -35,8 +43,9 @@ class Lens:
     """
 
     positions: tuple
+    position_tokens: tuple
     ids: np.ndarray
-    tokens: tuple
+    predicted_tokens: tuple
     probabilities: np.ndarray
     entropies: np.ndarray
     answers: tuple
@@ -53,18 +62,47 @@ class Lens:
         row = range(len(self.positions))[row]
         return Lens(**{field.name: getattr(self, field.name)[row : row + 1] for field in fields(self)})
 
+    def to_frame(self):
+        """A row for each position, hidden state and predicted token."""
+        positions, states, count = self.ids.shape
+        answers = [answer.token for answer in self.answers]
+
+        def each(values):
+            return np.repeat(values, count)
+
+        return frame(
+            {
+                "position": np.repeat(self.positions, states * count),
+                "token": np.repeat(self.position_tokens, states * count),
+                "hidden_state": np.tile(np.repeat(np.arange(states), count), positions),
+                "rank": np.tile(np.arange(1, count + 1), positions * states),
+                "prediction": np.array(self.predicted_tokens).ravel(),
+                "probability": self.probabilities.ravel(),
+                "answer": np.repeat(answers, states * count),
+                "answer_rank": each(self.answer_ranks),
+                "answer_probability": each(self.answer_probabilities),
+                "entropy_bits": each(self.entropies),
+            }
+        )
+
 
 @dataclass(frozen=True, eq=False)
-class ClassLens:
+class ClassLens(Result, figures={"curves": "bert_tf.plots.representations.logit_lens:class_curves"}):
     """What a fine-tuned classifier says on every hidden state, 0 the embeddings and L the last.
 
     Attributes:
         labels: K names of classes; ("value",) of a regression.
         values: float64 [L+1, K], probabilities (with several labels at once each label's own), or the value.
+        regression: whether it is a value.
     """
 
     labels: tuple
     values: np.ndarray
+    regression: bool = False
+
+    def to_frame(self):
+        """A row for each hidden state, a column for each class."""
+        return frame({"hidden_state": np.arange(len(self.values)), **dict(zip(self.labels, self.values.T))})
 
 
 def class_lens(bert, trace):
@@ -87,7 +125,7 @@ def class_lens(bert, trace):
     # One state at a time: a long text in a large model would be a batch of 25 times 512 tokens.
     scores = [bert.opened.class_scores(state[None]).numpy()[0] for state in trace.hidden_states]
     answers = [class_answer(settings, one) for one in scores]
-    return ClassLens(tuple(answers[0]), np.array([list(one.values()) for one in answers]))
+    return ClassLens(tuple(answers[0]), np.array([list(one.values()) for one in answers]), settings.regression)
 
 
 def logit_lens(bert, trace, positions=None, top_k=5, answers=None):
@@ -117,8 +155,9 @@ def logit_lens(bert, trace, positions=None, top_k=5, answers=None):
     token = bert.tokenizer.id_to_token
     return Lens(
         positions=positions,
+        position_tokens=tuple(trace.tokens[position] for position in positions),
         ids=ids,
-        tokens=tuple(tuple(tuple(token(int(i)) for i in row) for row in rows) for rows in ids),
+        predicted_tokens=tuple(tuple(tuple(token(int(i)) for i in row) for row in rows) for rows in ids),
         probabilities=probabilities,
         entropies=entropies,
         answers=tuple(Prediction(token(int(i)), int(i), float(p)) for i, p in zip(answers, shares[:, -1])),
@@ -171,3 +210,24 @@ def _read(opened, states, answers, top_k):
         ranks.astype(np.int64),
         shares.astype(np.float64),
     )
+
+
+def lens(bert, trace, positions=None, top_k=5):
+    """The lens that fits what is asked: `class_lens` for a classifier asked about no position, else `logit_lens`."""
+    if classes_of(bert) and not (trace.masks or positions):
+        return class_lens(bert, trace)
+    return logit_lens(bert, trace, positions, top_k)
+
+
+ANALYSIS = Analysis(
+    name="logit-lens",
+    function=lens,
+    summary="what the MLM head, or a classifier's head, predicts from each layer's hidden state",
+    source="nostalgebraist 2020, interpreting GPT: the logit lens",
+    options=(
+        Option("positions", "token positions (default: the masks)", int, several=True, metavar="P"),
+        TOP_K,
+    ),
+    needs=("mlm|classes",),
+    aliases=("lens",),
+)

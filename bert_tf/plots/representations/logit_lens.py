@@ -3,10 +3,15 @@
 Dimension legend: L layers, P positions.
 """
 
+import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
+from bert_tf.plots.representations.vectors import curves
 from bert_tf.plots.theme import CATEGORIES, colourscale, dress, escape
+
+# More curves than colours cannot be told apart.
+_MOST_CLASSES = 6
 
 
 def state_names(count):
@@ -14,19 +19,19 @@ def state_names(count):
     return ["in", *map(str, range(1, count))]
 
 
-def lens_map(lens, tokens, dark=False):
+def lens_map(lens, dark=False):
     """The likeliest token after every layer at every position, on the colour of its probability.
 
     Args:
         lens: a ``Lens``.
-        tokens: the tokens of its positions.
         dark: for a dark page.
     """
+    tokens = lens.position_tokens
     names = state_names(lens.probabilities.shape[1])
     figure = go.Figure(
         go.Heatmap(
             z=lens.probabilities[:, :, 0],
-            text=[[escape(best[0]) for best in row] for row in lens.tokens],
+            text=[[escape(best[0]) for best in row] for row in lens.predicted_tokens],
             texttemplate="%{text}",
             x=names,
             y=list(range(len(tokens))),
@@ -46,7 +51,7 @@ def lens_map(lens, tokens, dark=False):
     return dress(figure, dark, height=110 + 26 * len(tokens))
 
 
-def answer_curve(lens, row, dark=False):
+def answer_curve(lens, row=0, dark=False):
     """Rank and probability of an answer after every layer.
 
     Args:
@@ -87,3 +92,16 @@ def answer_curve(lens, row, dark=False):
     figure.update_xaxes(type="category")
     figure.update_xaxes(title="after layer", row=2, col=1)
     return dress(figure, dark, height=340)
+
+
+def class_curves(lens, dark=False):
+    """The probability of each class, or the value of a regression, after every layer; of many classes the six that come
+    furthest at any.
+
+    Args:
+        lens: a ``ClassLens``. dark: for a dark page.
+    """
+    strongest = sorted(np.argsort(-lens.values.max(axis=0), kind="stable")[:_MOST_CLASSES])
+    shown = {lens.labels[one]: lens.values[:, one] for one in strongest}
+    unit = "score" if lens.regression else "probability"
+    return curves(shown, state_names(len(lens.values)), "after layer", unit, dark, percent=not lens.regression)

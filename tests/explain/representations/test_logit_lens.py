@@ -36,7 +36,7 @@ def test_each_layer_says_what_the_head_says_of_its_state(other_bert, trace):
             exact = _distribution(other_bert, trace.hidden_states[layer, position])
             order = np.argsort(-exact)
             assert lens.ids[row, layer].tolist() == order[:4].tolist()
-            assert lens.tokens[row][layer][0] == other_bert.tokenizer.vocab[order[0]]
+            assert lens.predicted_tokens[row][layer][0] == other_bert.tokenizer.vocab[order[0]]
             np.testing.assert_allclose(lens.probabilities[row, layer], exact[order[:4]], rtol=1e-3)
             assert lens.entropies[row, layer] == pytest.approx(-(exact * np.log2(exact)).sum(), abs=1e-3)
             answer = lens.answers[row].id
@@ -90,7 +90,7 @@ def test_questions_that_cannot_be_answered_are_refused(other_bert, headless_bert
 
 def test_one_position_is_what_it_is_alone(other_bert, trace):
     row, alone = logit_lens(other_bert, trace, (1, 3, 6)).at(1), logit_lens(other_bert, trace, (3,))
-    assert row.positions == (3,) and row.tokens == alone.tokens
+    assert row.positions == (3,) and row.predicted_tokens == alone.predicted_tokens
     assert logit_lens(other_bert, trace, (1, 3)).at(-1).positions == (3,)
     with pytest.raises(IndexError):
         row.at(1)

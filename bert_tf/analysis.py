@@ -1,0 +1,154 @@
+"""What is declared of an analysis, once: its function, options, needs and source.
+
+A module of `bert_tf.explain` that holds an analysis ends with ``ANALYSIS = Analysis(...)`` (or `ANALYSES`, several);
+`bert_tf.analyses` finds them there. The command line, the exports, "Copy as Python", the documents and the tests read
+these records.
+"""
+
+import inspect
+from dataclasses import dataclass
+from typing import Any, Callable, Optional
+
+from bert_tf.errors import InputError
+
+
+@dataclass(frozen=True)
+class Option:
+    """One keyword argument of an analysis.
+
+    Attributes:
+        name: of the argument in Python; on the command line its underscores are dashes.
+        help: one line.
+        type: int, float, str or bool; bool is a switch.
+        default: the value where none is named.
+        choices: the values it may have, or None for any.
+        minimum, maximum: bounds of a number, both included; None for none.
+        several: whether it takes any number of values, a tuple.
+        metavar: what stands for the value in a usage line.
+        required: whether it must be named.
+        parse: a function from the text typed on the command line to the value, where `type` does not say it.
+    """
+
+    name: str
+    help: str
+    type: type = str
+    default: Any = None
+    choices: Optional[tuple] = None
+    minimum: Optional[float] = None
+    maximum: Optional[float] = None
+    several: bool = False
+    metavar: Optional[str] = None
+    required: bool = False
+    parse: Optional[Callable] = None
+
+    @property
+    def flag(self):
+        """The option on the command line."""
+        return "--" + self.name.replace("_", "-")
+
+    def check(self, value):
+        """Raise InputError unless a value is within the bounds."""
+        for one in value if self.several and value is not None else (value,):
+            if one is None or self.type not in (int, float):
+                continue
+            low = self.minimum is not None and one < self.minimum
+            high = self.maximum is not None and one > self.maximum
+            if low or high:
+                bounds = [f"at least {self.minimum}"] * (self.minimum is not None)
+                bounds += [f"at most {self.maximum}"] * (self.maximum is not None)
+                raise InputError(f"{self.name} must be {' and '.join(bounds)}, not {one}.")
+
+
+#: The number of predictions or rows that many analyses return.
+TOP_K = Option("top_k", "number of predictions", int, 5, minimum=1, metavar="K")
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """One analysis.
+
+    Attributes:
+        name: its standard name, as the command line takes it: "logit-lens".
+        function: called with the model and what `inputs` and `target` say, then the options by name; it returns a
+            `bert_tf.results.Result`. One that has an argument `progress` reports its progress to it.
+        summary: what it shows, one line without a full stop.
+        source: where it is published.
+        options: its `Option`s.
+        inputs: "pair" is called with (bert, trace), "file" with (bert, rows), "pair or file" with (bert, trace, rows),
+            one of them None, "none" with (bert). Where `model` is False, bert is left out.
+        target: whether a `Target`, the answer that is explained, comes next.
+        needs: what a model must have: names of `bert_tf.models.ALL_HEADS`, "classes" (a fine-tuned classifier);
+            several alternatives joined with "|".
+        masks: whether words of the texts can be masked.
+        model: whether a model is loaded for it.
+        check: a function of the dict of options that raises InputError before the model is loaded, or None.
+        aliases: earlier names that still work.
+    """
+
+    name: str
+    function: Callable
+    summary: str
+    source: str = ""
+    options: tuple = ()
+    inputs: str = "pair"
+    target: bool = False
+    needs: tuple = ()
+    masks: bool = True
+    model: bool = True
+    check: Optional[Callable] = None
+    aliases: tuple = ()
+
+    def check_options(self, options):
+        """Raise InputError where an option is out of bounds or options do not go together."""
+        for option in self.options:
+            option.check(options.get(option.name))
+        if self.check is not None:
+            self.check(options)
+
+    @property
+    def reports_progress(self):
+        """Whether the function takes `progress`."""
+        return "progress" in inspect.signature(self.function).parameters
+
+
+@dataclass(frozen=True)
+class Call:
+    """A function of `bert_tf.explain` with its arguments: it runs, it is a cache key, it prints itself as Python.
+
+    Attributes:
+        function: the function's name in `bert_tf.explain`.
+        arguments: pairs (name, value) of the keyword arguments, hashable.
+    """
+
+    function: str
+    arguments: tuple = ()
+
+    @classmethod
+    def of(cls, function, **arguments):
+        """The call of a function with these keyword arguments; lists become tuples."""
+        return cls(
+            function.__name__,
+            tuple((name, tuple(value) if isinstance(value, list) else value) for name, value in arguments.items()),
+        )
+
+    def run(self, *positional, progress=None):
+        """Call the function with `positional` before the arguments."""
+        from bert_tf import explain
+
+        others = {} if progress is None else {"progress": progress}
+        return getattr(explain, self.function)(*positional, **dict(self.arguments), **others)
+
+    def python(self, *positional):
+        """The call as Python source; `positional` are expressions: ``logit_lens(bert, trace, top_k=5)``."""
+        written = [*positional, *(f"{name}={source(value)}" for name, value in self.arguments)]
+        return f"{self.function}({', '.join(written)})"
+
+
+def source(value):
+    """A value as Python source: its own `python()` where it has one."""
+    if hasattr(value, "python"):
+        return value.python()
+    if isinstance(value, tuple):
+        inner = ", ".join(source(one) for one in value)
+        return f"({inner},)" if len(value) == 1 else f"({inner})"
+    return repr(value)
