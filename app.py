@@ -4,10 +4,10 @@ import streamlit as st
 
 from ui import snippets
 from ui.session import jobs, model_store, state
-from ui.session.session_cache import visit
+from ui.session.session_cache import visitor_cache
 from ui.shell import error_messages, frame, sidebar
 from ui.shell.view import PAGES
-from ui.widgets.formatting import plain
+from ui.widgets.formatting import escape_markdown
 
 st.set_page_config(page_title="BERT explorer", page_icon=frame.ICON, layout="wide")
 frame.style()
@@ -16,7 +16,7 @@ state.open_view()
 
 def home():
     """The page that the view names; where the text is worth a link, the link is in the address bar."""
-    visit().begin()
+    visitor_cache().begin()
     jobs.begin()
     try:
         sidebar.draw(model_store.installed())
@@ -24,7 +24,7 @@ def home():
         snippets.begin()
         frame.current_page()()
         snippets.draw()
-        frame.link_note()
+        frame.long_link_note()
     except MemoryError:
         st.error(
             "There is not enough memory for this. Choose a smaller model or a shorter text.",
@@ -32,19 +32,21 @@ def home():
         )
     except Exception as error:
         # Those about what was given are written for the person who asked: one sentence, what to do next.
-        sentence = error_messages.told(
+        sentence = error_messages.user_message(
             error,
             "Something went wrong here, and it is noted in the server's log. Reload the page, or change "
             "the text and try again.",
         )
-        st.error(plain(sentence), icon=":material/error:")
+        st.error(escape_markdown(sentence), icon=":material/error:")
     jobs.end()
-    visit().make_room()
+    visitor_cache().make_room()
     state.write_address()
 
 
 # The view names the page (?page=attention), so that every link loads from one address. An address such as
 # /attention leads there too.
 front = st.Page(home, title="BERT explorer", default=True)
-doors = [st.Page(frame.door(name, front), title=title, url_path=name) for name, (_, title) in PAGES.items()]
-st.navigation([front, *doors], position="hidden").run()
+redirects = [
+    st.Page(frame.redirect_page(name, front), title=title, url_path=name) for name, (_, title) in PAGES.items()
+]
+st.navigation([front, *redirects], position="hidden").run()

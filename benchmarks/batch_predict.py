@@ -33,7 +33,7 @@ def main(arguments=None):
     import bert_tf
 
     bert = bert_tf.load(options.model)
-    sentences = [masked(line) for line in read_sentences(options.file, options.limit)]
+    sentences = [mask_middle_word(line) for line in read_sentences(options.file, options.limit)]
     sides = {"ours": ours, "Transformers": transformers_batches, "KerasHub": kerashub_predict}
     calls = {name: make(bert, sentences, options.batch) for name, make in sides.items()}
     times = {name: [] for name in calls}
@@ -73,7 +73,7 @@ def read_sentences(path, limit):
     return [line.split("\t")[column].strip() for line in lines if line.strip()][:limit]
 
 
-def masked(sentence):
+def mask_middle_word(sentence):
     words = sentence.split()
     words[len(words) // 2] = "[MASK]"
     return " ".join(words)

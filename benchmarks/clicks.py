@@ -36,14 +36,14 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 TEXT_A = "The people of the city walked along the river and looked at the boats on the water."
 TEXT_B = "Some of them stayed there until the sun went down."
 #: How often each text is said, and what ends it, by the number of tokens that the pair then has.
-TIMES = {32: (1, 1, ""), 128: (5, 3, " And so"), 512: (24, 7, "")}
+REPETITIONS = {32: (1, 1, ""), 128: (5, 3, " And so"), 512: (24, 7, "")}
 TARGETS = {32: 500, 128: 1500, 512: 1000}  # milliseconds
 
 OTHER_A = TEXT_A.replace("boats", "birds")  # as many tokens: what patching asks for
 
 
 @dataclasses.dataclass(frozen=True)
-class Act:
+class Press:
     """What is pressed on a page.
 
     Attributes:
@@ -65,48 +65,50 @@ class Act:
 
 _MASKED = {"mask": "a1"}
 #: "page", or "page:view" where a page has several that cost unlike.
-ACTS = {
-    "predict": Act("chip", _MASKED),
-    "attention": Act("head"),
-    "attention:heatmap": Act("head", {"attention.as": "map"}),
-    "modelview": Act("zoom"),
-    "neuron": Act(".query"),
-    "methods": Act("button.token"),
-    "heads": Act("head"),
-    "lens": Act("chip", _MASKED),
-    "lens:all tokens": Act("chip", {**_MASKED, "lens.rows": "all"}),
-    "ablation": Act("td[data-at]", _MASKED),
-    "contributions": Act("chip", _MASKED),
-    "saliency": Act("chip", _MASKED, long=True),
-    "patching": Act("chip", _MASKED, long=True, most=128),
-    "patching:paths": Act("chip", {**_MASKED, "patching.part": "path"}, long=True, most=128),
-    "concepts": Act("choice: File: Labelled reviews|Sentences", of_texts=False),
-    "whatif": Act("chip", _MASKED),
-    "whatif:another word": Act("chip", {**_MASKED, "whatif.kind": "word", "whatif.word": "a4", "whatif.with": "town"}),
-    "whatif:swap": Act("chip", {**_MASKED, "whatif.kind": "swap"}),
-    "inputsum": Act("chip"),
-    "meaning": Act("choice: Example: bank|right", of_texts=False),
-    "meaning:UMAP": Act("choice: Example: bank|right", {"meaning.way": "umap"}, of_texts=False),
-    "neighbours": Act("td[data-at]"),
-    "factors": Act("choice: Factor: 1|2"),
-    "compare": Act("chip", _MASKED),
-    "compare:lines": Act("chip", {**_MASKED, "compare.drawn": "lines"}),
-    "compare:difference": Act("chip", {**_MASKED, "compare.drawn": "difference"}),
-    "compare:layers": Act("chip", {**_MASKED, "compare.look": "layers"}),
-    "cka": Act("choice: File: Sentences|Pairs", of_texts=False),
-    "agreement": Act("choice: File: Sentences|Pairs", of_texts=False),
-    "tasks": Act("choice: Examples: Praise|Blame", of_texts=False),
-    "finetuned": Act("choice: Layer and head: "),
-    "newtask": Act("open: New task", of_texts=False),
-    "training": Act("open: Curves", of_texts=False),
-    "timelapse": Act("choice: Examples: Born|Won", of_texts=False),
-    "dataset": Act("choice: File: Sentences|Pairs", of_texts=False),
-    "architecture": Act("button[data-name]"),
-    "oneway": Act("word", _MASKED),
-    "electra": Act("chip", _MASKED),
-    "family": Act("open: Family", of_texts=False),
-    "guide": Act("open: Guide", of_texts=False),
-    "models": Act("open: Models", of_texts=False),
+PRESSES = {
+    "predict": Press("chip", _MASKED),
+    "attention": Press("head"),
+    "attention:heatmap": Press("head", {"attention.as": "map"}),
+    "modelview": Press("zoom"),
+    "neuron": Press(".query"),
+    "methods": Press("button.token"),
+    "heads": Press("head"),
+    "lens": Press("chip", _MASKED),
+    "lens:all tokens": Press("chip", {**_MASKED, "lens.rows": "all"}),
+    "ablation": Press("td[data-at]", _MASKED),
+    "contributions": Press("chip", _MASKED),
+    "saliency": Press("chip", _MASKED, long=True),
+    "patching": Press("chip", _MASKED, long=True, most=128),
+    "patching:paths": Press("chip", {**_MASKED, "patching.part": "path"}, long=True, most=128),
+    "concepts": Press("choice: File: Labelled reviews|Sentences", of_texts=False),
+    "whatif": Press("chip", _MASKED),
+    "whatif:another word": Press(
+        "chip", {**_MASKED, "whatif.kind": "word", "whatif.word": "a4", "whatif.with": "town"}
+    ),
+    "whatif:swap": Press("chip", {**_MASKED, "whatif.kind": "swap"}),
+    "inputsum": Press("chip"),
+    "meaning": Press("choice: Example: bank|right", of_texts=False),
+    "meaning:UMAP": Press("choice: Example: bank|right", {"meaning.way": "umap"}, of_texts=False),
+    "neighbours": Press("td[data-at]"),
+    "factors": Press("choice: Factor: 1|2"),
+    "compare": Press("chip", _MASKED),
+    "compare:lines": Press("chip", {**_MASKED, "compare.drawn": "lines"}),
+    "compare:difference": Press("chip", {**_MASKED, "compare.drawn": "difference"}),
+    "compare:layers": Press("chip", {**_MASKED, "compare.look": "layers"}),
+    "cka": Press("choice: File: Sentences|Pairs", of_texts=False),
+    "agreement": Press("choice: File: Sentences|Pairs", of_texts=False),
+    "tasks": Press("choice: Examples: Praise|Blame", of_texts=False),
+    "finetuned": Press("choice: Layer and head: "),
+    "newtask": Press("open: New task", of_texts=False),
+    "training": Press("open: Curves", of_texts=False),
+    "timelapse": Press("choice: Examples: Born|Won", of_texts=False),
+    "dataset": Press("choice: File: Sentences|Pairs", of_texts=False),
+    "architecture": Press("button[data-name]"),
+    "oneway": Press("word", _MASKED),
+    "electra": Press("chip", _MASKED),
+    "family": Press("open: Family", of_texts=False),
+    "guide": Press("open: Guide", of_texts=False),
+    "models": Press("open: Models", of_texts=False),
 }
 # What goes to the server and what comes back is counted: a run can begin and end between two frames.
 COUNT = """() => {
@@ -229,7 +231,7 @@ def _wait_for(address, process):
 
 def texts(tokens):
     """Text A and text B that make so many tokens together."""
-    times_a, times_b, end = TIMES[tokens]
+    times_a, times_b, end = REPETITIONS[tokens]
     return " ".join([TEXT_A] * times_a), " ".join([TEXT_B] * times_b) + end
 
 
@@ -260,11 +262,11 @@ def settled(page, stops=False):
 
 def measure(page, address, name, tokens, model, clicks):
     """Milliseconds of each of ``clicks`` presses on the page called ``name``."""
-    act = ACTS[name]
+    act = PRESSES[name]
     text_a, text_b = texts(tokens)
     link = {"page": name.partition(":")[0], "a": text_a, "b": text_b, "model": model, **act.link}
     if link["page"] == "patching":
-        link["patching.a"] = " ".join([OTHER_A] * TIMES[tokens][0])
+        link["patching.a"] = " ".join([OTHER_A] * REPETITIONS[tokens][0])
     page.add_init_script(f"({COUNT})()")
     page.goto(f"{address}/?{urllib.parse.urlencode(link)}")
     settled(page, act.long)
@@ -300,7 +302,7 @@ def summary(name, tokens, times):
     times = sorted(times)
     return {
         "page": name,
-        "tokens": tokens if ACTS[name].of_texts else None,
+        "tokens": tokens if PRESSES[name].of_texts else None,
         "clicks": len(times),
         "median_ms": statistics.median(times),
         "p90_ms": times[int(0.9 * (len(times) - 1))],
@@ -311,7 +313,7 @@ def summary(name, tokens, times):
     }
 
 
-def told(row):
+def table_line(row):
     """A line of the table."""
     tokens = "-" if row["tokens"] is None else row["tokens"]
     if "problem" in row:
@@ -334,11 +336,13 @@ def run(address, model, clicks, pages, lengths):
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
         for name in pages:
-            for tokens in [one for one in lengths if one <= ACTS[name].most] if ACTS[name].of_texts else lengths[:1]:
+            for tokens in (
+                [one for one in lengths if one <= PRESSES[name].most] if PRESSES[name].of_texts else lengths[:1]
+            ):
                 # A visitor of its own for each: nothing kept by another page is timed.
                 page = browser.new_page(viewport={"width": 1440, "height": 900})
                 page.set_default_timeout(180_000)
-                told_tokens = tokens if ACTS[name].of_texts else None
+                told_tokens = tokens if PRESSES[name].of_texts else None
                 try:
                     times = measure(page, address, name, tokens, model, clicks)
                     rows.append(summary(name, tokens, times))
@@ -346,7 +350,7 @@ def run(address, model, clicks, pages, lengths):
                     rows.append({"page": name, "tokens": told_tokens, "problem": str(error).splitlines()[0]})
                 finally:
                     page.close()
-                print(told(rows[-1]), flush=True)
+                print(table_line(rows[-1]), flush=True)
         browser.close()
     return rows
 
@@ -356,8 +360,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--model", default="bert-base-cased-embedded")
     parser.add_argument("--clicks", type=int, default=12)
-    parser.add_argument("--pages", nargs="+", choices=ACTS, default=list(ACTS), metavar="PAGE")
-    parser.add_argument("--tokens", nargs="+", type=int, choices=TIMES, default=list(TIMES), metavar="T")
+    parser.add_argument("--pages", nargs="+", choices=PRESSES, default=list(PRESSES), metavar="PAGE")
+    parser.add_argument("--tokens", nargs="+", type=int, choices=REPETITIONS, default=list(REPETITIONS), metavar="T")
     parser.add_argument("--address", help="of an explorer that runs already")
     parser.add_argument("--json", type=pathlib.Path, help="also write the figures here")
     options = parser.parse_args()

@@ -29,7 +29,7 @@ import numpy as np
 
 sys.path[:0] = [str(Path(__file__).resolve().parents[1])]
 
-from benchmarks.finetuning_sides import Ours, Theirs, network_from  # noqa: E402
+from benchmarks.finetuning_peers import Ours, Theirs, network_from  # noqa: E402
 
 SIDES = {"ours": Ours, "transformers": Theirs, "transformers, own batches": Theirs}
 TASKS = ("classify", "tag", "answer")
@@ -131,7 +131,7 @@ def write_start(folder, options):
     task, train, _ = read_data(options)
     settings = task.settings(options, train).on(config.member)
     network = network_from(config, source, task, settings)
-    task.start_head(network.head, task.encode(train, tokenizer, settings, training=True), settings)
+    task.initialize_head(network.head, task.encode(train, tokenizer, settings, training=True), settings)
     save_task(folder, config, tokenizer, network, settings)
 
 
@@ -216,7 +216,7 @@ class Training:
     """
 
     def __init__(self, name, folder, seed, options):
-        from bert_tf.finetuning.feed import EpochFeed
+        from bert_tf.finetuning.epoch_feed import EpochFeed
         from bert_tf.finetuning.task_settings import read_settings
         from bert_tf.tokenizers import Tokenizer
 

@@ -30,25 +30,25 @@ TRIAL, SETTLED, BETWEEN = 60, 20, 10
 
 
 @dataclass(frozen=True)
-class Way:
+class Setup:
     """How a model is pre-trained: the options of `pretrain`, and its peak learning rate."""
 
     options: tuple
     learning_rate: float = 1.5e-3
 
 
-#: name -> `Way`; None is no pre-training.
-WAYS = {
+#: name -> `Setup`; None is no pre-training.
+SETUPS = {
     "none": None,
-    "mlm+nsp (BERT)": Way(("--objective", "mlm+nsp")),
-    "mlm, full sentences (RoBERTa)": Way(("--objective", "mlm")),
-    "mlm of n-grams + sop (ALBERT)": Way(
+    "mlm+nsp (BERT)": Setup(("--objective", "mlm+nsp")),
+    "mlm, full sentences (RoBERTa)": Setup(("--objective", "mlm")),
+    "mlm of n-grams + sop (ALBERT)": Setup(
         ("--objective", "sop", "--ngram", "3", "--model-type", "albert", "--optimizer", "lamb"), 1e-2
     ),
     # The rate of Clark et al. 2020, table 6: with the others' its discriminator calls every token original, for ever.
-    "replaced tokens (ELECTRA)": Way(("--objective", "mlm", "--generator", "0.5"), 5e-4),
-    "distilled, states (DistilBERT)": Way(("--objective", "mlm", "--teacher", "{teacher}", "--distil", "states")),
-    "distilled, relations (MiniLM)": Way(("--objective", "mlm", "--teacher", "{teacher}", "--distil", "relations")),
+    "replaced tokens (ELECTRA)": Setup(("--objective", "mlm", "--generator", "0.5"), 5e-4),
+    "distilled, states (DistilBERT)": Setup(("--objective", "mlm", "--teacher", "{teacher}", "--distil", "states")),
+    "distilled, relations (MiniLM)": Setup(("--objective", "mlm", "--teacher", "{teacher}", "--distil", "relations")),
 }
 FIRST = "mlm+nsp (BERT)"
 
@@ -64,7 +64,7 @@ def main(arguments=None):
     parser.add_argument("--equal", choices=("tokens", "compute"), default="tokens")
     parser.add_argument("--examples", type=int, default=8000, help="of SST-2's training file")
     parser.add_argument("--seeds", type=int, default=3, help="2 or more")
-    parser.add_argument("--ways", nargs="+", default=list(WAYS), choices=list(WAYS))
+    parser.add_argument("--ways", nargs="+", default=list(SETUPS), choices=list(SETUPS))
     parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args(arguments)
     for name in ("text", "vocab", "train", "dev", "output", "held_out"):
@@ -80,7 +80,7 @@ def main(arguments=None):
 
 def plan(options):
     """The updates of each way: dict way -> int. What was planned in the output folder before stays as it was."""
-    trained = [way for way in options.ways if WAYS[way]]
+    trained = [way for way in options.ways if SETUPS[way]]
     steps = dict.fromkeys(options.ways, options.steps)
     if options.equal == "tokens" or not trained:
         return steps
@@ -108,7 +108,7 @@ def measure(way, steps, options):
         "accuracy" (mean, std, values over the seeds, in SST-2's dev set).
     """
     folder = _folder(way, options)
-    if WAYS[way]:
+    if SETUPS[way]:
         _pretrain(way, steps, folder / "run", options, folder / "pretrain.log")
         model = folder / "run" / "model"
         seconds = _seconds(folder / "run")
@@ -146,7 +146,7 @@ def measure(way, steps, options):
         log=folder / "sst2.log",
     )
     scores = json.loads((tuned / "report" / "metrics.json").read_text())
-    held = _held_out(model, folder, options) if options.held_out and WAYS[way] else None
+    held = _held_out(model, folder, options) if options.held_out and SETUPS[way] else None
     return {"steps": steps, "seconds": seconds, "held_out": held, "accuracy": scores["seeds"]["accuracy"]}
 
 
@@ -161,7 +161,7 @@ def _pretrain(way, steps, output, options, log, *more):
     records = _records(output)
     if records and records[-1]["step"] >= steps and (output / "model").is_dir():
         return
-    told = [part.format(teacher=options.teacher) for part in WAYS[way].options]
+    told = [part.format(teacher=options.teacher) for part in SETUPS[way].options]
     _bert_tf(
         "pretrain",
         "--text",
@@ -181,7 +181,7 @@ def _pretrain(way, steps, output, options, log, *more):
         "--length",
         LENGTH,
         "--learning-rate",
-        WAYS[way].learning_rate,
+        SETUPS[way].learning_rate,
         "--warmup",
         0.05,
         "--dropout",
@@ -197,7 +197,7 @@ def _pretrain(way, steps, output, options, log, *more):
 
 def _records(run):
     sys.path.insert(0, str(ROOT))
-    from bert_tf.training.run import METRICS, read_records
+    from bert_tf.training.run_folder import METRICS, read_records
 
     return read_records(run / METRICS)
 

@@ -185,7 +185,7 @@ def compare(name, tokens, engines):
         yield row
 
 
-def written(value):
+def format_figure(value):
     if value is None:
         return "–"
     return f"{value:.1e}" if isinstance(value, float) else str(value)
@@ -204,7 +204,7 @@ def main():
     for name in args.models:
         for row in compare(name, args.tokens, args.engines):
             rows.append(row)
-            print("| " + " | ".join(written(row.get(column)) for column in columns) + " |", flush=True)
+            print("| " + " | ".join(format_figure(row.get(column)) for column in columns) + " |", flush=True)
         gc.collect()
     if args.json:
         Path(args.json).write_text(json.dumps(rows, indent=1))

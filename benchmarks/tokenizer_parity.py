@@ -91,7 +91,7 @@ def compare_folder(folder: Path, lines: list[str]) -> dict:
     """Count the texts whose ids, offsets (spaces aside) or words (see `same_words`) differ from Transformers'."""
     import transformers
 
-    from bert_tf.tokenizers import PieceTokenizer, read_tokenizer
+    from bert_tf.tokenizers import SentencePieceTokenizer, read_tokenizer
 
     ours = read_tokenizer(folder)
     theirs = getattr(transformers, ours.transformers_class).from_pretrained(folder)
@@ -107,7 +107,7 @@ def compare_folder(folder: Path, lines: list[str]) -> dict:
             "offsets": len(spans) == len(mine)
             and all(text[slice(*span)].strip().startswith(other) for span, other in zip(mine.offsets, spans)),
             "words": same_words(text, mine, wanted.word_ids())
-            if isinstance(ours, PieceTokenizer)
+            if isinstance(ours, SentencePieceTokenizer)
             else list(mine.word_ids) == wanted.word_ids(),
         }
         for key, agrees in same.items():
@@ -166,7 +166,7 @@ def main() -> int:
     import transformers
 
     from bert_tf.tokenizers import Tokenizer
-    from bert_tf.tokenizers.batch_tokenizer import fast_bytes
+    from bert_tf.tokenizers.batch_tokenizer import fast_path_bytes
 
     lines = spread_lines(arguments.text, arguments.lines)
     if arguments.folders:
@@ -177,7 +177,7 @@ def main() -> int:
         "text": arguments.text.name,
         "transformers": transformers.__version__,
         "tokenizers": tokenizers.__version__,
-        "share_on_fast_path": round(sum(fast_bytes(line) is not None for line in lines) / len(lines), 4),
+        "share_on_fast_path": round(sum(fast_path_bytes(line) is not None for line in lines) / len(lines), 4),
     }
     for case, folder in MODELS.items():
         folder = ROOT / "assets" / "models" / folder

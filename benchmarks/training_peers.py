@@ -20,14 +20,14 @@ RATE, DECAY, CLIP, TOTAL = 1e-4, 0.01, 1.0, 100_000
 def ours(config, batch, precision="float32", jit=False, fused=None, optimizer="adamw"):
     from bert_tf.models import build_pretraining_model
     from bert_tf.pretraining.objectives.masked_lm import MaskedLMAndNextSentence
-    from bert_tf.training.fused_ops import fuse, fuses
+    from bert_tf.training.fused_ops import can_fuse, fuse
     from bert_tf.training.optimizers.registry import make_optimizer
     from bert_tf.training.precision import apply_precision, products_dtype
     from bert_tf.training.step import Step
 
     model = build_pretraining_model(config)
     apply_precision(model, precision)
-    if fuses(precision, None, jit) if fused is None else fused:
+    if can_fuse(precision, None, jit) if fused is None else fused:
         fuse(model)
     optimizer = make_optimizer(
         model.trainable_variables, RATE, TOTAL, 100, DECAY, optimizer, products=products_dtype(precision)

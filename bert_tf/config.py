@@ -181,7 +181,7 @@ class BertConfig:
         return ("",) if self.stacks == 1 else (".left", ".right")
 
     @property
-    def projects(self) -> bool:
+    def has_embedding_projection(self) -> bool:
         """Whether embeddings of E are projected to H by a matrix."""
         return self.stacks == 1 and self.embedding_width != self.hidden_size
 
@@ -202,7 +202,7 @@ class BertConfig:
         return tuple(index * groups // self.num_hidden_layers for index in range(self.num_hidden_layers))
 
     @property
-    def freezable(self) -> tuple:
+    def max_frozen_layers(self) -> tuple:
         """How many of the lowest layers may stay as they are while the others, sharing no weights with them, learn."""
         groups = self.layer_groups
         return (0, *(count for count in range(1, len(groups)) if groups[count - 1] != groups[count]), len(groups))
@@ -385,7 +385,7 @@ def parameter_counts(config, heads=("pooler",)):
     """
     hidden, wide, narrow = config.hidden_size, config.intermediate_size, config.embedding_width
     rows = config.vocab_size + config.max_position_embeddings + config.type_vocab_size
-    projection = (narrow + 1) * hidden if config.projects else 0
+    projection = (narrow + 1) * hidden if config.has_embedding_projection else 0
     dense = hidden * hidden + hidden
     # The matrices of stacks side by side are the blocks on the diagonal of one stack's.
     matrices = (4 * hidden * hidden + 2 * hidden * wide) // config.stacks

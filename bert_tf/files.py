@@ -36,12 +36,12 @@ def write_json(path, values):
 
 def write_text(path, text):
     """Writes UTF-8 text, atomically."""
-    with replacing(path) as temporary:
+    with atomic_write(path) as temporary:
         temporary.write_text(text, encoding="utf-8", newline="\n")
 
 
 @contextmanager
-def replacing(path):
+def atomic_write(path):
     """A path to write at for `path`: beside it, renamed to it when the block ends well and removed when it does not.
 
     A link is followed: what it leads to is replaced. What is there and is no file, a pipe or a device, is itself
@@ -68,17 +68,17 @@ def replacing(path):
                 temporary.unlink()
 
 
-def is_free(folder):
+def is_missing_or_empty(folder):
     """Whether a folder may be made: it is not there, or empty."""
     folder = Path(folder)
     return not folder.exists() or folder.is_dir() and all(path.name == _UNFINISHED for path in folder.iterdir())
 
 
 @contextmanager
-def making(folder):
+def atomic_folder(folder):
     """An empty folder to write in, which becomes `folder` when the block ends well and is removed when it does not.
 
-    Args: folder: one that `is_free`. If it is there it stays the same folder, which a shell may stand in.
+    Args: folder: one that `is_missing_or_empty`. If it is there it stays the same folder, which a shell may stand in.
     """
     target = Path(folder).resolve()
     there = target.is_dir()

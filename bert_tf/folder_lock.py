@@ -9,7 +9,7 @@ class FolderInUse(ValueError):
 
 
 @contextmanager
-def alone(folder, command, output=None):
+def locked_folder(folder, command, output=None):
     """Keeps a second command of the same kind from writing to a folder, which is made if need be.
 
     The system lets go of the lock when the process ends, killed or not. A command that fails before it has written

@@ -10,7 +10,7 @@ import re
 import sys
 import tempfile
 
-from bert_tf.startup import leaving_out
+from bert_tf.startup import without_modules
 
 _NOTE = re.compile(rb"^(WARNING: All log messages before absl|[IW]\d{4} )")
 
@@ -24,7 +24,7 @@ def import_tensorflow():
     with tempfile.TemporaryFile() as notes:
         os.dup2(notes.fileno(), 2)
         try:
-            with leaving_out():
+            with without_modules():
                 import tensorflow
 
             tensorflow.get_logger().addFilter(lambda record: "tf.function retracing" not in record.getMessage())

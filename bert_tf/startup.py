@@ -9,7 +9,7 @@ _NOT_NEEDED = ("sklearn", "matplotlib", "pandas")
 
 
 @contextlib.contextmanager
-def leaving_out():
+def without_modules():
     """Within this block Keras is imported as if those libraries were not installed; after it they can be imported.
 
     For programs that are ours from start to end, and before they have other threads: the rest of such a process has no

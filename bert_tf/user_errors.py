@@ -25,7 +25,7 @@ def whole_number(least, most=None):
 SEED = whole_number(0, 2**32 - 1)
 
 
-def is_mistake(error, *folders):
+def is_user_error(error, *folders):
     """Whether an error is about what the user gave.
 
     The operating system's are. A ValueError is where a `raise` in a file under one of the folders made it, with a

@@ -150,12 +150,12 @@ def store_over(trained, target, base):
     """What differs of the trained float32 model from the shipped one called `base`, in eight bits."""
     sys.path.insert(0, str(ROOT))
     from bert_tf import checkpoints
-    from bert_tf.checkpoints.delta import save_over
+    from bert_tf.checkpoints.delta import save_delta
     from bert_tf.checkpoints.reading import open_folder
 
     config, tokenizer, model = checkpoints.read(trained)
     config = config.replace(hidden_dropout_prob=0.1, attention_probs_dropout_prob=0.1)
-    save_over(target, config, tokenizer, model, base, open_folder, dtype="int8")
+    save_delta(target, config, tokenizer, model, base, open_folder, dtype="int8")
 
 
 def measure(model, text, *options, limit=1000):

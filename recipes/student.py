@@ -41,10 +41,10 @@ TEXT = " ".join(["The people of the city walked along the river and looked at th
 def untrained(folder):
     """The student as it begins: what its training is worth is how far it comes from here."""
     from bert_tf import checkpoints
-    from bert_tf.pretraining.objectives.distillation import student_of
+    from bert_tf.pretraining.objectives.distillation import build_student
 
     _, tokenizer, teacher = checkpoints.read(checkpoints.find(TEACHER))
-    student = student_of(teacher, LAYERS)
+    student = build_student(teacher, LAYERS)
     checkpoints.save(folder, student.bert_config, tokenizer, student)
 
 

@@ -22,7 +22,7 @@ COMMON = {"precision": "bfloat16_products", "strategy": "one", "log-every": 20, 
 
 
 @dataclasses.dataclass(frozen=True)
-class Kind:
+class ModelRecipe:
     """A model to make: its folder's name, task and start, options of `finetune`, licence, its data and their terms."""
 
     name: str
@@ -33,8 +33,8 @@ class Kind:
     source: str
 
 
-KINDS = {
-    "sentiment": Kind(
+RECIPES = {
+    "sentiment": ModelRecipe(
         "sentiment-base-cased",
         "classify",
         "bert-base-cased-embedded",
@@ -43,7 +43,7 @@ KINDS = {
         "Stanford Sentiment Treebank in GLUE's form (SST-2; Socher et al. 2013): film reviews, whole and in parts. "
         "The data set is given for research; the weights are shared under the base model's terms.",
     ),
-    "words": Kind(
+    "words": ModelRecipe(
         "parts-of-speech-base-cased",
         "tag",
         "bert-base-cased-embedded",
@@ -51,7 +51,7 @@ KINDS = {
         "cc-by-sa-4.0",
         "Universal Dependencies English Web Treebank (UD_English-EWT, CC BY-SA 4.0): universal part-of-speech tags.",
     ),
-    "questions": Kind(
+    "questions": ModelRecipe(
         "questions-small-uncased",
         "answer",
         "bert-small-uncased-embedded",
@@ -95,7 +95,7 @@ def train(kind, args):
 
 def ship(asked, trained, target):
     """Copies what a model folder needs and completes the card."""
-    kind = KINDS[asked]
+    kind = RECIPES[asked]
     target.mkdir(parents=True, exist_ok=True)
     for name in ("config.json", "task.json", "model.safetensors", "tokenizer_config.json"):
         if (trained / name).exists():
@@ -109,7 +109,7 @@ def ship(asked, trained, target):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("kind", choices=KINDS)
+    parser.add_argument("kind", choices=RECIPES)
     parser.add_argument("--train", required=True)
     parser.add_argument("--dev")
     parser.add_argument("--work", type=Path, default=Path("build"), help="folder of the training")
@@ -120,7 +120,7 @@ def main():
     args = parser.parse_args()
     args.work = args.work.resolve()
     args.train, args.dev = (path and str(Path(path).resolve()) for path in (args.train, args.dev))
-    kind = KINDS[args.kind]
+    kind = RECIPES[args.kind]
     ship(args.kind, train(kind, args), args.target or ROOT / "assets" / "models" / kind.name)
 
 

@@ -23,11 +23,11 @@ def caught(source, file=INSIDE):
 def test_what_the_package_raises_is_a_mistake():
     with pytest.raises(ValueError) as error:
         BertConfig(vocab_size=-1)
-    assert user_errors.is_mistake(error.value)
-    assert user_errors.is_mistake(caught("def run():\n    raise ValueError('Give a text.')"))
+    assert user_errors.is_user_error(error.value)
+    assert user_errors.is_user_error(caught("def run():\n    raise ValueError('Give a text.')"))
     again = "def run():\n    try:\n        int('x')\n    except ValueError as error:\n        raise ValueError('No.') from error"
-    assert user_errors.is_mistake(caught(again))
-    assert user_errors.is_mistake(caught("def run():\n    open('/no/such/file')"))
+    assert user_errors.is_user_error(caught(again))
+    assert user_errors.is_user_error(caught("def run():\n    open('/no/such/file')"))
 
 
 @pytest.mark.parametrize(
@@ -42,13 +42,13 @@ def test_what_the_package_raises_is_a_mistake():
     ],
 )
 def test_what_code_below_raises_is_a_defect(source):
-    assert not user_errors.is_mistake(caught(source))
+    assert not user_errors.is_user_error(caught(source))
 
 
 def test_what_others_raise_is_a_defect():
     source = "def run():\n    raise ValueError('of a library')"
-    assert not user_errors.is_mistake(caught(source, Path("/elsewhere/library.py")))
-    assert not user_errors.is_mistake(caught(source, INSIDE), Path("/elsewhere"))
-    assert user_errors.is_mistake(
+    assert not user_errors.is_user_error(caught(source, Path("/elsewhere/library.py")))
+    assert not user_errors.is_user_error(caught(source, INSIDE), Path("/elsewhere"))
+    assert user_errors.is_user_error(
         caught(source, Path("/elsewhere/library.py")), user_errors.PACKAGE, Path("/elsewhere")
     )

@@ -4,10 +4,10 @@ Importing this imports no TensorFlow; `read`, `save` and `convert` do when they 
 """
 
 from bert_tf.checkpoints.convert import Conversion, convert
-from bert_tf.checkpoints.hub import arrived, download
+from bert_tf.checkpoints.hub import download, partial_download_bytes
 from bert_tf.checkpoints.library import ModelInfo, embedded_dir, find, list_models, models_dir
 from bert_tf.checkpoints.reading import read
-from bert_tf.checkpoints.registry import RELEASED, Released, nearest, released
+from bert_tf.checkpoints.registry import RELEASED, ReleasedModel, closest_names, released
 from bert_tf.checkpoints.saving import save
 from bert_tf.errors import CheckpointError, DownloadError, MissingHead, UnknownModel, require_head
 
@@ -18,16 +18,16 @@ __all__ = [
     "DownloadError",
     "MissingHead",
     "ModelInfo",
-    "Released",
+    "ReleasedModel",
     "UnknownModel",
-    "arrived",
+    "partial_download_bytes",
     "convert",
     "download",
     "embedded_dir",
     "find",
     "list_models",
     "models_dir",
-    "nearest",
+    "closest_names",
     "read",
     "released",
     "require_head",

@@ -8,7 +8,7 @@ from bert_tf.checkpoints.formats.kerashub import activation_note, write_preset
 from bert_tf.checkpoints.reading import read
 from bert_tf.checkpoints.saving import DTYPES, save, tensor_values
 from bert_tf.errors import CheckpointError
-from bert_tf.files import is_free, making
+from bert_tf.files import atomic_folder, is_missing_or_empty
 
 FORMATS = ("own", "hf", "google", "keras-nlp")
 
@@ -50,7 +50,7 @@ def convert(src, dst, to="own", dtype="float32", max_shard_bytes=None):
     config, tokenizer, model = read(src)
     card = src / "README.md"
     text = card.read_text(encoding="utf-8", errors="replace") if card.is_file() else None
-    with making(dst) as unfinished:
+    with atomic_folder(dst) as unfinished:
         if to == "google":
             write_google(unfinished, config, tokenizer, dict(tensor_values(model)))
         elif to == "keras-nlp":
@@ -70,7 +70,7 @@ def check_request(dst, to, dtype):
         raise CheckpointError(f"Only the format 'own' stores weights as int8, not {to!r}; choose float32.")
     if dtype != "float32" and to in ("google", "keras-nlp"):
         raise CheckpointError(f"The format {to!r} is written in float32 only, not {dtype}.")
-    if not is_free(dst):
+    if not is_missing_or_empty(dst):
         raise CheckpointError(f"{dst} is there already and not empty; give a new folder.")
 
 

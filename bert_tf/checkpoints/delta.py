@@ -105,7 +105,7 @@ def remove_vocabulary(folder):
         (Path(folder) / name).unlink(missing_ok=True)
 
 
-def sign(folder, config, tensors):
+def fingerprint(folder, config, tensors):
     """A short text that is another one where what a folder takes of the model below it is another, in nearly every case.
 
     Whatever else of that model is trained on leaves it, and the folder, as they are.
@@ -129,7 +129,7 @@ def _signature(tensors):
     return digest.hexdigest()[:16]
 
 
-def save_over(folder, config, tokenizer, model, base, open_folder, **options):
+def save_delta(folder, config, tokenizer, model, base, open_folder, **options):
     """Writes of a pre-trained model its heads and those other tensors that differ from another model's.
 
     Args:
@@ -152,5 +152,5 @@ def save_over(folder, config, tokenizer, model, base, open_folder, **options):
     }
     folder = save(folder, config, tokenizer, model, leave_out=same, **options)
     remove_vocabulary(folder)
-    write_json(folder / "base.json", {"base_model": reference(base), "base_sign": sign(folder, config, tensors)})
+    write_json(folder / "base.json", {"base_model": reference(base), "base_sign": fingerprint(folder, config, tensors)})
     return folder

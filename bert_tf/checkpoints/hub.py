@@ -9,9 +9,9 @@ from functools import partial
 from pathlib import Path
 
 from bert_tf.checkpoints.library import looks_like_model, models_dir
-from bert_tf.checkpoints.registry import nearest, released
+from bert_tf.checkpoints.registry import closest_names, released
 from bert_tf.errors import DownloadError, UnknownModel
-from bert_tf.files import is_free, write_text
+from bert_tf.files import is_missing_or_empty, write_text
 
 WEIGHTS = "model.safetensors"
 _VOCABULARIES = {
@@ -43,14 +43,14 @@ def download(name, progress=None, endpoint=None, folder=None):
     """
     model = released(name)
     if model is None:
-        near = nearest(name)
+        near = closest_names(name)
         hint = f" Did you mean {' or '.join(near)}?" if near else " `python -m bert_tf models` lists them."
         raise UnknownModel(f"There is no released model called {str(name)[:200]!r}.{hint}")
     root = Path(folder) if folder else models_dir()
     target = root / model.name
     if looks_like_model(target):
         return target
-    if not is_free(target):
+    if not is_missing_or_empty(target):
         raise DownloadError(f"{target} is there and holds no weights; move it away or empty it, then try again.")
     unfinished = root / ".partial" / model.name
     try:
@@ -69,7 +69,7 @@ def download(name, progress=None, endpoint=None, folder=None):
     return target
 
 
-def arrived(name, folder=None):
+def partial_download_bytes(name, folder=None):
     """Bytes of a released model that a download has left unfinished here; 0 where there is none.
 
     Args:

@@ -14,8 +14,8 @@ import platformdirs
 from bert_tf.checkpoints.formats.google import google_heads
 from bert_tf.checkpoints.formats.kerashub import is_preset, preset_config
 from bert_tf.checkpoints.formats.safetensors_folder import open_tensors
-from bert_tf.checkpoints.registry import RELEASED, nearest, released
-from bert_tf.checkpoints.tensor_names import canonical_name, heads_among
+from bert_tf.checkpoints.registry import RELEASED, closest_names, released
+from bert_tf.checkpoints.tensor_names import canonical_name, heads_present
 from bert_tf.config import GOOGLE_SETTINGS, BertConfig, ConfigError, parameter_counts
 from bert_tf.errors import CheckpointError, UnknownModel
 
@@ -138,7 +138,7 @@ def _not_found(text, known, allow_paths):
     installed = [folder.name for root in (embedded_dir(), models_dir()) for folder in _model_folders(root)]
     if text in installed:
         return f"The models directory holds {text!r}, but {_UNFIT_NAME}"
-    near = nearest(text, installed)
+    near = closest_names(text, installed)
     hint = f" Did you mean {' or '.join(near)}?" if near else " `python -m bert_tf models` lists them all."
     what = "model or folder" if allow_paths else "model"
     return f"There is no {what} called {text[:200]!r}.{hint}"
@@ -221,4 +221,4 @@ def stored_heads(folder, config):
         return frozenset({"pooler"})
     if next(folder.glob("*.index"), None):
         return google_heads(folder, config)
-    return heads_among(canonical_name(name, config.member) for name in open_tensors(folder))
+    return heads_present(canonical_name(name, config.member) for name in open_tensors(folder))

@@ -15,7 +15,7 @@ from bert_tf.checkpoints.formats.kerashub import is_preset, open_preset
 from bert_tf.checkpoints.formats.safetensors_folder import has_safetensors
 from bert_tf.checkpoints.tensor_names import (
     HEADS,
-    heads_among,
+    heads_present,
     is_task_tensor,
     tensor_shapes,
 )
@@ -83,7 +83,7 @@ def check(folder, config, tokenizer, tensors):
             f"{folder}: the vocabulary has {tokenizer.vocab_size} tokens, but the settings "
             f"say vocab_size {config.vocab_size}; they must be of the same model."
         )
-    heads = heads_among(tensors)
+    heads = heads_present(tensors)
     expected = tensor_shapes(config, heads | ({"pooler"} if heads & {"nsp", "sop"} else frozenset()))
     for name, tensor in tensors.items():
         if name not in expected:

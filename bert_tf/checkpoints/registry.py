@@ -15,7 +15,7 @@ UNCASED_VOCABULARY, CASED_VOCABULARY = 30522, 28996
 
 
 @dataclass(frozen=True)
-class Released:
+class ReleasedModel:
     """One released model.
 
     Attributes:
@@ -50,7 +50,7 @@ class Released:
 
 def _original(name, size, cased, **known):
     vocabulary = CASED_VOCABULARY if cased else UNCASED_VOCABULARY
-    return Released(
+    return ReleasedModel(
         name=name,
         repo=f"google-bert/{name}",
         config=BertConfig.named(size, vocab_size=vocabulary),
@@ -99,7 +99,7 @@ def _miniature(layers, width):
         num_attention_heads=heads,
         intermediate_size=4 * width,
     )
-    return Released(
+    return ReleasedModel(
         name=name,
         repo=f"google/{name}",
         config=config,
@@ -115,7 +115,7 @@ def _member(name, owner, size, source, heads, **known):
     """A released model of another family member, its name beginning with the member's."""
     member = MEMBERS[name.split("-")[0]]
     config = BertConfig.named(size, member.model_type, **known.pop("settings", {}))
-    return Released(
+    return ReleasedModel(
         name=name,
         repo=f"{owner}/{name}",
         config=config,
@@ -166,7 +166,7 @@ def released(name):
     return _BY_NAME.get(str(name).lower())
 
 
-def nearest(name, known=()):
+def closest_names(name, known=()):
     """Up to three names like `name` among the released models and `known`, likeliest first."""
     names = {key.lower(): key for model in RELEASED for key in (model.name, *model.aliases)}
     names.update({key.lower(): key for key in known})

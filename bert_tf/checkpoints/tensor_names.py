@@ -51,7 +51,7 @@ def tensor_shapes(config, heads=None):
         if count:
             shapes[f"bert.embeddings.{table}.weight"] = (count, narrow)
     norm("bert.embeddings.LayerNorm", narrow)
-    if config.projects:
+    if config.has_embedding_projection:
         dense("bert.embeddings_project", width, narrow)
     for group in dict.fromkeys(config.layer_groups):
         for stack in config.stack_names:
@@ -79,7 +79,7 @@ def tensor_shapes(config, heads=None):
     return shapes
 
 
-def heads_among(names):
+def heads_present(names):
     """The heads of which these canonical names hold any tensor, as a frozenset."""
     names = [name for name in names if name]
     return frozenset(head for head, start in _HEAD_STARTS.items() if any(name.startswith(start) for name in names))

@@ -10,7 +10,7 @@ import sys
 from importlib import import_module
 
 import bert_tf
-from bert_tf.user_errors import is_mistake
+from bert_tf.user_errors import is_user_error
 
 #: Command -> (module with `add_arguments(parser)` and `run(args) -> exit code or None`, one line of help).
 COMMANDS = {
@@ -93,7 +93,7 @@ def _is_for_the_user(error):
     """Whether an error is about what the user gave or has not installed, and no defect of the program."""
     if isinstance(error, ModuleNotFoundError):
         return not str(error.name).startswith("bert_tf")
-    return is_mistake(error)
+    return is_user_error(error)
 
 
 def _one_line(error):

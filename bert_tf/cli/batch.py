@@ -5,7 +5,7 @@ import sys
 from collections import deque
 from contextlib import contextmanager, nullcontext
 
-from bert_tf.cli.files import refuse_same_file, untouched, writing
+from bert_tf.cli.files import refuse_same_file, unchanged_note, writing
 from bert_tf.cli.model import load_model
 from bert_tf.errors import InputError
 
@@ -30,7 +30,7 @@ def predict_file(args):
         bert = load_model(args)
         good, bad = _answer_lines(bert, lines, total, out, args)
         if bad and not good:
-            raise InputError(f"None of the {bad} lines of {args.input} could be answered{untouched(args.output)}.")
+            raise InputError(f"None of the {bad} lines of {args.input} could be answered{unchanged_note(args.output)}.")
     summary = f"{good:,} answered"
     if bad:
         summary += f", {bad:,} bad lines"

@@ -7,12 +7,12 @@ from itertools import islice
 from bert_tf.cli.model import add_model_arguments, load_model
 from bert_tf.cli.render import table
 from bert_tf.errors import DataError, TaskError
-from bert_tf.finetuning.tasks.registry import FAMILIES, family
+from bert_tf.finetuning.tasks.registry import TASKS_BY_NAME, family
 
 
 def add_tasks(tasks):
     """Adds a parser for each family to the sub-parsers of `evaluate`."""
-    for name, (_, help_line) in FAMILIES.items():
+    for name, (_, help_line) in TASKS_BY_NAME.items():
         parser = tasks.add_parser(name, help=help_line)
         add_model_arguments(parser)
         parser.add_argument("--data", required=True, metavar="FILE", help="examples with their answers")

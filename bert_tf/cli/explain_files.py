@@ -5,15 +5,15 @@ from dataclasses import asdict
 from bert_tf.cli.explain_shared import Kind, Progress, data_of, predictions_record, read_file, state_name
 from bert_tf.cli.render import percent
 from bert_tf.errors import InputError
-from bert_tf.explain.datasets.rows import (
+from bert_tf.explain.datasets.text_rows import (
     HIDE,
-    kind_of,
+    file_kind,
     labelled,
+    parse_row_numbers,
     read_rows,
-    rows_named,
 )
 
-# As `bert_tf.explain.datasets.dataset.ASK`, `row_map.POOLINGS` and `projection.WAYS`, which are imported only when needed.
+# As `bert_tf.explain.datasets.row_predictions.ASK`, `row_map.POOLINGS` and `projection.WAYS`, which are imported only when needed.
 _ASK = ("masks", "next", "order", "replaced", "classes", "perplexity")
 _POOLINGS, _WAYS = ("mean", "first"), ("pca", "umap", "tsne")
 _CLAIMS = {"is_next": "follows", "in_order": "in order"}
@@ -22,7 +22,7 @@ _CLAIMS = {"is_next": "follows", "in_order": "in order"}
 def dataset(bert, trace, args):
     """Hidden words, next sentence or sentence order, replaced tokens, classes and pseudo-perplexity of every row."""
     from bert_tf.explain import score_rows, summarise_classes, summarise_rows
-    from bert_tf.explain.attribution.target import classes_of
+    from bert_tf.explain.attribution.target import classifier_settings
     from bert_tf.explain.datasets.class_curves import check_class
 
     if args.show == "curve":
@@ -30,7 +30,7 @@ def dataset(bert, trace, args):
     plane = _plane(bert, args) if args.show == "map" else None
     with Progress(args) as progress:
         found = score_rows(bert, args.texts, tuple(args.ask), args.hide, args.top_k, progress)
-    classes = summarise_classes(bert, found) if "classes" in args.ask and classes_of(bert) else None
+    classes = summarise_classes(bert, found) if "classes" in args.ask and classifier_settings(bert) else None
     record = {
         "asked": args.ask,
         "hide": args.hide,
@@ -55,7 +55,7 @@ def _curve(bert, found, label):
     curve = class_curve(bert, found, label)
     record = {
         "label": curve.label,
-        "rows": len(curve.has),
+        "rows": len(curve.is_positive),
         "average_precision": curve.average_precision,
         "auc": curve.auc,
         "best": curve.best,
@@ -83,7 +83,7 @@ def _subset_of(text, numbers):
     name, equals, rows = text.partition("=")
     if not (name.strip() and equals):
         raise InputError(f"--subset takes NAME=ROWS, such as short=1-4,7; not {text!r:.40}.")
-    found = rows_named(rows, numbers)
+    found = parse_row_numbers(rows, numbers)
     if not found:
         raise InputError(f"The file has none of the rows {rows!r:.40}.")
     return name.strip(), found
@@ -94,7 +94,7 @@ def _answers(bert, found):
     claim = "in_order" if "sop" in bert.heads else "is_next"
     rows = [("row", "hidden", "guess", "rank", _CLAIMS[claim], "suspected", "label", "class", "perplexity", "text")]
     for one in found:
-        masks, share, worst = one.masks, getattr(one, claim), one.most_suspected
+        masks, share, worst = one.masks, getattr(one, claim), one.most_likely_replaced
         rows.append(
             (
                 str(one.row.number),
@@ -114,18 +114,18 @@ def _answers(bert, found):
 
 def _plane(bert, args):
     """The rows' vectors laid out, before they are asked: `RowVectors`, and a record of all but their colours."""
-    from bert_tf.explain import lay_out, nearest_rows, row_vectors
-    from bert_tf.explain.datasets.row_map import SAME_FIRST, can_know, same_first
+    from bert_tf.explain import nearest_rows, project_to_plane, row_vectors
+    from bert_tf.explain.datasets.row_map import SAME_FIRST, available_row_attributes, same_top_prediction
 
     layers, pooling = bert.config.num_hidden_layers, args.pooling or _POOLINGS[0]
     layer = layers if args.layer is None else args.layer
     if not 0 <= layer <= layers:
         raise InputError(f"There is no layer {layer}: give 0, what goes in, to {layers}.")
-    _check_colour(args.colour, can_know(bert, args.texts, args.ask))
+    _check_colour(args.colour, available_row_attributes(bert, args.texts, args.ask))
     with Progress(args) as progress:
         read = row_vectors(bert, args.texts, pooling, progress, args.ask)
     vectors, rows = read.vectors[layer], [args.texts[place] for place in read.places]
-    if same_first(vectors, pooling):
+    if same_top_prediction(vectors, pooling):
         raise InputError(SAME_FIRST)
     numbers, near = [row.number for row in rows], None
     if args.near is not None:
@@ -133,7 +133,7 @@ def _plane(bert, args):
             raise InputError(f"Row {args.near} cannot be read, so nothing is near to it.")
         near = nearest_rows(vectors, numbers.index(args.near), args.top_k)
     way = args.by or _WAYS[0]
-    places, shares = lay_out(vectors, way, args.dimensions or 2)
+    places, shares = project_to_plane(vectors, way, args.dimensions or 2)
     return read, {
         "layer": layer,
         "pooling": pooling,
@@ -149,9 +149,9 @@ def _plane(bert, args):
 
 def _map(plane, found, args):
     """(the record of a plane with what is known of its rows, the lines of a table of it)."""
-    from bert_tf.explain import known_of
+    from bert_tf.explain import row_attributes
 
-    (read, record), known = plane, known_of(found)
+    (read, record), known = plane, row_attributes(found)
     name = args.colour or next(iter(known))
     _check_colour(name, known)
     values = [known[name][place] for place in read.places]
@@ -203,7 +203,7 @@ def _scored(one):
         "in_order": one.in_order,
         "replaced": one.replaced and [{"token": token, "score": score} for token, score in one.replaced],
         "label": one.row.label,
-        "said": one.said,
+        "said": one.task_prediction,
         "perplexity": one.perplexity,
         "log_likelihood": one.log_likelihood,
         "problem": one.problem,
@@ -224,15 +224,15 @@ def agreement(bert, trace, args):
         found = agreement(bert, other, args.texts, args.hide, args.top_k, progress)
     rows = [("row", "bits", "hidden", bert.name, other.name, "text")]
     for one in found.rows:
-        said = [" ".join(mask[0].token for mask in side) for side in _guesses(one)]
+        task_prediction = [" ".join(mask[0].token for mask in side) for side in _guesses(one)]
         bits = "-" if one.divergence is None else f"{one.divergence:.3f}"
         hidden = " ".join(token or "[MASK]" for token in one.originals)
-        rows.append((str(one.row.number), bits, hidden, *said, f"{one.row.text_a:.60}"))
+        rows.append((str(one.row.number), bits, hidden, *task_prediction, f"{one.row.text_a:.60}"))
     record = {
         "other": other.name,
         "hide": args.hide,
         "masks": found.masks,
-        "same_first": found.same_first,
+        "same_first": found.same_top_prediction,
         "mean_divergence_bits": found.divergence,
         "pairs": found.pairs,
         "same_next": found.same_next,
@@ -250,7 +250,7 @@ def _agreed(one):
         **_row(one),
         "hidden": one.originals,
         "guesses": [[[guess.token for guess in mask] for mask in side] for side in _guesses(one)],
-        "same_first": one.same_first,
+        "same_first": one.same_top_prediction,
         "divergence_bits": one.divergence,
         "is_next": [one.next_a, one.next_b],
         "in_order": [one.order_a, one.order_b],
@@ -309,11 +309,11 @@ def concepts(bert, trace, args):
                 *(percent(one) for side in (scores, chance) for one in (side.mean(), side.std(ddof=1))),
                 f"{found.p_values[layer]:.2g}",
                 percent(found.accuracies[layer].mean()),
-                "yes" if found.differs[layer] else "no",
+                "yes" if found.is_significant[layer] else "no",
             )
         )
     record = {
-        "target": {"label": found.target.label, "of_value": found.target.of_value},
+        "target": {"label": found.target.label, "of_value": found.target.is_regression},
         "concept": args.concept,
         "sentences": found.sentences,
         "rows": [args.texts[place].number for place in found.places],
@@ -323,7 +323,7 @@ def concepts(bert, trace, args):
         "accuracies": found.accuracies,
         "chance_accuracies": found.chance_accuracies,
         "accuracy_p_values": found.accuracy_p_values,
-        "differs": found.differs,
+        "differs": found.is_significant,
         "slopes": found.slopes,
     }
     return record, lines, ">>>>>>><"
@@ -360,7 +360,9 @@ def _check_concepts(args):
     read_file(args)
     if args.labelled is not None:
         args.texts = labelled(args.texts, args.labelled)
-    args.with_it, args.without = (read_rows(data_of(path), kind_of(path)).rows for path in (args.concept, args.against))
+    args.with_it, args.without = (
+        read_rows(data_of(path), file_kind(path)).rows for path in (args.concept, args.against)
+    )
 
 
 def _check_pairs(args):

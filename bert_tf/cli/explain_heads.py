@@ -83,11 +83,11 @@ def methods(bert, trace, args):
 
 def heads(bert, trace, args):
     """What every head does on the text, or over a file, and its cluster; over CoNLL-U which relations it follows."""
-    from bert_tf.explain import cluster_heads, profile_heads, profile_of_trace, syntax_agreement
+    from bert_tf.explain import cluster_heads, profile_heads, profile_trace, syntax_agreement
     from bert_tf.explain.attention.head_profile import MEASURES
 
     if trace is not None:
-        found = profile_of_trace(trace)
+        found = profile_trace(trace)
     else:
         with Progress(args) as progress:
             found = profile_heads(bert, [(row.text_a, row.text_b) for row in args.texts], progress=progress)
@@ -97,7 +97,7 @@ def heads(bert, trace, args):
     if args.parsed:
         with Progress(args) as progress:
             syntax = syntax_agreement(bert, args.parsed, progress)
-        measures["syntax"] = syntax.overall.better_way
+        measures["syntax"] = syntax.overall.best_direction
         record |= {"sentences": syntax.sentences, "too_long": syntax.skipped, "relations": _relations(syntax)}
     layers, count = found.summary.entropy.shape
     clusters = cluster_heads(found.distances).reshape(layers, count)
@@ -121,16 +121,16 @@ def _relations(syntax):
     """A dict for each relation: the share of every head, and the head that follows it best."""
     found = {}
     for name, one in syntax.relations.items():
-        shares = one.better_way
+        shares = one.best_direction
         best = np.unravel_index(shares.argmax(), shares.shape)
         found[name] = {
             "words": one.count,
-            "dependent_looks": one.dependent_looks,
-            "head_looks": one.head_looks,
+            "dependent_looks": one.dependent_to_head,
+            "head_looks": one.head_to_dependent,
             "best_head": tuple(int(part) for part in best),
             "best_share": shares[best],
             "offset": one.offset,
-            "offset_share": one.offset_share,
+            "offset_share": one.offset_accuracy,
         }
     return found
 
@@ -145,14 +145,14 @@ def _read_texts(args):
 
 def changed(bert, trace, args):
     """How far fine-tuning moved every head's attention on the text."""
-    from bert_tf.explain.attention.attention_change import heads_changed
+    from bert_tf.explain.attention.attention_divergence import attention_divergence
     from bert_tf.inference.bert import load
 
     name = args.before or (bert.task and bert.task.settings.base_model)
     if name is None:
         raise InputError(f"{bert.name} does not say what it was fine-tuned from: give --before M.")
     before = load(name, precision=args.precision)
-    found = heads_changed(before.trace(args.text_a, args.text_b, args.mask), trace)
+    found = attention_divergence(before.trace(args.text_a, args.text_b, args.mask), trace)
     order = np.argsort(-found, axis=None, kind="stable")[: args.top_k]
     rows = [("head", "bits")]
     for layer, head in zip(*np.unravel_index(order, found.shape)):

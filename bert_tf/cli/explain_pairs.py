@@ -39,7 +39,7 @@ def compare(bert, trace, args):
             "replaced": found.replaced_difference,
         },
         "common_tokens": found.common_tokens,
-        "folded": found.folded,
+        "folded": found.case_folded,
         "layers": found.layers,
         "attention": _difference(sides, found.layers, args),
     }
@@ -49,10 +49,10 @@ def compare(bert, trace, args):
 def _side(bert, trace, top_k):
     """What one side says by itself."""
     from bert_tf.explain import class_lens, fill_mask, summarise_heads
-    from bert_tf.explain.attribution.target import classes_of
+    from bert_tf.explain.attribution.target import classifier_settings
 
     answers = fill_mask(trace, bert.tokenizer, top_k) if trace.masks and trace.logits is not None else ()
-    lens = class_lens(bert, trace) if classes_of(bert) else None
+    lens = class_lens(bert, trace) if classifier_settings(bert) else None
     return {
         "model": bert.name,
         "text_a": trace.text_a,

@@ -78,10 +78,10 @@ def add_file_arguments(parser, required):
 
 def read_file(args):
     """Read `--input` into `args.texts`, a tuple of `Row`s; what could not be read is told on standard error."""
-    from bert_tf.explain.datasets.rows import kind_of, read_rows
+    from bert_tf.explain.datasets.text_rows import file_kind, read_rows
 
     most = checked_rows(args)
-    found = read_rows(data_of(args.input), kind_of(args.input), args.first, args.second, most)
+    found = read_rows(data_of(args.input), file_kind(args.input), args.first, args.second, most)
     if found.problems and not args.quiet:
         number, why = found.problems[0]
         unit = found.unit

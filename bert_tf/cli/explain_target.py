@@ -53,7 +53,7 @@ def target_of(bert, trace, args):
         replaced_target,
         sentence_order_target,
     )
-    from bert_tf.explain.attribution.target import classes_of
+    from bert_tf.explain.attribution.target import classifier_settings
 
     if args.next_sentence:
         return next_sentence_target(bert, trace, not args.opposite)
@@ -62,11 +62,11 @@ def target_of(bert, trace, args):
     if args.replaced:
         return replaced_target(bert, trace, args.position, not args.opposite)
     asked = args.target is not None or args.position is not None or trace.masks
-    if args.label is not None or (classes_of(bert) and not asked):
+    if args.label is not None or (classifier_settings(bert) and not asked):
         return class_target(bert, trace, args.label)
     return mask_target(bert, trace, args.position, args.target)
 
 
 def target_record(target):
     """A `Target` as a dict."""
-    return {"position": target.position, "label": target.label, "of_value": target.of_value}
+    return {"position": target.position, "label": target.label, "of_value": target.is_regression}

@@ -87,7 +87,7 @@ def neighbours(bert, trace, args):
 
 def _places(bert, trace, positions, args):
     """The places of the file nearest to some tokens' states, or to what some heads put together at them."""
-    from bert_tf.explain import attended_values, nearest_contexts
+    from bert_tf.explain import head_outputs, nearest_contexts
 
     layers = len(trace.hidden_states) - 1
     layer = args.layer if args.layer is not None else layers - (args.head is not None)
@@ -95,7 +95,7 @@ def _places(bert, trace, positions, args):
         raise InputError(f"There is no layer {layer}: give 0, what goes in, to {layers}.")
     vectors = trace.hidden_states[layer]
     if args.head is not None:
-        vectors = attended_values(bert, vectors, layer, args.head)
+        vectors = head_outputs(bert, vectors, layer, args.head)
     with Progress(args) as progress:
         found = nearest_contexts(
             bert,
@@ -153,7 +153,7 @@ def _labels(found, args):
     from bert_tf.explain import matched_labels, parsed_labels
 
     near = [one for line in found.nearest for one in line]
-    places = [*near, *(one.looked for one in near if one.looked is not None)]
+    places = [*near, *(one.most_attended for one in near if one.most_attended is not None)]
     known = {}
     if args.parsed:
         known = dict(zip(("part_of_speech", "relation"), parsed_labels(places)))
@@ -192,22 +192,22 @@ def _place(one, labels):
         "similarity": one.similarity,
         **labels[id(one)],
     }
-    looked = one.looked
-    if looked is not None:
+    most_attended = one.most_attended
+    if most_attended is not None:
         record["looks_at"] = {
-            "token": looked.token,
-            "word": None if looked.word is None else looked.word.text,
-            "position": looked.position,
-            "offset": looked.offset,
-            "share": looked.share,
-            **labels[id(looked)],
+            "token": most_attended.token,
+            "word": None if most_attended.word is None else most_attended.word.text,
+            "position": most_attended.position,
+            "offset": most_attended.offset,
+            "share": most_attended.share,
+            **labels[id(most_attended)],
         }
     return record
 
 
-def _look_row(looked, named):
-    known = (looked[name] or "-" for name in named)
-    return looked["token"], f"{looked['share']:.3f}", f"{looked['offset']:+d}", *known
+def _look_row(most_attended, named):
+    known = (most_attended[name] or "-" for name in named)
+    return most_attended["token"], f"{most_attended['share']:.3f}", f"{most_attended['offset']:+d}", *known
 
 
 def _check_neighbours(args):
@@ -260,7 +260,7 @@ def factors(bert, trace, args):
 
 def meaning(bert, trace, args):
     """One word in many sentences: its vectors after a layer laid out, and how far senses lie apart by layer."""
-    from bert_tf.explain import cosine_similarities, lay_out, occurrences, sense_separation
+    from bert_tf.explain import cosine_similarities, occurrences, project_to_plane, sense_separation
 
     with Progress(args) as progress:
         found = occurrences(bert, [text for _, text in args.sentences], args.word, progress, args.most)
@@ -269,7 +269,7 @@ def meaning(bert, trace, args):
     if not 0 <= layer <= layers:
         raise InputError(f"There is no layer {layer}: give 0, what goes in, to {layers}.")
     senses = [args.sentences[text][0] for text in found.texts]
-    coordinates, shares = lay_out(found.vectors[layer], args.by, args.dimensions)
+    coordinates, shares = project_to_plane(found.vectors[layer], args.by, args.dimensions)
     try:
         apart = sense_separation(found.vectors, senses)
     except InputError:
@@ -359,10 +359,10 @@ def _add_factors(kind):
 
 
 def _check_factors(args):
-    from bert_tf.explain.representations.factors import FEWEST, MOST
+    from bert_tf.explain.representations.factors import MAX_FACTORS, MIN_FACTORS
 
-    if not FEWEST <= args.factors <= MOST:
-        raise InputError(f"--factors must be {FEWEST} to {MOST}, not {args.factors}.")
+    if not MIN_FACTORS <= args.factors <= MAX_FACTORS:
+        raise InputError(f"--factors must be {MIN_FACTORS} to {MAX_FACTORS}, not {args.factors}.")
 
 
 def _add_meaning(kind):

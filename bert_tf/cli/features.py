@@ -7,7 +7,7 @@ from itertools import islice
 from bert_tf.cli.files import writing
 from bert_tf.cli.model import add_model_arguments, load_model
 from bert_tf.errors import InputError
-from bert_tf.finetuning.data.sentence_examples import Layout, read_sentences
+from bert_tf.finetuning.data.sentence_examples import ColumnLayout, read_sentences
 from bert_tf.finetuning.data.tables import FORMATS, read_records
 from bert_tf.inference.sentence_vectors import POOLINGS
 
@@ -79,7 +79,7 @@ def _texts(args):
             yield record["text"], None
         return
     columns = tuple(name.strip() for name in args.columns.split(",")) if args.columns else None
-    layout = Layout(args.text_column, args.text2_column, columns=columns)
+    layout = ColumnLayout(args.text_column, args.text2_column, columns=columns)
     for one in read_sentences(args.input, layout, kind, labelled=False):
         yield one.text_a, one.text_b
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from bert_tf.errors import TaskError
-from bert_tf.finetuning.tasks.registry import FAMILIES, family
+from bert_tf.finetuning.tasks.registry import TASKS_BY_NAME, family
 
 _FIT_OPTIONS = (
     "epochs",
@@ -33,7 +33,7 @@ _FIT_OPTIONS = (
 def add_arguments(parser):
     """Adds a sub-command for each task."""
     tasks = parser.add_subparsers(metavar="TASK", required=True, dest="task", parser_class=type(parser))
-    for name, (_, help_line) in FAMILIES.items():
+    for name, (_, help_line) in TASKS_BY_NAME.items():
         task = tasks.add_parser(name, help=help_line, description=help_line[0].upper() + help_line[1:] + ".")
         _add_common(task, family(name).length)
         family(name).add_reading_arguments(task)

@@ -7,7 +7,7 @@ from collections import deque
 from contextlib import nullcontext
 
 from bert_tf.checkpoints import find
-from bert_tf.cli.files import refuse_same_file, untouched, writing
+from bert_tf.cli.files import refuse_same_file, unchanged_note, writing
 from bert_tf.cli.model import load_model
 from bert_tf.cli.predict import READING
 from bert_tf.cli.render import bar, percent, table
@@ -88,7 +88,7 @@ def _predict_file(args):
         write = _csv_writer(out, args.output) if as_csv else _json_writer(out, live=args.batch_size == 1)
         good, bad = _answer(task, _chained(first, records), write, args)
         if bad and not good:
-            raise InputError(f"None of the {bad} rows of {args.input} could be answered{untouched(args.output)}.")
+            raise InputError(f"None of the {bad} rows of {args.input} could be answered{unchanged_note(args.output)}.")
     if bad or not args.quiet:
         print(f"{good:,} answered{f', {bad:,} bad rows' if bad else ''}.", file=sys.stderr)
     return 0

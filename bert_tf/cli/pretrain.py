@@ -6,7 +6,7 @@ from pathlib import Path
 
 from bert_tf.architectures import MEMBERS
 from bert_tf.cli.prepare import add_example_arguments, mask_settings
-from bert_tf.folder_lock import alone
+from bert_tf.folder_lock import locked_folder
 from bert_tf.pretraining.initialization import check_objective_fits, start
 from bert_tf.pretraining.run_settings import check_embeddings, check_run, record_settings
 from bert_tf.user_errors import SEED, whole_number
@@ -168,7 +168,7 @@ def run(args):
     use_threads(args.threads, one_device=name == "one")
     # Before anything else in TensorFlow: it connects to the other machines only at its start.
     strategy = make_strategy(name)
-    with alone(args.output, "pretrain") if is_chief(strategy) else nullcontext():
+    with locked_folder(args.output, "pretrain") if is_chief(strategy) else nullcontext():
         return _run(args, strategy)
 
 
@@ -181,19 +181,19 @@ def _run(args, strategy):
     from bert_tf.pretraining.phases import plan_phases
     from bert_tf.training.checkpoint import writing
     from bert_tf.training.loop import STOPPED, Trainer
-    from bert_tf.training.snapshots import Snapshots
+    from bert_tf.training.snapshots import SnapshotWriter
     from bert_tf.training.step import check_batch_size
-    from bert_tf.training.strategy import replicas, scope
-    from bert_tf.training.utilization import measure_peak
+    from bert_tf.training.strategy import num_replicas, scope
+    from bert_tf.training.utilization import measure_peak_flops
 
     check_batch_size(args.batch_size, strategy, args.accumulate)
     keras.utils.set_random_seed(args.seed)
     output = Path(args.output)
     with scope(strategy):
-        taught_by = _teacher(args)
-    teacher = taught_by and taught_by[2]
+        teacher_model = _teacher(args)
+    teacher = teacher_model and teacher_model[2]
     records = _records(args) if args.records else None
-    config, tokenizer, source = start(args, taught_by)
+    config, tokenizer, source = start(args, teacher_model)
     if records:
         records.check_vocabulary(tokenizer)
     objective = _objective(args)
@@ -218,7 +218,7 @@ def _run(args, strategy):
         keep=args.keep,
         strategy=strategy,
         accumulate=args.accumulate,
-        peak=measure_peak(args.precision) * replicas(strategy),
+        peak=measure_peak_flops(args.precision) * num_replicas(strategy),
         flops_of=lambda batch: _flops(
             filter(None, (model, generator)), reader, *batch["token_ids"].shape, batch["mask_labels"].shape[1]
         ),
@@ -226,7 +226,9 @@ def _run(args, strategy):
     if trainer.chief:
         record_settings(output, args, model, tokenizer, corpus)
     snapshots = (
-        Snapshots(output, lambda folder: checkpoints.save(folder, config, tokenizer, model, "float16"), last=args.steps)
+        SnapshotWriter(
+            output, lambda folder: checkpoints.save(folder, config, tokenizer, model, "float16"), last=args.steps
+        )
         if args.snapshots
         else None
     )
@@ -288,7 +290,7 @@ def _make(args, config, source, corpus, objective, reader, strategy):
     """
     from bert_tf.models import build_pretraining_model
     from bert_tf.pretraining.objectives.electra import make_generator
-    from bert_tf.training.fused_ops import fuse, fuses
+    from bert_tf.training.fused_ops import can_fuse, fuse
     from bert_tf.training.optimizers.registry import layer_factors, make_optimizer, warmup_steps
     from bert_tf.training.precision import (
         apply_precision,
@@ -310,7 +312,7 @@ def _make(args, config, source, corpus, objective, reader, strategy):
     network = objective.network(model, beside) if beside else model
     for one in filter(None, (network, reader)):
         apply_precision(one, args.precision)
-        if fuses(args.precision, strategy, args.jit):
+        if can_fuse(args.precision, strategy, args.jit):
             fuse(one)
     if args.rematerialise:
         rematerialise(model)
@@ -331,19 +333,21 @@ def _make(args, config, source, corpus, objective, reader, strategy):
 def _train(args, trainer, phases, corpus, tokenizer, snapshots):
     """Resumes or begins, and goes on to the last step or `--stop-after`. Returns: the step reached."""
     from bert_tf.pretraining.data.feed import (
-        Position,
-        from_saved,
+        DataPosition,
+        position_from_json,
+        position_to_json,
         prefetch,
-        to_saved,
     )
 
     state = trainer.restore()
-    step, position = state["step"] if state else 0, Position()
+    step, position = state["step"] if state else 0, DataPosition()
     longest = max((phase.length for phase in phases), default=args.length)
     if snapshots and trainer.chief:
-        snapshots.forget_after(step if state else -1)
+        snapshots.remove_after(step if state else -1)
     if step:
-        position, told = from_saved(state["position"], _feed(args, corpus, tokenizer, longest, longest).division)
+        position, told = position_from_json(
+            state["position"], _feed(args, corpus, tokenizer, longest, longest).division
+        )
         if trainer.chief:
             print(f"Resuming after step {step}.{told}", flush=True)
     for phase in phases:
@@ -352,7 +356,7 @@ def _train(args, trainer, phases, corpus, tokenizer, snapshots):
             continue
         if step == phase.first and position.batch:
             # Other lengths cut a block into other batches; it goes on with the next one.
-            position = Position(position.epoch, position.block + 1, 0)
+            position = DataPosition(position.epoch, position.block + 1, 0)
         feed = _feed(args, corpus, tokenizer, phase.length, longest, position)
         step = trainer.train(
             prefetch(feed),
@@ -360,7 +364,7 @@ def _train(args, trainer, phases, corpus, tokenizer, snapshots):
             goal,
             save_every=args.save_every,
             log_every=args.log_every,
-            encode_position=lambda position: to_saved(position, feed.division),
+            encode_position=lambda position: position_to_json(position, feed.division),
             describe_position=feed.describe,
             report=lambda record: _say_record(record, args.steps),
             snapshots=snapshots,
@@ -373,10 +377,10 @@ def _train(args, trainer, phases, corpus, tokenizer, snapshots):
 
 def _feed(args, corpus, tokenizer, length, longest, position=None):
     """The feed of a phase; blocks are those of the longest phase in all of them, so that a position means one place."""
-    from bert_tf.pretraining.data.feed import Feed, Position, tokens_of_block
+    from bert_tf.pretraining.data.feed import DataPosition, Feed, tokens_of_block
     from bert_tf.pretraining.data.records_feed import RecordsFeed
 
-    position = position or Position()
+    position = position or DataPosition()
     if args.records:
         return RecordsFeed(corpus, args.batch_size, args.seed, position)
     masks = mask_settings(args)
@@ -401,7 +405,7 @@ def freeze(model, layers):
 
     Raises: ValueError: there are not so many, or one of them shares its weights with one that is to learn.
     """
-    count, possible = model.bert_config.num_hidden_layers, model.bert_config.freezable
+    count, possible = model.bert_config.num_hidden_layers, model.bert_config.max_frozen_layers
     if not 0 <= layers <= count:
         raise ValueError(f"--freeze-layers is {layers}; the model has {count} layers.")
     if layers not in possible:
@@ -477,9 +481,9 @@ def _objective(args):
 
 def _flops(learners, reader, *shape):
     """Of an update of models that learn, with those of a model beside them that only reads."""
-    from bert_tf.training.utilization import reading_flops, training_flops
+    from bert_tf.training.utilization import forward_flops, training_flops
 
-    reading = reading_flops(reader.bert_config, reader.bert_heads, *shape) if reader else 0.0
+    reading = forward_flops(reader.bert_config, reader.bert_heads, *shape) if reader else 0.0
     return reading + sum(training_flops(one.bert_config, one.bert_heads, *shape) for one in learners)
 
 

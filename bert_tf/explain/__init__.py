@@ -25,9 +25,9 @@ from bert_tf.explain.attention.head_profile import (
     HeadProfile,
     cluster_heads,
     head_distances,
-    map_of_heads,
     profile_heads,
-    profile_of_trace,
+    profile_trace,
+    project_heads,
 )
 from bert_tf.explain.attention.head_summary import HeadSummary, attention_between, summarise_heads
 from bert_tf.explain.attention.head_vectors import HeadVectors, head_vectors, query_key_vectors
@@ -43,14 +43,14 @@ from bert_tf.explain.attention.syntax import (
 )
 from bert_tf.explain.attention.token_attention import TokenAttention, token_attention
 from bert_tf.explain.attention.value_attention import (
-    NormWeighted,
-    attended_values,
+    NormWeightedAttention,
     effective_attention,
+    head_outputs,
     norm_weighted_attention,
 )
 from bert_tf.explain.attribution.deeplift import deeplift
 from bert_tf.explain.attribution.hotflip import Flip, HotFlip, hotflip
-from bert_tf.explain.attribution.input_reduction import GoneWord, Reduction, reduce_input
+from bert_tf.explain.attribution.input_reduction import InputReduction, RemovedWord, reduce_input
 from bert_tf.explain.attribution.lime import lime
 from bert_tf.explain.attribution.lrp import layerwise_relevance
 from bert_tf.explain.attribution.saliency import (
@@ -72,19 +72,9 @@ from bert_tf.explain.attribution.target import (
 from bert_tf.explain.datasets.agreement import Agreement, RowAgreement, agreement
 from bert_tf.explain.datasets.class_curves import (
     ClassCurve,
-    Decision,
+    ThresholdMetrics,
     class_curve,
     curve_labels,
-)
-from bert_tf.explain.datasets.dataset import (
-    ClassSummary,
-    RowResult,
-    RowSummary,
-    can_ask,
-    hidden_places,
-    score_rows,
-    summarise_classes,
-    summarise_rows,
 )
 from bert_tf.explain.datasets.pseudo_likelihood import (
     MinimalPair,
@@ -94,41 +84,51 @@ from bert_tf.explain.datasets.pseudo_likelihood import (
 )
 from bert_tf.explain.datasets.row_map import (
     RowVectors,
-    known_of,
     nearest_rows,
+    row_attributes,
     row_vectors,
 )
-from bert_tf.explain.datasets.rows import (
-    Row,
-    Rows,
+from bert_tf.explain.datasets.row_predictions import (
+    ClassSummary,
+    RowResult,
+    RowSummary,
+    hidden_places,
+    score_rows,
+    summarise_classes,
+    summarise_rows,
+    supported_predictions,
+)
+from bert_tf.explain.datasets.text_rows import (
+    TextRow,
+    TextRows,
+    file_kind,
     hidden_words,
-    kind_of,
     read_rows,
 )
 from bert_tf.explain.interventions.ablation import (
     Ablation,
     AblationEffect,
-    IntactPass,
-    Sweep,
+    AblationSweep,
+    CleanRun,
     ablate,
+    clean_run,
     every_feed_forward,
     every_head,
     every_layer,
     every_token,
-    intact_pass,
     sweep,
 )
 from bert_tf.explain.interventions.contributions import (
     Contributions,
-    StateParts,
+    ResidualDecomposition,
     contributions,
-    state_parts,
+    residual_decomposition,
 )
 from bert_tf.explain.interventions.counterfactual import (
-    Outcome,
     Variant,
-    ask,
+    VariantPrediction,
     left_context,
+    predict_variants,
     right_context,
     swapped,
     with_word,
@@ -136,13 +136,17 @@ from bert_tf.explain.interventions.counterfactual import (
     without_word,
 )
 from bert_tf.explain.interventions.patching import (
-    PatchMap,
+    PatchingResult,
     patch_blocks,
     patch_heads,
     patch_states,
 )
-from bert_tf.explain.interventions.path_patching import PathMap, Receiver, patch_paths
-from bert_tf.explain.interventions.replaced_tokens import Game, play, replaced_scores
+from bert_tf.explain.interventions.path_patching import PathPatchingResult, Receiver, patch_paths
+from bert_tf.explain.interventions.replaced_token_detection import (
+    ReplacedTokenResult,
+    replace_and_detect,
+    replaced_scores,
+)
 from bert_tf.explain.models.compare import (
     Comparison,
     MaskAgreement,
@@ -150,7 +154,7 @@ from bert_tf.explain.models.compare import (
     compare,
     jensen_shannon,
 )
-from bert_tf.explain.models.directionality import Reading, read_place
+from bert_tf.explain.models.directionality import SpanPrediction, predict_span
 from bert_tf.explain.representations.factors import (
     Factors,
     Unit,
@@ -165,18 +169,18 @@ from bert_tf.explain.representations.layer_similarity import (
     svcca,
 )
 from bert_tf.explain.representations.logit_lens import (
-    ClassLens,
-    Lens,
+    ClassLogitLens,
+    LogitLens,
     class_lens,
     logit_lens,
 )
 from bert_tf.explain.representations.nearest_contexts import (
     Context,
-    Contexts,
-    Look,
+    MostAttendedToken,
+    NearestContexts,
     nearest_contexts,
 )
-from bert_tf.explain.representations.projection import lay_out, tsne, umap
+from bert_tf.explain.representations.projection import project_to_plane, tsne, umap
 from bert_tf.explain.representations.tcav import ConceptTest, can_test, concept_test
 from bert_tf.explain.representations.vectors import (
     EmbeddingParts,
@@ -192,7 +196,7 @@ from bert_tf.explain.representations.vectors import (
 )
 from bert_tf.explain.representations.word_senses import SenseSeparation, labelled_sentences, sense_separation
 from bert_tf.inference.answer import Answer, answer_from
-from bert_tf.inference.joint_filling import JointFill, fill_jointly
+from bert_tf.inference.joint_filling import JointFilling, fill_jointly
 from bert_tf.inference.predictions import (
     MaskPrediction,
     Prediction,
@@ -200,7 +204,7 @@ from bert_tf.inference.predictions import (
     fill_mask,
     sigmoid,
 )
-from bert_tf.inference.text_filling import text_with
+from bert_tf.inference.text_filling import fill_text
 from bert_tf.inference.trace import NextSentence, SentenceOrder, Trace
 from bert_tf.inference.words import Word, WordSpan, words_of
 
@@ -211,66 +215,66 @@ __all__ = [
     "Answer",
     "Cancelled",
     "ClassCurve",
-    "ClassLens",
+    "ClassLogitLens",
     "ClassSummary",
     "Comparison",
     "ConlluError",
     "ConceptTest",
     "Context",
-    "Contexts",
+    "NearestContexts",
     "Contributions",
-    "Decision",
+    "ThresholdMetrics",
     "EmbeddingParts",
     "EmptyText",
     "Factors",
     "Flip",
-    "GoneWord",
+    "RemovedWord",
     "HeadProfile",
     "HeadSummary",
     "HeadVectors",
     "HotFlip",
     "InputError",
-    "IntactPass",
-    "JointFill",
-    "Lens",
-    "Look",
+    "CleanRun",
+    "JointFilling",
+    "LogitLens",
+    "MostAttendedToken",
     "MaskAgreement",
     "MaskPositionError",
     "MaskPrediction",
     "MaskTruncated",
     "MinimalPair",
     "Neighbour",
-    "Game",
+    "ReplacedTokenResult",
     "NextSentence",
     "SentenceOrder",
-    "play",
+    "replace_and_detect",
     "replaced_scores",
     "replaced_target",
     "sigmoid",
-    "NormWeighted",
+    "NormWeightedAttention",
     "NotComparable",
     "NothingToPredict",
     "Occurrences",
-    "Outcome",
+    "VariantPrediction",
     "ParsedSentence",
-    "PatchMap",
-    "PathMap",
+    "PatchingResult",
+    "PathPatchingResult",
     "Prediction",
     "PseudoLikelihood",
-    "Reading",
+    "SpanPrediction",
     "Receiver",
-    "Reduction",
+    "InputReduction",
     "RelationAgreement",
-    "Row",
+    "TextRow",
     "RowAgreement",
     "RowResult",
     "RowSummary",
     "RowVectors",
-    "Rows",
+    "TextRows",
     "Saliency",
     "SenseSeparation",
-    "StateParts",
-    "Sweep",
+    "ResidualDecomposition",
+    "AblationSweep",
     "SyntaxAgreement",
     "Target",
     "TargetPrediction",
@@ -286,11 +290,11 @@ __all__ = [
     "agreement",
     "aligned_layers",
     "answer_from",
-    "ask",
-    "attended_values",
+    "predict_variants",
+    "head_outputs",
     "attention_between",
     "attention_flow",
-    "can_ask",
+    "supported_predictions",
     "can_test",
     "chance_similarity",
     "attention_rollout",
@@ -323,20 +327,20 @@ __all__ = [
     "head_vectors",
     "hidden_places",
     "hidden_words",
-    "intact_pass",
+    "clean_run",
     "hotflip",
     "integrated_gradients",
     "jensen_shannon",
-    "kind_of",
-    "known_of",
+    "file_kind",
+    "row_attributes",
     "labelled_sentences",
-    "lay_out",
+    "project_to_plane",
     "layer_similarity",
     "left_context",
     "lime",
     "linear_cka",
     "logit_lens",
-    "map_of_heads",
+    "project_heads",
     "mask_target",
     "matched_labels",
     "minimal_pairs",
@@ -354,12 +358,12 @@ __all__ = [
     "patch_states",
     "principal_components",
     "profile_heads",
-    "profile_of_trace",
+    "profile_trace",
     "pseudo_likelihood",
     "pwcca",
     "query_key_vectors",
     "read_conllu",
-    "read_place",
+    "predict_span",
     "read_rows",
     "reduce_input",
     "right_context",
@@ -368,7 +372,7 @@ __all__ = [
     "sense_separation",
     "sentence_order_target",
     "smoothgrad",
-    "state_parts",
+    "residual_decomposition",
     "summarise_classes",
     "summarise_heads",
     "summarise_rows",
@@ -376,7 +380,7 @@ __all__ = [
     "swapped",
     "sweep",
     "syntax_agreement",
-    "text_with",
+    "fill_text",
     "token_attention",
     "tsne",
     "umap",

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from bert_tf.errors import TaskError
-from bert_tf.files import is_free, making
+from bert_tf.files import atomic_folder, is_missing_or_empty
 from bert_tf.finetuning.task_settings import transformers_class
 
 FORMATS = ("own", "hf", "savedmodel")
@@ -29,14 +29,14 @@ def export_task(source, target, to="hf", dtype="float32", say=print):
         raise TaskError(f"A fine-tuned model is written as {', '.join(FORMATS)}, not {to!r}.")
     if dtype == "int8" and to != "own" or dtype != "float32" and to == "savedmodel":
         raise TaskError(f"The format {to!r} is not written as {dtype}; choose float32.")
-    if not is_free(target):
+    if not is_missing_or_empty(target):
         raise TaskError(f"{target} is there already and not empty; give a new folder.")
     bert = bert_tf.load(source)
     if to == "hf":
         _check_transformers(bert)
-    with making(target) as unfinished:
+    with atomic_folder(target) as unfinished:
         if to == "savedmodel":
-            from bert_tf.finetuning.serving import write_saved_model
+            from bert_tf.finetuning.saved_model import write_saved_model
 
             if why := write_saved_model(unfinished, bert):
                 say(f"ids only: {why}")
@@ -57,7 +57,7 @@ def _check_transformers(bert):
 def _how(settings, member):
     if settings.extra.get("crf"):
         return "with a CRF"
-    if settings.reads_first and settings.task in member.sentence_heads:
+    if settings.pools_first_token and settings.task in member.sentence_heads:
         return "with a pooler where it has a layer on the first token of its own, as one trained now has"
     return f"pooling {settings.pooling!r}"
 

@@ -20,8 +20,8 @@ import numpy as np
 from bert_tf.checkpoints.saving import DTYPES
 from bert_tf.errors import TaskError
 from bert_tf.files import write_json
-from bert_tf.finetuning.task_settings import merit
-from bert_tf.folder_lock import alone
+from bert_tf.finetuning.task_settings import selection_score
+from bert_tf.folder_lock import locked_folder
 
 _SETTINGS = "settings.json"
 # Attributes of examples that say where they stand in which file, and not what is learned from them.
@@ -94,7 +94,7 @@ class FitSettings:
 
 
 @dataclass(frozen=True)
-class Fitted:
+class FitResult:
     """What a run came to.
 
     Attributes: rounds: list of dicts, see `rounds.json`. finished: False where a signal stopped it.
@@ -119,7 +119,7 @@ def fit(family, start, train, dev, settings, how, output, say=print):
         train, dev: lists of examples; `dev` may be empty, the last epoch's model is kept then.
         settings: `TaskSettings`. how: `FitSettings`. output: folder. say: called with each line of news.
 
-    Returns: `Fitted`. The model is in `output`; `bert_tf.load` reads it.
+    Returns: `FitResult`. The model is in `output`; `bert_tf.load` reads it.
 
     Raises: TaskError, CheckpointError, DataError, StrategyError; FolderInUse if another run is writing to `output`.
     """
@@ -128,7 +128,7 @@ def fit(family, start, train, dev, settings, how, output, say=print):
     strategy = make_strategy(how.strategy)  # before anything else in TensorFlow
     run = _Run(family, start, settings, how, Path(output), strategy, say)
     run.prepare(train, dev)
-    with alone(run.folder, "finetune", run.output) if is_chief(strategy) else nullcontext():
+    with locked_folder(run.folder, "finetune", run.output) if is_chief(strategy) else nullcontext():
         run.begin()
         return run.train()
 
@@ -156,7 +156,7 @@ class _Run:
 
         from bert_tf.checkpoints import find, read
         from bert_tf.checkpoints.delta import check_base
-        from bert_tf.finetuning.feed import EpochFeed
+        from bert_tf.finetuning.epoch_feed import EpochFeed
         from bert_tf.training.loop import Trainer
         from bert_tf.training.step import check_batch_size
         from bert_tf.training.strategy import scope
@@ -205,7 +205,7 @@ class _Run:
     def _make(self, source, rows):
         """(network with the source's weights, built optimiser)."""
         from bert_tf.cli.pretrain import freeze
-        from bert_tf.finetuning.network import build_network
+        from bert_tf.finetuning.task_network import build_network
         from bert_tf.models import named_variables
         from bert_tf.training.optimizers.registry import layer_factors, make_optimizer, warmup_steps
         from bert_tf.training.precision import (
@@ -223,7 +223,7 @@ class _Run:
         for name, variable in named_variables(network.bert).items():
             if name in known:
                 variable.assign(known[name])
-        self.family.start_head(network.head, rows, self.settings)
+        self.family.initialize_head(network.head, rows, self.settings)
         freeze(network, how.freeze_layers)
         # The head stays in float32: next to nothing to compute, and its logits are what is learned from.
         apply_precision(network.bert, how.precision)
@@ -305,7 +305,7 @@ class _Run:
         return self._fitted(rounds, True, step)
 
     def _fitted(self, rounds, finished, step):
-        return Fitted(rounds, finished, step, self.settings, self.trainer.chief, self.trainer.stopped)
+        return FitResult(rounds, finished, step, self.settings, self.trainer.chief, self.trainer.stopped)
 
     def _read_rounds(self):
         path = self.folder / "rounds.json"
@@ -321,8 +321,8 @@ class _Run:
         from bert_tf.training.checkpoint import writing
 
         scores = self._scores()
-        before = [merit(one["dev"], self.settings.metric) for one in rounds]
-        best = not scores or merit(scores, self.settings.metric) > max(before, default=-math.inf)
+        before = [selection_score(one["dev"], self.settings.metric) for one in rounds]
+        best = not scores or selection_score(scores, self.settings.metric) > max(before, default=-math.inf)
         if best and self.trainer.chief:
             with writing(
                 f"The model {self.output}",

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-TASK_WORDS = {
+TASK_NAMES = {
     "classify": "text classification",
     "tag": "labels for words",
     "answer": "answers out of a passage",
@@ -35,7 +35,7 @@ def model_card(name, settings, metrics, bert):
             f"# {name}",
             "",
             f"A BERT of {bert.config.num_hidden_layers} layers of {bert.config.hidden_size}, fine-tuned for "
-            f"{TASK_WORDS[settings.task]} from {start}.",
+            f"{TASK_NAMES[settings.task]} from {start}.",
             "",
             *_use(name, settings),
             "",

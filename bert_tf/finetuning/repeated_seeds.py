@@ -4,7 +4,7 @@ import dataclasses
 import shutil
 
 from bert_tf.finetuning.fit import fit
-from bert_tf.finetuning.task_settings import merit
+from bert_tf.finetuning.task_settings import selection_score
 
 
 def fit_seeds(family, start, train, dev, settings, how, output, seeds=1, say=print):
@@ -33,7 +33,7 @@ def fit_seeds(family, start, train, dev, settings, how, output, seeds=1, say=pri
         scores.append({"seed": seed, **best_scores(done.rounds, settings.metric)})
         _forget()
     if done.chief:
-        best = max(scores, key=lambda one: merit(one, settings.metric))
+        best = max(scores, key=lambda one: selection_score(one, settings.metric))
         _copy_model(output / f"seed-{best['seed']}", output)
         write_report(output, dev, len(train), dataclasses.replace(how, seed=best["seed"]), start, scores, say)
     return True
@@ -41,7 +41,7 @@ def fit_seeds(family, start, train, dev, settings, how, output, seeds=1, say=pri
 
 def best_scores(rounds, metric):
     """The dev scores of the round that is best by a metric, among `Fitted.rounds`."""
-    return max((one["dev"] for one in rounds), key=lambda scores: merit(scores, metric))
+    return max((one["dev"] for one in rounds), key=lambda scores: selection_score(scores, metric))
 
 
 def _forget():

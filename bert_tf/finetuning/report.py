@@ -11,9 +11,9 @@ from pathlib import Path
 
 import numpy as np
 
-from bert_tf.files import replacing, write_json, write_text
-from bert_tf.finetuning.model_card import TASK_WORDS, model_card
-from bert_tf.training.run import read_records
+from bert_tf.files import atomic_write, write_json, write_text
+from bert_tf.finetuning.model_card import TASK_NAMES, model_card
+from bert_tf.training.run_folder import read_records
 
 
 def write_report(output, dev, train_count, how, start, scores, say=print):
@@ -102,7 +102,7 @@ def read_progress(folder):
 
 
 def _write_errors(path, rows):
-    with replacing(path) as part, open(part, "w", encoding="utf-8", newline="") as file:
+    with atomic_write(path) as part, open(part, "w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, list(rows[0]))
         writer.writeheader()
         writer.writerows(rows)
@@ -123,7 +123,7 @@ def _page(metrics, findings, progress):
     """One HTML page that needs nothing beside it; the drawing library is in it once."""
     from bert_tf.plots.training import finetuning as plots
 
-    parts = [f"<h1>{html.escape(TASK_WORDS[metrics['task']].capitalize())}</h1>", _numbers(metrics)]
+    parts = [f"<h1>{html.escape(TASK_NAMES[metrics['task']].capitalize())}</h1>", _numbers(metrics)]
     figures = []
     if progress:
         figures.append(("How it learned", plots.learning_curve(*progress, metrics["metric"])))
@@ -136,7 +136,7 @@ def _page(metrics, findings, progress):
     if findings and findings.per_label:
         parts.append(_table(findings.per_label))
     if findings and findings.worst:
-        parts += [f"<h2>{findings.worst_title}</h2>", _table(findings.worst[:50])]
+        parts += [f"<h2>{findings.worst_errors_title}</h2>", _table(findings.worst[:50])]
     return _FRAME.format(title=html.escape(f"{metrics['task']}: report"), body="\n".join(parts))
 
 

@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 
 from bert_tf.checkpoints import find, save
-from bert_tf.checkpoints.delta import base_model, reference, remove_vocabulary, sign
+from bert_tf.checkpoints.delta import base_model, fingerprint, reference, remove_vocabulary
 from bert_tf.checkpoints.reading import open_folder
 from bert_tf.checkpoints.tensor_names import (
     classifier_has_pooler,
     classifier_name,
-    heads_among,
+    heads_present,
     is_task_tensor,
     tensor_shapes,
 )
@@ -57,7 +57,7 @@ def save_task(folder, config, tokenizer, network, settings, card=None, dtype="fl
     values = settings.replace(base_model=reference(delta_of) if delta_of else None).to_dict()
     if delta_of:
         _, base_tokenizer, tensors = open_folder(find(delta_of))
-        values["base_sign"] = sign(Path(folder), config, tensors)
+        values["base_sign"] = fingerprint(Path(folder), config, tensors)
         if base_tokenizer.vocab == tokenizer.vocab:
             remove_vocabulary(folder)
     write_json(Path(folder) / FILE, values)
@@ -106,7 +106,7 @@ def _pooler_within(network, settings, kind):
     if settings.task != "classify" or kind is None or not classifier_has_pooler(network.bert_config.member):
         return frozenset()
     shapes = tensor_shapes(network.bert_config, ("pooler",))
-    return frozenset(name for name in shapes if heads_among([name]) == {"pooler"})
+    return frozenset(name for name in shapes if heads_present([name]) == {"pooler"})
 
 
 def _config_entries(settings, kind):

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 
-from bert_tf.finetuning.network import network_over
 from bert_tf.finetuning.task_folder import load_head
+from bert_tf.finetuning.task_network import network_over
 from bert_tf.finetuning.task_settings import read_settings
 from bert_tf.finetuning.tasks.registry import family
-from bert_tf.stream import windows
+from bert_tf.read_ahead import read_ahead_windows
 
 
 class TaskModel:
@@ -46,7 +46,7 @@ class TaskModel:
             place. batch_size: rows in one pass; with 1 each is answered before the next one is read.
             errors: "raise", or "return" for the exception of an input that cannot be read in place of its answer.
         """
-        for window in windows(inputs, batch_size):
+        for window in read_ahead_windows(inputs, batch_size):
             answers = self._examples(window, errors)
             places = [place for place, one in enumerate(answers) if not isinstance(one, Exception)]
             examples = [answers[place] for place in places]

@@ -39,7 +39,7 @@ class TaskSettings:
         regression: one number instead of labels.
         pair: whether the inputs are two texts; None where nothing says so (a classifier of Transformers').
         max_length: tokens that an input, or a window of it, is cut to.
-        metric: the name in the scores that the best epoch is chosen by, see `merit`.
+        metric: the name in the scores that the best epoch is chosen by, see `selection_score`.
         base_model: name or folder of the model whose tensors stand in for those that the folder lacks, or
         None. extra: what else a family needs, JSON-able. "activation": of the layer on the first token that a head
         brings itself (`Member.sentence_heads`); without it the pooler's output is read.
@@ -75,7 +75,7 @@ class TaskSettings:
             raise TaskError(f"A label is given twice in {', '.join(self.labels):.80}.")
 
     @property
-    def reads_first(self):
+    def pools_first_token(self):
         """Whether the head reads the first token's state alone, be it through the pooler or a layer of its own."""
         return self.task == "choose" or self.task == "classify" and self.pooling == "cls"
 
@@ -84,7 +84,7 @@ class TaskSettings:
 
         Raises: TaskError: the head would read the first token alone, and that one has seen nothing but itself.
         """
-        if not self.reads_first:
+        if not self.pools_first_token:
             return self
         if member.reads == "left":
             remedy = (
@@ -114,7 +114,7 @@ class TaskSettings:
         return cls(**{key: value for key, value in values.items() if key in known})
 
 
-def merit(scores, metric):
+def selection_score(scores, metric):
     """What models are compared by: the higher the better.
 
     Args: scores: dict name -> number. metric: one of the names.
@@ -159,7 +159,7 @@ def transformers_class(settings, member):
     """
     pooled = settings.task in ("classify", "choose")
     activation = member.sentence_heads.get(settings.task, (None,))[0]
-    same = settings.reads_first and settings.extra.get("activation") == activation
+    same = settings.pools_first_token and settings.extra.get("activation") == activation
     if settings.extra.get("crf") or member.reads != "both" or pooled and not same:
         return None
     ending = next(end for end, known in _CLASSES.items() if known == settings.task)

@@ -7,7 +7,7 @@ import numpy as np
 
 from bert_tf.errors import InputError
 from bert_tf.inference.answer import Answer, check_question
-from bert_tf.inference.model_inputs import prepare
+from bert_tf.inference.model_inputs import prepare_input
 from bert_tf.inference.predictions import (
     check_top_k,
     mask_predictions,
@@ -15,11 +15,11 @@ from bert_tf.inference.predictions import (
     target_ids,
 )
 from bert_tf.inference.trace import NextSentence, SentenceOrder
-from bert_tf.stream import windows
+from bert_tf.read_ahead import read_ahead_windows
 from bert_tf.tokenizers import pad_batch
 
 # Most masks a batch is padded to, all rows together: their logits over 30,000 tokens are then 60 MB.
-MASKS_IN_BATCH = 512
+MASKS_PER_BATCH = 512
 
 
 def predict_many(bert, rows, batch_size=32, top_k=5, errors="raise", targets=()):
@@ -48,7 +48,7 @@ def predict_many(bert, rows, batch_size=32, top_k=5, errors="raise", targets=())
 
 
 def _stream(bert, rows, batch_size, top_k, errors, asked):
-    for window in windows(rows, batch_size):
+    for window in read_ahead_windows(rows, batch_size):
         answers, prepared = [None] * len(window), {}
         for place, row in enumerate(window):
             try:
@@ -67,7 +67,7 @@ def _stream(bert, rows, batch_size, top_k, errors, asked):
 def _prepare(bert, row):
     if isinstance(row, Exception):
         raise row
-    prepared = prepare(bert.tokenizer, bert.max_length, *row)
+    prepared = prepare_input(bert.tokenizer, bert.max_length, *row)
     check_question(prepared.masks, prepared.text_b, bert.heads, bert.name)
     return prepared
 
@@ -82,7 +82,7 @@ def _batches(prepared, batch_size):
     for place in sorted(prepared, key=cost):
         masks = len(prepared[place].masks)
         most_masks = max(most_masks, masks)
-        if len(batch) == batch_size or batch and most_masks * (len(batch) + 1) > MASKS_IN_BATCH:
+        if len(batch) == batch_size or batch and most_masks * (len(batch) + 1) > MASKS_PER_BATCH:
             yield batch
             batch, most_masks = [], masks
         batch.append(place)

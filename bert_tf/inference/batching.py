@@ -6,10 +6,10 @@ Dimension legend: T tokens, R rows, K possible answers.
 import numpy as np
 
 # More is no faster, and takes longer to stop; so many fit in memory at any length.
-TOKENS_AT_ONCE = 1024
+TOKENS_PER_BATCH = 1024
 
 
-def answers_of_each(bert, token_ids, segments, target):
+def batched_answers(bert, token_ids, segments, target):
     """What could be said where a target is, pass by pass.
 
     Args:
@@ -17,7 +17,7 @@ def answers_of_each(bert, token_ids, segments, target):
     Returns:
         generator of (rows read so far; log-probabilities of all answers, float32 [rows of this pass, K]).
     """
-    block = max(1, TOKENS_AT_ONCE // token_ids.shape[1])
+    block = max(1, TOKENS_PER_BATCH // token_ids.shape[1])
     for start in range(0, len(token_ids), block):
         rows = token_ids[start : start + block]
         states = bert.opened.embed(rows, np.repeat(segments[None], len(rows), axis=0))

@@ -16,18 +16,18 @@ from bert_tf.explain import (
     answer_from,
     fill_jointly,
     fill_mask,
+    fill_text,
     sigmoid,
-    text_with,
 )
 from bert_tf.inference.batch_predict import predict_many
-from bert_tf.inference.model_inputs import prepare
+from bert_tf.inference.model_inputs import prepare_input
 
 #: What `load` takes when no model is named.
 DEFAULT_MODEL = "bert-base-cased-embedded"
 
 #: Positions that MLM logits are computed at, at least. A few more cost next to nothing (reading the token
 #: table is what takes time), and one compiled function then serves any number of masks up to this one.
-LEAST_PLACES = 8
+MIN_POSITIONS = 8
 
 
 def load(name_or_folder=DEFAULT_MODEL, precision="float32"):
@@ -122,7 +122,7 @@ class Bert:
             TextError: something that is no text.
         """
         began = time.perf_counter()
-        ready = prepare(self.tokenizer, self.max_length, text_a, text_b, mask, level)
+        ready = prepare_input(self.tokenizer, self.max_length, text_a, text_b, mask, level)
         encoding, masks = ready.encoding, ready.masks
         results = self._run(ready.token_ids, ready.segment_ids, masks, attentions, hidden_states)
         tokens = list(encoding.tokens)
@@ -172,8 +172,8 @@ class Bert:
         return fill_jointly(self, trace, top_k, targets)
 
     def fill_in(self, trace, position, token):
-        """(text_a, text_b) of a trace with a token in the place of one position; see `explain.text_with`."""
-        return text_with(trace, {position: self.tokenizer.spelling(token)})
+        """(text_a, text_b) of a trace with a token in the place of one position; see `explain.fill_text`."""
+        return fill_text(trace, {position: self.tokenizer.spelling(token)})
 
     def mlm_logits(self, token_ids, segment_ids, positions):
         """MLM logits of one sequence at some positions.
@@ -202,7 +202,7 @@ class Bert:
         }
         outputs = [output for head, output in _HEAD_OUTPUTS if head in self.heads]
         if "mlm" in self.heads:
-            batch["mask_positions"] = np.zeros((1, max(len(masks), LEAST_PLACES)), np.int32)
+            batch["mask_positions"] = np.zeros((1, max(len(masks), MIN_POSITIONS)), np.int32)
             batch["mask_positions"][0, : len(masks)] = masks
         outputs += ["attentions"] * attentions + ["hidden_states"] * hidden_states
         if not outputs:

@@ -86,7 +86,7 @@ class OpenModel:
         Args:
             x: [B, T, H]. part: "queries", "keys" or "values", of one head, or "feed_forward".
             state: float32 [B, T, H], what that part reads: for a head a hidden state `index`, for the block an
-                "attention_norm" as of `passing`. Either batch axis may be 1.
+                "attention_norm" as of `layer_activations`. Either batch axis may be 1.
             head: index.
         """
 
@@ -105,7 +105,7 @@ class OpenModel:
             x, attention, feed_forward: float32 [B, T, H], hidden state `index` and what the blocks add; a batch axis
                 may be 1.
         Returns:
-            ("attention_norm", "feed_forward_norm") as of `passing`, tensors [B, T, H].
+            ("attention_norm", "feed_forward_norm") as of `layer_activations`, tensors [B, T, H].
         """
 
         def step(x, attention, feed_forward, *weights):
@@ -146,11 +146,11 @@ class OpenModel:
         bias = tf.zeros((1, 1, 1, 1)) if bias is None else tf.constant(bias, tf.float32)
         return self.of_layer("maps", step, (self._states(), _MAPS), index)(x, bias)
 
-    def passing(self, index, x):
+    def layer_activations(self, index, x):
         """What layer `index` computes on its way from hidden state `index`, x [B, T, H].
 
         Returns:
-            dict of float32 tensors as `architecture.passing` names them, with the batch axis B.
+            dict of float32 tensors as `architecture.layer_activations` names them, with the batch axis B.
         """
 
         def step(x, *weights):
@@ -452,7 +452,7 @@ def blocked(tokens, length, links=()):
 
 
 def _passing(stack, x):
-    """`OpenModel.passing` of one of the layers side by side, with its share of the state."""
+    """`OpenModel.layer_activations` of one of the layers side by side, with its share of the state."""
     attended, maps = stack.attention(x, tf.zeros((1, 1, 1, 1)), details=_OF_HEADS)
     middle = stack.attention_norm(x + attended)
     wide = stack.feed_forward.activation(stack.feed_forward.intermediate(middle))

@@ -17,11 +17,11 @@ from bert_tf.inference.predictions import (
     require_masks,
     target_ids,
 )
-from bert_tf.inference.text_filling import text_with
+from bert_tf.inference.text_filling import fill_text
 
 
 @dataclass(frozen=True)
-class JointFill:
+class JointFilling:
     """All masks filled, one a step.
 
     Attributes:
@@ -53,7 +53,7 @@ def fill_jointly(bert, trace, top_k=5, targets=()):
         top_k: predictions kept a step.
         targets: words to ask about at every step, as `fill_mask` takes them.
     Returns:
-        `JointFill`; as many forward passes as masks, less one (the trace holds the first).
+        `JointFilling`; as many forward passes as masks, less one (the trace holds the first).
     Raises:
         NothingToPredict, MissingHead, InputError: as `fill_mask`.
     """
@@ -74,8 +74,8 @@ def fill_jointly(bert, trace, top_k=5, targets=()):
             logits = bert.mlm_logits(ids, trace.segments, left)
     chosen = {step.position: step.predictions[0].token for step in steps}
     spelled = {position: bert.tokenizer.spelling(token) for position, token in chosen.items()}
-    text_a, text_b = text_with(trace, spelled)
-    return JointFill(
+    text_a, text_b = fill_text(trace, spelled)
+    return JointFilling(
         steps=tuple(steps),
         tokens=tuple(chosen.get(position, token) for position, token in enumerate(trace.tokens)),
         log_probability=float(sum(np.log(max(s.predictions[0].probability, 1e-300)) for s in steps)),

@@ -11,7 +11,7 @@ from bert_tf.tokenizers import Encoding
 
 
 @dataclass(frozen=True, eq=False)
-class Prepared:
+class PreparedInput:
     """An input ready for the model.
 
     Attributes:
@@ -31,19 +31,19 @@ class Prepared:
     original_ids: np.ndarray
 
 
-def prepare(tokenizer, max_length, text_a, text_b=None, mask=(), level="token"):
+def prepare_input(tokenizer, max_length, text_a, text_b=None, mask=(), level="token"):
     """Tokenise, pack, and mask.
 
     Args:
         tokenizer: a `Tokenizer`. max_length: most tokens the model reads.
         text_a, text_b, mask, level: as in `Bert.trace`.
     Returns:
-        `Prepared`.
+        `PreparedInput`.
     Raises:
         InputError, TextError: as `Bert.trace`.
     """
     text_a, text_b = checked_pair(text_a, text_b)
-    read_a, read_b = (text and tokenizer.understood(text) for text in (text_a, text_b))
+    read_a, read_b = (text and tokenizer.normalize_mask_token(text) for text in (text_a, text_b))
     encoding = tokenizer.encode(read_a, read_b, max_length=max_length)
     for source, text in (("a", text_a), ("b", text_b)):
         if text is not None and source not in encoding.sources:
@@ -52,4 +52,4 @@ def prepare(tokenizer, max_length, text_a, text_b=None, mask=(), level="token"):
     ids = np.array(encoding.token_ids)
     originals = ids[list(masks)]
     ids[list(masks)] = tokenizer.mask_id
-    return Prepared(text_a, text_b, encoding, masks, ids, encoding.segment_ids, originals)
+    return PreparedInput(text_a, text_b, encoding, masks, ids, encoding.segment_ids, originals)

@@ -6,7 +6,7 @@ B batch, T tokens, H hidden, L layers.
 import numpy as np
 
 from bert_tf.errors import InputError, checked_pair, require_head
-from bert_tf.stream import windows
+from bert_tf.read_ahead import read_ahead_windows
 from bert_tf.tokenizers import pad_batch
 
 POOLINGS = ("cls", "first", "mean", "max", "attention")
@@ -59,7 +59,7 @@ def _checked(bert, pooling, layer, batch_size):
 
 
 def _stream(bert, texts, pooling, layer, batch_size, length):
-    for window in windows(texts, batch_size):
+    for window in read_ahead_windows(texts, batch_size):
         pairs = [checked_pair(*((text, None) if isinstance(text, str) else text)) for text in window]
         packed = bert.tokenizer.encode_batch(pairs, max_length=length)
         vectors = [None] * len(packed)

@@ -1,7 +1,7 @@
 """Putting predicted tokens into the user's own text."""
 
 
-def text_with(trace, tokens):
+def fill_text(trace, tokens):
     """The user's texts with tokens put in at some positions.
 
     Args:

@@ -27,7 +27,7 @@ class BertEmbeddings(keras.layers.Layer):
     """
 
     #: Whether vectors of another width than H are projected to it by a matrix.
-    projects = True
+    has_embedding_projection = True
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class BertEmbeddings(keras.layers.Layer):
         self.norm = LayerNorm(epsilon, dtype=self.dtype_policy, name="norm")
         self.dropout = keras.layers.Dropout(dropout, dtype=self.dtype_policy, name="dropout")
         self.projection = None
-        if self.projects and self.width != hidden_size:
+        if self.has_embedding_projection and self.width != hidden_size:
             self.projection = keras.layers.Dense(
                 hidden_size, kernel_initializer=initializer(stddev), dtype=self.dtype_policy, name="projection"
             )

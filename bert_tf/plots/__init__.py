@@ -15,26 +15,26 @@ from bert_tf.plots.attention.pooled_maps import (
     Lines,
     Selection,
     Tiles,
-    cells_of,
+    head_cells,
     lines,
     pooled,
     select,
     tiles,
 )
-from bert_tf.plots.models.comparison import depth_profile
+from bert_tf.plots.models.compare import depth_profile
 from bert_tf.plots.predictions import predictions
-from bert_tf.plots.theme import DARK_RAMP, LIGHT_RAMP, MOST_HEADS, head_colours, ramp
+from bert_tf.plots.theme import DARK_RAMP, LIGHT_RAMP, MAX_HEADS, head_colours, ramp
 
 __all__ = [
     "DARK_RAMP",
     "LIGHT_RAMP",
-    "MOST_HEADS",
+    "MAX_HEADS",
     "SELECTIONS",
     "Lines",
     "Selection",
     "Tiles",
     "block_names",
-    "cells_of",
+    "head_cells",
     "depth_profile",
     "head_colours",
     "heatmap",

@@ -6,11 +6,11 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from bert_tf.plots.datasets.class_curves import precision_recall_figure, roc_figure
-from bert_tf.plots.datasets.row_map import rows_plane
+from bert_tf.plots.datasets.row_map import row_scatter
 from bert_tf.plots.interventions.ablation import ranked_bars
 from bert_tf.plots.representations.tcav import concept_figure
 from bert_tf.plots.representations.vectors import component_titles
-from bert_tf.plots.theme import CATEGORIES, dress, escape
+from bert_tf.plots.theme import CATEGORIES, apply_theme, escape
 from bert_tf.plots.training.finetuning import confusion_matrix
 
 _MOST = 40  # rows drawn by name
@@ -50,7 +50,7 @@ def _dataset(record, dark):
         figure.add_trace(drawn.data[0], **last)
         figure.update_xaxes(drawn.layout.xaxis, **last)
         figure.update_yaxes(drawn.layout.yaxis, **last)
-    return dress(figure, dark, 100 + 240 * len(titles))
+    return apply_theme(figure, dark, 100 + 240 * len(titles))
 
 
 def _curve(found, dark):
@@ -68,7 +68,7 @@ def _curve(found, dark):
             figure.add_trace(trace, row=1, col=column)
         figure.update_xaxes(drawn.layout.xaxis, row=1, col=column)
         figure.update_yaxes(drawn.layout.yaxis, row=1, col=column)
-    return dress(figure, dark, 400)
+    return apply_theme(figure, dark, 400)
 
 
 def _map(found, dark):
@@ -78,7 +78,7 @@ def _map(found, dark):
     near = [numbers.index(one["row"]) for one in found["nearest"] or ()]
     tips = [f"{number}: {text}" for number, text in zip(numbers, found["texts"])]
     axes = component_titles(found["shares_of_variance"], 3)
-    return rows_plane(found["coordinates"], tips, found["colour"], found["values"], axes, None, chosen, near, dark)
+    return row_scatter(found["coordinates"], tips, found["colour"], found["values"], axes, None, chosen, near, dark)
 
 
 def _agreement(record, dark):

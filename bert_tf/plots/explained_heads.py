@@ -6,9 +6,9 @@ import plotly.graph_objects as go
 from bert_tf.plots.attention.head_profile import measure_map
 from bert_tf.plots.attention.head_vectors import neuron_strips
 from bert_tf.plots.attention.token_attention import method_bars
-from bert_tf.plots.explained_parts import pooled, sliding, token_axes, value_map
-from bert_tf.plots.theme import dress, escape
-from bert_tf.plots.training.task_answers import changed_heads
+from bert_tf.plots.explained_parts import pooled, token_axes, trace_slider, value_map
+from bert_tf.plots.theme import apply_theme, escape
+from bert_tf.plots.training.task_predictions import changed_heads
 
 
 def _attention(record, dark):
@@ -20,8 +20,8 @@ def _attention(record, dark):
         figure.data[-1].visible = index == len(layers) - 1
     token_axes(figure)
     names_of_layers = [str(number) for number in range(1, len(layers) + 1)]
-    figure.update_layout(sliders=[sliding(names_of_layers, "layer", len(layers) - 1)])
-    return dress(figure, dark, int(np.clip(220 + 20 * len(names), 460, 1100)))
+    figure.update_layout(sliders=[trace_slider(names_of_layers, "layer", len(layers) - 1)])
+    return apply_theme(figure, dark, int(np.clip(220 + 20 * len(names), 460, 1100)))
 
 
 def _neuron(record, dark):

@@ -6,11 +6,11 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from bert_tf.plots.explained_parts import pooled, sliding, token_axes, value_map
+from bert_tf.plots.explained_parts import pooled, token_axes, trace_slider, value_map
 from bert_tf.plots.models.architecture import activations, sizes
-from bert_tf.plots.models.architecture_table import parameters_by_part, work_or_time
-from bert_tf.plots.theme import CATEGORIES, distinct, dress, escape
-from bert_tf.plots.training.curves import answer_course
+from bert_tf.plots.models.architecture_table import flops_or_time, parameters_by_part
+from bert_tf.plots.theme import CATEGORIES, apply_theme, escape, unique_labels
+from bert_tf.plots.training.curves import answer_trajectory
 
 
 def _architecture(record, dark):
@@ -21,7 +21,7 @@ def _architecture(record, dark):
         for _, counts in rows:
             counts.pop("total", None)
         return sizes(rows, dark)
-    names = distinct(part["title"] for part in record["parts"])
+    names = unique_labels(part["title"] for part in record["parts"])
     figure = make_subplots(rows=1, cols=2, shared_yaxes=True, subplot_titles=("parameters", "share of the work"))
     for column, name in enumerate(("parameters", "share_of_work"), 1):
         bars = go.Bar(
@@ -36,7 +36,7 @@ def _architecture(record, dark):
     figure.update_yaxes(autorange="reversed", type="category", ticks="")
     figure.update_xaxes(row=1, col=1, tickformat="~s")
     figure.update_xaxes(row=1, col=2, tickformat=".0%")
-    return dress(figure, dark, 130 + 34 * len(names))
+    return apply_theme(figure, dark, 130 + 34 * len(names))
 
 
 def _family(record, dark):
@@ -53,7 +53,7 @@ def _family(record, dark):
     ]
     times = {row.name: one["seconds"] for row, one in zip(rows, record["sizes"]) if one["seconds"] is not None}
     if times or record["show"] == "work":
-        return work_or_time(rows, times or None, dark)
+        return flops_or_time(rows, times or None, dark)
     return parameters_by_part(rows, dark)
 
 
@@ -63,7 +63,7 @@ def _values(values, tokens, maps, dark):
         mean, names = pooled(values.mean(axis=0), tokens)
         figure = go.Figure(value_map(mean, names, names, dark, "%{y} looks at %{x}<br>%{z:.3f}"))
         token_axes(figure)
-        return dress(figure, dark, int(np.clip(220 + 20 * len(names), 460, 1100)))
+        return apply_theme(figure, dark, int(np.clip(220 + 20 * len(names), 460, 1100)))
     if values.ndim == 3:  # [N, T, D]: the heads' units side by side
         values = values.transpose(1, 0, 2).reshape(values.shape[1], -1)
     return activations(values, tokens, dark)
@@ -79,15 +79,15 @@ def _timelapse(record, dark):
             figure.add_trace(cells.update(visible=len(figure.data) == len(record["steps"]) - 1))
         token_axes(figure)
         steps = [f"{step:,}" for step in record["steps"]]
-        figure.update_layout(sliders=[sliding(steps, "step", len(steps) - 1)])
-        return dress(figure, dark, int(np.clip(220 + 20 * len(names), 460, 1100)))
-    courses = [
+        figure.update_layout(sliders=[trace_slider(steps, "step", len(steps) - 1)])
+        return apply_theme(figure, dark, int(np.clip(220 + 20 * len(names), 460, 1100)))
+    token_trajectories = [
         SimpleNamespace(token=one["token"], ranks=np.array(one["ranks"]), probabilities=np.array(one["probabilities"]))
         for one in record["courses"]
     ]
     name, claim = ("in_order", "in order") if record["snapshots"][-1]["is_next"] is None else ("is_next", "B follows A")
     scores = [one[name] for one in record["snapshots"] if one[name] is not None]
-    return answer_course(courses, record["steps"], len(record["steps"]) - 1, scores, dark, 420, claim)
+    return answer_trajectory(token_trajectories, record["steps"], len(record["steps"]) - 1, scores, dark, 420, claim)
 
 
 def _one_way(record, dark):
@@ -107,14 +107,14 @@ def _one_way(record, dark):
         figure.add_trace(bars, row=row, col=1)
     figure.update_xaxes(type="category")
     figure.update_yaxes(range=[0, 1], tickformat=".0%")
-    return dress(figure, dark, 100 + 220 * len(readers))
+    return apply_theme(figure, dark, 100 + 220 * len(readers))
 
 
 def _replaced(record, dark):
     """The score of every token; those that were really replaced are orange."""
     tokens = record["tokens"]
     bars = go.Bar(
-        x=distinct(one["token"] for one in tokens),
+        x=unique_labels(one["token"] for one in tokens),
         y=[one["score"] for one in tokens],
         marker_color=[CATEGORIES[1 if one["replaced"] else 0] for one in tokens],
         customdata=[escape(one["original"]) for one in tokens],
@@ -123,7 +123,7 @@ def _replaced(record, dark):
     figure = go.Figure(bars)
     figure.update_xaxes(type="category")
     figure.update_yaxes(title="probability that it was replaced", range=[0, 1], tickformat=".0%")
-    return dress(figure, dark, 420)
+    return apply_theme(figure, dark, 420)
 
 
 KINDS = {

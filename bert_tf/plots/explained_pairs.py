@@ -4,9 +4,9 @@ import numpy as np
 import plotly.graph_objects as go
 
 from bert_tf.plots.explained_parts import answer_panels, value_map
-from bert_tf.plots.models.comparison import answers_by_depth, depth_profile, difference_map
+from bert_tf.plots.models.compare import answers_by_depth, depth_profile, difference_map
 from bert_tf.plots.representations.logit_lens import state_names
-from bert_tf.plots.theme import dress, escape
+from bert_tf.plots.theme import apply_theme, escape
 
 _HEADS = {"is_next": ("next sentence", "B follows A"), "in_order": ("sentence order", "A and B in order")}
 
@@ -26,7 +26,7 @@ def _compare(record, dark):
     if record["show"] == "entropy" or not panels:
         profiles = {escape(name): side["entropy"] for name, side in zip(names, record["sides"])}
         return depth_profile(profiles, "mean entropy of a row, bits", dark)
-    return dress(answer_panels(panels, names), dark, 120 + 230 * len(panels))
+    return apply_theme(answer_panels(panels, names), dark, 120 + 230 * len(panels))
 
 
 def _names(sides):
@@ -64,7 +64,7 @@ def _similarity(record, dark):
     figure.update_traces(zmin=0, zmax=1)
     figure.update_xaxes(title=escape(record["other"]), type="category", ticks="", showgrid=False)
     figure.update_yaxes(title=escape(record["model"]), type="category", ticks="", showgrid=False)
-    return dress(figure, dark, 200 + 26 * len(rows))
+    return apply_theme(figure, dark, 200 + 26 * len(rows))
 
 
 KINDS = {

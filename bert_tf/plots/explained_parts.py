@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from bert_tf.plots.attention.pooled_maps import block_starts
-from bert_tf.plots.theme import CATEGORIES, colourscale, distinct, escape
+from bert_tf.plots.theme import CATEGORIES, colourscale, escape, unique_labels
 
 _MOST = 128  # tokens a side of a map; more are pooled by the greatest of each block
 
@@ -52,7 +52,7 @@ def answer_panels(panels, names, more=()):
     return figure
 
 
-def sliding(steps, label, active):
+def trace_slider(steps, label, active):
     """A slider that shows one of the figure's traces at a time.
 
     Args:
@@ -74,7 +74,7 @@ def token_axes(figure):
 def pooled(values, tokens):
     """A map [T, T] of at most ``_MOST`` a side, and the names of its rows."""
     if len(tokens) <= _MOST:
-        return values, distinct(tokens)
+        return values, unique_labels(tokens)
     starts = block_starts(len(tokens), _MOST)
     blocks = np.maximum.reduceat(np.maximum.reduceat(values, starts, axis=0), starts, axis=1)
-    return blocks, distinct(tokens[start] for start in starts)
+    return blocks, unique_labels(tokens[start] for start in starts)

@@ -5,12 +5,12 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from bert_tf.plots.attribution.hotflip import flip_bars
-from bert_tf.plots.attribution.input_reduction import reduction_course
+from bert_tf.plots.attribution.input_reduction import reduction_curve
 from bert_tf.plots.diverging import diverging_scale
 from bert_tf.plots.explained_parts import answer_panels, value_map
 from bert_tf.plots.interventions.ablation import effects_map, ranked_bars
 from bert_tf.plots.interventions.patching import patched_heads_map
-from bert_tf.plots.theme import CATEGORIES, distinct, dress, escape
+from bert_tf.plots.theme import CATEGORIES, apply_theme, escape, unique_labels
 
 
 def _saliency(record, dark):
@@ -18,7 +18,7 @@ def _saliency(record, dark):
     if record["method"] == "input_reduction":
         gone = record["gone"]
         shares = np.exp([record["log_probability"], *(one["log_probability"] for one in gone)])
-        return reduction_course([one["text"] for one in gone], shares, label, dark)
+        return reduction_curve([one["text"] for one in gone], shares, label, dark)
     if record["method"] == "hotflip":
         tried = record["tried"]
         names = [f"{one['text']} → {one['new']}" for one in tried]
@@ -42,14 +42,14 @@ def _ablation(record, dark):
         )
     panels = [(f"token {mask['position']}", mask["before"], mask["after"]) for mask in record["masks"]]
     panels += _panels_of_others(record)
-    shifts, rows = np.array(record["shifts"], float), len(panels) + 1
+    attention_shifts, rows = np.array(record["shifts"], float), len(panels) + 1
     figure = answer_panels(panels, ("as it is", "without"), ["attention that goes elsewhere, head by head"])
-    layers, heads = ([str(number) for number in range(count)] for count in shifts.shape)
-    shifted = value_map(shifts, heads, layers, dark, "layer %{y}, head %{x}: %{z:.1%}")
+    layers, heads = ([str(number) for number in range(count)] for count in attention_shifts.shape)
+    shifted = value_map(attention_shifts, heads, layers, dark, "layer %{y}, head %{x}: %{z:.1%}")
     figure.add_trace(shifted.update(showscale=False), row=rows, col=1)
     figure.update_yaxes(row=rows, col=1, type="category", autorange="reversed")
     figure.update_xaxes(row=rows, col=1, type="category")
-    return dress(figure, dark, 120 + 230 * rows)
+    return apply_theme(figure, dark, 120 + 230 * rows)
 
 
 def _swept(ranking):
@@ -79,7 +79,7 @@ def _panels_of_others(record):
         answers = ([{"token": name, "probability": share} for name, share in one.items()] for one in both)
         panels.append(("class", *answers))
     if record["replaced_before"] is not None:
-        names = distinct(record["tokens"])
+        names = unique_labels(record["tokens"])
         both = [record[f"replaced_{when}"] for when in ("before", "after")]
         answers = ([{"token": name, "probability": share} for name, share in zip(names, one)] for one in both)
         panels.append(("replaced", *answers))
@@ -96,7 +96,7 @@ def _patching(record, dark):
     recovered = np.array(record["recovered"], float)
     if record["carried_over"] == "head":
         return patched_heads_map(recovered, dark, first=0)
-    names = distinct(
+    names = unique_labels(
         one if one == other else f"{other} → {one}" for one, other in zip(record["tokens"], record["corrupted_tokens"])
     )
     carried = record["carried_over"]
@@ -107,7 +107,7 @@ def _patching(record, dark):
     figure.update_xaxes(tickangle=-90, type="category", ticks="", showgrid=False)
     title = "state put back, 0 the embeddings" if carried == "state" else f"{carried} put back, layer"
     figure.update_yaxes(title=title, type="category", ticks="", showgrid=False)
-    return dress(figure, dark, 200 + 28 * len(recovered))
+    return apply_theme(figure, dark, 200 + 28 * len(recovered))
 
 
 def _paths(record, dark):
@@ -136,7 +136,7 @@ def _likelihood(record, dark):
     for row, one in enumerate(record["texts"], 1):
         shown = [(token, value) for token, value in zip(one["tokens"], one["log_probabilities"]) if value is not None]
         bars = go.Bar(
-            x=distinct(token for token, _ in shown),
+            x=unique_labels(token for token, _ in shown),
             y=[value for _, value in shown],
             marker_color=CATEGORIES[0],
             showlegend=False,
@@ -145,7 +145,7 @@ def _likelihood(record, dark):
         figure.add_trace(bars, row=row, col=1)
     figure.update_xaxes(type="category")
     figure.update_yaxes(title="log-probability")
-    return dress(figure, dark, 120 + 240 * len(record["texts"]))
+    return apply_theme(figure, dark, 120 + 240 * len(record["texts"]))
 
 
 KINDS = {

@@ -14,11 +14,11 @@ from bert_tf.plots.representations.vectors import (
     points,
     position_map,
 )
-from bert_tf.plots.theme import CATEGORIES, distinct, dress, escape
+from bert_tf.plots.theme import CATEGORIES, apply_theme, escape, unique_labels
 
 
 def _vectors(record, dark):
-    names = distinct(one["token"] for one in record["tokens"])
+    names = unique_labels(one["token"] for one in record["tokens"])
     figure = go.Figure()
     for place, (part, colour) in enumerate(zip(("token", "segment", "position"), CATEGORIES)):
         shares = [one["shares"][place] for one in record["tokens"]]
@@ -35,7 +35,7 @@ def _vectors(record, dark):
     figure.update_layout(barmode="relative", legend={"orientation": "h", "y": 1.02, "yanchor": "bottom"})
     figure.update_yaxes(autorange="reversed", type="category", ticks="")
     figure.update_xaxes(title="share of the sum")
-    return dress(figure, dark, 180 + 22 * len(names))
+    return apply_theme(figure, dark, 180 + 22 * len(names))
 
 
 def _positions(record, dark):
@@ -51,14 +51,14 @@ def _neighbours(record, dark):
         for one in record["tokens"]
     ]
     values = [[near["similarity"] for near in row] for row in others]
-    names = distinct(one["token"] for one in record["tokens"])
+    names = unique_labels(one["token"] for one in record["tokens"])
     cells = value_map(values, record["vectors"], names, dark, "%{y}, %{x}: %{text} %{z:.3f}")
     words = [[escape(near["token"]) for near in row] for row in others]
     cells.update(text=words, texttemplate="%{text}", zmin=0, zmax=1)
     figure = go.Figure(cells)
     token_axes(figure)
     figure.update_xaxes(title="static vector, and the state after each layer", tickangle=0)
-    return dress(figure, dark, int(np.clip(140 + 26 * len(names), 300, 1600)))
+    return apply_theme(figure, dark, int(np.clip(140 + 26 * len(names), 300, 1600)))
 
 
 def _places(record, dark):

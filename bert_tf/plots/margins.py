@@ -43,7 +43,7 @@ def fix_margins(figure):
             margin.l, margin.r = max(margin.l or 0, half), max(margin.r or 0, half)
 
 
-def take_scale(figure):
+def detach_colorbar(figure):
     """Takes the colour bar out of a figure that has one, and tells what stands on it.
 
     Args: figure: its colour bar is a heatmap's own or that of points, with ``colorbar`` set.

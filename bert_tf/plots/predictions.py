@@ -3,7 +3,7 @@
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from bert_tf.plots.theme import CATEGORIES, dress, escape
+from bert_tf.plots.theme import CATEGORIES, apply_theme, escape
 
 
 def predictions(answers, dark=False, names=None):
@@ -39,7 +39,7 @@ def predictions(answers, dark=False, names=None):
     figure.update_yaxes(autorange="reversed", type="category")
     figure.update_xaxes(range=[0, 1], tickformat=".0%")
     size = sum(60 + 28 * (len(answer.predictions) + len(answer.targets)) for answer in answers)
-    return dress(figure, dark, height=80 + size)
+    return apply_theme(figure, dark, height=80 + size)
 
 
 def _name(answer):

@@ -17,7 +17,7 @@ _HEADS = {
     False: ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#d55e00", "#56b4e9"),
     True: ("#56b4e9", "#e69f00", "#009e73", "#cc79a7", "#f0e442", "#d55e00"),
 }
-MOST_HEADS = 6
+MAX_HEADS = 6
 
 #: Parts of a template that figures here use.
 _LAYOUT = ("xaxis", "yaxis", "scene", "title", "hovermode", "hoverlabel", "coloraxis", "autotypenumbers")
@@ -25,7 +25,7 @@ _KINDS = ("bar", "histogram", "scatter", "scatter3d")
 
 
 def head_colours(dark=False):
-    """Colours of up to ``MOST_HEADS`` heads drawn together, a list of "#rrggbb"."""
+    """Colours of up to ``MAX_HEADS`` heads drawn together, a list of "#rrggbb"."""
     return list(_HEADS[dark])
 
 
@@ -40,7 +40,7 @@ def colourscale(dark=False):
     return [[index / (len(stops) - 1), colour] for index, colour in enumerate(stops)]
 
 
-def dress(figure, dark=False, height=None):
+def apply_theme(figure, dark=False, height=None):
     """Give ``figure`` the common look, transparent so that it sits on any page; returns it."""
     ink, quiet = ("#e4e7ec", "#a9b0bd") if dark else ("#1d2330", "#5b6170")
     # In one piece: set one by one, or by `update_layout`, it takes three times as long, and a page draws up to four
@@ -88,7 +88,7 @@ def escape(text):
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-def distinct(tokens):
+def unique_labels(tokens):
     """Tokens as labels of an axis, all different: Plotly would put equal ones on one line."""
     names, seen = [], {}
     for token in tokens:

@@ -86,7 +86,7 @@ def read_checkpoint(folder, step):
     from bert_tf.pretraining.objectives.electra import ReplacedTokenDetection, make_generator
     from bert_tf.tokenizers import read_tokenizer
     from bert_tf.training.checkpoint import Checkpoints
-    from bert_tf.training.run import read_run
+    from bert_tf.training.run_folder import read_run
 
     folder = Path(folder)
     run = read_run(folder)
@@ -110,14 +110,14 @@ def read_checkpoint(folder, step):
 def _start(folder, settings):
     """The `BertModel` that a run's frozen layers are those of."""
     from bert_tf import checkpoints
-    from bert_tf.pretraining.objectives.distillation import student_of
+    from bert_tf.pretraining.objectives.distillation import build_student
 
     if settings.get("init"):
         return checkpoints.read(checkpoints.find(settings["init"]))[2]
     if settings.get("student_layers"):
         # "bert" was once written where nothing was asked for.
         other = settings.get("model_type") if settings.get("model_type") != "bert" else None
-        return student_of(
+        return build_student(
             checkpoints.read(checkpoints.find(settings["teacher"]))[2], settings["student_layers"], model_type=other
         )
     if not (folder / "model").is_dir():

@@ -17,10 +17,10 @@ def model_type_of(objective, generator=None, given=None):
     return "albert" if objective == "sop" else "bert"
 
 
-def start(args, taught_by=None):
+def start(args, teacher_model=None):
     """(`BertConfig`, tokenizer, `BertModel` to start from or None), as the parsed options of `pretrain` say.
 
-    Args: args: the options. taught_by: (config, tokenizer, model) of the teacher, or None.
+    Args: args: the options. teacher_model: (config, tokenizer, model) of the teacher, or None.
 
     Raises: ValueError with one sentence where the options do not fit together.
     """
@@ -31,10 +31,10 @@ def start(args, taught_by=None):
             "--embedding-size goes with --size; a model that is begun from another one has its embeddings."
         )
     if args.student_layers is not None:
-        from bert_tf.pretraining.objectives.distillation import student_of
+        from bert_tf.pretraining.objectives.distillation import build_student
 
-        student = student_of(taught_by[2], args.student_layers, model_type=args.model_type)
-        return student.bert_config, taught_by[1], student
+        student = build_student(teacher_model[2], args.student_layers, model_type=args.model_type)
+        return student.bert_config, teacher_model[1], student
     if args.init:
         config, tokenizer, model = checkpoints.read(checkpoints.find(args.init))
         return _config_of_type(args, config), tokenizer, model
@@ -42,7 +42,7 @@ def start(args, taught_by=None):
         raise ValueError("--size starts from random weights and needs --vocab, a model or folder with a vocabulary.")
     tokenizer = tokenizer_of(args.vocab or args.records)
     model_type = model_type_of(args.objective, args.generator, args.model_type)
-    return fresh_config(args.size, model_type, tokenizer, args.positions, args.embedding_size), tokenizer, None
+    return new_config(args.size, model_type, tokenizer, args.positions, args.embedding_size), tokenizer, None
 
 
 def tokenizer_of(name):
@@ -84,7 +84,7 @@ def _config_of_type(args, config):
     return config.replace(model_type="electra", embedding_size=config.hidden_size)
 
 
-def fresh_config(size, model_type, tokenizer, positions=512, embedding_size=None):
+def new_config(size, model_type, tokenizer, positions=512, embedding_size=None):
     """The settings of a model with random weights, with all that is its family member's own.
 
     Args:

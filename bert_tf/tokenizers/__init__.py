@@ -13,7 +13,7 @@ from bert_tf.tokenizers.packing import (
     plan_truncation,
     truncate_longest_first,
 )
-from bert_tf.tokenizers.sentence_piece import PieceTokenizer
+from bert_tf.tokenizers.sentence_piece import SentencePieceTokenizer
 from bert_tf.tokenizers.tokenizer_folder import read_tokenizer
 from bert_tf.tokenizers.vocabulary import guess_lower_case, read_vocabulary
 from bert_tf.tokenizers.wordpiece import Tokenizer
@@ -23,7 +23,7 @@ __all__ = [
     "ByteLevelTokenizer",
     "Encoding",
     "PackedPair",
-    "PieceTokenizer",
+    "SentencePieceTokenizer",
     "TextError",
     "Tokenizer",
     "Tokens",

@@ -110,7 +110,7 @@ class BaseTokenizer:
         index = self._ids.get(token)
         return token if index is None else self.spellings[index]
 
-    def understood(self, text: str) -> str:
+    def normalize_mask_token(self, text: str) -> str:
         """The text with "[MASK]" as this vocabulary writes it; as many characters as before."""
         return text.replace("[MASK]", self.mask_token) if len(self.mask_token) == len("[MASK]") else text
 
@@ -238,7 +238,7 @@ class BaseTokenizer:
         return self._rust.decode(ids, skip_special_tokens=skip_special_tokens)
 
 
-def over_dropped_marks(text: str, offsets: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+def extend_over_combining_marks(text: str, offsets: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     """Offsets that go on over the combining marks after each token, which the tokenizer dropped."""
     limits = [start for start, _ in offsets[1:]] + [len(text)]
     widened = []

@@ -25,7 +25,7 @@ from bert_tf.errors import TextError, check_text
 from bert_tf.tokenizers.vocabulary import SPECIAL_TOKENS
 
 # Characters both tokenizers treat alike, alone and together; tests/tokenizers/test_text_batch.py tries each.
-ALIKE = (
+FAST_PATH_CHARACTERS = (
     "\t\n\r -~"
     "¡-§©«¬®°±¶·»¿-Þà-ÿ"  # Latin-1 without what NFKC folds
     "Ā-ıĴ-ľŁ-ňŊ-žȘ-țẠ-ỹ"  # Latin Extended-A, Romanian, Vietnamese
@@ -34,7 +34,7 @@ ALIKE = (
     "‐‒-―‘-•′€−"
     "ぁ-ゖァ-ヺ一-鿕"  # kana, CJK ideographs
 )
-_NOT_ALIKE = re.compile(f"[^{ALIKE}]")
+_NOT_ALIKE = re.compile(f"[^{FAST_PATH_CHARACTERS}]")
 FastTokenizer = Callable[[list[bytes]], list[np.ndarray]]
 _LONGEST_WORD_BYTES = 100
 _BYTES_A_CALL = 4_000_000
@@ -100,7 +100,7 @@ class BatchTokenizer:
         result: list[np.ndarray | None] = [None] * len(texts)
         exact, numbers, chunk, size = [], [], [], 0
         for number, text in enumerate(texts):
-            data = fast_bytes(text)
+            data = fast_path_bytes(text)
             if data is None:
                 exact.append(number)
                 continue
@@ -123,7 +123,7 @@ class BatchTokenizer:
             return self._fast
 
 
-def fast_bytes(text: str) -> bytes | None:
+def fast_path_bytes(text: str) -> bytes | None:
     """Return the UTF-8 of a text that both tokenizers treat alike, None for any other text."""
     if not (text.isascii() and text.isprintable()) and _NOT_ALIKE.search(text):
         return None

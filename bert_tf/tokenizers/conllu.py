@@ -14,7 +14,7 @@ class ConlluError(TextError):
     """A line that is not CoNLL-U; the message gives its number."""
 
 
-class Row(NamedTuple):
+class ConlluWord(NamedTuple):
     """One word: its line number in the file from 1, and its ten fields."""
 
     line: int
@@ -34,7 +34,7 @@ def read_rows(lines, first=1):
         lines: strings, such as an open file; a byte-order mark before the first is passed over.
         first: number of the first line.
     Returns:
-        iterator of lists of `Row`, one list a sentence.
+        iterator of lists of `ConlluWord`, one list a sentence.
     Raises:
         ConlluError: a line without ten fields.
     """
@@ -50,6 +50,6 @@ def read_rows(lines, first=1):
             if len(fields) != FIELDS:
                 raise ConlluError(f"Line {number} has {len(fields)} fields; CoNLL-U has {FIELDS}, parted by tabs.")
             if fields[0].isdecimal():
-                rows.append(Row(number, tuple(fields)))
+                rows.append(ConlluWord(number, tuple(fields)))
     if rows:
         yield rows

@@ -12,7 +12,7 @@ from tokenizers import AddedToken
 from tokenizers import Tokenizer as RustTokenizer
 
 from bert_tf.errors import VocabularyError, check_text
-from bert_tf.tokenizers.base import BaseTokenizer, Tokens, over_dropped_marks
+from bert_tf.tokenizers.base import BaseTokenizer, Tokens, extend_over_combining_marks
 from bert_tf.tokenizers.vocabulary import CONFIG_FILE, RUST_FILE, read_json
 
 _ROLES = ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token")
@@ -109,7 +109,7 @@ class RustBackedTokenizer(BaseTokenizer):
         encoding = self._rust.encode(text, add_special_tokens=False)
         offsets = [_trimmed(text, *offset) for offset in encoding.offsets]
         if offsets and self._drops_marks and not text.isascii():
-            offsets = over_dropped_marks(text, offsets)
+            offsets = extend_over_combining_marks(text, offsets)
         return Tokens(
             ids=np.array(encoding.ids, dtype=np.int32),
             tokens=tuple(self.vocab[index] for index in encoding.ids),

@@ -19,7 +19,7 @@ MODEL_FILE = "spiece.model"
 _SPACE = "▁"
 
 
-class PieceTokenizer(RustBackedTokenizer):
+class SentencePieceTokenizer(RustBackedTokenizer):
     """SentencePiece's pieces; a pair is packed as BERT's."""
 
     default_tokens = ("<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]")
@@ -27,7 +27,9 @@ class PieceTokenizer(RustBackedTokenizer):
     _stored: bytes | None = None
 
     @classmethod
-    def from_model(cls, path: Path, special_tokens=None, lower_case=True, keep_accents=False) -> "PieceTokenizer":
+    def from_model(
+        cls, path: Path, special_tokens=None, lower_case=True, keep_accents=False
+    ) -> "SentencePieceTokenizer":
         """From a ``spiece.model``.
 
         Args:
@@ -60,9 +62,9 @@ class PieceTokenizer(RustBackedTokenizer):
         """Write ``tokenizer.json``, ``tokenizer_config.json`` and, if it came from one, ``spiece.model``."""
         super().save(folder, model_max_length)
         if self._stored is not None:
-            from bert_tf.files import replacing
+            from bert_tf.files import atomic_write
 
-            with replacing(Path(folder) / MODEL_FILE) as temporary:
+            with atomic_write(Path(folder) / MODEL_FILE) as temporary:
                 temporary.write_bytes(self._stored)
 
 

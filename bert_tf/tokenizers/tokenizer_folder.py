@@ -6,10 +6,10 @@ from bert_tf.tokenizers import vocabulary as vocabularies
 from bert_tf.tokenizers.base import BaseTokenizer
 from bert_tf.tokenizers.byte_level_bpe import MERGES_FILE, VOCABULARY_FILE, ByteLevelTokenizer
 from bert_tf.tokenizers.rust_backed import special_tokens_of
-from bert_tf.tokenizers.sentence_piece import MODEL_FILE, PieceTokenizer
+from bert_tf.tokenizers.sentence_piece import MODEL_FILE, SentencePieceTokenizer
 from bert_tf.tokenizers.wordpiece import Tokenizer
 
-_KINDS = {"BPE": ByteLevelTokenizer, "Unigram": PieceTokenizer}
+_KINDS = {"BPE": ByteLevelTokenizer, "Unigram": SentencePieceTokenizer}
 
 
 def read_tokenizer(folder: str | Path) -> BaseTokenizer:
@@ -38,7 +38,7 @@ def read_tokenizer(folder: str | Path) -> BaseTokenizer:
             options = folder / vocabularies.CONFIG_FILE
             known = vocabularies.read_json(options) if options.is_file() else {}
             lower_case, keep_accents = known.get("do_lower_case", True), known.get("keep_accents", False)
-            return PieceTokenizer.from_model(path, special_tokens_of(folder), lower_case, keep_accents)
+            return SentencePieceTokenizer.from_model(path, special_tokens_of(folder), lower_case, keep_accents)
     return Tokenizer.from_folder(folder)
 
 

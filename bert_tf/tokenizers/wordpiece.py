@@ -25,7 +25,7 @@ from tokenizers import Tokenizer as RustTokenizer
 
 from bert_tf.errors import check_text
 from bert_tf.tokenizers import vocabulary as vocabularies
-from bert_tf.tokenizers.base import BaseTokenizer, Tokens, over_dropped_marks
+from bert_tf.tokenizers.base import BaseTokenizer, Tokens, extend_over_combining_marks
 
 
 class Tokenizer(BaseTokenizer):
@@ -134,7 +134,7 @@ class Tokenizer(BaseTokenizer):
         encoding = self._rust.encode(text, add_special_tokens=False)
         offsets = encoding.offsets
         if offsets and self._drops_marks and not text.isascii():
-            offsets = over_dropped_marks(text, offsets)
+            offsets = extend_over_combining_marks(text, offsets)
         return Tokens(
             ids=np.array(encoding.ids, dtype=np.int32),
             tokens=tuple(encoding.tokens),

@@ -11,7 +11,7 @@ import tensorflow as tf
 from bert_tf.layers.common import LayerNorm, exact_gelu
 
 
-def fuses(precision, strategy, jit_compile):
+def can_fuse(precision, strategy, jit_compile):
     """Whether `fuse` is for a training: on one processor, with products so fast that what is between them is most of a
     step, and not all of it XLA's."""
     one_processor = strategy is None and not tf.config.list_physical_devices("GPU")

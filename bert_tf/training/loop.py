@@ -12,7 +12,7 @@ import numpy as np
 from bert_tf.training import strategy as distribution
 from bert_tf.training.checkpoint import Checkpoints
 from bert_tf.training.random_state import RandomStates
-from bert_tf.training.run_log import RunLog, Window
+from bert_tf.training.run_log import RunLog, RunningMeans
 from bert_tf.training.step import Step
 
 #: A command's exit code when a signal has stopped it before its end: 128 + SIGTERM, as a shell has it.
@@ -30,7 +30,7 @@ class Trainer:
         model: a Keras model. objective: callable (outputs, batch, counts) -> dict of scalar tensors with
             "loss" and whatever else is to be logged, each the batch's share when divided by `counts`;
             `objective.counts(batch)` -> dict of scalars; `objective.model_inputs` names the batch entries
-            the model takes; `objective.ratios`, if it has them, are those of a `Window`. See `pretraining.objectives.masked_lm`.
+            the model takes; `objective.ratios`, if it has them, are those of a `RunningMeans`. See `pretraining.objectives.masked_lm`.
         optimizer: a built Keras optimiser over `model.trainable_variables`.
         folder: of the run: checkpoints, `metrics.jsonl` and a TensorBoard log. With several machines only the chief writes
             there, and all must be able to read it.
@@ -118,7 +118,7 @@ class Trainer:
                 gradient; with the step and the data position. The weights are spoilt then, and are not saved.
             CheckpointWriteError: if a checkpoint cannot be written.
         """
-        step, window, since_saved, self.stopped = first_step, Window(self._peak, self._ratios), [], False
+        step, window, since_saved, self.stopped = first_step, RunningMeans(self._peak, self._ratios), [], False
         with _stop_on_signals(self), RunLog(self.folder, self.chief, first_step) as log:
             # Of step 0, or one that a kill came before.
             self._take(snapshots, step)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bert_tf.files import replacing
+from bert_tf.files import atomic_write
 
 METRICS_FILE, TENSORBOARD_FOLDER = "metrics.jsonl", "tensorboard"
 
@@ -28,7 +28,7 @@ class RunLog:
             import tensorflow as tf
 
             self.folder.mkdir(parents=True, exist_ok=True)
-            go_back(self.folder / METRICS_FILE, self.first_step)
+            truncate_log(self.folder / METRICS_FILE, self.first_step)
             self._file = open(self.folder / METRICS_FILE, "a", encoding="utf-8")
             self._events = tf.summary.create_file_writer(str(self.folder / TENSORBOARD_FOLDER))
         return self
@@ -51,7 +51,7 @@ class RunLog:
         self._events.flush()
 
 
-def go_back(path, step):
+def truncate_log(path, step):
     """Takes out of a log what is of later steps, and what a full disk or a loss of power left of its last line, which
     would spoil the next one. A file that is not there stays so."""
     if not path.is_file():
@@ -59,7 +59,7 @@ def go_back(path, step):
     lines = path.read_bytes().splitlines(keepends=True)
     kept = [line for line in lines if line.endswith(b"\n") and _step_of(line) <= step]
     if len(kept) < len(lines):
-        with replacing(path) as temporary:
+        with atomic_write(path) as temporary:
             temporary.write_bytes(b"".join(kept))
 
 
@@ -81,7 +81,7 @@ def _scalar(name, value):
     tf.summary.write(name, tf.constant(value, tf.float32), metadata=kind)
 
 
-class Window:
+class RunningMeans:
     """Means since the last record.
 
     Args:

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from bert_tf.errors import CheckpointError
 from bert_tf.training.checkpoint import CheckpointWriteError, writing
-from bert_tf.training.run import SNAPSHOTS, find_snapshots
+from bert_tf.training.run_folder import SNAPSHOTS, find_snapshots
 
 
-def on_grid(step):
+def is_snapshot_step(step):
     """Whether a step is one of 0, 1, 2, 5, 10, 20, 50, 100, …: as many in every tenfold, as learning slows so."""
     if step == 0:
         return True
@@ -18,7 +18,7 @@ def on_grid(step):
     return step in (1, 2, 5)
 
 
-class Snapshots:
+class SnapshotWriter:
     """Writes model folders of half precision to `RUN/snapshots/step-N`.
 
     Args:
@@ -28,7 +28,7 @@ class Snapshots:
     def __init__(self, folder, save, last=None):
         self.folder, self.save, self.last = Path(folder) / SNAPSHOTS, save, last
 
-    def forget_after(self, step):
+    def remove_after(self, step):
         """Removes those of later steps: the run that begins again there may go another way, or be another one.
 
         Args: step: updates done; -1 for a run that begins anew.
@@ -43,7 +43,7 @@ class Snapshots:
         Where it cannot be written, standard error says so and the training goes on: it does not need any.
         """
         target = self.folder / f"step-{step}"
-        if not (on_grid(step) or step == self.last) or target.exists():
+        if not (is_snapshot_step(step) or step == self.last) or target.exists():
             return
         part = self.folder / f".step-{step}.part"
         try:

@@ -119,7 +119,7 @@ def is_multi_worker(strategy):
     return isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy) and len(worker_addresses()) > 1
 
 
-def replicas(strategy):
+def num_replicas(strategy):
     """Over how many devices, of all machines together, a batch is spread."""
     return strategy.num_replicas_in_sync if strategy else 1
 

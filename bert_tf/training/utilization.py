@@ -6,7 +6,7 @@ from bert_tf.explain.models.architecture import work
 from bert_tf.models import ALL_HEADS
 
 
-def reading_flops(config, heads, batch, tokens, predictions):
+def forward_flops(config, heads, batch, tokens, predictions):
     """Floating-point operations of one forward pass, of the matrix products alone. Padding counts, as it is computed.
 
     Args:
@@ -21,11 +21,11 @@ def reading_flops(config, heads, batch, tokens, predictions):
 
 def training_flops(*model):
     """Floating-point operations of one update: the backward pass counts twice the forward one (Narayanan et al. 2021,
-    appendix). What rematerialisation computes again does not count. Args and returns as `reading_flops`."""
-    return 3.0 * reading_flops(*model)
+    appendix). What rematerialisation computes again does not count. Args and returns as `forward_flops`."""
+    return 3.0 * forward_flops(*model)
 
 
-def measure_peak(precision="float32", seconds=0.4, size=None):
+def measure_peak_flops(precision="float32", seconds=0.4, size=None):
     """The FLOP/s of square matrix products on the default device: what a training can at most reach there.
 
     Args:

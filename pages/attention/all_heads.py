@@ -5,7 +5,7 @@ import streamlit as st
 from bert_tf import plots
 from ui import snippets
 from ui.session import state
-from ui.session.session_cache import kept
+from ui.session.session_cache import cached
 from ui.shell import frame
 from ui.widgets import (
     attention_controls,
@@ -19,7 +19,7 @@ _MORE, _SEVERAL, _LEAST, _AS = "attention.more", "attention.several", "attention
 
 
 def page():
-    opened = attention_controls.opened("Where every token looks")
+    opened = attention_controls.page_inputs("Where every token looks")
     if opened is None:
         return
     shared, trace = opened
@@ -51,13 +51,13 @@ def _chosen(trace):
             layer, _, head = text.partition(".")
             if layer.isdecimal() and head.isdecimal() and 0 < int(layer) <= layers and 0 < int(head) <= heads:
                 chosen.append((int(layer) - 1, int(head) - 1))
-    return list(dict.fromkeys(chosen))[: plots.MOST_HEADS]
+    return list(dict.fromkeys(chosen))[: plots.MAX_HEADS]
 
 
 def _choose(chosen):
     """Draw these heads from now on, the first as the view's own."""
     state.set_setting(_MORE, ",".join(f"{layer + 1}.{head + 1}" for layer, head in chosen[1:]), "")
-    state.change(layer=chosen[0][0], head=chosen[0][1])
+    state.change_view(layer=chosen[0][0], head=chosen[0][1])
 
 
 def _overview(trace, selection):
@@ -70,8 +70,8 @@ def _overview(trace, selection):
         if not state.setting(_SEVERAL, False):
             _choose([(layer, head)])
         elif (layer, head) not in chosen:
-            if len(chosen) == plots.MOST_HEADS:
-                st.toast(f"At most {plots.MOST_HEADS} heads have a colour: take one away first.")
+            if len(chosen) == plots.MAX_HEADS:
+                st.toast(f"At most {plots.MAX_HEADS} heads have a colour: take one away first.")
                 return
             _choose([*chosen, (layer, head)])
         elif len(chosen) > 1:
@@ -79,7 +79,7 @@ def _overview(trace, selection):
 
     # Opening another head changes nothing in the small maps: what was sent once is not sent again.
     key = (trace.model, view.precision, view.a, view.b, trace.masks, selection)
-    small = kept("tiles", key, lambda: plots.tiles(trace.attentions, selection))
+    small = cached("tiles", key, lambda: plots.tiles(trace.attentions, selection))
     components.grid("c_grid", small, opened, plots.ramp(frame.is_dark()))
 
 
@@ -102,15 +102,15 @@ def _heads(shared, trace, selection, chosen):
             "As",
             ["lines", "map"],
             format_func={"lines": "Lines", "map": "Heatmap"}.get,
-            **state.bound_setting(_AS, "w_attention_as", "lines", ("lines", "map")),
+            **state.bind_setting(_AS, "w_attention_as", "lines", ("lines", "map")),
             label_visibility="collapsed",
         )
         st.toggle(
             "Several heads",
-            **state.bound_setting(_SEVERAL, "w_several", False),
+            **state.bind_setting(_SEVERAL, "w_several", False),
             help=(
                 "On: a press on a small map adds its head, in a colour of its own, or takes it away. "
-                f"Up to {plots.MOST_HEADS} together."
+                f"Up to {plots.MAX_HEADS} together."
             ),
         )
         components.heads("c_heads", chosen, colours, state.setting(_SEVERAL, False), _drop(chosen))

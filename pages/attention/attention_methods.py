@@ -9,7 +9,7 @@ from bert_tf.explain.attention.value_attention import value_vectors
 from bert_tf.plots.attention.token_attention import method_bars
 from ui import snippets
 from ui.session import jobs, state
-from ui.session.session_cache import kept
+from ui.session.session_cache import cached
 from ui.shell import frame
 from ui.widgets import attention_controls, export, inputs
 from ui.widgets.head_components import weights
@@ -19,7 +19,7 @@ _MOST_FLOW = 128  # tokens up to which the flow is worked out: its cost grows wi
 
 
 def page():
-    found = attention_controls.selected("Raw attention and what to make of it")
+    found = attention_controls.filtered_page_inputs("Raw attention and what to make of it")
     if found is None:
         return
     shared, trace, selection = found
@@ -63,7 +63,7 @@ def _pickers(trace):
         "Of",
         list(names),
         format_func=names.get,
-        **state.bound_setting(_OF, "w_methods_of", "layer", tuple(names)),
+        **state.bind_setting(_OF, "w_methods_of", "layer", tuple(names)),
         help=(
             "Raw, effective and norm-weighted attention can be read of one head. Rollout and flow run through"
             " all heads of all layers up to this one."
@@ -77,8 +77,8 @@ def _columns(shared, trace, position, head):
     text = (shared.name, view.precision, view.a, view.b, trace.masks)
     with st.spinner("Reading …"):
         values = _values(shared, trace, text)
-        means = kept("methods means", text, lambda: mean_maps(trace))
-        found = kept(
+        means = cached("methods means", text, lambda: mean_maps(trace))
+        found = cached(
             "methods",
             (text, view.layer, position, head),
             lambda: token_attention(shared.bert, trace, view.layer, position, head, values, means),
@@ -104,8 +104,8 @@ def _values(shared, trace, text):
     """The open layer's value vectors: of a long text only these are kept."""
     layer = state.view().layer
     if trace.length <= attention_controls.LARGEST:
-        return kept("methods values", text, lambda: shared.run(value_vectors, trace))[layer]
-    return kept("methods values", (text, layer), lambda: shared.run(value_vectors, trace)[layer].copy())
+        return cached("methods values", text, lambda: shared.run(value_vectors, trace))[layer]
+    return cached("methods values", (text, layer), lambda: shared.run(value_vectors, trace)[layer].copy())
 
 
 def _flow(trace, position, text):

@@ -6,9 +6,9 @@ import numpy as np
 import streamlit as st
 
 from bert_tf import plots
-from bert_tf.explain import profile_heads, profile_of_trace, syntax_agreement
-from bert_tf.explain.datasets.rows import kind_of, read_rows
-from bert_tf.plots.attention.head_profile import heads_plane, measure_map
+from bert_tf.explain import profile_heads, profile_trace, syntax_agreement
+from bert_tf.explain.datasets.text_rows import file_kind, read_rows
+from bert_tf.plots.attention.head_profile import head_scatter, measure_map
 from bert_tf.plots.interventions.ablation import ranked_bars
 from pages.attention import head_table
 from ui import snippets
@@ -22,7 +22,7 @@ from ui.widgets import (
     file_input,
     inputs,
 )
-from ui.widgets.formatting import count, plain
+from ui.widgets.formatting import count, escape_markdown
 
 _MEASURE, _OF = "heads.measure", "heads.of"
 _CELLS = 4096  # weights a head of one text from which distances between heads are taken, at most
@@ -30,7 +30,7 @@ _FILE_ROWS = 8  # tokens of each text of a file from which they are taken
 
 
 def page():
-    opened = attention_controls.opened("What heads do", strip=False)
+    opened = attention_controls.page_inputs("What heads do", strip=False)
     if opened is None:
         return
     shared, trace = opened
@@ -39,7 +39,7 @@ def page():
         "Over",
         list(names),
         format_func=names.get,
-        **state.bound_setting(_OF, "w_heads_of", "text", tuple(names)),
+        **state.bind_setting(_OF, "w_heads_of", "text", tuple(names)),
         help="A link cannot hold a file: whoever opens it is asked for one.",
     )
     found = _of_file(shared) if state.setting(_OF, "text") == "file" else _of_text(shared, trace)
@@ -63,7 +63,7 @@ def _of_text(shared, trace):
     snippets.give(shared, _measure(head_table.MEASURES), rows, trace)
 
     def work(progress):
-        return head_table.made(profile_of_trace(trace, rows, progress))
+        return head_table.make_head_table(profile_trace(trace, rows, progress))
 
     return jobs.result("heads", key, "Comparing heads", work)
 
@@ -96,18 +96,18 @@ def _of_file(shared):
         syntax = None
         if parsed:
             syntax = shared.run(syntax_agreement, parsed, progress=lambda done, _: progress(len(texts) + done, steps))
-        return head_table.made(profile, syntax)
+        return head_table.make_head_table(profile, syntax)
 
     return jobs.result("heads", key, "Reading the file", work)
 
 
 def _read(name, data, limits):
     """(parsed sentences, texts, what to say of it)."""
-    found = read_rows(data, kind_of(name), most_rows=limits.max_rows, most_characters=limits.max_row_characters)
+    found = read_rows(data, file_kind(name), most_rows=limits.max_rows, max_characters=limits.max_row_characters)
     notes = [f"{count(found.left_out, 'more text')} in the file: not read."] if found.left_out else []
     if found.problems:
         notes.append(
-            f"{count(len(found.problems), 'line')} could not be read; the first: {plain(found.problems[0][1])}"
+            f"{count(len(found.problems), 'line')} could not be read; the first: {escape_markdown(found.problems[0][1])}"
         )
     parsed = [row.parsed for row in found.rows if row.parsed is not None]
     return parsed, [(row.text_a, row.text_b) for row in found.rows], notes
@@ -121,7 +121,7 @@ def _measure(measures):
 
 def _measures(found):
     measures, view, dark = found.measures(), state.view(), frame.is_dark()
-    bound = state.bound_setting(_MEASURE, "w_heads_measure", "entropy", tuple(measures))
+    bound = state.bind_setting(_MEASURE, "w_heads_measure", "entropy", tuple(measures))
     name = _measure(measures)
     heads = found.shape[1]
     left, right = st.columns([6, 5], gap="large")
@@ -131,8 +131,8 @@ def _measures(found):
         digits = 1 if values.max() >= 10 else 2
         components.grid(
             "c_heads_grid",
-            plots.cells_of(values),
-            lambda layer, head: state.change(layer=layer, head=head),
+            plots.head_cells(values),
+            lambda layer, head: state.change_view(layer=layer, head=head),
             plots.ramp(dark),
             chosen=[(view.layer, view.head)],
             style="cells",
@@ -168,7 +168,7 @@ def _chosen(found):
 def _plane(found, chosen, dark=False):
     heads = found.shape[1]
     names = [f"layer {index // heads + 1}, head {index % heads + 1}" for index in range(len(found.clusters))]
-    return heads_plane(found.places, names, found.clusters, found.cluster_names(), dark, chosen)
+    return head_scatter(found.places, names, found.clusters, found.cluster_names(), dark, chosen)
 
 
 def _pressed_point(clusters, heads):
@@ -179,7 +179,7 @@ def _pressed_point(clusters, heads):
         inside = np.flatnonzero(clusters == chosen[0]["curve_number"]) if chosen else ()
         if chosen and 0 <= chosen[0]["point_index"] < len(inside):
             layer, head = divmod(int(inside[chosen[0]["point_index"]]), heads)
-            state.change(layer=layer, head=head)
+            state.change_view(layer=layer, head=head)
 
     return pressed
 
@@ -193,7 +193,7 @@ def _card(found, measures):
                 "Open this head",
                 icon=":material/open_in_full:",
                 key="w_heads_open",
-                on_click=lambda: state.change(page="attention"),
+                on_click=lambda: state.change_view(page="attention"),
             )
         st.caption(
             " · ".join(
@@ -237,7 +237,7 @@ def _table(found, model):
     def picked():
         chosen = st.session_state["w_heads_table"].selection.rows
         if chosen and chosen[0] < len(rows):
-            state.change(layer=rows[chosen[0]]["layer"] - 1, head=rows[chosen[0]]["head"] - 1)
+            state.change_view(layer=rows[chosen[0]]["layer"] - 1, head=rows[chosen[0]]["head"] - 1)
 
     st.dataframe(
         rows,
@@ -262,8 +262,8 @@ def _relations(syntax):
             lambda: {"sentences": syntax.sentences, "skipped": syntax.skipped, "relations": rows},
             lambda: ranked_bars([row["relation"] for row in rows], [row["share"] for row in rows], "share right"),
             lambda: {
-                "dependent_looks": syntax.overall.dependent_looks,
-                "head_looks": syntax.overall.head_looks,
+                "dependent_looks": syntax.overall.dependent_to_head,
+                "head_looks": syntax.overall.head_to_dependent,
                 **{
                     f"{name}_{way}".replace(":", "_"): getattr(one, way)
                     for name, one in syntax.relations.items()

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bert_tf.explain import cluster_heads, map_of_heads
+from bert_tf.explain import cluster_heads, project_heads
 
 #: Measure -> (title, what it means). "syntax" is there only with a parsed file.
 MEASURES = {
@@ -40,7 +40,7 @@ _KINDS = {
 
 
 @dataclass(frozen=True, eq=False)
-class HeadsFound:
+class HeadTable:
     """A profile made ready to be shown.
 
     Attributes:
@@ -62,7 +62,7 @@ class HeadsFound:
         """Names of the measures there are -> (title, help, float [L, N])."""
         found = {name: (*words, getattr(self.profile.summary, name)) for name, words in MEASURES.items()}
         if self.syntax is not None:
-            found["syntax"] = (*SYNTAX, self.syntax.overall.better_way)
+            found["syntax"] = (*SYNTAX, self.syntax.overall.best_direction)
         return found
 
     def cluster_names(self):
@@ -93,19 +93,19 @@ class HeadsFound:
         return found
 
 
-def made(profile, syntax=None):
-    """``HeadsFound`` of a profile, clusters and map worked out."""
-    return HeadsFound(profile, syntax, cluster_heads(profile.distances), map_of_heads(profile.distances))
+def make_head_table(profile, syntax=None):
+    """``HeadTable`` of a profile, clusters and map worked out."""
+    return HeadTable(profile, syntax, cluster_heads(profile.distances), project_heads(profile.distances))
 
 
 def best_relations(syntax, least=20):
     """For every head the relation of ``least`` words or more that it follows best: [L][N] strings."""
     frequent = {name: one for name, one in syntax.relations.items() if one.count >= least}
-    layers, heads = syntax.overall.dependent_looks.shape
+    layers, heads = syntax.overall.dependent_to_head.shape
     if not frequent:
         return [[""] * heads for _ in range(layers)]
     names = list(frequent)
-    shares = np.stack([one.better_way for one in frequent.values()])
+    shares = np.stack([one.best_direction for one in frequent.values()])
     best = shares.argmax(axis=0)
     return [
         [f"{names[best[layer, head]]} {shares[best[layer, head], layer, head]:.0%}" for head in range(heads)]
@@ -117,10 +117,12 @@ def relation_rows(syntax):
     """A dict a relation: how many, the best head, how often it is right, and a fixed offset."""
     found = []
     for name, one in syntax.relations.items():
-        shares = one.better_way
+        shares = one.best_direction
         layer, head = np.unravel_index(shares.argmax(), shares.shape)
         direction = (
-            "dependent looks" if one.dependent_looks[layer, head] >= one.head_looks[layer, head] else "head looks"
+            "dependent looks"
+            if one.dependent_to_head[layer, head] >= one.head_to_dependent[layer, head]
+            else "head looks"
         )
         found.append(
             {
@@ -129,7 +131,7 @@ def relation_rows(syntax):
                 "best": f"{layer + 1}.{head + 1}, {direction}",
                 "share": float(shares[layer, head]),
                 "offset": one.offset,
-                "offset_share": float(one.offset_share),
+                "offset_share": float(one.offset_accuracy),
             }
         )
     return found

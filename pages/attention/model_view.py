@@ -6,7 +6,7 @@ import streamlit as st
 from bert_tf import plots
 from ui import snippets
 from ui.session import state
-from ui.session.session_cache import kept
+from ui.session.session_cache import cached
 from ui.shell import frame
 from ui.widgets import (
     attention_controls,
@@ -20,7 +20,7 @@ _SAVED = 64  # tokens a side of the maps in the table; more are pooled
 
 
 def page():
-    found = attention_controls.selected("The whole model at a glance")
+    found = attention_controls.filtered_page_inputs("The whole model at a glance")
     if found is None:
         return
     shared, trace, selection = found
@@ -47,18 +47,18 @@ def _sheet(trace, selection):
             "Drawn as",
             ["lines", "maps"],
             format_func={"lines": "Lines", "maps": "Maps"}.get,
-            **state.bound_setting(_AS, "w_modelview_as", "lines", ("lines", "maps")),
+            **state.bind_setting(_AS, "w_modelview_as", "lines", ("lines", "maps")),
         )
         attention_controls.threshold_picker(_LEAST, width=240)
 
     def opened(layer, head):
-        state.change(layer=layer, head=head)
+        state.change_view(layer=layer, head=head)
         _zoom(True)
 
     style = "maps" if state.setting(_AS, "lines") == "maps" else "lines"
     least = attention_controls.least(_LEAST)
     key = (trace.model, view.precision, view.a, view.b, trace.masks, selection, least)
-    small = kept("modelview", key, lambda: plots.tiles(trace.attentions, selection, 200_000, trace.sources, least))
+    small = cached("modelview", key, lambda: plots.tiles(trace.attentions, selection, 200_000, trace.sources, least))
     components.grid(
         "c_modelview",
         small,

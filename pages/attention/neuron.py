@@ -7,7 +7,7 @@ from bert_tf.explain import HeadVectors, query_key_vectors
 from bert_tf.plots.attention.head_vectors import head_vectors
 from ui import snippets
 from ui.session import state
-from ui.session.session_cache import kept
+from ui.session.session_cache import cached
 from ui.shell import frame
 from ui.widgets import attention_controls, export, inputs
 from ui.widgets.formatting import direction
@@ -17,7 +17,7 @@ _QUERY, _KEY = "neuron.query", "neuron.key"
 
 
 def page():
-    found = attention_controls.selected("How a weight comes about")
+    found = attention_controls.filtered_page_inputs("How a weight comes about")
     if found is None:
         return
     shared, trace, selection = found
@@ -79,7 +79,7 @@ def _vectors(shared, trace):
     part = slice(None) if trace.length <= attention_controls.LARGEST else slice(view.layer, view.layer + 1)
     key = (shared.name, view.precision, view.a, view.b, trace.masks, part.start)
     with st.spinner("Reading …"):
-        queries, keys = kept(
+        queries, keys = cached(
             "neuron", key, lambda: tuple(one[part].copy() for one in shared.run(query_key_vectors, trace))
         )
     layer = view.layer - (part.start or 0)

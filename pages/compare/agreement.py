@@ -37,7 +37,7 @@ _HEADER = (
 def page():
     st.title("Where two models differ", anchor=False)
     installed = model_store.installed()
-    if not comparison.enough(installed):
+    if not comparison.has_two_models(installed):
         st.info(
             "A comparison needs two models, and only one is installed here. See Models.",
             icon=":material/compare_arrows:",
@@ -56,7 +56,7 @@ def page():
         st.caption(f"No head for masked words: {' and '.join(lacking)}. {_left(pair)}")
     snippets.give(names, file_key, hide)
     key = (*names, view.precision, file_key, hide, view.top_k)
-    if not file_input.asked("agreement", key, len(rows.rows) <= file_input.AT_ONCE):
+    if not file_input.run_requested("agreement", key, len(rows.rows) <= file_input.AT_ONCE):
         st.caption(f"{count(len(rows.rows), 'row')}, read by both models.")
         return
     found = jobs.result(
@@ -100,7 +100,7 @@ def _show(pair, found):
     shown = []
     if found.masks:
         shown += [
-            ("Same first guess", percent(found.same_first)),
+            ("Same first guess", percent(found.same_top_prediction)),
             ("Mean divergence", f"{found.divergence:.3f} bits"),
         ]
     if found.pairs:
@@ -205,7 +205,7 @@ def _line(one):
         " ".join(token or "[MASK]" for token in one.originals),
         " / ".join(" ".join(guess.token for guess in mask.predictions_a) for mask in one.masks),
         " / ".join(" ".join(guess.token for guess in mask.predictions_b) for mask in one.masks),
-        one.same_first,
+        one.same_top_prediction,
         "" if one.divergence is None else one.divergence,
         "" if one.next_a is None else one.next_a,
         "" if one.next_b is None else one.next_b,
@@ -222,7 +222,7 @@ def _record(found):
         "model_a": found.model_a,
         "model_b": found.model_b,
         "masks": found.masks,
-        "same_first": found.same_first,
+        "same_first": found.same_top_prediction,
         "mean_divergence_bits": found.divergence,
         "pairs": found.pairs,
         "same_next": found.same_next,

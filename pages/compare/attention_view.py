@@ -7,11 +7,11 @@ import streamlit as st
 
 from bert_tf import plots
 from bert_tf.explain import aligned_layers, logit_lens
-from bert_tf.plots.models.comparison import answers_by_depth, difference_map
+from bert_tf.plots.models.compare import answers_by_depth, difference_map
 from pages.compare import layers_view
 from ui import snippets
 from ui.session import state
-from ui.session.session_cache import kept
+from ui.session.session_cache import cached
 from ui.shell import frame
 from ui.widgets import (
     attention_controls,
@@ -28,7 +28,7 @@ _DRAWN = {"heatmap": "Heatmaps", "lines": "Lines", "difference": "Difference"}
 _MOST = 64  # tokens a side that are drawn
 
 
-def looks_at_layers():
+def shows_layers():
     """Whether the visitor chose to look at the layers, which takes hidden states and no attention maps."""
     return state.setting("compare.look", "attention") == "layers"
 
@@ -37,7 +37,7 @@ def draw(pair, traces, found):
     """What the visitor chose to look at below the predictions.
 
     Args:
-        pair: ``Side``s. traces: theirs, with hidden states or attention maps as ``looks_at_layers``. found:
+        pair: ``ComparisonInput``s. traces: theirs, with hidden states or attention maps as ``shows_layers``. found:
             ``Comparison``.
     """
     look = st.segmented_control(
@@ -46,7 +46,7 @@ def draw(pair, traces, found):
         format_func=LOOKS.get,
         label_visibility="collapsed",
         required=True,
-        **state.bound_setting("compare.look", "w_compare_look", "attention", LOOKS),
+        **state.bind_setting("compare.look", "w_compare_look", "attention", LOOKS),
     )
     if look == "layers":
         _layers(pair, traces, found)
@@ -100,7 +100,7 @@ def _settings(layers, traces):
             range(last + 1),
             format_func=lambda index: "layer {} | layer {}".format(*(layer + 1 for layer in layers[index])),
             width=380,
-            **state.bound(
+            **state.bind_field(
                 "depth",
                 "w_depth",
                 read=lambda index: round(100 * (index + 1) / (last + 1)),
@@ -112,14 +112,14 @@ def _settings(layers, traces):
             range(heads + 1),
             format_func=lambda number: f"Head {number}" if number else "Mean of all",
             width=160,
-            **state.bound_setting("compare.head", "w_compare_head", 0, range(heads + 1)),
+            **state.bind_setting("compare.head", "w_compare_head", 0, range(heads + 1)),
         )
         drawn = st.segmented_control(
             "Drawn as",
             ways,
             format_func=_DRAWN.get,
             required=True,
-            **state.bound_setting("compare.drawn", "w_compare_drawn", "heatmap", ways),
+            **state.bind_setting("compare.drawn", "w_compare_drawn", "heatmap", ways),
         )
     return place, head - 1 if head else None, drawn
 
@@ -131,12 +131,12 @@ def _start(traces, drawn):
         return 0
     most = longest - _MOST + 1
     if state.view().start >= most:
-        state.settle(start=most - 1)
+        state.correct_view(start=most - 1)
     st.slider(
         f"{_MOST} tokens from",
         1,
         most,
-        **state.bound("start", "w_start", lambda number: number - 1, lambda index: index + 1),
+        **state.bind_field("start", "w_start", lambda number: number - 1, lambda index: index + 1),
     )
     return state.view().start
 
@@ -171,7 +171,7 @@ def _save_attention(pair, traces, maps, layers, head):
                 yield letter, trace.tokens[row], trace.tokens[column], weights[row, column]
 
     def spread():
-        return comparison.spread(pair, traces)
+        return comparison.attention_entropy(pair, traces)
 
     def arrays():
         named = {f"weights_{letter}": weights for letter, _, weights in sides}
@@ -223,7 +223,7 @@ def _difference(pair, traces, maps, layers, start):
 def _spread(pair, traces):
     figures.show(
         "How widely attention is spread in every layer",
-        plots.depth_profile(comparison.spread(pair, traces), "mean entropy of a row, bits", frame.is_dark()),
+        plots.depth_profile(comparison.attention_entropy(pair, traces), "mean entropy of a row, bits", frame.is_dark()),
         key="w_profile",
         config=export.plot_config("entropy"),
     )
@@ -246,13 +246,13 @@ def _layers(pair, traces, found):
             range(len(found.masks)),
             format_func=lambda index: f"{index + 1}: {_named(pair, found.masks[index])}",
             width=260,
-            **state.bound_setting("compare.at", "w_compare_at", 0, range(len(found.masks))),
+            **state.bind_setting("compare.at", "w_compare_at", 0, range(len(found.masks))),
         )
     mask = found.masks[place]
     snippets.give(pair, traces, classes=both_classify, lens=(mask.position_a, mask.position_b))
     lenses = [_lens(*one) for one in zip(pair, traces, (mask.position_a, mask.position_b))]
     counts = [side.shared.config.num_hidden_layers for side in pair]
-    rows = comparison.layer_rows(lenses, pair, aligned_layers(*counts), found.folded)
+    rows = comparison.layer_rows(lenses, pair, aligned_layers(*counts), found.case_folded)
     with inputs.heading("The likeliest word after each layer"):
         export.menu(
             "layers-compared",
@@ -291,6 +291,6 @@ def _named(pair, mask):
 
 
 def _lens(side, trace, position):
-    return kept(
+    return cached(
         f"compare_lens_{side.key}", (trace, position), lambda: side.shared.run(logit_lens, trace, (position,), 1)
     )

@@ -9,16 +9,16 @@ import streamlit as st
 
 from bert_tf.explain import chance_similarity, layer_similarity
 from bert_tf.explain.representations.layer_similarity import (
-    ENOUGH_WORDS,
     MEASURES,
-    WORDS_A_DIRECTION,
+    MIN_WORDS,
+    WORDS_PER_DIRECTION,
     traces_of,
 )
-from bert_tf.plots.models.comparison import likeness_map
+from bert_tf.plots.models.compare import similarity_map
 from bert_tf.plots.representations.logit_lens import state_names
 from ui import snippets
 from ui.session import jobs, model_store, state
-from ui.session.model_store import given
+from ui.session.model_store import text_b_or_none
 from ui.shell import frame
 from ui.widgets import (
     comparison,
@@ -27,7 +27,7 @@ from ui.widgets import (
     file_input,
     inputs,
 )
-from ui.widgets.formatting import count, plain, title
+from ui.widgets.formatting import count, escape_markdown, title
 
 _TITLES = {"cka": "Linear CKA", "svcca": "SVCCA", "pwcca": "PWCCA"}
 _DIRECTIONS = (
@@ -59,18 +59,18 @@ def page():
         return
     view = state.view()
     pair = [inputs.model(name) for name in names]
-    unread = [shared for shared in pair if file is None and shared.given(view.b) is None]
+    unread = [shared for shared in pair if file is None and shared.text_b_or_none(view.b) is None]
     if unread:
-        inputs.say_unread(unread[0], view.b)
-    traced = [(texts[0][0], shared.given(texts[0][1])) for shared in pair]
+        inputs.note_unreadable(unread[0], view.b)
+    traced = [(texts[0][0], shared.text_b_or_none(texts[0][1])) for shared in pair]
     measure = st.segmented_control(
         "Measure",
         list(MEASURES),
         format_func=_TITLES.get,
         required=True,
-        **state.bound_setting("cka.measure", "w_cka_measure", "cka", MEASURES),
+        **state.bind_setting("cka.measure", "w_cka_measure", "cka", MEASURES),
     )
-    snippets.give(names, traced, file, state.limits().max_sentences, ENOUGH_WORDS, measure)
+    snippets.give(names, traced, file, state.limits().max_sentences, MIN_WORDS, measure)
     key = (*names, view.precision, texts)
     # Each has a place of its own: it is still there after a look at another.
     found = jobs.result(
@@ -94,7 +94,7 @@ def _texts():
         format_func=_SOURCES.get,
         label_visibility="collapsed",
         required=True,
-        **state.bound_setting("cka.source", "w_cka_source", "file", _SOURCES),
+        **state.bind_setting("cka.source", "w_cka_source", "file", _SOURCES),
     )
     if source == "view":
         with st.expander("Texts", expanded=not state.view().a.strip(), icon=":material/edit_note:"):
@@ -120,7 +120,7 @@ def _likeness(pair, texts, measure, progress):
 
 
 def _traced(bert, a, b):
-    return bert.trace(a, given(b, bert.tokenizer), attentions=False)
+    return bert.trace(a, text_b_or_none(b, bert.tokenizer), attentions=False)
 
 
 def _show(pair, measure, found):
@@ -140,12 +140,12 @@ def _show(pair, measure, found):
                 "by_chance": None if math.isnan(chance) else chance,
                 measure: [[None if math.isnan(value) else value for value in line] for line in values.tolist()],
             },
-            lambda: likeness_map(values, *names, measure=measure.upper()),
+            lambda: similarity_map(values, *names, measure=measure.upper()),
             lambda: {measure: values},
         )
     figures.show(
         "Likeness of every layer with every layer",
-        likeness_map(values, *names, dark, measure.upper()),
+        similarity_map(values, *names, dark, measure.upper()),
         config=export.plot_config("layer-likeness"),
         key="w_cka_map",
     )
@@ -153,7 +153,7 @@ def _show(pair, measure, found):
         best = int(np.nanargmax(np.where(np.isfinite(values[-1]), values[-1], -np.inf)))
         where = f"layer {best}" if best else "the embeddings"
         st.markdown(
-            f"The last layer of {plain(names[0])} is most like {where} of {plain(names[1])}: {values[-1, best]:.2f}."
+            f"The last layer of {escape_markdown(names[0])} is most like {where} of {escape_markdown(names[1])}: {values[-1, best]:.2f}."
         )
-    said = _SAYS[measure].format(a_direction=WORDS_A_DIRECTION, chance=chance)
+    said = _SAYS[measure].format(a_direction=WORDS_PER_DIRECTION, chance=chance)
     st.caption(f"Over {count(words, 'word')}. {said}")

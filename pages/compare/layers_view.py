@@ -4,9 +4,9 @@ import numpy as np
 import streamlit as st
 
 from bert_tf.explain import aligned_layers, class_lens
-from bert_tf.plots.models.comparison import answers_by_depth, depth_profile
+from bert_tf.plots.models.compare import answers_by_depth, depth_profile
 from ui.session import state, task_models
-from ui.session.session_cache import kept
+from ui.session.session_cache import cached
 from ui.shell import frame
 from ui.widgets import (
     export,
@@ -15,15 +15,15 @@ from ui.widgets import (
     targets,
     task_predictions,
 )
-from ui.widgets.formatting import percent, plain
-from ui.widgets.mask_chips import cut
+from ui.widgets.formatting import escape_markdown, percent
+from ui.widgets.mask_chips import truncated_texts
 
 
 def table(pair, rows, key):
     """What both sides find likeliest after each layer, side by side.
 
     Args:
-        pair: ``Side``s. rows: (state, state, answer, probability, answer, probability, whether they are the same).
+        pair: ``ComparisonInput``s. rows: (state, state, answer, probability, answer, probability, whether they are the same).
         key: of the widget.
     """
     st.dataframe(
@@ -64,7 +64,7 @@ def lacking(pair):
 
 def _have_no(names, what):
     names = list(dict.fromkeys(names))
-    return f"{' and '.join(map(plain, names))} {'have' if len(names) > 1 else 'has'} no {what}"
+    return f"{' and '.join(map(escape_markdown, names))} {'have' if len(names) > 1 else 'has'} no {what}"
 
 
 def classes(pair):
@@ -92,10 +92,10 @@ def _lens(side, settings):
     def make():
         (packed,) = task_models.packed(side.shared, settings, side.text_a, side.text_b)
         read = task_models.record(settings, side.text_a, side.text_b)
-        texts = cut(packed, read["text_a"], read.get("text_b", ""))
+        texts = truncated_texts(packed, read["text_a"], read.get("text_b", ""))
         return side.shared.run(class_lens, side.shared.trace(*texts, (), hidden_states=True))
 
-    return kept(f"compare_class_lens_{side.key}", key, make)
+    return cached(f"compare_class_lens_{side.key}", key, make)
 
 
 def _scores(pair, lenses):
@@ -127,7 +127,7 @@ def _named(pair):
 
 
 def class_rows(lenses, layers):
-    """The likeliest classes of two ``ClassLens``es at the same relative depth, the embeddings first.
+    """The likeliest classes of two ``ClassLogitLens``es at the same relative depth, the embeddings first.
 
     Returns: rows as ``table`` takes them.
     """

@@ -49,13 +49,13 @@ def page():
     st.title(_TITLES[what], anchor=False)
     st.segmented_control(
         "Compare",
-        list(comparison_inputs.WHAT),
-        format_func=comparison_inputs.WHAT.get,
+        list(comparison_inputs.COMPARED),
+        format_func=comparison_inputs.COMPARED.get,
         label_visibility="collapsed",
         required=True,
-        **state.bound_setting("compare.what", "w_compare_what", "models", comparison_inputs.WHAT),
+        **state.bind_setting("compare.what", "w_compare_what", "models", comparison_inputs.COMPARED),
     )
-    if what != "texts" and not comparison.enough(installed):
+    if what != "texts" and not comparison.has_two_models(installed):
         st.info(
             "Comparing models needs two of them, and only one is installed here. Two texts can be compared.",
             icon=":material/compare_arrows:",
@@ -64,20 +64,20 @@ def page():
         return
     if what != "texts":
         comparison.pickers(installed, "compare")
-    folded = bool(state.view().a.strip()) and what == "models"
-    with st.expander("Texts and masks", expanded=not folded, icon=":material/edit_note:"):
+    case_folded = bool(state.view().a.strip()) and what == "models"
+    with st.expander("Texts and masks", expanded=not case_folded, icon=":material/edit_note:"):
         inputs.examples()
         inputs.text_fields()
         if what != "models":
-            comparison_inputs.fields()
+            comparison_inputs.second_text_fields()
     if not inputs.texts_are_usable():
         return
     pair = comparison_inputs.sides(what)
     if pair is None:
         return
-    comparison_inputs.strips(pair, what)
+    comparison_inputs.token_strips(pair, what)
     # One pass of each model gives all that the chosen look shows.
-    traces = [side.trace(hidden_states=attention_view.looks_at_layers()) for side in pair]
+    traces = [side.trace(hidden_states=attention_view.shows_layers()) for side in pair]
     found = compare(
         *traces,
         *(side.shared.tokenizer for side in pair),
@@ -85,7 +85,7 @@ def page():
         top_k=state.view().top_k,
         across=True,
     )
-    tasks = [task_predictions.said(side.key, side.shared, side.text_a, side.text_b) for side in pair]
+    tasks = [task_predictions.predict_task(side.key, side.shared, side.text_a, side.text_b) for side in pair]
     snippets.give(pair, traces)
     _results(pair, traces, found, tasks)
     _agreement(pair, traces, found)
@@ -111,7 +111,7 @@ def _results(pair, traces, found, tasks):
             else:
                 st.caption("Nothing is hidden: press a token above.")
             if trace.text_b is not None:
-                head_predictions.pair_verdict(f"c_compare_gauge_{side.key}", trace)
+                head_predictions.pair_prediction(f"c_compare_gauge_{side.key}", trace)
             if trace.replaced is not None:
                 head_predictions.replaced_tokens(f"c_compare_replaced_{side.key}", trace)
             if task is not None:
@@ -165,7 +165,7 @@ def _verdicts(traces, found):
 
 
 def _rows(found, traces):
-    judged = [targets.first_share(trace) for trace in traces]
+    judged = [targets.first_answer_probability(trace) for trace in traces]
     if not found.masks:
         yield found.model_a, found.model_b, *[None] * 7, *judged
     for mask in found.masks:
@@ -190,11 +190,11 @@ def _arrays(found, traces):
 
 def _figure(pair, traces, found):
     """What each side expects at every mask, below each other; without a mask what they say of the pair or the tokens."""
-    if not found.masks and all(targets.first_share(trace) is None for trace in traces):
+    if not found.masks and all(targets.first_answer_probability(trace) is None for trace in traces):
         scores = [float(trace.replaced.mean()) for trace in traces]
         return ranked_bars([side.name for side in pair], scores, "P(replaced), mean over the tokens")
     if not found.masks:
-        shares = [targets.first_share(trace) or 0.0 for trace in traces]
+        shares = [targets.first_answer_probability(trace) or 0.0 for trace in traces]
         return ranked_bars([side.name for side in pair], shares, "probability of the pair as it stands")
     answers, names = [], []
     for mask in found.masks:
@@ -228,7 +228,7 @@ def _table(pair, traces, found):
             "other": f"{pair[1].name} says",
         },
     )
-    if found.folded:
+    if found.case_folded:
         st.caption(
             f"One model knows only lower case: capital letters are counted as small ones, over the "
             f"{found.common_tokens:,} tokens both have."
@@ -238,7 +238,7 @@ def _table(pair, traces, found):
 def _facts(pair, traces, infos):
     heading, shown = inputs.heading("Size and speed"), st.container()
     seconds = comparison.latencies(pair, state.view().precision)
-    table = comparison.facts(pair, traces, infos, seconds)
+    table = comparison.model_facts(pair, traces, infos, seconds)
     shown.table(table)
     if seconds is None:
         return
@@ -254,12 +254,14 @@ def _facts(pair, traces, infos):
 
 
 def _offer(installed):
-    if not downloads.allowed():
+    if not downloads.downloads_allowed():
         return
     here = {info.name for info in installed}
-    missing = [info for info in model_store.catalogue() if info.name in comparison.WANTED and info.name not in here]
+    missing = [
+        info for info in model_store.catalogue() if info.name in comparison.RECOMMENDED and info.name not in here
+    ]
     if missing:
         st.header("The released models", anchor=False)
         st.caption("The preset is Base beside Large. They are fetched once, from the Hugging Face hub.")
         for info in missing:
-            downloads.get_button(info, "compare")
+            downloads.download_model_button(info, "compare")

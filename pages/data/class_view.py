@@ -12,7 +12,7 @@ from ui import snippets
 from ui.session import state
 from ui.shell import frame
 from ui.widgets import export, figures, inputs
-from ui.widgets.formatting import count, plain, share
+from ui.widgets.formatting import count, escape_markdown, share
 
 _HALF = 0.5
 _MOST_NAMED = 8  # classes, or labels of a file, named in a sentence
@@ -23,12 +23,14 @@ def say_predicted(results, classes):
     found = Counter(one.predicted for one in results if isinstance(one.predicted, str))
     lines = []
     if found:
-        named = ", ".join(f"{plain(label or 'none')} {number:,}" for label, number in found.most_common(_MOST_NAMED))
+        named = ", ".join(
+            f"{escape_markdown(label or 'none')} {number:,}" for label, number in found.most_common(_MOST_NAMED)
+        )
         lines.append(f"Classes found: {named}{' and others' if len(found) > _MOST_NAMED else ''}.")
     if classes.rows:
         lines.append(f"Compared with the labels of {count(classes.rows, 'row')}.")
     if classes.unknown:
-        named = ", ".join(plain(label[:40]) for label in list(classes.unknown)[:_MOST_NAMED])
+        named = ", ".join(escape_markdown(label[:40]) for label in list(classes.unknown)[:_MOST_NAMED])
         number = sum(classes.unknown.values())
         have = "has" if number == 1 else "have"
         lines.append(f"{count(number, 'row')} {have} a label that is none of the model's: {named}.")
@@ -39,7 +41,7 @@ def say_predicted(results, classes):
 def confusion(classes, heading, name="confusion", key="w_dataset_confusion"):
     """How often each true class was given each class; args: ``ClassSummary``, the title, of the files, of the figure."""
     labels, counts = classes.confusion
-    with inputs.heading(plain(heading)):
+    with inputs.heading(escape_markdown(heading)):
         export.menu(
             name,
             ("true", *labels),
@@ -66,7 +68,7 @@ def curves(shared, results, subset=""):
         return
     label = state.setting("dataset.curve", labels[-1])
     curve = class_curve(shared.bert, results, label if label in labels else labels[-1])
-    with inputs.heading("At another threshold" + (f", in “{plain(subset)}”" if subset else "")):
+    with inputs.heading("At another threshold" + (f", in “{escape_markdown(subset)}”" if subset else "")):
         export.menu(
             "class-curve",
             tuple(curve.columns),
@@ -74,11 +76,11 @@ def curves(shared, results, subset=""):
             lambda: {
                 "model": shared.name,
                 "class": curve.label,
-                "rows": len(curve.has),
+                "rows": len(curve.is_positive),
                 "average_precision": curve.average_precision,
                 "auc": curve.auc,
                 "probabilities": curve.probabilities.tolist(),
-                "has": curve.has.tolist(),
+                "has": curve.is_positive.tolist(),
             },
             {"Precision and recall": lambda: precision_recall_figure(curve), "ROC": lambda: roc_figure(curve)},
         )
@@ -87,7 +89,7 @@ def curves(shared, results, subset=""):
             "Class",
             labels,
             width=260,
-            **state.bound_setting("dataset.curve", "w_dataset_curve", labels[-1], labels),
+            **state.bind_setting("dataset.curve", "w_dataset_curve", labels[-1], labels),
         )
         threshold = st.slider(
             "Taken from a probability of",
@@ -95,7 +97,7 @@ def curves(shared, results, subset=""):
             1.0,
             step=0.01,
             width=320,
-            **state.bound_setting("dataset.threshold", "w_dataset_threshold", _HALF),
+            **state.bind_setting("dataset.threshold", "w_dataset_threshold", _HALF),
         )
     at, dark = curve.at(threshold), frame.is_dark()
     left, right = st.columns(2, gap="large")
@@ -113,16 +115,16 @@ def curves(shared, results, subset=""):
             key="w_dataset_roc",
             config=export.plot_config("roc"),
         )
-    st.caption(_said(curve, at))
+    st.caption(_summary(curve, at))
     snippets.add(curve=(curve.label, at.threshold))
 
 
-def _said(curve, at):
+def _summary(curve, at):
     taken, best = at.true_positives + at.false_positives, curve.at(curve.best)
     right = f", {at.true_positives:,} of them rightly (precision {share(at.precision)})" if taken else ""
     return (
-        f"“{plain(curve.label)}” against the rest, by its probability, in {count(len(curve.has), 'row')} of which "
-        f"{int(curve.has.sum()):,} have it: average precision {curve.average_precision:.3f}, area under the ROC curve "
+        f"“{escape_markdown(curve.label)}” against the rest, by its probability, in {count(len(curve.is_positive), 'row')} of which "
+        f"{int(curve.is_positive.sum()):,} have it: average precision {curve.average_precision:.3f}, area under the ROC curve "
         f"{curve.auc:.3f}. From {share(at.threshold)} on, {count(taken, 'row')} {'is' if taken == 1 else 'are'} taken"
         f"{right}; recall {share(at.recall)}, F1 {at.f1:.3f}. F1 is highest, {best.f1:.3f}, from "
         f"{share(best.threshold)} on. A threshold that was chosen on these rows flatters: measure it on others."

@@ -5,18 +5,18 @@ import dataclasses
 import numpy as np
 import streamlit as st
 
-from bert_tf.explain import can_ask, score_rows, summarise_classes, summarise_rows
-from bert_tf.explain.attribution.target import classes_of
+from bert_tf.explain import score_rows, summarise_classes, summarise_rows, supported_predictions
+from bert_tf.explain.attribution.target import classifier_settings
 from bert_tf.plots.interventions.ablation import ranked_bars, spread
 from pages.data import class_view, row_map_view, subsets
 from ui import snippets
 from ui.session import jobs, state, task_models
-from ui.session.session_cache import kept
+from ui.session.session_cache import cached
 from ui.shell import open_row
 from ui.widgets import export, file_input, inputs
 from ui.widgets.formatting import (
     count,
-    plain,
+    escape_markdown,
     share,
     title,
 )
@@ -80,7 +80,7 @@ def page():
     given = (shared, file_key, ask, hide, labelled)
     snippets.give(*given)
     key = (shared.name, view.precision, file_key, ask, hide, view.top_k)
-    if not file_input.asked("dataset", key, len(rows.rows) <= file_input.AT_ONCE and "perplexity" not in ask):
+    if not file_input.run_requested("dataset", key, len(rows.rows) <= file_input.AT_ONCE and "perplexity" not in ask):
         st.caption(f"{count(len(rows.rows), 'row')}. Pseudo-perplexity takes as many passes as a row has tokens.")
         return
     results = jobs.result(
@@ -92,12 +92,12 @@ def page():
     if results is not None:
         classes = None
         if "classes" in ask:
-            classes = kept("dataset_classes", key, lambda: summarise_classes(shared.bert, results))
+            classes = cached("dataset_classes", key, lambda: summarise_classes(shared.bert, results))
         _show(shared, file_key, results, classes, given)
 
 
 def _settings(shared, rows):
-    able = [name for name in _ASK if name in can_ask(shared.bert)]
+    able = [name for name in _ASK if name in supported_predictions(shared.bert)]
     if not able:
         st.warning(
             f"{title(shared.name)} has no head for words, pairs, tokens or classes, so there is nothing to ask it "
@@ -119,14 +119,14 @@ def _settings(shared, rows):
         return (), "given"
     wanted = state.setting("dataset.ask", _DEFAULT).split(",")
     wanted = [name for name in able if name in wanted]
-    state.give("w_dataset_ask", wanted)
+    state.set_widget("w_dataset_ask", wanted)
 
     def pull():
         chosen = st.session_state["w_dataset_ask"]
         # What the file or the model cannot answer keeps its place in the choice.
         rest = [name for name in state.setting("dataset.ask", _DEFAULT).split(",") if name not in able]
-        kept = [name for name in _ASK if name in (*chosen, *rest)]
-        state.set_setting("dataset.ask", ",".join(kept) or "none", _DEFAULT)
+        cached = [name for name in _ASK if name in (*chosen, *rest)]
+        state.set_setting("dataset.ask", ",".join(cached) or "none", _DEFAULT)
 
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         ask = st.segmented_control(
@@ -144,7 +144,7 @@ def _settings(shared, rows):
 
 
 def _classes(shared):
-    return classes_of(shared.bert)
+    return classifier_settings(shared.bert)
 
 
 def _say_classes(shared, rows, able):
@@ -155,7 +155,7 @@ def _say_classes(shared, rows, able):
         if others:
             st.caption(
                 f"{title(shared.name)} was not fine-tuned to classify. For the class of every row choose "
-                f"{plain(' or '.join(others[:_MOST_NAMED]))} in the sidebar."
+                f"{escape_markdown(' or '.join(others[:_MOST_NAMED]))} in the sidebar."
             )
     elif settings.pair is False and pairs:
         st.caption(f"{title(shared.name)} classifies single texts: of a pair, text A.")
@@ -266,7 +266,7 @@ def _rows(shared, summary, shown):
 
 def _open(shared, one):
     """Widgets that open a row; one that was classified as its classifier has read it."""
-    if one.said is None:
+    if one.task_prediction is None:
         open_row.open_row("w_dataset_open", one.row, one.places)
         return
     alone = _classes(shared).pair is False
@@ -344,7 +344,7 @@ def _filtered(results, named):
             "Containing",
             max_chars=100,
             width=260,
-            **state.bound_setting("dataset.words", "w_dataset_words", ""),
+            **state.bind_setting("dataset.words", "w_dataset_words", ""),
         )
         kind = "all"
         if len(kinds) > 1:
@@ -353,7 +353,7 @@ def _filtered(results, named):
                 kinds,
                 format_func=_SHOW.get,
                 required=True,
-                **state.bound_setting("dataset.show", "w_dataset_show", "all", kinds),
+                **state.bind_setting("dataset.show", "w_dataset_show", "all", kinds),
             )
         subset = ""
         if named:
@@ -362,14 +362,14 @@ def _filtered(results, named):
                 ["", *named],
                 format_func=lambda name: name or subsets.WHOLE,
                 width=200,
-                **state.bound_setting("dataset.subset", "w_dataset_subset", "", ["", *named]),
+                **state.bind_setting("dataset.subset", "w_dataset_subset", "", ["", *named]),
             )
         look = st.segmented_control(
             "Rows as",
             list(_LOOKS),
             format_func=_LOOKS.get,
             required=True,
-            **state.bound_setting("dataset.look", "w_dataset_look", "table", _LOOKS),
+            **state.bind_setting("dataset.look", "w_dataset_look", "table", _LOOKS),
         )
     wanted = (words or "").casefold().strip()
     return (
@@ -389,8 +389,8 @@ def _is(one, kind):
         "all": True,
         "wrong": any(rank > 1 for rank in ranks),
         "right": bool(ranks) and all(rank == 1 for rank in ranks),
-        "misjudged": one.right is False,
-        "judged": one.right is True,
+        "misjudged": one.is_correct is False,
+        "judged": one.is_correct is True,
         "problem": one.problem is not None,
     }[kind]
 
@@ -401,7 +401,7 @@ def _table(shown):
         "row": [one.row.number for one in shown],
         "a": [one.row.text_a for one in shown],
         "b": [one.row.text_b for one in shown],
-        "label": [one.row.label if one.said else None for one in shown],
+        "label": [one.row.label if one.task_prediction else None for one in shown],
         "predicted": [one.predicted for one in shown],
         "sure": [one.predicted_probability for one in shown],
         "hidden": [" ".join(mask.original or "[MASK]" for mask in one.masks) or None for one in shown],
@@ -411,8 +411,8 @@ def _table(shown):
         "next": [one.is_next for one in shown],
         "order": [one.in_order for one in shown],
         "suspected": [one.suspected for one in shown],
-        "most_suspected": [one.most_suspected and one.most_suspected[0] for one in shown],
-        "replaced": [one.most_suspected and one.most_suspected[1] for one in shown],
+        "most_suspected": [one.most_likely_replaced and one.most_likely_replaced[0] for one in shown],
+        "replaced": [one.most_likely_replaced and one.most_likely_replaced[1] for one in shown],
         "perplexity": [one.perplexity for one in shown],
         "tokens": [one.tokens or None for one in shown],
         "problem": [one.problem for one in shown],
@@ -466,7 +466,7 @@ def _line(one):
         one.problem or "",
         "" if one.in_order is None else one.in_order,
         "" if one.suspected is None else one.suspected,
-        *(one.most_suspected or ("", "")),
+        *(one.most_likely_replaced or ("", "")),
         one.row.label or "",
         "" if one.predicted is None else one.predicted,
         "" if one.predicted_probability is None else one.predicted_probability,
@@ -499,7 +499,7 @@ def _record(shared, results, summary, classes, named):
                 "in_order": one.in_order,
                 "replaced": None if one.replaced is None else [list(pair) for pair in one.replaced],
                 "label": one.row.label,
-                "said": one.said,
+                "said": one.task_prediction,
                 "perplexity": one.perplexity,
                 "log_likelihood": one.log_likelihood,
                 "problem": one.problem,

@@ -5,27 +5,27 @@ import dataclasses
 import numpy as np
 import streamlit as st
 
-from bert_tf.explain import known_of, nearest_rows, row_vectors
+from bert_tf.explain import nearest_rows, row_attributes, row_vectors
 from bert_tf.explain.datasets.row_map import (
     SAME_FIRST,
-    poolings_of,
-    reads_one_text,
-    same_first,
+    constant_first_token,
+    reads_text_a_only,
+    supported_poolings,
 )
-from bert_tf.explain.representations.projection import WAYS
+from bert_tf.explain.representations.projection import PROJECTIONS
 from bert_tf.plots.datasets.row_map import (
-    SHARES,
+    PROBABILITY_ATTRIBUTES,
     TITLES,
     drawn_rows,
-    rows_plane,
+    row_scatter,
 )
 from bert_tf.plots.interventions.ablation import ranked_bars
 from ui import snippets
 from ui.session import jobs, state
 from ui.shell import frame
 from ui.widgets import export, figures, inputs
-from ui.widgets.formatting import count, plain, title
-from ui.widgets.layouts import NAMES, can_lay_out, laid_out
+from ui.widgets.formatting import count, escape_markdown, title
+from ui.widgets.projections import NAMES, can_lay_out, laid_out
 
 _POOLED = {"mean": "Mean of the tokens", "first": "First token"}
 _SAYS = {
@@ -45,7 +45,7 @@ def draw(shared, file_key, results, shown, open_row, given):
             that the filter leaves. open_row: callable (``RowResult``) that draws the widgets that open it.
         given: what the page's lines of Python are made of but for the map; the third is what was asked for.
     """
-    known = known_of(results)
+    known = row_attributes(results)
     layer, pooling, way, name, space = _settings(shared, known)
     ask, rows = given[2], [one.row for one in results]
     key = (shared.name, state.view().precision, file_key, pooling, "classes" in ask)
@@ -57,7 +57,7 @@ def draw(shared, file_key, results, shown, open_row, given):
     )
     if found is None:
         return
-    if same_first(found.vectors[layer], pooling):
+    if constant_first_token(found.vectors[layer], pooling):
         st.info(SAME_FIRST, icon=":material/join_inner:")
         return
     view = _Map(
@@ -69,7 +69,7 @@ def draw(shared, file_key, results, shown, open_row, given):
         way,
         name,
         [known[name][place] for place in found.places],
-        reads_one_text(shared.bert, ask),
+        reads_text_a_only(shared.bert, ask),
     )
     left_in = {one.row.number for one in shown}
     inside = [index for index, one in enumerate(view.rows) if one.row.number in left_in]
@@ -114,25 +114,25 @@ class _Map:
     def figure(self, places, drawn, chosen, near, dark=False):
         """The figure of the rows that are ``drawn``, with rings around one and those near it."""
         coordinates, axes = places
-        return rows_plane(coordinates, self.tips, self.name, self.values, axes, drawn, chosen, near, dark)
+        return row_scatter(coordinates, self.tips, self.name, self.values, axes, drawn, chosen, near, dark)
 
 
 def _settings(shared, known):
-    layers, poolings, pooling = shared.config.num_hidden_layers, poolings_of(shared.config), "mean"
+    layers, poolings, pooling = shared.config.num_hidden_layers, supported_poolings(shared.config), "mean"
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         name = st.selectbox(
             "Coloured by",
             list(known),
             format_func=TITLES.get,
             width=220,
-            **state.bound_setting("dataset.colour", "w_dataset_colour", next(iter(known)), known),
+            **state.bind_setting("dataset.colour", "w_dataset_colour", next(iter(known)), known),
         )
         way = st.segmented_control(
             "Laid out by",
-            WAYS,
+            PROJECTIONS,
             format_func=NAMES.get,
             required=True,
-            **state.bound_setting("dataset.way", "w_dataset_way", "pca", WAYS),
+            **state.bind_setting("dataset.way", "w_dataset_way", "pca", PROJECTIONS),
         )
         if len(poolings) > 1:
             pooling = st.segmented_control(
@@ -140,7 +140,7 @@ def _settings(shared, known):
                 poolings,
                 format_func=_POOLED.get,
                 required=True,
-                **state.bound_setting("dataset.vector", "w_dataset_vector", pooling, poolings),
+                **state.bind_setting("dataset.vector", "w_dataset_vector", pooling, poolings),
             )
         layer = st.slider(
             "After layer",
@@ -148,9 +148,9 @@ def _settings(shared, known):
             layers,
             width=200,
             help="0 is what goes in.",
-            **state.bound_setting("dataset.layer", "w_dataset_layer", layers, range(layers + 1)),
+            **state.bind_setting("dataset.layer", "w_dataset_layer", layers, range(layers + 1)),
         )
-        space = st.toggle("3D", **state.bound_setting("dataset.space", "w_dataset_space", False))
+        space = st.toggle("3D", **state.bind_setting("dataset.space", "w_dataset_space", False))
     return layer, pooling, way, name, space
 
 
@@ -163,7 +163,7 @@ def _chosen(view, inside):
         "Row",
         [_NONE, *sorted(offered)],
         format_func=lambda one: tips[numbers[one]][:120] if one else "None chosen",
-        **state.bound_setting("dataset.row", "w_dataset_row", _NONE, numbers),
+        **state.bind_setting("dataset.row", "w_dataset_row", _NONE, numbers),
     )
     return numbers.get(number)
 
@@ -230,7 +230,7 @@ def _beside(view, chosen, near, open_row, space):
 def _column(view):
     """How what colours the map stands in a table."""
     if any(isinstance(value, float) for value in view.values):
-        form = "percent" if view.name in SHARES else "%.4g"
+        form = "percent" if view.name in PROBABILITY_ATTRIBUTES else "%.4g"
         return st.column_config.NumberColumn(TITLES[view.name], format=form, width=90)
     return st.column_config.TextColumn(TITLES[view.name], width=90)
 
@@ -280,7 +280,7 @@ def _plane(view, places, known, read, drawn, chosen, near):
     )
     point = "text A of a row" if view.alone and any(one.row.text_b for one in view.rows) else "a row"
     st.caption(
-        f"A point is {point}, as {plain(title(view.shared.name))} reads it with nothing hidden: point at one to read "
+        f"A point is {point}, as {escape_markdown(title(view.shared.name))} reads it with nothing hidden: point at one to read "
         f"it. {_SAYS[view.way]}"
     )
 

@@ -9,12 +9,12 @@ import hashlib
 import streamlit as st
 
 from bert_tf.errors import InputError
-from bert_tf.explain.datasets.rows import named_rows, rows_named
-from bert_tf.explain.representations.tcav import FEWEST
+from bert_tf.explain.datasets.text_rows import format_row_numbers, parse_row_numbers
+from bert_tf.explain.representations.tcav import MIN_SENTENCES
 from ui.samples import concepts
 from ui.session import state
 from ui.widgets import file_input
-from ui.widgets.formatting import count, plain
+from ui.widgets.formatting import count, escape_markdown
 
 _SETTING, _CHOSEN = "dataset.subsets", "dataset.subset"
 _MOST, _LONGEST = 8, 40  # of a file; characters of a name
@@ -30,7 +30,7 @@ def read(file, results):
     numbers, found = [one.row.number for one in results], {}
     for name, rows in _entries(file):
         try:
-            found[name] = rows_named(rows, numbers)
+            found[name] = parse_row_numbers(rows, numbers)
         except InputError:
             continue
     return {name: rows for name, rows in list(found.items())[:_MOST] if rows}
@@ -88,7 +88,7 @@ def _new(file, results, named, rows, which):
 
 def _old(file, results, named, place, name, own):
     key = f"w_dataset_subset_{place}"
-    state.give(key, name)
+    state.set_widget(key, name)
 
     def rename():
         new = _clean(st.session_state[key])
@@ -103,14 +103,14 @@ def _old(file, results, named, place, name, own):
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         st.text_input(f"Name ({count(len(own), 'row')})", max_chars=_LONGEST, width=320, key=key, on_change=rename)
         _concept_button(f"{key}_concept", file, results, own)
-        st.button(f"Delete {plain(name)}", icon=":material/delete:", key=f"{key}_delete", on_click=delete)
+        st.button(f"Delete {escape_markdown(name)}", icon=":material/delete:", key=f"{key}_delete", on_click=delete)
 
 
 def _concept_button(key, file, results, numbers):
     """A button that opens Concepts with these rows as a concept and the others of the file to compare them with."""
     own, wanted = [one.row.text_a for one in rows_of(results, numbers)], set(numbers)
     rest = [one.row.text_a for one in results if one.row.number not in wanted]
-    few = len(own) < FEWEST or len(rest) < 2 * FEWEST
+    few = len(own) < MIN_SENTENCES or len(rest) < 2 * MIN_SENTENCES
 
     def test():
         limits = state.limits()
@@ -119,8 +119,8 @@ def _concept_button(key, file, results, numbers):
         for name, one in texts.items():
             lines = concepts.lines(one, limits.max_sentences, limits.max_characters)
             state.set_setting(f"concepts.{name}", lines, "")
-        file_input.carry(file, "concepts")
-        state.change(page="concepts")
+        file_input.choose_on_page(file, "concepts")
+        state.change_view(page="concepts")
 
     st.button(
         "Test as a concept",
@@ -128,7 +128,7 @@ def _concept_button(key, file, results, numbers):
         key=key,
         on_click=test,
         disabled=few,
-        help=f"A concept takes at least {FEWEST} rows, and {2 * FEWEST} others to compare them with."
+        help=f"A concept takes at least {MIN_SENTENCES} rows, and {2 * MIN_SENTENCES} others to compare them with."
         if few
         else "Opens Concepts with text A of these rows, and of the others to compare them with.",
     )
@@ -142,8 +142,8 @@ def _follow(name, new):
 
 def _clean(name):
     """A name without the letters that part the setting or the cell of a saved table, and without control characters."""
-    kept = "".join(letter if letter.isprintable() and letter not in "/;|" else " " for letter in name or "")
-    return " ".join(kept.split())[:_LONGEST].strip()
+    cleaned = "".join(letter if letter.isprintable() and letter not in "/;|" else " " for letter in name or "")
+    return " ".join(cleaned.split())[:_LONGEST].strip()
 
 
 def _taken(name, named):
@@ -152,12 +152,12 @@ def _taken(name, named):
 
 def _say_taken(name, named):
     if _taken(name, named):
-        st.caption(f"“{plain(name)}” is a name already: choose another.")
+        st.caption(f"“{escape_markdown(name)}” is a name already: choose another.")
 
 
 def _named(file):
     """What a file is called in the setting."""
-    if not file.own:
+    if not file.from_visitor:
         return file.name
     data = file.data.encode() if isinstance(file.data, str) else file.data
     return f"own-{hashlib.sha256(data).hexdigest()[:8]}"
@@ -172,6 +172,6 @@ def _entries(file=None):
 
 
 def _write(file, named):
-    own = [(_named(file), name, named_rows(rows)) for name, rows in named.items()]
+    own = [(_named(file), name, format_row_numbers(rows)) for name, rows in named.items()]
     rest = [one for one in _entries() if one[0] != _named(file)]
     state.set_setting(_SETTING, ";".join("/".join(one) for one in [*rest, *own]), "")

@@ -4,23 +4,23 @@ import numpy as np
 import streamlit as st
 
 from bert_tf import plots
-from bert_tf.explain import ablate, every_token, intact_pass, sweep
+from bert_tf.explain import ablate, clean_run, every_token, sweep
 from bert_tf.plots.attention.head_profile import measure_map
 from bert_tf.plots.diverging import diverging_ramp
 from bert_tf.plots.interventions.ablation import by_kind, effects_map, ranked_bars
 from ui import snippets
 from ui.session import jobs, state
-from ui.session.session_cache import kept
+from ui.session.session_cache import cached
 from ui.shell import frame
 from ui.widgets import (
-    ablation_parts,
+    ablation_grid,
     components,
     export,
     figures,
     inputs,
     targets,
 )
-from ui.widgets.cards import class_card, shorter
+from ui.widgets.cards import class_card, with_top_k
 from ui.widgets.cells import cells
 from ui.widgets.formatting import percent
 
@@ -29,16 +29,16 @@ _LONGEST_LIST = 15
 
 
 def page():
-    opened = targets.opened("What the answer hangs on")
+    opened = targets.page_inputs("What the answer hangs on")
     if opened is None:
         return
     shared, _, trace = opened
     layers, heads = shared.config.num_hidden_layers, shared.config.num_attention_heads
-    places = ablation_parts.read(state.setting("ablation.off", ""), layers, heads)
-    ablation = ablation_parts.ablation_of(places, _tokens(trace), heads)
+    places = ablation_grid.cells_from_text(state.setting("ablation.off", ""), layers, heads)
+    ablation = ablation_grid.ablation_of_cells(places, _tokens(trace), heads)
     colour, on = _switches(shared, trace, places, ablation)
     snippets.give(shared, trace, ablation, on, _kind())
-    effect = kept("ablation", (trace, ablation), lambda: _effect(shared, trace, ablation))
+    effect = cached("ablation", (trace, ablation), lambda: _effect(shared, trace, ablation))
     left, right = st.columns([6, 5], gap="large")
     with left:
         swept = _sweep(shared, trace, layers, heads) if colour == "effect" else None
@@ -51,9 +51,9 @@ def page():
 
 
 def _effect(shared, trace, ablation):
-    intact = kept("ablation_intact", trace, lambda: shared.run(intact_pass, trace))
+    clean = cached("ablation_intact", trace, lambda: shared.run(clean_run, trace))
     # With a thousand guesses, one that is not among them has less than 0.1%.
-    return shared.run(ablate, trace, ablation, 1000, shifts=True, intact=intact)
+    return shared.run(ablate, trace, ablation, 1000, attention_shifts=True, clean=clean)
 
 
 def _tokens(trace):
@@ -70,7 +70,7 @@ def _switches(shared, trace, places, ablation):
             "Colours",
             ["shift", "effect"],
             format_func={"shift": "How other heads react", "effect": "Effect of each part alone"}.get,
-            **state.bound_setting("ablation.colour", "w_ablation_colour", "shift", ("shift", "effect")),
+            **state.bind_setting("ablation.colour", "w_ablation_colour", "shift", ("shift", "effect")),
             help=(
                 "The effect of each part takes a sweep: every head, feed-forward block and layer is switched off once."
             ),
@@ -91,12 +91,12 @@ def _question(shared, trace):
     there = {
         "class": targets.classes(shared) is not None,
         "masks": bool(trace.masks) and "mlm" in shared.bert.heads,
-        "next": targets.judges_pair(shared, trace),
+        "next": targets.has_pair_answer(shared, trace),
         "replaced": trace.replaced is not None,
     }
     places = [place for place, is_there in there.items() if is_there]
     chosen = places[0] if len(places) == 1 else _answer(shared, places)
-    return targets.judged_token("ablation", trace) if chosen == "replaced" else chosen
+    return targets.scored_token_picker("ablation", trace) if chosen == "replaced" else chosen
 
 
 def _answer(shared, places):
@@ -105,7 +105,7 @@ def _answer(shared, places):
         places,
         format_func=lambda place: targets.question_name(shared, place) or "Masked words",
         required=True,
-        **state.bound_setting("ablation.on", "w_ablation_on", places[0], places),
+        **state.bind_setting("ablation.on", "w_ablation_on", places[0], places),
     )
 
 
@@ -114,8 +114,8 @@ def _grid(trace, effect, places, effects, unit, size):
     dark = frame.is_dark()
 
     def pressed(layer, column):
-        now = ablation_parts.read(state.setting("ablation.off", ""), layers, heads)
-        state.set_setting("ablation.off", ablation_parts.written(now ^ {(layer, column)}, heads), "")
+        now = ablation_grid.cells_from_text(state.setting("ablation.off", ""), layers, heads)
+        state.set_setting("ablation.off", ablation_grid.cells_as_text(now ^ {(layer, column)}, heads), "")
 
     with inputs.heading("Switch off"):
         export.menu(
@@ -126,9 +126,9 @@ def _grid(trace, effect, places, effects, unit, size):
             lambda: _grid_figure(effect, effects, unit),
             lambda: _arrays(effect, effects),
         )
-    every = ablation_parts.every(layers, heads)
+    every = ablation_grid.all_cells(layers, heads)
     if effects is None:
-        shades = [_faint(effect.shifts[layer, column]) if column < heads else None for layer, column in every]
+        shades = [_faint(effect.attention_shifts[layer, column]) if column < heads else None for layer, column in every]
         ramp, legend = plots.ramp(dark), ("looks as before", "looks elsewhere")
     else:
         shades = [round(0.5 + 0.5 * float(value), 3) for value in by_kind(effects).ravel()]
@@ -169,7 +169,7 @@ def _faint(share):
 
 
 def _token_widget(trace):
-    state.give("w_ablation_tokens", list(_tokens(trace)))
+    state.set_widget("w_ablation_tokens", list(_tokens(trace)))
 
     def pull():
         state.set_setting("ablation.tokens", ".".join(map(str, sorted(st.session_state["w_ablation_tokens"]))), "")
@@ -178,19 +178,19 @@ def _token_widget(trace):
 
 
 def _tip(layer, column, effect, effects, unit, places, heads):
-    said = ablation_parts.name(layer, column, heads).capitalize()
+    said = ablation_grid.name(layer, column, heads).capitalize()
     if (layer, column) in places:
         said += ", switched off"
     if effects is not None:
         return f"{said}: {effects[layer, column]:+.3f} {unit}"
     if column < heads and (places or effect.ablation.tokens):
-        return f"{said}: {percent(effect.shifts[layer, column])} of its attention goes elsewhere"
+        return f"{said}: {percent(effect.attention_shifts[layer, column])} of its attention goes elsewhere"
     return said
 
 
 def _answers(shared, trace, effect):
     top_k = state.view().top_k
-    shown = targets.changed_cards(effect.before, effect.after, top_k)
+    shown = targets.before_after_cards(effect.before, effect.after, top_k)
     with inputs.heading("The answer, before and after"):
         _save_answers(shared, trace, effect, shown, top_k)
     if effect.classes_after is not None:
@@ -202,7 +202,7 @@ def _answers(shared, trace, effect):
     share = _pair_shares(effect)
     if share is not None:
         components.gauge("c_ablation_gauge", share[1], order=effect.nsp_after is None)
-        st.caption(f"{targets.verdict(shared).says}: {percent(share[0])} with everything switched on.")
+        st.caption(f"{targets.pair_question(shared).claim}: {percent(share[0])} with everything switched on.")
     if effect.replaced_after is not None:
         _scores(trace, effect)
 
@@ -265,7 +265,9 @@ def _sweep(shared, trace, layers, heads):
     key = (shared.name, view.precision, view.a, view.b, trace.masks)
 
     def work(progress):
-        alone = [ablation_parts.ablation_of([place], (), heads) for place in ablation_parts.every(layers, heads)]
+        alone = [
+            ablation_grid.ablation_of_cells([place], (), heads) for place in ablation_grid.all_cells(layers, heads)
+        ]
         tokens = every_token(trace) if trace.length <= _SWEPT_TOKENS else ()
         return shared.run(sweep, trace, (*alone, *tokens), progress=progress)
 
@@ -282,7 +284,7 @@ def _unit(shared, on):
 
 
 def _effects(swept, trace, on, layers, heads):
-    return swept.lost(trace, on)[: layers * (heads + 2)].reshape(layers, heads + 2)
+    return swept.score_drop(trace, on)[: layers * (heads + 2)].reshape(layers, heads + 2)
 
 
 _KINDS = {"heads": "Heads", "blocks": "Blocks and layers", "tokens": "Attention to a token"}
@@ -297,20 +299,20 @@ def _kind():
 def _ranked(swept, effects, on, unit, trace, size):
     heading = inputs.heading("The strongest parts")
     layers, heads = size
-    names = [ablation_parts.name(*place, heads) for place in ablation_parts.every(layers, heads)]
+    names = [ablation_grid.name(*place, heads) for place in ablation_grid.all_cells(layers, heads)]
     names += [f"attention to {position}: {trace.tokens[position]}" for position in range(trace.length)]
     kind = st.segmented_control(
         "Parts",
         list(_KINDS),
         format_func=_KINDS.get,
         label_visibility="collapsed",
-        **state.bound_setting("ablation.kind", "w_ablation_kind", "heads", _KINDS),
+        **state.bind_setting("ablation.kind", "w_ablation_kind", "heads", _KINDS),
     )
     chosen = _of_kind(kind, layers, heads, len(swept.ablations))
     if not chosen:
         st.caption(f"The attention to single tokens is swept in texts of up to {_SWEPT_TOKENS} tokens.")
         return
-    strengths = swept.lost(trace, on)
+    strengths = swept.score_drop(trace, on)
     order = sorted(chosen, key=lambda index: -abs(strengths[index]))
 
     def figure(dark=False):
@@ -357,12 +359,12 @@ def _of_kind(kind, layers, heads, count):
 def _grid_figure(effect, effects, unit):
     if effects is not None:
         return effects_map(effects, unit)
-    return measure_map(effect.shifts, "share of its attention that goes elsewhere")
+    return measure_map(effect.attention_shifts, "share of its attention that goes elsewhere")
 
 
 def _answers_figure(trace, effect, top_k):
     if effect.after:
-        return plots.predictions(shorter(effect.after, top_k))
+        return plots.predictions(with_top_k(effect.after, top_k))
     names = ["everything on", "as switched off"]
     if effect.classes_after is not None:
         label = max(effect.classes_before, key=effect.classes_before.get)
@@ -376,7 +378,7 @@ def _answers_figure(trace, effect, top_k):
 
 def _arrays(effect, effects):
     found = {
-        "attention_moved": effect.shifts,
+        "attention_moved": effect.attention_shifts,
         "log_probability_changes": effect.changes,
         "divergences_bits": effect.divergences,
     }
@@ -390,11 +392,11 @@ _HEADER = ("layer", "part", "attention_moved", "effect_alone")
 
 def _rows(effect, effects, size):
     layers, heads = size
-    for layer, column in ablation_parts.every(layers, heads):
+    for layer, column in ablation_grid.all_cells(layers, heads):
         yield (
             layer + 1,
             {heads: "feed-forward", heads + 1: "layer"}.get(column, f"head {column + 1}"),
-            float(effect.shifts[layer, column]) if column < heads else "",
+            float(effect.attention_shifts[layer, column]) if column < heads else "",
             "" if effects is None else float(effects[layer, column]),
         )
 
@@ -413,7 +415,7 @@ def _record(trace, effect, effects, places, unit, heads):
     return {
         "model": trace.model,
         "tokens": list(trace.tokens),
-        "off": [ablation_parts.name(*place, heads) for place in sorted(places)],
+        "off": [ablation_grid.name(*place, heads) for place in sorted(places)],
         "no_attention_to": list(effect.ablation.tokens),
         "before": answers(effect.before),
         "after": answers(effect.after),
@@ -427,7 +429,7 @@ def _record(trace, effect, effects, places, unit, heads):
         "replaced_after": None if effect.replaced_after is None else effect.replaced_after.tolist(),
         "log_probability_changes": effect.changes.tolist(),
         "divergences_bits": effect.divergences.tolist(),
-        "attention_moved": effect.shifts.tolist(),
+        "attention_moved": effect.attention_shifts.tolist(),
         "effect_alone": None if effects is None else effects.tolist(),
         "effect_unit": unit,
     }

@@ -6,21 +6,21 @@ import numpy as np
 import streamlit as st
 
 from bert_tf.explain import contributions
-from bert_tf.explain.interventions.contributions import is_certain
+from bert_tf.explain.interventions.contributions import is_only_class
 from bert_tf.plots.diverging import diverging_ramp
 from bert_tf.plots.interventions.ablation import by_kind, effects_map, ranked_bars
 from ui import snippets
 from ui.session import jobs, state
 from ui.shell import frame
 from ui.widgets import (
-    ablation_parts,
+    ablation_grid,
     export,
     figures,
     inputs,
     targets,
 )
 from ui.widgets.cells import cells
-from ui.widgets.formatting import bold, percent, plain
+from ui.widgets.formatting import bold, escape_markdown, percent
 
 _LONGEST_LIST = 15
 _PATIENCE = 1.0  # seconds: a short text takes embedded Base half of one
@@ -29,16 +29,16 @@ _KINDS = {"heads": "Heads", "blocks": "Blocks, input and biases"}
 
 
 def page():
-    opened = targets.opened("What each part adds to the answer")
+    opened = targets.page_inputs("What each part adds to the answer")
     if opened is None:
         return
     shared, _, trace = opened
     target = targets.target_picker("contributions", shared, trace)
     if target is None:
         return
-    if is_certain(shared.bert, target):
+    if is_only_class(shared.bert, target):
         st.info(
-            f"“{plain(target.label)}” is the only class, and always certain: nothing speaks for or against it.",
+            f"“{escape_markdown(target.label)}” is the only class, and always certain: nothing speaks for or against it.",
             icon=":material/block:",
         )
         return
@@ -52,7 +52,7 @@ def page():
     with right:
         _ranked(found)
     st.caption(
-        f"The last state that “{plain(target.label)}” is read from is exactly the sum of what all parts put there, with"
+        f"The last state that “{escape_markdown(target.label)}” is read from is exactly the sum of what all parts put there, with"
         " the spread that each normalisation divides by held as it is in this pass. A share is a part times the slope of"
         f" the {_scored(target)} at that state: to first order, as the step from there to the answer is no straight"
         " line. It is the direct path alone. What later layers make of a part is not in its share; Switch off and"
@@ -72,11 +72,11 @@ def _shared_out(shared, trace, target):
 
 
 def _scored(target):
-    return "value" if target.of_value else "log-odds"
+    return "value" if target.is_regression else "log-odds"
 
 
 def _unit(target):
-    return "of the value" if target.of_value else "nats of log-odds"
+    return "of the value" if target.is_regression else "nats of log-odds"
 
 
 def _grid(trace, found):
@@ -106,7 +106,7 @@ def _grid(trace, found):
     every = [(layer, column) for layer in range(layers) for column in range(heads + 1)]
 
     def pressed(layer, column):
-        state.set_setting("contributions.part", ablation_parts.written([(layer, column)], heads), "")
+        state.set_setting("contributions.part", ablation_grid.cells_as_text([(layer, column)], heads), "")
 
     cells(
         "c_contributions",
@@ -115,7 +115,7 @@ def _grid(trace, found):
         "layer",
         [str(layer + 1) for layer in range(layers)],
         [*(str(head + 1) for head in range(heads)), "FF"],
-        [_said(found, place) for place in every],
+        [_summary(found, place) for place in every],
         diverging_ramp(frame.is_dark()),
         pressed,
         shades=[round(0.5 + 0.5 * float(value), 3) for value in by_kind(shares, heads).ravel()],
@@ -134,7 +134,7 @@ def _shares(found):
 
 def _sums(found):
     target, label = found.target, bold(found.target.label)
-    if target.of_value:
+    if target.is_regression:
         begins = f"The value is {found.score:.3f}."
     else:
         share = 0.5 * (1 + math.tanh(0.5 * found.score))
@@ -154,21 +154,21 @@ def _sums(found):
 def _picked(found):
     """The open place of the grid: the link's, or the strongest head."""
     layers, heads = found.heads.shape
-    named = ablation_parts.read(state.setting("contributions.part", ""), layers, heads)
+    named = ablation_grid.cells_from_text(state.setting("contributions.part", ""), layers, heads)
     strongest = np.unravel_index(np.abs(found.heads).argmax(), found.heads.shape)
     return min((place for place in named if place[1] <= heads), default=tuple(map(int, strongest)))
 
 
-def _said(found, place):
+def _summary(found, place):
     heads = found.heads.shape[1]
-    return f"{ablation_parts.name(*place, heads).capitalize()}: {_shares(found)[place]:+.3f} {_unit(found.target)}"
+    return f"{ablation_grid.name(*place, heads).capitalize()}: {_shares(found)[place]:+.3f} {_unit(found.target)}"
 
 
 def _open(found, place):
     """What was pressed, with the pages that show more of it."""
     layer, column = place
     heads = found.heads.shape[1]
-    st.markdown(_said(found, place))
+    st.markdown(_summary(found, place))
     with st.container(horizontal=True, gap="medium"):
         if column < heads:
             st.button(
@@ -176,12 +176,12 @@ def _open(found, place):
                 icon=":material/arrow_forward:",
                 type="tertiary",
                 key="w_contributions_look",
-                on_click=lambda: state.change(page="attention", layer=layer, head=column),
+                on_click=lambda: state.change_view(page="attention", layer=layer, head=column),
             )
 
         def switch_off():
-            off = ablation_parts.written([place], heads)
-            state.change(page="ablation")
+            off = ablation_grid.cells_as_text([place], heads)
+            state.change_view(page="ablation")
             state.set_setting("ablation.off", off, "")
 
         st.button(
@@ -203,7 +203,7 @@ def _named(found, kind):
     layers, heads = found.heads.shape
     if kind == "heads":
         shares = {
-            ablation_parts.name(layer, head, heads): found.heads[layer, head]
+            ablation_grid.name(layer, head, heads): found.heads[layer, head]
             for layer, head in np.ndindex(layers, heads)
         }
     else:
@@ -224,7 +224,7 @@ def _ranked(found):
         list(_KINDS),
         format_func=_KINDS.get,
         label_visibility="collapsed",
-        **state.bound_setting("contributions.kind", "w_contributions_kind", "heads", _KINDS),
+        **state.bind_setting("contributions.kind", "w_contributions_kind", "heads", _KINDS),
     )
     figures.show(
         "The strongest parts",

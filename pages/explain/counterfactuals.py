@@ -16,7 +16,7 @@ _KINDS = {
 
 
 def page():
-    opened = inputs.opened("What if the text were different?")
+    opened = inputs.page_inputs("What if the text were different?")
     if opened is None:
         return
     shared, encoding = opened
@@ -25,12 +25,12 @@ def page():
         list(_KINDS),
         format_func=_KINDS.get,
         label_visibility="collapsed",
-        **state.bound_setting("whatif.kind", "w_whatif_kind", "sides", _KINDS),
+        **state.bind_setting("whatif.kind", "w_whatif_kind", "sides", _KINDS),
     )
     if kind == "pairs":
         minimal_pairs_view.draw(shared)
         return
-    trace = targets.traced(shared, encoding)
+    trace = targets.view_trace(shared, encoding)
     if trace is None or not targets.has_question(shared, trace):
         return
     {

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from bert_tf.explain import hotflip
-from bert_tf.explain.attribution.hotflip import changeable_words, spliced
+from bert_tf.explain.attribution.hotflip import replaceable_words, text_with_replacements
 from bert_tf.plots.attribution.hotflip import flip_bars
 from bert_tf.plots.theme import ramp
 from ui.session import jobs, state
@@ -16,7 +16,7 @@ from ui.widgets import (
     targets,
 )
 from ui.widgets.cells import marks
-from ui.widgets.formatting import bold, count, plain
+from ui.widgets.formatting import bold, count, escape_markdown
 
 MOST = 128  # tokens: the work grows with their square
 _COLUMNS = ("text", "word", "instead", "change", "estimate", "log_probability", "answer", "answer_log_probability")
@@ -24,7 +24,7 @@ _COLUMNS = ("text", "word", "instead", "change", "estimate", "log_probability", 
 
 def can(shared, trace, target):
     """Whether there are words to change; says why where there are none."""
-    if target.of_value:
+    if target.is_regression:
         st.info(
             "Words are changed until another answer is the likeliest, and a number has no others.",
             icon=":material/block:",
@@ -37,7 +37,7 @@ def can(shared, trace, target):
             icon=":material/content_cut:",
         )
         return False
-    if not changeable_words(shared.tokenizer, trace, target):
+    if not replaceable_words(shared.tokenizer, trace, target):
         st.info(
             "There is no word to change: it takes a whole word, of one token, that is neither hidden nor asked about.",
             icon=":material/notes:",
@@ -50,13 +50,13 @@ def settings():
     """Widgets for how much is tried: keyword arguments of ``hotflip``."""
     return {
         "most": st.segmented_control(
-            "Words changed, at most", (1, 2, 3, 5), **state.bound_setting("saliency.flips", "w_flips", 3, (1, 2, 3, 5))
+            "Words changed, at most", (1, 2, 3, 5), **state.bind_setting("saliency.flips", "w_flips", 3, (1, 2, 3, 5))
         ),
         "tried": st.segmented_control(
             "Tried for each word",
             (1, 2, 5),
             help="Those that the slope likes best are read by the model.",
-            **state.bound_setting("saliency.tried", "w_tried", 2, (1, 2, 5)),
+            **state.bind_setting("saliency.tried", "w_tried", 2, (1, 2, 5)),
         ),
     }
 
@@ -77,10 +77,10 @@ def draw(shared, trace, target, chosen):
 
 
 def _show(trace, found, chosen):
-    label = plain(found.target.label)
+    label = escape_markdown(found.target.label)
     heading = inputs.heading(f"Which other word changes “{label}”")
-    if not found.holds:
-        targets.not_the_likeliest(found, "nothing to change")
+    if not found.target_is_top:
+        targets.note_not_likeliest(found, "nothing to change")
         return
     with heading:
         export.menu(
@@ -90,11 +90,11 @@ def _show(trace, found, chosen):
             lambda: _record(trace, found, chosen),
             lambda: _figure(found),
         )
-    st.markdown(_said(found, chosen))
-    st.markdown("\n".join(_step(trace, found.taken[:number]) for number in range(1, len(found.taken) + 1)))
+    st.markdown(_summary(found, chosen))
+    st.markdown("\n".join(_step(trace, found.applied[:number]) for number in range(1, len(found.applied) + 1)))
     marks(
         "c_flips",
-        highlights.parts_of_flips(trace, found, _told),
+        highlights.hotflip_highlights(trace, found, _flip_text),
         ramp(frame.is_dark()),
         ("matters least", "another word here costs most"),
         "Point at a word, or tap it, for the other word that costs the answer most.",
@@ -135,45 +135,48 @@ def _show(trace, found, chosen):
         )
 
 
-def _said(found, chosen):
-    label, whole = plain(found.target.label), targets.said(found.target, found.score)
+def _summary(found, chosen):
+    label, whole = escape_markdown(found.target.label), targets.score_text(found.target, found.score)
     if not found.tried:
         return f"Nothing could be tried: no other word would be read as one token in its place. “{label}” has {whole}."
-    if not found.taken:
+    if not found.applied:
         return f"None of the words that were tried costs “{label}” anything: it has {whole}."
-    last = found.taken[-1]
-    left = targets.said(found.target, last.score)
+    last = found.applied[-1]
+    left = targets.score_text(found.target, last.score)
     if found.flipped:
         return (
-            f"With {count(len(found.taken), 'other word')} the answer is {bold(last.answer.label)}"
-            f" ({targets.said(last.answer, last.answer_score)}): “{label}” falls from {whole} to {left}."
+            f"With {count(len(found.applied), 'other word')} the answer is {bold(last.answer.label)}"
+            f" ({targets.score_text(last.answer, last.answer_score)}): “{label}” falls from {whole} to {left}."
         )
-    stays = "and stays above 50%" if found.target.of_several else "and stays the likeliest"
-    end = "and no other costs it anything" if len(found.taken) < chosen["most"] else stays
-    return f"With {count(len(found.taken), 'other word')} “{label}” falls from {whole} to {left}, {end}."
+    stays = "and stays above 50%" if found.target.is_multi_label else "and stays the likeliest"
+    end = "and no other costs it anything" if len(found.applied) < chosen["most"] else stays
+    return f"With {count(len(found.applied), 'other word')} “{label}” falls from {whole} to {left}, {end}."
 
 
-def _step(trace, taken):
+def _step(trace, applied):
     """The last of some flips as a line of a numbered list, and below it the text after it."""
-    one = taken[-1]
+    one = applied[-1]
     return (
-        f"{len(taken)}. {bold(one.word.text)} → {bold(one.new)}: {one.change:+.3f} nats (by the slope"
-        f" {one.estimate:+.3f}), then “{plain(one.answer.label)}” is the likeliest.  \n   {_text(trace, taken)}"
+        f"{len(applied)}. {bold(one.word.text)} → {bold(one.new)}: {one.change:+.3f} nats (by the slope"
+        f" {one.estimate:+.3f}), then “{escape_markdown(one.answer.label)}” is the likeliest.  \n   {_text(trace, applied)}"
     )
 
 
-def _text(trace, taken):
+def _text(trace, applied):
     """The texts with the words that were changed, those bold, hidden ones as [MASK], parted by a stroke."""
     hidden = {word: "[MASK]" for word in trace.words() if set(word.positions) & set(trace.masks)}
-    changed = {one.word: f"\1{one.new}\1" for one in taken}
+    changed = {one.word: f"\1{one.new}\1" for one in applied}
     texts = [(source, text) for source, text in (("a", trace.text_a), ("b", trace.text_b)) if text is not None]
-    shown = (plain(" ".join(spliced(text, source, hidden | changed).split())) for source, text in texts)
+    shown = (
+        escape_markdown(" ".join(text_with_replacements(text, source, hidden | changed).split()))
+        for source, text in texts
+    )
     return " / ".join(shown).replace("\1", "**")
 
 
-def _told(one):
+def _flip_text(one):
     """A ``Flip`` in a few words."""
-    then = f"“{one.answer.label}” {targets.said(one.answer, one.answer_score)}"
+    then = f"“{one.answer.label}” {targets.score_text(one.answer, one.answer_score)}"
     return f"{one.new} instead: {one.change:+.3f} nats, then {then}"
 
 
@@ -184,7 +187,7 @@ def _figure(found, dark=False):
 
 def _steps(found):
     """(number of the step, ``Flip``): what was taken, and as step 0 all that was tried in the text as it is."""
-    yield from enumerate(found.taken, 1)
+    yield from enumerate(found.applied, 1)
     yield from ((0, one) for one in found.tried)
 
 
@@ -216,7 +219,7 @@ def _record(trace, found, chosen):
         "log_probability": found.score,
         "flipped": found.flipped,
         "taken": [
-            {**_row(one), "index": one.word.index, "text_a": one.text_a, "text_b": one.text_b} for one in found.taken
+            {**_row(one), "index": one.word.index, "text_a": one.text_a, "text_b": one.text_b} for one in found.applied
         ],
         "tried": [{**_row(one), "index": one.word.index} for one in found.tried],
     }

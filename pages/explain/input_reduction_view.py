@@ -6,8 +6,8 @@ import numpy as np
 import streamlit as st
 
 from bert_tf.explain import reduce_input
-from bert_tf.explain.attribution.input_reduction import free_words
-from bert_tf.plots.attribution.input_reduction import reduction_course
+from bert_tf.explain.attribution.input_reduction import removable_words
+from bert_tf.plots.attribution.input_reduction import reduction_curve
 from bert_tf.plots.theme import ramp
 from ui.session import jobs, state
 from ui.shell import frame
@@ -19,14 +19,14 @@ from ui.widgets import (
     targets,
 )
 from ui.widgets.cells import marks
-from ui.widgets.formatting import count, plain
+from ui.widgets.formatting import count, escape_markdown
 
 MOST = 64  # tokens: the work grows with their third power
 
 
 def can(trace, target):
     """Whether the words can be tried; says why where they cannot."""
-    if target.of_value:
+    if target.is_regression:
         st.info(
             "Words are taken away while the answer stays the likeliest of several, and a number has no others.",
             icon=":material/block:",
@@ -57,10 +57,10 @@ def draw(shared, trace, target):
 
 
 def _show(trace, found):
-    label = plain(found.target.label)
+    label = escape_markdown(found.target.label)
     heading = inputs.heading(f"How few words are enough for “{label}”")
-    if not found.holds:
-        targets.not_the_likeliest(found, "nothing to keep")
+    if not found.target_is_top:
+        targets.note_not_likeliest(found, "nothing to keep")
         return
     with heading:
         export.menu(
@@ -70,10 +70,10 @@ def _show(trace, found):
             lambda: _record(trace, found),
             lambda: _figure(found),
         )
-    st.markdown(_said(trace, found))
+    st.markdown(_summary(trace, found))
     marks(
         "c_reduction",
-        highlights.parts_in_order(trace, found, lambda score: targets.said(found.target, score)),
+        highlights.reduction_highlights(trace, found, lambda score: targets.score_text(found.target, score)),
         ramp(frame.is_dark()),
         ("goes first", "stays"),
         "Point at a word, or tap it, for when it goes.",
@@ -84,7 +84,7 @@ def _show(trace, found):
         " What is left may be nonsense to us: it is enough for the answer, and not all that the model reads (Feng et"
         " al. 2018)."
     )
-    if not found.gone:
+    if not found.removed:
         return
     left, right = st.columns([3, 2], gap="large")
     with left:
@@ -97,10 +97,10 @@ def _show(trace, found):
     with right:
         st.dataframe(
             {
-                "order": list(range(1, len(found.gone) + 1)),
-                "text": [one.word.source.upper() for one in found.gone],
-                "word": [one.word.text for one in found.gone],
-                "then": [100 * math.exp(one.score) for one in found.gone],
+                "order": list(range(1, len(found.removed) + 1)),
+                "text": [one.word.source.upper() for one in found.removed],
+                "word": [one.word.text for one in found.removed],
+                "then": [100 * math.exp(one.score) for one in found.removed],
             },
             hide_index=True,
             width="stretch",
@@ -114,18 +114,18 @@ def _show(trace, found):
         )
 
 
-def _said(trace, found):
-    whole, left = (targets.said(found.target, score) for score in (found.score, found.left_score))
-    if not free_words(trace.words(), trace, found.target):
+def _summary(trace, found):
+    whole, left = (targets.score_text(found.target, score) for score in (found.score, found.left_score))
+    if not removable_words(trace.words(), trace, found.target):
         return (
             "There is no word to take away: hidden words, the word asked about and a text's only word stay. The answer"
             f" has {whole}."
         )
-    if not found.gone:
+    if not found.removed:
         return f"No word can go: without any one of them the model says something else. The answer has {whole}."
     return (
-        f"{count(len(found.gone), 'word')} can go, {len(found.left)} stay: **{plain(_text(trace, found))}**. In the"
-        f" whole text “{plain(found.target.label)}” has {whole}, in what is left {left}."
+        f"{count(len(found.removed), 'word')} can go, {len(found.left)} stay: **{escape_markdown(_text(trace, found))}**. In the"
+        f" whole text “{escape_markdown(found.target.label)}” has {whole}, in what is left {left}."
     )
 
 
@@ -140,12 +140,12 @@ def _text(trace, found):
 
 
 def _figure(found, dark=False):
-    scores = np.exp([found.score, *(one.score for one in found.gone)])
-    return reduction_course([one.word.text for one in found.gone], scores, found.target.label, dark)
+    scores = np.exp([found.score, *(one.score for one in found.removed)])
+    return reduction_curve([one.word.text for one in found.removed], scores, found.target.label, dark)
 
 
 def _rows(found):
-    for order, one in enumerate(found.gone, 1):
+    for order, one in enumerate(found.removed, 1):
         yield order, one.word.source, one.word.text, one.score
     for word in found.left:
         yield "", word.source, word.text, ""
@@ -166,7 +166,7 @@ def _record(trace, found):
                 "word": one.word.text,
                 "log_probability": one.score,
             }
-            for one in found.gone
+            for one in found.removed
         ],
         "left": [{"text": word.source, "index": word.index, "word": word.text} for word in found.left],
     }

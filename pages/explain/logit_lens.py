@@ -8,7 +8,7 @@ from bert_tf.explain.attribution.target import vocabulary_id
 from bert_tf.plots.representations.logit_lens import state_names
 from ui import snippets
 from ui.session import state
-from ui.session.session_cache import kept
+from ui.session.session_cache import cached
 from ui.shell import frame
 from ui.widgets import (
     export,
@@ -19,8 +19,8 @@ from ui.widgets import (
 from ui.widgets.cells import cells
 from ui.widgets.formatting import (
     bold,
+    escape_markdown,
     percent,
-    plain,
     title,
 )
 
@@ -29,7 +29,7 @@ _TOP = 5
 
 
 def page():
-    opened = inputs.opened("What each layer already knows")
+    opened = inputs.page_inputs("What each layer already knows")
     if opened is None:
         return
     shared, encoding = opened
@@ -41,7 +41,7 @@ def page():
             icon=":material/block:",
         )
         return
-    trace = targets.traced(shared, encoding, hidden_states=True)
+    trace = targets.view_trace(shared, encoding, hidden_states=True)
     if trace is None:
         return
     if settings is not None:
@@ -53,7 +53,7 @@ def page():
 
 def _classes(shared, trace):
     """What a fine-tuned model's own head says on every layer's state."""
-    lens = kept("lens_class", trace, lambda: shared.run(class_lens, trace))
+    lens = cached("lens_class", trace, lambda: shared.run(class_lens, trace))
     with inputs.heading("The class after each layer"):
         export.save("class-by-layer", lens, {"model": trace.model})
     figures.show(
@@ -70,7 +70,7 @@ def _classes(shared, trace):
 
 def _words(shared, trace):
     positions = _positions(trace)
-    lens = kept("lens", (trace, positions), lambda: shared.run(logit_lens, trace, positions, _TOP))
+    lens = cached("lens", (trace, positions), lambda: shared.run(logit_lens, trace, positions, _TOP))
     row = _row(lens)
     at, follow = lens.positions[row], state.setting("lens.follow", "")
     snippets.give(shared, trace, positions, at, follow, _TOP)
@@ -85,7 +85,7 @@ def _positions(trace):
             "Positions",
             ["masks", "all"],
             format_func={"masks": "Masked", "all": "All tokens"}.get,
-            **state.bound_setting("lens.rows", "w_lens_rows", "masks", ("masks", "all")),
+            **state.bind_setting("lens.rows", "w_lens_rows", "masks", ("masks", "all")),
         )
     if rows != "all":
         return trace.masks
@@ -96,7 +96,7 @@ def _positions(trace):
         f"{_WINDOW} tokens from",
         1,
         most,
-        **state.bound_setting("lens.start", "w_lens_start", 1, range(1, most + 1)),
+        **state.bind_setting("lens.start", "w_lens_start", 1, range(1, most + 1)),
     )
     return tuple(range(first - 1, first - 1 + _WINDOW))
 
@@ -129,7 +129,7 @@ def _table(trace, lens, row):
         pressed,
         texts=[best[0] for line in lens.predicted_tokens for best in line],
         shades=[round(float(share), 3) for share in lens.probabilities[:, :, 0].ravel()],
-        edges=[bool(lens.settled[r] == c) for r in range(len(lens.positions)) for c in range(width)],
+        edges=[bool(lens.stable_from[r] == c) for r in range(len(lens.positions)) for c in range(width)],
         picked=row * width + depth,
         strong=[r for r, position in enumerate(lens.positions) if position in trace.masks],
         hint=("Framed in bold: from there on the last layer's answer stays on top. Point at a cell, or press it."),
@@ -152,14 +152,14 @@ def _tips(trace, lens, names):
         for name, best, probabilities in zip(names, words, shares):
             said = ", ".join(f"{word} {percent(share)}" for word, share in zip(best[:3], probabilities))
             layer = "the embeddings" if name == "in" else f"layer {name}"
-            found.append(f"{targets.place_name(trace, position)}, after {layer}: {said}")
+            found.append(f"{targets.position_label(trace, position)}, after {layer}: {said}")
     return found
 
 
 def _detail(shared, trace, lens, row):
     position = lens.positions[row]
     follow = state.setting("lens.follow", "")
-    heading = inputs.heading(f"Token {targets.place_name(trace, position)}")
+    heading = inputs.heading(f"Token {targets.position_label(trace, position)}")
     left, right = st.columns([3, 2], gap="large")
     with left:
         one = _followed(shared, trace, lens, row, follow)
@@ -195,25 +195,25 @@ def _followed(shared, trace, lens, row, follow):
     try:
         ids = None if not follow else [vocabulary_id(shared.tokenizer, follow)]
     except ValueError as error:
-        st.warning(plain(str(error)), icon=":material/spellcheck:")
+        st.warning(escape_markdown(str(error)), icon=":material/spellcheck:")
         return None
     if ids is None:
         return lens.at(row)
-    return kept("lens_one", (trace, position, follow), lambda: shared.run(logit_lens, trace, (position,), _TOP, ids))
+    return cached("lens_one", (trace, position, follow), lambda: shared.run(logit_lens, trace, (position,), _TOP, ids))
 
 
 def _story(one):
-    answer, first, settled = one.answers[0], int(one.first_top[0]), int(one.settled[0])
+    answer, first, stable_from = one.answers[0], int(one.first_top[0]), int(one.stable_from[0])
     said = f"{bold(answer.token)} has {percent(answer.probability)} at the end. "
     if first < 0:
         best = int(one.answer_ranks[0].min())
         return said + f"It is on top after no layer; its best rank is {best:,}."
     begins = "from the embeddings on" if first == 0 else f"first after layer {first}"
-    if settled < 0:
+    if stable_from < 0:
         return said + f"It is on top {begins}, but not at the end."
-    if settled == first:
+    if stable_from == first:
         return said + f"It is on top {begins}" + (" and stays there." if first else ".")
-    return said + f"It is on top {begins}, and for good after layer {settled}."
+    return said + f"It is on top {begins}, and for good after layer {stable_from}."
 
 
 def _state_table(lens, row):

@@ -42,7 +42,7 @@ def draw(shared):
         " sum is the pseudo-log-likelihood. The masks say nothing here. One pair shows no rule: a rare word or a longer"
         " sentence moves the sums too."
     )
-    if st.toggle(f"All {len(PAIRS)} examples", **state.bound_setting("whatif.all", "w_whatif_all", False)):
+    if st.toggle(f"All {len(PAIRS)} examples", **state.bind_setting("whatif.all", "w_whatif_all", False)):
         _all(shared)
 
 
@@ -54,7 +54,7 @@ def _fields():
     labels = [pair.label for pair in PAIRS]
     good, bad = (state.setting(f"whatif.{side}", getattr(PAIRS[0], side)) for side in ("good", "bad"))
     shown = next((pair.label for pair in PAIRS if (pair.good, pair.bad) == (good, bad)), None)
-    state.give("w_whatif_example", shown)
+    state.set_widget("w_whatif_example", shown)
 
     def pick():
         chosen = st.session_state["w_whatif_example"]
@@ -68,7 +68,7 @@ def _fields():
         column.text_input(
             label,
             max_chars=most,
-            **state.bound_setting(f"whatif.{side}", f"w_whatif_{side}", getattr(PAIRS[0], side)),
+            **state.bind_setting(f"whatif.{side}", f"w_whatif_{side}", getattr(PAIRS[0], side)),
         )
     return good[:most], bad[:most]
 

@@ -12,7 +12,7 @@ from pages.explain import path_patching_view
 from ui import snippets
 from ui.samples import patching_pairs
 from ui.session import jobs, state
-from ui.session.session_cache import kept
+from ui.session.session_cache import cached
 from ui.shell import frame
 from ui.widgets import (
     export,
@@ -20,7 +20,7 @@ from ui.widgets import (
     inputs,
     targets,
 )
-from ui.widgets.formatting import bold, count, plain
+from ui.widgets.formatting import bold, count, escape_markdown
 
 _MOST = 128  # tokens: the work grows with their square
 _SLIGHT = 0.1  # nats between the two inputs' answers below which shares say little
@@ -52,7 +52,7 @@ _SAYS = {
 
 
 def page():
-    opened = targets.opened("Where the answer is decided")
+    opened = targets.page_inputs("Where the answer is decided")
     if opened is None:
         return
     shared, encoding, trace = opened
@@ -74,7 +74,7 @@ def page():
         "Carry over",
         list(_PARTS),
         format_func=_PARTS.get,
-        **state.bound_setting("patching.part", "w_patching_part", "state", _PARTS),
+        **state.bind_setting("patching.part", "w_patching_part", "state", _PARTS),
     )
     if part == "path":
         _paths(shared, trace, other, target)
@@ -109,7 +109,7 @@ def _place(trace):
         places,
         format_func=lambda place: f"{place}: {trace.tokens[int(place)]}" if place else "All tokens",
         width=260,
-        **state.bound_setting("patching.place", "w_patching_place", "", places),
+        **state.bind_setting("patching.place", "w_patching_place", "", places),
     )
     return int(chosen) if chosen else None
 
@@ -119,12 +119,12 @@ def _other_texts(shared, trace):
     st.header("The other input", anchor=False)
     texts, columns = [], st.columns(2 if trace.text_b is not None else 1)
     for column, side, own in zip(columns, "ab", (trace.text_a, trace.text_b)):
-        name, key, default = f"patching.{side}", f"w_patching_{side}", patching_pairs.partner(own)
+        name, key, default = f"patching.{side}", f"w_patching_{side}", patching_pairs.corrupted_text(own)
         texts.append(state.setting(name, default)[: state.limits().max_characters])
         column.text_area(
             f"Text {side.upper()} of the other input",
             height=68,
-            **state.bound_setting(name, key, default),
+            **state.bind_setting(name, key, default),
         )
     texts = tuple([*texts, ""][:2])
     _helper(shared, trace)
@@ -152,7 +152,7 @@ def _helper(shared, trace):
             return
         place = numbered.index(chosen)
         word = words[place]
-        guesses = kept("patching_guesses", (trace, place), lambda: _guesses(shared, trace, word))
+        guesses = cached("patching_guesses", (trace, place), lambda: _guesses(shared, trace, word))
 
         def put():
             value = st.session_state["w_patching_instead"]
@@ -174,7 +174,7 @@ def _helper(shared, trace):
 def _put(trace, word, instead):
     for side, text, own in zip("ab", _with(trace, word, instead), (trace.text_a, trace.text_b)):
         if own is not None:
-            state.set_setting(f"patching.{side}", text, patching_pairs.partner(own))
+            state.set_setting(f"patching.{side}", text, patching_pairs.corrupted_text(own))
 
 
 def _with(trace, word, instead):
@@ -237,10 +237,12 @@ def _aligned(shared, trace, encoding, texts):
         return None
     view, other = state.view(), shared.encode(*texts)
     if not patching_pairs.aligned(encoding, other):
-        _say_lengths(encoding, other, (view.a, shared.given(view.b)), (texts[0], shared.given(texts[1])))
+        _say_lengths(
+            encoding, other, (view.a, shared.text_b_or_none(view.b)), (texts[0], shared.text_b_or_none(texts[1]))
+        )
         return None
     masked = _own_masks(trace)
-    found = kept(
+    found = cached(
         "patching_other",
         (shared.name, view.precision, texts, masked),
         lambda: shared.trace(*texts, masked),
@@ -269,8 +271,8 @@ def _say_lengths(one, other, texts_one, texts_other):
     for found in patching_pairs.differences(one, other, texts_one, texts_other):
         if found.pieces[0] != found.pieces[1]:
             lines.append(
-                f"- “{plain(found.one[:80])}” is {count(found.pieces[0], 'token')},"
-                f" “{plain(found.other[:80])}” is {found.pieces[1]}."
+                f"- “{escape_markdown(found.one[:80])}” is {count(found.pieces[0], 'token')},"
+                f" “{escape_markdown(found.other[:80])}” is {found.pieces[1]}."
             )
     lines.append("\nChoose words of equally many tokens; the list above offers some.")
     st.warning("\n".join(lines), icon=":material/straighten:")
@@ -313,8 +315,8 @@ def _draw(trace, other, found):
             },
         )
     _say_ends(found)
-    label = plain(found.target.label)
-    where = "at all tokens" if found.position is None else f"at “{plain(trace.tokens[found.position])}” alone"
+    label = escape_markdown(found.target.label)
+    where = "at all tokens" if found.position is None else f"at “{escape_markdown(trace.tokens[found.position])}” alone"
     figures.show(
         "What each brings back",
         _map(trace, other, found, frame.is_dark()),
@@ -339,8 +341,8 @@ def _heading(text, trace, other):
 def _say_ends(found):
     """The answer in both inputs; where there is next to no difference, that too."""
     st.markdown(
-        f"{bold(found.target.label)} has {targets.said(found.target, found.clean)} in the first input and "
-        f"{targets.said(found.target, found.corrupted)} in the other."
+        f"{bold(found.target.label)} has {targets.score_text(found.target, found.clean)} in the first input and "
+        f"{targets.score_text(found.target, found.corrupted)} in the other."
     )
     if abs(found.clean - found.corrupted) < _SLIGHT:
         st.info(
@@ -362,7 +364,7 @@ def _turn(trace, other):
     for side, text in (("a", trace.text_a), ("b", trace.text_b)):
         if text is not None:
             view = view.with_setting(f"patching.{side}", text)
-    state.put(view)
+    state.replace_view(view)
 
 
 def _rows(trace, other, found):

@@ -11,13 +11,13 @@ from bert_tf.plots.interventions.ablation import by_kind, effects_map, ranked_ba
 from ui.session import jobs, state
 from ui.shell import frame
 from ui.widgets import (
-    ablation_parts,
+    ablation_grid,
     export,
     figures,
     inputs,
 )
 from ui.widgets.cells import cells
-from ui.widgets.formatting import plain
+from ui.widgets.formatting import escape_markdown
 
 _LONGEST_LIST = 15
 _UNIT = "of the difference"
@@ -40,20 +40,20 @@ def receiver(shared):
         list(_INTO),
         format_func=_INTO.get,
         width=220,
-        **state.bound_setting("patching.into", "w_patching_into", "answer", _INTO),
+        **state.bind_setting("patching.into", "w_patching_into", "answer", _INTO),
     )
     if into == "answer":
         return None
-    bound = state.bound_setting("patching.layer", "w_patching_layer", layers[-1], layers)
+    bound = state.bind_setting("patching.layer", "w_patching_layer", layers[-1], layers)
     layer = st.selectbox("of layer", layers, width=110, **bound) - 1
     if into == "feed_forward":
         return Receiver(into, layer)
-    bound = state.bound_setting("patching.head", "w_patching_head", 1, heads)
+    bound = state.bind_setting("patching.head", "w_patching_head", 1, heads)
     return Receiver(into, layer, st.selectbox("of head", heads, width=110, **bound) - 1)
 
 
 def patched(shared, key, trace, other, target, position, receiver):
-    """The ``PathMap``, or None while it is not there; key: what it hangs on beside the receiver."""
+    """The ``PathPatchingResult``, or None while it is not there; key: what it hangs on beside the receiver."""
 
     def work(progress):
         return shared.run(patch_paths, trace, other, target, receiver, position, progress=progress)
@@ -64,7 +64,7 @@ def patched(shared, key, trace, other, target, position, receiver):
 
 def save(trace, other, found):
     """The download menu."""
-    drawn = {"Map": lambda: effects_map(_shares(found), _UNIT, heads=_heads(found))} if found.leads.any() else {}
+    drawn = {"Map": lambda: effects_map(_shares(found), _UNIT, heads=_heads(found))} if found.has_path.any() else {}
     export.menu(
         "paths",
         _HEADER,
@@ -79,7 +79,7 @@ def save(trace, other, found):
             "embeddings": np.array(found.embeddings),
             "scores": found.scores,
             "recovered": found.recovered,
-            "leads": found.leads,
+            "leads": found.has_path,
         },
     )
 
@@ -95,7 +95,7 @@ def draw(found):
             f"With all that enters {into} taken from the first input, {whole} of the difference comes back; by the path"
             f" from the embeddings alone {embedded}."
         )
-    if not found.leads.any():
+    if not found.has_path.any():
         st.info(
             f"Nothing but the embeddings comes before {into}. Choose a higher layer.",
             icon=":material/vertical_align_top:",
@@ -110,7 +110,7 @@ def draw(found):
         "The model reads the other input, and all heads and feed-forward blocks are held at what they add there, but"
         " for one, which adds what it adds in the first input. This goes along the residual stream alone, whose sums"
         f" and normalisations are worked out anew. {_reads(found.receiver)}"
-        f" Blue: “{plain(found.target.label)}” comes back; orange: it goes further away. Shares of the difference; they"
+        f" Blue: “{escape_markdown(found.target.label)}” comes back; orange: it goes further away. Shares of the difference; they"
         " need not add up, and what a part does through others is in no path of its own."
     )
 
@@ -137,7 +137,7 @@ def _heads(found):
 
 def _shares(found):
     """float64, a row for each layer that paths lead from and a column for each head and the block, NaN for no path."""
-    return np.where(found.leads, found.recovered, np.nan)[found.leads.any(axis=1)]
+    return np.where(found.has_path, found.recovered, np.nan)[found.has_path.any(axis=1)]
 
 
 def _percent(share):
@@ -145,9 +145,9 @@ def _percent(share):
     return "–" if math.isnan(share) else f"{round(100 * share, 1) + 0.0:.1f}%"
 
 
-def _said(found, place):
-    name = ablation_parts.name(*place, _heads(found)).capitalize()
-    if not found.leads[place]:
+def _summary(found, place):
+    name = ablation_grid.name(*place, _heads(found)).capitalize()
+    if not found.has_path[place]:
         return f"{name}: no path, it does not come before"
     return f"{name}: brings back {_percent(found.recovered[place])}"
 
@@ -157,7 +157,7 @@ def _grid(found):
     every = list(np.ndindex(shares.shape))
 
     def pressed(layer, column):
-        state.set_setting("patching.sender", ablation_parts.written([(layer, column)], heads), "")
+        state.set_setting("patching.sender", ablation_grid.cells_as_text([(layer, column)], heads), "")
 
     shades = (0.5 + 0.5 * by_kind(shares, heads)).ravel().tolist()
     cells(
@@ -167,7 +167,7 @@ def _grid(found):
         "layer",
         [str(layer + 1) for layer in range(len(shares))],
         [*(str(head + 1) for head in range(heads)), "FF"],
-        [_said(found, place) for place in every],
+        [_summary(found, place) for place in every],
         diverging_ramp(frame.is_dark()),
         pressed,
         shades=[None if math.isnan(shade) else round(shade, 3) for shade in shades],
@@ -182,8 +182,8 @@ def _grid(found):
 def _picked(found):
     """The open place of the grid: the link's, or the strongest path's."""
     layers, heads = len(_shares(found)), _heads(found)
-    named = ablation_parts.read(state.setting("patching.sender", ""), layers, heads)
-    effects = np.where(found.leads, np.abs(found.scores - found.corrupted), -1)
+    named = ablation_grid.cells_from_text(state.setting("patching.sender", ""), layers, heads)
+    effects = np.where(found.has_path, np.abs(found.scores - found.corrupted), -1)
     strongest = np.unravel_index(effects.argmax(), effects.shape)
     return min((place for place in named if place[1] <= heads), default=tuple(map(int, strongest)))
 
@@ -192,7 +192,7 @@ def _open(found, place):
     """What was pressed, with what leads to it in turn."""
     layer, column = place
     layers, heads = len(found.scores), _heads(found)
-    st.markdown(_said(found, place))
+    st.markdown(_summary(found, place))
 
     def lead_to(part):
         state.set_setting("patching.into", part, "answer")
@@ -218,14 +218,14 @@ def _open(found, place):
                 icon=":material/arrow_forward:",
                 type="tertiary",
                 key="w_patching_look",
-                on_click=lambda: state.change(page="attention", layer=layer, head=column),
+                on_click=lambda: state.change_view(page="attention", layer=layer, head=column),
             )
 
 
 def _bars(found, dark=False):
     shares = {"the embeddings": found.share(found.embeddings)}
     shares |= {
-        ablation_parts.name(*place, _heads(found)): found.recovered[place] for place in zip(*np.nonzero(found.leads))
+        ablation_grid.name(*place, _heads(found)): found.recovered[place] for place in zip(*np.nonzero(found.has_path))
     }
     ranked = sorted(shares.items(), key=lambda one: -abs(np.nan_to_num(one[1])))[:_LONGEST_LIST]
     names, values = zip(*ranked)
@@ -244,7 +244,7 @@ def _ranked(found):
 
 def _rows(found):
     yield "", "embeddings", found.embeddings, float(found.share(found.embeddings))
-    for layer, column in zip(*np.nonzero(found.leads)):
+    for layer, column in zip(*np.nonzero(found.has_path)):
         sender = "feed-forward" if column == _heads(found) else f"head {column + 1}"
         yield int(layer) + 1, sender, float(found.scores[layer, column]), float(found.recovered[layer, column])
 
@@ -266,5 +266,5 @@ def _record(trace, other, found):
         "embeddings": found.embeddings,
         "scores": found.scores,
         "recovered": found.recovered,
-        "leads": found.leads,
+        "leads": found.has_path,
     }

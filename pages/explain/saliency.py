@@ -12,7 +12,7 @@ from bert_tf.explain import (
     occlusion,
     smoothgrad,
 )
-from bert_tf.explain.interventions.contributions import is_certain
+from bert_tf.explain.interventions.contributions import is_only_class
 from bert_tf.plots.diverging import diverging_ramp
 from bert_tf.plots.interventions.ablation import ranked_bars
 from pages.explain import hotflip_view, input_reduction_view
@@ -28,7 +28,7 @@ from ui.widgets import (
     targets,
 )
 from ui.widgets.cells import marks
-from ui.widgets.formatting import plain
+from ui.widgets.formatting import escape_markdown
 
 _METHODS = {
     "integrated": "Integrated gradients",
@@ -95,7 +95,7 @@ _SAYS = {
 
 
 def page():
-    opened = targets.opened("Which words the answer hangs on")
+    opened = targets.page_inputs("Which words the answer hangs on")
     if opened is None:
         return
     shared, _, trace = opened
@@ -105,9 +105,9 @@ def page():
         return
     if method == "hotflip" and not hotflip_view.can(shared, trace, target):
         return
-    if method == "relevance" and is_certain(shared.bert, target):
+    if method == "relevance" and is_only_class(shared.bert, target):
         st.info(
-            f"“{plain(target.label)}” is the only class, and always certain: nothing speaks for or against it.",
+            f"“{escape_markdown(target.label)}” is the only class, and always certain: nothing speaks for or against it.",
             icon=":material/block:",
         )
         return
@@ -129,7 +129,7 @@ def _method():
         "Method",
         list(_METHODS),
         format_func=_METHODS.get,
-        **state.bound_setting("saliency.method", "w_saliency_method", "integrated", _METHODS),
+        **state.bind_setting("saliency.method", "w_saliency_method", "integrated", _METHODS),
     )
     settings = {}
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
@@ -137,20 +137,20 @@ def _method():
             settings["steps" if method == "integrated" else "copies"] = st.segmented_control(
                 "Steps" if method == "integrated" else "Copies",
                 _STEPS,
-                **state.bound_setting("saliency.steps", "w_saliency_steps", 32, _STEPS),
+                **state.bind_setting("saliency.steps", "w_saliency_steps", 32, _STEPS),
             )
         if method == "smooth":
             settings["noise"] = st.segmented_control(
                 "Noise",
                 _NOISE,
                 help="Its standard deviation, as a share of the range of the numbers in the words' vectors.",
-                **state.bound_setting("saliency.noise", "w_saliency_noise", 0.01, _NOISE),
+                **state.bind_setting("saliency.noise", "w_saliency_noise", 0.01, _NOISE),
             )
         if method == "lime":
             settings["samples"] = st.segmented_control(
                 "Samples",
                 _SAMPLES,
-                **state.bound_setting("saliency.samples", "w_saliency_samples", 128, _SAMPLES),
+                **state.bind_setting("saliency.samples", "w_saliency_samples", 128, _SAMPLES),
             )
         if method in ("integrated", "deeplift", "occlusion", "lime"):
             # What each method's paper starts from is its default.
@@ -162,14 +162,14 @@ def _method():
                 offered,
                 format_func=lambda one: "Sentences" if one == _SENTENCES else one,
                 required=True,
-                **state.bound_setting(name, f"w_{name}", "[PAD]" if starts else "[MASK]", offered),
+                **state.bind_setting(name, f"w_{name}", "[PAD]" if starts else "[MASK]", offered),
             )
         if settings.get("baseline") == _SENTENCES:
             number = st.segmented_control(
                 "How many",
                 _REFERENCES,
                 required=True,
-                **state.bound_setting("saliency.references", "w_saliency_references", 8, _REFERENCES),
+                **state.bind_setting("saliency.references", "w_saliency_references", 8, _REFERENCES),
             )
             settings["baseline"] = concepts.sentences(concepts.OTHERS)[:number]
         if method == "occlusion":
@@ -194,7 +194,7 @@ def _scores(shared, trace, target, method, settings):
 
 def _draw(trace, found, method, settings):
     words = found.words
-    with inputs.heading(f"What speaks for “{plain(found.target.label)}”"):
+    with inputs.heading(f"What speaks for “{escape_markdown(found.target.label)}”"):
         export.menu(
             f"words-{method}",
             ("text", "word", "score"),
@@ -210,13 +210,13 @@ def _draw(trace, found, method, settings):
         )
     marks(
         "c_saliency",
-        highlights.parts(trace, words, found.target, targets.unit(found.target)),
+        highlights.word_highlights(trace, words, found.target, targets.score_unit(found.target)),
         diverging_ramp(frame.is_dark()),
         ("speaks against it", "speaks for it"),
         "Point at a word, or tap it, for its score. Coloured by the strongest of this text.",
     )
-    of_value = found.target.of_value
-    score, odds = ("value", "value") if of_value else ("answer's log-probability", "answer's log-odds")
+    is_regression = found.target.is_regression
+    score, odds = ("value", "value") if is_regression else ("answer's log-probability", "answer's log-odds")
     st.caption(_SAYS[method].format(**settings, start=_start(settings), score=score, odds=odds) + _sums(found))
     left, right = st.columns([3, 2], gap="large")
     with left:
@@ -253,7 +253,7 @@ def _start(settings):
 
 
 def _sums(found):
-    said = f" “{plain(found.target.label)}” has {targets.said(found.target, found.score)} here."
+    said = f" “{escape_markdown(found.target.label)}” has {targets.score_text(found.target, found.score)} here."
     if found.noisy_score is not None:
         return said + _with_noise(found)
     if found.fit is not None:
@@ -263,7 +263,7 @@ def _sums(found):
     if found.gap is None:
         return said
     gained = found.score - found.baseline_score
-    unit = targets.unit(found.target)
+    unit = targets.score_unit(found.target)
     said = f"{said} From the start to here it gains {_signed(gained)} {unit}; the scores add up to"
     if found.method == "deeplift":
         return f"{said} just that" + ("." if abs(found.gap) < 0.001 else f", but for {_signed(found.gap)} of rounding.")
@@ -275,9 +275,9 @@ def _sums(found):
 def _shared_out(found):
     """What the words and all else have of the log-odds."""
     words, rest = sum(one.score for one in found.words), found.rest
-    whole = "The value" if found.target.of_value else "Its log-odds"
+    whole = "The value" if found.target.is_regression else "Its log-odds"
     said = (
-        f" {whole}, {_signed(found.log_odds)}, {'is' if found.target.of_value else 'are'} {_signed(words)} of the words"
+        f" {whole}, {_signed(found.log_odds)}, {'is' if found.target.is_regression else 'are'} {_signed(words)} of the words"
         f" here, {_signed(found.tokens.sum() - words)} of special tokens, {_signed(rest['places'])} of positions and"
         f" segments and {_signed(rest['biases'])} of biases"
     )
@@ -292,7 +292,9 @@ def _signed(number):
 
 def _unit(found):
     """What the scores are counted in."""
-    return targets.unit(found.target) + (" of log-odds" if found.rest is not None and not found.target.of_value else "")
+    return targets.score_unit(found.target) + (
+        " of log-odds" if found.rest is not None and not found.target.is_regression else ""
+    )
 
 
 def _fitted(fit):
@@ -311,8 +313,10 @@ def _fitted(fit):
 
 def _with_noise(found):
     """How much of the answer the noisy copies have; the scores are of the noise where it is gone."""
-    said = f" With the noise it has {targets.said(found.target, found.noisy_score)} (geometric mean of the copies)"
-    if found.target.of_value or found.score - found.noisy_score < _GONE:
+    said = (
+        f" With the noise it has {targets.score_text(found.target, found.noisy_score)} (geometric mean of the copies)"
+    )
+    if found.target.is_regression or found.score - found.noisy_score < _GONE:
         return said + "."
     return said + ": so much noise hides the answer, and the scores say little. Choose less."
 

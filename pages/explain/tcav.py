@@ -5,7 +5,7 @@ import streamlit as st
 
 from bert_tf.explain import can_test, concept_test
 from bert_tf.explain.attribution.target import vocabulary_id
-from bert_tf.explain.representations.tcav import ANSWERS, FEWEST, RUNS
+from bert_tf.explain.representations.tcav import ANSWERS, MIN_SENTENCES, RUNS
 from bert_tf.plots.interventions.ablation import ranked_bars
 from bert_tf.plots.representations.tcav import concept_figure
 from ui import snippets
@@ -22,7 +22,7 @@ from ui.widgets import (
 from ui.widgets.formatting import (
     bold,
     count,
-    plain,
+    escape_markdown,
     share,
     title,
 )
@@ -48,9 +48,9 @@ _DRAWN = 40  # rows in the saved figure
 def page():
     st.title("What a concept does to an answer", anchor=False)
     name, concept, others = _concept()
-    if len(concept) < FEWEST or len(others) < 2 * FEWEST:
+    if len(concept) < MIN_SENTENCES or len(others) < 2 * MIN_SENTENCES:
         st.info(
-            f"Type at least {FEWEST} sentences that have the concept, one a line, and {2 * FEWEST} that do not, or "
+            f"Type at least {MIN_SENTENCES} sentences that have the concept, one a line, and {2 * MIN_SENTENCES} that do not, or "
             "leave the second field empty for sentences of the project.",
             icon=":material/keyboard:",
         )
@@ -67,7 +67,7 @@ def page():
     rows, label = file_input.label_picker("concepts", rows)
     hide = file_input.hide_picker("concepts") if of == "word" else "given"
     key = (shared.name, state.view().precision, concept, others, of, answer, hide, file_key, label)
-    if not file_input.asked("concepts", key, len(rows.rows) <= file_input.AT_ONCE):
+    if not file_input.run_requested("concepts", key, len(rows.rows) <= file_input.AT_ONCE):
         st.caption(f"{count(len(rows.rows), 'row')}. A row takes about four passes.")
         return
 
@@ -91,7 +91,7 @@ def _concept():
         format_func=names.get,
         label_visibility="collapsed",
         required=True,
-        **state.bound_setting("concepts.concept", "w_concepts_concept", next(iter(names)), names),
+        **state.bind_setting("concepts.concept", "w_concepts_concept", next(iter(names)), names),
     )
     if chosen == concepts.OWN:
         left, right = st.columns(2, gap="large")
@@ -121,7 +121,7 @@ def _lines(label, name, key):
         height=190,
         max_chars=limits.max_characters,
         placeholder="One a line.",
-        **state.bound_setting(name, key, ""),
+        **state.bind_setting(name, key, ""),
     )
     read = concepts.typed(lines or "")
     if len(read) > limits.max_sentences:
@@ -145,7 +145,7 @@ def _asked(shared):
             able,
             format_func=_OF.get,
             width=260,
-            **state.bound_setting("concepts.of", "w_concepts_of", able[0], able),
+            **state.bind_setting("concepts.of", "w_concepts_of", able[0], able),
         )
         answer = _answer(shared, of)
     if "class" not in able:
@@ -154,7 +154,7 @@ def _asked(shared):
         labels = targets.classes(shared).labels
         if len(labels) == 1 and not targets.classes(shared).multi_label:
             st.info(
-                f"“{plain(labels[0])}” is the only class, and always certain: nothing speaks for or against it.",
+                f"“{escape_markdown(labels[0])}” is the only class, and always certain: nothing speaks for or against it.",
                 icon=":material/block:",
             )
             return None
@@ -165,7 +165,7 @@ def _asked(shared):
         try:
             vocabulary_id(shared.tokenizer, answer)
         except ValueError as error:
-            st.warning(plain(str(error)), icon=":material/spellcheck:")
+            st.warning(escape_markdown(str(error)), icon=":material/spellcheck:")
             return None
     return of, answer
 
@@ -179,11 +179,11 @@ def _answer(shared, of):
             "Class",
             labels,
             width=260,
-            **state.bound_setting("concepts.label", "w_concepts_label", labels[-1], labels),
+            **state.bind_setting("concepts.label", "w_concepts_label", labels[-1], labels),
         )
     if of == "word":
         word = st.text_input(
-            "Word", max_chars=60, width=260, **state.bound_setting("concepts.word", "w_concepts_word", _WORD)
+            "Word", max_chars=60, width=260, **state.bind_setting("concepts.word", "w_concepts_word", _WORD)
         )
         return (word or "").strip()
     said = _SAID[of]
@@ -191,13 +191,13 @@ def _answer(shared, of):
         "Answer",
         said,
         required=True,
-        **state.bound_setting("concepts.follows", "w_concepts_follows", said[0], said),
+        **state.bind_setting("concepts.follows", "w_concepts_follows", said[0], said),
     )
     return ANSWERS[of][said.index(chosen)]
 
 
 def _scores(shared, found, name, concept, rows):
-    rises = "value rises" if found.target.of_value else f"log-odds of “{plain(found.target.label)}” rise"
+    rises = "value rises" if found.target.is_regression else f"log-odds of “{escape_markdown(found.target.label)}” rise"
     with inputs.heading("Score by layer"):
         export.menu(
             "concept-scores",
@@ -205,7 +205,7 @@ def _scores(shared, found, name, concept, rows):
             lambda: _lines_of(found),
             lambda: _record(shared, found, name, concept, rows),
             {
-                "Score": lambda: concept_figure(found.scores, found.chance, found.differs, "score"),
+                "Score": lambda: concept_figure(found.scores, found.chance, found.is_significant, "score"),
                 "Accuracy": lambda: concept_figure(*_accuracies(found), "accuracy"),
             },
             lambda: {
@@ -224,7 +224,7 @@ def _scores(shared, found, name, concept, rows):
     with left:
         figures.show(
             "The concept's score after every layer, beside chance",
-            concept_figure(found.scores, found.chance, found.differs, "score", dark),
+            concept_figure(found.scores, found.chance, found.is_significant, "score", dark),
             key="w_concepts_scores",
             config=export.plot_config("concept-scores"),
         )
@@ -250,7 +250,7 @@ def _scores(shared, found, name, concept, rows):
 
 
 def _accuracies(found):
-    return found.accuracies, found.chance_accuracies, found.readable
+    return found.accuracies, found.chance_accuracies, found.is_decodable
 
 
 def _layer(found, rows, layers):
@@ -261,11 +261,11 @@ def _layer(found, rows, layers):
         layers,
         width=360,
         help="0 is what goes in.",
-        **state.bound_setting("concepts.layer", "w_concepts_layer", layers, range(layers + 1)),
+        **state.bind_setting("concepts.layer", "w_concepts_layer", layers, range(layers + 1)),
     )
-    st.markdown(_said(found, layer))
+    st.markdown(_summary(found, layer))
     shown = sorted(zip(found.places, found.slopes[layer].tolist()), key=lambda one: -one[1])
-    unit = "Slope, of the value" if found.target.of_value else "Slope, nats"
+    unit = "Slope, of the value" if found.target.is_regression else "Slope, nats"
     with inputs.heading("Row by row"):
         export.menu(
             f"concept-rows-{layer}",
@@ -305,17 +305,17 @@ def _rows(rows, shown):
     return [(rows.rows[place], slope) for place, slope in shown]
 
 
-def _said(found, layer):
+def _summary(found, layer):
     """The chosen layer in a sentence."""
     scores, chance = found.scores[layer], found.chance[layer]
     told = (
         "differs from chance"
-        if found.differs[layer]
+        if found.is_significant[layer]
         else "does not differ from chance"
-        if found.readable[layer]
+        if found.is_decodable[layer]
         else "says nothing, as the concept cannot be told there better than by chance"
     )
-    label = "the value" if found.target.of_value else bold(found.target.label)
+    label = "the value" if found.target.is_regression else bold(found.target.label)
     return (
         f"After layer {layer} the concept speaks for {label} in {_spread(scores)} of the rows, a vector of chance in "
         f"{_spread(chance)}; {_as_far(found, layer)} of {RUNS} of chance lie as far from one half. The classifiers are "
@@ -345,7 +345,7 @@ def _lines_of(found):
             found.accuracies[layer].mean(),
             found.chance_accuracies[layer].mean(),
             found.accuracy_p_values[layer],
-            int(found.differs[layer]),
+            int(found.is_significant[layer]),
         )
 
 

@@ -6,9 +6,9 @@ import streamlit as st
 
 from bert_tf import plots
 from bert_tf.explain import (
-    ask,
     fill_mask,
     left_context,
+    predict_variants,
     right_context,
     swapped,
     with_word,
@@ -17,7 +17,7 @@ from bert_tf.explain import (
 from bert_tf.plots.interventions.ablation import ranked_bars
 from ui import snippets
 from ui.session import jobs, state
-from ui.session.session_cache import kept
+from ui.session.session_cache import cached
 from ui.shell import frame
 from ui.widgets import (
     components,
@@ -26,8 +26,8 @@ from ui.widgets import (
     inputs,
     targets,
 )
-from ui.widgets.cards import cards, shorter
-from ui.widgets.formatting import percent, plain
+from ui.widgets.cards import cards, with_top_k
+from ui.widgets.formatting import escape_markdown, percent
 
 _MANY = 1000  # guesses kept for comparison: one that is not among them has less than 0.1%
 _LONGEST_LIST = 15
@@ -57,7 +57,7 @@ def one_side(shared, trace):
     position = _mask_picker(trace)
     snippets.give(shared, "sides", trace, position)
     variants = [left_context, right_context]
-    outcomes = kept(
+    outcomes = cached(
         "whatif_sides",
         (trace, position),
         lambda: shared.run(_asked, trace, variants, position, state.limits().max_top_k),
@@ -84,11 +84,11 @@ def one_side(shared, trace):
     components.bars("c_whatif_sides", shown)
     st.caption(_SIDES_SAY[shared.config.member.reads])
     for outcome, name in zip(outcomes, names[1:]):
-        st.caption(f"{name}: {plain(' '.join(outcome.variant.tokens))}")
+        st.caption(f"{name}: {escape_markdown(' '.join(outcome.variant.tokens))}")
 
 
 def _asked(bert, trace, makers, position, top_k):
-    return ask(bert, trace, [maker(bert, trace, position) for maker in makers], top_k)
+    return predict_variants(bert, trace, [maker(bert, trace, position) for maker in makers], top_k)
 
 
 def _at(outcome, trace, position):
@@ -104,9 +104,9 @@ def _mask_picker(trace):
         st.selectbox(
             "Hidden word",
             names,
-            format_func=lambda name: targets.place_name(trace, int(name)),
+            format_func=lambda name: targets.position_label(trace, int(name)),
             width=300,
-            **state.bound_setting("whatif.at", "w_whatif_at", names[0], names),
+            **state.bind_setting("whatif.at", "w_whatif_at", names[0], names),
         )
     )
 
@@ -191,7 +191,7 @@ def _less(word, outcome):
 def _less_figure(shared, rows, trace, dark):
     unit = "bits between the two distributions"
     if not trace.masks:
-        unit = f"change of P({targets.verdict(shared).answers[0]})"
+        unit = f"change of P({targets.pair_question(shared).answers[0]})"
     strongest = rows[:_LONGEST_LIST]
     return ranked_bars([row["word"] for row in strongest], [row["effect"] for row in strongest], unit, dark)
 
@@ -210,14 +210,14 @@ def another_word(shared, trace):
             # Numbered: a box knows its options by what it shows of them, and a word may stand twice in a text.
             format_func=lambda name: f"{names.index(name) + 1}: {words[names.index(name)].text}",
             width=260,
-            **state.bound_setting("whatif.word", "w_whatif_word", names[0], names),
+            **state.bind_setting("whatif.word", "w_whatif_word", names[0], names),
         )
         instead = st.text_input(
             "read",
             placeholder="Type a word",
             width=260,
             max_chars=200,
-            **state.bound_setting("whatif.with", "w_whatif_with", ""),
+            **state.bind_setting("whatif.with", "w_whatif_with", ""),
         )
     if not instead.strip():
         st.info("Type a word to put in its place.", icon=":material/keyboard:")
@@ -237,21 +237,23 @@ def swapped_texts(shared, trace):
 
 
 def _before_after(shared, trace, maker, key):
-    outcome = kept("whatif_change", (trace, key), lambda: shared.run(_changed, trace, maker))
+    outcome = cached("whatif_change", (trace, key), lambda: shared.run(_changed, trace, maker))
     variant = outcome.variant
     before = fill_mask(trace, shared.tokenizer, _MANY) if variant.masks else ()
     top_k = state.view().top_k
-    shown = targets.changed_cards([before[row] for row in variant.rows], outcome.masks, top_k)
-    share = targets.first_share(outcome)
-    with inputs.heading(variant.label if variant.label == "A and B swapped" else plain(variant.label)):
+    shown = targets.before_after_cards([before[row] for row in variant.rows], outcome.masks, top_k)
+    share = targets.first_answer_probability(outcome)
+    with inputs.heading(variant.label if variant.label == "A and B swapped" else escape_markdown(variant.label)):
         export.menu(
             "what-if",
             targets.ANSWER_HEADER,
-            lambda: targets.answer_rows(shared, shown, None if share is None else (targets.first_share(trace), share)),
+            lambda: targets.answer_rows(
+                shared, shown, None if share is None else (targets.first_answer_probability(trace), share)
+            ),
             lambda: _record(trace, outcome, shown),
             lambda: _change_figure(shared, trace, outcome, top_k),
         )
-    st.caption(plain(" ".join(variant.tokens)))
+    st.caption(escape_markdown(" ".join(variant.tokens)))
     left, right = st.columns([3, 2], gap="large") if share is not None else (st.container(), None)
     if shown:
         with left:
@@ -260,7 +262,9 @@ def _before_after(shared, trace, maker, key):
     if share is not None:
         with right if shown else left:
             components.gauge("c_whatif_gauge", share, order=outcome.nsp is None)
-            st.caption(f"{targets.verdict(shared).says}: {percent(targets.first_share(trace))} in the text above.")
+            st.caption(
+                f"{targets.pair_question(shared).claim}: {percent(targets.first_answer_probability(trace))} in the text above."
+            )
     st.caption(
         "One change in one text: it shows that the answer hangs on it here, not why, nor that it would elsewhere. A "
         "text that nobody would write moves the answer too."
@@ -269,13 +273,13 @@ def _before_after(shared, trace, maker, key):
 
 def _change_figure(shared, trace, outcome, top_k):
     if outcome.masks:
-        return plots.predictions(shorter(outcome.masks, top_k))
-    shares = [targets.first_share(trace), targets.first_share(outcome)]
-    return ranked_bars(["before", "after"], shares, f"P({targets.verdict(shared).answers[0]})")
+        return plots.predictions(with_top_k(outcome.masks, top_k))
+    shares = [targets.first_answer_probability(trace), targets.first_answer_probability(outcome)]
+    return ranked_bars(["before", "after"], shares, f"P({targets.pair_question(shared).answers[0]})")
 
 
 def _changed(bert, trace, maker):
-    return ask(bert, trace, [maker(bert, trace)], _MANY)[0]
+    return predict_variants(bert, trace, [maker(bert, trace)], _MANY)[0]
 
 
 def _record(trace, outcome, shown):

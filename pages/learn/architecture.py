@@ -7,7 +7,7 @@ from bert_tf.plots.interventions.ablation import ranked_bars
 from pages.learn import box_values, lessons, size_table
 from ui import snippets
 from ui.session import state
-from ui.session.session_cache import kept
+from ui.session.session_cache import cached
 from ui.widgets import components, export, inputs
 from ui.widgets.formatting import dimensions, direction, percent
 
@@ -15,11 +15,11 @@ _OPEN, _LAYER = "architecture.open", "architecture.layer"
 
 
 def page():
-    opened = inputs.opened("The model, box by box", strip=False)
+    opened = inputs.page_inputs("The model, box by box", strip=False)
     if opened is None:
         return
     shared, encoding = opened
-    found = inputs.masked(shared, encoding)
+    found = inputs.masked_positions(shared, encoding)
     if found is None:
         return
     trace = _trace(shared, found)
@@ -34,13 +34,13 @@ def page():
     with right:
         _detail(shared, trace, boxes, chosen, layer)
     size_table.draw(shared, trace, boxes)
-    snippets.give(shared, trace, layer, chosen, box_values.looked_at(chosen))
+    snippets.give(shared, trace, layer, chosen, box_values.selected_value(chosen))
 
 
 def _trace(shared, masked):
     view = state.view()
     key = (shared.name, view.precision, view.a, view.b, masked)
-    return kept("architecture", key, lambda: shared.trace(view.a, view.b, masked, hidden_states=True))
+    return cached("architecture", key, lambda: shared.trace(view.a, view.b, masked, hidden_states=True))
 
 
 def _tower(trace, boxes, chosen, layer, config):

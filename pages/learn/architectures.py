@@ -4,18 +4,18 @@ import streamlit as st
 
 from bert_tf.architectures import BERT, MEMBERS
 from bert_tf.explain.models.architecture_table import (
+    architecture_rows,
     changed,
-    family_rows,
     measure_speed,
     objectives,
 )
-from bert_tf.plots.models.architecture_table import parameters_by_part, work_or_time
+from bert_tf.plots.models.architecture_table import flops_or_time, parameters_by_part
 from ui import snippets
 from ui.session import jobs, state
-from ui.session.session_cache import kept
+from ui.session.session_cache import cached
 from ui.shell import frame
 from ui.widgets import export, figures, inputs
-from ui.widgets.formatting import plain
+from ui.widgets.formatting import escape_markdown
 
 _TOKENS, _IN_A_ROW = 128, 3
 _HEADER = (
@@ -39,7 +39,7 @@ _HEADER = (
 
 def page():
     st.title("The family", anchor=False)
-    rows = kept("family rows", _TOKENS, lambda: family_rows(_TOKENS))
+    rows = cached("family rows", _TOKENS, lambda: architecture_rows(_TOKENS))
     _members(rows)
     heading = inputs.heading("Sizes")
     times = _times(rows)
@@ -52,7 +52,7 @@ def page():
             lambda: [dict(zip(_HEADER, row)) for row in table],
             {
                 "Parameters": lambda: parameters_by_part(rows),
-                "Work": lambda: work_or_time(rows, times or None),
+                "Work": lambda: flops_or_time(rows, times or None),
             },
         )
     snippets.give(_TOKENS, state.setting("family.speed", False))
@@ -63,19 +63,19 @@ def page():
 def _members(rows):
     members = [member for member in MEMBERS.values() if member is not BERT]
     st.markdown(
-        f"**{plain(BERT.title)}** ({plain(BERT.source)}) learns from {_words(_learnt(BERT, rows))}. "
+        f"**{escape_markdown(BERT.title)}** ({escape_markdown(BERT.source)}) learns from {_words(_learnt(BERT, rows))}. "
         "What each of the others changed:"
     )
     columns = [column for _ in range(0, len(members), _IN_A_ROW) for column in st.columns(_IN_A_ROW)]
     for column, member in zip(columns, members):
         with column.container(border=True, height="stretch"):
-            st.markdown(f"**{plain(member.title)}**")
-            st.markdown("\n".join(f"- {plain(change)}" for change in member.changes))
+            st.markdown(f"**{escape_markdown(member.title)}**")
+            st.markdown("\n".join(f"- {escape_markdown(change)}" for change in member.changes))
             learnt = "; ".join(
                 [_words(_learnt(member, rows))]
                 + [f"its generator from {_words(words)}" for words in _generators(member, rows)]
             )
-            st.caption(f"Learns from {learnt}. {plain(member.source)}.")
+            st.caption(f"Learns from {learnt}. {escape_markdown(member.source)}.")
 
 
 def _learnt(member, rows):
@@ -95,7 +95,7 @@ def _words(words):
 def _times(rows):
     """Dict of the row's name -> seconds on this machine; empty until the visitor has asked for it."""
     if not st.toggle(
-        "Measure their speed on this machine", **state.bound_setting("family.speed", "w_family_speed", False)
+        "Measure their speed on this machine", **state.bind_setting("family.speed", "w_family_speed", False)
     ):
         return {}
     found = jobs.result("family speed", "speed", "Timing", lambda progress: measure_speed(rows, progress=progress))
@@ -114,7 +114,7 @@ def _figures(rows, times):
     with right:
         figures.show(
             "Time of a pass of each size" if times else "Work of a pass of each size",
-            work_or_time(rows, times or None, frame.is_dark()),
+            flops_or_time(rows, times or None, frame.is_dark()),
             config=export.plot_config("family-speed" if times else "family-work"),
             key="w_family_work",
         )
@@ -189,4 +189,4 @@ def _table(rows, times):
             for row in rows
         ]
 
-    return kept("family", tuple(times), make)
+    return cached("family", tuple(times), make)

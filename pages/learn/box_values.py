@@ -5,9 +5,9 @@ import streamlit as st
 
 from bert_tf import plots
 from bert_tf.explain import fill_mask, sigmoid
-from bert_tf.explain.models.architecture import choice_scores, passing, task_passing
-from bert_tf.plots.models.architecture import MOST_TOKENS, MOST_UNITS, activations
-from bert_tf.plots.training.task_answers import probabilities
+from bert_tf.explain.models.architecture import choice_scores, layer_activations, task_head_activations
+from bert_tf.plots.models.architecture import MAX_TOKENS, MOST_UNITS, activations
+from bert_tf.plots.training.task_predictions import probabilities
 from ui.session import state, task_models
 from ui.shell import frame
 from ui.widgets import (
@@ -28,7 +28,7 @@ _READS = {
     "max": "the greatest value of each unit over all tokens",
     "attention": "a mean of the last hidden states, with weights that were learnt",
 }
-#: Box -> what can be looked at in it: name of `passing` -> label.
+#: Box -> what can be looked at in it: name of `layer_activations` -> label.
 INSIDE = {
     "attention": {
         "attention": "What the block adds",
@@ -43,7 +43,7 @@ INSIDE = {
 }
 
 
-def looked_at(box):
+def selected_value(box):
     """Which of the values inside a box are looked at; None for one that no layer has."""
     choices, chosen = INSIDE.get(box, ()), state.setting(_VALUES, "")
     return chosen if chosen in choices else next(iter(choices), None)
@@ -77,14 +77,14 @@ def _inside(shared, trace, name, layer):
             "Look at",
             list(choices),
             format_func=choices.get,
-            **state.bound_setting(_VALUES, f"w_architecture_{name}", chosen, choices),
+            **state.bind_setting(_VALUES, f"w_architecture_{name}", chosen, choices),
         )
         chosen = chosen or next(iter(choices))
-    values = shared.run(passing, trace, layer)[chosen]
+    values = shared.run(layer_activations, trace, layer)[chosen]
     if chosen == "attentions":
         strongest = values.mean(axis=0)
         first, _ = _window(trace.length, 1)
-        selection = plots.select(trace).window(first, MOST_TOKENS)
+        selection = plots.select(trace).window(first, MAX_TOKENS)
         with st.container(horizontal=True, horizontal_alignment="right"):
             export.menu(
                 "mean-attention",
@@ -96,7 +96,7 @@ def _inside(shared, trace, name, layer):
             )
         figures.show(
             "Mean attention of the layer",
-            plots.heatmap(trace, strongest, selection, dark=frame.is_dark(), most=MOST_TOKENS),
+            plots.heatmap(trace, strongest, selection, dark=frame.is_dark(), most=MAX_TOKENS),
             config=export.plot_config("attention"),
             key="w_architecture_maps",
         )
@@ -115,7 +115,7 @@ def _window(tokens, units):
     long = [
         (name, label, 1 + total - most)
         for name, label, total, most in (
-            (_TOKEN, f"{MOST_TOKENS} tokens from", tokens, MOST_TOKENS),
+            (_TOKEN, f"{MAX_TOKENS} tokens from", tokens, MAX_TOKENS),
             (_UNIT, f"{MOST_UNITS} units from", units, MOST_UNITS),
         )
         if total > most
@@ -123,7 +123,7 @@ def _window(tokens, units):
     first = {}
     for column, (name, label, last) in zip(st.columns(len(long) or 1), long):
         key = f"w_{name.replace('.', '_')}"
-        first[name] = column.slider(label, 1, last, **state.bound_setting(name, key, 1, range(1, last + 1))) - 1
+        first[name] = column.slider(label, 1, last, **state.bind_setting(name, key, 1, range(1, last + 1))) - 1
     return first.get(_TOKEN, 0), first.get(_UNIT, 0)
 
 
@@ -153,7 +153,7 @@ def _values(values, tokens, label, units=None):
     shown = [
         f"{what} {first + 1:,} to {first + most:,} of {total:,}"
         for what, first, total, most in zip(
-            ("units", "tokens"), (unit, token), values.shape[::-1], (MOST_UNITS, MOST_TOKENS)
+            ("units", "tokens"), (unit, token), values.shape[::-1], (MOST_UNITS, MAX_TOKENS)
         )
         if total > most
     ]
@@ -181,8 +181,8 @@ def _pair(trace):
         st.info(_NO_PAIR, icon=":material/keyboard:")
         return
     with st.container(horizontal=True, horizontal_alignment="right"):
-        head_predictions.save_verdict(trace)
-    head_predictions.pair_verdict("c_architecture_gauge", trace)
+        head_predictions.save_pair_prediction(trace)
+    head_predictions.pair_prediction("c_architecture_gauge", trace)
 
 
 def _task(shared, trace, settings):
@@ -190,7 +190,7 @@ def _task(shared, trace, settings):
     if settings.task == "choose":
         _choices(shared, settings)
         return
-    found = shared.run(task_passing, trace)
+    found = shared.run(task_head_activations, trace)
     if settings.task == "tag":
         _values(found["logits"], trace.tokens, "Logits of the labels", settings.labels)
     elif settings.task == "answer":

@@ -6,19 +6,19 @@ import re
 import streamlit as st
 
 from bert_tf import plots
-from bert_tf.explain import read_place
+from bert_tf.explain import predict_span
 from bert_tf.inference.words import words_of
 from ui import snippets
 from ui.samples.examples import ONE_WAY
 from ui.session import directional_models, state
 from ui.session.model_store import shared_model
-from ui.session.session_cache import kept
-from ui.shell.view import Spot
+from ui.session.session_cache import cached
+from ui.shell.view import MaskPosition
 from ui.widgets import components, export, inputs
 from ui.widgets.cards import cards
-from ui.widgets.formatting import percent, plain, title
+from ui.widgets.formatting import escape_markdown, percent, title
 from ui.widgets.mask_chips import chips
-from ui.widgets.spans import labelled, spans
+from ui.widgets.spans import spans, split_at_spans
 
 _KINDS = {"left": 0, "right": 1, "both": 2}
 _PLACE, _GAP, _WORD = 3, "____", re.compile(r"\S+")
@@ -28,8 +28,8 @@ _FIELD = (("Text", "Type a sentence, then press the word to hide."),)
 
 def page():
     st.title("What bidirectionality buys", anchor=False)
-    names = directional_models.offered()
-    if len(names) < len(directional_models.WAYS):
+    names = directional_models.comparable_models()
+    if len(names) < len(directional_models.DIRECTIONS):
         st.info(
             "This page puts a left-to-right reader, two one-way readers and a BERT of the same size side by side, and "
             "not all of them are among the models here.",
@@ -41,14 +41,14 @@ def page():
     if not inputs.texts_are_usable():
         return
     with st.spinner("Loading the readers …", show_time=True):
-        shown = {way: directional_models.reader(names[way]) for way in directional_models.WAYS}
+        shown = {way: directional_models.load_directional_model(names[way]) for way in directional_models.DIRECTIONS}
     part = _place(shown["both"])
     if part is None:
         return
     with st.spinner("Asking them …"):
         readings = _readings(shown, *part)
     asked = {way: reading.model for way, reading in readings.items()}
-    snippets.give([asked[way] for way in directional_models.WAYS], asked.get("chosen", ""), *part)
+    snippets.give([asked[way] for way in directional_models.DIRECTIONS], asked.get("chosen", ""), *part)
     _draw(readings, *part)
     _footer()
 
@@ -62,12 +62,12 @@ def _place(shared):
     spot = next((spot for spot in view.masks if (spot.source, spot.word) in words), None)
     st.header("Words", anchor=False)
     typed = [position for position, one in enumerate(encoding.token_ids) if one == shared.tokenizer.mask_id]
-    own = () if typed or spot is None else (Spot("a", spot.word),)
+    own = () if typed or spot is None else (MaskPosition("a", spot.word),)
 
     def pressed(name):
-        chosen = Spot.parse(name)
+        chosen = MaskPosition.parse(name)
         if chosen and not typed:
-            state.change(masks=() if chosen in own else (chosen,))
+            state.change_view(masks=() if chosen in own else (chosen,))
 
     components.chips("c_oneway_chips", chips(encoding, own, True, shared.tokenizer.mask_id), (text, ""), pressed)
     if typed:
@@ -92,10 +92,10 @@ def _readings(shown, text, start, end):
         if "mlm" in chosen.bert.heads:
             asked["chosen"] = chosen
     key = (text, start, end, view.top_k, view.precision, tuple(shared.name for shared in asked.values()))
-    return kept(
+    return cached(
         "oneway",
         key,
-        lambda: {way: shared.run(read_place, text, start, end, view.top_k) for way, shared in asked.items()},
+        lambda: {way: shared.run(predict_span, text, start, end, view.top_k) for way, shared in asked.items()},
     )
 
 
@@ -114,28 +114,28 @@ def _draw(readings, text, start, end):
     for column, (way, reading) in zip(st.columns(len(readings), gap="medium"), readings.items()):
         name, sees = _named(way, reading)
         with column:
-            st.markdown(f"**{plain(name)}**")
+            st.markdown(f"**{escape_markdown(name)}**")
             spans(f"c_oneway_text_{way}", _parts(text, start, end, reading), [], sees)
             components.bars(f"c_oneway_bars_{way}", cards([reading.answer]))
 
 
 def _named(way, reading):
     """What a reader is called here, and what is said of what it saw."""
-    if way in directional_models.WAYS:
-        return directional_models.WAYS[way]
-    return title(reading.model), f"The model chosen in the sidebar. {directional_models.WAYS[reading.reads][1]}"
+    if way in directional_models.DIRECTIONS:
+        return directional_models.DIRECTIONS[way]
+    return title(reading.model), f"The model chosen in the sidebar. {directional_models.DIRECTIONS[reading.reads][1]}"
 
 
 def _parts(text, start, end, reading):
     """The text for the spans component, a gap in the word's place, what the reader saw on the colour of its side."""
     longer = len(_GAP) - (end - start)
     places = [(start, start + len(_GAP), _PLACE, "", "the hidden word")]
-    for first, last, side in reading.seen:
+    for first, last, side in reading.visible_spans:
         move = longer if first >= end else 0
         # Word by word, so that lines break between them.
         for word in _WORD.finditer(text, first, last):
             places.append((word.start() + move, word.end() + move, _KINDS[side], "", _SIDES[side]))
-    return labelled(f"{text[:start]}{_GAP}{text[end:]}", places)
+    return split_at_spans(f"{text[:start]}{_GAP}{text[end:]}", places)
 
 
 def _verdict(readings, word):
@@ -144,7 +144,7 @@ def _verdict(readings, word):
     if not known:
         return
     said = ", ".join(f"{_named(way, readings[way])[0]} {percent(answer.original_probability)}" for way, answer in known)
-    st.markdown(f"How likely “{plain(word)}” is to each: {plain(said)}.")
+    st.markdown(f"How likely “{escape_markdown(word)}” is to each: {escape_markdown(said)}.")
 
 
 def _footer():
@@ -171,7 +171,7 @@ def _record(readings, text, start, end):
             {
                 "model": one.model,
                 "reads": one.reads,
-                "seen": [list(part) for part in one.seen],
+                "seen": [list(part) for part in one.visible_spans],
                 **dataclasses.asdict(one.answer),
             }
             for one in readings.values()

@@ -226,5 +226,5 @@ def links(names, where=""):
                 icon=":material/arrow_forward:",
                 key=f"w_link_{where}_{name}",
                 type="tertiary",
-                on_click=lambda name=name: state.change(page=name),
+                on_click=lambda name=name: state.change_view(page=name),
             )

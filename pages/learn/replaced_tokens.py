@@ -4,20 +4,20 @@ import numpy as np
 import streamlit as st
 
 from bert_tf.checkpoints.delta import base_model
-from bert_tf.explain import play
+from bert_tf.explain import replace_and_detect
 from bert_tf.plots.interventions.ablation import replaced_bars
 from bert_tf.plots.theme import ramp
 from ui import snippets
 from ui.session import state
 from ui.session.model_store import installed
-from ui.session.session_cache import kept
+from ui.session.session_cache import cached
 from ui.shell import frame
 from ui.widgets import export, inputs
 from ui.widgets.cells import marks
 from ui.widgets.formatting import (
     count,
+    escape_markdown,
     percent,
-    plain,
     title,
 )
 
@@ -42,13 +42,13 @@ def page():
         st.info("There is nothing in the text that the model can read. Type a sentence.", icon=":material/keyboard:")
         return
     inputs.token_strip(discriminator, encoding, "c_electra_chips")
-    chosen = inputs.masked(discriminator, encoding)
+    chosen = inputs.masked_positions(discriminator, encoding)
     if chosen is None:
         return
     share, seed = _controls(bool(chosen))
     view = state.view()
     snippets.give(*players, chosen, share, seed)
-    game = kept(
+    game = cached(
         "electra",
         (players, view.precision, view.a, chosen, share, seed),
         lambda: _game(discriminator, generator, view.a, chosen, share, seed),
@@ -91,7 +91,7 @@ def _players():
         )
         return None
     writer = _writer([info.name for info in writers])
-    st.caption(f"{plain(title(writer))} writes, {plain(title(judge.name))} judges.")
+    st.caption(f"{escape_markdown(title(writer))} writes, {escape_markdown(title(judge.name))} judges.")
     return judge.name, writer
 
 
@@ -107,7 +107,7 @@ def _writer(names):
         names,
         format_func=title,
         width=320,
-        **state.bound_setting("electra.writer", "w_electra_writer", names[0], names),
+        **state.bind_setting("electra.writer", "w_electra_writer", names[0], names),
     )
 
 
@@ -121,7 +121,7 @@ def _controls(chosen):
             disabled=chosen,
             help="Of the tokens, chosen at random; words that are pressed above are chosen instead.",
             required=True,
-            **state.bound_setting("electra.share", "w_electra_share", _SHARES[0], _SHARES),
+            **state.bind_setting("electra.share", "w_electra_share", _SHARES[0], _SHARES),
         )
         seed = min(max(state.setting("electra.draw", 0), 0), _MOST_ROUNDS)
         st.button(
@@ -137,7 +137,7 @@ def _game(discriminator, generator, text, chosen, share, seed):
     # Both are held, always in the same order, so that two visitors never wait for each other.
     first, second = sorted((discriminator, generator), key=lambda shared: shared.name)
     with first.lock, second.lock:
-        return play(generator.bert, discriminator.bert, text, share / 100, chosen, seed)
+        return replace_and_detect(generator.bert, discriminator.bert, text, share / 100, chosen, seed)
 
 
 def _draw(game):
@@ -170,9 +170,9 @@ def _draw(game):
     if same:
         said += f", {same} of them just as it stood there, which counts as original"
     if replaced:
-        said += f". The discriminator caught {game.caught} of {replaced}"
+        said += f". The discriminator caught {game.true_positives} of {replaced}"
     again = "" if replaced else " Nothing was replaced this time: draw again, or press other words."
-    st.markdown(f"{said}. It suspected {game.false_alarms} of the text's own.{again}")
+    st.markdown(f"{said}. It suspected {game.false_positives} of the text's own.{again}")
     st.dataframe(
         dict(zip(("Position", "Token", "Stood there", "Replaced", "Score", "Right"), zip(*_rows(game)))),
         hide_index=True,

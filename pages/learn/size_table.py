@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from bert_tf.explain.models.architecture import LAYER_PARTS, every_size
+from bert_tf.explain.models.architecture import LAYER_PARTS, all_sizes
 from bert_tf.plots.interventions.ablation import ranked_bars
 from bert_tf.plots.models.architecture import sizes
 from ui.shell import frame
@@ -20,9 +20,11 @@ def draw(shared, trace, boxes):
     """Draw the sizes; boxes: ``Part``s of the loaded model for this trace."""
     heading = inputs.heading("Beside the other sizes")
     config, masks = shared.config, max(len(trace.masks), 1)
-    rows = [(one.name, one.config, one.parameters, one.flops) for one in every_size(config, trace.length, masks)]
+    rows = [(one.name, one.config, one.parameters, one.flops) for one in all_sizes(config, trace.length, masks)]
     rows.append((f"{title(shared.name)} (loaded)", config, *_loaded(boxes)))
-    plain = [(name, {part: n for part, n in counts.items() if part != "total"}) for name, _, counts, _ in rows]
+    parameter_counts = [
+        (name, {part: n for part, n in counts.items() if part != "total"}) for name, _, counts, _ in rows
+    ]
     table = _size_table(rows)
     with heading:
         export.menu(
@@ -30,11 +32,11 @@ def draw(shared, trace, boxes):
             tuple(table),
             lambda: zip(*table.values()),
             lambda: {"tokens": trace.length, "masks": masks, "sizes": table},
-            lambda: sizes(plain),
+            lambda: sizes(parameter_counts),
         )
     figures.show(
         "Parameters of every size",
-        sizes(plain, frame.is_dark()),
+        sizes(parameter_counts, frame.is_dark()),
         config=export.plot_config("sizes"),
         key="w_architecture_sizes",
     )
@@ -65,7 +67,7 @@ def draw_box(shared, trace, boxes, part):
     Args:
         boxes: ``Part``s of the loaded model for this trace. part: the one that is open.
     """
-    sized = every_size(shared.config, trace.length, max(len(trace.masks), 1))
+    sized = all_sizes(shared.config, trace.length, max(len(trace.masks), 1))
     rows = [_box_row(one.name, one.parts, own) for one in sized for own in one.parts if own.name == part.name]
     if not rows:
         return  # the head of a task, which pre-training knows nothing of
@@ -116,7 +118,7 @@ def _loaded(boxes):
 
 def _size_table(rows):
     """Columns of the table of sizes."""
-    table, narrow = [], any(config.projects for _, config, _, _ in rows)
+    table, narrow = [], any(config.has_embedding_projection for _, config, _, _ in rows)
     for name, config, counts, flops in rows:
         work = sum(flops.values())
         attention, wide = flops["attention"], flops["feed_forward"]

@@ -8,7 +8,7 @@ from ui.session import (
     state,
     task_models,
 )
-from ui.widgets.formatting import megabytes, plain, title
+from ui.widgets.formatting import escape_markdown, megabytes, title
 
 #: What a head is for, in the catalogue's words.
 _PREDICTS = {
@@ -44,9 +44,9 @@ def _held():
 
 def _installed(info):
     with st.container(border=True):
-        st.header(plain(title(info.name)) if info.problem else title(info.name), anchor=False)
+        st.header(escape_markdown(title(info.name)) if info.problem else title(info.name), anchor=False)
         if info.problem:
-            st.warning(f"This folder cannot be used: {plain(info.problem)}", icon=":material/folder_off:")
+            st.warning(f"This folder cannot be used: {escape_markdown(info.problem)}", icon=":material/folder_off:")
             return
         st.caption(" · ".join(_facts(info)))
         card = info.path / "README.md" if info.path else None
@@ -80,7 +80,9 @@ def _learnt(settings):
     """What a fine-tuned model does, in a few words."""
     if settings.task == "classify" and settings.regression:
         return "give a text a number"
-    known = plain(", ".join(settings.labels)) if len(settings.labels) < 6 else f"{len(settings.labels)} labels"
+    known = (
+        escape_markdown(", ".join(settings.labels)) if len(settings.labels) < 6 else f"{len(settings.labels)} labels"
+    )
     return {
         "classify": f"classify texts: {known}",
         "tag": f"mark words: {known}",
@@ -100,7 +102,7 @@ def _released(missing):
     if not missing:
         return
     st.header("Released models", anchor=False)
-    if not downloads.allowed():
+    if not downloads.downloads_allowed():
         st.caption("This deployment fetches no further models.")
         return
     st.caption(
@@ -115,7 +117,7 @@ def _released(missing):
     )
     info = missing[names.index(chosen)]
     st.caption(" · ".join([*_facts(info)[1:], info.source]).replace("on disk", "to fetch"))
-    downloads.get_button(info, "models")
+    downloads.download_model_button(info, "models")
     for other in missing:
-        if other is not info and downloads.is_running(downloads.everybodys().get(other.name)):
-            downloads.get_button(other, "models")
+        if other is not info and downloads.is_running(downloads.shared_downloads().get(other.name)):
+            downloads.download_model_button(other, "models")

@@ -2,8 +2,8 @@
 
 import dataclasses
 
-from bert_tf.explain import text_with
-from ui.widgets.mask_chips import places, positions, spot_at
+from bert_tf.explain import fill_text
+from ui.widgets.mask_chips import mask_position_at, token_positions, word_positions
 
 
 def filled(view, shared, trace, position, token_id):
@@ -23,11 +23,13 @@ def filled(view, shared, trace, position, token_id):
     tokenizer = shared.tokenizer
     if position not in trace.masks or not 0 <= token_id < tokenizer.vocab_size:
         return view
-    spot = spot_at(trace, position, view.masks)
-    written = {other: tokenizer.id_to_token(tokenizer.mask_id) for other in (positions(trace, [spot]) if spot else ())}
+    spot = mask_position_at(trace, position, view.masks)
+    written = {
+        other: tokenizer.id_to_token(tokenizer.mask_id) for other in (token_positions(trace, [spot]) if spot else ())
+    }
     written[position] = tokenizer.spellings[token_id]
-    a, b = text_with(trace, written)
-    source, word, _ = places(trace)[position]
+    a, b = fill_text(trace, written)
+    source, word, _ = word_positions(trace)[position]
     before, after = _words(trace, source), _words(shared.encode(a, b or ""), source)
     masks = []
     for one in view.masks:

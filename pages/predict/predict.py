@@ -9,14 +9,14 @@ from bert_tf.explain.attribution.target import vocabulary_id
 from pages.predict.filling import filled
 from ui import snippets
 from ui.session import state
-from ui.session.session_cache import kept
+from ui.session.session_cache import cached
 from ui.shell.view import left_out
 from ui.widgets import components, head_predictions, inputs
 from ui.widgets.cards import cards
 from ui.widgets.formatting import (
     count,
+    escape_markdown,
     milliseconds,
-    plain,
     title,
 )
 
@@ -24,7 +24,7 @@ _ASK = "predict.ask"
 
 
 def page():
-    opened = inputs.opened("Hide a word, see what the model expects", folded=False)
+    opened = inputs.page_inputs("Hide a word, see what the model expects", folded=False)
     if opened is None:
         return
     shared, encoding = opened
@@ -46,11 +46,11 @@ def page():
 def _trace(shared, encoding):
     """One pass over the view, or None with the reason said. The last one is kept: top k needs no new pass."""
     view = state.view()
-    masked = inputs.masked(shared, encoding)
+    masked = inputs.masked_positions(shared, encoding)
     if masked is None:
         return None
     key = (shared.name, view.precision, view.a, view.b, masked)
-    return kept("predict", key, lambda: shared.trace(view.a, view.b, masked))
+    return cached("predict", key, lambda: shared.trace(view.a, view.b, masked))
 
 
 def _words(shared, trace):
@@ -90,14 +90,14 @@ def _predictions(shared, trace):
         shown = cards(answers)
 
     def fill(position, token_id):
-        state.put(filled(state.view(), shared, trace, position, token_id))
+        state.replace_view(filled(state.view(), shared, trace, position, token_id))
 
     # The menu of files stands in the heading: below the cards it would open outside a small window.
     with inputs.heading("Predictions"):
         head_predictions.save_predictions(trace, answers)
     _options(trace)
     for problem in problems:
-        st.caption(plain(problem))
+        st.caption(escape_markdown(problem))
     components.bars("c_bars", shown, fill)
     st.caption(
         "What usually stands in such a place in the texts it learnt from: a sure guess may be untrue, and a word that "
@@ -125,19 +125,19 @@ def _asked(shared):
 def _joint(shared, trace, asked):
     """All masks filled one after the other: as many passes as masks, so it is kept with its trace."""
     top_k = state.view().top_k
-    return kept("predict_joint", (trace, top_k, asked), lambda: shared.fill_jointly(trace, top_k, asked))
+    return cached("predict_joint", (trace, top_k, asked), lambda: shared.fill_jointly(trace, top_k, asked))
 
 
 def _options(trace):
     most = state.limits().max_top_k
     choices = sorted({k for k in (3, 5, 10, 20) if k <= most} | {state.view().top_k})
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        st.segmented_control("Guesses for each mask", choices, **state.bound("top_k", "w_top"))
+        st.segmented_control("Guesses for each mask", choices, **state.bind_field("top_k", "w_top"))
         if len(trace.masks) > 1:
             st.segmented_control(
                 "Several masks",
                 ["independent", "joint"],
-                **state.bound("fill", "w_fill"),
+                **state.bind_field("fill", "w_fill"),
                 format_func={"independent": "Each alone", "joint": "Surest first"}.get,
                 help="Each alone: every mask is guessed while all the others are hidden. Surest first: the "
                 "surest guess is filled in, then the rest is guessed again with it in place.",
@@ -146,13 +146,13 @@ def _options(trace):
             "Ask about a word",
             placeholder="One word, or several: Rome, Berlin",
             width=230,
-            **state.bound_setting(_ASK, "w_predict_ask", ""),
+            **state.bind_setting(_ASK, "w_predict_ask", ""),
         )
 
 
 def _joint_result(joint):
     def fill_all():
-        state.put(dataclasses.replace(state.view(), a=joint.text_a, b=joint.text_b or "", masks=()))
+        state.replace_view(dataclasses.replace(state.view(), a=joint.text_a, b=joint.text_b or "", masks=()))
 
     st.button("Fill in all first guesses", icon=":material/done_all:", key="w_fill_all", on_click=fill_all)
 
@@ -165,16 +165,16 @@ def _pair(trace):
                 icon=":material/swap_horiz:",
                 key="w_swap",
                 type="tertiary",
-                on_click=lambda: state.put(state.view().swapped()),
+                on_click=lambda: state.replace_view(state.view().swapped()),
             )
-            head_predictions.save_verdict(trace)
+            head_predictions.save_pair_prediction(trace)
     if trace.nsp is None and trace.sop is None:
         st.warning(
             "This model has no next-sentence head, so it cannot say whether B follows A.",
             icon=":material/block:",
         )
         return
-    head_predictions.pair_verdict("c_gauge", trace)
+    head_predictions.pair_prediction("c_gauge", trace)
     st.caption(
         "It learnt to tell what came next from a stretch of another text, where the subject alone often decides: a "
         "high score does not say that B makes sense after A."

@@ -4,11 +4,11 @@ import numpy as np
 import streamlit as st
 
 from bert_tf.explain import factorise, feed_forward_activations
-from bert_tf.explain.representations.factors import FEWEST, MOST, MOST_ROUNDS
+from bert_tf.explain.representations.factors import MAX_FACTORS, MAX_ITERATIONS, MIN_FACTORS
 from bert_tf.plots.interventions.ablation import ranked_bars
-from bert_tf.plots.models.architecture import MOST_TOKENS as TOKENS_THERE
+from bert_tf.plots.models.architecture import MAX_TOKENS as TOKENS_THERE
 from bert_tf.plots.models.architecture import MOST_UNITS as UNITS_THERE
-from bert_tf.plots.representations.factors import MOST_TOKENS, factor_map
+from bert_tf.plots.representations.factors import MAX_TOKENS, factor_map
 from bert_tf.plots.theme import ramp
 from ui import snippets
 from ui.session import jobs, state
@@ -21,7 +21,7 @@ from ui.widgets import (
     targets,
 )
 from ui.widgets.cells import marks
-from ui.widgets.formatting import count, percent, plain
+from ui.widgets.formatting import count, escape_markdown, percent
 
 _FACTORS, _UNITS = 6, 10  # at first; those that are listed
 _LAYERS = "factors.layers"
@@ -29,11 +29,11 @@ _UNITS_HEADER = ("factor", "rank", "layer", "unit", "weight")
 
 
 def page():
-    opened = inputs.opened("What fires together")
+    opened = inputs.page_inputs("What fires together")
     if opened is None:
         return
     shared, encoding = opened
-    trace = targets.traced(shared, encoding, hidden_states=True)
+    trace = targets.view_trace(shared, encoding, hidden_states=True)
     if trace is None:
         return
     asked, layers = _settings(trace, shared.config.num_hidden_layers)
@@ -54,22 +54,24 @@ def page():
 def _settings(trace, layers):
     """(factors, (first, last) layer from 0)."""
     special = state.view().special
-    most = min(MOST, trace.length if special else sum(source is not None for source in trace.sources))
+    most = min(MAX_FACTORS, trace.length if special else sum(source is not None for source in trace.sources))
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        asked = FEWEST
-        if most > FEWEST:
+        asked = MIN_FACTORS
+        if most > MIN_FACTORS:
             asked = st.slider(
                 "Factors",
-                FEWEST,
+                MIN_FACTORS,
                 most,
                 width=220,
-                **state.bound_setting("factors.count", "w_factors_count", min(_FACTORS, most), range(FEWEST, most + 1)),
+                **state.bind_setting(
+                    "factors.count", "w_factors_count", min(_FACTORS, most), range(MIN_FACTORS, most + 1)
+                ),
             )
         span = (1, 1) if layers == 1 else _span(layers)
         st.toggle(
             "Special tokens",
             help="They ([CLS] and [SEP] in BERT) often take a factor of their own: leave them out to see more.",
-            **state.bound("special", "w_factors_special"),
+            **state.bind_field("special", "w_factors_special"),
         )
     return asked, (span[0] - 1, span[1] - 1)
 
@@ -80,7 +82,7 @@ def _span(layers):
     wanted = tuple(int(one) if one.isascii() and one.isdecimal() else 0 for one in (first, last or first))
     if not 1 <= wanted[0] <= wanted[1] <= layers:
         wanted = (1, layers)
-    state.give("w_factors_layers", wanted)
+    state.set_widget("w_factors_layers", wanted)
 
     def chosen():
         span = st.session_state["w_factors_layers"]
@@ -106,9 +108,9 @@ def _found(shared, trace, asked, layers, positions):
             trace,
             *layers,
             positions,
-            progress=lambda done, _: progress(done, steps + MOST_ROUNDS),
+            progress=lambda done, _: progress(done, steps + MAX_ITERATIONS),
         )
-        return factorise(activations, asked, lambda done, _: progress(steps + done, steps + MOST_ROUNDS))
+        return factorise(activations, asked, lambda done, _: progress(steps + done, steps + MAX_ITERATIONS))
 
     return jobs.result("factors", key, "Taking the activations apart", work)
 
@@ -135,18 +137,18 @@ def _words(trace, found, weights, layers, factor, first):
         "Factor",
         names,
         required=True,
-        **state.bound_setting("factors.at", "w_factors_at", first + 1, names),
+        **state.bind_setting("factors.at", "w_factors_at", first + 1, names),
     )
     own = weights[factor]
     strongest = float(own.max()) or 1.0
     marks(
         "c_factors",
-        highlights.token_parts(trace, own / strongest, lambda place: f"{own[place]:.2f}"),
+        highlights.token_highlights(trace, own / strongest, lambda place: f"{own[place]:.2f}"),
         ramp(frame.is_dark()),
         ("not there", "strongest"),
         "Point at a token, or tap it, for how strongly the factor is there.",
     )
-    said = ", ".join(f"“{plain(token)}” {weight:.1f}" for token, weight in _strongest(trace, own))
+    said = ", ".join(f"“{escape_markdown(token)}” {weight:.1f}" for token, weight in _strongest(trace, own))
     st.caption(
         f"Factor {factor + 1} is strongest at {said}. It has {percent(found.shares[factor])} of the activations' "
         f"squared length; all {len(weights)} together explain {percent(found.explained)} of it. A factor is a group of units "
@@ -166,13 +168,13 @@ def _strongest(trace, own, most=5):
 def _map(trace, weights):
     st.header("All factors", anchor=False)
     start = 0
-    if trace.length > MOST_TOKENS:
-        most = trace.length - MOST_TOKENS + 1
-        bound = state.bound_setting("factors.start", "w_factors_start", 1, range(1, most + 1))
-        start = st.slider(f"{MOST_TOKENS} tokens from", 1, most, **bound) - 1
+    if trace.length > MAX_TOKENS:
+        most = trace.length - MAX_TOKENS + 1
+        bound = state.bind_setting("factors.start", "w_factors_start", 1, range(1, most + 1))
+        start = st.slider(f"{MAX_TOKENS} tokens from", 1, most, **bound) - 1
     figures.show(
         "All factors at every token",
-        factor_map(weights, trace.tokens, frame.is_dark(), start, MOST_TOKENS),
+        factor_map(weights, trace.tokens, frame.is_dark(), start, MAX_TOKENS),
         key="w_factors_map",
         config=export.plot_config("factors"),
     )
@@ -235,7 +237,7 @@ def _to_architecture(unit, units, tokens, strongest):
     state.set_setting("architecture.unit", 1 + max(0, min(unit.unit, units - UNITS_THERE)), 1)
     first = min(strongest - TOKENS_THERE // 2, tokens - TOKENS_THERE)
     state.set_setting("architecture.token", 1 + max(0, first), 1)
-    state.change(page="architecture")
+    state.change_view(page="architecture")
 
 
 def _named(unit):

@@ -15,7 +15,7 @@ from bert_tf.plots.representations.vectors import (
 )
 from ui import snippets
 from ui.session import model_store, state
-from ui.session.session_cache import kept
+from ui.session.session_cache import cached
 from ui.shell import frame
 from ui.widgets import (
     export,
@@ -23,7 +23,7 @@ from ui.widgets import (
     inputs,
     targets,
 )
-from ui.widgets.formatting import plain, title
+from ui.widgets.formatting import escape_markdown, title
 
 _COUNTS = {2: "two", 3: "three"}
 _WINDOW = 48  # tokens of a longer text that are drawn at once
@@ -31,14 +31,14 @@ _STEP = 4  # of the position table every fourth row is drawn
 
 
 def page():
-    opened = inputs.opened(f"What goes in: a sum of {_COUNTS[len(_parts())]} vectors")
+    opened = inputs.page_inputs(f"What goes in: a sum of {_COUNTS[len(_parts())]} vectors")
     if opened is None:
         return
     shared, encoding = opened
-    trace = targets.traced(shared, encoding)
+    trace = targets.view_trace(shared, encoding)
     if trace is None:
         return
-    parts = kept("inputsum", trace, lambda: shared.run(embedding_parts, trace))
+    parts = cached("inputsum", trace, lambda: shared.run(embedding_parts, trace))
     shown = _window(trace)
     _sum(trace, parts, shown)
     of = _likeness(trace, parts, shown)
@@ -60,7 +60,7 @@ def _window(trace):
         f"{_WINDOW} tokens from",
         1,
         most,
-        **state.bound_setting("inputsum.start", "w_sum_start", 1, range(1, most + 1)),
+        **state.bind_setting("inputsum.start", "w_sum_start", 1, range(1, most + 1)),
     )
     return range(first - 1, first - 1 + _WINDOW)
 
@@ -130,7 +130,7 @@ def _likeness(trace, parts, shown):
             [*_parts(), "sum"],
             format_func=str.capitalize,
             label_visibility="collapsed",
-            **state.bound_setting("inputsum.of", "w_sum_of", "sum", (*_parts(), "sum")),
+            **state.bind_setting("inputsum.of", "w_sum_of", "sum", (*_parts(), "sum")),
         )
         vectors = parts.total if of not in PARTS else parts.vectors[PARTS.index(of)]
         values, tokens = cosine_similarities(vectors[list(shown)]), [trace.tokens[at] for at in shown]
@@ -152,7 +152,7 @@ def _likeness(trace, parts, shown):
 
 
 def _positions(shared):
-    values = kept(
+    values = cached(
         "inputsum_positions",
         (shared.name, state.view().precision),
         lambda: cosine_similarities(shared.run(embedding_table, "position")),
@@ -190,7 +190,7 @@ def _positions(shared):
             key="w_sum_apart",
         )
     st.caption(
-        f"{plain(title(shared.name))} learned one vector for each of its {len(values)} positions. Neighbours "
+        f"{escape_markdown(title(shared.name))} learned one vector for each of its {len(values)} positions. Neighbours "
         "are alike where the model learned an order; the map shows the table, not how attention uses it."
     )
 

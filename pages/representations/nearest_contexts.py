@@ -6,14 +6,14 @@ import dataclasses
 import streamlit as st
 
 from bert_tf.explain import (
-    attended_values,
     count_labels,
     count_offsets,
+    head_outputs,
     matched_labels,
     nearest_contexts,
     parsed_labels,
 )
-from bert_tf.explain.representations.nearest_contexts import MOST
+from bert_tf.explain.representations.nearest_contexts import MAX_COMPARED_TOKENS
 from bert_tf.plots.attention.context_labels import offset_bars, paired_bars
 from bert_tf.plots.interventions.ablation import ranked_bars
 from ui import snippets
@@ -25,7 +25,7 @@ from ui.widgets import (
     file_input,
     inputs,
 )
-from ui.widgets.formatting import count, plain
+from ui.widgets.formatting import count, escape_markdown
 
 _PLACES = 20  # that are shown
 _SIDE = 70  # characters of a sentence shown on either side of the word
@@ -36,7 +36,7 @@ TAGGER = "parts-of-speech-base-cased"
 
 
 @dataclasses.dataclass(frozen=True)
-class _Said:
+class _WordLabels:
     """What is known of the words found, or of those looked at from there: tuples with a label or None for each place;
     None in the place of a tuple where nothing is known of any."""
 
@@ -65,7 +65,7 @@ def show(shared, trace, at, layer, centred):
     snippets.give(shared, trace, (), centred, _PLACES, at, layer, file_key, heads, tagger, parsed)
     special = heads is None or view.special  # of states nothing hangs on it
     key = (shared.name, view.precision, view.a, view.b, trace.masks, at, layer, heads, centred, file_key, special)
-    if not file_input.asked("neighbours", key[:-1], len(rows.rows) <= file_input.AT_ONCE):
+    if not file_input.run_requested("neighbours", key[:-1], len(rows.rows) <= file_input.AT_ONCE):
         st.caption(f"{count(len(rows.rows), 'row')}.")
         return
     found = jobs.result(
@@ -81,7 +81,7 @@ def show(shared, trace, at, layer, centred):
 def _heads(heads, layer):
     """The heads of the layer that are compared, from 0, a tuple; None for the state."""
     wanted = state.setting("neighbours.head", "").split(",")
-    state.give("w_near_head", [number for number in range(1, heads + 1) if str(number) in wanted])
+    state.set_widget("w_near_head", [number for number in range(1, heads + 1) if str(number) in wanted])
 
     def pull():
         state.set_setting("neighbours.head", ",".join(map(str, sorted(st.session_state["w_near_head"]))), "")
@@ -105,7 +105,7 @@ def _search(bert, trace, at, layer, heads, rows, centred, special, progress):
         vectors, index = trace.hidden_states[layer], layer
     else:
         index = layer - 1  # heads are counted from the first layer, states from what goes in
-        vectors = attended_values(bert, trace.hidden_states[index], index, heads)
+        vectors = head_outputs(bert, trace.hidden_states[index], index, heads)
     return nearest_contexts(
         bert, vectors[[at]], index, rows, _PLACES, centred, progress=progress, head=heads, special=special
     )
@@ -115,22 +115,22 @@ def _can_tag():
     return any(info.name == TAGGER for info in model_store.installed())
 
 
-def _said(near, tagger, parsed):
-    """(`_Said` of the words found, of those looked at); both empty where nothing is asked for, or not there yet."""
-    looked = [one.looked for one in near if one.looked is not None]
-    both = (*near, *looked)
+def _word_labels(near, tagger, parsed):
+    """(`_WordLabels` of the words found, of those looked at); both empty where nothing is asked for, or not there yet."""
+    most_attended = [one.most_attended for one in near if one.most_attended is not None]
+    both = (*near, *most_attended)
     if parsed:
         # A file may know no parts of speech, or no relations.
         known = [
             labels if any(said and one.word is not None for one, said in zip(both, labels)) else None
             for labels in parsed_labels(both)
         ]
-        parts = (slice(len(near)), slice(len(near), None)) if looked else (slice(len(near)),)
-        return tuple(_Said(*(labels and labels[part] for labels in known)) for part in parts) + (_Said(),) * (
-            not looked
-        )
+        parts = (slice(len(near)), slice(len(near), None)) if most_attended else (slice(len(near)),)
+        return tuple(_WordLabels(*(labels and labels[part] for labels in known)) for part in parts) + (
+            _WordLabels(),
+        ) * (not most_attended)
     if tagger is None:
-        return _Said(), _Said()
+        return _WordLabels(), _WordLabels()
     shared, view = inputs.model(tagger), state.view()
     tags = jobs.result(
         "neighbours tags",
@@ -139,8 +139,8 @@ def _said(near, tagger, parsed):
         lambda progress: shared.run(matched_labels, both, progress=progress),
     )
     if tags is None:
-        return _Said(), _Said()
-    return _Said(tags[: len(near)]), _Said(tags[len(near) :]) if looked else _Said()
+        return _WordLabels(), _WordLabels()
+    return _WordLabels(tags[: len(near)]), _WordLabels(tags[len(near) :]) if most_attended else _WordLabels()
 
 
 def _list(trace, at, layer, heads, centred, found, tagger, parsed):
@@ -150,17 +150,17 @@ def _list(trace, at, layer, heads, centred, found, tagger, parsed):
         if _can_tag() and not parsed:
             st.toggle(
                 "Parts of speech",
-                **state.bound_setting("neighbours.tags", "w_near_tags", False),
+                **state.bind_setting("neighbours.tags", "w_near_tags", False),
                 help="Of the words found, guessed from their sentences by the fine-tuned tagger that ships.",
             )
         menu = st.container(width="content")
-    said, looked = _said(near, tagger, parsed)
+    said, most_attended = _word_labels(near, tagger, parsed)
     with menu:
-        _save(trace, at, layer, heads, centred, found, said, looked)
+        _save(trace, at, layer, heads, centred, found, said, most_attended)
     for name, counts in said.counts().items():
         title = {"part_of_speech": "Parts of speech", "relation": "Relations"}[name]
-        st.markdown(f"{title}: {', '.join(f'{plain(label)} {number}' for label, number in counts.items())}")
-    event = _table(near, heads, said, looked)
+        st.markdown(f"{title}: {', '.join(f'{escape_markdown(label)} {number}' for label, number in counts.items())}")
+    event = _table(near, heads, said, most_attended)
     chosen = event.selection.rows
     if chosen and chosen[0] < len(near):
         open_row.open_row("w_near_open", near[chosen[0]].row, ())
@@ -170,13 +170,15 @@ def _list(trace, at, layer, heads, centred, found, tagger, parsed):
         what = f"that {_named(heads, layer)} put{'s' * (len(heads) == 1)} together there"
         mean += " Each head's part is brought to length 1." if len(heads) > 1 else ""
     own = " Parts of speech and relations are the file's own." if parsed and said.known() else ""
-    bound = f" What comes after {MOST:,} tokens is not read." if found.tokens >= MOST else ""
+    bound = (
+        f" What comes after {MAX_COMPARED_TOKENS:,} tokens is not read." if found.tokens >= MAX_COMPARED_TOKENS else ""
+    )
     st.caption(
         f"{count(found.tokens, 'token')} of {count(found.rows, 'row')}, each in its sentence: cosines of the vectors "
-        f"{what} with that of “{plain(trace.tokens[at])}”.{mean}{own}{bound} Press the box before a row to open it."
+        f"{what} with that of “{escape_markdown(trace.tokens[at])}”.{mean}{own}{bound} Press the box before a row to open it."
     )
     if heads is not None:
-        _looks(trace, layer, heads, near, said, looked)
+        _looks(trace, layer, heads, near, said, most_attended)
 
 
 def _named(heads, layer):
@@ -185,7 +187,7 @@ def _named(heads, layer):
     return f"head{'s' * (len(heads) > 1)} {listed} of layer {layer}"
 
 
-def _table(near, heads, said, looked):
+def _table(near, heads, said, most_attended):
     around = [one.around(_SIDE) for one in near]
     columns = {
         "cosine": [one.similarity for one in near],
@@ -195,13 +197,15 @@ def _table(near, heads, said, looked):
     }
     if heads is not None:
         columns |= {
-            "looks_at": [one.looked.token for one in near],
-            "share": [one.looked.share for one in near],
-            "offset": [one.looked.offset for one in near],
+            "looks_at": [one.most_attended.token for one in near],
+            "share": [one.most_attended.share for one in near],
+            "offset": [one.most_attended.offset for one in near],
         }
     names = {"part_of_speech": "tag", "relation": "relation"}
     columns |= {names[name]: [label or "" for label in labels] for name, labels in said.known().items()}
-    columns |= {f"looked_{names[name]}": [label or "" for label in labels] for name, labels in looked.known().items()}
+    columns |= {
+        f"looked_{names[name]}": [label or "" for label in labels] for name, labels in most_attended.known().items()
+    }
     columns |= {"token": [one.token for one in near], "row": [one.row.number for one in near]}
     return st.dataframe(
         columns,
@@ -229,36 +233,36 @@ def _table(near, heads, said, looked):
     )
 
 
-def _looks(trace, layer, heads, near, said, looked):
+def _looks(trace, layer, heads, near, said, most_attended):
     """What the heads look at from the places found, counted."""
     offsets = _offsets(near)
     drawn = {
-        "Parts of speech": lambda dark=False: _paired("part_of_speech", said, looked, dark),
-        "Relations": lambda dark=False: _paired("relation", said, looked, dark),
+        "Parts of speech": lambda dark=False: _paired("part_of_speech", said, most_attended, dark),
+        "Relations": lambda dark=False: _paired("relation", said, most_attended, dark),
         "How far away": lambda dark=False: offset_bars(*offsets, dark),
     }
-    known = [name is not None for name in (looked.part_of_speech, looked.relation)] + [True]
+    known = [name is not None for name in (most_attended.part_of_speech, most_attended.relation)] + [True]
     drawn = {title: make for (title, make), is_known in zip(drawn.items(), known) if is_known}
     name, special = _named(heads, layer), state.view().special
     heading = inputs.heading(f"Where {name} look{'s' * (len(heads) == 1)} there")
     with heading.container(horizontal=True, vertical_alignment="center", width="content"):
         st.toggle(
             "Special tokens",
-            **state.bound("special", "w_near_special"),
+            **state.bind_field("special", "w_near_special"),
             help="They ([CLS] and [SEP] in BERT) often draw most of the attention: leave them out to see at which "
             "words the heads look.",
         )
         export.menu(
             "looked-at",
             _COUNTS_HEADER,
-            lambda: _counted(near, said, looked),
+            lambda: _counted(near, said, most_attended),
             lambda: {
                 "model": trace.model,
                 "layer": layer,
                 "head": _written(heads),
                 "special": special,
                 "places": len(near),
-                "counts": [dict(zip(_COUNTS_HEADER, line)) for line in _counted(near, said, looked)],
+                "counts": [dict(zip(_COUNTS_HEADER, line)) for line in _counted(near, said, most_attended)],
             },
             drawn,
         )
@@ -274,26 +278,26 @@ def _looks(trace, layer, heads, near, said, looked):
             )
     mean = " Of several heads it is the mean of their maps." if len(heads) > 1 else ""
     what = "token that gets" if special else "word that gets, of all words,"
-    more = "" if looked.known() else " Parts of speech are counted here too where they are known."
+    more = "" if most_attended.known() else " Parts of speech are counted here too where they are known."
     st.caption(
         f"For each of the {count(len(near), 'place')}: the {what} the greatest share of the attention, with "
         f"« » about its word where it stands in the same text.{mean}{more}"
     )
 
 
-def _paired(name, said, looked, dark):
-    return paired_bars(said.counts()[name], looked.counts()[name], dark)
+def _paired(name, said, most_attended, dark):
+    return paired_bars(said.counts()[name], most_attended.counts()[name], dark)
 
 
 def _offsets(near):
     """Offset -> count, of words and of the tokens that the model adds."""
     return tuple(
-        count_offsets([one for one in near if (one.looked.word is None) is special]) for special in (False, True)
+        count_offsets([one for one in near if (one.most_attended.word is None) is special]) for special in (False, True)
     )
 
 
-def _counted(near, said, looked):
-    found, there = said.counts(), looked.counts()
+def _counted(near, said, most_attended):
+    found, there = said.counts(), most_attended.counts()
     for name in there:
         for label in {**found[name], **there[name]}:
             yield name, label, found[name].get(label, 0), there[name].get(label, 0)
@@ -301,9 +305,9 @@ def _counted(near, said, looked):
         yield "offset", offset, None, number
 
 
-def _save(trace, at, layer, heads, centred, found, said, looked):
+def _save(trace, at, layer, heads, centred, found, said, most_attended):
     (near,) = found.nearest
-    there = {f"looks_at_{name}": labels for name, labels in looked.known().items()}
+    there = {f"looks_at_{name}": labels for name, labels in most_attended.known().items()}
     labels = {**said.known(), **there}
     header = (*_HEADER, *(() if heads is None else _LOOKED_HEADER), *labels)
 
@@ -345,8 +349,8 @@ def _written(heads):
 def _line(rank, one):
     before, word, after = one.parts
     line = (rank, one.similarity, one.row.number, before, word, after, one.token, one.position, one.word.source)
-    if one.looked is None:
+    if one.most_attended is None:
         return line
-    looked = one.looked
-    word = "" if looked.word is None else looked.word.text
-    return (*line, looked.token, word, looked.position, looked.offset, looked.share)
+    most_attended = one.most_attended
+    word = "" if most_attended.word is None else most_attended.word.text
+    return (*line, most_attended.token, word, most_attended.position, most_attended.offset, most_attended.share)

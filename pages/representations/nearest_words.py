@@ -11,11 +11,11 @@ from bert_tf.plots.representations.vectors import nearest_map
 from pages.representations import nearest_contexts
 from ui import snippets
 from ui.session import state
-from ui.session.session_cache import kept
+from ui.session.session_cache import cached
 from ui.shell import frame
 from ui.widgets import export, inputs, targets
 from ui.widgets.cells import cells
-from ui.widgets.formatting import plain
+from ui.widgets.formatting import escape_markdown
 
 _WINDOW = 32  # tokens of a longer text in the table at once
 _TOP = 10
@@ -24,16 +24,16 @@ _AMONG = {"vocabulary": "In the vocabulary", "text": "In a text"}
 
 
 def page():
-    opened = inputs.opened("Which words lie nearest")
+    opened = inputs.page_inputs("Which words lie nearest")
     if opened is None:
         return
     shared, encoding = opened
-    trace = targets.traced(shared, encoding, hidden_states=True)
+    trace = targets.view_trace(shared, encoding, hidden_states=True)
     if trace is None:
         return
     shown = _window(trace)
     centred = state.setting("neighbours.centred", True)
-    found = kept("neighbours", (trace, shown, centred), lambda: _nearest(shared, trace, shown, centred))
+    found = cached("neighbours", (trace, shown, centred), lambda: _nearest(shared, trace, shown, centred))
     if len(found[0]) == 1:
         st.caption("This model's states are larger than its word vectors: only the static ones have neighbours.")
     _table(trace, shown, found, "three" if "segment" in parts_of(shared.config) else "two")
@@ -60,7 +60,7 @@ def _window(trace):
         f"{_WINDOW} tokens from",
         1,
         most,
-        **state.bound_setting("neighbours.start", "w_near_start", 1, range(1, most + 1)),
+        **state.bind_setting("neighbours.start", "w_near_start", 1, range(1, most + 1)),
     )
     return tuple(range(first - 1, first - 1 + _WINDOW))
 
@@ -109,7 +109,7 @@ def _table(trace, shown, found, parts):
     with heading.container(horizontal=True, vertical_alignment="center", width="content"):
         st.toggle(
             "Centred",
-            **state.bound_setting("neighbours.centred", "w_near_centred", True),
+            **state.bind_setting("neighbours.centred", "w_near_centred", True),
             help="The vectors of a vocabulary share a direction that hides their differences: their "
             "mean is taken from both sides first (Mu and Viswanath 2018).",
         )
@@ -164,14 +164,14 @@ def _tip(token, name, near):
 
 def _among(token):
     """The heading of the open cell, with the choice of what is looked through."""
-    with inputs.heading(f"Nearest to “{plain(token)}”"):
+    with inputs.heading(f"Nearest to “{escape_markdown(token)}”"):
         return st.segmented_control(
             "Looked through",
             list(_AMONG),
             format_func=_AMONG.get,
             required=True,
             label_visibility="collapsed",
-            **state.bound_setting("neighbours.among", "w_near_among", "vocabulary", _AMONG),
+            **state.bind_setting("neighbours.among", "w_near_among", "vocabulary", _AMONG),
         )
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import streamlit as st
 
 from bert_tf.explain import cosine_similarities, occurrences, sense_separation
-from bert_tf.explain.representations.projection import WAYS
+from bert_tf.explain.representations.projection import PROJECTIONS
 from bert_tf.plots.representations.logit_lens import state_names
 from bert_tf.plots.representations.vectors import cosine_map, curves, points
 from ui import snippets
@@ -14,11 +14,11 @@ from ui.shell import frame
 from ui.widgets import export, figures, inputs
 from ui.widgets.formatting import (
     count,
+    escape_markdown,
     percent,
-    plain,
     title,
 )
-from ui.widgets.layouts import NAMES, can_lay_out, laid_out
+from ui.widgets.projections import NAMES, can_lay_out, laid_out
 
 _OWN = "own sentences"
 _MOST = 300  # occurrences: each is a vector for every layer, and each pair of them a cell of the map
@@ -54,7 +54,7 @@ def _chooser():
         format_func=lambda name: "Your own" if name == _OWN else name,
         label_visibility="collapsed",
         required=True,
-        **state.bound_setting("meaning.example", "w_meaning_example", "bank", names),
+        **state.bind_setting("meaning.example", "w_meaning_example", "bank", names),
     )
 
 
@@ -70,13 +70,13 @@ def _sentences(chosen):
                 key="w_meaning_shown",
             )
         return chosen, word_senses.example(chosen)
-    word = st.text_input("Word", max_chars=60, width=260, **state.bound_setting("meaning.word", "w_meaning_word", ""))
+    word = st.text_input("Word", max_chars=60, width=260, **state.bind_setting("meaning.word", "w_meaning_word", ""))
     typed = st.text_area(
         "Sentences",
         height=190,
         max_chars=state.limits().max_characters,
         placeholder="One a line. Where you know the sense, put it before: river | They sat on the bank.",
-        **state.bound_setting("meaning.lines", "w_meaning_lines", ""),
+        **state.bind_setting("meaning.lines", "w_meaning_lines", ""),
     )
     return word or "", typed or ""
 
@@ -100,11 +100,11 @@ def _look(shared, chosen, word, read, found):
     tips = [read.texts[text] for text in found.texts]
     layers = found.vectors.shape[0] - 1
     missing = len(read.texts) - len(set(found.texts))
-    said = f"“{plain(word)}” {count(len(tips), 'time')} in {count(len(read.texts), 'sentence')}"
+    said = f"“{escape_markdown(word)}” {count(len(tips), 'time')} in {count(len(read.texts), 'sentence')}"
     without = f" ({missing:,} without it)" if missing else ""
     if len(tips) == _MOST:
         without = " (the first ones; more are not read)"
-    st.caption(f"{plain(title(shared.name))} · {said}{without}")
+    st.caption(f"{escape_markdown(title(shared.name))} · {said}{without}")
     layer, way, space = _settings(layers)
     dimensions, example = 3 if space else 2, None if chosen == _OWN else chosen
     drawn = way if can_lay_out(way, len(tips)) else None
@@ -127,16 +127,16 @@ def _settings(layers):
             layers,
             width=360,
             help="0 is what goes in: there the word differs by its place alone.",
-            **state.bound_setting("meaning.layer", "w_meaning_layer", layers, range(layers + 1)),
+            **state.bind_setting("meaning.layer", "w_meaning_layer", layers, range(layers + 1)),
         )
         way = st.segmented_control(
             "Laid out by",
-            WAYS,
+            PROJECTIONS,
             format_func=NAMES.get,
             required=True,
-            **state.bound_setting("meaning.way", "w_meaning_way", "pca", WAYS),
+            **state.bind_setting("meaning.way", "w_meaning_way", "pca", PROJECTIONS),
         )
-        space = st.toggle("3D", **state.bound_setting("meaning.space", "w_meaning_space", False))
+        space = st.toggle("3D", **state.bind_setting("meaning.space", "w_meaning_space", False))
     return layer, way, space
 
 

@@ -4,13 +4,13 @@ import numpy as np
 import streamlit as st
 
 from bert_tf.explain import fill_mask
-from bert_tf.explain.attention.attention_change import heads_changed
+from bert_tf.explain.attention.attention_divergence import attention_divergence
 from bert_tf.plots.interventions.ablation import ranked_bars
-from bert_tf.plots.models.comparison import difference_map
-from bert_tf.plots.training.task_answers import changed_heads
+from bert_tf.plots.models.compare import difference_map
+from bert_tf.plots.training.task_predictions import changed_heads
 from ui import snippets
 from ui.session import state, task_models
-from ui.session.session_cache import kept
+from ui.session.session_cache import cached
 from ui.session.trace_store import attention_trace
 from ui.shell import frame
 from ui.widgets import (
@@ -23,7 +23,7 @@ from ui.widgets import (
     targets,
     task_predictions,
 )
-from ui.widgets.formatting import percent, plain, title
+from ui.widgets.formatting import escape_markdown, percent, title
 
 _SHOWN = 8
 _DRAWN = 24  # tokens of a longer text, those that moved most, whose attention is drawn
@@ -45,7 +45,7 @@ def page():
         "Fine-tuned model",
         list(pairs),
         format_func=title,
-        **state.bound_setting("finetuned.model", "w_finetuned_model", first, pairs),
+        **state.bind_setting("finetuned.model", "w_finetuned_model", first, pairs),
     )
     after = after or first
     inputs.text_fields()
@@ -53,7 +53,7 @@ def page():
         return
     before = pairs[after]
     pair = [inputs.model(name) for name in (before, after)]
-    if inputs.read(pair[1]) is None:
+    if inputs.encode_texts(pair[1]) is None:
         return
     hidden = _answers(pair)
     found, traces = _changes(pair)
@@ -76,17 +76,17 @@ def _answers(pair):
     view = state.view()
     fills = all("mlm" in shared.bert.heads for shared in pair)
     if fills:
-        inputs.say_unread(pair[1], view.b)
+        inputs.note_unreadable(pair[1], view.b)
         encoding = pair[1].encode(view.a, view.b)
         inputs.token_strip(pair[1], encoding, "c_finetuned_chips")
-        masked = inputs.masked(pair[1], encoding)
+        masked = inputs.masked_positions(pair[1], encoding)
     else:
         masked = ()
     heading = inputs.heading("What it says")
     left, right = st.columns(2, gap="large")
     with left:
-        st.markdown(f"**{plain(title(pair[1].name))}**, nothing hidden")
-        said = task_predictions.said("finetuned", pair[1], view.a, view.b)
+        st.markdown(f"**{escape_markdown(title(pair[1].name))}**, nothing hidden")
+        said = task_predictions.predict_task("finetuned", pair[1], view.a, view.b)
         task_predictions.draw("c_finetuned_task", said)
     cards, shares = [], None
     with right:
@@ -99,7 +99,9 @@ def _answers(pair):
             icon=":material/compare_arrows:",
             type="tertiary",
             key="w_finetuned_compare",
-            on_click=lambda: state.put(comparison.with_sides(state.view(), *(one.name for one in pair))),
+            on_click=lambda: state.replace_view(
+                comparison.with_compared_models(state.view(), *(one.name for one in pair))
+            ),
         )
         _save_answers(pair, said, cards, shares)
     return masked or ()
@@ -134,14 +136,14 @@ def _earlier_heads(pair, masked, fills):
     """
     view = state.view()
     key = (*(shared.name for shared in pair), view.precision, view.a, view.b, masked)
-    traces = kept("finetuned_says", key, lambda: [shared.trace(view.a, view.b, masked) for shared in pair])
+    traces = cached("finetuned_says", key, lambda: [shared.trace(view.a, view.b, masked) for shared in pair])
     cards = []
     if not fills:
-        lacking = [plain(title(shared.name)) for shared in pair if "mlm" not in shared.bert.heads]
+        lacking = [escape_markdown(title(shared.name)) for shared in pair if "mlm" not in shared.bert.heads]
         st.caption(f"{' and '.join(lacking)} {'has' if len(lacking) == 1 else 'have'} no head for masked words.")
     elif traces[0].masks:
         answers = [fill_mask(trace, shared.tokenizer, _GUESSES) for trace, shared in zip(traces, pair)]
-        cards = targets.changed_cards(*answers, view.top_k)
+        cards = targets.before_after_cards(*answers, view.top_k)
         components.bars("c_finetuned_bars", cards)
     else:
         st.caption("Nothing is hidden: press a token above.")
@@ -154,8 +156,8 @@ def _pair_said(pair, traces):
     if heads[0] is None or heads[0] != heads[1]:
         st.caption("Not both have the same head for pairs of texts.")
         return None
-    shares = [targets.first_share(trace) for trace in traces]
-    st.caption(f"{targets.verdict(pair[0]).answers[0]}: {percent(shares[0])} → {percent(shares[1])}.")
+    shares = [targets.first_answer_probability(trace) for trace in traces]
+    st.caption(f"{targets.pair_question(pair[0]).answers[0]}: {percent(shares[0])} → {percent(shares[1])}.")
     return shares
 
 
@@ -164,7 +166,7 @@ def _changes(pair):
     view = state.view()
     traces = [attention_trace(shared, (), (view.a, view.b)) for shared in pair]
     key = (*(shared.name for shared in pair), view.precision, view.a, view.b)
-    return kept("finetuned", key, lambda: heads_changed(*traces)), traces
+    return cached("finetuned", key, lambda: attention_divergence(*traces)), traces
 
 
 def _map(found, after):
@@ -201,7 +203,7 @@ def _heads(found, traces, before, after):
     chosen = st.segmented_control(
         "Layer and head",
         list(names),
-        **state.bound_setting("finetuned.head", "w_finetuned_head", next(iter(names)), names),
+        **state.bind_setting("finetuned.head", "w_finetuned_head", next(iter(names)), names),
     )
     layer, head = names[chosen or next(iter(names))]
     one, two = (trace.attentions[layer, head] for trace in traces)
@@ -236,7 +238,9 @@ def _heads(found, traces, before, after):
                 icon=":material/arrow_forward:",
                 type="tertiary",
                 key=f"w_{label}",
-                on_click=lambda name=name: state.change(page="attention", model=name, layer=layer, head=head, masks=()),
+                on_click=lambda name=name: state.change_view(
+                    page="attention", model=name, layer=layer, head=head, masks=()
+                ),
             )
     attention_controls.warning_link()
     return layer, head

@@ -12,7 +12,7 @@ from ui.session import (
 )
 from ui.shell import frame
 from ui.widgets import export, figures
-from ui.widgets.formatting import percent, plain, title
+from ui.widgets.formatting import escape_markdown, percent, title
 
 _LOOK = 2.0  # seconds between two looks at a training that goes on
 _DEFAULT_MODEL = "bert-small-uncased-embedded"
@@ -30,7 +30,7 @@ def page():
     name = begun[0]
     if len(begun) > 1:
         name = st.selectbox(
-            "Training", begun, width=420, **state.bound_setting("newtask.run", "w_newtask_run", begun[0], begun)
+            "Training", begun, width=420, **state.bind_setting("newtask.run", "w_newtask_run", begun[0], begun)
         )
     live = finetuning_jobs.started(name).status in ("running", "ending")
     st.fragment(_watch, run_every=_LOOK if live else None)(name)
@@ -55,7 +55,7 @@ def _form():
         if task == "classify":
             answers = st.segmented_control(
                 "A text is given",
-                list(finetuning_jobs.ANSWERS),
+                list(finetuning_jobs.ANSWER_KINDS),
                 default="One of several",
                 key="w_newtask_answers",
                 help="Any number of several: the labels of a text parted by |. A number: a score such as 3.5.",
@@ -85,8 +85,8 @@ def _form():
 
 def _top_only(model):
     """The switch, where the lowest layers can be kept as they are while the others learn."""
-    learning = finetuning_jobs.learning_layers(model)
-    if not finetuning_jobs.kept_layers(model):
+    learning = finetuning_jobs.trainable_layers(model)
+    if not finetuning_jobs.frozen_layers(model):
         why = "share one set of weights" if learning > 2 else "are few"
         st.caption(f"All of it learns: its layers {why}.")
         return False
@@ -106,7 +106,7 @@ def _start(task, file, model, epochs, top_only, answers):
         begun = finetuning_jobs.start(task, file.name, file.getvalue(), model, epochs, top_only, answers)
         state.set_setting("newtask.run", begun, "")
     except (ValueError, OSError) as error:
-        st.warning(plain(str(error)), icon=":material/block:")
+        st.warning(escape_markdown(str(error)), icon=":material/block:")
 
 
 def _watch(name):
@@ -118,7 +118,7 @@ def _watch(name):
     status = training.status
     if status not in ("running", "ending") and st.session_state.get("_newtask_live") == name:
         # It has just ended: the model appears in the pickers, and the page rests.
-        finetuning_jobs.tidy(name)
+        finetuning_jobs.delete_input(name)
         st.session_state["_newtask_live"] = None
         model_store.catalogue.clear()
         state.rerun()
@@ -132,7 +132,7 @@ def _watch(name):
     }
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.markdown(f"**{said[status]}**", width="content")
-        st.markdown(plain(name), width="content")
+        st.markdown(escape_markdown(name), width="content")
         if status == "running" and st.button("Stop", icon=":material/stop:", key="w_newtask_stop", width="content"):
             training.end("stop")
             state.rerun()
@@ -143,14 +143,14 @@ def _watch(name):
             and st.button("Try it", icon=":material/arrow_forward:", key="w_newtask_try", width="content")
         ):
             # A callback would change the view, and the run after it would draw this part of the page alone.
-            state.put(_opened(name))
+            state.replace_view(_opened(name))
             state.rerun()
         if ended and st.button("Delete", icon=":material/delete:", key="w_newtask_delete", width="content"):
             finetuning_jobs.remove(name)
             model_store.catalogue.clear()
             state.rerun()
     if status == "failed":
-        st.error(plain(training.problem), icon=":material/error:")
+        st.error(escape_markdown(training.problem), icon=":material/error:")
     if status == "stopped":
         st.caption(
             "The best model that was measured until then is kept."
@@ -177,15 +177,15 @@ def _curves(name, status):
             )
         return
     last = records[-1]
-    total = finetuning_jobs.updates(name)
+    total = finetuning_jobs.total_updates(name)
     if total:
         st.progress(min(last["step"] / total, 1.0), text=f"Update {last['step']:,} of {total:,}")
     shown = [f"loss **{last['loss']:.3f}**"]
-    task, metric = finetuning_jobs.chosen_by(name)
-    kept = next((one["dev"] for one in reversed(rounds) if one["best"]), {})
-    if metric in kept:
+    task, metric = finetuning_jobs.task_and_metric(name)
+    best_scores = next((one["dev"] for one in reversed(rounds) if one["best"]), {})
+    if metric in best_scores:
         # SQuAD's scores are of a hundred already, a correlation is no share.
-        score = kept[metric] / 100 if task == "answer" else kept[metric]
+        score = best_scores[metric] / 100 if task == "answer" else best_scores[metric]
         said = f"{score:.3f}" if metric == "spearman" else percent(score)
         shown.append(f"{_SCORES[metric]} of the model that is kept, on what was held back, **{said}**")
     row = st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center")

@@ -9,10 +9,10 @@ from bert_tf.explain import occlusion
 from bert_tf.explain.attribution.target import class_target
 from bert_tf.plots.diverging import diverging_ramp
 from bert_tf.plots.interventions.ablation import ranked_bars
-from bert_tf.plots.training.task_answers import answer_curves, probabilities
+from bert_tf.plots.training.task_predictions import answer_curves, probabilities
 from ui import snippets
 from ui.session import jobs, state, task_models
-from ui.session.session_cache import kept
+from ui.session.session_cache import cached
 from ui.shell import frame
 from ui.widgets import (
     export,
@@ -22,13 +22,13 @@ from ui.widgets import (
 )
 from ui.widgets.cells import marks
 from ui.widgets.formatting import (
+    escape_markdown,
     milliseconds,
     percent,
-    plain,
     title,
 )
-from ui.widgets.mask_chips import cut
-from ui.widgets.spans import labelled, spans
+from ui.widgets.mask_chips import truncated_texts
+from ui.widgets.spans import spans, split_at_spans
 
 _FIELDS = {
     "classify": (("Text", "A text to judge."), ("Second text", "The text to compare it with.")),
@@ -58,7 +58,7 @@ def page():
     shared = inputs.model(name)
     view = state.view()
     if packed := task_models.packed(shared, settings, view.a, view.b):
-        inputs.say_cut(max(packed, key=lambda one: sum(one.truncated)))
+        inputs.warn_truncated(max(packed, key=lambda one: sum(one.truncated)))
     found = _prediction(shared, settings)
     snippets.give(shared, task_models.record(settings, view.a, view.b))
     _DRAW[settings.task](shared, settings, found)
@@ -68,11 +68,11 @@ def page():
             icon=":material/arrow_forward:",
             type="tertiary",
             key="w_task_attention",
-            on_click=lambda: state.change(
-                model=name, page="attention", masks=(), b=task_models.second(settings, view.b, found)
+            on_click=lambda: state.change_view(
+                model=name, page="attention", masks=(), b=task_models.text_b_of_task(settings, view.b, found)
             ),
         )
-    st.caption(f"{title(name)} · {plain(settings.task)} · {milliseconds(found['seconds'])}")
+    st.caption(f"{title(name)} · {escape_markdown(settings.task)} · {milliseconds(found['seconds'])}")
 
 
 def _picked(known):
@@ -82,7 +82,7 @@ def _picked(known):
         "Task model",
         list(known),
         format_func=labels.get,
-        **state.bound_setting("tasks.model", "w_task_model", first, known),
+        **state.bind_setting("tasks.model", "w_task_model", first, known),
     )
     return name or first
 
@@ -117,7 +117,7 @@ def _prediction(shared, settings):
         (found,) = shared.run(lambda bert: bert.task.predict([task_models.record(settings, view.a, view.b)]))
         return {**found, "seconds": time.perf_counter() - began}
 
-    return kept("task", (shared.name, view.precision, view.a, view.b), ask)
+    return cached("task", (shared.name, view.precision, view.a, view.b), ask)
 
 
 def _classes(shared, settings, found):
@@ -159,14 +159,14 @@ def _words(shared, settings, label):
     """What each word does to the answer, by covering it."""
     view = state.view()
     (packed,) = task_models.packed(shared, settings, view.a, view.b)
-    texts = cut(packed, view.a, task_models.record(settings, view.a, view.b).get("text_b", ""))
+    texts = truncated_texts(packed, view.a, task_models.record(settings, view.a, view.b).get("text_b", ""))
     key = (shared.name, view.precision, *texts)
-    trace = kept("task_trace", key, lambda: shared.trace(*texts, ()))
+    trace = cached("task_trace", key, lambda: shared.trace(*texts, ()))
     words = len(trace.words())
     heading = inputs.heading("The words that mattered")
     if words > _MOST_WORDS and not st.toggle(
         f"Cover each of the {words} words in turn (takes a while)",
-        **state.bound_setting("tasks.words", "w_task_words", False),
+        **state.bind_setting("tasks.words", "w_task_words", False),
     ):
         return
     snippets.give(shared, task_models.record(settings, view.a, view.b), trace, label)
@@ -196,12 +196,12 @@ def _words(shared, settings, label):
         )
     marks(
         "c_task_words",
-        highlights.parts(trace, done.words, done.target, unit),
+        highlights.word_highlights(trace, done.words, done.target, unit),
         diverging_ramp(frame.is_dark()),
         ("speaks against it", "speaks for it"),
         "Point at a word, or tap it, for its score.",
     )
-    what = "the score" if settings.regression else f"“{plain(target.label)}”"
+    what = "the score" if settings.regression else f"“{escape_markdown(target.label)}”"
     st.caption(
         f"Each word in turn replaced by [MASK]: what {what} then loses. Words that can stand in for each other all "
         "look unimportant. Gradients of the same answer are under Why, Which words."
@@ -209,7 +209,7 @@ def _words(shared, settings, label):
 
 
 def _tags(shared, settings, found):
-    places, labels = task_models.marked(found)
+    places, labels = task_models.spans_to_draw(found)
     counts = [sum(kind == index for _, _, kind, _, _ in places) for index in range(len(labels))]
     header = ("start", "end", "text", "label")
     with inputs.heading("Marked"):
@@ -224,7 +224,7 @@ def _tags(shared, settings, found):
         st.info("Nothing of the kinds that this model knows was found.", icon=":material/search_off:")
     spans(
         "c_task_spans",
-        labelled(found["text"], places),
+        split_at_spans(found["text"], places),
         [{"kind": index, "label": label, "note": f" {counts[index]}"} for index, label in enumerate(labels)],
         "Point at a word, or tap it, for how sure the model is.",
     )
@@ -258,7 +258,7 @@ def _answers(shared, settings, found):
     else:
         tip = f"{found['answer']}: {percent(found['probability'])}"
         places = [(found["start"], found["end"], 0, "", tip)]
-    spans("c_task_answer", labelled(passage, places), [], "")
+    spans("c_task_answer", split_at_spans(passage, places), [], "")
     left, right = st.columns(2, gap="large")
     with left:
         st.dataframe(

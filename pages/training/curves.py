@@ -11,8 +11,8 @@ from ui.shell import frame
 from ui.widgets import export, figures, inputs
 from ui.widgets.formatting import (
     count,
+    escape_markdown,
     percent,
-    plain,
     title,
 )
 
@@ -24,13 +24,13 @@ def page():
     known = runs.runs()
     if known:
         with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-            path = runs.picker(known)
+            path = runs.run_picker(known)
             st.button(
                 "Time-lapse",
                 icon=":material/movie:",
                 key="w_to_timelapse",
                 type="tertiary",
-                on_click=lambda: state.change(page="timelapse"),
+                on_click=lambda: state.change_view(page="timelapse"),
             )
         run = runs.read(path)
         snippets.give(run)
@@ -47,7 +47,7 @@ def page():
 
 def _goes_on(run):
     started = training_jobs.started(run.name)
-    return started.status in ("running", "ending") if started else run.goes_on()
+    return started.status in ("running", "ending") if started else run.is_running()
 
 
 def _watch(path):
@@ -85,7 +85,8 @@ def _watch(path):
                 config=export.plot_config(f"{run.name}-{panel.lower().replace(' ', '-')}"),
             )
     st.caption(
-        runs.facts(run) + ". Measured on the text it trains on, a new mask each time; how a model does on text it "
+        runs.describe_run(run)
+        + ". Measured on the text it trains on, a new mask each time; how a model does on text it "
         "has never seen is what `evaluate mlm` measures."
     )
 
@@ -147,7 +148,7 @@ def _controls(run):
         if status in ("stopped", "done", "failed", "paused"):
             _act("Delete", "delete", lambda: training_jobs.remove(run.name))
     if status == "failed":
-        st.error(plain(started.problem), icon=":material/error:")
+        st.error(escape_markdown(started.problem), icon=":material/error:")
 
 
 def _act(label, icon, function):
@@ -163,7 +164,7 @@ def _own_text(expanded):
     limits = state.limits()
     problem = st.session_state.pop("_training_problem", None)
     if problem:
-        st.warning(plain(problem), icon=":material/block:")
+        st.warning(escape_markdown(problem), icon=":material/block:")
     if not limits.train:
         return
     shipped = training_jobs.shipped()
@@ -193,7 +194,7 @@ def _own_text(expanded):
         made = (
             "Two layers of 128, or the shipped model as it ended, with the shipped lower-case English vocabulary"
             if shipped
-            else f"Two layers of 128 with the vocabulary of {plain(title(limits.default))}"
+            else f"Two layers of 128 with the vocabulary of {escape_markdown(title(limits.default))}"
         )
         st.caption(
             f"{made}. A step takes 16 sequences of 64 tokens, or as many as a short text gives. At most "
@@ -208,9 +209,9 @@ def _start(text, file, steps, warm):
     try:
         name = training_jobs.start(_read(file) if file else text, steps, 5e-4 if warm else 1e-3, warm)
     except ValueError as error:
-        st.warning(plain(str(error)), icon=":material/block:")
+        st.warning(escape_markdown(str(error)), icon=":material/block:")
         return
-    runs.choose(name)
+    runs.choose_run(name)
     state.rerun()
 
 

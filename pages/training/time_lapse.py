@@ -7,11 +7,11 @@ import streamlit as st
 
 from bert_tf import plots
 from bert_tf.explain import fill_mask
-from bert_tf.plots.training.curves import answer_course
+from bert_tf.plots.training.curves import answer_trajectory
 from ui import snippets
 from ui.samples.examples import LEARNED
 from ui.session import runs, snapshot_store, state
-from ui.session.model_store import given
+from ui.session.model_store import text_b_or_none
 from ui.shell import frame
 from ui.widgets import (
     attention_controls,
@@ -25,15 +25,15 @@ from ui.widgets import (
     head_predictions as heads,
 )
 from ui.widgets.cards import cards
-from ui.widgets.formatting import bold, plain
-from ui.widgets.mask_chips import positions
+from ui.widgets.formatting import bold, escape_markdown
+from ui.widgets.mask_chips import token_positions
 
 _STEP, _LAYER, _HEAD = "timelapse.at", "timelapse.layer", "timelapse.head"
 _PLAY = 0.9  # seconds that one snapshot is shown
 _MOST_TOKENS = 128  # all snapshots' attention maps are held at once
 
 
-class Snapshots:
+class SnapshotModels:
     """A series of snapshots as the shared parts of the pages take a model."""
 
     def __init__(self, name, series):
@@ -41,11 +41,11 @@ class Snapshots:
 
     def encode(self, a, b):
         """Pack the texts as the snapshots will read them."""
-        return self.tokenizer.encode(a, self.given(b), max_length=self.series.max_length)
+        return self.tokenizer.encode(a, self.text_b_or_none(b), max_length=self.series.max_length)
 
-    def given(self, b):
+    def text_b_or_none(self, b):
         """Text B as the snapshots take it: None where there is nothing to read."""
-        return given(b, self.tokenizer)
+        return text_b_or_none(b, self.tokenizer)
 
 
 def page():
@@ -54,7 +54,7 @@ def page():
     if not known:
         st.info("There is no training to look at. Start one under Curves.", icon=":material/model_training:")
         return
-    run = runs.read(runs.picker(known))
+    run = runs.read(runs.run_picker(known))
     if not run.snapshots:
         st.info(
             "This training has kept no snapshots yet. They come with `pretrain --snapshots`, at the steps 0, 1, 2, 5, "
@@ -66,16 +66,16 @@ def page():
     inputs.text_fields()
     if not inputs.texts_are_usable():
         return
-    shown = snapshot_store.shown(run)
+    shown = snapshot_store.held_snapshots(run)
     series = shown and snapshot_store.series(shown)
     if not series:
         return
-    shared = Snapshots(run.name, series)
-    encoding = inputs.read(shared)
+    shared = SnapshotModels(run.name, series)
+    encoding = inputs.encode_texts(shared)
     if encoding is None:
         return
     inputs.token_strip(shared, encoding, "c_timelapse_chips")
-    masks = inputs.masked(shared, encoding)
+    masks = inputs.masked_positions(shared, encoding)
     if masks is None:
         return
     if encoding.length > _MOST_TOKENS:
@@ -86,54 +86,58 @@ def page():
         )
         return
     view = state.view()
-    key = (str(run.folder), series.steps, view.a, view.b, positions(encoding, view.masks))
-    moments = snapshot_store.moments(series, shown, key, view.a, shared.given(view.b), masks)
-    if moments is None:
+    key = (str(run.folder), series.steps, view.a, view.b, token_positions(encoding, view.masks))
+    snapshot_traces = snapshot_store.snapshot_traces(series, shown, key, view.a, shared.text_b_or_none(view.b), masks)
+    if snapshot_traces is None:
         return
     playing = st.session_state.get("_timelapse_playing", False)
-    st.fragment(_lapse, run_every=_PLAY if playing else None)(run, shared, moments)
+    st.fragment(_lapse, run_every=_PLAY if playing else None)(run, shared, snapshot_traces)
     # Outside of what is drawn again by itself: the link leads to another page.
     attention_controls.warning_link()
     st.caption(
         "One text in one training: with another seed, or another order of its texts, the same comes at other steps. That "
         "a guess is right here does not say that the rule behind it was learnt."
     )
-    st.caption(f"{plain(run.name)} · {runs.facts(run)} · the model in the sidebar plays no part here")
+    st.caption(f"{escape_markdown(run.name)} · {runs.describe_run(run)} · the model in the sidebar plays no part here")
 
 
-def _lapse(run, shared, moments):
-    number = _number(moments)
-    moment = moments[number]
+def _lapse(run, shared, snapshot_traces):
+    number = _number(snapshot_traces)
+    moment = snapshot_traces[number]
     trace = moment.trace
-    courses = _courses(shared, moments)
-    _time(moments, number)
+    token_trajectories = _courses(shared, snapshot_traces)
+    _time(snapshot_traces, number)
     left, right = st.columns([1, 1], gap="large")
     with left:
         if "mlm" not in shared.series.heads:
             st.caption("This training has no head for masked words.")
         elif trace.masks:
             components.bars("c_timelapse_bars", cards(fill_mask(trace, shared.tokenizer, state.view().top_k)))
-            for course in courses:
-                st.markdown(_entered(course))
+            for token_trajectory in token_trajectories:
+                st.markdown(_entered(token_trajectory))
         else:
             st.info(
                 "Nothing is hidden. Press a word above to follow what is guessed there.", icon=":material/touch_app:"
             )
-        scores = [] if targets.first_share(trace) is None else [targets.first_share(one.trace) for one in moments]
+        scores = (
+            []
+            if targets.first_answer_probability(trace) is None
+            else [targets.first_answer_probability(one.trace) for one in snapshot_traces]
+        )
         if scores:
-            heads.pair_verdict("c_timelapse_gauge", trace)
+            heads.pair_prediction("c_timelapse_gauge", trace)
         if trace.replaced is not None:
             with st.container(horizontal=True, horizontal_alignment="right"):
                 heads.save_replaced(trace)
             heads.replaced_tokens("c_timelapse_replaced", trace)
-        if courses or scores:
+        if token_trajectories or scores:
             claim = "B follows A" if trace.sop is None else "in order"
 
             def figure(dark=False):
-                return answer_course(courses, shared.series.steps, number, scores, dark, claim=claim)
+                return answer_trajectory(token_trajectories, shared.series.steps, number, scores, dark, claim=claim)
 
             with inputs.heading("Over the training"):
-                _save(shared, moments, courses, scores, claim, figure)
+                _save(shared, snapshot_traces, token_trajectories, scores, claim, figure)
             figures.show(
                 "The answer over the training",
                 figure(frame.is_dark()),
@@ -141,7 +145,7 @@ def _lapse(run, shared, moments):
                 config=export.plot_config("time-lapse"),
             )
     with right:
-        _attention(run, moments, number)
+        _attention(run, snapshot_traces, number)
     # Here, as what is moved draws this part alone.
     snippets.draw()
     if not st.session_state.get("_timelapse_playing"):
@@ -149,9 +153,9 @@ def _lapse(run, shared, moments):
         state.write_address()
 
 
-def _number(moments):
+def _number(snapshot_traces):
     """Which snapshot is shown; while it plays, the next one at each tick."""
-    steps, last = [moment.step for moment in moments], len(moments) - 1
+    steps, last = [moment.step for moment in snapshot_traces], len(snapshot_traces) - 1
     wanted = state.setting(_STEP, steps[-1])
     number = steps.index(wanted) if wanted in steps else last
     if st.session_state.get("_timelapse_playing"):
@@ -166,8 +170,8 @@ def _number(moments):
     return number
 
 
-def _time(moments, number):
-    steps, playing = [moment.step for moment in moments], st.session_state.get("_timelapse_playing", False)
+def _time(snapshot_traces, number):
+    steps, playing = [moment.step for moment in snapshot_traces], st.session_state.get("_timelapse_playing", False)
     if len(steps) == 1:
         st.markdown(f"Step {steps[0]:,}, the only snapshot so far.")
         return
@@ -207,19 +211,22 @@ def _time(moments, number):
         )
 
 
-def _courses(shared, moments):
-    from bert_tf.explain.models.timelapse import course
+def _courses(shared, snapshot_traces):
+    from bert_tf.explain.models.snapshot_series import token_trajectory
 
-    last = moments[-1].trace
+    last = snapshot_traces[-1].trace
     if last.logits is None:
         return []
-    return [course(moments, shared.tokenizer, position) for position in last.masks]
+    return [token_trajectory(snapshot_traces, shared.tokenizer, position) for position in last.masks]
 
 
-def _save(shared, moments, courses, scores, claim, figure):
-    steps = [moment.step for moment in moments]
-    tokens = [course.token for course in courses]
-    ranks, shares = ([getattr(course, of).tolist() for course in courses] for of in ("ranks", "probabilities"))
+def _save(shared, snapshot_traces, token_trajectories, scores, claim, figure):
+    steps = [moment.step for moment in snapshot_traces]
+    tokens = [token_trajectory.token for token_trajectory in token_trajectories]
+    ranks, shares = (
+        [getattr(token_trajectory, of).tolist() for token_trajectory in token_trajectories]
+        for of in ("ranks", "probabilities")
+    )
 
     def rows():
         for index, step in enumerate(steps):
@@ -253,31 +260,31 @@ def _save(shared, moments, courses, scores, claim, figure):
     )
 
 
-def _entered(course):
+def _entered(token_trajectory):
     """Where a token stands over the training, in a sentence."""
     said = [
         f"in the first {place} at step {step:,}" if place > 1 else f"first at step {step:,}"
-        for place, step in course.entered.items()
+        for place, step in token_trajectory.first_step_within_rank.items()
         if step is not None
     ]
-    name = bold(course.token)
+    name = bold(token_trajectory.token)
     if not said:
-        return f"{name} never comes among the first 10; its best rank is {int(course.ranks.min()):,}."
+        return f"{name} never comes among the first 10; its best rank is {int(token_trajectory.ranks.min()):,}."
     return f"{name} is {', '.join(said)}."
 
 
-def _attention(run, moments, number):
-    trace, step = moments[number].trace, moments[number].step
+def _attention(run, snapshot_traces, number):
+    trace, step = snapshot_traces[number].trace, snapshot_traces[number].step
     layers, heads = trace.attentions.shape[:2]
     left, right = st.columns(2)
     bounds = ((left, "Layer", _LAYER, layers), (right, "Head", _HEAD, heads))
     for column, label, name, most in bounds:
         if most > 1:
             column.slider(
-                label, 1, most, **state.bound_setting(name, f"w_{name.replace('.', '_')}", 1, range(1, most + 1))
+                label, 1, most, **state.bind_setting(name, f"w_{name.replace('.', '_')}", 1, range(1, most + 1))
             )
     layer, head = (min(max(state.setting(name, 1), 1), most) for _, _, name, most in bounds)
-    some = None if len(moments) == len(run.snapshots) else tuple(moment.step for moment in moments)
+    some = None if len(snapshot_traces) == len(run.snapshots) else tuple(moment.step for moment in snapshot_traces)
     snippets.give(run.folder, trace, step, layer - 1, head - 1, some)
     selection = plots.select(trace)
     weights = np.asarray(trace.attentions[layer - 1, head - 1])

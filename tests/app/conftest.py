@@ -9,7 +9,7 @@ import pathlib
 import numpy as np
 import pytest
 
-from tests.app.look import PATIENCE
+from tests.app.page_reading import PATIENCE
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 LIMITS = """
@@ -110,7 +110,7 @@ def saved(monkeypatch):
 @pytest.fixture(scope="module")
 def task_home(tmp_path_factory):
     """A models folder with a random model of each task, and a limits file."""
-    from tests.app.made_tasks import save_tasks
+    from tests.app.random_task_models import save_tasks
 
     home = tmp_path_factory.mktemp("tasks")
     save_tasks(home)

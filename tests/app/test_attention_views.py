@@ -6,7 +6,14 @@ import json
 import numpy as np
 import pytest
 
-from tests.app.look import column, component, near, offered, param, told
+from tests.app.page_reading import (
+    column,
+    component,
+    near,
+    offered,
+    page_text,
+    param,
+)
 
 PAIR = {"a": "The bunny ate the carrot.", "b": "It was good."}
 LONG = {"a": "The bunny ate a carrot today . " * 90}
@@ -25,7 +32,7 @@ def trace(model):
 
 
 def no_trouble(app):
-    assert not app.exception and not app.error, told(app)
+    assert not app.exception and not app.error, page_text(app)
     return app
 
 
@@ -38,7 +45,7 @@ def test_a_page_opens_with_an_example_and_says_why_without_a_text(open_app, page
     app = no_trouble(open_app(page=page, model="tiny-uncased"))
     assert app.title
     app.text_area(key="w_text_a").set_value(" ").run()
-    assert "Text A is empty" in told(app)
+    assert "Text A is empty" in page_text(app)
 
 
 def test_several_heads_have_a_colour_each_and_can_be_taken_away(open_app, trace):
@@ -54,7 +61,7 @@ def test_several_heads_have_a_colour_each_and_can_be_taken_away(open_app, trace)
     shown = component(app, "heads")
     assert [(one["layer"], one["head"]) for one in shown["heads"]] == [(1, 2), (0, 0), (2, 3)]
     lines = component(app, "lines")
-    assert len(set(lines["colours"])) == 3 and "3 heads" in told(app)
+    assert len(set(lines["colours"])) == 3 and "3 heads" in page_text(app)
     drawn = parts(lines["bytes"], 3, trace.length, trace.length)
     wanted = trace.attentions[[1, 0, 2], [2, 0, 3]]
     assert np.abs(drawn / 255 - wanted).max() < 0.003
@@ -80,17 +87,17 @@ def test_punctuation_and_faint_weights_can_be_hidden(open_app):
 
 def test_nothing_left_to_show_is_said(open_app):
     app = open_app(page="modelview", a="...", special="0", punctuation="0")
-    assert "No token is left" in told(app) and component(app, "grid") is None
+    assert "No token is left" in page_text(app) and component(app, "grid") is None
 
 
 def test_attention_is_not_explanation_is_said_once_and_linked(open_app):
     app = no_trouble(open_app(page="modelview", **PAIR))
-    assert "Jain and Wallace" not in told(app)
+    assert "Jain and Wallace" not in page_text(app)
     app.button(key="w_attention_read").click().run()
     assert param(app, "page") == "attention" and param(app, "attention.read") == "1"
     assert app.expander[1].proto.expanded
     for name in ("Jain and Wallace", "Wiegreffe and Pinter", "Kobayashi"):
-        assert name in told(app)
+        assert name in page_text(app)
 
 
 def test_the_model_view_draws_every_head_and_enlarges_one(open_app, trace):
@@ -102,7 +109,7 @@ def test_the_model_view_draws_every_head_and_enlarges_one(open_app, trace):
     peak = trace.attentions.max(axis=(2, 3), keepdims=True)
     assert np.abs(drawn**2 - trace.attentions / peak).max() < 0.01
     zoomed = no_trouble(open_app(page="modelview", layer="2", head="3", **PAIR, **{"modelview.zoom": "1"}))
-    assert "Layer 2, head 3" in told(zoomed) and component(zoomed, "grid") is None
+    assert "Layer 2, head 3" in page_text(zoomed) and component(zoomed, "grid") is None
     assert component(zoomed, "lines")["left"][1] == "The"
     zoomed.button(key="w_modelview_back").click().run()
     assert component(zoomed, "grid")["chosen"] == [{"layer": 1, "head": 2}]
@@ -134,7 +141,7 @@ def test_a_link_to_a_token_that_is_not_there_opens_another(open_app):
     for page, setting in (("neuron", "neuron.query"), ("methods", "methods.token")):
         for wanted in {"neuron.query": ("999",), "methods.token": ("-4", "x")}[setting]:
             app = no_trouble(open_app(page=page, **PAIR, **{setting: wanted}))
-            assert "The" in told(app) or component(app, page)["token"] == "The"
+            assert "The" in page_text(app) or component(app, page)["token"] == "The"
 
 
 def wait_for(app, name):
@@ -142,7 +149,7 @@ def wait_for(app, name):
         if component(app, name):
             return app
         app.run()
-    raise AssertionError(told(app))
+    raise AssertionError(page_text(app))
 
 
 def test_methods_stand_side_by_side(open_app, model, trace):
@@ -174,7 +181,7 @@ def test_methods_stand_side_by_side(open_app, model, trace):
 def test_the_flow_of_a_long_text_is_left_out_with_a_sentence(open_app):
     app = no_trouble(open_app(page="methods", **LONG))
     assert "Flow" not in [one["name"] for one in component(app, "weights")["columns"]]
-    assert "at most 128 tokens; this text has 512" in told(app)
+    assert "at most 128 tokens; this text has 512" in page_text(app)
 
 
 def test_what_heads_do_shows_the_chosen_measure_and_a_table(open_app, trace):
@@ -184,7 +191,7 @@ def test_what_heads_do_shows_the_chosen_measure_and_a_table(open_app, trace):
     summary = summarise_heads(trace)
     grid = component(no_trouble(app), "grid")
     assert grid["texts"] == [f"{value:.2f}" for value in summary.sep_share.ravel()]
-    assert grid["chosen"] == [{"layer": 1, "head": 3}] and "Layer 2, head 4" in told(app)
+    assert grid["chosen"] == [{"layer": 1, "head": 3}] and "Layer 2, head 4" in page_text(app)
     job = app.session_state["_jobs"]["heads"]
     assert (job.done, job.total) == (11, 11)  # each of twelve heads with all after it: what Stop stops between
     table = app.dataframe[0].value
@@ -204,16 +211,16 @@ def test_a_parsed_file_adds_syntax(open_app, model, saved):
     from bert_tf.explain import read_conllu, syntax_agreement
 
     app = open_app(page="heads", **PAIR, **{"heads.of": "file", "heads.measure": "syntax"})
-    assert "Give a file" in told(app)
+    assert "Give a file" in page_text(app)
     app.file_uploader(key="w_heads_upload").upload("trees.conllu", f"{CONLLU}\n{CONLLU}\n".encode(), "text/plain").run()
     wait_for(no_trouble(app), "grid")
     agreement = syntax_agreement(model, read_conllu(f"{CONLLU}\n{CONLLU}\n".splitlines()))
-    best = np.maximum(agreement.overall.dependent_looks, agreement.overall.head_looks)
+    best = np.maximum(agreement.overall.dependent_to_head, agreement.overall.head_to_dependent)
     assert component(app, "grid")["texts"] == [f"{value:.2f}" for value in best.ravel()]
     relations = app.dataframe[1].value
     assert list(relations["relation"]) == ["det", "nsubj"] and list(relations["count"]) == [2, 2]
     offered(app, saved, ("heads", "syntax"))
-    near(saved["syntax"]["npz"]["dependent_looks"], agreement.overall.dependent_looks)
+    near(saved["syntax"]["npz"]["dependent_looks"], agreement.overall.dependent_to_head)
     near(column(saved["syntax"], "share"), list(relations["share"]))
 
 
@@ -229,7 +236,7 @@ def test_a_parsed_file_adds_syntax(open_app, model, saved):
 def test_a_file_that_cannot_be_read_is_answered_with_a_sentence(open_app, name, data, says):
     app = open_app(page="heads", **PAIR, **{"heads.of": "file"})
     app.file_uploader(key="w_heads_upload").upload(name, data, "text/plain").run()
-    assert says in told(app).replace("\\", "") and not app.exception
+    assert says in page_text(app).replace("\\", "") and not app.exception
 
 
 def test_a_file_of_texts_is_profiled(open_app, model):
@@ -241,7 +248,7 @@ def test_a_file_of_texts_is_profiled(open_app, model):
     wait_for(no_trouble(app), "grid")
     entropy = profile_heads(model, texts).summary.entropy
     np.testing.assert_allclose(app.dataframe[0].value["entropy"], entropy.ravel(), atol=1e-5)
-    assert "2 texts" in told(app)
+    assert "2 texts" in page_text(app)
 
 
 def test_the_file_is_still_there_after_another_page(open_app):
@@ -254,8 +261,8 @@ def test_the_file_is_still_there_after_another_page(open_app):
             app.query_params[name] = value
         no_trouble(app.run())
     wait_for(app, "grid")
-    assert "2 texts" in told(app) and "Read from a.txt" in told(app).replace("\\", "")
-    assert component(app, "grid")["texts"] == shown and "Give a file" not in told(app)
+    assert "2 texts" in page_text(app) and "Read from a.txt" in page_text(app).replace("\\", "")
+    assert component(app, "grid")["texts"] == shown and "Give a file" not in page_text(app)
 
 
 def test_a_file_that_is_too_large_is_not_read(open_app, explorer_home, tmp_path, monkeypatch):
@@ -268,10 +275,10 @@ def test_a_file_that_is_too_large_is_not_read(open_app, explorer_home, tmp_path,
     app = open_app(page="heads", **PAIR, **{"heads.of": "file"})
     assert "at most 1 kB" in app.file_uploader(key="w_heads_upload").label
     app.file_uploader(key="w_heads_upload").upload("a.txt", b"The bunny ran.\n" * 100, "text/plain").run()
-    assert "The file has 2 kB; at most 1 kB are read" in told(app) and component(app, "grid") is None
+    assert "The file has 2 kB; at most 1 kB are read" in page_text(app) and component(app, "grid") is None
     app.file_uploader(key="w_heads_upload").upload("a.txt", b"The bunny ran.\n" * 60, "text/plain").run()
     wait_for(no_trouble(app), "grid")
-    assert "60 texts" in told(app)
+    assert "60 texts" in page_text(app)
 
 
 def test_the_threshold_empties_the_heatmap_and_the_sheet(open_app, trace):

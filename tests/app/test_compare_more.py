@@ -14,12 +14,18 @@ from bert_tf import checkpoints
 from bert_tf.errors import Cancelled
 from bert_tf.explain import agreement, compare, layer_similarity, logit_lens, read_rows
 from tests.app.conftest import LIMITS, save_tiny
-from tests.app.look import component, components, param, settled, told
+from tests.app.page_reading import (
+    component,
+    components,
+    page_text,
+    param,
+    run_until_done,
+)
 from tests.conftest import make_bert
 from ui.session import model_store, runs, state
 from ui.shell.limits import ROOT
 from ui.shell.view import View
-from ui.widgets.comparison import preset
+from ui.widgets.comparison import default_models
 
 PAIR = {"a": "The bunny ate the carrot.", "b": "It was good."}
 
@@ -42,13 +48,13 @@ def test_each_text_may_have_as_many_characters_as_on_other_pages(open_app):
     app = open_app(page="compare", **{"with": "tiny-uncased"})
     for name in "ab":
         app.text_area(key=f"w_text_{name}").set_value("word " * 600).run()  # at most 5,000
-    assert component(settled(app), "gauge") is not None
+    assert component(run_until_done(app), "gauge") is not None
     app.button_group(key="w_compare_what").set_value("texts").run()
     for name in "ab":
         app.text_area(key=f"w_second_{name}").set_value("word " * 600).run()
-    assert component(settled(app), "gauge") is not None
+    assert component(run_until_done(app), "gauge") is not None
     app.text_area(key="w_second_b").set_value("word " * 1200).run()
-    assert "Second text B has 6,000 characters; this explorer takes at most 5,000" in told(app)
+    assert "Second text B has 6,000 characters; this explorer takes at most 5,000" in page_text(app)
 
 
 def test_one_model_reads_two_texts(open_app, cased):
@@ -58,8 +64,8 @@ def test_one_model_reads_two_texts(open_app, cased):
         "compare.b": "",
         "compare.mask": "a4",
     }
-    app = settled(open_app(page="compare", **PAIR, mask="a4", **second))
-    assert "One model, two texts" in told(app)
+    app = run_until_done(open_app(page="compare", **PAIR, mask="a4", **second))
+    assert "One model, two texts" in page_text(app)
     cards = [one["cards"] for one in components(app, "bars")]
     traces = [
         cased.trace(PAIR["a"], PAIR["b"], mask=["carrot"]),
@@ -81,19 +87,19 @@ def test_one_model_reads_two_texts(open_app, cased):
 
 
 def test_the_second_texts_are_typed_and_their_masks_kept_in_the_link(open_app):
-    app = settled(open_app(page="compare", **PAIR, mask="a1", **{"compare.what": "both"}))
+    app = run_until_done(open_app(page="compare", **PAIR, mask="a1", **{"compare.what": "both"}))
     assert len(components(app, "chips")) == 2
     app.text_area(key="w_second_a").set_value("A cat slept.").run()
-    app = settled(app)
+    app = run_until_done(app)
     assert param(app, "compare.a") == "A cat slept." and param(app, "compare.mask") is None
     assert "".join(chip["text"].strip("#") for chip in components(app, "chips")[1]["chips"][1:-1]) == "acatslept."
     app.text_area(key="w_second_a").set_value("   ").run()
-    assert "Second text A is empty" in told(app) and not app.exception
+    assert "Second text A is empty" in page_text(app) and not app.exception
 
 
 def test_attention_is_drawn_as_the_difference_of_a_head(open_app, cased):
     link = {"compare.what": "texts", "compare.a": "The bunny ate the apple.", "compare.b": "It was good."}
-    app = settled(
+    app = run_until_done(
         open_app(
             page="compare",
             a="The bunny ate the carrot.",
@@ -105,7 +111,7 @@ def test_attention_is_drawn_as_the_difference_of_a_head(open_app, cased):
     )
     shown = [one["data"][0]["z"] for one in figures(app)[:2]]
     first = cased.trace("The bunny ate the carrot.", "It was bad.")
-    assert len(shown) == 2 and "layer 3 of 3, head 2" in told(app)
+    assert len(shown) == 2 and "layer 3 of 3, head 2" in page_text(app)
     assert np.asarray(_array(shown[0])).max() == pytest.approx(first.attentions[2, 1].max(), abs=1e-4)
 
 
@@ -126,7 +132,7 @@ def test_the_difference_is_that_of_the_maps(open_app, cased):
         "compare.b": "",
         "compare.drawn": "difference",
     }
-    app = settled(open_app(page="compare", a="The dog is good.", b="", depth="34", **link))
+    app = run_until_done(open_app(page="compare", a="The dog is good.", b="", depth="34", **link))
     traces = [cased.trace(text) for text in ("The dog is good.", "The cat is good.")]
     assert traces[0].length == traces[1].length
     wanted = traces[0].attentions[0].mean(axis=0) - traces[1].attentions[0].mean(axis=0)
@@ -134,7 +140,7 @@ def test_the_difference_is_that_of_the_maps(open_app, cased):
 
 
 def test_layers_of_two_models_stand_side_by_side(open_app, cased, uncased):
-    app = settled(open_app(page="compare", **PAIR, mask="a2", **{"compare.look": "layers"}))
+    app = run_until_done(open_app(page="compare", **PAIR, mask="a2", **{"compare.look": "layers"}))
     table = app.dataframe[1].value
     traces = [bert.trace(PAIR["a"], PAIR["b"], mask=["ate"]) for bert in (cased, uncased)]
     lenses = [logit_lens(bert, trace, top_k=1) for bert, trace in zip((cased, uncased), traces)]
@@ -157,13 +163,13 @@ def test_layers_take_one_pass_of_each_side(open_app, monkeypatch):
 
     monkeypatch.setattr("ui.widgets.comparison.latencies", lambda pair, precision: (0.01, 0.01))
     monkeypatch.setattr(bert_tf.Bert, "trace", counted)
-    settled(open_app(page="compare", **PAIR, mask="a2", **{"compare.look": "layers"}))
+    run_until_done(open_app(page="compare", **PAIR, mask="a2", **{"compare.look": "layers"}))
     assert passes.count(True) == 2 and len(passes) == 2
 
 
 def test_without_a_hidden_word_layers_say_what_to_do(open_app):
-    app = settled(open_app(page="compare", **PAIR, **{"compare.look": "layers"}))
-    assert "needs a word that is hidden on both sides" in told(app)
+    app = run_until_done(open_app(page="compare", **PAIR, **{"compare.look": "layers"}))
+    assert "needs a word that is hidden on both sides" in page_text(app)
 
 
 ODD = (
@@ -176,7 +182,7 @@ ODD = (
 
 @pytest.mark.parametrize("odd", ODD)
 def test_odd_links_open_the_page(open_app, odd):
-    settled(open_app(page="compare", **PAIR, mask="a1", **odd))
+    run_until_done(open_app(page="compare", **PAIR, mask="a1", **odd))
 
 
 @pytest.fixture
@@ -197,7 +203,7 @@ CAT = {"a": "the cat sat on the mat.", "b": "she ran.", "mask": "a1"}
 
 def test_snapshots_of_a_run_are_compared_as_models_are(open_app, run):
     link = {"compare.one": "mini/step-0", "compare.other": "mini/step-1000"}
-    app = settled(open_app(page="compare", **CAT, **link))
+    app = run_until_done(open_app(page="compare", **CAT, **link))
     assert app.selectbox(key="w_compare_model").options[-2:] == ["mini · step 0", "mini · step 1,000"]
     pair = [bert_tf.load(run / "snapshots" / f"step-{step}") for step in (0, 1000)]
     traces = [bert.trace(CAT["a"], CAT["b"], mask=["cat"]) for bert in pair]
@@ -213,34 +219,34 @@ def test_snapshots_of_a_run_are_compared_as_models_are(open_app, run):
 
 
 def test_a_snapshot_is_picked_and_let_go_again(open_app, run):
-    app = settled(open_app(page="compare", **CAT))
+    app = run_until_done(open_app(page="compare", **CAT))
     app.selectbox(key="w_compare_other").set_value("mini/step-1000").run()
-    assert param(settled(app), "compare.other") == "mini/step-1000" and "**mini · step 1,000**" in told(app)
+    assert param(run_until_done(app), "compare.other") == "mini/step-1000" and "**mini · step 1,000**" in page_text(app)
     app.selectbox(key="w_compare_other").set_value("tiny-cased").run()
-    assert param(settled(app), "compare.other") is None and param(app, "with") == "tiny-cased"
+    assert param(run_until_done(app), "compare.other") is None and param(app, "with") == "tiny-cased"
 
 
 def test_a_snapshot_that_is_not_in_a_run_is_no_model(open_app, run):
     for name in ("mini/step-7", "../mini/step-0", str(run / "snapshots" / "step-0")):
-        app = settled(open_app(page="compare", **CAT, **{"compare.one": name}))
+        app = run_until_done(open_app(page="compare", **CAT, **{"compare.one": name}))
         assert app.selectbox(key="w_compare_model").value == "tiny-cased"
 
 
 def test_likeness_and_agreement_read_snapshots_too(open_app, run):
     pair = [bert_tf.load(run / "snapshots" / f"step-{step}") for step in (0, 1000)]
     link = {"cka.one": "mini/step-0", "cka.other": "mini/step-1000", "cka.source": "view"}
-    app = settled(open_app(page="cka", **CAT, **link))
+    app = run_until_done(open_app(page="cka", **CAT, **link))
     found = layer_similarity(*([bert.trace(CAT["a"], CAT["b"])] for bert in pair))
     np.testing.assert_allclose(_array(figures(app)[0]["data"][0]["z"]), found, atol=1e-3)
     assert "mini/snapshots/step-0" in app.code[0].value and "mini/snapshots/step-1000" in app.code[0].value
 
     sample = (ROOT / "assets" / "samples" / "sentences.txt").read_bytes()
     link = {"agreement.one": "mini/step-0", "agreement.other": "mini/step-7", "with": "tiny-uncased"}
-    app = settled(open_app(page="agreement", **link))
+    app = run_until_done(open_app(page="agreement", **link))
     assert app.selectbox(key="w_agreement_model").value == "mini/step-0"
     assert app.selectbox(key="w_agreement_other").value == "tiny-uncased"
     app.selectbox(key="w_agreement_other").set_value("mini/step-1000").run()
-    app = settled(app)
+    app = run_until_done(app)
     assert param(app, "agreement.other") == "mini/step-1000"
     rows = app.dataframe[0].value
     wanted = agreement(*pair, read_rows(sample, "text").rows)
@@ -277,7 +283,7 @@ STUDENT, SMALL = "bert-base-cased-student", "bert-small-uncased-embedded"
     ],
 )
 def test_the_preset_is_base_beside_large_of_the_same_spelling(names, own, other, wanted):
-    assert preset(_infos(*names), View(model=own, other=other)) == wanted
+    assert default_models(_infos(*names), View(model=own, other=other)) == wanted
 
 
 @pytest.fixture
@@ -295,26 +301,29 @@ def base_and_large(environment, tmp_path, monkeypatch):
 
 
 def test_the_preset_leaves_the_visitors_model_alone(open_app, base_and_large):
-    app = settled(open_app(page="compare", **CAT))
+    app = run_until_done(open_app(page="compare", **CAT))
     pair = [app.selectbox(key=f"w_compare_{name}") for name in ("model", "other")]
-    assert [one.value for one in pair] == [BASE, LARGE] and f"**{BASE}**" in told(app)
+    assert [one.value for one in pair] == [BASE, LARGE] and f"**{BASE}**" in page_text(app)
     assert app.selectbox(key="w_model").value == "tiny-own" and param(app, "model") in (None, "tiny-own")
     assert (param(app, "compare.one"), param(app, "compare.other")) == (BASE, LARGE)
     # The link opens the same pair, and another page the visitor's own model.
-    again = settled(open_app(**{name: param(app, name) for name in app.query_params}))
+    again = run_until_done(open_app(**{name: param(app, name) for name in app.query_params}))
     assert [again.selectbox(key=f"w_compare_{name}").value for name in ("model", "other")] == [BASE, LARGE]
     app.session_state["_view"] = dataclasses.replace(app.session_state["_view"], page="predict")
     app.session_state["_touched"] = True
-    assert settled(app.run()).selectbox(key="w_model").value == "tiny-own"
-    assert component(app, "bars") == component(settled(open_app(**CAT)), "bars")
+    assert run_until_done(app.run()).selectbox(key="w_model").value == "tiny-own"
+    assert component(app, "bars") == component(run_until_done(open_app(**CAT)), "bars")
 
 
 def test_a_model_chosen_in_the_sidebar_or_on_the_page_is_both(open_app, base_and_large):
-    app = settled(open_app(page="compare", **CAT))
+    app = run_until_done(open_app(page="compare", **CAT))
     app.selectbox(key="w_model").set_value(LARGE).run()
-    assert [settled(app).selectbox(key=f"w_compare_{name}").value for name in ("model", "other")] == [LARGE, LARGE]
+    assert [run_until_done(app).selectbox(key=f"w_compare_{name}").value for name in ("model", "other")] == [
+        LARGE,
+        LARGE,
+    ]
     app.selectbox(key="w_compare_model").set_value(BASE).run()
-    assert settled(app).selectbox(key="w_model").value == BASE == app.selectbox(key="w_compare_model").value
+    assert run_until_done(app).selectbox(key="w_model").value == BASE == app.selectbox(key="w_compare_model").value
     assert param(app, "compare.one") is None and param(app, "compare.other") == LARGE
 
 
@@ -322,11 +331,11 @@ LONG = {"a": "The bunny ate a carrot today . " * 90, "model": "tiny-cased"}
 
 
 def test_lines_of_a_long_text_have_a_window_that_slides(open_app):
-    app = settled(open_app(page="compare", **LONG, **{"compare.drawn": "lines"}))
+    app = run_until_done(open_app(page="compare", **LONG, **{"compare.drawn": "lines"}))
     assert [len(one["left"]) for one in components(app, "lines")] == [64, 64]
     first = components(app, "lines")[0]["left"]
     app.slider(key="w_start").set_value(102).run()
-    moved = components(settled(app), "lines")[0]["left"]
+    moved = components(run_until_done(app), "lines")[0]["left"]
     assert param(app, "from") == "102" and first[0] == "[CLS]" and moved != first and "[CLS]" not in moved
 
 
@@ -334,7 +343,7 @@ def test_the_difference_of_a_long_text_is_drawn_in_parts(open_app, cased):
     text = "The bunny ate a carrot today . " * 12
     other = text.replace("today", "there")
     link = {"compare.what": "texts", "compare.a": other, "compare.b": "", "compare.drawn": "difference", "from": "11"}
-    app = settled(open_app(page="compare", a=text, depth="34", **link))
+    app = run_until_done(open_app(page="compare", a=text, depth="34", **link))
     traces = [cased.trace(one) for one in (text, other)]
     assert traces[0].length == traces[1].length > 64
     apart = traces[0].attentions[0].mean(axis=0) - traces[1].attentions[0].mean(axis=0)
@@ -343,8 +352,8 @@ def test_the_difference_of_a_long_text_is_drawn_in_parts(open_app, cased):
 
 def test_sides_of_other_lengths_say_why_no_difference_is_drawn(open_app):
     link = {"compare.what": "texts", "compare.a": "The dog ate.", "compare.b": "", "compare.drawn": "difference"}
-    app = settled(open_app(page="compare", a="The bunny ate the carrot.", **link))
-    assert "No difference is drawn: the sides have " in told(app)
+    app = run_until_done(open_app(page="compare", a="The bunny ate the carrot.", **link))
+    assert "No difference is drawn: the sides have " in page_text(app)
 
 
 def test_the_page_is_drawn_before_anything_is_timed_and_a_mask_is_not_timed_anew(open_app, monkeypatch):
@@ -360,12 +369,12 @@ def test_the_page_is_drawn_before_anything_is_timed_and_a_mask_is_not_timed_anew
     monkeypatch.setattr(SharedModel, "latency", latency)
     app = open_app(page="compare", **PAIR, mask="a1")
     assert not app.exception and list(app.table[0].value.iloc[-1])[1:] == ["…", "…"]
-    assert "Attention at the same depth" in told(app) and len(figures(app)) >= 2
+    assert "Attention at the same depth" in page_text(app) and len(figures(app)) >= 2
     app.query_params["mask"] = "a1,a3"
     app.run()
     assert len(components(app, "bars")[1]["cards"]) == 2
     gate.set()
-    app = settled(app)
+    app = run_until_done(app)
     assert list(app.table[0].value.iloc[-1])[1:] == ["250 ms", "500 ms"]
     app.query_params["mask"] = "a1,a4"
     app.run()

@@ -7,11 +7,18 @@ import pytest
 
 import bert_tf
 from bert_tf.explain import agreement, layer_similarity, read_rows, score_rows, summarise_rows
-from tests.app.look import column, near, offered, param, settled, told
-from tests.app.test_words import array, figure
+from tests.app.page_reading import (
+    column,
+    near,
+    offered,
+    page_text,
+    param,
+    run_until_done,
+)
+from tests.app.test_representation_pages import array, figure
 from ui.shell.limits import ROOT
 from ui.shell.open_row import row_view
-from ui.shell.view import Spot, View
+from ui.shell.view import MaskPosition, View
 from ui.widgets.file_input import SAMPLES
 
 
@@ -39,7 +46,7 @@ def test_the_samples_are_read_without_a_problem(name):
 
 
 def test_a_sample_is_asked_at_once_and_its_numbers_are_the_librarys(open_app, cased):
-    app = settled(open_app(page="dataset", top="3", **{"dataset.hide": "last"}))
+    app = run_until_done(open_app(page="dataset", top="3", **{"dataset.hide": "last"}))
     found = score_rows(cased, sample("sentences.txt").rows, ("masks",), "last", 3)
     table = app.dataframe[0].value
     assert list(table["guess"]) == [one.masks[0].predictions[0].token for one in found]
@@ -50,7 +57,7 @@ def test_a_sample_is_asked_at_once_and_its_numbers_are_the_librarys(open_app, ca
 
 
 def test_pairs_get_their_next_sentence_scores(open_app, cased):
-    app = settled(open_app(page="dataset", **{"dataset.file": "pairs.jsonl", "dataset.ask": "next"}))
+    app = run_until_done(open_app(page="dataset", **{"dataset.file": "pairs.jsonl", "dataset.ask": "next"}))
     found = score_rows(cased, sample("pairs.jsonl").rows, ("next",), "given")
     assert list(app.dataframe[0].value["next"]) == pytest.approx([one.is_next for one in found], abs=1e-4)
     assert "hidden" not in app.dataframe[0].value
@@ -58,44 +65,44 @@ def test_pairs_get_their_next_sentence_scores(open_app, cased):
 
 def test_perplexity_begins_when_asked_for_and_can_be_filtered(open_app, cased):
     app = open_app(page="dataset", **{"dataset.file": "pairs.jsonl", "dataset.ask": "perplexity"})
-    assert not app.dataframe and "as many passes" in told(app)
+    assert not app.dataframe and "as many passes" in page_text(app)
     app.button(key="w_dataset_run").click().run()
-    app = settled(app)
+    app = run_until_done(app)
     table = app.dataframe[0].value
     wanted = score_rows(cased, sample("pairs.jsonl").rows[:1], ("perplexity",))[0]
     assert table["perplexity"][0] == pytest.approx(wanted.perplexity, rel=1e-3)
     app.text_input(key="w_dataset_words").set_value("VOLCANO").run()
-    assert len(settled(app).dataframe[0].value) == 2 and param(app, "dataset.words") == "VOLCANO"
+    assert len(run_until_done(app).dataframe[0].value) == 2 and param(app, "dataset.words") == "VOLCANO"
     app.text_input(key="w_dataset_words").set_value("nowhere to be found").run()
-    assert "No row is left" in told(app)
+    assert "No row is left" in page_text(app)
 
 
 def test_columns_of_a_table_can_be_chosen(open_app):
-    app = settled(
+    app = run_until_done(
         open_app(page="dataset", **{"dataset.file": "facts.csv", "dataset.first": "answer", "dataset.hide": "last"})
     )
     assert list(app.dataframe[0].value["a"][:2]) == ["Paris", "Rome"]
-    app = settled(open_app(page="dataset", **{"dataset.file": "facts.csv", "dataset.first": "no such"}))
+    app = run_until_done(open_app(page="dataset", **{"dataset.file": "facts.csv", "dataset.first": "no such"}))
     assert "[MASK]" in app.dataframe[0].value["a"][0]
 
 
 def test_nothing_chosen_and_nothing_given_say_what_to_do(open_app):
-    app = settled(open_app(page="dataset", **{"dataset.ask": "none"}))
-    assert "Choose what to ask" in told(app)
-    app = settled(open_app(page="dataset", **{"dataset.file": "upload"}))
-    assert "Choose a file" in told(app)
-    settled(open_app(page="dataset", **{"dataset.file": "zzz", "dataset.hide": "q", "dataset.show": "q"}))
+    app = run_until_done(open_app(page="dataset", **{"dataset.ask": "none"}))
+    assert "Choose what to ask" in page_text(app)
+    app = run_until_done(open_app(page="dataset", **{"dataset.file": "upload"}))
+    assert "Choose a file" in page_text(app)
+    run_until_done(open_app(page="dataset", **{"dataset.file": "zzz", "dataset.hide": "q", "dataset.show": "q"}))
 
 
 def test_a_row_opens_with_its_words_hidden():
     (row,) = read_rows("one two\tthree").rows
     found = row_view(View(a="x", start=5), row, (("a", 1, -1), ("b", 0, 2)))
     assert (found.a, found.b, found.start) == ("one two", "three", 0)
-    assert found.masks == (Spot("a", 1), Spot("b", 0, 2))
+    assert found.masks == (MaskPosition("a", 1), MaskPosition("b", 0, 2))
 
 
 def test_two_models_agree_as_far_as_the_library_says(open_app, cased, uncased):
-    app = settled(open_app(page="agreement", **{"agreement.file": "pairs.jsonl"}))
+    app = run_until_done(open_app(page="agreement", **{"agreement.file": "pairs.jsonl"}))
     found = agreement(cased, uncased, sample("pairs.jsonl").rows)
     table = app.dataframe[0].value
     assert list(table["row"]) == [one.row.number for one in found.rows]
@@ -107,34 +114,36 @@ def test_two_models_agree_as_far_as_the_library_says(open_app, cased, uncased):
 
 def test_typed_lines_are_compared_too(open_app):
     app = open_app(page="agreement", **{"agreement.file": "typed"})
-    assert "Type texts" in told(app)
+    assert "Type texts" in page_text(app)
     app.text_area(key="w_agreement_lines").set_value("The cat sat.\nThe [MASK] ran.").run()
-    assert len(settled(app).dataframe[0].value) == 2 and param(app, "agreement.lines").startswith("The cat")
+    assert len(run_until_done(app).dataframe[0].value) == 2 and param(app, "agreement.lines").startswith("The cat")
 
 
 def test_layer_likeness_is_the_librarys(open_app, cased, uncased):
-    app = settled(open_app(page="cka"))
+    app = run_until_done(open_app(page="cka"))
     texts = [row.text_a for row in sample("sentences.txt").rows]
     wanted = layer_similarity(*([bert.trace(text) for text in texts] for bert in (cased, uncased)))
     shown = figure(app, 0)[0]
     assert wanted.shape == (4, 3)
     assert array(shown["z"]) == pytest.approx(wanted, abs=1e-3)
-    assert "Over 2" in told(app)
+    assert "Over 2" in page_text(app)
 
 
 def test_layer_likeness_of_the_view_and_of_a_text_that_is_too_short(open_app, cased):
-    app = settled(open_app(page="cka", a="The bunny ate the carrot.", **{"cka.source": "view", "with": "tiny-uncased"}))
+    app = run_until_done(
+        open_app(page="cka", a="The bunny ate the carrot.", **{"cka.source": "view", "with": "tiny-uncased"})
+    )
     assert array(figure(app, 0)[0]["z"]).shape == (4, 3)
     app = open_app(page="cka", a="Hello.", **{"cka.source": "view"})
     for _ in range(100):
         if app.error:
             break
         app.run()
-    assert "CKA needs at least 4 words" in told(app) and not app.exception
+    assert "CKA needs at least 4 words" in page_text(app) and not app.exception
 
 
 def test_rows_open_where_the_page_has_what_it_needs(open_app, monkeypatch):
-    from bert_tf.explain.datasets.rows import Row
+    from bert_tf.explain.datasets.text_rows import TextRow
     from ui.session import directional_models, runs, task_models
     from ui.shell import open_row
 
@@ -150,8 +159,11 @@ def test_rows_open_where_the_page_has_what_it_needs(open_app, monkeypatch):
 
     assert offered() == []
     assert offered(names={"one": 1}, snapshots={"mini/step-0": 1}) == ["tasks", "timelapse"]
-    assert offered(pairs={"one": "two"}, offered=dict.fromkeys(directional_models.WAYS, "x")) == ["finetuned", "oneway"]
-    view = open_row._opened(row_view(View(), Row(1, "one two"), ()), "cka", False)
+    assert offered(pairs={"one": "two"}, offered=dict.fromkeys(directional_models.DIRECTIONS, "x")) == [
+        "finetuned",
+        "oneway",
+    ]
+    view = open_row._opened(row_view(View(), TextRow(1, "one two"), ()), "cka", False)
     assert (view.page, view.setting("cka.source"), view.a) == ("cka", "view", "one two")
     view = View(settings=(("compare.one", "mini/step-0"),), model="m", other="n")
     assert open_row._opened(view, "compare", True).setting("compare.one") is None
@@ -161,12 +173,12 @@ def test_rows_open_where_the_page_has_what_it_needs(open_app, monkeypatch):
 def _a_row():
     import streamlit as st
 
-    from bert_tf.explain.datasets.rows import Row
+    from bert_tf.explain.datasets.text_rows import TextRow
     from ui.session import state
     from ui.shell import open_row
 
     state.open_view()
-    open_row.open_row("w_open", Row(1, st.query_params["a"]), ())
+    open_row.open_row("w_open", TextRow(1, st.query_params["a"]), ())
 
 
 @pytest.mark.parametrize("text, fits", [("猫" * 400, True), ("猫" * 450, False)])
@@ -183,7 +195,7 @@ def test_a_row_too_long_for_a_link_opens_here_alone(environment, text, fits):
 
 
 def test_the_rows_of_a_file_are_saved(open_app, saved, cased):
-    offered(settled(open_app(page="dataset", top="3", **{"dataset.hide": "last"})), saved, ("rows",))
+    offered(run_until_done(open_app(page="dataset", top="3", **{"dataset.hide": "last"})), saved, ("rows",))
     wanted = [
         one.masks[0].original_rank for one in score_rows(cased, sample("sentences.txt").rows, ("masks",), "last", 3)
     ]
@@ -192,7 +204,7 @@ def test_the_rows_of_a_file_are_saved(open_app, saved, cased):
 
 
 def test_the_rows_two_models_differ_on_are_saved(open_app, saved, cased, uncased):
-    app = settled(open_app(page="agreement", **{"with": "tiny-uncased", "agreement.hide": "last"}))
+    app = run_until_done(open_app(page="agreement", **{"with": "tiny-uncased", "agreement.hide": "last"}))
     offered(app, saved, ("agreement",))
     found = agreement(cased, uncased, sample("sentences.txt").rows, "last", 5)
     near(column(saved["agreement"], "divergence_bits"), [one.divergence for one in found.rows])

@@ -6,8 +6,15 @@ from sklearn.metrics import accuracy_score, confusion_matrix, f1_score
 
 import bert_tf
 from bert_tf.explain import read_rows
-from tests.app.look import column, near, offered, param, settled, told
-from tests.app.test_words import array, figure
+from tests.app.page_reading import (
+    column,
+    near,
+    offered,
+    page_text,
+    param,
+    run_until_done,
+)
+from tests.app.test_representation_pages import array, figure
 from ui.shell.limits import ROOT
 
 pytestmark = pytest.mark.usefixtures("with_tasks")
@@ -24,7 +31,7 @@ def uploaded(open_app):
     def opened(data, name="theirs.csv", **link):
         app = open_app(page="dataset", **{"dataset.file": "upload", "dataset.ask": "classes", **link})
         app.file_uploader(key="w_dataset_upload").upload(name, data.encode(), "text/csv").run()
-        return settled(app)
+        return run_until_done(app)
 
     return opened
 
@@ -51,7 +58,7 @@ def test_classes_are_compared_with_the_labels_of_the_file(uploaded, task_home, s
     np.testing.assert_array_equal(saved["confusion"]["npz"]["counts"], counts)
     assert [row[1:] for row in saved["confusion"]["rows"]] == [[str(one) for one in row] for row in counts.tolist()]
     np.testing.assert_allclose(array(figure(app, 0)[0]["z"]), counts / counts.sum(axis=1, keepdims=True), atol=1e-6)
-    assert "1 row has a label that is none of the model's: odd" in told(app)
+    assert "1 row has a label that is none of the model's: odd" in page_text(app)
 
 
 def test_the_rows_with_a_wrong_class_can_be_picked_out(uploaded, task_home):
@@ -59,14 +66,14 @@ def test_the_rows_with_a_wrong_class_can_be_picked_out(uploaded, task_home):
     app.button_group(key="w_dataset_show").set_value("misjudged").run()
     given = [one["label"] for one in said("classes", task_home, WORDS[:5])]
     wrong = [text for text, true, label in zip(WORDS, LABELS, given) if true != label]
-    assert list(settled(app).dataframe[0].value["a"]) == wrong and param(app, "dataset.show") == "misjudged"
+    assert list(run_until_done(app).dataframe[0].value["a"]) == wrong and param(app, "dataset.show") == "misjudged"
 
 
 def test_without_labels_the_classes_are_counted(open_app, task_home):
-    app = settled(open_app(page="dataset", model="classes", **{"dataset.ask": "classes"}))
+    app = run_until_done(open_app(page="dataset", model="classes", **{"dataset.ask": "classes"}))
     data = (ROOT / "assets" / "samples" / "sentences.txt").read_text("utf-8")
     given = [one["label"] for one in said("classes", task_home, data.splitlines())]
-    assert f"{given[0]} {given.count(given[0])}" in told(app) and not app.metric
+    assert f"{given[0]} {given.count(given[0])}" in page_text(app) and not app.metric
     assert "label" not in app.dataframe[0].value
 
 
@@ -77,25 +84,27 @@ def test_the_lines_classify_and_score_as_the_page(uploaded, tmp_path, monkeypatc
     names = {}
     exec(app.code[0].value, names)
     shown = app.session_state["_jobs"]["dataset"].result
-    assert [(one.row, one.predicted, one.right) for one in names["results"]] == [
-        (one.row, one.predicted, one.right) for one in shown
+    assert [(one.row, one.predicted, one.is_correct) for one in names["results"]] == [
+        (one.row, one.predicted, one.is_correct) for one in shown
     ]
     assert f"'accuracy': {float(app.metric[0].value):.1f}" in capsys.readouterr().out
 
 
 def test_what_cannot_be_asked_is_said(open_app):
-    app = settled(open_app(page="dataset", model="plain"))
-    assert "plain was not fine-tuned to classify" in told(app) and "choose classes" in told(app)
+    app = run_until_done(open_app(page="dataset", model="plain"))
+    assert "plain was not fine-tuned to classify" in page_text(app) and "choose classes" in page_text(app)
     app = open_app(page="dataset", model="pairs", **{"dataset.ask": "classes"})
-    assert not app.dataframe and "no row here has a text B" in told(app)
+    assert not app.dataframe and "no row here has a text B" in page_text(app)
     link = {"dataset.file": "pairs.jsonl", "dataset.ask": "classes"}
-    app = settled(open_app(page="dataset", model="classes", **link))
-    assert "classifies single texts: of a pair, text A" in told(app)
+    app = run_until_done(open_app(page="dataset", model="classes", **link))
+    assert "classifies single texts: of a pair, text A" in page_text(app)
     assert "problem" not in app.dataframe[0].value
 
 
 def test_pairs_and_numbers_are_judged_too(open_app, uploaded, task_home):
-    app = settled(open_app(page="dataset", model="pairs", **{"dataset.file": "pairs.jsonl", "dataset.ask": "classes"}))
+    app = run_until_done(
+        open_app(page="dataset", model="pairs", **{"dataset.file": "pairs.jsonl", "dataset.ask": "classes"})
+    )
     rows = read_rows((ROOT / "assets" / "samples" / "pairs.jsonl").read_bytes(), "jsonl").rows
     found = said("pairs", task_home, [(row.text_a, row.text_b) for row in rows])
     assert list(app.dataframe[0].value["predicted"]) == [one["label"] for one in found]
@@ -108,13 +117,13 @@ def test_pairs_and_numbers_are_judged_too(open_app, uploaded, task_home):
 
 def test_the_map_is_of_what_the_classifier_has_read(open_app, task_home, saved):
     link = {"dataset.file": "pairs.jsonl", "dataset.ask": "classes", "dataset.look": "map"}
-    app = settled(open_app(page="dataset", model="classes", **link))
+    app = run_until_done(open_app(page="dataset", model="classes", **link))
     judge = bert_tf.load(task_home / "classes")
     rows = read_rows((ROOT / "assets" / "samples" / "pairs.jsonl").read_bytes(), "jsonl").rows
     (name,) = [one for one in saved if one.startswith("row-map")]
     states = [judge.trace(row.text_a).hidden_states[-1].mean(axis=0) for row in rows]
     near(saved[name]["npz"]["vectors"], states, 1e-3)
-    assert "A point is text A of a row" in told(app)
+    assert "A point is text A of a row" in page_text(app)
     names = {}
     exec(app.code[0].value, names)
     near(names["vectors"], states, 1e-3)

@@ -5,10 +5,10 @@ import time
 
 import pytest
 
-from bert_tf.checkpoints import arrived
+from bert_tf.checkpoints import partial_download_bytes
 from bert_tf.checkpoints.registry import released
 from tests.app.conftest import LIMITS, save_tiny
-from tests.app.look import told
+from tests.app.page_reading import page_text
 from tests.checkpoints.conftest import Hub
 from ui.widgets.formatting import megabytes
 
@@ -41,29 +41,32 @@ def hub(environment, explorer_home, tmp_path, monkeypatch):
     monkeypatch.setattr(constants, "DOWNLOAD_CHUNK_SIZE", 4096)
     monkeypatch.setattr(constants, "HF_HUB_DOWNLOAD_TIMEOUT", 600)
     monkeypatch.setattr(file_download.time, "sleep", lambda seconds: None)
-    for cache in (state.limits, model_store.catalogue, downloads.everybodys):
+    for cache in (state.limits, model_store.catalogue, downloads.shared_downloads):
         cache.clear()
     yield hub
     hub.gate.set()
     ended()
     hub.close()
-    downloads.everybodys.clear()
+    downloads.shared_downloads.clear()
 
 
 def ended(seconds=120):
-    from ui.session.downloads import everybodys
+    from ui.session.downloads import shared_downloads
 
     deadline = time.monotonic() + seconds
-    while (found := everybodys().get(NAME)) and found.running and time.monotonic() < deadline:
+    while (found := shared_downloads().get(NAME)) and found.running and time.monotonic() < deadline:
         time.sleep(0.01)
     return found
 
 
 def half_way(seconds=120):
-    from ui.session.downloads import everybodys
+    from ui.session.downloads import shared_downloads
 
     deadline = time.monotonic() + seconds
-    while everybodys().get(NAME).done < everybodys().get(NAME).total / 2 - 5000 or not everybodys().get(NAME).done:
+    while (
+        shared_downloads().get(NAME).done < shared_downloads().get(NAME).total / 2 - 5000
+        or not shared_downloads().get(NAME).done
+    ):
         assert time.monotonic() < deadline
         time.sleep(0.01)
 
@@ -96,16 +99,16 @@ def test_a_download_goes_on_whatever_is_pressed_and_others_watch_it(open_app, hu
     other = open_app(page="models")
     assert bar(other).startswith(f"{NAME}: ") and not offers(other)
     # Whoever pressed at the same moment begins no second one.
-    from ui.session.downloads import everybodys
+    from ui.session.downloads import shared_downloads
 
-    everybodys().start(NAME)
+    shared_downloads().start(NAME)
     elsewhere = open_app(page="predict", a="The bunny ate the carrot.", mask="a1")
     assert not elsewhere.exception and NAME not in elsewhere.selectbox(key="w_model").options
     hub.gate.set()
     assert ended().status == "done" and len(asked_for(hub)) == 1
     for one in (app, other):
         one.run()
-        assert bar(one) is None and not offers(one) and f"{NAME} ·" in told(one).replace("\\", "")
+        assert bar(one) is None and not offers(one) and f"{NAME} ·" in page_text(one).replace("\\", "")
     assert NAME in elsewhere.run().selectbox(key="w_model").options
 
 
@@ -120,9 +123,9 @@ def test_a_download_that_is_stopped_says_what_is_here_and_goes_on_from_there(ope
     hub.gate.set()
     found = ended()
     app.run()
-    held = arrived(NAME)
+    held = partial_download_bytes(NAME)
     assert found.status == "stopped" and 0 < held < sum(map(len, hub.files.values()))
-    assert offers(app) and not app.error and f"Goes on from {megabytes(held)}: so much of it is here." in told(app)
+    assert offers(app) and not app.error and f"Goes on from {megabytes(held)}: so much of it is here." in page_text(app)
     app.button(key=key("get")).click().run()
     assert ended().status == "done" and re.fullmatch(r"bytes=[1-9]\d+-", asked_for(hub)[-1])
     assert not offers(app.run())
@@ -135,7 +138,7 @@ def test_a_download_that_fails_says_so_until_it_is_pressed_again(open_app, hub):
     ended()
     for _ in range(3):
         app.run()
-        assert "the hub answered 503" in told(app).replace("\\", "") and offers(app)
+        assert "the hub answered 503" in page_text(app).replace("\\", "") and offers(app)
     hub.status = 200
     hub.gate.clear()
     app.button(key=key("get")).click().run()

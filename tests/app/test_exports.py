@@ -5,7 +5,15 @@ import json
 import numpy as np
 import pytest
 
-from tests.app.look import column, component, components, near, offered, param, settled
+from tests.app.page_reading import (
+    column,
+    component,
+    components,
+    near,
+    offered,
+    param,
+    run_until_done,
+)
 from ui.widgets import export
 
 PAIR = {"a": "The bunny ate the carrot.", "b": "It was good."}
@@ -30,13 +38,13 @@ def plain(bert):
 
 
 def opened(open_app, saved, names, **params):
-    app = settled(open_app(**params))
+    app = run_until_done(open_app(**params))
     offered(app, saved, names)
     return app
 
 
 def test_words_asked_about_are_shown_saved_and_copied(open_app, saved, bert):
-    words = {"predict.ask": "rabbit,  unbelievableness,"}
+    words = {"predict.predict_variants": "rabbit,  unbelievableness,"}
     for more in ({}, {"fill": "joint"}):
         saved.clear()
         app = open_app(page="predict", a="The dog ate the house.", mask="a1,a4", **words, **more)
@@ -44,28 +52,32 @@ def test_words_asked_about_are_shown_saved_and_copied(open_app, saved, bert):
         said = "".join(one.value for one in app.caption).replace("\\", "")
         assert "'unbelievableness' is no token of this model's vocabulary. It is made of: un" in said
         trace = bert.trace("The dog ate the house.", mask=["dog", "house"])
-        ask = bert.fill_jointly(trace, targets=["rabbit"]).steps if more else bert.fill_mask(trace, targets=["rabbit"])
+        predict_variants = (
+            bert.fill_jointly(trace, targets=["rabbit"]).steps if more else bert.fill_mask(trace, targets=["rabbit"])
+        )
         shown = component(app, "bars")["cards"]
         assert [(card["asked"][0]["text"], card["asked"][0]["rank"]) for card in shown] == [
-            ("rabbit", f"{one.targets[0].rank:,}") for one in ask
+            ("rabbit", f"{one.targets[0].rank:,}") for one in predict_variants
         ]
-        near([card["asked"][0]["p"] for card in shown], [one.targets[0].probability for one in ask])
+        near([card["asked"][0]["p"] for card in shown], [one.targets[0].probability for one in predict_variants])
         menu = saved["predictions"]
         asked = [row for row in menu["rows"] if row[-1] == "1"]
         assert [(int(row[1]), int(row[4]), row[5]) for row in asked] == [
-            (one.position, one.targets[0].rank, "rabbit") for one in ask
+            (one.position, one.targets[0].rank, "rabbit") for one in predict_variants
         ]
         assert len(menu["rows"]) == 2 * 5 + len(asked)
         assert [[one["rank"] for one in mask["targets"]] for mask in menu["json"]["masks"]] == [
-            [one.targets[0].rank] for one in ask
+            [one.targets[0].rank] for one in predict_variants
         ]
         drawn = [list(bars.y) for bars in menu["figures"]["Figure"].data]
-        assert [list(names)[-1] for names in drawn] == [f"rabbit (rank {one.targets[0].rank:,})" for one in ask]
+        assert [list(names)[-1] for names in drawn] == [
+            f"rabbit (rank {one.targets[0].rank:,})" for one in predict_variants
+        ]
         code = app.code[0].value
         assert "targets=['rabbit']" in code
-    assert param(app, "predict.ask") == words["predict.ask"]
+    assert param(app, "predict.predict_variants") == words["predict.predict_variants"]
     app.text_input(key="w_predict_ask").set_value("").run()
-    assert param(app, "predict.ask") is None and not component(app, "bars")["cards"][0]["asked"]
+    assert param(app, "predict.predict_variants") is None and not component(app, "bars")["cards"][0]["asked"]
 
 
 def test_predictions_and_the_pair(open_app, saved, bert, trace):
@@ -169,8 +181,8 @@ def test_switched_off(open_app, saved, bert, trace):
         **ASKED,
         **{"ablation.colour": "effect", "ablation.off": "1-1"},
     )
-    effect = ablate(bert, trace, Ablation(heads=((0, 0),)), 5, shifts=True)
-    near(saved["switched-off"]["npz"]["attention_moved"], effect.shifts)
+    effect = ablate(bert, trace, Ablation(heads=((0, 0),)), 5, attention_shifts=True)
+    near(saved["switched-off"]["npz"]["attention_moved"], effect.attention_shifts)
     alone = sweep(bert, trace, [Ablation(heads=((layer, head),)) for layer in range(3) for head in range(4)])
     wanted = sorted(-alone.changes.mean(axis=1), key=lambda one: -abs(one))
     near(column(saved["strongest-parts"], "effect"), wanted, 1e-3)
@@ -180,8 +192,8 @@ def test_switched_off_saves_the_answers_and_the_grid_on_the_screen(open_app, sav
     from bert_tf.explain import Ablation, ablate
 
     opened(open_app, saved, ("switched-off", "answers"), page="ablation", **ASKED, **{"ablation.off": "1-1"})
-    effect = ablate(bert, trace, Ablation(heads=((0, 0),)), 1000, shifts=True)
-    near(saved["switched-off"]["figures"]["Figure"].data[0].z, effect.shifts)
+    effect = ablate(bert, trace, Ablation(heads=((0, 0),)), 1000, attention_shifts=True)
+    near(saved["switched-off"]["figures"]["Figure"].data[0].z, effect.attention_shifts)
     rows = {row[1]: [float(number) for number in row[2:]] for row in saved["answers"]["rows"]}
     before, after = (
         {one.token: one.probability for one in found[0].predictions} for found in (effect.before, effect.after)
@@ -197,12 +209,14 @@ def test_switched_off_saves_the_answers_and_the_grid_on_the_screen(open_app, sav
     "link", [{"whatif.kind": "swap"}, {"whatif.kind": "word", "whatif.word": "a1", "whatif.with": "dog"}]
 )
 def test_what_if_saves_the_verdict_where_nothing_is_hidden(open_app, saved, bert, plain, link):
-    from bert_tf.explain import ask, swapped, with_word
+    from bert_tf.explain import predict_variants, swapped, with_word
 
     opened(open_app, saved, ("what-if",), page="whatif", **PAIR, **link)
     bunny = next(word for word in plain.words() if word.text == "bunny")
     swap = link["whatif.kind"] == "swap"
-    (outcome,) = ask(bert, plain, [swapped(bert, plain) if swap else with_word(bert, plain, bunny, "dog")], 5)
+    (outcome,) = predict_variants(
+        bert, plain, [swapped(bert, plain) if swap else with_word(bert, plain, bunny, "dog")], 5
+    )
     ((of, item, *shares),) = saved["what-if"]["rows"]
     assert (of, item) == ("IsNext", "")
     near([float(share) for share in shares], [plain.nsp.is_next, outcome.nsp.is_next])
@@ -233,8 +247,10 @@ def test_words_left(open_app, saved, bert, trace):
 
     opened(open_app, saved, ("words-left",), page="saliency", **ASKED, **{"saliency.method": "reduction"})
     found, menu = reduce_input(bert, trace, mask_target(bert, trace, trace.masks[0])), saved["words-left"]
-    assert [row[2] for row in menu["rows"]] == [one.word.text for one in found.gone] + [one.text for one in found.left]
-    near(menu["npz"]["log_probability"][: len(found.gone)], [one.score for one in found.gone], 1e-3)
+    assert [row[2] for row in menu["rows"]] == [one.word.text for one in found.removed] + [
+        one.text for one in found.left
+    ]
+    near(menu["npz"]["log_probability"][: len(found.removed)], [one.score for one in found.removed], 1e-3)
     assert [one["word"] for one in menu["json"]["left"]] == [one.text for one in found.left]
     assert menu["json"]["log_probability_left"] == pytest.approx(found.left_score, abs=1e-3)
 
@@ -302,10 +318,10 @@ def test_paths(open_app, saved, bert, trace, into, layer):
     receiver = {"feed_forward": Receiver(into, 1), "keys": Receiver(into, 0, 0)}.get(into)
     found, menu = patch_paths(*asked, receiver), saved["paths"]
     near(menu["npz"]["scores"], found.scores, 1e-3)
-    near(menu["npz"]["leads"], found.leads)
-    near(column(menu, "log_probability"), [found.embeddings, *found.scores[found.leads]], 1e-3)
-    near(column(menu, "recovered"), [found.share(found.embeddings), *found.recovered[found.leads]], 1e-3)
-    layers = [str(layer + 1) for layer in np.nonzero(found.leads)[0]]
+    near(menu["npz"]["leads"], found.has_path)
+    near(column(menu, "log_probability"), [found.embeddings, *found.scores[found.has_path]], 1e-3)
+    near(column(menu, "recovered"), [found.share(found.embeddings), *found.recovered[found.has_path]], 1e-3)
+    layers = [str(layer + 1) for layer in np.nonzero(found.has_path)[0]]
     assert [row[0] for row in menu["rows"]] == ["", *layers] and menu["rows"][0][1] == "embeddings"
     assert [menu["json"][name] for name in ("into", "into_layer", "into_head")] == [
         into,
@@ -315,7 +331,7 @@ def test_paths(open_app, saved, bert, trace, into, layer):
     assert menu["json"]["whole"] == pytest.approx(found.whole, abs=1e-3)
     assert ("Map" in menu["figures"]) == bool(layers)
     if layers:
-        drawn = np.where(found.leads, found.recovered, np.nan)[: int(layers[-1])]
+        drawn = np.where(found.has_path, found.recovered, np.nan)[: int(layers[-1])]
         np.testing.assert_allclose(menu["figures"]["Map"].data[0].customdata, drawn, atol=1e-3)
 
 
@@ -334,13 +350,13 @@ def test_words_flipped(open_app, saved, bert, trace):
 
     opened(open_app, saved, ("words-flipped",), page="saliency", **ASKED, **{"saliency.method": "hotflip"})
     found, menu = hotflip(bert, trace, mask_target(bert, trace, trace.masks[0])), saved["words-flipped"]
-    flips = [*found.taken, *found.tried]
-    assert column(menu, "step") == [*range(1, len(found.taken) + 1), *[0] * len(found.tried)]
+    flips = [*found.applied, *found.tried]
+    assert column(menu, "step") == [*range(1, len(found.applied) + 1), *[0] * len(found.tried)]
     assert [row[menu["header"].index("instead")] for row in menu["rows"]] == [one.new for one in flips]
     for name, wanted in (("change", "change"), ("estimate", "estimate"), ("log_probability", "score")):
         near(column(menu, name), [getattr(one, wanted) for one in flips], 1e-3)
         near(menu["npz"][name], [getattr(one, wanted) for one in flips], 1e-3)
-    assert [one["text_a"] for one in menu["json"]["taken"]] == [one.text_a for one in found.taken]
+    assert [one["text_a"] for one in menu["json"]["taken"]] == [one.text_a for one in found.applied]
     assert menu["json"]["flipped"] == found.flipped and menu["json"]["most"] == 3
     near(menu["figures"]["Figure"].data[1].x, [one.estimate for one in found.tried[:15]], 1e-3)
 
@@ -377,7 +393,7 @@ def test_patching(open_app, saved, bert, trace, part):
     ],
 )
 def test_what_if(open_app, saved, bert, trace, kind, names):
-    from bert_tf.explain import ask, minimal_pairs, swapped, without_each_word
+    from bert_tf.explain import minimal_pairs, predict_variants, swapped, without_each_word
     from ui.samples.minimal_pairs import PAIRS
 
     opened(open_app, saved, names, page="whatif", **ASKED, **{"whatif.kind": kind})
@@ -386,7 +402,7 @@ def test_what_if(open_app, saved, bert, trace, kind, names):
         wanted = [float(one.divergences.mean()) for _, one in without_each_word(bert, trace, 1)]
         near(found["npz"]["effect"], sorted(wanted, reverse=True))
     elif kind == "swap":
-        (outcome,) = ask(bert, trace, [swapped(bert, trace)], 5)
+        (outcome,) = predict_variants(bert, trace, [swapped(bert, trace)], 5)
         assert found["json"]["is_next_after"] == pytest.approx(outcome.nsp.is_next, abs=1e-5)
     elif kind == "pairs":
         (pair,) = minimal_pairs(bert, [(PAIRS[0].good, PAIRS[0].bad)])
@@ -510,7 +526,7 @@ def test_layers_of_two_models(open_app, saved, bert, explorer_home):
 def test_layers_of_two_models_by_canonical_correlations(open_app, saved, bert, explorer_home, measure):
     import bert_tf
     from bert_tf.explain import chance_similarity, layer_similarity
-    from tests.app.look import told
+    from tests.app.page_reading import page_text
 
     app = opened(
         open_app,
@@ -528,9 +544,9 @@ def test_layers_of_two_models_by_canonical_correlations(open_app, saved, bert, e
     near(found["figures"]["Figure"].data[0].z, wanted, 1e-3)
     assert found["json"]["by_chance"] == pytest.approx(chance_similarity(*traces, measure), abs=1e-3)
     said = f"last layer shuffled it is {chance_similarity(*traces, measure):.2f} here"
-    assert f"{measure.upper()} of every layer" in told(app) and said in told(app)
+    assert f"{measure.upper()} of every layer" in page_text(app) and said in page_text(app)
     app.button_group(key="w_cka_measure").set_value("cka").run()
-    assert param(settled(app), "cka.measure") is None and "Linear CKA of every layer" in told(app)
+    assert param(run_until_done(app), "cka.measure") is None and "Linear CKA of every layer" in page_text(app)
 
 
 def test_a_whole_file_and_two_models_on_it(open_app, saved):
@@ -554,7 +570,7 @@ def test_a_number_that_is_none_is_null_in_the_record():
 def test_a_picture_is_made_when_its_button_is_pressed(open_app):
     from ui.widgets.components import _PICTURES
 
-    app = settled(open_app(page="attention", **PAIR))
+    app = run_until_done(open_app(page="attention", **PAIR))
     (shown, _) = components(app, "picture")
     assert shown["title"] == "Heatmap" and "figure" not in shown and _PICTURES == ("svg", "png")
     app.session_state["_c_save_layer-1-head-1-heatmap_asked"] = {"format": "svg", "library": True}
@@ -576,7 +592,7 @@ def test_a_picture_is_made_when_its_button_is_pressed(open_app):
     ],
 )
 def test_the_boxes_of_the_architecture(open_app, saved, bert, trace, box, menu):
-    from bert_tf.explain.models.architecture import parts, passing
+    from bert_tf.explain.models.architecture import layer_activations, parts
 
     opened(
         open_app,
@@ -595,7 +611,7 @@ def test_the_boxes_of_the_architecture(open_app, saved, bert, trace, box, menu):
     near(column(saved["box-sizes"], "percent_of_the_work")[-1], 100 * own.flops / sum(part.flops for part in boxes))
     assert list(saved["box-sizes"]["figures"]["Parameters"].data[0].x) == column(saved["box-sizes"], "parameters")
     if menu == "values":
-        values = passing(bert, trace, 0)[box]
+        values = layer_activations(bert, trace, 0)[box]
         near(saved["values"]["npz"]["values"], values)
         near([row[1:] for row in saved["values"]["rows"]], values)
     elif menu == "next-sentence":
@@ -611,7 +627,7 @@ def test_a_layer_s_mean_attention_in_the_architecture(open_app, saved, trace):
 
 
 def test_the_family(open_app, saved):
-    from bert_tf.explain.models.architecture_table import family_rows
+    from bert_tf.explain.models.architecture_table import architecture_rows
 
     opened(open_app, saved, ("family",), page="family")
-    assert saved["family"]["npz"]["parameters"].tolist() == [row.parameters["total"] for row in family_rows()]
+    assert saved["family"]["npz"]["parameters"].tolist() == [row.parameters["total"] for row in architecture_rows()]

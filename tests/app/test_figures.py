@@ -3,7 +3,7 @@
 import json
 import re
 
-from tests.app.look import component, settled
+from tests.app.page_reading import component, run_until_done
 from ui.shell.limits import ROOT
 
 
@@ -29,7 +29,7 @@ def test_a_figure_whose_scale_stands_beside_it_has_no_camera(open_app):
     app = open_app(page="attention", a="The cat sat.", **{"attention.as": "map"})
     chart = app.get("plotly_chart")[0].proto
     assert component(app, "figure")["scale"] and "toImage" in json.loads(chart.config)["modeBarButtonsToRemove"]
-    app = settled(open_app(page="saliency", a="The cat sat.", mask="a1", **{"saliency.method": "gradient"}))
+    app = run_until_done(open_app(page="saliency", a="The cat sat.", mask="a1", **{"saliency.method": "gradient"}))
     chart = app.get("plotly_chart")[0].proto
     assert component(app, "figure")["scale"] is None
     assert "toImage" not in json.loads(chart.config)["modeBarButtonsToRemove"]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.app.look import settled, told
+from tests.app.page_reading import page_text, run_until_done
 
 SMALL, LARGE = b"The cat sat.\nIt was good.", b"The cat sat.\n" * 100
 
@@ -26,26 +26,26 @@ def away_and_back(app):
     app.query_params["page"] = "guide"
     app.run()
     app.query_params["page"], app.query_params["dataset.file"] = "dataset", "upload"
-    return settled(app.run())
+    return run_until_done(app.run())
 
 
 def is_read(app):
-    return "Read from mine.txt" in told(app).replace("\\", "") and "Choose a file" not in told(app)
+    return "Read from mine.txt" in page_text(app).replace("\\", "") and "Choose a file" not in page_text(app)
 
 
 def test_a_file_that_is_taken_from_the_widget_is_gone(app):
-    assert is_read(settled(app))
+    assert is_read(run_until_done(app))
     app.file_uploader(key="w_dataset_upload").set_value(None).run()
-    assert not is_read(app) and "Choose a file" in told(app)
+    assert not is_read(app) and "Choose a file" in page_text(app)
     assert not is_read(away_and_back(app))
 
 
 def test_a_file_outlives_its_widget_and_can_be_taken_away_then(app):
     assert is_read(away_and_back(app))
     app.button(key="w_dataset_forget").click().run()
-    assert not is_read(app) and "Choose a file" in told(app)
+    assert not is_read(app) and "Choose a file" in page_text(app)
 
 
 def test_a_file_that_is_too_large_takes_the_place_of_the_one_before(app):
-    assert "at most 1 kB are read" in told(uploaded(settled(app), LARGE))
+    assert "at most 1 kB are read" in page_text(uploaded(run_until_done(app), LARGE))
     assert not is_read(away_and_back(app))

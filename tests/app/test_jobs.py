@@ -7,7 +7,7 @@ import weakref
 import pytest
 
 from bert_tf.errors import checked_text
-from tests.app.look import PATIENCE
+from tests.app.page_reading import PATIENCE
 from ui.session.jobs import Job
 
 

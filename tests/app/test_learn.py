@@ -7,12 +7,17 @@ import pytest
 from bert_tf.config import BertConfig
 from pages.learn.lessons import GUIDE, PARTS, part
 from tests.app.conftest import ROOT
-from tests.app.look import component, param, settled, told
+from tests.app.page_reading import (
+    component,
+    page_text,
+    param,
+    run_until_done,
+)
 from ui.shell.view import PAGES
 
 
 def no_trouble(app):
-    assert not app.exception and not app.error, told(app)
+    assert not app.exception and not app.error, page_text(app)
 
 
 def test_the_boxes_are_those_of_the_loaded_model(open_app):
@@ -29,7 +34,7 @@ def test_the_boxes_are_those_of_the_loaded_model(open_app):
 def test_every_box_opens_with_its_explanation(open_app, box):
     app = open_app(page="architecture", a="The bunny ate.", b="It was good.", mask="a1", **{"architecture.open": box})
     no_trouble(app)
-    assert PARTS[box].text in told(app) and PARTS[box].source in told(app)
+    assert PARTS[box].text in page_text(app) and PARTS[box].source in page_text(app)
 
 
 @pytest.mark.parametrize(
@@ -81,16 +86,16 @@ def test_values_of_a_link_are_shown(open_app, values):
     link = {"architecture.open": "attention", "architecture.values": values, "architecture.layer": "99"}
     app = open_app(page="architecture", a="The bunny ate.", **link)
     no_trouble(app)
-    assert "Self-attention, layer 3" in told(app)
+    assert "Self-attention, layer 3" in page_text(app)
 
 
 def test_long_texts_are_looked_at_through_a_window(open_app):
     text = "one two three four " * 20
     app = open_app(page="architecture", a=text, **{"architecture.open": "embeddings", "architecture.token": "30"})
     no_trouble(app)
-    assert app.slider(key="w_architecture_token").value == 30 and "tokens 30 to 77 of 82" in told(app)
+    assert app.slider(key="w_architecture_token").value == 30 and "tokens 30 to 77 of 82" in page_text(app)
     app.slider(key="w_architecture_token").set_value(35).run()
-    assert "tokens 35 to 82 of 82" in told(app)
+    assert "tokens 35 to 82 of 82" in page_text(app)
     # A short text fits, and so do the sixteen units: nothing to slide.
     assert not open_app(page="architecture", a="The bunny ate.").slider
 
@@ -147,7 +152,7 @@ def test_without_a_mask_or_a_second_text_the_heads_say_what_to_do(open_app):
     for box, says in (("mlm", "Nothing is hidden"), ("nsp", "There is only one text")):
         app = open_app(page="architecture", a="The bunny ate.", **{"architecture.open": box})
         no_trouble(app)
-        assert says in told(app)
+        assert says in page_text(app)
 
 
 def test_the_guide_leads_to_pages_that_there_are(open_app):
@@ -219,7 +224,7 @@ def test_runs_of_the_page_spare_what_is_made_beside_it_though_no_model_was_loade
 
     monkeypatch.setattr(architectures, "measure_speed", measured)
     monkeypatch.setattr(keras.backend, "clear_session", lambda *args, **kwargs: None)  # as on a fresh server
-    settled(open_app(page="family", **{"family.speed": "1"}))
+    run_until_done(open_app(page="family", **{"family.speed": "1"}))
     assert spares == [True]
 
 

@@ -4,13 +4,19 @@ import shutil
 
 import pytest
 
-from tests.app.look import component, param, settled, told, walk
+from tests.app.page_reading import (
+    component,
+    page_text,
+    param,
+    run_until_done,
+    walk,
+)
 
 PAIR = {"a": "The bunny ate the carrot.", "b": "It was good."}
 
 
 def no_trouble(app):
-    assert not app.exception and not app.error, told(app)
+    assert not app.exception and not app.error, page_text(app)
 
 
 @pytest.mark.parametrize("page", ["predict", "attention", "compare", "models"])
@@ -60,29 +66,29 @@ def test_a_text_b_with_nothing_to_read_counts_as_none_and_is_said(open_app, page
     says = "Text B holds nothing that the model can read, so it counts as empty."
     app = open_app(page=page, a=PAIR["a"], b=" \u200b\ufeff", mask="a1")
     no_trouble(app)
-    assert told(app).count(says) == 1 and "text_b" not in told(app)
+    assert page_text(app).count(says) == 1 and "text_b" not in page_text(app)
     alone = open_app(page=page, a=PAIR["a"], b="", mask="a1")
-    assert says not in told(alone)
+    assert says not in page_text(alone)
     for name in ("bars", "chips", "lines"):
         assert component(app, name) == component(alone, name)
 
 
 def test_a_text_b_with_nothing_to_read_is_said_on_layer_likeness(open_app):
     says = "Text B holds nothing that the model can read, so it counts as empty."
-    app = settled(open_app(page="cka", a=PAIR["a"], b="\u200b", **{"cka.source": "view"}))
-    assert told(app).count(says) == 1
-    assert says not in told(settled(open_app(page="cka", **PAIR, **{"cka.source": "view"})))
-    assert says not in told(settled(open_app(page="cka", b="\u200b")))  # the texts of a file
+    app = run_until_done(open_app(page="cka", a=PAIR["a"], b="\u200b", **{"cka.source": "view"}))
+    assert page_text(app).count(says) == 1
+    assert says not in page_text(run_until_done(open_app(page="cka", **PAIR, **{"cka.source": "view"})))
+    assert says not in page_text(run_until_done(open_app(page="cka", b="\u200b")))  # the texts of a file
 
 
 def test_a_second_text_with_nothing_to_read_is_said_on_compare(open_app):
     second = {"compare.what": "texts", "compare.a": "It was good.", "compare.b": "\u200b"}
     app = open_app(page="compare", **PAIR, **second)
     no_trouble(app)
-    assert "The second text B holds nothing that the model can read, so it counts as empty." in told(app)
+    assert "The second text B holds nothing that the model can read, so it counts as empty." in page_text(app)
     app = open_app(page="compare", **PAIR, **{**second, "compare.a": "\u200b", "compare.b": "It was good."})
     no_trouble(app)
-    assert "There is nothing in the second text A that the model can read." in told(app)
+    assert "There is nothing in the second text A that the model can read." in page_text(app)
 
 
 def test_a_typed_mask_is_predicted(open_app):
@@ -128,7 +134,7 @@ def test_an_example_can_be_picked(open_app):
 def test_texts_that_cannot_be_read_are_answered_with_a_sentence(open_app, page, text, says):
     app = open_app(page=page)
     app.text_area(key="w_text_a").set_value(text).run()
-    assert says in told(app)
+    assert says in page_text(app)
     assert not app.exception
 
 
@@ -143,20 +149,20 @@ def test_unusual_texts_are_read(open_app, text):
 
 def test_what_is_cut_off_is_said(open_app):
     app = open_app(a="word " * 900)
-    assert "390 tokens of text A at the end are left out" in told(app)
+    assert "390 tokens of text A at the end are left out" in page_text(app)
     assert component(app, "chips")["chips"][-1]["text"] == "[SEP]"
 
 
 def test_too_many_masks_are_refused_with_their_number(open_app):
     app = open_app(a="[MASK] " * 9)
-    assert "There are 9 masks; at most 6" in told(app)
+    assert "There are 9 masks; at most 6" in page_text(app)
     assert component(app, "bars") is None
 
 
 def test_a_model_that_is_not_there_is_named_and_the_default_used(open_app):
     for name in ("../../etc", "/etc/passwd", "no-such-model"):
         app = open_app(model=name)
-        assert not app.exception and "which is not here" in told(app)
+        assert not app.exception and "which is not here" in page_text(app)
         assert app.selectbox(key="w_model").value == "tiny-cased"
         assert param(app, "model") == "tiny-cased"
 
@@ -164,15 +170,15 @@ def test_a_model_that_is_not_there_is_named_and_the_default_used(open_app):
 def test_a_model_can_compute_with_fewer_digits(open_app):
     app = open_app(**PAIR, mask="a1", precision="bfloat16")
     no_trouble(app)
-    assert component(app, "bars")["cards"] and "bfloat16" in told(app)
+    assert component(app, "bars")["cards"] and "bfloat16" in page_text(app)
 
 
 def test_attention_opens_the_head_of_a_link_and_follows_the_pickers(open_app):
     app = open_app(page="attention", **PAIR, layer="2", head="3")
     no_trouble(app)
-    assert "Layer 2, head 3" in told(app)
+    assert "Layer 2, head 3" in page_text(app)
     app.slider(key="w_layer").set_value(3).run()
-    assert "Layer 3, head 3" in told(app) and param(app, "layer") == "3"
+    assert "Layer 3, head 3" in page_text(app) and param(app, "layer") == "3"
     assert [one["layer"] for one in component(app, "heads")["heads"]] == [2]
 
 
@@ -185,7 +191,7 @@ def test_attention_shows_only_the_tokens_of_the_filter(open_app):
 def test_a_layer_the_model_does_not_have_becomes_its_last(open_app):
     app = open_app(page="attention", layer="99", head="99", model="tiny-uncased")
     no_trouble(app)
-    assert "Layer 2, head 2" in told(app)
+    assert "Layer 2, head 2" in page_text(app)
 
 
 def test_512_tokens_of_attention_stay_under_a_megabyte(open_app):
@@ -238,7 +244,7 @@ def _runtime_error(*_, **__):
 def test_a_fault_of_the_program_is_a_sentence_and_logged_and_not_a_trace(open_app, monkeypatch, caplog, place, broken):
     monkeypatch.setattr(f"ui.{place}", broken)
     app = open_app()
-    assert "Something went wrong" in told(app) and "inner detail" not in told(app) and not app.exception
+    assert "Something went wrong" in page_text(app) and "inner detail" not in page_text(app) and not app.exception
     assert any("inner detail" in str(record.exc_info) for record in caplog.records)
 
 
@@ -283,4 +289,4 @@ def test_a_view_without_texts_opens_without_texts_again(open_app):
         app.text_area(key=f"w_text_{name}").set_value("").run()
     again = open_app(**{key: param(app, key) for key in app.query_params})
     assert [again.text_area(key=f"w_text_{name}").value for name in "ab"] == ["", ""]
-    assert "Text A is empty" in told(again)
+    assert "Text A is empty" in page_text(again)

@@ -7,7 +7,7 @@ import types
 import numpy as np
 import pytest
 
-from tests.app.look import PATIENCE
+from tests.app.page_reading import PATIENCE
 from ui.session.fair_lock import FairLock
 from ui.session.trace_store import TraceStore, size_of
 

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.app.conftest import LIMITS, save_tiny
-from tests.app.look import settled, told, walk
+from tests.app.page_reading import page_text, run_until_done, walk
 from ui.shell.frame import _TEXTLESS
 from ui.shell.view import PAGES
 
@@ -86,7 +86,7 @@ def test_every_page_that_reads_the_texts_is_measured():
 def test_512_tokens_stay_under_a_megabyte(open_app, page, link):
     from ui.session.model_store import shared_model
 
-    app = settled(open_app(page=page, **LONG, **link))
+    app = run_until_done(open_app(page=page, **LONG, **link))
     assert shared_model("tiny-tall").encode(*LONG.values()).length == 512
     shown = size(app)
-    assert 20_000 < shown < 1_000_000, told(app)
+    assert 20_000 < shown < 1_000_000, page_text(app)

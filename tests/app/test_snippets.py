@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import bert_tf
-from tests.app.look import component, components, settled
+from tests.app.page_reading import component, components, run_until_done
 from ui.shell.view import PAGES
 from ui.snippets import WRITERS
 
@@ -20,7 +20,7 @@ NO_LINES = {"guide", "models"}  # nothing is computed there
 def ran(app):
     """What the lines of a page leave behind: dict of names; without a menu the test fails."""
     names = {}
-    exec(settled(app).code[0].value, names)
+    exec(run_until_done(app).code[0].value, names)
     return names
 
 
@@ -112,7 +112,7 @@ def test_words_asked_about_are_so_in_the_lines(open_app, capsys, fill):
 
 def test_a_model_computes_in_the_page_s_precision(open_app):
     app = open_app(page="compare", a="The bunny ate it.", mask="a1", precision="bfloat16")
-    assert settled(app).code[0].value.count("precision='bfloat16'") == 2
+    assert run_until_done(app).code[0].value.count("precision='bfloat16'") == 2
 
 
 # Attention
@@ -127,8 +127,8 @@ def test_all_open_heads_and_the_filters_are_in_the_lines(open_app, capsys):
     assert [trace.tokens[at] for at in shown.rows] == drawn["left"]
     weights = [trace.attentions[place][np.ix_(shown.rows, shown.columns)] for place in ((1, 2), (0, 0), (2, 3))]
     np.testing.assert_allclose(values / 255, weights, atol=3e-3)
-    told = capsys.readouterr().out
-    assert told.count("(") == sum(int((part >= 0.2).sum()) for part in weights)
+    stdout_text = capsys.readouterr().out
+    assert stdout_text.count("(") == sum(int((part >= 0.2).sum()) for part in weights)
 
 
 def test_of_a_long_text_the_window_is_in_the_lines(open_app):
@@ -199,7 +199,7 @@ def test_a_file_of_heads_is_read_under_its_name(open_app, tmp_path, monkeypatch,
     assert found.profile.texts == names["found"].texts
     np.testing.assert_allclose(names["found"].distances, found.profile.distances, atol=1e-5)
     if "syntax" in names:
-        np.testing.assert_allclose(names["syntax"].overall.head_looks, found.syntax.overall.head_looks)
+        np.testing.assert_allclose(names["syntax"].overall.head_to_dependent, found.syntax.overall.head_to_dependent)
 
 
 # Why
@@ -215,10 +215,10 @@ def test_the_lens_follows_the_word_at_the_open_token(open_app):
 def test_what_is_switched_off_is_in_the_lines(open_app):
     link = {"ablation.off": "1-2.f_3-x", "ablation.tokens": "2"}
     app = open_app(page="ablation", **PAIR, mask="a2,b2", **link)
-    effect, shown = ran(app)["effect"], kept(settled(app), "ablation")
+    effect, shown = ran(app)["effect"], kept(run_until_done(app), "ablation")
     assert effect.ablation == shown.ablation and effect.ablation.layers == (2,)
     np.testing.assert_allclose(effect.changes, shown.changes, atol=1e-4)
-    np.testing.assert_allclose(effect.shifts, shown.shifts, atol=1e-4)
+    np.testing.assert_allclose(effect.attention_shifts, shown.attention_shifts, atol=1e-4)
     assert component(app, "gauge")["is_next"] == pytest.approx(effect.nsp_after.is_next, abs=1e-5)
 
 
@@ -275,7 +275,7 @@ def test_changed_words_are_those_of_the_page(open_app, link, capsys):
         assert [(one.word, one.new) for one in getattr(found, name)] == [
             (one.word, one.new) for one in getattr(shown, name)
         ]
-    assert capsys.readouterr().out.count("\n") == 1 + len(shown.taken) + len(shown.tried)
+    assert capsys.readouterr().out.count("\n") == 1 + len(shown.applied) + len(shown.tried)
 
 
 @pytest.mark.parametrize("link", [{}, {"saliency.of": "next"}])
@@ -285,7 +285,7 @@ def test_words_that_stay_are_those_of_the_page(open_app, link):
     )
     found, shown = ran(app)["found"], of_job(app, "saliency reduction")
     assert found.target == shown.target and found.left == shown.left
-    assert [one.word for one in found.gone] == [one.word for one in shown.gone]
+    assert [one.word for one in found.removed] == [one.word for one in shown.removed]
 
 
 @pytest.mark.parametrize("link", [{}, {"contributions.token": "good"}, {"contributions.of": "next"}])
@@ -348,9 +348,9 @@ def test_both_halves_of_the_chosen_mask_are_asked(open_app, explorer_home):
 def test_every_word_left_out_has_the_page_s_numbers(open_app, capsys):
     app = open_app(page="whatif", **PAIR, mask="a2", **{"whatif.kind": "less"})
     ran(app)
-    told = capsys.readouterr().out
+    stdout_text = capsys.readouterr().out
     for row in app.dataframe[0].value.itertuples():
-        assert f"{row.word} {row.guess} {row.change:.3g}"[:8] in told
+        assert f"{row.word} {row.guess} {row.change:.3g}"[:8] in stdout_text
 
 
 @pytest.mark.parametrize(
@@ -358,7 +358,7 @@ def test_every_word_left_out_has_the_page_s_numbers(open_app, capsys):
 )
 def test_another_word_and_a_swap_are_asked_as_on_the_page(open_app, link):
     app = open_app(page="whatif", **PAIR, mask="a2", **link)
-    outcome, shown = ran(app)["outcome"], kept(settled(app), "whatif_change")
+    outcome, shown = ran(app)["outcome"], kept(run_until_done(app), "whatif_change")
     assert outcome.variant.tokens == shown.variant.tokens and outcome.variant.label == shown.variant.label
     np.testing.assert_allclose(outcome.changes, shown.changes, atol=1e-4)
     assert outcome.nsp.is_next == pytest.approx(component(app, "gauge")["is_next"], abs=1e-5)
@@ -442,13 +442,13 @@ def test_the_places_of_one_head_and_their_parts_of_speech(open_app, with_tasks, 
     monkeypatch.setattr("pages.representations.nearest_contexts.TAGGER", "words")
     link = {"neighbours.at": "2", "neighbours.vector": "2", "neighbours.among": "text"}
     link |= {"neighbours.head": "2", "neighbours.tags": "1"}
-    app = settled(open_app(page="neighbours", **PAIR, **link))
+    app = run_until_done(open_app(page="neighbours", **PAIR, **link))
     names, table = ran(app), app.dataframe[0].value
     (near,) = names["found"].nearest
     assert [word.strip("«»") for word in table["word"]] == [one.word.text for one in near]
     assert list(table["tag"]) == list(names["labels"])
     np.testing.assert_allclose(table["cosine"], [one.similarity for one in near], atol=1e-4)
-    assert "attended_values(bert, trace.hidden_states[0], 0, 1)[[2]]" in app.code[0].value
+    assert "head_outputs(bert, trace.hidden_states[0], 0, 1)[[2]]" in app.code[0].value
     assert list(table["looked_tag"]) == list(names["there"])
     assert "head 2 of layer 1" in app.code[0].value and f"'{names['labels'][0]}'" in capsys.readouterr().out
 
@@ -462,7 +462,7 @@ def test_the_places_of_several_heads_and_what_a_file_with_trees_says(open_app, o
         app.file_uploader(key="w_neighbours_upload").upload("theirs.conllu", TREE, "text/plain").run()
         (tmp_path / "theirs.conllu").write_bytes(TREE)
         monkeypatch.chdir(tmp_path)
-    table = settled(app).dataframe[0].value
+    table = run_until_done(app).dataframe[0].value
     names = ran(app)
     np.testing.assert_allclose(table["cosine"], [one.similarity for one in names["near"]], atol=1e-4)
     assert list(table["looks_at"]) == [one.token for one in names["looked"]]
@@ -485,8 +485,8 @@ def test_factors_are_of_the_chosen_layers_and_tokens(open_app, link, capsys):
     found, shown = ran(app)["found"], of_job(app, "factors")
     np.testing.assert_allclose(found.tokens, shown.tokens, atol=1e-3)
     np.testing.assert_allclose(found.units, shown.units, atol=1e-3)
-    told = capsys.readouterr().out
-    printed = [line.split() for line in told.splitlines()[-len(app.dataframe[0].value) :]]
+    stdout_text = capsys.readouterr().out
+    printed = [line.split() for line in stdout_text.splitlines()[-len(app.dataframe[0].value) :]]
     for row, line in zip(app.dataframe[0].value.itertuples(), printed, strict=True):
         assert [int(one) for one in line[:2]] == [row.layer - 1, row.unit - 1]
         assert float(line[2]) == pytest.approx(row.weight, abs=1e-3)
@@ -576,7 +576,9 @@ def test_agreement_is_over_the_chosen_file(open_app, link):
     app = open_app(page="agreement", **{"with": "tiny-uncased", "top": "3"}, **link)
     found, shown = ran(app)["found"], of_job(app, "agreement")
     assert [one.row for one in found.rows] == [one.row for one in shown.rows]
-    assert (found.same_first, found.divergence) == pytest.approx((shown.same_first, shown.divergence), abs=1e-4)
+    assert (found.same_top_prediction, found.divergence) == pytest.approx(
+        (shown.same_top_prediction, shown.divergence), abs=1e-4
+    )
 
 
 # Data
@@ -654,9 +656,9 @@ def test_the_values_in_the_open_box_are_in_the_lines(open_app, link):
 def test_the_open_box_of_every_size_is_in_the_lines(open_app, capsys):
     app = open_app(page="architecture", **PAIR, mask="a2", **{"architecture.open": "feed_forward"})
     ran(app)
-    told = capsys.readouterr().out
+    stdout_text = capsys.readouterr().out
     for parameters in app.dataframe[0].value["Parameters"][:-1]:
-        assert f"parameters={parameters}," in told
+        assert f"parameters={parameters}," in stdout_text
 
 
 def test_the_family_s_sizes_are_those_of_the_table(open_app):

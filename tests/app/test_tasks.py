@@ -9,10 +9,19 @@ import pytest
 
 from bert_tf.config import BertConfig
 from bert_tf.finetuning.task_settings import TaskSettings
-from tests.app.look import column, component, components, near, offered, param, told, walk
-from tests.app.look import settled as finished
-from tests.app.made_tasks import LIMITS
-from tests.app.test_words import array
+from tests.app.page_reading import (
+    column,
+    component,
+    components,
+    near,
+    offered,
+    page_text,
+    param,
+    walk,
+)
+from tests.app.page_reading import run_until_done as finished
+from tests.app.random_task_models import LIMITS
+from tests.app.test_representation_pages import array
 from ui.session import task_models
 from ui.shell.limits import ROOT
 from ui.widgets.formatting import percent
@@ -21,7 +30,7 @@ pytestmark = pytest.mark.usefixtures("with_tasks")
 
 
 def no_trouble(app):
-    assert not app.exception and not app.error, told(app)
+    assert not app.exception and not app.error, page_text(app)
 
 
 def loaded(name, task_home):
@@ -30,7 +39,7 @@ def loaded(name, task_home):
     return bert_tf.load(task_home / name)
 
 
-def settled(app):
+def run_until_done(app):
     """The page once the words that mattered are marked."""
     return finished(app, lambda app: component(app, "marks") is not None)
 
@@ -43,18 +52,18 @@ def test_classes_are_those_the_library_gives_with_the_words_that_mattered(open_a
     app = open_app(page="tasks", a="the cat sat", **{"tasks.model": "classes"})
     no_trouble(app)
     (said,) = loaded("classes", task_home).task.predict(["the cat sat"])
-    drawn = component(settled(app), "marks")
+    drawn = component(run_until_done(app), "marks")
     assert [part["text"] for part in drawn["a"] if "tip" in part] == ["the", "cat", "sat"]
-    assert f"“{said['label']}”" in told(app)
+    assert f"“{said['label']}”" in page_text(app)
 
 
 def test_a_pair_task_asks_for_a_second_text(open_app):
     app = open_app(page="tasks", a="the cat", **{"tasks.model": "pairs"})
     no_trouble(app)
-    assert "Second text is empty" in told(app)
+    assert "Second text is empty" in page_text(app)
     app.text_area(key="w_text_b").set_value("a dog").run()
     no_trouble(app)
-    assert component(settled(app), "marks")["b"]
+    assert component(run_until_done(app), "marks")["b"]
 
 
 def test_a_regression_shows_its_number(open_app, task_home):
@@ -88,7 +97,7 @@ def test_the_lines_of_a_task_say_what_the_page_says(open_app, task_home, capsys,
     assert capsys.readouterr().out.startswith(f"{said}\n")
     assert ("found" in names) == (bert.task.settings.task == "classify")
     if "found" in names:
-        shown = settled(app).session_state["_jobs"]["task words"].result
+        shown = run_until_done(app).session_state["_jobs"]["task words"].result
         scores = [one.score for one in shown.words]
         assert [one.score for one in names["found"].words] == pytest.approx(scores, abs=1e-4)
 
@@ -100,14 +109,14 @@ def test_the_lines_of_before_and_after_give_the_map_of_the_page(open_app, capsys
     exec(app.code[0].value, names)
     drawn = figure(app)["data"][0]["z"]
     shown = np.frombuffer(base64.b64decode(drawn["bdata"]), drawn["dtype"]).reshape(2, 4)
-    told = capsys.readouterr().out
-    assert told.startswith(str(shown.round(3)))
+    page_text = capsys.readouterr().out
+    assert page_text.startswith(str(shown.round(3)))
     (said,) = names["after"].task.predict([{"text": "the cat sat"}])
     assert names["answer"] == said
     table = tables(app)[0]  # of the head that is open
     for token, before, after in zip(table["token"], table["before"], table["after"]):
         looks = f"{token} {before.split(' (')[0]} ", f" {after.split(' (')[0]} "
-        assert any(line.startswith(looks[0]) and looks[1] in line for line in told.splitlines())
+        assert any(line.startswith(looks[0]) and looks[1] in line for line in page_text.splitlines())
 
 
 def test_the_lines_of_two_classifiers_say_both_answers_and_what_their_layers_say(open_app, task_home, capsys):
@@ -117,18 +126,18 @@ def test_the_lines_of_two_classifiers_say_both_answers_and_what_their_layers_say
     app = finished(open_app(page="compare", a="the cat sat", model="classes", **link))
     names = {}
     exec(app.code[0].value, names)
-    told = capsys.readouterr().out
+    page_text = capsys.readouterr().out
     for name in ("classes", "either"):
         bert = loaded(name, task_home)
-        assert str(bert.task.predict([{"text_a": "the cat sat"}])) in told
+        assert str(bert.task.predict([{"text_a": "the cat sat"}])) in page_text
         values = class_lens(bert, bert.trace("the cat sat")).values
-        assert str(values.round(3)) in told
-    assert sum(str(card["predictions"][0]["text"]) in told for card in component(app, "bars")["cards"])
+        assert str(values.round(3)) in page_text
+    assert sum(str(card["predictions"][0]["text"]) in page_text for card in component(app, "bars")["cards"])
 
 
 @pytest.mark.parametrize("model, b", [("classes", ""), ("endings", "sat on the mat\nran in the park")])
 def test_the_lines_of_the_architecture_go_through_the_task_s_head(open_app, task_home, model, b):
-    from bert_tf.explain.models.architecture import choice_scores, task_passing
+    from bert_tf.explain.models.architecture import choice_scores, task_head_activations
 
     app = finished(open_app(page="architecture", a="the cat", b=b, model=model, **{"architecture.open": "task"}))
     names, bert = {}, loaded(model, task_home)
@@ -136,7 +145,7 @@ def test_the_lines_of_the_architecture_go_through_the_task_s_head(open_app, task
     if b:
         np.testing.assert_allclose(names["found"], choice_scores(bert, "the cat", b.splitlines()), atol=1e-5)
     else:
-        logits = task_passing(bert, bert.trace("the cat"))["logits"]
+        logits = task_head_activations(bert, bert.trace("the cat"))["logits"]
         np.testing.assert_allclose(names["found"]["logits"], logits, atol=1e-5)
 
 
@@ -156,8 +165,8 @@ def test_a_class_is_followed_layer_by_layer(open_app, task_home):
     assert figure(finished(open_app(page="lens", a="the cat sat", model="score")))["data"][0]["name"] == "value"
     for method, said in (("deeplift", "What the value gains"), ("relevance", "The value passed back")):
         app = finished(open_app(page="saliency", a="the cat sat", model="score", **{"saliency.method": method}))
-        assert said in told(app) and "log-" not in told(app)
-    assert "The class after each layer" not in told(open_app(page="lens", a="the cat sat", model="tags"))
+        assert said in page_text(app) and "log-" not in page_text(app)
+    assert "The class after each layer" not in page_text(open_app(page="lens", a="the cat sat", model="tags"))
 
 
 def test_parts_are_switched_off_under_a_class(open_app, task_home):
@@ -225,8 +234,8 @@ def doubtful(task_home, tmp_path, monkeypatch):
 
     shutil.copytree(task_home, tmp_path / "home")
     bert = loaded("answers", task_home)
-    told = bert.task.settings
-    settings = told.replace(extra={**told.extra, "no_answer": True, "threshold": -1e9})
+    page_text = bert.task.settings
+    settings = page_text.replace(extra={**page_text.extra, "no_answer": True, "threshold": -1e9})
     save_task(tmp_path / "home" / "doubtful", bert.config, bert.tokenizer, bert.task.network, settings)
     (tmp_path / "home" / "explorer.toml").write_text(LIMITS.replace('"plain",', '"plain", "doubtful",'))
     monkeypatch.setenv("BERT_TF_HOME", str(tmp_path / "home"))
@@ -242,7 +251,7 @@ def test_a_question_without_an_answer_marks_nothing(open_app, doubtful):
     no_trouble(app)
     (said,) = loaded("doubtful", doubtful).task.predict([{"question": "where was it", "passage": passage}])
     assert said["start"] is None and said["n_best"]
-    assert f"finds no answer in the passage ({percent(said['probability'])} sure of that)" in told(app)
+    assert f"finds no answer in the passage ({percent(said['probability'])} sure of that)" in page_text(app)
     parts = component(app, "spans")["parts"]
     assert "".join(part["text"] for part in parts) == passage and not any("kind" in part for part in parts)
     assert list(tables(app)[0]["answer"]) == [one["text"] for one in said["n_best"]]
@@ -263,7 +272,7 @@ def test_endings_are_weighed_against_each_other(open_app):
     app = open_app(page="tasks", a="the cat", b="sat on the mat\nran in the park", **{"tasks.model": "endings"})
     no_trouble(app)
     app = open_app(page="tasks", a="the cat", b="sat on the mat", **{"tasks.model": "endings"})
-    assert "at least 2" in told(app) and not app.exception
+    assert "at least 2" in page_text(app) and not app.exception
 
 
 @pytest.mark.parametrize("model, b", [("classes", ""), ("tags", ""), ("answers", "the cat sat on the mat.")])
@@ -279,12 +288,12 @@ def test_what_a_classifier_does_not_read_is_said_and_not_scored(open_app, task_h
     no_trouble(app)
     bert = loaded("classes", task_home)
     packed = bert.tokenizer.encode(text, max_length=bert.task.settings.max_length)
-    assert f"reads {packed.length} tokens at once: {packed.truncated.tokens_a} tokens of text A" in told(app)
+    assert f"reads {packed.length} tokens at once: {packed.truncated.tokens_a} tokens of text A" in page_text(app)
     app.toggle(key="w_task_words").set_value(True).run()
-    words = [part for part in component(settled(app), "marks")["a"] if "tip" in part]
+    words = [part for part in component(run_until_done(app), "marks")["a"] if "tip" in part]
     assert len(words) == sum(one is not None for one in packed.sources)
     assert param(app, "tasks.words") == "1"
-    again = settled(open_app(page="tasks", a=text, **{"tasks.model": "classes", "tasks.words": "1"}))
+    again = run_until_done(open_app(page="tasks", a=text, **{"tasks.model": "classes", "tasks.words": "1"}))
     assert again.toggle(key="w_task_words").value and component(again, "marks")["a"] == component(app, "marks")["a"]
 
 
@@ -299,11 +308,11 @@ def test_the_lines_about_a_class_run(open_app, page, capsys):
 @pytest.mark.parametrize("model", ["classes", "tags", "answers"])
 def test_examples_and_texts_that_cannot_be_read_are_answered(open_app, model):
     app = open_app(page="tasks", a=" ", b=" ", **{"tasks.model": model})
-    assert "is empty" in told(app) and not app.exception
+    assert "is empty" in page_text(app) and not app.exception
     app.button_group(key="w_task_example").set_value(app.button_group(key="w_task_example").options[0]).run()
     no_trouble(app)
     app.text_area(key="w_text_a").set_value("word " * 2000).run()
-    assert "10,000 characters; at most 5,000" in told(app) and not app.exception
+    assert "10,000 characters; at most 5,000" in page_text(app) and not app.exception
 
 
 def test_without_a_fine_tuned_model_the_page_says_how_to_get_one(open_app, explorer_home, monkeypatch):
@@ -316,16 +325,16 @@ def test_without_a_fine_tuned_model_the_page_says_how_to_get_one(open_app, explo
     for page in ("tasks", "finetuned"):
         app = open_app(page=page)
         no_trouble(app)
-        assert "python -m bert_tf finetune" in told(app)
+        assert "python -m bert_tf finetune" in page_text(app)
 
 
 def test_before_and_after_shows_the_heads_that_moved_most(open_app, task_home):
-    from bert_tf.explain.attention.attention_change import heads_changed
+    from bert_tf.explain.attention.attention_divergence import attention_divergence
 
     text = "the cat sat on the mat"
     app = open_app(page="finetuned", a=text, **{"finetuned.model": "classes"})
     no_trouble(app)
-    wanted = heads_changed(loaded("plain", task_home).trace(text), loaded("classes", task_home).trace(text))
+    wanted = attention_divergence(loaded("plain", task_home).trace(text), loaded("classes", task_home).trace(text))
     layer, head = np.unravel_index(wanted.argmax(), wanted.shape)
     assert app.button_group(key="w_finetuned_head").value == f"{layer + 1}.{head + 1}"
     before, after = (loaded(name, task_home).trace(text).attentions[layer, head] for name in ("plain", "classes"))
@@ -352,7 +361,7 @@ def test_the_task_head_is_a_box_of_the_architecture(open_app, task_home, name):
     app = open_app(page="architecture", model=name, a=a, b=b, **{"architecture.open": "task"})
     no_trouble(app)
     boxes = {box["name"]: box for box in component(app, "tower")["boxes"]}
-    assert boxes["task"]["title"] == title and title in told(app)
+    assert boxes["task"]["title"] == title and title in page_text(app)
     bert = loaded(name, task_home)
     if name == "classes":
         shown = dict(zip(app.dataframe[0].value["class"], app.dataframe[0].value["probability"]))
@@ -362,9 +371,9 @@ def test_the_task_head_is_a_box_of_the_architecture(open_app, task_home, name):
         (wanted,) = bert.task.predict([{"context": a, "choices": b.splitlines()}])
         assert list(app.dataframe[0].value["probability"]) == pytest.approx(wanted["probabilities"], abs=1e-4)
     else:
-        from bert_tf.explain.models.architecture import task_passing
+        from bert_tf.explain.models.architecture import task_head_activations
 
-        found = task_passing(bert, bert.trace(a, b or None))
+        found = task_head_activations(bert, bert.trace(a, b or None))
         wanted = found["logits"] if name == "tags" else np.stack([found["start_logits"], found["end_logits"]], 1)
         assert drawn_values(app) == pytest.approx(wanted, abs=1e-3)
 
@@ -381,7 +390,7 @@ def test_the_task_head_is_a_box_of_the_architecture(open_app, task_home, name):
 def test_what_a_task_does_not_show_is_said(open_app, model, b, says):
     app = open_app(page="tasks", a="The cat sat", b=b, **{"tasks.model": model})
     no_trouble(app)
-    assert says in told(app)
+    assert says in page_text(app)
 
 
 def drawn_values(app):
@@ -413,9 +422,9 @@ def test_the_classes_of_both_sides_are_compared(open_app, task_home):
 
 def test_a_side_that_was_not_fine_tuned_says_so(open_app):
     app = beside(open_app, "classes", "plain")
-    assert told(app).count("Not fine-tuned: no classes") == 1 and len(components(app, "bars")) == 1
+    assert page_text(app).count("Not fine-tuned: no classes") == 1 and len(components(app, "bars")) == 1
     app = beside(open_app, "classes", "score")
-    assert "classes was fine-tuned to classify texts, score to give a score" in told(app)
+    assert "classes was fine-tuned to classify texts, score to give a score" in page_text(app)
 
 
 @pytest.mark.parametrize(
@@ -431,7 +440,7 @@ def test_a_side_that_was_not_fine_tuned_says_so(open_app):
     ],
 )
 def test_other_tasks_stand_side_by_side(open_app, one, other, b, says):
-    assert says in told(beside(open_app, one, other, b=b))
+    assert says in page_text(beside(open_app, one, other, b=b))
 
 
 def test_marks_that_differ_are_listed(open_app, task_home, tmp_path, monkeypatch):
@@ -479,7 +488,7 @@ def test_classes_are_followed_layer_by_layer_on_both_sides(open_app, task_home):
     [("classes", "plain", "needs a word that is hidden on both sides"), ("classes", "score", "One side gives a score")],
 )
 def test_what_a_side_lacks_for_its_layers_is_said(open_app, one, other, says):
-    assert says in told(beside(open_app, one, other, **{"compare.look": "layers"}))
+    assert says in page_text(beside(open_app, one, other, **{"compare.look": "layers"}))
 
 
 def test_before_and_after_says_what_both_say(open_app, task_home, saved):
@@ -493,7 +502,7 @@ def test_before_and_after_says_what_both_say(open_app, task_home, saved):
     shares = [{one.token: one.probability for one in answer.predictions} for answer in answers]
     for one in words["predictions"]:
         assert (one["was"], one["p"]) == pytest.approx([share[one["text"]] for share in shares], abs=1e-5)
-    assert "IsNext: " in told(app)
+    assert "IsNext: " in page_text(app)
     rows = saved["what-it-says"]["json"]["rows"]
     assert [(row["item"], row["after"]) for row in rows if row["of"] == "classify"] == [
         (label, pytest.approx(share)) for label, share in said["probabilities"].items()
@@ -527,7 +536,9 @@ def test_before_and_after_names_the_side_without_a_head(open_app, task_home, tmp
     model_store._load.clear()
     app = open_app(page="finetuned", a="the cat sat", b="it ran", **{"finetuned.model": "classes"})
     no_trouble(app)
-    assert "plain has no head for masked words" in told(app) and "Not both have the same head for pairs" in told(app)
+    assert "plain has no head for masked words" in page_text(
+        app
+    ) and "Not both have the same head for pairs" in page_text(app)
     model_store._load.clear()
 
 

@@ -11,9 +11,16 @@ import types
 import pytest
 
 from bert_tf.explain import fill_mask
-from bert_tf.explain.models.timelapse import Series, course
-from bert_tf.training.run import read_run
-from tests.app.look import PATIENCE, column, near, offered, settled, told
+from bert_tf.explain.models.snapshot_series import SnapshotSeries, token_trajectory
+from bert_tf.training.run_folder import read_run
+from tests.app.page_reading import (
+    PATIENCE,
+    column,
+    near,
+    offered,
+    page_text,
+    run_until_done,
+)
 from tests.conftest import make_bert
 from ui.session import (
     runs,
@@ -90,18 +97,18 @@ def test_the_curves_have_the_figures_of_the_log(open_app, only_mini):
 def test_the_time_lapse_says_what_the_library_says(open_app, only_mini):
     app = open_app(page="timelapse", a="the cat sat on the mat.", b="she ran.", mask="a1", **{"timelapse.run": "mini"})
     assert not app.exception and not app.error
-    series = Series(read_run(only_mini).snapshots)
-    moments = series.moments("the cat sat on the mat.", "she ran.", mask=["cat"])
-    found = course(moments, series.tokenizer, 2)
-    steps = [step for step in found.entered.values() if step is not None]
+    series = SnapshotSeries(read_run(only_mini).snapshots)
+    snapshot_traces = series.snapshot_traces("the cat sat on the mat.", "she ran.", mask=["cat"])
+    found = token_trajectory(snapshot_traces, series.tokenizer, 2)
+    steps = [step for step in found.first_step_within_rank.values() if step is not None]
     text = said(app)
     assert "**cat**" in text and all(f"step {step}" in text for step in steps)
     figure = json.loads(app.get("plotly_chart")[0].proto.spec)
     assert list(figure["data"][0]["y"]) == found.ranks.tolist()
-    assert figure["data"][1]["y"] == pytest.approx([moment.trace.nsp.is_next for moment in moments], abs=1e-6)
+    assert figure["data"][1]["y"] == pytest.approx([moment.trace.nsp.is_next for moment in snapshot_traces], abs=1e-6)
     app.select_slider(key="w_timelapse_at").set_value(10).run()
     assert app.query_params["timelapse.at"] in (["10"], "10")
-    assert fill_mask(moments[1].trace, series.tokenizer)[0].predictions
+    assert fill_mask(snapshot_traces[1].trace, series.tokenizer)[0].predictions
 
 
 def test_the_lines_of_a_run_have_its_curves_and_its_snapshots_answers(open_app, only_mini):
@@ -258,9 +265,9 @@ def begun(only_mini, monkeypatch):
     """The options of the trainings that would have begun, in order; none does."""
     found = []
 
-    def made(folder, arguments, seconds, left_as=None):
+    def made(folder, arguments, seconds, last_status=None):
         found.append([str(one) for one in arguments])
-        return types.SimpleNamespace(folder=folder, status=left_as or "done", kill=lambda: None, problem=None)
+        return types.SimpleNamespace(folder=folder, status=last_status or "done", kill=lambda: None, problem=None)
 
     monkeypatch.setattr(training_jobs, "Training", made)
     return found
@@ -343,7 +350,7 @@ def test_what_an_earlier_server_left_is_taken_up_from_its_files(open_app, kept_r
 
 def test_time_that_an_earlier_server_gave_counts(kept_runs, monkeypatch):
     given = []
-    monkeypatch.setattr(training_jobs, "Training", lambda *told: given.append(told))
+    monkeypatch.setattr(training_jobs, "Training", lambda *page_text: given.append(page_text))
     training_jobs.started("own-half")
     assert given[0][2] == 60 * state.limits().max_minutes - 5 * 60 and given[0][3] == "paused"
 
@@ -369,28 +376,31 @@ def test_no_more_runs_are_kept_than_the_limits_say(only_mini, begun):
 
 
 def test_a_series_too_large_is_thinned_out_and_the_lines_say_so(open_app, only_mini, monkeypatch):
-    from bert_tf.explain.models.timelapse import bytes_of
+    from bert_tf.explain.models.snapshot_series import snapshot_bytes
 
     found = read_run(only_mini).snapshots
-    monkeypatch.setattr(snapshot_store, "_most", lambda: int(2.5 * bytes_of(found[:1])))
+    monkeypatch.setattr(snapshot_store, "_most", lambda: int(2.5 * snapshot_bytes(found[:1])))
     app = open_app(page="timelapse", a="the cat sat on the mat.", mask="a1", **{"timelapse.run": "mini"})
-    assert "2 of 3 snapshots are shown" in told(app) and "max_snapshot_megabytes" in told(app)
+    assert "2 of 3 snapshots are shown" in page_text(app) and "max_snapshot_megabytes" in page_text(app)
     assert app.select_slider(key="w_timelapse_at").options == ["0", "20"]
     names = {}
     exec(app.code[0].value, names)
     assert [one.step for one in names["moments"]] == [0, 20]
     monkeypatch.setattr(snapshot_store, "_most", lambda: 10)
     app = open_app(page="timelapse", a="the cat sat on the mat.", mask="a1", **{"timelapse.run": "mini"})
-    assert "are too large" in told(app) and not app.exception and not app.code
+    assert "are too large" in page_text(app) and not app.exception and not app.code
 
 
 def test_a_large_series_is_read_and_asked_beside_the_page(open_app, only_mini, monkeypatch):
     monkeypatch.setattr(snapshot_store, "_SMALL", 0)
     snapshot_store._store.clear()
-    app = settled(open_app(page="timelapse", a="the cat ran.", mask="a1", **{"timelapse.run": "mini"}))
-    moments = Series(read_run(only_mini).snapshots).moments("the cat ran.", mask=["cat"])
+    app = run_until_done(open_app(page="timelapse", a="the cat ran.", mask="a1", **{"timelapse.run": "mini"}))
+    snapshot_traces = SnapshotSeries(read_run(only_mini).snapshots).snapshot_traces("the cat ran.", mask=["cat"])
     figure = json.loads(app.get("plotly_chart")[0].proto.spec)
-    assert list(figure["data"][0]["y"]) == course(moments, read_tokenizer_of(only_mini), 2).ranks.tolist()
+    assert (
+        list(figure["data"][0]["y"])
+        == token_trajectory(snapshot_traces, read_tokenizer_of(only_mini), 2).ranks.tolist()
+    )
 
 
 def test_the_newest_comes_first_also_after_new_year(tmp_path, monkeypatch):
@@ -401,12 +411,12 @@ def test_the_newest_comes_first_also_after_new_year(tmp_path, monkeypatch):
         names += [training_jobs.fresh_name("tag-" if month == 1 else "")]
     for name in names:
         (tmp_path / name).mkdir()
-    assert [path.name for path in training_jobs.own(tmp_path)] == names[::-1]
+    assert [path.name for path in training_jobs.folders_started_here(tmp_path)] == names[::-1]
 
 
 def test_series_are_read_one_at_a_time_and_each_once(monkeypatch):
     from bert_tf import errors
-    from bert_tf.explain.models import timelapse
+    from bert_tf.explain.models import snapshot_series
 
     read, inside, gate = [], [], threading.Event()
 
@@ -419,8 +429,8 @@ def test_series_are_read_one_at_a_time_and_each_once(monkeypatch):
             gate.wait(10)
             inside.remove(found)
 
-    monkeypatch.setattr(timelapse, "Series", Slow)
-    monkeypatch.setattr(timelapse, "bytes_of", len)
+    monkeypatch.setattr(snapshot_series, "SnapshotSeries", Slow)
+    monkeypatch.setattr(snapshot_series, "snapshot_bytes", len)
     snapshot_store._store.clear()
     threads = [threading.Thread(target=snapshot_store._read, args=(key, [key])) for key in "aab"]
     for thread in threads:
@@ -451,7 +461,7 @@ def test_the_longest_unused_series_goes_for_the_next():
 
 
 def test_the_curves_are_saved(open_app, only_mini, saved):
-    offered(settled(open_app(page="training", **{"training.run": "mini"})), saved, ("mini",))
+    offered(run_until_done(open_app(page="training", **{"training.run": "mini"})), saved, ("mini",))
     assert column(saved["mini"], "loss") == [8.5, 8.0, 7.5, 7.0]
     assert saved["mini"]["npz"]["mlm_accuracy"].tolist() == [0.05, 0.1, 0.15, 0.2]
     assert saved["mini"]["figures"].keys() == {"Loss", "Accuracy", "Learning rate"}
@@ -459,11 +469,11 @@ def test_the_curves_are_saved(open_app, only_mini, saved):
 
 def test_the_time_lapse_is_saved(open_app, only_mini, saved):
     app = open_app(page="timelapse", a="the cat sat on the mat.", b="she ran.", mask="a1", **{"timelapse.run": "mini"})
-    offered(settled(app), saved, ("time-lapse", "layer-1-head-1"))
-    series = Series(read_run(only_mini).snapshots)
-    moments = series.moments("the cat sat on the mat.", "she ran.", mask=["cat"])
-    found = course(moments, series.tokenizer, 2)
+    offered(run_until_done(app), saved, ("time-lapse", "layer-1-head-1"))
+    series = SnapshotSeries(read_run(only_mini).snapshots)
+    snapshot_traces = series.snapshot_traces("the cat sat on the mat.", "she ran.", mask=["cat"])
+    found = token_trajectory(snapshot_traces, series.tokenizer, 2)
     near(saved["time-lapse"]["npz"]["probabilities"], [found.probabilities])
     near(column(saved["time-lapse"], "cat_rank"), found.ranks)
-    near(column(saved["time-lapse"], "B follows A"), [moment.trace.nsp.is_next for moment in moments])
-    near(saved["layer-1-head-1"]["npz"]["weights"], moments[-1].trace.attentions[:1, 0], 1e-3)
+    near(column(saved["time-lapse"], "B follows A"), [moment.trace.nsp.is_next for moment in snapshot_traces])
+    near(saved["layer-1-head-1"]["npz"]["weights"], snapshot_traces[-1].trace.attentions[:1, 0], 1e-3)

@@ -5,7 +5,7 @@ import urllib.parse
 
 import pytest
 
-from tests.app.look import param, told
+from tests.app.page_reading import page_text, param
 from ui.shell.limits import (
     ROOT,
     Limits,
@@ -15,7 +15,7 @@ from ui.shell.limits import (
 from ui.shell.view import (
     PAGES,
     PRECISIONS,
-    Spot,
+    MaskPosition,
     View,
     from_params,
     left_out,
@@ -26,7 +26,7 @@ FULL = View(
     page="attention",
     a="A text",
     b="B text",
-    masks=(Spot("a", 1), Spot("b", 0, 1)),
+    masks=(MaskPosition("a", 1), MaskPosition("b", 0, 1)),
     model="one",
     other="two",
     precision="bfloat16",
@@ -96,7 +96,7 @@ def test_masks_of_a_link_are_bounded():
 
 def test_a_text_too_long_for_a_link_is_empty_in_it_and_its_masks_stay_out():
     limits = Limits(max_link_characters=20)
-    view = View(a="x" * 50, b="short", masks=(Spot("a", 0), Spot("b", 0)))
+    view = View(a="x" * 50, b="short", masks=(MaskPosition("a", 0), MaskPosition("b", 0)))
     assert to_params(view, limits) == {"a": "", "b": "short", "mask": "b0"}
     assert left_out(view, limits) == [("a", 50)] and not left_out(view, Limits())
 
@@ -116,7 +116,7 @@ def test_a_text_too_long_for_a_link_is_empty_in_it_and_its_masks_stay_out():
 def test_a_link_is_bounded_as_the_browser_sends_it(one, other, missing):
     a, b = (letters * times for letters, times in (one, other))
     limits = Limits()
-    view = View(page="lens", a=a, b=b, masks=(Spot("a", 0), Spot("b", 0)), settings=(("lens.at", "3"),))
+    view = View(page="lens", a=a, b=b, masks=(MaskPosition("a", 0), MaskPosition("b", 0)), settings=(("lens.at", "3"),))
     params = to_params(view, limits)
     assert len(urllib.parse.urlencode(params)) <= limits.max_link_characters == 4_000
     assert [name for name, _ in left_out(view, limits)] == missing
@@ -142,17 +142,17 @@ def test_a_setting_too_long_for_a_link_is_empty_in_it():
 
 def test_toggling_twice_changes_nothing():
     view = View(a="x y")
-    assert view.toggled(Spot("a", 1)).toggled(Spot("a", 1)) == view
+    assert view.toggled(MaskPosition("a", 1)).toggled(MaskPosition("a", 1)) == view
 
 
 def test_masking_a_whole_word_takes_the_place_of_its_pieces():
-    view = View(masks=(Spot("a", 1, 0), Spot("a", 2, 0)))
-    assert view.toggled(Spot("a", 1)).masks == (Spot("a", 1), Spot("a", 2, 0))
+    view = View(masks=(MaskPosition("a", 1, 0), MaskPosition("a", 2, 0)))
+    assert view.toggled(MaskPosition("a", 1)).masks == (MaskPosition("a", 1), MaskPosition("a", 2, 0))
 
 
 def test_masks_of_a_changed_text_are_dropped_and_those_of_the_other_kept():
-    view = View(a="x", b="y", masks=(Spot("a", 0), Spot("b", 0)))
-    assert view.with_text("new", "y").masks == (Spot("b", 0),)
+    view = View(a="x", b="y", masks=(MaskPosition("a", 0), MaskPosition("b", 0)))
+    assert view.with_text("new", "y").masks == (MaskPosition("b", 0),)
 
 
 def test_swapping_twice_changes_nothing():
@@ -199,19 +199,19 @@ def test_a_setting_at_its_default_leaves_the_view():
 
 
 def test_a_click_is_measured_on_every_page():
-    from benchmarks.clicks import ACTS
+    from benchmarks.clicks import PRESSES
 
-    assert {name.partition(":")[0] for name in ACTS} == set(PAGES)
+    assert {name.partition(":")[0] for name in PRESSES} == set(PAGES)
 
 
 def test_no_press_on_a_word_comes_to_what_was_hidden_before():
     from benchmarks.clicks import spot_to_press
 
-    for first in (View(masks=(Spot("a", 1),)), View()):
+    for first in (View(masks=(MaskPosition("a", 1),)), View()):
         view, seen, last = first, {first.masks}, None
         for turn in range(60):
             spot = spot_to_press("chip", turn)
-            view = view.toggled(Spot.parse(spot))
+            view = view.toggled(MaskPosition.parse(spot))
             assert view.masks not in seen and spot != last and len(view.masks) < 8
             seen.add(view.masks)
             last = spot
@@ -220,30 +220,30 @@ def test_no_press_on_a_word_comes_to_what_was_hidden_before():
 
 
 def test_the_texts_that_are_measured_have_the_tokens_they_are_said_to_have():
-    from benchmarks.clicks import TARGETS, TIMES, texts
+    from benchmarks.clicks import REPETITIONS, TARGETS, texts
     from bert_tf.tokenizers import Tokenizer
 
     tokenizer = Tokenizer.from_folder(ROOT / "assets" / "models" / "bert-base-cased-embedded")
-    assert TIMES.keys() == TARGETS.keys() and TARGETS[512] == 1000
-    for tokens in TIMES:
+    assert REPETITIONS.keys() == TARGETS.keys() and TARGETS[512] == 1000
+    for tokens in REPETITIONS:
         assert len(tokenizer.encode(*texts(tokens), max_length=600).tokens) == tokens
 
 
 def test_a_page_says_what_its_link_cannot_hold_and_opens_without_it(open_app):
     says = "this page cannot hold text A (4,600 characters): opened"
     app = open_app(a="the cat " * 575, b="It sat.")
-    assert says in told(app) and "is a link to this view" not in told(app)
+    assert says in page_text(app) and "is a link to this view" not in page_text(app)
     assert (param(app, "a"), param(app, "b")) == ("", "It sat.")
-    assert says not in told(open_app(page="models", a="the cat " * 575))
-    short = told(open_app(a="the cat sat"))
+    assert says not in page_text(open_app(page="models", a="the cat " * 575))
+    short = page_text(open_app(a="the cat sat"))
     assert "is a link to this view" in short and "cannot hold" not in short
     # Not the first example, which is another text.
-    assert "Text A is empty" in told(open_app(a="", b="It sat."))
+    assert "Text A is empty" in page_text(open_app(a="", b="It sat."))
     second = open_app(page="compare", a="the cat sat", **{"compare.what": "texts", "compare.a": ""})
-    assert "Second text A is empty" in told(second) and not second.exception
+    assert "Second text A is empty" in page_text(second) and not second.exception
 
 
 def test_what_is_typed_for_a_page_alone_and_is_too_long_is_said_too(open_app):
     app = open_app(page="meaning", a="x", **{"meaning.example": "own sentences", "meaning.word": "bank"})
     app.text_area(key="w_meaning_lines").set_value("They sat on the bank.\n" * 95).run()
-    assert "cannot hold the sentences (2,090 characters)" in told(app) and param(app, "meaning.lines") == ""
+    assert "cannot hold the sentences (2,090 characters)" in page_text(app) and param(app, "meaning.lines") == ""

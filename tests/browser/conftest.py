@@ -15,7 +15,7 @@ from playwright.sync_api import expect, sync_playwright
 
 import bert_tf
 from tests.app.conftest import LIMITS, save_tiny
-from tests.browser.look import PATIENCE, TEXTS
+from tests.browser.page_reading import PATIENCE, TEXTS
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 expect.set_options(timeout=PATIENCE)
@@ -132,7 +132,7 @@ def chromium():
         browser.close()
 
 
-class Visit:
+class VisitorPage:
     """One visitor's page, which remembers everything that went wrong in it."""
 
     def __init__(self, page, server):
@@ -162,7 +162,7 @@ def visit(chromium, server, request):
 
     def opened(link="/", **options):
         context = chromium.new_context(**{"viewport": {"width": 1440, "height": 900}, **options})
-        one = Visit(context.new_page(), server)
+        one = VisitorPage(context.new_page(), server)
         visits.append((context, one))
         return one.open(link)
 

@@ -8,10 +8,10 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
 from tests.app.conftest import LIMITS, save_tiny
-from tests.app.made_tasks import save_tasks
-from tests.app.test_family_pages import FAMILY
+from tests.app.random_task_models import save_tasks
+from tests.app.test_architecture_pages import ARCHITECTURES
 from tests.browser.conftest import serving
-from tests.browser.look import FIGURE, again, wider_than_the_screen
+from tests.browser.page_reading import FIGURE, repeat_until, wider_than_the_screen
 from tests.layers.test_causal import APART, LEFT, make_reader
 
 TEXTS = "a=The+bunny+ate+the+carrot.&b=It+was+good.&mask=a3"
@@ -67,7 +67,7 @@ def save_all(home):
     save_tiny(home, "tiny-cased", "bert-base-cased-embedded", num_hidden_layers=3, num_attention_heads=4)
     save_tiny(home, "tiny-uncased", "bert-small-uncased-embedded", num_hidden_layers=2, num_attention_heads=2)
     for name in ("electra-discriminator", "electra-generator"):
-        shutil.copytree(FAMILY / name, home / name)
+        shutil.copytree(ARCHITECTURES / name, home / name)
     from bert_tf import checkpoints
 
     for kind in (LEFT, APART):
@@ -155,7 +155,7 @@ def _figures_without_words(page):
     figures = page.locator(FIGURE)
     try:
         # Figures that are still being drawn are counted again.
-        again(figures.count, lambda patience: expect(named).to_have_count(figures.count(), timeout=patience))
+        repeat_until(figures.count, lambda patience: expect(named).to_have_count(figures.count(), timeout=patience))
     except AssertionError as error:
         return [str(error)]
     return []

@@ -7,7 +7,14 @@ import numpy as np
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.look import PAIR, PATIENCE, download, point, share, wider_than_the_screen
+from tests.browser.page_reading import (
+    PAIR,
+    PATIENCE,
+    download,
+    point,
+    share,
+    wider_than_the_screen,
+)
 
 TEXTS = ("The bunny ate the carrot.", "It was good.")
 

@@ -5,7 +5,7 @@ from playwright.sync_api import expect
 
 from bert_tf.explain import concept_test
 from tests.app.test_dataset import sample
-from tests.browser.look import press_row, wait_for_link
+from tests.browser.page_reading import press_row, wait_for_link
 from ui.samples.concepts import OTHERS, sentences
 
 

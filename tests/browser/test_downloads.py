@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 from bert_tf.checkpoints.registry import released
 from tests.app.conftest import LIMITS, save_tiny
 from tests.browser.conftest import serving
-from tests.browser.look import PAIR, chip, wait_for_link
+from tests.browser.page_reading import PAIR, chip, wait_for_link
 from tests.checkpoints.conftest import Hub
 
 NAME = "bert-large-uncased"

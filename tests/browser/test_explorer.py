@@ -6,7 +6,15 @@ import urllib.parse
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.look import PAIR, chip, download, parameters, point, wait_for_link, wider_than_the_screen
+from tests.browser.page_reading import (
+    PAIR,
+    chip,
+    download,
+    parameters,
+    point,
+    wait_for_link,
+    wider_than_the_screen,
+)
 
 
 def test_from_a_typed_pair_to_a_reopened_link(visit):

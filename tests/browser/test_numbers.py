@@ -25,14 +25,25 @@ from bert_tf.explain import (
     sweep,
     without_each_word,
 )
-from bert_tf.explain import ask as ask_variants
-from bert_tf.explain.models.architecture import parts, passing
-from bert_tf.explain.models.architecture_table import family_rows
-from bert_tf.explain.models.timelapse import Series
+from bert_tf.explain import predict_variants as ask_variants
+from bert_tf.explain.models.architecture import layer_activations, parts
+from bert_tf.explain.models.architecture_table import architecture_rows
+from bert_tf.explain.models.snapshot_series import SnapshotSeries
 from bert_tf.plots.models.architecture import MOST_UNITS
 from bert_tf.plots.theme import ramp
-from bert_tf.training.run import find_runs, read_run
-from tests.browser.look import ASKED, FIGURE, NUMBERS, PAIR, TEXTS, numbers, point, saved, share, wait_for_link
+from bert_tf.training.run_folder import find_runs, read_run
+from tests.browser.page_reading import (
+    ASKED,
+    FIGURE,
+    NUMBERS,
+    PAIR,
+    TEXTS,
+    numbers,
+    point,
+    saved,
+    share,
+    wait_for_link,
+)
 from ui.shell.limits import ROOT
 from ui.widgets.formatting import percent
 
@@ -161,7 +172,7 @@ def test_paths(visit, bert):
     cells = page.locator(".cells td[data-at]")
 
     def shown(found):
-        layers = int(found.leads.any(axis=1).sum())
+        layers = int(found.has_path.any(axis=1).sum())
         expect(cells).to_have_count(5 * layers)
         tips = cells.evaluate_all("cells => cells.map((cell) => cell.getAttribute('aria-label'))")
         shares = [float(re.search(r"back (\S+)%", tip)[1]) for tip in tips]
@@ -213,7 +224,7 @@ def test_what_if(visit, bert, trace):
 
 def test_architecture(visit, bert, trace):
     page = visit(ASKED + "&page=architecture&architecture.open=feed_forward&architecture.layer=2").page
-    wanted = passing(bert, trace, 1)["feed_forward"][:, :MOST_UNITS]
+    wanted = layer_activations(bert, trace, 1)["feed_forward"][:, :MOST_UNITS]
     expect(page.get_by_role("heading", name="Feed-forward, layer 2")).to_be_visible()
     expect(page.locator(FIGURE)).to_have_count(2)  # what passes through the box, and below it the sizes
     assert numbers(page)[0]["z"] == pytest.approx(wanted.ravel().tolist(), abs=2e-4)
@@ -227,9 +238,9 @@ def test_time_lapse_and_curves(visit):
     run = read_run(find_runs(ROOT / "assets" / "training")[0])
     text = "He was born in London."
     page = visit("/?page=timelapse&b=&mask=a2&a=" + text.replace(" ", "+")).page
-    series = Series(run.snapshots)
-    moments = series.moments(text, "", mask=["born"])
-    expect_cards(page, fill_mask(moments[-1].trace, series.tokenizer, 5))
+    series = SnapshotSeries(run.snapshots)
+    snapshot_traces = series.snapshot_traces(text, "", mask=["born"])
+    expect_cards(page, fill_mask(snapshot_traces[-1].trace, series.tokenizer, 5))
     page.get_by_role("button", name="Curves").or_(page.get_by_role("link", name="Curves")).first.click()
     page.get_by_role("heading", name="Watch a model learn").wait_for()
     last = run.records[-1]
@@ -247,7 +258,7 @@ def test_the_family_s_sizes(visit):
     expect(page.locator(FIGURE)).to_have_count(2)
     page.locator(f"{FIGURE} .bars .point").first.wait_for()
     page.locator(f"{FIGURE} .scatterlayer .point").first.wait_for()
-    rows = family_rows(128)
+    rows = architecture_rows(128)
     drawn = {one["name"]: one["x"] for one in numbers(page, 0)}
     assert drawn == {part: [row.parts[part] for row in rows] for part in ("embeddings", "encoder", "output heads")}
     (work,) = numbers(page, 1)

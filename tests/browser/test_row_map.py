@@ -3,15 +3,23 @@
 import pytest
 from playwright.sync_api import expect
 
-from bert_tf.explain import lay_out, nearest_rows, read_rows, row_vectors, score_rows
-from tests.browser.look import FIGURE, NUMBERS, again, numbers, parameters, wait_for_link, wider_than_the_screen
+from bert_tf.explain import nearest_rows, project_to_plane, read_rows, row_vectors, score_rows
+from tests.browser.page_reading import (
+    FIGURE,
+    NUMBERS,
+    numbers,
+    parameters,
+    repeat_until,
+    wait_for_link,
+    wider_than_the_screen,
+)
 from ui.shell.limits import ROOT
 
 
 def test_a_press_on_a_point_opens_its_row_and_lists_the_nearest(visit, bert):
     rows = read_rows((ROOT / "assets/samples/pairs.jsonl").read_bytes(), "jsonl").rows
     vectors = row_vectors(bert, rows).vectors[3]
-    wanted, _ = lay_out(vectors)
+    wanted, _ = project_to_plane(vectors)
     page = visit("/?page=dataset&dataset.file=pairs.jsonl&dataset.ask=next&dataset.hide=given").page
     page.locator("[data-testid=stDataFrame] canvas").first.wait_for()
     page.get_by_role("radio", name="Map").click()
@@ -32,7 +40,9 @@ def test_a_press_on_a_point_opens_its_row_and_lists_the_nearest(visit, bert):
         box = point.bounding_box()
         page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
 
-    again(press, lambda patience: expect(page.get_by_role("heading", name=title)).to_be_visible(timeout=patience))
+    repeat_until(
+        press, lambda patience: expect(page.get_by_role("heading", name=title)).to_be_visible(timeout=patience)
+    )
     wait_for_link(page, "dataset.row", str(rows[at].number))
     rings = [place for place, one in enumerate(numbers(page)) if len(one["x"]) == 1]
     near = nearest_rows(vectors, at, 8)

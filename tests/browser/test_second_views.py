@@ -12,7 +12,6 @@ import bert_tf
 from bert_tf.explain import (
     Ablation,
     ablate,
-    ask,
     compare,
     cosine_similarities,
     deeplift,
@@ -24,6 +23,7 @@ from bert_tf.explain import (
     logit_lens,
     mask_target,
     occurrences,
+    predict_variants,
     profile_heads,
     pseudo_likelihood,
     read_conllu,
@@ -34,7 +34,7 @@ from bert_tf.explain import (
 )
 from bert_tf.explain.attention.head_summary import summarise_heads
 from bert_tf.explain.representations.vectors import embedding_table
-from tests.browser.look import (
+from tests.browser.page_reading import (
     ASKED,
     FIGURE,
     NUMBERS,
@@ -74,7 +74,7 @@ def test_a_changed_text_is_asked(visit, bert, trace, kind):
     page = visit(ASKED + f"&page=whatif&whatif.kind={kind}&whatif.word=a1&whatif.with=dog").page
     bunny = next(word for word in trace.words() if word.text == "bunny")
     variant = swapped(bert, trace) if kind == "swap" else with_word(bert, trace, bunny, "dog")
-    (outcome,) = ask(bert, trace, [variant], 5)
+    (outcome,) = predict_variants(bert, trace, [variant], 5)
     expect(page.locator(".gauge .left")).to_have_text(f"IsNext {100 * outcome.nsp.is_next:.1f}%")
     best = outcome.masks[0].predictions[0]
     expect(page.locator(".bars .word").first).to_have_text(best.token)
@@ -137,8 +137,8 @@ def test_other_words_until_the_answer_is_another(visit, bert, trace):
     found = hotflip(bert, trace, mask_target(bert, trace), most=2)
     expect(page.get_by_role("heading", name=f"Which other word changes “{found.target.label}”")).to_be_visible()
     steps = page.get_by_test_id("stMarkdown").locator("ol li")
-    expect(steps).to_have_count(len(found.taken))
-    for number, one in enumerate(found.taken):
+    expect(steps).to_have_count(len(found.applied))
+    for number, one in enumerate(found.applied):
         said = steps.nth(number)
         flip = f"{one.word.text} → {one.new}: {one.change:+.3f} nats (by the slope {one.estimate:+.3f})"
         expect(said).to_contain_text(flip)
@@ -195,7 +195,7 @@ def test_heads_over_a_file_and_a_treebank(visit, bert):
     expect(page.get_by_role("heading", name="Syntax")).to_be_visible()
     rows = list(csv.DictReader(io.StringIO(saved(page))))
     overall = syntax_agreement(bert, read_conllu([*TREE.splitlines(), ""])).overall
-    wanted = np.maximum(overall.dependent_looks, overall.head_looks)
+    wanted = np.maximum(overall.dependent_to_head, overall.head_to_dependent)
     assert [float(row["syntax"]) for row in rows] == pytest.approx(wanted.ravel().tolist(), abs=1e-3)
 
 
@@ -230,7 +230,7 @@ def test_switch_off_with_no_attention_to_a_token(visit, bert, trace):
     page.get_by_role("combobox", name="No attention to").click()
     page.get_by_role("option", name=f"3: {trace.tokens[3]}").click()
     wait_for_link(page, "ablation.tokens", "3")
-    effect = ablate(bert, trace, Ablation(tokens=(3,)), 1000, shifts=True)
+    effect = ablate(bert, trace, Ablation(tokens=(3,)), 1000, attention_shifts=True)
     before, after = ({one.id: one for one in found[0].predictions} for found in (effect.before, effect.after))
     expect(page.locator(".gauge .left")).to_have_text(f"IsNext {100 * effect.nsp_after.is_next:.1f}%")
     bars = page.locator(".bars .bar")
@@ -239,9 +239,7 @@ def test_switch_off_with_no_attention_to_a_token(visit, bert, trace):
         expect(bars.nth(place).locator(".word")).to_have_text(one.token)
         expect(bars.nth(place).locator(".share")).to_have_text(f"{percent(was)} → {percent(one.probability)}")
     for layer, head in ((0, 1), (2, 3)):
-        said = (
-            f"Layer {layer + 1}, head {head + 1}: {percent(effect.shifts[layer, head])} of its attention goes elsewhere"
-        )
+        said = f"Layer {layer + 1}, head {head + 1}: {percent(effect.attention_shifts[layer, head])} of its attention goes elsewhere"
         point(page, page.locator(".cells td[data-at]").nth(6 * layer + head), page.locator(".cells .hint"), said)
 
 

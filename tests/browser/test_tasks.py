@@ -10,11 +10,17 @@ from playwright.sync_api import expect
 
 import bert_tf
 from bert_tf.explain import Ablation, ablate, class_curve, class_lens, score_rows
-from bert_tf.explain.attention.attention_change import heads_changed
-from bert_tf.explain.datasets.rows import Row
-from tests.app.made_tasks import save_tasks
+from bert_tf.explain.attention.attention_divergence import attention_divergence
+from bert_tf.explain.datasets.text_rows import TextRow
+from tests.app.random_task_models import save_tasks
 from tests.browser.conftest import serving
-from tests.browser.look import FIGURE, numbers, press_row, saved, wait_for_link
+from tests.browser.page_reading import (
+    FIGURE,
+    numbers,
+    press_row,
+    saved,
+    wait_for_link,
+)
 from ui.widgets.formatting import percent, share
 
 
@@ -83,7 +89,7 @@ def test_a_labelled_file_is_classified_and_a_row_opens_in_try_one(visit, task_ho
 
 def test_a_class_is_taken_from_another_threshold_on(visit, task_home):
     page = visit("/?page=dataset&model=classes&dataset.ask=classes&dataset.file=upload").page
-    rows = [Row(number, f"the cat {'sat ' * number}", label=("good", "bad")[number % 2]) for number in range(1, 9)]
+    rows = [TextRow(number, f"the cat {'sat ' * number}", label=("good", "bad")[number % 2]) for number in range(1, 9)]
     data = "text,label\n" + "".join(f"{row.text_a},{row.label}\n" for row in rows)
     file = {"name": "mine.csv", "mimeType": "text/csv", "buffer": data.encode()}
     page.locator("input[type=file]").set_input_files(file)
@@ -165,7 +171,7 @@ def test_the_heads_that_moved_are_listed(visit, task_home):
     expect(page.get_by_role("heading", name="The heads that moved most")).to_be_visible()
     expect(page.locator(FIGURE)).to_have_count(2)
     before, after = (bert_tf.load(task_home / name).trace("the cat sat") for name in ("plain", "classes"))
-    wanted = heads_changed(before, after)
+    wanted = attention_divergence(before, after)
     assert numbers(page)[0]["z"] == pytest.approx(wanted.ravel().tolist(), abs=1e-5)
     layer, head = np.unravel_index(wanted.argmax(), wanted.shape)
     moved = after.attentions[layer, head] - before.attentions[layer, head]

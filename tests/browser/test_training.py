@@ -4,7 +4,7 @@ import re
 
 from playwright.sync_api import expect
 
-from tests.browser.look import wait_for_link
+from tests.browser.page_reading import wait_for_link
 
 BORN = "/?page=timelapse&a=He+was+born+in+London.&mask=a2"
 

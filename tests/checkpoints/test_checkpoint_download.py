@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from bert_tf.checkpoints import DownloadError, UnknownModel, arrived, download, read
+from bert_tf.checkpoints import DownloadError, UnknownModel, download, partial_download_bytes, read
 from bert_tf.checkpoints import download as download_function
 from bert_tf.checkpoints.registry import released
 
@@ -110,7 +110,10 @@ def test_a_download_given_up_is_resumed_by_the_next(served, tmp_path, tiny_folde
         download(NAME, endpoint=served.endpoint, folder=tmp_path)
     assert not (tmp_path / MODEL.name).exists()
     small = sum(len(served.files[MODEL.repo, name]) for name in ("config.json", "vocab.txt"))
-    assert arrived(NAME, folder=tmp_path) == small + 16384 and arrived("bert-mini", folder=tmp_path) == 0
+    assert (
+        partial_download_bytes(NAME, folder=tmp_path) == small + 16384
+        and partial_download_bytes("bert-mini", folder=tmp_path) == 0
+    )
     served.requests.clear()
     seen = []
     folder = download(NAME, lambda done, total: seen.append(done), endpoint=served.endpoint, folder=tmp_path)
@@ -118,7 +121,9 @@ def test_a_download_given_up_is_resumed_by_the_next(served, tmp_path, tiny_folde
     assert ranges == ["bytes=16384-"]
     assert (folder / "model.safetensors").read_bytes() == (tiny_folder / "model.safetensors").read_bytes()
     assert seen[-1] == sum(len(data) for (_, name), data in served.files.items() if name != "README.md")
-    assert arrived(NAME, folder=tmp_path) == 0 == arrived("no such model", folder=tmp_path)
+    assert (
+        partial_download_bytes(NAME, folder=tmp_path) == 0 == partial_download_bytes("no such model", folder=tmp_path)
+    )
 
 
 def test_a_file_changed_between_cut_and_resume_is_fetched_anew(served, tmp_path):

@@ -11,10 +11,10 @@ import pytest
 from bert_tf.checkpoints import CheckpointError, read, save
 from bert_tf.checkpoints.formats.safetensors_folder import write_tensors
 from bert_tf.files import (
-    is_free,
-    making,
+    atomic_folder,
+    atomic_write,
+    is_missing_or_empty,
     read_json,
-    replacing,
     write_text,
 )
 from tests.conftest import small_disk
@@ -23,7 +23,7 @@ from tests.conftest import small_disk
 def test_a_file_is_replaced_when_whole_and_left_alone_otherwise(tmp_path):
     path = tmp_path / "a.txt"
     path.write_text("before")
-    with pytest.raises(RuntimeError), replacing(path) as temporary:
+    with pytest.raises(RuntimeError), atomic_write(path) as temporary:
         temporary.write_text("half")
         raise RuntimeError("cut")
     assert path.read_text() == "before"
@@ -61,7 +61,7 @@ def test_a_place_that_cannot_be_written_is_named_as_it_was_given(tmp_path):
 
 
 def test_a_full_disk_is_told_with_the_files_name(tmp_path):
-    with pytest.raises(OSError) as error, replacing(tmp_path / "a.txt"):
+    with pytest.raises(OSError) as error, atomic_write(tmp_path / "a.txt"):
         raise OSError(errno.ENOSPC, "No space left on device")
     assert error.value.filename == str(tmp_path / "a.txt") and os.listdir(tmp_path) == []
 
@@ -95,20 +95,20 @@ def test_an_empty_folder_is_filled_and_stays_the_same_folder(tmp_path, monkeypat
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
     node = os.stat(".").st_ino
-    with making(".") as folder:
+    with atomic_folder(".") as folder:
         (folder / "a.txt").write_text("a")
         (folder / "inner").mkdir()
     assert os.stat(tmp_path / "here").st_ino == node and sorted(os.listdir(".")) == ["a.txt", "inner"]
-    assert not is_free(".")
+    assert not is_missing_or_empty(".")
 
 
 def test_a_folder_that_was_not_finished_leaves_nothing(tmp_path):
     (tmp_path / "empty").mkdir()
     for name in ("empty", "new"):
-        with pytest.raises(RuntimeError), making(tmp_path / name) as folder:
+        with pytest.raises(RuntimeError), atomic_folder(tmp_path / name) as folder:
             (folder / "a.txt").write_text("a")
             raise RuntimeError("cut")
-        assert is_free(tmp_path / name)
+        assert is_missing_or_empty(tmp_path / name)
     assert os.listdir(tmp_path) == ["empty"] and os.listdir(tmp_path / "empty") == []
 
 

@@ -8,11 +8,11 @@ import pytest
 
 from bert_tf import checkpoints
 from bert_tf.checkpoints import CheckpointError
-from bert_tf.checkpoints.delta import base_model, save_over
+from bert_tf.checkpoints.delta import base_model, save_delta
 from bert_tf.checkpoints.formats.safetensors_folder import open_tensors
 from bert_tf.checkpoints.reading import open_folder
 from bert_tf.models import named_variables
-from bert_tf.pretraining.objectives.distillation import student_of
+from bert_tf.pretraining.objectives.distillation import build_student
 from tests.conftest import make_bert
 
 
@@ -27,11 +27,11 @@ def teacher(tmp_path, monkeypatch):
 
 def save_student(folder, teacher):
     _, tokenizer, model = teacher
-    student = student_of(model, 2)
+    student = build_student(model, 2)
     for name, variable in named_variables(student).items():
         if "layer.1." in name or name.startswith("cls."):
             variable.assign(np.asarray(variable) * 1.01)
-    return student, save_over(folder, student.bert_config, tokenizer, student, "teacher", open_folder)
+    return student, save_delta(folder, student.bert_config, tokenizer, student, "teacher", open_folder)
 
 
 def test_a_student_stores_its_heads_and_what_it_learnt(teacher, tmp_path):
@@ -61,7 +61,7 @@ def test_a_discriminator_over_a_bert_has_none_of_its_heads(teacher, tmp_path):
     for name, variable in named_variables(judge).items():
         if name in known:
             variable.assign(np.asarray(known[name]) * (1.01 if "layer.3." in name else 1))
-    folder = save_over(tmp_path / "judge", config, tokenizer, judge, "teacher", open_folder)
+    folder = save_delta(tmp_path / "judge", config, tokenizer, judge, "teacher", open_folder)
     stored = set(open_tensors(folder))
     assert {name.split(".")[0] for name in stored} == {"electra", "discriminator_predictions"}
     assert {name for name in stored if name.startswith("electra.")} == {
@@ -119,7 +119,7 @@ def test_a_sign_of_the_whole_model_below_is_still_known(teacher, tmp_path):
 def test_a_model_of_another_vocabulary_cannot_lie_over_it(teacher, tmp_path):
     other = make_bert(lower_case=True)
     with pytest.raises(CheckpointError, match="teacher has another vocabulary"):
-        save_over(tmp_path / "student", other.config, other.tokenizer, other.model, "teacher", open_folder)
+        save_delta(tmp_path / "student", other.config, other.tokenizer, other.model, "teacher", open_folder)
 
 
 def test_the_note_names_the_model_below(teacher, tmp_path):

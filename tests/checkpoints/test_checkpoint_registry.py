@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from bert_tf.checkpoints import RELEASED, nearest, released
+from bert_tf.checkpoints import RELEASED, closest_names, released
 from bert_tf.checkpoints.tensor_names import tensor_shapes
 
 
@@ -52,9 +52,9 @@ def test_entries_cannot_be_changed():
 
 
 def test_a_misspelled_name_finds_its_neighbour():
-    assert nearest("bert-bse-cased")[0] == "bert-base-cased"
-    assert nearest("my-own-modle", ["my-own-model"]) == ["my-own-model"]
-    assert nearest("zzzzzzzz") == []
+    assert closest_names("bert-bse-cased")[0] == "bert-base-cased"
+    assert closest_names("my-own-modle", ["my-own-model"]) == ["my-own-model"]
+    assert closest_names("zzzzzzzz") == []
 
 
 def test_names_and_shapes_are_those_of_the_keras_model(tiny):

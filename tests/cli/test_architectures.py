@@ -7,11 +7,11 @@ import pytest
 
 from bert_tf.cli import main
 
-FAMILY = Path(__file__).parent.parent / "golden" / "family"
+ARCHITECTURES = Path(__file__).parent.parent / "golden" / "family"
 
 
 def run(capsys, name, *arguments):
-    code = main(["predict", *arguments, "--model", str(FAMILY / name)])
+    code = main(["predict", *arguments, "--model", str(ARCHITECTURES / name)])
     return code, capsys.readouterr()
 
 

@@ -119,13 +119,13 @@ def test_hotflip(record, tiny_bert, trace, asked, numbers):
     expected = explain.hotflip(tiny_bert, trace, explain.mask_target(tiny_bert, trace), *numbers)
     found = record("saliency", "--method", "hotflip", *asked)
     assert (found["method"], found["likeliest"], found["flipped"]) == ("hotflip", True, expected.flipped)
-    for name, flips in (("taken", expected.taken), ("tried", expected.tried)):
+    for name, flips in (("taken", expected.applied), ("tried", expected.tried)):
         assert [(one["text"], one["new"], one["answer"]) for one in found[name]] == [
             (one.word.text, one.new, one.answer.label) for one in flips
         ]
         for key, wanted in (("change", "change"), ("estimate", "estimate"), ("log_probability", "score")):
             assert [one[key] for one in found[name]] == pytest.approx([getattr(one, wanted) for one in flips], abs=1e-3)
-    assert found["taken"] and found["taken"][-1]["text_a"] == expected.taken[-1].text_a
+    assert found["taken"] and found["taken"][-1]["text_a"] == expected.applied[-1].text_a
 
 
 @pytest.mark.parametrize("asked", [(), ("--target", "cat"), ("--next-sentence",)])
@@ -137,10 +137,10 @@ def test_input_reduction(record, tiny_bert, trace, asked):
     }[asked]()
     expected = explain.reduce_input(tiny_bert, trace, target)
     found = record("saliency", "--method", "reduction", *asked)
-    assert found["method"] == "input_reduction" and found["likeliest"] == expected.holds
-    assert [one["text"] for one in found["gone"]] == [one.word.text for one in expected.gone]
+    assert found["method"] == "input_reduction" and found["likeliest"] == expected.target_is_top
+    assert [one["text"] for one in found["gone"]] == [one.word.text for one in expected.removed]
     assert [one["log_probability"] for one in found["gone"]] == pytest.approx(
-        [one.score for one in expected.gone], abs=1e-3
+        [one.score for one in expected.removed], abs=1e-3
     )
     assert [(one["source"], one["start"]) for one in found["left"]] == [(w.source, w.start) for w in expected.left]
 
@@ -198,7 +198,7 @@ def test_paths(record, tiny_bert, trace, to, receiver, at):
     given = [*([] if to is None else ["--to", to]), *([] if at is None else ["--at", at])]
     found = record("paths", "--against", other.text_a, *given)
     np.testing.assert_allclose(found["scores"], expected.scores, atol=1e-3)
-    assert found["leads"] == expected.leads.tolist() and (found["to"], found["at"]) == (to or "answer", at)
+    assert found["leads"] == expected.has_path.tolist() and (found["to"], found["at"]) == (to or "answer", at)
     assert [found[name] for name in ("embeddings", "whole", "clean", "corrupted")] == pytest.approx(
         [expected.embeddings, expected.whole, expected.clean, expected.corrupted], abs=1e-3
     )

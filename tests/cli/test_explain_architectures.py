@@ -12,8 +12,8 @@ from bert_tf.cli import main
 from bert_tf.plots.explained import figure_of
 from tests.conftest import make_bert, randomise
 
-FAMILY = Path(__file__).parent.parent / "golden" / "family"
-ALBERT, ELECTRA, DISTILBERT = (FAMILY / name for name in ("albert", "electra-discriminator", "distilbert"))
+ARCHITECTURES = Path(__file__).parent.parent / "golden" / "family"
+ALBERT, ELECTRA, DISTILBERT = (ARCHITECTURES / name for name in ("albert", "electra-discriminator", "distilbert"))
 PAIR = ("the license of the work", "the work")
 TASKS = {
     "classes": {"task": "classify", "labels": ("bad", "good"), "pooling": "mean"},
@@ -23,8 +23,8 @@ TASKS = {
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory):
-    from bert_tf.finetuning.network import network_over
     from bert_tf.finetuning.task_folder import save_task
+    from bert_tf.finetuning.task_network import network_over
     from bert_tf.finetuning.task_settings import TaskSettings
     from bert_tf.finetuning.tasks.registry import family
 
@@ -58,8 +58,8 @@ def test_a_head_switched_off_changes_a_class(record, say, folders, tmp_path):
     found = record("classes", "ablation", "the cat sat", "--heads", "0.0", "--html", tmp_path / "x.html")
     assert found["classes_before"] == pytest.approx(expected.classes_before, abs=1e-5)
     assert found["classes_after"] == pytest.approx(expected.classes_after, abs=1e-5)
-    before, after, shifts = figure_of(found).data
-    np.testing.assert_allclose(shifts.z, found["shifts"])
+    before, after, attention_shifts = figure_of(found).data
+    np.testing.assert_allclose(attention_shifts.z, found["shifts"])
     assert list(before.x) == ["bad", "good"] and list(after.y) == list(found["classes_after"].values())
     assert (tmp_path / "x.html").stat().st_size > 1000
     lines = say("classes", "ablation", "the cat sat", "--heads", "0.0").splitlines()
@@ -113,7 +113,7 @@ def test_counterfactuals_of_the_order_of_sentences(record, say):
     found = record("albert", "counterfactual", *PAIR)
     bert = bert_tf.load(ALBERT)
     trace = bert.trace(*PAIR)
-    (swapped,) = explain.ask(bert, trace, [explain.swapped(bert, trace)])
+    (swapped,) = explain.predict_variants(bert, trace, [explain.swapped(bert, trace)])
     assert found["variants"][0]["in_order"] == pytest.approx(swapped.sop.in_order, abs=1e-5)
     changes = [one["in_order_change"] for one in found["variants"]]
     assert changes[0] == pytest.approx(swapped.sop_change, abs=1e-5)
@@ -141,12 +141,12 @@ def test_a_class_hangs_on_words_and_appears_in_a_layer(record, folders):
 
 
 def test_the_head_of_a_task_is_a_part(record, folders):
-    from bert_tf.explain.models.architecture import task_passing
+    from bert_tf.explain.models.architecture import task_head_activations
 
     bert = bert_tf.load(folders["classes"])
     found = record("classes", "architecture", "the cat sat")
     assert found["parts"][-1]["name"] == "task" and found["parts"][-1]["shape"] == {"classes": 2}
-    expected = task_passing(bert, bert.trace("the cat sat"))
+    expected = task_head_activations(bert, bert.trace("the cat sat"))
     np.testing.assert_allclose(found["task"]["logits"], expected["logits"], atol=1e-4)
 
 
@@ -198,12 +198,12 @@ def test_the_head_of_a_task_and_shared_weights_are_parts_of_the_architecture(rec
 
 def test_attention_to_tokens_is_cut_and_the_other_heads_shift(record, say, folders):
     bert, text = bert_tf.load(folders["classes"]), "the cat sat on the mat"
-    expected = explain.ablate(bert, bert.trace(text), explain.Ablation(tokens=(0, 2)), shifts=True)
+    expected = explain.ablate(bert, bert.trace(text), explain.Ablation(tokens=(0, 2)), attention_shifts=True)
     found = record("classes", "ablation", text, "--tokens", 0, 2)
     assert found["no_attention_to"] == [0, 2]
-    np.testing.assert_allclose(found["shifts"], expected.shifts, atol=1e-5)
+    np.testing.assert_allclose(found["shifts"], expected.attention_shifts, atol=1e-5)
     assert found["classes_after"] == pytest.approx(expected.classes_after, abs=1e-5)
-    layer, head = np.unravel_index(expected.shifts.argmax(), expected.shifts.shape)
+    layer, head = np.unravel_index(expected.attention_shifts.argmax(), expected.attention_shifts.shape)
     lines = say("classes", "ablation", text, "--tokens", 0, 2).splitlines()
     assert next(line for line in lines if "looks elsewhere" in line).split()[0] == f"{layer}.{head}"
 

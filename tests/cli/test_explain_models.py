@@ -12,7 +12,7 @@ from bert_tf.cli import main
 from bert_tf.plots.explained import figure_of
 from tests.conftest import make_bert, randomise
 
-FAMILY = Path(__file__).parent.parent / "golden" / "family"
+ARCHITECTURES = Path(__file__).parent.parent / "golden" / "family"
 TEXTS = ("the cats [MASK] on the mat", "it ran")
 ROWS = "the cats sat on the mat\tit ran\nthe river bank was big\n\nshe has money\tso it ended\n"
 
@@ -106,7 +106,7 @@ def test_one_model_on_two_texts(record, tiny_bert):
 
 
 def test_the_order_of_sentences_side_by_side(record):
-    pair, albert = ("the license of the work", "the work"), FAMILY / "albert"
+    pair, albert = ("the license of the work", "the work"), ARCHITECTURES / "albert"
     found = record("compare", *pair, "--other-text", *reversed(pair), model=albert)
     bert = bert_tf.load(albert)
     shares = [bert.trace(*texts).sop.in_order for texts in (pair, pair[::-1])]
@@ -163,7 +163,7 @@ def test_the_rows_of_a_file_are_laid_out(record, say, tiny_bert, file):
     space = record("dataset", "--input", file, "--show", "map", "--dimensions", 3)
     np.testing.assert_allclose(
         space["map"]["coordinates"],
-        explain.lay_out(explain.row_vectors(tiny_bert, rows).vectors[-1], "pca", 3)[0],
+        explain.project_to_plane(explain.row_vectors(tiny_bert, rows).vectors[-1], "pca", 3)[0],
         atol=1e-4,
     )
     assert {trace.type for trace in figure_of(space).data} == {"scatter3d"}
@@ -199,7 +199,7 @@ def test_a_concept_and_a_word_or_a_verdict(record, say, tiny_bert, file, concept
     ):
         found = record("concepts", "--input", file, *concept, "--runs", 3, *given)
         expected = explain.concept_test(tiny_bert, rows, *texts, runs=3, **asked)
-        assert found["target"]["label"] == asked["answer"] and found["differs"] == expected.differs.tolist()
+        assert found["target"]["label"] == asked["answer"] and found["differs"] == expected.is_significant.tolist()
         assert found["rows"] == [rows[place].number for place in expected.places]
         for name in ("scores", "chance", "accuracies", "slopes", "p_values"):
             np.testing.assert_allclose(found[name], getattr(expected, name), atol=1e-4)
@@ -292,8 +292,8 @@ def test_the_rows_of_a_file_by_tsne_and_umap(record, tmp_path):
 
 
 def test_every_row_of_a_file_is_classified(record, say, tmp_path):
-    from bert_tf.finetuning.network import network_over
     from bert_tf.finetuning.task_folder import save_task
+    from bert_tf.finetuning.task_network import network_over
     from bert_tf.finetuning.task_settings import TaskSettings
     from bert_tf.finetuning.tasks.registry import family
 
@@ -337,7 +337,7 @@ def test_every_row_of_a_file_is_classified(record, say, tmp_path):
 
 
 def test_rows_and_sides_by_the_heads_that_a_model_has(record, tmp_path):
-    path, judge = tmp_path / "rows.txt", FAMILY / "electra-discriminator"
+    path, judge = tmp_path / "rows.txt", ARCHITECTURES / "electra-discriminator"
     path.write_text("w1 w2 w3\nw4 w5\n")
     bert = bert_tf.load(judge)
     expected = explain.score_rows(bert, explain.read_rows(path.read_text()).rows)
@@ -353,8 +353,8 @@ def test_rows_and_sides_by_the_heads_that_a_model_has(record, tmp_path):
     scores = bert.trace("w1 w2").replaced
     assert [list(bars.y) for bars in figure_of(sides).data] == [pytest.approx(scores.tolist(), abs=1e-5)] * 2
     path.write_text("the work\tthe license\n")
-    order = record("dataset", "--input", path, "--ask", "order", model=FAMILY / "albert")["rows"][0]["in_order"]
-    trace = bert_tf.load(FAMILY / "albert").trace("the work", "the license")
+    order = record("dataset", "--input", path, "--ask", "order", model=ARCHITECTURES / "albert")["rows"][0]["in_order"]
+    trace = bert_tf.load(ARCHITECTURES / "albert").trace("the work", "the license")
     assert order == pytest.approx(trace.sop.in_order, abs=1e-5)
 
 
@@ -370,9 +370,9 @@ def test_minimal_pairs_of_a_file(record, say, tiny_bert, tmp_path):
 
 
 def test_the_sizes_of_the_family(record, say):
-    from bert_tf.explain.models.architecture_table import family_rows
+    from bert_tf.explain.models.architecture_table import architecture_rows
 
-    expected = family_rows(64)
+    expected = architecture_rows(64)
     found = record("family", "--length", 64, model=None)
     assert [(one["size"], one["flops"]) for one in found["sizes"]] == [(row.size, row.flops) for row in expected]
     drawn = {bar.name: list(bar.x) for bar in figure_of(found).data}
@@ -403,11 +403,11 @@ def test_a_text_through_a_training(record, say, run_folder, tmp_path):
     traces = [bert.trace(*TEXTS) for bert in berts]
     found = record("timelapse", run_folder, *TEXTS, "--target", "sat", "--html", tmp_path / "x.html", model=None)
     assert found["model"] == "small-run" and found["steps"] == [0, 10]
-    (course,) = found["courses"]
+    (token_trajectory,) = found["courses"]
     token = berts[0].tokenizer.token_to_id("sat")
-    assert course["ranks"] == [1 + int((trace.logits[0] > trace.logits[0, token]).sum()) for trace in traces]
+    assert token_trajectory["ranks"] == [1 + int((trace.logits[0] > trace.logits[0, token]).sum()) for trace in traces]
     assert [one["is_next"] for one in found["snapshots"]] == pytest.approx([t.nsp.is_next for t in traces], abs=1e-4)
-    assert list(figure_of(found).data[0].y) == course["ranks"] and (tmp_path / "x.html").stat().st_size > 1000
+    assert list(figure_of(found).data[0].y) == token_trajectory["ranks"] and (tmp_path / "x.html").stat().st_size > 1000
     found = record("timelapse", run_folder, "the cat", "--head", "1.2", model=None)
     np.testing.assert_allclose(found["attention"][1], berts[1].trace("the cat").attentions[1, 2], atol=1e-4)
     assert [cells.visible for cells in figure_of(found).data] == [False, True]
@@ -416,7 +416,7 @@ def test_a_text_through_a_training(record, say, run_folder, tmp_path):
 
 
 def test_the_parts_of_a_model(record, say, tiny_bert):
-    from bert_tf.explain.models.architecture import every_size, parts, passing
+    from bert_tf.explain.models.architecture import all_sizes, layer_activations, parts
 
     trace = tiny_bert.trace(*TEXTS)
     expected = parts(tiny_bert.model, trace.length)
@@ -428,9 +428,9 @@ def test_the_parts_of_a_model(record, say, tiny_bert):
     assert list(figure_of(found).data[0].x) == [one.parameters for one in expected]
     assert len(figure_of(record("architecture", *TEXTS, "--show", "sizes")).data[0].y) == len(found["sizes"]) > 5
     assert [size["flops"] for size in found["sizes"]] == [
-        size.flops for size in every_size(tiny_bert.config, trace.length)
+        size.flops for size in all_sizes(tiny_bert.config, trace.length)
     ]
-    values = passing(tiny_bert, trace, 1)
+    values = layer_activations(tiny_bert, trace, 1)
     for name in ("feed_forward_norm", "queries", "attentions"):
         drawn = record("architecture", *TEXTS, "--show", name, "--layer", 1)
         np.testing.assert_allclose(drawn["values"], values[name], atol=1e-4)
@@ -441,10 +441,10 @@ def test_the_parts_of_a_model(record, say, tiny_bert):
 def test_readers_of_one_side_and_of_both(record, say, tiny_folder, other_folder, tiny_bert):
     text, models = "the cat sat on the mat", ("--models", tiny_folder, other_folder)
     found = record("one-way", text, "--hide", "sat", *models, model=None)
-    expected = explain.read_place(tiny_bert, text, 8, 11)
+    expected = explain.predict_span(tiny_bert, text, 8, 11)
     first = found["readers"][0]
     assert found["hidden"] == [8, 11] and first["original_rank"] == expected.answer.original_rank
-    assert [tuple(part) for part in first["seen"]] == list(expected.seen)
+    assert [tuple(part) for part in first["seen"]] == list(expected.visible_spans)
     assert [one["token"] for one in first["predictions"]] == [one.token for one in expected.answer.predictions]
     assert [len(bars.x) for bars in figure_of(found).data] == [5, 5]
     masked = record("one-way", "the cat [MASK] on the mat", *models, model=None)
@@ -453,15 +453,15 @@ def test_readers_of_one_side_and_of_both(record, say, tiny_folder, other_folder,
 
 
 def test_the_game_of_replaced_words(record, say):
-    judge, writer = FAMILY / "electra-discriminator", FAMILY / "electra-generator"
+    judge, writer = ARCHITECTURES / "electra-discriminator", ARCHITECTURES / "electra-generator"
     text = "w1 w2 w3 w4 w5"
-    game = explain.play(bert_tf.load(writer), bert_tf.load(judge), text, 0.5, seed=3)
+    game = explain.replace_and_detect(bert_tf.load(writer), bert_tf.load(judge), text, 0.5, seed=3)
     given = (text, "--generator", writer, "--share", 0.5, "--seed", 3)
     found = record("replaced", *given, model=judge)
     assert [one["token"] for one in found["tokens"]] == list(game.tokens[1:-1])
     assert [one["replaced"] for one in found["tokens"]] == game.replaced[1:-1].tolist()
     np.testing.assert_allclose([one["score"] for one in found["tokens"]], game.scores[1:-1], atol=1e-5)
-    assert found["caught"] == game.caught and len(figure_of(found).data[0].y) == 5
+    assert found["caught"] == game.true_positives and len(figure_of(found).data[0].y) == 5
     assert len(say("replaced", *given, model=judge).splitlines()) == 7
 
 

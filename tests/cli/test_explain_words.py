@@ -9,7 +9,7 @@ import bert_tf
 from bert_tf import explain
 from bert_tf.cli import main
 from bert_tf.plots.explained import figure_of
-from tests.app.made_tasks import save_tasks
+from tests.app.random_task_models import save_tasks
 from tests.conftest import make_bert
 
 BANK = [
@@ -156,7 +156,7 @@ def test_the_nearest_places_by_one_head_and_what_they_are(record, say, tiny_bert
     path = tmp_path / "texts.txt"
     path.write_text("\n".join(text for _, text in BANK))
     trace, rows = tiny_bert.trace("the cats sat"), explain.read_rows(path.read_text()).rows
-    vectors = explain.attended_values(tiny_bert, trace.hidden_states[1], 1, 2)
+    vectors = explain.head_outputs(tiny_bert, trace.hidden_states[1], 1, 2)
     wanted = explain.nearest_contexts(tiny_bert, vectors, 1, rows, 4, True, head=2)
     given = ("neighbours", "the cats sat", "--input", path, "--head", 2, "--top-k", 4)
     found = record(*given)
@@ -170,7 +170,7 @@ def test_the_nearest_places_by_one_head_and_what_they_are(record, say, tiny_bert
     for one, near, counts in zip(labelled["tokens"], wanted.nearest, labelled["labels"], strict=True):
         said = explain.matched_labels(bert_tf.load(tagger), near)
         assert [place["label"] for place in one["places"]] == list(said) and counts == explain.count_labels(said)
-        there = explain.matched_labels(bert_tf.load(tagger), [place.looked for place in near])
+        there = explain.matched_labels(bert_tf.load(tagger), [place.most_attended for place in near])
         assert [place["looks_at"]["label"] for place in one["places"]] == list(there)
     line = say(*given, "--tagger", tagger).splitlines()[2].split()
     assert line[3] == labelled["tokens"][0]["places"][0]["label"]
@@ -180,7 +180,7 @@ def test_several_heads_and_what_they_look_at_in_a_file_with_trees(record, say, t
     path = tmp_path / "trees.conllu"
     path.write_text(f"{TREE}\n\n{TREE.replace('cat', 'dog')}\n".replace("the\t_\t_", "the\t_\tDET"))
     trace, rows = tiny_bert.trace("the cats sat"), explain.read_rows(path.read_text(), "conllu").rows
-    vectors = explain.attended_values(tiny_bert, trace.hidden_states[0], 0, (1, 3))[[2]]
+    vectors = explain.head_outputs(tiny_bert, trace.hidden_states[0], 0, (1, 3))[[2]]
     (near,) = explain.nearest_contexts(tiny_bert, vectors, 0, rows, 9, True, head=(1, 3)).nearest
     given = (
         "neighbours",
@@ -197,26 +197,26 @@ def test_several_heads_and_what_they_look_at_in_a_file_with_trees(record, say, t
         9,
     )
     found = record(*given)
-    (one,), looked = found["tokens"], [place.looked for place in near]
+    (one,), most_attended = found["tokens"], [place.most_attended for place in near]
     assert found["head"] == [1, 3]
     assert [place["part_of_speech"] for place in one["places"]] == list(explain.parsed_labels(near)[0])
-    for place, wanted, relation in zip(one["places"], near, explain.parsed_labels(looked)[1], strict=True):
+    for place, wanted, relation in zip(one["places"], near, explain.parsed_labels(most_attended)[1], strict=True):
         there = place["looks_at"]
         assert place["similarity"] == pytest.approx(wanted.similarity, abs=1e-5)
         assert (there["token"], there["offset"], there["relation"]) == (
-            wanted.looked.token,
-            wanted.looked.offset,
+            wanted.most_attended.token,
+            wanted.most_attended.offset,
             relation,
         )
-        assert there["share"] == pytest.approx(wanted.looked.share, abs=1e-5)
+        assert there["share"] == pytest.approx(wanted.most_attended.share, abs=1e-5)
     assert found["relations"] == [explain.count_labels(explain.parsed_labels(near)[1])]
     (counted,) = found["looked_at"]
-    assert counted["relations"] == explain.count_labels(explain.parsed_labels(looked)[1])
+    assert counted["relations"] == explain.count_labels(explain.parsed_labels(most_attended)[1])
     assert counted["offsets"] == {str(offset): number for offset, number in explain.count_offsets(near).items()}
     assert figure_of(found).layout.xaxis.title.text == "nearest places, by heads 1, 3 of layer 0"
     lines = say(*given).splitlines()
     before, word, after = near[0].around(40)
-    assert f"{before}[{word}]{after}" in lines[2] and f"{looked[0].offset:+d}" in lines[2].split()
+    assert f"{before}[{word}]{after}" in lines[2] and f"{most_attended[0].offset:+d}" in lines[2].split()
     words = record(*given, "--no-special")["tokens"][0]["places"]
     assert {place["looks_at"]["word"] is None for place in words} == {False}
 
@@ -255,8 +255,8 @@ def test_heads_that_follow_syntax(record, say, tiny_bert, tmp_path):
     found = record("heads", "--input", file)
     assert list(found["relations"]) == list(expected.relations) and found["sentences"] == 2
     for name, one in expected.relations.items():
-        np.testing.assert_allclose(found["relations"][name]["head_looks"], one.head_looks, atol=1e-6)
-        best = np.maximum(one.dependent_looks, one.head_looks)
+        np.testing.assert_allclose(found["relations"][name]["head_looks"], one.head_to_dependent, atol=1e-6)
+        best = np.maximum(one.dependent_to_head, one.head_to_dependent)
         assert found["relations"][name]["best_share"] == pytest.approx(best.max())
         assert best[tuple(found["relations"][name]["best_head"])] == best.max()
     menu = [button.label for button in figure_of(found).layout.updatemenus[0].buttons]
@@ -267,12 +267,12 @@ def test_heads_that_follow_syntax(record, say, tiny_bert, tmp_path):
 
 def test_heads_that_fine_tuning_moved(record, say, tiny_bert, tmp_path):
     from bert_tf import checkpoints
-    from bert_tf.explain.attention.attention_change import heads_changed
+    from bert_tf.explain.attention.attention_divergence import attention_divergence
 
     before = make_bert(seed=4, name="before")
     checkpoints.save(tmp_path / "before", before.config, before.tokenizer, before.model)
     text = "the cats sat on the mat"
-    expected = heads_changed(before.trace(text), tiny_bert.trace(text))
+    expected = attention_divergence(before.trace(text), tiny_bert.trace(text))
     found = record("changed", text, "--before", tmp_path / "before")
     np.testing.assert_allclose(found["bits"], expected, atol=1e-5)
     np.testing.assert_allclose(figure_of(found).data[0].z, expected, atol=1e-5)

@@ -4,8 +4,8 @@ import pytest
 
 import bert_tf
 from bert_tf.checkpoints import embedded_dir
-from bert_tf.explain import read_place
-from ui.shell.view import Spot
+from bert_tf.explain import predict_span
+from ui.shell.view import MaskPosition
 
 READERS = {"left": "reader-left-to-right", "apart": "reader-two-one-way", "both": "reader-both-ways"}
 
@@ -40,7 +40,7 @@ def test_they_are_one_size_with_one_vocabulary(readers):
 
 def likely(bert, text, word, instead=None):
     start, text = text.index(word), text.replace(*instead) if instead else text
-    return read_place(bert, text, start, start + len(word)).answer.original_probability
+    return predict_span(bert, text, start, start + len(word)).answer.original_probability
 
 
 @pytest.mark.parametrize("way", READERS)
@@ -81,13 +81,13 @@ def test_the_examples_of_the_two_banks_show_what_each_can_know(readers):
     """River or money stands on the right of the hidden word: one reader cannot know it, the others do."""
     from ui.samples.examples import ONE_WAY
 
-    asked = {one.label: one.a for one in ONE_WAY if one.masks == (Spot("a", 1),) and "bank" in one.a}
+    asked = {one.label: one.a for one in ONE_WAY if one.masks == (MaskPosition("a", 1),) and "bank" in one.a}
     assert set(asked) == {"River bank", "Bank account"}
     found = {}
     for way, bert in readers.items():
         for label, text in asked.items():
             start = text.index(" ") + 1
-            found[way, label] = read_place(bert, text, start, text.index(" ", start)).answer
+            found[way, label] = predict_span(bert, text, start, text.index(" ", start)).answer
     guesses = {key: [one.token for one in answer.predictions] for key, answer in found.items()}
     assert guesses["left", "River bank"] == guesses["left", "Bank account"]
     assert all(found["left", label].original_rank > 20 for label in asked)

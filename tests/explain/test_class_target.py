@@ -19,8 +19,8 @@ from bert_tf.explain import (
     reduce_input,
     sweep,
 )
-from bert_tf.finetuning.network import network_over
 from bert_tf.finetuning.task_model import TaskModel
+from bert_tf.finetuning.task_network import network_over
 from bert_tf.finetuning.task_settings import TaskSettings
 from bert_tf.finetuning.tasks.registry import family
 from bert_tf.inference.bert import Bert
@@ -79,7 +79,7 @@ def test_integrated_gradients_of_a_class_add_up():
     bert = made()
     trace = bert.trace("it was a good film")
     found = integrated_gradients(bert, trace, class_target(bert, trace, "good"), steps=64)
-    assert abs(found.gap) < 0.02
+    assert abs(found.convergence_delta) < 0.02
     assert np.isfinite(gradient_x_input(bert, trace, found.target).tokens).all()
 
 
@@ -124,18 +124,18 @@ def test_models_without_the_class_say_so():
     with pytest.raises(InputError, match="no class 'great'; this model has bad, good, so"):
         class_target(bert, trace, "great")
     plain = Bert(bert.config, bert.tokenizer, bert.model, name="plain")
-    for ask in (class_target, class_lens):
+    for predict_variants in (class_target, class_lens):
         with pytest.raises(InputError, match="plain was not fine-tuned"):
-            ask(plain, trace)
+            predict_variants(plain, trace)
 
 
 def test_words_are_taken_away_while_the_class_stays():
     bert = made(pooling="mean")
     trace = bert.trace("it was a good film")
     found = reduce_input(bert, trace, class_target(bert, trace))
-    assert found.holds and len(found.left) + len(found.gone) == 5 and found.left
+    assert found.target_is_top and len(found.left) + len(found.removed) == 5 and found.left
     away = []
-    for one in found.gone:
+    for one in found.removed:
         away.append(one.word)
         (said,) = bert.task.predict([" ".join(word.text for word in trace.words() if word not in away)])
         assert said["label"] == found.target.label
@@ -150,10 +150,10 @@ def test_a_class_is_flipped_by_other_words_and_explained_by_a_linear_model():
     bert = made(pooling="mean")
     trace = bert.trace("it was a good film")
     found = hotflip(bert, trace, class_target(bert, trace), most=5, tried=5)
-    assert found.holds and found.taken
-    for one in found.taken:
+    assert found.target_is_top and found.applied
+    for one in found.applied:
         (said,) = bert.task.predict([one.text_a])
-        assert one.answer.label == said["label"] and one.flips == (said["label"] != found.target.label)
+        assert one.answer.label == said["label"] and one.flips_prediction == (said["label"] != found.target.label)
         assert one.answer_score == pytest.approx(np.log(said["probability"]), abs=1e-5)
     explained = lime(bert, trace, found.target, samples=400, baseline="[PAD]", ridge=1e-6)
     assert 0 < explained.fit <= 1 and any(one.score for one in explained.words)
@@ -173,18 +173,20 @@ def test_of_several_labels_each_stands_on_its_own():
         for label, share in said["probabilities"].items():
             target = class_target(bert, trace, label)
             found, left = hotflip(bert, trace, target, most=5, tried=5), reduce_input(bert, trace, target)
-            assert found.holds == left.holds == (share > 0.5)
-            checked.add((found.holds, label == max(said["probabilities"], key=said["probabilities"].get)))
-            for one in found.tried + found.taken:
+            assert found.target_is_top == left.target_is_top == (share > 0.5)
+            checked.add((found.target_is_top, label == max(said["probabilities"], key=said["probabilities"].get)))
+            for one in found.tried + found.applied:
                 now = bert.task.predict([one.text_a])[0]["probabilities"][label]
-                assert one.flips == (now <= 0.5) and one.answer.label == (f"not {label}" if one.flips else label)
+                assert one.flips_prediction == (now <= 0.5) and one.answer.label == (
+                    f"not {label}" if one.flips_prediction else label
+                )
                 assert one.answer_score == pytest.approx(np.log(max(now, 1 - now)), abs=1e-5)
             away = []
-            for one in left.gone:
+            for one in left.removed:
                 away.append(one.word)
                 rest = " ".join(word.text for word in trace.words() if word not in away)
                 assert bert.task.predict([rest])[0]["probabilities"][label] > 0.5
-            if left.holds and len(left.left) > 1:
+            if left.target_is_top and len(left.left) > 1:
                 for word in left.left:
                     rest = " ".join(other.text for other in left.left if other != word)
                     assert bert.task.predict([rest])[0]["probabilities"][label] <= 0.5
@@ -206,14 +208,14 @@ def test_a_class_called_value_is_no_regression():
     bert = made(labels=("value", "price", "so"))
     trace = bert.trace("it was a good film")
     target = class_target(bert, trace, "value")
-    assert not target.of_value and reduce_input(bert, trace, target).target == target
+    assert not target.is_regression and reduce_input(bert, trace, target).target == target
     bert = made(labels=(), regression=True)
-    assert class_target(bert, bert.trace("it was bad")).of_value
+    assert class_target(bert, bert.trace("it was bad")).is_regression
 
 
-@pytest.mark.parametrize("of_value, says", [(False, "log-probability of value: part"), (True, "value: part")])
-def test_the_figure_of_its_words_says_what_their_scores_are_of(of_value, says):
-    target = {"position": None, "label": "value", "of_value": of_value}
+@pytest.mark.parametrize("is_regression, says", [(False, "log-probability of value: part"), (True, "value: part")])
+def test_the_figure_of_its_words_says_what_their_scores_are_of(is_regression, says):
+    target = {"position": None, "label": "value", "of_value": is_regression}
     words = [{"text": "good", "score": 0.5}]
     figure = figure_of({"kind": "saliency", "method": "gradient", "target": target, "words": words})
     assert figure.layout.xaxis.title.text.startswith(says)

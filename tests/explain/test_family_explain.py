@@ -14,12 +14,12 @@ from bert_tf.explain import (
     NothingToPredict,
     ablate,
     agreement,
-    ask,
     compare,
     embedding_parts,
     every_layer,
     factorise,
     feed_forward_activations,
+    fill_text,
     gradient_x_input,
     hotflip,
     integrated_gradients,
@@ -27,8 +27,9 @@ from bert_tf.explain import (
     mask_target,
     occlusion,
     patch_states,
-    play,
+    predict_variants,
     reduce_input,
+    replace_and_detect,
     replaced_scores,
     replaced_target,
     score_rows,
@@ -37,19 +38,18 @@ from bert_tf.explain import (
     summarise_rows,
     swapped,
     sweep,
-    text_with,
 )
 from bert_tf.explain.attention.value_attention import output_kernels
-from bert_tf.explain.datasets.rows import Row
+from bert_tf.explain.datasets.text_rows import TextRow
 from tests.conftest import randomise
 
-FAMILY = Path(__file__).parents[1] / "golden" / "family"
+ARCHITECTURES = Path(__file__).parents[1] / "golden" / "family"
 NAMES = ("roberta", "distilbert", "albert", "electra-discriminator", "electra-generator")
 
 
 @pytest.fixture(scope="module")
 def berts():
-    return {name: bert_tf.load(FAMILY / name) for name in NAMES}
+    return {name: bert_tf.load(ARCHITECTURES / name) for name in NAMES}
 
 
 @pytest.fixture(params=NAMES)
@@ -137,7 +137,7 @@ def test_the_order_of_sentences_hangs_on_parts_and_on_the_texts(berts):
     change = effect.sop_after.in_order - effect.sop_before.in_order
     assert found.nsp_changes is None and found.sop_changes[1] == pytest.approx(change, abs=1e-5)
     assert (np.diff(np.abs(found.sop_changes)[found.ranked()]) <= 0).all()
-    (outcome,) = ask(bert, trace, [swapped(bert, trace)])
+    (outcome,) = predict_variants(bert, trace, [swapped(bert, trace)])
     typed = bert.trace("the license of the work", "the work")
     assert outcome.sop == pytest.approx(typed.sop, abs=1e-5)
     assert outcome.sop_change == pytest.approx(typed.sop.in_order - trace.sop.in_order, abs=1e-5)
@@ -171,10 +171,10 @@ def test_a_token_s_score_can_be_explained(berts, place, is_replaced):
     ids = trace.token_ids.copy()
     ids[1] = bert.tokenizer.mask_id
     without = float(replaced_scores(bert, ids, trace.segments)[target.position])
-    lost = wanted - np.log(without if is_replaced else 1 - without)
-    assert found.tokens[1] == pytest.approx(lost, abs=1e-5) and not found.tokens[0]
+    score_drop = wanted - np.log(without if is_replaced else 1 - without)
+    assert found.tokens[1] == pytest.approx(score_drop, abs=1e-5) and not found.tokens[0]
     assert gradient_x_input(bert, trace, target).score == pytest.approx(wanted, abs=1e-5)
-    assert abs(integrated_gradients(bert, trace, target, steps=64).gap) < 0.01
+    assert abs(integrated_gradients(bert, trace, target, steps=64).convergence_delta) < 0.01
     other = bert.trace("w1 w9 w3", "w4 w5")
     patched = patch_states(bert, trace, other, target)
     assert patched.clean == pytest.approx(wanted, abs=1e-5)
@@ -187,8 +187,8 @@ def test_the_likelier_verdict_is_what_is_lost(berts, name, answer):
     for pair in (("w1 w2 w3", "w4 w5"), ("w4 w5", "w1 w2 w3"), ("w7 w2", "w9"), ("w3 w8", "w1 w6")):
         trace = bert.trace(*pair)
         share = trace.sop.in_order if answer == "next" else trace.replaced[answer]
-        lost = sweep(bert, trace, parts).lost(trace, answer)
-        for part, one in zip(parts, lost):
+        score_drop = sweep(bert, trace, parts).score_drop(trace, answer)
+        for part, one in zip(parts, score_drop):
             effect = ablate(bert, trace, part)
             after = effect.sop_after.in_order if answer == "next" else effect.replaced_after[answer]
             assert one == pytest.approx(max(share, 1 - share) - (after if share >= 0.5 else 1 - after), abs=1e-5)
@@ -201,9 +201,9 @@ def test_words_go_while_a_token_stays_judged_so(berts):
     trace = bert.trace("w1 w2 w3", "w4 w5")
     target = replaced_target(bert, trace, 2, trace.replaced[2] >= 0.5)
     found = reduce_input(bert, trace, target)
-    assert found.holds and any(2 in word.positions for word in found.left)
-    gone = {position for one in found.gone for position in one.word.positions}
-    kept = [position for position in range(trace.length) if position not in gone]
+    assert found.target_is_top and any(2 in word.positions for word in found.left)
+    removed = {position for one in found.removed for position in one.word.positions}
+    kept = [position for position in range(trace.length) if position not in removed]
     share = float(replaced_scores(bert, trace.token_ids[kept], trace.segments[kept])[kept.index(2)])
     likelier = max(share, 1 - share)
     assert (share >= 0.5) == (trace.replaced[2] >= 0.5)
@@ -222,11 +222,11 @@ def test_changed_words_are_typed_as_they_are_read(bert):
     trace = bert.trace(text_for(bert), f"{text_for(bert)}.", mask=masks)
     found = hotflip(bert, trace, _any_answer(bert, trace), most=2, tried=3)
     assert found.tried and not any(2 in one.word.positions for one in found.tried)
-    for one in (*found.tried, *found.taken):
+    for one in (*found.tried, *found.applied):
         typed = bert.trace(one.text_a, one.text_b, mask=masks)
         assert typed.length == trace.length and typed.token_ids[one.word.positions[0]] == one.token_id
         changed = set(np.flatnonzero(typed.token_ids != trace.token_ids))
-        assert changed <= {place for other in (*found.taken, one) for place in other.word.positions}
+        assert changed <= {place for other in (*found.applied, one) for place in other.word.positions}
         # The same question, asked of the text as it is typed.
         asked = occlusion(bert, typed, found.target)
         assert asked.score == pytest.approx(one.score, abs=1e-4)
@@ -313,7 +313,7 @@ def test_a_guess_is_put_into_the_text_as_it_would_be_read(berts):
     place = trace.masks[0]
     assert bert.fill_in(trace, place, " the")[0] == "the the work"
     assert bert.fill_in(trace, place, "s")[0] == "thes work"
-    assert text_with(trace, {place: "of"})[0] == "the of work"
+    assert fill_text(trace, {place: "of"})[0] == "the of work"
 
 
 def test_a_token_is_found_as_a_person_writes_it(berts):
@@ -337,35 +337,37 @@ def test_members_with_different_tokens_are_compared(berts):
 
 def test_the_game_of_generator_and_discriminator(berts):
     text = " ".join(f"w{number}" for number in range(1, 21))
-    game = play(berts["electra-generator"], berts["electra-discriminator"], text, share=0.25, seed=3)
+    game = replace_and_detect(berts["electra-generator"], berts["electra-discriminator"], text, share=0.25, seed=3)
     assert len(game.places) == 5
     changed = [ours != theirs for ours, theirs in zip(game.tokens, game.original_tokens)]
     assert game.replaced.tolist() == changed and set(np.flatnonzero(game.replaced)) <= set(game.places)
     ids = [berts["electra-generator"].tokenizer.token_to_id(token) for token in game.tokens]
     again = replaced_scores(berts["electra-discriminator"], ids, np.zeros(len(ids)))
     assert np.array_equal(game.scores, again)
-    assert game.caught == sum(changed[i] and game.scores[i] > 0.5 for i in range(len(ids)))
-    assert play(berts["electra-generator"], berts["electra-discriminator"], text, mask=["w3"]).places == (3,)
+    assert game.true_positives == sum(changed[i] and game.scores[i] > 0.5 for i in range(len(ids)))
+    assert replace_and_detect(berts["electra-generator"], berts["electra-discriminator"], text, mask=["w3"]).places == (
+        3,
+    )
 
 
 def test_a_game_needs_one_vocabulary_and_both_heads(berts):
     with pytest.raises(InputError, match="vocabular"):
-        play(berts["roberta"], berts["electra-discriminator"], "w1 w2")
+        replace_and_detect(berts["roberta"], berts["electra-discriminator"], "w1 w2")
     with pytest.raises(MissingHead):
-        play(berts["electra-generator"], berts["electra-generator"], "w1 w2")
+        replace_and_detect(berts["electra-generator"], berts["electra-generator"], "w1 w2")
 
 
 @pytest.fixture(scope="module")
 def others():
     """The same models with other weights."""
-    found = {name: bert_tf.load(FAMILY / name) for name in ("albert", "electra-discriminator")}
+    found = {name: bert_tf.load(ARCHITECTURES / name) for name in ("albert", "electra-discriminator")}
     for bert in found.values():
         randomise(bert.model, 7)
     return found
 
 
-ORDER = (Row(1, "the work", "the license of the work"), Row(2, "the license"), Row(3, "of the", "work the"))
-SCORED = (Row(1, "w1 w2 w3"), Row(2, "w4", "w5 w6"))
+ORDER = (TextRow(1, "the work", "the license of the work"), TextRow(2, "the license"), TextRow(3, "of the", "work the"))
+SCORED = (TextRow(1, "w1 w2 w3"), TextRow(2, "w4", "w5 w6"))
 
 
 def test_two_verdicts_on_the_order_are_subtracted(berts, others):
@@ -409,6 +411,6 @@ def test_rows_are_asked_for_the_order_and_for_replaced_tokens(berts):
         assert [token for token, _ in one.replaced] == [token for token, _ in own]
         assert [score for _, score in one.replaced] == pytest.approx([score for _, score in own], abs=1e-5)
         assert one.suspected == sum(score > 0.5 for _, score in own)
-        assert one.most_suspected[1] == max(score for _, score in one.replaced)
+        assert one.most_likely_replaced[1] == max(score for _, score in one.replaced)
     summary = summarise_rows(found)
     assert summary.scored == 6 and summary.suspected == sum(one.suspected for one in found) / 6

@@ -6,8 +6,8 @@ import pytest
 from bert_tf.errors import DataError, TaskError
 from bert_tf.finetuning.data.squad import Question
 from bert_tf.finetuning.metrics.best_spans import best_spans
-from bert_tf.finetuning.tasks.question_answering import FAMILY
-from tests.finetuning.made_sets import (
+from bert_tf.finetuning.tasks.question_answering import TASK
+from tests.finetuning.small_datasets import (
     options,
     scored,
     sentences,
@@ -36,7 +36,7 @@ def colours(seed, count):
 @pytest.fixture(scope="module")
 def answerer(tiny_bert):
     examples = colours(0, 64)
-    return train(FAMILY, tiny_bert, examples, FAMILY.settings(options(**SPANS), examples))
+    return train(TASK, tiny_bert, examples, TASK.settings(options(**SPANS), examples))
 
 
 def test_it_learns_a_made_set_and_beats_chance_on_other_passages(answerer):
@@ -65,7 +65,7 @@ def test_a_passage_of_20_000_words(answerer):
     words[2500] = "the cat small blue park"
     passage = " ".join(words)
     example = Question("1", "capital city", passage, ())
-    rows = FAMILY.encode([example], answerer._tokenizer, answerer.settings)
+    rows = TASK.encode([example], answerer._tokenizer, answerer.settings)
     assert max(rows.lengths) <= answerer.settings.max_length and len(rows) > 1000
     (found,) = answerer.predict([example])
     assert found["best"]["text"] == passage[found["best"]["start"] : found["best"]["end"]] == "small blue"
@@ -73,19 +73,19 @@ def test_a_passage_of_20_000_words(answerer):
 
 def test_the_threshold_is_tuned_and_turns_answers_off(answerer):
     examples = colours(1, 40)
-    rows = FAMILY.encode(examples, answerer._tokenizer, answerer.settings)
+    rows = TASK.encode(examples, answerer._tokenizer, answerer.settings)
     outputs = answerer.outputs(rows)
-    tuned = FAMILY.tune(examples, outputs, rows, answerer.settings)
+    tuned = TASK.tune(examples, outputs, rows, answerer.settings)
 
     def f1(settings):
-        return FAMILY.score(examples, FAMILY.decode(outputs, rows, examples, settings), settings)["f1"]
+        return TASK.score(examples, TASK.decode(outputs, rows, examples, settings), settings)["f1"]
 
     def with_threshold(threshold):
         return answerer.settings.replace(extra={**answerer.settings.extra, "threshold": threshold})
 
     assert f1(tuned) >= max(f1(with_threshold(threshold)) for threshold in (-5.0, 0.0, 5.0))
-    assert not any(one["answer"] for one in FAMILY.decode(outputs, rows, examples, with_threshold(-1e9)))
-    assert all(one["answer"] for one in FAMILY.decode(outputs, rows, examples, with_threshold(1e9)))
+    assert not any(one["answer"] for one in TASK.decode(outputs, rows, examples, with_threshold(-1e9)))
+    assert all(one["answer"] for one in TASK.decode(outputs, rows, examples, with_threshold(1e9)))
 
 
 def test_targets_of_answers_that_the_tokenizer_cuts_or_loses(tiny_bert):
@@ -95,7 +95,7 @@ def test_targets_of_answers_that_the_tokenizer_cuts_or_loses(tiny_bert):
         Question("2", "cat", passage, ((16, "\x07"),)),  # no piece is left of it
         Question("3", "cat", passage, ((9, "ng sat"),)),
     ]
-    rows = FAMILY.encode(examples, tiny_bert.tokenizer, FAMILY.settings(options(**SPANS), examples), True)
+    rows = TASK.encode(examples, tiny_bert.tokenizer, TASK.settings(options(**SPANS), examples), True)
     tokens = [[tiny_bert.tokenizer.id_to_token(int(index)) for index in ids] for ids in rows.sequences["token_ids"]]
     assert tokens[0][:7] == ["[CLS]", "cat", "[SEP]", "the", "park", "##ing", "sat"]
     assert list(zip(rows.values["starts"], rows.values["ends"], rows.values["weights"])) == [
@@ -108,7 +108,7 @@ def test_targets_of_answers_that_the_tokenizer_cuts_or_loses(tiny_bert):
 def test_windows_without_the_whole_answer_point_at_cls(tiny_bert):
     passage = "the cat sat on mat " * 20 + "red house"
     example = Question("1", "cat", passage, ((len(passage) - 9, "red house"),))
-    rows = FAMILY.encode([example], tiny_bert.tokenizer, FAMILY.settings(options(**SPANS), [example]), True)
+    rows = TASK.encode([example], tiny_bert.tokenizer, TASK.settings(options(**SPANS), [example]), True)
     assert len(rows) > 2 and list(rows.values["starts"][:-1]) == [0] * (len(rows) - 1)
     start, end = rows.values["starts"][-1], rows.values["ends"][-1]
     ids = rows.sequences["token_ids"][-1][start : end + 1]
@@ -139,14 +139,14 @@ def test_questions_of_which_none_has_an_answer_are_refused():
     unanswered = [example for example in colours(0, 20) if not example.answers]
     assert unanswered
     with pytest.raises(DataError, match="No question to learn from has an answer; there is nothing to learn"):
-        FAMILY.settings(options(**SPANS), unanswered)
+        TASK.settings(options(**SPANS), unanswered)
 
 
 def test_settings_that_do_not_go_together():
     with pytest.raises(TaskError, match="--stride is 0"):
-        FAMILY.settings(options(**{**SPANS, "stride": 0}), colours(0, 3))
+        TASK.settings(options(**{**SPANS, "stride": 0}), colours(0, 3))
     with pytest.raises(TaskError, match="--length is 48; with questions of up to 64"):
-        FAMILY.settings(options(**{**SPANS, "question_length": 64}), colours(0, 3))
+        TASK.settings(options(**{**SPANS, "question_length": 64}), colours(0, 3))
 
 
 def test_a_passage_is_learnt_from_or_measured_on_and_not_both():
@@ -170,7 +170,7 @@ def test_the_worst_errors_are_those_without_a_right_word_the_surest_of_them_firs
         Question("none", "when?", "the river", ()),
     ]
     found = [("the cat", 0.7), ("", 0.6), ("the dog", 0.5), ("river", 0.9)]
-    shown = FAMILY.findings(questions, [{"answer": text, "probability": share} for text, share in found], None)
+    shown = TASK.findings(questions, [{"answer": text, "probability": share} for text, share in found], None)
     assert shown.worst == [
         {"probability": 0.9, "f1": 0, "question": "when?", "true": "(no answer)", "predicted": "river", "id": "none"},
         {"probability": 0.6, "f1": 0, "question": "where?", "true": "park", "predicted": "(no answer)", "id": "unsure"},
@@ -184,4 +184,4 @@ def test_the_worst_errors_are_those_without_a_right_word_the_surest_of_them_firs
             "id": "near",
         },
     ]
-    assert shown.worst_title == "The worst errors"
+    assert shown.worst_errors_title == "The worst errors"

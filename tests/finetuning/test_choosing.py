@@ -6,12 +6,12 @@ import pytest
 from bert_tf.errors import DataError
 from bert_tf.finetuning.data.multiple_choice_examples import (
     ChoiceColumns,
-    Choices,
+    MultipleChoiceExample,
     choices_of,
     read_choices,
 )
-from bert_tf.finetuning.tasks.multiple_choice import FAMILY
-from tests.finetuning.made_sets import (
+from bert_tf.finetuning.tasks.multiple_choice import TASK
+from tests.finetuning.small_datasets import (
     options,
     scored,
     sentences,
@@ -34,14 +34,14 @@ def money_choices(seed, count):
         choices = [[word for word in one if word != "money"] for one in sentences(rng.integers(1 << 30), 3)]
         label = int(rng.integers(3))
         choices[label].insert(int(rng.integers(len(choices[label]) + 1)), "money")
-        made.append(Choices(" ".join(words), tuple(map(" ".join, choices)), label))
+        made.append(MultipleChoiceExample(" ".join(words), tuple(map(" ".join, choices)), label))
     return made
 
 
 @pytest.fixture(scope="module")
 def chooser(tiny_bert):
     examples = money_choices(0, 64)
-    return train(FAMILY, tiny_bert, examples, FAMILY.settings(options(), examples), rate=3e-3)
+    return train(TASK, tiny_bert, examples, TASK.settings(options(), examples), rate=3e-3)
 
 
 def test_it_learns_a_made_set_and_beats_chance_on_other_questions(chooser):
@@ -50,9 +50,9 @@ def test_it_learns_a_made_set_and_beats_chance_on_other_questions(chooser):
 
 
 def test_errors_name_the_file_without_its_folder(chooser):
-    wrong = Choices("the cat", ("a", "b"), 1, "/home/somebody/swag.csv line 3")
+    wrong = MultipleChoiceExample("the cat", ("a", "b"), 1, "/home/somebody/swag.csv line 3")
     prediction = {"choice": 0, "text": "a", "probability": 0.9}
-    (row,) = FAMILY.findings([wrong], [prediction], chooser.settings).worst
+    (row,) = TASK.findings([wrong], [prediction], chooser.settings).worst
     assert row["source"] == "swag.csv line 3" and row["true"] == "b"
 
 

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from bert_tf.cli import main
-from bert_tf.finetuning.data.labelled_words import LabelledWords
-from bert_tf.finetuning.data.sentence_examples import Sentence
-from bert_tf.finetuning.network import network_over
+from bert_tf.finetuning.data.labelled_sentences import LabelledSentence
+from bert_tf.finetuning.data.sentence_examples import SentenceExample
 from bert_tf.finetuning.task_folder import save_task
+from bert_tf.finetuning.task_network import network_over
 from bert_tf.finetuning.task_settings import TaskSettings
 from bert_tf.finetuning.tasks.registry import family
 from tests.finetuning.conftest import QUICK, finetune
-from tests.finetuning.made_sets import sentences
+from tests.finetuning.small_datasets import sentences
 
 SHORT = ["--epochs", "1", *QUICK]
 
@@ -85,7 +85,7 @@ def test_a_tagger_is_trained_measured_and_used(tagger, capsys, tmp_path):
 
 
 def test_a_share_of_the_training_file_is_kept_back():
-    examples = [LabelledWords((str(number),), ("O",)) for number in range(50)]
+    examples = [LabelledSentence((str(number),), ("O",)) for number in range(50)]
     train, dev = family("tag").split(examples, 0.1)
     assert len(dev) == 5 and sorted(train + dev, key=examples.index) == examples
     assert (train, dev) == family("tag").split(examples, 0.1)
@@ -96,8 +96,8 @@ def test_the_only_example_of_a_label_is_learnt_from(place):
     labels = ["good", "bad"] * 30
     labels[place] = "mixed"
     for task, examples in (
-        ("classify", [Sentence(str(at), target=label) for at, label in enumerate(labels)]),
-        ("tag", [LabelledWords((str(at),), (label,)) for at, label in enumerate(labels)]),
+        ("classify", [SentenceExample(str(at), target=label) for at, label in enumerate(labels)]),
+        ("tag", [LabelledSentence((str(at),), (label,)) for at, label in enumerate(labels)]),
     ):
         train, dev = family(task).split(examples, 0.2)
         assert examples[place] in train and len(dev) == 12

@@ -11,9 +11,9 @@ import bert_tf
 from bert_tf.cli import main
 from bert_tf.errors import DataError, TaskError
 from bert_tf.finetuning.export import export_task
-from bert_tf.finetuning.network import build_network, network_over
-from bert_tf.finetuning.serving import _why_no_text, write_saved_model
+from bert_tf.finetuning.saved_model import _why_no_text, write_saved_model
 from bert_tf.finetuning.task_folder import save_task
+from bert_tf.finetuning.task_network import build_network, network_over
 from bert_tf.finetuning.task_settings import TaskSettings
 from bert_tf.finetuning.tasks.registry import family
 
@@ -55,7 +55,7 @@ def test_a_saved_model_takes_ids_or_raw_text(trained, tmp_path, capsys):
     assert "ids only" not in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("member, kind", [("roberta", "ByteLevelTokenizer"), ("albert", "PieceTokenizer")])
+@pytest.mark.parametrize("member, kind", [("roberta", "ByteLevelTokenizer"), ("albert", "SentencePieceTokenizer")])
 def test_a_saved_model_without_raw_text_says_so(member, kind, tmp_path, capsys):
     import tensorflow as tf
 

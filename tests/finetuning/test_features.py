@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from pyarrow import parquet
 
-from bert_tf import stream
+from bert_tf import read_ahead
 from bert_tf.cli import main
 from bert_tf.errors import InputError
-from bert_tf.finetuning.network import network_over
 from bert_tf.finetuning.task_folder import save_task
+from bert_tf.finetuning.task_network import network_over
 from bert_tf.finetuning.task_settings import TaskSettings
 from bert_tf.finetuning.tasks.registry import family
 from bert_tf.inference.sentence_vectors import POOLINGS, sentence_vectors
@@ -75,7 +75,7 @@ def test_attention_pooling_is_the_mean_by_the_weights_that_were_learned(tiny_ber
 
 
 def test_texts_are_read_only_a_window_ahead(tiny_bert, monkeypatch):
-    monkeypatch.setattr(stream, "WINDOW_BATCHES", 2)
+    monkeypatch.setattr(read_ahead, "BATCHES_PER_WINDOW", 2)
     taken = itertools.count()
     vectors = sentence_vectors(tiny_bert, (f"the cat {next(taken)}" for _ in itertools.repeat(None)), batch_size=3)
     for _ in range(7):

@@ -15,19 +15,21 @@ import pytest
 import bert_tf
 from bert_tf import checkpoints
 from bert_tf.errors import TaskError
-from bert_tf.finetuning.data.sentence_examples import Sentence
+from bert_tf.finetuning.data.sentence_examples import SentenceExample
 from bert_tf.finetuning.fit import FitSettings, fit
 from bert_tf.finetuning.repeated_seeds import best_scores
 from bert_tf.finetuning.report import read_progress, spread
 from bert_tf.finetuning.task_settings import TaskSettings
 from bert_tf.finetuning.tasks.registry import family
-from bert_tf.finetuning.tasks.sequence_classification import SequenceFamily
+from bert_tf.finetuning.tasks.sequence_classification import SequenceClassification
 from bert_tf.models import named_variables
 from tests.finetuning.conftest import QUICK, finetune
 
 ROOT = Path(__file__).resolve().parents[2]
 SETTINGS = TaskSettings("classify", ("large", "little"), max_length=16)
-EXAMPLES = [Sentence(f"the {word} cat", target=label) for word, label in (("big", "large"), ("small", "little"))] * 8
+EXAMPLES = [
+    SentenceExample(f"the {word} cat", target=label) for word, label in (("big", "large"), ("small", "little"))
+] * 8
 
 
 def run(start, output, examples=EXAMPLES, settings=SETTINGS, **changes):
@@ -248,8 +250,8 @@ def test_the_epoch_with_the_lowest_error_is_kept(start_folder, tmp_path, monkeyp
         kept.append(weights(tmp_path) if kept else None)  # in the folder since the round before
         return {"mean_squared_error": errors[len(kept) - 1]}
 
-    monkeypatch.setattr(SequenceFamily, "score", score)
-    numbers = [Sentence("the cat", target=float(number % 3)) for number in range(16)]
+    monkeypatch.setattr(SequenceClassification, "score", score)
+    numbers = [SentenceExample("the cat", target=float(number % 3)) for number in range(16)]
     settings = TaskSettings("classify", regression=True, max_length=16, metric="mean_squared_error")
     done = run(start_folder, tmp_path, numbers, settings, epochs=9, patience=2)
     assert [one["best"] for one in done.rounds] == [True, True, False, False]
@@ -425,7 +427,7 @@ def test_a_stop_during_the_last_update_of_an_epoch_stops(start_folder, tmp_path,
 def test_a_stop_from_outside_is_told_by_the_exit_code_and_two_runs_in_one_folder_are_refused(
     start_folder, trained, tmp_path, monkeypatch, capsys
 ):
-    from bert_tf.folder_lock import alone
+    from bert_tf.folder_lock import locked_folder
     from bert_tf.training.run_log import Window
 
     add = Window.add
@@ -439,7 +441,7 @@ def test_a_stop_from_outside_is_told_by_the_exit_code_and_two_runs_in_one_folder
         patch.setattr(Window, "add", stopped)
         assert finetune("classify", *arguments) == 143
     assert "Stopped; the same command goes on" in capsys.readouterr().out
-    with alone(tmp_path / "a" / "run", "finetune"):
+    with locked_folder(tmp_path / "a" / "run", "finetune"):
         assert finetune("classify", *arguments) == 2
     assert f"Another `finetune` is writing to {tmp_path / 'a'};" in capsys.readouterr().err
     assert finetune("classify", *arguments) == 0

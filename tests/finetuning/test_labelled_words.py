@@ -3,8 +3,8 @@
 import pytest
 
 from bert_tf.errors import DataError
-from bert_tf.finetuning.data.labelled_words import read_labelled_words, words_of_text
-from bert_tf.finetuning.data.word_labels import word_spans
+from bert_tf.finetuning.data.labelled_sentences import read_labelled_words, words_of_text
+from bert_tf.finetuning.data.word_splitter import word_spans
 from bert_tf.finetuning.labels import (
     entities,
     is_entity_scheme,

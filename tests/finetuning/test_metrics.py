@@ -5,11 +5,11 @@ import math
 import pytest
 
 from bert_tf.errors import TaskError
-from bert_tf.finetuning.data.labelled_words import LabelledWords
-from bert_tf.finetuning.data.multiple_choice_examples import Choices
-from bert_tf.finetuning.data.sentence_examples import Sentence
+from bert_tf.finetuning.data.labelled_sentences import LabelledSentence
+from bert_tf.finetuning.data.multiple_choice_examples import MultipleChoiceExample
+from bert_tf.finetuning.data.sentence_examples import SentenceExample
 from bert_tf.finetuning.data.squad import Question
-from bert_tf.finetuning.task_settings import TaskSettings, merit
+from bert_tf.finetuning.task_settings import TaskSettings, selection_score
 from bert_tf.finetuning.tasks.registry import family
 
 ANSWERED, UNANSWERED = Question("1", "who", "a cat", ((0, "a"),)), Question("2", "who", "a cat", ())
@@ -18,15 +18,19 @@ ANSWERED, UNANSWERED = Question("1", "who", "a cat", ((0, "a"),)), Question("2",
 @pytest.mark.parametrize(
     "settings, examples, predictions",
     [
-        (TaskSettings("classify", ("a", "b")), [Sentence("x", target="a")], [{"label": "b"}]),
-        (TaskSettings("classify", ("a", "b", "c")), [Sentence("x", target="a")], [{"label": "b"}]),
-        (TaskSettings("classify", ("a", "b"), multi_label=True), [Sentence("x", target=("a",))], [{"labels": ["b"]}]),
-        (TaskSettings("classify", regression=True), [Sentence("x", target=1.0)], [{"value": 2.0}]),
-        (TaskSettings("tag", ("O", "B-A")), [LabelledWords(("x",), ("O",))], [{"labels": ["B-A"]}]),
-        (TaskSettings("tag", ("NOUN", "VERB")), [LabelledWords(("x",), ("NOUN",))], [{"labels": ["VERB"]}]),
+        (TaskSettings("classify", ("a", "b")), [SentenceExample("x", target="a")], [{"label": "b"}]),
+        (TaskSettings("classify", ("a", "b", "c")), [SentenceExample("x", target="a")], [{"label": "b"}]),
+        (
+            TaskSettings("classify", ("a", "b"), multi_label=True),
+            [SentenceExample("x", target=("a",))],
+            [{"labels": ["b"]}],
+        ),
+        (TaskSettings("classify", regression=True), [SentenceExample("x", target=1.0)], [{"value": 2.0}]),
+        (TaskSettings("tag", ("O", "B-A")), [LabelledSentence(("x",), ("O",))], [{"labels": ["B-A"]}]),
+        (TaskSettings("tag", ("NOUN", "VERB")), [LabelledSentence(("x",), ("NOUN",))], [{"labels": ["VERB"]}]),
         (TaskSettings("answer"), [ANSWERED], [{"answer": "a"}]),
         (TaskSettings("answer"), [ANSWERED, UNANSWERED], [{"answer": "a"}, {"answer": ""}]),
-        (TaskSettings("choose"), [Choices("x", ("a", "b"), 1)], [{"choice": 1}]),
+        (TaskSettings("choose"), [MultipleChoiceExample("x", ("a", "b"), 1)], [{"choice": 1}]),
     ],
 )
 def test_every_score_but_the_counts_may_be_chosen_by(settings, examples, predictions):
@@ -41,7 +45,9 @@ def test_every_score_but_the_counts_may_be_chosen_by(settings, examples, predict
 
 
 def test_an_error_is_better_when_it_is_lower():
-    assert merit({"mean_squared_error": 1.0}, "mean_squared_error") > merit(
+    assert selection_score({"mean_squared_error": 1.0}, "mean_squared_error") > selection_score(
         {"mean_squared_error": 2.0}, "mean_squared_error"
     )
-    assert merit({"f1": 0.6}, "f1") > merit({"f1": 0.5}, "f1") > merit({}, "f1") == -math.inf
+    assert (
+        selection_score({"f1": 0.6}, "f1") > selection_score({"f1": 0.5}, "f1") > selection_score({}, "f1") == -math.inf
+    )

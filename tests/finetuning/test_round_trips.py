@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from bert_tf.errors import TaskError
-from bert_tf.finetuning.data.labelled_words import LabelledWords
-from bert_tf.finetuning.data.multiple_choice_examples import Choices
+from bert_tf.finetuning.data.labelled_sentences import LabelledSentence
+from bert_tf.finetuning.data.multiple_choice_examples import MultipleChoiceExample
 from bert_tf.finetuning.data.squad import Question
 from bert_tf.finetuning.export import export_task
 from bert_tf.finetuning.task_settings import TaskSettings
@@ -16,21 +16,24 @@ from bert_tf.finetuning.tasks import multiple_choice, question_answering, token_
 WORDS = tuple("the cat sat on a mat in the river".split())
 CASES = {
     "tag": (
-        token_classification.FAMILY,
+        token_classification.TASK,
         TaskSettings("tag", ("O", "B-A", "I-A"), max_length=32),
-        [LabelledWords(WORDS, None), LabelledWords(WORDS[:3], None)],
+        [LabelledSentence(WORDS, None), LabelledSentence(WORDS[:3], None)],
         ("logits",),
     ),
     "answer": (
-        question_answering.FAMILY,
+        question_answering.TASK,
         TaskSettings("answer", max_length=32),
         [Question("1", "the cat", " ".join(WORDS), ()), Question("2", "is red", "a mat", ())],
         ("start_logits", "end_logits"),
     ),
     "choose": (
-        multiple_choice.FAMILY,
+        multiple_choice.TASK,
         TaskSettings("choose", max_length=32),
-        [Choices("the cat", ("sat on a mat", "ran")), Choices("red", ("house", "is in the river"))],
+        [
+            MultipleChoiceExample("the cat", ("sat on a mat", "ran")),
+            MultipleChoiceExample("red", ("house", "is in the river")),
+        ],
         ("logits",),
     ),
 }
@@ -41,8 +44,8 @@ def saved(request, tiny_bert, tmp_path_factory):
     """(folder of ours, the same of Transformers', examples, names of the outputs)"""
     import transformers
 
-    from bert_tf.finetuning.network import network_over
     from bert_tf.finetuning.task_folder import save_task
+    from bert_tf.finetuning.task_network import network_over
 
     family, settings, examples, names = CASES[request.param]
     network = network_over(tiny_bert.model, family, settings)
@@ -120,8 +123,8 @@ def test_a_saved_model_computes_the_same(saved, tmp_path):
 
 def test_the_transitions_of_a_chain_are_kept(tiny_bert, tmp_path):
     import bert_tf
-    from bert_tf.finetuning.network import network_over
     from bert_tf.finetuning.task_folder import save_task
+    from bert_tf.finetuning.task_network import network_over
 
     family, settings, examples, _ = CASES["tag"]
     settings = settings.replace(extra={"crf": True})

@@ -8,12 +8,12 @@ import pytest
 
 import bert_tf
 from bert_tf.checkpoints.formats.safetensors_folder import open_tensors
-from bert_tf.finetuning.data.labelled_words import LabelledWords
-from bert_tf.finetuning.data.multiple_choice_examples import Choices
+from bert_tf.finetuning.data.labelled_sentences import LabelledSentence
+from bert_tf.finetuning.data.multiple_choice_examples import MultipleChoiceExample
 from bert_tf.finetuning.data.squad import Question
 from bert_tf.finetuning.export import export_task
-from bert_tf.finetuning.network import network_over
 from bert_tf.finetuning.task_folder import save_task
+from bert_tf.finetuning.task_network import network_over
 from bert_tf.finetuning.task_settings import TaskSettings, transformers_class
 from bert_tf.finetuning.tasks import (
     multiple_choice,
@@ -25,24 +25,24 @@ from bert_tf.finetuning.tasks import (
 FOLDERS = Path(__file__).parents[1] / "golden" / "family"
 CASES = {
     "classify": (
-        sequence_classification.FAMILY,
+        sequence_classification.TASK,
         {"labels": ("a", "b", "c"), "pair": True},
         [("w1 w2 the", "w3"), ("of", "w4 w5")],
         ("logits",),
     ),
     "tag": (
-        token_classification.FAMILY,
+        token_classification.TASK,
         {"labels": ("O", "B-A", "I-A")},
-        [LabelledWords(("w1", "the", "w2"), None)],
+        [LabelledSentence(("w1", "the", "w2"), None)],
         ("logits",),
     ),
     "answer": (
-        question_answering.FAMILY,
+        question_answering.TASK,
         {},
         [Question("1", "w1 w2", "w3 the w4", ())],
         ("start_logits", "end_logits"),
     ),
-    "choose": (multiple_choice.FAMILY, {}, [Choices("w1 the", ("w2", "of w3"))], ("logits",)),
+    "choose": (multiple_choice.TASK, {}, [MultipleChoiceExample("w1 the", ("w2", "of w3"))], ("logits",)),
 }
 SHARED = [(name, task) for name in ("roberta", "albert", "distilbert", "electra-discriminator") for task in CASES]
 OWN_LAYER = [(name, task) for name in ("distilbert", "electra-discriminator") for task in ("classify", "choose")]
@@ -140,12 +140,12 @@ def test_a_head_on_a_pooler_from_before_is_read_and_not_claimed(name, task, tmp_
 
 @pytest.mark.parametrize("name, task", OWN_LAYER)
 def test_a_training_makes_the_head_that_transformers_has(name, task, tmp_path):
-    from bert_tf.finetuning.data.sentence_examples import Sentence
+    from bert_tf.finetuning.data.sentence_examples import SentenceExample
     from bert_tf.finetuning.fit import FitSettings, fit
 
     examples = {
-        "classify": [Sentence("w1 w2", target="a"), Sentence("w3", target="b")],
-        "choose": [Choices("w1", ("w2", "w3"), 1), Choices("w2", ("w4", "w5"), 0)],
+        "classify": [SentenceExample("w1 w2", target="a"), SentenceExample("w3", target="b")],
+        "choose": [MultipleChoiceExample("w1", ("w2", "w3"), 1), MultipleChoiceExample("w2", ("w4", "w5"), 0)],
     }[task]
     settings = TaskSettings(task, ("a", "b") if task == "classify" else (), max_length=16)
     how = FitSettings(epochs=1, batch_size=2, strategy="one", lengths=1)
@@ -160,7 +160,7 @@ def test_a_training_makes_the_head_that_transformers_has(name, task, tmp_path):
 @pytest.mark.parametrize("name", ["distilbert", "electra-discriminator"])
 def test_a_class_is_explained_through_the_layer_on_the_first_token(name, tmp_path):
     from bert_tf.explain import class_target, gradient_x_input, occlusion
-    from bert_tf.explain.models.architecture import parts, task_passing
+    from bert_tf.explain.models.architecture import parts, task_head_activations
 
     bert = bert_tf.load(trained(name, "classify", tmp_path / "ours"))
     trace, (said,) = bert.trace("w1 w2 the", "w3"), bert.task.predict([("w1 w2 the", "w3")])
@@ -168,7 +168,7 @@ def test_a_class_is_explained_through_the_layer_on_the_first_token(name, tmp_pat
     assert occlusion(bert, trace, target).score == pytest.approx(np.log(said["probability"]), abs=1e-5)
     assert len(gradient_x_input(bert, trace, target).words) == 4
     (row,) = outputs_of(tmp_path / "ours", "classify")[2][:1]
-    np.testing.assert_allclose(task_passing(bert, trace)["logits"], row["logits"], atol=1e-5)
+    np.testing.assert_allclose(task_head_activations(bert, trace)["logits"], row["logits"], atol=1e-5)
     head, width = parts(bert.model, trace.length, task=bert.task)[-1], bert.config.hidden_size
     assert head.parameters == (width + 1) * width + 3 * (width + 1)
     assert head.flops == 2 * width * (width + 3)

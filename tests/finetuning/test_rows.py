@@ -4,15 +4,17 @@ from itertools import combinations, islice
 
 import numpy as np
 
-from bert_tf.finetuning.data.examples_file import Rows, choose_lengths, fitting
-from bert_tf.finetuning.feed import EpochFeed
+from bert_tf.finetuning.data.encoded_examples import EncodedExamples, choose_lengths, fitting
+from bert_tf.finetuning.epoch_feed import EpochFeed
 
 RNG = np.random.default_rng(0)
 
 
 def make_rows(lengths):
     ids = [np.full(length, 5 + index, np.int32) for index, length in enumerate(lengths)]
-    return Rows({"token_ids": ids, "segment_ids": [np.zeros(length, np.int32) for length in lengths]}, pad_id=7)
+    return EncodedExamples(
+        {"token_ids": ids, "segment_ids": [np.zeros(length, np.int32) for length in lengths]}, pad_id=7
+    )
 
 
 def test_a_batch_is_padded_masked_and_filled_up():
@@ -24,7 +26,7 @@ def test_a_batch_is_padded_masked_and_filled_up():
 
 
 def test_choices_are_padded_on_their_last_axis():
-    rows = Rows({"token_ids": [np.ones((2, 3), np.int32), np.ones((2, 4), np.int32)]})
+    rows = EncodedExamples({"token_ids": [np.ones((2, 3), np.int32), np.ones((2, 4), np.int32)]})
     batch = rows.batch([0, 1])
     assert batch["token_ids"].shape == (2, 2, 4) and batch["padding_mask"][0].tolist() == [[1, 1, 1, 0]] * 2
 

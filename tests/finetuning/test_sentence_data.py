@@ -8,18 +8,18 @@ import pytest
 
 from bert_tf.errors import DataError, TaskError
 from bert_tf.finetuning.data.sentence_examples import (
-    Layout,
-    Sentence,
+    ColumnLayout,
+    SentenceExample,
     glue_layout,
     read_sentences,
 )
-from bert_tf.finetuning.data.tables import try_records
+from bert_tf.finetuning.data.tables import records_or_errors
 from bert_tf.finetuning.task_settings import TaskSettings, read_settings
-from bert_tf.finetuning.tasks.sequence_classification import FAMILY, targets
+from bert_tf.finetuning.tasks.sequence_classification import TASK, targets
 
 
 def read(path, kind=None, **layout):
-    return [(one.text_a, one.text_b, one.target) for one in read_sentences(path, Layout(**layout), kind)]
+    return [(one.text_a, one.text_b, one.target) for one in read_sentences(path, ColumnLayout(**layout), kind)]
 
 
 def write(folder, name, text):
@@ -106,7 +106,7 @@ def test_empty_columns_of_a_spreadsheet_need_no_names(tmp_path):
 def test_bad_json_lines_are_named(tmp_path):
     for text, said in (('{"text": "a"}\n{"text": \n', "line 2: not JSON"), ("[1]\n", "line 1: a JSON list")):
         with pytest.raises(DataError, match=said):
-            list(read_sentences(write(tmp_path, "bad.jsonl", text), Layout(), labelled=False))
+            list(read_sentences(write(tmp_path, "bad.jsonl", text), ColumnLayout(), labelled=False))
 
 
 GLUE_FILES = {
@@ -153,7 +153,7 @@ GLUE_FILES = {
 )
 def test_a_bad_row_has_its_error_in_its_place_and_the_others_are_read(tmp_path, name, text, found):
     path, read = write(tmp_path, name, text), {}
-    for number, record in try_records(path):
+    for number, record in records_or_errors(path):
         assert number not in read
         read[number] = record
     assert list(read) == list(found)
@@ -166,7 +166,7 @@ def test_a_bad_row_has_its_error_in_its_place_and_the_others_are_read(tmp_path, 
 
 def test_lines_of_text_too_have_an_error_in_the_place_of_a_bad_one(tmp_path):
     path = write(tmp_path, "a.txt", b"a\n\xff\n\nb\n")
-    (_, first), (number, bad), (last, second) = try_records(path, "lines", ("text",))
+    (_, first), (number, bad), (last, second) = records_or_errors(path, "lines", ("text",))
     assert (first, second, last) == ({"text": "a"}, {"text": "b"}, 4)
     assert number == 2 and isinstance(bad, DataError)
 
@@ -175,15 +175,15 @@ def test_lines_of_text_too_have_an_error_in_the_place_of_a_bad_one(tmp_path):
 def test_every_glue_task_is_read_by_its_name(tmp_path, name):
     text, first = GLUE_FILES[name]
     path = write(tmp_path, f"{name}.tsv", text)
-    examples = list(FAMILY.read(path, options(glue=name)))
+    examples = list(TASK.read(path, options(glue=name)))
     assert (examples[0].text_a, examples[0].text_b, examples[0].target) == first
-    settings = FAMILY.settings(options(glue=name), examples)
+    settings = TASK.settings(options(glue=name), examples)
     assert settings.pair == (first[1] is not None) and settings.regression == (name == "stsb")
 
 
 def test_stsb_also_comes_as_three_columns_without_a_header(tmp_path):
     path = write(tmp_path, "s.csv", 'A man.,"A man, too.",4.75\n')
-    assert [one.target for one in FAMILY.read(path, options(glue="stsb"))] == [4.75]
+    assert [one.target for one in TASK.read(path, options(glue="stsb"))] == [4.75]
 
 
 def test_a_glue_file_of_another_task_says_found_and_expected(tmp_path):
@@ -194,7 +194,7 @@ def test_a_glue_file_of_another_task_says_found_and_expected(tmp_path):
     ):
         glue_layout("rte", path)
     with pytest.raises(DataError, match="line 2: the label is '7'; this task has 0, 1"):
-        list(FAMILY.read(write(tmp_path, "y.tsv", "sentence\tlabel\na\t7\n"), options(glue="sst2")))
+        list(TASK.read(write(tmp_path, "y.tsv", "sentence\tlabel\na\t7\n"), options(glue="sst2")))
     # As many columns as a file of the task without a header has.
     for name, header, expected in (
         ("stsb", "text_a\ttext_b\tlabel", "sentence1, sentence2, score"),
@@ -203,86 +203,90 @@ def test_a_glue_file_of_another_task_says_found_and_expected(tmp_path):
         path = write(tmp_path, f"{name}.tsv", f"{header}\na\t1\t1\tb\n")
         said = f"its header is {header.replace(chr(9), ', ')}; GLUE's {name} has the columns {expected}"
         with pytest.raises(DataError, match=said):
-            list(FAMILY.read(path, options(glue=name)))
+            list(TASK.read(path, options(glue=name)))
 
 
 def test_the_broken_rows_of_a_glue_file_are_left_out_and_counted(tmp_path, capsys):
     head = "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\n"
     rows = ["0\t1\t2\tWho?\tWhat?\t0", "1\t3\t4\tcut", "2\t5\t6\tWhy?\t\t0", "3\t7\t8\tHow?\tHow so?\t1"]
     path = write(tmp_path, "train.tsv", head + "\n".join(rows) + "\n")
-    assert [one.text_a for one in FAMILY.read(path, options(glue="qqp"))] == ["Who?", "How?"]
+    assert [one.text_a for one in TASK.read(path, options(glue="qqp"))] == ["Who?", "How?"]
     said = capsys.readouterr().err.strip().splitlines()
     assert len(said) == 1 and "left out 2 rows" in said[0] and "line 3: 4 fields" in said[0]
     own = {"text_column": "question1", "text2_column": "question2", "label_column": "is_duplicate"}
     with pytest.raises(DataError, match="line 3: 4 fields"):
-        list(FAMILY.read(path, options(**own)))
+        list(TASK.read(path, options(**own)))
     with pytest.raises(DataError, match="line 2: not UTF-8"):
-        list(FAMILY.read(write(tmp_path, "b.tsv", head.encode() + b"0\t1\t2\t\xff\tWhat?\t0\n"), options(glue="qqp")))
+        list(TASK.read(write(tmp_path, "b.tsv", head.encode() + b"0\t1\t2\t\xff\tWhat?\t0\n"), options(glue="qqp")))
 
 
 def test_very_long_words_and_texts_are_cut_to_the_length(tiny_bert):
-    examples = [Sentence("a" * 300), Sentence("the cat " * 10_000), Sentence("big", "the dog " * 10_000)]
-    rows = FAMILY.encode(examples, tiny_bert.tokenizer, TaskSettings("classify", ("a", "b"), max_length=32))
+    examples = [
+        SentenceExample("a" * 300),
+        SentenceExample("the cat " * 10_000),
+        SentenceExample("big", "the dog " * 10_000),
+    ]
+    rows = TASK.encode(examples, tiny_bert.tokenizer, TaskSettings("classify", ("a", "b"), max_length=32))
     assert rows.lengths.tolist() == [3, 32, 32]
     assert rows.sequences["token_ids"][0][1] == tiny_bert.tokenizer.unk_id
 
 
 def test_labels_are_in_order_and_checked(tmp_path):
     path = write(tmp_path, "a.csv", "text,label\na,10\nb,9\nc,10\n")
-    examples = list(FAMILY.read(path, options()))
-    settings = FAMILY.settings(options(), examples)
+    examples = list(TASK.read(path, options()))
+    settings = TASK.settings(options(), examples)
     assert settings.labels == ("9", "10")
     np.testing.assert_array_equal(targets(examples, settings), [1, 0, 1])
-    other = list(FAMILY.read(write(tmp_path, "b.csv", "text,label\nd,11\n"), options()))
+    other = list(TASK.read(write(tmp_path, "b.csv", "text,label\nd,11\n"), options()))
     with pytest.raises(DataError, match="b.csv line 2: the label '11' is not one of the model's: 9, 10"):
-        FAMILY.check(other, settings)
+        TASK.check(other, settings)
     several = TaskSettings("classify", ("x", "y"), multi_label=True)
     other = list(
-        FAMILY.read(write(tmp_path, "d.jsonl", '{"text": "a", "label": ["x", "z"]}\n'), options(multi_label=True))
+        TASK.read(write(tmp_path, "d.jsonl", '{"text": "a", "label": ["x", "z"]}\n'), options(multi_label=True))
     )
     with pytest.raises(DataError, match="d.jsonl line 1: the label 'z' is not one of the model's: x, y"):
-        FAMILY.check(other, several)
-    pair = list(FAMILY.read(write(tmp_path, "c.csv", "text,text2,label\nd,e,9\n"), options()))
+        TASK.check(other, several)
+    pair = list(TASK.read(write(tmp_path, "c.csv", "text,text2,label\nd,e,9\n"), options()))
     with pytest.raises(DataError, match="reads single texts, and this is a pair"):
-        FAMILY.check(pair, settings)
+        TASK.check(pair, settings)
 
 
 def test_one_class_only_is_nothing_to_learn(tmp_path):
-    examples = list(FAMILY.read(write(tmp_path, "a.csv", "text,label\na,x\nb,x\n"), options()))
+    examples = list(TASK.read(write(tmp_path, "a.csv", "text,label\na,x\nb,x\n"), options()))
     with pytest.raises(DataError, match="a.csv holds only the label 'x'"):
-        FAMILY.settings(options(), examples)
+        TASK.settings(options(), examples)
 
 
 def test_the_one_of_several_labels_that_every_example_has_is_nothing_to_learn(tmp_path):
     several = options(multi_label=True)
-    examples = list(FAMILY.read(write(tmp_path, "a.csv", "text,label\na,x\nb,x\n"), several))
+    examples = list(TASK.read(write(tmp_path, "a.csv", "text,label\na,x\nb,x\n"), several))
     with pytest.raises(DataError, match="a.csv holds only the label 'x'; there is nothing to tell apart"):
-        FAMILY.settings(several, examples)
+        TASK.settings(several, examples)
     examples = list(
-        FAMILY.read(write(tmp_path, "b.jsonl", '{"text": "a", "label": ["x"]}\n{"text": "b", "label": []}\n'), several)
+        TASK.read(write(tmp_path, "b.jsonl", '{"text": "a", "label": ["x"]}\n{"text": "b", "label": []}\n'), several)
     )
-    assert FAMILY.settings(several, examples).labels == ("x",)
+    assert TASK.settings(several, examples).labels == ("x",)
 
 
 def test_class_weights_are_balanced_or_as_given(tmp_path):
-    examples = list(FAMILY.read(write(tmp_path, "a.csv", "text,label\na,x\nb,y\nc,y\nd,y\n"), options()))
-    settings = FAMILY.settings(options(), examples)
-    found = FAMILY.training_settings(options(class_weights="balanced"), examples, settings)
+    examples = list(TASK.read(write(tmp_path, "a.csv", "text,label\na,x\nb,y\nc,y\nd,y\n"), options()))
+    settings = TASK.settings(options(), examples)
+    found = TASK.training_settings(options(class_weights="balanced"), examples, settings)
     assert found.extra["class_weights"] == {"x": 2.0, "y": pytest.approx(4 / 6)}
-    found = FAMILY.training_settings(options(class_weights="x=3,y=0.5"), examples, settings)
+    found = TASK.training_settings(options(class_weights="x=3,y=0.5"), examples, settings)
     assert found.extra["class_weights"] == {"x": 3.0, "y": 0.5}
     for wrong in ("z=1", "x", "x=-1", "x=nan"):
         with pytest.raises(TaskError, match="--class-weights has"):
-            FAMILY.training_settings(options(class_weights=wrong), examples, settings)
+            TASK.training_settings(options(class_weights=wrong), examples, settings)
 
 
 def test_class_weights_are_in_the_rows_to_learn_from(tiny_bert, tmp_path):
-    examples = list(FAMILY.read(write(tmp_path, "a.csv", "text,label\na,y\nb,x\nc,y\n"), options()))
-    settings = FAMILY.settings(options(), examples)
-    weighted = FAMILY.training_settings(options(class_weights="x=3,y=0.5"), examples, settings)
-    rows = FAMILY.encode(examples, tiny_bert.tokenizer, weighted, training=True)
+    examples = list(TASK.read(write(tmp_path, "a.csv", "text,label\na,y\nb,x\nc,y\n"), options()))
+    settings = TASK.settings(options(), examples)
+    weighted = TASK.training_settings(options(class_weights="x=3,y=0.5"), examples, settings)
+    rows = TASK.encode(examples, tiny_bert.tokenizer, weighted, training=True)
     assert rows.values["weights"].tolist() == [0.5, 3.0, 0.5] and rows.values["targets"].tolist() == [1, 0, 1]
-    rows = FAMILY.encode(examples, tiny_bert.tokenizer, settings, training=True)
+    rows = TASK.encode(examples, tiny_bert.tokenizer, settings, training=True)
     assert rows.values["weights"].tolist() == [1, 1, 1]
 
 
@@ -316,6 +320,6 @@ def test_settings_that_cannot_be_are_refused(wrong):
     + [(name, "accuracy") for name in ("mnli", "qnli", "rte", "wnli")],
 )
 def test_each_glue_task_is_judged_by_its_own_score(name, metric):
-    settings = FAMILY.settings(options(glue=name), [Sentence("a", "b", 1.0 if name == "stsb" else "x")])
+    settings = TASK.settings(options(glue=name), [SentenceExample("a", "b", 1.0 if name == "stsb" else "x")])
     assert settings.metric == metric
-    assert metric in FAMILY.metrics(settings, [Sentence("a", "b", 1.0 if name == "stsb" else settings.labels[0])])
+    assert metric in TASK.metrics(settings, [SentenceExample("a", "b", 1.0 if name == "stsb" else settings.labels[0])])

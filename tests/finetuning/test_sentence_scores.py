@@ -6,11 +6,11 @@ import torch
 from scipy import stats
 from sklearn import metrics
 
-from bert_tf.finetuning.data.sentence_examples import Sentence
+from bert_tf.finetuning.data.sentence_examples import SentenceExample
 from bert_tf.finetuning.metrics.sequence_metrics import findings, score
 from bert_tf.finetuning.report import write_findings
 from bert_tf.finetuning.task_settings import TaskSettings
-from bert_tf.finetuning.tasks.sequence_losses import SentenceObjective
+from bert_tf.finetuning.tasks.sequence_losses import SequenceLoss
 
 RNG = np.random.default_rng(0)
 LABELS = ("a", "b", "c")
@@ -18,7 +18,7 @@ LABELS = ("a", "b", "c")
 
 def test_scores_of_one_label_are_scikit_learns():
     true, found = (RNG.choice(LABELS, 60).tolist() for _ in range(2))
-    examples = [Sentence("x", target=label) for label in true]
+    examples = [SentenceExample("x", target=label) for label in true]
     predictions = [{"label": label, "probability": 0.5} for label in found]
     scores = score(examples, predictions, TaskSettings("classify", LABELS))
     assert scores["accuracy"] == pytest.approx(np.mean([x == y for x, y in zip(true, found)]))
@@ -35,7 +35,7 @@ def test_scores_of_one_label_are_scikit_learns():
 def test_the_f1_of_two_labels_is_that_of_the_second():
     true, found = ["n", "p", "p", "p", "n"], ["p", "p", "p", "n", "n"]
     scores = score(
-        [Sentence("x", target=one) for one in true],
+        [SentenceExample("x", target=one) for one in true],
         [{"label": one, "probability": 1.0} for one in found],
         TaskSettings("classify", ("n", "p")),
     )
@@ -44,7 +44,7 @@ def test_the_f1_of_two_labels_is_that_of_the_second():
 
 def test_a_set_of_one_class_has_no_correlation_and_no_crash():
     scores = score(
-        [Sentence("x", target="n")] * 3,
+        [SentenceExample("x", target="n")] * 3,
         [{"label": "n", "probability": 1.0}] * 3,
         TaskSettings("classify", ("n", "p")),
     )
@@ -56,20 +56,20 @@ def test_scores_of_numbers_are_scipys():
     found = true + RNG.normal(size=30)
     settings = TaskSettings("classify", regression=True)
     scores = score(
-        [Sentence("x", target=float(one)) for one in true], [{"value": float(one)} for one in found], settings
+        [SentenceExample("x", target=float(one)) for one in true], [{"value": float(one)} for one in found], settings
     )
     assert scores["pearson"] == pytest.approx(stats.pearsonr(true, found).statistic)
     assert scores["spearman"] == pytest.approx(stats.spearmanr(true, found).statistic)
     assert scores["mean_squared_error"] == pytest.approx(metrics.mean_squared_error(true, found))
-    flat = score([Sentence("x", target=1.0)] * 2, [{"value": 1.0}] * 2, settings)
+    flat = score([SentenceExample("x", target=1.0)] * 2, [{"value": 1.0}] * 2, settings)
     assert flat == {"pearson": 0.0, "spearman": 0.0, "mean_squared_error": 0.0}
 
 
 def test_the_worst_numbers_are_those_farthest_off(tmp_path):
     examples = [
-        Sentence("a", None, 1.0, "/home/a.csv line 2"),
-        Sentence("b", "c", 2.0, "/home/a.csv line 3"),
-        Sentence("d", None, -1.0, "/home/a.csv line 4"),
+        SentenceExample("a", None, 1.0, "/home/a.csv line 2"),
+        SentenceExample("b", "c", 2.0, "/home/a.csv line 3"),
+        SentenceExample("d", None, -1.0, "/home/a.csv line 4"),
     ]
     predictions = [{"value": 1.25}, {"value": -1.0004}, {"value": 0.0}]
     shown = findings(examples, predictions, TaskSettings("classify", regression=True))
@@ -90,7 +90,7 @@ def test_scores_of_several_labels_are_scikit_learns():
     def named(rows):
         return [tuple(label for label, on in zip(LABELS, row) if on) for row in rows]
 
-    examples = [Sentence("x", target=labels) for labels in named(true)]
+    examples = [SentenceExample("x", target=labels) for labels in named(true)]
     predictions = [{"labels": list(labels), "probabilities": dict.fromkeys(LABELS, 0.5)} for labels in named(found)]
     settings = TaskSettings("classify", LABELS, multi_label=True)
     scores = score(examples, predictions, settings)
@@ -110,7 +110,7 @@ def test_scores_of_several_labels_are_scikit_learns():
     [([0, 0, 0, 0], 0, 0, 0, 3 / 4), ([1, 1, 0, 0], 1 / 2, 1, 2 / 3, 3 / 4), ([1, 0, 0, 0], 1, 1, 1, 1)],
 )
 def test_the_only_label_of_a_multi_label_task_is_measured_where_it_is(found, precision, recall, f1, right):
-    examples = [Sentence("x", target=target) for target in (("x",), (), (), ())]
+    examples = [SentenceExample("x", target=target) for target in (("x",), (), (), ())]
     predictions = [{"labels": ["x"] * on, "probabilities": {"x": float(on)}} for on in found]
     settings = TaskSettings("classify", ("x",), multi_label=True)
     assert score(examples, predictions, settings) == pytest.approx(
@@ -130,7 +130,7 @@ def test_losses_are_pytorchs_and_parts_add_up(kind):
         "number": RNG.normal(size=8).astype("float32"),
         "several": RNG.integers(0, 2, (8, 3)).astype("float32"),
     }[kind]
-    objective = SentenceObjective(kind == "number", kind == "several")
+    objective = SequenceLoss(kind == "number", kind == "several")
     batch = {"targets": wanted, "weights": weights}
     tensor, goal = torch.tensor(logits), torch.tensor(wanted)
     functional = torch.nn.functional

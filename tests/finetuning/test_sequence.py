@@ -9,12 +9,12 @@ import pytest
 import bert_tf
 from bert_tf.cli import main
 from bert_tf.finetuning.data.tables import read_records
-from bert_tf.finetuning.network import network_over
 from bert_tf.finetuning.report import write_findings
 from bert_tf.finetuning.task_model import TaskModel
+from bert_tf.finetuning.task_network import network_over
 from bert_tf.finetuning.task_settings import POOLINGS, TaskSettings
 from bert_tf.finetuning.tasks.registry import family
-from bert_tf.finetuning.tasks.task import Findings
+from bert_tf.finetuning.tasks.task import ErrorAnalysis
 from bert_tf.runtime import Runtime
 from tests.finetuning.conftest import (
     QUICK,
@@ -128,7 +128,7 @@ def test_measuring_writes_a_report_where_asked(trained, tmp_path, capsys):
 
 def test_a_report_leaves_nothing_of_an_earlier_one(tmp_path):
     metrics = {"task": "classify", "metric": "accuracy", "dev": {"accuracy": 0.5}}
-    found = Findings(
+    found = ErrorAnalysis(
         confusion=(("a", "b"), [[1, 0], [0, 1]]),
         per_label=[{"label": "a", "precision": 1.0, "recall": 1.0, "f1": 1.0, "examples": 1}],
         worst=[{"text": "the cat", "expected": "a", "found": "b"}],
@@ -139,7 +139,7 @@ def test_a_report_leaves_nothing_of_an_earlier_one(tmp_path):
     write_findings(tmp_path, metrics, found, records)
     more = {"errors.csv", "learning_curve.png", "confusion.png", "labels.png"}
     assert {path.name for path in tmp_path.iterdir()} == own | more
-    write_findings(tmp_path, metrics, Findings())
+    write_findings(tmp_path, metrics, ErrorAnalysis())
     assert {path.name for path in tmp_path.iterdir()} == own
 
 

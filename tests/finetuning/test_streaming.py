@@ -9,11 +9,11 @@ import threading
 
 import pytest
 
-from bert_tf import stream
+from bert_tf import read_ahead
 from bert_tf.cli import main
 from bert_tf.errors import DataError
-from bert_tf.finetuning.data.labelled_words import try_labelled_words
-from tests.app.made_tasks import save_tasks
+from bert_tf.finetuning.data.labelled_sentences import labelled_words_or_errors
+from tests.app.random_task_models import save_tasks
 from tests.finetuning.test_commands import run
 
 
@@ -37,7 +37,7 @@ def test_the_words_of_a_pipe_are_there_while_it_is_written(tmp_path):
             file.write("ran\n")
 
     threading.Thread(target=write, daemon=True).start()
-    found = try_labelled_words(pipe, labelled=False)
+    found = labelled_words_or_errors(pipe, labelled=False)
     assert next(found)[1].words == ("the", "cat") and next(found)[1].words == ("it",)
     may_end.set()
     assert [(line, one.words) for line, one in found] == [(6, ("ran",))]
@@ -45,7 +45,7 @@ def test_the_words_of_a_pipe_are_there_while_it_is_written(tmp_path):
 
 def test_a_document_is_joined_when_the_next_begins(tmp_path):
     (tmp_path / "a.conll").write_text("the\n\n-DOCSTART- O\n\na\nb c d e f\n\ncat\n\nsat\n-DOCSTART-\nran\n\nit\n")
-    found = try_labelled_words(tmp_path / "a.conll", labelled=False, documents=True)
+    found = labelled_words_or_errors(tmp_path / "a.conll", labelled=False, documents=True)
     (first, the), (second, bad), (third, sat), (fourth, ran) = found
     assert (first, second, third, fourth) == (1, 5, 8, 12)
     assert the.words == ("the",) and sat.words == ("cat", "sat") and ran.words == ("ran", "it")
@@ -58,7 +58,7 @@ def test_a_document_is_joined_when_the_next_begins(tmp_path):
         + "\n\n# newdoc\n1\tran"
         + "\t_" * 8
     )
-    found = try_labelled_words(tmp_path / "a.conllu", labelled=False, documents=True)
+    found = labelled_words_or_errors(tmp_path / "a.conllu", labelled=False, documents=True)
     assert [(line, one.words) for line, one in found] == [(3, ("the", "cat")), (8, ("ran",))]
 
 
@@ -77,7 +77,7 @@ def test_a_sentence_that_cannot_be_read_is_told_in_its_place(tagger, tmp_path, c
 def test_a_task_model_reads_only_a_window_ahead(tagger, monkeypatch):
     import bert_tf
 
-    monkeypatch.setattr(stream, "WINDOW_BATCHES", 2)
+    monkeypatch.setattr(read_ahead, "BATCHES_PER_WINDOW", 2)
     taken = itertools.count()
     endless = (f"the cat {next(taken)}" for _ in itertools.repeat(None))
     answers = bert_tf.load(tagger).task.predict_many(endless, batch_size=3)

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from bert_tf.errors import DataError, TaskError
-from bert_tf.finetuning.data.labelled_words import LabelledWords
+from bert_tf.finetuning.data.labelled_sentences import LabelledSentence
 from bert_tf.finetuning.task_settings import TaskSettings
-from bert_tf.finetuning.tasks.token_classification import FAMILY
-from tests.finetuning.made_sets import (
+from bert_tf.finetuning.tasks.token_classification import TASK
+from tests.finetuning.small_datasets import (
     options,
     scored,
     sentences,
@@ -29,15 +29,15 @@ def places(seed, count):
         for word, before in zip(words, [None, *words]):
             within = word in PLACES and before in PLACES
             labels.append("I-LOC" if within else "B-LOC" if word in PLACES else "B-SUM" if word == "money" else "O")
-        made.append(LabelledWords(tuple(words), tuple(labels)))
+        made.append(LabelledSentence(tuple(words), tuple(labels)))
     return made
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["softmax", "crf"])
 def tagger(request, tiny_bert):
     examples = places(0, 64)
-    settings = FAMILY.settings(options(**{**TAGS, "crf": request.param}), examples)
-    return train(FAMILY, tiny_bert, examples, settings)
+    settings = TASK.settings(options(**{**TAGS, "crf": request.param}), examples)
+    return train(TASK, tiny_bert, examples, settings)
 
 
 def test_it_learns_a_made_set_and_beats_chance_on_other_sentences(tagger):
@@ -63,8 +63,8 @@ def test_spans_are_those_of_the_users_own_text(tagger):
 
 def test_long_documents_are_read_in_windows(tagger):
     words = [word for one in places(2, 40) for word in one.words]
-    document = LabelledWords(tuple(words), None)
-    rows = FAMILY.encode([document], tagger._tokenizer, tagger.settings)
+    document = LabelledSentence(tuple(words), None)
+    rows = TASK.encode([document], tagger._tokenizer, tagger.settings)
     assert len(rows) > 5 and max(rows.lengths) <= tagger.settings.max_length
     (found,) = tagger.predict([document])
     assert len(found["labels"]) == len(words)
@@ -74,11 +74,11 @@ def test_long_documents_are_read_in_windows(tagger):
 
 
 def test_labels_stand_on_the_first_piece_or_on_all(tiny_bert):
-    examples = [LabelledWords(("bank", "parking", "the"), ("B-LOC", "I-LOC", "O"))]
+    examples = [LabelledSentence(("bank", "parking", "the"), ("B-LOC", "I-LOC", "O"))]
     assert [len(ids) for ids in tiny_bert.tokenizer.batch_ids(examples[0].words)] == [1, 2, 1]
     first, whole = (
-        FAMILY.encode(
-            examples, tiny_bert.tokenizer, FAMILY.settings(options(**{**TAGS, "pieces": pieces}), examples), True
+        TASK.encode(
+            examples, tiny_bert.tokenizer, TASK.settings(options(**{**TAGS, "pieces": pieces}), examples), True
         ).sequences
         for pieces in ("first", "all")
     )
@@ -88,12 +88,12 @@ def test_labels_stand_on_the_first_piece_or_on_all(tiny_bert):
 
 
 def test_labels_can_weigh_more_or_less(tiny_bert):
-    examples = [LabelledWords(("bank", "the", "the", "the"), ("B-A", "O", "O", "O"))]
-    plain = FAMILY.settings(options(**TAGS), examples)
+    examples = [LabelledSentence(("bank", "the", "the", "the"), ("B-A", "O", "O", "O"))]
+    plain = TASK.settings(options(**TAGS), examples)
 
     def weights(text):
-        settings = FAMILY.training_settings(options(**TAGS, class_weights=text), examples, plain)
-        rows = FAMILY.encode(examples, tiny_bert.tokenizer, settings, True)
+        settings = TASK.training_settings(options(**TAGS, class_weights=text), examples, plain)
+        rows = TASK.encode(examples, tiny_bert.tokenizer, settings, True)
         return list(rows.sequences["label_weights"][0])
 
     assert weights(None) == [0, 1, 1, 1, 1, 0]
@@ -104,12 +104,12 @@ def test_labels_can_weigh_more_or_less(tiny_bert):
         with pytest.raises(TaskError, match="--class-weights has"):
             weights(wrong)
     with pytest.raises(TaskError, match="leave one of them"):
-        FAMILY.training_settings(options(crf=True, class_weights="balanced"), examples, plain)
+        TASK.training_settings(options(crf=True, class_weights="balanced"), examples, plain)
 
 
 def test_a_word_of_300_characters_and_one_of_nothing(tiny_bert):
-    examples = [LabelledWords(("x" * 300, "\x07", "cat"), ("B-A", "O", "B-B"))]
-    rows = FAMILY.encode(examples, tiny_bert.tokenizer, FAMILY.settings(options(**TAGS), examples), True)
+    examples = [LabelledSentence(("x" * 300, "\x07", "cat"), ("B-A", "O", "B-B"))]
+    rows = TASK.encode(examples, tiny_bert.tokenizer, TASK.settings(options(**TAGS), examples), True)
     unknown = tiny_bert.tokenizer.unk_id
     assert list(rows.sequences["token_ids"][0][1:3]) == [unknown, unknown]
     assert rows.sequences["label_weights"][0].sum() == 3
@@ -119,19 +119,19 @@ def test_pieces_are_those_of_the_running_text_for_every_tokenizer(tiny_bert):
     from bert_tf.tokenizers import read_tokenizer
 
     golden = Path(__file__).parents[1] / "golden" / "family"
-    example = LabelledWords(("the", "cat", "sat", "on"), None)
+    example = LabelledSentence(("the", "cat", "sat", "on"), None)
     settings = TaskSettings("tag", ("A", "B"), max_length=32)
     others = [read_tokenizer(golden / name) for name in ("roberta", "albert")]
     for tokenizer in (tiny_bert.tokenizer, *others):
-        (row,) = FAMILY.encode([example], tokenizer, settings).sequences["token_ids"]
+        (row,) = TASK.encode([example], tokenizer, settings).sequences["token_ids"]
         assert list(row) == list(tokenizer.encode(example.text).token_ids)
 
 
 def test_labels_that_training_never_saw_count_as_wrong(tagger):
-    example = LabelledWords(("the", "cat"), ("O", "B-ANIMAL"), "/home/somebody/words.conll, line 7")
+    example = LabelledSentence(("the", "cat"), ("O", "B-ANIMAL"), "/home/somebody/words.conll, line 7")
     assert scored(tagger, [example])["accuracy"] == 0.5
-    FAMILY.check([example], tagger.settings)
-    findings = FAMILY.findings([example], tagger.predict([example]), tagger.settings)
+    TASK.check([example], tagger.settings)
+    findings = TASK.findings([example], tagger.predict([example]), tagger.settings)
     assert [row["source"] for row in findings.worst] == ["words.conll, line 7"]
     names, counts = findings.confusion
     assert names[-1] == "B-ANIMAL" and counts[-1].sum() == 1
@@ -171,10 +171,10 @@ def test_records_that_cannot_be_read(tagger, record, message):
 def test_settings_that_do_not_go_together():
     examples = places(0, 4)
     with pytest.raises(TaskError, match="--crf scores words"):
-        FAMILY.settings(options(crf=True, pieces="all", stride=None), examples)
+        TASK.settings(options(crf=True, pieces="all", stride=None), examples)
     with pytest.raises(TaskError, match="--pieces is 'last'"):
-        FAMILY.settings(options(crf=False, pieces="last", stride=None), examples)
+        TASK.settings(options(crf=False, pieces="last", stride=None), examples)
     with pytest.raises(DataError, match="cannot move by 47"):
-        FAMILY.settings(options(**{**TAGS, "stride": 47}), examples)
+        TASK.settings(options(**{**TAGS, "stride": 47}), examples)
     with pytest.raises(DataError, match="nothing to tell apart"):
-        FAMILY.settings(options(**TAGS), [LabelledWords(("a",), ("O",))])
+        TASK.settings(options(**TAGS), [LabelledSentence(("a",), ("O",))])

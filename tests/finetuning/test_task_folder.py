@@ -12,10 +12,10 @@ import bert_tf
 from bert_tf import checkpoints
 from bert_tf.checkpoints.formats.safetensors_folder import open_tensors
 from bert_tf.errors import CheckpointError
-from bert_tf.finetuning.data.sentence_examples import Sentence
+from bert_tf.finetuning.data.sentence_examples import SentenceExample
 from bert_tf.finetuning.export import export_task
-from bert_tf.finetuning.network import build_network, network_over
 from bert_tf.finetuning.task_folder import save_task
+from bert_tf.finetuning.task_network import build_network, network_over
 from bert_tf.finetuning.task_settings import TaskSettings
 from bert_tf.finetuning.tasks.registry import family
 from bert_tf.models import named_variables
@@ -30,7 +30,9 @@ TEXTS = [("The cat sat on the mat.", None), ("a dog ran", "the river bank"), ("b
 def our_logits(folder):
     """Logits [K] of each text, without softmax."""
     task = bert_tf.load(folder).task
-    rows = task.family.encode([Sentence(*texts) for texts in TEXTS], bert_tf.load(folder).tokenizer, task.settings)
+    rows = task.family.encode(
+        [SentenceExample(*texts) for texts in TEXTS], bert_tf.load(folder).tokenizer, task.settings
+    )
     return [one["logits"] for one in task.outputs(rows)]
 
 

@@ -8,10 +8,10 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from bert_tf.finetuning.tasks.token_losses import (
-    AnswerSpans,
-    LabelChain,
-    RightChoice,
-    TokenLabels,
+    ChoiceCrossEntropy,
+    CRFLoss,
+    SpanCrossEntropy,
+    TokenCrossEntropy,
 )
 from tests.finetuning.test_crf import score
 
@@ -26,7 +26,7 @@ def tags(rng):
     losses = cross_entropy(torch.tensor(outputs["logits"]).mT, torch.tensor(labels).long(), reduction="none").numpy()
     hits = outputs["logits"].argmax(-1) == labels
     weights = counted * WEIGHTS[:, None]
-    return TokenLabels(), outputs, {"labels": labels, "label_weights": counted}, losses, hits, weights
+    return TokenCrossEntropy(), outputs, {"labels": labels, "label_weights": counted}, losses, hits, weights
 
 
 def chain(rng):
@@ -42,7 +42,7 @@ def chain(rng):
         losses[row, 1] = np.log(np.exp(np.array(scores, np.float64)).sum()) - score(logits, transitions, given)
     hits = outputs["logits"].argmax(-1) == labels
     weights = counted * WEIGHTS[:, None]
-    return LabelChain(), outputs, {"labels": labels, "label_weights": counted}, losses, hits, weights
+    return CRFLoss(), outputs, {"labels": labels, "label_weights": counted}, losses, hits, weights
 
 
 def spans(rng):
@@ -57,14 +57,14 @@ def spans(rng):
         places[[0, 4]] = real[[0, 4]].argmax(-1)
         losses = losses + cross_entropy(torch.tensor(real), torch.tensor(places).long(), reduction="none").numpy() / 2
         hits = hits & (real.argmax(-1) == places)
-    return AnswerSpans(), outputs, {**batch, "padding_mask": mask}, losses, hits, WEIGHTS
+    return SpanCrossEntropy(), outputs, {**batch, "padding_mask": mask}, losses, hits, WEIGHTS
 
 
 def choices(rng):
     outputs = {"logits": rng.normal(0, 2, (B, K)).astype(np.float32)}
     labels = rng.integers(0, K, B).astype(np.int32)
     losses = cross_entropy(torch.tensor(outputs["logits"]), torch.tensor(labels).long(), reduction="none").numpy()
-    return RightChoice(), outputs, {"labels": labels}, losses, outputs["logits"].argmax(-1) == labels, WEIGHTS
+    return ChoiceCrossEntropy(), outputs, {"labels": labels}, losses, outputs["logits"].argmax(-1) == labels, WEIGHTS
 
 
 @pytest.mark.parametrize("make", [tags, chain, spans, choices])

@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from bert_tf import stream
+from bert_tf import read_ahead
 from bert_tf.explain import EmptyText, InputError, NothingToPredict
 from bert_tf.inference import batch_predict
 from bert_tf.inference.batch_predict import predict_many
@@ -52,7 +52,7 @@ def test_a_bad_row_is_answered_in_its_place(tiny_bert):
 
 
 def test_rows_are_read_only_a_window_ahead(tiny_bert, monkeypatch):
-    monkeypatch.setattr(stream, "WINDOW_BATCHES", 2)
+    monkeypatch.setattr(read_ahead, "BATCHES_PER_WINDOW", 2)
     taken = itertools.count()
     endless = (ROWS[next(taken) % 2] for _ in itertools.repeat(None))
     answers = predict_many(tiny_bert, endless, batch_size=3)
@@ -65,7 +65,7 @@ def test_rows_are_read_only_a_window_ahead(tiny_bert, monkeypatch):
 
 
 def test_many_masks_in_one_row_make_smaller_batches(tiny_bert, monkeypatch):
-    monkeypatch.setattr(batch_predict, "MASKS_IN_BATCH", 8)
+    monkeypatch.setattr(batch_predict, "MASKS_PER_BATCH", 8)
     rows = [("the cat " * 3, None, [1, 2, 3, 4, 5, 6]), ("the cat", None, [1]), ("the cat", None, [2])]
     for row, answer in zip(rows, tiny_bert.predict_many(rows)):
         _same(answer, tiny_bert.predict(row[0], mask=row[2]))

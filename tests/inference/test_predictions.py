@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bert_tf.errors import MissingHead
-from bert_tf.explain import InputError, NothingToPredict, fill_mask, text_with
+from bert_tf.explain import InputError, NothingToPredict, fill_mask, fill_text
 from bert_tf.inference.predictions import top_probabilities
 
 
@@ -111,7 +111,7 @@ def _softmax(logits):
 )
 def test_words_are_put_back_into_the_users_text(tiny_bert, text, mask, tokens, expected):
     trace = tiny_bert.trace(text, "it ran", mask=mask)
-    assert text_with(trace, tokens) == (expected, "it ran")
+    assert fill_text(trace, tokens) == (expected, "it ran")
 
 
 def test_the_second_text_can_be_filled_too(tiny_bert):

@@ -157,11 +157,14 @@ def test_the_open_model_takes_the_same_steps(reader):
 
 
 def test_what_a_block_adds_is_replaced_in_every_stack(reader):
-    from bert_tf.explain.models.architecture import passing_state
+    from bert_tf.explain.models.architecture import layer_activations_from_state
 
     one, other = (reader.trace(text).hidden_states[0] for text in ("the cat sat", "the dog ran"))
     stacks = reader.model.bert_layers["layer_0"].side_by_side()
-    own, added = passing_state(reader, one, 0), passing_state(reader, other, 0)["feed_forward"]
+    own, added = (
+        layer_activations_from_state(reader, one, 0),
+        layer_activations_from_state(reader, other, 0)["feed_forward"],
+    )
     parts = (np.split(values, len(stacks), axis=-1) for values in (own["attention_norm"], added))
     wanted = [np.asarray(stack.feed_forward_norm(middle + half)) for stack, middle, half in zip(stacks, *parts)]
     instead = {"feed_forward": (np.ones((1, len(one)), bool), added[None])}

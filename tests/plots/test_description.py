@@ -16,7 +16,7 @@ from bert_tf.plots.description import (
 )
 from bert_tf.plots.interventions.ablation import effects_map, ranked_bars
 from bert_tf.plots.interventions.patching import patch_map
-from bert_tf.plots.models.comparison import difference_map
+from bert_tf.plots.models.compare import difference_map
 from bert_tf.plots.representations.vectors import cosine_map, curves, points
 from bert_tf.plots.training.finetuning import learning_curve
 

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from bert_tf.explain import HeadVectors
-from bert_tf.plots.attention.head_profile import heads_plane, measure_map
+from bert_tf.plots.attention.head_profile import head_scatter, measure_map
 from bert_tf.plots.attention.head_vectors import head_vectors
 from bert_tf.plots.attention.token_attention import method_bars
 
@@ -18,7 +18,7 @@ def test_a_measure_is_drawn_head_by_head():
 
 def test_each_cluster_of_heads_is_a_curve_in_the_order_of_their_numbers():
     places = np.array([[0, 0], [1, 0], [0, 1], [1, 1]], float)
-    figure = heads_plane(
+    figure = head_scatter(
         places, ["a", "b", "c", "d"], np.array([1, 0, 1, 0]), ["2: x", "1: y", "2: x", "1: y"], chosen=2
     )
     assert [curve.name for curve in figure.data[:2]] == ["1: y", "2: x"]

@@ -7,14 +7,14 @@ import plotly.graph_objects as go
 import pytest
 from plotly.subplots import make_subplots
 
-from bert_tf.plots.margins import fix_margins, take_scale
-from bert_tf.plots.theme import dress
-from bert_tf.plots.training.task_answers import changed_heads
+from bert_tf.plots.margins import detach_colorbar, fix_margins
+from bert_tf.plots.theme import apply_theme
+from bert_tf.plots.training.task_predictions import changed_heads
 
 
 def bars(labels, **settings):
     figure = go.Figure(go.Bar(x=[0.5] * len(labels), y=labels, orientation="h"), layout=settings)
-    return dress(figure)
+    return apply_theme(figure)
 
 
 def left(figure):
@@ -39,7 +39,7 @@ def test_turned_labels_need_height_and_those_that_may_be_turned_are_left_to_the_
     names = ["a rather long label", "b"]
 
     def columns(**axis):
-        figure = dress(go.Figure(go.Bar(x=names, y=[1, 2]), layout={"xaxis": axis}))
+        figure = apply_theme(go.Figure(go.Bar(x=names, y=[1, 2]), layout={"xaxis": axis}))
         fix_margins(figure)
         return figure.layout
 
@@ -51,7 +51,7 @@ def test_turned_labels_need_height_and_those_that_may_be_turned_are_left_to_the_
 
 @pytest.mark.parametrize("axis", [{"side": "top"}, {"ticktext": ["x" * 60], "tickvals": [0], "tickangle": -90}])
 def test_the_browser_measures_an_axis_at_the_top_and_very_long_labels(axis):
-    figure = dress(go.Figure(go.Bar(x=["a"], y=[1]), layout={"xaxis": axis}))
+    figure = apply_theme(go.Figure(go.Bar(x=["a"], y=[1]), layout={"xaxis": axis}))
     fix_margins(figure)
     assert figure.layout.xaxis.automargin is None and figure.layout.margin.b == 8
 
@@ -61,7 +61,7 @@ def test_plots_beside_each_other_are_left_alone_those_below_each_other_are_not()
         figure = make_subplots(rows=rows, cols=columns)
         figure.add_bar(x=["a"], y=[1], row=1, col=1)
         figure.add_bar(x=["b"], y=[1], row=rows, col=columns)
-        fix_margins(dress(figure))
+        fix_margins(apply_theme(figure))
         assert figure.layout.yaxis.automargin is fixed and figure.layout.yaxis2.automargin is fixed
 
 
@@ -71,28 +71,28 @@ def test_the_colour_scale_leaves_the_figure_and_is_told():
 
     values = np.array([[0.1, np.nan], [0.2, 0.45]])
     figure = heatmap(values, zmin=0, zmax=0.5, colorbar={"tickformat": ".2f", "title": {"text": "bits"}})
-    assert take_scale(figure) == {
+    assert detach_colorbar(figure) == {
         "stops": [(0, "#ffffff"), (1, "#000000")],
         "marks": [(0, "0"), (1, "0.50")],
         "name": "bits",
     }
     assert figure.data[0].showscale is False
     # A figure that is drawn once more still has its scale.
-    assert take_scale(figure)["marks"] == [(0, "0"), (1, "0.50")]
-    marks = take_scale(heatmap(values, zmin=-1, zmax=1, colorbar={"tickformat": "+.1f"}))["marks"]
+    assert detach_colorbar(figure)["marks"] == [(0, "0"), (1, "0.50")]
+    marks = detach_colorbar(heatmap(values, zmin=-1, zmax=1, colorbar={"tickformat": "+.1f"}))["marks"]
     assert marks == [(0, "-1.0"), (0.5, "0"), (1, "+1.0")]
     named = {"tickvals": [-1, 0, 1], "ticktext": ["against", "none", "for"]}
-    assert [name for _, name in take_scale(heatmap(values, zmin=-1, zmax=1, colorbar=named))["marks"]] == named[
+    assert [name for _, name in detach_colorbar(heatmap(values, zmin=-1, zmax=1, colorbar=named))["marks"]] == named[
         "ticktext"
     ]
     # Without ends of its own it has those of its numbers.
-    assert [name for _, name in take_scale(heatmap(values, colorbar={"thickness": 8}))["marks"]] == ["0.1", "0.45"]
+    assert [name for _, name in detach_colorbar(heatmap(values, colorbar={"thickness": 8}))["marks"]] == ["0.1", "0.45"]
 
 
 def test_the_colours_are_those_that_the_scale_tells():
     """Plotly takes no notice of one end without the other."""
     figure = changed_heads(np.linspace(0.2, 0.3, 144).reshape(12, 12))
-    assert take_scale(figure)["marks"] == [(0, "0"), (1, "0.3")]
+    assert detach_colorbar(figure)["marks"] == [(0, "0"), (1, "0.3")]
     assert (figure.data[0].zmin, figure.data[0].zmax) == (0, 0.3)
 
 
@@ -102,17 +102,17 @@ def test_no_mark_of_the_scale_lies_over_another_or_beside_it():
         figure = go.Figure(
             go.Heatmap(z=[[low, high]], zmin=low, zmax=high, colorscale=colours, colorbar={"tickformat": ".2f", **bar})
         )
-        return [name for _, name in take_scale(figure)["marks"]]
+        return [name for _, name in detach_colorbar(figure)["marks"]]
 
     assert marks(-0.03, 0.6) == ["-0.03", "0.60"] and marks(-0.3, 0.6) == ["-0.30", "0", "0.60"]
     assert marks(0, 1, tickvals=[-1, 0, 1, 2], ticktext=["a", "b", "c", "d"]) == ["b", "c"]
 
 
 def test_a_label_at_the_end_of_an_axis_has_room_for_its_other_half():
-    figure = dress(go.Figure(go.Scatter(x=[0, 100_000], y=[0, 1]), layout={"xaxis": {"tickformat": "~s"}}))
+    figure = apply_theme(go.Figure(go.Scatter(x=[0, 100_000], y=[0, 1]), layout={"xaxis": {"tickformat": "~s"}}))
     fix_margins(figure)
     assert figure.layout.margin.r >= 14
-    figure = dress(
+    figure = apply_theme(
         go.Figure(go.Bar(x=["a" * 9], y=[1]), layout={"xaxis": {"tickangle": 0}, "yaxis": {"visible": False}})
     )
     fix_margins(figure)
@@ -129,7 +129,7 @@ def test_a_label_at_the_end_of_an_axis_has_room_for_its_other_half():
     ],
 )
 def test_what_cannot_be_told_is_left_to_the_browser(trace, layout):
-    figure = dress(go.Figure(trace, layout))
+    figure = apply_theme(go.Figure(trace, layout))
     fix_margins(figure)
     assert (figure.layout.margin.l, figure.layout.margin.b) == (8, 8)
     assert figure.layout.xaxis.automargin is None and figure.layout.yaxis.automargin is None
@@ -138,8 +138,8 @@ def test_what_cannot_be_told_is_left_to_the_browser(trace, layout):
 @pytest.mark.parametrize("values", [[[1.0, 1.0]], [[np.nan]], np.zeros((0, 0))])
 def test_a_figure_of_one_number_or_none_keeps_its_bar(values):
     figure = go.Figure(go.Heatmap(z=values, colorbar={"thickness": 8}))
-    assert take_scale(figure) is None and figure.data[0].showscale is None
-    assert take_scale(go.Figure(go.Heatmap(z=[[1, 2]]))) is None
+    assert detach_colorbar(figure) is None and figure.data[0].showscale is None
+    assert detach_colorbar(go.Figure(go.Heatmap(z=[[1, 2]]))) is None
     colours = [[0, "#ffffff"], [1, "#000000"]]
     for settings in ({}, {"colorscale": colours, "reversescale": True}):
-        assert take_scale(go.Figure(go.Heatmap(z=[[1, 2]], colorbar={"thickness": 8}, **settings))) is None
+        assert detach_colorbar(go.Figure(go.Heatmap(z=[[1, 2]], colorbar={"thickness": 8}, **settings))) is None

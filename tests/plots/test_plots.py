@@ -50,7 +50,7 @@ def test_two_separators_between_the_texts_stand_with_the_first():
     pair = SimpleNamespace(
         tokens=("<s>", "a", "</s>", "</s>", "b", "c", "</s>"), sources=(None, "a", None, None, "b", "b", None)
     )
-    assert plots.maps.text_sides(pair.sources) == list("aaaabbb")
+    assert plots.maps.token_sources(pair.sources) == list("aaaabbb")
     for shown in ("aa", "ab", "ba", "bb"):
         rows, columns = ({"a": (0, 1, 2, 3), "b": (4, 5, 6)}[side] for side in shown)
         assert plots.select(pair, shown) == plots.Selection(rows, columns)
@@ -201,9 +201,9 @@ def test_plots_import_neither_tensorflow_nor_streamlit():
 
 
 def test_a_number_of_every_head_becomes_a_cell():
-    cells = plots.cells_of(np.array([[0.0, 0.5], [1.0, 0.25]]))
+    cells = plots.head_cells(np.array([[0.0, 0.5], [1.0, 0.25]]))
     assert cells.values.shape == (2, 2, 1, 1) and cells.values.ravel().tolist() == [0, 128, 255, 64]
-    assert plots.cells_of(np.full((2, 3), 0.7)).values.max() == 0
+    assert plots.head_cells(np.full((2, 3), 0.7)).values.max() == 0
 
 
 def test_weights_below_the_least_are_left_out_of_every_map():

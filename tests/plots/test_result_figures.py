@@ -7,22 +7,22 @@ import pytest
 from plotly.colors import sample_colorscale, unlabel_rgb
 
 from bert_tf.explain import Prediction
-from bert_tf.explain.representations.logit_lens import Lens
-from bert_tf.plots.attribution.input_reduction import reduction_course
+from bert_tf.explain.representations.logit_lens import LogitLens
+from bert_tf.plots.attribution.input_reduction import reduction_curve
 from bert_tf.plots.diverging import diverging_ramp, diverging_scale
 from bert_tf.plots.interventions.ablation import by_kind, effects_map, ranked_bars
 from bert_tf.plots.interventions.patching import patch_map, patched_heads_map
 from bert_tf.plots.models.architecture import (
-    MOST_TOKENS,
+    MAX_TOKENS,
     MOST_UNITS,
     activations,
     sizes,
 )
-from bert_tf.plots.models.architecture_table import parameters_by_part, work_or_time
+from bert_tf.plots.models.architecture_table import flops_or_time, parameters_by_part
 from bert_tf.plots.representations.logit_lens import answer_curve, lens_map, state_names
-from bert_tf.plots.training.curves import answer_course, curves
+from bert_tf.plots.training.curves import answer_trajectory, curves
 from bert_tf.plots.training.finetuning import confusion_matrix, label_bars, learning_curve
-from bert_tf.plots.training.task_answers import answer_curves, changed_heads, probabilities
+from bert_tf.plots.training.task_predictions import answer_curves, changed_heads, probabilities
 
 EVIL = "<b>x</b>"
 SAFE = "&lt;b&gt;x&lt;/b&gt;"
@@ -31,7 +31,7 @@ SAFE = "&lt;b&gt;x&lt;/b&gt;"
 @pytest.fixture
 def lens():
     """Two positions, embeddings and two layers, two guesses each."""
-    return Lens(
+    return LogitLens(
         positions=(1, 4),
         position_tokens=("x", EVIL),
         ids=np.zeros((2, 3, 2), np.int64),
@@ -42,7 +42,7 @@ def lens():
         answer_ranks=np.array([[40, 7, 1], [1, 1, 1]]),
         answer_probabilities=np.array([[0.01, 0.05, 0.75], [0.9, 0.8, 0.7]]),
         first_top=np.array([2, 0]),
-        settled=np.array([2, 0]),
+        stable_from=np.array([2, 0]),
     )
 
 
@@ -141,9 +141,9 @@ def test_activations_show_the_first_units_and_spare_the_outliers():
     values = np.random.default_rng(0).normal(size=(60, 100))
     values[0, 0] = 1000
     drawn = activations(values, [EVIL] * 60).data[0]
-    assert drawn.z.shape == (MOST_TOKENS, MOST_UNITS) and drawn.zmax < 10 and drawn.zmin == -drawn.zmax
-    np.testing.assert_allclose(drawn.z[1:], values[1:MOST_TOKENS, :MOST_UNITS], atol=1e-4)
-    assert len(set(drawn.y)) == MOST_TOKENS and EVIL not in str(drawn.y)
+    assert drawn.z.shape == (MAX_TOKENS, MOST_UNITS) and drawn.zmax < 10 and drawn.zmin == -drawn.zmax
+    np.testing.assert_allclose(drawn.z[1:], values[1:MAX_TOKENS, :MOST_UNITS], atol=1e-4)
+    assert len(set(drawn.y)) == MAX_TOKENS and EVIL not in str(drawn.y)
     assert activations(np.zeros((2, 3)), ["a", "b"]).data[0].zmax == 1
 
 
@@ -151,7 +151,7 @@ def test_a_window_over_activations_keeps_their_colours_and_says_where_it_is():
     values = np.arange(70 * 100).reshape(70, 100)
     whole, later = activations(values, ["w"] * 70).data[0], activations(values, ["w"] * 70, False, 22, 36).data[0]
     np.testing.assert_array_equal(later.z, values[22:70, 36:100])
-    assert (later.x[0], later.x[-1], later.zmax) == (37, 100, whole.zmax) and len(later.y) == MOST_TOKENS
+    assert (later.x[0], later.x[-1], later.zmax) == (37, 100, whole.zmax) and len(later.y) == MAX_TOKENS
     named = activations(values[:2, :2], ["a", "b"], units=[EVIL, "O"]).data[0]
     assert list(named.x) == [SAFE, "O"]
 
@@ -177,11 +177,11 @@ def test_every_size_of_the_family_has_its_parts_and_its_cost():
         "encoder": [85, 7, 302],
         "output heads": [1, 1, 1],
     }
-    figure = work_or_time(rows)
+    figure = flops_or_time(rows)
     (work,) = figure.data
     assert list(work.x) == [220, 220, 780] and list(work.y) == ["BERT base", SAFE, "BERT large"]
     assert figure.layout.xaxis.type == "log" and set(work.marker.symbol) == {"circle"}
-    (time,) = work_or_time(rows, {"BERT base": 0.5, "BERT large": 2.0}).data
+    (time,) = flops_or_time(rows, {"BERT base": 0.5, "BERT large": 2.0}).data
     assert list(time.x) == [500, None, 2000] and list(time.marker.symbol) == ["circle", "circle", "circle-open"]
 
 
@@ -244,7 +244,7 @@ def test_rates_are_written_as_plain_numbers():
 
 @pytest.mark.parametrize("shares, top", [([0.066, 0.08, 0.05], 0.1), ([0.9, 0.95], 1.04)])
 def test_an_answer_of_a_few_percent_fills_its_axis(shares, top):
-    axis = reduction_course(["w"] * (len(shares) - 1), shares, "bank").layout.yaxis
+    axis = reduction_curve(["w"] * (len(shares) - 1), shares, "bank").layout.yaxis
     assert axis.range[0] == 0 and axis.range[1] == pytest.approx(top)
 
 
@@ -262,13 +262,15 @@ def test_every_objective_s_parts_have_a_curve_of_their_own_colour(parts):
 
 
 def test_an_answer_s_course_is_drawn_over_the_snapshots():
-    course = SimpleNamespace(token=EVIL, ranks=np.array([900, 12, 1]), probabilities=np.array([0.0, 0.1, 0.8]))
-    figure = answer_course([course], (0, 10, 100), 1, [0.5, 0.6, 0.9])
+    token_trajectory = SimpleNamespace(
+        token=EVIL, ranks=np.array([900, 12, 1]), probabilities=np.array([0.0, 0.1, 0.8])
+    )
+    figure = answer_trajectory([token_trajectory], (0, 10, 100), 1, [0.5, 0.6, 0.9])
     line, follows = figure.data
     assert list(line.y) == [900, 12, 1] and line.name == SAFE and list(follows.y) == [0.5, 0.6, 0.9]
     assert list(figure.layout.yaxis2.tickvals) == [0, 0.5, 1]
     assert list(figure.layout.xaxis.ticktext) == ["0", "10", "100"] and figure.layout.shapes[0].x0 == 1
-    alone = answer_course([], (0, 10), 0, [0.5, 0.6])
+    alone = answer_trajectory([], (0, 10), 0, [0.5, 0.6])
     assert len(alone.data) == 1 and not alone.layout.yaxis.visible and alone.layout.yaxis2.visible
 
 

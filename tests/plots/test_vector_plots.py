@@ -6,8 +6,8 @@ import plotly.io
 import pytest
 
 from bert_tf.plots.description import description, table
-from bert_tf.plots.models.comparison import answers_by_depth, difference_map, likeness_map
-from bert_tf.plots.representations.factors import MOST_TOKENS, factor_map
+from bert_tf.plots.models.compare import answers_by_depth, difference_map, similarity_map
+from bert_tf.plots.representations.factors import MAX_TOKENS, factor_map
 from bert_tf.plots.representations.vectors import (
     cosine_map,
     curves,
@@ -15,7 +15,7 @@ from bert_tf.plots.representations.vectors import (
     points,
     position_map,
 )
-from bert_tf.plots.theme import dress
+from bert_tf.plots.theme import apply_theme
 
 EVIL = "<b>x</b>"
 
@@ -53,8 +53,8 @@ def test_colours_of_cosines_can_span_what_occurs():
 
 def test_maps_hold_the_numbers_they_were_given():
     values = np.array([[0.25, np.nan], [0.5, 1.0], [0.75, 0.5]])
-    np.testing.assert_array_equal(likeness_map(values, EVIL, "b").data[0].z, values)
-    assert EVIL not in str(likeness_map(values, EVIL, "b").to_dict())
+    np.testing.assert_array_equal(similarity_map(values, EVIL, "b").data[0].z, values)
+    assert EVIL not in str(similarity_map(values, EVIL, "b").to_dict())
     assert list(position_map(np.eye(3), 4).data[0].x) == [0, 4, 8]
     difference = difference_map(np.array([[0.2, -0.3], [0, 0.1]]), ["a", "b"])
     assert difference.data[0].zmax == pytest.approx(0.3) and difference.data[0].zmin == pytest.approx(-0.3)
@@ -73,7 +73,7 @@ def test_factors_are_coloured_each_by_its_own_strongest_and_told_by_their_weight
     part = factor_map(weights, ["a", EVIL, "c"], True, 2, 1).data[0]
     assert np.asarray(part.z).tolist() == [[0.25], [0.5], [0]] and list(part.x) == [2]
     assert part.customdata[0][0][0] == "c"
-    assert len(factor_map(np.ones((2, 500)), ["a"] * 500).layout.xaxis.tickvals) <= MOST_TOKENS
+    assert len(factor_map(np.ones((2, 500)), ["a"] * 500).layout.xaxis.tickvals) <= MAX_TOKENS
 
 
 def test_curves_are_named_and_run_over_relative_depth():
@@ -96,7 +96,7 @@ def test_the_common_look(dark):
     figure = go.Figure(
         go.Bar(x=[1, 2], y=["a", "b"]), {"legend": {"orientation": "h"}, "xaxis": {"title": {"text": "share"}}}
     )
-    layout = dress(figure, dark, height=300).layout
+    layout = apply_theme(figure, dark, height=300).layout
     assert layout.height == 300 and layout.paper_bgcolor == layout.plot_bgcolor == "rgba(0,0,0,0)"
     # What was said before stays.
     assert layout.legend.orientation == "h" and layout.xaxis.title.text == "share"

@@ -21,11 +21,11 @@ from bert_tf.pretraining.data.corpus import (
 )
 from bert_tf.pretraining.data.documents import TextError, find_files, read_documents
 from bert_tf.pretraining.data.feed import (
+    DataPosition,
     Feed,
-    Position,
-    from_saved,
+    position_from_json,
+    position_to_json,
     prefetch,
-    to_saved,
     tokens_of_block,
 )
 from bert_tf.pretraining.objectives.masking import choose_targets
@@ -340,7 +340,7 @@ def test_short_documents_fill_large_batches(tmp_path):
     (tmp_path / "text.txt").write_text("\n\n".join(["The cat sat.\nIt ran.\nShe played."] * 4096))
     corpus = prepare_corpus([tmp_path / "text.txt"], TOKENIZER, tmp_path / "corpus")
     places = [position for _, position in itertools.islice(Feed(corpus, TOKENIZER, 1024, 32), 7)]
-    assert places[:4] == [Position(0, 0, number) for number in (1, 2, 3, 4)]
+    assert places[:4] == [DataPosition(0, 0, number) for number in (1, 2, 3, 4)]
 
 
 def test_a_block_has_many_batches_and_a_bound():
@@ -360,7 +360,7 @@ def test_a_batch_is_masked_when_its_turn_comes(corpus, monkeypatch):
     items = iter(feed(corpus, block_tokens=10**6))
     next(items)
     assert len(calls) == 1
-    next(iter(feed(corpus, block_tokens=10**6, start=Position(0, 0, 5))))
+    next(iter(feed(corpus, block_tokens=10**6, start=DataPosition(0, 0, 5))))
     assert len(calls) == 2
 
 
@@ -381,16 +381,19 @@ def test_of_a_long_document_only_what_is_asked_for_is_read(tmp_path):
 
 def test_a_saved_position_is_read_as_what_it_meant():
     division = {"seed": 1, "block_tokens": 400, "batch_size": 8}
-    saved = json.loads(json.dumps(to_saved(Position(2, 3, 4), division)))
-    assert from_saved(saved, division) == (Position(2, 3, 4), "")
-    place, told = from_saved(saved, {**division, "batch_size": 16})
-    assert place == Position(2, 4) and "another size; the next block" in told
+    saved = json.loads(json.dumps(position_to_json(DataPosition(2, 3, 4), division)))
+    assert position_from_json(saved, division) == (DataPosition(2, 3, 4), "")
+    place, told = position_from_json(saved, {**division, "batch_size": 16})
+    assert place == DataPosition(2, 4) and "another size; the next block" in told
     for other in ({"seed": 2}, {"block_tokens": 500}, {"block_tokens": 500, "batch_size": 16}):
-        place, told = from_saved(saved, {**division, **other})
-        assert place == Position(3) and "its next epoch begins" in told
+        place, told = position_from_json(saved, {**division, **other})
+        assert place == DataPosition(3) and "its next epoch begins" in told
     # A list is of an earlier version: there text was cut otherwise, records were not.
-    assert from_saved([2, 3, 4], division)[0] == Position(3)
-    assert from_saved([2, 3, 4], {"seed": 1, "shards_together": 2, "batch_size": 8}) == (Position(2, 3, 4), "")
+    assert position_from_json([2, 3, 4], division)[0] == DataPosition(3)
+    assert position_from_json([2, 3, 4], {"seed": 1, "shards_together": 2, "batch_size": 8}) == (
+        DataPosition(2, 3, 4),
+        "",
+    )
 
 
 def test_masks_are_new_in_every_epoch(corpus):
@@ -443,4 +446,4 @@ def test_prefetch_ends_with_its_reader():
 
 
 def test_position_is_a_plain_triple():
-    assert Position(*[1, 2, 3]) == Position(epoch=1, block=2, batch=3)
+    assert DataPosition(*[1, 2, 3]) == DataPosition(epoch=1, block=2, batch=3)

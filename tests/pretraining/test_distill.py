@@ -7,7 +7,7 @@ import pytest
 from bert_tf import checkpoints
 from bert_tf.config import BertConfig
 from bert_tf.models import build_pretraining_model, named_variables, view
-from bert_tf.pretraining.objectives.distillation import Distillation, alternate_layers, student_of
+from bert_tf.pretraining.objectives.distillation import Distillation, alternate_layers, build_student
 from bert_tf.pretraining.objectives.masked_lm import MaskedLM, MaskedLMAndNextSentence
 
 TINY = {
@@ -61,7 +61,7 @@ def test_alternate_layers_are_those_of_distilbert():
 
 def test_a_student_has_the_teachers_layers():
     teacher = model()
-    student = student_of(teacher, 2)
+    student = build_student(teacher, 2)
     known, own = named_variables(teacher), named_variables(student)
     for ours, theirs in (("layer.0.", "layer.0."), ("layer.1.", "layer.3.")):
         name = "bert.encoder.{}attention.self.query.weight"
@@ -72,7 +72,7 @@ def test_a_student_has_the_teachers_layers():
 @pytest.mark.parametrize("way", ["states", "relations"])
 def test_the_teacher_as_its_own_student_has_nothing_to_learn_from_itself(way):
     teacher = model()
-    found = values_of(Distillation(MaskedLM(), way), student_of(teacher, 4), teacher, batch())
+    found = values_of(Distillation(MaskedLM(), way), build_student(teacher, 4), teacher, batch())
     parts = {"states": ("soft_loss", "cosine_loss"), "relations": ("attention_loss", "value_loss")}[way]
     for part in parts:
         assert found[part] == pytest.approx(0, abs=1e-5)

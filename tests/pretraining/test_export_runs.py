@@ -13,7 +13,7 @@ from bert_tf.models import named_variables
 from bert_tf.pretraining import export_run
 from tests.conftest import make_bert
 
-FAMILY = Path(__file__).parents[1] / "golden" / "family"
+ARCHITECTURES = Path(__file__).parents[1] / "golden" / "family"
 FRESH = ["--size", "2x16x4", "--vocab", "{folder}/teacher"]
 RUNS = {
     "electra": [*FRESH, "--generator", "0.25", "--objective", "mlm"],
@@ -40,8 +40,8 @@ RUNS = {
         "1",
     ],
     "electra, written by another": [*FRESH, "--generator", "{folder}/teacher", "--objective", "mlm"],
-    "roberta": ["--init", str(FAMILY / "roberta"), "--objective", "mlm", "--freeze-layers", "1"],
-    "albert": ["--init", str(FAMILY / "albert"), "--objective", "sop"],
+    "roberta": ["--init", str(ARCHITECTURES / "roberta"), "--objective", "mlm", "--freeze-layers", "1"],
+    "albert": ["--init", str(ARCHITECTURES / "albert"), "--objective", "sop"],
     "sentence order": [*FRESH, "--objective", "sop"],
     "one way": [*FRESH, "--objective", "clm", "--model-type", "two-one-way"],
     "taught": [*FRESH, "--teacher", "{folder}/teacher", "--distil", "relations", "--objective", "sop"],

@@ -14,13 +14,13 @@ from bert_tf.config import BertConfig, ConfigError
 from bert_tf.models import build_pretraining_model, named_variables, view
 from bert_tf.pretraining.initialization import (
     check_objective_fits,
-    fresh_config,
     model_type_of,
+    new_config,
     tokenizer_of,
 )
-from bert_tf.pretraining.objectives.distillation import student_of
+from bert_tf.pretraining.objectives.distillation import build_student
 from tests.conftest import make_bert
-from tests.pretraining.test_export_runs import FAMILY, pretrain
+from tests.pretraining.test_export_runs import ARCHITECTURES, pretrain
 
 SIZES = [(model_type, size) for model_type, member in MEMBERS.items() for size in member.sizes]
 #: model type -> the same size as a released one, written in numbers
@@ -42,29 +42,29 @@ def words_of(member):
 @pytest.mark.parametrize("model_type, size", SIZES)
 def test_a_named_size_has_all_that_is_the_members_own(model_type, size):
     released = BertConfig.named(size, model_type)
-    assert fresh_config(size, model_type, words_of(released.member)) == released.replace(vocab_size=1000)
+    assert new_config(size, model_type, words_of(released.member)) == released.replace(vocab_size=1000)
 
 
 @pytest.mark.parametrize("model_type", WRITTEN)
 def test_a_size_in_numbers_does_too(model_type):
     name, size = WRITTEN[model_type]
-    assert fresh_config(size, model_type, words_of(MEMBERS[model_type])) == BertConfig.named(
+    assert new_config(size, model_type, words_of(MEMBERS[model_type])) == BertConfig.named(
         name, model_type, vocab_size=1000
     )
 
 
 def test_embeddings_of_other_widths():
     tokenizer = words_of(MEMBERS["bert"])
-    widths = {size: fresh_config(size, "albert", tokenizer).embedding_width for size in ("2x128x4", "2x512x8")}
+    widths = {size: new_config(size, "albert", tokenizer).embedding_width for size in ("2x128x4", "2x512x8")}
     assert widths == {"2x128x4": 64, "2x512x8": 128}
-    assert fresh_config("12x768x12", "electra", tokenizer).embedding_width == 768
-    assert fresh_config("2x128x4", "albert", tokenizer, embedding_size=32).embedding_width == 32
+    assert new_config("12x768x12", "electra", tokenizer).embedding_width == 768
+    assert new_config("2x128x4", "albert", tokenizer, embedding_size=32).embedding_width == 32
     with pytest.raises(ConfigError, match="embedding_size is 32"):
-        fresh_config("2x128x4", "bert", tokenizer, embedding_size=32)
+        new_config("2x128x4", "bert", tokenizer, embedding_size=32)
 
 
 def test_the_padding_id_and_the_positions_are_the_vocabularys():
-    config = fresh_config("2x16x2", "roberta", SimpleNamespace(vocab_size=50, pad_id=1), positions=64)
+    config = new_config("2x16x2", "roberta", SimpleNamespace(vocab_size=50, pad_id=1), positions=64)
     assert (config.max_position_embeddings, config.max_tokens, config.pad_token_id) == (66, 64, 1)
 
 
@@ -102,9 +102,9 @@ def folder(tmp_path_factory):
 
 
 FRESH = {
-    "roberta": ["--vocab", str(FAMILY / "roberta"), "--objective", "mlm"],
+    "roberta": ["--vocab", str(ARCHITECTURES / "roberta"), "--objective", "mlm"],
     "distilbert": ["--vocab", "{folder}/teacher", "--objective", "mlm"],
-    "albert": ["--vocab", str(FAMILY / "albert"), "--objective", "sop", "--ngram", "3", "--optimizer", "lamb"],
+    "albert": ["--vocab", str(ARCHITECTURES / "albert"), "--objective", "sop", "--ngram", "3", "--optimizer", "lamb"],
 }
 
 
@@ -127,7 +127,7 @@ def test_a_member_is_pretrained_from_random_weights(folder, tmp_path, model_type
 
 def test_a_distilbert_comes_out_of_bert(folder, tmp_path):
     teacher = checkpoints.read(folder / "teacher")[2]
-    student = student_of(teacher, 3, model_type="distilbert")
+    student = build_student(teacher, 3, model_type="distilbert")
     assert student.bert_heads == {"mlm"} and student.bert_config.type_vocab_size == 0
     ids = np.random.default_rng(0).integers(5, 40, (2, 9)).astype(np.int32)
     batch = {"token_ids": ids, "segment_ids": np.zeros_like(ids), "padding_mask": np.ones_like(ids)}
@@ -149,24 +149,24 @@ def test_a_distilbert_comes_out_of_bert(folder, tmp_path):
     config, _, model = checkpoints.read(tmp_path / "run" / "model")
     assert (config.model_type, config.num_hidden_layers, model.bert_heads) == ("distilbert", 2, {"mlm"})
     with pytest.raises(ValueError, match="BERT teacher's layers cannot be a roberta; it can be: bert, distilbert"):
-        student_of(teacher, 2, model_type="roberta")
+        build_student(teacher, 2, model_type="roberta")
 
 
 def test_students_of_albert_share_what_their_teacher_shares():
-    teacher = checkpoints.read(FAMILY / "albert")[2]  # 4 layers, 2 sets of weights
+    teacher = checkpoints.read(ARCHITECTURES / "albert")[2]  # 4 layers, 2 sets of weights
     known = named_variables(teacher)
     name = "bert.encoder.layer.{}.attention.self.query.weight"
-    student = student_of(teacher, 2)
+    student = build_student(teacher, 2)
     assert student.bert_config.layer_groups == (0, 1) and student.bert_heads == teacher.bert_heads
     for group in (0, 1):
         np.testing.assert_array_equal(named_variables(student)[name.format(group)], known[name.format(group)])
     # One layer is the teacher's last, and has the last set of weights.
-    np.testing.assert_array_equal(named_variables(student_of(teacher, 1))[name.format(0)], known[name.format(1)])
+    np.testing.assert_array_equal(named_variables(build_student(teacher, 1))[name.format(0)], known[name.format(1)])
     with pytest.raises(ValueError, match="3 of this ALBERT teacher's 4 layers do not share its 2 sets"):
-        student_of(teacher, 3)
+        build_student(teacher, 3)
     keras.utils.set_random_seed(0)
     shared = build_pretraining_model(teacher.bert_config.replace(num_hidden_layers=3, num_hidden_groups=1))
-    assert student_of(shared, 2).bert_config.layer_groups == (0, 0)
+    assert build_student(shared, 2).bert_config.layer_groups == (0, 0)
 
 
 def test_what_does_not_go_with_a_model_type_is_told(folder, tmp_path):

@@ -141,13 +141,13 @@ def test_masks_of_every_kind(seed, objective, masks):
     assert masks.most is None or real.sum(1).max() <= masks.most
     assert not np.isin(after["token_ids"][chosen], list(TOKENIZER.special_ids - {TOKENIZER.mask_id})).any()
     if masks.whole_words or masks.ngram > 1:
-        goes_on = continuation_pieces(TOKENIZER.vocab)[ids] & (before["padding_mask"] == 1)
-        goes_on[:, 1:] &= ~np.isin(ids[:, :-1], list(TOKENIZER.special_ids))
+        continues_document = continuation_pieces(TOKENIZER.vocab)[ids] & (before["padding_mask"] == 1)
+        continues_document[:, 1:] &= ~np.isin(ids[:, :-1], list(TOKENIZER.special_ids))
         # A mark of punctuation is a word of its own, also where these random texts go on with a piece after it.
         marks = np.array([not any(map(str.isalnum, token.removeprefix("##"))) for token in TOKENIZER.vocab])[ids]
-        goes_on &= ~marks
-        goes_on[:, 1:] &= ~marks[:, :-1]
-        assert (chosen[:, 1:] == chosen[:, :-1])[goes_on[:, 1:]].all()
+        continues_document &= ~marks
+        continues_document[:, 1:] &= ~marks[:, :-1]
+        assert (chosen[:, 1:] == chosen[:, :-1])[continues_document[:, 1:]].all()
     for name in ("segment_ids", "padding_mask", "nsp_labels"):
         assert after[name] is before[name]
 

@@ -9,7 +9,7 @@ import pytest
 
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 COSTS = {"mlm+nsp (BERT)": 0.2, "mlm, full sentences (RoBERTa)": 0.1, "replaced tokens (ELECTRA)": 0.5}
-WAYS = ["none", *list(COSTS)[1:]]
+SETUPS = ["none", *list(COSTS)[1:]]
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def objectives(monkeypatch):
 
 @pytest.fixture
 def options(tmp_path):
-    return Namespace(ways=WAYS, steps=1000, equal="compute", output=tmp_path)
+    return Namespace(ways=SETUPS, steps=1000, equal="compute", output=tmp_path)
 
 
 def test_a_way_that_costs_less_gets_more_updates(objectives, options, monkeypatch):
@@ -40,7 +40,7 @@ def test_a_way_that_costs_less_gets_more_updates(objectives, options, monkeypatc
 def test_with_equal_tokens_all_get_the_same_and_nothing_is_measured(objectives, options, monkeypatch):
     monkeypatch.setattr(objectives, "cost", lambda *_: pytest.fail("measured"))
     options.equal = "tokens"
-    assert objectives.plan(options) == dict.fromkeys(WAYS, 1000)
+    assert objectives.plan(options) == dict.fromkeys(SETUPS, 1000)
 
 
 def test_the_cost_of_an_update_leaves_out_the_first_ones(objectives, options, monkeypatch):

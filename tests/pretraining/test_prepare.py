@@ -22,7 +22,7 @@ from bert_tf.pretraining.data import chunks, shards
 from bert_tf.pretraining.data.chunks import Chunk, group_files, read_chunks
 from bert_tf.pretraining.data.documents import TextError
 from bert_tf.pretraining.data.examples import ExampleSettings, make_examples
-from bert_tf.pretraining.data.feed import Position
+from bert_tf.pretraining.data.feed import DataPosition
 from bert_tf.pretraining.data.prepare import prepare
 from bert_tf.pretraining.data.records import FEATURES, decode, encode
 from bert_tf.pretraining.data.records_feed import Records, RecordsFeed
@@ -297,9 +297,11 @@ def test_any_kind_of_vocabulary_makes_records_by_every_way(name, tmp_path, capsy
     spelled = np.array(tokenizer.spellings)[batch["mask_labels"]]
     # Whole words: what goes on a word is masked only where the piece before it is.
     positions, real = batch["mask_positions"], batch["mask_weights"] == 1
-    goes_on = np.array([[piece.startswith("##") and piece[-1].isalpha() for piece in row] for row in spelled])
-    goes_on[:, 0] = False
-    follows = goes_on[:, 1:] & real[:, 1:]
+    continues_document = np.array(
+        [[piece.startswith("##") and piece[-1].isalpha() for piece in row] for row in spelled]
+    )
+    continues_document[:, 0] = False
+    follows = continues_document[:, 1:] & real[:, 1:]
     assert follows.sum() > 5
     assert np.mean((np.diff(positions, axis=1) == 1)[follows]) > 0.8  # all but the first of a sentence, in RoBERTa
 
@@ -488,7 +490,7 @@ def test_a_position_resumes_at_the_very_next_batch(records):
         for (a, place_a), (b, place_b) in zip(run[cut + 1 :], resumed):
             assert place_a == place_b
             assert all(np.array_equal(a[name], b[name]) for name in a)
-    assert "examples-0000" in RecordsFeed(records, 8).describe(Position(0, 0, 1))
+    assert "examples-0000" in RecordsFeed(records, 8).describe(DataPosition(0, 0, 1))
 
 
 def test_an_epoch_gives_nearly_every_example_once_in_another_order_than_the_next(records):
@@ -618,8 +620,8 @@ def test_the_parts_of_a_cut_document_are_one_source_and_one_document(tmp_path, m
     long = "\n".join(f"This is line {number}." for number in range(400))
     (tmp_path / "text.txt").write_text(f"The cat sat.\nIt ran.\n\n{long}\n\nThe dog ran.\nIt sat.")
     found = list(read_chunks(0, [tmp_path / "text.txt"]))
-    assert len(found) > 1 and found[0].sources[:3] == [0, 1, 1] and not found[0].goes_on
-    assert all(chunk.sources[0] == 1 and chunk.goes_on for chunk in found[1:]) and found[-1].sources[-1] == 2
+    assert len(found) > 1 and found[0].sources[:3] == [0, 1, 1] and not found[0].continues_document
+    assert all(chunk.sources[0] == 1 and chunk.continues_document for chunk in found[1:]) and found[-1].sources[-1] == 2
     assert sum(make_examples(chunk, TOKENIZER, SETTINGS)[1].documents for chunk in found) == 3
 
 
@@ -644,7 +646,7 @@ def test_a_document_without_end_is_read_in_parts(tmp_path, monkeypatch):
 
     found = chunks.read_chunks(0, ["endless.txt"], open_file=lambda *_: io.BufferedReader(Endless(), 8192))
     first, second = next(found), next(found)
-    assert not first.goes_on and second.goes_on and {*first.sources, *second.sources} == {0}
+    assert not first.continues_document and second.continues_document and {*first.sources, *second.sources} == {0}
     assert read < 100_000
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from bert_tf.tokenizers import (
     ByteLevelTokenizer,
-    PieceTokenizer,
+    SentencePieceTokenizer,
     Tokenizer,
     VocabularyError,
     read_tokenizer,
@@ -32,7 +32,7 @@ def read(request):
 
 def test_kinds_of_folders():
     assert isinstance(read_tokenizer(FAMILY / "roberta"), ByteLevelTokenizer)
-    assert isinstance(read_tokenizer(FAMILY / "albert"), PieceTokenizer)
+    assert isinstance(read_tokenizer(FAMILY / "albert"), SentencePieceTokenizer)
     assert isinstance(read_tokenizer(FAMILY / "distilbert"), Tokenizer)
 
 
@@ -180,7 +180,7 @@ def test_saved_and_read_again_and_sent_to_a_process(read, tmp_path):
 
 def test_googles_file_name_of_the_pieces(tmp_path):
     shutil.copy(FAMILY / "albert" / "spiece.model", tmp_path / "30k-clean.model")
-    assert isinstance(read_tokenizer(tmp_path), PieceTokenizer)
+    assert isinstance(read_tokenizer(tmp_path), SentencePieceTokenizer)
 
 
 @pytest.mark.parametrize(

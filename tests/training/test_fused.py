@@ -55,7 +55,7 @@ def test_a_fused_model_learns_as_the_plain_one():
 
 
 def test_what_xla_or_another_precision_does_is_left_alone():
-    assert fused_ops.fuses("bfloat16_products", None, False)
-    assert not any(fused_ops.fuses(precision, None, False) for precision in ("float32", "mixed_bfloat16"))
-    assert not fused_ops.fuses("bfloat16_products", None, True)
-    assert not fused_ops.fuses("bfloat16_products", tf.distribute.OneDeviceStrategy("/cpu:0"), False)
+    assert fused_ops.can_fuse("bfloat16_products", None, False)
+    assert not any(fused_ops.can_fuse(precision, None, False) for precision in ("float32", "mixed_bfloat16"))
+    assert not fused_ops.can_fuse("bfloat16_products", None, True)
+    assert not fused_ops.can_fuse("bfloat16_products", tf.distribute.OneDeviceStrategy("/cpu:0"), False)

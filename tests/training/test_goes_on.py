@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from bert_tf.training.run import read_run
+from bert_tf.training.run_folder import read_run
 
 NOW = 1_000_000.0
 
@@ -41,10 +41,10 @@ def made(folder, records, begun, steps=1000):
     ],
 )
 def test_a_run_goes_on_while_the_next_record_may_come(records, begun, alive, tmp_path):
-    assert made(tmp_path, records, begun).goes_on(NOW) is alive
+    assert made(tmp_path, records, begun).is_running(NOW) is alive
 
 
 def test_a_run_whose_settings_are_not_written_yet_goes_on_from_its_log(tmp_path):
     (tmp_path / "metrics.jsonl").touch()
     os.utime(tmp_path / "metrics.jsonl", (NOW, NOW))
-    assert read_run(tmp_path).goes_on(NOW + 60) and not read_run(tmp_path).goes_on(NOW + 3600)
+    assert read_run(tmp_path).is_running(NOW + 60) and not read_run(tmp_path).is_running(NOW + 3600)

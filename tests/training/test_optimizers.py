@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from bert_tf.config import BertConfig
-from bert_tf.finetuning.network import build_network
+from bert_tf.finetuning.task_network import build_network
 from bert_tf.finetuning.task_settings import TaskSettings
 from bert_tf.finetuning.tasks.registry import family
 from bert_tf.models import build_pretraining_model, named_variables

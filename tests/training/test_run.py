@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from bert_tf.training.run import RunError, find_runs, read_run
+from bert_tf.training.run_folder import RunError, find_runs, read_run
 from bert_tf.training.run_log import RunLog
 
 
@@ -63,5 +63,5 @@ def test_runs_are_found_and_other_folders_are_not(tmp_path):
 
 
 def test_reading_a_run_takes_no_tensorflow():
-    code = "import sys, bert_tf.training.run; sys.exit('tensorflow' in sys.modules or 'keras' in sys.modules)"
+    code = "import sys, bert_tf.training.run_folder; sys.exit('tensorflow' in sys.modules or 'keras' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0

@@ -21,7 +21,7 @@ from bert_tf import checkpoints
 from bert_tf.cli import pretrain as command
 from bert_tf.cli.pretrain import freeze
 from bert_tf.config import BertConfig
-from bert_tf.folder_lock import FolderInUse, alone
+from bert_tf.folder_lock import FolderInUse, locked_folder
 from bert_tf.models import build_pretraining_model, named_variables
 from bert_tf.pretraining import export_run
 from bert_tf.pretraining.data.documents import TextError
@@ -31,7 +31,7 @@ from bert_tf.training.checkpoint import Checkpoints, CheckpointWriteError
 from bert_tf.training.loop import Trainer, TrainingDiverged
 from bert_tf.training.optimizers.registry import WarmupLinearDecay, adamw
 from bert_tf.training.precision import apply_precision, with_loss_scale
-from bert_tf.training.run import read_run
+from bert_tf.training.run_folder import read_run
 from bert_tf.training.run_log import Window
 from tests.conftest import small_disk, small_vocabulary
 
@@ -228,7 +228,7 @@ def test_no_layer_is_frozen_that_shares_its_weights_with_one_that_learns(groups,
         embedding_size=4,
         num_hidden_groups=groups,
     )
-    assert config.freezable == possible
+    assert config.max_frozen_layers == possible
     for layers in range(5):
         model = build_encoder(config)
         if layers in possible:
@@ -467,14 +467,14 @@ def test_a_signal_before_the_last_step_is_told_by_the_exit_code(start, tmp_path,
 
 
 def test_two_runs_in_one_folder_are_refused(start, tmp_path):
-    with alone(tmp_path / "run", "pretrain"):
+    with locked_folder(tmp_path / "run", "pretrain"):
         with pytest.raises(FolderInUse, match=f"Another `pretrain` is writing to {tmp_path / 'run'}.*another --output"):
             pretrain(start, tmp_path / "run", "--steps", 1)
     assert pretrain(start, tmp_path / "run", "--steps", 1) == 0
 
 
 def test_a_command_that_fails_at_once_leaves_no_folder(tmp_path):
-    with pytest.raises(RuntimeError), alone(tmp_path / "runs" / "new" / "run", "pretrain"):
+    with pytest.raises(RuntimeError), locked_folder(tmp_path / "runs" / "new" / "run", "pretrain"):
         raise RuntimeError("refused")
     assert not list(tmp_path.iterdir())
 

@@ -11,14 +11,14 @@ from bert_tf import checkpoints
 from bert_tf.config import BertConfig, parameter_counts
 from bert_tf.models import build_pretraining_model, named_variables
 from bert_tf.pretraining import export_run
-from bert_tf.pretraining.data.feed import Position
+from bert_tf.pretraining.data.feed import DataPosition
 from bert_tf.pretraining.phases import Phase, plan_phases
 from bert_tf.training import run_log as log
 from bert_tf.training.checkpoint import Checkpoints
-from bert_tf.training.run import read_run
+from bert_tf.training.run_folder import read_run
 from bert_tf.training.run_log import RunLog, Window
-from bert_tf.training.snapshots import Snapshots, on_grid
-from bert_tf.training.utilization import measure_peak, reading_flops, training_flops
+from bert_tf.training.snapshots import SnapshotWriter, is_snapshot_step
+from bert_tf.training.utilization import forward_flops, measure_peak_flops, training_flops
 from tests.training import test_training
 from tests.training.test_training import pretrain, weights
 
@@ -48,7 +48,20 @@ def watched(start, tmp_path_factory):
 
 
 def test_the_grid_has_three_steps_in_every_tenfold():
-    assert [step for step in range(2001) if on_grid(step)] == [0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000]
+    assert [step for step in range(2001) if is_snapshot_step(step)] == [
+        0,
+        1,
+        2,
+        5,
+        10,
+        20,
+        50,
+        100,
+        200,
+        500,
+        1000,
+        2000,
+    ]
 
 
 def test_snapshots_are_small_models_of_their_steps(watched):
@@ -70,13 +83,13 @@ def test_a_snapshot_that_fails_is_said_and_leaves_nothing(tmp_path, capsys):
         (folder / "part").write_text("half")
         raise OSError("disk")
 
-    Snapshots(tmp_path, broken).take(10)
+    SnapshotWriter(tmp_path, broken).take(10)
     assert capsys.readouterr().err == (
         f"Warning: Snapshot {tmp_path / 'snapshots' / 'step-10'} was not written: disk. "
         "The training goes on without it.\n"
     )
     assert not list((tmp_path / "snapshots").iterdir())
-    Snapshots(tmp_path, broken).take(11)
+    SnapshotWriter(tmp_path, broken).take(11)
 
 
 def test_phases_of_lengths():
@@ -166,12 +179,12 @@ def test_work_is_that_of_the_kernels_a_token_passes(member, options):
             rows = 0 if member == "electra" else batch * masks  # the output's table
         repeats = config.num_hidden_layers if "albert_layer_groups" in name else 1
         wanted += 2 * rows * repeats * int(np.prod(variable.shape))
-    assert reading_flops(config, heads, batch, tokens, masks) == pytest.approx(wanted, rel=1e-3)
-    assert training_flops(config, heads, batch, tokens, masks) == 3 * reading_flops(config, heads, batch, tokens, masks)
+    assert forward_flops(config, heads, batch, tokens, masks) == pytest.approx(wanted, rel=1e-3)
+    assert training_flops(config, heads, batch, tokens, masks) == 3 * forward_flops(config, heads, batch, tokens, masks)
 
 
 def test_the_peak_is_that_of_a_matrix_product(monkeypatch):
-    assert 1e8 < measure_peak(seconds=0.02, size=256) < 1e16
+    assert 1e8 < measure_peak_flops(seconds=0.02, size=256) < 1e16
     clock = itertools.count()  # a second from one look to the next
     monkeypatch.setattr(log, "time", SimpleNamespace(perf_counter=lambda: next(clock), time=lambda: 0.0))
     window = Window(peak=1e6)
@@ -254,7 +267,7 @@ def test_a_broken_loss_names_the_documents(start, tmp_path):
     tokenizer = Tokenizer(small_vocabulary(), lower_case=False)
     corpus = prepare_corpus([start / "text.txt"], tokenizer, tmp_path)
     feed = Feed(corpus, tokenizer, 2, 32, block_tokens=500)
-    words = feed.describe(Position(0, 1, 3))
+    words = feed.describe(DataPosition(0, 1, 3))
     order = np.random.default_rng((0, 0)).permutation(len(corpus))
     sizes = np.cumsum([sum(map(len, corpus.document(number))) for number in order])
     first = int(np.argmax(sizes >= 500)) + 1

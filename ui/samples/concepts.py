@@ -26,9 +26,9 @@ def sentences(name):
     return tuple((ROOT / FOLDER / f"{name}.txt").read_text("utf-8").splitlines())
 
 
-def lines(texts, most, most_characters):
+def lines(texts, most, max_characters):
     """Texts as they would be typed, one a line: the first of them, `most` at most and no more characters than allowed."""
-    kept, left = [], most_characters
+    kept, left = [], max_characters
     for text in (" ".join(text.split()) for text in texts[:most]):
         left -= len(text) + 1
         if left < 0:

@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from ui.shell.view import Spot
+from ui.shell.view import MaskPosition
 
 
 @dataclasses.dataclass(frozen=True)
@@ -12,11 +12,11 @@ class Example:
     label: str
     a: str
     b: str
-    masks: tuple[Spot, ...]
+    masks: tuple[MaskPosition, ...]
 
 
 def _example(label, a, b="", masks=""):
-    return Example(label, a, b, tuple(Spot.parse(text) for text in masks.split()))
+    return Example(label, a, b, tuple(MaskPosition.parse(text) for text in masks.split()))
 
 
 _HISTORY = "The legislators believed they were on the right side of history."

@@ -4,7 +4,7 @@ import dataclasses
 
 
 @dataclasses.dataclass(frozen=True)
-class Pair:
+class SamplePair:
     """Two sentences that differ in as little as can be; the first is good English, the second is not."""
 
     label: str
@@ -13,28 +13,28 @@ class Pair:
 
 
 PAIRS = (
-    Pair(
+    SamplePair(
         "Agreement at a distance",
         "The keys to the old cabinet are on the table.",
         "The keys to the old cabinet is on the table.",
     ),
-    Pair("Number of a reflexive", "The women blamed themselves.", "The women blamed herself."),
-    Pair(
+    SamplePair("Number of a reflexive", "The women blamed themselves.", "The women blamed herself."),
+    SamplePair(
         "Gender of a reflexive",
         "The king introduced himself to the guests.",
         "The king introduced herself to the guests.",
     ),
-    Pair("Determiner and noun", "She reads these books every night.", "She reads this books every night."),
-    Pair("Polarity", "Nobody has ever been to that island.", "Everybody has ever been to that island."),
-    Pair("Irregular form", "The boat has sunk in the harbour.", "The boat has sank in the harbour."),
-    Pair(
+    SamplePair("Determiner and noun", "She reads these books every night.", "She reads this books every night."),
+    SamplePair("Polarity", "Nobody has ever been to that island.", "Everybody has ever been to that island."),
+    SamplePair("Irregular form", "The boat has sunk in the harbour.", "The boat has sank in the harbour."),
+    SamplePair(
         "Filler and gap",
         "I know what the boy found in the garden.",
         "I know that the boy found in the garden.",
     ),
-    Pair("Verb without object", "The children slept in the tent.", "The children slept the tent."),
-    Pair("There and its noun", "There are many chairs in the room.", "There is many chairs in the room."),
-    Pair("Case", "They gave the letter to him.", "They gave the letter to he."),
-    Pair("Passive", "The letter was written by the teacher.", "The letter was wrote by the teacher."),
-    Pair("Island", "Who did you say that she met there?", "Who did you make the claim that she met there?"),
+    SamplePair("Verb without object", "The children slept in the tent.", "The children slept the tent."),
+    SamplePair("There and its noun", "There are many chairs in the room.", "There is many chairs in the room."),
+    SamplePair("Case", "They gave the letter to him.", "They gave the letter to he."),
+    SamplePair("Passive", "The letter was written by the teacher.", "The letter was wrote by the teacher."),
+    SamplePair("Island", "Who did you say that she met there?", "Who did you make the claim that she met there?"),
 )

@@ -22,7 +22,7 @@ _PARTNERS = {
 }
 
 
-def partner(text):
+def corrupted_text(text):
     """A text to begin with beside ``text``; the text itself where none is prepared."""
     return _PARTNERS.get(text, text)
 

@@ -31,14 +31,14 @@ def example(word):
     return "\n".join(" | ".join(line.split("\t")) for line in lines)
 
 
-def read(typed, most, most_characters):
+def read(typed, most, max_characters):
     """Sentences as they were typed: one a line, "sense | sentence" where the sense is known.
 
     Args:
-        typed: the lines. most: sentences at most. most_characters: of a sentence; what is longer is cut off.
+        typed: the lines. most: sentences at most. max_characters: of a sentence; what is longer is cut off.
     """
     texts, senses = [], []
     for sense, text in labelled_sentences(typed.splitlines()):
-        texts.append(text[:most_characters])
+        texts.append(text[:max_characters])
         senses.append(sense[:40])
     return Sentences(tuple(texts[:most]), tuple(senses[:most]), max(len(texts) - most, 0))

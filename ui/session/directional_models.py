@@ -6,7 +6,7 @@ from ui.session import model_store
 from ui.session.model_store import SharedModel
 
 #: How a model reads (`bert_tf.architectures.Member.reads`) -> what the page calls it and says it sees.
-WAYS = {
+DIRECTIONS = {
     "left": ("Left to right", "It has read what stands before the word, and nothing after it."),
     "apart": (
         "Two one-way readers",
@@ -16,7 +16,7 @@ WAYS = {
 }
 
 
-def offered():
+def comparable_models():
     """The readers to put side by side: a dict way -> name, of models with vocabularies of one size.
 
     They stand around a left-to-right reader (else a two-one-way one), the one with most of the others: a BERT of its own
@@ -24,19 +24,19 @@ def offered():
     that no model here reads is left out.
     """
     able = [info for info in reversed(model_store.installed()) if info.config and info.heads and "mlm" in info.heads]
-    by_way = {way: [info for info in able if info.config.member.reads == way] for way in WAYS}
+    by_way = {way: [info for info in able if info.config.member.reads == way] for way in DIRECTIONS}
     return max((_around(one, by_way) for one in by_way["left"] or by_way["apart"]), key=len, default={})
 
 
 def _around(one, by_way):
     shape, found = _shape(one), {one.config.member.reads: one}
-    for way in WAYS:
+    for way in DIRECTIONS:
         alike = [info for info in by_way[way] if _shape(info) == shape]
         if way == "apart" and not alike:
             alike = [info for info in by_way[way] if info.config.vocab_size == one.config.vocab_size]
         if way not in found and alike:
             found[way] = alike[0]
-    return {way: found[way].name for way in WAYS if way in found}
+    return {way: found[way].name for way in DIRECTIONS if way in found}
 
 
 def _shape(info):
@@ -45,6 +45,6 @@ def _shape(info):
 
 
 @st.cache_resource(max_entries=3, show_spinner=False)
-def reader(name: str) -> SharedModel:
+def load_directional_model(name: str) -> SharedModel:
     """A reader, held apart from the models that visitors choose: they would put each other out of memory."""
     return SharedModel(name, model_store._read(name), 0.0)

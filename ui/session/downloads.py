@@ -12,7 +12,7 @@ import streamlit as st
 from bert_tf.errors import report
 from ui.session import model_store, state
 from ui.session.jobs import Job
-from ui.widgets.formatting import megabytes, plain
+from ui.widgets.formatting import escape_markdown, megabytes
 
 _POLL = 0.5  # seconds between two drawings of the bar
 _AT_ONCE = 2  # models fetched at the same time; a third one waits
@@ -28,9 +28,9 @@ class Download(Job):
     """
 
     def __init__(self, name, slots):
-        from bert_tf.checkpoints import arrived
+        from bert_tf.checkpoints import partial_download_bytes
 
-        self.held, self._since = arrived(name), None
+        self.held, self._since = partial_download_bytes(name), None
         super().__init__(name, functools.partial(_fetch, name), slots)
 
     @property
@@ -70,7 +70,7 @@ class Downloads:
 
 
 @st.cache_resource(show_spinner=False)
-def everybodys() -> Downloads:
+def shared_downloads() -> Downloads:
     """The downloads of all visitors."""
     return Downloads()
 
@@ -80,46 +80,48 @@ def is_running(found):
     return found is not None and found.running
 
 
-def get_button(info, where):
+def download_model_button(info, where):
     """A button that fetches the model of ``info`` (a ``ModelInfo``), and what comes of it.
 
     Args:
         info: a released model that is not on this machine.
         where: makes the button's key unlike that of another place.
     """
-    from bert_tf.checkpoints import arrived
+    from bert_tf.checkpoints import partial_download_bytes
 
-    found = everybodys().get(info.name)
+    found = shared_downloads().get(info.name)
     if is_running(found):
         _bar(info, where)
         return
     if found is not None and found.problem:
-        st.error(plain(found.problem), icon=":material/cloud_off:")
+        st.error(escape_markdown(found.problem), icon=":material/cloud_off:")
     st.button(
         f"Get {info.name} ({megabytes(info.size_bytes)})",
         icon=":material/download:",
         key=f"w_get_{where}_{info.name}",
-        on_click=everybodys().start,
+        on_click=shared_downloads().start,
         args=(info.name,),
     )
-    if held := arrived(info.name):
+    if held := partial_download_bytes(info.name):
         st.caption(f"Goes on from {megabytes(held)}: so much of it is here.")
 
 
-def allowed():
+def downloads_allowed():
     """Whether visitors may fetch models here."""
     return state.limits().download
 
 
 @st.fragment(run_every=_POLL)
 def _bar(info, where):
-    found = everybodys().get(info.name)
+    found = shared_downloads().get(info.name)
     if not is_running(found):
         if found is not None and found.status == "done":
             st.toast(f"{info.name} is here.", icon=":material/check:")
         state.rerun()
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        st.progress(min(found.done / found.total, 1.0) if found.total else 0.0, text=f"{info.name}{_said(found)}")
+        st.progress(
+            min(found.done / found.total, 1.0) if found.total else 0.0, text=f"{info.name}{_progress_text(found)}"
+        )
         st.button(
             "Stop",
             icon=":material/stop_circle:",
@@ -130,7 +132,7 @@ def _bar(info, where):
         )
 
 
-def _said(found):
+def _progress_text(found):
     """How far a download is."""
     if found.stopping:
         return " stops …"

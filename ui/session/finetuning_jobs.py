@@ -7,14 +7,14 @@ import streamlit as st
 from bert_tf.checkpoints import find, models_dir
 from bert_tf.checkpoints.delta import base_model
 from bert_tf.finetuning.task_settings import read_settings
-from bert_tf.training.run import RunError, read_run
+from bert_tf.training.run_folder import RunError, read_run
 from ui.session import state
 from ui.session.training_jobs import (
     Training,
+    find_training,
+    folders_started_here,
     fresh_name,
-    known,
-    own,
-    remove_from,
+    remove_training,
     running,
 )
 
@@ -40,7 +40,7 @@ TASKS = {
     ),
 }
 #: What a text is given -> the option for it.
-ANSWERS = {"One of several": None, "Any number of several": "--multi-label", "A number": "--regression"}
+ANSWER_KINDS = {"One of several": None, "Any number of several": "--multi-label", "A number": "--regression"}
 _FILE = "task-input"
 
 
@@ -51,28 +51,28 @@ def _started():
 
 def started(name):
     """The ``Training`` of a fine-tuning from the page, begun by this server or left by an earlier one, or None."""
-    return known(_started(), name, models_dir(), _earlier)
+    return find_training(_started(), name, models_dir(), _earlier)
 
 
 def _earlier(folder):
     name = folder.name
     try:
-        if read_run(folder / "run").goes_on() and not _is_done(name):
+        if read_run(folder / "run").is_running() and not _is_done(name):
             return None  # an earlier server may have left the process as well
     except RunError:
         pass  # ended before its first update
-    tidy(name)
+    delete_input(name)
     return Training(folder, (), 0, "done" if _is_done(name) else "stopped")
 
 
 def _is_done(name):
     last = records(name)[0][-1:]
-    return bool(last) and last[0]["step"] == updates(name)
+    return bool(last) and last[0]["step"] == total_updates(name)
 
 
 def names():
     """The names of those begun from the page, the newest first."""
-    return [path.name for path in own(models_dir()) if started(path.name)]
+    return [path.name for path in folders_started_here(models_dir()) if started(path.name)]
 
 
 def start(task, file_name, content, model, epochs, top_only, answers=None):
@@ -81,8 +81,8 @@ def start(task, file_name, content, model, epochs, top_only, answers=None):
     Args:
         task: a key of ``TASKS``. file_name: of the upload, for its ending. content: bytes.
         model: name of an installed model. epochs: over the file.
-        top_only: whether only the head and the highest layers learn, see ``kept_layers``.
-        answers: a key of ``ANSWERS``, for classes of texts.
+        top_only: whether only the head and the highest layers learn, see ``frozen_layers``.
+        answers: a key of ``ANSWER_KINDS``, for classes of texts.
 
     Returns: the new model's name.
 
@@ -103,14 +103,14 @@ def start(task, file_name, content, model, epochs, top_only, answers=None):
 
 def options(task, model, epochs, top_only, answers=None):
     """What `python -m bert_tf finetune` is told beside the file and the folder: a list; arguments as in ``start``."""
-    config, kept = _config(model), kept_layers(model) if top_only else 0
+    config, kept = _config(model), frozen_layers(model) if top_only else 0
     told = ["--model", model, "--dev-share", 0.2, "--epochs", epochs]
     told += ["--batch-size", 16, "--log-every", 2, "--save-every", 50, "--strategy", "one", "--threads", 2]
     told += ["--learning-rate", 2e-4 if kept else 5e-5, "--precision", "bfloat16_products"]
     if task == "answer":
         told += ["--length", min(256, config.max_tokens)]
-    if task == "classify" and ANSWERS.get(answers):
-        told.append(ANSWERS[answers])
+    if task == "classify" and ANSWER_KINDS.get(answers):
+        told.append(ANSWER_KINDS[answers])
     if task == "classify" and config.member.reads == "left":
         told += ["--pooling", "mean"]  # its first token has read nothing
     if base_model(find(model)) is None:
@@ -125,16 +125,16 @@ def can_learn(task, config):
     return task != "choose" or config.member.reads != "left"
 
 
-def kept_layers(model):
+def frozen_layers(model):
     """How many of a model's lowest layers stay as they are where only the highest learn: all but two, or as many fewer
     as share weights with those; 0 where all of it must learn."""
     config = _config(model)
-    return max((count for count in config.freezable if count <= config.num_hidden_layers - 2), default=0)
+    return max((count for count in config.max_frozen_layers if count <= config.num_hidden_layers - 2), default=0)
 
 
-def learning_layers(model):
+def trainable_layers(model):
     """How many layers learn then."""
-    return _config(model).num_hidden_layers - kept_layers(model)
+    return _config(model).num_hidden_layers - frozen_layers(model)
 
 
 def check(task, ending, content, epochs):
@@ -152,7 +152,7 @@ def check(task, ending, content, epochs):
         raise ValueError(f"The file has {len(content):,} bytes; at most {limits.max_text:,} are taken here.")
     if not 1 <= epochs <= limits.max_epochs:
         raise ValueError(f"{epochs} epochs were asked for; at most {limits.max_epochs} are done here.")
-    if len(own(models_dir())) >= limits.max_models:
+    if len(folders_started_here(models_dir())) >= limits.max_models:
         raise ValueError(
             f"There are {limits.max_models} models from visitors' files here, as many as are kept; choose one "
             "below and delete it first."
@@ -169,7 +169,7 @@ def has_model(name):
         return False
 
 
-def tidy(name):
+def delete_input(name):
     """Delete the visitor's file, which nobody needs when the training is over."""
     for path in (models_dir() / name).glob(f"{_FILE}.*"):
         path.unlink(missing_ok=True)
@@ -177,15 +177,15 @@ def tidy(name):
 
 def remove(name):
     """End a training that was begun from the page and delete its model."""
-    remove_from(_started(), name)
+    remove_training(_started(), name)
 
 
-def updates(name):
+def total_updates(name):
     """How many updates a training has in all; None before that is known."""
     return _settings(name).get("updates")
 
 
-def chosen_by(name):
+def task_and_metric(name):
     """(task, name of the score that the model to keep is chosen by) of a training; (None, None) before that is known."""
     task = _settings(name).get("task", {})
     return task.get("task"), task.get("metric")

@@ -14,10 +14,10 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from bert_tf.errors import Cancelled
 from ui.session import state
-from ui.session.model_store import keep_keras
-from ui.session.session_cache import visit
-from ui.shell.error_messages import told
-from ui.widgets.formatting import plain
+from ui.session.model_store import disable_keras_reset
+from ui.session.session_cache import visitor_cache
+from ui.shell.error_messages import user_message
+from ui.widgets.formatting import escape_markdown
 
 _POLL = 0.4  # seconds between two looks at a job that runs
 #: Seconds of patience with work that mostly takes longer than a blink.
@@ -77,7 +77,7 @@ class Job:
         except MemoryError:
             self.problem, self.status = "There is not enough memory for this. Choose less.", "failed"
         except Exception as error:
-            self.problem = told(error, "Something went wrong here, and it is noted in the server's log.")
+            self.problem = user_message(error, "Something went wrong here, and it is noted in the server's log.")
             self.status = "failed"
         finally:
             self._function = None  # and what it was about to work on
@@ -104,7 +104,7 @@ def start(name, key, function):
     session = get_script_run_ctx().session_id
 
     def work(progress):
-        keep_keras()  # the page's own runs, which show how far it is, would reset what it makes
+        disable_keras_reset()  # the page's own runs, which show how far it is, would reset what it makes
         return function(progress)
 
     _jobs()[name] = made = Job(key, work, _slots(), lambda: state.is_here(session), state.view().page)
@@ -116,7 +116,7 @@ def drop(name):
     old = _jobs().pop(name, None)
     if old:
         old.stop()
-        visit().drop(f"job {name}")
+        visitor_cache().drop(f"job {name}")
 
 
 def begin():
@@ -157,7 +157,7 @@ def result(name, key, label, function, patience=0.25, stops=True):
     if status in _GOES_ON:
         _bar(name, label, stops)
     else:
-        _over(found, name, label)
+        _draw_ended(found, name, label)
     return None
 
 
@@ -177,11 +177,11 @@ def _bar(name, label, stops):
             st.button("Stop", icon=":material/stop_circle:", key=f"w_stop_{name}", on_click=found.stop, width="content")
 
 
-def _over(found, name, label):
+def _draw_ended(found, name, label):
     """Stopped or failed: said, with a way to begin anew."""
     with st.container(horizontal=True, vertical_alignment="center"):
         if found.problem:
-            st.error(plain(found.problem), icon=":material/error:")
+            st.error(escape_markdown(found.problem), icon=":material/error:")
         else:
             st.info(f"{label}: stopped.", icon=":material/stop_circle:")
         st.button("Start again", key=f"w_again_{name}", on_click=drop, args=(name,), width="content")
@@ -191,8 +191,10 @@ def _count(used):
     """Results count to what is kept for the visitor; ``used``: the name of the one that this run looks at."""
     for name, one in list(_jobs().items()):
         place = f"job {name}"
-        if one.status == "done" and not visit().get(place, id(one), use=name == used):
-            visit().put(place, id(one), (one.key, one.result), functools.partial(_forget, name, one), name == used)
+        if one.status == "done" and not visitor_cache().get(place, id(one), use=name == used):
+            visitor_cache().put(
+                place, id(one), (one.key, one.result), functools.partial(_forget, name, one), name == used
+            )
 
 
 def _forget(name, one):

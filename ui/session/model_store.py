@@ -14,7 +14,7 @@ from ui.session import runs
 from ui.session.fair_lock import FairLock
 from ui.session.state import limits
 from ui.shell.limits import read_limits
-from ui.widgets.mask_chips import cut
+from ui.widgets.mask_chips import truncated_texts
 
 _WARM_WORDS = (10, 24)  # texts of these lengths are read once in the background after a model is loaded
 
@@ -48,14 +48,14 @@ class SharedModel:
         """Bytes of the weights in memory."""
         return sum(variable.value.dtype.size * int(np.prod(variable.shape)) for variable in self.bert.model.variables)
 
-    def given(self, b):
+    def text_b_or_none(self, b):
         """Text B as the library takes it: None where nothing was typed that the model can read."""
-        return given(b, self.tokenizer)
+        return text_b_or_none(b, self.tokenizer)
 
     def encode(self, a, b):
         """Pack the texts as the model will read them; a B with nothing to read is no B."""
         room = min(limits().max_tokens, self.bert.max_length)
-        a, b = (text and self.tokenizer.understood(text) for text in (a, self.given(b)))
+        a, b = (text and self.tokenizer.normalize_mask_token(text) for text in (a, self.text_b_or_none(b)))
         return self.tokenizer.encode(a, b, max_length=room)
 
     def trace(self, a, b, masked, attentions=False, hidden_states=False):
@@ -64,15 +64,15 @@ class SharedModel:
         if limits().max_tokens < self.bert.max_length:
             return self._shorter_trace(a, b, masked, parts)
         with self.lock:
-            return self.bert.trace(a, self.given(b), mask=masked, **parts)
+            return self.bert.trace(a, self.text_b_or_none(b), mask=masked, **parts)
 
     def _shorter_trace(self, a, b, masked, parts):
         # This deployment reads fewer tokens than the model could: only what fits is handed on.
         encoding = self.encode(a, b)
-        short_a, short_b = cut(encoding, a, b)
+        short_a, short_b = truncated_texts(encoding, a, b)
         with self.lock:
-            trace = self.bert.trace(short_a, self.given(short_b), mask=masked, **parts)
-        return dataclasses.replace(trace, text_a=a, text_b=self.given(b), truncated=encoding.truncated)
+            trace = self.bert.trace(short_a, self.text_b_or_none(short_b), mask=masked, **parts)
+        return dataclasses.replace(trace, text_a=a, text_b=self.text_b_or_none(b), truncated=encoding.truncated)
 
     def fill_jointly(self, trace, top_k, targets=()):
         """Fill all masks of ``trace``, the surest first; ``targets``: words asked about on the way."""
@@ -106,15 +106,15 @@ class SharedModel:
         for words in _WARM_WORDS:
             self.trace(" ".join(["a"] * words), "", (1,))
 
-    def latency(self, a, b, passes=5, enough=1.5, progress=None):
+    def latency(self, a, b, passes=5, most_seconds=1.5, progress=None):
         """Median seconds of up to ``passes`` warm passes without attention maps; masks do not change it.
 
-        Long texts in large models are timed less often: it stops after ``enough`` seconds. Between two passes other
+        Long texts in large models are timed less often: it stops after ``most_seconds`` seconds. Between two passes other
         visitors may use the model. ``progress``: callable (passes done, passes in all), False to cancel.
         """
         times = []
         self.trace(a, b, ())
-        while len(times) < passes and sum(times) < enough:
+        while len(times) < passes and sum(times) < most_seconds:
             report(progress, 1 + len(times), 1 + passes)
             times.append(self.trace(a, b, ()).seconds)
         return float(np.median(times))
@@ -123,7 +123,7 @@ class SharedModel:
 @st.cache_resource(max_entries=read_limits().max_loaded, show_spinner=False)
 def _load(name: str, precision: str) -> SharedModel:
     began = time.perf_counter()
-    bert = _computing_in(precision, _load(name, "float32").bert) if precision != "float32" else _read(name)
+    bert = _with_precision(precision, _load(name, "float32").bert) if precision != "float32" else _read(name)
     shared = SharedModel(name, bert, time.perf_counter() - began)
     if limits().warm:
         threading.Thread(target=shared.warm, daemon=True, name=f"warm {name}").start()
@@ -134,7 +134,7 @@ def _read(name):
     from bert_tf import load
     from bert_tf.checkpoints import find
 
-    keep_keras()
+    disable_keras_reset()
     # What reaches the file system is a name that was looked up, never a text from a browser.
     snapshot = runs.snapshots().get(name)
     if snapshot is None:
@@ -144,7 +144,7 @@ def _read(name):
     return bert
 
 
-def keep_keras():
+def disable_keras_reset():
     """Keep Streamlit from resetting Keras after each of its runs.
 
     The reset takes the state of all threads away: what another visitor, or a job, is compiling at that moment
@@ -164,7 +164,7 @@ def keep_keras():
     keras.backend.clear_session = clear_session
 
 
-def _computing_in(precision, bert):
+def _with_precision(precision, bert):
     """The same model, its weights not loaded again, computing in another precision."""
     from bert_tf import Bert, Runtime
     from bert_tf.finetuning.task_model import TaskModel
@@ -199,7 +199,7 @@ def shared_model(name: str, precision: str = "float32") -> SharedModel:
     return _load(name, precision)
 
 
-def given(text_b, tokenizer):
+def text_b_or_none(text_b, tokenizer):
     """Text B as the library takes it: None where nothing was typed that ``tokenizer`` can read."""
     # The beginning tells of nearly every text that there is something in it.
     readable = text_b.strip() and any(len(tokenizer.tokenize(part)) for part in (text_b[:100], text_b))

@@ -7,13 +7,13 @@ import pathlib
 
 import streamlit as st
 
-from bert_tf.training.run import find_runs, find_snapshots, read_run
+from bert_tf.training.run_folder import find_runs, find_snapshots, read_run
 from ui.session import state
 from ui.shell.limits import ROOT
-from ui.widgets.formatting import count, plain
+from ui.widgets.formatting import count, escape_markdown
 
 SHIPPED = ROOT / "assets" / "training"
-PAGES = ("training", "timelapse")
+RUN_PAGES = ("training", "timelapse")
 
 
 def folder():
@@ -35,24 +35,29 @@ def snapshots():
     return {f"{name}/{one.folder.name}": one for name, path in runs().items() for one in find_snapshots(path)}
 
 
-def chosen(known):
+def chosen_run(known):
     """The run that the link names, or the first; settled for both pages of runs."""
     name = state.setting(f"{state.view().page}.run", "")
     return name if name in known else next(iter(known))
 
 
-def choose(name):
+def choose_run(name):
     """Open a run on both pages. Only from a callback."""
-    for page in PAGES:
+    for page in RUN_PAGES:
         state.set_setting(f"{page}.run", name, "")
 
 
-def picker(known):
+def run_picker(known):
     """A box to choose a run with. Returns: its folder."""
-    name, key = chosen(known), "w_run"
-    state.give(key, name)
+    name, key = chosen_run(known), "w_run"
+    state.set_widget(key, name)
     st.selectbox(
-        "Training", list(known), key=key, on_change=lambda: choose(st.session_state[key]), format_func=_label, width=420
+        "Training",
+        list(known),
+        key=key,
+        on_change=lambda: choose_run(st.session_state[key]),
+        format_func=_label,
+        width=420,
     )
     return known[name]
 
@@ -61,7 +66,7 @@ def _label(name):
     return f"{name}, shipped" if (SHIPPED / name).is_dir() else name
 
 
-def facts(run):
+def describe_run(run):
     """A line of what a run is."""
     settings, said = run.settings, []
     if settings.get("size") or settings.get("init"):
@@ -73,7 +78,7 @@ def facts(run):
     if run.text.get("tokens"):
         said.append(f"{run.text['tokens']:,} tokens of text")
     said.append(count(len(run.snapshots), "snapshot"))
-    return " · ".join(plain(str(fact)) for fact in said)
+    return " · ".join(escape_markdown(str(fact)) for fact in said)
 
 
 def read(path):

@@ -16,7 +16,7 @@ from ui.session import state
 _SMALL = 1024  # bytes below which texts are not told apart when they stand in two places
 
 
-class Kept:
+class SessionCache:
     """The values of one visit, by place; the least used first.
 
     Args:
@@ -41,9 +41,9 @@ class Kept:
             self._places.move_to_end(place)
         return (held.value,)
 
-    def put(self, place, key, value, gone=None, used=True):
-        """Hold a value; ``gone()`` is called when it is let go to make room; ``used`` as ``use`` of ``get``."""
-        self._places[place] = _Held(key, value, gone, sizes((key, value)))
+    def put(self, place, key, value, on_drop=None, used=True):
+        """Hold a value; ``on_drop()`` is called when it is let go to make room; ``used`` as ``use`` of ``get``."""
+        self._places[place] = _Entry(key, value, on_drop, array_bytes((key, value)))
         self._places.move_to_end(place)
         if used:
             self._used.add(place)
@@ -55,8 +55,8 @@ class Kept:
             if self.bytes <= self._most:
                 return
             held = self._places.pop(other)
-            if held.gone:
-                held.gone()
+            if held.on_drop:
+                held.on_drop()
 
     def drop(self, place):
         """Forget a place."""
@@ -67,19 +67,19 @@ class Kept:
         """Bytes of all that is held; what stands in several places counts once."""
         found = {}
         for held in self._places.values():
-            found.update(held.sizes)
+            found.update(held.array_bytes)
         return sum(found.values())
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class _Held:
+class _Entry:
     key: object
     value: object
-    gone: object
-    sizes: dict
+    on_drop: object
+    array_bytes: dict
 
 
-def sizes(value):
+def array_bytes(value):
     """Bytes of the arrays and texts in a value: dict from what tells an array or a long text to its bytes.
 
     Looks into sequences, dicts and dataclasses; a view of an array counts as the whole array, which it keeps.
@@ -111,14 +111,14 @@ def sizes(value):
     return {**found, object(): small}
 
 
-def visit() -> Kept:
+def visitor_cache() -> SessionCache:
     """What is kept for this visitor."""
     if "_kept" not in st.session_state:
-        st.session_state["_kept"] = Kept(state.limits().max_session_megabytes * 1_000_000)
+        st.session_state["_kept"] = SessionCache(state.limits().max_session_megabytes * 1_000_000)
     return st.session_state["_kept"]
 
 
-def kept(name, key, make):
+def cached(name, key, make):
     """The value that ``make()`` gave for ``key``; made anew when the key is another.
 
     Args:
@@ -126,10 +126,10 @@ def kept(name, key, make):
         key: what the value depends on; anything that compares.
         make: callable () -> value.
     """
-    held = visit().get(name, key)
+    held = visitor_cache().get(name, key)
     if held is None:
         # What the place holds goes before the new value is there: never both.
-        visit().drop(name)
+        visitor_cache().drop(name)
         held = (make(),)
-        visit().put(name, key, held[0])
+        visitor_cache().put(name, key, held[0])
     return held[0]

@@ -8,8 +8,8 @@ import streamlit as st
 from bert_tf.errors import report
 from ui.session import jobs, state
 from ui.session.byte_store import ByteStore
-from ui.session.model_store import keep_keras
-from ui.session.session_cache import kept
+from ui.session.model_store import disable_keras_reset
+from ui.session.session_cache import cached
 from ui.widgets.formatting import count
 
 _SMALL = 100_000_000  # bytes of a series that the page waits for; a larger one is read and asked beside it
@@ -31,14 +31,14 @@ def _most():
     return state.limits().max_snapshot_megabytes * 1_000_000
 
 
-def shown(run):
+def held_snapshots(run):
     """The snapshots of a ``Run`` that are held here, evenly spread over it, with a sentence where some are left out.
 
     None, with the reason said, where there is no room for one.
     """
-    from bert_tf.explain.models.timelapse import bytes_of, within
+    from bert_tf.explain.models.snapshot_series import snapshot_bytes, spread_snapshots
 
-    found, whole = within(run.snapshots, _most()), bytes_of(run.snapshots)
+    found, whole = spread_snapshots(run.snapshots, _most()), snapshot_bytes(run.snapshots)
     if len(found) == len(run.snapshots):
         return found
     takes = f"{'they' if len(run.snapshots) > 1 else 'it'} would take {whole / 1e6:,.0f} MB, and {_most() / 1e6:,.0f} MB are held"
@@ -57,12 +57,12 @@ def shown(run):
 
 
 def series(snapshots):
-    """The ``Series`` of some snapshots; None while it is read, and then the page shows how far that is."""
+    """The ``SnapshotSeries`` of some snapshots; None while it is read, and then the page shows how far that is."""
     key = tuple((one.step, str(one.folder)) for one in snapshots)
     found = _store().get(key)
     if found is not None:
         return found
-    keep_keras()
+    disable_keras_reset()
     label = f"Reading {count(len(snapshots), 'snapshot')}"
     if _is_small(snapshots):
         with st.spinner(f"{label} …", show_time=True):
@@ -76,19 +76,19 @@ def series(snapshots):
     return found
 
 
-def moments(found, snapshots, key, *asked):
-    """What ``found.moments`` says of a text, kept until the key changes; None while it is asked."""
+def snapshot_traces(found, snapshots, key, *asked):
+    """What ``found.snapshot_traces`` says of a text, kept until the key changes; None while it is asked."""
     label = "Asking every snapshot"
     if _is_small(snapshots):
         with st.spinner(f"{label} …"):
-            return kept("timelapse", key, lambda: found.moments(*asked))
-    return jobs.result("timelapse", key, label, lambda progress: found.moments(*asked, progress=progress))
+            return cached("timelapse", key, lambda: found.snapshot_traces(*asked))
+    return jobs.result("timelapse", key, label, lambda progress: found.snapshot_traces(*asked, progress=progress))
 
 
 def _is_small(snapshots):
-    from bert_tf.explain.models.timelapse import bytes_of
+    from bert_tf.explain.models.snapshot_series import snapshot_bytes
 
-    return bytes_of(snapshots) <= _SMALL
+    return snapshot_bytes(snapshots) <= _SMALL
 
 
 @st.cache_resource(show_spinner=False)
@@ -98,7 +98,7 @@ def _reader() -> threading.Lock:
 
 def _read(key, snapshots, progress=None):
     """One series at a time, of whichever visitor: two that are read at once would hold twice the bound."""
-    from bert_tf.explain.models.timelapse import Series, bytes_of
+    from bert_tf.explain.models.snapshot_series import SnapshotSeries, snapshot_bytes
 
     while not _reader().acquire(timeout=0.2):
         report(progress, 0, len(snapshots))
@@ -106,8 +106,8 @@ def _read(key, snapshots, progress=None):
         found = _store().get(key)
         if found is None:  # nobody has read it meanwhile
             # Before they are read: never both.
-            _store().make_room(bytes_of(snapshots))
-            found = Series(snapshots, progress)
+            _store().make_room(snapshot_bytes(snapshots))
+            found = SnapshotSeries(snapshots, progress)
             _store().put(key, found)
         return found
     finally:

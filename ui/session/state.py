@@ -45,7 +45,7 @@ def open_view() -> View:
     if fresh or (params and not touched and params != state.get(_WRITTEN) and not _late(params)):
         state[_VIEW] = from_params(params, limits())
         if fresh and not {"a", "b"} & params.keys():
-            settle(a=FIRST.a, b=FIRST.b, masks=FIRST.masks)
+            correct_view(a=FIRST.a, b=FIRST.b, masks=FIRST.masks)
     return state[_VIEW]
 
 
@@ -62,18 +62,18 @@ def view() -> View:
     return st.session_state[_VIEW]
 
 
-def change(**values) -> None:
-    """Change the view: ``change(layer=3)``. Only from a callback, or before the address is written."""
-    put(dataclasses.replace(view(), **values))
+def change_view(**values) -> None:
+    """Change the view: ``change_view(layer=3)``. Only from a callback, or before the address is written."""
+    replace_view(dataclasses.replace(view(), **values))
 
 
-def put(new: View) -> None:
+def replace_view(new: View) -> None:
     """Put ``new`` in the place of the view."""
     st.session_state[_VIEW] = new
     st.session_state[_TOUCHED] = True
 
 
-def typed(key: str, before: str) -> str:
+def typed_text(key: str, before: str) -> str:
     """What stands in a text field, from its callback; ``before`` where the page has no such field.
 
     A field that the browser had no time to fill, as the run was cut short by the next, reports itself as empty:
@@ -95,7 +95,7 @@ def write_address() -> None:
         st.query_params.from_dict(params)
 
 
-def bound(name: str, key: str, read=lambda value: value, show=lambda value: value) -> dict:
+def bind_field(name: str, key: str, read=lambda value: value, show=lambda value: value) -> dict:
     """Keyword arguments that tie a widget to one field of the view.
 
     The widget's own state is set from the view before it is drawn, and its change goes into the view
@@ -107,17 +107,17 @@ def bound(name: str, key: str, read=lambda value: value, show=lambda value: valu
         read: widget's value -> field's value; None from a widget means "leave it".
         show: field's value -> widget's value.
     """
-    give(key, show(getattr(view(), name)))
+    set_widget(key, show(getattr(view(), name)))
 
     def pull():
         value = st.session_state[key]
         if value is not None:
-            change(**{name: read(value)})
+            change_view(**{name: read(value)})
 
     return {"key": key, "on_change": pull}
 
 
-def give(key: str, value) -> None:
+def set_widget(key: str, value) -> None:
     """Set a widget's value before it is drawn.
 
     A browser that is given a value and then, before it has drawn it, a run without one, shows an empty widget
@@ -131,11 +131,11 @@ def give(key: str, value) -> None:
 
 def rerun() -> None:
     """Run the page again, though the visitor has done nothing: the last run may not have been drawn yet."""
-    again()
+    keep_view_next_run()
     st.rerun()
 
 
-def again() -> None:
+def keep_view_next_run() -> None:
     """Say of the next run that the visitor has not asked for it. From a callback.
 
     The browser may send it before it has the address of the run before: the view stays.
@@ -153,11 +153,11 @@ def setting(name: str, default):
 
 def set_setting(name: str, value, default) -> None:
     """Change a page's own setting; at its default it leaves the link. Only from a callback."""
-    put(view().with_setting(name, None if value == default else _written(value)))
+    replace_view(view().with_setting(name, None if value == default else _written(value)))
 
 
-def bound_setting(name: str, key: str, default, allowed=None) -> dict:
-    """Keyword arguments that tie a widget to a page's own setting, as ``bound`` does to a field of the view.
+def bind_setting(name: str, key: str, default, allowed=None) -> dict:
+    """Keyword arguments that tie a widget to a page's own setting, as ``bind_field`` does to a field of the view.
 
     Args:
         name: "page.name".
@@ -168,11 +168,11 @@ def bound_setting(name: str, key: str, default, allowed=None) -> dict:
     wanted = setting(name, default)
     if allowed is not None and wanted not in allowed:
         wanted = default
-    give(key, wanted)
+    set_widget(key, wanted)
 
     def pull():
         written = isinstance(default, str) and allowed is None
-        value = typed(key, setting(name, default)) if written else st.session_state[key]
+        value = typed_text(key, setting(name, default)) if written else st.session_state[key]
         if value is not None:
             set_setting(name, value, default)
 
@@ -201,6 +201,6 @@ def is_here(session: str) -> bool:
     return not exists() or get_instance().is_active_session(session)
 
 
-def settle(**values) -> None:
+def correct_view(**values) -> None:
     """Correct the view during a run (a model that is not there, a layer it does not have)."""
     st.session_state[_VIEW] = dataclasses.replace(view(), **values)

@@ -115,12 +115,12 @@ def examples(settings):
     known = EXAMPLES.get((settings.task, settings.pair or settings.task in ("answer", "choose")), ())
     labels, view = [label for label, _, _ in known], state.view()
     shown = next((label for label, a, b in known if (a, b) == (view.a, view.b)), None)
-    state.give("w_task_example", shown)
+    state.set_widget("w_task_example", shown)
 
     def pick():
         chosen = st.session_state["w_task_example"] or shown
         _, a, b = known[labels.index(chosen)]
-        state.change(a=a, b=b, masks=(), start=0)
+        state.change_view(a=a, b=b, masks=(), start=0)
 
     if labels:
         st.pills("Examples", labels, key="w_task_example", on_change=pick, label_visibility="collapsed")
@@ -138,7 +138,7 @@ def record(settings, a, b):
     return {"text_a": a, "text_b": b} if both else {"text_a": a}
 
 
-def second(settings, b, found):
+def text_b_of_task(settings, b, found):
     """Text B as one pass of the task's model reads it: none for a single text, of several endings the chosen one."""
     if settings.task == "choose":
         return found["text"]
@@ -156,7 +156,7 @@ def packed(shared, settings, a, b):
     return [shared.tokenizer.encode(*pair, max_length=settings.max_length) for pair in pairs]
 
 
-def found_places(prediction):
+def labelled_spans(prediction):
     """The labelled places of a tagged text: list of (start, end, label, probability)."""
     if "entities" in prediction:
         return [(one["start"], one["end"], one["type"], one["probability"]) for one in prediction["entities"]]
@@ -164,9 +164,9 @@ def found_places(prediction):
     return [(start, end, label, chance) for (start, end), label, chance in rows]
 
 
-def marked(prediction):
+def spans_to_draw(prediction):
     """The labelled places of a tagged text: (places for ``spans.labelled``, labels in order of appearance)."""
-    found = found_places(prediction)
+    found = labelled_spans(prediction)
     labels = list(dict.fromkeys(label for _, _, label, _ in found))
     places = [
         (start, end, labels.index(label), label, f"{prediction['text'][start:end]}: {label}, {percent(chance)}")

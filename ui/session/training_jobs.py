@@ -19,14 +19,14 @@ import weakref
 import numpy as np
 import streamlit as st
 
-from bert_tf.training.run import (
+from bert_tf.training.run_folder import (
     METRICS,
     RunError,
     find_runs,
     read_run,
 )
 from ui.session import runs, state
-from ui.shell.limits import OWN, ROOT
+from ui.shell.limits import OWN_PREFIX, ROOT
 
 _NICE = 10  # the page is to stay quick while somebody trains
 _BATCH, _LENGTH = 16, 64
@@ -43,17 +43,17 @@ class Training:
 
     Args:
         folder: of the run. arguments: of `python -m bert_tf`. seconds: it may run for.
-        left_as: the status that an earlier server left it in; None to start it.
+        last_status: the status that an earlier server left it in; None to start it.
 
     Attributes: problem: a sentence, when it failed.
     """
 
-    def __init__(self, folder, arguments, seconds, left_as=None):
+    def __init__(self, folder, arguments, seconds, last_status=None):
         self.folder, self.problem = folder, None
         self._command = [sys.executable, "-m", "bert_tf", *map(str, arguments)]
         self._left, self._began, self._process, self._wish = seconds, None, None, "run"
-        self._timer, self._lock, self._left_as = None, threading.Lock(), left_as
-        if left_as is None:
+        self._timer, self._lock, self._left_as = None, threading.Lock(), last_status
+        if last_status is None:
             self.go_on()
         _ALL.add(self)
 
@@ -133,17 +133,22 @@ def _started():
 
 def started(name):
     """The `Training` of a run that was started from the page, by this server or an earlier one; None for other runs."""
-    return known(_started(), name, runs.folder(), _earlier)
+    return find_training(_started(), name, runs.folder(), _earlier)
 
 
-def known(begun, name, home, earlier):
+def find_training(begun, name, home, earlier):
     """A training by its name, also one that an earlier server left.
 
     Args:
         begun: dict of those that this server knows, which gets it. name: of the training. home: folder of its folder.
         earlier: callable (folder) -> `Training`, or None if it cannot be taken over.
     """
-    if name not in begun and name.startswith(OWN) and state.limits().train and home / name in own(home):
+    if (
+        name not in begun
+        and name.startswith(OWN_PREFIX)
+        and state.limits().train
+        and home / name in folders_started_here(home)
+    ):
         found = earlier(home / name)
         if found:
             begun.setdefault(name, found)  # another visitor may have been faster
@@ -152,16 +157,16 @@ def known(begun, name, home, earlier):
 
 def fresh_name(kind=""):
     """A name for what is begun now: no other has it, and its end tells when that was."""
-    return f"{OWN}{kind}{time.strftime('%y%m%d-%H%M')}-{secrets.token_hex(2)}"
+    return f"{OWN_PREFIX}{kind}{time.strftime('%y%m%d-%H%M')}-{secrets.token_hex(2)}"
 
 
-def own(home):
+def folders_started_here(home):
     """The folders in `home` of what was begun from the page, here or by an earlier server, the newest first."""
     if not home.is_dir():
         return []
     # By the end of their names, which is the day and the time; earlier names had no year, and so are before the others.
     return sorted(
-        (path for path in home.iterdir() if path.name.startswith(OWN)),
+        (path for path in home.iterdir() if path.name.startswith(OWN_PREFIX)),
         key=lambda path: path.name.split("-")[-3:],
         reverse=True,
     )
@@ -172,7 +177,7 @@ def _earlier(folder):
         run = read_run(folder)
     except RunError:
         return Training(folder, (), 0, "stopped")
-    if run.goes_on():
+    if run.is_running():
         return None  # an earlier server may have left the process as well
     if run.total is not None and run.step >= run.total:
         return Training(folder, (), 0, "done")
@@ -212,7 +217,7 @@ def start(text, steps, rate, warm):
     Raises: ValueError with a sentence, if the limits forbid it.
     """
     check(text, steps)
-    batch = min(_BATCH, sequences(text))
+    batch = min(_BATCH, count_sequences(text))
     name = fresh_name()
     folder = runs.folder() / name
     folder.mkdir(parents=True)
@@ -254,7 +259,7 @@ def _arguments(folder, steps, rate, batch, warm):
     return ["pretrain", "--text", folder / _TEXT, "--output", folder, *options]
 
 
-def sequences(text):
+def count_sequences(text):
     """How many sequences a text gives each time it is read, the fewest of some draws.
 
     Raises: ValueError with a sentence, if it gives none to learn from.
@@ -289,10 +294,10 @@ def check(text, steps):
         raise ValueError(f"The text has {len(text.split()):,} words; give at least 300, better many thousands.")
     if not 1 <= steps <= limits.max_steps:
         raise ValueError(f"{steps:,} steps were asked for; at most {limits.max_steps:,} are done here.")
-    if len(own(runs.folder())) >= limits.max_trainings:
+    if len(folders_started_here(runs.folder())) >= limits.max_trainings:
         raise ValueError(
             f"There are {limits.max_trainings} trainings on visitors' texts here, as many as are kept; choose "
-            f"one above (their names begin with {OWN}) and delete it first."
+            f"one above (their names begin with {OWN_PREFIX}) and delete it first."
         )
     if running() >= limits.max_runs:
         raise ValueError("Another training is running here; pause or stop it, or wait until it is over.")
@@ -310,10 +315,10 @@ def go_on(name):
 
 def remove(name):
     """End a training that was started from the page and delete its files."""
-    remove_from(_started(), name)
+    remove_training(_started(), name)
 
 
-def remove_from(begun, name):
+def remove_training(begun, name):
     """End a training of the dict `begun`, which loses it, and delete its files."""
     training = begun.pop(name, None)
     if training is None:

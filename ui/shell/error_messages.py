@@ -9,14 +9,14 @@ _CODE = (user_errors.PACKAGE, ROOT / "ui", ROOT / "pages")
 _LOG = logging.getLogger("explorer")
 
 
-def told(error, otherwise):
+def user_message(error, fallback):
     """A sentence for the visitor.
 
     Args:
         error: an exception that was caught.
-        otherwise: said in its place where it is a fault of the program; it is logged then.
+        fallback: said in its place where it is a fault of the program; it is logged then.
     """
-    if user_errors.is_mistake(error, *_CODE):
+    if user_errors.is_user_error(error, *_CODE):
         return str(error)
     _LOG.error("a fault of the program", exc_info=error)
-    return otherwise
+    return fallback

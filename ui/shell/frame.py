@@ -39,7 +39,7 @@ def navigation():
 
     def go(name):
         if name in PAGES:
-            state.change(page=name)
+            state.change_view(page=name)
 
     groups = [link(name, title, title == group) for title, name in first.items()]
     pages = [link(name, PAGES[name][1], name == view.page) for name in within] if len(within) > 1 else []
@@ -66,7 +66,7 @@ _NAMES = {
 }
 
 
-def link_note():
+def long_link_note():
     """Say what is too long for the address, where something is: the link opens without it."""
     view = state.view()
     of_view = view.page == "cka" and view.setting("cka.source") == "view"
@@ -130,11 +130,11 @@ def current_page():
     return importlib.import_module(f"pages.{_MODULES[state.view().page]}").page
 
 
-def door(name, front):
+def redirect_page(name, front):
     """A page at the address /name that hands on to the front page, opened at ``name``."""
 
     def enter():
-        state.change(page=name)
+        state.change_view(page=name)
         st.switch_page(front)
 
     enter.__name__ = f"enter_{name}"

@@ -9,7 +9,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 #: How the names begin of what visitors train: models they fine-tune, and runs on texts of theirs.
-OWN = "own-"
+OWN_PREFIX = "own-"
 
 
 class LimitsError(ValueError):
@@ -50,7 +50,7 @@ class Limits:
 
     def offers(self, name: str) -> bool:
         """Whether the model called ``name`` may be chosen here; one that a visitor made here always may."""
-        return not self.offered or name in self.offered or name.startswith(OWN)
+        return not self.offered or name in self.offered or name.startswith(OWN_PREFIX)
 
 
 _SECTIONS = {

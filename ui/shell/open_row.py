@@ -14,7 +14,7 @@ from ui.session import (
 from ui.session.model_store import installed
 from ui.shell.view import (
     PAGES,
-    Spot,
+    MaskPosition,
     left_out,
     to_params,
 )
@@ -49,7 +49,7 @@ def _more_pages():
         "tasks": task_models.names,
         "finetuned": task_models.pairs,
         "timelapse": runs.snapshots,
-        "oneway": lambda: len(directional_models.offered()) == len(directional_models.WAYS),
+        "oneway": lambda: len(directional_models.comparable_models()) == len(directional_models.DIRECTIONS),
         "electra": lambda: any("replaced" in (info.heads or ()) for info in installed()),
     }
     return [page for page, found in here.items() if found()]
@@ -61,8 +61,8 @@ def row_view(view, row, places):
     Args:
         view: ``View``. row: ``bert_tf.explain.Row``. places: what was hidden, as ``hidden_places`` names it.
     """
-    spots = tuple(sorted(Spot(*place) for place in places))
-    return dataclasses.replace(view, a=row.text_a, b=row.text_b or "", masks=spots, start=0)
+    mask_positions = tuple(sorted(MaskPosition(*place) for place in places))
+    return dataclasses.replace(view, a=row.text_a, b=row.text_b or "", masks=mask_positions, start=0)
 
 
 def _opened(view, page, agreed):
@@ -70,7 +70,7 @@ def _opened(view, page, agreed):
     if page == "cka":
         view = view.with_setting("cka.source", "view")
     if page == "compare" and agreed:  # the two models the row was read by, not what was compared before
-        view = comparison.with_sides(view, *comparison.sides_named(view, "agreement"))
+        view = comparison.with_compared_models(view, *comparison.compared_models(view, "agreement"))
     if page == "tasks" and view.model in task_models.names():  # the model that the page before this one asked
         view = view.with_setting("tasks.model", view.model)
     return dataclasses.replace(view, page=page)
@@ -93,7 +93,9 @@ def open_row(key, row, places, first="predict"):
             width=220,
         )
         wanted = _opened(row_view(state.view(), row, places), page, first == "compare")
-        st.button("Open here", icon=":material/open_in_full:", key=f"{key}_go", on_click=state.put, args=(wanted,))
+        st.button(
+            "Open here", icon=":material/open_in_full:", key=f"{key}_go", on_click=state.replace_view, args=(wanted,)
+        )
         link = "?" + urllib.parse.urlencode(to_params(wanted, state.limits()))
         too_long = bool(left_out(wanted, state.limits()))
         st.link_button(

@@ -5,7 +5,7 @@ import streamlit as st
 from ui.session import state
 from ui.shell.view import PRECISIONS
 from ui.widgets import comparison
-from ui.widgets.formatting import megabytes, plain, title
+from ui.widgets.formatting import escape_markdown, megabytes, title
 
 
 def draw(installed):
@@ -24,10 +24,10 @@ def draw(installed):
         if wanted not in names:
             if wanted:
                 st.warning(
-                    f"The link asks for the model “{plain(wanted[:60])}”, which is not here. {title(names[0])} is used."
+                    f"The link asks for the model “{escape_markdown(wanted[:60])}”, which is not here. {title(names[0])} is used."
                 )
-            state.settle(model=names[0])
-        state.give("w_model", state.view().model)
+            state.correct_view(model=names[0])
+        state.set_widget("w_model", state.view().model)
         st.selectbox(
             "Model",
             names,
@@ -41,7 +41,7 @@ def draw(installed):
         st.segmented_control(
             "Computing in",
             PRECISIONS,
-            **state.bound("precision", "w_precision"),
+            **state.bind_field("precision", "w_precision"),
             help="bfloat16 computes with fewer digits: up to twice as fast where the processor knows "
             "it, and a prediction may change in a close race.",
         )
@@ -50,7 +50,7 @@ def draw(installed):
 def _chosen():
     name = st.session_state["w_model"]
     if name is not None:
-        state.put(comparison.with_model(state.view(), name))
+        state.replace_view(comparison.with_model(state.view(), name))
 
 
 def _facts(info):

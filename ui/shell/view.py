@@ -50,11 +50,11 @@ FILLS = ("independent", "joint")
 MOST_SETTINGS, LONGEST_SETTING = 40, 2_000
 _SETTING = re.compile(r"([a-z]+)\.([a-z_]+)")
 _UNCHANGED = (string.ascii_letters + string.digits + "_.-~ ").encode()  # a space becomes "+"
-_SPOT = re.compile(r"([ab])(\d{1,5})(?:\.(\d{1,3}))?")
+_MASK_POSITION = re.compile(r"([ab])(\d{1,5})(?:\.(\d{1,3}))?")
 
 
 @dataclasses.dataclass(frozen=True, order=True)
-class Spot:
+class MaskPosition:
     """A masked place, named so that it means the same under every tokenizer.
 
     Attributes:
@@ -73,7 +73,7 @@ class Spot:
     @classmethod
     def parse(cls, text):
         """Read "a5" or "b2.1"; anything else gives None."""
-        match = _SPOT.fullmatch(text)
+        match = _MASK_POSITION.fullmatch(text)
         if not match:
             return None
         source, word, piece = match.groups()
@@ -90,7 +90,7 @@ class View:
     page: str = "predict"
     a: str = ""
     b: str = ""
-    masks: tuple[Spot, ...] = ()
+    masks: tuple[MaskPosition, ...] = ()
     model: str = ""
     other: str = ""
     precision: str = "float32"
@@ -195,9 +195,9 @@ def _params(view, missing):
             params[key] = "" if name in missing else value
     if not view.a and not view.b:
         params["a"] = ""  # a link without a text is a first visit, which begins with an example
-    spots = [spot for spot in view.masks if params.get(spot.source)]
-    if spots:
-        params["mask"] = ",".join(map(str, spots))
+    mask_positions = [spot for spot in view.masks if params.get(spot.source)]
+    if mask_positions:
+        params["mask"] = ",".join(map(str, mask_positions))
     for name, (key, base) in _NUMBERS.items():
         if getattr(view, name) != getattr(_DEFAULT, name):
             params[key] = str(getattr(view, name) + base)
@@ -239,8 +239,8 @@ def from_params(params: dict[str, str], limits: Limits) -> View:
     for name, key in _SWITCHES.items():
         if params.get(key) in ("0", "1"):
             values[name] = params[key] == "1"
-    spots = filter(None, (Spot.parse(text) for text in params.get("mask", "").split(",")))
-    values["masks"] = tuple(sorted(set(spots)))[: limits.max_masks]
+    mask_positions = filter(None, (MaskPosition.parse(text) for text in params.get("mask", "").split(",")))
+    values["masks"] = tuple(sorted(set(mask_positions)))[: limits.max_masks]
     values["settings"] = _settings(params)
     for name, known in (("page", PAGES), ("precision", PRECISIONS), ("fill", FILLS), ("shown", SELECTIONS)):
         if values.get(name) not in known:

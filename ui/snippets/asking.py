@@ -1,6 +1,6 @@
 """The lines of the pages that ask why."""
 
-from bert_tf.explain.attribution.target import classes_of
+from bert_tf.explain.attribution.target import classifier_settings
 from ui.samples import concepts
 from ui.snippets.parts import about, listed, loading, reading, sample_lines, script, span, target
 from ui.widgets import targets
@@ -26,7 +26,7 @@ def lens(view, shared, trace, positions=(), at=None, follow="", top_k=5):
         positions: of the table. at: the open one. follow: a token to follow there, or "" for the answer.
     """
     names, bodies = [], []
-    if classes_of(shared.bert):
+    if classifier_settings(shared.bert):
         names, bodies = ["class_lens"], [_CLASS_LENS]
     if positions:
         names.append("logit_lens")
@@ -42,14 +42,14 @@ def lens(view, shared, trace, positions=(), at=None, follow="", top_k=5):
 _ABLATE = """\
 effect = ablate(bert, trace, {ablation}, top_k={top_k}, shifts=True)
 {says}
-print(effect.shifts.round(3))  # share of its attention that each head turns elsewhere; row a layer"""
+print(effect.attention_shifts.round(3))  # share of its attention that each head turns elsewhere; row a layer"""
 _SAYS_MASKS = """\
 for before, after in zip(effect.before, effect.after):
     for one in (before, after):
         print(one.position, [(guess.token, round(guess.probability, 3)) for guess in one.predictions])"""
 _SWEEP = """\
 found = sweep(bert, trace, {parts})
-lost = found.lost(trace, {on!r})  # what the answer loses without each
+lost = found.score_drop(trace, {on!r})  # what the answer loses without each
 for index in np.argsort(-np.abs(lost))[:15]:
     print(found.ablations[index], lost[index].round(3))"""
 _KINDS = {
@@ -83,7 +83,7 @@ def _verdicts(shared, trace):
     said = [_SAYS_MASKS] if trace.masks and "mlm" in shared.bert.heads else []
     told = [head for head in ("nsp", "sop") if getattr(trace, head) is not None]
     told += ["replaced"] if trace.replaced is not None else []
-    told += ["classes"] if classes_of(shared.bert) else []
+    told += ["classes"] if classifier_settings(shared.bert) else []
     return "\n".join([*said, *(f"print(effect.{one}_before, effect.{one}_after)" for one in told)])
 
 
@@ -98,16 +98,16 @@ target = {target}
 found = reduce_input(bert, trace, target)
 print(found.target.label, found.score, found.left_score)  # its log-probability in the whole text, and in what is left
 print([word.text for word in found.left])
-for one in found.gone:  # in the order in which they went, and the log-probability then
+for one in found.removed:  # in the order in which they went, and the log-probability then
     print(one.word.source, one.word.text, round(one.score, 3))"""
 _HOTFLIP = """\
 target = {target}
 found = hotflip(bert, trace, target{more})
 print(found.target.label, found.score, found.flipped)  # its log-probability; whether another answer wins in the end
-for one in found.taken + found.tried:  # one on top of the other; then what was tried in the text as it is
+for one in found.applied + found.tried:  # one on top of the other; then what was tried in the text as it is
     print(one.word.text, one.new, round(one.change, 3), round(one.estimate, 3), one.answer.label)"""
 _LAST = {
-    "integrated": "\nprint(found.gap)  # by which the scores miss what the answer gains",
+    "integrated": "\nprint(found.convergence_delta)  # by which the scores miss what the answer gains",
     "smooth": "\nprint(found.noisy_score)  # the mean over the noisy copies",
     "deeplift": "\nprint(found.baseline_score)  # at the reference; the scores add up to the difference",
     "relevance": "\nprint(found.log_odds, found.rest)  # what the scores of all tokens and the rest add up to",
@@ -141,7 +141,7 @@ def saliency(view, shared, trace, asked, method, settings):
         imports.append("import pathlib")
         written["baseline"] = f"{sample_lines(concepts.OTHERS)}[:{len(texts)}]"
     more = "".join(f", {key}={value}" for key, value in written.items())
-    unit = "its value" if targets.unit(asked) != "nats" else "its log-probability"
+    unit = "its value" if targets.score_unit(asked) != "nats" else "its log-probability"
     lines = {"reduction": _REDUCTION, "hotflip": _HOTFLIP}.get(method, _SALIENCY)
     body = lines.format(target=call, method=name, more=more, unit=unit, last=_LAST.get(method, ""))
     return about(view, shared, trace, imports, body)
@@ -159,7 +159,7 @@ print(found.feed_forward.round(3))  # of each layer"""
 def contributions(view, shared, trace, asked):
     """What each part puts into one answer directly; asked: ``Target``."""
     maker, call = target(asked, shared.tokenizer)
-    body = _CONTRIBUTIONS.format(target=call, unit="the value" if asked.of_value else "its log-odds")
+    body = _CONTRIBUTIONS.format(target=call, unit="the value" if asked.is_regression else "its log-odds")
     return about(view, shared, trace, (f"from bert_tf.explain import contributions, {maker}",), body)
 
 
@@ -179,7 +179,7 @@ print(found.share(found.embeddings), found.share(found.whole))  # from the embed
 
 
 def patching(view, shared, trace, other, asked, part, position=None, receiver=None):
-    """Vectors of the first input put into the other; asked: ``Target``. part: which vectors, as of ``PatchMap``, or
+    """Vectors of the first input put into the other; asked: ``Target``. part: which vectors, as of ``PatchingResult``, or
     "path" for the paths to a ``Receiver``, None for the answer. position: the only one where heads and the senders of
     paths are put over."""
     maker, call = target(asked, shared.tokenizer)

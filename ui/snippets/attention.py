@@ -33,10 +33,10 @@ _FLOW = 'columns["flow"] = scaled(attention_flow(trace, layer={layer}, positions
 _PROFILE = """\
 print(found.summary.{measure}.round(2))  # row: a layer, column: a head
 print(cluster_heads(found.distances).reshape(found.summary.entropy.shape))
-print(map_of_heads(found.distances).round(3))  # where each head lies on the plane"""
+print(project_heads(found.distances).round(3))  # where each head lies on the plane"""
 _SYNTAX = """\
 for name, one in [("all", syntax.overall), *syntax.relations.items()]:
-    print(name, one.count, one.better_way.max().round(3))"""
+    print(name, one.count, one.best_direction.max().round(3))"""
 
 
 def attention(view, shared, trace, heads, detail, least=0.0):
@@ -85,11 +85,11 @@ def heads(view, shared, measure, rows, trace=None, file=None, bounds=None):
         trace: of the page's text; or file: name of an uploaded one, and bounds: how much of it is read.
     """
     body = _PROFILE.format(measure=measure)
-    names = ["cluster_heads", "map_of_heads"]
+    names = ["cluster_heads", "project_heads"]
     if trace is not None:
-        imports = f"from bert_tf.explain import {', '.join([*names, 'profile_of_trace'])}"
-        return about(view, shared, trace, (imports,), f"found = profile_of_trace(trace, rows={rows})\n{body}")
-    names += ["kind_of", "profile_heads", "read_rows"]
+        imports = f"from bert_tf.explain import {', '.join([*names, 'profile_trace'])}"
+        return about(view, shared, trace, (imports,), f"found = profile_trace(trace, rows={rows})\n{body}")
+    names += ["file_kind", "profile_heads", "read_rows"]
     texts = f"found = profile_heads(bert, [(row.text_a, row.text_b) for row in rows], rows={rows})"
     lines = [loading(view, shared.name), reading_rows(file, False, None, None, bounds), texts]
     parsed = file.lower().endswith(".conllu")

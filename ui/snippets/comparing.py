@@ -4,7 +4,7 @@ from ui.session.task_models import packed, record
 from ui.snippets.files import needs, rows_of
 from ui.snippets.parts import loading, reading, script
 from ui.widgets import task_predictions
-from ui.widgets.mask_chips import cut
+from ui.widgets.mask_chips import truncated_texts
 
 _COMPARE = """\
 layers = bert.config.num_hidden_layers, second.config.num_hidden_layers
@@ -90,7 +90,7 @@ def _judged(side):
         return (side.text_a,)
     (read,) = packed(side.shared, settings, side.text_a, side.text_b)
     texts = record(settings, side.text_a, side.text_b)
-    return tuple(text for text in cut(read, texts["text_a"], texts.get("text_b", "")) if text)
+    return tuple(text for text in truncated_texts(read, texts["text_a"], texts.get("text_b", "")) if text)
 
 
 _CKA = """\
@@ -125,7 +125,7 @@ def cka(view, names, traced, file=None, most=0, words=0, measure="cka"):
 
 _AGREEMENT = """\
 found = agreement(bert, second, rows, hide={hide!r}, top_k={top_k})
-print(found.same_first, found.divergence, found.same_next, found.same_order, found.replaced_difference)
+print(found.same_top_prediction, found.divergence, found.same_next, found.same_order, found.replaced_difference)
 for one in found.rows:  # those they differ on most first
     print(one.row.number, one.divergence, (one.next_a, one.next_b), (one.order_a, one.order_b), one.replaced_difference)
     print([(mask.predictions_a[0].token, mask.predictions_b[0].token) for mask in one.masks])"""

@@ -3,7 +3,7 @@
 from ui.samples import concepts as samples
 from ui.snippets.parts import listed, loading, sample_lines, script
 
-_READ = {"most_rows": 1000, "most_characters": 2000}  # what `read_rows` takes without being told
+_READ = {"most_rows": 1000, "max_characters": 2000}  # what `read_rows` takes without being told
 _ROWS = """\
 results = score_rows(bert, rows, {ask}, hide={hide!r}, top_k={top_k})
 for one in results:
@@ -13,7 +13,7 @@ _OF = {
     "masks": "[(mask.original, mask.predictions[0].token) for mask in one.masks], ",
     "next": "one.is_next, ",
     "order": "one.in_order, ",
-    "replaced": "one.suspected, one.most_suspected, ",
+    "replaced": "one.suspected, one.most_likely_replaced, ",
     "classes": "one.predicted, one.predicted_probability, ",
     "perplexity": "one.perplexity, ",
 }
@@ -23,8 +23,8 @@ _MAP = """\
 found = row_vectors(bert, rows, pooling={pooling!r}{judged})
 vectors = found.vectors[{layer}]  # [rows, units] after layer {layer}"""
 _PLACES = """
-places, shares = lay_out(vectors, {way!r}{dimensions})
-known = known_of(results)[{name!r}]
+places, shares = project_to_plane(vectors, {way!r}{dimensions})
+known = row_attributes(results)[{name!r}]
 for index, place in zip(found.places, places):
     print(rows[index].number, place.round(3), known[index])"""
 _SUBSET = """\
@@ -61,7 +61,7 @@ def dataset(view, shared, file, ask, hide, labelled, subset=None, plane=None, cu
         names.append("row_vectors")
         if way is not None:
             laid_out += _PLACES.format(way=way, name=name, dimensions=", 3" if dimensions == 3 else "")
-            names += ["known_of", "lay_out"]
+            names += ["row_attributes", "project_to_plane"]
         if number is not None:
             laid_out += "\n" + _NEAR.format(number=number, top_k=top_k)
             names.append("nearest_rows")
@@ -91,7 +91,9 @@ def rows_of(file):
     if file.typed:
         # With the empty ones: what is hidden in a row hangs on its number.
         return ["read_rows"], f'rows = read_rows("\\n".join({listed(file.data.splitlines())})).rows'
-    return ["kind_of", "read_rows"], reading_rows(file.name, not file.own, file.first, file.second, file.bounds)
+    return ["file_kind", "read_rows"], reading_rows(
+        file.name, not file.from_visitor, file.first, file.second, file.bounds
+    )
 
 
 def reading_rows(name, sample, first, second, bounds):
@@ -101,7 +103,7 @@ def reading_rows(name, sample, first, second, bounds):
     chosen += "".join(f", {key}={value!r}" for key, value in bounds.items() if value != _READ[key])
     path = f'pathlib.Path("assets/samples/{name}")' if sample else path_of(name)
     says = "in the project's folder" if sample else "your file"
-    return f"file = {path}  # {says}\nrows = read_rows(file.read_bytes(), kind_of(file.name){chosen}).rows"
+    return f"file = {path}  # {says}\nrows = read_rows(file.read_bytes(), file_kind(file.name){chosen}).rows"
 
 
 def path_of(name):
@@ -113,7 +115,7 @@ _CONCEPTS = """\
 {sentences}
 found = concept_test(bert, rows, concept, others, {of!r}{answer}{hide})
 print(found.scores.mean(axis=1).round(3))  # after each layer: the share of rows that rise along the concept's vectors
-print(found.chance.mean(axis=1).round(3), found.differs)  # along chance vectors; whether that differs
+print(found.chance.mean(axis=1).round(3), found.is_significant)  # along chance vectors; whether that differs
 print(found.accuracies.mean(axis=1).round(3))  # of the classifiers, on sentences held out"""
 
 
@@ -125,7 +127,7 @@ def concepts(view, shared, file, name, concept, others, of, answer, hide, label)
         of, answer, hide: as `concept_test` takes them. label: that of the rows that are asked about, or "" for all.
     """
     imports, read = rows_of(file)
-    labels = ["from bert_tf.explain.datasets.rows import labelled"] if label else []
+    labels = ["from bert_tf.explain.datasets.text_rows import labelled"] if label else []
     read += f"\nrows = labelled(rows, {label!r})" if label else ""
     ready = [None if name is None else name, samples.OTHERS if others == samples.sentences(samples.OTHERS) else None]
     made = [

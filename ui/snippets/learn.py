@@ -6,7 +6,7 @@ from ui.snippets.parts import about, loading, script
 _PARTS = """\
 for part in parts(bert.model, trace.length, masks={masks}{task}):
     print(part.title, dict(part.shape), part.parameters, part.flops)
-for size in every_size(bert.config, trace.length, masks={masks}):  # of its kind
+for size in all_sizes(bert.config, trace.length, masks={masks}):  # of its kind
     print(size.name, size.parameters["total"], sum(size.flops.values()))
     print(*(part for part in size.parts if part.name == {box!r}))  # the open box"""
 _PASSING = """\
@@ -19,7 +19,7 @@ _BOXES = {
     "nsp": "print(trace.nsp)",
     "sop": "print(trace.sop)",
     "replaced": "print(trace.replaced.round(3))",
-    "task": "found = task_passing(bert, trace)\nprint(found)",
+    "task": "found = task_head_activations(bert, trace)\nprint(found)",
 }
 
 
@@ -30,12 +30,12 @@ def architecture(view, shared, trace, layer, box, values=None):
         layer: from 0. box: its name. values: which of the layer's values are looked at; None for a box that no
             layer has.
     """
-    names, opened = ["every_size", "parts"], _BOXES.get(box, "") if _has(trace, box) else ""
+    names, opened = ["all_sizes", "parts"], _BOXES.get(box, "") if _has(trace, box) else ""
     task = shared.bert.task and shared.bert.task.settings
     if values:
         names, opened = [*names, "passing"], _PASSING.format(layer=layer, name=values)
     elif box == "task":
-        names.append("choice_scores" if task.task == "choose" else "task_passing")
+        names.append("choice_scores" if task.task == "choose" else "task_head_activations")
         if task.task == "choose":
             asked = record(task, view.a, view.b)
             opened = f"found = choice_scores(bert, {asked['context']!r}, {asked['choices']!r})\nprint(found)"
@@ -51,9 +51,9 @@ def _has(trace, box):
 
 _READERS = """\
 for bert in models:
-    reading = read_place(bert, text, {start}, {end}, top_k={top_k})
+    reading = predict_span(bert, text, {start}, {end}, top_k={top_k})
     print(bert.name, reading.reads, [(one.token, round(one.probability, 3)) for one in reading.answer.predictions])
-    print(reading.answer.original_probability, reading.seen)"""
+    print(reading.answer.original_probability, reading.visible_spans)"""
 
 
 def oneway(view, readings, chosen, text, start, end):
@@ -61,9 +61,9 @@ def oneway(view, readings, chosen, text, start, end):
 
     Args:
         readings: names of the readers, in 32 bits; chosen: name of the sidebar's model, as the view computes, or "".
-        text, start, end: as `read_place` takes them.
+        text, start, end: as `predict_span` takes them.
     """
-    imports = ("from bert_tf.explain import read_place",)
+    imports = ("from bert_tf.explain import predict_span",)
     if chosen and view.precision != "float32":
         line = f"models = [*map(bert_tf.load, {readings}), bert_tf.load({chosen!r}, precision={view.precision!r})]"
     else:
@@ -75,7 +75,7 @@ _GAME = """\
 game = play(generator, discriminator, {text!r}{share}{mask}, seed={seed})
 for token, stood, replaced, score in zip(game.tokens, game.original_tokens, game.replaced, game.scores):
     print(token, stood if replaced else "", score.round(3))  # what it stands for, the judge's probability
-print(game.caught, game.false_alarms)"""
+print(game.true_positives, game.false_positives)"""
 
 
 def electra(view, discriminator, generator, chosen, share, seed):
@@ -88,7 +88,7 @@ def electra(view, discriminator, generator, chosen, share, seed):
 
 
 _FAMILY = """\
-rows = family_rows({tokens})
+rows = architecture_rows({tokens})
 for row in rows:
     print(row.name, row.config.num_hidden_layers, row.config.hidden_size, row.parameters, row.flops / 1e9)"""
 _SPEED = """\
@@ -99,6 +99,6 @@ for row, seconds in zip(rows, measure_speed(rows)):
 def family(view, tokens, timed=False):
     """Every size of every member; timed: whether the page times them."""
     imports = (
-        f"from bert_tf.explain.models.architecture_table import family_rows{', measure_speed' if timed else ''}",
+        f"from bert_tf.explain.models.architecture_table import architecture_rows{', measure_speed' if timed else ''}",
     )
     return script(imports, _FAMILY.format(tokens=tokens), _SPEED if timed else "")

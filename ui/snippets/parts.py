@@ -3,7 +3,7 @@
 from ui.samples import concepts
 from ui.session import runs
 from ui.shell.limits import ROOT
-from ui.widgets.mask_chips import cut
+from ui.widgets.mask_chips import truncated_texts
 
 
 def script(imports, *parts):
@@ -14,10 +14,10 @@ def script(imports, *parts):
         parts: text of several lines each; empty ones are left out.
     """
     body = "\n\n".join(part.strip("\n") for part in parts if part.strip())
-    plain = sorted(line for line in imports if line.startswith("import "))
+    escape_markdown = sorted(line for line in imports if line.startswith("import "))
     own = ["import bert_tf"] if "bert_tf." in body else []
-    own += sorted(_sorted(line) for line in imports if line not in plain)
-    return "\n\n".join(["\n".join(lines) for lines in (plain, own) if lines] + [body]) + "\n"
+    own += sorted(_sorted(line) for line in imports if line not in escape_markdown)
+    return "\n\n".join(["\n".join(lines) for lines in (escape_markdown, own) if lines] + [body]) + "\n"
 
 
 def _sorted(line):
@@ -55,7 +55,7 @@ def reading(trace, variable="trace", bert="bert"):
 
 def asked(trace):
     """The arguments that a trace was made with; a typed [MASK] is in the texts."""
-    a, b = cut(trace, trace.text_a, trace.text_b or "")
+    a, b = truncated_texts(trace, trace.text_a, trace.text_b or "")
     own = [at for at in trace.masks if trace.original_tokens[at] != trace.tokens[at]]
     given = [repr(text) for text in ((a, b) if trace.text_b is not None else (a,))]
     return ", ".join([*given, *([f"mask={own}"] if own else [])])
@@ -87,6 +87,6 @@ def target(found, tokenizer):
         "nsp": ("next_sentence_target", f"follows={found.id == 0}"),
         "sop": ("sentence_order_target", f"in_order={found.id == 0}"),
         "replaced": ("replaced_target", f"{found.position}, replaced={found.id == 1}"),
-        "task": ("class_target", "" if found.of_value else repr(label)),
+        "task": ("class_target", "" if found.is_regression else repr(label)),
     }[found.head]
     return name, f"{name}(bert, trace{', ' * bool(answer)}{answer})"

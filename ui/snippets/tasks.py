@@ -29,7 +29,7 @@ def tasks(view, shared, given, trace=None, label=None):
 
 
 _FINETUNED = """\
-found = heads_changed(trace, other)
+found = attention_divergence(trace, other)
 print(found.round(3))  # bits, one row a layer, one column a head"""
 _HEAD = """\
 for row, token in enumerate(trace.tokens):  # the head that is open, before and after
@@ -56,7 +56,7 @@ def finetuned(view, pair, traces, hidden=(), place=None):
     before, after = (shared.name for shared in pair)
     load = f"{loading(view, before, 'before')}\n{loading(view, after, 'after')}"
     read = f"{reading(traces[0], bert='before')}\n{reading(traces[1], 'other', 'after')}"
-    imports = ("from bert_tf.explain.attention.attention_change import heads_changed",)
+    imports = ("from bert_tf.explain.attention.attention_divergence import attention_divergence",)
     head = _HEAD.format(layer=place[0], head=place[1]) if place else ""
     said = _own(view, pair[1]), _earlier(view, pair, traces, hidden)
     return script(imports, f"{load}\n{read}", _FINETUNED, head, *said)

@@ -4,7 +4,7 @@ from bert_tf.plots.training.curves import PANELS
 from ui.shell.limits import ROOT
 from ui.snippets.parts import asked, script
 
-_IMPORT = "from bert_tf.training.run import read_run"
+_IMPORT = "from bert_tf.training.run_folder import read_run"
 
 
 def _reading(folder):
@@ -36,13 +36,13 @@ def training(view, run):
 
 _SERIES = """\
 series = Series({snapshots})
-moments = series.moments({asked})
+moments = series.snapshot_traces({asked})
 trace = next(one.trace for one in moments if one.step == {step})"""
 _COURSES = """\
 for mask in fill_mask(trace, series.tokenizer, top_k={top_k}):
     print(mask.position, [(one.token, round(one.probability, 3)) for one in mask.predictions])
     followed = course(moments, series.tokenizer, mask.position)
-    print(followed.token, followed.ranks, followed.probabilities.round(3), followed.entered)"""
+    print(followed.token, followed.ranks, followed.probabilities.round(3), followed.first_step_within_rank)"""
 _PAIR = "print([(one.step, one.trace.{verdict}) for one in moments])"
 _MAP = "print(trace.attentions[{layer}, {head}].round(3))  # row a token that looks, column one looked at"
 
@@ -57,7 +57,7 @@ def timelapse(view, folder, trace, step, layer, head, some=None):
     imports, read = _reading(folder)
     masks = bool(trace.masks) and trace.logits is not None
     names = "Series, course" if masks else "Series"
-    imports = [*imports, f"from bert_tf.explain.models.timelapse import {names}"]
+    imports = [*imports, f"from bert_tf.explain.models.snapshot_series import {names}"]
     imports += ["from bert_tf.explain import fill_mask"] if masks else []
     chosen = f"[one for one in run.snapshots if one.step in {some}]" if some else "run.snapshots"
     said = [

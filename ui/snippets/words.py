@@ -36,7 +36,7 @@ for place, text in zip(places, found.texts):
 """
 _APART = """\
 apart = sense_separation(found.vectors, [senses[text] for text in found.texts])
-print(apart.nearest.round(3), apart.within.round(3), apart.between.round(3))  # a number a layer"""
+print(apart.nearest.round(3), apart.spread_snapshots.round(3), apart.between.round(3))  # a number a layer"""
 
 
 def meaning(view, shared, chosen, word, read, layer, way, dimensions, most):
@@ -63,9 +63,9 @@ def meaning(view, shared, chosen, word, read, layer, way, dimensions, most):
 
 def _sentences(chosen, read):
     if chosen in word_senses.WORDS:
-        cut = f"[:{len(read.texts)}]" if read.left_out else ""
+        slice_text = f"[:{len(read.texts)}]" if read.left_out else ""
         return (
-            f'lines = pathlib.Path("assets/samples/senses/{chosen}.tsv").read_text("utf-8").splitlines(){cut}\n'
+            f'lines = pathlib.Path("assets/samples/senses/{chosen}.tsv").read_text("utf-8").splitlines(){slice_text}\n'
             'senses, texts = zip(*(line.split("\\t") for line in lines))'
         )
     labels = f"\nsenses = {list(read.senses)}" if any(read.senses) else ""
@@ -92,7 +92,7 @@ near = found.nearest[0]
 for one in near:  # the places in the file nearest to {what}
     print(one.row.number, round(one.similarity, 3), "{{}}[{{}}]{{}}".format(*one.parts))"""
 _LOOKS = """
-looked = [one.looked for one in near]
+looked = [one.most_attended for one in near]
 for one in looked:  # where it looks most from there{mean}
     print(one.token, round(one.share, 3), f"{{one.offset:+d}}")
 print(count_offsets(near))  # how far away, in tokens"""
@@ -150,11 +150,11 @@ def _in_file(view, shared, trace, centred, top_k, at, state, file, heads, tagger
     what = f"the token's vector after layer {state}"
     looks = ""
     if heads is not None:
-        names += ["attended_values", "count_offsets"]
+        names += ["head_outputs", "count_offsets"]
         several = len(heads) > 1
         head = list(heads) if several else heads[0]
         layer, more = state - 1, f", head={head}{'' if view.special else ', special=False'}"
-        vectors = f"vectors = attended_values(bert, trace.hidden_states[{layer}], {layer}, {head})[[{at}]]"
+        vectors = f"vectors = head_outputs(bert, trace.hidden_states[{layer}], {layer}, {head})[[{at}]]"
         said = ", ".join(str(one + 1) for one in heads)
         what = f"what head{'s' * several} {said} of layer {state} put{'s' * (not several)} together"
         looks = _LOOKS.format(mean=", by the mean of their maps" if several else "")

@@ -8,7 +8,7 @@ from ui.session import state
 from ui.session.trace_store import attention_trace
 from ui.widgets import export, inputs
 from ui.widgets.formatting import count, milliseconds, title
-from ui.widgets.mask_chips import positions
+from ui.widgets.mask_chips import token_positions
 
 LARGEST = 128  # tokens a side up to which every one is shown
 WINDOW = 64  # tokens a side of the detail of a longer text
@@ -16,20 +16,20 @@ _READ = "attention.read"
 _FROM_ONE = {"read": lambda number: number - 1, "show": lambda index: index + 1}
 
 
-def opened(heading, strip=True):
+def page_inputs(heading, strip=True):
     """The opening lines of a page and the trace with attention maps: (SharedModel, Trace), or None."""
-    found = inputs.opened(heading, strip=strip)
+    found = inputs.page_inputs(heading, strip=strip)
     if found is None:
         return None
     shared, encoding = found
     settle(shared.config)
     with st.spinner("Reading …", show_time=True):
-        return shared, attention_trace(shared, positions(encoding, state.view().masks))
+        return shared, attention_trace(shared, token_positions(encoding, state.view().masks))
 
 
-def selected(heading):
+def filtered_page_inputs(heading):
     """The opening lines of a page without chips, and its filters: (SharedModel, Trace, ``plots.Selection``), or None."""
-    found = opened(heading, strip=False)
+    found = page_inputs(heading, strip=False)
     selection = filters(found[1]) if found else None
     return (*found, selection) if selection else None
 
@@ -40,7 +40,7 @@ def settle(config):
     layer = min(view.layer, config.num_hidden_layers - 1)
     head = min(view.head, config.num_attention_heads - 1)
     if (layer, head) != (view.layer, view.head):
-        state.settle(layer=layer, head=head)
+        state.correct_view(layer=layer, head=head)
 
 
 def filters(trace):
@@ -48,15 +48,15 @@ def filters(trace):
     names = {"all": "All", "aa": "A→A", "ab": "A→B", "ba": "B→A", "bb": "B→B"}
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         if trace.text_b is not None:
-            st.segmented_control("Show", list(names), format_func=names.get, **state.bound("shown", "w_shown"))
+            st.segmented_control("Show", list(names), format_func=names.get, **state.bind_field("shown", "w_shown"))
         elif state.view().shown != "all":
-            state.settle(shown="all")
+            state.correct_view(shown="all")
         st.toggle(
             "Special tokens",
-            **state.bound("special", "w_special"),
+            **state.bind_field("special", "w_special"),
             help="They ([CLS] and [SEP] in BERT) often draw most of the attention: hide them to see the rest.",
         )
-        st.toggle("Punctuation", **state.bound("punctuation", "w_punctuation"))
+        st.toggle("Punctuation", **state.bind_field("punctuation", "w_punctuation"))
     view = state.view()
     selection = plots.select(trace, view.shown, view.special, view.punctuation)
     if not selection:
@@ -77,7 +77,7 @@ def pickers(shape, threshold=None):
     sliders = [(name, most) for name, most in zip(("layer", "head"), shape) if most > 1]
     columns = st.columns(max(1, len(sliders) + bool(threshold)))
     for column, (name, most) in zip(columns, sliders):
-        column.slider(name.capitalize(), 1, most, **state.bound(name, f"w_{name}", **_FROM_ONE))
+        column.slider(name.capitalize(), 1, most, **state.bind_field(name, f"w_{name}", **_FROM_ONE))
     if threshold:
         with columns[-1]:
             threshold_picker(threshold)
@@ -85,7 +85,7 @@ def pickers(shape, threshold=None):
 
 def threshold_picker(threshold, width="stretch"):
     """The slider of the least weight that is drawn, the page's setting ``threshold``."""
-    bound = state.bound_setting(threshold, f"w_{threshold.replace('.', '_')}", 0, range(51))
+    bound = state.bind_setting(threshold, f"w_{threshold.replace('.', '_')}", 0, range(51))
     st.slider("Hide below", 0, 50, format="%d%%", width=width, **bound)
 
 
@@ -102,8 +102,8 @@ def detail(selection):
         return selection
     most = longest - WINDOW + 1
     if state.view().start >= most:
-        state.settle(start=most - 1)
-    st.slider(f"Detail: {WINDOW} tokens from", 1, most, **state.bound("start", "w_start", **_FROM_ONE))
+        state.correct_view(start=most - 1)
+    st.slider(f"Detail: {WINDOW} tokens from", 1, most, **state.bind_field("start", "w_start", **_FROM_ONE))
     return selection.window(state.view().start, WINDOW)
 
 
@@ -197,4 +197,4 @@ def warning_link():
 
 def _to_warning():
     state.set_setting(_READ, True, False)
-    state.change(page="attention")
+    state.change_view(page="attention")

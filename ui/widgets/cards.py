@@ -20,7 +20,7 @@ def cards(answers, number_from=None, shared=None):
     ]
 
 
-def shorter(answers, top_k):
+def with_top_k(answers, top_k):
     """``MaskPrediction``s with at most ``top_k`` guesses each."""
     return [dataclasses.replace(one, predictions=one.predictions[:top_k]) for one in answers]
 

@@ -1,6 +1,6 @@
 """Two of the explorer's own components: a table of coloured cells, and words on colours."""
 
-from ui.widgets.component_registry import register, sent
+from ui.widgets.component_registry import browser_value, register
 from ui.widgets.formatting import direction
 
 _CELLS, _MARKS = register("cells"), register("marks")
@@ -21,7 +21,7 @@ def cells(key, label, corner, rows, columns, tips, ramp, on_press=None, **look):
     """
 
     def pressed():
-        value = sent(key, "press")
+        value = browser_value(key, "press")
         if not isinstance(value, dict) or not all(type(value.get(name)) is int for name in ("row", "column")):
             return
         if 0 <= value["row"] < len(rows) and 0 <= value["column"] < len(columns):

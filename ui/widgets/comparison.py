@@ -15,14 +15,14 @@ from ui.session import (
 )
 from ui.widgets.formatting import megabytes, milliseconds, title
 
-WANTED = ("bert-base-uncased", "bert-large-uncased")
+RECOMMENDED = ("bert-base-uncased", "bert-large-uncased")
 _LARGE, _SMALL = 24, "bert-small-uncased-embedded"
 _SIZED = re.compile(r"bert-(base|large)-(cased|uncased)(-embedded|-whole-word-masking)?")
 # The page's settings that name its sides in a link where they are not the view's models: snapshots, or the preset.
 _PICKED = ("one", "other")
 
 
-def preset(installed, view):
+def default_models(installed, view):
     """Which two models to compare: those the view names, else Base beside Large or Small, else what there is.
 
     Args:
@@ -30,14 +30,14 @@ def preset(installed, view):
         view: the visitor's view.
 
     Returns:
-        (name, name): the visitor's own model and another, or the two of ``WANTED``.
+        (name, name): the visitor's own model and another, or the two of ``RECOMMENDED``.
     """
     names = [info.name for info in installed]
     if view.other in names:
         return view.model, view.other
     fair = _of_other_size(view.model, names)
-    if fair is None and set(WANTED) <= set(names):
-        return WANTED
+    if fair is None and set(RECOMMENDED) <= set(names):
+        return RECOMMENDED
     others = [info for info in installed if info.name != view.model]
     large = [info.name for info in others if info.config and info.config.num_hidden_layers == _LARGE]
     bert = [name for name in large if _SIZED.fullmatch(name)]
@@ -54,7 +54,7 @@ def _of_other_size(name, names):
     return min(found, key=len, default=None)
 
 
-def enough(installed):
+def has_two_models(installed):
     """Whether there are two models, or a model and a snapshot of a training, to put side by side."""
     return len(installed) > 1 or bool(installed and runs.snapshots())
 
@@ -63,7 +63,7 @@ def pickers(installed, page):
     """The choice of two models or snapshots, tied to the view and the page's settings.
 
     Args:
-        installed: as ``preset`` takes it. page: name of the page.
+        installed: as ``default_models`` takes it. page: name of the page.
 
     Returns:
         (name, name).
@@ -71,11 +71,11 @@ def pickers(installed, page):
     names = [info.name for info in installed]
     _settle(installed, names, page)
     offered = [*names, *runs.snapshots()]
-    wanted = sides_named(state.view(), page)
+    wanted = compared_models(state.view(), page)
     labels = ("One model", "The other")
     for column, label, field, place, name in zip(st.columns(2), labels, ("model", "other"), _PICKED, wanted):
         key = f"w_{page}_{field}"
-        state.give(key, name)
+        state.set_widget(key, name)
         place = f"{page}.{place}"
         column.selectbox(label, offered, format_func=title, key=key, on_change=_picked, args=(key, field, place, names))
     if wanted[0] == wanted[1]:
@@ -89,13 +89,13 @@ def _settle(installed, names, page):
     picked = [view.setting(f"{page}.{place}") in known for place in _PICKED]
     if view.other in names or all(picked):
         return
-    one, other = preset(installed, view)
+    one, other = default_models(installed, view)
     if one == view.model or any(picked):
-        state.settle(other=other)
+        state.correct_view(other=other)
         return
     for place, name in zip(_PICKED, (one, other)):
         view = view.with_setting(f"{page}.{place}", name)
-    state.settle(settings=view.settings)
+    state.correct_view(settings=view.settings)
 
 
 def with_model(view, name):
@@ -111,18 +111,18 @@ def _known():
 def _picked(key, field, place, names):
     name = st.session_state[key]
     if name in names:
-        state.change(**{field: name})
+        state.change_view(**{field: name})
     state.set_setting(place, "" if name in names else name, "")
 
 
-def sides_named(view, page):
+def compared_models(view, page):
     """Names of the two models or snapshots of a page; one that is not there leaves the view's model in its place."""
     picked = [view.setting(f"{page}.{place}") for place in _PICKED]
     known = _known() if any(picked) else ()
     return tuple(one if one in known else name for one, name in zip(picked, (view.model, view.other)))
 
 
-def with_sides(view, one, other):
+def with_compared_models(view, one, other):
     """The view of Compare with two models on the view's texts; the visitor's own model stays.
 
     Args:
@@ -164,18 +164,18 @@ def shared_guesses(found, pair, side):
     own_tokenizer, other_tokenizer = [one.shared.tokenizer for one in pair][order]
     for mask in found.masks:
         own, other = (mask.predictions_a, mask.predictions_b)[order]
-        known = {_plain(one.token, other_tokenizer, found.folded) for one in other}
+        known = {_plain(one.token, other_tokenizer, found.case_folded) for one in other}
         position = mask.position_a if side == "a" else mask.position_b
-        named[position] = {one.token for one in own if _plain(one.token, own_tokenizer, found.folded) in known}
+        named[position] = {one.token for one in own if _plain(one.token, own_tokenizer, found.case_folded) in known}
     return named
 
 
-def layer_rows(lenses, pair, layers, folded):
+def layer_rows(lenses, pair, layers, case_folded):
     """The likeliest words of two lenses at the same relative depth, the embeddings first.
 
     Args:
         lenses: two ``Lens``es of one position each. pair: the sides they are of. layers: pairs of layers from
-            0. folded: whether upper and lower case are one.
+            0. case_folded: whether upper and lower case are one.
 
     Returns:
         list of (state, state, word, probability, word, probability, whether the words are the same).
@@ -186,17 +186,17 @@ def layer_rows(lenses, pair, layers, folded):
             (lens.predicted_tokens[0][state][0], float(lens.probabilities[0, state, 0]))
             for lens, state in zip(lenses, states)
         ]
-        same = len({_plain(one[0], side.shared.tokenizer, folded) for one, side in zip(best, pair)}) == 1
+        same = len({_plain(one[0], side.shared.tokenizer, case_folded) for one, side in zip(best, pair)}) == 1
         rows.append((*states, *best[0], *best[1], same))
     return rows
 
 
-def _plain(token, tokenizer, folded):
+def _plain(token, tokenizer, case_folded):
     """A token as it compares between vocabularies."""
-    return tokenizer.spelling(token).lower() if folded else tokenizer.spelling(token)
+    return tokenizer.spelling(token).lower() if case_folded else tokenizer.spelling(token)
 
 
-def facts(pair, traces, infos, seconds):
+def model_facts(pair, traces, infos, seconds):
     """Sizes and times of both models: a dict of columns, the first the names of the rows.
 
     ``seconds``: of a pass of each, or None while they are not known.
@@ -251,7 +251,7 @@ def _after(progress, place, sides, done, total):
     return progress(place * total + done, sides * total)
 
 
-def spread(pair, traces):
+def attention_entropy(pair, traces):
     """Mean entropy of the attention in every layer of both models: dict from title to float [L]."""
     profiles = {}
     for side, trace in zip(pair, traces):

@@ -26,7 +26,7 @@ def register(name):
     return draw
 
 
-def sent(key, name):
+def browser_value(key, name):
     """What the browser sent with the trigger ``name``, or None."""
     state = st.session_state.get(key)
     return state.get(name) if state else None

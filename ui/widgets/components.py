@@ -9,7 +9,7 @@ import uuid
 import streamlit as st
 
 from ui.session import state
-from ui.widgets.component_registry import register, sent
+from ui.widgets.component_registry import browser_value, register
 from ui.widgets.formatting import direction
 
 _NAV, _CHIPS, _BARS, _GAUGE, _GRID, _LINES, _HEADS, _PICTURE = map(
@@ -26,12 +26,12 @@ def nav(key, groups, pages, dark, on_go):
     """
 
     def pressed():
-        value = sent(key, "go")
+        value = browser_value(key, "go")
         if isinstance(value, str):
             on_go(value)
 
     data = {"groups": groups, "pages": pages, "dark": dark}
-    _NAV(key=key, data=data, on_go_change=pressed, on_theme_change=state.again)
+    _NAV(key=key, data=data, on_go_change=pressed, on_theme_change=state.keep_view_next_run)
 
 
 def chips(key, shown, texts, on_toggle):
@@ -42,7 +42,7 @@ def chips(key, shown, texts, on_toggle):
     """
 
     def pressed():
-        value = sent(key, "toggle")
+        value = browser_value(key, "toggle")
         if isinstance(value, str):
             on_toggle(value)
 
@@ -57,7 +57,7 @@ def bars(key, cards, on_fill=None):
     """
 
     def pressed():
-        value = sent(key, "fill")
+        value = browser_value(key, "fill")
         if isinstance(value, dict) and all(type(value.get(name)) is int for name in ("position", "token")):
             on_fill(value["position"], value["token"])
 
@@ -128,7 +128,7 @@ def grid(
 
 def _head_sent(key, name):
     """The (layer, head) that the browser sent, or None."""
-    value = sent(key, name)
+    value = browser_value(key, name)
     if isinstance(value, dict) and all(type(value.get(part)) is int for part in ("layer", "head")):
         return value["layer"], value["head"]
     return None
@@ -186,7 +186,7 @@ def picture(key, title, name, figure):
     asked = f"_{key}_asked"
 
     def pressed():
-        value = sent(key, "ask")
+        value = browser_value(key, "ask")
         if isinstance(value, dict) and value.get("format") in _PICTURES:
             st.session_state[asked] = value
 
@@ -214,12 +214,12 @@ def tower(key, boxes, heads, tokens, runs, chosen, layer, layers, on_open, on_la
     """
 
     def opened():
-        value = sent(key, "open")
+        value = browser_value(key, "open")
         if isinstance(value, str):
             on_open(value)
 
     def moved():
-        value = sent(key, "layer")
+        value = browser_value(key, "layer")
         if type(value) is int:
             on_layer(value)
 

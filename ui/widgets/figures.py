@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from ui.widgets.component_registry import register, sent
+from ui.widgets.component_registry import browser_value, register
 
 _FIGURE = register("figure")
 
@@ -19,10 +19,10 @@ def show(what, figure, *, key, **options):
         what ``st.plotly_chart`` returns.
     """
     from bert_tf.plots.description import description
-    from bert_tf.plots.margins import fix_margins, take_scale
+    from bert_tf.plots.margins import detach_colorbar, fix_margins
 
     beside = f"c_{key}_said"
-    scale = take_scale(figure)
+    scale = detach_colorbar(figure)
     fix_margins(figure)
     if scale:
         options["config"] = _without_camera(options.get("config") or {})
@@ -32,7 +32,7 @@ def show(what, figure, *, key, **options):
             "what": what,
             "said": description(figure),
             "scale": scale,
-            "table": _table(figure) if sent(beside, "open") else None,
+            "table": _table(figure) if browser_value(beside, "open") else None,
         }
         _FIGURE(key=beside, data=data, on_open_change=lambda: None)
     return drawn

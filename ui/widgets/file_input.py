@@ -5,12 +5,12 @@ import functools
 
 import streamlit as st
 
-from bert_tf.explain import kind_of, read_rows
-from bert_tf.explain.datasets.rows import labelled, labels_of
+from bert_tf.explain import file_kind, read_rows
+from bert_tf.explain.datasets.text_rows import labelled, labels_of
 from ui.session import jobs, state
-from ui.session.session_cache import kept
+from ui.session.session_cache import cached
 from ui.shell.limits import ROOT
-from ui.widgets.formatting import count, plain
+from ui.widgets.formatting import count, escape_markdown
 
 _FOLDER = ROOT / "assets" / "samples"
 SAMPLES = {
@@ -24,32 +24,32 @@ _OWN, _TYPED = "upload", "typed"
 _TYPES = ("txt", "csv", "tsv", "jsonl", "ndjson")
 #: Rows of a file that are asked about without a press on Run.
 AT_ONCE = 40
-HIDE = {"random": "A word of each row", "last": "The last word", "given": "What the file hides"}
+HIDING_CHOICES = {"random": "A word of each row", "last": "The last word", "given": "What the file hides"}
 
 
 @dataclasses.dataclass(frozen=True)
-class Chosen:
+class ChosenFile:
     """What makes a file that was chosen unlike another.
 
     Attributes:
-        name: of the file. data: its bytes, or the text that was typed. own: whether the visitor gave it.
+        name: of the file. data: its bytes, or the text that was typed. from_visitor: whether the visitor gave it.
         typed: whether it was typed. first, second: the columns of the texts, or None.
-        most_rows, most_characters: how much of it is read.
+        most_rows, max_characters: how much of it is read.
     """
 
     name: str
     data: object
-    own: bool
+    from_visitor: bool
     typed: bool
     first: object
     second: object
     most_rows: int
-    most_characters: int
+    max_characters: int
 
     @property
     def bounds(self):
         """What `read_rows` takes as bounds."""
-        return {"most_rows": self.most_rows, "most_characters": self.most_characters}
+        return {"most_rows": self.most_rows, "most_characters": self.max_characters}
 
 
 def rows(page, typed=False, trees=False, first="sentences.txt"):
@@ -61,7 +61,7 @@ def rows(page, typed=False, trees=False, first="sentences.txt"):
         first: the sample that is read where nothing was chosen.
 
     Returns:
-        (``Rows``, ``Chosen``), or None with the reason said.
+        (``Rows``, ``ChosenFile``), or None with the reason said.
     """
     names = {**SAMPLES, **(_TREES if trees else {}), _OWN: "Your file", **({_TYPED: "Typed lines"} if typed else {})}
     chosen = st.pills(
@@ -70,7 +70,7 @@ def rows(page, typed=False, trees=False, first="sentences.txt"):
         format_func=names.get,
         label_visibility="collapsed",
         required=True,
-        **state.bound_setting(f"{page}.file", f"w_{page}_file", first, names),
+        **state.bind_setting(f"{page}.file", f"w_{page}_file", first, names),
     )
     if chosen == _OWN:
         name, data = uploaded(page, types=(*_TYPES, "conllu") if trees else _TYPES)
@@ -117,7 +117,7 @@ def uploaded(page, label="A file of texts", types=_TYPES):
     name, data = st.session_state.get(place, ("", b""))
     if data:
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-            said = f"Read from {plain(name[:80])}. It stays on the server only as long as this visit."
+            said = f"Read from {escape_markdown(name[:80])}. It stays on the server only as long as this visit."
             st.caption(said, width="content")
             if given is None:  # the widget came back empty, with nothing to press
                 st.button("Take it away", type="tertiary", key=f"w_{page}_forget", on_click=forget, width="content")
@@ -130,23 +130,25 @@ def _lines(page):
         height=150,
         max_chars=1000 * state.limits().max_file_kilobytes,
         placeholder="One text a line; a tab before the second of a pair.",
-        **state.bound_setting(f"{page}.lines", f"w_{page}_lines", ""),
+        **state.bind_setting(f"{page}.lines", f"w_{page}_lines", ""),
     )
 
 
 def _read(page, name, data, chosen):
-    limits, kind = state.limits(), kind_of(name)
+    limits, kind = state.limits(), file_kind(name)
     first = second = None
     bounds = {"most_rows": limits.max_rows, "most_characters": limits.max_row_characters}
     if kind in ("jsonl", "table"):
-        first, second = _columns(page, kept(f"{page}_columns", (name, data), lambda: _tried(data, kind, bounds)))
-    key = Chosen(name, data, chosen in (_OWN, _TYPED), chosen == _TYPED, first, second, **bounds)
-    found = kept(f"{page}_rows", key, lambda: read_rows(data, kind, first, second, **bounds))
+        first, second = _columns(
+            page, cached(f"{page}_columns", (name, data), lambda: _read_all_columns(data, kind, bounds))
+        )
+    key = ChosenFile(name, data, chosen in (_OWN, _TYPED), chosen == _TYPED, first, second, **bounds)
+    found = cached(f"{page}_rows", key, lambda: read_rows(data, kind, first, second, **bounds))
     _say(found, limits)
     return found, key
 
 
-def _tried(data, kind, bounds):
+def _read_all_columns(data, kind, bounds):
     return read_rows(data, kind, **bounds)
 
 
@@ -157,14 +159,14 @@ def _columns(page, found):
     first = left.selectbox(
         "Text A",
         found.columns,
-        **state.bound_setting(f"{page}.first", f"w_{page}_first", found.first, found.columns),
+        **state.bind_setting(f"{page}.first", f"w_{page}_first", found.first, found.columns),
     )
     options = ["", *found.columns]
     second = right.selectbox(
         "Text B",
         options,
         format_func=lambda name: name or "none",
-        **state.bound_setting(f"{page}.second", f"w_{page}_second", found.second or "", options),
+        **state.bind_setting(f"{page}.second", f"w_{page}_second", found.second or "", options),
     )
     return first, second
 
@@ -179,18 +181,18 @@ def _say(found, limits):
     if found.problems:
         with st.expander(f"{count(len(found.problems), found.unit)} passed over", icon=":material/report:"):
             for number, why in found.problems[:50]:
-                st.caption(f"{found.unit.title()} {number:,}: {plain(why)}")
+                st.caption(f"{found.unit.title()} {number:,}: {escape_markdown(why)}")
 
 
 def hide_picker(page):
     """The choice of what to hide in every row."""
     return st.segmented_control(
         "Hidden",
-        list(HIDE),
-        format_func=HIDE.get,
+        list(HIDING_CHOICES),
+        format_func=HIDING_CHOICES.get,
         required=True,
         help="Where a row hides something itself ([MASK] in it, or a word under “mask”), that is hidden.",
-        **state.bound_setting(f"{page}.hide", f"w_{page}_hide", "random", HIDE),
+        **state.bind_setting(f"{page}.hide", f"w_{page}_hide", "random", HIDING_CHOICES),
     )
 
 
@@ -211,24 +213,24 @@ def label_picker(page, found):
         options,
         format_func=lambda one: f"Those labelled “{one}”" if one else "All",
         width=260,
-        **state.bound_setting(f"{page}.labelled", f"w_{page}_labelled", "", options),
+        **state.bind_setting(f"{page}.labelled", f"w_{page}_labelled", "", options),
     )
     return (dataclasses.replace(found, rows=labelled(found.rows, label)) if label else found), label
 
 
-def carry(file, page):
+def choose_on_page(file, page):
     """Choose a file on another page too. Only from a callback.
 
-    Args: file: ``Chosen``, a sample or an upload. page: name of the other page.
+    Args: file: ``ChosenFile``, a sample or an upload. page: name of the other page.
     """
-    if file.own:
+    if file.from_visitor:
         st.session_state[f"_file_{page}"] = (file.name, file.data)
-    state.set_setting(f"{page}.file", _OWN if file.own else file.name, None)
+    state.set_setting(f"{page}.file", _OWN if file.from_visitor else file.name, None)
     for name, column in (("first", file.first), ("second", file.second)):
         state.set_setting(f"{page}.{name}", column, None)
 
 
-def asked(page, key, at_once):
+def run_requested(page, key, at_once):
     """Whether the work for ``key`` may begin: a button asks for it, unless it is short.
 
     Args:

@@ -71,11 +71,11 @@ def direction(text):
     return "ltr" if first == "L" else "rtl"
 
 
-def plain(text):
+def escape_markdown(text):
     """User text or a token made safe to stand in Markdown."""
     return "".join("\\" + letter if letter in "\\`*_{}[]()<>#+-.!|~$:&" else letter for letter in text)
 
 
 def bold(text):
     """The same between asterisks. A byte-level token can begin with its space, and asterisks beside one are shown."""
-    return f"**{plain(text.strip())}**" if text.strip() else plain(text)
+    return f"**{escape_markdown(text.strip())}**" if text.strip() else escape_markdown(text)

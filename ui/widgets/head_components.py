@@ -4,7 +4,7 @@ import base64
 
 import numpy as np
 
-from ui.widgets.component_registry import register, sent
+from ui.widgets.component_registry import browser_value, register
 
 _NEURON, _WEIGHTS = register("neuron"), register("weights")
 
@@ -25,7 +25,7 @@ def neuron(key, tokens, runs, vectors, query, chosen, queries, keys, dark, on_qu
 
     def follow(name, allowed, callback):
         def pressed():
-            value = sent(key, name)
+            value = browser_value(key, name)
             if type(value) is int and value in allowed:
                 callback(value)
 
@@ -62,7 +62,7 @@ def weights(key, tokens, places, columns, chosen, dark, on_choose, label, hint):
     """
 
     def pressed():
-        value = sent(key, "choose")
+        value = browser_value(key, "choose")
         if type(value) is int and 0 <= value < len(tokens):
             on_choose(value)
 

@@ -6,7 +6,7 @@ from bert_tf import plots
 from bert_tf.explain import Answer
 from bert_tf.plots.interventions.ablation import replaced_bars
 from bert_tf.plots.theme import ramp
-from bert_tf.plots.training.task_answers import probabilities
+from bert_tf.plots.training.task_predictions import probabilities
 from ui.shell import frame
 from ui.widgets import components, export, highlights
 from ui.widgets.cells import marks
@@ -15,7 +15,7 @@ from ui.widgets.formatting import count, percent
 _HINT = "Point at a token, or tap it, for its score."
 
 
-def pair_verdict(key, trace):
+def pair_prediction(key, trace):
     """The answer about a pair, next sentence or sentence order; says so where the model has neither."""
     if trace.nsp is not None:
         components.gauge(key, float(trace.nsp.is_next))
@@ -52,7 +52,7 @@ def _guesses(trace, answers):
             )
 
 
-def save_verdict(trace):
+def save_pair_prediction(trace):
     """The download menu of the answer about a pair; nothing where there is none."""
     if trace.nsp is None and trace.sop is None:
         return
@@ -84,7 +84,7 @@ def save_replaced(trace):
 def replaced_tokens(key, trace):
     """The texts, every token on the colour of its chance to have been put there by a generator."""
     scores = trace.replaced.tolist()
-    parts = highlights.token_parts(trace, scores, lambda place: f"replaced {percent(scores[place])}")
+    parts = highlights.token_highlights(trace, scores, lambda place: f"replaced {percent(scores[place])}")
     marks(key, parts, ramp(frame.is_dark()), ("original", "replaced"), _HINT)
     suspected = sum(1 for place in _inside(trace) if trace.replaced[place] > 0.5)
     st.caption(

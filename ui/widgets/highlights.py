@@ -3,7 +3,7 @@
 import numpy as np
 
 
-def parts(trace, scores, target, unit="nats"):
+def word_highlights(trace, scores, target, unit="nats"):
     """What the marks component draws: the texts as they were typed, each word with its score.
 
     Args:
@@ -26,27 +26,27 @@ def parts(trace, scores, target, unit="nats"):
     return _parts(trace, drawn)
 
 
-def parts_in_order(trace, found, said):
+def reduction_highlights(trace, found, describe):
     """The same of a ``Reduction``: the paler a word, the earlier it goes; what stays is strongest.
 
     Args:
-        trace: a ``Trace``. found: ``Reduction``. said: callable (log-probability) -> how it is told.
+        trace: a ``Trace``. found: ``Reduction``. describe: callable (log-probability) -> how it is told.
     """
-    order = {one.word: (number, one.score) for number, one in enumerate(found.gone, 1)}
+    order = {one.word: (number, one.score) for number, one in enumerate(found.removed, 1)}
     drawn = []
     for word in trace.words():
         number, score = order.get(word, (0, 0.0))
-        tip = f"goes as number {number}; then the answer has {said(score)}" if number else "stays"
+        tip = f"goes as number {number}; then the answer has {describe(score)}" if number else "stays"
         shade = 0.6 * (number - 1) / len(order) if number else 1.0
         drawn.append((word, tip, shade, found.target.position in word.positions))
     return _parts(trace, drawn)
 
 
-def parts_of_flips(trace, found, said):
+def hotflip_highlights(trace, found, describe):
     """The same of a ``HotFlip``: the stronger a word, the more the worst of its other words costs the answer.
 
     Args:
-        trace: a ``Trace``. found: ``HotFlip``. said: callable (``Flip``) -> how it is told.
+        trace: a ``Trace``. found: ``HotFlip``. describe: callable (``Flip``) -> how it is told.
     """
     worst = {}
     for one in found.tried:  # what costs most comes first
@@ -56,7 +56,7 @@ def parts_of_flips(trace, found, said):
     for word in trace.words():
         one = worst.get(word)
         shade = max(0.0, -one.change / most) if one and most > 0 else 0.0
-        drawn.append((word, said(one) if one else "not tried", shade, found.target.position in word.positions))
+        drawn.append((word, describe(one) if one else "not tried", shade, found.target.position in word.positions))
     return _parts(trace, drawn)
 
 
@@ -85,11 +85,11 @@ def _parts(trace, words):
     return found
 
 
-def token_parts(trace, shades, said):
+def token_highlights(trace, shades, describe):
     """The same of every token by itself, for texts that are not looked at word by word.
 
     Args:
-        trace: a ``Trace``. shades: T floats from 0 to 1. said: callable (position) -> what is said of a token.
+        trace: a ``Trace``. shades: T floats from 0 to 1. describe: callable (position) -> what is said of a token.
     """
     found = {"a": []}
     for source, text in (("a", trace.text_a), ("b", trace.text_b)):
@@ -104,7 +104,7 @@ def token_parts(trace, shades, said):
             drawn.append(
                 {
                     "text": text[max(start, end) : stop],
-                    "tip": f"{name}: {said(place)}",
+                    "tip": f"{name}: {describe(place)}",
                     "shade": round(float(shades[place]), 3),
                     "hidden": place in trace.masks,
                 }

@@ -5,13 +5,13 @@ import streamlit as st
 from ui.samples.examples import EXAMPLES
 from ui.session import state
 from ui.session.model_store import shared_model
-from ui.shell.view import Spot
+from ui.shell.view import MaskPosition
 from ui.widgets import components
-from ui.widgets.formatting import count, plain, title
-from ui.widgets.mask_chips import chips, positions
+from ui.widgets.formatting import count, escape_markdown, title
+from ui.widgets.mask_chips import chips, token_positions
 
 
-def opened(heading, folded=True, strip=True):
+def page_inputs(heading, folded=True, strip=True):
     """The opening lines of a page: its title, the texts, the model, what the model reads, the tokens to mask.
 
     Args:
@@ -33,7 +33,7 @@ def opened(heading, folded=True, strip=True):
     if not texts_are_usable():
         return None
     shared = model()
-    encoding = read(shared)
+    encoding = encode_texts(shared)
     if encoding is None:
         return None
     if strip:
@@ -41,9 +41,9 @@ def opened(heading, folded=True, strip=True):
     return shared, encoding
 
 
-def masked(shared, encoding):
+def masked_positions(shared, encoding):
     """Positions of the view's masks in ``encoding``; None, with the reason said, if there are too many."""
-    found = positions(encoding, state.view().masks)
+    found = token_positions(encoding, state.view().masks)
     typed = sum(int(one) == shared.tokenizer.mask_id for one in encoding.token_ids)
     most = state.limits().max_masks
     if typed + len(found) > most:
@@ -61,13 +61,13 @@ def examples(offered=EXAMPLES):
     labels = [example.label for example in offered]
     view = state.view()
     shown = next((one.label for one in offered if (one.a, one.b) == (view.a, view.b)), None)
-    state.give("w_example", shown)
+    state.set_widget("w_example", shown)
 
     def pick():
         chosen = st.session_state["w_example"]
         # A second press on the chosen pill takes it back: the example starts over.
         example = offered[labels.index(chosen or shown or labels[0])]
-        state.change(a=example.a, b=example.b, masks=example.masks, start=0)
+        state.change_view(a=example.a, b=example.b, masks=example.masks, start=0)
 
     st.pills("Examples", labels, key="w_example", on_change=pick, label_visibility="collapsed")
 
@@ -83,16 +83,16 @@ def text_fields(fields=_FIELDS):
     view = state.view()
     for column, name, (label, hint) in zip(st.columns(len(fields)), "ab", fields):
         key = f"w_text_{name}"
-        state.give(key, getattr(view, name))
+        state.set_widget(key, getattr(view, name))
         column.text_area(label, key=key, on_change=_texts_changed, placeholder=hint, height=92)
 
 
 def _texts_changed():
     view = state.view()
-    texts = [state.typed(f"w_text_{name}", getattr(view, name)) for name in "ab"]
+    texts = [state.typed_text(f"w_text_{name}", getattr(view, name)) for name in "ab"]
     # Nobody clears two fields at once: a slow browser had not filled them yet.
     if any(texts) or not (view.a and view.b):
-        state.put(view.with_text(*texts))
+        state.replace_view(view.with_text(*texts))
 
 
 def texts_are_usable():
@@ -119,7 +119,7 @@ def model(name=None):
         return shared_model(name, state.view().precision)
 
 
-def read(shared):
+def encode_texts(shared):
     """Pack the view's texts for the model ``shared`` and say what did not fit.
 
     Returns:
@@ -133,23 +133,23 @@ def read(shared):
             icon=":material/keyboard:",
         )
         return None
-    say_unread(shared, view.b)
-    say_cut(encoding)
+    note_unreadable(shared, view.b)
+    warn_truncated(encoding)
     return encoding
 
 
-def say_unread(shared, text_b, name="Text B"):
+def note_unreadable(shared, text_b, name="Text B"):
     """Say of a text B that something was typed and the model can read nothing of it; ``name``: what it is called."""
-    if text_b.strip() and shared.given(text_b) is None:
+    if text_b.strip() and shared.text_b_or_none(text_b) is None:
         st.info(f"{name} holds nothing that the model can read, so it counts as empty.", icon=":material/keyboard:")
 
 
-def say_cut(encoding, whose=""):
-    """Say what of the texts did not fit into ``encoding``, if anything; ``whose``: the side of a comparison."""
+def warn_truncated(encoding, side_name=""):
+    """Say what of the texts did not fit into ``encoding``, if anything; ``side_name``: the side of a comparison."""
     cut = [f"{count(number, 'token')} of text {name}" for name, number in zip("AB", encoding.truncated) if number]
     if cut:
         st.warning(
-            f"{plain(whose)}{': the' if whose else 'The'} model reads {encoding.length} tokens at once: "
+            f"{escape_markdown(side_name)}{': the' if side_name else 'The'} model reads {encoding.length} tokens at once: "
             f"{' and '.join(cut)} at the end {'are' if sum(encoding.truncated) > 1 else 'is'} left out.",
             icon=":material/content_cut:",
         )
@@ -168,18 +168,18 @@ def token_strip(shared, encoding, key):
     with heading("Tokens"):
         st.toggle(
             "Whole words",
-            **state.bound("whole", "w_whole"),
+            **state.bind_field("whole", "w_whole"),
             help="On: a press masks every piece of a word. Off: one piece alone.",
         )
 
     def pressed(text):
-        spot, now = Spot.parse(text), state.view()
+        spot, now = MaskPosition.parse(text), state.view()
         if spot is None:
             return
-        if spot not in now.masks and len(positions(encoding, (*now.masks, spot))) > state.limits().max_masks:
+        if spot not in now.masks and len(token_positions(encoding, (*now.masks, spot))) > state.limits().max_masks:
             st.toast(f"At most {state.limits().max_masks} masks fit here: unmask one first.")
             return
-        state.put(now.toggled(spot))
+        state.replace_view(now.toggled(spot))
 
     shown = chips(encoding, view.masks, view.whole, shared.tokenizer.mask_id)
     components.chips(key, shown, (view.a, view.b), pressed)

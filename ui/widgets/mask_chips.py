@@ -1,10 +1,10 @@
 """From masked spots to token positions and to the chips that show them. No Streamlit."""
 
-from bert_tf.plots.attention.pooled_maps import text_sides
-from ui.shell.view import Spot
+from bert_tf.plots.attention.pooled_maps import token_sources
+from ui.shell.view import MaskPosition
 
 
-def places(encoding):
+def word_positions(encoding):
     """Where every token stands: a list, one entry a token, of (source, word, piece), or None.
 
     None stands for the special tokens that the model adds.
@@ -20,45 +20,45 @@ def places(encoding):
     return found
 
 
-def positions(encoding, spots):
+def token_positions(encoding, mask_positions):
     """Token positions of the masked spots, ascending; spots that point at nothing are passed over."""
-    wanted = set(spots)
+    wanted = set(mask_positions)
     return tuple(
         position
-        for position, place in enumerate(places(encoding))
-        if place and (Spot(place[0], place[1]) in wanted or Spot(*place) in wanted)
+        for position, place in enumerate(word_positions(encoding))
+        if place and (MaskPosition(place[0], place[1]) in wanted or MaskPosition(*place) in wanted)
     )
 
 
-def spot_at(encoding, position, spots):
-    """The spot of ``spots`` that masks the token at ``position``, or None."""
-    place = places(encoding)[position]
+def mask_position_at(encoding, position, mask_positions):
+    """The spot of ``mask_positions`` that masks the token at ``position``, or None."""
+    place = word_positions(encoding)[position]
     if place is None:
         return None
-    for spot in (Spot(place[0], place[1]), Spot(*place)):
-        if spot in spots:
+    for spot in (MaskPosition(place[0], place[1]), MaskPosition(*place)):
+        if spot in mask_positions:
             return spot
     return None
 
 
-def chips(encoding, spots, whole, mask_id):
+def chips(encoding, mask_positions, whole, mask_id):
     """What the chip strip shows, in reading order.
 
     Args:
         encoding: the packed pair.
-        spots: what is masked now.
+        mask_positions: what is masked now.
         whole: whether a press masks the whole word or one piece.
         mask_id: id of the mask token, to tell masks the visitor typed.
     Returns:
-        A list of dicts: ``kind`` is "special", "typed", "word" or "piece"; ``side`` as ``text_sides`` has
+        A list of dicts: ``kind`` is "special", "typed", "word" or "piece"; ``side`` as ``token_sources`` has
         it; ``spot`` what a press toggles (None where nothing can be); ``was`` the token as it stands in the text.
     """
-    where = places(encoding)
+    where = word_positions(encoding)
     pieces = {}
     for place in filter(None, where):
         pieces[place[:2]] = pieces.get(place[:2], 0) + 1
     shown = []
-    for position, (token, side, place) in enumerate(zip(encoding.tokens, text_sides(encoding.sources), where)):
+    for position, (token, side, place) in enumerate(zip(encoding.tokens, token_sources(encoding.sources), where)):
         chip = {
             "position": position,
             "text": token,
@@ -71,9 +71,9 @@ def chips(encoding, spots, whole, mask_id):
         if place and int(encoding.token_ids[position]) == mask_id:
             chip |= {"kind": "typed", "was": ""}
         elif place:
-            masked = spot_at(encoding, position, spots)
+            masked = mask_position_at(encoding, position, mask_positions)
             single = pieces[place[:2]] == 1
-            press = masked or (Spot(place[0], place[1]) if whole or single else Spot(*place))
+            press = masked or (MaskPosition(place[0], place[1]) if whole or single else MaskPosition(*place))
             chip |= {
                 "kind": "piece" if place[2] else "word",
                 "spot": str(press),
@@ -83,7 +83,7 @@ def chips(encoding, spots, whole, mask_id):
     return shown
 
 
-def cut(encoding, a, b):
+def truncated_texts(encoding, a, b):
     """(text a, text b) as far as ``encoding`` holds them."""
     if not encoding.truncated:
         return a, b

@@ -22,7 +22,7 @@ def spans(key, parts, legend, hint):
     _SPANS(key=key, data={"parts": parts, "direction": runs, "legend": legend, "hint": hint, "colours": list(COLOURS)})
 
 
-def labelled(text, places):
+def split_at_spans(text, places):
     """A text cut at labelled places.
 
     Args:

@@ -5,35 +5,35 @@ import math
 
 import streamlit as st
 
-from bert_tf.explain.attribution.target import classes_of
+from bert_tf.explain.attribution.target import classifier_settings
 from ui.session import state
-from ui.session.session_cache import kept
+from ui.session.session_cache import cached
 from ui.widgets import inputs
-from ui.widgets.formatting import percent, plain, title
+from ui.widgets.formatting import escape_markdown, percent, title
 
 
-def opened(heading):
+def page_inputs(heading):
     """What a page that asks why begins with: its title, the texts, a question that the model answers.
 
     Returns:
         (the shared model, the ``Encoding``, the ``Trace``), or None where it has said what is missing.
     """
-    found = inputs.opened(heading)
+    found = inputs.page_inputs(heading)
     if found is None:
         return None
     shared, encoding = found
-    trace = traced(shared, encoding)
+    trace = view_trace(shared, encoding)
     if trace is None or not has_question(shared, trace, with_classes=True):
         return None
     return shared, encoding, trace
 
 
-def traced(shared, encoding, hidden_states=False):
+def view_trace(shared, encoding, hidden_states=False):
     """The trace of the view, the last one kept; None, with the reason said, where there is none.
 
     Masks of a model without a head for them stay unmasked: nothing could be said about them.
     """
-    masked = inputs.masked(shared, encoding)
+    masked = inputs.masked_positions(shared, encoding)
     if masked is None:
         return None
     if masked and "mlm" not in shared.bert.heads:
@@ -46,45 +46,45 @@ def traced(shared, encoding, hidden_states=False):
         with st.spinner("Reading …", show_time=True):
             return shared.trace(view.a, view.b, masked, hidden_states=hidden_states)
 
-    return kept("why_trace", key, make)
+    return cached("why_trace", key, make)
 
 
 @dataclasses.dataclass(frozen=True)
-class Verdict:
+class PairQuestion:
     """A head's answer about a pair of texts, as it is told here.
 
     Attributes:
         title: what it is about. answers: the labels of its two classes, the first the one that is counted.
-        says: that the first holds, as a clause.
+        claim: that the first holds, as a clause.
     """
 
     title: str
     answers: tuple
-    says: str
+    claim: str
 
 
-_VERDICTS = {
-    "nsp": Verdict("Next sentence", ("IsNext", "NotNext"), "B follows A"),
-    "sop": Verdict("Sentence order", ("In order", "Swapped"), "A and B are in order"),
+_PAIR_QUESTIONS = {
+    "nsp": PairQuestion("Next sentence", ("IsNext", "NotNext"), "B follows A"),
+    "sop": PairQuestion("Sentence order", ("In order", "Swapped"), "A and B are in order"),
 }
 
 
 def classes(shared):
     """The ``TaskSettings`` of a model that was fine-tuned to classify texts, else None."""
-    return classes_of(shared.bert)
+    return classifier_settings(shared.bert)
 
 
 def pair_head(shared):
     """Which head judges pairs of texts, "nsp" or "sop"; None where the model has neither."""
-    return next((head for head in _VERDICTS if head in shared.bert.heads), None)
+    return next((head for head in _PAIR_QUESTIONS if head in shared.bert.heads), None)
 
 
-def verdict(shared):
-    """The ``Verdict`` of the model's head for pairs."""
-    return _VERDICTS[pair_head(shared)]
+def pair_question(shared):
+    """The ``PairQuestion`` of the model's head for pairs."""
+    return _PAIR_QUESTIONS[pair_head(shared)]
 
 
-def first_share(found):
+def first_answer_probability(found):
     """P(IsNext), or P(in order), of a trace or an outcome; None where there is neither."""
     if found.nsp is not None:
         return float(found.nsp.is_next)
@@ -102,7 +102,7 @@ def has_question(shared, trace, with_classes=False):
     if with_classes and (classes(shared) or trace.replaced is not None):
         return True
     pairs = pair_head(shared)
-    if (trace.masks and "mlm" in heads) or (not trace.masks and judges_pair(shared, trace)):
+    if (trace.masks and "mlm" in heads) or (not trace.masks and has_pair_answer(shared, trace)):
         return True
     if "replaced" in heads and "mlm" not in heads and pairs is None:
         st.info(
@@ -127,7 +127,7 @@ def has_question(shared, trace, with_classes=False):
     return False
 
 
-def judges_pair(shared, trace):
+def has_pair_answer(shared, trace):
     """Whether there is an answer about the pair."""
     return trace.text_b is not None and pair_head(shared) is not None
 
@@ -141,7 +141,7 @@ def target_picker(page, shared, trace):
     from bert_tf.explain import class_target, mask_target
 
     places = [str(position) for position in trace.masks if "mlm" in shared.bert.heads]
-    if judges_pair(shared, trace):
+    if has_pair_answer(shared, trace):
         places.append("next")
     if trace.replaced is not None:
         places.append("replaced")
@@ -151,9 +151,9 @@ def target_picker(page, shared, trace):
         of = st.selectbox(
             "What is explained",
             places,
-            format_func=lambda place: question_name(shared, place) or place_name(trace, int(place)),
+            format_func=lambda place: question_name(shared, place) or position_label(trace, int(place)),
             width=260,
-            **state.bound_setting(f"{page}.of", f"w_{page}_of", places[0], places),
+            **state.bind_setting(f"{page}.of", f"w_{page}_of", places[0], places),
         )
         if of == "class":
             return class_target(shared.bert, trace, _class_picker(page, classes(shared)))
@@ -165,7 +165,7 @@ def target_picker(page, shared, trace):
     try:
         return mask_target(shared.bert, trace, int(of), token)
     except ValueError as error:
-        st.warning(plain(str(error)), icon=":material/spellcheck:")
+        st.warning(escape_markdown(str(error)), icon=":material/spellcheck:")
         return None
 
 
@@ -173,24 +173,24 @@ def question_name(shared, place):
     """What a question that is not about a hidden word is called: "class", "next" for the pair, or "replaced" for a
     token's score; None for any other."""
     if place == "next":
-        return verdict(shared).title
+        return pair_question(shared).title
     return {"class": "The class", "replaced": "Replaced or original"}.get(place)
 
 
 def _pair_target(page, shared, trace):
     from bert_tf.explain import next_sentence_target, sentence_order_target
 
-    answers = verdict(shared).answers
+    answers = pair_question(shared).answers
     label = st.segmented_control(
         "Answer",
         answers,
-        **state.bound_setting(f"{page}.follows", f"w_{page}_follows", answers[0], answers),
+        **state.bind_setting(f"{page}.follows", f"w_{page}_follows", answers[0], answers),
     )
     make = next_sentence_target if pair_head(shared) == "nsp" else sentence_order_target
     return make(shared.bert, trace, label != answers[1])
 
 
-def judged_token(page, trace):
+def scored_token_picker(page, trace):
     """A choice among the tokens of the texts, tied to the page's setting "at"; the most suspected one at first.
 
     Returns:
@@ -203,18 +203,18 @@ def judged_token(page, trace):
         own,
         format_func=lambda place: f"{place}: {trace.tokens[place]}, replaced {percent(float(trace.replaced[place]))}",
         width=260,
-        **state.bound_setting(f"{page}.at", f"w_{page}_at", suspected, own),
+        **state.bind_setting(f"{page}.at", f"w_{page}_at", suspected, own),
     )
 
 
 def _replaced_target(page, shared, trace):
     from bert_tf.explain import replaced_target
 
-    position, answers = judged_token(page, trace), ("Replaced", "Original")
+    position, answers = scored_token_picker(page, trace), ("Replaced", "Original")
     label = st.segmented_control(
         "Answer",
         answers,
-        **state.bound_setting(f"{page}.follows", f"w_{page}_follows", answers[0], answers),
+        **state.bind_setting(f"{page}.follows", f"w_{page}_follows", answers[0], answers),
     )
     return replaced_target(shared.bert, trace, position, label != answers[1])
 
@@ -230,28 +230,28 @@ def _class_picker(page, settings):
             labels,
             format_func=lambda label: label or "The likeliest",
             width=260,
-            **state.bound_setting(f"{page}.label", f"w_{page}_label", "", labels),
+            **state.bind_setting(f"{page}.label", f"w_{page}_label", "", labels),
         )
         or None
     )
 
 
-def unit(target):
+def score_unit(target):
     """What a target's scores are counted in."""
-    return "of the value" if target.of_value else "nats"
+    return "of the value" if target.is_regression else "nats"
 
 
-def said(target, score):
+def score_text(target, score):
     """A target's score as people read it: a probability, or the value of a regression."""
-    return f"{score:.3f}" if target.of_value else percent(math.exp(score))
+    return f"{score:.3f}" if target.is_regression else percent(math.exp(score))
 
 
-def not_the_likeliest(found, nothing):
+def note_not_likeliest(found, nothing):
     """Say that the answer of a ``HotFlip`` or ``Reduction`` does not hold; nothing: there is, as "nothing to keep"."""
-    label, share = plain(found.target.label), said(found.target, found.score)
+    label, share = escape_markdown(found.target.label), score_text(found.target, found.score)
     told = (
         f"“{label}” is at most as likely as not here ({share}), so there is {nothing}. Choose a label above 50%."
-        if found.target.of_several
+        if found.target.is_multi_label
         else f"“{label}” is not the likeliest answer here ({share}), so there is {nothing}. Choose the likeliest."
     )
     st.info(told, icon=":material/touch_app:")
@@ -265,7 +265,7 @@ def token_picker(name, key, shared, trace, position, label):
     """
     from bert_tf.explain import fill_mask
 
-    answers = kept("why_answers", trace, lambda: fill_mask(trace, shared.tokenizer, 10))
+    answers = cached("why_answers", trace, lambda: fill_mask(trace, shared.tokenizer, 10))
     tokens = [one.token for answer in answers if answer.position == position for one in answer.predictions]
     original = trace.original_tokens[position]
     if original not in tokens and original != trace.tokens[position]:
@@ -274,7 +274,7 @@ def token_picker(name, key, shared, trace, position, label):
     options = tokens if not chosen or chosen in tokens else [*tokens, chosen]
     # The likeliest has no name of its own in a link: it changes with the text.
     settled = chosen or tokens[0]
-    state.give(key, settled)
+    state.set_widget(key, settled)
 
     def pull():
         value = st.session_state[key]
@@ -292,7 +292,7 @@ def token_picker(name, key, shared, trace, position, label):
     return settled if chosen else None
 
 
-def place_name(trace, position):
+def position_label(trace, position):
     """A position as people read it: its number and the word that is hidden there."""
     if position not in trace.masks:
         return f"{position}: {trace.tokens[position]}"
@@ -300,7 +300,7 @@ def place_name(trace, position):
     return f"{position}: [MASK]" if original == trace.tokens[position] else f"{position}: {original} (hidden)"
 
 
-def changed_cards(before, after, top_k):
+def before_after_cards(before, after, top_k):
     """Predictions before and after something as cards of the bars component.
 
     Args:
@@ -319,7 +319,7 @@ def answer_rows(shared, cards, shares):
     """What is said before and after something, as rows of a table.
 
     Args:
-        shared: ``SharedModel``. cards: as ``changed_cards`` makes them.
+        shared: ``SharedModel``. cards: as ``before_after_cards`` makes them.
         shares: of the first verdict on the pair, before and after; None where there is no verdict.
 
     Returns: list of (of what, the item, before, after).
@@ -329,7 +329,7 @@ def answer_rows(shared, cards, shares):
         for card in cards
         for one in card["predictions"]
     ]
-    return rows if shares is None else [*rows, (verdict(shared).answers[0], "", *shares)]
+    return rows if shares is None else [*rows, (pair_question(shared).answers[0], "", *shares)]
 
 
 def _changed(before, after, top_k):

@@ -6,17 +6,17 @@ import streamlit as st
 
 from bert_tf.plots.interventions.ablation import ranked_bars
 from ui.session import state, task_models
-from ui.session.session_cache import kept
+from ui.session.session_cache import cached
 from ui.widgets import components, export, inputs
-from ui.widgets.formatting import count, percent, plain
-from ui.widgets.spans import labelled, spans
+from ui.widgets.formatting import count, escape_markdown, percent
+from ui.widgets.spans import spans, split_at_spans
 
 _NAMES = {"classify": "classify texts", "tag": "mark words", "answer": "answer questions", "choose": "choose endings"}
 _MOST = 10  # classes drawn of one model
 
 
 @dataclasses.dataclass(frozen=True)
-class Said:
+class TaskPrediction:
     """What one model says.
 
     Attributes:
@@ -39,11 +39,11 @@ class Said:
         return found if self.settings.task == "classify" else dict(zip(_choices(self), found))
 
     @property
-    def marks(self):
+    def labels_by_span(self):
         """(start, end) -> label of the marked places of the text; None for another task."""
         if self.answer is None or self.settings.task != "tag":
             return None
-        return {(start, end): label for start, end, label, _ in task_models.found_places(self.answer)}
+        return {(start, end): label for start, end, label, _ in task_models.labelled_spans(self.answer)}
 
     @property
     def rows(self):
@@ -57,13 +57,13 @@ class Said:
         if self.settings.task == "tag":
             return [
                 (label, self.answer["text"][start:end], float(share))
-                for start, end, label, share in task_models.found_places(self.answer)
+                for start, end, label, share in task_models.labelled_spans(self.answer)
             ]
         return [("answer", self.answer["answer"], float(self.answer["probability"]))]
 
 
-def said(place, shared, a, b):
-    """What a model says of two texts with nothing hidden, a ``Said``; None where it was not fine-tuned.
+def predict_task(place, shared, a, b):
+    """What a model says of two texts with nothing hidden, a ``TaskPrediction``; None where it was not fine-tuned.
 
     Args:
         place: a name for what is kept. shared: ``SharedModel``. a, b: the texts; b may be empty.
@@ -73,11 +73,11 @@ def said(place, shared, a, b):
     settings = shared.bert.task.settings
     why_not = problem(settings, a, b)
     if why_not:
-        return Said(settings, a, b, None, why_not)
+        return TaskPrediction(settings, a, b, None, why_not)
     record = task_models.record(settings, a, b)
     key = (shared.name, state.view().precision, a, b)
-    (answer,) = kept(f"verdict_{place}", key, lambda: shared.run(lambda bert: bert.task.predict([record])))
-    return Said(settings, a, b, answer)
+    (answer,) = cached(f"verdict_{place}", key, lambda: shared.run(lambda bert: bert.task.predict([record])))
+    return TaskPrediction(settings, a, b, answer)
 
 
 def problem(settings, a, b):
@@ -104,10 +104,10 @@ def draw(key, found):
     elif found.settings.regression:
         st.metric("Score", f"{found.answer['value']:.2f}")
     elif found.settings.task == "tag":
-        places, labels = task_models.marked(found.answer)
+        places, labels = task_models.spans_to_draw(found.answer)
         spans(
             key,
-            labelled(found.answer["text"], places),
+            split_at_spans(found.answer["text"], places),
             [{"kind": kind, "label": label, "note": ""} for kind, label in enumerate(labels)],
             "Point at a word, or tap it, for how sure the model is.",
         )
@@ -124,7 +124,7 @@ def _draw_answer(key, found):
         st.caption(f"It finds no answer in the passage ({percent(answer['probability'])} sure of that).")
         return
     tip = f"{answer['answer']}: {percent(answer['probability'])}"
-    spans(key, labelled(found.b, [(answer["start"], answer["end"], 0, "", tip)]), [], "")
+    spans(key, split_at_spans(found.b, [(answer["start"], answer["end"], 0, "", tip)]), [], "")
 
 
 def _card(title, shares):
@@ -144,7 +144,7 @@ def differences(key, names, pair):
     """Draw where two fine-tuned models, or one on two inputs, differ.
 
     Args:
-        key: of the table. names: of the two sides. pair: two ``Said``s.
+        key: of the table. names: of the two sides. pair: two ``TaskPrediction``s.
     """
     one, other = pair
     if one.answer is None or other.answer is None:
@@ -154,7 +154,7 @@ def differences(key, names, pair):
     elif one.settings.task != other.settings.task or one.settings.regression != other.settings.regression:
         what = ["give a score" if found.settings.regression else _NAMES[found.settings.task] for found in pair]
         st.caption(
-            f"{plain(names[0])} was fine-tuned to {what[0]}, {plain(names[1])} to {what[1]}: "
+            f"{escape_markdown(names[0])} was fine-tuned to {what[0]}, {escape_markdown(names[1])} to {what[1]}: "
             "their answers do not compare."
         )
     elif one.settings.regression:
@@ -200,9 +200,11 @@ def _shares_apart(key, names, one, other):
             lambda: ranked_bars([row[0] for row in rows], [row[3] for row in rows], "difference of probability"),
         )
     if best[0] == best[1]:
-        st.markdown(f"Both find **{plain(best[0])}** likeliest.")
+        st.markdown(f"Both find **{escape_markdown(best[0])}** likeliest.")
     else:
-        st.markdown(f"{plain(names[0])} finds **{plain(best[0])}** likeliest, {plain(names[1])} **{plain(best[1])}**.")
+        st.markdown(
+            f"{escape_markdown(names[0])} finds **{escape_markdown(best[0])}** likeliest, {escape_markdown(names[1])} **{escape_markdown(best[1])}**."
+        )
     columns = dict(zip(("class", "one", "other", "difference"), map(list, zip(*rows))))
     percents = st.column_config.NumberColumn
     st.dataframe(
@@ -219,32 +221,39 @@ def _shares_apart(key, names, one, other):
     )
 
 
-def _listed(marks):
-    return [{"start": start, "end": end, "label": label} for (start, end), label in marks.items()]
+def _listed(labels_by_span):
+    return [{"start": start, "end": end, "label": label} for (start, end), label in labels_by_span.items()]
 
 
 def _marks_apart(key, names, one, other):
     if one.a != other.a:
         st.caption("They read different texts: their marks do not compare.")
         return
-    marks = one.marks, other.marks
-    places = sorted(marks[0].keys() | marks[1].keys())
-    apart = [place for place in places if marks[0].get(place) != marks[1].get(place)]
+    labels_by_span = one.labels_by_span, other.labels_by_span
+    places = sorted(labels_by_span[0].keys() | labels_by_span[1].keys())
+    apart = [place for place in places if labels_by_span[0].get(place) != labels_by_span[1].get(place)]
     with inputs.heading("The marks of both"):
         export.menu(
             "marks-compared",
             ("start", "end", "text", "one", "other"),
-            lambda: [(*place, one.a[slice(*place)], *(found.get(place, "") for found in marks)) for place in places],
-            lambda: {"sides": list(names), "text": one.a, "one": _listed(marks[0]), "other": _listed(marks[1])},
-            lambda: ranked_bars(list(names), [len(found) for found in marks], "places marked"),
+            lambda: [
+                (*place, one.a[slice(*place)], *(found.get(place, "") for found in labels_by_span)) for place in places
+            ],
+            lambda: {
+                "sides": list(names),
+                "text": one.a,
+                "one": _listed(labels_by_span[0]),
+                "other": _listed(labels_by_span[1]),
+            },
+            lambda: ranked_bars(list(names), [len(found) for found in labels_by_span], "places marked"),
         )
     st.caption(f"{len(apart)} of {count(len(places), 'marked place')} {'differs' if len(apart) == 1 else 'differ'}.")
     if apart:
         st.dataframe(
             {
                 "text": [one.a[start:end] for start, end in apart],
-                "one": [marks[0].get(place, "") for place in apart],
-                "other": [marks[1].get(place, "") for place in apart],
+                "one": [labels_by_span[0].get(place, "") for place in apart],
+                "other": [labels_by_span[1].get(place, "") for place in apart],
             },
             hide_index=True,
             width="stretch",

@@ -11,10 +11,10 @@ import numpy as np
 
 from bert_tf.architectures.architecture import rename
 from bert_tf.checkpoints.stored_tensor import StoredTensor
-from bert_tf.checkpoints.tensor_names import heads_among, tensor_shapes
+from bert_tf.checkpoints.tensor_names import heads_present, tensor_shapes
 from bert_tf.config import GOOGLE_SETTINGS, BertConfig
 from bert_tf.errors import CheckpointError
-from bert_tf.files import read_json, replacing, write_json
+from bert_tf.files import atomic_write, read_json, write_json
 from bert_tf.tokenizers import read_tokenizer
 
 PREFIX = "bert_model.ckpt"
@@ -113,7 +113,7 @@ def google_heads(folder, config):
         names = list(_index_names(Path(f"{find_prefix(folder)}.index").read_bytes()))
     except (IndexError, ValueError):
         return None
-    return heads_among(ours.get(name) for name in names)
+    return heads_present(ours.get(name) for name in names)
 
 
 def _index_names(data):
@@ -212,7 +212,7 @@ def write_google(folder, config, tokenizer, tensors):
     """
     import tensorflow as tf
 
-    member, heads = config.member, heads_among(tensors)
+    member, heads = config.member, heads_present(tensors)
     kind = next((kind for kind in member.google_names if heads <= set(kind)), None)
     if kind is None:
         raise CheckpointError(
@@ -224,7 +224,7 @@ def write_google(folder, config, tokenizer, tensors):
         name, transposed = google_name(canonical, member.google_names[kind])
         names.append(name)
         values.append(tf.convert_to_tensor(value.T if transposed else value, tf.float32))
-    with replacing(folder / PREFIX) as temporary:
+    with atomic_write(folder / PREFIX) as temporary:
         tf.raw_ops.SaveV2(prefix=str(temporary), tensor_names=names, shape_and_slices=[""] * len(names), tensors=values)
         for written in folder.glob(f"{temporary.name}.*"):
             written.replace(folder / written.name.replace(temporary.name, PREFIX))

@@ -13,8 +13,8 @@ from bert_tf.checkpoints.tensor_names import tensor_shapes
 from bert_tf.config import BertConfig
 from bert_tf.errors import CheckpointError
 from bert_tf.files import (
+    atomic_write,
     read_json,
-    replacing,
     write_json,
     write_text,
 )
@@ -192,7 +192,7 @@ def write_preset(folder, config, tokenizer, tensors):
     import h5py
 
     _check_representable(config, tensors)
-    with replacing(folder / WEIGHTS_FILE) as temporary, h5py.File(temporary, "w") as file:
+    with atomic_write(folder / WEIGHTS_FILE) as temporary, h5py.File(temporary, "w") as file:
         for name in tensor_shapes(config, heads=("pooler",)):
             place, shape = _place(name, config)
             value = tensors[name].T if _is_dense_matrix(name) else tensors[name]

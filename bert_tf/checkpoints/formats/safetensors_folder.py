@@ -19,7 +19,7 @@ from safetensors.numpy import save_file
 from bert_tf.checkpoints.quantize import SCALE_SUFFIX, dequantize_rows
 from bert_tf.checkpoints.stored_tensor import StoredTensor
 from bert_tf.errors import CheckpointError
-from bert_tf.files import read_json, replacing, write_json
+from bert_tf.files import atomic_write, read_json, write_json
 
 SINGLE_FILE = "model.safetensors"
 INDEX_FILE = "model.safetensors.index.json"
@@ -154,7 +154,7 @@ def write_tensors(folder, tensors, sizes, max_shard_bytes=None):
             shard = {}
             for _ in range(count):
                 shard.update(next(source))
-            _write(files.enter_context(replacing(folder / name)), folder / name, shard)
+            _write(files.enter_context(atomic_write(folder / name)), folder / name, shard)
             places.update(dict.fromkeys(shard, name))
             total += sum(value.nbytes for value in shard.values())
     if len(names) > 1:

@@ -72,4 +72,4 @@ def count_labels(labels):
 def count_offsets(contexts):
     """How often heads look at what stands so many tokens after their place, below 0 before it: dict offset -> count,
     in order; of places that were compared by their states it is empty."""
-    return dict(sorted(Counter(one.looked.offset for one in contexts if one.looked is not None).items()))
+    return dict(sorted(Counter(one.most_attended.offset for one in contexts if one.most_attended is not None).items()))

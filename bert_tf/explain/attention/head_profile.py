@@ -55,7 +55,7 @@ def profile_heads(bert, texts, rows=64, progress=None):
     return total.profile()
 
 
-def profile_of_trace(trace, rows=64, progress=None):
+def profile_trace(trace, rows=64, progress=None):
     """The `HeadProfile` of a single trace with attention maps; `progress` as of `head_distances`."""
     total = _Total()
     total.add(trace, rows, progress)
@@ -112,7 +112,7 @@ def _entropy(values):
     return -np.einsum("xk,xk->x", values, np.log2(np.maximum(values, np.float32(1e-30))), dtype=np.float64)
 
 
-def map_of_heads(distances):
+def project_heads(distances):
     """Heads on a plane, near each other where they do alike: float64 [X, 2] by classical scaling."""
     from sklearn.manifold import ClassicalMDS
 

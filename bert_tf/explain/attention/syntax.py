@@ -50,23 +50,23 @@ class RelationAgreement:
 
     Attributes:
         count: dependents counted.
-        dependent_looks: float64 [L, N], share whose most attended word is their head.
-        head_looks: float64 [L, N], share to whom, of all words, their head attends most.
+        dependent_to_head: float64 [L, N], share whose most attended word is their head.
+        head_to_dependent: float64 [L, N], share to whom, of all words, their head attends most.
         offset: the distance in words from dependent to head that is right most often, and offset_share: how
             often that is. A head of the model that does no better has learnt a distance, not a relation.
     """
 
     count: int
-    dependent_looks: np.ndarray
-    head_looks: np.ndarray
+    dependent_to_head: np.ndarray
+    head_to_dependent: np.ndarray
     offset: int
-    offset_share: float
+    offset_accuracy: float
 
     @property
-    def better_way(self):
+    def best_direction(self):
         """float64 [L, N], how often each head finds the head of a dependent, or its dependents: the better of the
         two."""
-        return np.maximum(self.dependent_looks, self.head_looks)
+        return np.maximum(self.dependent_to_head, self.head_to_dependent)
 
 
 @dataclass(frozen=True, eq=False)

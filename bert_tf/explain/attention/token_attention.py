@@ -12,11 +12,11 @@ from bert_tf.errors import InputError
 from bert_tf.explain.attention.head_summary import attention_maps
 from bert_tf.explain.attention.rollout import rollout_row
 from bert_tf.explain.attention.value_attention import (
-    moved_grams,
     output_kernels,
     project,
+    value_grams,
     value_vectors,
-    weigh,
+    weighted_norms,
 )
 
 
@@ -68,7 +68,7 @@ def token_attention(bert, trace, layer, position, head=None, values=None, means=
     # Only the row of this token: whole maps of 512 tokens would take a second.
     weights = maps[layer : layer + 1, :, position : position + 1].astype(np.float32)
     effective = project(weights, values, kernels)[0, :, 0].astype(np.float64)
-    moved = weigh(weights, moved_grams(values, kernels))
+    moved = weighted_norms(weights, value_grams(values, kernels))
     norms = (moved.layers[0, 0] if head is None else moved.heads[0, head, 0]).astype(np.float64)
     raw = weights[0, :, 0].astype(np.float64)
     if means is None:

@@ -17,7 +17,7 @@ from bert_tf.explain.attention.head_vectors import check_head
 
 
 @dataclass(frozen=True, eq=False)
-class NormWeighted:
+class NormWeightedAttention:
     """Norms of the weighted vectors, in the units of the hidden state.
 
     Attributes:
@@ -37,17 +37,17 @@ def norm_weighted_attention(bert, trace):
     Args:
         bert: the `Bert` that made the trace. trace: a `Trace` with attention maps.
     Returns:
-        `NormWeighted`. One forward pass, for the value vectors.
+        `NormWeightedAttention`. One forward pass, for the value vectors.
     Raises:
         InputError: no attention maps in the trace.
     """
     maps = attention_maps(trace)
-    grams = moved_grams(value_vectors(bert, trace), output_kernels(bert))
-    return weigh(maps, grams)
+    grams = value_grams(value_vectors(bert, trace), output_kernels(bert))
+    return weighted_norms(maps, grams)
 
 
-def weigh(attentions, grams):
-    """`NormWeighted` from maps [L, N, T, T] and the Gram matrices of `moved_grams` [L, T, N, N]."""
+def weighted_norms(attentions, grams):
+    """`NormWeightedAttention` from maps [L, N, T, T] and the Gram matrices of `value_grams` [L, T, N, N]."""
     lengths = np.sqrt(np.maximum(np.einsum("ltnn->lnt", grams), 0))
     # The squared norm of a sum of vectors from their inner products: the sum itself, [T, T, H] a layer, would
     # be 800 MB at 512 tokens of Base.
@@ -56,7 +56,7 @@ def weigh(attentions, grams):
         weights = maps.transpose(2, 1, 0)  # j, i, head
         squares = ((weights @ gram) * weights).sum(axis=-1)
         layers[layer] = np.sqrt(np.maximum(squares, 0)).T
-    return NormWeighted((attentions * lengths[:, :, None, :]).astype(np.float32), layers)
+    return NormWeightedAttention((attentions * lengths[:, :, None, :]).astype(np.float32), layers)
 
 
 def effective_attention(bert, trace):
@@ -114,7 +114,7 @@ def value_vectors(bert, trace):
     return np.stack([layer[0] for layer in bert.runtime.run(batch, ("values",))["values"]])
 
 
-def attended_values(bert, state, layer, head):
+def head_outputs(bert, state, layer, head):
     """What heads put together at every token: their values, weighted by their attention and added up (Vaswani et al.
     2017, "Attention Is All You Need", section 3.2.1).
 
@@ -127,11 +127,11 @@ def attended_values(bert, state, layer, head):
     Raises:
         InputError: there is no such layer or head, or a head is named twice.
     """
-    return attended(bert, state, layer, head)[0]
+    return head_outputs_and_attention(bert, state, layer, head)[0]
 
 
-def attended(bert, state, layer, head):
-    """(what `attended_values` gives for the same arguments, the mean of these heads' maps: float32 [T, T])."""
+def head_outputs_and_attention(bert, state, layer, head):
+    """(what `head_outputs` gives for the same arguments, the mean of these heads' maps: float32 [T, T])."""
     from keras import ops
 
     heads = checked_heads(bert, layer, head)
@@ -188,7 +188,7 @@ def _kernel(blocks):
     return whole
 
 
-def moved_grams(values, kernels):
+def value_grams(values, kernels):
     """Inner products of the vectors f(x_j) of a layer's heads with each other, float32 [L, T, N, N].
 
     Args:

@@ -16,8 +16,8 @@ import numpy as np
 from bert_tf.errors import InputError, report
 from bert_tf.explain.attribution.saliency import (
     Saliency,
-    erased,
-    replaceable,
+    baseline_token_ids,
+    replaceable_mask,
     word_scores,
 )
 
@@ -32,14 +32,16 @@ def deeplift(bert, trace, target, baseline="[PAD]", progress=None):
             on, and over again where it is shorter.
         progress: callable(done, total) in layers, there and back, for each reference; returning False cancels.
     Returns:
-        `Saliency` with `baseline_score` (of several references the mean) and `gap`.
+        `Saliency` with `baseline_score` (of several references the mean) and `convergence_delta`.
     Raises:
         InputError: no such baseline. Cancelled: by `progress`.
     """
     from bert_tf.explain.attribution.backward_rules import Multipliers
     from bert_tf.explain.attribution.lrp_model import Ruled
 
-    references = erased(bert, trace, baseline)[None] if isinstance(baseline, str) else _filled(bert, trace, baseline)
+    references = (
+        baseline_token_ids(bert, trace, baseline)[None] if isinstance(baseline, str) else _filled(bert, trace, baseline)
+    )
     segments, passes = np.repeat(trace.segments[None], 2, axis=0), Ruled(bert.opened, Multipliers())
     total, before = np.zeros(trace.length), 0.0
     for number, reference in enumerate(references):
@@ -53,13 +55,13 @@ def deeplift(bert, trace, target, baseline="[PAD]", progress=None):
         total += (slopes[1] * (vectors[1] - vectors[0]).astype(np.float64)).sum(axis=1)
         before, after = before + float(scores[0]), float(scores[1])
     tokens, before = total / len(references), before / len(references)
-    gap = float(tokens.sum() - (after - before))
-    return Saliency("deeplift", target, after, tokens, word_scores(trace, tokens), before, gap)
+    convergence_delta = float(tokens.sum() - (after - before))
+    return Saliency("deeplift", target, after, tokens, word_scores(trace, tokens), before, convergence_delta)
 
 
 def _filled(bert, trace, texts):
     """The trace's token ids with the tokens of each text in the place of those that may be replaced, int32 [R, T]."""
-    places = np.flatnonzero(replaceable(trace))
+    places = np.flatnonzero(replaceable_mask(trace))
     tokens = [found for found in bert.tokenizer.batch_ids(texts) if len(found)]
     if not tokens:
         raise InputError("A reference is made of the tokens of a text, and none of the texts given has one.")

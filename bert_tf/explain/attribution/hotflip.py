@@ -13,8 +13,8 @@ from typing import Optional
 import numpy as np
 
 from bert_tf.errors import InputError, report
-from bert_tf.explain.attribution.target import Target, other_answer, stands
-from bert_tf.inference.batching import answers_of_each
+from bert_tf.explain.attribution.target import Target, is_top, target_with_id
+from bert_tf.inference.batching import batched_answers
 from bert_tf.inference.words import WordSpan
 
 _REREAD = 4  # words looked at, for each that is tried, to find those that the new text is read with
@@ -30,7 +30,7 @@ class Flip:
             text with the flips before.
         score: the answer's log-probability then. answer: the likeliest answer then, a `Target`; of several labels at
             once the label itself, or it with "not" before its name. answer_score: the log-probability of that.
-            flips: whether it is another than before all flips.
+            flips_prediction: whether it is another than before all flips.
         text_a, text_b: the texts then; text_b None where there is no pair.
     """
 
@@ -42,7 +42,7 @@ class Flip:
     score: float
     answer: Target
     answer_score: float
-    flips: bool
+    flips_prediction: bool
     text_a: str
     text_b: Optional[str]
 
@@ -53,21 +53,21 @@ class HotFlip:
 
     Attributes:
         target: the `Target`. score: its log-probability in the text as it is (natural logarithm).
-        holds: whether it is the likeliest answer there (`target.stands`); where it is not, nothing is tried.
+        target_is_top: whether it is the likeliest answer there (`target.is_top`); where it is not, nothing is tried.
         tried: `Flip`s that were tried in the text as it is, what hurts the answer most first.
-        taken: `Flip`s in the order in which they were done, each on top of those before.
+        applied: `Flip`s in the order in which they were done, each on top of those before.
     """
 
     target: Target
     score: float
-    holds: bool
+    target_is_top: bool
     tried: tuple
-    taken: tuple
+    applied: tuple
 
     @property
     def flipped(self):
         """Whether another answer is the likeliest in the end."""
-        return bool(self.taken) and self.taken[-1].flips
+        return bool(self.applied) and self.applied[-1].flips_prediction
 
 
 def hotflip(bert, trace, target, most=3, tried=2, progress=None):
@@ -93,33 +93,33 @@ def hotflip(bert, trace, target, most=3, tried=2, progress=None):
     Raises:
         InputError: the target is the value of a regression, or a number is no good. Cancelled: by `progress`.
     """
-    if target.of_value:
+    if target.is_regression:
         raise InputError("The value of a regression is never the likeliest of several: there is no answer to change.")
     for name, number, limit in (("most", most, 10), ("tried", tried, 20)):
         if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or not 1 <= number <= limit:
             raise InputError(f"{name} must be a whole number from 1 to {limit}, not {number!r:.40}.")
-    first, taken = (), []
-    ((score, holds, _, _),) = _answers(bert, trace, target, trace.token_ids[None])
-    free = list(changeable_words(bert.tokenizer, trace, target)) if holds else []
+    first, applied = (), []
+    ((score, target_is_top, _, _),) = _answers(bert, trace, target, trace.token_ids[None])
+    free = list(replaceable_words(bert.tokenizer, trace, target)) if target_is_top else []
     allowed, table = _allowed(bert, trace, free), _table(bert) if free else None
     total, done = tried * sum(len(free) - flip for flip in range(min(most, len(free)))), 0
 
     def tell(read):
         report(progress, done + read, total)
 
-    while free and len(taken) < most and not any(one.flips for one in taken):
-        proposed = _proposed(bert, trace, target, taken, free, allowed, table, tried)
-        found = _read(bert, trace, target, taken, proposed, taken[-1].score if taken else score, tell)
-        first = first if taken else found
+    while free and len(applied) < most and not any(one.flips_prediction for one in applied):
+        proposed = _proposed(bert, trace, target, applied, free, allowed, table, tried)
+        found = _read(bert, trace, target, applied, proposed, applied[-1].score if applied else score, tell)
+        first = first if applied else found
         done += tried * len(free)
         if not found or found[0].change >= 0:
             break
-        taken.append(found[0])
+        applied.append(found[0])
         free.remove(found[0].word)
-    return HotFlip(target, score, holds, first, tuple(taken))
+    return HotFlip(target, score, target_is_top, first, tuple(applied))
 
 
-def changeable_words(tokenizer, trace, target):
+def replaceable_words(tokenizer, trace, target):
     """The words of a trace that may be changed, `WordSpan`s: one token each, of letters, their marks and digits,
     neither hidden nor asked about, that alone is read as it is in the text."""
     asked = {*trace.masks, target.position}
@@ -162,9 +162,9 @@ def _table(bert):
     return embedding_table(bert, "token")
 
 
-def _proposed(bert, trace, target, taken, free, allowed, table, tried):
+def _proposed(bert, trace, target, applied, free, allowed, table, tried):
     """What is worth reading: (`WordSpan`, token id, estimate), the most promising of each word."""
-    ids = _changed(trace.token_ids, taken)
+    ids = _changed(trace.token_ids, applied)
     vectors = bert.opened.token_vectors(ids[None]).numpy()
     _, gradient = bert.opened.gradient(vectors, trace.segments[None], target)
     places = [word.positions[0] for word in free]
@@ -175,23 +175,23 @@ def _proposed(bert, trace, target, taken, free, allowed, table, tried):
         may = allowed[_before(trace, word)]
         best = np.argsort(np.where(may, row, np.inf), kind="stable")[: 1 + _REREAD * tried]
         best = [int(new) for new in best if may[new] and new != ids[place]]
-        fits = (new for new in best if _is_read_so(bert, trace, taken, word, new))
+        fits = (new for new in best if _is_read_so(bert, trace, applied, word, new))
         found += [(word, new, float(row[new])) for new, _ in zip(fits, range(tried))]
     return found
 
 
-def _read(bert, trace, target, taken, proposed, before, tell):
+def _read(bert, trace, target, applied, proposed, before, tell):
     """The proposed words in their places: `Flip`s, what hurts the answer most first."""
     if not proposed:
         return ()
-    rows = np.repeat(_changed(trace.token_ids, taken)[None], len(proposed), axis=0)
+    rows = np.repeat(_changed(trace.token_ids, applied)[None], len(proposed), axis=0)
     for row, (word, new, _) in zip(rows, proposed):
         row[word.positions[0]] = new
-    flips = []
+    flips_prediction = []
     found = _answers(bert, trace, target, rows, tell)
-    for (word, new, estimate), (score, holds, answer, answer_score) in zip(proposed, found):
-        text_a, text_b = _texts(bert.tokenizer, trace, taken, word, new)
-        flips.append(
+    for (word, new, estimate), (score, target_is_top, answer, answer_score) in zip(proposed, found):
+        text_a, text_b = _texts(bert.tokenizer, trace, applied, word, new)
+        flips_prediction.append(
             Flip(
                 word,
                 bert.tokenizer.id_to_token(new).strip(),
@@ -201,62 +201,66 @@ def _read(bert, trace, target, taken, proposed, before, tell):
                 score,
                 answer,
                 answer_score,
-                not holds,
+                not target_is_top,
                 text_a,
                 text_b,
             )
         )
-    return tuple(sorted(flips, key=lambda one: one.score))
+    return tuple(sorted(flips_prediction, key=lambda one: one.score))
 
 
 def _answers(bert, trace, target, rows, tell=None):
     """Of each input int32 [R, T] the target's log-probability, whether it is the likeliest answer, the likeliest, and
     the log-probability of that."""
     found = []
-    for done, answers in answers_of_each(bert, rows, trace.segments, target):
+    for done, answers in batched_answers(bert, rows, trace.segments, target):
         found += [
-            (float(row[target.id]), bool(holds), *_likeliest(bert, target, row, holds))
-            for row, holds in zip(answers, stands(target, answers))
+            (float(row[target.id]), bool(target_is_top), *_likeliest(bert, target, row, target_is_top))
+            for row, target_is_top in zip(answers, is_top(target, answers))
         ]
         if tell is not None:
             tell(done)
     return found
 
 
-def _likeliest(bert, target, answers, holds):
+def _likeliest(bert, target, answers, target_is_top):
     """The likeliest answer, a `Target`, and its log-probability, out of log-probabilities [K]."""
-    if target.of_several and not holds:
+    if target.is_multi_label and not target_is_top:
         return replace(target, label=f"not {target.label}"), float(np.log1p(-np.exp(np.float64(answers[target.id]))))
-    best = target.id if target.of_several else int(answers.argmax())
-    return other_answer(bert, target, best), float(answers[best])
+    best = target.id if target.is_multi_label else int(answers.argmax())
+    return target_with_id(bert, target, best), float(answers[best])
 
 
-def _changed(ids, taken):
+def _changed(ids, applied):
     """Token ids [T] with the flips that were taken."""
     changed = np.array(ids)
-    for one in taken:
+    for one in applied:
         changed[one.word.positions[0]] = one.token_id
     return changed
 
 
-def _texts(tokenizer, trace, taken, word, new):
+def _texts(tokenizer, trace, applied, word, new):
     """Both texts as they are typed with the flips and one more."""
-    instead = {one.word: one.new for one in taken} | {word: tokenizer.id_to_token(new).strip()}
-    return tuple(spliced(text, source, instead) for source, text in (("a", trace.text_a), ("b", trace.text_b)))
+    instead = {one.word: one.new for one in applied} | {word: tokenizer.id_to_token(new).strip()}
+    return tuple(
+        text_with_replacements(text, source, instead) for source, text in (("a", trace.text_a), ("b", trace.text_b))
+    )
 
 
-def spliced(text, source, instead):
+def text_with_replacements(text, source, instead):
     """A text with other words; text: of `source`, or None. instead: dict from `WordSpan` to what stands there."""
     for word in sorted((one for one in instead if one.source == source), key=lambda one: -one.start):
         text = text[: word.start] + instead[word] + text[word.end :]
     return text
 
 
-def _is_read_so(bert, trace, taken, word, new):
+def _is_read_so(bert, trace, applied, word, new):
     """Whether the texts with a new word are read as the old ones with its token in the place of the old, and cut where
     those were."""
     tokenizer, room = bert.tokenizer, trace.length if trace.truncated else bert.max_length
-    text_a, text_b = (text and tokenizer.understood(text) for text in _texts(tokenizer, trace, taken, word, new))
-    wanted = _changed(trace.original_ids, taken)
+    text_a, text_b = (
+        text and tokenizer.normalize_mask_token(text) for text in _texts(tokenizer, trace, applied, word, new)
+    )
+    wanted = _changed(trace.original_ids, applied)
     wanted[word.positions[0]] = new
     return np.array_equal(tokenizer.encode(text_a, text_b, max_length=room).token_ids, wanted)

@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from bert_tf.errors import InputError, report
-from bert_tf.explain.attribution.target import stands
-from bert_tf.inference.batching import TOKENS_AT_ONCE
+from bert_tf.explain.attribution.target import is_top
+from bert_tf.inference.batching import TOKENS_PER_BATCH
 from bert_tf.inference.words import WordSpan
 
 
 @dataclass(frozen=True)
-class GoneWord:
+class RemovedWord:
     """A word that was taken away, and the answer's log-probability (natural logarithm) without it and those before."""
 
     word: WordSpan
@@ -24,26 +24,26 @@ class GoneWord:
 
 
 @dataclass(frozen=True)
-class Reduction:
+class InputReduction:
     """What is left of an input when words are taken away for as long as its answer stays the likeliest.
 
     Attributes:
         target: the `Target`. score: its log-probability in the whole input (natural logarithm).
-        holds: whether it is the likeliest answer there (`target.stands`); where it is not, nothing is taken away.
-        gone: `GoneWord`s in the order in which they went.
+        target_is_top: whether it is the likeliest answer there (`target.is_top`); where it is not, nothing is taken away.
+        removed: `RemovedWord`s in the order in which they went.
         left: `WordSpan`s of the others, in reading order.
     """
 
     target: object
     score: float
-    holds: bool
-    gone: tuple
+    target_is_top: bool
+    removed: tuple
     left: tuple
 
     @property
     def left_score(self):
         """The answer's log-probability when only `left` is left."""
-        return self.gone[-1].score if self.gone else self.score
+        return self.removed[-1].score if self.removed else self.score
 
 
 def reduce_input(bert, trace, target, progress=None):
@@ -60,37 +60,37 @@ def reduce_input(bert, trace, target, progress=None):
         progress: callable(done, total) in shortened inputs, `total` being the most there can be; returning False
             cancels.
     Returns:
-        `Reduction`. With W words to take away at most W (W + 1) / 2 shortened inputs are read.
+        `InputReduction`. With W words to take away at most W (W + 1) / 2 shortened inputs are read.
     Raises:
         InputError: the target is the value of a regression. Cancelled: by `progress`.
     """
-    if target.of_value:
+    if target.is_regression:
         raise InputError("The value of a regression is never the likeliest of several: there is no answer to keep.")
     states = bert.opened.states(trace.token_ids[None], trace.segments[None])
     answers = bert.opened.answers(states[-1], target)
-    score, holds = float(answers[0, target.id]), bool(stands(target, answers)[0])
-    left, gone = list(trace.words()), []
-    most, done = _most(len(free_words(left, trace, target))), 0
+    score, target_is_top = float(answers[0, target.id]), bool(is_top(target, answers)[0])
+    left, removed = list(trace.words()), []
+    most, done = _most(len(removable_words(left, trace, target))), 0
 
     def tell(read):
         report(progress, done + read, most)
 
-    while holds and (free := free_words(left, trace, target)):
-        scores, likeliest = _without_each(bert, trace, target, gone, free, tell)
+    while target_is_top and (free := removable_words(left, trace, target)):
+        scores, likeliest = _without_each(bert, trace, target, removed, free, tell)
         done += len(free)
         if not likeliest.any():
             break
         best = int(np.where(likeliest, scores, -np.inf).argmax())
-        gone.append(GoneWord(free[best], float(scores[best])))
+        removed.append(RemovedWord(free[best], float(scores[best])))
         left.remove(free[best])
-    return Reduction(target, score, holds, tuple(gone), tuple(left))
+    return InputReduction(target, score, target_is_top, tuple(removed), tuple(left))
 
 
 def _most(words):
     return words * (words + 1) // 2
 
 
-def free_words(left, trace, target):
+def removable_words(left, trace, target):
     """The words of `left`, a list of `WordSpan`s, that may go next."""
     asked = {*trace.masks, target.position}
     return [
@@ -98,10 +98,10 @@ def free_words(left, trace, target):
     ]
 
 
-def _without_each(bert, trace, target, gone, free, tell):
+def _without_each(bert, trace, target, removed, free, tell):
     """The answer without the words that are gone and each of `free`: log-probabilities float64 [R], and whether it is
     the likeliest, bool [R]."""
-    away = {position for one in gone for position in one.word.positions}
+    away = {position for one in removed for position in one.word.positions}
     groups = defaultdict(list)  # inputs of one length, with the question at one place, run together
     for row, word in enumerate(free):
         kept = [p for p in range(trace.length) if p not in away and p not in word.positions]
@@ -109,14 +109,14 @@ def _without_each(bert, trace, target, gone, free, tell):
         groups[len(kept), place].append((row, kept))
     scores, likeliest, read = np.zeros(len(free)), np.zeros(len(free), bool), 0
     for (length, place), members in groups.items():
-        block = max(1, TOKENS_AT_ONCE // length)
+        block = max(1, TOKENS_PER_BATCH // length)
         moved = replace(target, position=place)
         for start in range(0, len(members), block):
             rows, kept = zip(*members[start : start + block])
             states = bert.opened.embed(trace.token_ids[np.array(kept)], trace.segments[np.array(kept)])
             answers = bert.opened.answers(bert.opened.finish(states, 0), moved)
             scores[list(rows)] = answers[:, target.id]
-            likeliest[list(rows)] = stands(target, answers)
+            likeliest[list(rows)] = is_top(target, answers)
             read += len(rows)
             tell(read)
     return scores, likeliest

@@ -12,13 +12,13 @@ import numpy as np
 from bert_tf.errors import InputError
 from bert_tf.explain.attribution.saliency import (
     Saliency,
-    erased,
-    score_many,
-    word_groups,
+    baseline_token_ids,
+    replaceable_word_positions,
+    target_log_probabilities,
     word_scores,
 )
 
-MOST_SAMPLES = 5000
+MAX_SAMPLES = 5000
 _FOLDS = 10  # of the draws that the model is tested on
 
 
@@ -45,22 +45,22 @@ def lime(bert, trace, target, samples=128, baseline="[MASK]", width=0.25, ridge=
         InputError: a setting is no good. Cancelled: by `progress`.
     """
     _check(samples, width, ridge)
-    fillers, groups = erased(bert, trace, baseline), word_groups(trace)
-    kept = draw_words(len(groups), samples, seed)
+    fillers, groups = baseline_token_ids(bert, trace, baseline), replaceable_word_positions(trace)
+    kept = sample_word_masks(len(groups), samples, seed)
     distinct, which = np.unique(kept, axis=0, return_inverse=True)
     copies = np.repeat(trace.token_ids[None], len(distinct), axis=0)
     for column, group in enumerate(groups):
         covered = ~distinct[:, column]
         copies[np.ix_(covered, group)] = fillers[group]
-    scores = score_many(bert, copies, trace.segments, target, progress)[which.ravel()]
-    weights, fit = fit_words(kept, scores, width, ridge, seed)
+    scores = target_log_probabilities(bert, copies, trace.segments, target, progress)[which.ravel()]
+    weights, fit = fit_linear_model(kept, scores, width, ridge, seed)
     tokens = np.zeros(trace.length)
     for group, weight in zip(groups, weights):
         tokens[group] = weight / len(group)
     return Saliency("lime", target, float(scores[0]), tokens, word_scores(trace, tokens), fit=fit)
 
 
-def draw_words(words, samples, seed=0):
+def sample_word_masks(words, samples, seed=0):
     """Which words are there in each sample, bool [S, W]: all of them in the first."""
     random, kept = np.random.default_rng(seed), np.ones((samples, words), bool)
     for row in kept[1:] if words else ():
@@ -68,7 +68,7 @@ def draw_words(words, samples, seed=0):
     return kept
 
 
-def fit_words(kept, scores, width=0.25, ridge=1e-3, seed=0):
+def fit_linear_model(kept, scores, width=0.25, ridge=1e-3, seed=0):
     """The linear model of scores by which words are there.
 
     Args:
@@ -109,8 +109,8 @@ def _held_out(kept, seed):
 
 
 def _check(samples, width, ridge):
-    if isinstance(samples, bool) or not isinstance(samples, (int, np.integer)) or not 2 <= samples <= MOST_SAMPLES:
-        raise InputError(f"samples must be a whole number from 2 to {MOST_SAMPLES:,}, not {samples!r:.40}.")
+    if isinstance(samples, bool) or not isinstance(samples, (int, np.integer)) or not 2 <= samples <= MAX_SAMPLES:
+        raise InputError(f"samples must be a whole number from 2 to {MAX_SAMPLES:,}, not {samples!r:.40}.")
     if not width > 0:
         raise InputError(f"width must be above 0, not {width!r:.40}.")
     if not ridge >= 0:

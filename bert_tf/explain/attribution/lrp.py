@@ -14,8 +14,8 @@ import numpy as np
 
 from bert_tf.errors import InputError
 from bert_tf.explain.attribution.saliency import Saliency, word_scores
-from bert_tf.explain.interventions.contributions import is_certain
-from bert_tf.inference.batching import answers_of_each
+from bert_tf.explain.interventions.contributions import is_only_class
+from bert_tf.inference.batching import batched_answers
 
 
 def layerwise_relevance(bert, trace, target, progress=None):
@@ -33,9 +33,9 @@ def layerwise_relevance(bert, trace, target, progress=None):
         themselves (0 where there is one): the logarithm of their sum is their mean logit and this. The tokens and the
         rest add up to the log-odds, or to the value of a regression.
     Raises:
-        InputError: `is_certain`. Cancelled: by `progress`.
+        InputError: `is_only_class`. Cancelled: by `progress`.
     """
-    if is_certain(bert, target):
+    if is_only_class(bert, target):
         raise InputError(f"{target.label} is the only class, and always certain: nothing speaks for or against it.")
     from bert_tf.explain.attribution.backward_rules import Held
     from bert_tf.explain.attribution.lrp_model import Ruled
@@ -43,11 +43,11 @@ def layerwise_relevance(bert, trace, target, progress=None):
     vectors = bert.opened.token_vectors(trace.token_ids[None]).numpy()
     asked = vectors, trace.segments[None], target, progress
     (odds,), slope, total, biases = Ruled(bert.opened, Held()).slopes(*asked)
-    ((_, answers),) = answers_of_each(bert, trace.token_ids[None], trace.segments, target)
+    ((_, answers),) = batched_answers(bert, trace.token_ids[None], trace.segments, target)
     slope = slope.astype(np.float64)
     tokens = (slope * vectors).sum(axis=(0, 2))
     places = float((slope * (total - vectors)).sum())
-    spread = 0.0 if target.of_value or target.of_several else -_entropy(np.delete(answers[0], target.id))
+    spread = 0.0 if target.is_regression or target.is_multi_label else -_entropy(np.delete(answers[0], target.id))
     return Saliency(
         "layerwise_relevance",
         target,

@@ -57,7 +57,7 @@ class Ruled:
 
     def _answer(self, x, target):
         """(score [B], slope [B, T, H] at the last state x, the share of the head's biases)."""
-        kind = target.head, target.of_several, target.of_value
+        kind = target.head, target.is_multi_label, target.is_regression
 
         def step(x, position, wanted):
             parts = self._read_by(target.head)
@@ -89,9 +89,9 @@ class Ruled:
         if target.head == "task":
             logits = self._class_logits(x)
             own = tf.gather(logits, wanted, axis=1)
-            if target.of_value:
+            if target.is_regression:
                 return own
-            return rules.yes_or_no(own) if target.of_several else rules.one_of_all(logits, wanted)
+            return rules.yes_or_no(own) if target.is_multi_label else rules.one_of_all(logits, wanted)
         return rules.one_of_all(_dense(parts[target.head].dense, self._pooled(parts["pooler"], x)), wanted)
 
     def _class_logits(self, x):

@@ -13,7 +13,7 @@ from typing import Optional
 import numpy as np
 
 from bert_tf.errors import InputError, report
-from bert_tf.inference.batching import TOKENS_AT_ONCE, answers_of_each
+from bert_tf.inference.batching import TOKENS_PER_BATCH, batched_answers
 from bert_tf.inference.words import WordSpan
 
 
@@ -36,10 +36,10 @@ class Saliency:
         score: its log-probability (natural logarithm).
         tokens: float64 [T], in nats. words: `WordScore`s in reading order; special tokens belong to none.
         baseline_score: the log-probability at the baseline; None where there is none.
-        gap: sum of `tokens` less (score - baseline_score), which would be 0 with infinitely many steps; None
+        convergence_delta: sum of `tokens` less (score - baseline_score), which would be 0 with infinitely many steps; None
             where that need not hold.
         norms: float64 [T], lengths of the gradient; only with gradient_x_input, otherwise None.
-        deviation, noisy_score: standard deviation of the noise, and the mean log-probability of the copies that have
+        noise_std, noisy_score: standard deviation of the noise, and the mean log-probability of the copies that have
             it; only with smoothgrad, otherwise None.
         fit: weighted R^2 of the linear model whose weights the scores are, on draws that it was not fitted to: up to
             1, and 0 or less where it foretells nothing; only with lime, otherwise None.
@@ -53,9 +53,9 @@ class Saliency:
     tokens: np.ndarray
     words: tuple
     baseline_score: Optional[float] = None
-    gap: Optional[float] = None
+    convergence_delta: Optional[float] = None
     norms: Optional[np.ndarray] = None
-    deviation: Optional[float] = None
+    noise_std: Optional[float] = None
     noisy_score: Optional[float] = None
     fit: Optional[float] = None
     log_odds: Optional[float] = None
@@ -96,7 +96,7 @@ def smoothgrad(bert, trace, target, copies=32, noise=0.01, seed=0, progress=None
             largest and the smallest number in the text's token vectors. seed: of the noise.
         progress: callable(done, total) in copies; returning False cancels.
     Returns:
-        `Saliency` with `deviation` and `noisy_score`.
+        `Saliency` with `noise_std` and `noisy_score`.
     Raises:
         InputError: `copies` or `noise` is no good. Cancelled: by `progress`.
     """
@@ -104,27 +104,27 @@ def smoothgrad(bert, trace, target, copies=32, noise=0.01, seed=0, progress=None
     if isinstance(noise, bool) or not isinstance(noise, numbers.Real) or not 0 <= noise <= 1:
         raise InputError(f"noise is a share from 0 to 1, not {noise!r:.40}.")
     vectors = bert.opened.token_vectors(trace.token_ids[None]).numpy()
-    deviation = float(noise * np.ptp(vectors))
+    noise_std = float(noise * np.ptp(vectors))
     random = np.random.default_rng(seed)
-    block = max(1, TOKENS_AT_ONCE // trace.length)
+    block = max(1, TOKENS_PER_BATCH // trace.length)
     total, noisy = np.zeros(vectors.shape[1:]), 0.0
     for first in range(0, copies, block):
         count = min(block, copies - first)
-        shaken = vectors + deviation * random.standard_normal((count, *vectors.shape[1:]))
+        shaken = vectors + noise_std * random.standard_normal((count, *vectors.shape[1:]))
         segments = np.repeat(trace.segments[None], count, axis=0)
         scores, gradients = bert.opened.gradient(shaken.astype(np.float32), segments, target)
         total += gradients.sum(axis=0, dtype=np.float64)
         noisy += float(scores.sum(dtype=np.float64))
         report(progress, first + count, copies)
     tokens = (total / copies * vectors[0]).sum(axis=1)
-    (score,) = score_many(bert, trace.token_ids[None], trace.segments, target)
+    (score,) = target_log_probabilities(bert, trace.token_ids[None], trace.segments, target)
     return Saliency(
         "smoothgrad",
         target,
         float(score),
         tokens,
         word_scores(trace, tokens),
-        deviation=deviation,
+        noise_std=noise_std,
         noisy_score=noisy / copies,
     )
 
@@ -140,17 +140,17 @@ def integrated_gradients(bert, trace, target, steps=32, baseline="[PAD]", progre
         steps: S, gradients taken. baseline: "[PAD]", "[MASK]" or any token of the vocabulary.
         progress: callable(done, total) in steps; returning False cancels.
     Returns:
-        `Saliency` with `baseline_score` and `gap`.
+        `Saliency` with `baseline_score` and `convergence_delta`.
     Raises:
         InputError: `steps` or `baseline` is no good. Cancelled: by `progress`.
     """
     _check_count(steps, "steps")
     opened, segments = bert.opened, trace.segments[None]
     vectors = opened.token_vectors(trace.token_ids).numpy()
-    start = opened.token_vectors(erased(bert, trace, baseline)).numpy()
+    start = opened.token_vectors(baseline_token_ids(bert, trace, baseline)).numpy()
     places, weights = np.polynomial.legendre.leggauss(steps)
     places, weights = (places + 1) / 2, weights / 2  # from -1..1 to 0..1
-    block = max(1, TOKENS_AT_ONCE // trace.length)
+    block = max(1, TOKENS_PER_BATCH // trace.length)
     total = np.zeros(vectors.shape)
     for first in range(0, steps, block):
         share = places[first : first + block, None, None]
@@ -189,22 +189,26 @@ def occlusion(bert, trace, target, baseline="[MASK]", level="token", progress=No
     """
     if level not in ("token", "word"):
         raise InputError(f'level must be "token" or "word", not {level!r}.')
-    fillers = erased(bert, trace, baseline)
-    groups = word_groups(trace) if level == "word" else [[int(place)] for place in np.flatnonzero(replaceable(trace))]
+    fillers = baseline_token_ids(bert, trace, baseline)
+    groups = (
+        replaceable_word_positions(trace)
+        if level == "word"
+        else [[int(place)] for place in np.flatnonzero(replaceable_mask(trace))]
+    )
     copies = np.repeat(trace.token_ids[None], len(groups) + 1, axis=0)
     for row, group in enumerate(groups):
         copies[row, group] = fillers[group]
-    scores = score_many(bert, copies, trace.segments, target, progress)
+    scores = target_log_probabilities(bert, copies, trace.segments, target, progress)
     tokens = np.zeros(trace.length)
     for group, score in zip(groups, scores):
         tokens[group] = (scores[-1] - score) / len(group)
     return Saliency("occlusion", target, float(scores[-1]), tokens, word_scores(trace, tokens))
 
 
-def score_many(bert, token_ids, segments, target, progress=None):
+def target_log_probabilities(bert, token_ids, segments, target, progress=None):
     """A target's log-probability, float64 [R], for token ids int32 [R, T] that share segments [T]."""
     scores = []
-    for done, answers in answers_of_each(bert, token_ids, segments, target):
+    for done, answers in batched_answers(bert, token_ids, segments, target):
         scores.append(answers[:, target.id].astype(np.float64))
         report(progress, done, len(token_ids))
     return np.concatenate(scores)
@@ -220,7 +224,7 @@ def _check_count(number, name):
         raise InputError(f"{name} must be a whole number from 1 to 1000, not {number!r}.")
 
 
-def erased(bert, trace, baseline):
+def baseline_token_ids(bert, trace, baseline):
     """The trace's token ids with every token that may be replaced replaced."""
     tokenizer = bert.tokenizer
     # These two are called otherwise in other vocabularies ("<pad>", "<mask>").
@@ -231,16 +235,16 @@ def erased(bert, trace, baseline):
             '"[MASK]" are the usual ones.'
         )
     filler = tokenizer.token_to_id(baseline) if known is None else known
-    return np.where(replaceable(trace), filler, trace.token_ids).astype(np.int32)
+    return np.where(replaceable_mask(trace), filler, trace.token_ids).astype(np.int32)
 
 
-def word_groups(trace):
+def replaceable_word_positions(trace):
     """The positions of each word's tokens that may be replaced, lists; words without any are left out."""
-    may = replaceable(trace)
+    may = replaceable_mask(trace)
     return [kept for word in trace.words() if (kept := [place for place in word.positions if may[place]])]
 
 
-def replaceable(trace):
+def replaceable_mask(trace):
     """Bool [T]: tokens of the user's texts that are not masked."""
     mine = np.array([source is not None for source in trace.sources])
     mine[list(trace.masks)] = False

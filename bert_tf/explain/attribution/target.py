@@ -22,30 +22,30 @@ class Target:
             for replaced; the number of a class.
         label: the token, "IsNext" or "NotNext", "in order" or "swapped", "original" or "replaced", or the name of
             the class.
-        of_task: whether it is a class of the model's fine-tuned head.
-        of_order: whether it is about the order of two texts (ALBERT).
-        of_replaced: whether it is about one token's having been put there in the place of another (ELECTRA).
-        of_value: whether it is the value of a regression, and no logarithm of a probability.
-        of_several: whether it is one of several labels that can hold at once, each with a probability of its own.
+        is_class: whether it is a class of the model's fine-tuned head.
+        is_sentence_order: whether it is about the order of two texts (ALBERT).
+        is_replaced_token: whether it is about one token's having been put there in the place of another (ELECTRA).
+        is_regression: whether it is the value of a regression, and no logarithm of a probability.
+        is_multi_label: whether it is one of several labels that can hold at once, each with a probability of its own.
     """
 
     position: Optional[int]
     id: int
     label: str
-    of_task: bool = False
-    of_order: bool = False
-    of_replaced: bool = False
-    of_value: bool = False
-    of_several: bool = False
+    is_class: bool = False
+    is_sentence_order: bool = False
+    is_replaced_token: bool = False
+    is_regression: bool = False
+    is_multi_label: bool = False
 
     @property
     def head(self):
         """The head that gives it: "mlm", "nsp", "sop", "replaced" or "task"."""
-        if self.of_task:
+        if self.is_class:
             return "task"
-        if self.of_order:
+        if self.is_sentence_order:
             return "sop"
-        if self.of_replaced:
+        if self.is_replaced_token:
             return "replaced"
         return "nsp" if self.position is None else "mlm"
 
@@ -93,7 +93,7 @@ def replaced_target(bert, trace, position=None, replaced=True):
         own = [place for place, source in enumerate(trace.sources) if source is not None]
         position = max(own, key=lambda place: trace.replaced[place])
     check_position(trace, position)
-    return Target(position, int(replaced), "replaced" if replaced else "original", of_replaced=True)
+    return Target(position, int(replaced), "replaced" if replaced else "original", is_replaced_token=True)
 
 
 def next_sentence_target(bert, trace, follows=True):
@@ -113,7 +113,11 @@ def sentence_order_target(bert, trace, in_order=True):
         NothingToPredict: the trace has no second text. MissingHead: no sentence-order head.
     """
     _require_pair(bert, trace, "sop", "sentence-order")
-    return Target(None, 0, "in order", of_order=True) if in_order else Target(None, 1, "swapped", of_order=True)
+    return (
+        Target(None, 0, "in order", is_sentence_order=True)
+        if in_order
+        else Target(None, 1, "swapped", is_sentence_order=True)
+    )
 
 
 def _require_pair(bert, trace, head, title):
@@ -132,11 +136,11 @@ def class_target(bert, trace, label=None):
     Raises:
         InputError: the model does not classify, or has no such label.
     """
-    settings = classes_of(bert)
+    settings = classifier_settings(bert)
     if settings is None:
         raise InputError(f"{bert.name} was not fine-tuned to classify texts; it has no classes to explain.")
     if settings.regression:
-        return Target(None, 0, "value", True, of_value=True)
+        return Target(None, 0, "value", True, is_regression=True)
     if label is None:
         states = bert.opened.states(trace.token_ids[None], trace.segments[None])
         return _class(settings, int(bert.opened.class_scores(states[-1]).numpy()[0].argmax()))
@@ -145,20 +149,20 @@ def class_target(bert, trace, label=None):
     return _class(settings, settings.labels.index(label))
 
 
-def other_answer(bert, target, number):
+def target_with_id(bert, target, number):
     """The `Target` of another answer to the same question: `number` is its id.
 
     Args:
         bert: the `Bert` of the target. target: a `Target`, not the value of a regression.
     """
     if target.head == "task":
-        return replace(target, id=number, label=classes_of(bert).labels[number])
+        return replace(target, id=number, label=classifier_settings(bert).labels[number])
     names = {"nsp": ("IsNext", "NotNext"), "sop": ("in order", "swapped"), "replaced": ("original", "replaced")}
     label = bert.tokenizer.id_to_token(number) if target.head == "mlm" else names[target.head][number]
     return replace(target, id=number, label=label)
 
 
-def stands(target, answers):
+def is_top(target, answers):
     """Whether a target is what the model says, bool [B]: the likeliest answer, or a label above a half where several
     can hold at once.
 
@@ -166,17 +170,17 @@ def stands(target, answers):
         target: a `Target`, not the value of a regression. answers: log-probabilities [B, K], as of
             `OpenModel.answers`.
     """
-    if target.of_several:
+    if target.is_multi_label:
         return answers[:, target.id] > np.log(0.5)
     return answers.argmax(axis=1) == target.id
 
 
-def classes_of(bert):
+def classifier_settings(bert):
     """The `TaskSettings` of a model that was fine-tuned to classify texts; None for any other."""
     return bert.task.settings if bert.task and bert.task.settings.task == "classify" else None
 
 
-def class_answer(settings, scores):
+def class_prediction(settings, scores):
     """What a classifier says, from its scores [K]: dict from each class to its probability, or "value" to that of
     a regression."""
     if settings.regression:
@@ -185,7 +189,7 @@ def class_answer(settings, scores):
 
 
 def _class(settings, number):
-    return Target(None, number, settings.labels[number], True, of_several=settings.multi_label)
+    return Target(None, number, settings.labels[number], True, is_multi_label=settings.multi_label)
 
 
 def vocabulary_id(tokenizer, token):

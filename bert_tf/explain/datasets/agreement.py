@@ -9,8 +9,8 @@ from typing import Optional
 import numpy as np
 
 from bert_tf.errors import report
-from bert_tf.explain.datasets.dataset import hidden_places
-from bert_tf.explain.datasets.rows import hidden_words
+from bert_tf.explain.datasets.row_predictions import hidden_places
+from bert_tf.explain.datasets.text_rows import hidden_words
 from bert_tf.explain.models.compare import compare
 
 
@@ -21,7 +21,7 @@ class RowAgreement:
     Attributes:
         row: the `Row`. places: what was hidden, as `dataset.hidden_places` names it in A's reading.
         masks: `MaskAgreement`s. originals: the tokens that stand there, None for a typed "[MASK]".
-        same_first: how many of the masks have the same first guess.
+        same_top_prediction: how many of the masks have the same first guess.
         divergence: mean Jensen-Shannon divergence of the masks in bits; None without masks.
         next_a, next_b: P(IsNext) of either, or None.
         problem: why the row could not be compared, or None.
@@ -33,7 +33,7 @@ class RowAgreement:
     places: tuple = ()
     masks: tuple = ()
     originals: tuple = ()
-    same_first: int = 0
+    same_top_prediction: int = 0
     divergence: Optional[float] = None
     next_a: Optional[float] = None
     next_b: Optional[float] = None
@@ -60,7 +60,7 @@ class Agreement:
     Attributes:
         model_a, model_b: their names. rows: `RowAgreement`s, those that differ most first: by divergence,
             then by the difference of P(IsNext), of P(in order) and of P(replaced); rows with a problem last.
-        masks: how many masks were compared. same_first: share with the same first guess; None without masks.
+        masks: how many masks were compared. same_top_prediction: share with the same first guess; None without masks.
         divergence: mean over the masks in bits.
         pairs: how many rows have both next-sentence scores. same_next: share with the same verdict.
         orders: how many have both sentence-order scores. same_order: share with the same verdict.
@@ -71,7 +71,7 @@ class Agreement:
     model_b: str
     rows: tuple
     masks: int
-    same_first: Optional[float]
+    same_top_prediction: Optional[float]
     divergence: Optional[float]
     pairs: int
     same_next: Optional[float]
@@ -107,7 +107,7 @@ def agreement(bert_a, bert_b, rows, hide="random", top_k=5, progress=None):
         model_b=bert_b.name,
         rows=tuple(sorted(found, key=_difference)),
         masks=len(masks),
-        same_first=sum(one.same_first for one in found) / len(masks) if masks else None,
+        same_top_prediction=sum(one.same_top_prediction for one in found) / len(masks) if masks else None,
         divergence=float(np.mean([mask.divergence for mask in masks])) if masks else None,
         pairs=len(pairs),
         same_next=_same_verdicts(pairs),
@@ -143,7 +143,9 @@ def _row(bert_a, bert_b, row, hide, top_k):
         places=hidden_places(read, [at for at, token in tokens.items() if token]),
         masks=found.masks,
         originals=tuple(tokens[one.position_a] for one in found.masks),
-        same_first=sum(_same_first(mask, bert_a.tokenizer, bert_b.tokenizer, found.folded) for mask in found.masks),
+        same_top_prediction=sum(
+            _same_first(mask, bert_a.tokenizer, bert_b.tokenizer, found.case_folded) for mask in found.masks
+        ),
         divergence=float(np.mean([mask.divergence for mask in found.masks])) if found.masks else None,
         next_a=traces[0].nsp and traces[0].nsp.is_next,
         next_b=traces[1].nsp and traces[1].nsp.is_next,
@@ -153,10 +155,10 @@ def _row(bert_a, bert_b, row, hide, top_k):
     )
 
 
-def _same_first(mask, tokenizer_a, tokenizer_b, folded):
+def _same_first(mask, tokenizer_a, tokenizer_b, case_folded):
     one = tokenizer_a.spelling(mask.predictions_a[0].token)
     other = tokenizer_b.spelling(mask.predictions_b[0].token)
-    return one.lower() == other.lower() if folded else one == other
+    return one.lower() == other.lower() if case_folded else one == other
 
 
 def _difference(one):

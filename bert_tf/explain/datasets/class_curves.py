@@ -10,12 +10,12 @@ from typing import Optional
 import numpy as np
 
 from bert_tf.errors import InputError
-from bert_tf.explain.attribution.target import classes_of
-from bert_tf.explain.datasets.dataset import compared
+from bert_tf.explain.attribution.target import classifier_settings
+from bert_tf.explain.datasets.row_predictions import compared
 
 
 @dataclass(frozen=True)
-class Decision:
+class ThresholdMetrics:
     """Taking for a class all rows of at least some probability of it.
 
     Attributes:
@@ -58,15 +58,15 @@ class ClassCurve:
 
     Attributes:
         label: the class.
-        probabilities: float64 [W], of the class. has: bool [W], whether the row has it by the file.
+        probabilities: float64 [W], of the class. is_positive: bool [W], whether the row has it by the file.
         thresholds: float64 [N], the probabilities that there are, ascending.
-        precision, recall, false_positive_rate: float64 [N], as of the `Decision` at each threshold.
+        precision, recall, false_positive_rate: float64 [N], as of the `ThresholdMetrics` at each threshold.
         average_precision: the mean precision over the steps of recall. auc: the area under the ROC curve.
     """
 
     label: str
     probabilities: np.ndarray
-    has: np.ndarray
+    is_positive: np.ndarray
     thresholds: np.ndarray
     precision: np.ndarray
     recall: np.ndarray
@@ -96,15 +96,20 @@ class ClassCurve:
         return float(self.thresholds[np.flatnonzero(self.f1 >= self.f1.max() - 1e-12)[-1]])
 
     def at(self, threshold):
-        """The `Decision` at a threshold."""
+        """The `ThresholdMetrics` at a threshold."""
         taken = self.probabilities >= threshold
-        counts = (taken & self.has, taken & ~self.has, ~taken & self.has, ~taken & ~self.has)
-        return Decision(float(threshold), *(int(one.sum()) for one in counts))
+        counts = (
+            taken & self.is_positive,
+            taken & ~self.is_positive,
+            ~taken & self.is_positive,
+            ~taken & ~self.is_positive,
+        )
+        return ThresholdMetrics(float(threshold), *(int(one.sum()) for one in counts))
 
 
 def curve_labels(bert, results):
     """The classes that `class_curve` takes, in the task's order: those that some of the compared rows have and some lack."""
-    settings = classes_of(bert)
+    settings = classifier_settings(bert)
     if settings is None or settings.regression:
         return ()
     found, _ = compared(settings, results)
@@ -131,29 +136,29 @@ def class_curve(bert, results, label=None):
             f"A curve takes labelled rows that have a class and rows that lack it; {which:.40} has not both."
         )
     label = labels[-1] if label is None else label
-    found, _ = compared(classes_of(bert), results)
-    probabilities = np.array([one.said["probabilities"][label] for one, _ in found], np.float64)
-    has = np.array([label in _classes(target) for _, target in found])
+    found, _ = compared(classifier_settings(bert), results)
+    probabilities = np.array([one.task_prediction["probabilities"][label] for one, _ in found], np.float64)
+    is_positive = np.array([label in _classes(target) for _, target in found])
     from sklearn.metrics import average_precision_score, precision_recall_curve, roc_auc_score, roc_curve
 
-    precision, recall, thresholds = precision_recall_curve(has, probabilities)
-    false_positives, _, _ = roc_curve(has, probabilities, drop_intermediate=False)
+    precision, recall, thresholds = precision_recall_curve(is_positive, probabilities)
+    false_positives, _, _ = roc_curve(is_positive, probabilities, drop_intermediate=False)
     return ClassCurve(
         label=label,
         probabilities=probabilities,
-        has=has,
+        is_positive=is_positive,
         thresholds=thresholds,
         precision=precision[:-1],
         recall=recall[:-1],
         false_positive_rate=false_positives[:0:-1],
-        average_precision=float(average_precision_score(has, probabilities)),
-        auc=float(roc_auc_score(has, probabilities)),
+        average_precision=float(average_precision_score(is_positive, probabilities)),
+        auc=float(roc_auc_score(is_positive, probabilities)),
     )
 
 
 def check_class(bert, label):
     """Raises InputError where a model has no classes, or none of that name (None: whichever)."""
-    settings = classes_of(bert)
+    settings = classifier_settings(bert)
     if settings is None or settings.regression:
         raise InputError(f"{bert.name} was not fine-tuned to classify texts; it has no classes.")
     if label is not None and label not in settings.labels:

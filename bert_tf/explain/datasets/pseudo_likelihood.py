@@ -11,8 +11,8 @@ from typing import Optional
 import numpy as np
 
 from bert_tf.errors import InputError, NothingToPredict, report, require_head
-from bert_tf.inference.batching import TOKENS_AT_ONCE
-from bert_tf.inference.model_inputs import prepare
+from bert_tf.inference.batching import TOKENS_PER_BATCH
+from bert_tf.inference.model_inputs import prepare_input
 from bert_tf.inference.words import words_of
 from bert_tf.tokenizers import Truncation
 
@@ -78,7 +78,7 @@ def pseudo_likelihood(bert, text_a, text_b=None, within_word=True, progress=None
         Cancelled: by `progress`.
     """
     require_head(bert.heads, "mlm", bert.name)
-    ready = prepare(bert.tokenizer, bert.max_length, text_a, text_b)
+    ready = prepare_input(bert.tokenizer, bert.max_length, text_a, text_b)
     words = words_of(ready.encoding, ready.text_a, ready.text_b)
     hidden = {}  # position -> all positions masked to predict it
     for word in words:
@@ -89,7 +89,7 @@ def pseudo_likelihood(bert, text_a, text_b=None, within_word=True, progress=None
         raise NothingToPredict('There is no token to score: the text holds nothing but "[MASK]".')
     scores = np.full(ready.encoding.length, np.nan)
     places = list(hidden)
-    block = max(1, TOKENS_AT_ONCE // ready.encoding.length)
+    block = max(1, TOKENS_PER_BATCH // ready.encoding.length)
     for start in range(0, len(places), block):
         chosen = places[start : start + block]
         scores[chosen] = _scores(bert, ready, chosen, hidden)

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from bert_tf.errors import InputError, report
-from bert_tf.explain.attribution.target import classes_of
-from bert_tf.explain.datasets.dataset import can_ask
+from bert_tf.explain.attribution.target import classifier_settings
+from bert_tf.explain.datasets.row_predictions import supported_predictions
 from bert_tf.explain.representations.vectors import cosine_similarities
-from bert_tf.inference.model_inputs import prepare
+from bert_tf.inference.model_inputs import prepare_input
 from bert_tf.inference.predictions import check_top_k
 from bert_tf.tokenizers import pad_batch
 
@@ -42,21 +42,21 @@ class RowVectors:
     vectors: np.ndarray
 
 
-def poolings_of(config):
+def supported_poolings(config):
     """Those of `POOLINGS` that tell a model's rows apart: read from left to right, the first token sees no other."""
     return ("mean",) if config.member.reads == "left" else POOLINGS
 
 
-def same_first(vectors, pooling):
+def constant_first_token(vectors, pooling):
     """Whether rows' vectors, float [W, H], are those of a first token that does not differ but by rounding."""
     if pooling != "first" or len(vectors) < 2:
         return False
     return bool(np.ptp(vectors, axis=0).max() <= 1e-5 * np.abs(vectors).max())
 
 
-def reads_one_text(bert, ask):
+def reads_text_a_only(bert, ask):
     """Whether a row's vector is that of text A alone: classes are asked of a model that judges single texts."""
-    return "classes" in ask and classes_of(bert) is not None and classes_of(bert).pair is False
+    return "classes" in ask and classifier_settings(bert) is not None and classifier_settings(bert).pair is False
 
 
 def row_vectors(bert, rows, pooling="mean", progress=None, ask=()):
@@ -77,7 +77,7 @@ def row_vectors(bert, rows, pooling="mean", progress=None, ask=()):
     """
     if pooling not in POOLINGS:
         raise InputError(f"The vector of a row is made by {' or '.join(POOLINGS)}, not by {pooling!r:.40}.")
-    if pooling not in poolings_of(bert.config):
+    if pooling not in supported_poolings(bert.config):
         raise InputError(
             f"{bert.name} reads from left to right, so the first token is the same in every row: choose the mean of "
             "the tokens."
@@ -99,10 +99,10 @@ def row_vectors(bert, rows, pooling="mean", progress=None, ask=()):
 
 
 def _prepared(bert, row, ask):
-    judge = classes_of(bert) if "classes" in ask else None
+    judge = classifier_settings(bert) if "classes" in ask else None
     most = bert.max_length if judge is None else min(bert.max_length, judge.max_length)
     try:
-        return prepare(bert.tokenizer, most, row.text_a, None if reads_one_text(bert, ask) else row.text_b)
+        return prepare_input(bert.tokenizer, most, row.text_a, None if reads_text_a_only(bert, ask) else row.text_b)
     except ValueError:
         return None
 
@@ -123,10 +123,10 @@ def nearest_rows(vectors, place, top_k=5):
     return tuple((others[at], float(cosines[at])) for at in np.argsort(-cosines, kind="stable")[:top_k])
 
 
-def can_know(bert, rows, ask):
-    """The names of `known_of` that there can be for these `Row`s, before they are asked for some of `ASK`."""
+def available_row_attributes(bert, rows, ask):
+    """The names of `row_attributes` that there can be for these `Row`s, before they are asked for some of `ASK`."""
     labelled, pairs = any(row.label is not None for row in rows), any(row.text_b for row in rows)
-    able = set(ask) & set(can_ask(bert))
+    able = set(ask) & set(supported_predictions(bert))
     needs = {
         "label": labelled,
         "predicted": "classes" in able,
@@ -143,7 +143,7 @@ def can_know(bert, rows, ask):
     return tuple(name for name, there in needs.items() if there)
 
 
-def known_of(results):
+def row_attributes(results):
     """What is known of the rows of a file that was asked about.
 
     Args:
@@ -158,7 +158,7 @@ def known_of(results):
     found = {
         "label": [_number(one.row.label) if values else one.row.label for one in results],
         "predicted": [one.predicted for one in results],
-        "right": [_verdict(one.right) for one in results],
+        "right": [_verdict(one.is_correct) for one in results],
         "predicted_probability": [one.predicted_probability for one in results],
         "first_guess": [_verdict(_guessed(one)) for one in results],
         "hidden_probability": [min((m.original_probability for m in _asked(one)), default=None) for one in results],
@@ -181,8 +181,8 @@ def _guessed(one):
     return all(mask.original_rank == 1 for mask in _asked(one)) if _asked(one) else None
 
 
-def _verdict(right):
-    return None if right is None else "right" if right else "wrong"
+def _verdict(is_correct):
+    return None if is_correct is None else "right" if is_correct else "wrong"
 
 
 def _number(label):

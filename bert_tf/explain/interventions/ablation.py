@@ -12,14 +12,14 @@ from typing import Optional
 import numpy as np
 
 from bert_tf.errors import InputError, report
-from bert_tf.explain.attribution.target import class_answer, classes_of
+from bert_tf.explain.attribution.target import class_prediction, classifier_settings
 from bert_tf.inference.answer import check_question
-from bert_tf.inference.batching import TOKENS_AT_ONCE
+from bert_tf.inference.batching import TOKENS_PER_BATCH
 from bert_tf.inference.predictions import check_top_k, mask_predictions
 from bert_tf.inference.trace import NextSentence, SentenceOrder
 
 # Masks whose distributions over the vocabulary are held at once in a sweep.
-MASKS_AT_ONCE = 256
+MASKS_PER_BATCH = 256
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Ablation:
 
 
 @dataclass(frozen=True, eq=False)
-class IntactPass:
+class CleanRun:
     """A trace's input run with nothing switched off: what every ablation of it is compared with.
 
     Attributes:
@@ -81,7 +81,7 @@ class AblationEffect:
         divergences: float64 [P], Jensen-Shannon divergence of the two distributions in bits.
         attentions: float32 [L, N, T, T] without the part, a layer switched off shown as it would look; None
             if not asked for.
-        shifts: float64 [L, N], share of its attention that each head turns elsewhere: total variation
+        attention_shifts: float64 [L, N], share of its attention that each head turns elsewhere: total variation
             distance of the two maps, the mean over the tokens that look; None if not asked for.
     """
 
@@ -93,7 +93,7 @@ class AblationEffect:
     changes: np.ndarray
     divergences: np.ndarray
     attentions: Optional[np.ndarray] = None
-    shifts: Optional[np.ndarray] = None
+    attention_shifts: Optional[np.ndarray] = None
     sop_before: Optional[SentenceOrder] = None
     sop_after: Optional[SentenceOrder] = None
     classes_before: Optional[dict] = None
@@ -103,7 +103,7 @@ class AblationEffect:
 
 
 @dataclass(frozen=True, eq=False)
-class Sweep:
+class AblationSweep:
     """The effect of many ablations, one at a time.
 
     Attributes:
@@ -137,7 +137,7 @@ class Sweep:
         effect = np.abs(self.replaced_changes).mean(axis=1) if effect is None else effect
         return np.argsort(-effect, kind="stable")
 
-    def lost(self, trace, answer):
+    def score_drop(self, trace, answer):
         """How much an answer loses without each part: positive if the part speaks for it.
 
         Args:
@@ -167,32 +167,32 @@ class Sweep:
         return -changes if share >= 0.5 else changes
 
 
-def intact_pass(bert, trace):
+def clean_run(bert, trace):
     """The pass that ablations are compared with; made once, it serves any number of them.
 
     Args:
         bert: the `Bert` that made the trace. trace: a `Trace` with a mask or a second text; any for a model that was
             fine-tuned to classify or scores every token.
     Returns:
-        `IntactPass`.
+        `CleanRun`.
     Raises:
         NothingToPredict, MissingHead: there is no answer to change.
     """
-    if classes_of(bert) is None and "replaced" not in bert.heads:
+    if classifier_settings(bert) is None and "replaced" not in bert.heads:
         check_question(trace.masks, trace.text_b, bert.heads, bert.name)
     states = bert.opened.states(trace.token_ids[None], trace.segments[None])
     answers = _read(bert, trace, states[-1])
-    return IntactPass(states, answers)
+    return CleanRun(states, answers)
 
 
-def ablate(bert, trace, ablation, top_k=5, attentions=False, shifts=False, intact=None):
+def ablate(bert, trace, ablation, top_k=5, attentions=False, attention_shifts=False, clean=None):
     """One ablation, in full.
 
     Args:
-        bert: the `Bert` that made the trace. trace: as `intact_pass` takes it.
+        bert: the `Bert` that made the trace. trace: as `clean_run` takes it.
         ablation: an `Ablation`. top_k: predictions a mask. attentions: whether the maps come along.
-        shifts: whether the change of every head's attention does; no map is kept for it.
-        intact: the trace's `IntactPass`, if there is one already.
+        attention_shifts: whether the change of every head's attention does; no map is kept for it.
+        clean: the trace's `CleanRun`, if there is one already.
     Returns:
         `AblationEffect`. "Before" is the same computation with nothing switched off.
     Raises:
@@ -201,11 +201,11 @@ def ablate(bert, trace, ablation, top_k=5, attentions=False, shifts=False, intac
     """
     check_top_k(top_k)
     _check(ablation, bert.config, trace.length)
-    intact = intact or intact_pass(bert, trace)
-    last, moved = _alone(bert.opened, intact.states, trace, ablation, shifts)
-    before, after = intact.answers, _read(bert, trace, last)
+    clean = clean or clean_run(bert, trace)
+    last, moved = _alone(bert.opened, clean.states, trace, ablation, attention_shifts)
+    before, after = clean.answers, _read(bert, trace, last)
     changes, divergences = _change(before["mlm"][0], after["mlm"])
-    maps = _maps(bert.opened, intact.states, trace, ablation) if attentions else None
+    maps = _maps(bert.opened, clean.states, trace, ablation) if attentions else None
     verdicts = {
         f"{name}_{when}": verdict
         for when, answers in (("before", before), ("after", after))
@@ -218,7 +218,7 @@ def ablate(bert, trace, ablation, top_k=5, attentions=False, shifts=False, intac
         changes=changes[0],
         divergences=divergences[0],
         attentions=maps,
-        shifts=moved,
+        attention_shifts=moved,
         **verdicts,
     )
 
@@ -234,21 +234,21 @@ def sweep(bert, trace, ablations, progress=None):
         ablations: `Ablation`s, in any order.
         progress: callable(done, total) in ablations; returning False cancels.
     Returns:
-        `Sweep`, in the order of `ablations`.
+        `AblationSweep`, in the order of `ablations`.
     Raises:
         As `ablate`; Cancelled by `progress`.
     """
     ablations = tuple(ablations)
     for ablation in ablations:
         _check(ablation, bert.config, trace.length)
-    intact = intact_pass(bert, trace)
-    states, before = intact.states, intact.answers
+    clean = clean_run(bert, trace)
+    states, before = clean.states, clean.answers
     masks = before["mlm"].shape[1]
     changes, divergences = np.zeros((2, len(ablations), masks))
     other = {name: np.zeros(len(ablations)) for name in ("nsp", "sop", "task") if name in before}
     if "replaced" in before:
         other["replaced"] = np.zeros((len(ablations), trace.length))
-    done, block = 0, max(1, min(TOKENS_AT_ONCE // trace.length, MASKS_AT_ONCE // max(1, masks)))
+    done, block = 0, max(1, min(TOKENS_PER_BATCH // trace.length, MASKS_PER_BATCH // max(1, masks)))
     for first, places in _groups(ablations, len(states) - 1):
         for start in range(0, len(places), block):
             chosen = places[start : start + block]
@@ -260,7 +260,7 @@ def sweep(bert, trace, ablations, progress=None):
             done += len(chosen)
             report(progress, done, len(ablations))
     followed = before["mlm"][0].argmax(axis=1)
-    return Sweep(ablations, followed, changes, divergences, *map(other.get, ("nsp", "sop", "task", "replaced")))
+    return AblationSweep(ablations, followed, changes, divergences, *map(other.get, ("nsp", "sop", "task", "replaced")))
 
 
 def every_head(config):
@@ -326,16 +326,16 @@ def _without(opened, states, trace, ablations, first):
     return x
 
 
-def _alone(opened, states, trace, ablation, shifts):
+def _alone(opened, states, trace, ablation, attention_shifts):
     """The last hidden state [1, T, H] under one ablation, and the shift of every head [L, N] or None."""
     layers = len(states) - 1
     first = ablation.first_layer(layers)
-    moved = np.zeros((layers, opened.config.num_attention_heads)) if shifts else None
+    moved = np.zeros((layers, opened.config.num_attention_heads)) if attention_shifts else None
     x = states[first]
     for layer in range(first, layers):
         bias = _bias(layer, trace, (ablation,))
         # What goes into the first layer is as it was, and so is where its heads look.
-        if not shifts or (layer == first and bias is None):
+        if not attention_shifts or (layer == first and bias is None):
             x = _layer_without(opened, layer, x, trace, (ablation,))
             continue
         before = opened.attention_maps(layer, states[layer])[0].numpy()
@@ -393,7 +393,7 @@ def _read(bert, trace, last):
         found["sop"] = bert.opened.sop_log_probabilities(last).numpy()
     if "replaced" in bert.heads:
         found["replaced"] = bert.opened.replaced_log_probabilities(last).numpy()
-    if classes_of(bert):
+    if classifier_settings(bert):
         found["task"] = bert.opened.class_scores(last).numpy()
     return found
 
@@ -407,7 +407,7 @@ def _verdicts(bert, trace, answers, top_k):
         "masks": mask_predictions(answers["mlm"][0], masks, originals, bert.tokenizer, top_k) if masks else (),
         "nsp": NextSentence.from_logits(answers["nsp"][0]) if "nsp" in answers else None,
         "sop": SentenceOrder.from_logits(answers["sop"][0]) if "sop" in answers else None,
-        "classes": class_answer(classes_of(bert), answers["task"][0]) if "task" in answers else None,
+        "classes": class_prediction(classifier_settings(bert), answers["task"][0]) if "task" in answers else None,
         "replaced": np.exp(answers["replaced"][0, :, 1], dtype=np.float64) if "replaced" in answers else None,
     }
 

@@ -18,12 +18,12 @@ import numpy as np
 
 from bert_tf.errors import InputError, report
 from bert_tf.explain.attention.value_attention import layer_kernels
-from bert_tf.explain.attribution.target import Target, check_position, classes_of
-from bert_tf.explain.models.architecture import passing_state
+from bert_tf.explain.attribution.target import Target, check_position, classifier_settings
+from bert_tf.explain.models.architecture import layer_activations_from_state
 
 
 @dataclass(frozen=True, eq=False)
-class StateParts:
+class ResidualDecomposition:
     """A token's last hidden state as a sum of vectors, each as the layer normalisations after it leave it.
 
     Attributes:
@@ -54,7 +54,7 @@ class Contributions:
 
     Attributes:
         target: the `Target`. score: its log-odds (natural logarithm), or the value of a regression.
-        input, biases: floats. heads: float64 [L, N]. feed_forward: float64 [L]; parts as in `StateParts`.
+        input, biases: floats. heads: float64 [L, N]. feed_forward: float64 [L]; parts as in `ResidualDecomposition`.
         total: float, the slope times the last state: what all shares add up to, but for rounding. What it lacks of the
             score is the head's own: its biases, and that it is no straight line.
     """
@@ -68,13 +68,13 @@ class Contributions:
     total: float
 
 
-def state_parts(bert, trace, position):
+def residual_decomposition(bert, trace, position):
     """Take a token's last hidden state apart.
 
     Args:
         bert: the `Bert` that made the trace. trace: a `Trace`. position: of the token.
     Returns:
-        `StateParts`.
+        `ResidualDecomposition`.
     Raises:
         MaskPositionError: no such position.
     """
@@ -91,7 +91,7 @@ def state_parts(bert, trace, position):
         rows = layer.feed_forward_norm.passed(np.concatenate([rows, layer.feed_forward]))
         rows[1] += layer.feed_forward_norm.offset
     grouped = rows[2:].reshape(len(layers), -1, rows.shape[-1])
-    return StateParts(position, rows[0], grouped[:, :-1], grouped[:, -1], rows[1])
+    return ResidualDecomposition(position, rows[0], grouped[:, :-1], grouped[:, -1], rows[1])
 
 
 def contributions(bert, trace, target, progress=None):
@@ -106,9 +106,9 @@ def contributions(bert, trace, target, progress=None):
     Returns:
         `Contributions`. About one forward pass.
     Raises:
-        InputError: `is_certain`. Cancelled: by `progress`.
+        InputError: `is_only_class`. Cancelled: by `progress`.
     """
-    if is_certain(bert, target):
+    if is_only_class(bert, target):
         raise InputError(f"{target.label} is the only class, and always certain: nothing speaks for or against it.")
     state = _embedded(bert, trace)
     positions = _read_from(bert, state, target)
@@ -129,9 +129,9 @@ def contributions(bert, trace, target, progress=None):
     return Contributions(target, float(score), own, np.array(heads[::-1]), np.array(feed_forward[::-1]), biases, total)
 
 
-def is_certain(bert, target):
+def is_only_class(bert, target):
     """Whether a target is a classifier's only class: its probability is 1 whatever is read, and has no log-odds."""
-    settings = classes_of(bert) if target.of_task and not target.of_value else None
+    settings = classifier_settings(bert) if target.is_class and not target.is_regression else None
     return settings is not None and len(settings.labels) == 1 and not settings.multi_label
 
 
@@ -188,7 +188,7 @@ def _taken_apart(bert, state, positions, progress=None):
     for index in range(count):
         report(progress, index, count)
         stacks = bert.model.bert_layers[f"layer_{index}"].side_by_side()
-        passed = passing_state(bert, state, index)
+        passed = layer_activations_from_state(bert, state, index)
         names = ("input", "attention", "attention_norm", "feed_forward")
         before, attended, middle, widened = (passed[name][positions].astype(np.float64) for name in names)
         weights = passed["attentions"][:, positions].astype(np.float64)
@@ -208,7 +208,7 @@ def _taken_apart(bert, state, positions, progress=None):
 def _read_from(bert, state, target):
     """The positions that an answer is read from. They are the same for all states, so that the first ones, float32
     [T, H], tell them; but for the greatest value of all tokens, which any of them may have."""
-    if target.of_task and bert.task.settings.pooling == "max":
+    if target.is_class and bert.task.settings.pooling == "max":
         return np.arange(len(state))
     return np.flatnonzero(np.any(bert.opened.odds_gradient(state[None], target)[1][0], axis=-1))
 

@@ -16,7 +16,7 @@ import numpy as np
 from bert_tf.errors import InputError, report, require_head
 from bert_tf.explain.models.compare import jensen_shannon
 from bert_tf.inference.answer import check_question
-from bert_tf.inference.batching import TOKENS_AT_ONCE
+from bert_tf.inference.batching import TOKENS_PER_BATCH
 from bert_tf.inference.predictions import check_top_k, mask_predictions
 from bert_tf.inference.trace import NextSentence, SentenceOrder
 from bert_tf.tokenizers import pad_batch
@@ -44,7 +44,7 @@ class Variant:
 
 
 @dataclass(frozen=True, eq=False)
-class Outcome:
+class VariantPrediction:
     """What the model says to a variant, and how that differs from what it said to the trace.
 
     Attributes:
@@ -99,7 +99,7 @@ def with_word(bert, trace, word, replacement):
     replacement = replacement.strip() if isinstance(replacement, str) else ""
     if not len(bert.tokenizer.tokenize(replacement)):
         raise InputError(f"There is nothing to put in the place of {word.text!r:.40}: give a word.")
-    texts = _edited(bert, trace, word, bert.tokenizer.understood(replacement))
+    texts = _edited(bert, trace, word, bert.tokenizer.normalize_mask_token(replacement))
     label = f'"{replacement}" for "{word.text}"'
     return _variant(bert, trace, label, texts["a"], texts["b"])
 
@@ -134,14 +134,14 @@ def right_context(bert, trace, mask):
     return _variant(bert, trace, "only what stands after", texts["a"], texts["b"])
 
 
-def ask(bert, trace, variants, top_k=5):
+def predict_variants(bert, trace, variants, top_k=5):
     """What the model says to variants of a trace, all in one batch.
 
     Args:
         bert: the `Bert` that made the trace. trace: a `Trace`. variants: `Variant`s of it.
         top_k: predictions a mask.
     Returns:
-        tuple of `Outcome`, in their order.
+        tuple of `VariantPrediction`, in their order.
     Raises:
         NothingToPredict, MissingHead: the trace has neither a mask nor a second text, or no head for it.
         InputError: a bad `top_k`.
@@ -164,17 +164,17 @@ def without_each_word(bert, trace, top_k=5, progress=None):
         bert: the `Bert` that made the trace. trace: a `Trace`. top_k: predictions a mask.
         progress: callable(done, total) in words; returning False cancels.
     Returns:
-        tuple of (`WordSpan`, `Outcome`), in reading order.
+        tuple of (`WordSpan`, `VariantPrediction`), in reading order.
     Raises:
-        As `ask`; Cancelled by `progress`.
+        As `predict_variants`; Cancelled by `progress`.
     """
     alone = Counter(word.source for word in trace.words())
     words = [word for word in trace.words() if alone[word.source] > 1 and not set(word.positions) & set(trace.masks)]
-    block, found = max(1, TOKENS_AT_ONCE // trace.length), []
+    block, found = max(1, TOKENS_PER_BATCH // trace.length), []
     for start in range(0, len(words), block):
         chosen = words[start : start + block]
         variants = [without_word(bert, trace, word) for word in chosen]
-        found += zip(chosen, ask(bert, trace, variants, top_k))
+        found += zip(chosen, predict_variants(bert, trace, variants, top_k))
         report(progress, len(found), len(words))
     return tuple(found)
 
@@ -194,7 +194,7 @@ def _edited(bert, trace, word, replacement):
     gone: a byte-level piece tells whether a space stands before it. Hidden tokens stay what they are.
     """
     own = [p for p in range(trace.length) if trace.sources[p] == word.source]
-    text = bert.tokenizer.understood(trace.text_a if word.source == "a" else trace.text_b)
+    text = bert.tokenizer.normalize_mask_token(trace.text_a if word.source == "a" else trace.text_b)
     text = text[: max(trace.offsets[p][1] for p in own)]  # what was not cut off
     start, end = _with_neighbours(text, word.start, word.end)
     before, after = text[start : word.start], text[word.end : end]
@@ -290,7 +290,7 @@ def _outcome(bert, trace, variant, row, results, top_k):
         sop = SentenceOrder.from_logits(results["sop_logits"][row])
     nsp_change = nsp.is_next - trace.nsp.is_next if nsp and trace.nsp else None
     sop_change = sop.in_order - trace.sop.in_order if sop and trace.sop else None
-    return Outcome(variant, masks, nsp, np.array(changes), np.array(divergences), nsp_change, sop, sop_change)
+    return VariantPrediction(variant, masks, nsp, np.array(changes), np.array(divergences), nsp_change, sop, sop_change)
 
 
 def _softmax(logits):

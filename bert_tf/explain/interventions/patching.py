@@ -18,8 +18,8 @@ import numpy as np
 from bert_tf.errors import InputError, NotComparable, report
 from bert_tf.explain.attention.value_attention import layer_kernels
 from bert_tf.explain.attribution.target import Target, check_position
-from bert_tf.explain.models.architecture import passing_state
-from bert_tf.inference.batching import TOKENS_AT_ONCE
+from bert_tf.explain.models.architecture import layer_activations_from_state
+from bert_tf.inference.batching import TOKENS_PER_BATCH
 
 #: What can be carried over.
 PARTS = ("state", "attention", "feed_forward", "head")
@@ -27,7 +27,7 @@ _BLOCKS = ("attention", "feed_forward")
 
 
 @dataclass(frozen=True, eq=False)
-class PatchMap:
+class PatchingResult:
     """A target's log-probability with one vector patched.
 
     Attributes:
@@ -63,11 +63,11 @@ def patch_states(bert, clean, corrupted, target, progress=None):
         target: a `Target`, usually the clean trace's answer.
         progress: callable(done, total) in patches; returning False cancels.
     Returns:
-        `PatchMap`.
+        `PatchingResult`.
     Raises:
         NotComparable: the inputs differ in length. Cancelled: by `progress`.
     """
-    good, bad = states_of_both(bert, clean, corrupted)
+    good, bad = clean_and_corrupted_states(bert, clean, corrupted)
 
     def patched(layer, positions):
         states = np.repeat(bad[layer].numpy(), len(positions), axis=0)
@@ -86,15 +86,15 @@ def patch_blocks(bert, clean, corrupted, target, block, progress=None):
         block: "attention", the output of the attention block with its projection, or "feed_forward". The others as of
             `patch_states`.
     Returns:
-        `PatchMap`.
+        `PatchingResult`.
     Raises:
         InputError: no such block. Otherwise as `patch_states`.
     """
     if block not in _BLOCKS:
         raise InputError(f"There is no block {block!r:.40}; choose from {', '.join(_BLOCKS)}.")
-    good, bad = states_of_both(bert, clean, corrupted)
+    good, bad = clean_and_corrupted_states(bert, clean, corrupted)
     layers = len(good) - 1
-    added = [passing_state(bert, good[layer].numpy()[0], layer)[block][None] for layer in range(layers)]
+    added = [layer_activations_from_state(bert, good[layer].numpy()[0], layer)[block][None] for layer in range(layers)]
 
     def patched(layer, positions):
         places = np.arange(clean.length) == positions[:, None]
@@ -113,11 +113,11 @@ def patch_heads(bert, clean, corrupted, target, position=None, progress=None):
     Args:
         position: the only token at which a head's vector is put over; None for all. The others as of `patch_states`.
     Returns:
-        `PatchMap`, a row for each layer and a column for each head.
+        `PatchingResult`, a row for each layer and a column for each head.
     Raises:
         MaskPositionError: no such position. Otherwise as `patch_states`.
     """
-    good, bad = states_of_both(bert, clean, corrupted)
+    good, bad = clean_and_corrupted_states(bert, clean, corrupted)
     if position is not None:
         check_position(clean, position)
     size = len(good) - 1, bert.config.num_attention_heads
@@ -126,8 +126,8 @@ def patch_heads(bert, clean, corrupted, target, position=None, progress=None):
     @lru_cache(maxsize=1)
     def outputs(layer):
         """What the corrupted run's attention adds with each head of the clean one, [N, T, H]."""
-        ours, theirs = (passing_state(bert, states[layer].numpy()[0], layer) for states in (good, bad))
-        return with_each_head(bert, layer, ours, theirs)
+        ours, theirs = (layer_activations_from_state(bert, states[layer].numpy()[0], layer) for states in (good, bad))
+        return attention_outputs_with_each_head(bert, layer, ours, theirs)
 
     def patched(layer, heads):
         states = np.repeat(bad[layer].numpy(), len(heads), axis=0)
@@ -136,17 +136,17 @@ def patch_heads(bert, clean, corrupted, target, position=None, progress=None):
     return _mapped(bert, good, bad, target, "head", size, patched, progress, position)
 
 
-def with_each_head(bert, layer, ours, theirs):
+def attention_outputs_with_each_head(bert, layer, ours, theirs):
     """What the attention of one run adds with each head of another in its place, float32 [N, T, H].
 
     Args:
-        ours, theirs: what `passing_state` gives of that run, and of the one whose other heads stay.
+        ours, theirs: what `layer_activations_from_state` gives of that run, and of the one whose other heads stay.
     """
     moved = ours["attentions"] @ ours["values"] - theirs["attentions"] @ theirs["values"]
     return theirs["attention"] + moved @ layer_kernels(bert, layer)
 
 
-def states_of_both(bert, *traces):
+def clean_and_corrupted_states(bert, *traces):
     """The hidden states of two inputs, lists of L + 1 tensors [1, T, H].
 
     Raises:
@@ -162,14 +162,14 @@ def states_of_both(bert, *traces):
 
 
 def _mapped(bert, good, bad, target, part, size, patched, progress, position=None):
-    """The `PatchMap` of `size` (R, C); patched(row, columns [B]) -> (states [B, T, H], the layer that reads them)."""
+    """The `PatchingResult` of `size` (R, C); patched(row, columns [B]) -> (states [B, T, H], the layer that reads them)."""
     opened, (rows, columns) = bert.opened, size
     scores = np.empty(size)
-    block = max(1, TOKENS_AT_ONCE // good[0].shape[1])
+    block = max(1, TOKENS_PER_BATCH // good[0].shape[1])
     for row in range(rows):
         for start in range(0, columns, block):
             chosen = np.arange(start, min(start + block, columns))
             scores[row, chosen] = opened.score(opened.finish(*patched(row, chosen)), target)
             report(progress, row * columns + int(chosen[-1]) + 1, scores.size)
     ends = (float(opened.score(states[-1], target)[0]) for states in (good, bad))
-    return PatchMap(target, part, *ends, scores, position)
+    return PatchingResult(target, part, *ends, scores, position)

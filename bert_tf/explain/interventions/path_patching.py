@@ -21,9 +21,9 @@ import numpy as np
 from bert_tf.errors import InputError, report
 from bert_tf.explain.attention.head_vectors import check_head
 from bert_tf.explain.attribution.target import Target, check_position
-from bert_tf.explain.interventions.patching import states_of_both, with_each_head
-from bert_tf.explain.models.architecture import passing_state
-from bert_tf.inference.batching import TOKENS_AT_ONCE
+from bert_tf.explain.interventions.patching import attention_outputs_with_each_head, clean_and_corrupted_states
+from bert_tf.explain.models.architecture import layer_activations_from_state
+from bert_tf.inference.batching import TOKENS_PER_BATCH
 
 #: What can receive beside the answer.
 RECEIVERS = ("queries", "keys", "values", "feed_forward")
@@ -43,7 +43,7 @@ class Receiver:
 
 
 @dataclass(frozen=True, eq=False)
-class PathMap:
+class PathPatchingResult:
     """A target's log-probability with one sender's path to the receiver patched.
 
     Attributes:
@@ -54,7 +54,7 @@ class PathMap:
         embeddings: that with the path from the embeddings.
         scores: float64 [L, N + 1], that with the path from each layer's heads, then its feed-forward block; where no
             path leads to the receiver, as it is.
-        leads: bool [L, N + 1], whether there is such a path: the sender comes before the receiver, and where two layers
+        has_path: bool [L, N + 1], whether there is such a path: the sender comes before the receiver, and where two layers
             stand side by side it is not a head of the other side than the receiving head.
     """
 
@@ -66,11 +66,11 @@ class PathMap:
     whole: float
     embeddings: float
     scores: np.ndarray
-    leads: np.ndarray
+    has_path: np.ndarray
 
     @property
     def recovered(self):
-        """float64 [L, N + 1], share of the difference that each path brings back, as `PatchMap.recovered`."""
+        """float64 [L, N + 1], share of the difference that each path brings back, as `PatchingResult.recovered`."""
         return self.share(self.scores)
 
     def share(self, score):
@@ -90,12 +90,12 @@ def patch_paths(bert, clean, corrupted, target, receiver=None, position=None, pr
         position: the only token at which a sender is put over; None for all.
         progress: callable(done, total) in senders; returning False cancels.
     Returns:
-        `PathMap`.
+        `PathPatchingResult`.
     Raises:
         NotComparable: the inputs differ in length. InputError: there is no such receiver. MaskPositionError: no such
         position. Cancelled: by `progress`.
     """
-    good, bad = states_of_both(bert, clean, corrupted)
+    good, bad = clean_and_corrupted_states(bert, clean, corrupted)
     if receiver is not None:
         check_receiver(bert, receiver)
     if position is not None:
@@ -103,13 +103,13 @@ def patch_paths(bert, clean, corrupted, target, receiver=None, position=None, pr
     opened, layers, heads = bert.opened, bert.config.num_hidden_layers, bert.config.num_attention_heads
     last = layers if receiver is None else receiver.layer
     into_block = receiver is not None and receiver.part == "feed_forward"
-    leads = np.arange(layers)[:, None] < np.full((1, heads + 1), last)
+    has_path = np.arange(layers)[:, None] < np.full((1, heads + 1), last)
     if into_block:
-        leads[last, :heads] = True
+        has_path[last, :heads] = True
     elif receiver is not None:
         # Sides that stand beside each other meet in no state but the last.
         own = heads // bert.config.stacks
-        leads[:, :heads] &= np.arange(heads) // own == receiver.head // own
+        has_path[:, :heads] &= np.arange(heads) // own == receiver.head // own
     places = np.full((clean.length, 1), True) if position is None else np.arange(clean.length)[:, None] == position
     held = {}  # what both blocks of the corrupted run add, from the receiver downwards
 
@@ -129,25 +129,31 @@ def patch_paths(bert, clean, corrupted, target, receiver=None, position=None, pr
         return x
 
     ends = [float(opened.score(states[-1], target)[0]) for states in (good, bad)]
-    scores = np.full(leads.shape, ends[1])
-    block, done, total = max(1, TOKENS_AT_ONCE // clean.length), 0, 1 + int(leads.sum())
+    scores = np.full(has_path.shape, ends[1])
+    block, done, total = max(1, TOKENS_PER_BATCH // clean.length), 0, 1 + int(has_path.sum())
     for layer in reversed(range(min(last + into_block, layers))):
-        ours, theirs = (passing_state(bert, states[layer].numpy()[0], layer) for states in (good, bad))
+        ours, theirs = (layer_activations_from_state(bert, states[layer].numpy()[0], layer) for states in (good, bad))
         held[layer] = theirs["attention"][None], theirs["feed_forward"][None]
         # A row for each sender: the heads, then the feed-forward block.
         attention, widened = (np.repeat(one, heads + 1, axis=0) for one in held[layer])
-        attention[:heads] = np.where(places, with_each_head(bert, layer, ours, theirs), attention[:heads])
+        attention[:heads] = np.where(
+            places, attention_outputs_with_each_head(bert, layer, ours, theirs), attention[:heads]
+        )
         widened[heads] = np.where(places, ours["feed_forward"], widened[heads])
-        senders = np.flatnonzero(leads[layer])
+        senders = np.flatnonzero(has_path[layer])
         for start in range(0, len(senders), block):
             chosen = senders[start : start + block]
             scores[layer, chosen] = answered(sent(layer, bad[layer], attention[chosen], widened[chosen]))
             done += len(chosen)
             report(progress, done, total)
-    entering = passing_state(bert, good[last].numpy()[0], last)["attention_norm"][None] if into_block else good[last]
+    entering = (
+        layer_activations_from_state(bert, good[last].numpy()[0], last)["attention_norm"][None]
+        if into_block
+        else good[last]
+    )
     whole, embedded = (float(answered(one)[0]) for one in (entering, sent(0, np.where(places, good[0], bad[0]))))
     report(progress, total, total)
-    return PathMap(target, receiver, position, *ends, whole, embedded, scores, leads)
+    return PathPatchingResult(target, receiver, position, *ends, whole, embedded, scores, has_path)
 
 
 def check_receiver(bert, receiver):

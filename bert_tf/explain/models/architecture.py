@@ -57,7 +57,7 @@ def work(config, tokens, masks=1):
     hidden, wide, narrow = config.hidden_size, config.intermediate_size, config.embedding_width
     count, stacks = config.num_hidden_layers, config.stacks
     return {
-        "embeddings": 2 * tokens * narrow * hidden if config.projects else 0,
+        "embeddings": 2 * tokens * narrow * hidden if config.has_embedding_projection else 0,
         # Four projections; scores and weighted sum are T x T x H each.
         "attention": count * (8 * tokens * hidden * hidden // stacks + 4 * tokens * tokens * hidden),
         "feed_forward": count * 4 * tokens * hidden * wide // stacks,
@@ -140,7 +140,7 @@ def _task_part(task, hidden, tokens):
     return Part("task", _TASK_TITLES[kind], shape, _weights([head]), flops)
 
 
-def task_passing(bert, trace):
+def task_head_activations(bert, trace):
     """What the head of a fine-tuned model makes of one input.
 
     Args:
@@ -175,7 +175,7 @@ def choice_scores(bert, context, choices):
 
 
 @dataclass(frozen=True)
-class Size:
+class ArchitectureSize:
     """One of a family member's sizes.
 
     Attributes:
@@ -191,14 +191,16 @@ class Size:
     parts: tuple
 
 
-def every_size(config, tokens, masks=1):
-    """Every named size of a model's family member, with that model's vocabulary: tuple of `Size`; see `work`."""
+def all_sizes(config, tokens, masks=1):
+    """Every named size of a model's family member, with that model's vocabulary: tuple of `ArchitectureSize`; see `work`."""
     found = []
     for name in config.member.sizes:
         one = BertConfig.named(name, config.model_type, vocab_size=config.vocab_size)
         heads, flops = config.member.trained_heads(name), work(one, tokens, masks)
         spent = {part: flops[part] for part in ("embeddings", "attention", "feed_forward", *heads)}
-        found.append(Size(name, one, parameter_counts(one, heads), spent, parts_of(one, heads, tokens, masks)))
+        found.append(
+            ArchitectureSize(name, one, parameter_counts(one, heads), spent, parts_of(one, heads, tokens, masks))
+        )
     return tuple(found)
 
 
@@ -207,7 +209,7 @@ def _weights(layers):
     return sum(int(np.prod(variable.shape)) for variable in variables.values())
 
 
-def passing(bert, trace, layer):
+def layer_activations(bert, trace, layer):
     """The values of one input on its way through one encoder layer.
 
     Args:
@@ -224,12 +226,12 @@ def passing(bert, trace, layer):
     if not 0 <= layer < count:
         raise ValueError(f"There is no layer {layer}; the model has layers 0 to {count - 1}.")
     _check_states(trace)
-    return passing_state(bert, trace.hidden_states[layer], layer)
+    return layer_activations_from_state(bert, trace.hidden_states[layer], layer)
 
 
-def passing_state(bert, state, layer):
-    """As `passing`, of a hidden state, float [T, H], that goes into the layer."""
-    return {name: value.numpy()[0] for name, value in bert.opened.passing(layer, state[None]).items()}
+def layer_activations_from_state(bert, state, layer):
+    """As `layer_activations`, of a hidden state, float [T, H], that goes into the layer."""
+    return {name: value.numpy()[0] for name, value in bert.opened.layer_activations(layer, state[None]).items()}
 
 
 def _check_states(trace):

@@ -18,14 +18,14 @@ from bert_tf.explain.models.architecture import work
 OBJECTIVES = {"mlm": "hidden words", "nsp": "next sentence", "sop": "sentence order", "replaced": "replaced words"}
 #: Operations of a pass above which `measure_speed` times single layers, not the whole: the weights of all layers take
 #: gigabytes.
-WHOLE = 30e9
+MAX_FLOPS_TIMED_WHOLE = 30e9
 #: Weights of a layer above which not even layers are timed: one of ALBERT xxlarge takes 0.8 GB, several times over.
-HEAVIEST = 100e6
+MAX_TIMED_LAYER_PARAMETERS = 100e6
 _VOCABULARY = 1000  # of the encoders that are timed: looking a row up takes as long in a small table
 
 
 @dataclass(frozen=True)
-class FamilyRow:
+class ArchitectureRow:
     """One size of one member.
 
     Attributes:
@@ -55,23 +55,23 @@ class FamilyRow:
     @property
     def timed(self):
         """Whether `measure_speed` times it at all."""
-        return self.parameters["encoder"] / len(set(self.config.layer_groups)) <= HEAVIEST
+        return self.parameters["encoder"] / len(set(self.config.layer_groups)) <= MAX_TIMED_LAYER_PARAMETERS
 
     @property
     def timed_whole(self):
         """Whether `measure_speed` runs all its layers."""
-        return self.flops <= WHOLE
+        return self.flops <= MAX_FLOPS_TIMED_WHOLE
 
 
-def family_rows(tokens=128):
-    """A `FamilyRow` for every named size of every member; tokens: T."""
+def architecture_rows(tokens=128):
+    """A `ArchitectureRow` for every named size of every member; tokens: T."""
     rows = []
     for model_type, member in MEMBERS.items():
         for size in member.sizes:
             config, heads = BertConfig.named(size, model_type), member.trained_heads(size)
             parts = work(config, tokens)
             flops = parts["embeddings"] + parts["attention"] + parts["feed_forward"]
-            rows.append(FamilyRow(member, size, config, heads, parameter_counts(config, heads), flops, tokens))
+            rows.append(ArchitectureRow(member, size, config, heads, parameter_counts(config, heads), flops, tokens))
     return tuple(rows)
 
 
@@ -86,7 +86,7 @@ def changed(row):
     """What sets a size of a member apart from BERT of that size, a few words each, by its settings alone.
 
     Args:
-        row: a `FamilyRow`.
+        row: a `ArchitectureRow`.
     Returns:
         tuple of str; empty for BERT's own sizes.
     """
@@ -103,7 +103,7 @@ def changed(row):
             f"{config.num_hidden_layers} layers in the place of {bert and bert.num_hidden_layers}",
         ),
         (len(set(config.layer_groups)) < config.num_hidden_layers, "all layers share their weights"),
-        (config.projects, f"embeddings projected from {config.embedding_width}"),
+        (config.has_embedding_projection, f"embeddings projected from {config.embedding_width}"),
         ("replaced" in row.heads, "judges every token"),
         ("sop" in member.heads, "sentence order for next sentence"),
         (not {"nsp", "sop"} & set(member.heads), "no next sentence"),
@@ -126,7 +126,7 @@ def measure_speed(rows, passes=5, progress=None):
     the same, the rest is two layers' difference, once for every two.
 
     Args:
-        rows: `FamilyRow`s; one sequence of their T tokens is read. passes: timed, after one that is not.
+        rows: `ArchitectureRow`s; one sequence of their T tokens is read. passes: timed, after one that is not.
         progress: callable(done, total) in rows; returning False cancels.
     Returns:
         list of float, the median seconds of a pass; None for a size that is not `timed`.

@@ -46,7 +46,7 @@ class Comparison:
         masks: `MaskAgreement`s of the masks both have, in reading order.
         unmatched_a, unmatched_b: mask positions of one trace without a mask at the same place in the other's.
         common_tokens: size of the vocabulary that was compared.
-        folded: whether upper and lower case were counted as one because one model knows only lower case.
+        case_folded: whether upper and lower case were counted as one because one model knows only lower case.
         nsp_difference: P(IsNext) of A less that of B; None if either has none.
         layers: pairs (layer of A, layer of B) at the same relative depth.
         sop_difference: P(in order) of A less that of B; None if either has none.
@@ -60,7 +60,7 @@ class Comparison:
     unmatched_a: tuple
     unmatched_b: tuple
     common_tokens: int
-    folded: bool
+    case_folded: bool
     nsp_difference: Optional[float]
     layers: tuple
     sop_difference: Optional[float] = None
@@ -101,7 +101,7 @@ def compare(trace_a, trace_b, tokenizer_a, tokenizer_b, layers_a, layers_b, top_
         unmatched_a=unmatched_a,
         unmatched_b=unmatched_b,
         common_tokens=common.size,
-        folded=common.folded,
+        case_folded=common.case_folded,
         nsp_difference=_first_difference(trace_a.nsp, trace_b.nsp),
         layers=aligned_layers(layers_a, layers_b),
         sop_difference=_first_difference(trace_a.sop, trace_b.sop),
@@ -141,7 +141,7 @@ class CommonVocabulary:
     """The token strings two vocabularies share, and the way from either's ids to them."""
 
     def __init__(self, known_a, known_b):
-        self.folded = known_a[1] != known_b[1]
+        self.case_folded = known_a[1] != known_b[1]
         names_a, names_b = self._names(*known_a), self._names(*known_b)
         common = {name: slot for slot, name in enumerate(sorted(set(names_a) & set(names_b)))}
         self.size = len(common)
@@ -150,7 +150,7 @@ class CommonVocabulary:
 
     def _names(self, vocabulary, _, special_ids):
         special = {vocabulary[i] for i in special_ids}
-        return [t if t in special or not self.folded else t.lower() for t in vocabulary]
+        return [t if t in special or not self.case_folded else t.lower() for t in vocabulary]
 
     def project_a(self, probabilities):
         """Float [V_A] -> (float64 [common] that adds up to 1, the share of probability that was in it)."""
@@ -230,7 +230,7 @@ def _agreements(trace_a, trace_b, tokenizer_a, tokenizer_b, pairs, common, top_k
                 position_b=b.position,
                 predictions_a=a.predictions,
                 predictions_b=b.predictions,
-                overlap=_overlap(_names(tokenizer_a, a), _names(tokenizer_b, b), common.folded),
+                overlap=_overlap(_names(tokenizer_a, a), _names(tokenizer_b, b), common.case_folded),
                 divergence=jensen_shannon(p, q),
                 coverage_a=coverage_a,
                 coverage_b=coverage_b,
@@ -243,8 +243,8 @@ def _names(tokenizer, answer):
     return {tokenizer.spellings[prediction.id] for prediction in answer.predictions}
 
 
-def _overlap(names_a, names_b, folded):
-    if folded:
+def _overlap(names_a, names_b, case_folded):
+    if case_folded:
         names_a, names_b = ({name.lower() for name in names} for names in (names_a, names_b))
     # Folding may make one of "The" and "the": the smaller set is then all that could be shared.
     return len(names_a & names_b) / max(1, min(len(names_a), len(names_b)))

@@ -18,30 +18,30 @@ MASK = "[MASK]"
 
 
 @dataclass(frozen=True)
-class Reading:
+class SpanPrediction:
     """What one reader says of the place.
 
     Attributes:
         model: its name. reads: "both", "left" or "apart" (see `bert_tf.architectures.Member.reads`).
         answer: `MaskPrediction`, compared with the word that stood there if that is one token of its vocabulary.
-        seen: the parts of the text it predicted from: (start, end, side) in characters, side "left" or "right" (each
+        visible_spans: the parts of the text it predicted from: (start, end, side) in characters, side "left" or "right" (each
             read by itself) or "both" (read together). Without what was cut off at the end.
     """
 
     model: str
     reads: str
     answer: MaskPrediction
-    seen: tuple
+    visible_spans: tuple
 
 
-def read_place(bert, text, start, end, top_k=5):
+def predict_span(bert, text, start, end, top_k=5):
     """What a model expects in the place of a part of a text.
 
     Args:
         bert: a `Bert` with a masked-LM head. text: the text.
         start, end: the part in characters; all of it becomes one [MASK], or already is one. top_k: of the answer.
     Returns:
-        `Reading`.
+        `SpanPrediction`.
     Raises:
         InputError: no such part, or as `Bert.trace`, also where the part is cut off. MissingHead: no masked-LM head.
     """
@@ -55,7 +55,7 @@ def read_place(bert, text, start, end, top_k=5):
     reads, reached = bert.config.member.reads, max(offset[1] for offset in trace.offsets if offset)
     space = " " if text[:start].endswith(" ") else ""  # a byte-level piece has the space before its word
     answer = _compared(bert, answer, trace.logits[trace.masks.index(place)], space + word)
-    return Reading(bert.name, reads, answer, _seen(reads, start, end, reached - len(hidden) + len(text)))
+    return SpanPrediction(bert.name, reads, answer, _seen(reads, start, end, reached - len(hidden) + len(text)))
 
 
 def _compared(bert, answer, logits, word):

@@ -11,14 +11,14 @@ from typing import NamedTuple
 import numpy as np
 
 from bert_tf.errors import InputError, report
-from bert_tf.explain.models.architecture import passing
+from bert_tf.explain.models.architecture import layer_activations
 
 #: Factors that there can be.
-FEWEST, MOST = 2, 12
+MIN_FACTORS, MAX_FACTORS = 2, 12
 #: Activations that are held at once: 256 MB. Base at 512 tokens has 19 million in all layers, Large 50 million.
-MOST_ACTIVATIONS = 64_000_000
+MAX_ACTIVATIONS = 64_000_000
 #: Rounds of the factorisation at most, and those between two looks at what it has gained.
-MOST_ROUNDS, _ROUNDS = 200, 10
+MAX_ITERATIONS, _ROUNDS = 200, 10
 # A share of the squared length: what gains less in that many rounds is at its end.
 _GAIN = 1e-4
 
@@ -74,7 +74,7 @@ def feed_forward_activations(bert, trace, first=0, last=None, positions=None, pr
     Returns:
         float32 [L, F, T]. What is below 0 is set to 0, as Ecco does: GELU leaves a little there, -0.17 at the least.
     Raises:
-        InputError: no such layers or tokens, or more than `MOST_ACTIVATIONS`.
+        InputError: no such layers or tokens, or more than `MAX_ACTIVATIONS`.
         ValueError: a trace without hidden states.
         Cancelled: by `progress`.
     """
@@ -86,14 +86,14 @@ def feed_forward_activations(bert, trace, first=0, last=None, positions=None, pr
     if not places or not all(0 <= place < trace.length for place in places):
         raise InputError(f"Give positions of tokens, 0 to {trace.length - 1}.")
     layers = last - first + 1
-    if layers * bert.config.intermediate_size * len(places) > MOST_ACTIVATIONS:
+    if layers * bert.config.intermediate_size * len(places) > MAX_ACTIVATIONS:
         raise InputError(
             f"{layers} layers of {bert.config.intermediate_size:,} units have more activations at {len(places)} tokens "
-            f"than the {MOST_ACTIVATIONS:,} that are taken apart at once: choose fewer layers or a shorter text."
+            f"than the {MAX_ACTIVATIONS:,} that are taken apart at once: choose fewer layers or a shorter text."
         )
     found = None
     for place, layer in enumerate(range(first, last + 1)):
-        wide = passing(bert, trace, layer)["feed_forward_wide"]  # [T, F]
+        wide = layer_activations(bert, trace, layer)["feed_forward_wide"]  # [T, F]
         if found is None:
             found = np.empty((layers, wide.shape[1], len(places)), np.float32)
         np.maximum(wide[places].T, 0, out=found[place])
@@ -117,8 +117,8 @@ def factorise(activations, factors=6, progress=None):
     """
     from sklearn.decomposition import non_negative_factorization
 
-    if not FEWEST <= factors <= MOST:
-        raise InputError(f"There can be {FEWEST} to {MOST} factors, not {factors}.")
+    if not MIN_FACTORS <= factors <= MAX_FACTORS:
+        raise InputError(f"There can be {MIN_FACTORS} to {MAX_FACTORS} factors, not {factors}.")
     activations = np.asarray(activations, np.float32)
     flat = activations.reshape(-1, activations.shape[-1])
     fire = flat.max(axis=1) > 0
@@ -127,11 +127,11 @@ def factorise(activations, factors=6, progress=None):
         raise InputError("Only activations can be taken apart of which none is below 0, and some are above.")
     whole, explained, rounds = np.einsum("ut,ut->u", firing, firing).sum(dtype=np.float64), 0.0, 0
     start = {"n_components": min(factors, *firing.shape), "init": "nndsvd"}
-    while rounds < MOST_ROUNDS:
+    while rounds < MAX_ITERATIONS:
         units, tokens, _ = non_negative_factorization(firing, **start, max_iter=_ROUNDS, tol=0, random_state=0)
         rounds += _ROUNDS
         before, explained = explained, 1 - _rest(firing, units, tokens, whole) / whole
-        report(progress, rounds, MOST_ROUNDS)
+        report(progress, rounds, MAX_ITERATIONS)
         if explained - before < _GAIN:
             break
         start = {"n_components": len(tokens), "init": "custom", "W": units, "H": tokens}

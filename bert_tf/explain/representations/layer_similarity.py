@@ -16,10 +16,10 @@ from bert_tf.errors import InputError, NotComparable, report
 from bert_tf.explain.representations.vectors import word_vectors
 
 #: Words that are enough: every pair of them is a number, for every layer of both models.
-ENOUGH_WORDS = 600
+MIN_WORDS = 600
 #: Words for each direction of a layer that canonical correlations may use, at least: with as many directions as words
 #: any two layers are the same to them.
-WORDS_A_DIRECTION = 3
+WORDS_PER_DIRECTION = 3
 
 
 def linear_cka(states_a, states_b, debiased=True):
@@ -133,7 +133,7 @@ def _states(traces_a, traces_b):
     return [np.concatenate(states, axis=1) for states in vectors]
 
 
-def traces_of(readers, texts, enough=ENOUGH_WORDS, progress=None):
+def traces_of(readers, texts, enough=MIN_WORDS, progress=None):
     """Traces of texts by several models, for `layer_similarity`; no more texts are read than give enough words.
 
     Args:
@@ -213,7 +213,7 @@ def _directions(layer, explained):
         return _Layer(vectors[:, :0], layer[:0])
     reached = np.cumsum(variances[:there]) / variances[:there].sum()
     enough = there if explained == 1 else int(np.searchsorted(reached, explained)) + 1
-    basis = vectors[:, : min(there, enough, len(layer) // WORDS_A_DIRECTION)]
+    basis = vectors[:, : min(there, enough, len(layer) // WORDS_PER_DIRECTION)]
     return _Layer(basis, basis.T @ layer)
 
 
@@ -224,7 +224,7 @@ def _canonical(states_a, states_b, name, explained, summed):
         summed: function of the inner products of two bases, float64 [D, E] with D <= E, and of the units [D, H] of the
             layer with D directions.
     """
-    _check(states_a, states_b, name, 2 * WORDS_A_DIRECTION)
+    _check(states_a, states_b, name, 2 * WORDS_PER_DIRECTION)
     if not 0 < explained <= 1:
         raise InputError(f"explained must be above 0 and at most 1, not {explained}.")
     layers_a, layers_b = ([_directions(layer, explained) for layer in states] for states in (states_a, states_b))

@@ -12,7 +12,7 @@ import numpy as np
 
 from bert_tf.analysis import TOP_K, Analysis, Option
 from bert_tf.errors import InputError, MaskPositionError, NothingToPredict, require_head
-from bert_tf.explain.attribution.target import class_answer, classes_of
+from bert_tf.explain.attribution.target import class_prediction, classifier_settings
 from bert_tf.inference.predictions import Prediction, check_top_k
 from bert_tf.results import Result, frame
 
@@ -22,7 +22,7 @@ _NO_STATES = "This trace holds no hidden states: trace again with hidden_states=
 
 
 @dataclass(frozen=True, eq=False)
-class Lens(
+class LogitLens(
     Result,
     figures={
         "map": "bert_tf.plots.representations.logit_lens:lens_map",
@@ -39,7 +39,7 @@ class Lens(
         answers: the P `Prediction`s of the last layer, or the tokens that were asked about.
         answer_ranks: int64 [P, L+1], from 1. answer_probabilities: float64 [P, L+1].
         first_top: int64 [P], first state at which the answer is likeliest; -1 if at none.
-        settled: int64 [P], first state from which on it stays so; -1 if it is not so at the end.
+        stable_from: int64 [P], first state from which on it stays so; -1 if it is not so at the end.
     """
 
     positions: tuple
@@ -52,15 +52,15 @@ class Lens(
     answer_ranks: np.ndarray
     answer_probabilities: np.ndarray
     first_top: np.ndarray
-    settled: np.ndarray
+    stable_from: np.ndarray
 
     def at(self, row):
-        """The `Lens` of one of the positions alone; `row` is its index among them, from the end if negative.
+        """The `LogitLens` of one of the positions alone; `row` is its index among them, from the end if negative.
 
         Raises: IndexError if there is none.
         """
         row = range(len(self.positions))[row]
-        return Lens(**{field.name: getattr(self, field.name)[row : row + 1] for field in fields(self)})
+        return LogitLens(**{field.name: getattr(self, field.name)[row : row + 1] for field in fields(self)})
 
     def to_frame(self):
         """A row for each position, hidden state and predicted token."""
@@ -87,7 +87,7 @@ class Lens(
 
 
 @dataclass(frozen=True, eq=False)
-class ClassLens(Result, figures={"curves": "bert_tf.plots.representations.logit_lens:class_curves"}):
+class ClassLogitLens(Result, figures={"curves": "bert_tf.plots.representations.logit_lens:class_curves"}):
     """What a fine-tuned classifier says on every hidden state, 0 the embeddings and L the last.
 
     Attributes:
@@ -113,19 +113,19 @@ def class_lens(bert, trace):
     Args:
         bert: the `Bert` that made the trace. trace: a `Trace` with hidden states.
     Returns:
-        `ClassLens`.
+        `ClassLogitLens`.
     Raises:
         InputError: the model was not fine-tuned to classify texts; no hidden states in the trace.
     """
-    settings = classes_of(bert)
+    settings = classifier_settings(bert)
     if settings is None:
         raise InputError(f"{bert.name} was not fine-tuned to classify texts; it has no classes to follow.")
     if trace.hidden_states is None:
         raise InputError(_NO_STATES)
     # One state at a time: a long text in a large model would be a batch of 25 times 512 tokens.
     scores = [bert.opened.class_scores(state[None]).numpy()[0] for state in trace.hidden_states]
-    answers = [class_answer(settings, one) for one in scores]
-    return ClassLens(tuple(answers[0]), np.array([list(one.values()) for one in answers]), settings.regression)
+    answers = [class_prediction(settings, one) for one in scores]
+    return ClassLogitLens(tuple(answers[0]), np.array([list(one.values()) for one in answers]), settings.regression)
 
 
 def logit_lens(bert, trace, positions=None, top_k=5, answers=None):
@@ -138,7 +138,7 @@ def logit_lens(bert, trace, positions=None, top_k=5, answers=None):
         answers: one token id for each position, to follow through the layers; None for the last layer's
             likeliest.
     Returns:
-        `Lens`.
+        `LogitLens`.
     Raises:
         NothingToPredict: no positions. MaskPositionError: one that is not there. MissingHead: no MLM head.
         InputError: no hidden states in the trace, a bad `top_k`, answers that do not fit.
@@ -153,7 +153,7 @@ def logit_lens(bert, trace, positions=None, top_k=5, answers=None):
     answers = ids[:, -1, 0] if answers is None else asked
     top = ranks == 1
     token = bert.tokenizer.id_to_token
-    return Lens(
+    return LogitLens(
         positions=positions,
         position_tokens=tuple(trace.tokens[position] for position in positions),
         ids=ids,
@@ -164,7 +164,7 @@ def logit_lens(bert, trace, positions=None, top_k=5, answers=None):
         answer_ranks=ranks,
         answer_probabilities=shares,
         first_top=np.where(top.any(axis=1), top.argmax(axis=1), -1),
-        settled=np.where(top[:, -1], depth - np.logical_and.accumulate(top[:, ::-1], axis=1).sum(axis=1), -1),
+        stable_from=np.where(top[:, -1], depth - np.logical_and.accumulate(top[:, ::-1], axis=1).sum(axis=1), -1),
     )
 
 
@@ -214,7 +214,7 @@ def _read(opened, states, answers, top_k):
 
 def lens(bert, trace, positions=None, top_k=5):
     """The lens that fits what is asked: `class_lens` for a classifier asked about no position, else `logit_lens`."""
-    if classes_of(bert) and not (trace.masks or positions):
+    if classifier_settings(bert) and not (trace.masks or positions):
         return class_lens(bert, trace)
     return logit_lens(bert, trace, positions, top_k)
 

@@ -11,22 +11,22 @@ from typing import Optional
 import numpy as np
 
 from bert_tf.errors import InputError, report
-from bert_tf.explain.attention.value_attention import attended, checked_heads
+from bert_tf.explain.attention.value_attention import checked_heads, head_outputs_and_attention
 from bert_tf.explain.representations.vectors import cosine_similarities
-from bert_tf.inference.model_inputs import prepare
+from bert_tf.inference.model_inputs import prepare_input
 from bert_tf.inference.predictions import check_top_k
 from bert_tf.inference.words import WordSpan, words_of
 from bert_tf.tokenizers import pad_batch
 
 #: Tokens that are compared at most: their states are then 60 MB with Base, 80 MB with Large; of each head 5 MB.
-MOST = 20_000
+MAX_COMPARED_TOKENS = 20_000
 
 # Texts in one forward pass: few, for others wait for the model meanwhile.
 _TEXTS = 8
 
 
 @dataclass(frozen=True)
-class Look:
+class MostAttendedToken:
     """The token that heads look at most from some place.
 
     Attributes:
@@ -58,7 +58,7 @@ class Context:
         row: the `Row` it stands in. word: the `WordSpan` of the word it is (a piece of).
         token: as the vocabulary has it. position: among the row's tokens, [CLS] is 0.
         similarity: cosine of its vector with the one asked about, -1 to 1; of several heads the mean of their cosines.
-        looked: the `Look` of the heads that are compared; None where states are.
+        most_attended: the `MostAttendedToken` of the heads that are compared; None where states are.
     """
 
     row: object
@@ -66,7 +66,7 @@ class Context:
     token: str
     position: int
     similarity: float
-    looked: Optional[Look] = None
+    most_attended: Optional[MostAttendedToken] = None
 
     @property
     def parts(self):
@@ -85,20 +85,20 @@ class Context:
             most: characters on either side of the word; of what lies further away there is the marked word alone.
         """
         before, word, after = self.parts
-        looked = None if self.looked is None else self.looked.word
-        if looked is None or looked.source != self.word.source:
+        most_attended = None if self.most_attended is None else self.most_attended.word
+        if most_attended is None or most_attended.source != self.word.source:
             return _last(before, most), word, _first(after, most)
-        marked = f"«{looked.text}»"
-        if looked.index == self.word.index:
+        marked = f"«{most_attended.text}»"
+        if most_attended.index == self.word.index:
             return _last(before, most), marked, _first(after, most)
-        if looked.index > self.word.index:
-            start, end = looked.start - self.word.end, looked.end - self.word.end
+        if most_attended.index > self.word.index:
+            start, end = most_attended.start - self.word.end, most_attended.end - self.word.end
             near = end <= most
             between = after[:start] if near else _first(after[:start], most)
             return _last(before, most), word, between + marked + _first(after[end:], most - end if near else 0)
-        near = len(before) - looked.start <= most
-        between = before[looked.end :] if near else _last(before[looked.end :], most)
-        left = _last(before[: looked.start], most - (len(before) - looked.start) if near else 0)
+        near = len(before) - most_attended.start <= most
+        between = before[most_attended.end :] if near else _last(before[most_attended.end :], most)
+        left = _last(before[: most_attended.start], most - (len(before) - most_attended.start) if near else 0)
         return left + marked + between, word, _first(after, most)
 
 
@@ -115,7 +115,7 @@ def _first(text, most):
 
 
 @dataclass(frozen=True)
-class Contexts:
+class NearestContexts:
     """What `nearest_contexts` found.
 
     Attributes:
@@ -129,7 +129,16 @@ class Contexts:
 
 
 def nearest_contexts(
-    bert, vectors, layer, rows, top_k=10, centred=False, most=MOST, progress=None, head=None, special=True
+    bert,
+    vectors,
+    layer,
+    rows,
+    top_k=10,
+    centred=False,
+    most=MAX_COMPARED_TOKENS,
+    progress=None,
+    head=None,
+    special=True,
 ):
     """The places in some texts whose vectors after a layer, or in some heads, point most nearly the same way.
 
@@ -138,7 +147,7 @@ def nearest_contexts(
 
     Args:
         bert: a `Bert`. vectors: float [W, H], such as hidden states of a trace after the same layer; with heads
-            [W, K D], such as `attended_values` of the same heads.
+            [W, K D], such as `head_outputs` of the same heads.
         layer: of the states, 0 the embeddings, 1 to L the layers; with heads their layer, from 0.
         rows: `Row`s; each is read as it stands, what it names to hide is not hidden. One in which nothing can be
             read is passed over.
@@ -153,7 +162,7 @@ def nearest_contexts(
         special: whether the tokens that the model adds count where it is asked at what the heads look; many heads give
             them most of their attention. The vectors are the same.
     Returns:
-        `Contexts`. The tokens that the model adds ([CLS], [SEP]) are no places.
+        `NearestContexts`. The tokens that the model adds ([CLS], [SEP]) are no places.
     Raises:
         InputError: no such layer or head, a head named twice, a vector of another size, a bad `top_k` or `most`, or
             nothing to read.
@@ -174,7 +183,7 @@ def nearest_contexts(
     middle = states.mean(axis=0) if centred else 0.0
     cosines = _cosines(vectors - middle, states - middle, len(heads or (None,)))
     nearest = tuple(_nearest(places, line, top_k) for line in cosines)
-    return Contexts(nearest, read, len(places))
+    return NearestContexts(nearest, read, len(places))
 
 
 def _width(bert, layer, heads):
@@ -194,7 +203,7 @@ def _cosines(vectors, others, parts):
 
 
 def _read(bert, layer, heads, rows, most, progress, special):
-    """(places as (row, word, token, position, `Look` or None), their vectors float32 [T, H] or [T, K D], how many rows
+    """(places as (row, word, token, position, `MostAttendedToken` or None), their vectors float32 [T, H] or [T, K D], how many rows
     were read)."""
     places, states, read = [], [], 0
     for start in range(0, len(rows), _TEXTS):
@@ -206,12 +215,12 @@ def _read(bert, layer, heads, rows, most, progress, special):
                 tokens, spans = ready.encoding.tokens, words_of(ready.encoding, ready.text_a, ready.text_b)
                 words = {at: word for word in spans for at in word.positions}
                 own = list(words)[: most - len(places)]
-                looked = dict.fromkeys(own)
+                most_attended = dict.fromkeys(own)
                 if heads is not None:
-                    vectors, maps = attended(bert, vectors[: len(tokens)], layer, heads)
+                    vectors, maps = head_outputs_and_attention(bert, vectors[: len(tokens)], layer, heads)
                     among = range(len(tokens)) if special else list(words)
-                    looked = {at: _look(row, words, tokens, at, maps[at], among) for at in own}
-                places += [(row, words[at], tokens[at], at, looked[at]) for at in own]
+                    most_attended = {at: _look(row, words, tokens, at, maps[at], among) for at in own}
+                places += [(row, words[at], tokens[at], at, most_attended[at]) for at in own]
                 states.append(np.asarray(vectors)[own])
                 read += bool(own)
         report(progress, min(start + _TEXTS, len(rows)), len(rows))
@@ -223,12 +232,12 @@ def _read(bert, layer, heads, rows, most, progress, special):
 def _look(row, words, tokens, at, weights, among):
     """Where, among some positions, the weights [T] of the token at one are greatest."""
     to = int(among[weights[among].argmax()])
-    return Look(row, words.get(to), tokens[to], to, float(weights[to]), to - at)
+    return MostAttendedToken(row, words.get(to), tokens[to], to, float(weights[to]), to - at)
 
 
 def _prepared(bert, row):
     try:
-        return row, prepare(bert.tokenizer, bert.max_length, row.text_a, row.text_b)
+        return row, prepare_input(bert.tokenizer, bert.max_length, row.text_a, row.text_b)
     except ValueError:
         return None
 
@@ -236,4 +245,6 @@ def _prepared(bert, row):
 def _nearest(places, cosines, top_k):
     best = np.argsort(-cosines, kind="stable")[:top_k]
     found = ((*places[place], float(cosines[place])) for place in best)
-    return tuple(Context(row, word, token, at, cosine, looked) for row, word, token, at, looked, cosine in found)
+    return tuple(
+        Context(row, word, token, at, cosine, most_attended) for row, word, token, at, most_attended, cosine in found
+    )

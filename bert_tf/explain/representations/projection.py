@@ -14,12 +14,12 @@ from bert_tf.errors import InputError
 from bert_tf.explain.representations.vectors import principal_components
 
 #: How vectors can be laid out.
-WAYS = ("pca", "umap", "tsne")
+PROJECTIONS = ("pca", "umap", "tsne")
 
 _ONE_AT_A_TIME = threading.Lock()
 
 #: Fewer points have no neighbourhoods to keep.
-LEAST_POINTS = 5
+MIN_POINTS = 5
 
 
 def umap(vectors, count=2, neighbours=10):
@@ -32,7 +32,7 @@ def umap(vectors, count=2, neighbours=10):
     Returns:
         float64 [W, K], the same at every call.
     Raises:
-        InputError: fewer than `LEAST_POINTS` vectors.
+        InputError: fewer than `MIN_POINTS` vectors.
     """
     unit = _directions(vectors, "UMAP")
     import knncolle
@@ -58,7 +58,7 @@ def tsne(vectors, count=2, perplexity=30):
     Returns:
         float64 [W, K], the same at every call.
     Raises:
-        InputError: fewer than `LEAST_POINTS` vectors.
+        InputError: fewer than `MIN_POINTS` vectors.
     """
     unit = _directions(vectors, "t-SNE")
     if np.ptp(unit, axis=0).max() < 1e-9:
@@ -81,8 +81,8 @@ def one_thread():
         yield
 
 
-def lay_out(vectors, way="pca", count=2):
-    """Vectors laid out in one of `WAYS`.
+def project_to_plane(vectors, way="pca", count=2):
+    """Vectors laid out in one of `PROJECTIONS`.
 
     Args:
         vectors: float [W, H]. way: "pca", "umap" or "tsne". count: dimensions K, 2 or 3.
@@ -91,8 +91,8 @@ def lay_out(vectors, way="pca", count=2):
     Raises:
         InputError: an unknown way, or too few vectors for it.
     """
-    if way not in WAYS:
-        raise InputError(f"Vectors are laid out by {', '.join(WAYS)}, not by {way!r:.40}.")
+    if way not in PROJECTIONS:
+        raise InputError(f"Vectors are laid out by {', '.join(PROJECTIONS)}, not by {way!r:.40}.")
     if way == "pca":
         return principal_components(vectors, count)
     return {"umap": umap, "tsne": tsne}[way](vectors, count), None
@@ -101,6 +101,6 @@ def lay_out(vectors, way="pca", count=2):
 def _directions(vectors, name):
     """Vectors of length one, float64 [W, H]: between them Euclid's distance ranks as the cosine does."""
     vectors = np.asarray(vectors, np.float64)
-    if len(vectors) < LEAST_POINTS:
-        raise InputError(f"{name} needs at least {LEAST_POINTS} points, not {len(vectors)}: PCA takes fewer.")
+    if len(vectors) < MIN_POINTS:
+        raise InputError(f"{name} needs at least {MIN_POINTS} points, not {len(vectors)}: PCA takes fewer.")
     return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)

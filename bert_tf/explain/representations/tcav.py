@@ -26,25 +26,25 @@ from bert_tf.errors import InputError, report, require_head
 from bert_tf.explain.attribution.target import (
     Target,
     class_target,
-    classes_of,
+    classifier_settings,
     vocabulary_id,
 )
-from bert_tf.explain.datasets.row_map import reads_one_text, row_vectors
-from bert_tf.explain.datasets.rows import Row, hidden_words
-from bert_tf.explain.interventions.contributions import is_certain
+from bert_tf.explain.datasets.row_map import reads_text_a_only, row_vectors
+from bert_tf.explain.datasets.text_rows import TextRow, hidden_words
+from bert_tf.explain.interventions.contributions import is_only_class
 from bert_tf.explain.representations.projection import one_thread
-from bert_tf.inference.batching import TOKENS_AT_ONCE
-from bert_tf.inference.model_inputs import prepare
+from bert_tf.inference.batching import TOKENS_PER_BATCH
+from bert_tf.inference.model_inputs import prepare_input
 from bert_tf.tokenizers import pad_batch
 
 #: What an answer can be of, and what it is called when none is named: of a class the first, of a word none.
 ANSWERS = {"class": None, "word": None, "next": ("IsNext", "NotNext"), "order": ("in order", "swapped")}
 #: Sentences of a concept there must be; of counter-examples twice as many, for those against each other.
-FEWEST = 6
+MIN_SENTENCES = 6
 #: Classifiers of each kind at each layer, and the share of the sentences that each is tried on and not trained on.
 RUNS, _HELD_OUT = 20, 1 / 3
 #: How likely it may be that a layer differs by chance alone.
-LEVEL = 0.05
+SIGNIFICANCE_LEVEL = 0.05
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,30 +76,30 @@ class ConceptTest:
     sentences: int
 
     @property
-    def readable(self):
+    def is_decodable(self):
         """Bool [L+1], where the concept's classifiers do better than those of chance: where they do not, a vector is
         not the concept's, whatever its score."""
-        return self.accuracy_p_values < LEVEL
+        return self.accuracy_p_values < SIGNIFICANCE_LEVEL
 
     @property
-    def differs(self):
+    def is_significant(self):
         """Bool [L+1], where the concept can be read and the score is not that of chance."""
-        return self.readable & (self.p_values < LEVEL)
+        return self.is_decodable & (self.p_values < SIGNIFICANCE_LEVEL)
 
 
 def can_test(bert):
     """What of `ANSWERS` a model has a head for, in that order."""
     heads = {"word": "mlm", "next": "nsp", "order": "sop"}
     found = [name for name in ANSWERS if heads.get(name) in bert.heads]
-    return tuple((["class"] if classes_of(bert) else []) + found)
+    return tuple((["class"] if classifier_settings(bert) else []) + found)
 
 
 def concept_test(bert, rows, concept, others, of=None, answer=None, hide="given", runs=RUNS, progress=None):
     """Test whether an answer is sensitive to a concept, after every layer.
 
     Args:
-        bert: a `Bert`. rows: `Row`s, the inputs that are asked about.
-        concept: texts that have the concept, at least `FEWEST`; others: texts at random, at least twice as many.
+        bert: a `Bert`. rows: `TextRow`s, the inputs that are asked about.
+        concept: texts that have the concept, at least `MIN_SENTENCES`; others: texts at random, at least twice as many.
         of: one of `can_test`, None for the first: a class, a word at each row's first mask, or a verdict on its pair.
         answer: the class, the token, or one of `ANSWERS` (of a regression nothing); None for the first.
         hide: what is hidden in a row where a word is asked, as `hidden_words` takes it.
@@ -122,14 +122,14 @@ def concept_test(bert, rows, concept, others, of=None, answer=None, hide="given"
     total = steps + layers + len(asked)
     read = row_vectors(
         bert,
-        [Row(number, text) for number, text in enumerate((*concept, *others))],
+        [TextRow(number, text) for number, text in enumerate((*concept, *others))],
         progress=lambda done, _: report(progress, done, total),
     )
     own = [index for index, place in enumerate(read.places) if place < len(concept)]
     rest = [index for index, place in enumerate(read.places) if place >= len(concept)]
-    if len(own) < FEWEST or len(rest) < 2 * FEWEST:
+    if len(own) < MIN_SENTENCES or len(rest) < 2 * MIN_SENTENCES:
         raise InputError(
-            f"A concept takes at least {FEWEST} different sentences and {2 * FEWEST} others to compare them with; here "
+            f"A concept takes at least {MIN_SENTENCES} different sentences and {2 * MIN_SENTENCES} others to compare them with; here "
             f"are {len(own)} and {len(rest)}."
         )
     size = min(len(own), len(rest) // 2)
@@ -177,9 +177,9 @@ def _target(bert, of, answer):
         told = f"can be asked about {' or '.join(able)}" if able else "gives no answer that could be tested"
         raise InputError(f"{bert.name} {told}, not {of!r:.40}." if of else f"{bert.name} {told}.")
     if of == "class":
-        settings = classes_of(bert)
+        settings = classifier_settings(bert)
         target = class_target(bert, None, settings.labels[0] if answer is None and settings.labels else answer)
-        if is_certain(bert, target):
+        if is_only_class(bert, target):
             raise InputError(f"{target.label} is the only class, and always certain: nothing speaks for or against it.")
         return target
     if of == "word":
@@ -192,22 +192,22 @@ def _target(bert, of, answer):
     answer = names[0] if answer is None else answer
     if answer not in names:
         raise InputError(f"The answer is {' or '.join(names)}, not {answer!r:.40}.")
-    return Target(None, names.index(answer), answer, of_order=of == "order")
+    return Target(None, names.index(answer), answer, is_sentence_order=of == "order")
 
 
 def _prepared(bert, row, target, hide):
     """A row ready to be asked; None where it has no such answer."""
     most, text_b = bert.max_length, row.text_b
     if target.head == "task":
-        settings = classes_of(bert)
+        settings = classifier_settings(bert)
         most = min(most, settings.max_length)
-        text_b = None if reads_one_text(bert, ("classes",)) else text_b
+        text_b = None if reads_text_a_only(bert, ("classes",)) else text_b
         if settings.pair and not text_b:
             return None
     try:
-        ready = prepare(bert.tokenizer, most, row.text_a, text_b)
+        ready = prepare_input(bert.tokenizer, most, row.text_a, text_b)
         if target.head == "mlm":
-            ready = prepare(bert.tokenizer, most, row.text_a, text_b, hidden_words(row, ready.encoding, hide))
+            ready = prepare_input(bert.tokenizer, most, row.text_a, text_b, hidden_words(row, ready.encoding, hide))
     except ValueError:
         return None
     lacks = not ready.masks if target.head == "mlm" else target.head in ("nsp", "sop") and ready.text_b is None
@@ -260,7 +260,7 @@ def _slopes(bert, asked, target, vectors, progress):
         alike.setdefault((len(ready.token_ids), place), []).append((index, ready))
     found, done = np.zeros((len(asked), *vectors.shape[:3])), 0
     for (length, place), group in sorted(alike.items(), key=lambda one: one[0][0]):
-        own, block = dataclasses.replace(target, position=place), max(1, TOKENS_AT_ONCE // length)
+        own, block = dataclasses.replace(target, position=place), max(1, TOKENS_PER_BATCH // length)
         for start in range(0, len(group), block):
             indices, ready = zip(*group[start : start + block])
             batch = pad_batch(ready, pad_id=bert.tokenizer.pad_id)

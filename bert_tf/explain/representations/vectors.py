@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bert_tf.errors import InputError, WordNotFound, report
-from bert_tf.inference.model_inputs import prepare
+from bert_tf.inference.model_inputs import prepare_input
 from bert_tf.inference.predictions import check_top_k
 from bert_tf.inference.words import words_of
 from bert_tf.tokenizers import pad_batch
@@ -230,7 +230,7 @@ def occurrences(bert, texts, word, progress=None, most=None):
             `progress`.
     """
     texts, wanted = list(texts), word.strip().casefold()
-    read = [prepare(bert.tokenizer, bert.max_length, text) for text in texts]
+    read = [prepare_input(bert.tokenizer, bert.max_length, text) for text in texts]
     found = [[span for span in words_of(one.encoding, one.text_a) if span.text.casefold() == wanted] for one in read]
     if most is not None:
         before = np.cumsum([0, *map(len, found)])

@@ -10,21 +10,21 @@ import numpy as np
 from bert_tf.errors import DataError
 
 
-class Window(NamedTuple):
+class StrideWindow(NamedTuple):
     """Pieces `start` to `end` - 1 of a text."""
 
     start: int
     end: int
 
 
-def windows(length, room, stride):
+def stride_windows(length, room, stride):
     """Windows over a text that together hold each of its pieces.
 
     Args:
         length: pieces of the text. room: pieces that fit into one window. stride: pieces a window lies
             after the one before it.
     Returns:
-        list of `Window`, at least one.
+        list of `StrideWindow`, at least one.
     Raises:
         DataError: a stride over the room, which would leave pieces out, or no room.
     """
@@ -35,7 +35,7 @@ def windows(length, room, stride):
         )
     found, start = [], 0
     while True:
-        found.append(Window(start, min(start + room, length)))
+        found.append(StrideWindow(start, min(start + room, length)))
         if found[-1].end >= length:
             return found
         start += stride
@@ -45,7 +45,7 @@ def best_window(spans, length):
     """The window each piece has most context in: the greatest least number of pieces to either side.
 
     Args:
-        spans: `Window`s that cover the text. length: n, its pieces.
+        spans: `StrideWindow`s that cover the text. length: n, its pieces.
     Returns:
         int [n], index into `spans`; of equals the longer window, then the first.
     """
@@ -66,7 +66,7 @@ def merge(spans, values, length, offset=1):
     """Joins what the model said of each window, by `best_window`.
 
     Args:
-        spans: `Window`s. values: for each an array [T, ...] whose row `offset` belongs to the window's first
+        spans: `StrideWindow`s. values: for each an array [T, ...] whose row `offset` belongs to the window's first
             piece. length: n.
     Returns:
         array [n, ...].

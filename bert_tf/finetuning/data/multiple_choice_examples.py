@@ -30,7 +30,7 @@ class ChoiceColumns:
 
 
 @dataclass(frozen=True)
-class Choices:
+class MultipleChoiceExample:
     """A text and what may follow it.
 
     Attributes:
@@ -45,7 +45,7 @@ class Choices:
 
 
 def read_choices(path, columns=ChoiceColumns(), kind=None, labelled=True):
-    """Yields the `Choices` of a file.
+    """Yields the `MultipleChoiceExample` of a file.
 
     Args:
         path: of the file. columns: `ChoiceColumns`. kind: "csv", "tsv", "jsonl", or None to go by the ending.
@@ -66,13 +66,13 @@ def read_choices(path, columns=ChoiceColumns(), kind=None, labelled=True):
             raise DataError(
                 f"{where}: {len(found.choices)} choices, but {count} in the lines before; give all the same number."
             )
-        yield Choices(found.context, found.choices, found.label, where)
+        yield MultipleChoiceExample(found.context, found.choices, found.label, where)
     if count is None:
         raise DataError(f"{path} holds no question.")
 
 
 def choices_of(record, columns=ChoiceColumns(), labelled=True):
-    """`Choices` from a dict. Raises: DataError without file and line."""
+    """`MultipleChoiceExample` from a dict. Raises: DataError without file and line."""
     if not isinstance(record, dict):
         raise DataError('Give a "context" and "choices" as one object.')
     context_column = columns.context if columns.context in record else "context"
@@ -99,7 +99,7 @@ def choices_of(record, columns=ChoiceColumns(), labelled=True):
         if not f"{start}{choice}".strip():
             raise DataError("a choice is empty.")
     label = _label(record, columns.label, len(choices)) if labelled else None
-    return Choices(context, tuple(f"{start} {choice}".strip() for choice in choices), label)
+    return MultipleChoiceExample(context, tuple(f"{start} {choice}".strip() for choice in choices), label)
 
 
 def _text(record, name, wanted):

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from bert_tf.errors import DataError, RowError
 from bert_tf.finetuning.data.glue import GLUE
-from bert_tf.finetuning.data.tables import read_rows, table_format, try_records
+from bert_tf.finetuning.data.tables import read_rows, records_or_errors, table_format
 
 # Column names that are looked for where none is given.
 _TEXT, _TEXT2 = ("text", "sentence", "text_a", "sentence1"), ("text2", "text_b", "sentence2")
@@ -13,7 +13,7 @@ _LABEL = ("label", "labels", "score")
 
 
 @dataclass(frozen=True)
-class Sentence:
+class SentenceExample:
     """One example.
 
     Attributes:
@@ -29,7 +29,7 @@ class Sentence:
 
 
 @dataclass(frozen=True)
-class Layout:
+class ColumnLayout:
     """Which columns hold what, and what the answers are.
 
     Attributes:
@@ -66,14 +66,14 @@ def glue_layout(name, path, kind=None):
         "names": task.names,
     }
     if kind == "jsonl":
-        return Layout(**common)
+        return ColumnLayout(**common)
     _, first = next(read_rows(path, kind), (0, []))
     if not first:
         raise DataError(f"{path} is empty; GLUE's {name} has a row for each example.")
     if set(task.texts) <= set(first):
-        return Layout(**common)
+        return ColumnLayout(**common)
     for columns in task.headerless:
-        layout = Layout(columns=columns, **common)
+        layout = ColumnLayout(columns=columns, **common)
         if len(columns) == len(first) and _is_answer(first[columns.index(task.label)], layout):
             return layout
     expected = ", ".join([*task.texts, task.label])
@@ -81,10 +81,10 @@ def glue_layout(name, path, kind=None):
 
 
 def read_sentences(path, layout, kind=None, labelled=True, skipped=None):
-    """Yields the `Sentence`s of a file.
+    """Yields the `SentenceExample`s of a file.
 
     Args:
-        path: of the file. layout: `Layout`. kind: format of the file, None to go by its ending.
+        path: of the file. layout: `ColumnLayout`. kind: format of the file, None to go by its ending.
         labelled: False where the answers are not needed.
         skipped: list that the RowErrors of rows that lack a field or a text are put into, None to have the first
             one raised.
@@ -92,7 +92,7 @@ def read_sentences(path, layout, kind=None, labelled=True, skipped=None):
     Raises: DataError naming file and line of the first row that cannot be used; OSError.
     """
     places = None
-    for number, record in try_records(path, kind, layout.columns):
+    for number, record in records_or_errors(path, kind, layout.columns):
         where = f"{path} line {number}"
         try:
             if isinstance(record, DataError):
@@ -106,7 +106,7 @@ def read_sentences(path, layout, kind=None, labelled=True, skipped=None):
                 raise
             skipped.append(error)
             continue
-        yield Sentence(*texts, _target(record, label, layout, where) if labelled else None, where)
+        yield SentenceExample(*texts, _target(record, label, layout, where) if labelled else None, where)
     if places is None:
         raise DataError(f"{path} holds no example; it needs a row for each.")
 

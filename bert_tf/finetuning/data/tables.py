@@ -104,13 +104,13 @@ def read_records(path, kind=None, columns=None):
 
     Raises: DataError naming file and line, OSError.
     """
-    for number, record in try_records(path, kind, columns):
+    for number, record in records_or_errors(path, kind, columns):
         if isinstance(record, DataError):
             raise record
         yield number, record
 
 
-def try_records(path, kind=None, columns=None):
+def records_or_errors(path, kind=None, columns=None):
     """As `read_records`, with the DataError of a bad row in its place, so that the reading can go on.
 
     Raises: DataError where the header cannot be read or names two columns alike; OSError.

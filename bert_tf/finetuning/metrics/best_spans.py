@@ -7,11 +7,11 @@ with the best 20 ends, where this tries them all.
 import numpy as np
 
 
-def best_spans(starts, ends, most_pieces, count, allowed=None):
+def best_spans(starts, ends, max_pieces, count, allowed=None):
     """The spans with the highest sum of start and end score.
 
     Args:
-        starts, ends: float [n]. most_pieces: the longest span. count: how many spans.
+        starts, ends: float [n]. max_pieces: the longest span. count: how many spans.
         allowed: bool [n], pieces a span may begin at; None for all.
     Returns:
         list of (score, first piece, last piece), the best first; first <= last always.
@@ -22,7 +22,7 @@ def best_spans(starts, ends, most_pieces, count, allowed=None):
     starts = np.asarray(starts, np.float64)
     if allowed is not None:
         starts = np.where(allowed, starts, -np.inf)
-    sums = np.full((min(most_pieces, length), length), -np.inf)
+    sums = np.full((min(max_pieces, length), length), -np.inf)
     for extra, row in enumerate(sums):
         row[: length - extra] = starts[: length - extra] + ends[extra:]
     flat = sums.ravel()

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from bert_tf.finetuning.tasks.task import Findings, without_folder
+from bert_tf.finetuning.tasks.task import ErrorAnalysis, without_folder
 
 WORST = 50
 
@@ -11,7 +11,7 @@ def score(examples, predictions, settings):
     """Metrics of predictions.
 
     Args:
-        examples: list of `Sentence` with targets. predictions: from `SequenceFamily.decode`.
+        examples: list of `Sentence` with targets. predictions: from `SequenceClassification.decode`.
 
     Returns: dict name -> float; undefined correlations (all values the same) are 0.
     """
@@ -79,27 +79,29 @@ def _with_two_columns(indicators):
 
 
 def findings(examples, predictions, settings):
-    """`Findings`: confusion matrix, a row a label, the surest errors."""
+    """`ErrorAnalysis`: confusion matrix, a row a label, the surest errors."""
     if settings.regression:
         off = sorted(zip(examples, predictions), key=lambda pair: -abs(pair[0].target - pair[1]["value"]))
-        return Findings(
+        return ErrorAnalysis(
             worst=[
                 _row(one, one.target, round(found["value"], 3), {"off by": round(abs(one.target - found["value"]), 3)})
                 for one, found in off[:WORST]
             ],
-            worst_title="The worst errors",
+            worst_errors_title="The worst errors",
         )
     if settings.multi_label:
         true = _indicators([one.target for one in examples], settings.labels)
         found = _indicators([one["labels"] for one in predictions], settings.labels)
-        return Findings(per_label=_per_label(true, found, settings.labels), worst=_worst_of_many(examples, predictions))
+        return ErrorAnalysis(
+            per_label=_per_label(true, found, settings.labels), worst=_worst_of_many(examples, predictions)
+        )
     from sklearn.metrics import confusion_matrix
 
     labels = list(settings.labels)
     true, found = [one.target for one in examples], [one["label"] for one in predictions]
     wrong = [(one, answer) for one, answer in zip(examples, predictions) if one.target != answer["label"]]
     wrong.sort(key=lambda pair: -pair[1]["probability"])
-    return Findings(
+    return ErrorAnalysis(
         (labels, confusion_matrix(true, found, labels=labels).tolist()),
         _per_label(true, found, labels),
         [

@@ -8,15 +8,15 @@ C choices, t tokens. Source: Devlin et al. 2019, section 4.4 (SWAG).
 import numpy as np
 
 from bert_tf.errors import DataError
-from bert_tf.finetuning.data.examples_file import Rows
+from bert_tf.finetuning.data.encoded_examples import EncodedExamples
 from bert_tf.finetuning.data.multiple_choice_examples import (
     ChoiceColumns,
-    Choices,
+    MultipleChoiceExample,
     choices_of,
     read_choices,
 )
 from bert_tf.finetuning.task_settings import TaskSettings
-from bert_tf.finetuning.tasks.task import Family, Findings, without_folder
+from bert_tf.finetuning.tasks.task import ErrorAnalysis, Task, without_folder
 
 _DEFAULTS = ChoiceColumns()
 
@@ -31,8 +31,8 @@ def _columns(options):
     )
 
 
-class Choosing(Family):
-    """The family `choose`; its examples are `choice_data.Choices`."""
+class MultipleChoice(Task):
+    """The family `choose`; its examples are `choice_data.MultipleChoiceExample`."""
 
     task, several = "choose", True
 
@@ -64,7 +64,7 @@ class Choosing(Family):
         return read_choices(path, _columns(options), options.format, labelled)
 
     def example(self, record, settings):
-        if isinstance(record, Choices):
+        if isinstance(record, MultipleChoiceExample):
             return record
         if not isinstance(record, dict) or not {"context", "sent1"} & set(record):
             raise DataError('Give a "context" and a list of "choices" in one object.')
@@ -113,7 +113,7 @@ class Choosing(Family):
         values = {}
         if training:
             values["labels"] = np.array([example.label for example in examples], np.int32)
-        return Rows(sequences, values, pad_id=tokenizer.pad_id)
+        return EncodedExamples(sequences, values, pad_id=tokenizer.pad_id)
 
     def head(self, settings, config):
         from bert_tf.layers.choosing import ChoiceHead
@@ -127,9 +127,9 @@ class Choosing(Family):
         )
 
     def objective(self, settings):
-        from bert_tf.finetuning.tasks.token_losses import RightChoice
+        from bert_tf.finetuning.tasks.token_losses import ChoiceCrossEntropy
 
-        return RightChoice()
+        return ChoiceCrossEntropy()
 
     def decode(self, outputs, rows, examples, settings):
         predictions = []
@@ -171,7 +171,7 @@ class Choosing(Family):
             for example, prediction in zip(examples, predictions)
             if prediction["choice"] != example.label
         ]
-        return Findings(worst=sorted(worst, key=lambda row: -row["probability"]))
+        return ErrorAnalysis(worst=sorted(worst, key=lambda row: -row["probability"]))
 
 
 def _stack(arrays, length, fill):
@@ -181,4 +181,4 @@ def _stack(arrays, length, fill):
     return stacked
 
 
-FAMILY = Choosing()
+TASK = MultipleChoice()

@@ -13,13 +13,13 @@ from pathlib import Path
 import numpy as np
 
 from bert_tf.errors import DataError, TaskError
-from bert_tf.finetuning.data.document_stride import best_window, merge, windows
-from bert_tf.finetuning.data.examples_file import Rows
+from bert_tf.finetuning.data.document_stride import best_window, merge, stride_windows
+from bert_tf.finetuning.data.encoded_examples import EncodedExamples
 from bert_tf.finetuning.data.squad import Question, read_squad, split_by_passage
 from bert_tf.finetuning.metrics.best_spans import best_spans
 from bert_tf.finetuning.metrics.squad_metric import best_threshold, question_scores, squad_scores
 from bert_tf.finetuning.task_settings import TaskSettings
-from bert_tf.finetuning.tasks.task import Family, Findings
+from bert_tf.finetuning.tasks.task import ErrorAnalysis, Task
 
 _SPECIAL = 3
 _DEFAULTS = {
@@ -42,7 +42,7 @@ class _Place:
     offsets: tuple
 
 
-class Answering(Family):
+class QuestionAnswering(Task):
     """The family `answer`; its examples are `squad_data.Question`s."""
 
     task = "answer"
@@ -133,7 +133,7 @@ class Answering(Family):
             question = question[: min(extra["question_length"], settings.max_length // 2)]
             room = settings.max_length - len(question) - special
             answer = _answer_pieces(example, passage.offsets) if training else None
-            for window in windows(len(passage.ids), room, min(extra["stride"], (room + 1) // 2)):
+            for window in stride_windows(len(passage.ids), room, min(extra["stride"], (room + 1) // 2)):
                 packed = tokenizer.pack_pair(question, passage.ids[slice(*window)], settings.max_length)
                 sequences["token_ids"].append(packed.token_ids)
                 sequences["segment_ids"].append(packed.segment_ids)
@@ -151,7 +151,7 @@ class Answering(Family):
                 "ends": np.array(ends, np.int32),
                 "weights": np.array(weights, np.float32),
             }
-        return Rows(sequences, values, np.array(owner), tokenizer.pad_id, notes)
+        return EncodedExamples(sequences, values, np.array(owner), tokenizer.pad_id, notes)
 
     def head(self, settings, config):
         from bert_tf.layers.spans import SpanHead
@@ -159,9 +159,9 @@ class Answering(Family):
         return SpanHead(config.hidden_size, config.initializer_range, name="head")
 
     def objective(self, settings):
-        from bert_tf.finetuning.tasks.token_losses import AnswerSpans
+        from bert_tf.finetuning.tasks.token_losses import SpanCrossEntropy
 
-        return AnswerSpans()
+        return SpanCrossEntropy()
 
     def decode(self, outputs, rows, examples, settings):
         extra = {**_DEFAULTS, **settings.extra}
@@ -218,7 +218,7 @@ class Answering(Family):
                     }
                 )
         worst.sort(key=lambda row: (row["f1"], -row["probability"]))
-        return Findings(worst=worst, worst_title="The worst errors")
+        return ErrorAnalysis(worst=worst, worst_errors_title="The worst errors")
 
 
 def _answer_pieces(example, offsets):
@@ -316,4 +316,4 @@ def _curves(places, outputs):
     return found
 
 
-FAMILY = Answering()
+TASK = QuestionAnswering()

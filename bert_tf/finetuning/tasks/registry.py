@@ -1,11 +1,11 @@
-"""The task families: each a module with one object `FAMILY`, imported when it is asked for."""
+"""The task families: each a module with one object `TASK`, imported when it is asked for."""
 
 from importlib import import_module
 
 from bert_tf.errors import TaskError
 
 #: Task -> (module, one line of help).
-FAMILIES = {
+TASKS_BY_NAME = {
     "classify": (
         "bert_tf.finetuning.tasks.sequence_classification",
         "a label, several, or a number for a sentence or a pair",
@@ -24,6 +24,6 @@ def family(task):
 
     Raises: TaskError if there is none of this name.
     """
-    if task not in FAMILIES:
-        raise TaskError(f"There is no task {task!r} here; choose from {', '.join(FAMILIES)}.")
-    return import_module(FAMILIES[task][0]).FAMILY
+    if task not in TASKS_BY_NAME:
+        raise TaskError(f"There is no task {task!r} here; choose from {', '.join(TASKS_BY_NAME)}.")
+    return import_module(TASKS_BY_NAME[task][0]).TASK

@@ -10,22 +10,22 @@ import numpy as np
 
 from bert_tf.errors import DataError, TaskError
 from bert_tf.finetuning.class_weights import class_weights
-from bert_tf.finetuning.data.examples_file import Rows
+from bert_tf.finetuning.data.encoded_examples import EncodedExamples
 from bert_tf.finetuning.data.glue import GLUE
 from bert_tf.finetuning.data.sentence_examples import (
-    Layout,
-    Sentence,
+    ColumnLayout,
+    SentenceExample,
     glue_layout,
     read_sentences,
 )
-from bert_tf.finetuning.data.tables import table_format, try_records
+from bert_tf.finetuning.data.tables import records_or_errors, table_format
 from bert_tf.finetuning.task_settings import POOLINGS, TaskSettings
-from bert_tf.finetuning.tasks.task import Family
+from bert_tf.finetuning.tasks.task import Task
 
 THRESHOLD = 0.5
 
 
-class SequenceFamily(Family):
+class SequenceClassification(Task):
     """Sentence and pair classification, and regression."""
 
     task = "classify"
@@ -76,7 +76,7 @@ class SequenceFamily(Family):
             return glue_layout(options.glue, path, options.format)
         kind = settings or options
         columns = tuple(name.strip() for name in options.columns.split(",")) if options.columns else None
-        return Layout(
+        return ColumnLayout(
             options.text_column,
             options.text2_column,
             options.label_column,
@@ -87,7 +87,7 @@ class SequenceFamily(Family):
         )
 
     def example(self, record, settings):
-        if isinstance(record, Sentence):
+        if isinstance(record, SentenceExample):
             return record
         if isinstance(record, str):
             texts = (record, None)
@@ -107,7 +107,7 @@ class SequenceFamily(Family):
                     f"This model reads {'two texts' if both else 'a text'}; one is "
                     f'{text!r:.40} (a JSON line needs "text_a"{_SECOND if both else ""}).'
                 )
-        return Sentence(texts[0], texts[1] or None)
+        return SentenceExample(texts[0], texts[1] or None)
 
     def settings(self, options, examples):
         glue = GLUE.get(options.glue) if options.glue else None
@@ -136,7 +136,7 @@ class SequenceFamily(Family):
             return super().records(path, options)
         if str(path) == "-" and table_format(path, options.format) != "jsonl":
             raise DataError("With --glue the first line of the file is looked at beforehand; give a file instead of -.")
-        return try_records(path, options.format, glue_layout(options.glue, path, options.format).columns)
+        return records_or_errors(path, options.format, glue_layout(options.glue, path, options.format).columns)
 
     def asked(self, record, options):
         if not isinstance(record, dict):
@@ -170,7 +170,7 @@ class SequenceFamily(Family):
     def encode(self, examples, tokenizer, settings, training=False):
         pairs = [(one.text_a, one.text_b) for one in examples]
         packed = tokenizer.encode_batch(pairs, max_length=settings.max_length)
-        rows = Rows(
+        rows = EncodedExamples(
             {
                 "token_ids": [one.token_ids for one in packed],
                 "segment_ids": [one.segment_ids for one in packed],
@@ -206,15 +206,15 @@ class SequenceFamily(Family):
             name="head",
         )
 
-    def start_head(self, head, rows, settings):
+    def initialize_head(self, head, rows, settings):
         if settings.regression:
             # Otherwise the first updates do nothing but learn where the numbers lie.
             head.classifier.bias.assign([float(np.mean(rows.values["targets"]))])
 
     def objective(self, settings):
-        from bert_tf.finetuning.tasks.sequence_losses import SentenceObjective
+        from bert_tf.finetuning.tasks.sequence_losses import SequenceLoss
 
-        return SentenceObjective(settings.regression, settings.multi_label)
+        return SequenceLoss(settings.regression, settings.multi_label)
 
     def decode(self, outputs, rows, examples, settings):
         logits = np.stack([one["logits"] for one in outputs]) if outputs else np.zeros((0, 1))
@@ -260,7 +260,7 @@ class SequenceFamily(Family):
         return findings(examples, predictions, settings)
 
 
-FAMILY = SequenceFamily()
+TASK = SequenceClassification()
 _SECOND = ' and "text_b"'
 
 

@@ -8,7 +8,7 @@ import keras
 MODEL_INPUTS = ("token_ids", "segment_ids", "padding_mask")
 
 
-class SentenceObjective:
+class SequenceLoss:
     """Cross-entropy, binary cross-entropy a label, or squared error, as a weighted mean over the rows.
 
     Args:

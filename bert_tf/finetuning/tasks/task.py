@@ -11,23 +11,23 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from bert_tf.errors import TaskError
-from bert_tf.finetuning.data.tables import try_records
+from bert_tf.finetuning.data.tables import records_or_errors
 
 
 @dataclass
-class Findings:
+class ErrorAnalysis:
     """What a report shows beside the metrics.
 
     Attributes:
         confusion: (labels, counts [K, K]; rows the true ones) or None.
         per_label: list of dicts, a row of the table each.
-        worst: list of dicts, the worst errors first. worst_title: the heading over them.
+        worst: list of dicts, the worst errors first. worst_errors_title: the heading over them.
     """
 
     confusion: tuple | None = None
     per_label: list = field(default_factory=list)
     worst: list = field(default_factory=list)
-    worst_title: str = "The worst errors, the surest first"
+    worst_errors_title: str = "The worst errors, the surest first"
 
 
 def without_folder(place):
@@ -35,7 +35,7 @@ def without_folder(place):
     return place.replace("\\", "/").rpartition("/")[2]
 
 
-class Family:
+class Task:
     """The interface; a subclass in a module of its own, whose object `FAMILY` is listed in `families.py`.
 
     The module itself must import no TensorFlow or Keras; `head` and `objective` do so when they are called.
@@ -85,7 +85,7 @@ class Family:
         columns = getattr(options, "columns", None)
         columns = tuple(name.strip() for name in columns.split(",")) if columns else None
         kind = getattr(options, "format", None)
-        return try_records(path, kind, ("text",) if kind == "lines" else columns)
+        return records_or_errors(path, kind, ("text",) if kind == "lines" else columns)
 
     def settings(self, options, examples):
         """`TaskSettings` for training on these examples. Raises: DataError, TaskError."""
@@ -121,7 +121,7 @@ class Family:
 
     def needs_pooler(self, settings):
         """Whether the head reads the pooler's output."""
-        return settings.reads_first and "activation" not in settings.extra
+        return settings.pools_first_token and "activation" not in settings.extra
 
     def first_layer(self, settings, config):
         """What a head is told of the layer on the first token that it brings itself: a dict, empty for none.
@@ -152,7 +152,7 @@ class Family:
         """Settings with what else the training options ask for (class weights)."""
         return settings
 
-    def start_head(self, head, rows, settings):
+    def initialize_head(self, head, rows, settings):
         """Sets what of a fresh head is known from the data (a bias at the mean, say)."""
 
     def objective(self, settings):
@@ -191,5 +191,5 @@ class Family:
         return settings
 
     def findings(self, examples, predictions, settings):
-        """`Findings` for the report."""
-        return Findings()
+        """`ErrorAnalysis` for the report."""
+        return ErrorAnalysis()

@@ -15,20 +15,20 @@ import numpy as np
 
 from bert_tf.errors import DataError, TaskError
 from bert_tf.finetuning.class_weights import class_weights
-from bert_tf.finetuning.data.document_stride import merge, windows
-from bert_tf.finetuning.data.examples_file import Rows
-from bert_tf.finetuning.data.labelled_words import (
+from bert_tf.finetuning.data.document_stride import merge, stride_windows
+from bert_tf.finetuning.data.encoded_examples import EncodedExamples
+from bert_tf.finetuning.data.labelled_sentences import (
     CONLLU_COLUMNS,
     WORD_FORMATS,
-    LabelledWords,
+    LabelledSentence,
+    labelled_words_or_errors,
     read_labelled_words,
-    try_labelled_words,
     words_of_text,
 )
 from bert_tf.finetuning.labels import entities, is_entity_scheme, label_list
 from bert_tf.finetuning.metrics.crf_decoding import marginals, viterbi
 from bert_tf.finetuning.task_settings import TaskSettings
-from bert_tf.finetuning.tasks.task import Family, Findings, without_folder
+from bert_tf.finetuning.tasks.task import ErrorAnalysis, Task, without_folder
 
 PIECES = ("first", "all")
 _SPECIAL = 2
@@ -36,8 +36,8 @@ _SPECIAL = 2
 _TABLES = (".csv", ".tsv", ".tab", ".jsonl", ".ndjson", ".json")
 
 
-class Tagging(Family):
-    """The family `tag`; its examples are `word_data.LabelledWords`."""
+class TokenClassification(Task):
+    """The family `tag`; its examples are `word_data.LabelledSentence`."""
 
     task = "tag"
 
@@ -78,12 +78,12 @@ class Tagging(Family):
         )
 
     def example(self, record, settings):
-        if isinstance(record, LabelledWords):
+        if isinstance(record, LabelledSentence):
             return record
         record = record if isinstance(record, dict) else {"text": record}
         words, text = record.get("words"), record.get("text")
         if isinstance(words, list) and words and all(isinstance(word, str) for word in words):
-            return LabelledWords(tuple(words), None)
+            return LabelledSentence(tuple(words), None)
         if words is not None or not isinstance(text, str):
             raise DataError('Give a "text", or "words" as a list of strings that is not empty.')
         found = words_of_text(text)
@@ -95,7 +95,7 @@ class Tagging(Family):
         kind = getattr(options, "format", None)
         if kind not in WORD_FORMATS and (kind or Path(path).suffix.lower() in _TABLES or str(path) == "-"):
             return super().records(path, options)
-        return try_labelled_words(path, kind, labelled=False, documents=getattr(options, "documents", False))
+        return labelled_words_or_errors(path, kind, labelled=False, documents=getattr(options, "documents", False))
 
     def asked(self, record, options):
         field = options.words_field
@@ -116,7 +116,7 @@ class Tagging(Family):
         if options.crf and options.pieces == "all":
             raise TaskError("--crf scores words, so --pieces must be first with it.")
         stride = (options.length - _SPECIAL) // 2 if options.stride is None else options.stride
-        windows(0, options.length - _SPECIAL, stride)
+        stride_windows(0, options.length - _SPECIAL, stride)
         labels = label_list(example.labels for example in examples)
         if len(labels) < 2:
             raise DataError(f"All words are labelled {labels[0]!r}; there is nothing to tell apart.")
@@ -151,7 +151,7 @@ class Tagging(Family):
             ids = np.concatenate([*split, np.zeros(0, np.int32)]).astype(np.int32)
             if training:
                 labels, weights = _targets(example.labels, starts, settings)
-            for span in windows(len(ids), room, stride):
+            for span in stride_windows(len(ids), room, stride):
                 inside = slice(*span)
                 packed = tokenizer.pack_pair(ids[inside], None, settings.max_length)
                 sequences["token_ids"].append(packed.token_ids)
@@ -161,7 +161,7 @@ class Tagging(Family):
                     sequences["label_weights"].append(np.pad(weights[inside], 1))
                 owner.append(number)
                 notes.append((span, starts))
-        return Rows(sequences, owner=np.array(owner), pad_id=tokenizer.pad_id, notes=notes)
+        return EncodedExamples(sequences, owner=np.array(owner), pad_id=tokenizer.pad_id, notes=notes)
 
     def head(self, settings, config):
         from bert_tf.layers.tagging import TaggingHead
@@ -176,9 +176,9 @@ class Tagging(Family):
         )
 
     def objective(self, settings):
-        from bert_tf.finetuning.tasks.token_losses import LabelChain, TokenLabels
+        from bert_tf.finetuning.tasks.token_losses import CRFLoss, TokenCrossEntropy
 
-        return LabelChain() if settings.extra.get("crf") else TokenLabels()
+        return CRFLoss() if settings.extra.get("crf") else TokenCrossEntropy()
 
     def decode(self, outputs, rows, examples, settings):
         predictions, row = [], 0
@@ -243,7 +243,7 @@ class Tagging(Family):
             if label != guess
         ]
         worst.sort(key=lambda row: -row["probability"])
-        return Findings(
+        return ErrorAnalysis(
             confusion(true, found, settings.labels), per_label(true, found, is_entity_scheme(settings.labels)), worst
         )
 
@@ -306,4 +306,4 @@ def _prediction(example, logits, transitions, labels, with_entities):
     return found
 
 
-FAMILY = Tagging()
+TASK = TokenClassification()

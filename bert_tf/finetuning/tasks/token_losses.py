@@ -9,7 +9,7 @@ import keras
 _HIDDEN = -30000.0
 
 
-class TokenLabels:
+class TokenCrossEntropy:
     """Cross-entropy of each labelled token.
 
     Call arguments: outputs with logits [B, T, K]; batch with labels int32 [B, T], label_weights [B, T] (0 for
@@ -37,8 +37,8 @@ class TokenLabels:
         return ops.sum(losses * weights)
 
 
-class LabelChain(TokenLabels):
-    """Minus the log-likelihood of the label sequences in a CRF, by labelled token; else as `TokenLabels`.
+class CRFLoss(TokenCrossEntropy):
+    """Minus the log-likelihood of the label sequences in a CRF, by labelled token; else as `TokenCrossEntropy`.
 
     Call arguments: outputs with transitions [B, K + 2, K] too.
     """
@@ -52,7 +52,7 @@ class LabelChain(TokenLabels):
         return keras.ops.sum(losses * batch["weights"])
 
 
-class AnswerSpans:
+class SpanCrossEntropy:
     """The mean of the cross-entropies of the answer's first and last token.
 
     Call arguments: outputs with start_logits and end_logits [B, T]; batch with starts and ends int32 [B],
@@ -80,7 +80,7 @@ class AnswerSpans:
         return {"loss": ops.sum(losses * weights) / total, "accuracy": ops.sum(right * weights) / total}
 
 
-class RightChoice:
+class ChoiceCrossEntropy:
     """Cross-entropy of the right choice.
 
     Call arguments: outputs with logits [B, C]; batch with labels int32 [B], weights [B].

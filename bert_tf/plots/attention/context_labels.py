@@ -2,7 +2,7 @@
 
 import plotly.graph_objects as go
 
-from bert_tf.plots.theme import CATEGORIES, dress, escape
+from bert_tf.plots.theme import CATEGORIES, apply_theme, escape
 
 _FAR = 5  # tokens; all that is further away stands in one bar
 _LEGEND = {"orientation": "h", "y": 1, "yanchor": "bottom", "x": 0, "traceorder": "normal"}
@@ -24,7 +24,7 @@ def paired_bars(found, looked, dark=False):
     figure.layout.yaxis = dict(autorange="reversed", type="category", ticks="", showgrid=False)
     figure.layout.xaxis = dict(title="how many", tickformat="d", rangemode="tozero")
     figure.layout.barmode, figure.layout.showlegend, figure.layout.legend = "group", True, _LEGEND
-    return dress(figure, dark, height=130 + 34 * len(labels))
+    return apply_theme(figure, dark, height=130 + 34 * len(labels))
 
 
 def offset_bars(words, special, dark=False):
@@ -50,7 +50,7 @@ def offset_bars(words, special, dark=False):
     )
     figure.layout.yaxis = dict(title="how many", tickformat="d", rangemode="tozero")
     figure.layout.barmode, figure.layout.showlegend, figure.layout.legend = "stack", True, _LEGEND
-    return dress(figure, dark, height=300)
+    return apply_theme(figure, dark, height=300)
 
 
 def _within(counts, step):

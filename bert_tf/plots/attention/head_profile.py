@@ -7,7 +7,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from bert_tf.plots.representations.vectors import points
-from bert_tf.plots.theme import colourscale, dress
+from bert_tf.plots.theme import apply_theme, colourscale
 
 
 def measure_map(values, name, dark=False):
@@ -30,10 +30,10 @@ def measure_map(values, name, dark=False):
     )
     figure.layout.yaxis = dict(autorange="reversed", title="layer", type="category", showgrid=False, ticks="")
     figure.layout.xaxis = dict(side="top", title=f"head: {name}", type="category", showgrid=False, ticks="")
-    return dress(figure, dark, height=110 + 30 * layers)
+    return apply_theme(figure, dark, height=110 + 30 * layers)
 
 
-def heads_plane(places, names, clusters, titles, dark=False, chosen=None):
+def head_scatter(places, names, clusters, titles, dark=False, chosen=None):
     """Heads as points: those that do alike lie together.
 
     Args:

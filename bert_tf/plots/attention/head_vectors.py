@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from bert_tf.plots.diverging import diverging_scale
-from bert_tf.plots.theme import CATEGORIES, distinct, dress
+from bert_tf.plots.theme import CATEGORIES, apply_theme, unique_labels
 
 
 def head_vectors(trace, vectors, query, places=None, dark=False):
@@ -30,7 +30,7 @@ def neuron_strips(tokens, keys, products, weights, scores, dark=False):
 
     Args: tokens: T strings. keys, products: float [T, D]. weights, scores: float [T]. dark: for a dark page.
     """
-    names = distinct(tokens)
+    names = unique_labels(tokens)
     figure = make_subplots(
         rows=1,
         cols=3,
@@ -71,4 +71,4 @@ def neuron_strips(tokens, keys, products, weights, scores, dark=False):
     figure.update_yaxes(autorange="reversed", type="category", ticks="", showgrid=False)
     figure.update_xaxes(showgrid=False, ticks="")
     figure.update_xaxes(tickformat=".0%", row=1, col=3)
-    return dress(figure, dark, int(np.clip(110 + 20 * len(names), 260, 1400)))
+    return apply_theme(figure, dark, int(np.clip(110 + 20 * len(names), 260, 1400)))

@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from bert_tf.plots.attention.pooled_maps import block_starts, pooled, tiles
-from bert_tf.plots.theme import colourscale, distinct, dress, escape
+from bert_tf.plots.theme import apply_theme, colourscale, escape, unique_labels
 
 _SCALE = {"thickness": 8, "outlinewidth": 0, "len": 0.9, "tickformat": ".2f", "xpad": 4}
 _LABEL = 12  # pixels a label needs of its axis
@@ -32,7 +32,7 @@ def heatmap(trace, weights, selection, most=128, dark=False, title=None, height=
         plotly.graph_objects.Figure, its numbers in float32.
     """
     shown = pooled(weights, selection, most)
-    rows, columns = (distinct(block_names(trace, side, most)) for side in (selection.rows, selection.columns))
+    rows, columns = (unique_labels(block_names(trace, side, most)) for side in (selection.rows, selection.columns))
     figure = go.Figure(
         go.Heatmap(
             z=np.where(shown < least, np.float32("nan"), shown),
@@ -51,7 +51,7 @@ def heatmap(trace, weights, selection, most=128, dark=False, title=None, height=
     common = {"ticks": "", "type": "category", "showgrid": False}
     figure.layout.yaxis = dict(autorange="reversed", tickvals=rows[:: every[0]], tickfont={"size": 11}, **common)
     figure.layout.xaxis = dict(tickvals=columns[:: every[1]], tickangle=-90, tickfont={"size": 11}, **common)
-    dress(figure, dark, height)
+    apply_theme(figure, dark, height)
     if title:
         figure.update_layout(title={"text": escape(title), "font": {"size": 15}}, margin={"t": 60})
     return figure
@@ -77,7 +77,7 @@ def heatmaps(trace, maps, selection, names, dark=False, least=0.0):
         figure.update_yaxes(one.layout.yaxis.to_plotly_json(), row=row, col=1)
     strongest = max(float(pooled(maps, selection, 64).max(initial=0)), 1e-6)
     scale = {"colorscale": colourscale(dark), "cmin": 0, "cmax": strongest, "colorbar": _SCALE}
-    dress(figure, dark, height=len(maps) * one.layout.height)
+    apply_theme(figure, dark, height=len(maps) * one.layout.height)
     return figure.update_layout(coloraxis=scale, margin={"t": 60})
 
 
@@ -113,7 +113,7 @@ def overview(trace, selection, dark=False, least=0.0):
         tickvals=[(index + 0.5) * (columns + gap) for index in range(heads)],
         ticktext=[str(index + 1) for index in range(heads)],
     )
-    return dress(figure, dark, height=120 + 56 * layers)
+    return apply_theme(figure, dark, height=120 + 56 * layers)
 
 
 def block_names(trace, places, most):

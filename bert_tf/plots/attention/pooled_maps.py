@@ -37,7 +37,7 @@ class Selection:
         return Selection(part(self.rows), part(self.columns))
 
 
-def text_sides(sources):
+def token_sources(sources):
     """The text each token stands with, T of "a" or "b": an added one with the text before it, [CLS] with the first.
 
     Segment ids do not tell it: RoBERTa has one segment for both texts.
@@ -57,7 +57,7 @@ def select(trace, shown="all", special=True, punctuation=True):
     Args:
         trace: has ``tokens`` and ``sources`` (None for tokens the model adds).
         shown: a key of ``SELECTIONS``; "ab" are the tokens of A looking at those of B.
-        special: whether [CLS] and [SEP] are among them, on the sides that `text_sides` gives them.
+        special: whether [CLS] and [SEP] are among them, on the sides that `token_sources` gives them.
         punctuation: whether tokens of punctuation alone are among them.
 
     Returns:
@@ -77,7 +77,7 @@ def select(trace, shown="all", special=True, punctuation=True):
     def places(side):
         return tuple(
             position
-            for position, (own, source) in enumerate(zip(text_sides(trace.sources), trace.sources))
+            for position, (own, source) in enumerate(zip(token_sources(trace.sources), trace.sources))
             if wanted(position, source) and side in (None, own)
         )
 
@@ -190,7 +190,7 @@ def tiles(attentions, selection, most_bytes=200_000, sources=None, least=0.0):
     return Tiles(np.rint(255 * share).astype(np.uint8), sides)
 
 
-def cells_of(values):
+def head_cells(values):
     """A single cell for every head, as ``Tiles``: from the least of the values to the greatest.
 
     Args:

@@ -3,7 +3,7 @@
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from bert_tf.plots.theme import CATEGORIES, distinct, dress, escape
+from bert_tf.plots.theme import CATEGORIES, apply_theme, escape, unique_labels
 
 
 def method_bars(tokens, columns, dark=False):
@@ -13,7 +13,7 @@ def method_bars(tokens, columns, dark=False):
         tokens: T strings. columns: dict from a method's name to floats [T].
         dark: for a dark page.
     """
-    names = distinct(tokens)
+    names = unique_labels(tokens)
     figure = make_subplots(
         rows=1,
         cols=len(columns),
@@ -36,4 +36,4 @@ def method_bars(tokens, columns, dark=False):
         )
     figure.update_yaxes(autorange="reversed", type="category", ticks="")
     figure.update_xaxes(tickformat=".0%", nticks=4)
-    return dress(figure, dark, max(260, 110 + 20 * len(names)))
+    return apply_theme(figure, dark, max(260, 110 + 20 * len(names)))

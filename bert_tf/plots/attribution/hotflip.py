@@ -3,7 +3,7 @@
 import plotly.graph_objects as go
 
 from bert_tf.plots.interventions.ablation import ranked_bars
-from bert_tf.plots.theme import CATEGORIES, dress
+from bert_tf.plots.theme import CATEGORIES, apply_theme
 
 _LONGEST_LIST = 15
 
@@ -31,4 +31,4 @@ def flip_bars(names, changes, estimates, dark=False):
     figure.add_trace(slope)
     figure.layout.legend = {"orientation": "h", "y": 1, "yanchor": "bottom", "x": 0, "traceorder": "normal"}
     figure.layout.showlegend, figure.layout.barmode = True, "group"
-    return dress(figure, dark, height=130 + 32 * len(read.y))
+    return apply_theme(figure, dark, height=130 + 32 * len(read.y))

@@ -4,7 +4,7 @@ from bert_tf.plots.representations.vectors import curves
 from bert_tf.plots.theme import escape
 
 
-def reduction_course(words, probabilities, label, dark=False):
+def reduction_curve(words, probabilities, label, dark=False):
     """The answer's probability, in the whole input and without more and more of its words.
 
     Args:

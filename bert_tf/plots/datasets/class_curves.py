@@ -3,7 +3,7 @@
 import numpy as np
 import plotly.graph_objects as go
 
-from bert_tf.plots.theme import dress, head_colours
+from bert_tf.plots.theme import apply_theme, head_colours
 
 
 def precision_recall_figure(curve, at=None, dark=False, height=320):
@@ -61,4 +61,4 @@ def _drawn(x, y, thresholds, point, at, titles, shape, dark, height):
         )
     for axis, title in zip((figure.layout.xaxis, figure.layout.yaxis), titles):
         axis.title.text, axis.tickformat, axis.range = title, ".0%", (-0.03, 1.03)
-    return dress(figure, dark, height)
+    return apply_theme(figure, dark, height)

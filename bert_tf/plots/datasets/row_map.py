@@ -9,9 +9,9 @@ import numpy as np
 import plotly.graph_objects as go
 
 from bert_tf.plots.representations.vectors import name_axes, wrapped
-from bert_tf.plots.theme import dress, escape, head_colours, ramp
+from bert_tf.plots.theme import apply_theme, escape, head_colours, ramp
 
-#: What is known of rows, as `known_of` names it, in words.
+#: What is known of rows, as `row_attributes` names it, in words.
 TITLES = {
     "label": "Label in the file",
     "predicted": "Class found",
@@ -26,7 +26,7 @@ TITLES = {
     "tokens": "Tokens",
 }
 #: Those that are shares, from 0 to 1.
-SHARES = ("predicted_probability", "hidden_probability", "is_next", "in_order")
+PROBABILITY_ATTRIBUTES = ("predicted_probability", "hidden_probability", "is_next", "in_order")
 _SYMBOLS = ("circle", "diamond", "square", "x", "cross", "triangle-up")
 # In space there are other shapes.
 _SOLIDS = ("circle", "diamond", "square", "x", "cross", "square-open")
@@ -68,7 +68,7 @@ def drawn_rows(values, shown=None):
     return [one for one in groups if one[2]]
 
 
-def rows_plane(coordinates, tips, name, values, axes=("", "", ""), shown=None, chosen=None, near=(), dark=False):
+def row_scatter(coordinates, tips, name, values, axes=("", "", ""), shown=None, chosen=None, near=(), dark=False):
     """Rows as points in the plane or in space; a name has a colour and a shape, a number a colour on a scale.
 
     Args:
@@ -106,7 +106,7 @@ def rows_plane(coordinates, tips, name, values, axes=("", "", ""), shown=None, c
         figure.add_trace(_ring(coordinates[index], size, width, dark))
     figure.update_layout(showlegend=not numbers, legend={"orientation": "h", "y": 1, "yanchor": "bottom", "x": 0})
     name_axes(figure, axes, space)
-    return dress(figure, dark, 460)
+    return apply_theme(figure, dark, 460)
 
 
 def _points(coordinates, **look):
@@ -117,7 +117,7 @@ def _points(coordinates, **look):
 
 def _scale(name, values, every, dark):
     """Markers on a scale that spans the values of all rows."""
-    low, high = (0.0, 1.0) if name in SHARES else (min(every), max(every))
+    low, high = (0.0, 1.0) if name in PROBABILITY_ATTRIBUTES else (min(every), max(every))
     ends = [_written(name, math.exp(end) if name == "perplexity" else end) for end in (low, high)]
     # The palest colours would be lost on the page's ground.
     stops = ramp(dark)[2:]
@@ -144,7 +144,7 @@ def _scaled(name, value):
 def _written(name, value):
     if value is None or isinstance(value, str):
         return escape(value or _UNKNOWN)
-    return f"{value:.1%}" if name in SHARES else f"{value:,.4g}"
+    return f"{value:.1%}" if name in PROBABILITY_ATTRIBUTES else f"{value:,.4g}"
 
 
 def _ring(place, size, width, dark):

@@ -4,7 +4,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from bert_tf.plots.diverging import diverging_scale
-from bert_tf.plots.theme import CATEGORIES, dress, escape
+from bert_tf.plots.theme import CATEGORIES, apply_theme, escape
 
 
 def effects_map(effects, unit, dark=False, heads=None, first=1):
@@ -43,7 +43,7 @@ def effects_map(effects, unit, dark=False, heads=None, first=1):
     )
     figure.layout.yaxis = dict(autorange="reversed", title="layer", type="category", showgrid=False, ticks="")
     figure.layout.xaxis = dict(title="head", side="top", type="category", showgrid=False, ticks="")
-    return dress(figure, dark, height=130 + 30 * layers)
+    return apply_theme(figure, dark, height=130 + 30 * layers)
 
 
 def by_kind(effects, heads=None):
@@ -80,7 +80,7 @@ def ranked_bars(names, values, unit, dark=False):
     figure.layout.yaxis = dict(autorange="reversed", type="category", ticks="", showgrid=False)
     # A long title is wider than a narrow figure.
     figure.layout.xaxis = dict(title=unit.replace(", ", ",<br>") if len(unit) > 40 else unit, zeroline=True)
-    return dress(figure, dark, height=90 + 22 * len(labels))
+    return apply_theme(figure, dark, height=90 + 22 * len(labels))
 
 
 def replaced_bars(tokens, scores, replaced=None, dark=False):
@@ -114,4 +114,4 @@ def spread(values, name, dark=False):
     )
     figure.layout.xaxis = dict(title=name)
     figure.layout.yaxis = dict(title="how many")
-    return dress(figure, dark, height=360)
+    return apply_theme(figure, dark, height=360)

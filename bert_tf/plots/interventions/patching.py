@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 
 from bert_tf.plots.diverging import diverging_scale
 from bert_tf.plots.representations.logit_lens import state_names
-from bert_tf.plots.theme import dress, escape
+from bert_tf.plots.theme import apply_theme, escape
 
 _TALLEST = 1400  # pixels
 _LABEL = 15  # pixels a label needs
@@ -22,7 +22,7 @@ _AXES = {
 
 
 def patched_names(part, count):
-    """Names of the ``count`` rows of a ``PatchMap``: "in" and the layers from 1, of others than states these alone."""
+    """Names of the ``count`` rows of a ``PatchingResult``: "in" and the layers from 1, of others than states these alone."""
     return state_names(count) if part == "state" else state_names(count + 1)[1:]
 
 
@@ -30,9 +30,9 @@ def patch_map(recovered, clean_tokens, corrupted_tokens, dark=False, part="state
     """Share of the difference that each vector brings back, tokens downwards, layers across.
 
     Args:
-        recovered: float [R, T], as ``PatchMap.recovered``.
+        recovered: float [R, T], as ``PatchingResult.recovered``.
         clean_tokens, corrupted_tokens: T tokens each.
-        dark: for a dark page. part: what is carried over, as of ``PatchMap``.
+        dark: for a dark page. part: what is carried over, as of ``PatchingResult``.
     """
     names = patched_names(part, len(recovered))
     axis, place = _AXES[part]
@@ -70,14 +70,14 @@ def patch_map(recovered, clean_tokens, corrupted_tokens, dark=False, part="state
         ticks="",
     )
     figure.layout.xaxis = dict(title=axis, type="category", side="top", showgrid=False, ticks="")
-    return dress(figure, dark, height=height)
+    return apply_theme(figure, dark, height=height)
 
 
 def patched_heads_map(recovered, dark=False, first=1):
     """Share of the difference that each head brings back, layers downwards, heads across.
 
     Args:
-        recovered: float [L, N], as ``PatchMap.recovered`` of heads.
+        recovered: float [L, N], as ``PatchingResult.recovered`` of heads.
         dark: for a dark page. first: number of the first layer and of the first head.
     """
     shares = np.nan_to_num(np.asarray(recovered, np.float32))
@@ -99,4 +99,4 @@ def patched_heads_map(recovered, dark=False, first=1):
     )
     figure.layout.yaxis = dict(autorange="reversed", title="layer", type="category", showgrid=False, ticks="")
     figure.layout.xaxis = dict(title="head put back", side="top", type="category", showgrid=False, ticks="")
-    return dress(figure, dark, height=130 + 30 * layers)
+    return apply_theme(figure, dark, height=130 + 30 * layers)

@@ -6,9 +6,9 @@ Dimension legend: T tokens, U units of a vector.
 import numpy as np
 import plotly.graph_objects as go
 
-from bert_tf.plots.theme import CATEGORIES, dress, escape
+from bert_tf.plots.theme import CATEGORIES, apply_theme, escape
 
-MOST_UNITS, MOST_TOKENS = 64, 48
+MOST_UNITS, MAX_TOKENS = 64, 48
 # From blue over the page's ground to orange: told apart by every kind of colour vision.
 _LIGHT = [[0, "#0b4f8a"], [0.5, "#f7f7f7"], [1, "#b35806"]]
 _DARK = [[0, "#7db8f0"], [0.5, "#1b2028"], [1, "#f2a65a"]]
@@ -18,7 +18,7 @@ def activations(values, tokens, dark=False, token=0, unit=0, units=None):
     """Each token's vector as a heatmap, or the part of it that a window shows.
 
     Args:
-        values: float [T, U], of which at most `MOST_TOKENS` rows and `MOST_UNITS` columns are drawn.
+        values: float [T, U], of which at most `MAX_TOKENS` rows and `MOST_UNITS` columns are drawn.
         tokens: T texts. dark: for a dark page. token, unit: the first row and column of the window, from 0.
         units: U names of the columns; None for their numbers from 1.
     Returns:
@@ -27,7 +27,7 @@ def activations(values, tokens, dark=False, token=0, unit=0, units=None):
     """
     values = np.asarray(values, np.float32)
     reach = float(np.percentile(np.abs(values), 99)) or 1.0
-    shown = values[token : token + MOST_TOKENS, unit : unit + MOST_UNITS]
+    shown = values[token : token + MAX_TOKENS, unit : unit + MOST_UNITS]
     # Labels of an axis must differ, tokens need not.
     labels = [
         f"{escape(text)}<span style='font-size:1px'> {index}</span>"
@@ -51,7 +51,7 @@ def activations(values, tokens, dark=False, token=0, unit=0, units=None):
     figure.layout.yaxis = dict(autorange="reversed", type="category", ticks="", tickfont={"size": 11})
     named = {"title": {"text": "unit", "font": {"size": 12}}} if units is None else {"type": "category"}
     figure.layout.xaxis = dict(**named, showgrid=False, zeroline=False)
-    return dress(figure, dark, height=int(min(110 + 17 * len(shown), 640)))
+    return apply_theme(figure, dark, height=int(min(110 + 17 * len(shown), 640)))
 
 
 def sizes(rows, dark=False):
@@ -79,4 +79,4 @@ def sizes(rows, dark=False):
     figure.layout.barmode, figure.layout.legend = "stack", legend
     figure.layout.yaxis = dict(autorange="reversed", type="category")
     figure.layout.xaxis = dict(title="parameters", tickformat="~s")
-    return dress(figure, dark, height=120 + 34 * len(rows))
+    return apply_theme(figure, dark, height=120 + 34 * len(rows))

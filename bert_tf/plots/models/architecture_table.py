@@ -3,7 +3,7 @@
 import plotly.graph_objects as go
 
 from bert_tf.plots.models.architecture import sizes
-from bert_tf.plots.theme import dress, escape, head_colours
+from bert_tf.plots.theme import apply_theme, escape, head_colours
 
 _ROW = 21  # pixels of a size's line
 
@@ -12,17 +12,17 @@ def parameters_by_part(rows, dark=False):
     """Each size as a bar of its embeddings, encoder and output heads.
 
     Args:
-        rows: `FamilyRow`s. dark: for a dark page.
+        rows: `ArchitectureRow`s. dark: for a dark page.
     """
     figure = sizes([(row.name, row.parts) for row in rows], dark)
     return _lines(figure, rows)
 
 
-def work_or_time(rows, times=None, dark=False):
+def flops_or_time(rows, times=None, dark=False):
     """Each size as a point: operations of a pass for each token, or the time of a pass; in powers of ten.
 
     Args:
-        rows: `FamilyRow`s. times: dict of a row's name -> seconds; None for the work. A size that was not timed
+        rows: `ArchitectureRow`s. times: dict of a row's name -> seconds; None for the work. A size that was not timed
             whole is drawn hollow. dark: for a dark page.
     """
     if times is None:
@@ -46,7 +46,7 @@ def work_or_time(rows, times=None, dark=False):
     )
     figure.update_yaxes(type="category")
     figure.update_xaxes(type="log", title=title, tickformat="~s", dtick=1)
-    return _lines(dress(figure, dark), rows)
+    return _lines(apply_theme(figure, dark), rows)
 
 
 def _lines(figure, rows):

@@ -3,10 +3,10 @@
 import numpy as np
 import plotly.graph_objects as go
 
-from bert_tf.plots.theme import colourscale, dress, escape
+from bert_tf.plots.theme import apply_theme, colourscale, escape
 
 #: Tokens that a page draws at once, and names that an axis has.
-MOST_TOKENS = 64
+MAX_TOKENS = 64
 
 
 def factor_map(weights, tokens, dark=False, start=0, most=None):
@@ -42,7 +42,7 @@ def factor_map(weights, tokens, dark=False, start=0, most=None):
         )
     )
     figure.layout.yaxis = dict(autorange="reversed", title="factor", type="category", showgrid=False, ticks="")
-    named = places[:: -(-len(places) // MOST_TOKENS)]
+    named = places[:: -(-len(places) // MAX_TOKENS)]
     figure.layout.xaxis = dict(
         tickvals=named,
         ticktext=[escape(tokens[place]) for place in named],
@@ -51,4 +51,4 @@ def factor_map(weights, tokens, dark=False, start=0, most=None):
         showgrid=False,
         ticks="",
     )
-    return dress(figure, dark, height=150 + 24 * len(weights))
+    return apply_theme(figure, dark, height=150 + 24 * len(weights))

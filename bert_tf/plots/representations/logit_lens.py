@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from bert_tf.plots.representations.vectors import curves
-from bert_tf.plots.theme import CATEGORIES, colourscale, dress, escape
+from bert_tf.plots.theme import CATEGORIES, apply_theme, colourscale, escape
 
 # More curves than colours cannot be told apart.
 _MOST_CLASSES = 6
@@ -48,7 +48,7 @@ def lens_map(lens, dark=False):
         autorange="reversed", tickvals=list(range(len(tokens))), ticktext=labels, showgrid=False, ticks=""
     )
     figure.layout.xaxis = dict(title="after layer", type="category", side="top", showgrid=False, ticks="")
-    return dress(figure, dark, height=110 + 26 * len(tokens))
+    return apply_theme(figure, dark, height=110 + 26 * len(tokens))
 
 
 def answer_curve(lens, row=0, dark=False):
@@ -91,7 +91,7 @@ def answer_curve(lens, row=0, dark=False):
     figure.update_yaxes(title="probability", range=[0, 1.05], tickformat=".0%", row=2, col=1)
     figure.update_xaxes(type="category")
     figure.update_xaxes(title="after layer", row=2, col=1)
-    return dress(figure, dark, height=340)
+    return apply_theme(figure, dark, height=340)
 
 
 def class_curves(lens, dark=False):
@@ -99,7 +99,7 @@ def class_curves(lens, dark=False):
     furthest at any.
 
     Args:
-        lens: a ``ClassLens``. dark: for a dark page.
+        lens: a ``ClassLogitLens``. dark: for a dark page.
     """
     strongest = sorted(np.argsort(-lens.values.max(axis=0), kind="stable")[:_MOST_CLASSES])
     shown = {lens.labels[one]: lens.values[:, one] for one in strongest}

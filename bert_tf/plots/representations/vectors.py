@@ -9,7 +9,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from bert_tf.plots.diverging import diverging_scale
-from bert_tf.plots.theme import CATEGORIES, colourscale, dress, escape, head_colours
+from bert_tf.plots.theme import CATEGORIES, apply_theme, colourscale, escape, head_colours
 
 _SYMBOLS = ("circle", "diamond", "square", "x", "cross", "circle-open")
 _GREY = "#8a92a0"
@@ -47,7 +47,7 @@ def part_shares(tokens, parts, names, dark=False):
     figure.update_layout(
         barmode="relative", bargap=0.25, legend={"orientation": "h", "y": 1, "yanchor": "bottom", "x": 0}
     )
-    return dress(figure, dark, height=130 + 24 * len(tokens))
+    return apply_theme(figure, dark, height=130 + 24 * len(tokens))
 
 
 def cosine_map(values, names=None, tips=None, dark=False, height=None, spread=False):
@@ -94,7 +94,7 @@ def cosine_map(values, names=None, tips=None, dark=False, height=None, spread=Fa
     }
     figure.layout.xaxis = dict(tickangle=-90, tickfont={"size": 11}, **common)
     figure.layout.yaxis = dict(autorange="reversed", tickfont={"size": 11}, **common)
-    return dress(figure, dark, height or int(np.clip(120 + 22 * count, 320, 620)))
+    return apply_theme(figure, dark, height or int(np.clip(120 + 22 * count, 320, 620)))
 
 
 def position_map(values, step, dark=False):
@@ -120,7 +120,7 @@ def position_map(values, step, dark=False):
     )
     figure.layout.yaxis = dict(autorange="reversed", title="position", showgrid=False, ticks="")
     figure.layout.xaxis = dict(title="position", showgrid=False, ticks="")
-    return dress(figure, dark, height=430)
+    return apply_theme(figure, dark, height=430)
 
 
 def nearest_map(cosines, words, tokens, names, dark=False):
@@ -147,7 +147,7 @@ def nearest_map(cosines, words, tokens, names, dark=False):
     labels = {"tickvals": list(range(len(tokens))), "ticktext": [escape(token) for token in tokens]}
     figure.layout.yaxis = dict(autorange="reversed", showgrid=False, ticks="", **labels)
     figure.layout.xaxis = dict(title="after layer", type="category", side="top", showgrid=False, ticks="")
-    return dress(figure, dark, height=110 + 26 * len(tokens))
+    return apply_theme(figure, dark, height=110 + 26 * len(tokens))
 
 
 def curves(values, names, axis, title, dark=False, height=300, percent=False):
@@ -177,7 +177,7 @@ def curves(values, names, axis, title, dark=False, height=300, percent=False):
     figure.layout.yaxis = dict(title=title, **({"tickformat": ".0%", "range": [0, 1.04]} if percent else {}))
     figure.layout.showlegend = len(values) > 1
     figure.layout.legend = {"orientation": "h", "y": 1, "yanchor": "bottom", "x": 0}
-    return dress(figure, dark, height=height)
+    return apply_theme(figure, dark, height=height)
 
 
 def component_titles(shares, count=2):
@@ -221,7 +221,7 @@ def points(coordinates, tips, groups=None, axes=("", "", ""), dark=False, height
         showlegend=groups is not None, legend={"orientation": "h", "y": 1, "yanchor": "bottom", "x": 0}
     )
     name_axes(figure, axes, space)
-    return dress(figure, dark, height)
+    return apply_theme(figure, dark, height)
 
 
 def name_axes(figure, axes, space):

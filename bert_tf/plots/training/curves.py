@@ -4,7 +4,7 @@ import math
 
 import plotly.graph_objects as go
 
-from bert_tf.plots.theme import dress, escape, head_colours
+from bert_tf.plots.theme import apply_theme, escape, head_colours
 
 #: The panels of a run: title -> (name of the log, name in the legend), the number format of the axis.
 PANELS = {
@@ -57,7 +57,7 @@ def curves(run, panel, dark=False, height=250):
     """One panel of a run's log.
 
     Args:
-        run: has ``curve(name)`` -> (steps, values), as ``training.run.Run``.
+        run: has ``curve(name)`` -> (steps, values), as ``training.run_folder.Run``.
         panel: a key of ``PANELS``.
         dark: for a dark page. height: in pixels.
     """
@@ -80,30 +80,30 @@ def curves(run, panel, dark=False, height=250):
     figure.layout.yaxis = dict(tickformat=form, rangemode="tozero", nticks=6)
     figure.layout.showlegend = len(figure.data) > 1
     figure.layout.legend = {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0}
-    dress(figure, dark, height).layout.margin.t = 10
+    apply_theme(figure, dark, height).layout.margin.t = 10
     return figure
 
 
-def answer_course(courses, steps, at, scores=(), dark=False, height=290, claim="B follows A"):
+def answer_trajectory(token_trajectories, steps, at, scores=(), dark=False, height=290, claim="B follows A"):
     """The rank of each mask's answer over the snapshots, the first on top; the snapshots evenly spaced.
 
     Args:
-        courses: ``explain.models.timelapse.Course``s of one series. steps: of its snapshots.
+        token_trajectories: ``explain.models.timelapse.Course``s of one series. steps: of its snapshots.
         at: number of the snapshot that is looked at. scores: float [S], the probability of ``claim`` about the
             pair; empty for none.
         dark: for a dark page. height: in pixels. claim: "B follows A" or "in order".
     """
     palette, figure, places = head_colours(dark), go.Figure(), list(range(len(steps)))
-    for number, course in enumerate(courses):
+    for number, token_trajectory in enumerate(token_trajectories):
         figure.add_trace(
             go.Scatter(
                 x=places,
-                y=course.ranks.tolist(),
-                name=escape(course.token),
+                y=token_trajectory.ranks.tolist(),
+                name=escape(token_trajectory.token),
                 mode="lines+markers",
                 line={"color": palette[number % len(palette)], "width": 2},
-                customdata=course.probabilities.tolist(),
-                hovertemplate="rank %{y:,}, %{customdata:.1%}<extra>" + escape(course.token) + "</extra>",
+                customdata=token_trajectory.probabilities.tolist(),
+                hovertemplate="rank %{y:,}, %{customdata:.1%}<extra>" + escape(token_trajectory.token) + "</extra>",
             )
         )
     if len(scores):
@@ -120,9 +120,9 @@ def answer_course(courses, steps, at, scores=(), dark=False, height=290, claim="
         )
     figure.add_vline(x=at, line={"color": _QUIET, "width": 1, "dash": "dash"})
     figure.update_xaxes(title="step", tickvals=places, ticktext=[f"{step:,}" for step in steps], tickangle=-45)
-    worst = max((int(course.ranks.max()) for course in courses), default=1)
+    worst = max((int(token_trajectory.ranks.max()) for token_trajectory in token_trajectories), default=1)
     marks = [1, 5, 10, *(10**power for power in range(2, 7) if 10 ** (power - 1) < worst)]
-    dress(figure, dark, height)
+    apply_theme(figure, dark, height)
     figure.update_layout(
         yaxis={
             "type": "log",
@@ -130,7 +130,7 @@ def answer_course(courses, steps, at, scores=(), dark=False, height=290, claim="
             "range": [math.log10(max(marks[-1], 20)), -0.1],
             "tickvals": marks,
             "ticktext": [f"{mark:,}" for mark in marks],
-            "visible": bool(courses),
+            "visible": bool(token_trajectories),
         },
         # Ticks of its own: Plotly would put them where the ranks have theirs.
         yaxis2={

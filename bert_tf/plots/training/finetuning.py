@@ -4,7 +4,7 @@ import plotly.graph_objects as go
 from plotly.colors import sample_colorscale, unlabel_rgb
 from plotly.subplots import make_subplots
 
-from bert_tf.plots.theme import CATEGORIES, colourscale, dress, escape, head_colours
+from bert_tf.plots.theme import CATEGORIES, apply_theme, colourscale, escape, head_colours
 
 
 def learning_curve(records, rounds, metric, dark=False):
@@ -45,7 +45,7 @@ def learning_curve(records, rounds, metric, dark=False):
         figure.update_yaxes(title=f"dev {metric}", row=1, col=2)
     figure.update_xaxes(title="updates")
     figure.update_layout(showlegend=False)
-    return dress(figure, dark, height=300)
+    return apply_theme(figure, dark, height=300)
 
 
 def confusion_matrix(labels, counts, dark=False):
@@ -79,7 +79,7 @@ def confusion_matrix(labels, counts, dark=False):
         ]
     figure.update_xaxes(title="found", side="bottom", type="category")
     figure.update_yaxes(title="true", autorange="reversed", type="category")
-    return dress(figure, dark, height=max(260, 60 + 26 * len(labels)))
+    return apply_theme(figure, dark, height=max(260, 60 + 26 * len(labels)))
 
 
 def _ink(share, dark):
@@ -107,4 +107,4 @@ def label_bars(rows, dark=False):
     )
     figure.update_xaxes(title="F1", range=[0, 1])
     figure.update_yaxes(autorange="reversed", type="category")
-    return dress(figure, dark, height=max(200, 60 + 24 * len(rows)))
+    return apply_theme(figure, dark, height=max(200, 60 + 24 * len(rows)))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from bert_tf.pretraining.data.chunks import group_files, read_chunks
 from bert_tf.pretraining.data.documents import TextError
-from bert_tf.pretraining.data.examples import Counts, make_examples
+from bert_tf.pretraining.data.examples import CorpusCounts, make_examples
 from bert_tf.pretraining.data.packing import check_documents
 from bert_tf.pretraining.data.records import encode
 from bert_tf.pretraining.data.shards import (
@@ -43,7 +43,7 @@ def run_pipeline(patterns, output, tokenizer, settings, shards, text_field, runn
         tokenizer, settings, shards, text_field: as `prepare.prepare`.
         runner: name of a Beam runner. options: arguments for it, list of str.
 
-    Returns: `Counts`.
+    Returns: `CorpusCounts`.
 
     Raises: TextError if there is no file or no text, or `output` holds records.
     """
@@ -69,7 +69,7 @@ def run_pipeline(patterns, output, tokenizer, settings, shards, text_field, runn
         # The manifest says that all is there, so it waits for the shards.
         (made.counts | beam.CombineGlobally(_total) | beam.Map(_finish, output, manifest, beam.pvalue.AsList(written)))
     found = json.loads(_read(FileSystems.join(output, MANIFEST)))
-    return Counts(**{name: found[name] for name in Counts().numbers()})
+    return CorpusCounts(**{name: found[name] for name in CorpusCounts().numbers()})
 
 
 def _find(patterns):
@@ -93,7 +93,7 @@ def _open(path, mode):
 
 
 class _MakeExamples(beam.DoFn):
-    """Chunks to serialized examples; their `Counts` beside them."""
+    """Chunks to serialized examples; their `CorpusCounts` beside them."""
 
     def __init__(self, tokenizer, settings):
         self.tokenizer, self.settings = tokenizer, settings
@@ -106,7 +106,7 @@ class _MakeExamples(beam.DoFn):
 
 
 def _total(several):
-    return sum(several, Counts())
+    return sum(several, CorpusCounts())
 
 
 def _finish(counts, output, manifest, _shards):

@@ -23,14 +23,14 @@ class Chunk:
     Attributes:
         group, number: its place in the text. documents: list of lists of str, the paragraphs of each.
         sources: list of int, ascending: equal for parts of one document; None where each is a whole one.
-        goes_on: whether the first document is a later part of one that began in the chunk before.
+        continues_document: whether the first document is a later part of one that began in the chunk before.
     """
 
     group: int
     number: int
     documents: list = field(repr=False)
     sources: list | None = field(default=None, repr=False)
-    goes_on: bool = False
+    continues_document: bool = False
 
 
 def group_files(files):
@@ -97,7 +97,7 @@ def _chunk(group, number, parts):
     )
 
 
-class CountedFiles:
+class ByteCountingOpener:
     """Opens files and counts the bytes that are read of them, for a progress bar.
 
     Attributes: done: bytes so far, over all files.

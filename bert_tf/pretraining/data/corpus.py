@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bert_tf.files import replacing, write_json
+from bert_tf.files import atomic_write, write_json
 from bert_tf.pretraining.data.documents import (
     TextError,
     ends_digest,
@@ -225,7 +225,7 @@ def _batches(documents):
 
 
 def _save(path, array):
-    with replacing(path) as temporary:
+    with atomic_write(path) as temporary:
         np.save(temporary, array)
 
 

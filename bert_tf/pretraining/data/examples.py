@@ -51,7 +51,7 @@ class ExampleSettings:
 
 
 @dataclass
-class Counts:
+class CorpusCounts:
     """What was made of some text; adding two gives those of both.
 
     Attributes:
@@ -71,7 +71,7 @@ class Counts:
         token_counts = longer.copy()
         token_counts[: len(shorter)] += shorter
         numbers = (getattr(self, name) + getattr(other, name) for name in self.numbers())
-        return Counts(*numbers, token_counts)
+        return CorpusCounts(*numbers, token_counts)
 
     def numbers(self):
         """Dict of the counts that are plain numbers."""
@@ -84,7 +84,7 @@ def make_examples(chunk, tokenizer, settings):
     Args:
         chunk: `chunks.Chunk`. tokenizer: a `text.Tokenizer`. settings: `ExampleSettings`.
 
-    Returns: (batch as `masks.choose_targets` gives it, B the number of examples; `Counts`).
+    Returns: (batch as `masks.choose_targets` gives it, B the number of examples; `CorpusCounts`).
     """
     tokenized = tokenize_all(chunk.documents, tokenizer, settings.language)
     sources = range(len(tokenized)) if chunk.sources is None else chunk.sources
@@ -103,14 +103,14 @@ def make_examples(chunk, tokenizer, settings):
     packed = pack_pairs(shuffled, tokenizer, settings.length)
     batch = choose_targets(settings.objective, packed, tokenizer, rng, settings.masks)
     # A document counts where it begins.
-    begun = len(set(sources)) - (chunk.goes_on and chunk.sources[0] in sources)
+    begun = len(set(sources)) - (chunk.continues_document and chunk.sources[0] in sources)
     return batch, _count(begun, documents, batch, tokenizer)
 
 
 def _count(begun, documents, batch, tokenizer):
     sentences = [sentence for document in documents for sentence in document]
     tokens = np.concatenate(sentences) if sentences else np.zeros(0, np.int64)
-    return Counts(
+    return CorpusCounts(
         begun,
         len(sentences),
         len(tokens),

@@ -16,7 +16,7 @@ from bert_tf.pretraining.data.packing import make_pairs, pack_pairs
 from bert_tf.pretraining.objectives.masking import MaskSettings, choose_targets
 
 #: Batches that a block has, so that those left over from whole ones are few.
-BATCHES_AT_ONCE = 16
+BATCHES_PER_BLOCK = 16
 # Tokens of a block: at least, for a good shuffle of short texts, and at most, for memory, if that gives some batches.
 _FEWEST_TOKENS, _MOST_TOKENS, _FEWEST_BATCHES = 1 << 20, 1 << 26, 4
 #: Blocks in a row that may give no batch, if an epoch has no more: how many pairs a block gives is left to chance.
@@ -24,7 +24,7 @@ _BARREN = 20
 
 
 @dataclass(frozen=True)
-class Position:
+class DataPosition:
     """Where in the data a run stands: the next batch to give."""
 
     epoch: int = 0
@@ -32,39 +32,39 @@ class Position:
     batch: int = 0
 
 
-def to_saved(position, division):
+def position_to_json(position, division):
     """A position as a checkpoint keeps it, beside the `division` of its feed: a JSON-able dict."""
     return {**asdict(position), **division}
 
 
-def from_saved(saved, division):
+def position_from_json(saved, division):
     """Where to go on in a feed.
 
     Args:
-        saved: of `to_saved`; of earlier versions a list of three numbers. division: of the feed, as it is now.
+        saved: of `position_to_json`; of earlier versions a list of three numbers. division: of the feed, as it is now.
 
-    Returns: (`Position`, a sentence to be said after a space, or ""). The very place where the text is still cut as it
+    Returns: (`DataPosition`, a sentence to be said after a space, or ""). The very place where the text is still cut as it
         was; the next block where only the batches are of another size; or else the next epoch.
     """
     if isinstance(saved, list):
         if division.get("shards_together"):
-            return Position(*saved), ""  # records were cut so in earlier versions too
+            return DataPosition(*saved), ""  # records were cut so in earlier versions too
         saved = dict(zip(("epoch", "block", "batch"), saved))
-    position = Position(*(saved[name] for name in ("epoch", "block", "batch")))
+    position = DataPosition(*(saved[name] for name in ("epoch", "block", "batch")))
     other = {name for name, value in division.items() if saved.get(name) != value}
     if not other:
         return position, ""
     if other == {"batch_size"}:
-        return Position(
+        return DataPosition(
             position.epoch, position.block + 1
         ), " The batches have another size; the next block comes first."
-    return Position(position.epoch + 1), " The text is cut into other blocks than before; its next epoch begins."
+    return DataPosition(position.epoch + 1), " The text is cut into other blocks than before; its next epoch begins."
 
 
 def tokens_of_block(batch_size, length):
     """Tokens of a block for batches of so many sequences of so many tokens."""
     batch = batch_size * length
-    return min(max(BATCHES_AT_ONCE * batch, _FEWEST_TOKENS), max(_MOST_TOKENS, _FEWEST_BATCHES * batch))
+    return min(max(BATCHES_PER_BLOCK * batch, _FEWEST_TOKENS), max(_MOST_TOKENS, _FEWEST_BATCHES * batch))
 
 
 class Feed:
@@ -73,7 +73,7 @@ class Feed:
     Args:
         corpus: a `TokenCorpus`. tokenizer: the one it was made with.
         batch_size: B. length: T. masks: `MaskSettings`. seed: int.
-        start: `Position` to begin at.
+        start: `DataPosition` to begin at.
         block_tokens: tokens of the documents that are shuffled together, at least; default: of `tokens_of_block`.
         objective: out of `instances.OBJECTIVES`.
 
@@ -88,7 +88,7 @@ class Feed:
         length=128,
         masks=MaskSettings(),
         seed=0,
-        start=Position(),
+        start=DataPosition(),
         block_tokens=None,
         objective="mlm+nsp",
     ):
@@ -127,7 +127,7 @@ class Feed:
                 whole = len(pairs) // self.batch_size
                 barren = 0 if whole else barren + 1
                 for index in range(skip, whole):
-                    yield self._batch(pairs, epoch, number, index), Position(epoch, number, index + 1)
+                    yield self._batch(pairs, epoch, number, index), DataPosition(epoch, number, index + 1)
                 skip = 0
             if barren >= max(len(blocks), _BARREN):
                 raise ValueError(

@@ -26,7 +26,7 @@ OBJECTIVES = ("mlm+nsp", "mlm", "sop", "clm")
 
 
 @dataclass(frozen=True)
-class Pair:
+class SegmentPair:
     """Two segments, or one, of a sequence.
 
     Attributes:
@@ -69,7 +69,7 @@ def make_pairs(objective, corpus, numbers, rng, tokenizer, length=128, short_pro
         length: tokens of a packed sequence, its special tokens counted.
         short_probability: how often a pair is made shorter; sequences of one segment are always filled.
 
-    Returns: list of `Pair`.
+    Returns: list of `SegmentPair`.
     """
     check_objective(objective)
     if objective in ("mlm", "clm"):
@@ -93,7 +93,7 @@ def document_pairs(corpus, number, rng, length=128, short_probability=0.1, betwe
         short_probability: how often a shorter target is drawn, so that short inputs are seen too.
         between: separators between A and B, as `tokenizer.separators_between` has it.
 
-    Yields: `Pair`s of at most `length - 2 - between` tokens together.
+    Yields: `SegmentPair`s of at most `length - 2 - between` tokens together.
     """
     document, room = corpus.document(number), length - 2 - between
     own = _parts_of_one(corpus, number)
@@ -112,7 +112,7 @@ def document_pairs(corpus, number, rng, length=128, short_probability=0.1, betwe
             else:
                 is_random, b = False, chunk[cut:]
             if b:
-                yield Pair(*_truncate(_joined(chunk[:cut]), _joined(b), room, rng), is_random)
+                yield SegmentPair(*_truncate(_joined(chunk[:cut]), _joined(b), room, rng), is_random)
             chunk, total, target = [], 0, _target(rng, room, short_probability)
         index += 1
 
@@ -131,7 +131,7 @@ def sentence_order_pairs(corpus, number, rng, length=128, short_probability=0.1,
         if len(chunk) > 1 and (total >= target or index == len(document) - 1):
             cut = int(rng.integers(1, len(chunk)))
             a, b = _truncate(_joined(chunk[:cut]), _joined(chunk[cut:]), room, rng)
-            yield Pair(b, a, True) if rng.random() < 0.5 else Pair(a, b, False)
+            yield SegmentPair(b, a, True) if rng.random() < 0.5 else SegmentPair(a, b, False)
             chunk, total, target = [], 0, _target(rng, room, short_probability)
 
 
@@ -144,7 +144,7 @@ def full_sentences(corpus, numbers, separator, length=128):
         corpus, length: as `document_pairs`. numbers: which documents, in this order.
         separator: id of the token between the end of a document and the next one's beginning.
 
-    Yields: `Pair`s without b, of at most `length - 2` tokens.
+    Yields: `SegmentPair`s without b, of at most `length - 2` tokens.
     """
     room, end = length - 2, np.array([separator], np.int32)
     row, total = [], 0
@@ -152,7 +152,7 @@ def full_sentences(corpus, numbers, separator, length=128):
         for sentence in corpus.document(int(number)):
             for piece in (sentence[first : first + room] for first in range(0, len(sentence), room)):
                 if row and total + len(piece) > room:
-                    yield Pair(_without_last(row, end))
+                    yield SegmentPair(_without_last(row, end))
                     row, total = [], 0
                 row.append(piece)
                 total += len(piece)
@@ -160,7 +160,7 @@ def full_sentences(corpus, numbers, separator, length=128):
             row.append(end)
             total += 1
     if row:
-        yield Pair(_without_last(row, end))
+        yield SegmentPair(_without_last(row, end))
 
 
 def _without_last(row, end):

@@ -1,6 +1,6 @@
 """What the processes of `prepare` have loaded before each of them begins: see `prepare._context`."""
 
-from bert_tf.startup import leaving_out
+from bert_tf.startup import without_modules
 
-with leaving_out():
+with without_modules():
     import tensorflow_text  # noqa: F401

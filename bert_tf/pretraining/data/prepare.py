@@ -16,8 +16,8 @@ from concurrent.futures.process import BrokenProcessPool
 
 import numpy as np
 
-from bert_tf.folder_lock import alone
-from bert_tf.pretraining.data.chunks import CountedFiles, group_files, read_chunks
+from bert_tf.folder_lock import locked_folder
+from bert_tf.pretraining.data.chunks import ByteCountingOpener, group_files, read_chunks
 from bert_tf.pretraining.data.documents import TextError
 from bert_tf.pretraining.data.examples import make_examples
 from bert_tf.pretraining.data.packing import check_documents
@@ -60,7 +60,7 @@ def prepare(files, output, tokenizer, settings, shards=16, processes=None, text_
     for name, number in (("--shards", shards), ("--processes", processes)):
         if number < 1:
             raise ValueError(f"{name} is {number}; it must be 1 or more.")
-    with alone(output, "prepare"):
+    with locked_folder(output, "prepare"):
         writer = ShardWriter(output, settings_manifest(settings, tokenizer, shards, sized, text_field))
         if not writer.finished:
             _write(writer, sized, processes, (tokenizer, settings, shards, much), text_field, progress)
@@ -69,7 +69,7 @@ def prepare(files, output, tokenizer, settings, shards=16, processes=None, text_
 
 def _write(writer, sized, processes, worker_arguments, text_field, progress):
     """Writes what is not yet in the shards, and what stands beside them."""
-    opened = CountedFiles()
+    opened = ByteCountingOpener()
     chunks = (
         chunk
         for number, paths in enumerate(group_files(sized))

@@ -11,7 +11,7 @@ import numpy as np
 
 from bert_tf.pretraining.data.documents import TextError
 from bert_tf.pretraining.data.examples import ExampleSettings
-from bert_tf.pretraining.data.feed import BATCHES_AT_ONCE, Position
+from bert_tf.pretraining.data.feed import BATCHES_PER_BLOCK, DataPosition
 from bert_tf.pretraining.data.records import decode
 from bert_tf.pretraining.data.shards import (
     MANIFEST,
@@ -74,17 +74,17 @@ class RecordsFeed:
     """Iterates over (masked batch, position after it), as `feed.Feed` does.
 
     Args:
-        records: `Records`. batch_size: B. seed: int. start: `feed.Position` to begin at.
+        records: `Records`. batch_size: B. seed: int. start: `feed.DataPosition` to begin at.
 
     Attributes: division: dict of what decides which place a position means.
     """
 
-    def __init__(self, records, batch_size, seed=0, start=Position()):
+    def __init__(self, records, batch_size, seed=0, start=DataPosition()):
         self.records, self.batch_size, self.seed, self.start = records, batch_size, seed, start
         shards, settings = len(records.shards), records.settings
         self._shape = settings.length, settings.masks.max_predictions(settings.length)
         # Enough examples at once that those left over from whole batches are few.
-        wanted = BATCHES_AT_ONCE * batch_size
+        wanted = BATCHES_PER_BLOCK * batch_size
         self._together = min(shards, max(1, round(wanted * shards / max(1, records.examples))))
         self.division = {"seed": seed, "shards_together": self._together, "batch_size": batch_size}
 
@@ -111,7 +111,7 @@ class RecordsFeed:
                 barren = 0 if whole else barren + 1
                 for index in range(skip, whole):
                     chosen = order[index * self.batch_size : (index + 1) * self.batch_size]
-                    yield decode([examples[i] for i in chosen], *self._shape), Position(epoch, number, index + 1)
+                    yield decode([examples[i] for i in chosen], *self._shape), DataPosition(epoch, number, index + 1)
                 skip = 0
             if barren >= len(blocks):
                 raise ValueError(

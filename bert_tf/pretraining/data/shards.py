@@ -13,9 +13,9 @@ from pathlib import Path
 
 import numpy as np
 
-from bert_tf.files import replacing, write_json
+from bert_tf.files import atomic_write, write_json
 from bert_tf.pretraining.data.documents import TextError, ends_digest
-from bert_tf.pretraining.data.examples import Counts
+from bert_tf.pretraining.data.examples import CorpusCounts
 
 MANIFEST, PROGRESS, TOKEN_COUNTS = "manifest.json", "progress.json", "token_counts.npy"
 #: Begin and end of a shard's name; Beam puts the number between them.
@@ -83,7 +83,7 @@ class ShardWriter:
         folder: of the shards; made if need be. manifest: of `settings_manifest`.
 
     Attributes:
-        chunks: how many are in the shards. counts: `Counts` of them. finished: whether nothing is left to do.
+        chunks: how many are in the shards. counts: `CorpusCounts` of them. finished: whether nothing is left to do.
 
     Raises: TextError if the folder holds shards of other settings or other text, or a shard has lost something.
     """
@@ -92,7 +92,7 @@ class ShardWriter:
         self.folder, self.manifest = Path(folder), manifest
         self._names = [shard_name(number, manifest["shards"]) for number in range(manifest["shards"])]
         self.folder.mkdir(parents=True, exist_ok=True)
-        self.chunks, self.counts, self._sizes = 0, Counts(), [0] * len(self._names)
+        self.chunks, self.counts, self._sizes = 0, CorpusCounts(), [0] * len(self._names)
         self.finished = (self.folder / MANIFEST).is_file()
         if self.finished:
             self._take_over(_read(self.folder / MANIFEST))
@@ -113,7 +113,7 @@ class ShardWriter:
     def _take_over(self, manifest):
         self._check(manifest)
         check_sizes(self.folder, manifest)
-        self.counts = Counts(
+        self.counts = CorpusCounts(
             **{name: manifest[name] for name in self.counts.numbers()}, token_counts=np.load(self.folder / TOKEN_COUNTS)
         )
         # A run that was killed at its very end left it.
@@ -137,14 +137,14 @@ class ShardWriter:
             return self._begin()
         self._check(progress)
         self.chunks, self._sizes = progress["chunks"], progress["sizes"]
-        self.counts = Counts(**progress["counts"], token_counts=np.array(progress["token_counts"], np.int64))
+        self.counts = CorpusCounts(**progress["counts"], token_counts=np.array(progress["token_counts"], np.int64))
         # What was written after the last note goes; what was written before must be there.
         check_sizes(self.folder, progress, longer=True)
         for name, size in zip(self._names, self._sizes, strict=True):
             os.truncate(self.folder / name, size)
 
     def append(self, parts, counts):
-        """Adds the next chunk: bytes for each shard, and its `Counts`."""
+        """Adds the next chunk: bytes for each shard, and its `CorpusCounts`."""
         for number, part in enumerate(parts):
             if part:
                 with open(self.folder / self._names[number], "ab") as file:
@@ -173,7 +173,7 @@ class ShardWriter:
     def finish(self):
         """Writes what `RecordsFeed` needs beside the shards; the manifest last, as the sign that all is there."""
         self._sync()
-        with replacing(self.folder / TOKEN_COUNTS) as temporary:
+        with atomic_write(self.folder / TOKEN_COUNTS) as temporary:
             temporary.write_bytes(token_counts_bytes(self.counts))
         write_json(self.folder / MANIFEST, {**self.manifest, "sizes": self._sizes, **self.counts.numbers()})
         (self.folder / PROGRESS).unlink(missing_ok=True)

@@ -11,7 +11,7 @@ from bert_tf.layers.common import register
 from bert_tf.models import PER_LAYER, BertModel, named_variables, view
 
 #: What is learned from the teacher: its predictions and last hidden states, or how its last layer relates tokens.
-WAYS = ("states", "relations")
+DISTILLATION_TARGETS = ("states", "relations")
 
 
 def alternate_layers(teacher_layers, student_layers):
@@ -34,7 +34,7 @@ def alternate_layers(teacher_layers, student_layers):
 STUDENT_TYPES = {"bert": ("distilbert",)}
 
 
-def student_of(teacher, layers, heads=None, model_type=None):
+def build_student(teacher, layers, heads=None, model_type=None):
     """A `BertModel` of the teacher's width with some of its layers.
 
     Args:
@@ -132,8 +132,8 @@ class Distillation:
     model_inputs = ("token_ids", "segment_ids", "padding_mask", "mask_positions")
 
     def __init__(self, base, way="states", temperature=2.0, weights=(5.0, 2.0, 1.0)):
-        if way not in WAYS:
-            raise ValueError(f"There is no way {way!r} to distil; choose from {', '.join(WAYS)}.")
+        if way not in DISTILLATION_TARGETS:
+            raise ValueError(f"There is no way {way!r} to distil; choose from {', '.join(DISTILLATION_TARGETS)}.")
         if temperature <= 0:
             raise ValueError(f"The temperature is {temperature}; it must be above 0.")
         self.base, self.way, self.temperature, self.weights = base, way, temperature, weights

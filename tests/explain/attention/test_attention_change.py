@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bert_tf.errors import NotComparable
-from bert_tf.explain.attention.attention_change import heads_changed
+from bert_tf.explain.attention.attention_divergence import attention_divergence
 from tests.conftest import make_bert
 
 
@@ -16,7 +16,7 @@ def trace():
 
 
 def test_the_same_heads_lie_nowhere_apart(trace):
-    np.testing.assert_allclose(heads_changed(trace, trace), 0, atol=1e-12)
+    np.testing.assert_allclose(attention_divergence(trace, trace), 0, atol=1e-12)
 
 
 def test_heads_that_look_at_other_tokens_lie_one_bit_apart(trace):
@@ -26,7 +26,9 @@ def test_heads_that_look_at_other_tokens_lie_one_bit_apart(trace):
     there[0, 1] = np.roll(np.eye(length), 1, axis=1)
     there[0, 1, :, 0] = 0
     there[0, 1, length - 1] = np.eye(length)[1]
-    found = heads_changed(dataclasses.replace(trace, attentions=here), dataclasses.replace(trace, attentions=there))
+    found = attention_divergence(
+        dataclasses.replace(trace, attentions=here), dataclasses.replace(trace, attentions=there)
+    )
     assert found[0, 1] == pytest.approx(1) and found.sum() == pytest.approx(1)
 
 
@@ -34,11 +36,11 @@ def test_it_is_the_divergence_of_scipy(trace):
     from scipy.spatial.distance import jensenshannon
 
     other = make_bert(seed=2).trace("the cat sat on the mat")
-    found = heads_changed(trace, other)
+    found = attention_divergence(trace, other)
     wanted = jensenshannon(trace.attentions, other.attentions, base=2, axis=-1) ** 2
     np.testing.assert_allclose(found, wanted.mean(axis=-1), atol=1e-6)
 
 
 def test_other_tokens_are_refused(trace):
     with pytest.raises(NotComparable, match="different tokens"):
-        heads_changed(trace, make_bert(seed=1).trace("the cat"))
+        attention_divergence(trace, make_bert(seed=1).trace("the cat"))

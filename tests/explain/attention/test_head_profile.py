@@ -9,9 +9,9 @@ from bert_tf.explain import (
     cluster_heads,
     head_distances,
     jensen_shannon,
-    map_of_heads,
     profile_heads,
-    profile_of_trace,
+    profile_trace,
+    project_heads,
     summarise_heads,
 )
 
@@ -28,10 +28,10 @@ def test_distances_are_mean_divergences_between_what_heads_look_at(tiny_bert):
 
 def test_the_comparison_of_heads_tells_how_far_it_is_and_can_be_stopped(tiny_bert):
     trace, told = tiny_bert.trace("the cat sat"), []
-    profile_of_trace(trace, progress=lambda *steps: told.append(steps))
+    profile_trace(trace, progress=lambda *steps: told.append(steps))
     assert told == [(one, 7) for one in range(1, 8)]
     with pytest.raises(Cancelled):
-        profile_of_trace(trace, progress=lambda done, total: done < 3)
+        profile_trace(trace, progress=lambda done, total: done < 3)
 
 
 def test_a_profile_weighs_texts_by_their_tokens(tiny_bert):
@@ -48,14 +48,14 @@ def test_a_profile_weighs_texts_by_their_tokens(tiny_bert):
 
 
 def test_a_trace_alone_has_the_profile_of_its_text(tiny_bert):
-    one, other = profile_of_trace(tiny_bert.trace("the cat sat")), profile_heads(tiny_bert, ["the cat sat"])
+    one, other = profile_trace(tiny_bert.trace("the cat sat")), profile_heads(tiny_bert, ["the cat sat"])
     np.testing.assert_array_equal(one.distances, other.distances)
     np.testing.assert_array_equal(one.summary.entropy, other.summary.entropy)
 
 
 def test_only_some_rows_of_a_long_text_are_compared(tiny_bert):
     trace = tiny_bert.trace("the cat sat on the mat in the park")
-    found = profile_of_trace(trace, rows=2)
+    found = profile_trace(trace, rows=2)
     np.testing.assert_array_equal(found.distances, head_distances(trace.attentions[:, :, [0, trace.length - 1]]))
 
 
@@ -81,7 +81,7 @@ def test_heads_that_do_alike_stand_together():
         ]
     )
     assert cluster_heads(near, 2).tolist() == [1, 1, 0, 0, 0]
-    places = map_of_heads(near)
+    places = project_heads(near)
     assert places.shape == (5, 2)
     apart = np.linalg.norm(places[:, None] - places[None], axis=-1)
     assert apart[0, 1] < 0.3 * apart[0, 2] and apart[3, 4] < 0.3 * apart[1, 4]
@@ -90,4 +90,4 @@ def test_heads_that_do_alike_stand_together():
 @pytest.mark.parametrize("heads", [1, 2])
 def test_a_model_of_a_head_or_two_has_a_map_too(heads):
     distances = np.full((heads, heads), 0.5) - 0.5 * np.eye(heads)
-    assert map_of_heads(distances).shape == (heads, 2) and len(set(cluster_heads(distances))) == heads
+    assert project_heads(distances).shape == (heads, 2) and len(set(cluster_heads(distances))) == heads

@@ -76,11 +76,11 @@ def test_each_head_is_counted_by_its_most_attended_word(tiny_bert, sentences):
                 to = max(others, key=lambda word: attention[layer, one, dependent, word])
                 by = max(others, key=lambda word: attention[layer, one, word, dependent])
                 looks[:, row, layer, one] = to == head, by == head
-    np.testing.assert_allclose(found.overall.dependent_looks, looks[0].mean(axis=0))
-    np.testing.assert_allclose(found.overall.head_looks, looks[1].mean(axis=0))
-    np.testing.assert_allclose(found.overall.better_way, looks.mean(axis=1).max(axis=0))
-    assert (found.overall.better_way != found.overall.dependent_looks).any()
-    np.testing.assert_allclose(found.relations["nsubj"].dependent_looks, looks[0, 1:].mean(axis=0))
+    np.testing.assert_allclose(found.overall.dependent_to_head, looks[0].mean(axis=0))
+    np.testing.assert_allclose(found.overall.head_to_dependent, looks[1].mean(axis=0))
+    np.testing.assert_allclose(found.overall.best_direction, looks.mean(axis=1).max(axis=0))
+    assert (found.overall.best_direction != found.overall.dependent_to_head).any()
+    np.testing.assert_allclose(found.relations["nsubj"].dependent_to_head, looks[0, 1:].mean(axis=0))
     assert list(found.relations) == ["nsubj", "det"] and found.relations["nsubj"].count == 2
     assert (found.overall.count, found.sentences, found.skipped) == (3, 2, 0)
 
@@ -88,7 +88,7 @@ def test_each_head_is_counted_by_its_most_attended_word(tiny_bert, sentences):
 def test_the_usual_distance_is_the_baseline(tiny_bert):
     chain = ParsedSentence(("the", "cat", "sat", "on"), (2, 3, 0, 1), ("det", "nsubj", "root", "case"))
     found = syntax_agreement(tiny_bert, [chain]).overall
-    assert (found.offset, found.offset_share) == (1, pytest.approx(2 / 3))
+    assert (found.offset, found.offset_accuracy) == (1, pytest.approx(2 / 3))
 
 
 def test_a_perfect_head_agrees_with_everything(sentences):
@@ -105,7 +105,7 @@ def test_a_perfect_head_agrees_with_everything(sentences):
         )
 
     found = syntax_agreement(SimpleNamespace(trace=trace), sentences[:1])
-    assert found.overall.dependent_looks.tolist() == [[1.0]]
+    assert found.overall.dependent_to_head.tolist() == [[1.0]]
 
 
 def test_long_sentences_are_skipped_and_work_can_be_cancelled(tiny_bert, sentences):

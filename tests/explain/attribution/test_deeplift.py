@@ -10,7 +10,7 @@ from bert_tf.explain import class_target
 from bert_tf.explain.attribution.backward_rules import Multipliers
 from bert_tf.explain.attribution.deeplift import deeplift
 from bert_tf.explain.attribution.lrp_model import Ruled
-from bert_tf.explain.attribution.saliency import erased, integrated_gradients, score_many
+from bert_tf.explain.attribution.saliency import baseline_token_ids, integrated_gradients, target_log_probabilities
 from bert_tf.layers.attention import MASKED_SCORE
 from bert_tf.layers.common import LayerNorm, exact_gelu
 from tests.explain.attribution.test_lrp import EVERY, LEFT, asked
@@ -106,11 +106,11 @@ def test_the_log_probability_of_one_of_many_passes_all_on():
 @pytest.mark.parametrize("name", EVERY)
 def test_the_scores_add_up_to_the_difference(name):
     bert, trace, target = asked(name)
-    found, ids = deeplift(bert, trace, target), erased(bert, trace, "[PAD]")
-    here, there = score_many(bert, np.stack([trace.token_ids, ids]), trace.segments, target)
+    found, ids = deeplift(bert, trace, target), baseline_token_ids(bert, trace, "[PAD]")
+    here, there = target_log_probabilities(bert, np.stack([trace.token_ids, ids]), trace.segments, target)
     assert (found.score, found.baseline_score) == pytest.approx((here, there), abs=1e-4)
-    assert found.tokens.sum() == pytest.approx(here - there, abs=1e-4) and abs(found.gap) < 1e-4
-    assert found.gap == pytest.approx(found.tokens.sum() - found.score + found.baseline_score, abs=1e-9)
+    assert found.tokens.sum() == pytest.approx(here - there, abs=1e-4) and abs(found.convergence_delta) < 1e-4
+    assert found.convergence_delta == pytest.approx(found.tokens.sum() - found.score + found.baseline_score, abs=1e-9)
     fixed = [place for place, source in enumerate(trace.sources) if source is None or place in trace.masks]
     assert not found.tokens[fixed].any() and np.abs(found.tokens).max() > 1e-4
     assert [one.score for one in found.words] == pytest.approx(
@@ -151,7 +151,7 @@ def test_what_a_reader_has_not_read_scores_nothing():
 def test_another_reference_no_words_and_mistakes():
     bert, trace, target = asked("mask")
     found = deeplift(bert, trace, target, "[MASK]")
-    (there,) = score_many(bert, erased(bert, trace, "[MASK]")[None], trace.segments, target)
+    (there,) = target_log_probabilities(bert, baseline_token_ids(bert, trace, "[MASK]")[None], trace.segments, target)
     assert found.baseline_score == pytest.approx(there, abs=1e-5)
     told = []
     deeplift(bert, trace, target, progress=lambda *steps: told.append(steps))
@@ -173,17 +173,17 @@ def test_several_references_give_the_mean_over_each():
     told = []
     found = deeplift(bert, trace, target, texts, progress=lambda *steps: told.append(steps))
     assert told == [(done, 12) for done in range(12)]
-    open_places, references = np.flatnonzero(erased(bert, trace, "[PAD]") != trace.token_ids), []
+    open_places, references = np.flatnonzero(baseline_token_ids(bert, trace, "[PAD]") != trace.token_ids), []
     for text in texts[:2]:
         ids, reference = bert.tokenizer.batch_ids([text])[0], trace.token_ids.copy()
         for number, place in enumerate(open_places):
             reference[place] = ids[number % len(ids)]
         references.append(reference)
-    *there, here = score_many(bert, np.stack([*references, trace.token_ids]), trace.segments, target)
+    *there, here = target_log_probabilities(bert, np.stack([*references, trace.token_ids]), trace.segments, target)
     assert found.score == pytest.approx(here, abs=1e-4) and found.baseline_score == pytest.approx(
         np.mean(there), abs=1e-4
     )
-    assert found.tokens.sum() == pytest.approx(here - np.mean(there), abs=1e-4) and abs(found.gap) < 1e-4
+    assert found.tokens.sum() == pytest.approx(here - np.mean(there), abs=1e-4) and abs(found.convergence_delta) < 1e-4
     # A text of one token is that token everywhere.
     first, second = (deeplift(bert, trace, target, one) for one in ("the", texts[1:2]))
     np.testing.assert_allclose(deeplift(bert, trace, target, ["the"]).tokens, first.tokens, atol=1e-5)

@@ -7,7 +7,7 @@ import pytest
 
 from bert_tf.errors import Cancelled
 from bert_tf.explain import InputError, Target, hotflip, mask_target, next_sentence_target
-from bert_tf.explain.attribution.hotflip import changeable_words, is_word
+from bert_tf.explain.attribution.hotflip import is_word, replaceable_words
 
 TEXTS = ("the cats sat on the [MASK] in the park", "it ran to the big river.")
 
@@ -42,7 +42,7 @@ def _is_word(token):
 
 
 def test_the_words_that_may_change_are_whole_and_not_asked_about(tiny_bert, trace, target):
-    words = changeable_words(tiny_bert.tokenizer, trace, target)
+    words = replaceable_words(tiny_bert.tokenizer, trace, target)
     # "cats" is two pieces, the stop no word, the mask hidden; the fourth token is "sat".
     wanted = ["the", "sat", "on", "the", "in", "the", "park", "it", "ran", "to", "the", "big", "river"]
     if target.position == 4:
@@ -58,8 +58,8 @@ def test_the_first_flip_is_the_worst_of_those_the_slope_likes_best(tiny_bert, tr
     _, slope = opened.gradient(vectors, trace.segments[None], target)
     table = opened.token_vectors(np.arange(tokenizer.vocab_size)).numpy()
     answer, tried = _answers(tiny_bert, trace, target), {}
-    assert found.holds and found.score == pytest.approx(answer[target.id], abs=1e-4)
-    for word in changeable_words(tokenizer, trace, target):
+    assert found.target_is_top and found.score == pytest.approx(answer[target.id], abs=1e-4)
+    for word in replaceable_words(tokenizer, trace, target):
         (place,) = word.positions
         estimates = {
             new: float(slope[0, place] @ (table[new] - vectors[0, place]))
@@ -81,10 +81,10 @@ def test_the_first_flip_is_the_worst_of_those_the_slope_likes_best(tiny_bert, tr
         assert one.score == pytest.approx(answers[target.id], abs=2e-4)
         assert one.change == pytest.approx(answers[target.id] - answer[target.id], abs=2e-4)
         assert one.answer_score == pytest.approx(answers.max(), abs=2e-4)
-        assert one.flips == (answers.argmax() != target.id)
+        assert one.flips_prediction == (answers.argmax() != target.id)
         assert one.answer.id == answers.argmax()
     scores = [one.score for one in found.tried]
-    assert scores == sorted(scores) and found.taken == found.tried[:1]
+    assert scores == sorted(scores) and found.applied == found.tried[:1]
 
 
 def test_the_estimate_is_the_slope_of_a_small_step(tiny_bert, trace, target):
@@ -101,14 +101,14 @@ def test_the_estimate_is_the_slope_of_a_small_step(tiny_bert, trace, target):
 
 def test_flips_follow_each_other_until_the_answer_is_another(tiny_bert, trace, target):
     found = hotflip(tiny_bert, trace, target, most=10, tried=1)
-    assert found.taken and found.flipped == found.taken[-1].flips
-    assert not any(one.flips for one in found.taken[:-1])
-    assert len({one.word for one in found.taken}) == len(found.taken)
+    assert found.applied and found.flipped == found.applied[-1].flips_prediction
+    assert not any(one.flips_prediction for one in found.applied[:-1])
+    assert len({one.word for one in found.applied}) == len(found.applied)
     score, now = found.score, trace
-    for number, one in enumerate(found.taken):
+    for number, one in enumerate(found.applied):
         # Each is the first flip of the text as the flips before have left it, among the words not changed yet.
         again = hotflip(tiny_bert, now, target, most=1, tried=1)
-        places = {before.word.positions for before in found.taken[:number]}
+        places = {before.word.positions for before in found.applied[:number]}
         best = next(other for other in again.tried if other.word.positions not in places)
         assert (best.word.positions, best.token_id) == (one.word.positions, one.token_id)
         assert one.estimate == pytest.approx(best.estimate, abs=1e-3)
@@ -119,20 +119,20 @@ def test_flips_follow_each_other_until_the_answer_is_another(tiny_bert, trace, t
 
 def test_as_many_words_are_changed_as_are_allowed(tiny_bert, trace):
     target = next_sentence_target(tiny_bert, trace, trace.nsp.is_next > 0.5)
-    counts = [len(hotflip(tiny_bert, trace, target, most=most, tried=1).taken) for most in (1, 2, 10)]
+    counts = [len(hotflip(tiny_bert, trace, target, most=most, tried=1).applied) for most in (1, 2, 10)]
     assert counts[0] == 1 and counts == sorted(counts) and counts[1] <= 2
 
 
 def test_an_answer_that_is_not_the_likeliest_is_left_alone(tiny_bert, trace, target):
     worst = Target(target.position, int(_answers(tiny_bert, trace, target).argmin()), "?")
     found = hotflip(tiny_bert, trace, worst)
-    assert not (found.holds or found.tried or found.taken or found.flipped)
+    assert not (found.target_is_top or found.tried or found.applied or found.flipped)
 
 
 def test_texts_without_a_word_to_change_have_no_flip(tiny_bert):
     trace = tiny_bert.trace("cats [MASK].")
     found = hotflip(tiny_bert, trace, mask_target(tiny_bert, trace))
-    assert found.holds and not found.tried and not found.taken
+    assert found.target_is_top and not found.tried and not found.applied
 
 
 def test_a_text_that_was_cut_is_changed_as_far_as_it_was_read(tiny_bert, trace):
@@ -159,10 +159,10 @@ def test_what_is_no_word_is_not_taken_for_one(text):
 
 def test_inputs_in_blocks_give_the_same_and_can_be_cancelled(tiny_bert, trace, target, monkeypatch):
     whole, seen = hotflip(tiny_bert, trace, target), []
-    monkeypatch.setattr("bert_tf.inference.batching.TOKENS_AT_ONCE", 2 * trace.length)
+    monkeypatch.setattr("bert_tf.inference.batching.TOKENS_PER_BATCH", 2 * trace.length)
     parts = hotflip(tiny_bert, trace, target, progress=lambda *at: seen.append(at))
-    assert [(one.word, one.new) for one in parts.taken] == [(one.word, one.new) for one in whole.taken]
-    free = len(changeable_words(tiny_bert.tokenizer, trace, target))
+    assert [(one.word, one.new) for one in parts.applied] == [(one.word, one.new) for one in whole.applied]
+    free = len(replaceable_words(tiny_bert.tokenizer, trace, target))
     assert {total for _, total in seen} == {2 * (3 * free - 3)}
     counts = [done for done, _ in seen]
     assert counts == sorted(set(counts)) and counts[0] == 2 and 2 * free in counts

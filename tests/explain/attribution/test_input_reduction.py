@@ -47,10 +47,10 @@ def _may_go(trace, target, away):
 
 def test_each_time_the_word_goes_that_is_missed_least(tiny_bert, trace, target):
     found = reduce_input(tiny_bert, trace, target)
-    assert found.holds and found.gone
+    assert found.target_is_top and found.removed
     assert found.score == pytest.approx(_answers(tiny_bert, trace, target)[target.id], abs=1e-4)
     away = []
-    for one in found.gone:
+    for one in found.removed:
         allowed = {}
         for word in _may_go(trace, target, away):
             answers = _answers(tiny_bert, trace, target, [*away, word])
@@ -63,7 +63,7 @@ def test_each_time_the_word_goes_that_is_missed_least(tiny_bert, trace, target):
     for word in _may_go(trace, target, away):
         assert _answers(tiny_bert, trace, target, [*away, word]).argmax() != target.id
     assert found.left == tuple(word for word in trace.words() if word not in away)
-    assert found.left_score == found.gone[-1].score
+    assert found.left_score == found.removed[-1].score
 
 
 def test_hidden_words_and_the_last_of_a_text_stay(tiny_bert):
@@ -77,15 +77,15 @@ def test_an_answer_that_is_not_the_likeliest_loses_no_word(tiny_bert, trace, tar
     answers = _answers(tiny_bert, trace, target)
     worst = type(target)(target.position, int(answers.argmin()), "?")
     found = reduce_input(tiny_bert, trace, worst)
-    assert not found.holds and not found.gone and found.left == trace.words()
+    assert not found.target_is_top and not found.removed and found.left == trace.words()
     assert found.left_score == found.score == pytest.approx(answers.min(), abs=1e-4)
 
 
 def test_inputs_in_blocks_give_the_same_and_can_be_cancelled(tiny_bert, trace, target, monkeypatch):
     whole, seen = reduce_input(tiny_bert, trace, target), []
-    monkeypatch.setattr("bert_tf.explain.attribution.input_reduction.TOKENS_AT_ONCE", 2 * trace.length)
+    monkeypatch.setattr("bert_tf.explain.attribution.input_reduction.TOKENS_PER_BATCH", 2 * trace.length)
     parts = reduce_input(tiny_bert, trace, target, progress=lambda *at: seen.append(at))
-    assert [one.word for one in parts.gone] == [one.word for one in whole.gone]
+    assert [one.word for one in parts.removed] == [one.word for one in whole.removed]
     free = len(_may_go(trace, target, []))
     assert {total for _, total in seen} == {free * (free + 1) // 2}
     counts = [done for done, _ in seen]

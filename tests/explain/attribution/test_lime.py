@@ -5,7 +5,7 @@ import pytest
 
 from bert_tf.errors import Cancelled
 from bert_tf.explain import InputError, lime, mask_target, next_sentence_target, occlusion
-from bert_tf.explain.attribution.lime import draw_words, fit_words
+from bert_tf.explain.attribution.lime import fit_linear_model, sample_word_masks
 from tests.explain.attribution.test_hotflip import _answers
 
 TEXTS = ("the cats sat on the [MASK]", "it ran")
@@ -43,7 +43,7 @@ def _solved(kept, scores, ridge):
 def test_the_scores_solve_the_normal_equations_of_covered_texts(tiny_bert, trace, target, baseline):
     found = lime(tiny_bert, trace, target, samples=60, baseline=baseline, seed=3)
     words = [word for word in trace.words() if word.text != "[MASK]"]
-    kept = draw_words(len(words), 60, seed=3)
+    kept = sample_word_masks(len(words), 60, seed=3)
     scores = []
     for row in kept:
         text_a, text_b = (list(text) for text in TEXTS)
@@ -59,7 +59,7 @@ def test_the_scores_solve_the_normal_equations_of_covered_texts(tiny_bert, trace
     weights = _solved(kept, np.array(scores), 1e-3)[:-1]
     by_word = {one.word: one.score for one in found.words}
     assert [by_word[word] for word in words] == pytest.approx(weights, abs=1e-3)
-    assert found.fit == pytest.approx(fit_words(kept, np.array(scores), seed=3)[1], abs=1e-2) and found.fit <= 1
+    assert found.fit == pytest.approx(fit_linear_model(kept, np.array(scores), seed=3)[1], abs=1e-2) and found.fit <= 1
     assert found.score == pytest.approx(_answers(tiny_bert, trace, target)[target.id], abs=1e-4)
     # What the model adds and what is hidden scores nothing; both pieces of a word score alike.
     fixed = [place for place, source in enumerate(trace.sources) if source is None or place in trace.masks]
@@ -77,40 +77,40 @@ def test_the_fit_is_that_of_each_draw_by_the_other_ones():
         solved = _solved(rows[left], scores[left], 1e-3)
         missed += near[out] * (scores[out] - rows[out] @ solved[:-1] - solved[-1]) ** 2
         spread += near[out] * (scores[out] - np.average(scores[left], weights=near[left])) ** 2
-    weights, fit = fit_words(rows, scores)
+    weights, fit = fit_linear_model(rows, scores)
     assert fit == pytest.approx(1 - missed / spread, abs=1e-6) and weights == pytest.approx(
         _solved(rows, scores, 1e-3)[:-1], abs=1e-6
     )
     # Said twice, a draw is still not known before it is held out.
     twice = np.concatenate([np.arange(len(rows)), np.arange(1, len(rows))])
-    assert fit_words(rows[twice], np.random.default_rng(0).normal(size=len(rows))[twice])[1] < 0.3
+    assert fit_linear_model(rows[twice], np.random.default_rng(0).normal(size=len(rows))[twice])[1] < 0.3
 
 
 @pytest.mark.parametrize("words, samples", [(30, 128), (250, 128), (400, 64), (4, 128)])
 def test_noise_is_foretold_by_nothing(words, samples):
     for seed in range(3):
         noise = np.random.default_rng(100 + seed).normal(size=samples)
-        weights, fit = fit_words(draw_words(words, samples, seed), noise, seed=seed)
+        weights, fit = fit_linear_model(sample_word_masks(words, samples, seed), noise, seed=seed)
         assert fit < 0.1 and weights.any()
 
 
 @pytest.mark.parametrize("words", [1, 2, 10, 100])
 def test_with_more_samples_than_words_the_scores_are_not_shrunk(words):
-    kept = draw_words(words, 128)
+    kept = sample_word_masks(words, 128)
     truth = np.zeros(words)
     truth[0] = 5.0
-    weights, fit = fit_words(kept, kept @ truth)
+    weights, fit = fit_linear_model(kept, kept @ truth)
     assert weights == pytest.approx(truth, abs=0.15)
     assert fit is None if words == 1 else fit > 0.99
 
 
 def test_of_a_sum_it_finds_the_summands():
-    kept, truth = draw_words(6, 200, seed=1), np.array([2.0, -1.0, 0.0, 0.5, 0.0, 3.0])
-    weights, fit = fit_words(kept, kept @ truth - 4, ridge=1e-9)
+    kept, truth = sample_word_masks(6, 200, seed=1), np.array([2.0, -1.0, 0.0, 0.5, 0.0, 3.0])
+    weights, fit = fit_linear_model(kept, kept @ truth - 4, ridge=1e-9)
     assert weights == pytest.approx(truth, abs=1e-6) and fit == pytest.approx(1)
     # With a product of two words, which no sum is, less is explained, and the more the wider it looks.
     together = kept @ truth + 6 * (kept[:, 0] & kept[:, 1])
-    near, far = (fit_words(kept, together, width)[1] for width in (0.1, 10))
+    near, far = (fit_linear_model(kept, together, width)[1] for width in (0.1, 10))
     assert far < near < 0.999
 
 
@@ -120,14 +120,14 @@ def test_a_model_that_adds_up_gets_its_own_words_back(tiny_bert, trace, target, 
     def added(bert, ids, segments, target, progress=None):
         return ((ids == trace.token_ids) * worth).sum(axis=1)
 
-    monkeypatch.setattr("bert_tf.explain.attribution.lime.score_many", added)
+    monkeypatch.setattr("bert_tf.explain.attribution.lime.target_log_probabilities", added)
     found = lime(tiny_bert, trace, target, ridge=1e-9)
     wanted = [0.0 if word.text == "[MASK]" else worth[list(word.positions)].sum() for word in trace.words()]
     assert [one.score for one in found.words] == pytest.approx(wanted, abs=1e-6) and found.fit == pytest.approx(1)
 
 
 def test_as_many_words_are_covered_as_a_fair_draw_says():
-    kept = draw_words(8, 4000)
+    kept = sample_word_masks(8, 4000)
     assert kept[0].all()
     covered = (~kept[1:]).sum(axis=1)
     assert np.bincount(covered, minlength=9)[1:] == pytest.approx(np.full(8, 3999 / 8), rel=0.15)

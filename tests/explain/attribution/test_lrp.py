@@ -9,8 +9,8 @@ from scipy.special import erf, expit, logsumexp, xlogy
 from bert_tf.errors import Cancelled, InputError
 from bert_tf.explain import class_target, mask_target, next_sentence_target, replaced_target, sentence_order_target
 from bert_tf.explain.attribution.lrp import layerwise_relevance
-from bert_tf.explain.models.architecture import passing_state
-from bert_tf.inference.batching import answers_of_each
+from bert_tf.explain.models.architecture import layer_activations_from_state
+from bert_tf.inference.batching import batched_answers
 from tests.conftest import make_bert
 from tests.explain.interventions.test_contributions import family
 from tests.explain.test_class_target import made
@@ -84,11 +84,11 @@ def asked(name):
 def test_nothing_of_the_log_odds_gets_lost(name):
     bert, trace, target = asked(name)
     found = layerwise_relevance(bert, trace, target)
-    ((_, answers),) = answers_of_each(bert, trace.token_ids[None], trace.segments, target)
+    ((_, answers),) = batched_answers(bert, trace.token_ids[None], trace.segments, target)
     answers = answers[0].astype(np.float64)
     own, others, spread = answers[target.id], np.delete(answers, target.id), 0.0
-    odds = own if target.of_value else own - np.log1p(-np.exp(own))
-    if not (target.of_value or target.of_several):
+    odds = own if target.is_regression else own - np.log1p(-np.exp(own))
+    if not (target.is_regression or target.is_multi_label):
         shares = np.exp(others - logsumexp(others))
         spread = xlogy(shares, shares).sum()
     assert found.score == pytest.approx(own, abs=1e-5) and found.log_odds == pytest.approx(odds, abs=1e-4)
@@ -151,7 +151,7 @@ def held(bert, trace, target):
 
     state, passed = bert.opened.embed(trace.token_ids[None], trace.segments[None]).numpy()[0], []
     for index in range(bert.config.num_hidden_layers):
-        passed.append(passing_state(bert, state, index))
+        passed.append(layer_activations_from_state(bert, state, index))
         state = passed[-1]["feed_forward_norm"]
     run(vectors, first=True)
     return run, vectors

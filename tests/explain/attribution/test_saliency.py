@@ -55,15 +55,15 @@ def test_smoothgrad_is_the_mean_slope_of_noisy_copies_times_the_words(tiny_bert,
     found = smoothgrad(tiny_bert, trace, target, copies=7, noise=0.1)
     opened = tiny_bert.opened
     vectors = opened.token_vectors(trace.token_ids[None]).numpy()
-    deviation = 0.1 * (vectors.max() - vectors.min())
+    noise_std = 0.1 * (vectors.max() - vectors.min())
     random, slopes, scores = np.random.default_rng(0), [], []
     for _ in range(7):
-        noise = deviation * random.normal(size=vectors.shape[1:])
+        noise = noise_std * random.normal(size=vectors.shape[1:])
         score, slope = opened.gradient(vectors + noise[None], trace.segments[None], target)
         slopes.append(slope[0])
         scores.append(score[0])
     np.testing.assert_allclose(found.tokens, (np.mean(slopes, axis=0) * vectors[0]).sum(axis=1), atol=1e-3)
-    assert found.deviation == pytest.approx(deviation) and found.noisy_score == pytest.approx(np.mean(scores), abs=1e-3)
+    assert found.noise_std == pytest.approx(noise_std) and found.noisy_score == pytest.approx(np.mean(scores), abs=1e-3)
     assert found.score == pytest.approx(_score(tiny_bert, trace, trace.token_ids, target), abs=1e-4)
     assert found.words[1].score == pytest.approx(found.tokens[[2, 3]].sum())
     again, other = (smoothgrad(tiny_bert, trace, target, 7, 0.1, seed) for seed in (0, 1))
@@ -74,19 +74,19 @@ def test_smoothgrad_is_the_mean_slope_of_noisy_copies_times_the_words(tiny_bert,
 def test_smoothgrad_without_noise_is_gradient_x_input(tiny_bert, trace, target):
     found = smoothgrad(tiny_bert, trace, target, copies=3, noise=0)
     np.testing.assert_allclose(found.tokens, gradient_x_input(tiny_bert, trace, target).tokens, atol=1e-4)
-    assert found.noisy_score == pytest.approx(found.score, abs=1e-4) and found.deviation == 0
+    assert found.noisy_score == pytest.approx(found.score, abs=1e-4) and found.noise_std == 0
 
 
 def test_integrated_gradients_add_up_to_the_difference(tiny_bert, trace, target):
     found = integrated_gradients(tiny_bert, trace, target, steps=32)
     pad = tiny_bert.tokenizer.pad_id
-    erased = np.array(
+    baseline_token_ids = np.array(
         [i if s is None or p in trace.masks else pad for p, (i, s) in enumerate(zip(trace.token_ids, trace.sources))],
         np.int32,
     )
-    assert found.baseline_score == pytest.approx(_score(tiny_bert, trace, erased, target), abs=1e-4)
+    assert found.baseline_score == pytest.approx(_score(tiny_bert, trace, baseline_token_ids, target), abs=1e-4)
     assert found.tokens.sum() == pytest.approx(found.score - found.baseline_score, abs=0.01)
-    assert found.gap == pytest.approx(found.tokens.sum() - found.score + found.baseline_score, abs=1e-9)
+    assert found.convergence_delta == pytest.approx(found.tokens.sum() - found.score + found.baseline_score, abs=1e-9)
     fixed = [p for p, source in enumerate(trace.sources) if source is None or p in trace.masks]
     assert not found.tokens[fixed].any()
 
@@ -94,8 +94,8 @@ def test_integrated_gradients_add_up_to_the_difference(tiny_bert, trace, target)
 def test_integrated_gradients_equal_a_fine_riemann_sum(tiny_bert, trace, target):
     opened, mask = tiny_bert.opened, tiny_bert.tokenizer.mask_id
     vectors = opened.token_vectors(trace.token_ids).numpy()
-    erased = [i if s is None else mask for i, s in zip(trace.token_ids, trace.sources)]
-    start = opened.token_vectors(np.array(erased, np.int32)).numpy()
+    baseline_token_ids = [i if s is None else mask for i, s in zip(trace.token_ids, trace.sources)]
+    start = opened.token_vectors(np.array(baseline_token_ids, np.int32)).numpy()
     shares = (np.arange(300) + 0.5) / 300
     path = (start + shares[:, None, None] * (vectors - start)).astype(np.float32)
     _, gradients = opened.gradient(path, np.repeat(trace.segments[None], 300, axis=0), target)
@@ -108,7 +108,7 @@ def test_integrated_gradients_equal_a_fine_riemann_sum(tiny_bert, trace, target)
 def test_steps_in_blocks_give_the_same(tiny_bert, trace, target, monkeypatch, method):
     whole = method(tiny_bert, trace, target, 9)
     calls = []
-    monkeypatch.setattr("bert_tf.explain.attribution.saliency.TOKENS_AT_ONCE", 2 * trace.length)
+    monkeypatch.setattr("bert_tf.explain.attribution.saliency.TOKENS_PER_BATCH", 2 * trace.length)
     parts = method(tiny_bert, trace, target, 9, progress=lambda *at: calls.append(at))
     np.testing.assert_allclose(whole.tokens, parts.tokens, atol=1e-5)
     assert calls == [(2, 9), (4, 9), (6, 9), (8, 9), (9, 9)]

@@ -4,14 +4,14 @@ import pytest
 
 from bert_tf.errors import Cancelled
 from bert_tf.explain import agreement, compare
-from bert_tf.explain.datasets.rows import Row
+from bert_tf.explain.datasets.text_rows import TextRow
 
-ROWS = (Row(1, "The cat sat."), Row(2, "The [MASK] ran.", "It sat."), Row(3, "The dog", None, ("horse",)))
+ROWS = (TextRow(1, "The cat sat."), TextRow(2, "The [MASK] ran.", "It sat."), TextRow(3, "The dog", None, ("horse",)))
 
 
 def test_a_model_agrees_with_itself(tiny_bert):
     found = agreement(tiny_bert, tiny_bert, ROWS, "last")
-    assert (found.same_first, found.same_next, found.pairs) == (1.0, 1.0, 1)
+    assert (found.same_top_prediction, found.same_next, found.pairs) == (1.0, 1.0, 1)
     assert found.divergence == pytest.approx(0, abs=1e-6)
 
 
@@ -28,12 +28,12 @@ def test_rows_are_compared_as_one_by_one_and_the_most_different_come_first(tiny_
         assert one.originals[0] == (None if one.row.number == 2 else traces[0].original_tokens[3])
     masks = [m for one in found.rows for m in one.masks]
     same = [m.predictions_a[0].token.lower() == m.predictions_b[0].token.lower() for m in masks]
-    assert found.same_first == pytest.approx(sum(same) / len(same)) and found.masks == len(masks)
+    assert found.same_top_prediction == pytest.approx(sum(same) / len(same)) and found.masks == len(masks)
 
 
 def test_a_model_without_heads_leaves_its_part_out(tiny_bert, headless_bert):
     found = agreement(tiny_bert, headless_bert, ROWS[:2], "last")
-    assert (found.masks, found.same_first, found.pairs, found.same_next) == (0, None, 0, None)
+    assert (found.masks, found.same_top_prediction, found.pairs, found.same_next) == (0, None, 0, None)
 
 
 def test_progress_counts_rows_and_stops_the_work(tiny_bert):

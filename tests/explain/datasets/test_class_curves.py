@@ -5,16 +5,16 @@ import pytest
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from bert_tf.explain import InputError, class_curve, curve_labels, score_rows
-from bert_tf.explain.datasets.rows import Row
+from bert_tf.explain.datasets.text_rows import TextRow
 from tests.explain.datasets.test_dataset import FILMS
 from tests.explain.test_class_target import made
 
 
-def by_hand(probabilities, has, threshold):
+def by_hand(probabilities, is_positive, threshold):
     taken = [one >= threshold for one in probabilities]
-    right = sum(a and b for a, b in zip(taken, has))
-    others = len(has) - sum(has)
-    return right / sum(taken), right / sum(has), (sum(taken) - right) / others
+    right = sum(a and b for a, b in zip(taken, is_positive))
+    others = len(is_positive) - sum(is_positive)
+    return right / sum(taken), right / sum(is_positive), (sum(taken) - right) / others
 
 
 def test_every_threshold_is_as_counted_by_hand():
@@ -24,18 +24,18 @@ def test_every_threshold_is_as_counted_by_hand():
     assert set(curve_labels(bert, found)) == {"good", "bad", "so"}
     for label in ("good", "so"):
         curve = class_curve(bert, found, label)
-        probabilities = [one.said["probabilities"][label] for one in known]
-        has = [one.row.label == label for one in known]
-        assert curve.thresholds.tolist() == sorted(set(probabilities)) and curve.has.tolist() == has
+        probabilities = [one.task_prediction["probabilities"][label] for one in known]
+        is_positive = [one.row.label == label for one in known]
+        assert curve.thresholds.tolist() == sorted(set(probabilities)) and curve.is_positive.tolist() == is_positive
         for place, threshold in enumerate(curve.thresholds):
-            wanted, at = by_hand(probabilities, has, threshold), curve.at(threshold)
+            wanted, at = by_hand(probabilities, is_positive, threshold), curve.at(threshold)
             told = curve.precision[place], curve.recall[place], curve.false_positive_rate[place]
             assert told == pytest.approx(wanted) == (at.precision, at.recall, at.false_positive_rate)
             assert curve.f1[place] == pytest.approx(at.f1)
             total = at.true_positives + at.false_positives + at.false_negatives + at.true_negatives
             assert total == len(known)
-        assert curve.average_precision == pytest.approx(average_precision_score(has, probabilities))
-        assert curve.auc == pytest.approx(roc_auc_score(has, probabilities))
+        assert curve.average_precision == pytest.approx(average_precision_score(is_positive, probabilities))
+        assert curve.auc == pytest.approx(roc_auc_score(is_positive, probabilities))
         assert curve.at(curve.best).f1 == pytest.approx(curve.f1.max())
     nothing = class_curve(bert, found).at(1.1)
     assert nothing.precision is None and (nothing.recall, nothing.f1) == (0, 0)
@@ -46,12 +46,13 @@ def test_several_classes_a_row_and_what_has_no_curve(tiny_bert):
     bert = made(pooling="mean", multi_label=True)
     texts = ("it was good", "a bad film", "so good", "a film")
     rows = [
-        Row(number, text, label=label) for number, (text, label) in enumerate(zip(texts, ("so|good", "bad", "so", "x")))
+        TextRow(number, text, label=label)
+        for number, (text, label) in enumerate(zip(texts, ("so|good", "bad", "so", "x")))
     ]
     found = score_rows(bert, rows, ("classes",))
     curve = class_curve(bert, found, "so")
-    assert curve.has.tolist() == [True, False, True]
-    np.testing.assert_allclose(curve.probabilities, [one.said["probabilities"]["so"] for one in found[:3]])
+    assert curve.is_positive.tolist() == [True, False, True]
+    np.testing.assert_allclose(curve.probabilities, [one.task_prediction["probabilities"]["so"] for one in found[:3]])
     alone = score_rows(bert, rows[:1], ("classes",))
     assert curve_labels(bert, alone) == ()
     for results, label, sentence in (

@@ -7,22 +7,22 @@ from bert_tf.errors import Cancelled
 from bert_tf.explain import (
     InputError,
     Word,
-    can_ask,
     pseudo_likelihood,
     score_rows,
     summarise_classes,
     summarise_rows,
+    supported_predictions,
 )
-from bert_tf.explain.datasets.dataset import RowResult
-from bert_tf.explain.datasets.rows import Row
+from bert_tf.explain.datasets.row_predictions import RowResult
+from bert_tf.explain.datasets.text_rows import TextRow
 from tests.explain.test_class_target import made
 
 ROWS = (
-    Row(1, "the cats sat"),
-    Row(2, "the [MASK] ran", "it sat"),
-    Row(3, "the dog ran", None, ("dog",)),
-    Row(4, "the dog", None, ("horse",)),
-    *(Row(number, "the dog ran and sat") for number in range(5, 14)),
+    TextRow(1, "the cats sat"),
+    TextRow(2, "the [MASK] ran", "it sat"),
+    TextRow(3, "the dog ran", None, ("dog",)),
+    TextRow(4, "the dog", None, ("horse",)),
+    *(TextRow(number, "the dog ran and sat") for number in range(5, 14)),
 )
 
 
@@ -89,25 +89,25 @@ def test_the_summary_adds_up(tiny_bert):
 
 
 FILMS = (
-    Row(1, "it was a good film", label="good"),
-    Row(2, "a bad film", label="so"),
-    Row(3, "it was bad", "it was good", label="bad"),
-    Row(4, "good good film", label="unheard"),
-    Row(5, "a film"),
-    *(Row(number, "it was a film " * number, label=("good", "bad", "so")[number % 3]) for number in range(6, 14)),
+    TextRow(1, "it was a good film", label="good"),
+    TextRow(2, "a bad film", label="so"),
+    TextRow(3, "it was bad", "it was good", label="bad"),
+    TextRow(4, "good good film", label="unheard"),
+    TextRow(5, "a film"),
+    *(TextRow(number, "it was a film " * number, label=("good", "bad", "so")[number % 3]) for number in range(6, 14)),
 )
 
 
 def test_every_row_has_the_class_that_the_task_gives_it_alone():
     bert = made(pooling="mean")
-    assert can_ask(bert) == ("masks", "next", "classes", "perplexity")
+    assert supported_predictions(bert) == ("masks", "next", "classes", "perplexity")
     found = score_rows(bert, FILMS, ("classes",))
     for one in found:
         (alone,) = bert.task.predict([one.row.text_a])  # of a pair the first text, for it judges single texts
         assert one.predicted == alone["label"] and not one.masks and one.problem is None
         assert one.predicted_probability == pytest.approx(alone["probability"], abs=1e-5)
         known = one.row.label in ("good", "bad", "so")
-        assert one.right is (one.row.label == alone["label"] if known else None)
+        assert one.is_correct is (one.row.label == alone["label"] if known else None)
     assert len({one.predicted for one in found}) > 1
 
 
@@ -124,43 +124,47 @@ def test_classes_are_compared_as_by_hand():
     assert summary.scores["accuracy"] == pytest.approx(np.trace(counts) / 11)
     f1 = 2 * np.diag(counts) / np.maximum(counts.sum(axis=0) + counts.sum(axis=1), 1)
     assert summary.scores["f1_macro"] == pytest.approx(f1.mean())
-    without = summarise_classes(bert, score_rows(bert, [Row(1, "a film")], ("classes",)))
+    without = summarise_classes(bert, score_rows(bert, [TextRow(1, "a film")], ("classes",)))
     assert (without.rows, without.scores, without.confusion) == (0, {}, None)
 
 
 def test_several_classes_numbers_and_pairs_are_read_as_their_tasks_do():
     bert = made(pooling="mean", multi_label=True)
-    rows = [Row(1, "it was good", label="so| good"), Row(2, "a bad film", label="bad|unheard")]
+    rows = [TextRow(1, "it was good", label="so| good"), TextRow(2, "a bad film", label="bad|unheard")]
     found = score_rows(bert, rows, ("classes",))
     (alone,) = bert.task.predict(["it was good"])
     assert found[0].predicted == "|".join(alone["labels"]) and found[0].predicted_probability is None
-    assert found[0].right is (set(alone["labels"]) == {"so", "good"}) and found[1].right is None
+    assert found[0].is_correct is (set(alone["labels"]) == {"so", "good"}) and found[1].is_correct is None
     summary = summarise_classes(bert, found)
     assert (summary.rows, summary.unknown) == (1, {"bad|unheard": 1}) and summary.confusion is None
-    assert summary.scores["all_labels_right"] == float(found[0].right)
+    assert summary.scores["all_labels_right"] == float(found[0].is_correct)
 
     bert = made(pooling="mean", labels=(), regression=True)
-    rows = [Row(number, "good " * number, label=str(number / 2)) for number in range(1, 5)] + [Row(5, "a", label="x")]
+    rows = [TextRow(number, "good " * number, label=str(number / 2)) for number in range(1, 5)] + [
+        TextRow(5, "a", label="x")
+    ]
     found = score_rows(bert, rows, ("classes",))
     values = [one["value"] for one in bert.task.predict([row.text_a for row in rows])]
     assert [one.predicted for one in found] == pytest.approx(values, abs=1e-5)
     summary = summarise_classes(bert, found)
     assert summary.scores["pearson"] == pytest.approx(np.corrcoef(values[:4], [0.5, 1, 1.5, 2])[0, 1], abs=1e-5)
-    assert summary.unknown == {"x": 1} and found[0].right is None
+    assert summary.unknown == {"x": 1} and found[0].is_correct is None
 
     bert = made(pair=True)
-    found = score_rows(bert, [Row(1, "a film", "it was good"), Row(2, "a film")], ("classes",))
+    found = score_rows(bert, [TextRow(1, "a film", "it was good"), TextRow(2, "a film")], ("classes",))
     (alone,) = bert.task.predict([("a film", "it was good")])
-    assert found[0].predicted == alone["label"] and found[1].said is None and "judges pairs" in found[1].problem
+    assert (
+        found[0].predicted == alone["label"] and found[1].task_prediction is None and "judges pairs" in found[1].problem
+    )
 
 
 def test_classes_are_asked_though_the_word_to_hide_is_not_there():
-    found = score_rows(made(), [Row(1, "a film", None, ("good",))], ("masks", "classes"))
+    found = score_rows(made(), [TextRow(1, "a film", None, ("good",))], ("masks", "classes"))
     assert "good" in found[0].problem and found[0].predicted
 
 
 def test_a_model_without_classes_has_none(tiny_bert):
-    assert "classes" not in can_ask(tiny_bert)
-    assert score_rows(tiny_bert, ROWS[:1], ("classes",))[0].said is None
+    assert "classes" not in supported_predictions(tiny_bert)
+    assert score_rows(tiny_bert, ROWS[:1], ("classes",))[0].task_prediction is None
     with pytest.raises(InputError, match="not fine-tuned to classify"):
         summarise_classes(tiny_bert, ())

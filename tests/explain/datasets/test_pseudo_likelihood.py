@@ -33,7 +33,7 @@ def test_each_token_is_predicted_from_the_others(tiny_bert, within_word):
 def test_in_blocks_it_is_the_same(tiny_bert, monkeypatch):
     whole, seen = pseudo_likelihood(tiny_bert, "the cat sat on the mat"), []
     # The package's attribute of that name is the function.
-    monkeypatch.setattr(import_module("bert_tf.explain.datasets.pseudo_likelihood"), "TOKENS_AT_ONCE", 16)
+    monkeypatch.setattr(import_module("bert_tf.explain.datasets.pseudo_likelihood"), "TOKENS_PER_BATCH", 16)
     parts = pseudo_likelihood(tiny_bert, "the cat sat on the mat", progress=lambda *at: seen.append(at))
     np.testing.assert_allclose(whole.log_probabilities, parts.log_probabilities, atol=1e-4)
     assert seen == [(2, 6), (4, 6), (6, 6)]

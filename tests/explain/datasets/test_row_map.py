@@ -5,17 +5,17 @@ import pytest
 
 import bert_tf
 from bert_tf.errors import Cancelled
-from bert_tf.explain import InputError, RowResult, known_of, nearest_rows, row_vectors, score_rows
-from bert_tf.explain.datasets.row_map import can_know, poolings_of, same_first
-from bert_tf.explain.datasets.rows import Row
+from bert_tf.explain import InputError, RowResult, nearest_rows, row_attributes, row_vectors, score_rows
+from bert_tf.explain.datasets.row_map import available_row_attributes, constant_first_token, supported_poolings
+from bert_tf.explain.datasets.text_rows import TextRow
 from tests.conftest import make_bert
 from tests.layers.test_causal import APART, LEFT, make_reader
 
 ROWS = (
-    Row(1, "the bank of the river"),
-    Row(2, "money in the bank", "the cats sat on the mat"),
-    Row(3, "\u200b"),
-    *(Row(number, "she has a big carrot " * (number % 3 + 1)) for number in range(4, 14)),
+    TextRow(1, "the bank of the river"),
+    TextRow(2, "money in the bank", "the cats sat on the mat"),
+    TextRow(3, "\u200b"),
+    *(TextRow(number, "she has a big carrot " * (number % 3 + 1)) for number in range(4, 14)),
 )
 READ = [place for place, row in enumerate(ROWS) if row.number != 3]
 
@@ -31,7 +31,7 @@ def test_a_row_has_the_vector_it_has_alone(tiny_bert, pooling):
 
 
 def test_rows_longer_than_the_model_reads_are_cut(tiny_bert):
-    row = Row(1, "the cat sat " * 200)
+    row = TextRow(1, "the cat sat " * 200)
     states = tiny_bert.trace(row.text_a).hidden_states
     assert states.shape[1] == tiny_bert.max_length
     np.testing.assert_allclose(row_vectors(tiny_bert, [row]).vectors[:, 0], states.mean(axis=1), atol=1e-5)
@@ -50,26 +50,28 @@ def test_rows_are_counted_as_they_are_read_and_can_be_stopped(tiny_bert):
 
 
 def test_first_tokens_that_are_the_same_in_every_row_are_told(tiny_bert):
-    assert poolings_of(tiny_bert.config) == poolings_of(make_reader(APART).config) == ("mean", "first")
+    assert supported_poolings(tiny_bert.config) == supported_poolings(make_reader(APART).config) == ("mean", "first")
     first, mean = (row_vectors(tiny_bert, ROWS, pooling).vectors for pooling in ("first", "mean"))
     assert not np.ptp(first[0], axis=0).any() and np.ptp(first[1], axis=0).max() > 1e-3
-    assert [same_first(layer, "first") for layer in first] == [True, False, False]
-    assert not any(same_first(layer, "mean") for layer in mean) and not same_first(first[0][:1], "first")
+    assert [constant_first_token(layer, "first") for layer in first] == [True, False, False]
+    assert not any(constant_first_token(layer, "mean") for layer in mean) and not constant_first_token(
+        first[0][:1], "first"
+    )
 
 
 def test_the_first_token_of_a_reader_from_left_to_right_is_no_vector_of_a_row():
     reader = make_reader(LEFT)
     states = [reader.trace(row.text_a).hidden_states[:, 0] for row in ROWS[:1] + ROWS[3:5]]
     np.testing.assert_allclose(states, [states[0]] * 3, atol=1e-5)
-    assert poolings_of(reader.config) == ("mean",) and row_vectors(reader, ROWS).places == tuple(READ)
+    assert supported_poolings(reader.config) == ("mean",) and row_vectors(reader, ROWS).places == tuple(READ)
     with pytest.raises(InputError, match="reads from left to right, so the first token is the same in every row"):
         row_vectors(reader, ROWS, "first")
 
 
 @pytest.mark.parametrize("pair, read_b", [(False, False), (None, True)])
 def test_rows_are_read_as_their_classifier_reads_them(tmp_path, pair, read_b):
-    from bert_tf.finetuning.network import network_over
     from bert_tf.finetuning.task_folder import save_task
+    from bert_tf.finetuning.task_network import network_over
     from bert_tf.finetuning.task_settings import TaskSettings
     from bert_tf.finetuning.tasks.registry import family
 
@@ -82,7 +84,7 @@ def test_rows_are_read_as_their_classifier_reads_them(tmp_path, pair, read_b):
         settings,
     )
     judge = bert_tf.load(tmp_path / "judge")
-    rows = (Row(1, "the cat", "it ran"), Row(2, "the cat sat on the mat " * 4))
+    rows = (TextRow(1, "the cat", "it ran"), TextRow(2, "the cat sat on the mat " * 4))
     found, plain = row_vectors(judge, rows, ask=("masks", "classes")).vectors, row_vectors(judge, rows).vectors
     states = judge.trace("the cat", "it ran" if read_b else None).hidden_states
     np.testing.assert_allclose(found[:, 0], states.mean(axis=1), atol=1e-5)
@@ -94,15 +96,18 @@ def test_rows_are_read_as_their_classifier_reads_them(tmp_path, pair, read_b):
 
 
 def test_what_can_be_known_of_rows_before_they_are_asked(tiny_bert):
-    rows = (Row(1, "the bank", "it ran", ("bank",)), Row(2, "the cat sat", label="y"))
+    rows = (TextRow(1, "the bank", "it ran", ("bank",)), TextRow(2, "the cat sat", label="y"))
     ask = ("masks", "next", "classes")
-    can = can_know(tiny_bert, rows, ask)
+    can = available_row_attributes(tiny_bert, rows, ask)
     assert (
         can
-        == tuple(known_of(score_rows(tiny_bert, rows, ask, "given")))
+        == tuple(row_attributes(score_rows(tiny_bert, rows, ask, "given")))
         == ("label", "first_guess", "hidden_probability", "is_next", "tokens")
     )
-    assert can_know(tiny_bert, (Row(1, "the cat"),), ("next", "perplexity")) == ("perplexity", "tokens")
+    assert available_row_attributes(tiny_bert, (TextRow(1, "the cat"),), ("next", "perplexity")) == (
+        "perplexity",
+        "tokens",
+    )
 
 
 def test_the_nearest_rows_are_those_of_the_largest_cosines():
@@ -120,12 +125,12 @@ def test_the_nearest_rows_are_those_of_the_largest_cosines():
 
 def test_what_is_known_of_rows_is_what_was_answered(tiny_bert):
     rows = (
-        Row(1, "the bank of the river", "it ran", ("bank", "river"), "x"),
-        Row(2, "the cat sat", label="y"),
+        TextRow(1, "the bank of the river", "it ran", ("bank", "river"), "x"),
+        TextRow(2, "the cat sat", label="y"),
         ROWS[2],
     )
     results = score_rows(tiny_bert, rows, ("masks", "next", "perplexity"), "given")
-    known = known_of(results)
+    known = row_attributes(results)
     assert set(known) == {"label", "first_guess", "hidden_probability", "is_next", "perplexity", "tokens"}
     shares = [mask.original_probability for mask in results[0].masks]
     assert known["label"] == ["x", "y", None] and known["hidden_probability"] == [
@@ -142,13 +147,13 @@ def test_what_is_known_of_rows_is_what_was_answered(tiny_bert):
 
 def test_classes_are_names_and_the_labels_of_a_regression_numbers():
     def judged(given, **said):
-        return RowResult(Row(1, "a", label=given), said=said)
+        return RowResult(TextRow(1, "a", label=given), said=said)
 
     classes = {"probabilities": {"bad": 0.25, "good": 0.75}, "label": "good", "probability": 0.75}
-    known = known_of([judged("good", **classes), judged("bad", **classes), judged("odd", **classes)])
+    known = row_attributes([judged("good", **classes), judged("bad", **classes), judged("odd", **classes)])
     assert known["predicted"] == ["good"] * 3 and known["right"] == ["right", "wrong", None]
     assert known["predicted_probability"] == [0.75] * 3 and known["label"] == ["good", "bad", "odd"]
-    numbers = known_of([judged("2.5", value=3.0), judged("nan", value=1.0), judged("?", value=1.0)])
+    numbers = row_attributes([judged("2.5", value=3.0), judged("nan", value=1.0), judged("?", value=1.0)])
     assert numbers == {"label": [2.5, None, None], "predicted": [3.0, 1.0, 1.0], "tokens": [None] * 3}
-    several = known_of([judged(None, labels=[], probabilities={"x": 0.1})])
+    several = row_attributes([judged(None, labels=[], probabilities={"x": 0.1})])
     assert several == {"predicted": ["none"], "tokens": [None]}

@@ -2,8 +2,8 @@
 
 import pytest
 
-from bert_tf.explain import ConlluError, InputError, Word, hidden_words, kind_of, read_rows
-from bert_tf.explain.datasets.rows import Row, labelled, labels_of
+from bert_tf.explain import ConlluError, InputError, Word, file_kind, hidden_words, read_rows
+from bert_tf.explain.datasets.text_rows import TextRow, labelled, labels_of
 
 
 def texts(found):
@@ -34,8 +34,8 @@ def test_sentences_of_conllu_are_rows_with_their_trees():
     joined, other = "2-3\tcats.\t" + "\t".join("_" * 8), "3\ta\u2028b\t_\tX\t_\t_\t2\tdep\t_\t_"
     first = ["# text = The cats.", the, joined, cats, other, "", "", "# none", ""]
     data = "\r\n".join([*first, the, cats.replace("cats", "c" * 50), "", the.replace("\t2\t", "\t0\t")])
-    assert kind_of("x.CoNLLU") == "conllu"
-    found = read_rows(data.encode("utf-8-sig"), "conllu", most_characters=20)
+    assert file_kind("x.CoNLLU") == "conllu"
+    found = read_rows(data.encode("utf-8-sig"), "conllu", max_characters=20)
     assert texts(found) == [(1, "The cats a\u2028b", None), (3, "The", None)]
     assert (found.rows[0].parsed.tags, found.rows[0].parsed.heads) == (("DET", "NOUN", "X"), (2, 0, 2))
     assert found.problems == ((2, "It has 54 characters; at most 20 of a text are read."),)
@@ -67,7 +67,7 @@ def test_columns_can_be_chosen_and_the_second_left_away():
 
 
 def test_rows_and_characters_are_bounded():
-    found = read_rows("a\nb\nc\n" + "d" * 50, most_rows=2, most_characters=20)
+    found = read_rows("a\nb\nc\n" + "d" * 50, most_rows=2, max_characters=20)
     assert len(found.rows) == 2 and found.left_out == 1
     assert found.problems == ((4, "It has 50 characters; at most 20 of a text are read."),)
 
@@ -88,7 +88,7 @@ def test_a_file_without_texts_is_refused_with_a_sentence(data, kind, says):
 
 
 def test_the_kind_follows_from_the_name():
-    assert [kind_of(name) for name in ("a.CSV", "b.tsv", "c.jsonl", "d.txt", "e")] == [
+    assert [file_kind(name) for name in ("a.CSV", "b.tsv", "c.jsonl", "d.txt", "e")] == [
         "table",
         "table",
         "jsonl",
@@ -98,17 +98,17 @@ def test_the_kind_follows_from_the_name():
 
 
 def test_one_word_of_a_row_is_hidden_always_the_same_and_never_a_comma(tiny_bert):
-    row = Row(3, "the cat, sat !")
+    row = TextRow(3, "the cat, sat !")
     encoding = tiny_bert.tokenizer.encode(row.text_a)
     first = hidden_words(row, encoding, "random")
     assert first == hidden_words(row, encoding, "random") and first[0].index in (0, 1, 3)
     assert hidden_words(row, encoding, "last") == (Word("a", 3),)
     assert hidden_words(row, encoding, "given") == ()
-    assert {hidden_words(Row(n, row.text_a), encoding)[0].index for n in range(30)} == {0, 1, 3}
+    assert {hidden_words(TextRow(n, row.text_a), encoding)[0].index for n in range(30)} == {0, 1, 3}
 
 
 def test_what_a_row_hides_itself_is_left_as_it_is(tiny_bert):
-    typed, named = Row(1, "the [MASK] sat"), Row(2, "the cat", None, ("cat",))
+    typed, named = TextRow(1, "the [MASK] sat"), TextRow(2, "the cat", None, ("cat",))
     for row, wanted in ((typed, ()), (named, ("cat",))):
         assert hidden_words(row, tiny_bert.tokenizer.encode(row.text_a), "last") == wanted
     with pytest.raises(InputError, match="given, random, last"):
@@ -129,7 +129,7 @@ def test_sentences_without_tags_or_heads_are_read_and_counted_as_sentences():
     line = "\t".join(["{}", "{}", "_", "{}", "_", "_", "{}", "_", "_", "_"])
     long = line.format(1, "x" * 40, "NOUN", "0")
     data = f"{long}\n\n{line.format(1, 'cats', '_', '_')}\n{line.format(2, 'sat', '_', '_')}\n"
-    found = read_rows(data, "conllu", most_characters=20)
+    found = read_rows(data, "conllu", max_characters=20)
     assert [row.text_a for row in found.rows] == ["cats sat"] and found.rows[0].parsed.heads == (0, 0)
     assert found.unit == "sentence" and [number for number, _ in found.problems] == [1]
     assert read_rows("a,b\nx,y\n", "table").unit == "record"

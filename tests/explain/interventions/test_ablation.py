@@ -8,11 +8,11 @@ from bert_tf.explain import InputError, NothingToPredict, jensen_shannon
 from bert_tf.explain.interventions.ablation import (
     Ablation,
     ablate,
+    clean_run,
     every_feed_forward,
     every_head,
     every_layer,
     every_token,
-    intact_pass,
     sweep,
 )
 from bert_tf.models import build_pretraining_model, named_variables, view
@@ -124,21 +124,21 @@ def test_nothing_off_changes_nothing(tiny_bert, trace):
     ],
 )
 def test_shifts_are_how_far_the_map_of_each_head_has_moved(tiny_bert, trace, ablation, still):
-    effect = ablate(tiny_bert, trace, ablation, attentions=True, shifts=True)
+    effect = ablate(tiny_bert, trace, ablation, attentions=True, attention_shifts=True)
     moved = np.abs(effect.attentions - trace.attentions).sum(axis=-1).mean(axis=-1) / 2
-    np.testing.assert_allclose(effect.shifts, moved, atol=1e-5)
+    np.testing.assert_allclose(effect.attention_shifts, moved, atol=1e-5)
     for layer in range(2):
-        assert effect.shifts[layer].any() == (layer not in still)
+        assert effect.attention_shifts[layer].any() == (layer not in still)
 
 
 def test_the_pass_with_everything_on_is_made_once_for_all(tiny_bert, trace, monkeypatch):
     off = Ablation(heads=((1, 0),), tokens=(3,))
-    alone = ablate(tiny_bert, trace, off, shifts=True)
-    intact = intact_pass(tiny_bert, trace)
+    alone = ablate(tiny_bert, trace, off, attention_shifts=True)
+    clean = clean_run(tiny_bert, trace)
     monkeypatch.setattr(tiny_bert.opened, "states", lambda *_: pytest.fail("it is made again"))
-    again = ablate(tiny_bert, trace, off, shifts=True, intact=intact)
+    again = ablate(tiny_bert, trace, off, attention_shifts=True, clean=clean)
     assert again.before == alone.before and again.after == alone.after and again.nsp_after == alone.nsp_after
-    np.testing.assert_array_equal(again.shifts, alone.shifts)
+    np.testing.assert_array_equal(again.attention_shifts, alone.attention_shifts)
 
 
 def test_changes_and_divergences_are_between_the_two_distributions(tiny_bert, trace):
@@ -162,7 +162,7 @@ def test_a_sweep_is_each_ablation_alone(tiny_bert, trace, monkeypatch):
         *every_head(config)[::-1],
         *every_feed_forward(config),
     )
-    monkeypatch.setattr("bert_tf.explain.interventions.ablation.TOKENS_AT_ONCE", 5 * trace.length)
+    monkeypatch.setattr("bert_tf.explain.interventions.ablation.TOKENS_PER_BATCH", 5 * trace.length)
     found = sweep(tiny_bert, trace, ablations, progress=lambda *at: seen.append(at))
     assert len(ablations) == 1 + 2 + trace.length + 8 + 2 and seen[-1] == (len(ablations),) * 2
     for place, ablation in enumerate(ablations):
@@ -191,18 +191,18 @@ def test_what_the_answer_loses_is_what_it_had_less_what_it_has(tiny_bert, trace)
         for part, effect in enumerate(effects):
             has = next(one.probability for one in effect.after[mask].predictions if one.id == best)
             wanted[part] += np.log(had[best] / has) / len(trace.masks)
-    np.testing.assert_allclose(found.lost(trace, "masks"), wanted, atol=1e-4)
+    np.testing.assert_allclose(found.score_drop(trace, "masks"), wanted, atol=1e-4)
     judged = set()
     for pair in (("the cat sat", "it ran"), ("it ran", "the cat sat"), ("a dog", "big mat"), ("London", "bank money")):
         read = tiny_bert.trace(*pair)
-        lost = sweep(tiny_bert, read, parts).lost(read, "next")
+        score_drop = sweep(tiny_bert, read, parts).score_drop(read, "next")
         likelier = max(("is_next", "not_next"), key=lambda name: getattr(read.nsp, name))
         judged.add(likelier)
         after = [getattr(ablate(tiny_bert, read, part).nsp_after, likelier) for part in parts]
-        np.testing.assert_allclose(lost, getattr(read.nsp, likelier) - np.array(after), atol=1e-5)
+        np.testing.assert_allclose(score_drop, getattr(read.nsp, likelier) - np.array(after), atol=1e-5)
     assert len(judged) == 2
     with pytest.raises(InputError, match="no answer 'class'"):
-        found.lost(trace, "class")
+        found.score_drop(trace, "class")
 
 
 def test_a_sweep_can_be_cancelled(tiny_bert, trace):

@@ -18,8 +18,8 @@ from bert_tf.explain import (
     mask_target,
     next_sentence_target,
     replaced_target,
+    residual_decomposition,
     sentence_order_target,
-    state_parts,
 )
 from bert_tf.finetuning.task_settings import POOLINGS
 from bert_tf.inference.bert import Bert
@@ -29,12 +29,12 @@ from bert_tf.tokenizers import Tokenizer
 from tests.explain.test_class_target import WORDS, made
 from tests.layers.test_causal import APART, LEFT, make_reader
 
-FAMILY = Path(__file__).parents[2] / "golden" / "family"
+ARCHITECTURES = Path(__file__).parents[2] / "golden" / "family"
 TEXTS = {"albert": "the license of the work"}
 
 
 def family(name):
-    bert = make_reader(name) if name in (LEFT, APART) else bert_tf.load(FAMILY / name)
+    bert = make_reader(name) if name in (LEFT, APART) else bert_tf.load(ARCHITECTURES / name)
     text = TEXTS.get(name, "the cat ran" if name in (LEFT, APART) else "w1 w2 w3 w4")
     return bert, bert.trace(text, mask=[2] if "mlm" in bert.heads else (), hidden_states=True)
 
@@ -48,7 +48,7 @@ def shares_of(bert, trace, slope):
     """Each part's share of a score whose slope [T, H] at the last states is given, from the parts of every state."""
     heads = feed_forward = own = biases = 0
     for position in range(trace.length):
-        parts = state_parts(bert, trace, position)
+        parts = residual_decomposition(bert, trace, position)
         heads = heads + parts.heads @ slope[position]
         feed_forward = feed_forward + parts.feed_forward @ slope[position]
         own, biases = own + parts.input @ slope[position], biases + parts.biases @ slope[position]
@@ -81,7 +81,7 @@ def odds_of(bert, states, target):
     if target.head == "mlm":
         return odds(held_head(bert, states, target.position), target.id)
     scores = bert.opened.answers(tf.constant(states), target)
-    return scores[:, target.id] if target.of_value else odds(scores, target.id)
+    return scores[:, target.id] if target.is_regression else odds(scores, target.id)
 
 
 def slope_by_differences(bert, states, target, among):
@@ -97,7 +97,7 @@ def slope_by_differences(bert, states, target, among):
 
 def test_the_parts_of_a_state_add_up_to_it(other_bert, trace):
     for position in (0, trace.masks[0], trace.length - 1):
-        parts = state_parts(other_bert, trace, position)
+        parts = residual_decomposition(other_bert, trace, position)
         assert parts.heads.shape[:2] == (3, other_bert.config.num_attention_heads) and parts.position == position
         np.testing.assert_allclose(parts.total(), trace.hidden_states[-1, position], atol=1e-4)
 
@@ -106,14 +106,14 @@ def test_the_parts_of_a_state_add_up_to_it(other_bert, trace):
 def test_every_member_s_states_add_up(name):
     bert, trace = family(name)
     for position in (0, 2):
-        found = state_parts(bert, trace, position).total()
+        found = residual_decomposition(bert, trace, position).total()
         np.testing.assert_allclose(found, trace.hidden_states[-1, position], atol=1e-4)
 
 
 def test_a_head_s_part_is_what_the_held_normalisations_leave_of_it(other_bert, trace):
     """Layer by layer by hand: the last layer's heads pass two norms, the first layer's feed-forward block five."""
     at = trace.masks[0]
-    parts = state_parts(other_bert, trace, at)
+    parts = residual_decomposition(other_bert, trace, at)
 
     def norm_at(layer, x):
         # The layer's own answer to an input, and the matrix that is left where its deviation is held.
@@ -251,7 +251,7 @@ def test_the_layers_matrices_are_not_all_held_at_once():
     bert = Bert(config, Tokenizer(WORDS, lower_case=True), model, Runtime(model), "made")
     trace = bert.trace("it was a [MASK] film")
     target, matrix = mask_target(bert, trace), 128 * 128 * 8  # bytes
-    for work in (lambda: contributions(bert, trace, target), lambda: state_parts(bert, trace, 4)):
+    for work in (lambda: contributions(bert, trace, target), lambda: residual_decomposition(bert, trace, 4)):
         work()  # what is compiled at first
         tracemalloc.start()
         try:
@@ -272,7 +272,7 @@ def test_it_says_how_far_it_is_and_stops(other_bert, trace):
 
 def test_a_position_that_is_not_there_is_refused(other_bert, trace):
     with pytest.raises(MaskPositionError, match="no token 99"):
-        state_parts(other_bert, trace, 99)
+        residual_decomposition(other_bert, trace, 99)
 
 
 @pytest.mark.parametrize("pooling", POOLINGS)

@@ -9,8 +9,8 @@ import bert_tf
 from bert_tf.errors import Cancelled
 from bert_tf.explain import InputError, NothingToPredict, jensen_shannon
 from bert_tf.explain.interventions.counterfactual import (
-    ask,
     left_context,
+    predict_variants,
     right_context,
     swapped,
     with_word,
@@ -18,7 +18,7 @@ from bert_tf.explain.interventions.counterfactual import (
     without_word,
 )
 
-FAMILY = Path(__file__).parents[2] / "golden" / "family"
+ARCHITECTURES = Path(__file__).parents[2] / "golden" / "family"
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +32,7 @@ def _is(bert, trace, variant, texts, mask=()):
     np.testing.assert_array_equal(variant.token_ids, typed.token_ids)
     np.testing.assert_array_equal(variant.segment_ids, typed.segments)
     assert variant.tokens == typed.tokens and variant.masks == typed.masks
-    (outcome,) = ask(bert, trace, [variant], top_k=3)
+    (outcome,) = predict_variants(bert, trace, [variant], top_k=3)
     if typed.masks:
         for mine, theirs in zip(outcome.masks, bert.fill_mask(typed, 3)):
             assert [p.id for p in mine.predictions] == [p.id for p in theirs.predictions]
@@ -114,22 +114,22 @@ def test_many_at_once_are_each_alone(tiny_bert, trace):
         left_context(tiny_bert, trace, trace.masks[0]),
         *(without_word(tiny_bert, trace, word) for word in trace.words()),
     ]
-    for one, variant in zip(ask(tiny_bert, trace, variants), variants):
-        (alone,) = ask(tiny_bert, trace, [variant])
+    for one, variant in zip(predict_variants(tiny_bert, trace, variants), variants):
+        (alone,) = predict_variants(tiny_bert, trace, [variant])
         np.testing.assert_allclose(one.changes, alone.changes, atol=1e-4)
         assert (one.nsp is None) == (not variant.paired)
-    assert ask(tiny_bert, trace, []) == ()
+    assert predict_variants(tiny_bert, trace, []) == ()
 
 
 def test_each_word_is_left_out_alone_and_hidden_ones_stay(tiny_bert, trace, monkeypatch):
     # Three at a time, so that words are asked about in several passes.
-    monkeypatch.setattr("bert_tf.explain.interventions.counterfactual.TOKENS_AT_ONCE", 3 * trace.length)
+    monkeypatch.setattr("bert_tf.explain.interventions.counterfactual.TOKENS_PER_BATCH", 3 * trace.length)
     seen = []
     found = without_each_word(tiny_bert, trace, 3, progress=lambda *at: seen.append(at))
     assert [word.text for word, _ in found] == "the cats sat on the in the park it to the river".split()
     assert seen == [(3, 12), (6, 12), (9, 12), (12, 12)]
     for word, outcome in found:
-        (alone,) = ask(tiny_bert, trace, [without_word(tiny_bert, trace, word)], 3)
+        (alone,) = predict_variants(tiny_bert, trace, [without_word(tiny_bert, trace, word)], 3)
         assert outcome.variant.tokens == alone.variant.tokens and len(outcome.masks) == 2
         np.testing.assert_allclose(outcome.divergences, alone.divergences, atol=1e-5)
         assert outcome.nsp_change == pytest.approx(alone.nsp_change, abs=1e-5)
@@ -158,13 +158,13 @@ def test_what_makes_no_sense_is_refused(tiny_bert, trace):
     with pytest.raises(InputError, match="Token 1 is not masked"):
         left_context(tiny_bert, trace, 1)
     with pytest.raises(NothingToPredict):
-        ask(tiny_bert, single, [with_word(tiny_bert, single, single.words()[0], "dog")])
+        predict_variants(tiny_bert, single, [with_word(tiny_bert, single, single.words()[0], "dog")])
 
 
 @pytest.fixture(scope="module", params=["roberta", "albert"])
 def member(request):
     """A member whose pieces know of the space before them; RoBERTa also packs a pair in another way."""
-    return bert_tf.load(FAMILY / request.param)
+    return bert_tf.load(ARCHITECTURES / request.param)
 
 
 FIRST, SECOND = "the [MASK] of work", "any work is"

@@ -8,7 +8,7 @@ from bert_tf.explain import InputError, MaskPositionError, NotComparable
 from bert_tf.explain.attention.value_attention import output_kernels
 from bert_tf.explain.attribution.target import mask_target, next_sentence_target
 from bert_tf.explain.interventions.patching import patch_blocks, patch_heads, patch_states
-from bert_tf.explain.models.architecture import passing_state
+from bert_tf.explain.models.architecture import layer_activations_from_state
 from tests.layers.test_causal import APART, LEFT, make_reader
 
 
@@ -131,7 +131,7 @@ def test_an_input_patched_into_itself_has_nothing_to_recover(other_bert, pair):
 def test_long_inputs_go_in_blocks_and_can_be_cancelled(other_bert, pair, monkeypatch):
     target, seen = mask_target(other_bert, pair[0]), []
     whole = patch_states(other_bert, *pair, target)
-    monkeypatch.setattr("bert_tf.explain.interventions.patching.TOKENS_AT_ONCE", 4 * pair[0].length)
+    monkeypatch.setattr("bert_tf.explain.interventions.patching.TOKENS_PER_BATCH", 4 * pair[0].length)
     parts = patch_states(other_bert, *pair, target, progress=lambda *at: seen.append(at))
     np.testing.assert_allclose(whole.scores, parts.scores, atol=1e-4)
     assert seen[0] == (4, whole.scores.size) and seen[-1] == (whole.scores.size,) * 2
@@ -165,7 +165,7 @@ def _with_a_head(bert, clean, corrupted, at, head, position, target):
 @pytest.mark.parametrize("kind, position", [("mask", None), ("mask", 3), ("next sentence", None), ("next sentence", 0)])
 def test_each_head_is_put_over_alone(other_bert, pair, kind, position, monkeypatch):
     target = mask_target(other_bert, pair[0]) if kind == "mask" else next_sentence_target(other_bert, pair[0])
-    monkeypatch.setattr("bert_tf.explain.interventions.patching.TOKENS_AT_ONCE", 3 * pair[0].length)
+    monkeypatch.setattr("bert_tf.explain.interventions.patching.TOKENS_PER_BATCH", 3 * pair[0].length)
     seen = []
     found = patch_heads(other_bert, *pair, target, position, progress=lambda *at: seen.append(at))
     heads = other_bert.config.num_attention_heads
@@ -204,7 +204,7 @@ def test_heads_of_one_way_readers_are_put_over_too(name):
     states = opened.states(corrupted.token_ids[None], corrupted.segments[None])
     good = opened.states(clean.token_ids[None], clean.segments[None])
     # All heads of a layer put over, one head's difference after another, are the block's output.
-    ours, theirs = (passing_state(bert, one[1].numpy()[0], 1) for one in (good, states))
+    ours, theirs = (layer_activations_from_state(bert, one[1].numpy()[0], 1) for one in (good, states))
     moved = [
         (ours["attentions"][h] @ ours["values"][h] - theirs["attentions"][h] @ theirs["values"][h])
         @ output_kernels(bert)[1, h]

@@ -132,7 +132,7 @@ def _checked(bert, pair, target, receiver, senders, position=None):
 
 @pytest.mark.parametrize("kind, position", [("mask", None), ("next sentence", 2)])
 def test_each_path_is_as_by_its_definition(other_bert, pair, kind, position, monkeypatch):
-    monkeypatch.setattr("bert_tf.explain.interventions.path_patching.TOKENS_AT_ONCE", 3 * pair[0].length)
+    monkeypatch.setattr("bert_tf.explain.interventions.path_patching.TOKENS_PER_BATCH", 3 * pair[0].length)
     target = mask_target(other_bert, pair[0]) if kind == "mask" else next_sentence_target(other_bert, pair[0])
     for receiver in (None, *_receivers(2, 1), *_receivers(1, 0)[2:]):
         early = receiver is not None and receiver.layer == 1
@@ -185,7 +185,7 @@ def test_what_does_not_come_before_the_receiver_changes_nothing(other_bert, pair
         wanted = layers < (3 if receiver is None else 1)
         if receiver is not None and receiver.part == "feed_forward":
             wanted |= (layers == 1) & (columns < 2)
-        np.testing.assert_array_equal(found.leads, wanted)
+        np.testing.assert_array_equal(found.has_path, wanted)
         np.testing.assert_array_equal(found.scores[~wanted], found.corrupted)
         np.testing.assert_array_equal(found.recovered[~wanted], 0)
         assert (found.recovered[wanted] != 0).all()
@@ -193,7 +193,7 @@ def test_what_does_not_come_before_the_receiver_changes_nothing(other_bert, pair
 
 def test_a_head_of_the_first_layer_reads_the_embeddings_alone(other_bert, pair):
     found = patch_paths(other_bert, *pair, mask_target(other_bert, pair[0]), Receiver("values", 0, 1))
-    assert not found.leads.any() and (found.scores == found.corrupted).all()
+    assert not found.has_path.any() and (found.scores == found.corrupted).all()
     assert found.embeddings == pytest.approx(found.whole, abs=1e-6) and abs(found.share(found.whole)) > 1e-4
 
 
@@ -201,7 +201,7 @@ def test_what_the_answer_reads_is_all_there_is(other_bert, pair):
     found = patch_paths(other_bert, *pair, mask_target(other_bert, pair[0]))
     states = patch_states(other_bert, *pair, found.target)
     assert (found.clean, found.corrupted) == (states.clean, states.corrupted) and found.whole == found.clean
-    assert found.share(found.whole) == 1 and found.leads.all()
+    assert found.share(found.whole) == 1 and found.has_path.all()
 
 
 def test_in_the_last_layer_the_path_to_the_answer_is_all_that_its_block_does():
@@ -212,11 +212,11 @@ def test_in_the_last_layer_the_path_to_the_answer_is_all_that_its_block_does():
     found, opened = patch_paths(bert, *pair, target), bert.opened
     good, bad = (opened.states(one.token_ids[None], one.segments[None])[0] for one in pair)
     everywhere = np.ones((1, pair[0].length), bool)
-    ours = opened.passing(0, good)
+    ours = opened.layer_activations(0, good)
     wanted = opened.layer_instead(0, bad, {"feed_forward": (everywhere, ours["feed_forward"])})
     assert found.scores[0, 1] == pytest.approx(float(opened.score(wanted, target)[0]), abs=1e-5)
     # The one head's path goes past the feed-forward block, which is held.
-    both = {"attention": ours["attention"], "feed_forward": opened.passing(0, bad)["feed_forward"]}
+    both = {"attention": ours["attention"], "feed_forward": opened.layer_activations(0, bad)["feed_forward"]}
     wanted = opened.layer_instead(0, bad, {name: (everywhere, value) for name, value in both.items()})
     assert found.scores[0, 0] == pytest.approx(float(opened.score(wanted, target)[0]), abs=1e-5)
     # At the mask alone, as the answer is read there: patching the block's output there.

@@ -5,12 +5,12 @@ import pytest
 
 from bert_tf.config import BertConfig
 from bert_tf.explain.models.architecture import (
+    all_sizes,
     choice_scores,
-    every_size,
+    layer_activations,
     parts,
     parts_of,
-    passing,
-    task_passing,
+    task_head_activations,
 )
 from bert_tf.models import build_encoder, build_pretraining_model
 
@@ -56,7 +56,7 @@ def test_the_work_of_base_is_counted_by_its_matrix_products():
 def test_what_passes_a_layer_ends_as_the_next_hidden_state(bert):
     trace = bert.trace("the cat sat", "here", attentions=True)
     for layer in range(2):
-        values = passing(bert, trace, layer)
+        values = layer_activations(bert, trace, layer)
         np.testing.assert_allclose(values["input"], trace.hidden_states[layer], atol=1e-6)
         np.testing.assert_allclose(values["feed_forward_norm"], trace.hidden_states[layer + 1], atol=1e-5)
         np.testing.assert_allclose(values["attentions"], trace.attentions[layer], atol=1e-5)
@@ -67,9 +67,9 @@ def test_what_passes_a_layer_ends_as_the_next_hidden_state(bert):
 def test_a_layer_that_is_not_there_and_a_bare_trace_are_refused(bert):
     trace = bert.trace("the cat")
     with pytest.raises(ValueError, match="There is no layer 2; the model has layers 0 to 1"):
-        passing(bert, trace, 2)
+        layer_activations(bert, trace, 2)
     with pytest.raises(ValueError, match="hidden_states=True"):
-        passing(bert, bert.trace("the cat", hidden_states=False), 0)
+        layer_activations(bert, bert.trace("the cat", hidden_states=False), 0)
 
 
 @pytest.mark.parametrize("member", ["albert", "electra", "distilbert", "roberta"])
@@ -108,7 +108,7 @@ def test_shared_weights_are_counted_by_their_sets():
 
 
 def test_every_size_has_the_heads_of_its_own_pre_training():
-    sizes = {one.name: one for one in every_size(BertConfig.named("small", "electra"), 9, masks=2)}
+    sizes = {one.name: one for one in all_sizes(BertConfig.named("small", "electra"), 9, masks=2)}
     counts = {name: one.parameters["total"] for name, one in sizes.items()}
     assert [counts[f"{size}-generator"] for size in ("small", "base", "large")] == [13_546_682, 33_740_602, 51_295_290]
     assert counts["base"] == 109_483_009
@@ -146,7 +146,7 @@ def test_the_parts_of_a_size_are_those_of_a_real_model_of_it(member, sizes):
 
 
 def test_every_size_is_made_of_its_parts():
-    for size in every_size(BertConfig.named("base", "electra"), 9, masks=2):
+    for size in all_sizes(BertConfig.named("base", "electra"), 9, masks=2):
         assert sum(part.parameters for part in size.parts) == size.parameters["total"]
         assert {part.name: part.flops for part in size.parts if part.flops} == {
             name: spent for name, spent in size.flops.items() if spent
@@ -163,8 +163,8 @@ TASKS = {
 
 @pytest.mark.parametrize("task", TASKS)
 def test_the_task_head_is_a_part_and_its_values_are_those_of_the_whole_network(task):
-    from bert_tf.finetuning.network import network_over
     from bert_tf.finetuning.task_model import TaskModel
+    from bert_tf.finetuning.task_network import network_over
     from bert_tf.finetuning.task_settings import TaskSettings
     from bert_tf.finetuning.tasks.registry import family
     from bert_tf.inference.bert import Bert
@@ -178,7 +178,7 @@ def test_the_task_head_is_a_part_and_its_values_are_those_of_the_whole_network(t
     trace = bert.trace("the cat sat on the mat", "a dog ran")
     head = parts(bert.model, trace.length, task=bert.task)[-1]
     assert head.name == "task" and head.parameters == network.head.count_params()
-    found = task_passing(bert, trace)
+    found = task_head_activations(bert, trace)
     wide = 32
     outputs = {"classify": 2, "tag": 3, "answer": 2, "choose": 1}[task]
     assert (
@@ -209,14 +209,14 @@ def test_the_task_head_is_a_part_and_its_values_are_those_of_the_whole_network(t
 
 def test_a_model_without_a_task_has_no_task_values(bert):
     with pytest.raises(ValueError, match="not fine-tuned"):
-        task_passing(bert, bert.trace("the cat"))
+        task_head_activations(bert, bert.trace("the cat"))
 
 
 @pytest.fixture(scope="module")
 def rows():
-    from bert_tf.explain.models.architecture_table import family_rows
+    from bert_tf.explain.models.architecture_table import architecture_rows
 
-    return {row.name: row for row in family_rows()}
+    return {row.name: row for row in architecture_rows()}
 
 
 def test_the_family_table_has_every_size_and_shared_layers_save_no_work(rows):
@@ -286,7 +286,7 @@ def test_a_new_member_has_its_row(monkeypatch):
     import dataclasses
 
     from bert_tf.architectures import BERT, MEMBERS
-    from bert_tf.explain.models.architecture_table import changed, family_rows, objectives
+    from bert_tf.explain.models.architecture_table import architecture_rows, changed, objectives
 
     new = dataclasses.replace(
         BERT,
@@ -300,7 +300,7 @@ def test_a_new_member_has_its_row(monkeypatch):
         learns_besides=("a friend",),
     )
     monkeypatch.setitem(MEMBERS, "new", new)
-    row, small = [row for row in family_rows() if row.member is new]
+    row, small = [row for row in architecture_rows() if row.member is new]
     assert row.config.vocab_size == 77 and changed(row) == ("no pooler",)
     assert objectives(row) == ("hidden words", "a friend") and objectives(small) == ("next sentence", "a friend")
 
@@ -311,7 +311,9 @@ def test_the_speed_of_encoders_is_measured_whole_or_by_layers(monkeypatch):
     from bert_tf.architectures import MEMBERS
     from bert_tf.explain.models import architecture_table
 
-    row = architecture_table.FamilyRow(MEMBERS["bert"], "tiny", BertConfig.named("tiny"), (), {"encoder": 9}, 0, 8)
+    row = architecture_table.ArchitectureRow(
+        MEMBERS["bert"], "tiny", BertConfig.named("tiny"), (), {"encoder": 9}, 0, 8
+    )
     (seconds,) = architecture_table.measure_speed([row], passes=2)
     assert seconds > 0
     # A layer takes 2 s, the rest 1 s.
@@ -322,4 +324,4 @@ def test_the_speed_of_encoders_is_measured_whole_or_by_layers(monkeypatch):
     found = architecture_table.measure_speed([row, large, heavy], progress=lambda *at: told.append(at))
     assert found == [5.0, 49.0, None]
     assert told == [(1, 3), (2, 3), (3, 3)] and not large.timed_whole and not heavy.timed
-    assert [row.name for row in architecture_table.family_rows() if not row.timed] == ["ALBERT xxlarge"]
+    assert [row.name for row in architecture_table.architecture_rows() if not row.timed] == ["ALBERT xxlarge"]

@@ -24,13 +24,13 @@ def test_a_model_agrees_with_itself(tiny_bert):
     (agreement,) = result.masks
     assert agreement.overlap == 1.0 and agreement.divergence == pytest.approx(0.0, abs=1e-9)
     assert agreement.coverage_a == pytest.approx(1.0) and result.nsp_difference == 0.0
-    assert not result.folded and result.layers == ((0, 0), (1, 1))
+    assert not result.case_folded and result.layers == ((0, 0), (1, 1))
 
 
 def test_different_vocabularies_are_compared_by_their_strings(tiny_bert, other_bert):
     result = _compare(tiny_bert, other_bert, "The [MASK] is the capital of France", top_k=3)
     (agreement,) = result.masks
-    assert result.folded and 0 < agreement.divergence <= 1
+    assert result.case_folded and 0 < agreement.divergence <= 1
     assert 0 < agreement.coverage_a <= 1 and 0 < agreement.coverage_b <= 1
     assert result.common_tokens < tiny_bert.tokenizer.vocab_size
     assert len(agreement.predictions_a) == len(agreement.predictions_b) == 3

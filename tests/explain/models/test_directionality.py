@@ -7,7 +7,7 @@ import pytest
 
 import bert_tf
 from bert_tf.errors import MissingHead
-from bert_tf.explain import InputError, fill_mask, read_place
+from bert_tf.explain import InputError, fill_mask, predict_span
 from tests.layers.test_causal import APART, LEFT, make_reader
 
 TEXT = "The cat sat on the mat in Paris."
@@ -22,7 +22,7 @@ def readers(tiny_bert):
 @pytest.mark.parametrize("way", ["left", "apart", "both"])
 def test_it_is_the_model_s_answer_at_one_mask_compared_with_the_word(readers, way):
     bert = readers[way]
-    reading = read_place(bert, TEXT, START, END, top_k=bert.tokenizer.vocab_size)
+    reading = predict_span(bert, TEXT, START, END, top_k=bert.tokenizer.vocab_size)
     trace = bert.trace("The cat sat on the [MASK] in Paris.")
     (wanted,) = fill_mask(trace, bert.tokenizer, bert.tokenizer.vocab_size)
     found, expected = ({one.id: one.probability for one in answer.predictions} for answer in (reading.answer, wanted))
@@ -42,13 +42,13 @@ def test_it_is_the_model_s_answer_at_one_mask_compared_with_the_word(readers, wa
         ("both", [(0, START, "both"), (END, len(TEXT), "both")]),
     ],
 )
-def test_what_it_says_it_has_seen_is_what_changes_its_answer(readers, way, seen):
+def test_what_it_says_it_has_seen_is_what_changes_its_answer(readers, way, visible_spans):
     bert = readers[way]
-    assert list(read_place(bert, TEXT, START, END).seen) == seen
+    assert list(predict_span(bert, TEXT, START, END).visible_spans) == visible_spans
 
     def likely(text):
         start = text.index("mat")
-        return [one.probability for one in read_place(bert, text, start, start + 3, 20).answer.predictions]
+        return [one.probability for one in predict_span(bert, text, start, start + 3, 20).answer.predictions]
 
     before = likely(TEXT)
     assert not np.allclose(likely(TEXT.replace("cat", "dog")), before, rtol=1e-4)
@@ -57,9 +57,9 @@ def test_what_it_says_it_has_seen_is_what_changes_its_answer(readers, way, seen)
 
 def test_a_word_of_several_tokens_is_not_compared_and_a_typed_mask_neither(readers):
     text = "The cats sat on [MASK]."
-    assert read_place(readers["left"], text, 4, 8).answer.original is None
+    assert predict_span(readers["left"], text, 4, 8).answer.original is None
     start = text.index("[MASK]")
-    reading = read_place(readers["both"], text, start, start + 6)
+    reading = predict_span(readers["both"], text, start, start + 6)
     assert reading.answer.original is None and reading.answer.original_probability is None
 
 
@@ -67,7 +67,7 @@ def test_a_word_of_several_tokens_is_not_compared_and_a_typed_mask_neither(reade
 def test_a_byte_level_piece_has_the_space_before_its_word(text, word, piece):
     bert = bert_tf.load(Path(__file__).parents[2] / "golden" / "family" / "roberta")
     start = text.index(word)
-    answer = read_place(bert, text, start, start + 1).answer
+    answer = predict_span(bert, text, start, start + 1).answer
     trace = bert.trace(f"{text[:start]}<mask>{text[start + 1 :]}")
     logits = trace.logits[0].astype(np.float64)
     index = bert.tokenizer.vocab.index(piece)
@@ -77,8 +77,8 @@ def test_a_byte_level_piece_has_the_space_before_its_word(text, word, piece):
 
 def test_what_cannot_be_asked_is_refused_in_a_sentence(readers, headless_bert):
     with pytest.raises(InputError, match="is no part of it"):
-        read_place(readers["left"], TEXT, 5, 5)
+        predict_span(readers["left"], TEXT, 5, 5)
     with pytest.raises(InputError, match="Shorten the text"):
-        read_place(readers["left"], "cat " * 200 + "mat", 800, 803)
+        predict_span(readers["left"], "cat " * 200 + "mat", 800, 803)
     with pytest.raises(MissingHead):
-        read_place(headless_bert, TEXT, START, END)
+        predict_span(headless_bert, TEXT, START, END)

@@ -8,15 +8,15 @@ import pytest
 import bert_tf
 from bert_tf import checkpoints
 from bert_tf.errors import Cancelled, InputError, NothingToPredict
-from bert_tf.explain.models.timelapse import (
-    Moment,
-    Series,
-    bytes_of,
-    course,
-    within,
+from bert_tf.explain.models.snapshot_series import (
+    SnapshotSeries,
+    SnapshotTrace,
+    snapshot_bytes,
+    spread_snapshots,
+    token_trajectory,
 )
 from bert_tf.inference.predictions import fill_mask
-from bert_tf.training.run import Snapshot
+from bert_tf.training.run_folder import Snapshot
 from tests.conftest import make_bert
 
 
@@ -32,56 +32,56 @@ def snapshots(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def series(snapshots):
-    return Series(snapshots)
+    return SnapshotSeries(snapshots)
 
 
 def test_every_moment_is_what_its_snapshot_says_alone(series, snapshots):
-    moments = series.moments("The cat sat on the mat.", "She ran.", mask=["cat", 6])
-    assert [moment.step for moment in moments] == [0, 10, 100]
-    for moment, snapshot in zip(moments, snapshots):
+    snapshot_traces = series.snapshot_traces("The cat sat on the mat.", "She ran.", mask=["cat", 6])
+    assert [moment.step for moment in snapshot_traces] == [0, 10, 100]
+    for moment, snapshot in zip(snapshot_traces, snapshots):
         alone = bert_tf.load(snapshot.folder).trace("The cat sat on the mat.", "She ran.", ["cat", 6])
         assert moment.trace.tokens == alone.tokens and moment.trace.masks == alone.masks
         np.testing.assert_allclose(moment.trace.logits, alone.logits, atol=2e-3)
         np.testing.assert_allclose(moment.trace.attentions, alone.attentions, atol=1e-3)
         assert moment.trace.nsp.is_next == pytest.approx(alone.nsp.is_next, abs=1e-3)
-    assert not np.allclose(moments[0].trace.logits, moments[2].trace.logits, atol=0.1)
+    assert not np.allclose(snapshot_traces[0].trace.logits, snapshot_traces[2].trace.logits, atol=0.1)
 
 
 def test_weights_are_held_in_as_few_bytes_as_keep_them(series, snapshots, tmp_path):
     weights = 3 * bert_tf.load(snapshots[0].folder).model.count_params()
     # The files' headers are the rest.
-    assert series.nbytes == 2 * weights and 0 < bytes_of(snapshots) - series.nbytes < 3 * 8192
+    assert series.nbytes == 2 * weights and 0 < snapshot_bytes(snapshots) - series.nbytes < 3 * 8192
     one = make_bert(seed=0, layers=1, hidden=16, heads=2)
     checkpoints.save(tmp_path, one.config, one.tokenizer, one.model, "float32")
-    whole = Series([Snapshot(0, tmp_path)])
+    whole = SnapshotSeries([Snapshot(0, tmp_path)])
     assert 4 / 3 * weights * 0.9 < whole.nbytes <= 4 / 3 * weights
-    trace = whole.moments("The cat sat on the mat.", mask=["cat"])[0].trace
+    trace = whole.snapshot_traces("The cat sat on the mat.", mask=["cat"])[0].trace
     np.testing.assert_allclose(trace.logits, one.trace("The cat sat on the mat.", mask=["cat"]).logits, atol=1e-5)
 
 
 @pytest.mark.parametrize("room, steps", [(3.0, (0, 10, 100)), (2.5, (0, 100)), (1.9, (100,)), (0.5, ())])
 def test_a_series_that_is_too_large_is_thinned_out(room, steps, snapshots):
-    each = bytes_of(snapshots[:1])
-    found = within(snapshots, int(room * max(bytes_of([one]) for one in snapshots)))
+    each = snapshot_bytes(snapshots[:1])
+    found = spread_snapshots(snapshots, int(room * max(snapshot_bytes([one]) for one in snapshots)))
     assert each > 0 and tuple(one.step for one in found) == steps
 
 
 def test_of_many_snapshots_those_that_fit_are_spread_evenly(snapshots):
     many = [Snapshot(step, snapshots[0].folder) for step in range(11)]
-    found = within(many, bytes_of(many) * 3 // 11)
+    found = spread_snapshots(many, snapshot_bytes(many) * 3 // 11)
     assert [one.step for one in found] == [0, 5, 10]
 
 
 def test_asking_a_series_is_stopped(series):
     with pytest.raises(Cancelled, match="1 of 3"):
-        series.moments("The cat sat.", progress=lambda done, total: False)
+        series.snapshot_traces("The cat sat.", progress=lambda done, total: False)
 
 
 def test_the_course_has_the_ranks_and_probabilities_of_the_answer(series):
-    moments = series.moments("The cat sat on the mat.", mask=["cat"])
-    found = course(moments, series.tokenizer, 2)
+    snapshot_traces = series.snapshot_traces("The cat sat on the mat.", mask=["cat"])
+    found = token_trajectory(snapshot_traces, series.tokenizer, 2)
     assert found.token == "cat" and found.steps == (0, 10, 100)
-    for moment, rank, share in zip(moments, found.ranks, found.probabilities):
+    for moment, rank, share in zip(snapshot_traces, found.ranks, found.probabilities):
         answer = fill_mask(moment.trace, series.tokenizer)[0]
         assert answer.original_rank == rank and answer.original_probability == pytest.approx(share, abs=1e-6)
 
@@ -90,7 +90,7 @@ def _moment(step, scores):
     trace = SimpleNamespace(
         masks=(1,), logits=np.array([scores], np.float32), heads={"mlm"}, model="m", original_ids=np.array([2, 4, 3])
     )
-    return Moment(step, trace)
+    return SnapshotTrace(step, trace)
 
 
 class _Words:
@@ -108,33 +108,33 @@ class _Words:
 
 def test_it_names_the_first_step_in_the_first_ten_five_and_one():
     falling = -np.arange(15.0)
-    moments = []
+    snapshot_traces = []
     for step, place in zip((1, 2, 5, 10, 20, 50), (14, 8, 4, 3, 0, 2)):
         scores = falling.copy()
         scores[14] = 0.5 - place
-        moments.append(_moment(step, scores))
-    found = course(moments, _Words(), 1, "o")
+        snapshot_traces.append(_moment(step, scores))
+    found = token_trajectory(snapshot_traces, _Words(), 1, "o")
     assert found.ranks.tolist() == [15, 9, 5, 4, 1, 3]
-    assert found.entered == {10: 2, 5: 5, 1: 20}
-    late = course(moments[:2], _Words(), 1, "o")
-    assert late.entered == {10: 2, 5: None, 1: None}
+    assert found.first_step_within_rank == {10: 2, 5: 5, 1: 20}
+    late = token_trajectory(snapshot_traces[:2], _Words(), 1, "o")
+    assert late.first_step_within_rank == {10: 2, 5: None, 1: None}
 
 
 def test_a_typed_mask_follows_the_last_first_guess():
-    assert course([_moment(1, np.eye(15)[3]), _moment(2, np.eye(15)[7])], _Words(), 1).token == "h"
+    assert token_trajectory([_moment(1, np.eye(15)[3]), _moment(2, np.eye(15)[7])], _Words(), 1).token == "h"
 
 
 def test_what_cannot_be_followed_is_said(series, snapshots, tmp_path):
-    moments = series.moments("The cat sat.", mask=["cat"])
+    snapshot_traces = series.snapshot_traces("The cat sat.", mask=["cat"])
     with pytest.raises(InputError, match="Position 1 is not masked; masked are 2"):
-        course(moments, series.tokenizer, 1)
+        token_trajectory(snapshot_traces, series.tokenizer, 1)
     with pytest.raises(InputError, match="no token 'zebra'"):
-        course(moments, series.tokenizer, 2, "zebra")
+        token_trajectory(snapshot_traces, series.tokenizer, 2, "zebra")
     with pytest.raises(NothingToPredict):
-        course(series.moments("The cat sat."), series.tokenizer, 2)
+        token_trajectory(series.snapshot_traces("The cat sat."), series.tokenizer, 2)
     with pytest.raises(InputError, match="no snapshots"):
-        Series([])
+        SnapshotSeries([])
     other = make_bert(layers=1, hidden=24, heads=2)
     checkpoints.save(tmp_path / "other", other.config, other.tokenizer, other.model)
     with pytest.raises(InputError, match="Step 7 is of another model than step 0"):
-        Series([snapshots[0], Snapshot(7, tmp_path / "other")])
+        SnapshotSeries([snapshots[0], Snapshot(7, tmp_path / "other")])

@@ -6,7 +6,7 @@ from sklearn.decomposition import NMF
 
 from bert_tf.errors import Cancelled
 from bert_tf.explain import InputError, factorise, feed_forward_activations
-from bert_tf.explain.models.architecture import passing
+from bert_tf.explain.models.architecture import layer_activations
 from bert_tf.explain.representations import factors as module
 
 TEXT = "the cats sat on the mat in the park and played"
@@ -36,7 +36,7 @@ def test_planted_factors_are_found_the_longest_first(planted):
         found.shares, [np.sum(np.outer(u, t) ** 2) / whole for u, t in zip(units.reshape(3, -1), tokens)], atol=1e-4
     )
     assert sum(found.shares) == pytest.approx(1, abs=1e-4)
-    assert module.FEWEST == 2 and factorise(activations, 2).explained < 0.995
+    assert module.MIN_FACTORS == 2 and factorise(activations, 2).explained < 0.995
 
 
 def test_the_strongest_units_of_a_factor_are_named_by_layer_and_number(planted):
@@ -54,7 +54,7 @@ def test_the_strongest_units_of_a_factor_are_named_by_layer_and_number(planted):
 
 def test_activations_are_those_inside_the_blocks_without_what_is_below_0(tiny_bert):
     trace = tiny_bert.trace(TEXT, hidden_states=True)
-    wide = np.stack([passing(tiny_bert, trace, layer)["feed_forward_wide"].T for layer in range(2)])
+    wide = np.stack([layer_activations(tiny_bert, trace, layer)["feed_forward_wide"].T for layer in range(2)])
     assert (wide < 0).any()
     seen = []
     found = feed_forward_activations(tiny_bert, trace, progress=lambda *at: seen.append(at))
@@ -105,7 +105,7 @@ def test_what_cannot_be_taken_apart_is_refused(tiny_bert, planted, monkeypatch):
             feed_forward_activations(tiny_bert, trace, positions=positions)
     with pytest.raises(ValueError, match="no hidden states"):
         feed_forward_activations(tiny_bert, tiny_bert.trace(TEXT, hidden_states=False))
-    monkeypatch.setattr(module, "MOST_ACTIVATIONS", 2 * tiny_bert.config.intermediate_size * trace.length - 1)
+    monkeypatch.setattr(module, "MAX_ACTIVATIONS", 2 * tiny_bert.config.intermediate_size * trace.length - 1)
     with pytest.raises(InputError, match="choose fewer layers or a shorter text"):
         feed_forward_activations(tiny_bert, trace)
     feed_forward_activations(tiny_bert, trace, 1)

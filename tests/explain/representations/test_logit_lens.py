@@ -49,14 +49,16 @@ def test_the_last_layer_is_the_models_own_answer(other_bert, trace):
     best = [mask.predictions[0] for mask in other_bert.fill_mask(trace)]
     assert [answer.token for answer in lens.answers] == [one.token for one in best]
     assert [a.probability for a in lens.answers] == pytest.approx([one.probability for one in best], rel=1e-4)
-    assert (lens.answer_ranks[:, -1] == 1).all() and (lens.settled >= lens.first_top).all()
+    assert (lens.answer_ranks[:, -1] == 1).all() and (lens.stable_from >= lens.first_top).all()
 
 
 def test_where_the_answer_first_appears_and_where_it_settles(other_bert, trace):
     lens = logit_lens(other_bert, trace, range(trace.length))
     for row, ranks in enumerate(lens.answer_ranks == 1):
         assert lens.first_top[row] == ranks.tolist().index(True)
-        assert ranks[lens.settled[row] :].all() and not ranks[lens.settled[row] - 1 : lens.settled[row]].any()
+        assert (
+            ranks[lens.stable_from[row] :].all() and not ranks[lens.stable_from[row] - 1 : lens.stable_from[row]].any()
+        )
 
 
 def test_an_answer_of_ones_own_is_followed(other_bert, trace):
@@ -65,7 +67,7 @@ def test_an_answer_of_ones_own_is_followed(other_bert, trace):
     exact = _distribution(other_bert, trace.hidden_states[0, trace.masks[1]])
     assert lens.answer_probabilities[1, 0] == pytest.approx(exact[9], rel=1e-3)
     never = (lens.answer_ranks > 1).all(axis=1)
-    assert (lens.first_top[never] == -1).all() and (lens.settled[never] == -1).all()
+    assert (lens.first_top[never] == -1).all() and (lens.stable_from[never] == -1).all()
 
 
 def test_many_positions_are_read_in_blocks(other_bert, trace, monkeypatch):

@@ -10,27 +10,27 @@ from bert_tf.errors import Cancelled
 from bert_tf.explain import (
     Context,
     InputError,
-    Look,
-    attended_values,
+    MostAttendedToken,
     count_labels,
     count_offsets,
+    head_outputs,
     matched_labels,
     nearest_contexts,
     parsed_labels,
     words_of,
 )
 from bert_tf.explain.attention.value_attention import value_vectors
-from bert_tf.explain.datasets.rows import Row, read_rows
+from bert_tf.explain.datasets.text_rows import TextRow, read_rows
 from bert_tf.inference.bert import Bert
 from tests.conftest import make_bert, randomise
-from tests.explain.test_family_explain import FAMILY, NAMES, text_for
+from tests.explain.test_family_explain import ARCHITECTURES, NAMES, text_for
 from tests.layers.test_causal import APART, LEFT, make_reader
 
 ROWS = (
-    Row(1, "the bank of the river"),
-    Row(2, "money in the bank", "the cats sat on the mat"),
-    Row(3, "\u200b"),
-    *(Row(number, "she has a big carrot " * (number % 3 + 1)) for number in range(4, 14)),
+    TextRow(1, "the bank of the river"),
+    TextRow(2, "money in the bank", "the cats sat on the mat"),
+    TextRow(3, "\u200b"),
+    *(TextRow(number, "she has a big carrot " * (number % 3 + 1)) for number in range(4, 14)),
 )
 
 
@@ -121,16 +121,16 @@ def test_what_is_read_is_bounded_and_can_be_stopped(tiny_bert):
 @pytest.mark.parametrize("name", ["tiny", *NAMES, LEFT, APART])
 def test_what_a_head_puts_together_is_its_attention_times_its_values(tiny_bert, name):
     """Of every family member, and of readers one way, whose heads may stand in two stacks."""
-    bert = tiny_bert if name == "tiny" else bert_tf.load(FAMILY / name) if name in NAMES else make_reader(name)
+    bert = tiny_bert if name == "tiny" else bert_tf.load(ARCHITECTURES / name) if name in NAMES else make_reader(name)
     layers, heads, width = (
         getattr(bert.config, one) for one in ("num_hidden_layers", "num_attention_heads", "hidden_size")
     )
     for layer, head in ((0, 0), (layers - 1, heads - 1)):
         trace, wanted = one_head(bert, text_for(bert), None, layer, head)
-        found = attended_values(bert, trace.hidden_states[layer], layer, head)
+        found = head_outputs(bert, trace.hidden_states[layer], layer, head)
         assert found.shape == (trace.length, width // heads) and found.dtype == np.float32
         np.testing.assert_allclose(found, wanted, atol=2e-5)
-        near = nearest_contexts(bert, found[[2]], layer, [Row(1, text_for(bert))], 1, head=head).nearest[0]
+        near = nearest_contexts(bert, found[[2]], layer, [TextRow(1, text_for(bert))], 1, head=head).nearest[0]
         assert near[0].position == 2 and near[0].similarity == pytest.approx(1, abs=1e-5)
 
 
@@ -149,7 +149,7 @@ def test_several_heads_are_compared_by_the_mean_of_their_cosines_and_say_where_t
 ):
     """Against vectors of length 1 put side by side, and maps of a trace, one text at a time."""
     bert = tiny_bert if name == "tiny" else make_reader(name)
-    asked = attended_values(bert, bert.trace("a bank by the river").hidden_states[layer], layer, heads)[[2, 3]]
+    asked = head_outputs(bert, bert.trace("a bank by the river").hidden_states[layer], layer, heads)[[2, 3]]
     found = nearest_contexts(bert, asked, layer, ROWS, 200, centred, head=heads)
     read = [by_hand(bert, layer, [row for row in ROWS if row.number != 3], head) for head in heads]
     query = [one_head(bert, "a bank by the river", None, layer, head)[1][[2, 3]] for head in heads]
@@ -168,34 +168,41 @@ def test_several_heads_are_compared_by_the_mean_of_their_cosines_and_say_where_t
     for one in found.nearest[0]:
         trace = bert.trace(one.row.text_a, one.row.text_b)
         weights = trace.attentions[layer, list(heads), one.position].astype(np.float64).mean(axis=0)
-        looked = one.looked
-        assert looked.share == pytest.approx(weights.max(), abs=1e-5)
-        assert weights[looked.position] == pytest.approx(weights.max(), abs=1e-5)
-        assert (looked.token, looked.offset) == (trace.tokens[looked.position], looked.position - one.position)
-        words = [word for word in words_of(trace, trace.text_a, trace.text_b) if looked.position in word.positions]
-        assert ([looked.word] if looked.word else []) == words and looked.row is one.row
+        most_attended = one.most_attended
+        assert most_attended.share == pytest.approx(weights.max(), abs=1e-5)
+        assert weights[most_attended.position] == pytest.approx(weights.max(), abs=1e-5)
+        assert (most_attended.token, most_attended.offset) == (
+            trace.tokens[most_attended.position],
+            most_attended.position - one.position,
+        )
+        words = [
+            word for word in words_of(trace, trace.text_a, trace.text_b) if most_attended.position in word.positions
+        ]
+        assert ([most_attended.word] if most_attended.word else []) == words and most_attended.row is one.row
     without = nearest_contexts(bert, asked, layer, ROWS, 200, centred, head=heads, special=False).nearest[0]
     for one, usual in zip(without, found.nearest[0], strict=True):
         trace = bert.trace(one.row.text_a, one.row.text_b)
         weights = trace.attentions[layer, list(heads), one.position].mean(axis=0)
         kept = [at for at, source in enumerate(trace.sources) if source is not None]
-        assert one.looked.share == pytest.approx(weights[kept].max(), abs=1e-5)
-        assert one.looked.word is not None and one.looked.token == trace.tokens[one.looked.position]
+        assert one.most_attended.share == pytest.approx(weights[kept].max(), abs=1e-5)
+        assert (
+            one.most_attended.word is not None and one.most_attended.token == trace.tokens[one.most_attended.position]
+        )
         assert (one.row, one.position, one.similarity) == (usual.row, usual.position, usual.similarity)
-    assert any(one.looked.word is None for one in found.nearest[0])
-    offsets = [one.looked.offset for one in found.nearest[0]]
+    assert any(one.most_attended.word is None for one in found.nearest[0])
+    offsets = [one.most_attended.offset for one in found.nearest[0]]
     assert count_offsets(found.nearest[0]) == {offset: offsets.count(offset) for offset in sorted(offsets)}
     assert len(set(offsets)) > 1
 
 
 def test_states_look_nowhere(tiny_bert):
     (near,) = nearest_contexts(tiny_bert, tiny_bert.trace("the bank").hidden_states[1, [1]], 1, ROWS).nearest
-    assert {one.looked for one in near} == {None} and count_offsets(near) == {}
+    assert {one.most_attended for one in near} == {None} and count_offsets(near) == {}
 
 
 def test_the_file_s_own_labels_are_those_of_the_words_found(tiny_bert):
     rows = read_rows(TREES, "conllu").rows
-    vectors = attended_values(tiny_bert, tiny_bert.trace("the cats").hidden_states[1], 1, 0)[[1]]
+    vectors = head_outputs(tiny_bert, tiny_bert.trace("the cats").hidden_states[1], 1, 0)[[1]]
     (near,) = nearest_contexts(tiny_bert, vectors, 1, rows, 50, head=0).nearest
     said = {
         "the": ("DET", "det"),
@@ -209,13 +216,13 @@ def test_the_file_s_own_labels_are_those_of_the_words_found(tiny_bert):
     }
     assert {one.word.text for one in near} == set(said)
     assert list(zip(*parsed_labels(near))) == [said[one.word.text] for one in near]
-    special = Look(rows[0], None, "[SEP]", 4, 0.5, 3)
+    special = MostAttendedToken(rows[0], None, "[SEP]", 4, 0.5, 3)
     assert parsed_labels([special]) == (("[SEP]",), ("[SEP]",)) and parsed_labels([]) == ((), ())
     bare = dataclasses.replace(rows[0], parsed=dataclasses.replace(rows[0].parsed, tags=()))
-    assert parsed_labels([Look(bare, near[0].word, "x", 1, 0.5, 0)])[0] == (None,)
-    looked = [one.looked for one in near]
-    wanted = [said[one.word.text] if one.word else (one.token, one.token) for one in looked]
-    assert list(zip(*parsed_labels(looked))) == wanted
+    assert parsed_labels([MostAttendedToken(bare, near[0].word, "x", 1, 0.5, 0)])[0] == (None,)
+    most_attended = [one.most_attended for one in near]
+    wanted = [said[one.word.text] if one.word else (one.token, one.token) for one in most_attended]
+    assert list(zip(*parsed_labels(most_attended))) == wanted
     (plain,) = nearest_contexts(tiny_bert, vectors, 1, ROWS, 2, head=0).nearest
     assert parsed_labels(plain) == ((None, None), (None, None))
 
@@ -240,18 +247,18 @@ def test_the_file_s_own_labels_are_those_of_the_words_found(tiny_bert):
 def test_the_word_that_heads_look_at_is_marked_in_the_sentence(tiny_bert, at, to, most, around):
     text = "one two three four five six"
     words = words_of(tiny_bert.trace(text), text)
-    row = Row(1, text, text)
-    looked = None if to is None else Look(row, words[to], "x", 1, 0.5, 1)
-    assert Context(row, words[at], "x", 1, 0.5, looked).around(most) == around
-    other = Look(row, dataclasses.replace(words[1], source="b"), "x", 9, 0.5, 1)
+    row = TextRow(1, text, text)
+    most_attended = None if to is None else MostAttendedToken(row, words[to], "x", 1, 0.5, 1)
+    assert Context(row, words[at], "x", 1, 0.5, most_attended).around(most) == around
+    other = MostAttendedToken(row, dataclasses.replace(words[1], source="b"), "x", 9, 0.5, 1)
     assert "«" not in "".join(Context(row, words[at], "x", 1, 0.5, other).around(99))
 
 
 @pytest.fixture(scope="module")
 def tagger():
     """A model that labels words, its weights random and so large that no label is the likeliest of all words."""
-    from bert_tf.finetuning.network import network_over
     from bert_tf.finetuning.task_model import TaskModel
+    from bert_tf.finetuning.task_network import network_over
     from bert_tf.finetuning.task_settings import TaskSettings
     from bert_tf.finetuning.tasks.registry import family
 
@@ -276,9 +283,9 @@ def test_the_found_words_have_the_tagger_s_labels(tiny_bert, tagger):
     counts = count_labels(found)
     assert counts == {label: wanted.count(label) for label in set(wanted)}
     assert list(counts.values()) == sorted(counts.values(), reverse=True)
-    looked = Look(near[0].row, near[0].word, "x", 1, 0.5, 0)
-    special = Look(near[0].row, None, "[SEP]", 9, 0.5, 8)
-    assert matched_labels(tagger, [special, looked]) == ("[SEP]", found[0])
+    most_attended = MostAttendedToken(near[0].row, near[0].word, "x", 1, 0.5, 0)
+    special = MostAttendedToken(near[0].row, None, "[SEP]", 9, 0.5, 8)
+    assert matched_labels(tagger, [special, most_attended]) == ("[SEP]", found[0])
     with pytest.raises(Cancelled):
         matched_labels(tagger, near, lambda done, total: False)
 
@@ -288,7 +295,7 @@ def test_a_word_that_the_tagger_parts_otherwise_has_the_label_at_its_first_lette
     said = tagger.task.predict([{"text": text}])[0]
     assert said["words"] == ["it", "do", "n't", "rain", ",", "the", "1.5", "cats"]
     every = tiny_bert.trace(text).hidden_states[1, [1]]
-    (near,) = nearest_contexts(tiny_bert, every, 1, [Row(1, "the cat", text)], 40).nearest
+    (near,) = nearest_contexts(tiny_bert, every, 1, [TextRow(1, "the cat", text)], 40).nearest
     labels = matched_labels(tagger, near)
     wanted = {"it": 0, "don": 1, "'": 2, "t": 2, "rain": 3, ",": 4, "1": 6, ".": 6, "5": 6, "cats": 7}
     of_text = [(one.word.text, label) for one, label in zip(near, labels) if one.word.source == "b"]

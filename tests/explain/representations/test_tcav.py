@@ -6,7 +6,7 @@ from sklearn.linear_model import LogisticRegression
 
 from bert_tf.errors import Cancelled
 from bert_tf.explain import InputError, can_test, concept_test, row_vectors
-from bert_tf.explain.datasets.rows import Row
+from bert_tf.explain.datasets.text_rows import TextRow
 from bert_tf.explain.representations import tcav as module
 from tests.explain.test_class_target import made
 from tests.layers.test_causal import APART, LEFT, make_reader
@@ -19,11 +19,11 @@ DOG = [
     for place in ("on the mat", "in the park")
 ]
 ROWS = (
-    Row(1, "the [MASK] sat on the mat", "it ran"),
-    Row(2, "\u200b"),
-    Row(3, "she ate a [MASK]", "he was big and small"),
-    Row(4, "it was in London"),
-    Row(5, "the law of the [MASK]", "it is so"),
+    TextRow(1, "the [MASK] sat on the mat", "it ran"),
+    TextRow(2, "\u200b"),
+    TextRow(3, "she ate a [MASK]", "he was big and small"),
+    TextRow(4, "it was in London"),
+    TextRow(5, "the law of the [MASK]", "it is so"),
 )
 
 
@@ -60,7 +60,9 @@ def fixed(states, own, rest, size, runs):
 
 
 def test_vectors_are_those_of_classifiers_fitted_to_whole_states(tiny_bert):
-    vectors = row_vectors(tiny_bert, [Row(n, text) for n, text in enumerate(CAT + DOG)]).vectors[1].astype(np.float64)
+    vectors = (
+        row_vectors(tiny_bert, [TextRow(n, text) for n, text in enumerate(CAT + DOG)]).vectors[1].astype(np.float64)
+    )
     own, rest, size, held = list(range(8)), list(range(8, 40)), 8, 3
     found, accuracies = module._classifiers(vectors, own, rest, size, 3)
     spread, rng = np.sqrt(((vectors - vectors.mean(axis=0)) ** 2).mean()), np.random.default_rng(0)
@@ -82,9 +84,9 @@ def test_scores_and_what_differs_from_chance(tiny_bert):
         far = [abs(one - 0.5) >= abs(found.scores[layer].mean() - 0.5) - 1e-9 for one in found.chance[layer]]
         good = [one >= found.accuracies[layer].mean() - 1e-9 for one in found.chance_accuracies[layer]]
         assert found.p_values[layer] == (1 + sum(far)) / 21 and found.accuracy_p_values[layer] == (1 + sum(good)) / 21
-        assert found.readable[layer] == (not any(good))
-        assert found.differs[layer] == (not any(good) and not any(far))
-    assert found.readable[1:].all()  # every sentence of the concept has its word
+        assert found.is_decodable[layer] == (not any(good))
+        assert found.is_significant[layer] == (not any(good) and not any(far))
+    assert found.is_decodable[1:].all()  # every sentence of the concept has its word
     again = concept_test(tiny_bert, ROWS, CAT, DOG, "word", "dog", runs=20)
     np.testing.assert_array_equal(found.slopes, again.slopes)
 
@@ -102,14 +104,14 @@ def test_noise_differs_from_chance_no_more_often_than_it_says():
 
 def test_sentences_drawn_from_the_others_are_no_concept(tiny_bert):
     found = concept_test(tiny_bert, ROWS, DOG[::4], [*DOG[1::4], *DOG[2::4], *DOG[3::4]], "word", "dog", runs=12)
-    assert not found.differs[1:].any()
+    assert not found.is_significant[1:].any()
 
 
 def test_the_slope_of_a_class_and_a_pair_of_which_text_a_is_read(monkeypatch):
     monkeypatch.setattr(module, "_classifiers", fixed)
     bert, texts = made(pair=False), ["it was a film", "a good film"]
     words = [f"{a} {b} {c}" for a in ("a", "it", "was") for b in ("a", "it") for c in ("bad", "film", "it", "a")]
-    rows = [Row(1, texts[0]), Row(2, texts[1], "it was bad")]
+    rows = [TextRow(1, texts[0]), TextRow(2, texts[1], "it was bad")]
     found = concept_test(bert, rows, words[:8], words[8:], "class", "good", runs=2)
     vector = fixed(np.zeros((24, 16)), None, None, 8, 2)[0][0].mean(axis=0).astype(np.float32)
     for index, text in enumerate(texts):
@@ -122,19 +124,19 @@ def test_the_slope_of_a_class_and_a_pair_of_which_text_a_is_read(monkeypatch):
 
 
 def test_regressions_several_labels_and_the_only_class():
-    rows = [Row(1, "it was a film")]
+    rows = [TextRow(1, "it was a film")]
     texts = [f"{a} {b} {c}" for a in ("a", "it", "was") for b in ("a", "it") for c in ("bad", "film", "it", "a")]
     value = concept_test(made(labels=(), regression=True), rows, texts[:8], texts[8:], runs=2)
-    assert value.target.of_value and np.isfinite(value.slopes).all()
+    assert value.target.is_regression and np.isfinite(value.slopes).all()
     several = concept_test(made(multi_label=True), rows, texts[:8], texts[8:], "class", "so", runs=2)
-    assert several.target.of_several and np.abs(several.slopes).min() > 0
+    assert several.target.is_multi_label and np.abs(several.slopes).min() > 0
     with pytest.raises(InputError, match="only class, and always certain"):
         concept_test(made(labels=("one",)), rows, texts[:8], texts[8:])
 
 
 @pytest.mark.parametrize("kind", [LEFT, APART])
 def test_readers_of_one_side_are_tested_too(kind):
-    found = concept_test(make_reader(kind), [Row(1, "the cat [MASK]")], CAT, DOG, "word", "dog", runs=2)
+    found = concept_test(make_reader(kind), [TextRow(1, "the cat [MASK]")], CAT, DOG, "word", "dog", runs=2)
     assert np.isfinite(found.slopes).all() and np.abs(found.slopes).max() > 0
 
 

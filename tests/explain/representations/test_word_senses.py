@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bert_tf.explain import InputError, lay_out, principal_components, sense_separation, tsne, umap
+from bert_tf.explain import InputError, principal_components, project_to_plane, sense_separation, tsne, umap
 
 
 def clusters(count=10, apart=6.0):
@@ -87,13 +87,13 @@ def test_tsne_of_few_points_or_of_equal_ones():
 
 def test_vectors_are_laid_out_in_each_way():
     vectors, _ = clusters()
-    places, shares = lay_out(vectors, "pca", 3)
+    places, shares = project_to_plane(vectors, "pca", 3)
     wanted, of_variance = principal_components(vectors, 3)
     np.testing.assert_array_equal(places, wanted)
     np.testing.assert_array_equal(shares, of_variance)
     for way, function in (("umap", umap), ("tsne", tsne)):
-        places, shares = lay_out(vectors, way)
+        places, shares = project_to_plane(vectors, way)
         np.testing.assert_array_equal(places, function(vectors))
         assert shares is None
     with pytest.raises(InputError, match="pca, umap, tsne, not by 'mds'"):
-        lay_out(vectors, "mds")
+        project_to_plane(vectors, "mds")

@@ -9,10 +9,10 @@ from bert_tf.plots.datasets.row_map import (
     TITLES,
     drawn_rows,
     groups_of,
-    rows_plane,
+    row_scatter,
 )
 from bert_tf.plots.description import description, table
-from bert_tf.plots.margins import take_scale
+from bert_tf.plots.margins import detach_colorbar
 from bert_tf.plots.representations.vectors import component_titles
 
 PLACES = np.arange(10.0).reshape(5, 2)
@@ -32,7 +32,7 @@ def test_names_are_grouped_and_those_beyond_six_are_others():
 
 def test_a_group_keeps_its_look_under_a_filter():
     values = ["right", "wrong", "right", None, "wrong"]
-    every, some = (rows_plane(PLACES, TIPS, "right", values, shown=shown) for shown in (None, [1, 3]))
+    every, some = (row_scatter(PLACES, TIPS, "right", values, shown=shown) for shown in (None, [1, 3]))
     looks = {trace.name: (trace.marker.color, trace.marker.symbol) for trace in every.data}
     assert list(looks) == ["right", "wrong", "not known"] and len(set(looks.values())) == 3
     assert {trace.name: (trace.marker.color, trace.marker.symbol) for trace in some.data} == {
@@ -44,7 +44,7 @@ def test_a_group_keeps_its_look_under_a_filter():
 
 @pytest.mark.parametrize("dark", [False, True])
 def test_points_lie_where_they_were_laid_and_say_their_rows(dark):
-    figure = rows_plane(
+    figure = row_scatter(
         PLACES, TIPS, "label", ["y", "x", "y", "x", "<i>"], ("one", "two"), chosen=1, near=[0], dark=dark
     )
     assert [trace.name for trace in figure.data[:3]] == ["&lt;i&gt;", "x", "y"]
@@ -62,41 +62,41 @@ def test_points_lie_where_they_were_laid_and_say_their_rows(dark):
 
 def test_rows_in_space_have_shapes_of_their_own_and_rings():
     places = np.arange(15.0).reshape(5, 3)
-    figure = rows_plane(places, TIPS, "label", list("abcde"), ("one", "two", "three"), chosen=4, near=[1])
+    figure = row_scatter(places, TIPS, "label", list("abcde"), ("one", "two", "three"), chosen=4, near=[1])
     assert [list(trace.z) for trace in figure.data] == [[2.0], [5.0], [8.0], [11.0], [14.0], [14.0], [5.0]]
     assert {trace.type for trace in figure.data} == {"scatter3d"} and figure.layout.scene.zaxis.title.text == "three"
     assert len({trace.marker.symbol for trace in figure.data[:5]}) == 5
     assert figure.data[5].marker.size > figure.data[6].marker.size > figure.data[0].marker.size
     assert description(figure) == "5 points: a 1, b 1, c 1, d 1, e 1."
-    many = rows_plane(np.zeros((7, 3)), list("abcdefg"), "perplexity", [1.0, 2.0, None, 4.0, 5.0, 6.0, 7.0])
-    assert take_scale(many) is not None and len(many.data) == 2
+    many = row_scatter(np.zeros((7, 3)), list("abcdefg"), "perplexity", [1.0, 2.0, None, 4.0, 5.0, 6.0, 7.0])
+    assert detach_colorbar(many) is not None and len(many.data) == 2
 
 
 def test_numbers_have_a_scale_that_spans_all_rows_and_is_told():
     values = [2.0, 8.0, None, 4.0, 32.0]
-    figure = rows_plane(PLACES, TIPS, "perplexity", values, shown=[0, 2, 3])
+    figure = row_scatter(PLACES, TIPS, "perplexity", values, shown=[0, 2, 3])
     coloured, unknown = figure.data
     assert list(coloured.marker.color) == pytest.approx([math.log(2), math.log(4)]) and list(unknown.x) == [4.0]
     assert table(figure)[1][0] == ["", "1: a, Pseudo-perplexity: 2"]
     assert description(figure) == "3 points: not known 1. Pseudo-perplexity: from 2 to 32."
-    scale = take_scale(figure)
+    scale = detach_colorbar(figure)
     assert scale["marks"] == [(0, "2"), (1, "32")] and scale["name"] == "Pseudo-perplexity"
     assert coloured.marker.showscale is False
     assert (coloured.marker.cmin, coloured.marker.cmax) == pytest.approx((math.log(2), math.log(32)))
-    shares = rows_plane(PLACES, TIPS, "is_next", [0.25, 0.5, 0.5, 0.5, 0.75])
-    assert take_scale(shares)["marks"] == [(0, "0.0%"), (1, "100.0%")]
+    shares = row_scatter(PLACES, TIPS, "is_next", [0.25, 0.5, 0.5, 0.5, 0.75])
+    assert detach_colorbar(shares)["marks"] == [(0, "0.0%"), (1, "100.0%")]
     assert table(shares)[1][0] == ["1: a, P(IsNext): 25.0%"]
-    equal = rows_plane(PLACES, TIPS, "tokens", [5.0] * 5)
-    assert take_scale(equal)["marks"] == [(0, "5")] and description(equal) == "5 points. Tokens: from 5 to 5."
+    equal = row_scatter(PLACES, TIPS, "tokens", [5.0] * 5)
+    assert detach_colorbar(equal)["marks"] == [(0, "5")] and description(equal) == "5 points. Tokens: from 5 to 5."
 
 
 def test_whatever_is_known_of_a_row_has_a_title():
-    from bert_tf.explain import MaskPrediction, RowResult, known_of
-    from bert_tf.explain.datasets.rows import Row
+    from bert_tf.explain import MaskPrediction, RowResult, row_attributes
+    from bert_tf.explain.datasets.text_rows import TextRow
 
     said = {"probabilities": {"x": 1.0}, "label": "x", "probability": 1.0}
     one = RowResult(
-        Row(1, "a", label="x"),
+        TextRow(1, "a", label="x"),
         3,
         0,
         (),
@@ -109,7 +109,7 @@ def test_whatever_is_known_of_a_row_has_a_title():
         (("a", 0.5),),
         said,
     )
-    assert list(known_of([one])) == list(TITLES)
+    assert list(row_attributes([one])) == list(TITLES)
 
 
 def test_axes_of_components_name_their_shares():

@@ -1,0 +1,90 @@
+"""Reading what a page shows, for tests."""
+
+import json
+import time
+
+import numpy as np
+
+PATIENCE = 240  # seconds for work beside the page: the machine may be busy
+
+
+def component(app, key):
+    """What a page gave to the first of its own components of this name; None if none is drawn."""
+    return next(iter(components(app, key)), None)
+
+
+def components(app, key):
+    """What a page gave to each of its own components of this name, as the browser would get it, but for the time."""
+    protos = (getattr(element, "proto", None) for element in walk(app._tree.root))
+    found = [
+        json.loads(proto.json)
+        for proto in protos
+        if type(proto).__name__ == "BidiComponent" and proto.component_name == f"bert_{key}"
+    ]
+    return [{name: value for name, value in one.items() if name != "made"} for one in found]
+
+
+def walk(block):
+    """Every element below ``block``."""
+    for child in block.children.values():
+        yield child
+        if hasattr(child, "children"):
+            yield from walk(child)
+
+
+def page_text(app):
+    """All that a page says in words, in one string."""
+    kinds = (app.title, app.header, app.subheader, app.markdown, app.caption, app.info, app.warning, app.error)
+    return "\n".join(element.value for kind in kinds for element in kind)
+
+
+def param(app, key):
+    """A parameter of the address, as text; None if it is not there."""
+    value = app.query_params.get(key)
+    return value[0] if isinstance(value, list) else value
+
+
+def run_until_done(app, done=None):
+    """Run the page again until the work beside it is done, and nothing went wrong on the way.
+
+    Args: done: callable (app) -> whether it is; default: there is no bar of work any more.
+    """
+    done = done or (lambda app: not shows_progress(app))
+    end = time.monotonic() + PATIENCE
+    while True:
+        assert not app.exception and not app.error, page_text(app)
+        if done(app):
+            return app
+        assert time.monotonic() < end, f"the work did not end: {page_text(app)}"
+        time.sleep(0.05)
+        app.run()
+
+
+def shows_progress(app):
+    """Whether a page shows work beside it: with a button to stop it, or, where it cannot be stopped, without steps."""
+    stops = any((button.key or "").startswith("w_stop_") for button in app.button)
+    return stops or any(bar.proto.text.endswith(" …") for bar in app.get("progress"))
+
+
+def offered(app, saved, names):
+    """See that a page has the menus ``names``, each with every format, the figures drawn."""
+    assert set(saved) == set(names)
+    labels = [one.proto.label for one in app.get("download_button")]
+    titles = [title for one in saved.values() for title in one["figures"]]
+    for kind in ("CSV", "JSON", "Arrays (NPZ)"):
+        assert labels.count(kind) == len(saved)
+    assert sorted(label for label in labels if label.endswith("(HTML)")) == sorted(f"{one} (HTML)" for one in titles)
+    assert sorted(one["title"] for one in components(app, "picture")) == sorted(titles)
+    for one in saved.values():
+        assert one["figures"] and all(figure.data for figure in one["figures"].values())
+
+
+def column(menu, name):
+    """The numbers of a column of a saved table."""
+    at = menu["header"].index(name)
+    return [float(row[at]) for row in menu["rows"]]
+
+
+def near(found, wanted, tolerance=2e-4):
+    """See that what was saved, six digits of it in a table, are these numbers."""
+    np.testing.assert_allclose(np.asarray(found, float), np.asarray(wanted, float), atol=tolerance, rtol=tolerance)

@@ -1,0 +1,163 @@
+"""The page of the three readers, driven without a browser; what it shows is compared with the library's answers."""
+
+import shutil
+
+import pytest
+
+from bert_tf.explain import predict_span
+from tests.app.page_reading import (
+    column,
+    components,
+    near,
+    offered,
+    page_text,
+    run_until_done,
+)
+
+TEXT = "The cat sat on the mat in Paris."
+START, END = TEXT.index("mat"), TEXT.index("mat") + 3
+NAMES = {"left": "tiny-left-to-right", "apart": "tiny-two-one-way", "both": "tiny-both-ways"}
+LIMITS = '[models]\ndefault = "tiny-cased"\nwarm = false\n'
+
+
+@pytest.fixture(scope="module")
+def readers_home(tmp_path_factory, explorer_home, tiny_folder):
+    """A models folder with the three readers, of one vocabulary, and another model."""
+    from bert_tf import checkpoints
+    from tests.layers.test_causal import APART, LEFT, make_reader
+
+    home = tmp_path_factory.mktemp("readers")
+    for name, kind in (("left", LEFT), ("apart", APART)):
+        reader = make_reader(kind)
+        checkpoints.save(home / NAMES[name], reader.config, reader.tokenizer, reader.model)
+    shutil.copytree(tiny_folder, home / NAMES["both"])
+    shutil.copytree(explorer_home / "tiny-cased", home / "tiny-cased")
+    (home / "explorer.toml").write_text(LIMITS)
+    return home
+
+
+@pytest.fixture
+def readers(readers_home, monkeypatch):
+    from ui.session import model_store, state
+
+    monkeypatch.setenv("BERT_TF_HOME", str(readers_home))
+    monkeypatch.setenv("BERT_TF_EXPLORER", str(readers_home / "explorer.toml"))
+    state.limits.clear()
+    model_store.catalogue.clear()
+    return readers_home
+
+
+def test_each_reader_s_guesses_and_what_it_saw_stand_side_by_side(readers, open_app):
+    import bert_tf
+
+    app = run_until_done(open_app(page="oneway", a=TEXT, mask="a5"))
+    bars, texts = components(app, "bars"), components(app, "spans")
+    asked = [*(NAMES[way] for way in ("left", "apart", "both")), "tiny-cased"]
+    assert len(bars) == len(texts) == 4
+    for name, drawn, text in zip(asked, bars, texts):
+        reading = predict_span(bert_tf.load(readers / name), TEXT, START, END, 5)
+        (card,) = drawn["cards"]
+        assert [one["text"] for one in card["predictions"]] == [one.token for one in reading.answer.predictions]
+        assert [one["p"] for one in card["predictions"]] == pytest.approx(
+            [one.probability for one in reading.answer.predictions], rel=1e-4
+        )
+        assert "".join(part["text"] for part in text["parts"]) == TEXT.replace("mat", "____")
+        visible_spans = [part["text"] for part in text["parts"] if "read" in part.get("tip", "")]
+        assert visible_spans == [word for start, end, _ in reading.visible_spans for word in TEXT[start:end].split()]
+    assert "How likely “mat” is to each" in page_text(app)
+
+
+def test_the_lines_ask_the_same_readers(readers, open_app, capsys):
+    app = run_until_done(open_app(page="oneway", a=TEXT, mask="a5", top="3"))
+    exec(app.code[0].value, {})
+    page_text = [line for line in capsys.readouterr().out.splitlines() if line.startswith("tiny-")]
+    for line, drawn in zip(page_text, components(app, "bars"), strict=True):
+        shown = [(one["text"], round(one["p"], 3)) for one in drawn["cards"][0]["predictions"]]
+        assert line.endswith(str(shown))
+
+
+def test_a_pressed_word_takes_the_place_of_the_hidden_one(readers, open_app):
+    app = run_until_done(open_app(page="oneway", a=TEXT, mask="a5,a1"))
+    chips = components(app, "chips")[0]["chips"]
+    assert [chip["was"] for chip in chips if chip["masked"]] == ["cat"]
+
+
+def test_a_typed_mask_is_asked_and_has_no_original(readers, open_app):
+    app = run_until_done(open_app(page="oneway", a="The cat sat on the [MASK] in Paris, [MASK]."))
+    assert all(card["title"] == "[MASK]" for drawn in components(app, "bars") for card in drawn["cards"])
+    assert "The first [MASK] is asked for" in page_text(app) and "How likely" not in page_text(app)
+
+
+def test_without_a_hidden_word_the_page_says_what_to_press(readers, open_app):
+    app = run_until_done(open_app(page="oneway", a=TEXT))
+    assert "Press a word above to hide it" in page_text(app) and not components(app, "bars")
+
+
+def test_half_the_context_is_told_of_each_reader_in_its_own_words(readers, open_app):
+    said = {
+        "left": "the left side alone gives the same",
+        "apart": "one of the two has no words to read",
+        "both": "BERT is trained to use both sides",
+    }
+    for way, name in NAMES.items():
+        app = run_until_done(open_app(page="whatif", model=name, a=TEXT, mask="a5"))
+        assert [words in page_text(app) for words in said.values()] == [other == way for other in said], page_text(app)
+        (drawn,) = components(app, "bars")
+        whole, before, after = ([one["p"] for one in card["predictions"]] for card in drawn["cards"])
+        assert (before == pytest.approx(whole, rel=1e-4)) == (way == "left") and after != pytest.approx(whole, rel=1e-4)
+
+
+def test_the_three_are_of_one_shape_where_such_are_here(monkeypatch):
+    from types import SimpleNamespace
+
+    from bert_tf import BertConfig
+    from ui.session import directional_models as readers
+
+    def info(name, kind, hidden=32, layers=2, vocabulary=100):
+        config = BertConfig(
+            model_type=kind,
+            vocab_size=vocabulary,
+            hidden_size=hidden,
+            num_hidden_layers=layers,
+            num_attention_heads=4,
+            intermediate_size=64,
+        )
+        return SimpleNamespace(name=name, config=config, heads=("mlm",))
+
+    left, apart, both = ("left-to-right", "two-one-way", "bert")
+    deep, foreign = info("a-deep", left, layers=3), info("b-foreign", left, vocabulary=99)
+    own = [info("left", left), info("apart", apart, hidden=64), info("both", both)]
+    wider = [info("a-wide", apart, hidden=128), info("a-both", both, layers=4)]
+    names = {"left": "left", "apart": "apart", "both": "both"}
+    for here, expected in (
+        ([deep, foreign, *wider, *own], names),
+        ([*wider, own[0], own[2]], {**names, "apart": "a-wide"}),
+        ([foreign, own[1], own[2]], {"left": "b-foreign"}),
+        ([own[1], own[2], wider[1]], {"apart": "apart", "both": "both"}),
+        ([own[2]], {}),
+    ):
+        monkeypatch.setattr(readers.models, "installed", lambda here=here: here)
+        assert readers.comparable_models() == expected
+
+
+def test_without_the_readers_the_page_says_so(open_app):
+    app = run_until_done(open_app(page="oneway", a=TEXT, mask="a5"))
+    assert "not all of them are among the models here" in page_text(app) and not components(app, "bars")
+
+
+def test_the_readers_answers_are_saved(readers, open_app, saved):
+    import bert_tf
+
+    offered(run_until_done(open_app(page="oneway", a=TEXT, mask="a5")), saved, ("one-way",))
+    reading = predict_span(bert_tf.load(readers / NAMES["left"]), TEXT, START, END, 5)
+    near(column(saved["one-way"], "probability")[:5], [one.probability for one in reading.answer.predictions])
+    assert saved["one-way"]["npz"]["token"][:5].tolist() == [one.token for one in reading.answer.predictions]
+
+
+@pytest.mark.parametrize("way, told_apart", [("left", False), ("apart", True)])
+def test_the_map_of_a_file_s_rows_offers_first_tokens_that_differ(readers, open_app, way, told_apart):
+    link = {"dataset.look": "map", "dataset.ask": "masks", "dataset.vector": "first"}
+    app = run_until_done(open_app(page="dataset", model=NAMES[way], **link))
+    keys = [one.key for one in app.button_group]
+    assert "w_dataset_way" in keys and ("w_dataset_vector" in keys) == told_apart
+    assert len(app.get("plotly_chart")) == 1 and f"pooling='{'first' if told_apart else 'mean'}'" in app.code[0].value

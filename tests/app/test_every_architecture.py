@@ -1,0 +1,98 @@
+"""Every page with every member of the family: what it has is drawn, what it has not is said, and nothing fails."""
+
+import json
+import shutil
+
+import pytest
+
+import bert_tf
+from bert_tf import checkpoints
+from bert_tf.models import build_pretraining_model
+from tests.app.page_reading import component, page_text, run_until_done
+from tests.app.test_architecture_pages import (
+    ARCHITECTURES,
+    ONE_WAY,
+    TEXTS,
+)  # noqa: F401
+
+#: Pages that read the texts with the visitor's model, and what stands on them whatever the member.
+PAGES = {
+    "predict": "Tokens",
+    "attention": "Layer 1, head 1",
+    "modelview": "In each drawing the text runs down both sides",
+    "neuron": "The query says what a token looks for",
+    "methods": "after layer 1",
+    "heads": "Heads that do alike lie together",
+    "lens": "What each layer already knows",
+    "ablation": "Switch off",
+    "contributions": "Layer by part",
+    "saliency": "Which words the answer hangs on",
+    "patching": "The other input",
+    "concepts": "What a concept does to an answer",
+    "whatif": "What if the text were different?",
+    "inputsum": "The table of positions",
+    "meaning": "At which layer the senses come apart",
+    "neighbours": "Which words lie nearest",
+    "factors": "Units that fire most in factor",
+    "compare": "Size and speed",
+    "cka": "is most like",
+    "agreement": "Those they differ on most come first",
+    "dataset": "26 rows",
+    "architecture": "Beside the other sizes",
+    "oneway": "What each expects there",
+}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_member_opens_the_page(open_app, family_home, page):  # noqa: F811
+    for name in (*TEXTS, *ONE_WAY):
+        text = TEXTS.get(name, "the man went to the store")
+        app = run_until_done(open_app(page=page, model=name, a=text, b=text, mask="a1"))
+        assert not app.exception and not app.error, f"{name}: {page_text(app)}"
+        assert PAGES[page] in page_text(app), f"{name}: {page_text(app)}"
+
+
+def test_the_time_lapse_of_a_discriminator_follows_its_scores(open_app, family_home, tmp_path, monkeypatch):  # noqa: F811
+    from ui.session import runs
+
+    name = "electra-discriminator"
+    folder = tmp_path / "runs" / "electra"
+    for step in (0, 10):
+        shutil.copytree(ARCHITECTURES / name, folder / "snapshots" / f"step-{step}")
+    (folder / "metrics.jsonl").write_text(json.dumps({"step": 10, "loss": 1.0}))
+    monkeypatch.setattr(runs, "SHIPPED", folder.parent)
+    app = open_app(page="timelapse", model=name, a=TEXTS[name], **{"timelapse.run": "electra"})
+    assert not app.exception and not app.error, page_text(app)
+    trace = bert_tf.load(ARCHITECTURES / name).trace(TEXTS[name])
+    drawn = [one["shade"] for one in component(app, "marks")["a"] if "shade" in one]
+    assert drawn == pytest.approx(trace.replaced[1:-1].tolist(), abs=1e-3)
+
+
+def test_the_box_of_the_pooler_names_the_member_s_own_first_token(open_app, family_home):  # noqa: F811
+    app = open_app(page="architecture", model="roberta", a=TEXTS["roberta"], **{"architecture.open": "pooler"})
+    assert not app.exception and not app.error, page_text(app)
+    (drawn,) = (
+        one
+        for one in map(lambda one: json.loads(one.proto.spec)["data"][0], app.get("plotly_chart"))
+        if one["type"] == "heatmap"
+    )
+    (row,) = drawn["y"]
+    assert row.startswith("&lt;s&gt;")
+
+
+def test_layers_that_share_one_set_of_weights_are_counted_once_and_worked_in_every_time(
+    open_app, family_home, tmp_path
+):  # noqa: F811
+    """Sharing saves memory, not time."""
+    bert = bert_tf.load(ARCHITECTURES / "albert")
+    layers = bert.config.num_hidden_layers
+    config = bert.config.replace(num_hidden_groups=1)
+    checkpoints.save(tmp_path / "one-set", config, bert.tokenizer, build_pretraining_model(config, heads=bert.heads))
+    app = open_app(page="architecture", model="one-set", a=TEXTS["albert"], **{"architecture.open": "attention"})
+    assert not app.exception and not app.error, page_text(app)
+    said = page_text(app)
+    assert (
+        f"All {layers} layers share one set of weights: it is counted once, and the work is done in every layer."
+        in said
+    )
+    assert f"the same in all {layers} layers" in said

@@ -1,0 +1,440 @@
+"""A fine-tuning started from the page."""
+
+import csv
+import dataclasses
+import io
+import json
+import os
+import random
+import re
+import time
+import types
+from pathlib import Path
+
+import pytest
+
+from tests.app.page_reading import (
+    column,
+    near,
+    offered,
+    page_text,
+    param,
+)
+from ui.widgets.formatting import percent
+
+ARCHITECTURES = Path(__file__).parents[1] / "golden" / "family"
+PATIENCE = 600  # seconds for a training beside the page: its process may be long in starting
+
+
+@pytest.fixture(autouse=True)
+def own_home(environment, tmp_path, monkeypatch, explorer_home):
+    """A models folder of its own: what is trained here is no other test's."""
+    import shutil
+
+    from ui.session import (
+        finetuning_jobs,
+        model_store,
+        state,
+        task_models,
+    )
+
+    home = tmp_path / "home"
+    shutil.copytree(explorer_home, home)
+    monkeypatch.setenv("BERT_TF_HOME", str(home))
+    monkeypatch.setenv("BERT_TF_EXPLORER", str(home / "explorer.toml"))
+    for cache in (state.limits, model_store.catalogue, task_models._settings, finetuning_jobs._started):
+        cache.clear()
+    yield home
+    for training in finetuning_jobs._started().values():
+        training.kill()
+    for cache in (finetuning_jobs._started, task_models._settings):
+        cache.clear()
+
+
+def examples(rows=60):
+    rng, out = random.Random(0), io.StringIO()
+    writer = csv.writer(out)
+    writer.writerow(["text", "label"])
+    for _ in range(rows):
+        label = rng.choice(["good", "bad"])
+        writer.writerow([f"the film was {label} and long", label])
+    return out.getvalue().encode()
+
+
+def began(app, name, content):
+    app.file_uploader(key="w_newtask_file_classify").upload(name, content, "text/csv").run()
+    app.selectbox(key="w_newtask_model").set_value("tiny-cased").run()
+    return app.button(key="w_newtask_start").click().run()
+
+
+def test_a_file_becomes_a_model_that_the_tasks_page_opens(open_app, own_home, saved):
+    from ui.session import finetuning_jobs, task_models
+
+    app = began(open_app(page="newtask"), "films.csv", examples())
+    assert not app.exception and not app.warning, page_text(app)
+    (name,) = finetuning_jobs.names()
+    assert param(app, "newtask.run") == name
+    wait(name, "done")
+    records, rounds = finetuning_jobs.records(name)
+    assert records and {"step", "loss"} <= set(records[0]) and "accuracy" in rounds[-1]["dev"]
+
+    assert finetuning_jobs.total_updates(name) == records[-1]["step"] and finetuning_jobs.task_and_metric(name) == (
+        "classify",
+        "accuracy",
+    )
+    app.run()
+    kept = max(one["dev"]["accuracy"] for one in rounds)
+    assert f"accuracy of the model that is kept, on what was held back, **{percent(kept)}**" in page_text(app)
+    assert "which also chose the best round" in page_text(app)
+    assert not list((own_home / name).glob("task-input.*"))
+    offered(app, saved, (f"{name}-learning",))
+    near(column(saved[f"{name}-learning"], "loss"), [record["loss"] for record in records])
+    app.button(key="w_newtask_try").click().run()
+    assert not app.exception and not app.error, page_text(app)
+    assert name in app.button_group(key="w_task_model").options
+    assert task_models.pairs()[name] == "tiny-cased"
+
+    app = open_app(page="newtask")
+    app.button(key="w_newtask_delete").click().run()
+    assert not app.exception and not (own_home / name).exists() and not finetuning_jobs.names()
+
+
+@pytest.mark.parametrize(
+    "task, metric, rounds, says",
+    [
+        (
+            "tag",
+            "f1",
+            [{"accuracy": 0.9, "f1": 0.25}, {"accuracy": 0.8, "f1": 0.5}, {"accuracy": 0.95, "f1": 0.4}],
+            "F1 … **50.0%**",
+        ),
+        ("answer", "f1", [{"exact_match": 40.0, "f1": 62.5}, {"exact_match": 50.0, "f1": 60.0}], "F1 … **62.5%**"),
+        ("classify", "spearman", [{"spearman": -0.5}, {"spearman": -0.125}], "rank correlation … **-0.125**"),
+    ],
+)
+def test_the_score_that_the_model_is_chosen_by_is_told(task, metric, rounds, says, open_app, own_home, saved):
+    from ui.session import finetuning_jobs
+
+    run = own_home / "own-one" / "run"
+    run.mkdir(parents=True)
+    scores = [one[metric] for one in rounds]
+    best = [score > max(scores[:place], default=-1) for place, score in enumerate(scores)]
+    (run / "rounds.json").write_text(
+        json.dumps(
+            {"rounds": [{"step": 10 * place, "dev": one, "best": best[place]} for place, one in enumerate(rounds)]}
+        )
+    )
+    (run / "settings.json").write_text(json.dumps({"updates": 30, "task": {"task": task, "metric": metric}}))
+    (run / "metrics.jsonl").write_text(json.dumps({"step": 10, "loss": 1.0}))
+    finetuning_jobs._started()["own-one"] = types.SimpleNamespace(status="done", kill=lambda: None)
+    app = open_app(page="newtask")
+    assert not app.exception, page_text(app)
+    assert says.replace("…", "of the model that is kept, on what was held back,") in page_text(app)
+    near(saved["own-one-learning"]["figures"]["Figure"].data[1].y, scores)
+
+
+@pytest.mark.parametrize("here", [(), ("fine-tuned",)])
+def test_without_a_model_that_can_learn_the_page_says_so_and_lists_what_was_trained(
+    here, open_app, own_home, monkeypatch
+):
+    from ui.session import finetuning_jobs, model_store, task_models
+
+    (own_home / "own-one" / "run").mkdir(parents=True)
+    finetuning_jobs._started()["own-one"] = types.SimpleNamespace(status="done", kill=lambda: None)
+    (some, *_) = model_store.installed()
+    found = [dataclasses.replace(some, name=name) for name in here]
+    monkeypatch.setattr(model_store, "installed", lambda: found)
+    monkeypatch.setattr(task_models, "names", lambda: dict.fromkeys(here))
+    app = open_app(page="newtask")
+    assert not app.exception and not app.error, page_text(app)
+    assert "No model that is here can learn this task" in page_text(app) and not app.code
+    assert "own-one" in page_text(app).replace("\\", "")
+
+
+def test_only_what_can_learn_a_task_is_offered_for_it(open_app, own_home, monkeypatch):
+    from ui.session import finetuning_jobs
+
+    monkeypatch.setattr(finetuning_jobs, "can_learn", lambda task, config: task != "choose")
+    app = open_app(page="newtask")
+    app.button_group(key="w_newtask_task").set_value("choose").run()
+    assert not app.error and "No model that is here can learn this task" in page_text(app)
+    app.button_group(key="w_newtask_task").set_value("tag").run()
+    assert "tiny-cased" in app.selectbox(key="w_newtask_model").options
+
+
+def test_a_model_of_128_places_learns_to_answer(own_home):
+    from bert_tf import checkpoints
+    from bert_tf.finetuning.task_settings import read_settings
+    from tests.conftest import make_bert
+    from ui.session import finetuning_jobs, model_store, state
+
+    short = make_bert(name="short")
+    checkpoints.save(own_home / "short", short.config, short.tokenizer, short.model)
+    limits = own_home / "explorer.toml"
+    limits.write_text(limits.read_text().replace('"tiny-uncased", ', '"tiny-uncased", "short", '))
+    for cache in (state.limits, model_store.catalogue):
+        cache.clear()
+    passages = [
+        {
+            "context": f"the {one} sat on the mat",
+            "qas": [{"id": one, "question": "she sat on?", "answers": [{"text": one, "answer_start": 4}]}],
+        }
+        for one in ("cat", "dog", "bunny", "house")
+    ]
+    content = json.dumps({"version": "1.1", "data": [{"title": "t", "paragraphs": passages}]}).encode()
+    name = finetuning_jobs.start("answer", "q.json", content, "short", 1, True)
+    wait(name, "done")
+    assert read_settings(own_home / name).max_length == 128
+    told_of = finetuning_jobs.options("answer", "tiny-cased", 1, True)
+    assert told_of[told_of.index("--length") + 1] == 256
+
+
+def wait(name, status):
+    from ui.session import finetuning_jobs
+
+    training = finetuning_jobs.started(name)
+    deadline = time.monotonic() + PATIENCE
+    while training.status in ("running", "ending") and time.monotonic() < deadline:
+        time.sleep(0.2)
+    assert training.status == status, training.problem
+
+
+def test_a_stopped_training_leaves_its_best_model(open_app, own_home):
+    from ui.session import finetuning_jobs
+
+    name = finetuning_jobs.start("classify", "films.csv", examples(4000), "tiny-cased", 10, True)
+    deadline = time.monotonic() + PATIENCE
+    while not finetuning_jobs.records(name)[1] and time.monotonic() < deadline:
+        time.sleep(0.05)
+    app = open_app(page="newtask")
+    bars, curves = [], []
+    while len(set(bars)) < 2 and time.monotonic() < deadline:
+        bars.append(app.get("progress")[0].proto.text)
+        curves.append(len(json.loads(app.get("plotly_chart")[0].proto.spec)["data"][0]["x"]))
+        app.run()
+    total = finetuning_jobs.total_updates(name)
+    assert all(re.fullmatch(rf"Update [\d,]+ of {total:,}", bar) for bar in bars), bars
+    assert curves[-1] > curves[0] and finetuning_jobs.started(name).status == "running", (bars, curves)
+    app.button(key="w_newtask_stop").click().run()
+    assert not app.exception, page_text(app)
+    wait(name, "stopped")
+    app.run()
+    assert "The best model that was measured until then is kept." in page_text(app)
+    assert len(finetuning_jobs.records(name)[1]) < 10 and app.button(key="w_newtask_try")
+
+
+@pytest.mark.parametrize("answers, told_as", [("A number", "regression"), ("Any number of several", "multi_label")])
+def test_numbers_and_several_labels_are_learnt(answers, told_as, own_home):
+    from bert_tf.finetuning.task_settings import read_settings
+    from ui.session import finetuning_jobs
+
+    labels = {"regression": ("1.5", "-2"), "multi_label": ("long|good", "long")}[told_as]
+    rows = "".join(f"the film was {word},{label}\n" for word, label in zip(("good", "bad"), labels)) * 10
+    name = finetuning_jobs.start(
+        "classify", "films.csv", f"text,label\n{rows}".encode(), "tiny-cased", 1, True, answers
+    )
+    wait(name, "done")
+    assert getattr(read_settings(own_home / name), told_as)
+
+
+@pytest.mark.parametrize(
+    "task, file_name, content",
+    [
+        ("tag", "w.conll", "the DET\ncat NOUN\nran VERB\n\na DET\ndog NOUN\nsat VERB\n\n" * 10),
+        (
+            "choose",
+            "c.jsonl",
+            "".join(
+                json.dumps({"context": "the cat", "choices": choices, "label": choices.index("sat")}) + "\n"
+                for choices in (["sat", "it was"], ["it was", "sat"])
+            )
+            * 10,
+        ),
+    ],
+)
+def test_words_and_endings_are_learnt(task, file_name, content, own_home):
+    from bert_tf.finetuning.task_settings import read_settings
+    from ui.session import finetuning_jobs, model_store, task_models
+
+    name = finetuning_jobs.start(task, file_name, content.encode(), "tiny-cased", 1, True)
+    wait(name, "done")
+    settings = read_settings(own_home / name)
+    assert settings.task == task and (task == "choose" or set(settings.labels) == {"DET", "NOUN", "VERB"})
+    records, rounds = finetuning_jobs.records(name)
+    assert records and finetuning_jobs.task_and_metric(name)[0] == task and rounds
+    model_store.catalogue.clear()
+    task_models._settings.clear()
+    assert name in task_models.names()
+
+
+def test_what_an_earlier_server_left_is_shown_and_deleted(open_app, own_home):
+    from ui.session import finetuning_jobs
+
+    cut, done = "own-tag-0101-2359-b", "own-classify-0102-0001-a"
+    for name in (cut, done):
+        run = own_home / name / "run"
+        run.mkdir(parents=True)
+        (own_home / name / "task-input.csv").write_text("text,label")
+        (run / "settings.json").write_text(
+            json.dumps({"updates": 30, "task": {"task": "classify", "metric": "accuracy"}})
+        )
+        last = {"step": 30 if name == done else 10, "loss": 1.0, "seconds_per_step": 0.1, "time": 1.0}
+        (run / "metrics.jsonl").write_text(json.dumps(last))
+        os.utime(run / "settings.json", (1, 1))
+    assert finetuning_jobs.names() == [done, cut]
+    assert [finetuning_jobs.started(name).status for name in finetuning_jobs.names()] == ["done", "stopped"]
+    assert not list(own_home.glob("own-*/task-input.*"))
+
+    app = open_app(page="newtask")
+    assert app.selectbox(key="w_newtask_run").value == done
+    app.selectbox(key="w_newtask_run").set_value(cut).run()
+    assert param(app, "newtask.run") == cut and "**Stopped.**" in page_text(app)
+    app.button(key="w_newtask_delete").click().run()
+    assert not app.exception and not (own_home / cut).exists() and (own_home / done).exists()
+    assert finetuning_jobs.names() == [done] and "**Done.**" in page_text(app)
+
+
+def test_what_another_server_trains_is_left_alone(own_home):
+    from ui.session import finetuning_jobs
+
+    run = own_home / "own-live" / "run"
+    run.mkdir(parents=True)
+    (run / "metrics.jsonl").write_text(json.dumps({"step": 10, "loss": 1.0, "time": time.time()}))
+    assert finetuning_jobs.names() == [] and finetuning_jobs.started("own-live") is None
+    assert finetuning_jobs.started("tiny-cased") is None  # no model of a page's
+
+
+def test_no_more_models_are_kept_than_the_limits_say(own_home):
+    from ui.session import finetuning_jobs, state
+
+    for number in range(state.limits().max_models):
+        (own_home / f"own-{number}").mkdir()
+    with pytest.raises(ValueError, match="There are 8 models from visitors' files here"):
+        finetuning_jobs.start("classify", "films.csv", examples(), "tiny-cased", 1, True)
+
+
+@pytest.mark.parametrize("epochs", [0, 11])
+def test_no_more_epochs_are_done_than_the_limits_say(epochs, own_home):
+    from ui.session import finetuning_jobs
+
+    with pytest.raises(ValueError, match=f"{epochs} epochs were asked for; at most 10 are done here"):
+        finetuning_jobs.start("classify", "films.csv", examples(), "tiny-cased", epochs, True)
+    assert not list(own_home.glob("own-*"))
+
+
+def test_a_second_training_waits_for_the_first(own_home):
+    from ui.session import finetuning_jobs
+
+    first = finetuning_jobs.start("classify", "films.csv", examples(4000), "tiny-cased", 10, True)
+    with pytest.raises(ValueError, match="Another training is running here; stop it, or wait until it is over"):
+        finetuning_jobs.start("classify", "films.csv", examples(), "tiny-cased", 1, True)
+    assert [path.name for path in own_home.glob("own-*")] == [first]
+    finetuning_jobs.started(first).kill()
+    finetuning_jobs.check("classify", "csv", examples(), 1)
+
+
+def test_a_training_is_given_the_minutes_of_the_limits(own_home, monkeypatch):
+    from ui.session import finetuning_jobs, state
+
+    given = []
+    monkeypatch.setattr(finetuning_jobs, "Training", lambda folder, arguments, seconds: given.append(seconds))
+    limits = own_home / "explorer.toml"
+    limits.write_text(limits.read_text() + "\n[training]\nmax_minutes = 7\n")
+    state.limits.clear()
+    finetuning_jobs.start("classify", "films.csv", examples(), "tiny-cased", 1, True)
+    finetuning_jobs._started().clear()
+    assert given == [7 * 60]
+
+
+@pytest.mark.parametrize(
+    "name, content, says",
+    [
+        ("films.csv", b" \n", "The file is empty"),
+        ("films.exe", b"x", "The file ends in .exe; this task reads .csv, .tsv, .jsonl"),
+        ("films.csv", b"x" * 600_000, "600,000 bytes; at most 500,000"),
+    ],
+)
+def test_files_that_cannot_be_learnt_from_are_refused_with_a_sentence(name, content, says):
+    from ui.session import finetuning_jobs
+
+    with pytest.raises(ValueError, match=says.replace(".", r"\.").replace(";", ".")):
+        finetuning_jobs.start("classify", name, content, "tiny-cased", 1, True)
+
+
+def test_a_file_the_command_cannot_read_ends_with_its_sentence(open_app):
+    from ui.session import finetuning_jobs
+
+    name = finetuning_jobs.start("classify", "films.csv", b"a,b\n1,2\n", "tiny-cased", 1, True)
+    training = finetuning_jobs.started(name)
+    deadline = time.monotonic() + PATIENCE
+    while training.status == "running" and time.monotonic() < deadline:
+        time.sleep(0.2)
+    assert training.status == "failed"
+    assert training.problem.startswith("task-input.csv: no column")
+    app = open_app(page="newtask")
+    assert any("no column" in one.value for one in app.error)
+
+
+def test_where_training_is_switched_off_the_page_says_so(open_app, own_home):
+    from ui.session import state
+
+    text = (own_home / "explorer.toml").read_text() + "\n[training]\ntrain = false\n"
+    (own_home / "explorer.toml").write_text(text)
+    state.limits.clear()
+    app = open_app(page="newtask")
+    assert "switched off" in page_text(app) and not app.exception
+
+
+@pytest.fixture
+def offer(own_home):
+    """A function that puts a model folder under a name into the home and among those that are offered."""
+    import shutil
+
+    from ui.session import model_store, state
+
+    def offered(name, folder, **settings):
+        shutil.copytree(folder, own_home / name)
+        path = own_home / name / "config.json"
+        path.write_text(json.dumps({**json.loads(path.read_text()), **settings}))
+        limits = own_home / "explorer.toml"
+        limits.write_text(limits.read_text().replace("offered = [", f'offered = ["{name}", '))
+        state.limits.clear()
+        model_store.catalogue.clear()
+
+    return offered
+
+
+@pytest.mark.parametrize("groups, kept", [(2, 2), (1, 0)])
+def test_the_lowest_layers_are_kept_only_where_the_highest_do_not_share_their_weights(groups, kept, open_app, offer):
+    from ui.session import finetuning_jobs
+
+    offer("albert", ARCHITECTURES / "albert", num_hidden_groups=groups)  # four layers
+    given = finetuning_jobs.options("classify", "albert", 1, True)
+    assert given[given.index("--freeze-layers") + 1] == kept if kept else "--freeze-layers" not in given
+    app = open_app(page="newtask")
+    app.selectbox(key="w_newtask_model").set_value("albert").run()
+    assert not app.exception, page_text(app)
+    switches = [one.label for one in app.toggle if one.key == "w_newtask_top"]
+    assert switches == (["Only the two highest layers learn"] if kept else [])
+    assert ("All of it learns: its layers share one set of weights." in page_text(app)) == (not kept)
+    assert ("--freeze-layers" in app.code[0].value) == bool(kept)
+
+
+def test_a_reader_from_left_to_right_is_not_judged_by_its_first_token(open_app, offer, tmp_path):
+    from bert_tf import checkpoints
+    from tests.layers.test_causal import LEFT, make_reader
+    from ui.session import finetuning_jobs
+    from ui.widgets.formatting import title
+
+    reader = make_reader(LEFT)
+    offer("reader", checkpoints.save(tmp_path / "reader", reader.config, reader.tokenizer, reader.model))
+    app = open_app(page="newtask")
+    for task, there in (("choose", False), ("tag", True), ("answer", True), ("classify", True)):
+        app.button_group(key="w_newtask_task").set_value(task).run()
+        assert not app.exception, page_text(app)
+        assert (title("reader") in app.selectbox(key="w_newtask_model").options) == there, task
+    app.selectbox(key="w_newtask_model").set_value("reader").run()
+    assert "--pooling mean" in app.code[0].value
+    rows = "".join(f"the film was {label},{label}\n" for label in ("good", "bad")) * 10
+    name = finetuning_jobs.start("classify", "films.csv", f"text,label\n{rows}".encode(), "reader", 1, True)
+    wait(name, "done")

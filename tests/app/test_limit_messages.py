@@ -1,0 +1,43 @@
+"""Views say what they do not show."""
+
+import pytest
+
+from tests.app.page_reading import page_text, param, run_until_done
+
+
+@pytest.mark.parametrize(
+    "view, says",
+    [
+        ({"page": "predict"}, "a sure guess may be untrue"),
+        ({"page": "whatif", "whatif.kind": "word", "whatif.word": "a0", "whatif.with": "A"}, "One change in one text"),
+        ({"page": "whatif", "whatif.kind": "swap"}, "One change in one text"),
+        ({"page": "timelapse"}, "with another seed"),
+        ({"page": "predict", "mask": ""}, "a high score does not say that B makes sense after A"),
+        ({"page": "compare"}, "it does not say which of them is the better"),
+        ({"page": "compare"}, "A mean hides what single heads do"),
+        ({"page": "compare", "compare.look": "layers"}, "trained on the last layer alone"),
+        ({"page": "whatif", "whatif.kind": "pairs"}, "One pair shows no rule"),
+        ({"page": "family"}, "How well a model answers is in none of these numbers"),
+    ],
+)
+def test_the_view_says_its_limits(open_app, view, says):
+    app = run_until_done(
+        open_app(**{"a": "The cat sat.", "b": "It was good.", "mask": "a1", "with": "tiny-uncased", **view})
+    )
+    assert says in page_text(app), page_text(app)
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        {"page": "compare", "with": "tiny-uncased"},
+        {"page": "compare", "with": "tiny-uncased", "compare.drawn": "lines", "compare.head": "1"},
+        {"page": "timelapse"},
+        {"page": "architecture", "architecture.open": "attention", "architecture.values": "attentions"},
+    ],
+)
+def test_a_map_of_attention_leads_to_why_it_is_no_explanation(open_app, view):
+    app = open_app(a="The cat sat.", b="It was good.", **view)
+    app.button(key="w_attention_read").click().run()
+    assert not app.exception and param(app, "page") == "attention"
+    assert "**No, not by itself.**" in page_text(app) and app.expander[-1].proto.expanded

@@ -1,0 +1,154 @@
+"""Values given to widgets reach the browser even where one run follows hard upon another."""
+
+import pytest
+
+from tests.app.page_reading import PATIENCE, param
+
+PAIR = {"a": "The bunny ate the carrot.", "b": "It was good."}
+
+
+def given(app):
+    return [bool(app.text_area(key=f"w_text_{name}").proto.set_value) for name in "ab"] + [
+        bool(app.selectbox(key="w_model").proto.set_value)
+    ]
+
+
+def test_values_go_along_with_a_run_that_the_visitor_did_not_ask_for(open_app):
+    app = open_app(**PAIR, model="tiny-uncased")
+    assert given(app) == [True, True, True]
+    for _ in range(2):
+        app.session_state["_again"] = True
+        assert given(app.run()) == [True, True, True]
+    assert app.text_area(key="w_text_a").value == PAIR["a"]
+
+
+OTHERS = {
+    "w_second_a": ("text_area", {"page": "compare", "compare.what": "texts"}),
+    "w_second_b": ("text_area", {"page": "compare", "compare.what": "texts"}),
+    "w_dataset_ask": ("button_group", {"page": "dataset"}),
+    "w_ablation_tokens": ("multiselect", {"page": "ablation", "ablation.tokens": "2"}),
+    "w_saliency_token": ("selectbox", {"page": "saliency"}),
+    "w_whatif_example": ("button_group", {"page": "whatif", "whatif.kind": "pairs"}),
+    "w_run": ("selectbox", {"page": "training"}),
+}
+
+
+@pytest.mark.parametrize("key", OTHERS)
+def test_values_of_single_pages_go_along_too(open_app, key):
+    kind, link = OTHERS[key]
+    app = open_app(**PAIR, mask="a1", **link)
+    for _ in range(2):
+        assert getattr(app, kind)(key=key).proto.set_value
+        app.session_state["_again"] = True
+        app.run()
+    assert not app.exception and not app.error
+
+
+def test_the_example_of_a_task_goes_along_too(with_tasks, open_app):
+    app = open_app(page="tasks", a="The cat sat.", **{"tasks.model": "classes"})
+    app.session_state["_again"] = True
+    assert app.run().button_group(key="w_task_example").proto.set_value
+
+
+def test_what_a_visitor_types_is_left_alone(open_app):
+    app = open_app(**PAIR)
+    app.text_area(key="w_text_a").set_value("It was good.").run()
+    assert given(app) == [False, False, False]
+    app.session_state["_again"] = True
+    assert given(app.run()) == [False, False, False]
+    assert app.text_area(key="w_text_a").value == "It was good."
+
+
+@pytest.mark.parametrize("ended, left", [(True, ""), (False, PAIR["a"])])
+def test_a_field_that_a_cut_run_left_empty_does_not_lose_the_text(open_app, ended, left):
+    app = open_app(**PAIR)
+    app.session_state["_ended"] = ended
+    app.text_area(key="w_text_a").set_value("").run()
+    assert app.text_area(key="w_text_a").value == left and (param(app, "a") or "") == left
+    app.text_area(key="w_text_a").set_value("It rained.").run()
+    assert param(app, "a") == "It rained."
+
+
+@pytest.mark.parametrize("ended, left", [(True, ""), (False, "river")])
+def test_nor_does_a_field_of_a_page_s_own(open_app, ended, left):
+    typed = {"meaning.example": "own sentences", "meaning.word": "river", "meaning.lines": "The river rose.\nA river."}
+    app = open_app(page="meaning", **typed)
+    app.session_state["_ended"] = ended
+    app.text_input(key="w_meaning_word").set_value("").run()
+    assert app.text_input(key="w_meaning_word").value == left
+
+
+def _page_that_can_be_cut_short():
+    import streamlit as st
+
+    from ui.session import state
+
+    state.open_view()
+    st.button("Go", key="go", on_click=lambda: state.change_view(page="lens"))
+    st.button("Theme", key="theme", on_click=state.keep_view_next_run)
+    st.text(state.view().page)
+    if st.session_state.get("cut"):
+        st.stop()
+    state.write_address()
+
+
+@pytest.fixture
+def cut_app():
+    from streamlit.testing.v1 import AppTest
+
+    app = AppTest.from_function(_page_that_can_be_cut_short, default_timeout=PATIENCE)
+    app.query_params["a"] = PAIR["a"]
+    return app
+
+
+def test_a_press_is_not_lost_where_its_run_is_cut_short(cut_app):
+    cut_app.session_state["cut"] = True
+    cut_app.run()
+    cut_app.button(key="go").click().run()
+    cut_app.session_state["cut"] = False
+    assert cut_app.run().text[0].value == "lens" and param(cut_app, "page") == "lens"
+
+
+def test_a_press_is_not_lost_where_another_theme_is_told_with_the_address_of_before(cut_app):
+    cut_app.run()
+    cut_app.button(key="go").click().run()
+    assert param(cut_app, "page") == "lens"
+    del cut_app.query_params["page"]
+    assert cut_app.button(key="theme").click().run().text[0].value == "lens"
+    # Another link is still taken.
+    cut_app.query_params["page"] = "attention"
+    assert cut_app.run().text[0].value == "attention"
+
+
+@pytest.mark.parametrize("seconds, page", [(60.0, "lens"), (0.0, "predict")])
+def test_an_address_replaced_a_moment_ago_is_no_link_and_later_it_is(cut_app, monkeypatch, seconds, page):
+    """A run that no callback announced, with the address of before: too soon for the visitor's Back button, or that."""
+    from ui.session import state
+
+    monkeypatch.setattr(state, "_LATE", seconds)
+    cut_app.run()
+    before = dict(cut_app.query_params)
+    cut_app.button(key="go").click().run()
+    cut_app.query_params = before
+    cut_app.run()
+    assert cut_app.text[0].value == page
+    assert param(cut_app, "page") == (None if page == "predict" else page)
+
+
+def test_two_fields_that_are_empty_at_once_were_never_filled(open_app):
+    """A visitor clears one after the other; a browser that was too slow to fill them reports both."""
+    app = open_app(**PAIR)
+    for name in "ab":
+        app.text_area(key=f"w_text_{name}").set_value("")
+    app.run()
+    assert [app.text_area(key=f"w_text_{name}").value for name in "ab"] == list(PAIR.values())
+    for name in "ba":
+        app.text_area(key=f"w_text_{name}").set_value("").run()
+    assert [app.text_area(key=f"w_text_{name}").value for name in "ab"] == ["", ""]
+
+
+def test_what_was_given_in_a_run_that_was_cut_short_goes_along_with_the_next(open_app):
+    app = open_app(**PAIR)
+    app.session_state["_ended"] = False
+    assert given(app.run()) == [True, True, True]
+    assert given(app.run()) == [False, False, False]

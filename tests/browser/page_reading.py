@@ -1,0 +1,118 @@
+"""What the tests in a real Chromium read off a page, and how they act on it."""
+
+import re
+import time
+import urllib.parse
+
+from playwright.sync_api import TimeoutError as Overdue
+from playwright.sync_api import expect
+
+PATIENCE = 120_000  # milliseconds: a first pass compiles, and the machine may be busy
+TEXTS = ("The bunny ate the carrot.", "It was good.")
+PAIR = "/?a=The+bunny+ate+the+carrot.&b=It+was+good."
+ASKED = PAIR + "&mask=a3"
+FIGURE = ".js-plotly-plot"
+NUMBERS = """([sign, index]) => {
+  const kinds = { f4: Float32Array, f8: Float64Array, i1: Int8Array, u1: Uint8Array, i2: Int16Array, i4: Int32Array };
+  const list = (value) => {
+    if (value?.bdata) {
+      const bytes = Uint8Array.from(atob(value.bdata), (letter) => letter.charCodeAt(0));
+      return Array.from(new kinds[value.dtype](bytes.buffer));
+    }
+    return Array.from(value ?? [], (row) => (typeof row === "object" && row ? Array.from(row) : row)).flat();
+  };
+  return Array.from(document.querySelectorAll(sign)[index]?.data ?? [], (one) => (
+    { type: one.type, name: one.name, x: list(one.x), y: list(one.y), z: list(one.z) }));
+}"""
+
+
+def parameters(page):
+    return dict(urllib.parse.parse_qsl(urllib.parse.urlsplit(page.url).query))
+
+
+def chip(page, word):
+    return page.locator("button.chip", has_text=re.compile(rf"^(\[MASK\])?{re.escape(word)}$")).first
+
+
+def wait_for_link(page, name, value):
+    page.wait_for_function("([name, value]) => new URL(location).searchParams.get(name) === value", arg=[name, value])
+
+
+def numbers(page, index=0):
+    """What a figure on the page was given, once it is drawn."""
+    expect(page.locator(FIGURE).nth(index).locator(".main-svg, canvas").first).to_be_attached()
+    given = f"(asked) => {{ const found = ({NUMBERS})(asked); return found.length && found; }}"
+    return page.wait_for_function(given, arg=[FIGURE, index]).json_value()
+
+
+def saved(page, name="CSV", menu=0):
+    """The text of a file from a page's menu."""
+    page.get_by_role("button", name="Save").nth(menu).click()
+    return download(page, page.get_by_role("button", name=name, exact=True)).path().read_text("utf-8")
+
+
+def download(page, button):
+    """The file that a press on ``button`` saves, pressed again where it was not yet listening."""
+    for patience in (20_000, PATIENCE):
+        try:
+            with page.expect_download(timeout=patience) as found:
+                button.click()
+            return found.value
+        except Overdue:
+            if patience == PATIENCE:
+                raise
+
+
+def repeat_until(act, seen):
+    """Act until it is seen: what is done while a page is drawn anew may be lost.
+
+    Args: act: callable. seen: callable (milliseconds) that raises AssertionError if it does not come true in them.
+    """
+    end = time.monotonic() + PATIENCE / 1000
+    while True:
+        act()
+        try:
+            return seen(5000)
+        except AssertionError:
+            if time.monotonic() > end:
+                raise
+
+
+def point(page, place, hint, said):
+    """Point at ``place`` until ``hint`` says it, a text or a pattern."""
+
+    def act():
+        page.mouse.move(0, 0)
+        place.hover()
+
+    repeat_until(act, lambda patience: expect(hint).to_have_text(said, timeout=patience))
+
+
+def press_row(page, row, said="Open row"):
+    """A press on the box before a row of the page's table, a canvas, until ``said`` stands below it."""
+    table = page.get_by_test_id("stDataFrame").first
+    chosen = table.locator(f"tr[aria-rowindex='{row + 2}'][aria-selected=true]")
+
+    def act():
+        # A second press would take the first one back.
+        if not chosen.count():
+            table.locator(".dvn-scroller").click(position={"x": 18, "y": 35 * (row + 1) + 17})
+
+    repeat_until(act, lambda patience: expect(page.get_by_text(said).first).to_be_visible(timeout=patience))
+
+
+def share(text):
+    return float(re.search(r"−?[\d.]+(?=%)", text).group().replace("−", "-")) / 100
+
+
+def wider_than_the_screen(page):
+    """By how many pixels what a page holds is wider than its window, once its figures have taken their width."""
+    over = """() => {
+      const main = document.querySelector('[data-testid=stMain]');
+      return main.scrollWidth - main.clientWidth;
+    }"""
+    try:
+        page.wait_for_function(f"() => ({over})() <= 1")
+    except Overdue:
+        pass
+    return page.evaluate(over)

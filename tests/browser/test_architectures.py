@@ -1,0 +1,107 @@
+"""Replaced words, One way or both, and members of the family, in a real Chromium, on small random models."""
+
+import re
+import shutil
+
+import pytest
+from playwright.sync_api import expect
+
+import bert_tf
+from bert_tf import checkpoints
+from bert_tf.explain import predict_span, replace_and_detect
+from tests.app.test_architecture_pages import ARCHITECTURES, TEXTS
+from tests.app.test_directionality import NAMES
+from tests.browser.conftest import serving
+from tests.browser.page_reading import wait_for_link, wider_than_the_screen
+from tests.layers.test_causal import APART, LEFT, make_reader
+from ui.widgets.formatting import percent
+
+SENTENCE = "The cat sat on the mat in Paris."
+WORDS = "w1 w2 w3 w4 w5 w6 w7 w8"
+GAME = f"/?page=electra&model=electra-discriminator&a={WORDS.replace(' ', '+')}&electra.share=40"
+ONE_WAY = f"/?page=oneway&a={SENTENCE.replace(' ', '+')}"
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory, tiny_folder):
+    home = tmp_path_factory.mktemp("family-browser")
+    for name in TEXTS:
+        shutil.copytree(ARCHITECTURES / name, home / name)
+    for name, kind in (("left", LEFT), ("apart", APART)):
+        reader = make_reader(kind)
+        checkpoints.save(home / NAMES[name], reader.config, reader.tokenizer, reader.model)
+    shutil.copytree(tiny_folder, home / NAMES["both"])
+    (home / "explorer.toml").write_text(f'[models]\ndefault = "{NAMES["both"]}"\nwarm = false\n')
+    return home
+
+
+@pytest.fixture(scope="module")
+def server(home):
+    """In the place of the server of the other tests: one with the whole family."""
+    with serving(home) as address:
+        yield address
+
+
+def test_the_game_is_the_library_s_and_is_drawn_again(visit, home):
+    page = visit(GAME).page
+    judge, writer = (bert_tf.load(home / f"electra-{name}") for name in ("discriminator", "generator"))
+    for draw in (0, 1):
+        game = replace_and_detect(writer, judge, WORDS, 0.4, (), draw)
+        tips = [f"{token}: replaced {percent(float(score))}" for token, score in zip(game.tokens, game.scores)][1:-1]
+        expect(page.locator(".marks .word")).to_have_text([token for token in game.tokens[1:-1]])
+        shown = page.locator(".marks .word").evaluate_all("words => words.map((word) => word.dataset.tip)")
+        assert [tip.partition(", stood")[0] for tip in shown] == tips
+        replaced = game.replaced[1:-1].tolist()
+        assert [", stood there: " in tip for tip in shown] == replaced
+        expect(page.get_by_text(f"It suspected {game.false_positives} of the text's own")).to_be_visible()
+        page.get_by_role("button", name="Draw again").click()
+        wait_for_link(page, "electra.draw", str(draw + 1))
+
+
+def test_a_pressed_word_is_written_anew(visit):
+    page = visit(GAME).page
+    page.locator("button.chip", has_text=re.compile("^w3$")).click()
+    wait_for_link(page, "mask", "a2")
+    expect(page.get_by_text("wrote 1 token anew")).to_be_visible()
+    page.locator(".marks .word").nth(2).focus()
+    expect(page.locator(".marks .hint")).to_contain_text(": replaced ")
+
+
+def test_the_readers_expectations_stand_side_by_side(visit, home):
+    page = visit(ONE_WAY).page
+    expect(page.get_by_text("Press a word above to hide it")).to_be_visible()
+    page.locator("button.chip", has_text=re.compile("^mat$")).click()
+    wait_for_link(page, "mask", "a5")
+    start = SENTENCE.index("mat")
+    readings = [
+        predict_span(bert_tf.load(home / NAMES[way]), SENTENCE, start, start + 3, 5)
+        for way in ("left", "apart", "both")
+    ]
+    found = [one for reading in readings for one in reading.answer.predictions]
+    expect(page.locator(".card .word")).to_have_text([one.token for one in found])
+    expect(page.locator(".card .share")).to_have_text([percent(one.probability) for one in found])
+    expect(page.locator(".spans").first).to_contain_text("____")
+    expect(page.get_by_text("How likely “mat” is to each")).to_be_visible()
+
+
+@pytest.mark.parametrize("name", ["roberta", "albert"])
+def test_a_member_opens_on_the_pages(visit, home, name):
+    text = TEXTS[name].replace(" ", "+")
+    page = visit(f"/?model={name}&a={text}&mask=a1").page
+    bert = bert_tf.load(home / name)
+    trace = bert.trace(TEXTS[name], mask=[TEXTS[name].split()[1]])
+    answers = bert.fill_mask(trace, 5)
+    expect(page.locator(".card .share")).to_have_text(
+        [percent(one.probability) for answer in answers for one in answer.predictions]
+    )
+    page.get_by_role("link", name="Attention", exact=True).click()
+    page.locator(".board canvas").wait_for()
+    expect(page.locator(".lines .left .token")).to_have_count(trace.length)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_nothing_is_wider_than_a_telephone(visit, scheme):
+    for link, sign in ((GAME, ".marks .word"), (ONE_WAY + "&mask=a5", ".bars .bar")):
+        page = visit(link, viewport={"width": 390, "height": 844}, color_scheme=scheme).page
+        page.locator(sign).last.wait_for()
+        assert wider_than_the_screen(page) <= 1, link

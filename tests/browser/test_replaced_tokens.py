@@ -1,0 +1,68 @@
+"""Replaced words with what is shipped, in a real Chromium: it plays at once, and what it says is the library's."""
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+import bert_tf
+from bert_tf.explain import replace_and_detect
+from tests.browser.conftest import serving
+from tests.browser.page_reading import wait_for_link, wider_than_the_screen
+from ui.widgets.formatting import percent
+
+expect.set_options(timeout=60_000)  # the machine may be busy
+TEXT = "The river runs through the old city to the sea."
+GAME = f"/?page=electra&a={TEXT.replace(' ', '+')}"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    """In the place of the server of the other tests: one with the shipped models alone."""
+    home = tmp_path_factory.mktemp("shipped-browser")
+    (home / "explorer.toml").write_text("[models]\nwarm = false\n")
+    with serving(home) as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def players():
+    return bert_tf.load("bert-base-cased-student"), bert_tf.load("electra-base-cased-embedded")
+
+
+def shown(page, game):
+    """See that the page has the game: every token, its score, what stood there, and the two counts."""
+    inside = [at for at, source in enumerate(game.sources) if source]
+    words = page.locator(".marks .word")
+    expect(words).to_have_text([game.tokens[at].removeprefix("##") for at in inside])
+    tips = words.evaluate_all("words => words.map((word) => word.dataset.tip)")
+    assert tips == [
+        f"{game.tokens[at]}: replaced {percent(float(game.scores[at]))}"
+        + (f", stood there: {game.original_tokens[at]}" if game.replaced[at] else "")
+        for at in inside
+    ]
+    expect(page.get_by_text(f"It suspected {game.false_positives} of the text's own")).to_be_visible()
+    if game.replaced.any():
+        expect(page.get_by_text(f"caught {game.true_positives} of {int(game.replaced.sum())}")).to_be_visible()
+
+
+def test_it_plays_without_a_choice_and_by_presses(visit, players):
+    page = visit(GAME).page
+    shown(page, replace_and_detect(*players, TEXT, 0.15))
+    expect(page.get_by_text("BERT Base's student writes, ELECTRA Base, cased judges.")).to_be_visible()
+    page.get_by_role("radio", name="40%").click()
+    wait_for_link(page, "electra.share", "40")
+    shown(page, replace_and_detect(*players, TEXT, 0.4))
+    page.get_by_role("button", name="Draw again").click()
+    wait_for_link(page, "electra.draw", "1")
+    shown(page, replace_and_detect(*players, TEXT, 0.4, seed=1))
+    page.locator("button.chip", has_text=re.compile("^river$")).click()
+    wait_for_link(page, "mask", "a1")
+    shown(page, replace_and_detect(*players, TEXT, mask=(2,), seed=1))
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_fits_a_telephone(visit, scheme):
+    page = visit(GAME, viewport={"width": 390, "height": 844}, color_scheme=scheme).page
+    page.locator(".marks .word").last.wait_for()
+    assert wider_than_the_screen(page) <= 1
