@@ -25,7 +25,8 @@ class Ours:
 
         from bert_tf import checkpoints
         from bert_tf.finetuning.task_folder import load_head
-        from bert_tf.training.optimizers.registry import make_optimizer, warmup_steps
+        from bert_tf.training.optimizers.registry import make_optimizer
+        from bert_tf.training.optimizers.schedule import warmup_steps
         from bert_tf.training.precision import apply_precision
         from bert_tf.training.step import Step
 
@@ -72,7 +73,7 @@ class Theirs:
         import torch
         import transformers
 
-        from bert_tf.training.optimizers.registry import warmup_steps
+        from bert_tf.training.optimizers.schedule import warmup_steps
 
         kind = json.loads((Path(folder) / "config.json").read_text())["architectures"][0]
         self.model = getattr(transformers, kind).from_pretrained(folder)

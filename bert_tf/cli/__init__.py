@@ -25,11 +25,11 @@ COMMANDS = {
     "convert": ("bert_tf.cli.convert", "convert a model folder from one format to another"),
     "evaluate": ("bert_tf.cli.evaluate", "measure a model on a text file"),
     "finetune": ("bert_tf.cli.finetune", "fine-tune a model on examples of a task"),
-    "vocab": ("bert_tf.pretraining.data.train_vocabulary", "train a WordPiece vocabulary on text files"),
+    "vocab": ("bert_tf.cli.vocab", "train a WordPiece vocabulary on text files"),
     "prepare": ("bert_tf.cli.prepare", "make masked examples of text files, sharded TFRecord"),
     "features": ("bert_tf.cli.features", "a vector for every text of a file, for other programs"),
     "pretrain": ("bert_tf.cli.pretrain", "pre-train a model on text files"),
-    "export": ("bert_tf.pretraining.export_run", "write the model of a pre-training's checkpoint in any format"),
+    "export": ("bert_tf.cli.export", "write the model of a pre-training's checkpoint in any format"),
 }
 
 PROG = "python -m bert_tf"

@@ -5,8 +5,8 @@ import sys
 from collections import deque
 from contextlib import contextmanager, nullcontext
 
-from bert_tf.cli.files import refuse_same_file, unchanged_note, writing
-from bert_tf.cli.model import load_model
+from bert_tf.cli.shared.files import refuse_same_file, unchanged_note, writing
+from bert_tf.cli.shared.model import load_model
 from bert_tf.errors import InputError
 
 

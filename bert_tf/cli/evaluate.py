@@ -4,8 +4,8 @@ or a fine-tuned model on a file of examples."""
 import json
 import sys
 
-from bert_tf.cli.model import add_model_arguments, load_model
-from bert_tf.cli.render import percent, table
+from bert_tf.cli.shared.model import add_model_arguments, load_model
+from bert_tf.cli.shared.render import percent, table
 from bert_tf.user_errors import SEED
 
 

@@ -4,8 +4,8 @@ import json
 import sys
 from itertools import islice
 
-from bert_tf.cli.model import add_model_arguments, load_model
-from bert_tf.cli.render import table
+from bert_tf.cli.shared.model import add_model_arguments, load_model
+from bert_tf.cli.shared.render import table
 from bert_tf.errors import DataError, TaskError
 from bert_tf.finetuning.tasks.registry import TASKS_BY_NAME, family
 

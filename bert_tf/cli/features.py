@@ -4,8 +4,8 @@ import os
 import sys
 from itertools import islice
 
-from bert_tf.cli.files import writing
-from bert_tf.cli.model import add_model_arguments, load_model
+from bert_tf.cli.shared.files import writing
+from bert_tf.cli.shared.model import add_model_arguments, load_model
 from bert_tf.errors import InputError
 from bert_tf.finetuning.data.sentence_examples import ColumnLayout, read_sentences
 from bert_tf.finetuning.data.tables import FORMATS, read_records

@@ -3,7 +3,7 @@
 import json
 
 from bert_tf.cli.models import as_json, heads, path_of, where
-from bert_tf.cli.render import size, table
+from bert_tf.cli.shared.render import size, table
 
 
 def add_arguments(parser):

@@ -2,7 +2,7 @@
 
 import json
 
-from bert_tf.cli.render import size, table
+from bert_tf.cli.shared.render import size, table
 
 
 def add_arguments(parser):

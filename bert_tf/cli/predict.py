@@ -3,37 +3,10 @@
 import json
 import sys
 
-from bert_tf.cli.files import writing
-from bert_tf.cli.model import add_model_arguments, load_model
+from bert_tf.cli.shared.files import writing
+from bert_tf.cli.shared.model import add_model_arguments, load_model
+from bert_tf.cli.shared.reading_options import READING, add_reading_arguments
 from bert_tf.errors import InputError
-
-_ALL = ("classify", "tag", "answer", "choose")
-#: Options that say how a file is read -> the tasks that have them.
-READING = {
-    "format": _ALL,
-    "columns": _ALL,
-    "glue": ("classify",),
-    "text_column": ("classify",),
-    "text2_column": ("classify",),
-    "words_field": ("tag",),
-    "documents": ("tag",),
-    "context_column": ("choose",),
-    "start_column": ("choose",),
-    "choice_columns": ("choose",),
-}
-_HELP = {
-    "format": "csv, tsv, jsonl or lines, a text each; to tag also conll or conllu; default: by the file's ending",
-    "columns": "names of the columns of a file without a header",
-    "glue": "the file is one of GLUE's",
-    "text_column": "column of the text",
-    "text2_column": "column of a pair's second text",
-    "words_field": "field of the words in JSON lines",
-    "documents": "sentences between -DOCSTART- or # newdoc lines are one text",
-    "context_column": "column of the context",
-    "start_column": "column of how each choice begins",
-    "choice_columns": "columns of the choices",
-}
-_METAVAR = {"format": "F", "columns": "A,B,…", "choice_columns": "A,B,…"}
 
 
 def add_arguments(parser):
@@ -90,13 +63,7 @@ def add_arguments(parser):
         help="inputs in one pass (default 32); with 1 each is answered as it comes, before the next one is read",
     )
     many.add_argument("--quiet", action="store_true", help="no progress bar")
-    reading = parser.add_argument_group("how the file is read, with a fine-tuned model, as for its training")
-    for option, tasks in READING.items():
-        name, help_line = f"--{option.replace('_', '-')}", f"{_HELP[option]} ({', '.join(tasks)})"
-        if option == "documents":
-            reading.add_argument(name, action="store_true", help=help_line)
-        else:
-            reading.add_argument(name, metavar=_METAVAR.get(option, "NAME"), help=help_line)
+    add_reading_arguments(parser)
 
 
 def run(args):
@@ -129,7 +96,7 @@ def run(args):
         if note:
             print(note, file=sys.stderr)
     else:
-        from bert_tf.cli.render import answer_lines
+        from bert_tf.cli.shared.render import answer_lines
 
         print("\n".join(answer_lines(answer, seconds, note)))
     return 0

@@ -7,10 +7,10 @@ from collections import deque
 from contextlib import nullcontext
 
 from bert_tf.checkpoints import find
-from bert_tf.cli.files import refuse_same_file, unchanged_note, writing
-from bert_tf.cli.model import load_model
-from bert_tf.cli.predict import READING
-from bert_tf.cli.render import bar, percent, table
+from bert_tf.cli.shared.files import refuse_same_file, unchanged_note, writing
+from bert_tf.cli.shared.model import load_model
+from bert_tf.cli.shared.reading_options import READING
+from bert_tf.cli.shared.render import bar, percent, table
 from bert_tf.errors import InputError
 from bert_tf.finetuning.data.tables import table_format
 from bert_tf.finetuning.task_settings import read_settings

@@ -7,7 +7,7 @@ from pathlib import Path
 from bert_tf.architectures import MEMBERS
 from bert_tf.cli.prepare import add_example_arguments, mask_settings
 from bert_tf.folder_lock import locked_folder
-from bert_tf.pretraining.initialization import check_objective_fits, start
+from bert_tf.pretraining.initialization import check_objective_fits, initialize, start
 from bert_tf.pretraining.run_settings import check_embeddings, check_run, record_settings
 from bert_tf.user_errors import SEED, whole_number
 
@@ -181,10 +181,10 @@ def _run(args, strategy):
     from bert_tf.pretraining.phases import plan_phases
     from bert_tf.training.checkpoint import writing
     from bert_tf.training.loop import STOPPED, Trainer
+    from bert_tf.training.peak_flops import measure_peak_flops
     from bert_tf.training.snapshots import SnapshotWriter
     from bert_tf.training.step import check_batch_size
     from bert_tf.training.strategy import num_replicas, scope
-    from bert_tf.training.utilization import measure_peak_flops
 
     check_batch_size(args.batch_size, strategy, args.accumulate)
     keras.utils.set_random_seed(args.seed)
@@ -291,7 +291,8 @@ def _make(args, config, source, corpus, objective, reader, strategy):
     from bert_tf.models import build_pretraining_model
     from bert_tf.pretraining.objectives.electra import make_generator
     from bert_tf.training.fused_ops import can_fuse, fuse
-    from bert_tf.training.optimizers.registry import layer_factors, make_optimizer, warmup_steps
+    from bert_tf.training.optimizers.registry import make_optimizer
+    from bert_tf.training.optimizers.schedule import layer_factors, warmup_steps
     from bert_tf.training.precision import (
         apply_precision,
         build_policy,
@@ -299,15 +300,16 @@ def _make(args, config, source, corpus, objective, reader, strategy):
         with_loss_scale,
     )
     from bert_tf.training.rematerialization import rematerialise
+    from bert_tf.training.weights import freeze
 
     model = build_pretraining_model(
         config, objective.model_outputs, objective.heads, dtype=build_policy(args.precision)
     )
-    fill(model, source, corpus)
+    initialize(model, source, corpus)
     freeze(model, args.freeze_layers)
     generator = make_generator(model, args.generator) if isinstance(args.generator, float) else None
     if generator:
-        fill(generator, None, corpus)
+        initialize(generator, None, corpus)
     beside = generator or reader
     network = objective.network(model, beside) if beside else model
     for one in filter(None, (network, reader)):
@@ -332,12 +334,8 @@ def _make(args, config, source, corpus, objective, reader, strategy):
 
 def _train(args, trainer, phases, corpus, tokenizer, snapshots):
     """Resumes or begins, and goes on to the last step or `--stop-after`. Returns: the step reached."""
-    from bert_tf.pretraining.data.feed import (
-        DataPosition,
-        position_from_json,
-        position_to_json,
-        prefetch,
-    )
+    from bert_tf.pretraining.data.feed import DataPosition, position_from_json, position_to_json
+    from bert_tf.training.prefetch import prefetch
 
     state = trainer.restore()
     step, position = state["step"] if state else 0, DataPosition()
@@ -398,25 +396,6 @@ def _feed(args, corpus, tokenizer, length, longest, position=None):
         block_tokens=tokens_of_block(args.batch_size, longest),
         objective=args.objective,
     )
-
-
-def freeze(model, layers):
-    """Marks the embeddings and the lowest `layers` encoder layers as not trainable (0: nothing frozen).
-
-    Raises: ValueError: there are not so many, or one of them shares its weights with one that is to learn.
-    """
-    count, possible = model.bert_config.num_hidden_layers, model.bert_config.max_frozen_layers
-    if not 0 <= layers <= count:
-        raise ValueError(f"--freeze-layers is {layers}; the model has {count} layers.")
-    if layers not in possible:
-        fewer = ", ".join(map(str, possible[:-1]))
-        raise ValueError(
-            f"--freeze-layers is {layers}, but layer {layers} shares its weights with layer {layers + 1}, "
-            f"which is to learn; with this model it can be {fewer} or {count}."
-        )
-    if layers:
-        for name in ("embeddings", *(f"layer_{index}" for index in range(layers))):
-            model.bert_layers[name].trainable = False
 
 
 def _teacher(args):
@@ -481,22 +460,10 @@ def _objective(args):
 
 def _flops(learners, reader, *shape):
     """Of an update of models that learn, with those of a model beside them that only reads."""
-    from bert_tf.training.utilization import forward_flops, training_flops
+    from bert_tf.flops import forward_flops, training_flops
 
     reading = forward_flops(reader.bert_config, reader.bert_heads, *shape) if reader else 0.0
     return reading + sum(training_flops(one.bert_config, one.bert_heads, *shape) for one in learners)
-
-
-def fill(model, source, corpus=None):
-    """Copies what the source has; a fresh masked-LM head starts from the corpus' word frequencies."""
-    from bert_tf.models import named_variables
-
-    known = named_variables(source) if source else {}
-    for name, variable in named_variables(model).items():
-        if name in known:
-            variable.assign(known[name])
-        elif name == "cls.predictions.bias" and corpus is not None:
-            variable.assign(corpus.log_frequencies(model.bert_config.vocab_size))
 
 
 def _say_prepared(documents, tokens):

@@ -22,7 +22,7 @@ def export_task(source, target, to="hf", dtype="float32", say=print):
 
     Raises: TaskError, CheckpointError. Nothing is left at `target` then.
     """
-    import bert_tf
+    from bert_tf.finetuning.task_model import load_model
 
     target = Path(target)
     if to not in FORMATS:
@@ -31,26 +31,26 @@ def export_task(source, target, to="hf", dtype="float32", say=print):
         raise TaskError(f"The format {to!r} is not written as {dtype}; choose float32.")
     if not is_missing_or_empty(target):
         raise TaskError(f"{target} is there already and not empty; give a new folder.")
-    bert = bert_tf.load(source)
+    loaded = load_model(source)
     if to == "hf":
-        _check_transformers(bert)
+        _check_transformers(loaded)
     with atomic_folder(target) as unfinished:
         if to == "savedmodel":
             from bert_tf.finetuning.saved_model import write_saved_model
 
-            if why := write_saved_model(unfinished, bert):
+            if why := write_saved_model(unfinished, loaded):
                 say(f"ids only: {why}")
         else:
-            _write_folder(unfinished, bert, dtype)
+            _write_folder(unfinished, loaded, dtype)
     return target
 
 
-def _check_transformers(bert):
-    settings = bert.task.settings
-    if transformers_class(settings, bert.config.member) is None:
+def _check_transformers(loaded):
+    settings = loaded.task.settings
+    if transformers_class(settings, loaded.config.member) is None:
         raise TaskError(
-            f"Transformers has no class with this head ({settings.task!r}, {_how(settings, bert.config.member)}, on a "
-            f"{bert.config.member.title} model): it would begin with random values there. Use own or savedmodel."
+            f"Transformers has no class with this head ({settings.task!r}, {_how(settings, loaded.config.member)}, on a "
+            f"{loaded.config.member.title} model): it would begin with random values there. Use own or savedmodel."
         )
 
 
@@ -62,9 +62,9 @@ def _how(settings, member):
     return f"pooling {settings.pooling!r}"
 
 
-def _write_folder(folder, bert, dtype):
+def _write_folder(folder, loaded, dtype):
     from bert_tf.finetuning.task_folder import save_task
 
-    card = bert.path / "README.md"
+    card = loaded.path / "README.md"
     text = card.read_text(encoding="utf-8", errors="replace") if card.is_file() else None
-    save_task(folder, bert.config, bert.tokenizer, bert.task.network, bert.task.settings, text, dtype)
+    save_task(folder, loaded.config, loaded.tokenizer, loaded.task.network, loaded.task.settings, text, dtype)

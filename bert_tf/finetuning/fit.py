@@ -204,25 +204,22 @@ class _Run:
 
     def _make(self, source, rows):
         """(network with the source's weights, built optimiser)."""
-        from bert_tf.cli.pretrain import freeze
         from bert_tf.finetuning.task_network import build_network
-        from bert_tf.models import named_variables
-        from bert_tf.training.optimizers.registry import layer_factors, make_optimizer, warmup_steps
+        from bert_tf.training.optimizers.registry import make_optimizer
+        from bert_tf.training.optimizers.schedule import layer_factors, warmup_steps
         from bert_tf.training.precision import (
             apply_precision,
             build_policy,
             products_dtype,
             with_loss_scale,
         )
+        from bert_tf.training.weights import copy_weights, freeze
 
         how, config = self.how, self.config
         if how.dropout is not None:
             config = config.replace(hidden_dropout_prob=how.dropout, attention_probs_dropout_prob=how.dropout)
         network = build_network(config, self.family, self.settings, build_policy(how.precision))
-        known = named_variables(source)
-        for name, variable in named_variables(network.bert).items():
-            if name in known:
-                variable.assign(known[name])
+        copy_weights(network.bert, source)
         self.family.initialize_head(network.head, rows, self.settings)
         freeze(network, how.freeze_layers)
         # The head stays in float32: next to nothing to compute, and its logits are what is learned from.
@@ -269,7 +266,7 @@ class _Run:
 
     def train(self):
         """The rounds that are left."""
-        from bert_tf.pretraining.data.feed import prefetch
+        from bert_tf.training.prefetch import prefetch
 
         rounds = self._read_rounds()
         state = self.trainer.restore() or {"step": 0}

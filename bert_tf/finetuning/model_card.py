@@ -16,12 +16,12 @@ _HUB = {
 }
 
 
-def model_card(name, settings, metrics, bert):
+def model_card(name, settings, metrics, loaded):
     """The text of README.md.
 
     Args:
-        name: of the model. settings: `TaskSettings`. metrics: as in report/metrics.json. bert: the loaded
-            `Bert`.
+        name: of the model. settings: `TaskSettings`. metrics: as in report/metrics.json. loaded: its
+            `LoadedModel`.
     """
     start = Path(metrics["start"]).name
     return "\n".join(
@@ -34,7 +34,7 @@ def model_card(name, settings, metrics, bert):
             "",
             f"# {name}",
             "",
-            f"A BERT of {bert.config.num_hidden_layers} layers of {bert.config.hidden_size}, fine-tuned for "
+            f"A BERT of {loaded.config.num_hidden_layers} layers of {loaded.config.hidden_size}, fine-tuned for "
             f"{TASK_NAMES[settings.task]} from {start}.",
             "",
             *_use(name, settings),

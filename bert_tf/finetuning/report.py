@@ -26,11 +26,11 @@ def write_report(output, dev, train_count, how, start, scores, say=print):
 
     Returns: dict as in metrics.json.
     """
-    import bert_tf
+    from bert_tf.finetuning.task_model import load_model
 
     output = Path(output)
-    bert = bert_tf.load(output)
-    settings = bert.task.settings
+    loaded = load_model(output)
+    settings = loaded.task.settings
     metrics = {
         "task": settings.task,
         "metric": settings.metric,
@@ -40,15 +40,15 @@ def write_report(output, dev, train_count, how, start, scores, say=print):
         "training": dataclasses.asdict(how),
     }
     if dev:
-        predictions = bert.task.predict(dev)
-        metrics["dev"] = bert.task.family.score(dev, predictions, settings)
-        findings = bert.task.family.findings(dev, predictions, settings)
+        predictions = loaded.task.predict(dev)
+        metrics["dev"] = loaded.task.family.score(dev, predictions, settings)
+        findings = loaded.task.family.findings(dev, predictions, settings)
     else:
         findings = None
     if len(scores) > 1:
         metrics["seeds"] = spread(scores)
     write_findings(output / "report", metrics, findings, read_progress(output / "run"))
-    write_text(output / "README.md", model_card(output.name, settings, metrics, bert))
+    write_text(output / "README.md", model_card(output.name, settings, metrics, loaded))
     for name, value in metrics.get("dev", {}).items():
         say(f"{name} {value:.4f}")
     for name, value in metrics.get("seeds", {}).items():

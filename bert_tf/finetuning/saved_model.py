@@ -10,7 +10,7 @@ PLACES = ("starts", "ends")
 _INPUTS = ("token_ids", "segment_ids", "padding_mask")
 
 
-def write_saved_model(folder, bert):
+def write_saved_model(folder, loaded):
     """Writes a SavedModel with a signature `serving_default` that takes ids and, where tensorflow-text
     tokenizes as this project does, one named `text` that takes raw text.
 
@@ -35,7 +35,7 @@ def write_saved_model(folder, bert):
     import tensorflow as tf
 
     module = tf.Module()
-    task = bert.task
+    task = loaded.task
     module.weights = [variable.value for variable in task.network.variables]
     shape = (None, None, None) if task.family.several else (None, None)
 
@@ -47,10 +47,10 @@ def write_saved_model(folder, bert):
         answer, autograph=False, input_signature=[tf.TensorSpec(shape, tf.int32, name=name) for name in _INPUTS]
     )
     signatures = {"serving_default": module.ids}
-    missing = _why_no_text(bert.tokenizer)
+    missing = _why_no_text(loaded.tokenizer)
     if missing is None:
-        module.tokenizer = _text_tokenizer(bert.tokenizer)
-        module.text = _text_function(bert, module.tokenizer, answer)
+        module.tokenizer = _text_tokenizer(loaded.tokenizer)
+        module.text = _text_function(loaded, module.tokenizer, answer)
         signatures["text"] = module.text
     tf.saved_model.save(module, str(folder), signatures=signatures)
     return missing
@@ -99,10 +99,10 @@ def _text_tokenizer(own):
     )
 
 
-def _text_function(bert, tokenizer, answer):
+def _text_function(loaded, tokenizer, answer):
     import tensorflow as tf
 
-    task, own = bert.task, bert.tokenizer
+    task, own = loaded.task, loaded.tokenizer
     settings = task.settings
     pair = settings.pair is not False or task.family.several or settings.task == "answer"
 

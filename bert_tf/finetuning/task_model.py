@@ -3,10 +3,13 @@
 B batch, T tokens, C choices.
 """
 
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Optional
 
 import numpy as np
 
+from bert_tf import checkpoints
 from bert_tf.finetuning.task_folder import load_head
 from bert_tf.finetuning.task_network import network_over
 from bert_tf.finetuning.task_settings import read_settings
@@ -123,3 +126,37 @@ def load_task(folder, model, tokenizer, runtime):
     network = network_over(model, family(settings.task), settings)
     load_head(Path(folder), network)
     return TaskModel(settings, network, tokenizer, runtime)
+
+
+@dataclass(frozen=True)
+class LoadedModel:
+    """All that a model's folder holds, ready to run.
+
+    Attributes:
+        path: of the folder. config: `BertConfig`. tokenizer: `Tokenizer`. model: `BertModel`. runtime: `Runtime`
+            over it. task: `TaskModel`, or None for a model that was not fine-tuned.
+    """
+
+    path: Path
+    config: Any
+    tokenizer: Any
+    model: Any
+    runtime: Any
+    task: Optional[TaskModel]
+
+
+def load_model(name_or_folder, precision="float32"):
+    """Reads a model with its task, if it has one.
+
+    Args: name_or_folder: of a model. precision: as `Runtime` takes it.
+
+    Returns: `LoadedModel`.
+
+    Raises: OSError or ValueError with one sentence: no such model, a damaged file, an unknown precision.
+    """
+    from bert_tf.runtime import Runtime
+
+    path = checkpoints.find(name_or_folder)
+    config, tokenizer, model = checkpoints.read(path)
+    runtime = Runtime(model, precision=precision)
+    return LoadedModel(path, config, tokenizer, model, runtime, load_task(path, model, tokenizer, runtime))

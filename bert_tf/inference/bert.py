@@ -9,18 +9,13 @@ from functools import cached_property
 import numpy as np
 
 from bert_tf.errors import require_head
-from bert_tf.explain import (
-    NextSentence,
-    SentenceOrder,
-    Trace,
-    answer_from,
-    fill_jointly,
-    fill_mask,
-    fill_text,
-    sigmoid,
-)
+from bert_tf.inference.answer import answer_from
 from bert_tf.inference.batch_predict import predict_many
+from bert_tf.inference.joint_filling import fill_jointly
 from bert_tf.inference.model_inputs import prepare_input
+from bert_tf.inference.predictions import fill_mask, sigmoid
+from bert_tf.inference.text_filling import fill_text
+from bert_tf.inference.trace import NextSentence, SentenceOrder, Trace
 
 #: What `load` takes when no model is named.
 DEFAULT_MODEL = "bert-base-cased-embedded"
@@ -41,17 +36,14 @@ def load(name_or_folder=DEFAULT_MODEL, precision="float32"):
     Raises:
         OSError or ValueError with one sentence: no such model, a damaged file, an unknown precision.
     """
-    from bert_tf import checkpoints
+    from bert_tf.checkpoints import find
 
-    path = checkpoints.find(name_or_folder)
+    path = find(name_or_folder)
     # TensorFlow is imported here, when it is known that there is something to load.
-    from bert_tf.finetuning.task_model import load_task
-    from bert_tf.runtime import Runtime
+    from bert_tf.finetuning.task_model import load_model
 
-    config, tokenizer, model = checkpoints.read(path)
-    runtime = Runtime(model, precision=precision)
-    task = load_task(path, model, tokenizer, runtime)
-    return Bert(config, tokenizer, model, runtime, path.name, path, task)
+    loaded = load_model(path, precision)
+    return Bert(loaded.config, loaded.tokenizer, loaded.model, loaded.runtime, path.name, path, loaded.task)
 
 
 class Bert:

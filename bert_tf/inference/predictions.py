@@ -9,7 +9,6 @@ from typing import Optional
 import numpy as np
 
 from bert_tf.errors import InputError, NothingToPredict, require_head
-from bert_tf.explain.attribution.target import vocabulary_id
 
 
 @dataclass(frozen=True)
@@ -145,6 +144,20 @@ def mask_predictions(logits, positions, original_ids, tokenizer, top_k=5, asked=
             )
         )
     return tuple(answers)
+
+
+def vocabulary_id(tokenizer, token):
+    """The id of a token of the vocabulary, or of the one that a word is read as; InputError if there is none."""
+    for index in (tokenizer.spellings, tokenizer.vocab):
+        if token in index:
+            return index.index(token)
+    is_text = isinstance(token, str) and token.strip()
+    read = tokenizer.tokenize(token) if is_text else ()
+    if len(read) == 1 and read.ids[0] != tokenizer.unk_id:
+        return int(read.ids[0])
+    pieces = " ".join(piece.strip() for piece in read.tokens) if len(read) > 1 else ""
+    hint = f" It is made of: {pieces}." if pieces else ""
+    raise InputError(f"{token!r:.60} is no token of this model's vocabulary.{hint}")
 
 
 def fill_mask(trace, tokenizer, top_k=5, targets=()):

@@ -1,31 +1,7 @@
-"""`python -m bert_tf export`: the model of any checkpoint of a run, in any format that others read."""
+"""The model of any checkpoint of a run, in any format that others read."""
 
 import shutil
 from pathlib import Path
-
-
-def add_arguments(parser):
-    """Adds the options of `export` to an `argparse` parser."""
-    parser.add_argument("run_folder", metavar="RUN", help="the --output of a pre-training, running or over")
-    parser.add_argument("target", metavar="DST", help="folder to make")
-    parser.add_argument("--step", default="last", metavar="N", help="a step with a checkpoint, last (default) or best")
-    parser.add_argument(
-        "--to", default="own", metavar="FORMAT", help="own (default), hf, google (TF checkpoint) or keras-nlp (preset)"
-    )
-    parser.add_argument("--dtype", default="float32", metavar="D", help="float32 (default), float16, or int8 for own")
-
-
-def run(args):
-    """Writes the model. Returns: exit code."""
-    from bert_tf.quiet_import import import_tensorflow
-
-    step = find_step(args.run_folder, args.step)
-    import_tensorflow()
-    done = export(args.run_folder, step, args.target, args.to, args.dtype)
-    print(f"{done.path} · step {step} · {done.format} · heads: {' '.join(sorted(done.heads)) or 'none'}")
-    if done.note:
-        print(done.note)
-    return 0
 
 
 def find_step(folder, name="last"):
@@ -80,13 +56,14 @@ def read_checkpoint(folder, step):
 
     Raises: as `export`.
     """
-    from bert_tf.cli.pretrain import fill, freeze
     from bert_tf.config import BertConfig
     from bert_tf.models import build_pretraining_model
+    from bert_tf.pretraining.initialization import initialize
     from bert_tf.pretraining.objectives.electra import ReplacedTokenDetection, make_generator
     from bert_tf.tokenizers import read_tokenizer
     from bert_tf.training.checkpoint import Checkpoints
     from bert_tf.training.run_folder import read_run
+    from bert_tf.training.weights import freeze
 
     folder = Path(folder)
     run = read_run(folder)
@@ -99,7 +76,7 @@ def read_checkpoint(folder, step):
     frozen = run.settings.get("freeze_layers") or 0
     if frozen:
         # A checkpoint holds only what is trained.
-        fill(model, _start(folder, run.settings))
+        initialize(model, _start(folder, run.settings))
         freeze(model, frozen)
     # It holds the variables of what was trained as a whole, in its order.
     trained = ReplacedTokenDetection().network(model, make_generator(model, share)) if learning else model

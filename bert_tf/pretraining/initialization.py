@@ -172,3 +172,18 @@ _HEADS = {
     "sop": "sentence-order",
     "replaced": "replaced-token",
 }
+
+
+def initialize(model, source, corpus=None):
+    """Copies what the source has; a fresh masked-LM head starts from the corpus' word frequencies.
+
+    Args:
+        model: `BertModel` to start. source: `BertModel` or None. corpus: `TokenCorpus` or `Records`, or None.
+    """
+    from bert_tf.models import named_variables
+    from bert_tf.training.weights import copy_weights
+
+    copied = copy_weights(model, source) if source else set()
+    bias = "cls.predictions.bias"
+    if corpus is not None and bias not in copied and (head := named_variables(model).get(bias)) is not None:
+        head.assign(corpus.log_frequencies(model.bert_config.vocab_size))

@@ -4,7 +4,7 @@ import streamlit as st
 
 from bert_tf import plots
 from bert_tf.explain import class_lens, logit_lens
-from bert_tf.explain.attribution.target import vocabulary_id
+from bert_tf.inference.predictions import vocabulary_id
 from bert_tf.plots.representations.logit_lens import state_names
 from ui import snippets
 from ui.session import state

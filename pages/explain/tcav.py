@@ -4,8 +4,8 @@ import numpy as np
 import streamlit as st
 
 from bert_tf.explain import can_test, concept_test
-from bert_tf.explain.attribution.target import vocabulary_id
 from bert_tf.explain.representations.tcav import ANSWERS, MIN_SENTENCES, RUNS
+from bert_tf.inference.predictions import vocabulary_id
 from bert_tf.plots.interventions.ablation import ranked_bars
 from bert_tf.plots.representations.tcav import concept_figure
 from ui import snippets

@@ -5,7 +5,7 @@ import dataclasses
 import streamlit as st
 
 from bert_tf.explain import InputError, fill_mask
-from bert_tf.explain.attribution.target import vocabulary_id
+from bert_tf.inference.predictions import vocabulary_id
 from pages.predict.filling import filled
 from ui import snippets
 from ui.session import state

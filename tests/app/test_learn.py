@@ -102,13 +102,13 @@ def test_long_texts_are_looked_at_through_a_window(open_app):
 
 def test_every_size_stands_beside_the_loaded_model(open_app):
     from bert_tf.config import BertConfig, parameter_counts
-    from bert_tf.explain.models.architecture import work
+    from bert_tf.flops import flops_by_part
 
     app = open_app(page="architecture", a="The bunny ate.", mask="a1")
     table = app.dataframe[1].value.set_index("Size")
     assert list(table.index) == ["tiny", "mini", "small", "medium", "base", "large", "tiny-cased (loaded)"]
     config, tokens = BertConfig.base(vocab_size=28996), component(app, "tower")["tokens"]
-    base, spent = table.loc["base"], work(config, len(tokens), tokens.count("[MASK]"))
+    base, spent = table.loc["base"], flops_by_part(config, len(tokens), tokens.count("[MASK]"))
     assert base["Parameters"] == parameter_counts(config, ("pooler", "mlm", "nsp"))["total"] == 108_932_934
     total = sum(spent[part] for part in ("embeddings", "attention", "feed_forward", "pooler", "mlm", "nsp"))
     assert base["GFLOP"] == pytest.approx(total / 1e9)
@@ -119,7 +119,8 @@ def test_every_size_stands_beside_the_loaded_model(open_app):
 def test_the_open_box_stands_beside_itself_in_every_size(open_app, explorer_home, box):
     import bert_tf
     from bert_tf.config import BertConfig
-    from bert_tf.explain.models.architecture import parts, work
+    from bert_tf.explain.models.architecture import parts
+    from bert_tf.flops import flops_by_part
     from bert_tf.models import build_pretraining_model
 
     app = open_app(page="architecture", a="The bunny ate.", mask="a1", **{"architecture.open": box})
@@ -133,7 +134,7 @@ def test_the_open_box_stands_beside_itself_in_every_size(open_app, explorer_home
     for name, model in real.items():
         boxes = parts(model, tokens, masks)
         wanted = next(part for part in boxes if part.name == box)
-        spent = work(model.bert_config, tokens, masks)
+        spent = flops_by_part(model.bert_config, tokens, masks)
         assert table.loc[name, "Parameters"] == wanted.parameters
         assert table.loc[name, "Work %"] == pytest.approx(
             100 * spent.get(box, 0) / sum(spent[part.name] for part in boxes if part.name in spent)

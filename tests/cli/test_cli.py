@@ -17,7 +17,7 @@ from safetensors.numpy import load_file, save_file
 
 from bert_tf.cli import main
 from bert_tf.cli.batch import BadLine, _row
-from bert_tf.cli.render import bar, percent, size, table
+from bert_tf.cli.shared.render import bar, percent, size, table
 
 ROOT = Path(__file__).resolve().parents[2]
 

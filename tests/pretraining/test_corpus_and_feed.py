@@ -25,11 +25,11 @@ from bert_tf.pretraining.data.feed import (
     Feed,
     position_from_json,
     position_to_json,
-    prefetch,
     tokens_of_block,
 )
 from bert_tf.pretraining.objectives.masking import choose_targets
 from bert_tf.tokenizers import Tokenizer
+from bert_tf.training.prefetch import prefetch
 from tests.conftest import small_vocabulary
 
 TOKENIZER = Tokenizer(small_vocabulary(), lower_case=False)

@@ -304,8 +304,7 @@ def test_it_begins_as_the_bert_reads(started):
     from argparse import Namespace
 
     from bert_tf import checkpoints
-    from bert_tf.cli.pretrain import fill
-    from bert_tf.pretraining.initialization import start
+    from bert_tf.pretraining.initialization import initialize, start
 
     config, _, source = start(
         Namespace(
@@ -313,7 +312,7 @@ def test_it_begins_as_the_bert_reads(started):
         )
     )
     judge = build_pretraining_model(config)
-    fill(judge, source)
+    initialize(judge, source)
     ids = np.random.default_rng(0).integers(5, 30, (2, 9)).astype(np.int32)
     data = {"token_ids": ids, "segment_ids": (ids > 15).astype(np.int32), "padding_mask": np.ones_like(ids)}
     ours, theirs = (

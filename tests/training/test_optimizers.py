@@ -10,13 +10,8 @@ from bert_tf.finetuning.task_settings import TaskSettings
 from bert_tf.finetuning.tasks.registry import family
 from bert_tf.models import build_pretraining_model, named_variables
 from bert_tf.pretraining.objectives.masked_lm import MaskedLMAndNextSentence
-from bert_tf.training.optimizers.registry import (
-    WarmupLinearDecay,
-    adamw,
-    layer_factors,
-    make_optimizer,
-    warmup_steps,
-)
+from bert_tf.training.optimizers.registry import adamw, make_optimizer
+from bert_tf.training.optimizers.schedule import WarmupLinearDecay, layer_factors, warmup_steps
 from bert_tf.training.random_state import RandomStates
 from bert_tf.training.rematerialization import rematerialise
 from bert_tf.training.step import Step

@@ -19,7 +19,6 @@ from safetensors import SafetensorError
 
 from bert_tf import checkpoints
 from bert_tf.cli import pretrain as command
-from bert_tf.cli.pretrain import freeze
 from bert_tf.config import BertConfig
 from bert_tf.folder_lock import FolderInUse, locked_folder
 from bert_tf.models import build_pretraining_model, named_variables
@@ -29,10 +28,12 @@ from bert_tf.pretraining.objectives.masked_lm import MaskedLMAndNextSentence
 from bert_tf.tokenizers import Tokenizer
 from bert_tf.training.checkpoint import Checkpoints, CheckpointWriteError
 from bert_tf.training.loop import Trainer, TrainingDiverged
-from bert_tf.training.optimizers.registry import WarmupLinearDecay, adamw
+from bert_tf.training.optimizers.registry import adamw
+from bert_tf.training.optimizers.schedule import WarmupLinearDecay
 from bert_tf.training.precision import apply_precision, with_loss_scale
 from bert_tf.training.run_folder import read_run
 from bert_tf.training.run_log import Window
+from bert_tf.training.weights import freeze
 from tests.conftest import small_disk, small_vocabulary
 
 TINY = {

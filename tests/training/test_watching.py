@@ -8,17 +8,19 @@ import numpy as np
 import pytest
 
 from bert_tf import checkpoints
+from bert_tf.cli import export
 from bert_tf.config import BertConfig, parameter_counts
+from bert_tf.flops import forward_flops, training_flops
 from bert_tf.models import build_pretraining_model, named_variables
 from bert_tf.pretraining import export_run
 from bert_tf.pretraining.data.feed import DataPosition
 from bert_tf.pretraining.phases import Phase, plan_phases
 from bert_tf.training import run_log as log
 from bert_tf.training.checkpoint import Checkpoints
+from bert_tf.training.peak_flops import measure_peak_flops
 from bert_tf.training.run_folder import read_run
 from bert_tf.training.run_log import RunLog, Window
 from bert_tf.training.snapshots import SnapshotWriter, is_snapshot_step
-from bert_tf.training.utilization import forward_flops, measure_peak_flops, training_flops
 from tests.training import test_training
 from tests.training.test_training import pretrain, weights
 
@@ -254,7 +256,7 @@ def test_steps_are_found_by_name(watched, tmp_path):
     with pytest.raises(ValueError, match="has no checkpoint"):
         export_run.find_step(tmp_path)
     parser = ArgumentParser()
-    export_run.add_arguments(parser)
+    export.add_arguments(parser)
     assert parser.parse_args(["run", "out"]).to == "own"
 
 

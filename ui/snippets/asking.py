@@ -35,7 +35,7 @@ def lens(view, shared, trace, positions=(), at=None, follow="", top_k=5):
         answers = f", answers=[vocabulary_id(bert.tokenizer, {follow!r})]" if follow else ""
         bodies.append(_FOLLOWED.format(at=at, top_k=top_k, answers=answers))
     imports = [f"from bert_tf.explain import {', '.join(names)}"]
-    imports += ["from bert_tf.explain.attribution.target import vocabulary_id"] if follow else []
+    imports += ["from bert_tf.inference.predictions import vocabulary_id"] if follow else []
     return about(view, shared, trace, imports, *bodies)
 
 

@@ -10,6 +10,7 @@ from typing import Optional
 import numpy as np
 
 from bert_tf.errors import InputError, MaskPositionError, NothingToPredict, require_head
+from bert_tf.inference.predictions import vocabulary_id
 
 
 @dataclass(frozen=True)
@@ -190,20 +191,6 @@ def class_prediction(settings, scores):
 
 def _class(settings, number):
     return Target(None, number, settings.labels[number], True, is_multi_label=settings.multi_label)
-
-
-def vocabulary_id(tokenizer, token):
-    """The id of a token of the vocabulary, or of the one that a word is read as; InputError if there is none."""
-    for index in (tokenizer.spellings, tokenizer.vocab):
-        if token in index:
-            return index.index(token)
-    is_text = isinstance(token, str) and token.strip()
-    read = tokenizer.tokenize(token) if is_text else ()
-    if len(read) == 1 and read.ids[0] != tokenizer.unk_id:
-        return int(read.ids[0])
-    pieces = " ".join(piece.strip() for piece in read.tokens) if len(read) > 1 else ""
-    hint = f" It is made of: {pieces}." if pieces else ""
-    raise InputError(f"{token!r:.60} is no token of this model's vocabulary.{hint}")
 
 
 def check_position(trace, position):

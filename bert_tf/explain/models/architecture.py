@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from bert_tf.config import BertConfig, parameter_counts
+from bert_tf.flops import ENCODER_PARTS, flops_by_part
 
 #: Parts of one encoder layer, in the order in which a sentence passes them.
 LAYER_PARTS = ("attention", "attention_norm", "feed_forward", "feed_forward_norm")
@@ -46,33 +47,10 @@ class Part:
     sets: int = 1
 
 
-def work(config, tokens, masks=1):
-    """Floating point operations of one pass by part, of the matrix products alone.
-
-    Args:
-        config: a `BertConfig`. tokens: T of the input. masks: P places the masked-word head is asked for.
-    Returns:
-        dict part -> int, for the parts of an encoder (all layers together) and for every head there is.
-    """
-    hidden, wide, narrow = config.hidden_size, config.intermediate_size, config.embedding_width
-    count, stacks = config.num_hidden_layers, config.stacks
-    return {
-        "embeddings": 2 * tokens * narrow * hidden if config.has_embedding_projection else 0,
-        # Four projections; scores and weighted sum are T x T x H each.
-        "attention": count * (8 * tokens * hidden * hidden // stacks + 4 * tokens * tokens * hidden),
-        "feed_forward": count * 4 * tokens * hidden * wide // stacks,
-        "pooler": 2 * hidden * hidden,
-        "nsp": 4 * hidden,
-        "sop": 4 * hidden,
-        "mlm": 2 * masks * narrow * (hidden + config.vocab_size),
-        "replaced": 2 * tokens * hidden * (hidden + 1),
-    }
-
-
 def parts(model, tokens, masks=1, task=None):
     """The parts of the very model that is loaded, in the order of a forward pass.
 
-    Args and unit of the work as in `work`; model: a `BertModel`. task: the `TaskModel` over it, or None.
+    Args and unit of the operations as in `flops_by_part`; model: a `BertModel`. task: the `TaskModel` over it, or None.
 
     Returns:
         tuple of `Part`.
@@ -92,13 +70,17 @@ def parts_of(config, heads, tokens, masks=1):
     """The parts of a model that need not be there, by arithmetic alone.
 
     Args:
-        config: its `BertConfig`. heads: of its pre-training. tokens, masks: as in `work`.
+        config: its `BertConfig`. heads: of its pre-training. tokens, masks: as in `flops_by_part`.
 
     Returns:
         tuple of `Part`, in the order of a forward pass.
     """
     hidden, wide, sets = config.hidden_size, config.intermediate_size, len(set(config.layer_groups))
-    flops, counts, count = work(config, tokens, masks), parameter_counts(config, heads), config.num_hidden_layers
+    flops, counts, count = (
+        flops_by_part(config, tokens, masks),
+        parameter_counts(config, heads),
+        config.num_hidden_layers,
+    )
     layer = {
         "attention": 4 * hidden * hidden // config.stacks + 4 * hidden,
         "feed_forward": 2 * hidden * wide // config.stacks + wide + hidden,
@@ -180,7 +162,7 @@ class ArchitectureSize:
 
     Attributes:
         name: of the size. config: `BertConfig`. parameters: dict part -> count, with "total", as `parameter_counts`.
-        flops: dict part -> operations, as `work`, of the encoder and of the heads that its pre-training trains.
+        flops: dict part -> operations, as `flops_by_part`, of the encoder and of the heads that its pre-training trains.
         parts: tuple of its `Part`s, as `parts_of`, with these heads.
     """
 
@@ -192,12 +174,12 @@ class ArchitectureSize:
 
 
 def all_sizes(config, tokens, masks=1):
-    """Every named size of a model's family member, with that model's vocabulary: tuple of `ArchitectureSize`; see `work`."""
+    """Every named size of a model's family member, with that model's vocabulary: tuple of `ArchitectureSize`; see `flops_by_part`."""
     found = []
     for name in config.member.sizes:
         one = BertConfig.named(name, config.model_type, vocab_size=config.vocab_size)
-        heads, flops = config.member.trained_heads(name), work(one, tokens, masks)
-        spent = {part: flops[part] for part in ("embeddings", "attention", "feed_forward", *heads)}
+        heads, flops = config.member.trained_heads(name), flops_by_part(one, tokens, masks)
+        spent = {part: flops[part] for part in (*ENCODER_PARTS, *heads)}
         found.append(
             ArchitectureSize(name, one, parameter_counts(one, heads), spent, parts_of(one, heads, tokens, masks))
         )

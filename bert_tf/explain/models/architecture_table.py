@@ -12,7 +12,7 @@ import numpy as np
 from bert_tf.architectures import BERT, MEMBERS
 from bert_tf.config import BertConfig, parameter_counts
 from bert_tf.errors import report
-from bert_tf.explain.models.architecture import work
+from bert_tf.flops import flops_by_part
 
 #: What a head is trained on, in words.
 OBJECTIVES = {"mlm": "hidden words", "nsp": "next sentence", "sop": "sentence order", "replaced": "replaced words"}
@@ -69,7 +69,7 @@ def architecture_rows(tokens=128):
     for model_type, member in MEMBERS.items():
         for size in member.sizes:
             config, heads = BertConfig.named(size, model_type), member.trained_heads(size)
-            parts = work(config, tokens)
+            parts = flops_by_part(config, tokens)
             flops = parts["embeddings"] + parts["attention"] + parts["feed_forward"]
             rows.append(ArchitectureRow(member, size, config, heads, parameter_counts(config, heads), flops, tokens))
     return tuple(rows)

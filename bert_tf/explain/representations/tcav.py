@@ -27,7 +27,6 @@ from bert_tf.explain.attribution.target import (
     Target,
     class_target,
     classifier_settings,
-    vocabulary_id,
 )
 from bert_tf.explain.datasets.row_map import reads_text_a_only, row_vectors
 from bert_tf.explain.datasets.text_rows import TextRow, hidden_words
@@ -35,6 +34,7 @@ from bert_tf.explain.interventions.contributions import is_only_class
 from bert_tf.explain.representations.projection import one_thread
 from bert_tf.inference.batching import TOKENS_PER_BATCH
 from bert_tf.inference.model_inputs import prepare_input
+from bert_tf.inference.predictions import vocabulary_id
 from bert_tf.tokenizers import pad_batch
 
 #: What an answer can be of, and what it is called when none is named: of a class the first, of a word none.

@@ -1,14 +1,12 @@
-"""`python -m bert_tf vocab`: a WordPiece vocabulary of one's own text, trained by the `tokenizers` library.
+"""A WordPiece vocabulary of one's own text, trained by the `tokenizers` library.
 
 Source: Schuster & Nakajima 2012; the library merges by frequency, as in byte-pair encoding.
 """
 
 import collections
 import itertools
-import sys
 
-from bert_tf.pretraining.data.documents import TextError, find_files, read_documents
-from bert_tf.tokenizers import Tokenizer
+from bert_tf.pretraining.data.documents import TextError
 from bert_tf.tokenizers.vocabulary import (
     CLS,
     MASK,
@@ -20,75 +18,6 @@ from bert_tf.tokenizers.vocabulary import (
 #: By default a character that is rarer than one in so many is left out: most cost two tokens, and of 30,000 tokens even
 #: the rarest whole words are more frequent.
 _RARE = 1_000_000
-
-
-def add_arguments(parser):
-    """Adds the options of `vocab` to an `argparse` parser."""
-    parser.add_argument(
-        "--input",
-        nargs="+",
-        required=True,
-        metavar="FILE",
-        help="files or globs, as those of `prepare`; .gz, .xz, .zst, .jsonl",
-    )
-    parser.add_argument("--output", required=True, metavar="DIR", help="folder for vocab.txt and tokenizer_config.json")
-    parser.add_argument("--size", type=int, default=30522, metavar="N", help="tokens at most, all counted")
-    parser.add_argument("--cased", action="store_true", help="keep capitals and accents")
-    parser.add_argument(
-        "--unused",
-        type=int,
-        default=99,
-        metavar="N",
-        help="[unused0] to [unusedN-1] for one's own use; 99 gives the special tokens the ids "
-        "they have in the released models",
-    )
-    parser.add_argument(
-        "--min-frequency",
-        type=int,
-        default=2,
-        metavar="N",
-        help="join two pieces only if they stand together so often, and keep a character "
-        "only if it stands there so often",
-    )
-    parser.add_argument(
-        "--alphabet",
-        type=int,
-        metavar="N",
-        help="characters to keep, the most frequent (default: those that stand there "
-        "--min-frequency times and are at least one of a million, in up to half of --size)",
-    )
-    parser.add_argument("--field", default="text", metavar="NAME", help="the text's field in .jsonl files")
-    parser.add_argument("--quiet", action="store_true", help="no progress bar")
-
-
-def run(args):
-    """Trains as the parsed options say. Returns: exit code."""
-    files = find_files(args.input)
-
-    def texts():
-        return (paragraph for document in read_documents(files, args.field) for paragraph in document)
-
-    left_out = collections.Counter()
-    vocabulary = train_vocabulary(
-        texts,
-        args.size,
-        args.cased,
-        args.unused,
-        args.min_frequency,
-        show_progress=not args.quiet and sys.stderr.isatty(),
-        alphabet=args.alphabet,
-        left_out=left_out,
-    )
-    Tokenizer(vocabulary, not args.cased).save(args.output)
-    print(f"{len(vocabulary):,} tokens in {args.output}.")
-    if left_out:
-        many, often = len(left_out) > 1, left_out.most_common(1)[0][0]
-        print(
-            f"{len(left_out):,} {'characters are' if many else 'character is'} left out, {left_out.total():,} times in the "
-            f"text{', most often' if many else ':'} {often!r}. Words with {'them' if many else 'it'} become {UNK}; "
-            "--alphabet N keeps more."
-        )
-    return 0
 
 
 def train_vocabulary(

@@ -11,11 +11,10 @@ class Lamb(keras.optimizers.Optimizer):
     code, variables without weight decay (biases, layer normalisation) are not scaled either.
 
     Args:
-        schedule: of the learning rate. settings: one `(factor, decay)` a variable, as
-            `training.optimizers.registry.AdamW`.
+        schedule, settings, products: as `training.optimizers.adamw.AdamW`.
     """
 
-    def __init__(self, schedule, settings, beta_1=0.9, beta_2=0.999, epsilon=1e-6):
+    def __init__(self, schedule, settings, products="float32", beta_1=0.9, beta_2=0.999, epsilon=1e-6):
         super().__init__(schedule)
         self.settings = list(settings)
         self.beta_1, self.beta_2, self.epsilon = beta_1, beta_2, epsilon

@@ -3,7 +3,7 @@ arXiv 2502.16982, section 2.2)."""
 
 import keras
 
-from bert_tf.training.optimizers.registry import AdamW
+from bert_tf.training.optimizers.adamw import AdamW
 
 MOMENTUM = 0.95
 

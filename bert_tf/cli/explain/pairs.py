@@ -3,8 +3,8 @@
 import functools
 import math
 
-from bert_tf.cli.explain_shared import Kind, Progress, predictions_record
-from bert_tf.cli.render import percent
+from bert_tf.cli.explain.shared import Kind, Progress, predictions_record
+from bert_tf.cli.shared.render import percent
 from bert_tf.errors import InputError, checked_pair
 
 _MEASURES = ("cka", "svcca", "pwcca")
@@ -39,7 +39,7 @@ def compare(bert, trace, args):
             "replaced": found.replaced_difference,
         },
         "common_tokens": found.common_tokens,
-        "folded": found.case_folded,
+        "folded": found.folded,
         "layers": found.layers,
         "attention": _difference(sides, found.layers, args),
     }

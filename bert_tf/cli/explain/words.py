@@ -4,8 +4,8 @@ import argparse
 
 import numpy as np
 
-from bert_tf.cli.explain_shared import Kind, Progress, add_file_arguments, data_of, read_file, state_name
-from bert_tf.cli.render import percent
+from bert_tf.cli.explain.shared import Kind, Progress, add_file_arguments, data_of, read_file, state_name
+from bert_tf.cli.shared.render import percent
 from bert_tf.errors import InputError, checked_text
 
 _SHOWN = ("points", "likeness", "senses")
@@ -153,12 +153,12 @@ def _labels(found, args):
     from bert_tf.explain import matched_labels, parsed_labels
 
     near = [one for line in found.nearest for one in line]
-    places = [*near, *(one.most_attended for one in near if one.most_attended is not None)]
+    places = [*near, *(one.looked for one in near if one.looked is not None)]
     known = {}
     if args.parsed:
         known = dict(zip(("part_of_speech", "relation"), parsed_labels(places)))
     elif args.tagger is not None:
-        from bert_tf import load
+        from bert_tf.inference.bert import load
 
         tagger = load(args.tagger, precision=args.precision)
         with Progress(args) as progress:
@@ -192,22 +192,22 @@ def _place(one, labels):
         "similarity": one.similarity,
         **labels[id(one)],
     }
-    most_attended = one.most_attended
-    if most_attended is not None:
+    looked = one.looked
+    if looked is not None:
         record["looks_at"] = {
-            "token": most_attended.token,
-            "word": None if most_attended.word is None else most_attended.word.text,
-            "position": most_attended.position,
-            "offset": most_attended.offset,
-            "share": most_attended.share,
-            **labels[id(most_attended)],
+            "token": looked.token,
+            "word": None if looked.word is None else looked.word.text,
+            "position": looked.position,
+            "offset": looked.offset,
+            "share": looked.share,
+            **labels[id(looked)],
         }
     return record
 
 
-def _look_row(most_attended, named):
-    known = (most_attended[name] or "-" for name in named)
-    return most_attended["token"], f"{most_attended['share']:.3f}", f"{most_attended['offset']:+d}", *known
+def _look_row(looked, named):
+    known = (looked[name] or "-" for name in named)
+    return looked["token"], f"{looked['share']:.3f}", f"{looked['offset']:+d}", *known
 
 
 def _check_neighbours(args):
@@ -359,10 +359,10 @@ def _add_factors(kind):
 
 
 def _check_factors(args):
-    from bert_tf.explain.representations.factors import MAX_FACTORS, MIN_FACTORS
+    from bert_tf.explain.representations.factors import FEWEST, MOST
 
-    if not MIN_FACTORS <= args.factors <= MAX_FACTORS:
-        raise InputError(f"--factors must be {MIN_FACTORS} to {MAX_FACTORS}, not {args.factors}.")
+    if not FEWEST <= args.factors <= MOST:
+        raise InputError(f"--factors must be {FEWEST} to {MOST}, not {args.factors}.")
 
 
 def _add_meaning(kind):

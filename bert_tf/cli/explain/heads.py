@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from bert_tf.cli.explain_shared import Kind, Progress, head_of, read_file
-from bert_tf.cli.render import percent
+from bert_tf.cli.explain.shared import Kind, Progress, head_of, read_file
+from bert_tf.cli.shared.render import percent
 from bert_tf.errors import InputError
 
 _MAPS = ("raw", "rollout", "flow", "norms", "effective")

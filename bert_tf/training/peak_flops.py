@@ -1,28 +1,6 @@
-"""How much of the machine a training uses: its work by arithmetic, and the machine's peak by a short measurement."""
+"""How fast the machine can multiply at most, by a short measurement."""
 
 import time
-
-from bert_tf.explain.models.architecture import work
-from bert_tf.models import ALL_HEADS
-
-
-def forward_flops(config, heads, batch, tokens, predictions):
-    """Floating-point operations of one forward pass, of the matrix products alone. Padding counts, as it is computed.
-
-    Args:
-        config: `BertConfig`. heads: names of those that are asked. batch: B. tokens: T. predictions: P places the
-            masked-LM head is asked for.
-
-    Returns: float.
-    """
-    needed = work(config, tokens, predictions)
-    return float(batch * sum(flops for part, flops in needed.items() if part in heads or part not in ALL_HEADS))
-
-
-def training_flops(*model):
-    """Floating-point operations of one update: the backward pass counts twice the forward one (Narayanan et al. 2021,
-    appendix). What rematerialisation computes again does not count. Args and returns as `forward_flops`."""
-    return 3.0 * forward_flops(*model)
 
 
 def measure_peak_flops(precision="float32", seconds=0.4, size=None):

@@ -6,33 +6,35 @@ import math
 import numpy as np
 
 from bert_tf.analyses import catalogue
-from bert_tf.cli import (
-    explain_analysis,
-    explain_files,
-    explain_heads,
-    explain_models,
-    explain_pairs,
-    explain_saliency,
-    explain_whatif,
-    explain_why,
-    explain_words,
+from bert_tf.cli.explain import (
+    analysis as analysis_command,
 )
-from bert_tf.cli.explain_shared import add_file_arguments, read_file
-from bert_tf.cli.files import writing
-from bert_tf.cli.model import add_model_arguments, load_model
-from bert_tf.cli.render import table
+from bert_tf.cli.explain import (
+    files,
+    heads,
+    models,
+    pairs,
+    saliency,
+    whatif,
+    why,
+    words,
+)
+from bert_tf.cli.explain.shared import add_file_arguments, read_file
+from bert_tf.cli.shared.files import writing
+from bert_tf.cli.shared.model import add_model_arguments, load_model
+from bert_tf.cli.shared.render import table
 from bert_tf.errors import InputError, checked_pair
 
 #: Name -> its `Kind`.
 KINDS = {
-    **explain_heads.KINDS,
-    **explain_saliency.KINDS,
-    **explain_why.KINDS,
-    **explain_whatif.KINDS,
-    **explain_words.KINDS,
-    **explain_pairs.KINDS,
-    **explain_files.KINDS,
-    **explain_models.KINDS,
+    **heads.KINDS,
+    **saliency.KINDS,
+    **why.KINDS,
+    **whatif.KINDS,
+    **words.KINDS,
+    **pairs.KINDS,
+    **files.KINDS,
+    **models.KINDS,
 }
 
 
@@ -42,7 +44,7 @@ def add_arguments(parser):
     for name, analysis in catalogue().items():
         title = analysis.summary[0].upper() + analysis.summary[1:] + "."
         own = kinds.add_parser(name, aliases=analysis.aliases, help=analysis.summary, description=title)
-        explain_analysis.add_arguments(own, analysis)
+        analysis_command.add_arguments(own, analysis)
         own.set_defaults(analysis=analysis)
     for name, kind in KINDS.items():
         own = kinds.add_parser(name, help=kind.help, description=kind.help[0].upper() + kind.help[1:] + ".")
@@ -71,7 +73,7 @@ def _add_output(parser):
 def run(args):
     """Run the analysis that was asked for. Returns: exit code."""
     if getattr(args, "analysis", None) is not None:
-        return explain_analysis.run(args.analysis, args)
+        return analysis_command.run(args.analysis, args)
     kind = KINDS[args.kind]
     _check(kind, args)  # before the seconds that loading takes
     bert = load_model(args) if kind.model else None

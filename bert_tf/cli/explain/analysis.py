@@ -3,10 +3,10 @@
 import argparse
 import json
 
-from bert_tf.cli.explain_shared import Progress, add_file_arguments, read_file
-from bert_tf.cli.explain_target import add_target, check_target, target_of
-from bert_tf.cli.files import writing
-from bert_tf.cli.model import add_model_arguments, load_model
+from bert_tf.cli.explain.shared import Progress, add_file_arguments, read_file
+from bert_tf.cli.explain.target import add_target, check_target, target_of
+from bert_tf.cli.shared.files import writing
+from bert_tf.cli.shared.model import add_model_arguments, load_model
 from bert_tf.errors import InputError, checked_pair
 from bert_tf.results import plain
 

@@ -1,0 +1,40 @@
+"""The options that say how a file of examples is read, with a fine-tuned model."""
+
+_ALL = ("classify", "tag", "answer", "choose")
+#: Options that say how a file is read -> the tasks that have them.
+READING = {
+    "format": _ALL,
+    "columns": _ALL,
+    "glue": ("classify",),
+    "text_column": ("classify",),
+    "text2_column": ("classify",),
+    "words_field": ("tag",),
+    "documents": ("tag",),
+    "context_column": ("choose",),
+    "start_column": ("choose",),
+    "choice_columns": ("choose",),
+}
+_HELP = {
+    "format": "csv, tsv, jsonl or lines, a text each; to tag also conll or conllu; default: by the file's ending",
+    "columns": "names of the columns of a file without a header",
+    "glue": "the file is one of GLUE's",
+    "text_column": "column of the text",
+    "text2_column": "column of a pair's second text",
+    "words_field": "field of the words in JSON lines",
+    "documents": "sentences between -DOCSTART- or # newdoc lines are one text",
+    "context_column": "column of the context",
+    "start_column": "column of how each choice begins",
+    "choice_columns": "columns of the choices",
+}
+_METAVAR = {"format": "F", "columns": "A,B,…", "choice_columns": "A,B,…"}
+
+
+def add_reading_arguments(parser):
+    """Adds them to an `argparse` parser, as a group."""
+    reading = parser.add_argument_group("how the file is read, with a fine-tuned model, as for its training")
+    for option, tasks in READING.items():
+        name, help_line = f"--{option.replace('_', '-')}", f"{_HELP[option]} ({', '.join(tasks)})"
+        if option == "documents":
+            reading.add_argument(name, action="store_true", help=help_line)
+        else:
+            reading.add_argument(name, metavar=_METAVAR.get(option, "NAME"), help=help_line)
