@@ -1,6 +1,7 @@
-"""The catalogue of analyses: every `Analysis` that a module of `bert_tf.explain` declares."""
+"""The catalogue of analyses: every `Analysis` that a module of `bert_tf.explain` declares, and calls of their functions."""
 
 import pkgutil
+from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 
@@ -31,3 +32,44 @@ def analysis(name) -> Analysis:
     if found is None:
         raise ValueError(f"There is no analysis {name!r}; there are {', '.join(known)}.")
     return found
+
+
+@dataclass(frozen=True)
+class Call:
+    """A function of `bert_tf.explain` with its arguments: it runs, it is a cache key, it prints itself as Python.
+
+    Attributes:
+        function: the function's name in `bert_tf.explain`.
+        arguments: pairs (name, value) of the keyword arguments, hashable.
+    """
+
+    function: str
+    arguments: tuple = ()
+
+    @classmethod
+    def of(cls, function, **arguments):
+        """The call of a function with these keyword arguments; lists become tuples."""
+        return cls(
+            function.__name__,
+            tuple((name, tuple(value) if isinstance(value, list) else value) for name, value in arguments.items()),
+        )
+
+    def run(self, *positional, progress=None):
+        """Call the function with `positional` before the arguments."""
+        others = {} if progress is None else {"progress": progress}
+        return getattr(explain, self.function)(*positional, **dict(self.arguments), **others)
+
+    def python(self, *positional):
+        """The call as Python source; `positional` are expressions: ``logit_lens(bert, trace, top_k=5)``."""
+        written = [*positional, *(f"{name}={source(value)}" for name, value in self.arguments)]
+        return f"{self.function}({', '.join(written)})"
+
+
+def source(value):
+    """A value as Python source: its own `python()` where it has one."""
+    if hasattr(value, "python"):
+        return value.python()
+    if isinstance(value, tuple):
+        inner = ", ".join(source(one) for one in value)
+        return f"({inner},)" if len(value) == 1 else f"({inner})"
+    return repr(value)

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
-from bert_tf.analyses import analysis, catalogue
-from bert_tf.analysis import Call, Option
+from bert_tf.analyses import Call, analysis, catalogue
+from bert_tf.analysis import Option
 from bert_tf.errors import InputError
 from bert_tf.explain import logit_lens
 from bert_tf.results import Result, frame, plain

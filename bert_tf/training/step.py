@@ -30,7 +30,7 @@ class Step:
     def __init__(self, model, objective, optimizer, clip_norm=1.0, strategy=None, accumulate=1, jit_compile=False):
         self.model, self.objective, self.optimizer = model, objective, optimizer
         self.clip_norm, self.strategy, self.accumulate = clip_norm, strategy, accumulate
-        self.replicas = distribution.replicas(strategy)
+        self.replicas = distribution.num_replicas(strategy)
         self.variables = model.trainable_variables
         self._accumulated = self._sum_micro_batches
         if strategy is None:
@@ -145,11 +145,11 @@ def _compiled(function, jit_compile=False):
 
 def check_batch_size(batch_size, strategy, accumulate):
     """Raises ValueError unless the batch divides evenly over the replicas and their micro-batches."""
-    parts = distribution.replicas(strategy) * accumulate
+    parts = distribution.num_replicas(strategy) * accumulate
     if accumulate < 1:
         raise ValueError(f"--accumulate is {accumulate}; it must be 1 or more.")
     if batch_size < parts or batch_size % parts:
         raise ValueError(
-            f"A batch of {batch_size} does not divide over {distribution.replicas(strategy)} "
+            f"A batch of {batch_size} does not divide over {distribution.num_replicas(strategy)} "
             f"devices x {accumulate} micro-batches; --batch-size must be a multiple of {parts}."
         )

@@ -136,7 +136,7 @@ def test_the_three_are_of_one_shape_where_such_are_here(monkeypatch):
         ([own[1], own[2], wider[1]], {"apart": "apart", "both": "both"}),
         ([own[2]], {}),
     ):
-        monkeypatch.setattr(readers.models, "installed", lambda here=here: here)
+        monkeypatch.setattr(readers.model_store, "installed", lambda here=here: here)
         assert readers.comparable_models() == expected
 
 

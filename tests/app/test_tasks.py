@@ -653,6 +653,6 @@ def test_a_task_without_a_note_came_from_a_model_of_its_own_type(monkeypatch):
         SimpleNamespace(name=name, path=ROOT, config=one)
         for name, one in (("judge", judge), ("bert", config), ("task", config))
     ]
-    monkeypatch.setattr(task_models.models, "installed", lambda: here)
+    monkeypatch.setattr(task_models.model_store, "installed", lambda: here)
     monkeypatch.setattr(task_models, "names", lambda: {"task": TaskSettings("classify", labels=("no", "yes"))})
     assert task_models.pairs() == {"task": "bert"}

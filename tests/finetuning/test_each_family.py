@@ -84,12 +84,12 @@ CASES = {
 
 @pytest.mark.parametrize("task", CASES)
 def test_a_killed_training_goes_on_and_learns_its_set(task, start_folder, tmp_path, monkeypatch, capsys):
-    from bert_tf.training.run_log import Window
+    from bert_tf.training.run_log import RunningMeans
 
     make, file, metric, guess, options = CASES[task]
     train, held = file(tmp_path / "train", make(0, 64)), file(tmp_path / "held", make(1, 40))
     arguments = [task, "--model", start_folder, "--train", train, "--dev", train, *options, *HOW]
-    add = Window.add
+    add = RunningMeans.add
 
     def ends(self, *values):
         add(self, *values)
@@ -99,7 +99,7 @@ def test_a_killed_training_goes_on_and_learns_its_set(task, start_folder, tmp_pa
 
     ends.calls = 0
     with monkeypatch.context() as patch, pytest.raises(RuntimeError, match="no more power"):
-        patch.setattr(Window, "add", ends)
+        patch.setattr(RunningMeans, "add", ends)
         finetune(*arguments, "--output", tmp_path / "killed")
     assert not (tmp_path / "killed" / "report").exists()
     assert finetune(*arguments, "--output", tmp_path / "killed") == 0

@@ -404,9 +404,9 @@ def test_several_seeds_keep_the_best_model(start_folder, trained, tmp_path):
 
 
 def test_a_stop_during_the_last_update_of_an_epoch_stops(start_folder, tmp_path, monkeypatch):
-    from bert_tf.training.run_log import Window
+    from bert_tf.training.run_log import RunningMeans
 
-    add = Window.add
+    add = RunningMeans.add
 
     def stopped(self, *values):
         add(self, *values)
@@ -415,7 +415,7 @@ def test_a_stop_during_the_last_update_of_an_epoch_stops(start_folder, tmp_path,
             os.kill(os.getpid(), signal.SIGTERM)
 
     stopped.calls = 0
-    monkeypatch.setattr(Window, "add", stopped)
+    monkeypatch.setattr(RunningMeans, "add", stopped)
     done = run(start_folder, tmp_path / "a")
     assert not done.finished and done.steps == 2 and not done.rounds
     done = run(start_folder, tmp_path / "a")
@@ -428,9 +428,9 @@ def test_a_stop_from_outside_is_told_by_the_exit_code_and_two_runs_in_one_folder
     start_folder, trained, tmp_path, monkeypatch, capsys
 ):
     from bert_tf.folder_lock import locked_folder
-    from bert_tf.training.run_log import Window
+    from bert_tf.training.run_log import RunningMeans
 
-    add = Window.add
+    add = RunningMeans.add
 
     def stopped(self, *values):
         add(self, *values)
@@ -438,7 +438,7 @@ def test_a_stop_from_outside_is_told_by_the_exit_code_and_two_runs_in_one_folder
 
     arguments = ["--model", start_folder, "--train", trained[1], "--epochs", 1, "--output", tmp_path / "a", *QUICK]
     with monkeypatch.context() as patch:
-        patch.setattr(Window, "add", stopped)
+        patch.setattr(RunningMeans, "add", stopped)
         assert finetune("classify", *arguments) == 143
     assert "Stopped; the same command goes on" in capsys.readouterr().out
     with locked_folder(tmp_path / "a" / "run", "finetune"):
@@ -449,9 +449,9 @@ def test_a_stop_from_outside_is_told_by_the_exit_code_and_two_runs_in_one_folder
 
 @pytest.mark.parametrize("call", [4, 6], ids=["last update of the first", "second update of the second"])
 def test_several_seeds_that_were_stopped_go_on(start_folder, trained, tmp_path, monkeypatch, call):
-    from bert_tf.training.run_log import Window
+    from bert_tf.training.run_log import RunningMeans
 
-    add, calls = Window.add, []
+    add, calls = RunningMeans.add, []
 
     def stopped(self, *values):
         add(self, *values)
@@ -477,7 +477,7 @@ def test_several_seeds_that_were_stopped_go_on(start_folder, trained, tmp_path, 
         *QUICK,
     ]
     with monkeypatch.context() as patch:
-        patch.setattr(Window, "add", stopped)
+        patch.setattr(RunningMeans, "add", stopped)
         assert finetune("classify", *arguments) == 143
     assert len(calls) == call and not (tmp_path / "a" / "report").exists()
     first = weights(tmp_path / "a" / "seed-0")

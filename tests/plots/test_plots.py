@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from bert_tf import plots
+from bert_tf.plots.attention import pooled_maps
 
 
 def made_up(a=5, b=4, layers=2, heads=3, seed=0):
@@ -50,7 +51,7 @@ def test_two_separators_between_the_texts_stand_with_the_first():
     pair = SimpleNamespace(
         tokens=("<s>", "a", "</s>", "</s>", "b", "c", "</s>"), sources=(None, "a", None, None, "b", "b", None)
     )
-    assert plots.maps.token_sources(pair.sources) == list("aaaabbb")
+    assert pooled_maps.token_sources(pair.sources) == list("aaaabbb")
     for shown in ("aa", "ab", "ba", "bb"):
         rows, columns = ({"a": (0, 1, 2, 3), "b": (4, 5, 6)}[side] for side in shown)
         assert plots.select(pair, shown) == plots.Selection(rows, columns)

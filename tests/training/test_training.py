@@ -32,7 +32,7 @@ from bert_tf.training.optimizers.registry import adamw
 from bert_tf.training.optimizers.schedule import WarmupLinearDecay
 from bert_tf.training.precision import apply_precision, with_loss_scale
 from bert_tf.training.run_folder import read_run
-from bert_tf.training.run_log import Window
+from bert_tf.training.run_log import RunningMeans
 from bert_tf.training.weights import freeze
 from tests.conftest import small_disk, small_vocabulary
 
@@ -445,14 +445,14 @@ def test_numbers_out_of_range_are_refused_before_anything_is_read(start, tmp_pat
 
 def stop_at(monkeypatch, step):
     """Sends this process a SIGTERM in a run's update of that number."""
-    add, calls = Window.add, itertools.count(1)
+    add, calls = RunningMeans.add, itertools.count(1)
 
     def added(self, *values):
         add(self, *values)
         if next(calls) == step:
             os.kill(os.getpid(), signal.SIGTERM)
 
-    monkeypatch.setattr(Window, "add", added)
+    monkeypatch.setattr(RunningMeans, "add", added)
 
 
 def test_a_signal_before_the_last_step_is_told_by_the_exit_code(start, tmp_path, monkeypatch):
@@ -621,7 +621,7 @@ def test_a_gradient_that_is_not_finite_stops_the_run_unless_a_loss_scale_leaves_
 
 
 def test_the_norm_of_a_step_that_was_left_out_counts_in_no_mean():
-    window = Window()
+    window = RunningMeans()
     for norm in (1.0, math.inf, 3.0):
         window.add({"loss": 1.0, "gradient_norm": norm}, 10)
     assert window.record(3, 0.1)["gradient_norm"] == 2.0

@@ -19,7 +19,7 @@ from bert_tf.training import run_log as log
 from bert_tf.training.checkpoint import Checkpoints
 from bert_tf.training.peak_flops import measure_peak_flops
 from bert_tf.training.run_folder import read_run
-from bert_tf.training.run_log import RunLog, Window
+from bert_tf.training.run_log import RunLog, RunningMeans
 from bert_tf.training.snapshots import SnapshotWriter, is_snapshot_step
 from tests.training import test_training
 from tests.training.test_training import pretrain, weights
@@ -189,17 +189,17 @@ def test_the_peak_is_that_of_a_matrix_product(monkeypatch):
     assert 1e8 < measure_peak_flops(seconds=0.02, size=256) < 1e16
     clock = itertools.count()  # a second from one look to the next
     monkeypatch.setattr(log, "time", SimpleNamespace(perf_counter=lambda: next(clock), time=lambda: 0.0))
-    window = Window(peak=1e6)
+    window = RunningMeans(peak=1e6)
     window.add({"loss": 1.0}, 10, flops=500.0)
     assert window.record(1, 0.1)["peak_share"] == 500 / 1e6
-    unknown = Window()
+    unknown = RunningMeans()
     unknown.add({"loss": 1.0}, 10)
     assert "peak_share" not in unknown.record(1, 0.1)
 
 
 def test_a_share_of_a_part_is_the_ratio_of_the_means():
     """Of 10 replaced tokens 2 are found, then of 30 twelve: 14 of 40, whatever the mean of the two shares."""
-    window = Window(ratios={"found": ("caught", "share")})
+    window = RunningMeans(ratios={"found": ("caught", "share")})
     for caught, share in ((0.02, 0.1), (0.12, 0.3)):
         window.add({"loss": 1.0, "caught": caught, "share": share}, 100)
     record = window.record(2, 0.1)

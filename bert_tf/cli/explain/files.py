@@ -55,7 +55,7 @@ def _curve(bert, found, label):
     curve = class_curve(bert, found, label)
     record = {
         "label": curve.label,
-        "rows": len(curve.has),
+        "rows": len(curve.is_positive),
         "average_precision": curve.average_precision,
         "auc": curve.auc,
         "best": curve.best,
@@ -115,7 +115,7 @@ def _answers(bert, found):
 def _plane(bert, args):
     """The rows' vectors laid out, before they are asked: `RowVectors`, and a record of all but their colours."""
     from bert_tf.explain import nearest_rows, project_to_plane, row_vectors
-    from bert_tf.explain.datasets.row_map import SAME_FIRST, available_row_attributes, same_first
+    from bert_tf.explain.datasets.row_map import SAME_FIRST, available_row_attributes, constant_first_token
 
     layers, pooling = bert.config.num_hidden_layers, args.pooling or _POOLINGS[0]
     layer = layers if args.layer is None else args.layer
@@ -125,7 +125,7 @@ def _plane(bert, args):
     with Progress(args) as progress:
         read = row_vectors(bert, args.texts, pooling, progress, args.ask)
     vectors, rows = read.vectors[layer], [args.texts[place] for place in read.places]
-    if same_first(vectors, pooling):
+    if constant_first_token(vectors, pooling):
         raise InputError(SAME_FIRST)
     numbers, near = [row.number for row in rows], None
     if args.near is not None:
@@ -203,7 +203,7 @@ def _scored(one):
         "in_order": one.in_order,
         "replaced": one.replaced and [{"token": token, "score": score} for token, score in one.replaced],
         "label": one.row.label,
-        "said": one.said,
+        "said": one.task_prediction,
         "perplexity": one.perplexity,
         "log_likelihood": one.log_likelihood,
         "problem": one.problem,
@@ -224,15 +224,15 @@ def agreement(bert, trace, args):
         found = agreement(bert, other, args.texts, args.hide, args.top_k, progress)
     rows = [("row", "bits", "hidden", bert.name, other.name, "text")]
     for one in found.rows:
-        said = [" ".join(mask[0].token for mask in side) for side in _guesses(one)]
+        task_prediction = [" ".join(mask[0].token for mask in side) for side in _guesses(one)]
         bits = "-" if one.divergence is None else f"{one.divergence:.3f}"
         hidden = " ".join(token or "[MASK]" for token in one.originals)
-        rows.append((str(one.row.number), bits, hidden, *said, f"{one.row.text_a:.60}"))
+        rows.append((str(one.row.number), bits, hidden, *task_prediction, f"{one.row.text_a:.60}"))
     record = {
         "other": other.name,
         "hide": args.hide,
         "masks": found.masks,
-        "same_first": found.same_first,
+        "same_first": found.same_top_prediction,
         "mean_divergence_bits": found.divergence,
         "pairs": found.pairs,
         "same_next": found.same_next,
@@ -250,7 +250,7 @@ def _agreed(one):
         **_row(one),
         "hidden": one.originals,
         "guesses": [[[guess.token for guess in mask] for mask in side] for side in _guesses(one)],
-        "same_first": one.same_first,
+        "same_first": one.same_top_prediction,
         "divergence_bits": one.divergence,
         "is_next": [one.next_a, one.next_b],
         "in_order": [one.order_a, one.order_b],
@@ -309,7 +309,7 @@ def concepts(bert, trace, args):
                 *(percent(one) for side in (scores, chance) for one in (side.mean(), side.std(ddof=1))),
                 f"{found.p_values[layer]:.2g}",
                 percent(found.accuracies[layer].mean()),
-                "yes" if found.differs[layer] else "no",
+                "yes" if found.is_significant[layer] else "no",
             )
         )
     record = {
@@ -323,7 +323,7 @@ def concepts(bert, trace, args):
         "accuracies": found.accuracies,
         "chance_accuracies": found.chance_accuracies,
         "accuracy_p_values": found.accuracy_p_values,
-        "differs": found.differs,
+        "differs": found.is_significant,
         "slopes": found.slopes,
     }
     return record, lines, ">>>>>>><"

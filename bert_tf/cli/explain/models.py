@@ -24,8 +24,8 @@ def architecture(bert, trace, args):
     """The parts of the model with shapes, parameters and work, its other sizes, the values that pass a layer."""
     from bert_tf.explain.models.architecture import (
         all_sizes,
+        layer_activations,
         parts,
-        passing,
         task_head_activations,
     )
 
@@ -55,7 +55,7 @@ def architecture(bert, trace, args):
         "task": None if bert.task is None else task_head_activations(bert, trace),
     }
     if args.show in _PASSING:
-        record |= {"layer": args.layer, "values": passing(bert, trace, args.layer)[args.show]}
+        record |= {"layer": args.layer, "values": layer_activations(bert, trace, args.layer)[args.show]}
     rows = [("part", "times", "gives", "parameters", "work")]
     rows += [
         (
@@ -124,15 +124,17 @@ def timelapse(bert, trace, args):
     """One text through the snapshots of a training: what each said, and how one token of each mask fared."""
     import_tensorflow()
     from bert_tf.explain import fill_mask
-    from bert_tf.explain.models.snapshot_series import Series, course
+    from bert_tf.explain.models.snapshot_series import SnapshotSeries, token_trajectory
 
-    series = Series(args.snapshots)
-    moments = series.moments(args.text_a, args.text_b, args.mask)
-    last = moments[-1].trace
+    series = SnapshotSeries(args.snapshots)
+    snapshot_traces = series.snapshot_traces(args.text_a, args.text_b, args.mask)
+    last = snapshot_traces[-1].trace
     masks = last.masks if last.logits is not None else ()
-    courses = [course(moments, series.tokenizer, position, args.target) for position in masks]
+    token_trajectories = [
+        token_trajectory(snapshot_traces, series.tokenizer, position, args.target) for position in masks
+    ]
     snapshots = []
-    for moment in moments:
+    for moment in snapshot_traces:
         one = moment.trace
         answers = fill_mask(one, series.tokenizer, args.top_k) if masks else ()
         snapshots.append(
@@ -154,22 +156,22 @@ def timelapse(bert, trace, args):
                 "token": one.token,
                 "ranks": one.ranks,
                 "probabilities": one.probabilities,
-                "entered": {str(place): step for place, step in one.entered.items()},
+                "entered": {str(place): step for place, step in one.first_step_within_rank.items()},
             }
-            for one in courses
+            for one in token_trajectories
         ],
         "snapshots": snapshots,
     }
     if args.head is not None:
-        record |= {"head": args.head, "attention": _one_head(moments, *head_of(args.head))}
+        record |= {"head": args.head, "attention": _one_head(snapshot_traces, *head_of(args.head))}
     return record, *_lapse_rows(record)
 
 
-def _one_head(moments, layer, head):
-    layers, heads = moments[0].trace.attentions.shape[:2]
+def _one_head(snapshot_traces, layer, head):
+    layers, heads = snapshot_traces[0].trace.attentions.shape[:2]
     if layer >= layers or head >= heads:
         raise InputError(f"There is no head {layer}.{head}: this model has {layers} layers of {heads}, from 0.")
-    return [moment.trace.attentions[layer, head] for moment in moments]
+    return [moment.trace.attentions[layer, head] for moment in snapshot_traces]
 
 
 def _lapse_rows(record):
@@ -182,8 +184,8 @@ def _lapse_rows(record):
     rows = [("step", *(cell for name in names for cell in ("first guess", f"rank of {name}")), *ways.values())]
     for number, one in enumerate(record["snapshots"]):
         cells = []
-        for mask, course in zip(one["masks"], record["courses"]):
-            cells += [mask["predictions"][0]["token"], f"{course['ranks'][number]:,}"]
+        for mask, token_trajectory in zip(one["masks"], record["courses"]):
+            cells += [mask["predictions"][0]["token"], f"{token_trajectory['ranks'][number]:,}"]
         rows.append((f"{one['step']:,}", *cells, *(percent(one[name]) for name in ways)))
     return rows, ">" + "<>" * len(names) + ">" * len(ways)
 
@@ -205,7 +207,7 @@ def one_way(bert, trace, args):
             {
                 "model": one.model,
                 "reads": one.reads,
-                "seen": one.seen,
+                "seen": one.visible_spans,
                 "original": one.answer.original,
                 "original_rank": one.answer.original_rank,
                 "original_probability": one.answer.original_probability,
@@ -226,7 +228,7 @@ def one_way(bert, trace, args):
 
 def _place(bert, text, hide):
     """(start, end) in characters of the word to hide, or of a typed [MASK]."""
-    from bert_tf.inference.model_inputs import prepare
+    from bert_tf.inference.model_inputs import prepare_input
     from bert_tf.inference.words import words_of
 
     if hide is None:
@@ -234,7 +236,7 @@ def _place(bert, text, hide):
             raise InputError('Nothing is hidden: give --hide WORD, or type "[MASK]" in the text.')
         start = text.index("[MASK]")
         return start, start + len("[MASK]")
-    words = words_of(prepare(bert.tokenizer, bert.max_length, text).encoding, text)
+    words = words_of(prepare_input(bert.tokenizer, bert.max_length, text).encoding, text)
     word = next((word for word in words if word.text == hide), None)
     if word is None:
         raise WordNotFound(f"The word {hide!r:.60} is not in the text.")
@@ -244,12 +246,12 @@ def _place(bert, text, hide):
 def replaced(bert, trace, args):
     """ELECTRA's game: a generator writes tokens anew, a discriminator says which ones."""
     from bert_tf.checkpoints import require_head
-    from bert_tf.explain import play
+    from bert_tf.explain import replace_and_detect
     from bert_tf.inference.bert import load
 
     require_head(bert.heads, "replaced", bert.name)
     generator = load(args.generator, precision=args.precision)
-    game = play(generator, bert, args.text_a, args.share, args.mask, args.seed)
+    game = replace_and_detect(generator, bert, args.text_a, args.share, args.mask, args.seed)
     tokens = [
         {
             "position": position,
@@ -265,7 +267,7 @@ def replaced(bert, trace, args):
     record = {
         "generator": generator.name,
         "seed": args.seed,
-        "caught": game.caught,
+        "caught": game.true_positives,
         "false_alarms": game.false_positives,
         "tokens": tokens,
     }

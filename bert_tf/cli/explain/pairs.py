@@ -39,7 +39,7 @@ def compare(bert, trace, args):
             "replaced": found.replaced_difference,
         },
         "common_tokens": found.common_tokens,
-        "folded": found.folded,
+        "folded": found.case_folded,
         "layers": found.layers,
         "attention": _difference(sides, found.layers, args),
     }

@@ -34,7 +34,7 @@ def saliency(bert, trace, args):
         "log_probability": found.score,
         "baseline_log_probability": found.baseline_score,
         "noisy_log_probability": found.noisy_score,
-        "gap": found.gap,
+        "gap": found.convergence_delta,
         "fit": found.fit,
         "log_odds": found.log_odds,
         "rest": found.rest,
@@ -47,8 +47,8 @@ def saliency(bert, trace, args):
         others = found.tokens.sum() - sum(one.score for one in found.words)
         rows += [(f"({name})", _signed(share)) for name, share in (("special tokens", others), *found.rest.items())]
         rows.append(("(value)" if target.is_regression else "(log-odds)", _signed(found.log_odds)))
-    if found.gap is not None:
-        rows.append(("(gap)", _signed(found.gap)))
+    if found.convergence_delta is not None:
+        rows.append(("(gap)", _signed(found.convergence_delta)))
     if found.noisy_score is not None:
         rows.append(("(lost to noise)", _signed(found.noisy_score - found.score)))
     if found.fit is not None:
@@ -90,15 +90,15 @@ def _reduction(bert, trace, target, args):
     record = {
         "method": "input_reduction",
         "target": target_record(target),
-        "likeliest": found.holds,
+        "likeliest": found.target_is_top,
         "log_probability": found.score,
         "log_probability_left": found.left_score,
         "tokens": trace.tokens,
-        "gone": [{**_word(one.word), "log_probability": one.score} for one in found.gone],
+        "gone": [{**_word(one.word), "log_probability": one.score} for one in found.removed],
         "left": [_word(word) for word in found.left],
     }
     rows = [("for", target.label, percent(math.exp(found.score)))]
-    rows += [("without", one.word.text, percent(math.exp(one.score))) for one in found.gone]
+    rows += [("without", one.word.text, percent(math.exp(one.score))) for one in found.removed]
     rows += [("left", word.text, "") for word in found.left]
     return record, rows, "<<>"
 
@@ -112,15 +112,15 @@ def _hotflip(bert, trace, target, args):
     record = {
         "method": "hotflip",
         "target": target_record(target),
-        "likeliest": found.holds,
+        "likeliest": found.target_is_top,
         "log_probability": found.score,
         "flipped": found.flipped,
         "tokens": trace.tokens,
         "tried": [_flip(one) for one in found.tried],
-        "taken": [_flip(one) for one in found.taken],
+        "taken": [_flip(one) for one in found.applied],
     }
     rows = [("for", target.label, "", percent(math.exp(found.score)), "nats", "by the slope", "likeliest then")]
-    for name, flips in (("taken", found.taken), ("tried", found.tried)):
+    for name, flips in (("taken", found.applied), ("tried", found.tried)):
         rows += [
             (
                 name,

@@ -23,7 +23,7 @@ def counterfactual(bert, trace, args):
     unmasked = [word for word in words if not set(word.positions) & set(trace.masks)]
     alone = {source for source in "ab" if sum(word.source == source for word in words) == 1}
     variants += [explain.without_word(bert, trace, word) for word in unmasked if word.source not in alone]
-    outcomes = explain.ask(bert, trace, variants, args.top_k)
+    outcomes = explain.predict_variants(bert, trace, variants, args.top_k)
     found, rows = [], [("what if", "likeliest", "bits", "in order" if "sop" in bert.heads else "follows")]
     for one in outcomes:
         masks = [

@@ -22,7 +22,7 @@ def ablation(bert, trace, args):
         return _sweep(bert, trace, args)
     heads = tuple(head_of(pair) for pair in args.heads)
     ablation = Ablation(heads, tuple(args.layers), tuple(args.feed_forward), tuple(args.tokens))
-    effect = ablate(bert, trace, ablation, args.top_k, shifts=True)
+    effect = ablate(bert, trace, ablation, args.top_k, attention_shifts=True)
     masks = [
         {
             "position": before.position,
@@ -61,10 +61,10 @@ def ablation(bert, trace, args):
                 zip(trace.tokens, others["replaced_before"], others["replaced_after"])
             )
         ]
-    for place in np.argsort(-effect.shifts, axis=None, kind="stable")[: args.top_k]:
-        layer, head = (int(part) for part in np.unravel_index(place, effect.shifts.shape))
-        if effect.shifts[layer, head] > 0:
-            rows.append(("", f"{layer}.{head}", "looks elsewhere", "", percent(effect.shifts[layer, head])))
+    for place in np.argsort(-effect.attention_shifts, axis=None, kind="stable")[: args.top_k]:
+        layer, head = (int(part) for part in np.unravel_index(place, effect.attention_shifts.shape))
+        if effect.attention_shifts[layer, head] > 0:
+            rows.append(("", f"{layer}.{head}", "looks elsewhere", "", percent(effect.attention_shifts[layer, head])))
     record = {
         "heads": heads,
         "layers": args.layers,
@@ -73,7 +73,7 @@ def ablation(bert, trace, args):
         "tokens": trace.tokens,
         "masks": masks,
         **others,
-        "shifts": effect.shifts,
+        "shifts": effect.attention_shifts,
     }
     return record, rows, "><><>"
 
@@ -219,8 +219,8 @@ def paths(bert, trace, args):
     columns = found.scores.shape[1]
     rows = [("layer", *map(str, range(columns - 1)), "FF")]
     rows += [
-        (str(layer), *(_share(share, 3) if leads else "" for share, leads in zip(*line)))
-        for layer, line in enumerate(zip(found.recovered, found.leads))
+        (str(layer), *(_share(share, 3) if has_path else "" for share, has_path in zip(*line)))
+        for layer, line in enumerate(zip(found.recovered, found.has_path))
     ]
     ends = {"embeddings": found.embeddings, "all that enters": found.whole}
     rows += [(name, _share(found.share(score), 3), *[""] * (columns - 1)) for name, score in ends.items()]
@@ -236,7 +236,7 @@ def paths(bert, trace, args):
         "embeddings": found.embeddings,
         "scores": found.scores,
         "recovered": found.recovered,
-        "leads": found.leads,
+        "leads": found.has_path,
     }
     return record, rows, "<" + ">" * columns
 

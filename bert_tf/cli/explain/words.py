@@ -153,7 +153,7 @@ def _labels(found, args):
     from bert_tf.explain import matched_labels, parsed_labels
 
     near = [one for line in found.nearest for one in line]
-    places = [*near, *(one.looked for one in near if one.looked is not None)]
+    places = [*near, *(one.most_attended for one in near if one.most_attended is not None)]
     known = {}
     if args.parsed:
         known = dict(zip(("part_of_speech", "relation"), parsed_labels(places)))
@@ -192,22 +192,22 @@ def _place(one, labels):
         "similarity": one.similarity,
         **labels[id(one)],
     }
-    looked = one.looked
-    if looked is not None:
+    most_attended = one.most_attended
+    if most_attended is not None:
         record["looks_at"] = {
-            "token": looked.token,
-            "word": None if looked.word is None else looked.word.text,
-            "position": looked.position,
-            "offset": looked.offset,
-            "share": looked.share,
-            **labels[id(looked)],
+            "token": most_attended.token,
+            "word": None if most_attended.word is None else most_attended.word.text,
+            "position": most_attended.position,
+            "offset": most_attended.offset,
+            "share": most_attended.share,
+            **labels[id(most_attended)],
         }
     return record
 
 
-def _look_row(looked, named):
-    known = (looked[name] or "-" for name in named)
-    return looked["token"], f"{looked['share']:.3f}", f"{looked['offset']:+d}", *known
+def _look_row(most_attended, named):
+    known = (most_attended[name] or "-" for name in named)
+    return most_attended["token"], f"{most_attended['share']:.3f}", f"{most_attended['offset']:+d}", *known
 
 
 def _check_neighbours(args):
@@ -359,10 +359,10 @@ def _add_factors(kind):
 
 
 def _check_factors(args):
-    from bert_tf.explain.representations.factors import FEWEST, MOST
+    from bert_tf.explain.representations.factors import MAX_FACTORS, MIN_FACTORS
 
-    if not FEWEST <= args.factors <= MOST:
-        raise InputError(f"--factors must be {FEWEST} to {MOST}, not {args.factors}.")
+    if not MIN_FACTORS <= args.factors <= MAX_FACTORS:
+        raise InputError(f"--factors must be {MIN_FACTORS} to {MAX_FACTORS}, not {args.factors}.")
 
 
 def _add_meaning(kind):

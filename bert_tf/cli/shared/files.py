@@ -4,7 +4,7 @@ import os
 from contextlib import contextmanager
 
 from bert_tf.errors import InputError
-from bert_tf.files import replacing
+from bert_tf.files import atomic_write
 
 
 def refuse_same_file(source, target):
@@ -15,7 +15,7 @@ def refuse_same_file(source, target):
         raise InputError(f"--input and --output are the same file, {target}: give another name to write to.")
 
 
-def untouched(output):
+def unchanged_note(output):
     """What an error says of `--output`: a file is as it was before; what went to a screen or pipe has gone there."""
     gone = output in (None, "-") or os.path.exists(output) and not os.path.isfile(output)
     return "" if gone else f"; {output} was not written"
@@ -23,7 +23,7 @@ def untouched(output):
 
 @contextmanager
 def writing(path, mode="w"):
-    """Open a file that takes its name only when it is whole; see `files.replacing`.
+    """Open a file that takes its name only when it is whole; see `files.atomic_write`.
 
     Args:
         path: where the file is to be. mode: "w" for UTF-8 text, "wb" for bytes.
@@ -34,5 +34,5 @@ def writing(path, mode="w"):
     if os.path.isdir(path):
         raise InputError(f"{path} is a folder: give the name of a file to write.")
     text = {} if "b" in mode else {"encoding": "utf-8", "newline": "\n"}
-    with replacing(path) as temporary, open(temporary, mode, **text) as file:
+    with atomic_write(path) as temporary, open(temporary, mode, **text) as file:
         yield file
