@@ -2,11 +2,9 @@
 
 import streamlit as st
 
-from ui import snippets
 from ui.session import jobs, model_store, state
 from ui.session.session_cache import visitor_cache
-from ui.shell import error_messages, frame, sidebar
-from ui.shell.view import PAGES
+from ui.shell import error_messages, frame, sidebar, snippets
 from ui.widgets.formatting import escape_markdown
 
 st.set_page_config(page_title="BERT explorer", page_icon=frame.ICON, layout="wide")
@@ -22,7 +20,7 @@ def home():
         sidebar.draw(model_store.installed())
         frame.navigation()
         snippets.begin()
-        frame.current_page()()
+        frame.draw_page()
         snippets.draw()
         frame.long_link_note()
     except MemoryError:
@@ -43,10 +41,7 @@ def home():
     state.write_address()
 
 
-# The view names the page (?page=attention), so that every link loads from one address. An address such as
-# /attention leads there too.
+# The view names the page (?page=logit_lens), so that every link loads from one address. An address such as
+# /logit_lens leads there too.
 front = st.Page(home, title="BERT explorer", default=True)
-redirects = [
-    st.Page(frame.redirect_page(name, front), title=title, url_path=name) for name, (_, title) in PAGES.items()
-]
-st.navigation([front, *redirects], position="hidden").run()
+st.navigation([front, *frame.redirects(front)], position="hidden").run()

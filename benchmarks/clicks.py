@@ -18,7 +18,6 @@ where there are only choices to go between, some come again.
 
 import argparse
 import contextlib
-import dataclasses
 import json
 import os
 import pathlib
@@ -33,6 +32,11 @@ import urllib.parse
 import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from ui.shell import catalogue  # noqa: E402
+from ui.shell.page import GROUPS  # noqa: E402
+
 TEXT_A = "The people of the city walked along the river and looked at the boats on the water."
 TEXT_B = "Some of them stayed there until the sun went down."
 #: How often each text is said, and what ends it, by the number of tokens that the pair then has.
@@ -42,73 +46,11 @@ TARGETS = {32: 500, 128: 1500, 512: 1000}  # milliseconds
 OTHER_A = TEXT_A.replace("boats", "birds")  # as many tokens: what patching asks for
 
 
-@dataclasses.dataclass(frozen=True)
-class Press:
-    """What is pressed on a page.
-
-    Attributes:
-        press: "chip" is a word of the strip, "word" one of a strip that hides one at a time, "head" a place of the
-            canvas of all heads, "zoom" one that opens another view, "choice: LABEL: A|B" the choices A and B of a
-            group of buttons in turn, "open: TITLE" the link to the page, anything else elements by their selector.
-        link: more parameters of the link.
-        of_texts: whether the page shows the two texts; any other is measured once, against the shorter time.
-        long: whether a press begins work beside the page that takes minutes; it is stopped before the next.
-        most: tokens that the page takes.
-    """
-
-    press: str
-    link: dict = dataclasses.field(default_factory=dict)
-    of_texts: bool = True
-    long: bool = False
-    most: int = 512
-
-
-_MASKED = {"mask": "a1"}
-#: "page", or "page:view" where a page has several that cost unlike.
+#: "page", or "page:view" where a page has several that cost unlike -> what is pressed there.
 PRESSES = {
-    "predict": Press("chip", _MASKED),
-    "attention": Press("head"),
-    "attention:heatmap": Press("head", {"attention.as": "map"}),
-    "modelview": Press("zoom"),
-    "neuron": Press(".query"),
-    "methods": Press("button.token"),
-    "heads": Press("head"),
-    "lens": Press("chip", _MASKED),
-    "lens:all tokens": Press("chip", {**_MASKED, "lens.rows": "all"}),
-    "ablation": Press("td[data-at]", _MASKED),
-    "contributions": Press("chip", _MASKED),
-    "saliency": Press("chip", _MASKED, long=True),
-    "patching": Press("chip", _MASKED, long=True, most=128),
-    "patching:paths": Press("chip", {**_MASKED, "patching.part": "path"}, long=True, most=128),
-    "concepts": Press("choice: File: Labelled reviews|Sentences", of_texts=False),
-    "whatif": Press("chip", _MASKED),
-    "whatif:another word": Press(
-        "chip", {**_MASKED, "whatif.kind": "word", "whatif.word": "a4", "whatif.with": "town"}
-    ),
-    "whatif:swap": Press("chip", {**_MASKED, "whatif.kind": "swap"}),
-    "inputsum": Press("chip"),
-    "meaning": Press("choice: Example: bank|right", of_texts=False),
-    "meaning:UMAP": Press("choice: Example: bank|right", {"meaning.way": "umap"}, of_texts=False),
-    "neighbours": Press("td[data-at]"),
-    "factors": Press("choice: Factor: 1|2"),
-    "compare": Press("chip", _MASKED),
-    "compare:lines": Press("chip", {**_MASKED, "compare.drawn": "lines"}),
-    "compare:difference": Press("chip", {**_MASKED, "compare.drawn": "difference"}),
-    "compare:layers": Press("chip", {**_MASKED, "compare.look": "layers"}),
-    "cka": Press("choice: File: Sentences|Pairs", of_texts=False),
-    "agreement": Press("choice: File: Sentences|Pairs", of_texts=False),
-    "tasks": Press("choice: Examples: Praise|Blame", of_texts=False),
-    "finetuned": Press("choice: Layer and head: "),
-    "newtask": Press("open: New task", of_texts=False),
-    "training": Press("open: Curves", of_texts=False),
-    "timelapse": Press("choice: Examples: Born|Won", of_texts=False),
-    "dataset": Press("choice: File: Sentences|Pairs", of_texts=False),
-    "architecture": Press("button[data-name]"),
-    "oneway": Press("word", _MASKED),
-    "electra": Press("chip", _MASKED),
-    "family": Press("open: Family", of_texts=False),
-    "guide": Press("open: Guide", of_texts=False),
-    "models": Press("open: Models", of_texts=False),
+    name + (f":{part}" if part else ""): press
+    for name, page in catalogue.pages().items()
+    for part, press in page.presses.items()
 }
 # What goes to the server and what comes back is counted: a run can begin and end between two frames.
 COUNT = """() => {
@@ -273,27 +215,39 @@ def measure(page, address, name, tokens, model, clicks):
     times = []
     # The first three are not counted: TensorFlow and the browser compile.
     for turn in range(clicks + 3):
-        if act.press.startswith("open: "):
+        if act.what == "open":
             _leave(page, name)
-        times.append(page.evaluate(PRESS, [act.press, turn, spot_to_press(act.press, turn)]))
+        times.append(page.evaluate(PRESS, [_pressed(name), turn, spot_to_press(act.what, turn)]))
         settled(page, act.long)
-        if act.press == "zoom":
+        if act.what == "zoom":
             page.get_by_role("button", name="All heads").click()
             page.locator(".board canvas").wait_for()
             settled(page)
     return times[3:]
 
 
+def _pressed(name):
+    """What is pressed, as the browser's script takes it: of a link its text."""
+    what, page = PRESSES[name].what, catalogue.pages()[name.partition(":")[0]]
+    return f"open: {_link_text(page)}" if what == "open" else what
+
+
+def _link_text(page):
+    """What the link to a page says: the group alone where the page is the only one of it."""
+    alone = [one.group for one in catalogue.pages().values()].count(page.group) == 1
+    return page.group if alone else page.title
+
+
 def _leave(page, name):
-    """To a page of the same group, or of the next: a place from which the link can be pressed."""
-    away, heading = {
-        "newtask": ("Try one", "Fine-tuned"),
-        "training": ("Time-lapse", "How the answer"),
-        "guide": ("Family", "The family"),
-        "models": ("Learn", "The model, box by box"),
-    }.get(name, ("Guide", "BERT in seven"))
-    page.get_by_role("link", name=away, exact=True).first.click()
-    page.get_by_role("heading", level=1).filter(has_text=heading).wait_for()
+    """To another page of the same group, or the first of the group before: a place with a link to press."""
+    left, pages = catalogue.pages()[name], list(catalogue.pages().values())
+    away = next((one for one in pages if one.group == left.group and one is not left), None)
+    text = away and away.title
+    if away is None:
+        text = GROUPS[GROUPS.index(left.group) - 1]
+        away = next(one for one in pages if one.group == text)
+    page.get_by_role("link", name=text, exact=True).first.click()
+    page.get_by_role("heading", level=1, name=away.title, exact=True).wait_for()
     settled(page)
 
 

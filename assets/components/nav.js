@@ -19,6 +19,7 @@ export default inOrder(function ({ parentElement, data, setTriggerValue }) {
     pages.forEach((page, index) => {
       const link = row.children[index];
       link.textContent = page.title;
+      link.title = page.hint;
       link.href = page.href;
       mark(link, page.current);
       // On a narrow screen the row is wider than the page.

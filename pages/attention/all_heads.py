@@ -3,10 +3,11 @@
 import streamlit as st
 
 from bert_tf import plots
-from ui import snippets
+from pages.attention.snippets.all_heads import snippet
 from ui.session import state
 from ui.session.session_cache import cached
-from ui.shell import frame
+from ui.shell import frame, snippets
+from ui.shell.page import Page, Press
 from ui.widgets import (
     attention_controls,
     components,
@@ -15,11 +16,33 @@ from ui.widgets import (
     inputs,
 )
 
-_MORE, _SEVERAL, _LEAST, _AS = "attention.more", "attention.several", "attention.least", "attention.as"
+PAGE = Page(
+    name="all_heads",
+    group="Attention",
+    order=1,
+    title="All heads",
+    question="Where every token looks",
+    summary=(
+        "small maps of all heads; one head, or up to six in a colour each, as lines between tokens, or one as "
+        "a heatmap; why attention is not explanation"
+    ),
+    presses={"": Press("head"), "heatmap": Press("head", {"all_heads.as": "map"})},
+    analyses=("attention",),
+    settings=("several", "more", "least", "as", "read"),
+    settings_help=(
+        "`1` for several heads, the others as `layer.head`, percent below which weights are hidden, `map` for "
+        "the heatmap; `1` where “Is attention an explanation?” is open"
+    ),
+    opens_rows=True,
+    snippet=snippet,
+)
+
+
+_MORE, _SEVERAL, _LEAST, _AS = "all_heads.more", "all_heads.several", "all_heads.least", "all_heads.as"
 
 
 def page():
-    opened = attention_controls.page_inputs("Where every token looks")
+    opened = attention_controls.page_inputs()
     if opened is None:
         return
     shared, trace = opened
@@ -102,7 +125,7 @@ def _heads(shared, trace, selection, chosen):
             "As",
             ["lines", "map"],
             format_func={"lines": "Lines", "map": "Heatmap"}.get,
-            **state.bind_setting(_AS, "w_attention_as", "lines", ("lines", "map")),
+            **state.bind_setting(_AS, "w_all_heads_as", "lines", ("lines", "map")),
             label_visibility="collapsed",
         )
         st.toggle(

@@ -7,19 +7,36 @@ from bert_tf.explain import attention_flow, token_attention
 from bert_tf.explain.attention.token_attention import mean_maps, scaled
 from bert_tf.explain.attention.value_attention import value_vectors
 from bert_tf.plots.attention.token_attention import method_bars
-from ui import snippets
+from pages.attention.snippets.attention_methods import snippet
 from ui.session import jobs, state
 from ui.session.session_cache import cached
-from ui.shell import frame
+from ui.shell import frame, snippets
+from ui.shell.page import Page, Press
 from ui.widgets import attention_controls, export, inputs
 from ui.widgets.head_components import weights
 
-_TOKEN, _OF = "methods.token", "methods.of"
+PAGE = Page(
+    name="attention_methods",
+    group="Attention",
+    order=4,
+    title="Attention methods",
+    question="Raw attention and what to make of it",
+    summary="one token's attention raw, effective, norm-weighted, by rollout and by flow, side by side",
+    presses={"": Press("button.token")},
+    analyses=("methods",),
+    settings=("token", "of"),
+    settings_help="position of the token, [CLS] is 0; `head` for one head instead of its layer",
+    opens_rows=True,
+    snippet=snippet,
+)
+
+
+_TOKEN, _OF = "attention_methods.token", "attention_methods.of"
 _MOST_FLOW = 128  # tokens up to which the flow is worked out: its cost grows with the third power
 
 
 def page():
-    found = attention_controls.filtered_page_inputs("Raw attention and what to make of it")
+    found = attention_controls.filtered_page_inputs()
     if found is None:
         return
     shared, trace, selection = found
@@ -63,7 +80,7 @@ def _pickers(trace):
         "Of",
         list(names),
         format_func=names.get,
-        **state.bind_setting(_OF, "w_methods_of", "layer", tuple(names)),
+        **state.bind_setting(_OF, "w_attention_methods_of", "layer", tuple(names)),
         help=(
             "Raw, effective and norm-weighted attention can be read of one head. Rollout and flow run through"
             " all heads of all layers up to this one."
@@ -79,7 +96,7 @@ def _columns(shared, trace, position, head):
         values = _values(shared, trace, text)
         means = cached("methods means", text, lambda: mean_maps(trace))
         found = cached(
-            "methods",
+            "attention_methods",
             (text, view.layer, position, head),
             lambda: token_attention(shared.bert, trace, view.layer, position, head, values, means),
         )

@@ -11,9 +11,10 @@ from bert_tf.explain.datasets.text_rows import file_kind, read_rows
 from bert_tf.plots.attention.head_profile import head_scatter, measure_map
 from bert_tf.plots.interventions.ablation import ranked_bars
 from pages.attention import head_table
-from ui import snippets
+from pages.attention.snippets.head_profiles import snippet
 from ui.session import jobs, state
-from ui.shell import frame
+from ui.shell import frame, snippets
+from ui.shell.page import Page, Press
 from ui.widgets import (
     attention_controls,
     components,
@@ -24,13 +25,33 @@ from ui.widgets import (
 )
 from ui.widgets.formatting import count, escape_markdown
 
-_MEASURE, _OF = "heads.measure", "heads.of"
+PAGE = Page(
+    name="head_profiles",
+    group="Attention",
+    order=5,
+    title="Head profiles",
+    question="What heads do",
+    summary=(
+        "entropy, distance, shares on [CLS], [SEP], the token before, after and itself, of every head over "
+        "the text or a file; heads that do alike on a plane; with a CoNLL-U file, which heads follow its "
+        "syntax"
+    ),
+    presses={"": Press("head")},
+    analyses=("heads",),
+    settings=("measure", "of"),
+    settings_help="`entropy`, `distance`, `cls_share`, …; `file` for a file, which a link cannot hold",
+    opens_rows=True,
+    snippet=snippet,
+)
+
+
+_MEASURE, _OF = "head_profiles.measure", "head_profiles.of"
 _CELLS = 4096  # weights a head of one text from which distances between heads are taken, at most
 _FILE_ROWS = 8  # tokens of each text of a file from which they are taken
 
 
 def page():
-    opened = attention_controls.page_inputs("What heads do", strip=False)
+    opened = attention_controls.page_inputs(strip=False)
     if opened is None:
         return
     shared, trace = opened
@@ -39,7 +60,7 @@ def page():
         "Over",
         list(names),
         format_func=names.get,
-        **state.bind_setting(_OF, "w_heads_of", "text", tuple(names)),
+        **state.bind_setting(_OF, "w_head_profiles_of", "text", tuple(names)),
         help="A link cannot hold a file: whoever opens it is asked for one.",
     )
     found = _of_file(shared) if state.setting(_OF, "text") == "file" else _of_text(shared, trace)
@@ -65,7 +86,7 @@ def _of_text(shared, trace):
     def work(progress):
         return head_table.make_head_table(profile_trace(trace, rows, progress))
 
-    return jobs.result("heads", key, "Comparing heads", work)
+    return jobs.result("head_profiles", key, "Comparing heads", work)
 
 
 def _of_file(shared):
@@ -98,7 +119,7 @@ def _of_file(shared):
             syntax = shared.run(syntax_agreement, parsed, progress=lambda done, _: progress(len(texts) + done, steps))
         return head_table.make_head_table(profile, syntax)
 
-    return jobs.result("heads", key, "Reading the file", work)
+    return jobs.result("head_profiles", key, "Reading the file", work)
 
 
 def _read(name, data, limits):
@@ -121,7 +142,7 @@ def _measure(measures):
 
 def _measures(found):
     measures, view, dark = found.measures(), state.view(), frame.is_dark()
-    bound = state.bind_setting(_MEASURE, "w_heads_measure", "entropy", tuple(measures))
+    bound = state.bind_setting(_MEASURE, "w_head_profiles_measure", "entropy", tuple(measures))
     name = _measure(measures)
     heads = found.shape[1]
     left, right = st.columns([6, 5], gap="large")
@@ -130,7 +151,7 @@ def _measures(found):
         title, says, values = measures[name]
         digits = 1 if values.max() >= 10 else 2
         components.grid(
-            "c_heads_grid",
+            "c_head_profiles_grid",
             plots.head_cells(values),
             lambda layer, head: state.change_view(layer=layer, head=head),
             plots.ramp(dark),
@@ -147,7 +168,7 @@ def _measures(found):
         figures.show(
             "Heads on a plane: near ones do alike",
             _plane(found, _chosen(found), dark),
-            key="w_heads_plane",
+            key="w_head_profiles_plane",
             config=export.plot_config("heads"),
             on_select=_pressed_point(found.clusters, heads),
             selection_mode="points",
@@ -175,7 +196,7 @@ def _pressed_point(clusters, heads):
     """The callback of the plane: a curve is a cluster, its points the heads of that cluster in order."""
 
     def pressed():
-        chosen = st.session_state["w_heads_plane"].selection.points
+        chosen = st.session_state["w_head_profiles_plane"].selection.points
         inside = np.flatnonzero(clusters == chosen[0]["curve_number"]) if chosen else ()
         if chosen and 0 <= chosen[0]["point_index"] < len(inside):
             layer, head = divmod(int(inside[chosen[0]["point_index"]]), heads)
@@ -192,8 +213,8 @@ def _card(found, measures):
             st.button(
                 "Open this head",
                 icon=":material/open_in_full:",
-                key="w_heads_open",
-                on_click=lambda: state.change_view(page="attention"),
+                key="w_head_profiles_open",
+                on_click=lambda: state.change_view(page="all_heads"),
             )
         st.caption(
             " · ".join(
@@ -235,7 +256,7 @@ def _table(found, model):
     }
 
     def picked():
-        chosen = st.session_state["w_heads_table"].selection.rows
+        chosen = st.session_state["w_head_profiles_table"].selection.rows
         if chosen and chosen[0] < len(rows):
             state.change_view(layer=rows[chosen[0]]["layer"] - 1, head=rows[chosen[0]]["head"] - 1)
 
@@ -244,7 +265,7 @@ def _table(found, model):
         hide_index=True,
         width="stretch",
         height=320,
-        key="w_heads_table",
+        key="w_head_profiles_table",
         column_config=columns,
         on_select=picked,
         selection_mode="single-row",
@@ -276,7 +297,7 @@ def _relations(syntax):
         hide_index=True,
         width="stretch",
         height=320,
-        key="w_heads_relations",
+        key="w_head_profiles_relations",
         column_config={
             "relation": "Relation",
             "count": "Words",

@@ -4,10 +4,11 @@ import numpy as np
 import streamlit as st
 
 from bert_tf import plots
-from ui import snippets
+from pages.attention.snippets.model_view import snippet
 from ui.session import state
 from ui.session.session_cache import cached
-from ui.shell import frame
+from ui.shell import frame, snippets
+from ui.shell.page import Page, Press
 from ui.widgets import (
     attention_controls,
     components,
@@ -15,12 +16,27 @@ from ui.widgets import (
     inputs,
 )
 
-_AS, _ZOOM, _LEAST = "modelview.as", "modelview.zoom", "modelview.least"
+PAGE = Page(
+    name="model_view",
+    group="Attention",
+    order=2,
+    title="Model view",
+    question="Every head of every layer",
+    summary="the lines or maps of all layers by all heads on one sheet; a press enlarges one",
+    presses={"": Press("zoom")},
+    settings=("as", "zoom", "least"),
+    settings_help="`maps`, `1` for the enlarged head, percent below which weights are hidden",
+    opens_rows=True,
+    snippet=snippet,
+)
+
+
+_AS, _ZOOM, _LEAST = "model_view.as", "model_view.zoom", "model_view.least"
 _SAVED = 64  # tokens a side of the maps in the table; more are pooled
 
 
 def page():
-    found = attention_controls.filtered_page_inputs("The whole model at a glance")
+    found = attention_controls.filtered_page_inputs()
     if found is None:
         return
     shared, trace, selection = found
@@ -47,7 +63,7 @@ def _sheet(trace, selection):
             "Drawn as",
             ["lines", "maps"],
             format_func={"lines": "Lines", "maps": "Maps"}.get,
-            **state.bind_setting(_AS, "w_modelview_as", "lines", ("lines", "maps")),
+            **state.bind_setting(_AS, "w_model_view_as", "lines", ("lines", "maps")),
         )
         attention_controls.threshold_picker(_LEAST, width=240)
 
@@ -58,9 +74,9 @@ def _sheet(trace, selection):
     style = "maps" if state.setting(_AS, "lines") == "maps" else "lines"
     least = attention_controls.least(_LEAST)
     key = (trace.model, view.precision, view.a, view.b, trace.masks, selection, least)
-    small = cached("modelview", key, lambda: plots.tiles(trace.attentions, selection, 200_000, trace.sources, least))
+    small = cached("model_view", key, lambda: plots.tiles(trace.attentions, selection, 200_000, trace.sources, least))
     components.grid(
-        "c_modelview",
+        "c_model_view",
         small,
         opened,
         plots.ramp(dark),
@@ -129,7 +145,7 @@ def _enlarged(shared, trace, selection):
             st.button(
                 "All heads",
                 icon=":material/grid_view:",
-                key="w_modelview_back",
+                key="w_model_view_back",
                 on_click=_zoom,
                 args=(False,),
             )
@@ -138,7 +154,7 @@ def _enlarged(shared, trace, selection):
     detail = attention_controls.detail(selection)
     snippets.give(shared, trace, detail, True, attention_controls.least(_LEAST))
     components.lines(
-        "c_modelview_lines", plots.lines(trace, weights, detail), name, least=attention_controls.least(_LEAST)
+        "c_model_view_lines", plots.lines(trace, weights, detail), name, least=attention_controls.least(_LEAST)
     )
     st.caption(
         "From the token that looks (left) to where it looks; a line is as strong as the weight, between 0 and 1."

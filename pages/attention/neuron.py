@@ -5,19 +5,39 @@ import streamlit as st
 
 from bert_tf.explain import HeadVectors, query_key_vectors
 from bert_tf.plots.attention.head_vectors import head_vectors
-from ui import snippets
+from pages.attention.snippets.neuron import snippet
 from ui.session import state
 from ui.session.session_cache import cached
-from ui.shell import frame
+from ui.shell import frame, snippets
+from ui.shell.page import Page, Press
 from ui.widgets import attention_controls, export, inputs
 from ui.widgets.formatting import direction
 from ui.widgets.head_components import neuron
+
+PAGE = Page(
+    name="neuron",
+    group="Attention",
+    order=3,
+    title="Neuron",
+    question="How a weight comes about",
+    summary=(
+        "how the weights of one token in one head come about: query, key, their product component by "
+        "component, sum / √d, softmax"
+    ),
+    presses={"": Press(".query")},
+    analyses=("neuron",),
+    settings=("query", "key"),
+    settings_help="positions of tokens, [CLS] is 0",
+    opens_rows=True,
+    snippet=snippet,
+)
+
 
 _QUERY, _KEY = "neuron.query", "neuron.key"
 
 
 def page():
-    found = attention_controls.filtered_page_inputs("How a weight comes about")
+    found = attention_controls.filtered_page_inputs()
     if found is None:
         return
     shared, trace, selection = found

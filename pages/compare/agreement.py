@@ -4,9 +4,10 @@ import streamlit as st
 
 from bert_tf.explain import agreement
 from bert_tf.plots.interventions.ablation import ranked_bars
-from ui import snippets
+from pages.compare.snippets.agreement import snippet
 from ui.session import jobs, model_store, state
-from ui.shell import open_row
+from ui.shell import open_row, snippets
+from ui.shell.page import Page, Press
 from ui.widgets import (
     comparison,
     export,
@@ -14,6 +15,31 @@ from ui.widgets import (
     inputs,
 )
 from ui.widgets.formatting import count, percent, title
+
+PAGE = Page(
+    name="agreement",
+    group="Compare",
+    order=3,
+    title="Agreement",
+    question="Where two models differ",
+    summary=(
+        "two models, or snapshots of a training, on every row of a file: share of equal first predictions, "
+        "Jensen-Shannon divergence, verdicts on pairs (next sentence, sentence order), scores of replaced "
+        "tokens; the rows they differ on most first, each opens in Side by side"
+    ),
+    presses={"": Press("choice: File: Sentences|Pairs", of_texts=False)},
+    analyses=("agreement",),
+    reads_texts=False,
+    settings=("file", "lines", "hide", "first", "second", "one", "other"),
+    settings_help=(
+        "as of `dataset`; `typed` for the lines themselves; `one`, `other`: what stands in the place of "
+        "`model` and `with` on this page: snapshots, `plain-english/step-1000`, or models; names that were "
+        "looked up, never paths"
+    ),
+    long_settings={"lines": "the typed lines"},
+    snippet=snippet,
+)
+
 
 _LONGEST_LIST = 30
 _HEADER = (
@@ -35,7 +61,6 @@ _HEADER = (
 
 
 def page():
-    st.title("Where two models differ", anchor=False)
     installed = model_store.installed()
     if not comparison.has_two_models(installed):
         st.info(
@@ -130,7 +155,7 @@ def _show(pair, found):
     chosen = event.selection.rows
     if chosen and chosen[0] < len(found.rows):
         one = found.rows[chosen[0]]
-        open_row.open_row("w_agreement_open", one.row, one.places, "compare")
+        open_row.open_row("w_agreement_open", one.row, one.places, "side_by_side")
     else:
         st.caption(
             "Divergence: Jensen-Shannon, over the tokens both vocabularies have; 0 bits the same, 1 bit "

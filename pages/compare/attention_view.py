@@ -9,10 +9,9 @@ from bert_tf import plots
 from bert_tf.explain import aligned_layers, logit_lens
 from bert_tf.plots.models.compare import answers_by_depth, difference_map
 from pages.compare import layers_view
-from ui import snippets
 from ui.session import state
 from ui.session.session_cache import cached
-from ui.shell import frame
+from ui.shell import frame, snippets
 from ui.widgets import (
     attention_controls,
     comparison,
@@ -30,7 +29,7 @@ _MOST = 64  # tokens a side that are drawn
 
 def shows_layers():
     """Whether the visitor chose to look at the layers, which takes hidden states and no attention maps."""
-    return state.setting("compare.look", "attention") == "layers"
+    return state.setting("side_by_side.look", "attention") == "layers"
 
 
 def draw(pair, traces, found):
@@ -46,7 +45,7 @@ def draw(pair, traces, found):
         format_func=LOOKS.get,
         label_visibility="collapsed",
         required=True,
-        **state.bind_setting("compare.look", "w_compare_look", "attention", LOOKS),
+        **state.bind_setting("side_by_side.look", "w_side_by_side_look", "attention", LOOKS),
     )
     if look == "layers":
         _layers(pair, traces, found)
@@ -112,14 +111,14 @@ def _settings(layers, traces):
             range(heads + 1),
             format_func=lambda number: f"Head {number}" if number else "Mean of all",
             width=160,
-            **state.bind_setting("compare.head", "w_compare_head", 0, range(heads + 1)),
+            **state.bind_setting("side_by_side.head", "w_side_by_side_head", 0, range(heads + 1)),
         )
         drawn = st.segmented_control(
             "Drawn as",
             ways,
             format_func=_DRAWN.get,
             required=True,
-            **state.bind_setting("compare.drawn", "w_compare_drawn", "heatmap", ways),
+            **state.bind_setting("side_by_side.drawn", "w_side_by_side_drawn", "heatmap", ways),
         )
     return place, head - 1 if head else None, drawn
 
@@ -150,13 +149,13 @@ def _one(side, trace, weights, name, drawn, start):
     selection = plots.select(trace)
     if drawn == "lines":
         components.lines(
-            f"c_compare_lines_{side.key}", plots.lines(trace, weights, selection.window(start, _MOST)), name
+            f"c_side_by_side_lines_{side.key}", plots.lines(trace, weights, selection.window(start, _MOST)), name
         )
         return
     figures.show(
         f"Attention of {side.name}",
         plots.heatmap(trace, weights, selection, most=_MOST, dark=frame.is_dark(), height=430),
-        key=f"w_compare_map_{side.key}",
+        key=f"w_side_by_side_map_{side.key}",
         config=export.plot_config(name),
     )
 
@@ -214,7 +213,7 @@ def _difference(pair, traces, maps, layers, start):
     figures.show(
         "Difference of the two attention maps",
         difference_map(one - other, tokens, frame.is_dark()),
-        key="w_compare_difference",
+        key="w_side_by_side_difference",
         config=export.plot_config("difference"),
     )
     st.caption("Blue: the first looks there more. Orange: the second. Tokens are paired by their place.")
@@ -246,7 +245,7 @@ def _layers(pair, traces, found):
             range(len(found.masks)),
             format_func=lambda index: f"{index + 1}: {_named(pair, found.masks[index])}",
             width=260,
-            **state.bind_setting("compare.at", "w_compare_at", 0, range(len(found.masks))),
+            **state.bind_setting("side_by_side.at", "w_side_by_side_at", 0, range(len(found.masks))),
         )
     mask = found.masks[place]
     snippets.give(pair, traces, classes=both_classify, lens=(mask.position_a, mask.position_b))
@@ -263,12 +262,12 @@ def _layers(pair, traces, found):
         )
     left, right = st.columns([6, 5], gap="medium")
     with left:
-        layers_view.table(pair, rows, "w_compare_layers")
+        layers_view.table(pair, rows, "w_side_by_side_layers")
     with right:
         figures.show(
             "Each side's answer after every layer",
             answers_by_depth(_curves(pair, lenses), frame.is_dark()),
-            key="w_compare_answers",
+            key="w_side_by_side_answers",
             config=export.plot_config("answers"),
         )
     st.caption(

@@ -15,7 +15,7 @@ from ui.widgets.formatting import title
 from ui.widgets.mask_chips import chips, token_positions
 
 COMPARED = {"models": "Two models", "texts": "Two texts", "both": "Both"}
-_TEXTS = ("compare.a", "compare.b")
+_TEXTS = ("side_by_side.a", "side_by_side.b")
 # A text beside another that differs where it matters.
 _SECOND = {
     "River bank": "Bank account",
@@ -68,7 +68,7 @@ def second_texts():
     view = state.view()
     if any(view.setting(name) is not None for name in _TEXTS):
         mask_positions = filter(
-            None, (MaskPosition.parse(text) for text in state.setting("compare.mask", "").split(","))
+            None, (MaskPosition.parse(text) for text in state.setting("side_by_side.mask", "").split(","))
         )
         most = state.limits().max_masks
         return state.setting(_TEXTS[0], ""), state.setting(_TEXTS[1], ""), tuple(sorted(set(mask_positions)))[:most]
@@ -82,7 +82,7 @@ def set_second_texts(text_a, text_b, mask_positions):
     for name, text in zip(_TEXTS, (text_a, text_b)):
         # Also an empty text is said: it is not the default that goes with the first.
         state.replace_view(state.view().with_setting(name, text))
-    state.set_setting("compare.mask", ",".join(map(str, mask_positions)), "")
+    state.set_setting("side_by_side.mask", ",".join(map(str, mask_positions)), "")
 
 
 def second_text_fields():
@@ -106,7 +106,7 @@ def _typed():
 def sides(what):
     """The two ``ComparisonInput``s, or None with the reason said."""
     view = state.view()
-    names = (view.model, view.model) if what == "texts" else comparison.compared_models(view, "compare")
+    names = (view.model, view.model) if what == "texts" else comparison.compared_models(view, "side_by_side")
     second = (view.a, view.b, view.masks) if what == "models" else second_texts()
     most = state.limits().max_characters
     for name, text in zip("AB", second):
@@ -148,7 +148,7 @@ def sides(what):
 def token_strips(pair, what):
     """The tokens of both sides to press, or of the one text that both read."""
     first, second = pair
-    inputs.token_strip(first.shared, first.encoding, "c_compare_chips")
+    inputs.token_strip(first.shared, first.encoding, "c_side_by_side_chips")
     if what == "models":
         return
 
@@ -167,7 +167,7 @@ def token_strips(pair, what):
     words = _words(first)
     for chip in shown:
         chip["differs"] = chip["kind"] != "special" and chip["was"].lower() not in words
-    components.chips("c_compare_second", shown, (second.text_a, second.text_b), pressed)
+    components.chips("c_side_by_side_second", shown, (second.text_a, second.text_b), pressed)
     st.caption("Underlined in the second: what the first does not have.")
 
 

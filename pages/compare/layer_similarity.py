@@ -16,10 +16,11 @@ from bert_tf.explain.representations.layer_similarity import (
 )
 from bert_tf.plots.models.compare import similarity_map
 from bert_tf.plots.representations.logit_lens import state_names
-from ui import snippets
+from pages.compare.snippets.layer_similarity import snippet
 from ui.session import jobs, model_store, state
 from ui.session.model_store import text_b_or_none
-from ui.shell import frame
+from ui.shell import frame, snippets
+from ui.shell.page import Page, Press
 from ui.widgets import (
     comparison,
     export,
@@ -28,6 +29,33 @@ from ui.widgets import (
     inputs,
 )
 from ui.widgets.formatting import count, escape_markdown, title
+
+PAGE = Page(
+    name="layer_similarity",
+    group="Compare",
+    order=2,
+    title="Layer similarity (CKA)",
+    question="How alike are the layers",
+    summary=(
+        "linear CKA, SVCCA or PWCCA of every layer of one model (or snapshot of a training) with every layer "
+        "of another (or the same) on the texts of a file"
+    ),
+    presses={"": Press("choice: File: Sentences|Pairs", of_texts=False)},
+    analyses=("similarity",),
+    reads_texts=False,
+    reads_texts_if=("source", "view"),
+    settings=("source", "measure", "file", "lines", "first", "second", "one", "other"),
+    settings_help=(
+        "`view` for the page's texts in the place of a file; `svcca` or `pwcca`; the rest as of `agreement`; "
+        "`one`, `other`: what stands in the place of `model` and `with` on this page: snapshots, "
+        "`plain-english/step-1000`, or models; names that were looked up, never paths"
+    ),
+    long_settings={"lines": "the typed lines"},
+    opens_rows=True,
+    from_row=lambda view: view.with_setting("layer_similarity.source", "view"),
+    snippet=snippet,
+)
+
 
 _TITLES = {"cka": "Linear CKA", "svcca": "SVCCA", "pwcca": "PWCCA"}
 _DIRECTIONS = (
@@ -48,12 +76,11 @@ _SOURCES = {"file": "Texts of a file", "view": "The page's text"}
 
 
 def page():
-    st.title("How alike are the layers", anchor=False)
     installed = model_store.installed()
     if not installed:
         st.info("No model is installed here. See Models.", icon=":material/compare_arrows:")
         return
-    names = comparison.pickers(installed, "cka")
+    names = comparison.pickers(installed, "layer_similarity")
     texts, file = _texts()
     if not texts:
         return
@@ -68,7 +95,7 @@ def page():
         list(MEASURES),
         format_func=_TITLES.get,
         required=True,
-        **state.bind_setting("cka.measure", "w_cka_measure", "cka", MEASURES),
+        **state.bind_setting("layer_similarity.measure", "w_layer_similarity_measure", "cka", MEASURES),
     )
     snippets.give(names, traced, file, state.limits().max_sentences, MIN_WORDS, measure)
     key = (*names, view.precision, texts)
@@ -94,14 +121,14 @@ def _texts():
         format_func=_SOURCES.get,
         label_visibility="collapsed",
         required=True,
-        **state.bind_setting("cka.source", "w_cka_source", "file", _SOURCES),
+        **state.bind_setting("layer_similarity.source", "w_layer_similarity_source", "file", _SOURCES),
     )
     if source == "view":
         with st.expander("Texts", expanded=not state.view().a.strip(), icon=":material/edit_note:"):
             inputs.examples()
             inputs.text_fields()
         return ((state.view().a, state.view().b),) if inputs.texts_are_usable() else (), None
-    read = file_input.rows("cka", typed=True)
+    read = file_input.rows("layer_similarity", typed=True)
     if read is None:
         return (), None
     most = state.limits().max_sentences
@@ -147,7 +174,7 @@ def _show(pair, measure, found):
         "Likeness of every layer with every layer",
         similarity_map(values, *names, dark, measure.upper()),
         config=export.plot_config("layer-likeness"),
-        key="w_cka_map",
+        key="w_layer_similarity_map",
     )
     if np.isfinite(values[1:, 1:]).any():
         best = int(np.nanargmax(np.where(np.isfinite(values[-1]), values[-1], -np.inf)))

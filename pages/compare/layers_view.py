@@ -116,7 +116,7 @@ def _scores(pair, lenses):
     figures.show(
         "The score after each layer",
         depth_profile(profiles, "score", frame.is_dark()),
-        key="w_compare_class_scores",
+        key="w_side_by_side_class_scores",
         config=export.plot_config("scores"),
     )
 
@@ -163,12 +163,12 @@ def _classes(pair, lenses):
         )
     left, right = st.columns([6, 5], gap="medium")
     with left:
-        table(pair, rows, "w_compare_class_layers")
+        table(pair, rows, "w_side_by_side_class_layers")
     with right:
         figures.show(
             "Each side's class after every layer",
             answers_by_depth(curves, frame.is_dark()),
-            key="w_compare_class_curves",
+            key="w_side_by_side_class_curves",
             config=export.plot_config("classes-by-layer"),
         )
     st.caption(

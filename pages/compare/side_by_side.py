@@ -8,8 +8,10 @@ from bert_tf import plots
 from bert_tf.explain import MaskPrediction, compare, fill_mask
 from bert_tf.plots.interventions.ablation import ranked_bars
 from pages.compare import attention_view, comparison_inputs
-from ui import snippets
+from pages.compare.snippets.side_by_side import snippet
 from ui.session import downloads, model_store, state
+from ui.shell import snippets
+from ui.shell.page import MASKED, Page, Press
 from ui.widgets import (
     comparison,
     components,
@@ -21,6 +23,47 @@ from ui.widgets import (
 )
 from ui.widgets.cards import cards
 from ui.widgets.formatting import count
+
+
+def _compared(view):
+    """The view of a row; of one that the page Agreement shows, with the two models that have read it there."""
+    if view.page != "agreement":
+        return view
+    return comparison.with_compared_models(view, *comparison.compared_models(view, "agreement"))
+
+
+PAGE = Page(
+    name="side_by_side",
+    group="Compare",
+    order=1,
+    title="Side by side",
+    question="Two models on one text, one model on two texts, or both",
+    summary=(
+        "two models (also snapshots of a training) on one text, one model on two texts, or both: predictions "
+        "with differences marked, answers about pairs, what fine-tuned models say (classes, marks, answers), "
+        "agreement, size, speed, attention at the same relative depth (one head or the mean, lines, maps, "
+        "their difference), the likeliest word or class after every layer"
+    ),
+    presses={
+        "": Press("chip", MASKED),
+        "lines": Press("chip", {**MASKED, "side_by_side.drawn": "lines"}),
+        "difference": Press("chip", {**MASKED, "side_by_side.drawn": "difference"}),
+        "layers": Press("chip", {**MASKED, "side_by_side.look": "layers"}),
+    },
+    analyses=("compare",),
+    settings=("what", "a", "b", "mask", "one", "other", "look", "head", "drawn", "at"),
+    settings_help=(
+        "`texts` or `both`; the second texts and what is masked in them; `layers`; head from 1, 0 the mean; "
+        "`lines` `difference`; which of several masks; `one`, `other`: what stands in the place of `model` "
+        "and `with` on this page: snapshots, `plain-english/step-1000`, or models; names that were looked up, "
+        "never paths"
+    ),
+    long_settings={"a": "the second text A", "b": "the second text B"},
+    opens_rows=True,
+    from_row=_compared,
+    snippet=snippet,
+)
+
 
 _HEADER = (
     "model_a",
@@ -35,25 +78,19 @@ _HEADER = (
     "pair_a",
     "pair_b",
 )
-_TITLES = {
-    "models": "Two models, one text",
-    "texts": "One model, two texts",
-    "both": "Two models, two texts",
-}
 
 
 def page():
     installed = model_store.installed()
-    what = state.setting("compare.what", "models")
-    what = what if what in _TITLES else "models"
-    st.title(_TITLES[what], anchor=False)
+    what = state.setting("side_by_side.what", "models")
+    what = what if what in comparison_inputs.COMPARED else "models"
     st.segmented_control(
         "Compare",
         list(comparison_inputs.COMPARED),
         format_func=comparison_inputs.COMPARED.get,
         label_visibility="collapsed",
         required=True,
-        **state.bind_setting("compare.what", "w_compare_what", "models", comparison_inputs.COMPARED),
+        **state.bind_setting("side_by_side.what", "w_side_by_side_what", "models", comparison_inputs.COMPARED),
     )
     if what != "texts" and not comparison.has_two_models(installed):
         st.info(
@@ -63,7 +100,7 @@ def page():
         _offer(installed)
         return
     if what != "texts":
-        comparison.pickers(installed, "compare")
+        comparison.pickers(installed, "side_by_side")
     case_folded = bool(state.view().a.strip()) and what == "models"
     with st.expander("Texts and masks", expanded=not case_folded, icon=":material/edit_note:"):
         inputs.examples()
@@ -90,7 +127,7 @@ def page():
     _results(pair, traces, found, tasks)
     _agreement(pair, traces, found)
     if None not in tasks:
-        task_predictions.differences("w_compare_classes", [side.name for side in pair], tasks)
+        task_predictions.differences("w_side_by_side_classes", [side.name for side in pair], tasks)
     if what != "texts":
         _facts(pair, traces, {info.name: info for info in installed})
     attention_view.draw(pair, traces, found)
@@ -105,17 +142,17 @@ def _results(pair, traces, found, tasks):
             if trace.masks and trace.logits is not None:
                 answers = fill_mask(trace, side.shared.tokenizer, state.view().top_k)
                 shared = comparison.shared_guesses(found, pair, side.key)
-                components.bars(f"c_compare_bars_{side.key}", cards(answers, shared=shared))
+                components.bars(f"c_side_by_side_bars_{side.key}", cards(answers, shared=shared))
             elif "mlm" not in trace.heads:
                 st.caption("No head for masked words.")
             else:
                 st.caption("Nothing is hidden: press a token above.")
             if trace.text_b is not None:
-                head_predictions.pair_prediction(f"c_compare_gauge_{side.key}", trace)
+                head_predictions.pair_prediction(f"c_side_by_side_gauge_{side.key}", trace)
             if trace.replaced is not None:
-                head_predictions.replaced_tokens(f"c_compare_replaced_{side.key}", trace)
+                head_predictions.replaced_tokens(f"c_side_by_side_replaced_{side.key}", trace)
             if task is not None:
-                task_predictions.draw(f"c_compare_task_{side.key}", task)
+                task_predictions.draw(f"c_side_by_side_task_{side.key}", task)
             elif any(tasks):
                 st.caption("Not fine-tuned: no classes, marks or answers.")
     if any(tasks) and any(trace.masks for trace in traces):
@@ -264,4 +301,4 @@ def _offer(installed):
         st.header("The released models", anchor=False)
         st.caption("The preset is Base beside Large. They are fetched once, from the Hugging Face hub.")
         for info in missing:
-            downloads.download_model_button(info, "compare")
+            downloads.download_model_button(info, "side_by_side")

@@ -8,9 +8,8 @@ import streamlit as st
 from bert_tf.explain import class_curve, curve_labels
 from bert_tf.plots.datasets.class_curves import precision_recall_figure, roc_figure
 from bert_tf.plots.training.finetuning import confusion_matrix
-from ui import snippets
 from ui.session import state
-from ui.shell import frame
+from ui.shell import frame, snippets
 from ui.widgets import export, figures, inputs
 from ui.widgets.formatting import count, escape_markdown, share
 

@@ -9,10 +9,11 @@ from bert_tf.explain import score_rows, summarise_classes, summarise_rows, suppo
 from bert_tf.explain.attribution.target import classifier_settings
 from bert_tf.plots.interventions.ablation import ranked_bars, spread
 from pages.data import class_view, row_map_view, subsets
-from ui import snippets
+from pages.data.snippets.dataset import snippet
 from ui.session import jobs, state, task_models
 from ui.session.session_cache import cached
-from ui.shell import open_row
+from ui.shell import open_row, snippets
+from ui.shell.page import Page, Press
 from ui.widgets import export, file_input, inputs
 from ui.widgets.formatting import (
     count,
@@ -20,6 +21,57 @@ from ui.widgets.formatting import (
     share,
     title,
 )
+
+PAGE = Page(
+    name="dataset",
+    group="Data",
+    order=1,
+    title="Dataset",
+    question="A whole file at once",
+    summary=(
+        "a file asked at once, by the heads that the model has: hidden words, next sentence, sentence order, "
+        "replaced tokens, pseudo-perplexity; of a model fine-tuned to classify, every row's class, where the "
+        "file has labels with accuracy, macro F1 and what is confused; beside the page, with progress and "
+        "Stop; sort, filter, export, open any row in any view of a text; subsets of rows named by hand, their "
+        "numbers beside those of all; the rows as a map, each a point by PCA, UMAP or t-SNE in the plane or "
+        "in space, coloured by what is known of it, and the rows nearest to one"
+    ),
+    presses={"": Press("choice: File: Sentences|Pairs", of_texts=False)},
+    analyses=("dataset",),
+    reads_texts=False,
+    settings=(
+        "file",
+        "ask",
+        "hide",
+        "first",
+        "second",
+        "words",
+        "show",
+        "curve",
+        "threshold",
+        "subsets",
+        "subset",
+        "look",
+        "colour",
+        "way",
+        "space",
+        "vector",
+        "layer",
+        "row",
+    ),
+    settings_help=(
+        "a sample, or `upload`, which a link cannot hold; some of "
+        "`masks,next,order,replaced,classes,perplexity`; `last` `given`; columns of text A and B; filters; "
+        "the class whose curves are drawn; from which probability on it is taken, `0.35`; subsets that were "
+        "named, `reviews.csv/long ones/1-4.7` with `;` between; the one that is looked at; `map`; what "
+        "colours its points (`label`, `predicted`, `is_correct`, `is_next`, …); `umap` or `tsne`; `1` for three "
+        "dimensions; `first` for the first token's hidden state; hidden state (0 the embeddings); number of "
+        "the row that is looked at"
+    ),
+    long_settings={"subsets": "the subsets"},
+    snippet=snippet,
+)
+
 
 _ASK = {
     "masks": "Hidden words",
@@ -66,7 +118,6 @@ _MOST_NAMED = 8  # models named in a sentence
 
 
 def page():
-    st.title("A whole file at once", anchor=False)
     read = file_input.rows("dataset")
     if read is None:
         return
@@ -271,7 +322,7 @@ def _open(shared, one):
         return
     alone = _classes(shared).pair is False
     row = dataclasses.replace(one.row, text_b=None) if alone else one.row
-    open_row.open_row("w_dataset_open", row, one.places, "tasks")
+    open_row.open_row("w_dataset_open", row, one.places, "task_predictions")
 
 
 def _figure(results):

@@ -20,9 +20,8 @@ from bert_tf.plots.datasets.row_map import (
     row_scatter,
 )
 from bert_tf.plots.interventions.ablation import ranked_bars
-from ui import snippets
 from ui.session import jobs, state
-from ui.shell import frame
+from ui.shell import frame, snippets
 from ui.widgets import export, figures, inputs
 from ui.widgets.formatting import count, escape_markdown, title
 from ui.widgets.projections import NAMES, can_lay_out, laid_out

@@ -115,12 +115,12 @@ def _concept_button(key, file, results, numbers):
     def test():
         limits = state.limits()
         texts = {"own": own, "others": rest}
-        state.set_setting("concepts.concept", concepts.OWN, None)
+        state.set_setting("tcav.concept", concepts.OWN, None)
         for name, one in texts.items():
             lines = concepts.lines(one, limits.max_sentences, limits.max_characters)
-            state.set_setting(f"concepts.{name}", lines, "")
-        file_input.choose_on_page(file, "concepts")
-        state.change_view(page="concepts")
+            state.set_setting(f"tcav.{name}", lines, "")
+        file_input.choose_on_page(file, "tcav")
+        state.change_view(page="tcav")
 
     st.button(
         "Test as a concept",

@@ -8,10 +8,11 @@ from bert_tf.explain import ablate, clean_run, every_token, sweep
 from bert_tf.plots.attention.head_profile import measure_map
 from bert_tf.plots.diverging import diverging_ramp
 from bert_tf.plots.interventions.ablation import by_kind, effects_map, ranked_bars
-from ui import snippets
+from pages.explain.snippets.ablation import snippet
 from ui.session import jobs, state
 from ui.session.session_cache import cached
-from ui.shell import frame
+from ui.shell import frame, snippets
+from ui.shell.page import MASKED, Page, Press
 from ui.widgets import (
     ablation_grid,
     components,
@@ -24,12 +25,37 @@ from ui.widgets.cards import class_card, with_top_k
 from ui.widgets.cells import cells
 from ui.widgets.formatting import percent
 
+PAGE = Page(
+    name="ablation",
+    group="Explain",
+    order=2,
+    title="Ablation",
+    question="What the answer hangs on: switch parts off",
+    summary=(
+        "heads, feed-forward blocks, layers and the attention to tokens switched off by a press: the answers "
+        "(masked words, the pair, a discriminator's scores, a fine-tuned class) before and after, how far the "
+        "other heads' attention moves; a sweep over all parts, ranked"
+    ),
+    presses={"": Press("td[data-at]", MASKED)},
+    analyses=("ablation",),
+    settings=("off", "tokens", "colour", "on", "at", "kind"),
+    settings_help=(
+        "what is off: `3-1.4.f_5-x` are heads 1 and 4 and the feed-forward block of layer 3, and layer 5; "
+        "positions nobody attends to, `2.7`; `effect` sweeps; `masks`, `next`, `replaced` or `class`; the "
+        "token scored; `blocks` or `tokens`"
+    ),
+    long_settings={"off": "what is switched off"},
+    opens_rows=True,
+    snippet=snippet,
+)
+
+
 _SWEPT_TOKENS = 128  # tokens up to which the attention to each is swept too
 _LONGEST_LIST = 15
 
 
 def page():
-    opened = targets.page_inputs("What the answer hangs on")
+    opened = targets.page_inputs()
     if opened is None:
         return
     shared, _, trace = opened

@@ -9,9 +9,10 @@ from bert_tf.explain import contributions
 from bert_tf.explain.interventions.contributions import is_only_class
 from bert_tf.plots.diverging import diverging_ramp
 from bert_tf.plots.interventions.ablation import by_kind, effects_map, ranked_bars
-from ui import snippets
+from pages.explain.snippets.contributions import snippet
 from ui.session import jobs, state
-from ui.shell import frame
+from ui.shell import frame, snippets
+from ui.shell.page import MASKED, Page, Press
 from ui.widgets import (
     ablation_grid,
     export,
@@ -22,6 +23,29 @@ from ui.widgets import (
 from ui.widgets.cells import cells
 from ui.widgets.formatting import bold, escape_markdown, percent
 
+PAGE = Page(
+    name="contributions",
+    group="Explain",
+    order=3,
+    title="Contributions",
+    question="What each part adds to the answer",
+    summary=(
+        "the last hidden state that the answer is read from, taken apart: what the input, every head, every "
+        "feed-forward block and the biases put into a masked word, a verdict on the pair, a token's being "
+        "replaced or a fine-tuned class directly, as a map and ranked; a press on a part leads to where it "
+        "looks, or switches it off"
+    ),
+    presses={"": Press("chip", MASKED)},
+    analyses=("contributions",),
+    settings=("of", "token", "at", "follows", "label", "part", "kind"),
+    settings_help=(
+        "as of `saliency`; the open part, `12-11` or `12-f`; `blocks` for the list of blocks, input and biases"
+    ),
+    opens_rows=True,
+    snippet=snippet,
+)
+
+
 _LONGEST_LIST = 15
 _PATIENCE = 1.0  # seconds: a short text takes embedded Base half of one
 _HEADER = ("layer", "part", "share")
@@ -29,7 +53,7 @@ _KINDS = {"heads": "Heads", "blocks": "Blocks, input and biases"}
 
 
 def page():
-    opened = targets.page_inputs("What each part adds to the answer")
+    opened = targets.page_inputs()
     if opened is None:
         return
     shared, _, trace = opened
@@ -176,7 +200,7 @@ def _open(found, place):
                 icon=":material/arrow_forward:",
                 type="tertiary",
                 key="w_contributions_look",
-                on_click=lambda: state.change_view(page="attention", layer=layer, head=column),
+                on_click=lambda: state.change_view(page="all_heads", layer=layer, head=column),
             )
 
         def switch_off():

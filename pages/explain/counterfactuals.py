@@ -3,8 +3,39 @@
 import streamlit as st
 
 from pages.explain import minimal_pairs_view, variants_view
+from pages.explain.snippets.counterfactuals import snippet
 from ui.session import state
+from ui.shell.page import MASKED, Page, Press
 from ui.widgets import inputs, targets
+
+PAGE = Page(
+    name="counterfactuals",
+    group="Explain",
+    order=7,
+    title="Counterfactuals",
+    question="What if the text were different?",
+    summary=(
+        "one side of the context alone, a word less, another word, A and B swapped, minimal pairs by "
+        "pseudo-log-likelihood"
+    ),
+    presses={
+        "": Press("chip", MASKED),
+        "another word": Press(
+            "chip",
+            {**MASKED, "counterfactuals.kind": "word", "counterfactuals.word": "a4", "counterfactuals.with": "town"},
+        ),
+        "swap": Press("chip", {**MASKED, "counterfactuals.kind": "swap"}),
+    },
+    analyses=("counterfactual", "likelihood", "pairs"),
+    settings=("kind", "at", "word", "with", "good", "bad", "all"),
+    settings_help=(
+        "`less` `word` `swap` `pairs`; the mask; the word (as in `mask`) and what is put there; a minimal "
+        "pair; `1` for all examples"
+    ),
+    opens_rows=True,
+    snippet=snippet,
+)
+
 
 _KINDS = {
     "sides": "One side only",
@@ -16,7 +47,7 @@ _KINDS = {
 
 
 def page():
-    opened = inputs.page_inputs("What if the text were different?")
+    opened = inputs.page_inputs()
     if opened is None:
         return
     shared, encoding = opened
@@ -25,7 +56,7 @@ def page():
         list(_KINDS),
         format_func=_KINDS.get,
         label_visibility="collapsed",
-        **state.bind_setting("whatif.kind", "w_whatif_kind", "sides", _KINDS),
+        **state.bind_setting("counterfactuals.kind", "w_counterfactuals_kind", "sides", _KINDS),
     )
     if kind == "pairs":
         minimal_pairs_view.draw(shared)

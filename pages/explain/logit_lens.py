@@ -6,10 +6,11 @@ from bert_tf import plots
 from bert_tf.explain import class_lens, logit_lens
 from bert_tf.inference.predictions import vocabulary_id
 from bert_tf.plots.representations.logit_lens import state_names
-from ui import snippets
+from pages.explain.snippets.logit_lens import snippet
 from ui.session import state
 from ui.session.session_cache import cached
-from ui.shell import frame
+from ui.shell import frame, snippets
+from ui.shell.page import MASKED, Page, Press
 from ui.widgets import (
     export,
     figures,
@@ -24,12 +25,34 @@ from ui.widgets.formatting import (
     title,
 )
 
+PAGE = Page(
+    name="logit_lens",
+    group="Explain",
+    order=1,
+    title="Logit lens",
+    question="What each layer already knows",
+    summary=(
+        "the head for masked words on every layer's hidden state: the likeliest word at each depth, from "
+        "where on the final answer stays on top, rank and probability of any word followed through the "
+        "layers; of a model fine-tuned to classify, its classes after every layer"
+    ),
+    presses={"": Press("chip", MASKED), "all tokens": Press("chip", {**MASKED, "logit_lens.rows": "all"})},
+    analyses=("lens",),
+    settings=("rows", "start", "at", "layer", "follow"),
+    settings_help=(
+        "`all` tokens, the first one drawn; position, hidden state (0 the embeddings) and word of the details"
+    ),
+    opens_rows=True,
+    snippet=snippet,
+)
+
+
 _WINDOW = 64  # tokens of a longer text in the table at once
 _TOP = 5
 
 
 def page():
-    opened = inputs.page_inputs("What each layer already knows")
+    opened = inputs.page_inputs()
     if opened is None:
         return
     shared, encoding = opened
@@ -60,7 +83,7 @@ def _classes(shared, trace):
         "The class after each layer",
         lens.figure(dark=frame.is_dark()),
         config=export.plot_config("class-by-layer"),
-        key="w_lens_class",
+        key="w_logit_lens_class",
     )
     st.caption(
         "The head that was trained for this task, put on each layer's state; “in” are the embeddings. It was trained"
@@ -70,9 +93,9 @@ def _classes(shared, trace):
 
 def _words(shared, trace):
     positions = _positions(trace)
-    lens = cached("lens", (trace, positions), lambda: shared.run(logit_lens, trace, positions, _TOP))
+    lens = cached("logit_lens", (trace, positions), lambda: shared.run(logit_lens, trace, positions, _TOP))
     row = _row(lens)
-    at, follow = lens.positions[row], state.setting("lens.follow", "")
+    at, follow = lens.positions[row], state.setting("logit_lens.follow", "")
     snippets.give(shared, trace, positions, at, follow, _TOP)
     _table(trace, lens, row)
     _detail(shared, trace, lens, row)
@@ -85,7 +108,7 @@ def _positions(trace):
             "Positions",
             ["masks", "all"],
             format_func={"masks": "Masked", "all": "All tokens"}.get,
-            **state.bind_setting("lens.rows", "w_lens_rows", "masks", ("masks", "all")),
+            **state.bind_setting("logit_lens.rows", "w_logit_lens_rows", "masks", ("masks", "all")),
         )
     if rows != "all":
         return trace.masks
@@ -96,25 +119,25 @@ def _positions(trace):
         f"{_WINDOW} tokens from",
         1,
         most,
-        **state.bind_setting("lens.start", "w_lens_start", 1, range(1, most + 1)),
+        **state.bind_setting("logit_lens.start", "w_logit_lens_start", 1, range(1, most + 1)),
     )
     return tuple(range(first - 1, first - 1 + _WINDOW))
 
 
 def _row(lens):
     """Index of the open position: the link's, else the first."""
-    at = state.setting("lens.at", -1)
+    at = state.setting("logit_lens.at", -1)
     return lens.positions.index(at) if at in lens.positions else 0
 
 
 def _table(trace, lens, row):
     names = state_names(lens.probabilities.shape[1])
     width = len(names)
-    depth = min(max(state.setting("lens.layer", width - 1), 0), width - 1)
+    depth = min(max(state.setting("logit_lens.layer", width - 1), 0), width - 1)
 
     def pressed(row, column):
-        state.set_setting("lens.at", lens.positions[row], -1)
-        state.set_setting("lens.layer", column, width - 1)
+        state.set_setting("logit_lens.at", lens.positions[row], -1)
+        state.set_setting("logit_lens.layer", column, width - 1)
 
     with inputs.heading("The likeliest word after each layer"):
         export.save("logit-lens", lens, {"model": trace.model})
@@ -158,7 +181,7 @@ def _tips(trace, lens, names):
 
 def _detail(shared, trace, lens, row):
     position = lens.positions[row]
-    follow = state.setting("lens.follow", "")
+    follow = state.setting("logit_lens.follow", "")
     heading = inputs.heading(f"Token {targets.position_label(trace, position)}")
     left, right = st.columns([3, 2], gap="large")
     with left:
@@ -171,7 +194,7 @@ def _detail(shared, trace, lens, row):
                 "Rank and probability of the answer after each layer",
                 one.figure("curve", frame.is_dark()),
                 config=export.plot_config(f"token-{position}"),
-                key="w_lens_curve",
+                key="w_logit_lens_curve",
             )
     with right:
         _state_table(lens, row)
@@ -185,13 +208,15 @@ def _followed(shared, trace, lens, row, follow):
         options.append(follow)
     if answer not in options:
         options.append(answer)
-    st.session_state["w_lens_follow"] = follow or answer
+    st.session_state["w_logit_lens_follow"] = follow or answer
 
     def pull():
-        value = st.session_state["w_lens_follow"]
-        state.set_setting("lens.follow", "" if value in (None, answer) else str(value), "")
+        value = st.session_state["w_logit_lens_follow"]
+        state.set_setting("logit_lens.follow", "" if value in (None, answer) else str(value), "")
 
-    st.selectbox("Word to follow", options, key="w_lens_follow", on_change=pull, accept_new_options=True, width=260)
+    st.selectbox(
+        "Word to follow", options, key="w_logit_lens_follow", on_change=pull, accept_new_options=True, width=260
+    )
     try:
         ids = None if not follow else [vocabulary_id(shared.tokenizer, follow)]
     except ValueError as error:
@@ -218,13 +243,13 @@ def _story(one):
 
 def _state_table(lens, row):
     width = lens.probabilities.shape[1]
-    depth = min(max(state.setting("lens.layer", width - 1), 0), width - 1)
+    depth = min(max(state.setting("logit_lens.layer", width - 1), 0), width - 1)
     st.markdown("**" + ("The embeddings say" if depth == 0 else f"Layer {depth} says") + "**")
     st.dataframe(
         {"word": list(lens.predicted_tokens[row][depth]), "share": [float(p) for p in lens.probabilities[row, depth]]},
         hide_index=True,
         width="stretch",
-        key="w_lens_state",
+        key="w_logit_lens_state",
         column_config={
             "word": "Word",
             "share": st.column_config.ProgressColumn("Probability", format="percent", min_value=0, max_value=1),

@@ -5,10 +5,9 @@ import streamlit as st
 
 from bert_tf.explain import MinimalPair, minimal_pairs, pseudo_likelihood
 from bert_tf.plots.interventions.ablation import ranked_bars
-from ui import snippets
 from ui.samples.minimal_pairs import PAIRS
 from ui.session import jobs, state
-from ui.shell import frame
+from ui.shell import frame, snippets
 from ui.widgets import export, figures, inputs
 from ui.widgets.formatting import title
 
@@ -27,10 +26,10 @@ def draw(shared):
         st.info("Type both sentences, or choose a pair.", icon=":material/keyboard:")
         return
     view = state.view()
-    snippets.give(shared, "pairs", good, bad, state.setting("whatif.all", False))
+    snippets.give(shared, "pairs", good, bad, state.setting("counterfactuals.all", False))
     key = (shared.name, view.precision, good, bad)
     pair = jobs.result(
-        "whatif_pair",
+        "counterfactuals_pair",
         key,
         "Reading both, a token hidden at a time",
         lambda progress: shared.run(_one_pair, good, bad, progress=progress),
@@ -42,7 +41,9 @@ def draw(shared):
         " sum is the pseudo-log-likelihood. The masks say nothing here. One pair shows no rule: a rare word or a longer"
         " sentence moves the sums too."
     )
-    if st.toggle(f"All {len(PAIRS)} examples", **state.bind_setting("whatif.all", "w_whatif_all", False)):
+    if st.toggle(
+        f"All {len(PAIRS)} examples", **state.bind_setting("counterfactuals.all", "w_counterfactuals_all", False)
+    ):
         _all(shared)
 
 
@@ -52,23 +53,23 @@ def _one_pair(bert, good, bad, progress):
 
 def _fields():
     labels = [pair.label for pair in PAIRS]
-    good, bad = (state.setting(f"whatif.{side}", getattr(PAIRS[0], side)) for side in ("good", "bad"))
+    good, bad = (state.setting(f"counterfactuals.{side}", getattr(PAIRS[0], side)) for side in ("good", "bad"))
     shown = next((pair.label for pair in PAIRS if (pair.good, pair.bad) == (good, bad)), None)
-    state.set_widget("w_whatif_example", shown)
+    state.set_widget("w_counterfactuals_example", shown)
 
     def pick():
-        chosen = st.session_state["w_whatif_example"]
+        chosen = st.session_state["w_counterfactuals_example"]
         pair = PAIRS[labels.index(chosen or shown or labels[0])]
         for side in ("good", "bad"):
-            state.set_setting(f"whatif.{side}", getattr(pair, side), getattr(PAIRS[0], side))
+            state.set_setting(f"counterfactuals.{side}", getattr(pair, side), getattr(PAIRS[0], side))
 
-    st.pills("Pairs", labels, key="w_whatif_example", on_change=pick, label_visibility="collapsed")
+    st.pills("Pairs", labels, key="w_counterfactuals_example", on_change=pick, label_visibility="collapsed")
     most = min(state.limits().max_characters, 500)
     for column, side, label in zip(st.columns(2), ("good", "bad"), ("Good English", "Not so good")):
         column.text_input(
             label,
             max_chars=most,
-            **state.bind_setting(f"whatif.{side}", f"w_whatif_{side}", getattr(PAIRS[0], side)),
+            **state.bind_setting(f"counterfactuals.{side}", f"w_counterfactuals_{side}", getattr(PAIRS[0], side)),
         )
     return good[:most], bad[:most]
 
@@ -90,7 +91,7 @@ def _one(pair):
     figures.show(
         "Scores of the tokens that differ",
         _tokens_figure(pair, frame.is_dark()),
-        key="w_whatif_tokens",
+        key="w_counterfactuals_tokens",
         config=export.plot_config("minimal-pair"),
     )
 
@@ -109,7 +110,7 @@ def _tokens_figure(pair, dark):
 def _all(shared):
     view = state.view()
     found = jobs.result(
-        "whatif_pairs",
+        "counterfactuals_pairs",
         (shared.name, view.precision),
         "Reading all pairs",
         lambda progress: shared.run(minimal_pairs, [(pair.good, pair.bad) for pair in PAIRS], progress=progress),
@@ -142,7 +143,7 @@ def _all(shared):
             },
             hide_index=True,
             width="stretch",
-            key="w_whatif_pairs",
+            key="w_counterfactuals_pairs",
             column_config={
                 "what": "About",
                 "good": "Good",
@@ -154,7 +155,7 @@ def _all(shared):
         figures.show(
             "Preference in each pair",
             figure(frame.is_dark()),
-            key="w_whatif_pairs_bars",
+            key="w_counterfactuals_pairs_bars",
             config=export.plot_config("minimal-pairs"),
         )
 

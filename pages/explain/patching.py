@@ -9,11 +9,12 @@ import streamlit as st
 from bert_tf.explain import fill_mask, patch_blocks, patch_heads, patch_states
 from bert_tf.plots.interventions.patching import patch_map, patched_heads_map, patched_names
 from pages.explain import path_patching_view
-from ui import snippets
+from pages.explain.snippets.patching import snippet
 from ui.samples import patching_pairs
 from ui.session import jobs, state
 from ui.session.session_cache import cached
-from ui.shell import frame
+from ui.shell import frame, snippets
+from ui.shell.page import MASKED, Page, Press
 from ui.widgets import (
     export,
     figures,
@@ -21,6 +22,36 @@ from ui.widgets import (
     targets,
 )
 from ui.widgets.formatting import bold, count, escape_markdown
+
+PAGE = Page(
+    name="patching",
+    group="Explain",
+    order=5,
+    title="Patching",
+    question="Where the answer is decided",
+    summary=(
+        "two inputs of equally many tokens: which hidden state of one, or what attention or feed-forward adds "
+        "in a layer, put into the other, brings the answer back, layers by tokens, or which head, layers by "
+        "heads; or one path at a time, from every part straight to the answer, to one head's queries, keys or "
+        "values or to one feed-forward block; where lengths differ it names the words and offers others"
+    ),
+    presses={
+        "": Press("chip", MASKED, long=True, most=128),
+        "paths": Press("chip", {**MASKED, "patching.part": "path"}, long=True, most=128),
+    },
+    analyses=("patching", "paths"),
+    settings=("a", "b", "part", "place", "into", "layer", "head", "sender", "of", "token", "at", "follows", "label"),
+    settings_help=(
+        "the other input; `attention`, `feed_forward` or `head` for what a block or head adds in the place of "
+        "hidden states, `path` for one path at a time; the only position where heads, and the senders of "
+        "paths, are put over; what the paths lead to, `queries`, `keys`, `values` or `feed_forward`, its "
+        "layer and its head; the open sender, `12-11` or `12-f`; the rest as of `saliency`"
+    ),
+    long_settings={"a": "text A of the other input", "b": "text B of the other input"},
+    opens_rows=True,
+    snippet=snippet,
+)
+
 
 _MOST = 128  # tokens: the work grows with their square
 _SLIGHT = 0.1  # nats between the two inputs' answers below which shares say little
@@ -52,7 +83,7 @@ _SAYS = {
 
 
 def page():
-    opened = targets.page_inputs("Where the answer is decided")
+    opened = targets.page_inputs()
     if opened is None:
         return
     shared, encoding, trace = opened

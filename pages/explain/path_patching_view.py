@@ -218,7 +218,7 @@ def _open(found, place):
                 icon=":material/arrow_forward:",
                 type="tertiary",
                 key="w_patching_look",
-                on_click=lambda: state.change_view(page="attention", layer=layer, head=column),
+                on_click=lambda: state.change_view(page="all_heads", layer=layer, head=column),
             )
 
 

@@ -16,10 +16,11 @@ from bert_tf.explain.interventions.contributions import is_only_class
 from bert_tf.plots.diverging import diverging_ramp
 from bert_tf.plots.interventions.ablation import ranked_bars
 from pages.explain import hotflip_view, input_reduction_view
-from ui import snippets
+from pages.explain.snippets.saliency import snippet
 from ui.samples import concepts
 from ui.session import jobs, state
-from ui.shell import frame
+from ui.shell import frame, snippets
+from ui.shell.page import MASKED, Page, Press
 from ui.widgets import (
     export,
     figures,
@@ -29,6 +30,50 @@ from ui.widgets import (
 )
 from ui.widgets.cells import marks
 from ui.widgets.formatting import escape_markdown
+
+PAGE = Page(
+    name="saliency",
+    group="Explain",
+    order=4,
+    title="Saliency",
+    question="Which words the answer hangs on",
+    summary=(
+        "integrated gradients (with the convergence gap), gradient × input, SmoothGrad, DeepLift, layer-wise "
+        "relevance (with what biases have) and occlusion for a masked word, the next sentence (ALBERT: the "
+        "order of sentences), a token's being replaced (ELECTRA) or a fine-tuned class, on the colours of the "
+        "visitor's own words; LIME: a linear model of the answer with random words covered, and its fit; "
+        "input reduction: which words are enough for the answer, and in which order the others can go; "
+        "HotFlip: which other words change the answer"
+    ),
+    presses={"": Press("chip", MASKED, long=True)},
+    analyses=("saliency",),
+    settings=(
+        "of",
+        "token",
+        "at",
+        "follows",
+        "label",
+        "method",
+        "steps",
+        "noise",
+        "from",
+        "references",
+        "instead",
+        "samples",
+        "flips",
+        "tried",
+    ),
+    settings_help=(
+        "position of a mask, `next`, `replaced` or `class`; the word, the scored token's position, `NotNext` "
+        "(`Swapped`, `Original`) or class explained; `gradient`, `smooth`, `deeplift`, `relevance`, "
+        "`occlusion`, `lime`, `reduction` or `hotflip`; steps of the integral or noisy copies, the noise, "
+        "start of the integral or DeepLift's reference (`sentences` for several, and how many), what stands "
+        "in a word's place; LIME's samples; words that HotFlip changes at most, and tries for each word"
+    ),
+    opens_rows=True,
+    snippet=snippet,
+)
+
 
 _METHODS = {
     "integrated": "Integrated gradients",
@@ -95,7 +140,7 @@ _SAYS = {
 
 
 def page():
-    opened = targets.page_inputs("Which words the answer hangs on")
+    opened = targets.page_inputs()
     if opened is None:
         return
     shared, _, trace = opened

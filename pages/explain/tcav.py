@@ -8,10 +8,11 @@ from bert_tf.explain.representations.tcav import ANSWERS, MIN_SENTENCES, RUNS
 from bert_tf.inference.predictions import vocabulary_id
 from bert_tf.plots.interventions.ablation import ranked_bars
 from bert_tf.plots.representations.tcav import concept_figure
-from ui import snippets
+from pages.explain.snippets.tcav import snippet
 from ui.samples import concepts
 from ui.session import jobs, state
-from ui.shell import frame
+from ui.shell import frame, snippets
+from ui.shell.page import Page, Press
 from ui.widgets import (
     export,
     figures,
@@ -26,6 +27,51 @@ from ui.widgets.formatting import (
     share,
     title,
 )
+
+PAGE = Page(
+    name="tcav",
+    group="Explain",
+    order=6,
+    title="Concepts (TCAV)",
+    question="What a concept does to an answer",
+    summary=(
+        "TCAV: whether a fine-tuned class, a word at a mask or a verdict on pairs hangs on what some example "
+        "sentences have in common (positive feeling, negation, place names, questions, past tense, or the "
+        "visitor's own): the share of a file's rows that rise along the concept's vector after every layer, "
+        "beside vectors of chance, and how well the concept can be told there; each row's slope"
+    ),
+    presses={"": Press("choice: File: Labelled reviews|Sentences", of_texts=False)},
+    analyses=("concepts",),
+    reads_texts=False,
+    settings=(
+        "concept",
+        "own",
+        "others",
+        "of",
+        "label",
+        "word",
+        "follows",
+        "layer",
+        "file",
+        "lines",
+        "hide",
+        "first",
+        "second",
+        "labelled",
+    ),
+    settings_help=(
+        "a ready concept, or `own` with its sentences and others to compare with; `class`, `word`, `next` or "
+        "`order`; the class, word or verdict (`NotNext`, `Swapped`) asked about; hidden state whose rows are "
+        "listed; as of `agreement`; the label whose rows alone are asked about"
+    ),
+    long_settings={
+        "lines": "the typed lines",
+        "own": "the sentences with the concept",
+        "others": "the others to compare with",
+    },
+    snippet=snippet,
+)
+
 
 _HEADER = (
     "layer",
@@ -46,7 +92,6 @@ _DRAWN = 40  # rows in the saved figure
 
 
 def page():
-    st.title("What a concept does to an answer", anchor=False)
     name, concept, others = _concept()
     if len(concept) < MIN_SENTENCES or len(others) < 2 * MIN_SENTENCES:
         st.info(
@@ -60,14 +105,14 @@ def page():
     if asked is None:
         return
     of, answer = asked
-    read = file_input.rows("concepts", typed=True, first="reviews.csv")
+    read = file_input.rows("tcav", typed=True, first="reviews.csv")
     if read is None:
         return
     rows, file_key = read
-    rows, label = file_input.label_picker("concepts", rows)
-    hide = file_input.hide_picker("concepts") if of == "word" else "given"
+    rows, label = file_input.label_picker("tcav", rows)
+    hide = file_input.hide_picker("tcav") if of == "word" else "given"
     key = (shared.name, state.view().precision, concept, others, of, answer, hide, file_key, label)
-    if not file_input.run_requested("concepts", key, len(rows.rows) <= file_input.AT_ONCE):
+    if not file_input.run_requested("tcav", key, len(rows.rows) <= file_input.AT_ONCE):
         st.caption(f"{count(len(rows.rows), 'row')}. A row takes about four passes.")
         return
 
@@ -75,7 +120,7 @@ def page():
         return shared.run(concept_test, rows.rows, concept, others, of, answer, hide, progress=progress)
 
     snippets.give(shared, file_key, name, concept, others, of, answer, hide, label)
-    found = jobs.result("concepts", key, f"Testing {count(len(rows.rows), 'row')}", work, patience=jobs.SHORT)
+    found = jobs.result("tcav", key, f"Testing {count(len(rows.rows), 'row')}", work, patience=jobs.SHORT)
     if found is None:
         return
     _scores(shared, found, name, concept, rows)
@@ -91,14 +136,14 @@ def _concept():
         format_func=names.get,
         label_visibility="collapsed",
         required=True,
-        **state.bind_setting("concepts.concept", "w_concepts_concept", next(iter(names)), names),
+        **state.bind_setting("tcav.concept", "w_tcav_concept", next(iter(names)), names),
     )
     if chosen == concepts.OWN:
         left, right = st.columns(2, gap="large")
         with left:
-            own = _lines("Sentences with the concept", "concepts.own", "w_concepts_own")
+            own = _lines("Sentences with the concept", "tcav.own", "w_tcav_own")
         with right:
-            rest = _lines("Others to compare with", "concepts.others", "w_concepts_others")
+            rest = _lines("Others to compare with", "tcav.others", "w_tcav_others")
         return None, own, rest or concepts.sentences(concepts.OTHERS)
     with st.expander("The sentences", icon=":material/notes:"):
         left, right = st.columns(2, gap="large")
@@ -109,7 +154,7 @@ def _concept():
                 hide_index=True,
                 width="stretch",
                 height=220,
-                key=f"w_concepts_shown_{name}",
+                key=f"w_tcav_shown_{name}",
             )
     return chosen, concepts.sentences(chosen), concepts.sentences(concepts.OTHERS)
 
@@ -145,7 +190,7 @@ def _asked(shared):
             able,
             format_func=_OF.get,
             width=260,
-            **state.bind_setting("concepts.of", "w_concepts_of", able[0], able),
+            **state.bind_setting("tcav.of", "w_tcav_of", able[0], able),
         )
         answer = _answer(shared, of)
     if "class" not in able:
@@ -179,19 +224,17 @@ def _answer(shared, of):
             "Class",
             labels,
             width=260,
-            **state.bind_setting("concepts.label", "w_concepts_label", labels[-1], labels),
+            **state.bind_setting("tcav.label", "w_tcav_label", labels[-1], labels),
         )
     if of == "word":
-        word = st.text_input(
-            "Word", max_chars=60, width=260, **state.bind_setting("concepts.word", "w_concepts_word", _WORD)
-        )
+        word = st.text_input("Word", max_chars=60, width=260, **state.bind_setting("tcav.word", "w_tcav_word", _WORD))
         return (word or "").strip()
     said = _SAID[of]
     chosen = st.segmented_control(
         "Answer",
         said,
         required=True,
-        **state.bind_setting("concepts.follows", "w_concepts_follows", said[0], said),
+        **state.bind_setting("tcav.follows", "w_tcav_follows", said[0], said),
     )
     return ANSWERS[of][said.index(chosen)]
 
@@ -225,14 +268,14 @@ def _scores(shared, found, name, concept, rows):
         figures.show(
             "The concept's score after every layer, beside chance",
             concept_figure(found.scores, found.chance, found.is_significant, "score", dark),
-            key="w_concepts_scores",
+            key="w_tcav_scores",
             config=export.plot_config("concept-scores"),
         )
     with right:
         figures.show(
             "How well the concept is told from other sentences, beside chance",
             concept_figure(*_accuracies(found), "held-out accuracy", dark),
-            key="w_concepts_accuracies",
+            key="w_tcav_accuracies",
             config=export.plot_config("concept-accuracies"),
         )
     left_out = len(rows.rows) - len(found.places)
@@ -261,7 +304,7 @@ def _layer(found, rows, layers):
         layers,
         width=360,
         help="0 is what goes in.",
-        **state.bind_setting("concepts.layer", "w_concepts_layer", layers, range(layers + 1)),
+        **state.bind_setting("tcav.layer", "w_tcav_layer", layers, range(layers + 1)),
     )
     st.markdown(_summary(found, layer))
     shown = sorted(zip(found.places, found.slopes[layer].tolist()), key=lambda one: -one[1])
@@ -291,7 +334,7 @@ def _layer(found, rows, layers):
         hide_index=True,
         width="stretch",
         height=min(60 + 36 * len(shown), 420),
-        key="w_concepts_rows",
+        key="w_tcav_rows",
         column_config={
             "slope": st.column_config.NumberColumn(unit, format="%.4f", width=110),
             "row": st.column_config.NumberColumn("Row", width=60),

@@ -15,10 +15,9 @@ from bert_tf.explain import (
     without_each_word,
 )
 from bert_tf.plots.interventions.ablation import ranked_bars
-from ui import snippets
 from ui.session import jobs, state
 from ui.session.session_cache import cached
-from ui.shell import frame
+from ui.shell import frame, snippets
 from ui.widgets import (
     components,
     export,
@@ -58,7 +57,7 @@ def one_side(shared, trace):
     snippets.give(shared, "sides", trace, position)
     variants = [left_context, right_context]
     outcomes = cached(
-        "whatif_sides",
+        "counterfactuals_sides",
         (trace, position),
         lambda: shared.run(_asked, trace, variants, position, state.limits().max_top_k),
     )
@@ -81,7 +80,7 @@ def one_side(shared, trace):
             lambda: {name: card["predictions"] for name, card in zip(names, shown)},
             lambda: plots.predictions([whole, *sides]),
         )
-    components.bars("c_whatif_sides", shown)
+    components.bars("c_counterfactuals_sides", shown)
     st.caption(_SIDES_SAY[shared.config.member.reads])
     for outcome, name in zip(outcomes, names[1:]):
         st.caption(f"{name}: {escape_markdown(' '.join(outcome.variant.tokens))}")
@@ -106,7 +105,7 @@ def _mask_picker(trace):
             names,
             format_func=lambda name: targets.position_label(trace, int(name)),
             width=300,
-            **state.bind_setting("whatif.at", "w_whatif_at", names[0], names),
+            **state.bind_setting("counterfactuals.at", "w_counterfactuals_at", names[0], names),
         )
     )
 
@@ -118,7 +117,7 @@ def a_word_less(shared, trace):
     key = (shared.name, view.precision, view.a, view.b, trace.masks)
     work = functools.partial(shared.run, without_each_word, trace, 1)
     found = jobs.result(
-        "whatif_less", key, "Leaving out every word, one at a time", lambda progress: work(progress=progress)
+        "counterfactuals_less", key, "Leaving out every word, one at a time", lambda progress: work(progress=progress)
     )
     if found is None:
         return
@@ -140,14 +139,14 @@ def a_word_less(shared, trace):
             {name: [row[name] for row in rows] for name in rows[0] if any(row[name] is not None for row in rows)},
             hide_index=True,
             width="stretch",
-            key="w_whatif_less",
+            key="w_counterfactuals_less",
             column_config=_LESS_COLUMNS,
         )
     with right:
         figures.show(
             "The answer without each word",
             _less_figure(shared, rows, trace, frame.is_dark()),
-            key="w_whatif_less_bars",
+            key="w_counterfactuals_less_bars",
             config=export.plot_config("a-word-less"),
         )
     st.caption(
@@ -210,14 +209,14 @@ def another_word(shared, trace):
             # Numbered: a box knows its options by what it shows of them, and a word may stand twice in a text.
             format_func=lambda name: f"{names.index(name) + 1}: {words[names.index(name)].text}",
             width=260,
-            **state.bind_setting("whatif.word", "w_whatif_word", names[0], names),
+            **state.bind_setting("counterfactuals.word", "w_counterfactuals_word", names[0], names),
         )
         instead = st.text_input(
             "read",
             placeholder="Type a word",
             width=260,
             max_chars=200,
-            **state.bind_setting("whatif.with", "w_whatif_with", ""),
+            **state.bind_setting("counterfactuals.with", "w_counterfactuals_with", ""),
         )
     if not instead.strip():
         st.info("Type a word to put in its place.", icon=":material/keyboard:")
@@ -237,7 +236,7 @@ def swapped_texts(shared, trace):
 
 
 def _before_after(shared, trace, maker, key):
-    outcome = cached("whatif_change", (trace, key), lambda: shared.run(_changed, trace, maker))
+    outcome = cached("counterfactuals_change", (trace, key), lambda: shared.run(_changed, trace, maker))
     variant = outcome.variant
     before = fill_mask(trace, shared.tokenizer, _MANY) if variant.masks else ()
     top_k = state.view().top_k
@@ -257,11 +256,11 @@ def _before_after(shared, trace, maker, key):
     left, right = st.columns([3, 2], gap="large") if share is not None else (st.container(), None)
     if shown:
         with left:
-            components.bars("c_whatif_bars", shown)
+            components.bars("c_counterfactuals_bars", shown)
             st.caption("The line marks what it was in the text above.")
     if share is not None:
         with right if shown else left:
-            components.gauge("c_whatif_gauge", share, order=outcome.nsp is None)
+            components.gauge("c_counterfactuals_gauge", share, order=outcome.nsp is None)
             st.caption(
                 f"{targets.pair_question(shared).claim}: {percent(targets.first_answer_probability(trace))} in the text above."
             )

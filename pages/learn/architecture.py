@@ -5,17 +5,41 @@ import streamlit as st
 from bert_tf.explain.models.architecture import LAYER_PARTS, parts
 from bert_tf.plots.interventions.ablation import ranked_bars
 from pages.learn import box_values, lessons, size_table
-from ui import snippets
+from pages.learn.snippets.architecture import snippet
 from ui.session import state
 from ui.session.session_cache import cached
+from ui.shell import snippets
+from ui.shell.page import Page, Press
 from ui.widgets import components, export, inputs
 from ui.widgets.formatting import dimensions, direction, percent
+
+PAGE = Page(
+    name="architecture",
+    group="Learn",
+    order=1,
+    title="Architecture",
+    question="The model, box by box",
+    summary=(
+        "the loaded model as boxes (embeddings, a layer of the encoder, pooler, heads of pre-training and of "
+        "a task), each with its shape, parameters, share of the work and the values of the text in it; the "
+        "open box, and the whole model, in every size of its family member side by side"
+    ),
+    presses={"": Press("button[data-name]")},
+    analyses=("architecture",),
+    settings=("open", "layer", "values", "token", "unit"),
+    settings_help=(
+        "name of a box (`task` for a fine-tuned model's head); layer; which of its values; first token and unit drawn"
+    ),
+    opens_rows=True,
+    snippet=snippet,
+)
+
 
 _OPEN, _LAYER = "architecture.open", "architecture.layer"
 
 
 def page():
-    opened = inputs.page_inputs("The model, box by box", strip=False)
+    opened = inputs.page_inputs(strip=False)
     if opened is None:
         return
     shared, encoding = opened

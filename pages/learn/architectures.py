@@ -10,12 +10,31 @@ from bert_tf.explain.models.architecture_table import (
     objectives,
 )
 from bert_tf.plots.models.architecture_table import flops_or_time, parameters_by_part
-from ui import snippets
+from pages.learn.snippets.architectures import snippet
 from ui.session import jobs, state
 from ui.session.session_cache import cached
-from ui.shell import frame
+from ui.shell import frame, snippets
+from ui.shell.page import Page, Press
 from ui.widgets import export, figures, inputs
 from ui.widgets.formatting import escape_markdown
+
+PAGE = Page(
+    name="architectures",
+    group="Learn",
+    order=4,
+    title="Architectures",
+    question="The family: what came after BERT",
+    summary=(
+        "RoBERTa, DistilBERT, ALBERT and ELECTRA beside BERT: what each changed, sizes, parameters, work, speed here"
+    ),
+    presses={"": Press("open", of_texts=False)},
+    analyses=("family",),
+    reads_texts=False,
+    settings=("speed",),
+    settings_help="`1` to measure the sizes' speed",
+    snippet=snippet,
+)
+
 
 _TOKENS, _IN_A_ROW = 128, 3
 _HEADER = (
@@ -38,7 +57,6 @@ _HEADER = (
 
 
 def page():
-    st.title("The family", anchor=False)
     rows = cached("family rows", _TOKENS, lambda: architecture_rows(_TOKENS))
     _members(rows)
     heading = inputs.heading("Sizes")
@@ -55,7 +73,7 @@ def page():
                 "Work": lambda: flops_or_time(rows, times or None),
             },
         )
-    snippets.give(_TOKENS, state.setting("family.speed", False))
+    snippets.give(_TOKENS, state.setting("architectures.speed", False))
     _figures(rows, times)
     _sizes(rows, times)
 
@@ -95,7 +113,8 @@ def _words(words):
 def _times(rows):
     """Dict of the row's name -> seconds on this machine; empty until the visitor has asked for it."""
     if not st.toggle(
-        "Measure their speed on this machine", **state.bind_setting("family.speed", "w_family_speed", False)
+        "Measure their speed on this machine",
+        **state.bind_setting("architectures.speed", "w_architectures_speed", False),
     ):
         return {}
     found = jobs.result("family speed", "speed", "Timing", lambda progress: measure_speed(rows, progress=progress))
@@ -109,14 +128,14 @@ def _figures(rows, times):
             "Parameters by part of each size",
             parameters_by_part(rows, frame.is_dark()),
             config=export.plot_config("family"),
-            key="w_family_figure",
+            key="w_architectures_figure",
         )
     with right:
         figures.show(
             "Time of a pass of each size" if times else "Work of a pass of each size",
             flops_or_time(rows, times or None, frame.is_dark()),
             config=export.plot_config("family-speed" if times else "family-work"),
-            key="w_family_work",
+            key="w_architectures_work",
         )
     cost = (
         f"The time is the median of five passes of the encoder over {_TOKENS} tokens. A hollow point is worked out: "
@@ -156,7 +175,7 @@ def _sizes(rows, times):
         {"Model": names, **{label: columns[name] for name, label in labels.items()}},
         hide_index=True,
         height=500,
-        key="w_family_table",
+        key="w_architectures_table",
         column_config={
             "Model": st.column_config.TextColumn(pinned=True, width=130),
             "Learns from": st.column_config.TextColumn(width=225),
@@ -189,4 +208,4 @@ def _table(rows, times):
             for row in rows
         ]
 
-    return cached("family", tuple(times), make)
+    return cached("architectures", tuple(times), make)

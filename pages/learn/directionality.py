@@ -8,17 +8,37 @@ import streamlit as st
 from bert_tf import plots
 from bert_tf.explain import predict_span
 from bert_tf.inference.words import words_of
-from ui import snippets
+from pages.learn.snippets.directionality import snippet
 from ui.samples.examples import ONE_WAY
 from ui.session import directional_models, state
 from ui.session.model_store import shared_model
 from ui.session.session_cache import cached
+from ui.shell import snippets
+from ui.shell.page import MASKED, Page, Press
 from ui.shell.view import MaskPosition
 from ui.widgets import components, export, inputs
 from ui.widgets.cards import cards
 from ui.widgets.formatting import escape_markdown, percent, title
 from ui.widgets.mask_chips import chips
 from ui.widgets.spans import spans, split_at_spans
+
+PAGE = Page(
+    name="directionality",
+    group="Learn",
+    order=2,
+    title="Directionality",
+    question="What bidirectionality buys: one way or both",
+    summary=(
+        "a hidden word asked of a left-to-right reader, of two one-way readers, of a BERT of their size and "
+        "of the chosen model: what each has seen, its predictions, and how likely the word itself is to each"
+    ),
+    presses={"": Press("word", MASKED)},
+    analyses=("one-way",),
+    opens_rows=True,
+    is_available=lambda: len(directional_models.comparable_models()) == len(directional_models.DIRECTIONS),
+    snippet=snippet,
+)
+
 
 _KINDS = {"left": 0, "right": 1, "both": 2}
 _PLACE, _GAP, _WORD = 3, "____", re.compile(r"\S+")
@@ -27,7 +47,6 @@ _FIELD = (("Text", "Type a sentence, then press the word to hide."),)
 
 
 def page():
-    st.title("What bidirectionality buys", anchor=False)
     names = directional_models.comparable_models()
     if len(names) < len(directional_models.DIRECTIONS):
         st.info(
@@ -69,7 +88,9 @@ def _place(shared):
         if chosen and not typed:
             state.change_view(masks=() if chosen in own else (chosen,))
 
-    components.chips("c_oneway_chips", chips(encoding, own, True, shared.tokenizer.mask_id), (text, ""), pressed)
+    components.chips(
+        "c_directionality_chips", chips(encoding, own, True, shared.tokenizer.mask_id), (text, ""), pressed
+    )
     if typed:
         if len(typed) > 1:
             st.caption(
@@ -93,7 +114,7 @@ def _readings(shown, text, start, end):
             asked["chosen"] = chosen
     key = (text, start, end, view.top_k, view.precision, tuple(shared.name for shared in asked.values()))
     return cached(
-        "oneway",
+        "directionality",
         key,
         lambda: {way: shared.run(predict_span, text, start, end, view.top_k) for way, shared in asked.items()},
     )
@@ -115,8 +136,8 @@ def _draw(readings, text, start, end):
         name, sees = _named(way, reading)
         with column:
             st.markdown(f"**{escape_markdown(name)}**")
-            spans(f"c_oneway_text_{way}", _parts(text, start, end, reading), [], sees)
-            components.bars(f"c_oneway_bars_{way}", cards([reading.answer]))
+            spans(f"c_directionality_text_{way}", _parts(text, start, end, reading), [], sees)
+            components.bars(f"c_directionality_bars_{way}", cards([reading.answer]))
 
 
 def _named(way, reading):

@@ -3,10 +3,21 @@
 import streamlit as st
 
 from pages.learn import lessons
+from ui.shell.page import Page, Press
+
+PAGE = Page(
+    name="guide",
+    group="Learn",
+    order=5,
+    title="Guide",
+    question="BERT in seven short pieces",
+    summary="BERT in seven short pieces, each with links to the pages that show it on the visitor's text",
+    presses={"": Press("open", of_texts=False)},
+    reads_texts=False,
+)
 
 
 def page():
-    st.title("BERT in seven short pieces", anchor=False)
     st.markdown("Each leads to the pages where it can be tried on your own sentence; the texts come along.")
     pieces = list(enumerate(lessons.GUIDE))
     # Row by row, so that the order stays where a narrow screen puts the columns below each other.

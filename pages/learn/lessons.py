@@ -5,7 +5,7 @@ import dataclasses
 import streamlit as st
 
 from ui.session import state
-from ui.shell.view import PAGES
+from ui.shell import catalogue
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,7 +51,7 @@ PARTS = {
         f"Every token becomes a vector: {_SEGMENTS}The sum is normalised. "
         "Nothing here knows the neighbours yet: *bank* has the same token row beside *river* and beside *account*.",
         f"{_DEVLIN}, section 3, figure 2",
-        ("inputsum", "neighbours"),
+        ("input_embeddings", "nearest_words"),
     ),
     "attention": Lesson(
         "Each head turns every token into a **query**, a **key** and a **value**. The query of one token is "
@@ -59,14 +59,14 @@ PARTS = {
         "and the token receives the values in those shares. The heads do so side by side, each in its own small "
         "space, and one matrix mixes what they found. It is the only place where tokens exchange anything.",
         f"{_VASWANI}, section 3.2",
-        ("attention", "modelview", "neuron"),
+        ("all_heads", "model_view", "neuron"),
     ),
     "attention_norm": Lesson(
         "What the heads found is **added** to what was there before, so a layer changes a token's vector and "
         "never replaces it; then every vector is brought to the same scale. The way round the block is also what "
         "lets deep stacks learn: the gradient passes it unhindered.",
         f"{_VASWANI}, section 3.1; Ba et al. 2016, Layer Normalization",
-        ("lens",),
+        ("logit_lens",),
     ),
     "feed_forward": Lesson(
         "Two matrices with a GELU between them, for each token **by itself**: the vector is widened four times, "
@@ -79,7 +79,7 @@ PARTS = {
         "Again added to what was there, again brought to one scale. This is the layer's output and the next "
         "layer's input: the token's **hidden state**.",
         f"{_VASWANI}, section 3.1",
-        ("lens", "meaning"),
+        ("logit_lens", "word_senses"),
     ),
     "pooler": Lesson(
         f"The last hidden state of the first token, **[CLS]** in BERT, through one matrix and a tanh. In pre-training "
@@ -91,26 +91,26 @@ PARTS = {
         "another document? Half of the training pairs were of either kind. Later work found the task easy to "
         "solve by subject alone, and some successors dropped it.",
         f"{_DEVLIN}, section 3.1, task 2; Liu et al. 2019, RoBERTa",
-        ("predict", "whatif"),
+        ("predict", "counterfactuals"),
     ),
     "sop": Lesson(
         "Two numbers out of the pooled vector: are the two texts in their order, or swapped? Both come from one "
         "document, so the subject gives nothing away, which it does in BERT's next-sentence task.",
         "Lan et al. 2020, ALBERT, section 3.1",
-        ("predict", "family"),
+        ("predict", "architectures"),
     ),
     "replaced": Lesson(
         "One number a token: was it put there in the place of another? Every token teaches something, not only the "
         "hidden 15%, which is why ELECTRA learns more from the same text.",
         "Clark et al. 2020, ELECTRA, section 3",
-        ("predict", "family"),
+        ("predict", "architectures"),
     ),
     "mlm": Lesson(
         "The hidden state at a masked place, transformed once and compared with **every row of the token table**: "
         "the table that reads words also writes them. In training 15% of the tokens were to be guessed, most of "
         "them hidden behind [MASK]. Because the word itself is hidden, the model may look to both sides.",
         f"{_DEVLIN}, section 3.1, task 1",
-        ("predict", "lens"),
+        ("predict", "logit_lens"),
     ),
 }
 
@@ -131,7 +131,9 @@ def part(name, config, task=None):
             "Such a head is all that is new: everything below it was pre-trained, and is trained a little further "
             "together with it."
         )
-        return Lesson(_TASKS[task] + tail, f"{_DEVLIN}, section 4 and figure 4", ("tasks", "finetuned"))
+        return Lesson(
+            _TASKS[task] + tail, f"{_DEVLIN}, section 4 and figure 4", ("task_predictions", "fine_tuning_changes")
+        )
     lesson, text = PARTS.get(name), ""
     if name == "embeddings" and config.type_vocab_size < 2:
         text = lesson.text.replace(_SEGMENTS, _ONE_SEGMENT if config.type_vocab_size else _NO_SEGMENTS)
@@ -154,7 +156,7 @@ GUIDE = (
             "*embeddings* becomes em + ##bed + ##ding + ##s. **[CLS]** stands in front, **[SEP]** ends each "
             "text, and a second text is marked as such by a segment of its own.",
             f"{_DEVLIN}, section 3",
-            ("predict", "inputsum"),
+            ("predict", "input_embeddings"),
         ),
     ),
     (
@@ -163,7 +165,7 @@ GUIDE = (
             "A left-to-right model guesses a word from what stands before it. BERT sees what follows too: in *They "
             "sat on the [MASK] of the river* the last word decides. Cut the right side away and see what is left.",
             f"{_DEVLIN}, sections 1 and 5.1",
-            ("whatif", "attention"),
+            ("counterfactuals", "all_heads"),
         ),
     ),
     (
@@ -173,7 +175,7 @@ GUIDE = (
             "win the first, a model has to pick up grammar, phrases and facts. Watch a small one learn them step "
             "by step.",
             f"{_DEVLIN}, section 3.1",
-            ("predict", "training"),
+            ("predict", "training_curves"),
         ),
     ),
     (
@@ -182,7 +184,7 @@ GUIDE = (
             "At the bottom every *bank* is the same vector; layer by layer the neighbours pull it apart, until the "
             "river's bank and the money's bank lie in different places.",
             "Ethayarajh 2019; Peters et al. 2018",
-            ("meaning", "lens"),
+            ("word_senses", "logit_lens"),
         ),
     ),
     (
@@ -191,7 +193,7 @@ GUIDE = (
             "A head's weights say where it looked, not whether that mattered. To learn what mattered, change "
             "something: switch a head off, cover a word, carry a state over from another sentence.",
             "Jain and Wallace 2019; Wiegreffe and Pinter 2019",
-            ("attention", "ablation", "saliency", "patching"),
+            ("all_heads", "ablation", "saliency", "patching"),
         ),
     ),
     (
@@ -201,7 +203,7 @@ GUIDE = (
             "further: one label for a text or a pair ([CLS]), one for each word, or the start and the end of an "
             "answer in a passage.",
             f"{_DEVLIN}, section 4 and figure 4",
-            ("tasks",),
+            ("task_predictions",),
         ),
     ),
     (
@@ -211,7 +213,7 @@ GUIDE = (
             "from its teacher; ALBERT shares one layer's weights among all; ELECTRA tells which words were "
             "replaced instead of guessing hidden ones.",
             "Liu et al. 2019; Sanh et al. 2019; Lan et al. 2020; Clark et al. 2020",
-            ("family", "compare"),
+            ("architectures", "side_by_side"),
         ),
     ),
 )
@@ -220,9 +222,9 @@ GUIDE = (
 def links(names, where=""):
     """Buttons to the pages that show a thing at work, with the texts as they are; `where` tells keys apart."""
     with st.container(horizontal=True):
-        for name in (name for name in names if name in PAGES):
+        for name in names:
             st.button(
-                " · ".join(dict.fromkeys(PAGES[name])),
+                catalogue.pages()[name].full_title,
                 icon=":material/arrow_forward:",
                 key=f"w_link_{where}_{name}",
                 type="tertiary",

@@ -8,7 +8,20 @@ from ui.session import (
     state,
     task_models,
 )
+from ui.shell.page import Page, Press
 from ui.widgets.formatting import escape_markdown, megabytes, title
+
+PAGE = Page(
+    name="models",
+    group="Models",
+    order=1,
+    title="Models",
+    question="The models: what is here, and what can be fetched",
+    summary="what is installed, with its card; what can be fetched; what is held in memory",
+    presses={"": Press("open", of_texts=False)},
+    reads_texts=False,
+)
+
 
 #: What a head is for, in the catalogue's words.
 _PREDICTS = {
@@ -20,7 +33,6 @@ _PREDICTS = {
 
 
 def page():
-    st.title("The models", anchor=False)
     for info in model_store.catalogue():
         if info.installed:
             _installed(info)

@@ -7,9 +7,11 @@ import streamlit as st
 from bert_tf.explain import InputError, fill_mask
 from bert_tf.inference.predictions import vocabulary_id
 from pages.predict.filling import filled
-from ui import snippets
+from pages.predict.snippets.predict import snippet
 from ui.session import state
 from ui.session.session_cache import cached
+from ui.shell import snippets
+from ui.shell.page import MASKED, Page, Press
 from ui.shell.view import left_out
 from ui.widgets import components, head_predictions, inputs
 from ui.widgets.cards import cards
@@ -20,11 +22,29 @@ from ui.widgets.formatting import (
     title,
 )
 
+PAGE = Page(
+    name="predict",
+    group="Predict",
+    order=1,
+    title="Predict",
+    question="Hide a word, see what the model expects",
+    summary=(
+        "texts, tokens as chips to mask, the likeliest words at every mask, rank and probability of any word "
+        "asked about, the next-sentence score"
+    ),
+    presses={"": Press("chip", MASKED)},
+    settings=("ask",),
+    settings_help="words asked about at every mask, with commas between them",
+    opens_rows=True,
+    snippet=snippet,
+)
+
+
 _ASK = "predict.ask"
 
 
 def page():
-    opened = inputs.page_inputs("Hide a word, see what the model expects", folded=False)
+    opened = inputs.page_inputs(folded=False)
     if opened is None:
         return
     shared, encoding = opened

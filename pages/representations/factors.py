@@ -10,9 +10,10 @@ from bert_tf.plots.models.architecture import MAX_TOKENS as TOKENS_THERE
 from bert_tf.plots.models.architecture import MOST_UNITS as UNITS_THERE
 from bert_tf.plots.representations.factors import MAX_TOKENS, factor_map
 from bert_tf.plots.theme import ramp
-from ui import snippets
+from pages.representations.snippets.factors import snippet
 from ui.session import jobs, state
-from ui.shell import frame
+from ui.shell import frame, snippets
+from ui.shell.page import Page, Press
 from ui.widgets import (
     export,
     figures,
@@ -23,13 +24,33 @@ from ui.widgets import (
 from ui.widgets.cells import marks
 from ui.widgets.formatting import count, escape_markdown, percent
 
+PAGE = Page(
+    name="factors",
+    group="Representations",
+    order=4,
+    title="Factors",
+    question="What fires together",
+    summary=(
+        "the activations inside the feed-forward blocks, of one layer, some or all together, taken apart into "
+        "groups of units that fire together: where each is there on the visitor's own words, how much of the "
+        "whole it is, and its units, each opens in Architecture"
+    ),
+    presses={"": Press("choice: Factor: 1|2")},
+    analyses=("factors",),
+    settings=("count", "layers", "at", "start"),
+    settings_help="how many factors; first and last layer, `3-7`; the open factor; the first token of the map",
+    opens_rows=True,
+    snippet=snippet,
+)
+
+
 _FACTORS, _UNITS = 6, 10  # at first; those that are listed
 _LAYERS = "factors.layers"
 _UNITS_HEADER = ("factor", "rank", "layer", "unit", "weight")
 
 
 def page():
-    opened = inputs.page_inputs("What fires together")
+    opened = inputs.page_inputs()
     if opened is None:
         return
     shared, encoding = opened

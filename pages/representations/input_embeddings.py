@@ -13,10 +13,11 @@ from bert_tf.plots.representations.vectors import (
     part_shares,
     position_map,
 )
-from ui import snippets
+from pages.representations.snippets.input_embeddings import snippet
 from ui.session import model_store, state
 from ui.session.session_cache import cached
-from ui.shell import frame
+from ui.shell import frame, snippets
+from ui.shell.page import Page, Press
 from ui.widgets import (
     export,
     figures,
@@ -25,20 +26,42 @@ from ui.widgets import (
 )
 from ui.widgets.formatting import escape_markdown, title
 
-_COUNTS = {2: "two", 3: "three"}
+PAGE = Page(
+    name="input_embeddings",
+    group="Representations",
+    order=1,
+    title="Input embeddings",
+    question="What goes in: a sum of vectors",
+    summary=(
+        "the sum token + segment + position of every token taken apart: lengths, shares, cosines; the table "
+        "of positions"
+    ),
+    presses={"": Press("chip")},
+    analyses=("vectors", "positions"),
+    settings=("of", "start"),
+    settings_help="`token` `segment` `position`; the first token drawn",
+    opens_rows=True,
+    snippet=snippet,
+)
+
+
+_HEADINGS = {
+    2: "A sum of two vectors: token and position",
+    3: "A sum of three vectors: token, segment and position",
+}
 _WINDOW = 48  # tokens of a longer text that are drawn at once
 _STEP = 4  # of the position table every fourth row is drawn
 
 
 def page():
-    opened = inputs.page_inputs(f"What goes in: a sum of {_COUNTS[len(_parts())]} vectors")
+    opened = inputs.page_inputs()
     if opened is None:
         return
     shared, encoding = opened
     trace = targets.view_trace(shared, encoding)
     if trace is None:
         return
-    parts = cached("inputsum", trace, lambda: shared.run(embedding_parts, trace))
+    parts = cached("input_embeddings", trace, lambda: shared.run(embedding_parts, trace))
     shown = _window(trace)
     _sum(trace, parts, shown)
     of = _likeness(trace, parts, shown)
@@ -60,7 +83,7 @@ def _window(trace):
         f"{_WINDOW} tokens from",
         1,
         most,
-        **state.bind_setting("inputsum.start", "w_sum_start", 1, range(1, most + 1)),
+        **state.bind_setting("input_embeddings.start", "w_sum_start", 1, range(1, most + 1)),
     )
     return range(first - 1, first - 1 + _WINDOW)
 
@@ -73,7 +96,7 @@ def _sum(trace, parts, shown):
     def figure(dark=False):
         return part_shares(tokens, shares, of, dark)
 
-    with inputs.heading("Token, segment and position" if len(of) == 3 else "Token and position"):
+    with inputs.heading(_HEADINGS[len(of)]):
         export.menu(
             "input-sum",
             _header(of),
@@ -130,7 +153,7 @@ def _likeness(trace, parts, shown):
             [*_parts(), "sum"],
             format_func=str.capitalize,
             label_visibility="collapsed",
-            **state.bind_setting("inputsum.of", "w_sum_of", "sum", (*_parts(), "sum")),
+            **state.bind_setting("input_embeddings.of", "w_sum_of", "sum", (*_parts(), "sum")),
         )
         vectors = parts.total if of not in PARTS else parts.vectors[PARTS.index(of)]
         values, tokens = cosine_similarities(vectors[list(shown)]), [trace.tokens[at] for at in shown]
@@ -153,7 +176,7 @@ def _likeness(trace, parts, shown):
 
 def _positions(shared):
     values = cached(
-        "inputsum_positions",
+        "input_embeddings_positions",
         (shared.name, state.view().precision),
         lambda: cosine_similarities(shared.run(embedding_table, "position")),
     )

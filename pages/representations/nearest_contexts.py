@@ -16,9 +16,8 @@ from bert_tf.explain import (
 from bert_tf.explain.representations.nearest_contexts import MAX_COMPARED_TOKENS
 from bert_tf.plots.attention.context_labels import offset_bars, paired_bars
 from bert_tf.plots.interventions.ablation import ranked_bars
-from ui import snippets
 from ui.session import jobs, model_store, state
-from ui.shell import frame, open_row
+from ui.shell import frame, open_row, snippets
 from ui.widgets import (
     export,
     figures,
@@ -54,22 +53,22 @@ class _WordLabels:
 
 def show(shared, trace, at, layer, centred):
     """The places of a file nearest to the token, by the states after the layer or by what some heads put together."""
-    read = file_input.rows("neighbours", trees=True)
+    read = file_input.rows("nearest_words", trees=True)
     if read is None:
         return
     rows, file_key = read
     heads = _heads(shared.config.num_attention_heads, layer) if layer else None
     parsed = any(row.parsed is not None for row in rows.rows)
-    tagger = TAGGER if not parsed and _can_tag() and state.setting("neighbours.tags", False) else None
+    tagger = TAGGER if not parsed and _can_tag() and state.setting("nearest_words.tags", False) else None
     view = state.view()
     snippets.give(shared, trace, (), centred, _PLACES, at, layer, file_key, heads, tagger, parsed)
     special = heads is None or view.special  # of states nothing hangs on it
     key = (shared.name, view.precision, view.a, view.b, trace.masks, at, layer, heads, centred, file_key, special)
-    if not file_input.run_requested("neighbours", key[:-1], len(rows.rows) <= file_input.AT_ONCE):
+    if not file_input.run_requested("nearest_words", key[:-1], len(rows.rows) <= file_input.AT_ONCE):
         st.caption(f"{count(len(rows.rows), 'row')}.")
         return
     found = jobs.result(
-        "neighbours",
+        "nearest_words",
         key,
         f"Reading {count(len(rows.rows), 'row')}",
         lambda progress: shared.run(_search, trace, at, layer, heads, rows.rows, centred, special, progress=progress),
@@ -80,11 +79,11 @@ def show(shared, trace, at, layer, centred):
 
 def _heads(heads, layer):
     """The heads of the layer that are compared, from 0, a tuple; None for the state."""
-    wanted = state.setting("neighbours.head", "").split(",")
+    wanted = state.setting("nearest_words.head", "").split(",")
     state.set_widget("w_near_head", [number for number in range(1, heads + 1) if str(number) in wanted])
 
     def pull():
-        state.set_setting("neighbours.head", ",".join(map(str, sorted(st.session_state["w_near_head"]))), "")
+        state.set_setting("nearest_words.head", ",".join(map(str, sorted(st.session_state["w_near_head"]))), "")
 
     chosen = st.multiselect(
         f"Heads of layer {layer} that are compared",
@@ -150,7 +149,7 @@ def _list(trace, at, layer, heads, centred, found, tagger, parsed):
         if _can_tag() and not parsed:
             st.toggle(
                 "Parts of speech",
-                **state.bind_setting("neighbours.tags", "w_near_tags", False),
+                **state.bind_setting("nearest_words.tags", "w_near_tags", False),
                 help="Of the words found, guessed from their sentences by the fine-tuned tagger that ships.",
             )
         menu = st.container(width="content")

@@ -9,13 +9,40 @@ from bert_tf.explain import embedding_table, nearest_tokens
 from bert_tf.explain.representations.vectors import parts_of, word_ids
 from bert_tf.plots.representations.vectors import nearest_map
 from pages.representations import nearest_contexts
-from ui import snippets
+from pages.representations.snippets.nearest_words import snippet
 from ui.session import state
 from ui.session.session_cache import cached
-from ui.shell import frame
+from ui.shell import frame, snippets
+from ui.shell.page import Page, Press
 from ui.widgets import export, inputs, targets
 from ui.widgets.cells import cells
 from ui.widgets.formatting import escape_markdown
+
+PAGE = Page(
+    name="nearest_words",
+    group="Representations",
+    order=3,
+    title="Nearest words",
+    question="Which words lie nearest",
+    summary=(
+        "the words of the vocabulary nearest to each token's static vector and to its hidden state after "
+        "every layer; the places of a file, each word in its sentence, nearest to a token's hidden state or "
+        "to what one head or several put together there; the words that these heads look at from there; what "
+        "both are: parts of speech by a tagger, or with relations from a CoNLL-U file"
+    ),
+    presses={"": Press("td[data-at]")},
+    analyses=("neighbours",),
+    settings=("start", "at", "vector", "centred", "among", "file", "first", "second", "head", "tags"),
+    settings_help=(
+        "the first token drawn; position of a token and column of its vector (0 static, 1 what goes in, then "
+        "the layers); `0` for plain cosines; `text` for the places of a file; the file as of `dataset`; the "
+        "heads, from 1, of the open cell's layer that are compared in the place of the hidden state, `3` or "
+        "`3,5`; `1` for the parts of speech of the words found"
+    ),
+    opens_rows=True,
+    snippet=snippet,
+)
+
 
 _WINDOW = 32  # tokens of a longer text in the table at once
 _TOP = 10
@@ -24,7 +51,7 @@ _AMONG = {"vocabulary": "In the vocabulary", "text": "In a text"}
 
 
 def page():
-    opened = inputs.page_inputs("Which words lie nearest")
+    opened = inputs.page_inputs()
     if opened is None:
         return
     shared, encoding = opened
@@ -32,8 +59,8 @@ def page():
     if trace is None:
         return
     shown = _window(trace)
-    centred = state.setting("neighbours.centred", True)
-    found = cached("neighbours", (trace, shown, centred), lambda: _nearest(shared, trace, shown, centred))
+    centred = state.setting("nearest_words.centred", True)
+    found = cached("nearest_words", (trace, shown, centred), lambda: _nearest(shared, trace, shown, centred))
     if len(found[0]) == 1:
         st.caption("This model's states are larger than its word vectors: only the static ones have neighbours.")
     _table(trace, shown, found, "three" if "segment" in parts_of(shared.config) else "two")
@@ -60,7 +87,7 @@ def _window(trace):
         f"{_WINDOW} tokens from",
         1,
         most,
-        **state.bind_setting("neighbours.start", "w_near_start", 1, range(1, most + 1)),
+        **state.bind_setting("nearest_words.start", "w_near_start", 1, range(1, most + 1)),
     )
     return tuple(range(first - 1, first - 1 + _WINDOW))
 
@@ -90,7 +117,7 @@ def _first_other(near, own):
 
 def _place(shown, found):
     """Row and column of the open cell: the link's, else the first word after the last layer."""
-    at, vector = state.setting("neighbours.at", -1), state.setting("neighbours.vector", -1)
+    at, vector = state.setting("nearest_words.at", -1), state.setting("nearest_words.vector", -1)
     row = shown.index(at) if at in shown else min(1, len(shown) - 1)
     return row, vector if 0 <= vector < len(found[0]) else len(found[0]) - 1
 
@@ -102,14 +129,14 @@ def _table(trace, shown, found, parts):
     own = [[near[0].id == int(trace.token_ids[at]) for near in line] for at, line in zip(shown, found)]
 
     def pressed(row, column):
-        state.set_setting("neighbours.at", shown[row], -1)
-        state.set_setting("neighbours.vector", column, -1)
+        state.set_setting("nearest_words.at", shown[row], -1)
+        state.set_setting("nearest_words.vector", column, -1)
 
     heading = inputs.heading("The nearest other word")
     with heading.container(horizontal=True, vertical_alignment="center", width="content"):
         st.toggle(
             "Centred",
-            **state.bind_setting("neighbours.centred", "w_near_centred", True),
+            **state.bind_setting("nearest_words.centred", "w_near_centred", True),
             help="The vectors of a vocabulary share a direction that hides their differences: their "
             "mean is taken from both sides first (Mu and Viswanath 2018).",
         )
@@ -171,7 +198,7 @@ def _among(token):
             format_func=_AMONG.get,
             required=True,
             label_visibility="collapsed",
-            **state.bind_setting("neighbours.among", "w_near_among", "vocabulary", _AMONG),
+            **state.bind_setting("nearest_words.among", "w_near_among", "vocabulary", _AMONG),
         )
 
 

@@ -7,10 +7,11 @@ from bert_tf.explain import cosine_similarities, occurrences, sense_separation
 from bert_tf.explain.representations.projection import PROJECTIONS
 from bert_tf.plots.representations.logit_lens import state_names
 from bert_tf.plots.representations.vectors import cosine_map, curves, points
-from ui import snippets
+from pages.representations.snippets.word_senses import snippet
 from ui.samples import word_senses
 from ui.session import jobs, state
-from ui.shell import frame
+from ui.shell import frame, snippets
+from ui.shell.page import Page, Press
 from ui.widgets import export, figures, inputs
 from ui.widgets.formatting import (
     count,
@@ -20,13 +21,39 @@ from ui.widgets.formatting import (
 )
 from ui.widgets.projections import NAMES, can_lay_out, laid_out
 
+PAGE = Page(
+    name="word_senses",
+    group="Representations",
+    order=2,
+    title="Word senses",
+    question="One word, many meanings",
+    summary=(
+        "one word in many sentences (bank, right, bat, spring, or the visitor's own): its vectors after every "
+        "layer by PCA, UMAP or t-SNE in the plane or in space, their cosines, and the layer at which the "
+        "senses come apart"
+    ),
+    presses={
+        "": Press("choice: Example: bank|right", of_texts=False),
+        "UMAP": Press("choice: Example: bank|right", {"word_senses.way": "umap"}, of_texts=False),
+    },
+    analyses=("meaning",),
+    reads_texts=False,
+    settings=("example", "word", "lines", "layer", "way", "space"),
+    settings_help=(
+        "an example or `own sentences` with a word and lines; hidden state (0 the embeddings); `umap` or "
+        "`tsne`; `1` for three dimensions"
+    ),
+    long_settings={"lines": "the sentences"},
+    snippet=snippet,
+)
+
+
 _OWN = "own sentences"
 _MOST = 300  # occurrences: each is a vector for every layer, and each pair of them a cell of the map
 _HEADER = ("sentence", "sense", "word", "layer", "x", "y", "z")
 
 
 def page():
-    st.title("One word, many meanings", anchor=False)
     chosen = _chooser()
     word, typed = _sentences(chosen)
     limits = state.limits()
@@ -54,7 +81,7 @@ def _chooser():
         format_func=lambda name: "Your own" if name == _OWN else name,
         label_visibility="collapsed",
         required=True,
-        **state.bind_setting("meaning.example", "w_meaning_example", "bank", names),
+        **state.bind_setting("word_senses.example", "w_word_senses_example", "bank", names),
     )
 
 
@@ -67,16 +94,18 @@ def _sentences(chosen):
                 hide_index=True,
                 width="stretch",
                 height=220,
-                key="w_meaning_shown",
+                key="w_word_senses_shown",
             )
         return chosen, word_senses.example(chosen)
-    word = st.text_input("Word", max_chars=60, width=260, **state.bind_setting("meaning.word", "w_meaning_word", ""))
+    word = st.text_input(
+        "Word", max_chars=60, width=260, **state.bind_setting("word_senses.word", "w_word_senses_word", "")
+    )
     typed = st.text_area(
         "Sentences",
         height=190,
         max_chars=state.limits().max_characters,
         placeholder="One a line. Where you know the sense, put it before: river | They sat on the bank.",
-        **state.bind_setting("meaning.lines", "w_meaning_lines", ""),
+        **state.bind_setting("word_senses.lines", "w_word_senses_lines", ""),
     )
     return word or "", typed or ""
 
@@ -88,7 +117,7 @@ def _columns(read):
 def _occurrences(shared, word, read):
     key = (shared.name, state.view().precision, word, read.texts)
     return jobs.result(
-        "meaning",
+        "word_senses",
         key,
         f"Reading {count(len(read.texts), 'sentence')}",
         lambda progress: shared.run(occurrences, read.texts, word, progress=progress, most=_MOST),
@@ -111,7 +140,7 @@ def _look(shared, chosen, word, read, found):
     snippets.give(shared, example, word, read, layer, drawn, dimensions, _MOST)
     left, right = st.columns([6, 5], gap="large")
     with left:
-        places = laid_out("meaning", found, layer, way, dimensions)
+        places = laid_out("word_senses", found, layer, way, dimensions)
         if places is not None:
             _points(word, labels, tips, found.vectors, layer, *places)
     with right:
@@ -127,16 +156,16 @@ def _settings(layers):
             layers,
             width=360,
             help="0 is what goes in: there the word differs by its place alone.",
-            **state.bind_setting("meaning.layer", "w_meaning_layer", layers, range(layers + 1)),
+            **state.bind_setting("word_senses.layer", "w_word_senses_layer", layers, range(layers + 1)),
         )
         way = st.segmented_control(
             "Laid out by",
             PROJECTIONS,
             format_func=NAMES.get,
             required=True,
-            **state.bind_setting("meaning.way", "w_meaning_way", "pca", PROJECTIONS),
+            **state.bind_setting("word_senses.way", "w_word_senses_way", "pca", PROJECTIONS),
         )
-        space = st.toggle("3D", **state.bind_setting("meaning.space", "w_meaning_space", False))
+        space = st.toggle("3D", **state.bind_setting("word_senses.space", "w_word_senses_space", False))
     return layer, way, space
 
 
@@ -175,7 +204,7 @@ def _points(word, labels, tips, vectors, layer, coordinates, axes):
         "The word in each sentence, as points",
         figure(frame.is_dark()),
         config=export.plot_config(f"meaning-{layer}"),
-        key="w_meaning_points",
+        key="w_word_senses_points",
     )
     st.caption("A point is the word in one sentence: point at it to read the sentence.")
 
@@ -201,7 +230,7 @@ def _map(labels, tips, vectors, layer):
         "Likeness of the sentences' words",
         figure(frame.is_dark()),
         config=export.plot_config(f"meaning-likeness-{layer}"),
-        key="w_meaning_map",
+        key="w_word_senses_map",
     )
     st.caption("Cosines of the vectors, sentences of one sense together; the colours span what occurs.")
 
@@ -241,14 +270,14 @@ def _separation(found, labels, layer):
             "How often the nearest is of the same sense",
             nearest(dark),
             config=export.plot_config("senses-nearest"),
-            key="w_meaning_nearest",
+            key="w_word_senses_nearest",
         )
     with right:
         figures.show(
             "Mean likeness within and between senses",
             cosines(dark),
             config=export.plot_config("senses-cosine"),
-            key="w_meaning_cosine",
+            key="w_word_senses_cosine",
         )
     st.caption(
         f"After layer {layer}, the nearest other sentence has the same sense for "

@@ -3,23 +3,41 @@
 import streamlit as st
 
 from bert_tf.plots.training.finetuning import learning_curve
-from ui import snippets
+from pages.tasks.snippets.fine_tune import snippet
 from ui.session import (
     finetuning_jobs,
     model_store,
     state,
     task_models,
 )
-from ui.shell import frame
+from ui.shell import frame, snippets
+from ui.shell.page import Page, Press
 from ui.widgets import export, figures
 from ui.widgets.formatting import escape_markdown, percent, title
+
+PAGE = Page(
+    name="fine_tune",
+    group="Tasks",
+    order=3,
+    title="Fine-tune",
+    question="Teach it a task of your own",
+    summary=(
+        "a model fine-tuned on the visitor's file, while the page goes on; its curves; it opens in the other pages"
+    ),
+    presses={"": Press("open", of_texts=False)},
+    reads_texts=False,
+    settings=("run",),
+    settings_help="name of a training started here",
+    snippet=snippet,
+    snippet_language="bash",
+)
+
 
 _LOOK = 2.0  # seconds between two looks at a training that goes on
 _DEFAULT_MODEL = "bert-small-uncased-embedded"
 
 
 def page():
-    st.title("Teach it a task of your own", anchor=False)
     if not state.limits().train:
         st.info("Training from the page is switched off here.", icon=":material/block:")
         return
@@ -30,7 +48,7 @@ def page():
     name = begun[0]
     if len(begun) > 1:
         name = st.selectbox(
-            "Training", begun, width=420, **state.bind_setting("newtask.run", "w_newtask_run", begun[0], begun)
+            "Training", begun, width=420, **state.bind_setting("fine_tune.run", "w_fine_tune_run", begun[0], begun)
         )
     live = finetuning_jobs.started(name).status in ("running", "ending")
     st.fragment(_watch, run_every=_LOOK if live else None)(name)
@@ -46,10 +64,10 @@ def _form():
             list(finetuning_jobs.TASKS),
             format_func=lambda one: finetuning_jobs.TASKS[one][0],
             default="classify",
-            key="w_newtask_task",
+            key="w_fine_tune_task",
         )
         task = task or "classify"
-        file = st.file_uploader("Examples", type=list(finetuning_jobs.TASKS[task][1]), key=f"w_newtask_file_{task}")
+        file = st.file_uploader("Examples", type=list(finetuning_jobs.TASKS[task][1]), key=f"w_fine_tune_file_{task}")
         st.caption(finetuning_jobs.TASKS[task][2])
         answers = None
         if task == "classify":
@@ -57,7 +75,7 @@ def _form():
                 "A text is given",
                 list(finetuning_jobs.ANSWER_KINDS),
                 default="One of several",
-                key="w_newtask_answers",
+                key="w_fine_tune_answers",
                 help="Any number of several: the labels of a text parted by |. A number: a score such as 3.5.",
             )
     with right:
@@ -69,10 +87,10 @@ def _form():
             )
             return
         first = offered.index(_DEFAULT_MODEL) if _DEFAULT_MODEL in offered else 0
-        model = st.selectbox("Start from", offered, index=first, format_func=title, key="w_newtask_model")
-        epochs = st.slider("Epochs", 1, limits.max_epochs, min(3, limits.max_epochs), key="w_newtask_epochs")
+        model = st.selectbox("Start from", offered, index=first, format_func=title, key="w_fine_tune_model")
+        epochs = st.slider("Epochs", 1, limits.max_epochs, min(3, limits.max_epochs), key="w_fine_tune_epochs")
         top_only = _top_only(model)
-        pressed = st.button("Train", type="primary", icon=":material/play_arrow:", key="w_newtask_start")
+        pressed = st.button("Train", type="primary", icon=":material/play_arrow:", key="w_fine_tune_start")
     st.caption(
         f"A fifth of the examples is held back for measuring. At most {limits.max_text:,} bytes and "
         f"{limits.max_minutes} minutes here; everybody who opens this explorer sees the model."
@@ -93,7 +111,7 @@ def _top_only(model):
     return st.toggle(
         f"Only the {'two' if learning == 2 else learning} highest layers learn",
         value=True,
-        key="w_newtask_top",
+        key="w_fine_tune_top",
         help="Much faster, and often nearly as good on small files.",
     )
 
@@ -104,7 +122,7 @@ def _start(task, file, model, epochs, top_only, answers):
         return
     try:
         begun = finetuning_jobs.start(task, file.name, file.getvalue(), model, epochs, top_only, answers)
-        state.set_setting("newtask.run", begun, "")
+        state.set_setting("fine_tune.run", begun, "")
     except (ValueError, OSError) as error:
         st.warning(escape_markdown(str(error)), icon=":material/block:")
 
@@ -116,13 +134,13 @@ def _watch(name):
         state.rerun()  # another visitor has deleted it
         return
     status = training.status
-    if status not in ("running", "ending") and st.session_state.get("_newtask_live") == name:
+    if status not in ("running", "ending") and st.session_state.get("_fine_tune_live") == name:
         # It has just ended: the model appears in the pickers, and the page rests.
         finetuning_jobs.delete_input(name)
-        st.session_state["_newtask_live"] = None
+        st.session_state["_fine_tune_live"] = None
         model_store.catalogue.clear()
         state.rerun()
-    st.session_state["_newtask_live"] = name if status in ("running", "ending") else None
+    st.session_state["_fine_tune_live"] = name if status in ("running", "ending") else None
     said = {
         "running": "It trains.",
         "ending": "It saves …",
@@ -133,19 +151,19 @@ def _watch(name):
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.markdown(f"**{said[status]}**", width="content")
         st.markdown(escape_markdown(name), width="content")
-        if status == "running" and st.button("Stop", icon=":material/stop:", key="w_newtask_stop", width="content"):
+        if status == "running" and st.button("Stop", icon=":material/stop:", key="w_fine_tune_stop", width="content"):
             training.end("stop")
             state.rerun()
         ended = status not in ("running", "ending")
         if (
             ended
             and finetuning_jobs.has_model(name)
-            and st.button("Try it", icon=":material/arrow_forward:", key="w_newtask_try", width="content")
+            and st.button("Try it", icon=":material/arrow_forward:", key="w_fine_tune_try", width="content")
         ):
             # A callback would change the view, and the run after it would draw this part of the page alone.
             state.replace_view(_opened(name))
             state.rerun()
-        if ended and st.button("Delete", icon=":material/delete:", key="w_newtask_delete", width="content"):
+        if ended and st.button("Delete", icon=":material/delete:", key="w_fine_tune_delete", width="content"):
             finetuning_jobs.remove(name)
             model_store.catalogue.clear()
             state.rerun()
@@ -163,8 +181,8 @@ def _watch(name):
 def _opened(name):
     import dataclasses
 
-    view = dataclasses.replace(state.view(), page="tasks", a="", b="", masks=())
-    return view.with_setting("tasks.model", name)
+    view = dataclasses.replace(state.view(), page="task_predictions", a="", b="", masks=())
+    return view.with_setting("task_predictions.model", name)
 
 
 def _curves(name, status):
@@ -196,7 +214,7 @@ def _curves(name, status):
         "Loss and score of the training",
         learning_curve(records, rounds, metric or "", frame.is_dark()),
         config=export.plot_config("learning"),
-        key="w_newtask_curve",
+        key="w_fine_tune_curve",
     )
     st.caption(
         "Measured on what was held back of this file, which also chose the best round: on other texts it does worse, and "

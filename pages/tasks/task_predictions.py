@@ -10,10 +10,11 @@ from bert_tf.explain.attribution.target import class_target
 from bert_tf.plots.diverging import diverging_ramp
 from bert_tf.plots.interventions.ablation import ranked_bars
 from bert_tf.plots.training.task_predictions import answer_curves, probabilities
-from ui import snippets
+from pages.tasks.snippets.task_predictions import snippet
 from ui.session import jobs, state, task_models
 from ui.session.session_cache import cached
-from ui.shell import frame
+from ui.shell import frame, snippets
+from ui.shell.page import Page, Press
 from ui.widgets import (
     export,
     figures,
@@ -30,6 +31,32 @@ from ui.widgets.formatting import (
 from ui.widgets.mask_chips import truncated_texts
 from ui.widgets.spans import spans, split_at_spans
 
+
+def _by_the_same_model(view):
+    """The view of a row, asked of the fine-tuned model that the page before this one used."""
+    return view.with_setting("task_predictions.model", view.model) if view.model in task_models.names() else view
+
+
+PAGE = Page(
+    name="task_predictions",
+    group="Tasks",
+    order=1,
+    title="Task predictions",
+    question="Fine-tuned: one model, many tasks",
+    summary=(
+        "a fine-tuned model on the visitor's text: classes, marked words, an answer in a passage, endings; "
+        "which words mattered, by covering each"
+    ),
+    presses={"": Press("choice: Examples: Praise|Blame", of_texts=False)},
+    settings=("model", "words"),
+    settings_help="name of a fine-tuned model; `1` to cover each word of a long text too",
+    opens_rows=True,
+    from_row=_by_the_same_model,
+    is_available=lambda: bool(task_models.names()),
+    snippet=snippet,
+)
+
+
 _FIELDS = {
     "classify": (("Text", "A text to judge."), ("Second text", "The text to compare it with.")),
     "tag": (("Text", "A text whose words are marked."), None),
@@ -40,7 +67,6 @@ _MOST_WORDS = 60
 
 
 def page():
-    st.title("Fine-tuned: one model, many tasks", anchor=False)
     known = task_models.names()
     if not known:
         st.info(
@@ -69,7 +95,7 @@ def page():
             type="tertiary",
             key="w_task_attention",
             on_click=lambda: state.change_view(
-                model=name, page="attention", masks=(), b=task_models.text_b_of_task(settings, view.b, found)
+                model=name, page="all_heads", masks=(), b=task_models.text_b_of_task(settings, view.b, found)
             ),
         )
     st.caption(f"{title(name)} · {escape_markdown(settings.task)} · {milliseconds(found['seconds'])}")
@@ -82,7 +108,7 @@ def _picked(known):
         "Task model",
         list(known),
         format_func=labels.get,
-        **state.bind_setting("tasks.model", "w_task_model", first, known),
+        **state.bind_setting("task_predictions.model", "w_task_model", first, known),
     )
     return name or first
 
@@ -166,7 +192,7 @@ def _words(shared, settings, label):
     heading = inputs.heading("The words that mattered")
     if words > _MOST_WORDS and not st.toggle(
         f"Cover each of the {words} words in turn (takes a while)",
-        **state.bind_setting("tasks.words", "w_task_words", False),
+        **state.bind_setting("task_predictions.words", "w_task_words", False),
     ):
         return
     snippets.give(shared, task_models.record(settings, view.a, view.b), trace, label)

@@ -8,11 +8,12 @@ import streamlit as st
 from bert_tf import plots
 from bert_tf.explain import fill_mask
 from bert_tf.plots.training.curves import answer_trajectory
-from ui import snippets
+from pages.training.snippets.time_lapse import snippet
 from ui.samples.examples import LEARNED
 from ui.session import runs, snapshot_store, state
 from ui.session.model_store import text_b_or_none
-from ui.shell import frame
+from ui.shell import frame, snippets
+from ui.shell.page import Page, Press
 from ui.widgets import (
     attention_controls,
     components,
@@ -28,7 +29,28 @@ from ui.widgets.cards import cards
 from ui.widgets.formatting import bold, escape_markdown
 from ui.widgets.mask_chips import token_positions
 
-_STEP, _LAYER, _HEAD = "timelapse.at", "timelapse.layer", "timelapse.head"
+PAGE = Page(
+    name="time_lapse",
+    group="Training",
+    order=2,
+    title="Time-lapse",
+    question="How the answer came about",
+    summary=(
+        "one text through the snapshots of a run: predictions, the score of the pair (next sentence or "
+        "sentence order), replaced tokens, a head's map at each step, and when the answer first came among "
+        "the first 10, 5 and 1"
+    ),
+    presses={"": Press("choice: Examples: Born|Won", of_texts=False)},
+    analyses=("timelapse",),
+    settings=("run", "at", "layer", "head"),
+    settings_help="name of a run, as of `training_curves`; step of the snapshot, open head from 1",
+    opens_rows=True,
+    is_available=lambda: bool(runs.snapshots()),
+    snippet=snippet,
+)
+
+
+_STEP, _LAYER, _HEAD = "time_lapse.at", "time_lapse.layer", "time_lapse.head"
 _PLAY = 0.9  # seconds that one snapshot is shown
 _MOST_TOKENS = 128  # all snapshots' attention maps are held at once
 
@@ -49,7 +71,6 @@ class SnapshotModels:
 
 
 def page():
-    st.title("How the answer came about", anchor=False)
     known = runs.runs()
     if not known:
         st.info("There is no training to look at. Start one under Curves.", icon=":material/model_training:")
@@ -74,7 +95,7 @@ def page():
     encoding = inputs.encode_texts(shared)
     if encoding is None:
         return
-    inputs.token_strip(shared, encoding, "c_timelapse_chips")
+    inputs.token_strip(shared, encoding, "c_time_lapse_chips")
     masks = inputs.masked_positions(shared, encoding)
     if masks is None:
         return
@@ -90,7 +111,7 @@ def page():
     snapshot_traces = snapshot_store.snapshot_traces(series, shown, key, view.a, shared.text_b_or_none(view.b), masks)
     if snapshot_traces is None:
         return
-    playing = st.session_state.get("_timelapse_playing", False)
+    playing = st.session_state.get("_time_lapse_playing", False)
     st.fragment(_lapse, run_every=_PLAY if playing else None)(run, shared, snapshot_traces)
     # Outside of what is drawn again by itself: the link leads to another page.
     attention_controls.warning_link()
@@ -112,7 +133,7 @@ def _lapse(run, shared, snapshot_traces):
         if "mlm" not in shared.series.heads:
             st.caption("This training has no head for masked words.")
         elif trace.masks:
-            components.bars("c_timelapse_bars", cards(fill_mask(trace, shared.tokenizer, state.view().top_k)))
+            components.bars("c_time_lapse_bars", cards(fill_mask(trace, shared.tokenizer, state.view().top_k)))
             for token_trajectory in token_trajectories:
                 st.markdown(_entered(token_trajectory))
         else:
@@ -125,11 +146,11 @@ def _lapse(run, shared, snapshot_traces):
             else [targets.first_answer_probability(one.trace) for one in snapshot_traces]
         )
         if scores:
-            heads.pair_prediction("c_timelapse_gauge", trace)
+            heads.pair_prediction("c_time_lapse_gauge", trace)
         if trace.replaced is not None:
             with st.container(horizontal=True, horizontal_alignment="right"):
                 heads.save_replaced(trace)
-            heads.replaced_tokens("c_timelapse_replaced", trace)
+            heads.replaced_tokens("c_time_lapse_replaced", trace)
         if token_trajectories or scores:
             claim = "B follows A" if trace.sop is None else "in order"
 
@@ -141,14 +162,14 @@ def _lapse(run, shared, snapshot_traces):
             figures.show(
                 "The answer over the training",
                 figure(frame.is_dark()),
-                key="w_timelapse_course",
+                key="w_time_lapse_course",
                 config=export.plot_config("time-lapse"),
             )
     with right:
         _attention(run, snapshot_traces, number)
     # Here, as what is moved draws this part alone.
     snippets.draw()
-    if not st.session_state.get("_timelapse_playing"):
+    if not st.session_state.get("_time_lapse_playing"):
         # What is moved here runs this part alone, and the address is to follow.
         state.write_address()
 
@@ -158,45 +179,45 @@ def _number(snapshot_traces):
     steps, last = [moment.step for moment in snapshot_traces], len(snapshot_traces) - 1
     wanted = state.setting(_STEP, steps[-1])
     number = steps.index(wanted) if wanted in steps else last
-    if st.session_state.get("_timelapse_playing"):
-        if time.monotonic() - st.session_state["_timelapse_shown"] < 0.8 * _PLAY:
+    if st.session_state.get("_time_lapse_playing"):
+        if time.monotonic() - st.session_state["_time_lapse_shown"] < 0.8 * _PLAY:
             return number
         if number == last:
-            st.session_state["_timelapse_playing"] = False
+            st.session_state["_time_lapse_playing"] = False
             state.rerun()
         number += 1
-        st.session_state["_timelapse_shown"] = time.monotonic()
+        st.session_state["_time_lapse_shown"] = time.monotonic()
         state.set_setting(_STEP, steps[number], steps[-1])
     return number
 
 
 def _time(snapshot_traces, number):
-    steps, playing = [moment.step for moment in snapshot_traces], st.session_state.get("_timelapse_playing", False)
+    steps, playing = [moment.step for moment in snapshot_traces], st.session_state.get("_time_lapse_playing", False)
     if len(steps) == 1:
         st.markdown(f"Step {steps[0]:,}, the only snapshot so far.")
         return
 
     def play():
-        st.session_state["_timelapse_playing"] = not playing
+        st.session_state["_time_lapse_playing"] = not playing
         if not playing:
-            st.session_state["_timelapse_shown"] = time.monotonic()
+            st.session_state["_time_lapse_shown"] = time.monotonic()
             if number == len(steps) - 1:
                 state.set_setting(_STEP, steps[0], steps[-1])
 
-    if st.session_state.get("w_timelapse_at") != steps[number]:
-        st.session_state["w_timelapse_at"] = steps[number]
+    if st.session_state.get("w_time_lapse_at") != steps[number]:
+        st.session_state["w_time_lapse_at"] = steps[number]
 
     def moved():
         # While it plays a slow browser still sends the step before: that is no visitor's hand.
-        if st.session_state.get("_timelapse_playing"):
+        if st.session_state.get("_time_lapse_playing"):
             return
-        state.set_setting(_STEP, st.session_state["w_timelapse_at"], steps[-1])
+        state.set_setting(_STEP, st.session_state["w_time_lapse_at"], steps[-1])
 
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         if st.button(
             "Pause" if playing else "Play",
             icon=":material/pause:" if playing else ":material/play_arrow:",
-            key="w_timelapse_play",
+            key="w_time_lapse_play",
             width="content",
             on_click=play,
         ):
@@ -204,7 +225,7 @@ def _time(snapshot_traces, number):
         st.select_slider(
             "Step of the training",
             steps,
-            key="w_timelapse_at",
+            key="w_time_lapse_at",
             on_change=moved,
             disabled=playing,
             format_func=lambda step: f"{step:,}",
@@ -293,7 +314,7 @@ def _attention(run, snapshot_traces, number):
     figures.show(
         f"Attention of layer {layer}, head {head}",
         plots.heatmap(trace, weights, selection, dark=frame.is_dark()),
-        key="w_timelapse_map",
+        key="w_time_lapse_map",
         config=export.plot_config(f"layer-{layer}-head-{head}"),
     )
     st.caption(

@@ -70,13 +70,13 @@ def test_predict_shows_what_the_heads_give(at, name):
 
 @pytest.mark.parametrize("name", TEXTS)
 def test_attention_is_drawn(at, name):
-    grid = component(at(name, page="attention", b=TEXTS[name]), "grid")
+    grid = component(at(name, page="all_heads", b=TEXTS[name]), "grid")
     assert grid["layers"] == (4 if name == "albert" else 2) and grid["heads"] == 4
 
 
 @pytest.mark.parametrize("name", ["roberta", "albert"])
 def test_attention_between_the_texts_has_the_tokens_of_both(at, name):
-    app = at(name, page="attention", b="any work", show="ba", special="0")
+    app = at(name, page="all_heads", b="any work", show="ba", special="0")
     encoding = bert_tf.load(ARCHITECTURES / name).tokenizer.encode(TEXTS[name], "any work")
     own = {side: [token for token, source in zip(encoding.tokens, encoding.sources) if source == side] for side in "ab"}
     drawn = component(app, "lines")
@@ -89,7 +89,7 @@ def test_attention_between_the_texts_has_the_tokens_of_both(at, name):
     "name, other", [("roberta", "albert"), ("electra-discriminator", "electra-generator"), ("distilbert", "roberta")]
 )
 def test_two_members_are_compared(at, name, other):
-    app = at(name, page="compare", b=TEXTS[name], with_model=other, mask="a1")
+    app = at(name, page="side_by_side", b=TEXTS[name], with_model=other, mask="a1")
     assert "Predictions" in page_text(app)
 
 
@@ -130,10 +130,10 @@ def test_why_two_texts_are_in_order(at):
     gauge = component(off, "gauge")
     effect = ablate(bert, trace, Ablation(layers=(1,)))
     assert gauge["order"] and gauge["is_next"] == pytest.approx(effect.sop_after.in_order, abs=1e-5)
-    swap = at("albert", page="whatif", b=texts[1], **{"whatif.kind": "swap"})
+    swap = at("albert", page="counterfactuals", b=texts[1], **{"counterfactuals.kind": "swap"})
     typed = bert.trace(*texts[::-1])
     assert component(swap, "gauge")["is_next"] == pytest.approx(typed.sop.in_order, abs=1e-5)
-    less = run_until_done(at("albert", page="whatif", b=texts[1], **{"whatif.kind": "less"}))
+    less = run_until_done(at("albert", page="counterfactuals", b=texts[1], **{"counterfactuals.kind": "less"}))
     assert "in_order" in less.dataframe[0].value and "is_next" not in less.dataframe[0].value
 
 
@@ -210,11 +210,11 @@ def test_another_word_of_as_many_tokens_is_offered(at, name, place):
     assert not app.exception and not app.warning and app.get("plotly_chart"), page_text(app)
 
 
-@pytest.mark.parametrize("page", ["contributions", "patching", "lens"])
+@pytest.mark.parametrize("page", ["contributions", "patching", "logit_lens"])
 def test_a_byte_level_answer_is_bold_without_its_space(at, page):
     spelled = bert_tf.load(ARCHITECTURES / "roberta").tokenizer.vocab
     token = next(one for one in spelled if one.startswith(" ") and one.strip().isalpha())
-    asked = {"lens.follow": token} if page == "lens" else {f"{page}.token": token}
+    asked = {"logit_lens.follow": token} if page == "logit_lens" else {f"{page}.token": token}
     app = run_until_done(at("roberta", page=page, mask="a4", **asked, **{"patching.a": "the license of a work"}))
     said = page_text(app)
     assert f"**{token.strip()}** has" in said, said
@@ -237,7 +237,7 @@ def test_a_token_s_score_is_asked_in_the_lines_too(at, page):
 
 
 def test_what_if_has_no_question_for_a_discriminator_and_says_so(at):
-    said = page_text(at("electra-discriminator", page="whatif", b="w5 w6"))
+    said = page_text(at("electra-discriminator", page="counterfactuals", b="w5 w6"))
     assert (
         "scores every token as replaced or original" in said
         and "Which words, Switch off, Contributions and Patching" in said
@@ -249,7 +249,7 @@ def test_a_typed_mask_is_one_in_every_member(at, open_app):
     assert not app.exception and component(app, "bars")["cards"][0]["title"] == "[MASK]"
 
 
-@pytest.mark.parametrize("page", ["models", "inputsum", "neighbours", "factors", "saliency", "architecture"])
+@pytest.mark.parametrize("page", ["models", "input_embeddings", "nearest_words", "factors", "saliency", "architecture"])
 @pytest.mark.parametrize("name", ["albert", "electra-discriminator"])
 def test_other_pages_open(at, page, name):
     at(name, page=page, mask="a1")
@@ -346,7 +346,7 @@ def test_the_time_lapse_follows_the_order_of_sentences(at, tmp_path, monkeypatch
         shutil.copytree(ARCHITECTURES / "albert", folder / "snapshots" / f"step-{step}")
     (folder / "metrics.jsonl").write_text(json.dumps({"step": 10, "loss": 1.0}))
     monkeypatch.setattr(runs, "SHIPPED", folder.parent)
-    app = at("albert", page="timelapse", b="of work", mask="a1", **{"timelapse.run": "order"})
+    app = at("albert", page="time_lapse", b="of work", mask="a1", **{"time_lapse.run": "order"})
     share = bert_tf.load(ARCHITECTURES / "albert").trace(TEXTS["albert"], "of work", ["license"]).sop.in_order
     gauge = component(app, "gauge")
     assert gauge["order"] and gauge["is_next"] == pytest.approx(share, abs=1e-4)
@@ -362,7 +362,7 @@ def test_the_time_lapse_follows_the_order_of_sentences(at, tmp_path, monkeypatch
     ],
 )
 def test_compare_subtracts_what_both_heads_say(at, twins, name, says):
-    app = at(name, page="compare", b="of work", **{"with": f"{name}-two"})
+    app = at(name, page="side_by_side", b="of work", **{"with": f"{name}-two"})
     pair = [twins(one) for one in (name, f"{name}-two")]
     traces = [bert.trace(TEXTS[name], "of work") for bert in pair]
     found = compare(*traces, *(bert.tokenizer for bert in pair), 2, 2)
@@ -371,8 +371,8 @@ def test_compare_subtracts_what_both_heads_say(at, twins, name, says):
 
 
 def test_the_input_of_a_model_without_segments_is_a_sum_of_two(at, saved):
-    app = at("distilbert", page="inputsum")
-    assert app.title[0].value == "What goes in: a sum of two vectors" and "Token and position" in page_text(app)
+    app = at("distilbert", page="input_embeddings")
+    assert "A sum of two vectors: token and position" in page_text(app)
     assert "segment" not in app.dataframe[0].value and "Segment" not in app.button_group(key="w_sum_of").options
     found, bert = saved["input-sum"], bert_tf.load(ARCHITECTURES / "distilbert")
     parts = embedding_parts(bert, bert.trace(TEXTS["distilbert"]))
@@ -392,9 +392,9 @@ def test_the_input_of_a_model_without_segments_is_a_sum_of_two(at, saved):
     near(column(found, "cosine_token_position"), parts.cosines[:, 0, 2])
     near(found["npz"]["cosines"][:, 0, 1], parts.cosines[:, 0, 2])
     for name, count in (("distilbert", "two"), ("roberta", "three")):
-        assert f"“in” the sum of the {count} parts" in page_text(at(name, page="neighbours"))
-    three = at("albert", page="inputsum")
-    assert three.title[0].value == "What goes in: a sum of three vectors"
+        assert f"“in” the sum of the {count} parts" in page_text(at(name, page="nearest_words"))
+    three = at("albert", page="input_embeddings")
+    assert "A sum of three vectors: token, segment and position" in page_text(three)
     assert "Segment" in three.button_group(key="w_sum_of").options
 
 
@@ -402,15 +402,15 @@ ONE_WAY = ("reader-left-to-right", "reader-two-one-way")
 
 
 def test_the_layers_are_read_by_a_head_of_any_member(at):
-    assert "It is on top first after" in page_text(at("roberta", page="lens", mask="a1"))
+    assert "It is on top first after" in page_text(at("roberta", page="logit_lens", mask="a1"))
 
 
 def test_a_discriminator_has_no_layers_to_read_words_from(at):
-    assert "it is this head that reads the layers" in page_text(at("electra-discriminator", page="lens"))
+    assert "it is this head that reads the layers" in page_text(at("electra-discriminator", page="logit_lens"))
 
 
 def test_places_are_found_where_states_have_no_neighbours_in_the_vocabulary(at):
-    app = run_until_done(at("albert", page="neighbours", **{"neighbours.among": "text", "neighbours.at": "2"}))
+    app = run_until_done(at("albert", page="nearest_words", **{"nearest_words.among": "text", "nearest_words.at": "2"}))
     bert = bert_tf.load(ARCHITECTURES / "albert")
     layer, trace = bert.config.num_hidden_layers, bert.trace(TEXTS["albert"])
     rows = read_rows((ROOT / "assets" / "samples" / "sentences.txt").read_bytes()).rows

@@ -40,7 +40,7 @@ def parts(base, *shape):
     return np.frombuffer(base64.b64decode(base), np.uint8).reshape(shape)
 
 
-@pytest.mark.parametrize("page", ["modelview", "neuron", "methods", "heads"])
+@pytest.mark.parametrize("page", ["model_view", "neuron", "attention_methods", "head_profiles"])
 def test_a_page_opens_with_an_example_and_says_why_without_a_text(open_app, page):
     app = no_trouble(open_app(page=page, model="tiny-uncased"))
     assert app.title
@@ -51,11 +51,11 @@ def test_a_page_opens_with_an_example_and_says_why_without_a_text(open_app, page
 def test_several_heads_have_a_colour_each_and_can_be_taken_away(open_app, trace):
     app = no_trouble(
         open_app(
-            page="attention",
+            page="all_heads",
             layer="2",
             head="3",
             **PAIR,
-            **{"attention.several": "1", "attention.more": "1.1,3.4,9.9,x"},
+            **{"all_heads.several": "1", "all_heads.more": "1.1,3.4,9.9,x"},
         )
     )
     shown = component(app, "heads")
@@ -70,15 +70,15 @@ def test_several_heads_have_a_colour_each_and_can_be_taken_away(open_app, trace)
 
 
 def test_a_heatmap_is_sent_only_when_it_is_looked_at(open_app):
-    app = no_trouble(open_app(page="attention", **PAIR))
+    app = no_trouble(open_app(page="all_heads", **PAIR))
     assert component(app, "lines") and not app.get("plotly_chart")
-    app.button_group(key="w_attention_as").set_value("map").run()
+    app.button_group(key="w_all_heads_as").set_value("map").run()
     assert app.get("plotly_chart") and component(app, "lines") is None
-    assert param(app, "attention.as") == "map"
+    assert param(app, "all_heads.as") == "map"
 
 
 def test_punctuation_and_faint_weights_can_be_hidden(open_app):
-    app = no_trouble(open_app(page="attention", punctuation="0", special="0", **PAIR, **{"attention.least": "30"}))
+    app = no_trouble(open_app(page="all_heads", punctuation="0", special="0", **PAIR, **{"all_heads.least": "30"}))
     lines = component(app, "lines")
     assert "." not in lines["left"] and "The" in lines["left"] and lines["least"] == pytest.approx(0.3)
     app.toggle(key="w_punctuation").set_value(True).run()
@@ -86,32 +86,32 @@ def test_punctuation_and_faint_weights_can_be_hidden(open_app):
 
 
 def test_nothing_left_to_show_is_said(open_app):
-    app = open_app(page="modelview", a="...", special="0", punctuation="0")
+    app = open_app(page="model_view", a="...", special="0", punctuation="0")
     assert "No token is left" in page_text(app) and component(app, "grid") is None
 
 
 def test_attention_is_not_explanation_is_said_once_and_linked(open_app):
-    app = no_trouble(open_app(page="modelview", **PAIR))
+    app = no_trouble(open_app(page="model_view", **PAIR))
     assert "Jain and Wallace" not in page_text(app)
-    app.button(key="w_attention_read").click().run()
-    assert param(app, "page") == "attention" and param(app, "attention.read") == "1"
+    app.button(key="w_all_heads_read").click().run()
+    assert param(app, "page") == "all_heads" and param(app, "all_heads.read") == "1"
     assert app.expander[1].proto.expanded
     for name in ("Jain and Wallace", "Wiegreffe and Pinter", "Kobayashi"):
         assert name in page_text(app)
 
 
 def test_the_model_view_draws_every_head_and_enlarges_one(open_app, trace):
-    app = no_trouble(open_app(page="modelview", **PAIR))
+    app = no_trouble(open_app(page="model_view", **PAIR))
     grid = component(app, "grid")
     assert (grid["layers"], grid["heads"], grid["style"]) == (3, 4, "lines")
     assert grid["sides"] == [source or "" for source in trace.sources]
     drawn = parts(grid["bytes"], 3, 4, trace.length, trace.length) / 255
     peak = trace.attentions.max(axis=(2, 3), keepdims=True)
     assert np.abs(drawn**2 - trace.attentions / peak).max() < 0.01
-    zoomed = no_trouble(open_app(page="modelview", layer="2", head="3", **PAIR, **{"modelview.zoom": "1"}))
+    zoomed = no_trouble(open_app(page="model_view", layer="2", head="3", **PAIR, **{"model_view.zoom": "1"}))
     assert "Layer 2, head 3" in page_text(zoomed) and component(zoomed, "grid") is None
     assert component(zoomed, "lines")["left"][1] == "The"
-    zoomed.button(key="w_modelview_back").click().run()
+    zoomed.button(key="w_model_view_back").click().run()
     assert component(zoomed, "grid")["chosen"] == [{"layer": 1, "head": 2}]
 
 
@@ -138,8 +138,8 @@ def test_the_neuron_view_of_a_long_text_has_a_window_that_slides(open_app):
 
 
 def test_a_link_to_a_token_that_is_not_there_opens_another(open_app):
-    for page, setting in (("neuron", "neuron.query"), ("methods", "methods.token")):
-        for wanted in {"neuron.query": ("999",), "methods.token": ("-4", "x")}[setting]:
+    for page, setting in (("neuron", "neuron.query"), ("attention_methods", "attention_methods.token")):
+        for wanted in {"neuron.query": ("999",), "attention_methods.token": ("-4", "x")}[setting]:
             app = no_trouble(open_app(page=page, **PAIR, **{setting: wanted}))
             assert "The" in page_text(app) or component(app, page)["token"] == "The"
 
@@ -155,7 +155,7 @@ def wait_for(app, name):
 def test_methods_stand_side_by_side(open_app, model, trace):
     from bert_tf.explain import attention_flow, token_attention
 
-    app = no_trouble(open_app(page="methods", layer="2", **PAIR, **{"methods.token": "3"}))
+    app = no_trouble(open_app(page="attention_methods", layer="2", **PAIR, **{"attention_methods.token": "3"}))
     for _ in range(100):
         columns = {one["name"]: one["values"] for one in component(app, "weights")["columns"]}
         if "Flow" in columns:
@@ -173,13 +173,13 @@ def test_methods_stand_side_by_side(open_app, model, trace):
     assert list(columns) == list(wanted)
     for name, values in wanted.items():
         np.testing.assert_allclose(columns[name], values, atol=1e-3, err_msg=name)
-    app.button_group(key="w_methods_of").set_value("head").run()
+    app.button_group(key="w_attention_methods_of").set_value("head").run()
     columns = {one["name"]: one["values"] for one in component(app, "weights")["columns"]}
     np.testing.assert_allclose(columns["Raw"], trace.attentions[1, 0, 3], atol=1e-4)
 
 
 def test_the_flow_of_a_long_text_is_left_out_with_a_sentence(open_app):
-    app = no_trouble(open_app(page="methods", **LONG))
+    app = no_trouble(open_app(page="attention_methods", **LONG))
     assert "Flow" not in [one["name"] for one in component(app, "weights")["columns"]]
     assert "at most 128 tokens; this text has 512" in page_text(app)
 
@@ -187,18 +187,20 @@ def test_the_flow_of_a_long_text_is_left_out_with_a_sentence(open_app):
 def test_what_heads_do_shows_the_chosen_measure_and_a_table(open_app, trace):
     from bert_tf.explain import summarise_heads
 
-    app = wait_for(open_app(page="heads", layer="2", head="4", **PAIR, **{"heads.measure": "sep_share"}), "grid")
+    app = wait_for(
+        open_app(page="head_profiles", layer="2", head="4", **PAIR, **{"head_profiles.measure": "sep_share"}), "grid"
+    )
     summary = summarise_heads(trace)
     grid = component(no_trouble(app), "grid")
     assert grid["texts"] == [f"{value:.2f}" for value in summary.sep_share.ravel()]
     assert grid["chosen"] == [{"layer": 1, "head": 3}] and "Layer 2, head 4" in page_text(app)
-    job = app.session_state["_jobs"]["heads"]
+    job = app.session_state["_jobs"]["head_profiles"]
     assert (job.done, job.total) == (11, 11)  # each of twelve heads with all after it: what Stop stops between
     table = app.dataframe[0].value
     assert len(table) == 12
     np.testing.assert_allclose(table["entropy"], summary.entropy.ravel(), atol=1e-6)
-    app.button(key="w_heads_open").click().run()
-    assert (param(app, "page"), param(app, "layer"), param(app, "head")) == ("attention", "2", "4")
+    app.button(key="w_head_profiles_open").click().run()
+    assert (param(app, "page"), param(app, "layer"), param(app, "head")) == ("all_heads", "2", "4")
 
 
 CONLLU = "".join(
@@ -210,9 +212,11 @@ CONLLU = "".join(
 def test_a_parsed_file_adds_syntax(open_app, model, saved):
     from bert_tf.explain import read_conllu, syntax_agreement
 
-    app = open_app(page="heads", **PAIR, **{"heads.of": "file", "heads.measure": "syntax"})
+    app = open_app(page="head_profiles", **PAIR, **{"head_profiles.of": "file", "head_profiles.measure": "syntax"})
     assert "Give a file" in page_text(app)
-    app.file_uploader(key="w_heads_upload").upload("trees.conllu", f"{CONLLU}\n{CONLLU}\n".encode(), "text/plain").run()
+    app.file_uploader(key="w_head_profiles_upload").upload(
+        "trees.conllu", f"{CONLLU}\n{CONLLU}\n".encode(), "text/plain"
+    ).run()
     wait_for(no_trouble(app), "grid")
     agreement = syntax_agreement(model, read_conllu(f"{CONLLU}\n{CONLLU}\n".splitlines()))
     best = np.maximum(agreement.overall.dependent_to_head, agreement.overall.head_to_dependent)
@@ -234,8 +238,8 @@ def test_a_parsed_file_adds_syntax(open_app, model, saved):
     ],
 )
 def test_a_file_that_cannot_be_read_is_answered_with_a_sentence(open_app, name, data, says):
-    app = open_app(page="heads", **PAIR, **{"heads.of": "file"})
-    app.file_uploader(key="w_heads_upload").upload(name, data, "text/plain").run()
+    app = open_app(page="head_profiles", **PAIR, **{"head_profiles.of": "file"})
+    app.file_uploader(key="w_head_profiles_upload").upload(name, data, "text/plain").run()
     assert says in page_text(app).replace("\\", "") and not app.exception
 
 
@@ -243,8 +247,8 @@ def test_a_file_of_texts_is_profiled(open_app, model):
     from bert_tf.explain import profile_heads
 
     texts = ["The bunny ran.", "It ate the carrot today."]
-    app = open_app(page="heads", **PAIR, **{"heads.of": "file"})
-    app.file_uploader(key="w_heads_upload").upload("a.txt", "\n".join(texts).encode(), "text/plain").run()
+    app = open_app(page="head_profiles", **PAIR, **{"head_profiles.of": "file"})
+    app.file_uploader(key="w_head_profiles_upload").upload("a.txt", "\n".join(texts).encode(), "text/plain").run()
     wait_for(no_trouble(app), "grid")
     entropy = profile_heads(model, texts).summary.entropy
     np.testing.assert_allclose(app.dataframe[0].value["entropy"], entropy.ravel(), atol=1e-5)
@@ -252,11 +256,11 @@ def test_a_file_of_texts_is_profiled(open_app, model):
 
 
 def test_the_file_is_still_there_after_another_page(open_app):
-    app = open_app(page="heads", **PAIR, **{"heads.of": "file"})
-    app.file_uploader(key="w_heads_upload").upload("a.txt", b"The bunny ran.\nIt ate.", "text/plain").run()
+    app = open_app(page="head_profiles", **PAIR, **{"head_profiles.of": "file"})
+    app.file_uploader(key="w_head_profiles_upload").upload("a.txt", b"The bunny ran.\nIt ate.", "text/plain").run()
     wait_for(no_trouble(app), "grid")
     shown = component(app, "grid")["texts"]
-    for link in ({"page": "attention"}, {"page": "heads", "heads.of": "file"}):
+    for link in ({"page": "all_heads"}, {"page": "head_profiles", "head_profiles.of": "file"}):
         for name, value in link.items():
             app.query_params[name] = value
         no_trouble(app.run())
@@ -272,24 +276,24 @@ def test_a_file_that_is_too_large_is_not_read(open_app, explorer_home, tmp_path,
     (tmp_path / "small.toml").write_text(text)
     monkeypatch.setenv("BERT_TF_EXPLORER", str(tmp_path / "small.toml"))
     state.limits.clear()
-    app = open_app(page="heads", **PAIR, **{"heads.of": "file"})
-    assert "at most 1 kB" in app.file_uploader(key="w_heads_upload").label
-    app.file_uploader(key="w_heads_upload").upload("a.txt", b"The bunny ran.\n" * 100, "text/plain").run()
+    app = open_app(page="head_profiles", **PAIR, **{"head_profiles.of": "file"})
+    assert "at most 1 kB" in app.file_uploader(key="w_head_profiles_upload").label
+    app.file_uploader(key="w_head_profiles_upload").upload("a.txt", b"The bunny ran.\n" * 100, "text/plain").run()
     assert "The file has 2 kB; at most 1 kB are read" in page_text(app) and component(app, "grid") is None
-    app.file_uploader(key="w_heads_upload").upload("a.txt", b"The bunny ran.\n" * 60, "text/plain").run()
+    app.file_uploader(key="w_head_profiles_upload").upload("a.txt", b"The bunny ran.\n" * 60, "text/plain").run()
     wait_for(no_trouble(app), "grid")
     assert "60 texts" in page_text(app)
 
 
 def test_the_threshold_empties_the_heatmap_and_the_sheet(open_app, trace):
-    app = no_trouble(open_app(page="attention", **PAIR, **{"attention.as": "map", "attention.least": "15"}))
+    app = no_trouble(open_app(page="all_heads", **PAIR, **{"all_heads.as": "map", "all_heads.least": "15"}))
     z = json.loads(app.get("plotly_chart")[0].proto.spec)["data"][0]["z"]
     drawn = np.frombuffer(base64.b64decode(z["bdata"]), z["dtype"]).reshape(trace.length, trace.length)
     assert np.array_equal(np.isnan(drawn), trace.attentions[0, 0] < 0.15) and np.isnan(drawn).any()
-    app.slider(key="w_attention_least").set_value(0).run()
+    app.slider(key="w_all_heads_least").set_value(0).run()
     z = json.loads(app.get("plotly_chart")[0].proto.spec)["data"][0]["z"]
     assert not np.isnan(np.frombuffer(base64.b64decode(z["bdata"]), z["dtype"])).any()
     for style in ("lines", "maps"):
-        app = no_trouble(open_app(page="modelview", **PAIR, **{"modelview.least": "15", "modelview.as": style}))
+        app = no_trouble(open_app(page="model_view", **PAIR, **{"model_view.least": "15", "model_view.as": style}))
         small = parts(component(app, "grid")["bytes"], 3, 4, trace.length, trace.length)
         assert np.array_equal(small > 0, trace.attentions >= 0.15)

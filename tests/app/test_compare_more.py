@@ -45,11 +45,11 @@ def figures(app):
 
 
 def test_each_text_may_have_as_many_characters_as_on_other_pages(open_app):
-    app = open_app(page="compare", **{"with": "tiny-uncased"})
+    app = open_app(page="side_by_side", **{"with": "tiny-uncased"})
     for name in "ab":
         app.text_area(key=f"w_text_{name}").set_value("word " * 600).run()  # at most 5,000
     assert component(run_until_done(app), "gauge") is not None
-    app.button_group(key="w_compare_what").set_value("texts").run()
+    app.button_group(key="w_side_by_side_what").set_value("texts").run()
     for name in "ab":
         app.text_area(key=f"w_second_{name}").set_value("word " * 600).run()
     assert component(run_until_done(app), "gauge") is not None
@@ -59,12 +59,12 @@ def test_each_text_may_have_as_many_characters_as_on_other_pages(open_app):
 
 def test_one_model_reads_two_texts(open_app, cased):
     second = {
-        "compare.what": "texts",
-        "compare.a": "The dog ate a bone.",
-        "compare.b": "",
-        "compare.mask": "a4",
+        "side_by_side.what": "texts",
+        "side_by_side.a": "The dog ate a bone.",
+        "side_by_side.b": "",
+        "side_by_side.mask": "a4",
     }
-    app = run_until_done(open_app(page="compare", **PAIR, mask="a4", **second))
+    app = run_until_done(open_app(page="side_by_side", **PAIR, mask="a4", **second))
     assert "One model, two texts" in page_text(app)
     cards = [one["cards"] for one in components(app, "bars")]
     traces = [
@@ -87,26 +87,30 @@ def test_one_model_reads_two_texts(open_app, cased):
 
 
 def test_the_second_texts_are_typed_and_their_masks_kept_in_the_link(open_app):
-    app = run_until_done(open_app(page="compare", **PAIR, mask="a1", **{"compare.what": "both"}))
+    app = run_until_done(open_app(page="side_by_side", **PAIR, mask="a1", **{"side_by_side.what": "both"}))
     assert len(components(app, "chips")) == 2
     app.text_area(key="w_second_a").set_value("A cat slept.").run()
     app = run_until_done(app)
-    assert param(app, "compare.a") == "A cat slept." and param(app, "compare.mask") is None
+    assert param(app, "side_by_side.a") == "A cat slept." and param(app, "side_by_side.mask") is None
     assert "".join(chip["text"].strip("#") for chip in components(app, "chips")[1]["chips"][1:-1]) == "acatslept."
     app.text_area(key="w_second_a").set_value("   ").run()
     assert "Second text A is empty" in page_text(app) and not app.exception
 
 
 def test_attention_is_drawn_as_the_difference_of_a_head(open_app, cased):
-    link = {"compare.what": "texts", "compare.a": "The bunny ate the apple.", "compare.b": "It was good."}
+    link = {
+        "side_by_side.what": "texts",
+        "side_by_side.a": "The bunny ate the apple.",
+        "side_by_side.b": "It was good.",
+    }
     app = run_until_done(
         open_app(
-            page="compare",
+            page="side_by_side",
             a="The bunny ate the carrot.",
             b="It was bad.",
             **link,
             depth="100",
-            **{"compare.head": "2", "compare.drawn": "heatmap"},
+            **{"side_by_side.head": "2", "side_by_side.drawn": "heatmap"},
         )
     )
     shown = [one["data"][0]["z"] for one in figures(app)[:2]]
@@ -127,12 +131,12 @@ def _array(packed):
 
 def test_the_difference_is_that_of_the_maps(open_app, cased):
     link = {
-        "compare.what": "texts",
-        "compare.a": "The cat is good.",
-        "compare.b": "",
-        "compare.drawn": "difference",
+        "side_by_side.what": "texts",
+        "side_by_side.a": "The cat is good.",
+        "side_by_side.b": "",
+        "side_by_side.drawn": "difference",
     }
-    app = run_until_done(open_app(page="compare", a="The dog is good.", b="", depth="34", **link))
+    app = run_until_done(open_app(page="side_by_side", a="The dog is good.", b="", depth="34", **link))
     traces = [cased.trace(text) for text in ("The dog is good.", "The cat is good.")]
     assert traces[0].length == traces[1].length
     wanted = traces[0].attentions[0].mean(axis=0) - traces[1].attentions[0].mean(axis=0)
@@ -140,7 +144,7 @@ def test_the_difference_is_that_of_the_maps(open_app, cased):
 
 
 def test_layers_of_two_models_stand_side_by_side(open_app, cased, uncased):
-    app = run_until_done(open_app(page="compare", **PAIR, mask="a2", **{"compare.look": "layers"}))
+    app = run_until_done(open_app(page="side_by_side", **PAIR, mask="a2", **{"side_by_side.look": "layers"}))
     table = app.dataframe[1].value
     traces = [bert.trace(PAIR["a"], PAIR["b"], mask=["ate"]) for bert in (cased, uncased)]
     lenses = [logit_lens(bert, trace, top_k=1) for bert, trace in zip((cased, uncased), traces)]
@@ -163,26 +167,26 @@ def test_layers_take_one_pass_of_each_side(open_app, monkeypatch):
 
     monkeypatch.setattr("ui.widgets.comparison.latencies", lambda pair, precision: (0.01, 0.01))
     monkeypatch.setattr(bert_tf.Bert, "trace", counted)
-    run_until_done(open_app(page="compare", **PAIR, mask="a2", **{"compare.look": "layers"}))
+    run_until_done(open_app(page="side_by_side", **PAIR, mask="a2", **{"side_by_side.look": "layers"}))
     assert passes.count(True) == 2 and len(passes) == 2
 
 
 def test_without_a_hidden_word_layers_say_what_to_do(open_app):
-    app = run_until_done(open_app(page="compare", **PAIR, **{"compare.look": "layers"}))
+    app = run_until_done(open_app(page="side_by_side", **PAIR, **{"side_by_side.look": "layers"}))
     assert "needs a word that is hidden on both sides" in page_text(app)
 
 
 ODD = (
-    {"compare.what": "x"},
-    {"compare.head": "99"},
-    {"compare.drawn": "x"},
-    {"compare.what": "texts", "compare.mask": "q,a99", "compare.a": "A b."},
+    {"side_by_side.what": "x"},
+    {"side_by_side.head": "99"},
+    {"side_by_side.drawn": "x"},
+    {"side_by_side.what": "texts", "side_by_side.mask": "q,a99", "side_by_side.a": "A b."},
 )
 
 
 @pytest.mark.parametrize("odd", ODD)
 def test_odd_links_open_the_page(open_app, odd):
-    run_until_done(open_app(page="compare", **PAIR, mask="a1", **odd))
+    run_until_done(open_app(page="side_by_side", **PAIR, mask="a1", **odd))
 
 
 @pytest.fixture
@@ -202,9 +206,9 @@ CAT = {"a": "the cat sat on the mat.", "b": "she ran.", "mask": "a1"}
 
 
 def test_snapshots_of_a_run_are_compared_as_models_are(open_app, run):
-    link = {"compare.one": "mini/step-0", "compare.other": "mini/step-1000"}
-    app = run_until_done(open_app(page="compare", **CAT, **link))
-    assert app.selectbox(key="w_compare_model").options[-2:] == ["mini · step 0", "mini · step 1,000"]
+    link = {"side_by_side.one": "mini/step-0", "side_by_side.other": "mini/step-1000"}
+    app = run_until_done(open_app(page="side_by_side", **CAT, **link))
+    assert app.selectbox(key="w_side_by_side_model").options[-2:] == ["mini · step 0", "mini · step 1,000"]
     pair = [bert_tf.load(run / "snapshots" / f"step-{step}") for step in (0, 1000)]
     traces = [bert.trace(CAT["a"], CAT["b"], mask=["cat"]) for bert in pair]
     found = compare(*traces, *(bert.tokenizer for bert in pair), 2, 2)
@@ -219,23 +223,29 @@ def test_snapshots_of_a_run_are_compared_as_models_are(open_app, run):
 
 
 def test_a_snapshot_is_picked_and_let_go_again(open_app, run):
-    app = run_until_done(open_app(page="compare", **CAT))
-    app.selectbox(key="w_compare_other").set_value("mini/step-1000").run()
-    assert param(run_until_done(app), "compare.other") == "mini/step-1000" and "**mini · step 1,000**" in page_text(app)
-    app.selectbox(key="w_compare_other").set_value("tiny-cased").run()
-    assert param(run_until_done(app), "compare.other") is None and param(app, "with") == "tiny-cased"
+    app = run_until_done(open_app(page="side_by_side", **CAT))
+    app.selectbox(key="w_side_by_side_other").set_value("mini/step-1000").run()
+    assert param(
+        run_until_done(app), "side_by_side.other"
+    ) == "mini/step-1000" and "**mini · step 1,000**" in page_text(app)
+    app.selectbox(key="w_side_by_side_other").set_value("tiny-cased").run()
+    assert param(run_until_done(app), "side_by_side.other") is None and param(app, "with") == "tiny-cased"
 
 
 def test_a_snapshot_that_is_not_in_a_run_is_no_model(open_app, run):
     for name in ("mini/step-7", "../mini/step-0", str(run / "snapshots" / "step-0")):
-        app = run_until_done(open_app(page="compare", **CAT, **{"compare.one": name}))
-        assert app.selectbox(key="w_compare_model").value == "tiny-cased"
+        app = run_until_done(open_app(page="side_by_side", **CAT, **{"side_by_side.one": name}))
+        assert app.selectbox(key="w_side_by_side_model").value == "tiny-cased"
 
 
 def test_likeness_and_agreement_read_snapshots_too(open_app, run):
     pair = [bert_tf.load(run / "snapshots" / f"step-{step}") for step in (0, 1000)]
-    link = {"cka.one": "mini/step-0", "cka.other": "mini/step-1000", "cka.source": "view"}
-    app = run_until_done(open_app(page="cka", **CAT, **link))
+    link = {
+        "layer_similarity.one": "mini/step-0",
+        "layer_similarity.other": "mini/step-1000",
+        "layer_similarity.source": "view",
+    }
+    app = run_until_done(open_app(page="layer_similarity", **CAT, **link))
     found = layer_similarity(*([bert.trace(CAT["a"], CAT["b"])] for bert in pair))
     np.testing.assert_allclose(_array(figures(app)[0]["data"][0]["z"]), found, atol=1e-3)
     assert "mini/snapshots/step-0" in app.code[0].value and "mini/snapshots/step-1000" in app.code[0].value
@@ -301,14 +311,14 @@ def base_and_large(environment, tmp_path, monkeypatch):
 
 
 def test_the_preset_leaves_the_visitors_model_alone(open_app, base_and_large):
-    app = run_until_done(open_app(page="compare", **CAT))
-    pair = [app.selectbox(key=f"w_compare_{name}") for name in ("model", "other")]
+    app = run_until_done(open_app(page="side_by_side", **CAT))
+    pair = [app.selectbox(key=f"w_side_by_side_{name}") for name in ("model", "other")]
     assert [one.value for one in pair] == [BASE, LARGE] and f"**{BASE}**" in page_text(app)
     assert app.selectbox(key="w_model").value == "tiny-own" and param(app, "model") in (None, "tiny-own")
-    assert (param(app, "compare.one"), param(app, "compare.other")) == (BASE, LARGE)
+    assert (param(app, "side_by_side.one"), param(app, "side_by_side.other")) == (BASE, LARGE)
     # The link opens the same pair, and another page the visitor's own model.
     again = run_until_done(open_app(**{name: param(app, name) for name in app.query_params}))
-    assert [again.selectbox(key=f"w_compare_{name}").value for name in ("model", "other")] == [BASE, LARGE]
+    assert [again.selectbox(key=f"w_side_by_side_{name}").value for name in ("model", "other")] == [BASE, LARGE]
     app.session_state["_view"] = dataclasses.replace(app.session_state["_view"], page="predict")
     app.session_state["_touched"] = True
     assert run_until_done(app.run()).selectbox(key="w_model").value == "tiny-own"
@@ -316,22 +326,22 @@ def test_the_preset_leaves_the_visitors_model_alone(open_app, base_and_large):
 
 
 def test_a_model_chosen_in_the_sidebar_or_on_the_page_is_both(open_app, base_and_large):
-    app = run_until_done(open_app(page="compare", **CAT))
+    app = run_until_done(open_app(page="side_by_side", **CAT))
     app.selectbox(key="w_model").set_value(LARGE).run()
-    assert [run_until_done(app).selectbox(key=f"w_compare_{name}").value for name in ("model", "other")] == [
+    assert [run_until_done(app).selectbox(key=f"w_side_by_side_{name}").value for name in ("model", "other")] == [
         LARGE,
         LARGE,
     ]
-    app.selectbox(key="w_compare_model").set_value(BASE).run()
-    assert run_until_done(app).selectbox(key="w_model").value == BASE == app.selectbox(key="w_compare_model").value
-    assert param(app, "compare.one") is None and param(app, "compare.other") == LARGE
+    app.selectbox(key="w_side_by_side_model").set_value(BASE).run()
+    assert run_until_done(app).selectbox(key="w_model").value == BASE == app.selectbox(key="w_side_by_side_model").value
+    assert param(app, "side_by_side.one") is None and param(app, "side_by_side.other") == LARGE
 
 
 LONG = {"a": "The bunny ate a carrot today . " * 90, "model": "tiny-cased"}
 
 
 def test_lines_of_a_long_text_have_a_window_that_slides(open_app):
-    app = run_until_done(open_app(page="compare", **LONG, **{"compare.drawn": "lines"}))
+    app = run_until_done(open_app(page="side_by_side", **LONG, **{"side_by_side.drawn": "lines"}))
     assert [len(one["left"]) for one in components(app, "lines")] == [64, 64]
     first = components(app, "lines")[0]["left"]
     app.slider(key="w_start").set_value(102).run()
@@ -342,8 +352,14 @@ def test_lines_of_a_long_text_have_a_window_that_slides(open_app):
 def test_the_difference_of_a_long_text_is_drawn_in_parts(open_app, cased):
     text = "The bunny ate a carrot today . " * 12
     other = text.replace("today", "there")
-    link = {"compare.what": "texts", "compare.a": other, "compare.b": "", "compare.drawn": "difference", "from": "11"}
-    app = run_until_done(open_app(page="compare", a=text, depth="34", **link))
+    link = {
+        "side_by_side.what": "texts",
+        "side_by_side.a": other,
+        "side_by_side.b": "",
+        "side_by_side.drawn": "difference",
+        "from": "11",
+    }
+    app = run_until_done(open_app(page="side_by_side", a=text, depth="34", **link))
     traces = [cased.trace(one) for one in (text, other)]
     assert traces[0].length == traces[1].length > 64
     apart = traces[0].attentions[0].mean(axis=0) - traces[1].attentions[0].mean(axis=0)
@@ -351,8 +367,13 @@ def test_the_difference_of_a_long_text_is_drawn_in_parts(open_app, cased):
 
 
 def test_sides_of_other_lengths_say_why_no_difference_is_drawn(open_app):
-    link = {"compare.what": "texts", "compare.a": "The dog ate.", "compare.b": "", "compare.drawn": "difference"}
-    app = run_until_done(open_app(page="compare", a="The bunny ate the carrot.", **link))
+    link = {
+        "side_by_side.what": "texts",
+        "side_by_side.a": "The dog ate.",
+        "side_by_side.b": "",
+        "side_by_side.drawn": "difference",
+    }
+    app = run_until_done(open_app(page="side_by_side", a="The bunny ate the carrot.", **link))
     assert "No difference is drawn: the sides have " in page_text(app)
 
 
@@ -367,7 +388,7 @@ def test_the_page_is_drawn_before_anything_is_timed_and_a_mask_is_not_timed_anew
         return 0.25 if shared.name == "tiny-cased" else 0.5
 
     monkeypatch.setattr(SharedModel, "latency", latency)
-    app = open_app(page="compare", **PAIR, mask="a1")
+    app = open_app(page="side_by_side", **PAIR, mask="a1")
     assert not app.exception and list(app.table[0].value.iloc[-1])[1:] == ["…", "…"]
     assert "Attention at the same depth" in page_text(app) and len(figures(app)) >= 2
     app.query_params["mask"] = "a1,a3"

@@ -17,7 +17,7 @@ from tests.app.test_dataset import sample
 from tests.app.test_representation_pages import array, figure
 from ui.samples.concepts import NAMES, OTHERS, sentences
 
-LAST = {"page": "concepts", "concepts.of": "word", "concepts.hide": "last", "concepts.file": "sentences.txt"}
+LAST = {"page": "tcav", "tcav.of": "word", "tcav.hide": "last", "tcav.file": "sentences.txt"}
 
 
 def ran(app):
@@ -35,9 +35,7 @@ def test_the_samples_are_sentences_enough_and_each_is_its_own():
 
 
 def test_scores_rows_files_and_lines_are_the_librarys(open_app, saved, explorer_home):
-    app = run_until_done(
-        open_app(**LAST, **{"concepts.concept": "negation", "concepts.word": "table", "concepts.layer": "2"})
-    )
+    app = run_until_done(open_app(**LAST, **{"tcav.concept": "negation", "tcav.word": "table", "tcav.layer": "2"}))
     offered(app, saved, ("concept-scores", "concept-rows-2"))
     rows, bert = sample("sentences.txt").rows, bert_tf.load(explorer_home / "tiny-cased")
     found = concept_test(bert, rows, sentences("negation"), sentences(OTHERS), "word", "table", "last")
@@ -57,26 +55,26 @@ def test_scores_rows_files_and_lines_are_the_librarys(open_app, saved, explorer_
     assert len(menu["json"]["layers"]) == 4 and menu["json"]["concept"] == "negation"
     near(sorted(column(saved["concept-rows-2"], "slope")), sorted(found.slopes[2]), 1e-3)
     assert f"After layer 2 the concept speaks for **table** in {100 * found.scores[2].mean():.1f}%" in page_text(app)
-    app.slider(key="w_concepts_layer").set_value(1).run()
-    assert param(app, "concepts.layer") == "1" and "After layer 1 the concept" in page_text(app)
+    app.slider(key="w_tcav_layer").set_value(1).run()
+    assert param(app, "tcav.layer") == "1" and "After layer 1 the concept" in page_text(app)
 
 
 def test_own_sentences_pairs_and_what_is_missing(open_app):
-    app = run_until_done(open_app(page="concepts", **{"concepts.concept": "own", "concepts.of": "next"}))
+    app = run_until_done(open_app(page="tcav", **{"tcav.concept": "own", "tcav.of": "next"}))
     assert "Type at least 6 sentences that have the concept" in page_text(app) and not app.code
     own = [f"A {one} is here." for one in ("dog", "cat", "cow", "pig", "hen", "fox", "bee")]
-    app.text_area(key="w_concepts_own").set_value("\n".join(own)).run()
-    app.button_group(key="w_concepts_file").set_value("pairs.jsonl").run()
-    app.button_group(key="w_concepts_follows").set_value("NotNext").run()
+    app.text_area(key="w_tcav_own").set_value("\n".join(own)).run()
+    app.button_group(key="w_tcav_file").set_value("pairs.jsonl").run()
+    app.button_group(key="w_tcav_follows").set_value("NotNext").run()
     found = ran(run_until_done(app))
     assert (found.target.label, found.sentences, len(found.places)) == ("NotNext", 7, 16)
-    assert param(app, "concepts.own") == "\n".join(own)
-    app.text_area(key="w_concepts_others").set_value("\n".join(own)).run()
+    assert param(app, "tcav.own") == "\n".join(own)
+    app.text_area(key="w_tcav_others").set_value("\n".join(own)).run()
     assert "Type at least 6 sentences that have the concept" in page_text(app)
-    app = run_until_done(open_app(**LAST, **{"concepts.word": "unbelievableness"}))
+    app = run_until_done(open_app(**LAST, **{"tcav.word": "unbelievableness"}))
     assert "is no token of this model's vocabulary" in page_text(app).replace("\\", "") and not app.code
     # A file without pairs has no such answer: said, and not an error of the server's.
-    app = open_app(page="concepts", **{"concepts.of": "next", "concepts.file": "sentences.txt"})
+    app = open_app(page="tcav", **{"tcav.of": "next", "tcav.file": "sentences.txt"})
     while not app.error:
         app.run()
     assert "No row is a pair of texts" in page_text(app)
@@ -84,21 +82,21 @@ def test_own_sentences_pairs_and_what_is_missing(open_app):
 
 @pytest.mark.usefixtures("with_tasks")
 def test_classes_and_values_are_asked_about(open_app):
-    app = run_until_done(open_app(page="concepts", model="classes"))
-    assert app.selectbox(key="w_concepts_label").value == "good"
+    app = run_until_done(open_app(page="tcav", model="classes"))
+    assert app.selectbox(key="w_tcav_label").value == "good"
     found = ran(app)
     assert found.target.label == "good" and found.target.is_class
-    app.selectbox(key="w_concepts_label").set_value("bad").run()
+    app.selectbox(key="w_tcav_label").set_value("bad").run()
     bad = ran(run_until_done(app))
     np.testing.assert_allclose(bad.slopes, -found.slopes, atol=1e-4)
-    app = run_until_done(open_app(page="concepts", model="score"))
+    app = run_until_done(open_app(page="tcav", model="score"))
     assert "speaks for the value in" in page_text(app) and "Slope, of the value" in str(app.dataframe[2].proto.columns)
 
 
 def test_one_label_alone_is_asked_about(open_app, explorer_home):
-    link = {"page": "concepts", "concepts.of": "word", "concepts.word": "table", "concepts.hide": "last"}
+    link = {"page": "tcav", "tcav.of": "word", "tcav.word": "table", "tcav.hide": "last"}
     app = run_until_done(open_app(**link))
-    choice = app.selectbox(key="w_concepts_labelled")
+    choice = app.selectbox(key="w_tcav_labelled")
     assert choice.options == ["All", "Those labelled “negative”", "Those labelled “positive”"]
     choice.set_value("negative").run()
     app = run_until_done(app)
@@ -112,10 +110,10 @@ def test_one_label_alone_is_asked_about(open_app, explorer_home):
         "table",
         "last",
     )
-    shown = app.session_state["_jobs"]["concepts"].result
+    shown = app.session_state["_jobs"]["tcav"].result
     np.testing.assert_allclose(shown.slopes, found.slopes, atol=1e-4)
     np.testing.assert_allclose(ran(app).slopes, found.slopes, atol=1e-4)
     assert set(app.dataframe[2].value["row"]) == {row.number for row in rows}
-    assert param(app, "concepts.labelled") == "negative" and "left out" not in page_text(app)
-    app = run_until_done(open_app(**link, **{"concepts.labelled": "none", "concepts.file": "sentences.txt"}))
-    assert not [one for one in app.selectbox if one.key == "w_concepts_labelled"] and app.code
+    assert param(app, "tcav.labelled") == "negative" and "left out" not in page_text(app)
+    app = run_until_done(open_app(**link, **{"tcav.labelled": "none", "tcav.file": "sentences.txt"}))
+    assert not [one for one in app.selectbox if one.key == "w_tcav_labelled"] and app.code

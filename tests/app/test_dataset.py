@@ -1,5 +1,6 @@
 """Whole files: the data page and the agreement of two models, compared with the library's numbers."""
 
+import dataclasses
 import urllib.parse
 
 import numpy as np
@@ -120,7 +121,7 @@ def test_typed_lines_are_compared_too(open_app):
 
 
 def test_layer_likeness_is_the_librarys(open_app, cased, uncased):
-    app = run_until_done(open_app(page="cka"))
+    app = run_until_done(open_app(page="layer_similarity"))
     texts = [row.text_a for row in sample("sentences.txt").rows]
     wanted = layer_similarity(*([bert.trace(text) for text in texts] for bert in (cased, uncased)))
     shown = figure(app, 0)[0]
@@ -131,10 +132,14 @@ def test_layer_likeness_is_the_librarys(open_app, cased, uncased):
 
 def test_layer_likeness_of_the_view_and_of_a_text_that_is_too_short(open_app, cased):
     app = run_until_done(
-        open_app(page="cka", a="The bunny ate the carrot.", **{"cka.source": "view", "with": "tiny-uncased"})
+        open_app(
+            page="layer_similarity",
+            a="The bunny ate the carrot.",
+            **{"layer_similarity.source": "view", "with": "tiny-uncased"},
+        )
     )
     assert array(figure(app, 0)[0]["z"]).shape == (4, 3)
-    app = open_app(page="cka", a="Hello.", **{"cka.source": "view"})
+    app = open_app(page="layer_similarity", a="Hello.", **{"layer_similarity.source": "view"})
     for _ in range(100):
         if app.error:
             break
@@ -145,7 +150,7 @@ def test_layer_likeness_of_the_view_and_of_a_text_that_is_too_short(open_app, ca
 def test_rows_open_where_the_page_has_what_it_needs(open_app, monkeypatch):
     from bert_tf.explain.datasets.text_rows import TextRow
     from ui.session import directional_models, runs, task_models
-    from ui.shell import open_row
+    from ui.shell.catalogue import pages
 
     def offered(**here):
         for module, name in (
@@ -155,19 +160,19 @@ def test_rows_open_where_the_page_has_what_it_needs(open_app, monkeypatch):
             (directional_models, "offered"),
         ):
             monkeypatch.setattr(module, name, lambda found=here.get(name, {}): found)
-        return open_row._more_pages()
+        return [name for name, page in pages().items() if page.opens_rows and page.is_available()]
 
-    assert offered() == []
-    assert offered(names={"one": 1}, snapshots={"mini/step-0": 1}) == ["tasks", "timelapse"]
-    assert offered(pairs={"one": "two"}, offered=dict.fromkeys(directional_models.DIRECTIONS, "x")) == [
-        "finetuned",
-        "oneway",
-    ]
-    view = open_row._opened(row_view(View(), TextRow(1, "one two"), ()), "cka", False)
-    assert (view.page, view.setting("cka.source"), view.a) == ("cka", "view", "one two")
-    view = View(settings=(("compare.one", "mini/step-0"),), model="m", other="n")
-    assert open_row._opened(view, "compare", True).setting("compare.one") is None
-    assert open_row._opened(view, "compare", False).setting("compare.one") == "mini/step-0"
+    always = offered()
+    assert not set(always) & {"task_predictions", "time_lapse", "fine_tuning_changes", "directionality"}
+    more = offered(names={"one": 1}, snapshots={"mini/step-0": 1})
+    assert [name for name in more if name not in always] == ["task_predictions", "time_lapse"]
+    more = offered(pairs={"one": "two"}, offered=dict.fromkeys(directional_models.DIRECTIONS, "x"))
+    assert [name for name in more if name not in always] == ["fine_tuning_changes", "directionality"]
+    view = pages()["layer_similarity"].from_row(row_view(View(), TextRow(1, "one two"), ()))
+    assert (view.setting("layer_similarity.source"), view.a) == ("view", "one two")
+    view, opened = View(settings=(("side_by_side.one", "mini/step-0"),), model="m", other="n"), pages()["side_by_side"]
+    assert opened.from_row(dataclasses.replace(view, page="agreement")).setting("side_by_side.one") is None
+    assert opened.from_row(view).setting("side_by_side.one") == "mini/step-0"
 
 
 def _a_row():

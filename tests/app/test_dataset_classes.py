@@ -130,10 +130,12 @@ def test_the_map_is_of_what_the_classifier_has_read(open_app, task_home, saved):
 
 
 def test_a_row_opens_as_its_classifier_has_read_it(task_home):
-    from ui.shell.open_row import _opened, row_view
+    from ui.shell.catalogue import pages
+    from ui.shell.open_row import row_view
     from ui.shell.view import View
 
     row = read_rows("one two").rows[0]
-    view = View(model="pairs", settings=(("tasks.model", "classes"),))
-    assert _opened(row_view(view, row, ()), "tasks", False).setting("tasks.model") == "pairs"
-    assert _opened(row_view(View(model="plain"), row, ()), "tasks", False).setting("tasks.model") is None
+    view = View(model="pairs", settings=(("task_predictions.model", "classes"),))
+    from_row = pages()["task_predictions"].from_row
+    assert from_row(row_view(view, row, ())).setting("task_predictions.model") == "pairs"
+    assert from_row(row_view(View(model="plain"), row, ())).setting("task_predictions.model") is None

@@ -50,7 +50,7 @@ def readers(readers_home, monkeypatch):
 def test_each_reader_s_guesses_and_what_it_saw_stand_side_by_side(readers, open_app):
     import bert_tf
 
-    app = run_until_done(open_app(page="oneway", a=TEXT, mask="a5"))
+    app = run_until_done(open_app(page="directionality", a=TEXT, mask="a5"))
     bars, texts = components(app, "bars"), components(app, "spans")
     asked = [*(NAMES[way] for way in ("left", "apart", "both")), "tiny-cased"]
     assert len(bars) == len(texts) == 4
@@ -68,7 +68,7 @@ def test_each_reader_s_guesses_and_what_it_saw_stand_side_by_side(readers, open_
 
 
 def test_the_lines_ask_the_same_readers(readers, open_app, capsys):
-    app = run_until_done(open_app(page="oneway", a=TEXT, mask="a5", top="3"))
+    app = run_until_done(open_app(page="directionality", a=TEXT, mask="a5", top="3"))
     exec(app.code[0].value, {})
     page_text = [line for line in capsys.readouterr().out.splitlines() if line.startswith("tiny-")]
     for line, drawn in zip(page_text, components(app, "bars"), strict=True):
@@ -77,19 +77,19 @@ def test_the_lines_ask_the_same_readers(readers, open_app, capsys):
 
 
 def test_a_pressed_word_takes_the_place_of_the_hidden_one(readers, open_app):
-    app = run_until_done(open_app(page="oneway", a=TEXT, mask="a5,a1"))
+    app = run_until_done(open_app(page="directionality", a=TEXT, mask="a5,a1"))
     chips = components(app, "chips")[0]["chips"]
     assert [chip["was"] for chip in chips if chip["masked"]] == ["cat"]
 
 
 def test_a_typed_mask_is_asked_and_has_no_original(readers, open_app):
-    app = run_until_done(open_app(page="oneway", a="The cat sat on the [MASK] in Paris, [MASK]."))
+    app = run_until_done(open_app(page="directionality", a="The cat sat on the [MASK] in Paris, [MASK]."))
     assert all(card["title"] == "[MASK]" for drawn in components(app, "bars") for card in drawn["cards"])
     assert "The first [MASK] is asked for" in page_text(app) and "How likely" not in page_text(app)
 
 
 def test_without_a_hidden_word_the_page_says_what_to_press(readers, open_app):
-    app = run_until_done(open_app(page="oneway", a=TEXT))
+    app = run_until_done(open_app(page="directionality", a=TEXT))
     assert "Press a word above to hide it" in page_text(app) and not components(app, "bars")
 
 
@@ -100,7 +100,7 @@ def test_half_the_context_is_told_of_each_reader_in_its_own_words(readers, open_
         "both": "BERT is trained to use both sides",
     }
     for way, name in NAMES.items():
-        app = run_until_done(open_app(page="whatif", model=name, a=TEXT, mask="a5"))
+        app = run_until_done(open_app(page="counterfactuals", model=name, a=TEXT, mask="a5"))
         assert [words in page_text(app) for words in said.values()] == [other == way for other in said], page_text(app)
         (drawn,) = components(app, "bars")
         whole, before, after = ([one["p"] for one in card["predictions"]] for card in drawn["cards"])
@@ -141,14 +141,14 @@ def test_the_three_are_of_one_shape_where_such_are_here(monkeypatch):
 
 
 def test_without_the_readers_the_page_says_so(open_app):
-    app = run_until_done(open_app(page="oneway", a=TEXT, mask="a5"))
+    app = run_until_done(open_app(page="directionality", a=TEXT, mask="a5"))
     assert "not all of them are among the models here" in page_text(app) and not components(app, "bars")
 
 
 def test_the_readers_answers_are_saved(readers, open_app, saved):
     import bert_tf
 
-    offered(run_until_done(open_app(page="oneway", a=TEXT, mask="a5")), saved, ("one-way",))
+    offered(run_until_done(open_app(page="directionality", a=TEXT, mask="a5")), saved, ("one-way",))
     reading = predict_span(bert_tf.load(readers / NAMES["left"]), TEXT, START, END, 5)
     near(column(saved["one-way"], "probability")[:5], [one.probability for one in reading.answer.predictions])
     assert saved["one-way"]["npz"]["token"][:5].tolist() == [one.token for one in reading.answer.predictions]

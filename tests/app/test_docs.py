@@ -5,13 +5,10 @@ from pathlib import Path
 
 from bert_tf.analyses import catalogue
 from bert_tf.cli.explain import KINDS
-from ui.shell.frame import _MODULES
-from ui.shell.view import (
-    _NUMBERS,
-    _PLAIN,
-    _SWITCHES,
-    PAGES,
-)
+from docs.explorer_tables import FILE, written
+from ui.shell.catalogue import pages
+from ui.shell.page import GROUPS
+from ui.shell.view import _NUMBERS, _PLAIN, _SWITCHES
 
 ROOT = Path(__file__).parents[2]
 SOURCES = [path.read_text("utf-8") for folder in ("pages", "ui") for path in sorted((ROOT / folder).rglob("*.py"))]
@@ -29,28 +26,34 @@ def rows(heading):
     return table
 
 
-def test_every_page_is_in_the_table():
-    assert set(_MODULES) == set(PAGES)
-    titles = [f"{group}: {title}" if group != title else title for group, title in PAGES.values()]
-    assert set(rows("page")) == set(titles)
+def test_the_tables_are_those_of_the_pages_records():
+    text = FILE.read_text("utf-8")
+    assert written(text) == text, "run: python docs/explorer_tables.py"
 
 
-def test_every_parameter_of_a_link_is_in_the_table():
-    named = set(re.findall(r"`([a-z_.]+)`", " ".join(rows("parameter"))))
-    plain = {*_PLAIN.values(), "mask", *(key for key, _ in _NUMBERS.values()), *_SWITCHES.values()}
-    assert plain == {name for name in named if "." not in name}
-    own = {name for name in named if "." in name}
+def test_every_shared_parameter_of_a_link_is_in_the_table():
+    named = set(re.findall(r"`([a-z_]+)`", " ".join(rows("parameter"))))
+    assert named == {*_PLAIN.values(), "mask", *(key for key, _ in _NUMBERS.values()), *_SWITCHES.values()}
+
+
+def test_every_setting_that_a_page_uses_is_declared_and_no_other():
+    declared = {f"{page.name}.{setting}" for page in pages().values() for setting in page.settings}
     used, shared = set(), set()
     for source in SOURCES:
-        used |= {f"{page}.{name}" for page, name in re.findall(r"\"([a-z]+)\.([a-z_]+)\"", source) if page in PAGES}
+        used |= {f"{page}.{name}" for page, name in re.findall(r"\"([a-z_]+)\.([a-z_]+)\"", source) if page in pages()}
         # A setting that several pages have, each its own.
         shared |= set(re.findall(r'f"\{page\}\.([a-z]+)"', source))
     assert len(used) > 50 and {"file", "lines", "of", "token", "run"} <= shared
-    assert used <= own
-    assert shared <= {name.partition(".")[2] for name in own}
-    # And no parameter that nothing reads: the rest is made of a page's name and a shared one, or of a side's.
-    rest = {name.partition(".")[2] for name in own - used}
-    assert rest <= shared | {"good", "bad", "from", "instead", "one", "other"}
+    assert used <= declared
+    rest = {name.partition(".")[2] for name in declared - used}
+    assert shared <= {name.partition(".")[2] for name in declared}
+    # The rest is made of a page's name and that of a side.
+    assert rest <= shared | {"a", "b", "good", "bad", "from", "instead", "one", "other"}
+
+
+def test_the_readme_has_a_row_for_every_group():
+    readme = (ROOT / "README.md").read_text("utf-8")
+    assert tuple(re.findall(r"^\| \*\*(\w+)\*\* \|", readme, re.M)) == GROUPS
 
 
 def test_the_readme_counts_the_kinds_of_explain():

@@ -44,10 +44,20 @@ def over(job, seconds=10):
 
 
 CASES = {
-    "family speed": ({"page": "family", "family.speed": "1"}, "toggle", "w_family_speed", False),
+    "family speed": ({"page": "architectures", "architectures.speed": "1"}, "toggle", "w_architectures_speed", False),
     "ablation": ({"page": "ablation", "ablation.colour": "effect"}, "button_group", "w_ablation_colour", "shift"),
-    "whatif_pairs": ({"page": "whatif", "whatif.kind": "pairs", "whatif.all": "1"}, "toggle", "w_whatif_all", False),
-    "whatif_less": ({"page": "whatif", "whatif.kind": "less"}, "button_group", "w_whatif_kind", "swap"),
+    "counterfactuals_pairs": (
+        {"page": "counterfactuals", "counterfactuals.kind": "pairs", "counterfactuals.all": "1"},
+        "toggle",
+        "w_counterfactuals_all",
+        False,
+    ),
+    "counterfactuals_less": (
+        {"page": "counterfactuals", "counterfactuals.kind": "less"},
+        "button_group",
+        "w_counterfactuals_kind",
+        "swap",
+    ),
     "saliency reduction": (
         {"page": "saliency", "saliency.method": "reduction"},
         "button_group",
@@ -68,7 +78,7 @@ CASES = {
         "attention",
     ),
     "neighbours": (
-        {"page": "neighbours", "neighbours.among": "text", "neighbours.at": "2", "neighbours.vector": "2"},
+        {"page": "nearest_words", "nearest_words.among": "text", "nearest_words.at": "2", "nearest_words.vector": "2"},
         "button_group",
         "w_near_among",
         "vocabulary",
@@ -89,7 +99,9 @@ def test_what_is_switched_off_is_stopped(open_app, name):
 
 
 def test_words_of_a_long_text_that_are_not_to_be_covered_any_more(with_tasks, open_app):
-    app = open_app(page="tasks", a=WORDS, **{"tasks.model": "classes", "tasks.words": "1"})
+    app = open_app(
+        page="task_predictions", a=WORDS, **{"task_predictions.model": "classes", "task_predictions.words": "1"}
+    )
     job = running(app)["task words"]
     app.toggle(key="w_task_words").set_value(False).run()
     assert over(job) and not running(app)

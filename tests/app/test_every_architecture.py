@@ -14,42 +14,50 @@ from tests.app.test_architecture_pages import (
     ONE_WAY,
     TEXTS,
 )  # noqa: F401
+from ui.shell.catalogue import pages
 
-#: Pages that read the texts with the visitor's model, and what stands on them whatever the member.
-PAGES = {
+#: What stands on a page whatever the member, below its title and question.
+SIGNS = {
     "predict": "Tokens",
-    "attention": "Layer 1, head 1",
-    "modelview": "In each drawing the text runs down both sides",
+    "all_heads": "Layer 1, head 1",
+    "model_view": "In each drawing the text runs down both sides",
     "neuron": "The query says what a token looks for",
-    "methods": "after layer 1",
-    "heads": "Heads that do alike lie together",
-    "lens": "What each layer already knows",
+    "attention_methods": "after layer 1",
+    "head_profiles": "Heads that do alike lie together",
     "ablation": "Switch off",
     "contributions": "Layer by part",
-    "saliency": "Which words the answer hangs on",
     "patching": "The other input",
-    "concepts": "What a concept does to an answer",
-    "whatif": "What if the text were different?",
-    "inputsum": "The table of positions",
-    "meaning": "At which layer the senses come apart",
-    "neighbours": "Which words lie nearest",
+    "input_embeddings": "The table of positions",
+    "word_senses": "At which layer the senses come apart",
     "factors": "Units that fire most in factor",
-    "compare": "Size and speed",
-    "cka": "is most like",
+    "side_by_side": "Size and speed",
+    "layer_similarity": "is most like",
     "agreement": "Those they differ on most come first",
     "dataset": "26 rows",
     "architecture": "Beside the other sizes",
-    "oneway": "What each expects there",
+    "directionality": "What each expects there",
+}
+#: Pages that need models of their own or trainings, or show the same whatever the visitor's model.
+OTHERS = {
+    "task_predictions",
+    "fine_tuning_changes",
+    "fine_tune",
+    "training_curves",
+    "time_lapse",
+    "replaced_token_detection",
+    "architectures",
+    "guide",
+    "models",
 }
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", [name for name in pages() if name not in OTHERS])
 def test_every_member_opens_the_page(open_app, family_home, page):  # noqa: F811
     for name in (*TEXTS, *ONE_WAY):
         text = TEXTS.get(name, "the man went to the store")
         app = run_until_done(open_app(page=page, model=name, a=text, b=text, mask="a1"))
         assert not app.exception and not app.error, f"{name}: {page_text(app)}"
-        assert PAGES[page] in page_text(app), f"{name}: {page_text(app)}"
+        assert SIGNS.get(page, pages()[page].question) in page_text(app), f"{name}: {page_text(app)}"
 
 
 def test_the_time_lapse_of_a_discriminator_follows_its_scores(open_app, family_home, tmp_path, monkeypatch):  # noqa: F811
@@ -61,7 +69,7 @@ def test_the_time_lapse_of_a_discriminator_follows_its_scores(open_app, family_h
         shutil.copytree(ARCHITECTURES / name, folder / "snapshots" / f"step-{step}")
     (folder / "metrics.jsonl").write_text(json.dumps({"step": 10, "loss": 1.0}))
     monkeypatch.setattr(runs, "SHIPPED", folder.parent)
-    app = open_app(page="timelapse", model=name, a=TEXTS[name], **{"timelapse.run": "electra"})
+    app = open_app(page="time_lapse", model=name, a=TEXTS[name], **{"time_lapse.run": "electra"})
     assert not app.exception and not app.error, page_text(app)
     trace = bert_tf.load(ARCHITECTURES / name).trace(TEXTS[name])
     drawn = [one["shade"] for one in component(app, "marks")["a"] if "shade" in one]

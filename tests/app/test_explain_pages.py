@@ -17,7 +17,7 @@ from ui.samples.concepts import OTHERS, sentences
 from ui.widgets.formatting import percent
 
 PAIR = {"a": "The bunny ate the carrot.", "b": "It was good."}
-WHY = ("lens", "ablation", "contributions", "saliency", "patching", "whatif")
+WHY = ("logit_lens", "ablation", "contributions", "saliency", "patching", "counterfactuals")
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +49,7 @@ def test_a_page_opens_on_an_empty_link_and_says_what_it_shows(open_app, page):
 def test_without_a_question_a_page_says_how_to_ask_one(open_app, page):
     app = run_until_done(open_app(page=page, a="The bunny ate the carrot."))
     # The lens reads any token; all others need a mask or a pair.
-    assert page == "lens" or "Press a word above to hide it" in page_text(app)
+    assert page == "logit_lens" or "Press a word above to hide it" in page_text(app)
 
 
 @pytest.mark.parametrize("page", WHY)
@@ -70,7 +70,7 @@ def test_odd_settings_of_a_link_are_passed_over(open_app, page):
 
 
 def test_the_lens_shows_the_library_s_words_and_where_the_answer_settles(open_app, bert):
-    app = run_until_done(open_app(page="lens", **PAIR, mask="a3"))
+    app = run_until_done(open_app(page="logit_lens", **PAIR, mask="a3"))
     shown = component(app, "cells")
     trace = bert.trace(PAIR["a"], PAIR["b"], mask=("the",))
     from bert_tf.explain import logit_lens
@@ -83,7 +83,12 @@ def test_the_lens_shows_the_library_s_words_and_where_the_answer_settles(open_ap
 
 def test_all_tokens_can_be_read_and_one_be_opened(open_app, bert):
     app = run_until_done(
-        open_app(page="lens", **PAIR, mask="a3", **{"lens.rows": "all", "lens.at": "2", "lens.layer": "1"})
+        open_app(
+            page="logit_lens",
+            **PAIR,
+            mask="a3",
+            **{"logit_lens.rows": "all", "logit_lens.at": "2", "logit_lens.layer": "1"},
+        )
     )
     trace = bert.trace(PAIR["a"], PAIR["b"], mask=("the",))
     shown = component(app, "cells")
@@ -97,10 +102,10 @@ def test_a_word_can_be_followed_and_one_that_is_none_is_refused(open_app, bert):
     trace = bert.trace(PAIR["a"], PAIR["b"], mask=("the",))
     word = bert.tokenizer.vocab.index("carrot") if "carrot" in bert.tokenizer.vocab else None
     name = "good" if word is None else "carrot"
-    app = run_until_done(open_app(page="lens", **PAIR, mask="a3", **{"lens.follow": name}))
+    app = run_until_done(open_app(page="logit_lens", **PAIR, mask="a3", **{"logit_lens.follow": name}))
     lens = logit_lens(bert, trace, answers=[bert.tokenizer.vocab.index(name)])
     assert np.array_equal(_numbers(figure(app)["data"][0]["y"]), lens.answer_ranks[0])
-    app = run_until_done(open_app(page="lens", **PAIR, mask="a3", **{"lens.follow": "zzzqqq"}))
+    app = run_until_done(open_app(page="logit_lens", **PAIR, mask="a3", **{"logit_lens.follow": "zzzqqq"}))
     assert "no token of this model" in page_text(app)
 
 
@@ -114,10 +119,10 @@ def _numbers(values):
 
 
 def test_a_long_text_is_read_through_a_window(open_app):
-    app = run_until_done(open_app(page="lens", a="The bunny ate . " * 30, **{"lens.rows": "all"}))
+    app = run_until_done(open_app(page="logit_lens", a="The bunny ate . " * 30, **{"logit_lens.rows": "all"}))
     assert len(component(app, "cells")["rows"]) == 64
-    app.slider(key="w_lens_start").set_value(5).run()
-    assert param(app, "lens.start") == "5"
+    app.slider(key="w_logit_lens_start").set_value(5).run()
+    assert param(app, "logit_lens.start") == "5"
 
 
 # Switch off
@@ -222,7 +227,7 @@ def test_a_part_leads_to_where_it_looks_and_to_the_answer_without_it(open_app):
     link = {"page": "contributions", **PAIR, "mask": "a3"}
     app = run_until_done(open_app(**link, **{"contributions.part": "2-3"}))
     app.button(key="w_contributions_look").click().run()
-    assert (param(app, "page"), param(app, "layer"), param(app, "head")) == ("attention", "2", "3")
+    assert (param(app, "page"), param(app, "layer"), param(app, "head")) == ("all_heads", "2", "3")
     app = run_until_done(open_app(**link, **{"contributions.part": "2-f"}))
     assert "w_contributions_look" not in [one.key for one in app.button]  # a block looks nowhere
     app.button(key="w_contributions_off").click().run()
@@ -549,8 +554,7 @@ def test_a_long_text_is_not_reduced(open_app):
 
 def test_a_class_called_value_is_told_as_a_class():
     from bert_tf.explain.attribution.target import Target
-    from ui.snippets import parts
-    from ui.widgets import targets
+    from ui.widgets import snippet_parts, targets
 
     a_class, a_value = (
         Target(None, 1, "value", is_class=True),
@@ -558,8 +562,8 @@ def test_a_class_called_value_is_told_as_a_class():
     )
     assert (targets.score_unit(a_class), targets.score_unit(a_value)) == ("nats", "of the value")
     assert (targets.score_text(a_class, np.log(0.25)), targets.score_text(a_value, 0.25)) == ("25.0%", "0.250")
-    assert parts.target(a_class, None)[1] == "class_target(bert, trace, 'value')"
-    assert parts.target(a_value, None)[1] == "class_target(bert, trace)"
+    assert snippet_parts.target(a_class, None)[1] == "class_target(bert, trace, 'value')"
+    assert snippet_parts.target(a_value, None)[1] == "class_target(bert, trace)"
 
 
 # Patching
@@ -688,9 +692,11 @@ def test_a_word_that_stands_twice_is_changed_where_it_was_chosen(open_app):
     app.selectbox(key="w_patching_instead").select_index(0).run()
     changed = run_until_done(app).text_area(key="w_patching_a").value.split()
     assert changed[0] != "the" and changed[3] == "the"
-    app = run_until_done(open_app(page="whatif", a="the cat saw the dog", mask="a2", **{"whatif.kind": "word"}))
-    app.selectbox(key="w_whatif_word").select("1: the").run()
-    assert param(app, "whatif.word") in (None, "a0")
+    app = run_until_done(
+        open_app(page="counterfactuals", a="the cat saw the dog", mask="a2", **{"counterfactuals.kind": "word"})
+    )
+    app.selectbox(key="w_counterfactuals_word").select("1: the").run()
+    assert param(app, "counterfactuals.word") in (None, "a0")
 
 
 def test_changing_places_turns_the_two_inputs_round(open_app):
@@ -709,7 +715,7 @@ def test_changing_places_turns_the_two_inputs_round(open_app):
 def test_both_sides_stand_beside_the_library_s_halves(open_app, bert):
     from bert_tf.explain import left_context, predict_variants, right_context
 
-    app = run_until_done(open_app(page="whatif", **PAIR, mask="a3"))
+    app = run_until_done(open_app(page="counterfactuals", **PAIR, mask="a3"))
     trace = bert.trace(PAIR["a"], PAIR["b"], mask=("the",))
     wanted = predict_variants(bert, trace, [cut(bert, trace, trace.masks[0]) for cut in (left_context, right_context)])
     cards = component(app, "bars")["cards"]
@@ -725,7 +731,7 @@ def test_both_sides_stand_beside_the_library_s_halves(open_app, bert):
 def test_every_word_is_left_out_once(open_app, bert):
     from bert_tf.explain import without_each_word
 
-    app = run_until_done(open_app(page="whatif", **PAIR, mask="a3", **{"whatif.kind": "less"}))
+    app = run_until_done(open_app(page="counterfactuals", **PAIR, mask="a3", **{"counterfactuals.kind": "less"}))
     trace = bert.trace(PAIR["a"], PAIR["b"], mask=("the",))
     wanted = {word.text: float(outcome.divergences[0]) for word, outcome in without_each_word(bert, trace)}
     table = app.dataframe[0].value
@@ -736,12 +742,12 @@ def test_every_word_is_left_out_once(open_app, bert):
 def test_another_word_and_a_swap_are_shown_before_and_after(open_app, bert):
     from bert_tf.explain import predict_variants, swapped, with_word
 
-    link = {"whatif.kind": "word", "whatif.word": "a1", "whatif.with": "dog"}
+    link = {"counterfactuals.kind": "word", "counterfactuals.word": "a1", "counterfactuals.with": "dog"}
     trace = bert.trace(PAIR["a"], PAIR["b"], mask=("the",))
     word = next(word for word in trace.words() if word.text == "bunny")
     for app, variant in (
-        (open_app(page="whatif", **PAIR, mask="a3", **link), with_word(bert, trace, word, "dog")),
-        (open_app(page="whatif", **PAIR, mask="a3", **{"whatif.kind": "swap"}), swapped(bert, trace)),
+        (open_app(page="counterfactuals", **PAIR, mask="a3", **link), with_word(bert, trace, word, "dog")),
+        (open_app(page="counterfactuals", **PAIR, mask="a3", **{"counterfactuals.kind": "swap"}), swapped(bert, trace)),
     ):
         outcome = predict_variants(bert, trace, [variant])[0]
         shown = component(run_until_done(app), "bars")["cards"][0]["predictions"][0]
@@ -753,7 +759,9 @@ def test_minimal_pairs_are_scored_as_by_the_library(open_app, bert):
     from bert_tf.explain import minimal_pairs
     from ui.samples.minimal_pairs import PAIRS
 
-    app = run_until_done(open_app(page="whatif", **{"whatif.kind": "pairs", "whatif.all": "1"}))
+    app = run_until_done(
+        open_app(page="counterfactuals", **{"counterfactuals.kind": "pairs", "counterfactuals.all": "1"})
+    )
     found = minimal_pairs(bert, [(pair.good, pair.bad) for pair in PAIRS])
     assert np.allclose(app.dataframe[0].value["margin"], [pair.margin for pair in found], atol=1e-3)
     assert f"{abs(found[0].margin):.2f} nats" in page_text(app)
@@ -764,8 +772,8 @@ def test_minimal_pairs_are_scored_as_by_the_library(open_app, bert):
         "Arrays (NPZ)",
         "Figure (HTML)",
     ] * 2
-    app.text_input(key="w_whatif_good").set_value("The dogs bark.").run()
-    assert param(run_until_done(app), "whatif.good") == "The dogs bark."
+    app.text_input(key="w_counterfactuals_good").set_value("The dogs bark.").run()
+    assert param(run_until_done(app), "counterfactuals.good") == "The dogs bark."
 
 
 # All of them

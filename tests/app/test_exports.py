@@ -98,11 +98,11 @@ def test_all_chosen_heads_are_saved_and_the_threshold_empties_the_figure(open_ap
         open_app,
         saved,
         (name,),
-        page="attention",
+        page="all_heads",
         layer="2",
         head="3",
         **PAIR,
-        **{"attention.several": "1", "attention.more": "1.1", "attention.least": "20"},
+        **{"all_heads.several": "1", "all_heads.more": "1.1", "all_heads.least": "20"},
     )
     maps = plain.attentions[[1, 0], [2, 0]]
     found = saved[name]
@@ -116,7 +116,7 @@ def test_all_chosen_heads_are_saved_and_the_threshold_empties_the_figure(open_ap
 
 
 def test_the_sheet_of_all_heads_is_saved(open_app, saved, plain):
-    opened(open_app, saved, ("all-heads",), page="modelview", **PAIR)
+    opened(open_app, saved, ("all-heads",), page="model_view", **PAIR)
     near(saved["all-heads"]["npz"]["weights"], plain.attentions)
     near(saved["all-heads"]["json"]["weights"], plain.attentions)
     assert len(saved["all-heads"]["rows"]) == 3 * 4 * plain.length
@@ -124,7 +124,7 @@ def test_the_sheet_of_all_heads_is_saved(open_app, saved, plain):
 
 def test_a_long_text_s_sheet_is_pooled_in_the_table_and_whole_in_the_arrays(open_app, saved, bert):
     text = "The bunny ate a carrot today . " * 20
-    opened(open_app, saved, ("all-heads",), page="modelview", a=text)
+    opened(open_app, saved, ("all-heads",), page="model_view", a=text)
     found = saved["all-heads"]
     length = bert.trace(text).length
     assert length > 64 and found["npz"]["weights"].shape == (3, 4, length, length)
@@ -143,7 +143,15 @@ def test_the_neuron_view(open_app, saved, bert, plain):
 def test_methods(open_app, saved, bert, plain):
     from bert_tf.explain import token_attention
 
-    opened(open_app, saved, ("methods-layer-2-token-3",), page="methods", layer="2", **PAIR, **{"methods.token": "3"})
+    opened(
+        open_app,
+        saved,
+        ("methods-layer-2-token-3",),
+        page="attention_methods",
+        layer="2",
+        **PAIR,
+        **{"attention_methods.token": "3"},
+    )
     found, wanted = saved["methods-layer-2-token-3"], token_attention(bert, plain, 1, 3)
     for name, values in (("raw", wanted.raw), ("norm-weighted", wanted.norms), ("rollout", wanted.rollout)):
         near(column(found, name), values)
@@ -153,7 +161,7 @@ def test_methods(open_app, saved, bert, plain):
 def test_what_heads_do(open_app, saved, plain):
     from bert_tf.explain import summarise_heads
 
-    opened(open_app, saved, ("heads",), page="heads", **PAIR)
+    opened(open_app, saved, ("heads",), page="head_profiles", **PAIR)
     near(saved["heads"]["npz"]["entropy"], summarise_heads(plain).entropy)
     assert saved["heads"]["figures"].keys() == {"Measure", "Plane"}
 
@@ -162,7 +170,7 @@ def test_layer_by_layer(open_app, saved, bert, trace):
     from bert_tf.explain import logit_lens
 
     (position,) = trace.masks
-    opened(open_app, saved, ("layer-by-layer", f"token-{position}"), page="lens", **ASKED)
+    opened(open_app, saved, ("layer-by-layer", f"token-{position}"), page="logit_lens", **ASKED)
     lens = logit_lens(bert, trace, (position,), 5)
     near(saved["layer-by-layer"]["npz"]["probabilities"], lens.probabilities)
     near(column(saved["layer-by-layer"], "probability"), lens.probabilities.ravel())
@@ -206,14 +214,18 @@ def test_switched_off_saves_the_answers_and_the_grid_on_the_screen(open_app, sav
 
 
 @pytest.mark.parametrize(
-    "link", [{"whatif.kind": "swap"}, {"whatif.kind": "word", "whatif.word": "a1", "whatif.with": "dog"}]
+    "link",
+    [
+        {"counterfactuals.kind": "swap"},
+        {"counterfactuals.kind": "word", "counterfactuals.word": "a1", "counterfactuals.with": "dog"},
+    ],
 )
 def test_what_if_saves_the_verdict_where_nothing_is_hidden(open_app, saved, bert, plain, link):
     from bert_tf.explain import predict_variants, swapped, with_word
 
-    opened(open_app, saved, ("what-if",), page="whatif", **PAIR, **link)
+    opened(open_app, saved, ("what-if",), page="counterfactuals", **PAIR, **link)
     bunny = next(word for word in plain.words() if word.text == "bunny")
-    swap = link["whatif.kind"] == "swap"
+    swap = link["counterfactuals.kind"] == "swap"
     (outcome,) = predict_variants(
         bert, plain, [swapped(bert, plain) if swap else with_word(bert, plain, bunny, "dog")], 5
     )
@@ -396,7 +408,7 @@ def test_what_if(open_app, saved, bert, trace, kind, names):
     from bert_tf.explain import minimal_pairs, predict_variants, swapped, without_each_word
     from ui.samples.minimal_pairs import PAIRS
 
-    opened(open_app, saved, names, page="whatif", **ASKED, **{"whatif.kind": kind})
+    opened(open_app, saved, names, page="counterfactuals", **ASKED, **{"counterfactuals.kind": kind})
     (found,) = saved.values()
     if kind == "less":
         wanted = [float(one.divergences.mean()) for _, one in without_each_word(bert, trace, 1)]
@@ -417,7 +429,7 @@ def test_what_if(open_app, saved, bert, trace, kind, names):
 def test_what_goes_in(open_app, saved, bert, plain):
     from bert_tf.explain import cosine_similarities, embedding_parts, embedding_table
 
-    opened(open_app, saved, ("input-sum", "likeness-sum", "positions"), page="inputsum", **PAIR)
+    opened(open_app, saved, ("input-sum", "likeness-sum", "positions"), page="input_embeddings", **PAIR)
     parts = embedding_parts(bert, plain)
     near(saved["input-sum"]["npz"]["vectors"], parts.vectors)
     near(saved["likeness-sum"]["npz"]["cosines"], cosine_similarities(parts.total))
@@ -429,7 +441,7 @@ def test_neighbours(open_app, saved, bert, plain):
     from bert_tf.explain import embedding_table, nearest_tokens
     from bert_tf.explain.representations.vectors import word_ids
 
-    opened(open_app, saved, ("neighbours",), page="neighbours", **PAIR)
+    opened(open_app, saved, ("neighbours",), page="nearest_words", **PAIR)
     static = embedding_table(bert, "token")[plain.token_ids]
     wanted = nearest_tokens(bert, static, 10, True, word_ids(bert.tokenizer))
     near(saved["neighbours"]["npz"]["cosines"][:, 0], [[one.similarity for one in near] for near in wanted])
@@ -459,7 +471,7 @@ def test_meaning(open_app, saved, bert):
     from bert_tf.explain import cosine_similarities, occurrences, sense_separation
     from ui.samples import word_senses
 
-    opened(open_app, saved, ("meaning-3", "meaning-likeness-3", "senses-by-layer"), page="meaning")
+    opened(open_app, saved, ("meaning-3", "meaning-likeness-3", "senses-by-layer"), page="word_senses")
     read = word_senses.read(word_senses.example("bank"), 100, 2000)
     found = occurrences(bert, read.texts, "bank")
     near(saved["meaning-3"]["npz"]["vectors"], found.vectors)
@@ -477,7 +489,7 @@ def test_two_models(open_app, saved, bert, trace, explorer_home):
         open_app,
         saved,
         ("comparison", "facts", "attention-compared"),
-        page="compare",
+        page="side_by_side",
         depth="100",
         **ASKED,
         **{"with": "tiny-uncased"},
@@ -497,9 +509,9 @@ def test_two_models_layer_by_layer(open_app, saved, bert, trace):
         open_app,
         saved,
         ("comparison", "facts", "layers-compared"),
-        page="compare",
+        page="side_by_side",
         **ASKED,
-        **{"with": "tiny-uncased", "compare.look": "layers"},
+        **{"with": "tiny-uncased", "side_by_side.look": "layers"},
     )
     lens = logit_lens(bert, trace, trace.masks, 1)
     rows = saved["layers-compared"]["npz"]
@@ -508,7 +520,7 @@ def test_two_models_layer_by_layer(open_app, saved, bert, trace):
 
 def test_two_models_on_a_pair_without_a_mask(open_app, saved, plain):
     names = ("comparison", "facts", "attention-compared")
-    opened(open_app, saved, names, page="compare", **PAIR, **{"with": "tiny-uncased"})
+    opened(open_app, saved, names, page="side_by_side", **PAIR, **{"with": "tiny-uncased"})
     near(column(saved["comparison"], "pair_a"), [plain.nsp.is_next])
 
 
@@ -516,7 +528,14 @@ def test_layers_of_two_models(open_app, saved, bert, explorer_home):
     import bert_tf
     from bert_tf.explain import layer_similarity
 
-    opened(open_app, saved, ("layer-likeness",), page="cka", **PAIR, **{"with": "tiny-uncased", "cka.source": "view"})
+    opened(
+        open_app,
+        saved,
+        ("layer-likeness",),
+        page="layer_similarity",
+        **PAIR,
+        **{"with": "tiny-uncased", "layer_similarity.source": "view"},
+    )
     other = bert_tf.load(explorer_home / "tiny-uncased")
     wanted = layer_similarity([bert.trace(PAIR["a"], PAIR["b"])], [other.trace(PAIR["a"], PAIR["b"])])
     near(saved["layer-likeness"]["npz"]["cka"], wanted, 1e-3)
@@ -532,9 +551,9 @@ def test_layers_of_two_models_by_canonical_correlations(open_app, saved, bert, e
         open_app,
         saved,
         ("layer-likeness",),
-        page="cka",
+        page="layer_similarity",
         **PAIR,
-        **{"with": "tiny-uncased", "cka.source": "view", "cka.measure": measure},
+        **{"with": "tiny-uncased", "layer_similarity.source": "view", "layer_similarity.measure": measure},
     )
     other = bert_tf.load(explorer_home / "tiny-uncased")
     traces = [[one.trace(PAIR["a"], PAIR["b"])] for one in (bert, other)]
@@ -545,8 +564,10 @@ def test_layers_of_two_models_by_canonical_correlations(open_app, saved, bert, e
     assert found["json"]["by_chance"] == pytest.approx(chance_similarity(*traces, measure), abs=1e-3)
     said = f"last layer shuffled it is {chance_similarity(*traces, measure):.2f} here"
     assert f"{measure.upper()} of every layer" in page_text(app) and said in page_text(app)
-    app.button_group(key="w_cka_measure").set_value("cka").run()
-    assert param(run_until_done(app), "cka.measure") is None and "Linear CKA of every layer" in page_text(app)
+    app.button_group(key="w_layer_similarity_measure").set_value("cka").run()
+    assert param(run_until_done(app), "layer_similarity.measure") is None and "Linear CKA of every layer" in page_text(
+        app
+    )
 
 
 def test_a_whole_file_and_two_models_on_it(open_app, saved):
@@ -570,7 +591,7 @@ def test_a_number_that_is_none_is_null_in_the_record():
 def test_a_picture_is_made_when_its_button_is_pressed(open_app):
     from ui.widgets.components import _PICTURES
 
-    app = run_until_done(open_app(page="attention", **PAIR))
+    app = run_until_done(open_app(page="all_heads", **PAIR))
     (shown, _) = components(app, "picture")
     assert shown["title"] == "Heatmap" and "figure" not in shown and _PICTURES == ("svg", "png")
     app.session_state["_c_save_layer-1-head-1-heatmap_asked"] = {"format": "svg", "library": True}
@@ -629,5 +650,5 @@ def test_a_layer_s_mean_attention_in_the_architecture(open_app, saved, trace):
 def test_the_family(open_app, saved):
     from bert_tf.explain.models.architecture_table import architecture_rows
 
-    opened(open_app, saved, ("family",), page="family")
+    opened(open_app, saved, ("family",), page="architectures")
     assert saved["family"]["npz"]["parameters"].tolist() == [row.parameters["total"] for row in architecture_rows()]

@@ -18,7 +18,7 @@ def test_every_figure_is_drawn_with_its_words():
 
 
 def test_the_words_are_those_of_the_figure(open_app):
-    app = open_app(page="attention", a="The cat sat.", **{"attention.as": "map"})
+    app = open_app(page="all_heads", a="The cat sat.", **{"all_heads.as": "map"})
     said = component(app, "figure")
     assert said["what"] == "Attention, layer 1 head 1" and said["table"] is None
     shown = re.match(r"6 rows by 6 columns\. Highest: (\S+) looks at (\S+), 0\.\d{3}; ", said["said"])
@@ -26,7 +26,7 @@ def test_the_words_are_those_of_the_figure(open_app):
 
 
 def test_a_figure_whose_scale_stands_beside_it_has_no_camera(open_app):
-    app = open_app(page="attention", a="The cat sat.", **{"attention.as": "map"})
+    app = open_app(page="all_heads", a="The cat sat.", **{"all_heads.as": "map"})
     chart = app.get("plotly_chart")[0].proto
     assert component(app, "figure")["scale"] and "toImage" in json.loads(chart.config)["modeBarButtonsToRemove"]
     app = run_until_done(open_app(page="saliency", a="The cat sat.", mask="a1", **{"saliency.method": "gradient"}))

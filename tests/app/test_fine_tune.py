@@ -62,18 +62,18 @@ def examples(rows=60):
 
 
 def began(app, name, content):
-    app.file_uploader(key="w_newtask_file_classify").upload(name, content, "text/csv").run()
-    app.selectbox(key="w_newtask_model").set_value("tiny-cased").run()
-    return app.button(key="w_newtask_start").click().run()
+    app.file_uploader(key="w_fine_tune_file_classify").upload(name, content, "text/csv").run()
+    app.selectbox(key="w_fine_tune_model").set_value("tiny-cased").run()
+    return app.button(key="w_fine_tune_start").click().run()
 
 
 def test_a_file_becomes_a_model_that_the_tasks_page_opens(open_app, own_home, saved):
     from ui.session import finetuning_jobs, task_models
 
-    app = began(open_app(page="newtask"), "films.csv", examples())
+    app = began(open_app(page="fine_tune"), "films.csv", examples())
     assert not app.exception and not app.warning, page_text(app)
     (name,) = finetuning_jobs.names()
-    assert param(app, "newtask.run") == name
+    assert param(app, "fine_tune.run") == name
     wait(name, "done")
     records, rounds = finetuning_jobs.records(name)
     assert records and {"step", "loss"} <= set(records[0]) and "accuracy" in rounds[-1]["dev"]
@@ -89,13 +89,13 @@ def test_a_file_becomes_a_model_that_the_tasks_page_opens(open_app, own_home, sa
     assert not list((own_home / name).glob("task-input.*"))
     offered(app, saved, (f"{name}-learning",))
     near(column(saved[f"{name}-learning"], "loss"), [record["loss"] for record in records])
-    app.button(key="w_newtask_try").click().run()
+    app.button(key="w_fine_tune_try").click().run()
     assert not app.exception and not app.error, page_text(app)
     assert name in app.button_group(key="w_task_model").options
     assert task_models.pairs()[name] == "tiny-cased"
 
-    app = open_app(page="newtask")
-    app.button(key="w_newtask_delete").click().run()
+    app = open_app(page="fine_tune")
+    app.button(key="w_fine_tune_delete").click().run()
     assert not app.exception and not (own_home / name).exists() and not finetuning_jobs.names()
 
 
@@ -127,7 +127,7 @@ def test_the_score_that_the_model_is_chosen_by_is_told(task, metric, rounds, say
     (run / "settings.json").write_text(json.dumps({"updates": 30, "task": {"task": task, "metric": metric}}))
     (run / "metrics.jsonl").write_text(json.dumps({"step": 10, "loss": 1.0}))
     finetuning_jobs._started()["own-one"] = types.SimpleNamespace(status="done", kill=lambda: None)
-    app = open_app(page="newtask")
+    app = open_app(page="fine_tune")
     assert not app.exception, page_text(app)
     assert says.replace("…", "of the model that is kept, on what was held back,") in page_text(app)
     near(saved["own-one-learning"]["figures"]["Figure"].data[1].y, scores)
@@ -145,7 +145,7 @@ def test_without_a_model_that_can_learn_the_page_says_so_and_lists_what_was_trai
     found = [dataclasses.replace(some, name=name) for name in here]
     monkeypatch.setattr(model_store, "installed", lambda: found)
     monkeypatch.setattr(task_models, "names", lambda: dict.fromkeys(here))
-    app = open_app(page="newtask")
+    app = open_app(page="fine_tune")
     assert not app.exception and not app.error, page_text(app)
     assert "No model that is here can learn this task" in page_text(app) and not app.code
     assert "own-one" in page_text(app).replace("\\", "")
@@ -155,11 +155,11 @@ def test_only_what_can_learn_a_task_is_offered_for_it(open_app, own_home, monkey
     from ui.session import finetuning_jobs
 
     monkeypatch.setattr(finetuning_jobs, "can_learn", lambda task, config: task != "choose")
-    app = open_app(page="newtask")
-    app.button_group(key="w_newtask_task").set_value("choose").run()
+    app = open_app(page="fine_tune")
+    app.button_group(key="w_fine_tune_task").set_value("choose").run()
     assert not app.error and "No model that is here can learn this task" in page_text(app)
-    app.button_group(key="w_newtask_task").set_value("tag").run()
-    assert "tiny-cased" in app.selectbox(key="w_newtask_model").options
+    app.button_group(key="w_fine_tune_task").set_value("tag").run()
+    assert "tiny-cased" in app.selectbox(key="w_fine_tune_model").options
 
 
 def test_a_model_of_128_places_learns_to_answer(own_home):
@@ -206,7 +206,7 @@ def test_a_stopped_training_leaves_its_best_model(open_app, own_home):
     deadline = time.monotonic() + PATIENCE
     while not finetuning_jobs.records(name)[1] and time.monotonic() < deadline:
         time.sleep(0.05)
-    app = open_app(page="newtask")
+    app = open_app(page="fine_tune")
     bars, curves = [], []
     while len(set(bars)) < 2 and time.monotonic() < deadline:
         bars.append(app.get("progress")[0].proto.text)
@@ -215,12 +215,12 @@ def test_a_stopped_training_leaves_its_best_model(open_app, own_home):
     total = finetuning_jobs.total_updates(name)
     assert all(re.fullmatch(rf"Update [\d,]+ of {total:,}", bar) for bar in bars), bars
     assert curves[-1] > curves[0] and finetuning_jobs.started(name).status == "running", (bars, curves)
-    app.button(key="w_newtask_stop").click().run()
+    app.button(key="w_fine_tune_stop").click().run()
     assert not app.exception, page_text(app)
     wait(name, "stopped")
     app.run()
     assert "The best model that was measured until then is kept." in page_text(app)
-    assert len(finetuning_jobs.records(name)[1]) < 10 and app.button(key="w_newtask_try")
+    assert len(finetuning_jobs.records(name)[1]) < 10 and app.button(key="w_fine_tune_try")
 
 
 @pytest.mark.parametrize("answers, told_as", [("A number", "regression"), ("Any number of several", "multi_label")])
@@ -285,11 +285,11 @@ def test_what_an_earlier_server_left_is_shown_and_deleted(open_app, own_home):
     assert [finetuning_jobs.started(name).status for name in finetuning_jobs.names()] == ["done", "stopped"]
     assert not list(own_home.glob("own-*/task-input.*"))
 
-    app = open_app(page="newtask")
-    assert app.selectbox(key="w_newtask_run").value == done
-    app.selectbox(key="w_newtask_run").set_value(cut).run()
-    assert param(app, "newtask.run") == cut and "**Stopped.**" in page_text(app)
-    app.button(key="w_newtask_delete").click().run()
+    app = open_app(page="fine_tune")
+    assert app.selectbox(key="w_fine_tune_run").value == done
+    app.selectbox(key="w_fine_tune_run").set_value(cut).run()
+    assert param(app, "fine_tune.run") == cut and "**Stopped.**" in page_text(app)
+    app.button(key="w_fine_tune_delete").click().run()
     assert not app.exception and not (own_home / cut).exists() and (own_home / done).exists()
     assert finetuning_jobs.names() == [done] and "**Done.**" in page_text(app)
 
@@ -371,7 +371,7 @@ def test_a_file_the_command_cannot_read_ends_with_its_sentence(open_app):
         time.sleep(0.2)
     assert training.status == "failed"
     assert training.problem.startswith("task-input.csv: no column")
-    app = open_app(page="newtask")
+    app = open_app(page="fine_tune")
     assert any("no column" in one.value for one in app.error)
 
 
@@ -381,7 +381,7 @@ def test_where_training_is_switched_off_the_page_says_so(open_app, own_home):
     text = (own_home / "explorer.toml").read_text() + "\n[training]\ntrain = false\n"
     (own_home / "explorer.toml").write_text(text)
     state.limits.clear()
-    app = open_app(page="newtask")
+    app = open_app(page="fine_tune")
     assert "switched off" in page_text(app) and not app.exception
 
 
@@ -411,10 +411,10 @@ def test_the_lowest_layers_are_kept_only_where_the_highest_do_not_share_their_we
     offer("albert", ARCHITECTURES / "albert", num_hidden_groups=groups)  # four layers
     given = finetuning_jobs.options("classify", "albert", 1, True)
     assert given[given.index("--freeze-layers") + 1] == kept if kept else "--freeze-layers" not in given
-    app = open_app(page="newtask")
-    app.selectbox(key="w_newtask_model").set_value("albert").run()
+    app = open_app(page="fine_tune")
+    app.selectbox(key="w_fine_tune_model").set_value("albert").run()
     assert not app.exception, page_text(app)
-    switches = [one.label for one in app.toggle if one.key == "w_newtask_top"]
+    switches = [one.label for one in app.toggle if one.key == "w_fine_tune_top"]
     assert switches == (["Only the two highest layers learn"] if kept else [])
     assert ("All of it learns: its layers share one set of weights." in page_text(app)) == (not kept)
     assert ("--freeze-layers" in app.code[0].value) == bool(kept)
@@ -428,12 +428,12 @@ def test_a_reader_from_left_to_right_is_not_judged_by_its_first_token(open_app, 
 
     reader = make_reader(LEFT)
     offer("reader", checkpoints.save(tmp_path / "reader", reader.config, reader.tokenizer, reader.model))
-    app = open_app(page="newtask")
+    app = open_app(page="fine_tune")
     for task, there in (("choose", False), ("tag", True), ("answer", True), ("classify", True)):
-        app.button_group(key="w_newtask_task").set_value(task).run()
+        app.button_group(key="w_fine_tune_task").set_value(task).run()
         assert not app.exception, page_text(app)
-        assert (title("reader") in app.selectbox(key="w_newtask_model").options) == there, task
-    app.selectbox(key="w_newtask_model").set_value("reader").run()
+        assert (title("reader") in app.selectbox(key="w_fine_tune_model").options) == there, task
+    app.selectbox(key="w_fine_tune_model").set_value("reader").run()
     assert "--pooling mean" in app.code[0].value
     rows = "".join(f"the film was {label},{label}\n" for label in ("good", "bad")) * 10
     name = finetuning_jobs.start("classify", "films.csv", f"text,label\n{rows}".encode(), "reader", 1, True)

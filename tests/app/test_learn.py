@@ -13,7 +13,7 @@ from tests.app.page_reading import (
     param,
     run_until_done,
 )
-from ui.shell.view import PAGES
+from ui.shell.catalogue import pages
 
 
 def no_trouble(app):
@@ -162,7 +162,7 @@ def test_the_guide_leads_to_pages_that_there_are(open_app):
     assert [heading for heading, _ in GUIDE] == [one.value for one in app.header]
     shown = {button.key.rpartition("_")[2] for button in app.button if button.key.startswith("w_link_")}
     wanted = {name for _, lesson in GUIDE for name in lesson.pages}
-    assert shown == wanted & set(PAGES)
+    assert shown == wanted <= set(pages())
 
 
 @pytest.mark.parametrize("name", ["bert-base-cased-embedded", "bert-small-uncased-embedded"])
@@ -182,7 +182,7 @@ def test_a_link_of_the_guide_keeps_the_texts(open_app):
 
 
 def test_the_family_is_told_with_its_published_counts(open_app):
-    app = open_app(page="family")
+    app = open_app(page="architectures")
     no_trouble(app)
     table = app.dataframe[0].value
     rows = {row["Model"]: row for _, row in table.iterrows()}
@@ -199,17 +199,19 @@ def test_the_family_s_speed_comes_from_a_job(open_app, monkeypatch):
     from pages.learn import architectures
 
     monkeypatch.setattr(architectures, "measure_speed", lambda rows, progress: [0.25] * len(rows))
-    app = open_app(page="family")
-    app.toggle(key="w_family_speed").set_value(True).run()
+    app = open_app(page="architectures")
+    app.toggle(key="w_architectures_speed").set_value(True).run()
     no_trouble(app)
     table = app.dataframe[0].value
     assert list(table["ms here"]) == [250.0] * len(table)
     assert any("median of five passes" in caption.value for caption in app.caption)
-    assert param(app, "family.speed") == "1"
-    again = open_app(page="family", **{"family.speed": "1"})
+    assert param(app, "architectures.speed") == "1"
+    again = open_app(page="architectures", **{"architectures.speed": "1"})
     no_trouble(again)
-    assert again.toggle(key="w_family_speed").value and "ms here" in again.dataframe[0].value
-    assert "measure_speed" in again.code[0].value and "measure_speed" not in open_app(page="family").code[0].value
+    assert again.toggle(key="w_architectures_speed").value and "ms here" in again.dataframe[0].value
+    assert (
+        "measure_speed" in again.code[0].value and "measure_speed" not in open_app(page="architectures").code[0].value
+    )
 
 
 def test_runs_of_the_page_spare_what_is_made_beside_it_though_no_model_was_loaded(open_app, monkeypatch):
@@ -225,7 +227,7 @@ def test_runs_of_the_page_spare_what_is_made_beside_it_though_no_model_was_loade
 
     monkeypatch.setattr(architectures, "measure_speed", measured)
     monkeypatch.setattr(keras.backend, "clear_session", lambda *args, **kwargs: None)  # as on a fresh server
-    run_until_done(open_app(page="family", **{"family.speed": "1"}))
+    run_until_done(open_app(page="architectures", **{"architectures.speed": "1"}))
     assert spares == [True]
 
 

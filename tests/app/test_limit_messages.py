@@ -9,15 +9,23 @@ from tests.app.page_reading import page_text, param, run_until_done
     "view, says",
     [
         ({"page": "predict"}, "a sure guess may be untrue"),
-        ({"page": "whatif", "whatif.kind": "word", "whatif.word": "a0", "whatif.with": "A"}, "One change in one text"),
-        ({"page": "whatif", "whatif.kind": "swap"}, "One change in one text"),
-        ({"page": "timelapse"}, "with another seed"),
+        (
+            {
+                "page": "counterfactuals",
+                "counterfactuals.kind": "word",
+                "counterfactuals.word": "a0",
+                "counterfactuals.with": "A",
+            },
+            "One change in one text",
+        ),
+        ({"page": "counterfactuals", "counterfactuals.kind": "swap"}, "One change in one text"),
+        ({"page": "time_lapse"}, "with another seed"),
         ({"page": "predict", "mask": ""}, "a high score does not say that B makes sense after A"),
-        ({"page": "compare"}, "it does not say which of them is the better"),
-        ({"page": "compare"}, "A mean hides what single heads do"),
-        ({"page": "compare", "compare.look": "layers"}, "trained on the last layer alone"),
-        ({"page": "whatif", "whatif.kind": "pairs"}, "One pair shows no rule"),
-        ({"page": "family"}, "How well a model answers is in none of these numbers"),
+        ({"page": "side_by_side"}, "it does not say which of them is the better"),
+        ({"page": "side_by_side"}, "A mean hides what single heads do"),
+        ({"page": "side_by_side", "side_by_side.look": "layers"}, "trained on the last layer alone"),
+        ({"page": "counterfactuals", "counterfactuals.kind": "pairs"}, "One pair shows no rule"),
+        ({"page": "architectures"}, "How well a model answers is in none of these numbers"),
     ],
 )
 def test_the_view_says_its_limits(open_app, view, says):
@@ -30,14 +38,14 @@ def test_the_view_says_its_limits(open_app, view, says):
 @pytest.mark.parametrize(
     "view",
     [
-        {"page": "compare", "with": "tiny-uncased"},
-        {"page": "compare", "with": "tiny-uncased", "compare.drawn": "lines", "compare.head": "1"},
-        {"page": "timelapse"},
+        {"page": "side_by_side", "with": "tiny-uncased"},
+        {"page": "side_by_side", "with": "tiny-uncased", "side_by_side.drawn": "lines", "side_by_side.head": "1"},
+        {"page": "time_lapse"},
         {"page": "architecture", "architecture.open": "attention", "architecture.values": "attentions"},
     ],
 )
 def test_a_map_of_attention_leads_to_why_it_is_no_explanation(open_app, view):
     app = open_app(a="The cat sat.", b="It was good.", **view)
-    app.button(key="w_attention_read").click().run()
-    assert not app.exception and param(app, "page") == "attention"
+    app.button(key="w_all_heads_read").click().run()
+    assert not app.exception and param(app, "page") == "all_heads"
     assert "**No, not by itself.**" in page_text(app) and app.expander[-1].proto.expanded

@@ -19,7 +19,7 @@ def no_trouble(app):
     assert not app.exception and not app.error, page_text(app)
 
 
-@pytest.mark.parametrize("page", ["predict", "attention", "compare", "models"])
+@pytest.mark.parametrize("page", ["predict", "all_heads", "side_by_side", "models"])
 def test_a_page_opens_without_trouble_on_an_empty_link(open_app, page):
     app = open_app(page=page)
     no_trouble(app)
@@ -61,7 +61,7 @@ def test_a_whole_word_is_masked_in_all_its_pieces_or_one_alone(open_app):
     assert piece[2]["spot"] == "a1.0" and piece[3]["spot"] == "a1.1"
 
 
-@pytest.mark.parametrize("page", ["predict", "attention", "compare", "lens", "heads"])
+@pytest.mark.parametrize("page", ["predict", "all_heads", "side_by_side", "logit_lens", "head_profiles"])
 def test_a_text_b_with_nothing_to_read_counts_as_none_and_is_said(open_app, page):
     says = "Text B holds nothing that the model can read, so it counts as empty."
     app = open_app(page=page, a=PAIR["a"], b=" \u200b\ufeff", mask="a1")
@@ -75,18 +75,24 @@ def test_a_text_b_with_nothing_to_read_counts_as_none_and_is_said(open_app, page
 
 def test_a_text_b_with_nothing_to_read_is_said_on_layer_likeness(open_app):
     says = "Text B holds nothing that the model can read, so it counts as empty."
-    app = run_until_done(open_app(page="cka", a=PAIR["a"], b="\u200b", **{"cka.source": "view"}))
+    app = run_until_done(
+        open_app(page="layer_similarity", a=PAIR["a"], b="\u200b", **{"layer_similarity.source": "view"})
+    )
     assert page_text(app).count(says) == 1
-    assert says not in page_text(run_until_done(open_app(page="cka", **PAIR, **{"cka.source": "view"})))
-    assert says not in page_text(run_until_done(open_app(page="cka", b="\u200b")))  # the texts of a file
+    assert says not in page_text(
+        run_until_done(open_app(page="layer_similarity", **PAIR, **{"layer_similarity.source": "view"}))
+    )
+    assert says not in page_text(run_until_done(open_app(page="layer_similarity", b="\u200b")))  # the texts of a file
 
 
 def test_a_second_text_with_nothing_to_read_is_said_on_compare(open_app):
-    second = {"compare.what": "texts", "compare.a": "It was good.", "compare.b": "\u200b"}
-    app = open_app(page="compare", **PAIR, **second)
+    second = {"side_by_side.what": "texts", "side_by_side.a": "It was good.", "side_by_side.b": "\u200b"}
+    app = open_app(page="side_by_side", **PAIR, **second)
     no_trouble(app)
     assert "The second text B holds nothing that the model can read, so it counts as empty." in page_text(app)
-    app = open_app(page="compare", **PAIR, **{**second, "compare.a": "\u200b", "compare.b": "It was good."})
+    app = open_app(
+        page="side_by_side", **PAIR, **{**second, "side_by_side.a": "\u200b", "side_by_side.b": "It was good."}
+    )
     no_trouble(app)
     assert "There is nothing in the second text A that the model can read." in page_text(app)
 
@@ -122,7 +128,7 @@ def test_an_example_can_be_picked(open_app):
     assert component(app, "bars")["cards"][0]["title"] == "bank"
 
 
-@pytest.mark.parametrize("page", ["predict", "attention", "compare"])
+@pytest.mark.parametrize("page", ["predict", "all_heads", "side_by_side"])
 @pytest.mark.parametrize(
     "text, says",
     [
@@ -142,7 +148,7 @@ def test_texts_that_cannot_be_read_are_answered_with_a_sentence(open_app, page, 
     "text", ["👩‍👩‍👧 🎉 emoji", "שלום عليكم", "<script>alert(1)</script> <b>bold</b>", "a\tb\r\nc", "漢字"]
 )
 def test_unusual_texts_are_read(open_app, text):
-    for page in ("predict", "attention"):
+    for page in ("predict", "all_heads"):
         app = open_app(page=page, a=text, mask="a0")
         no_trouble(app)
 
@@ -174,7 +180,7 @@ def test_a_model_can_compute_with_fewer_digits(open_app):
 
 
 def test_attention_opens_the_head_of_a_link_and_follows_the_pickers(open_app):
-    app = open_app(page="attention", **PAIR, layer="2", head="3")
+    app = open_app(page="all_heads", **PAIR, layer="2", head="3")
     no_trouble(app)
     assert "Layer 2, head 3" in page_text(app)
     app.slider(key="w_layer").set_value(3).run()
@@ -183,19 +189,19 @@ def test_attention_opens_the_head_of_a_link_and_follows_the_pickers(open_app):
 
 
 def test_attention_shows_only_the_tokens_of_the_filter(open_app):
-    lines = component(open_app(page="attention", **PAIR, show="ab", special="0"), "lines")
+    lines = component(open_app(page="all_heads", **PAIR, show="ab", special="0"), "lines")
     assert "".join(lines["left"]).replace("#", "") == "Thebunnyatethecarrot."
     assert lines["right"] == ["It", "was", "good", "."]
 
 
 def test_a_layer_the_model_does_not_have_becomes_its_last(open_app):
-    app = open_app(page="attention", layer="99", head="99", model="tiny-uncased")
+    app = open_app(page="all_heads", layer="99", head="99", model="tiny-uncased")
     no_trouble(app)
     assert "Layer 2, head 2" in page_text(app)
 
 
 def test_512_tokens_of_attention_stay_under_a_megabyte(open_app):
-    app = open_app(page="attention", a="The bunny ate a carrot today . " * 90)
+    app = open_app(page="all_heads", a="The bunny ate a carrot today . " * 90)
     no_trouble(app)
     sizes = [element.proto.ByteSize() for element in walk(app._tree.root) if getattr(element, "proto", None)]
     assert sum(sizes) < 1_000_000
@@ -205,9 +211,9 @@ def test_512_tokens_of_attention_stay_under_a_megabyte(open_app):
 
 
 def test_two_models_are_compared_side_by_side(open_app):
-    app = open_app(page="compare", **PAIR, mask="a1")
+    app = open_app(page="side_by_side", **PAIR, mask="a1")
     no_trouble(app)
-    assert app.selectbox(key="w_compare_other").value == "tiny-uncased"
+    assert app.selectbox(key="w_side_by_side_other").value == "tiny-uncased"
     assert len(app.dataframe) == 1 and len(app.table) == 1
     text = app.table[0].value.to_string()
     for row in ("Layers × heads", "Parameters", "Weights in memory", "Time for this text"):
@@ -222,15 +228,15 @@ def test_downloads_are_not_offered_where_they_are_not_allowed(open_app, explorer
     (tmp_path / "closed.toml").write_text(text)
     monkeypatch.setenv("BERT_TF_EXPLORER", str(tmp_path / "closed.toml"))
     state.limits.clear()
-    for page in ("compare", "models"):
+    for page in ("side_by_side", "models"):
         app = open_app(page=page)
         no_trouble(app)
         assert not [button for button in app.button if "Get " in button.label]
 
 
 def test_two_visitors_do_not_see_each_others_texts(open_app):
-    first = open_app(page="attention", a="A secret of the first visitor.")
-    second = open_app(page="attention")
+    first = open_app(page="all_heads", a="A secret of the first visitor.")
+    second = open_app(page="all_heads")
     assert "secret" in str(component(first, "chips"))
     assert "secret" not in str(component(second, "chips")) and "secret" not in str(second.session_state)
 
@@ -283,7 +289,7 @@ def test_out_of_the_box_the_embedded_model_answers(open_app, monkeypatch, tmp_pa
 
 
 def test_a_view_without_texts_opens_without_texts_again(open_app):
-    app = open_app(page="attention")
+    app = open_app(page="all_heads")
     assert app.text_area(key="w_text_a").value  # a first visit begins with an example
     for name in "ab":
         app.text_area(key=f"w_text_{name}").set_value("").run()

@@ -36,7 +36,14 @@ def drawn(app):
 
 
 def test_the_page_shows_the_library_s_game(game, open_app):
-    app = run_until_done(open_app(page="electra", a=TEXT, model=JUDGE, **{"electra.share": "40", "electra.draw": "3"}))
+    app = run_until_done(
+        open_app(
+            page="replaced_token_detection",
+            a=TEXT,
+            model=JUDGE,
+            **{"replaced_token_detection.share": "40", "replaced_token_detection.draw": "3"},
+        )
+    )
     wanted = game(0.4, seed=3)
     inside = [position for position, source in enumerate(wanted.sources) if source]
     assert [part["text"] for part in drawn(app)] == [wanted.tokens[position] for position in inside]
@@ -50,34 +57,43 @@ def test_the_page_shows_the_library_s_game(game, open_app):
 
 
 def test_pressed_words_are_the_ones_that_are_written_anew(game, open_app):
-    app = run_until_done(open_app(page="electra", a=TEXT, model=JUDGE, mask="a1,a5"))
+    app = run_until_done(open_app(page="replaced_token_detection", a=TEXT, model=JUDGE, mask="a1,a5"))
     assert [part["text"] for part in drawn(app)] == list(game(mask=(2, 6)).tokens[1:-1])
     assert "wrote 2 tokens anew" in page_text(app)
 
 
 def test_drawing_again_is_another_draw_that_a_link_holds(game, open_app):
-    app = run_until_done(open_app(page="electra", a=TEXT, model=JUDGE, **{"electra.share": "40"}))
-    app.button(key="w_electra_again").click()
+    app = run_until_done(
+        open_app(page="replaced_token_detection", a=TEXT, model=JUDGE, **{"replaced_token_detection.share": "40"})
+    )
+    app.button(key="w_replaced_token_detection_again").click()
     app = run_until_done(app.run())
-    assert param(app, "electra.draw") == "1"
+    assert param(app, "replaced_token_detection.draw") == "1"
     assert [part["text"] for part in drawn(app)] == list(game(0.4, seed=1).tokens[1:-1])
 
 
 def test_the_lines_play_the_same_game(game, open_app, capsys):
-    app = run_until_done(open_app(page="electra", a=TEXT, model=JUDGE, **{"electra.share": "40", "electra.draw": "3"}))
+    app = run_until_done(
+        open_app(
+            page="replaced_token_detection",
+            a=TEXT,
+            model=JUDGE,
+            **{"replaced_token_detection.share": "40", "replaced_token_detection.draw": "3"},
+        )
+    )
     names = {}
     exec(app.code[0].value, names)
     assert names["game"].tokens == game(0.4, seed=3).tokens
-    app = run_until_done(open_app(page="electra", a=TEXT, model=JUDGE, mask="a1,a5"))
+    app = run_until_done(open_app(page="replaced_token_detection", a=TEXT, model=JUDGE, mask="a1,a5"))
     exec(app.code[0].value, names)
     assert [part["shade"] for part in drawn(app)] == pytest.approx(names["game"].scores[1:-1], abs=1e-3)
 
 
 def test_another_writer_of_the_same_pieces_may_be_chosen(game, open_app, tmp_path):
-    app = run_until_done(open_app(page="electra", a=TEXT, model=JUDGE))
+    app = run_until_done(open_app(page="replaced_token_detection", a=TEXT, model=JUDGE))
     # Its own generator first; RoBERTa and ALBERT have other pieces.
-    assert app.selectbox(key="w_electra_writer").options == [WRITER, "distilbert"]
-    app = run_until_done(app.selectbox(key="w_electra_writer").select("distilbert").run())
+    assert app.selectbox(key="w_replaced_token_detection_writer").options == [WRITER, "distilbert"]
+    app = run_until_done(app.selectbox(key="w_replaced_token_detection_writer").select("distilbert").run())
     judge, writer = (bert_tf.load(tmp_path / name) for name in (JUDGE, "distilbert"))
     assert [part["text"] for part in drawn(app)] == list(replace_and_detect(writer, judge, TEXT).tokens[1:-1])
 
@@ -88,12 +104,16 @@ def test_a_model_with_both_heads_writes_nothing_for_itself(game, open_app, tmp_p
     both = build_pretraining_model(judge.config, heads=("mlm", "replaced"))
     checkpoints.save(tmp_path / "both", judge.config, judge.tokenizer, both)
     model_store.catalogue.clear()
-    app = run_until_done(open_app(page="electra", a=TEXT, model="both", **{"electra.writer": WRITER}))
-    assert app.selectbox(key="w_electra_writer").options == [WRITER, "distilbert"]
+    app = run_until_done(
+        open_app(page="replaced_token_detection", a=TEXT, model="both", **{"replaced_token_detection.writer": WRITER})
+    )
+    assert app.selectbox(key="w_replaced_token_detection_writer").options == [WRITER, "distilbert"]
     for name in (WRITER, "distilbert"):
         shutil.rmtree(tmp_path / name)
     model_store.catalogue.clear()
-    assert "no other model that fills masks" in page_text(open_app(page="electra", a=TEXT, model="both"))
+    assert "no other model that fills masks" in page_text(
+        open_app(page="replaced_token_detection", a=TEXT, model="both")
+    )
 
 
 def test_models_in_google_s_format_play_too(game, open_app, tmp_path):
@@ -102,13 +122,18 @@ def test_models_in_google_s_format_play_too(game, open_app, tmp_path):
         checkpoints.convert(ARCHITECTURES / name, tmp_path / name, to="google")
     model_store.catalogue.clear()
     app = run_until_done(
-        open_app(page="electra", a=TEXT, model=JUDGE, **{"electra.share": "40", "electra.writer": WRITER})
+        open_app(
+            page="replaced_token_detection",
+            a=TEXT,
+            model=JUDGE,
+            **{"replaced_token_detection.share": "40", "replaced_token_detection.writer": WRITER},
+        )
     )
     assert [part["text"] for part in drawn(app)] == list(game(0.4).tokens[1:-1])
 
 
 def test_where_no_discriminator_is_offered_the_page_says_so(open_app):
-    app = run_until_done(open_app(page="electra", a="The cat sat."))
+    app = run_until_done(open_app(page="replaced_token_detection", a="The cat sat."))
     assert "needs an ELECTRA discriminator" in page_text(app) and component(app, "marks") is None
 
 
@@ -125,7 +150,7 @@ def as_shipped(tmp_path, monkeypatch):
 
 def test_with_what_is_shipped_the_page_plays_at_once(as_shipped, open_app):
     text = "The capital of France is Paris."
-    app = run_until_done(open_app(page="electra", a=text))
+    app = run_until_done(open_app(page="replaced_token_detection", a=text))
     wanted = replace_and_detect(*map(bert_tf.load, (STUDENT, EMBEDDED)), text)
     assert [part["text"] for part in drawn(app)] == [token.removeprefix("##") for token in wanted.tokens[1:-1]]
     assert [part["shade"] for part in drawn(app)] == pytest.approx(list(wanted.scores[1:-1]), abs=1e-3)
@@ -158,14 +183,18 @@ def test_writers_of_its_own_start_come_first_and_the_smaller_before_the_larger(a
         build_pretraining_model(config, heads=("mlm",)),
     )
     model_store.catalogue.clear()
-    app = run_until_done(open_app(page="electra", a="The cat sat."))
-    writer = app.selectbox(key="w_electra_writer")
+    app = run_until_done(open_app(page="replaced_token_detection", a="The cat sat."))
+    writer = app.selectbox(key="w_replaced_token_detection_writer")
     assert writer.options == ["BERT Base's student", "BERT Base, cased", "a-generator"] and writer.value == STUDENT
 
 
 def test_the_game_is_saved(game, open_app, saved):
     offered(
-        run_until_done(open_app(page="electra", a=TEXT, model=JUDGE, **{"electra.share": "40"})), saved, ("electra",)
+        run_until_done(
+            open_app(page="replaced_token_detection", a=TEXT, model=JUDGE, **{"replaced_token_detection.share": "40"})
+        ),
+        saved,
+        ("electra",),
     )
     wanted = game(0.4)
     near(saved["electra"]["npz"]["scores"], wanted.scores)

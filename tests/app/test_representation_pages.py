@@ -61,7 +61,7 @@ def array(packed):
     return np.array(packed, float)
 
 
-@pytest.mark.parametrize("page", ["inputsum", "meaning", "neighbours", "factors"])
+@pytest.mark.parametrize("page", ["input_embeddings", "word_senses", "nearest_words", "factors"])
 def test_a_page_opens_on_an_empty_link_and_survives_an_odd_one(open_app, page):
     assert run_until_done(open_app(page=page)).title
     odd = {
@@ -80,7 +80,7 @@ def test_a_page_opens_on_an_empty_link_and_survives_an_odd_one(open_app, page):
 
 
 def test_the_sum_is_taken_apart_as_the_library_does(open_app, bert):
-    app = run_until_done(open_app(page="inputsum", **PAIR, mask="a4"))
+    app = run_until_done(open_app(page="input_embeddings", **PAIR, mask="a4"))
     trace = bert.trace(PAIR["a"], PAIR["b"], mask=["carrot"])
     parts = embedding_parts(bert, trace)
     for row, bars in enumerate(figure(app, 0)):
@@ -95,24 +95,28 @@ def test_the_sum_is_taken_apart_as_the_library_does(open_app, bert):
 
 
 def test_the_likeness_of_one_part_can_be_chosen(open_app, bert):
-    app = run_until_done(open_app(page="inputsum", **PAIR, **{"inputsum.of": "segment"}))
+    app = run_until_done(open_app(page="input_embeddings", **PAIR, **{"input_embeddings.of": "segment"}))
     trace = bert.trace(PAIR["a"], PAIR["b"])
     wanted = cosine_similarities(embedding_parts(bert, trace).vectors[1])
     np.testing.assert_allclose(array(figure(app, 1)[0]["z"]), wanted, atol=1e-4)
     app.button_group(key="w_sum_of").set_value("token").run()
-    assert param(run_until_done(app), "inputsum.of") == "token"
+    assert param(run_until_done(app), "input_embeddings.of") == "token"
 
 
 def test_long_texts_are_drawn_in_windows(open_app):
-    app = run_until_done(open_app(page="inputsum", a="The bunny ate a carrot . " * 30))
+    app = run_until_done(open_app(page="input_embeddings", a="The bunny ate a carrot . " * 30))
     assert len(app.dataframe[0].value) == 48
     app.slider(key="w_sum_start").set_value(20).run()
-    assert param(run_until_done(app), "inputsum.start") == "20"
-    assert len(component(run_until_done(open_app(page="neighbours", a="The bunny ate . " * 30)), "cells")["rows"]) == 32
+    assert param(run_until_done(app), "input_embeddings.start") == "20"
+    assert (
+        len(component(run_until_done(open_app(page="nearest_words", a="The bunny ate . " * 30)), "cells")["rows"]) == 32
+    )
 
 
 def test_neighbours_are_the_librarys(open_app, bert):
-    app = run_until_done(open_app(page="neighbours", **PAIR, **{"neighbours.at": "2", "neighbours.vector": "3"}))
+    app = run_until_done(
+        open_app(page="nearest_words", **PAIR, **{"nearest_words.at": "2", "nearest_words.vector": "3"})
+    )
     shown = component(app, "cells")
     trace = bert.trace(PAIR["a"], PAIR["b"])
     ids = word_ids(bert.tokenizer)
@@ -135,8 +139,8 @@ def test_neighbours_are_the_librarys(open_app, bert):
 
 @pytest.mark.parametrize("centred", [True, False])
 def test_the_nearest_places_of_a_sample_are_the_librarys(open_app, saved, bert, centred):
-    link = {"neighbours.at": "2", "neighbours.vector": "3", "neighbours.centred": str(int(centred))}
-    app = run_until_done(open_app(page="neighbours", **PAIR, **link, **{"neighbours.among": "text"}))
+    link = {"nearest_words.at": "2", "nearest_words.vector": "3", "nearest_words.centred": str(int(centred))}
+    app = run_until_done(open_app(page="nearest_words", **PAIR, **link, **{"nearest_words.among": "text"}))
     offered(app, saved, ("neighbours", "places"))
     trace = bert.trace(PAIR["a"], PAIR["b"])
     rows = read_rows((ROOT / "assets" / "samples" / "sentences.txt").read_bytes()).rows
@@ -152,16 +156,16 @@ def test_the_nearest_places_of_a_sample_are_the_librarys(open_app, saved, bert, 
 
 
 def test_places_can_be_compared_by_one_head(open_app, saved, bert):
-    link = {"neighbours.at": "2", "neighbours.vector": "3", "neighbours.among": "text"}
-    link |= {"neighbours.file": "pairs.jsonl"}
-    app = run_until_done(open_app(page="neighbours", **PAIR, **link))
+    link = {"nearest_words.at": "2", "nearest_words.vector": "3", "nearest_words.among": "text"}
+    link |= {"nearest_words.file": "pairs.jsonl"}
+    app = run_until_done(open_app(page="nearest_words", **PAIR, **link))
     assert not [one for one in app.toggle if one.key == "w_near_tags"]  # no tagger is offered
     picker = app.multiselect(key="w_near_head")
     assert picker.options == [f"Head {head}" for head in range(1, 5)] and picker.placeholder.endswith("after layer 2")
     states = list(app.dataframe[0].value["cosine"])
     assert "looks_at" not in app.dataframe[0].value and "Where head" not in page_text(app)
     run_until_done(picker.set_value([3]).run())
-    assert param(app, "neighbours.head") == "3"
+    assert param(app, "nearest_words.head") == "3"
     offered(app, saved, ("neighbours", "places", "looked-at"))
     rows = read_rows((ROOT / "assets" / "samples" / "pairs.jsonl").read_bytes(), "jsonl").rows
     vectors = head_outputs(bert, bert.trace(PAIR["a"], PAIR["b"]).hidden_states[1], 1, 2)
@@ -175,15 +179,15 @@ def test_places_can_be_compared_by_one_head(open_app, saved, bert):
     near(column(saved["places"], "cosine"), [one.similarity for one in wanted])
     assert "that head 3 of layer 2 puts together there" in page_text(app)
     app = run_until_done(
-        open_app(page="neighbours", **PAIR, **link | {"neighbours.vector": "1", "neighbours.head": "3"})
+        open_app(page="nearest_words", **PAIR, **link | {"nearest_words.vector": "1", "nearest_words.head": "3"})
     )
     assert "of what goes in" in page_text(app) and not [one for one in app.multiselect if one.key == "w_near_head"]
 
 
 def test_several_heads_look_at_words_of_which_a_file_with_trees_says_what_they_are(open_app, saved, bert):
-    link = {"neighbours.at": "2", "neighbours.vector": "3", "neighbours.among": "text"}
-    link |= {"neighbours.file": "trees.conllu"}
-    app = run_until_done(open_app(page="neighbours", **PAIR, **link, **{"neighbours.head": "4,1,9"}))
+    link = {"nearest_words.at": "2", "nearest_words.vector": "3", "nearest_words.among": "text"}
+    link |= {"nearest_words.file": "trees.conllu"}
+    app = run_until_done(open_app(page="nearest_words", **PAIR, **link, **{"nearest_words.head": "4,1,9"}))
     assert app.multiselect(key="w_near_head").value == [1, 4]
     offered(app, saved, ("neighbours", "places", "looked-at"))
     rows = read_rows((ROOT / "assets" / "samples" / "trees.conllu").read_bytes(), "conllu").rows
@@ -227,9 +231,9 @@ def test_several_heads_look_at_words_of_which_a_file_with_trees_says_what_they_a
     assert param(app, "special") == "0" and not {"[CLS]", "[SEP]"} & set(app.dataframe[0].value["looks_at"])
     near(app.dataframe[0].value["cosine"], [one.similarity for one in wanted])
     run_until_done(app.multiselect(key="w_near_head").set_value([4, 2]).run())
-    assert param(app, "neighbours.head") == "2,4"
+    assert param(app, "nearest_words.head") == "2,4"
     run_until_done(app.multiselect(key="w_near_head").set_value([]).run())
-    assert param(app, "neighbours.head") is None and "looks_at" not in app.dataframe[0].value
+    assert param(app, "nearest_words.head") is None and "looks_at" not in app.dataframe[0].value
 
 
 def test_the_sample_with_trees_has_the_words_of_the_sample_of_sentences():
@@ -259,11 +263,11 @@ def test_the_found_words_have_parts_of_speech_where_a_tagger_is_offered(
     open_app, saved, with_tasks, task_home, monkeypatch
 ):
     monkeypatch.setattr("pages.representations.nearest_contexts.TAGGER", "words")
-    link = {"neighbours.at": "2", "neighbours.vector": "2", "neighbours.among": "text"}
-    app = run_until_done(open_app(page="neighbours", **PAIR, **link))
+    link = {"nearest_words.at": "2", "nearest_words.vector": "2", "nearest_words.among": "text"}
+    app = run_until_done(open_app(page="nearest_words", **PAIR, **link))
     assert "tag" not in app.dataframe[0].value and "part_of_speech" not in saved["places"]["header"]
     run_until_done(app.toggle(key="w_near_tags").set_value(True).run())
-    assert param(app, "neighbours.tags") == "1"
+    assert param(app, "nearest_words.tags") == "1"
     plain, tagger = (bert_tf.load(task_home / name) for name in ("plain", "words"))
     rows = read_rows((ROOT / "assets" / "samples" / "sentences.txt").read_bytes()).rows
     states = plain.trace(PAIR["a"], PAIR["b"]).hidden_states[1, [2]]
@@ -279,18 +283,18 @@ def test_the_found_words_have_parts_of_speech_where_a_tagger_is_offered(
 
 
 def test_places_are_of_a_state_and_of_the_visitor_s_file(open_app):
-    link = {"neighbours.among": "text", "neighbours.at": "2", "neighbours.file": "upload"}
-    app = open_app(page="neighbours", **PAIR, **link, **{"neighbours.vector": "0"})
+    link = {"nearest_words.among": "text", "nearest_words.at": "2", "nearest_words.file": "upload"}
+    app = open_app(page="nearest_words", **PAIR, **link, **{"nearest_words.vector": "0"})
     assert "A static vector is the same" in page_text(app) and not app.dataframe
-    app = open_app(page="neighbours", **PAIR, **link)
+    app = open_app(page="nearest_words", **PAIR, **link)
     lines = "\n".join(["A bunny came in the end, after all of the others had gone home for the night and slept."] * 41)
-    app.file_uploader(key="w_neighbours_upload").upload("theirs.txt", lines.encode(), "text/plain").run()
+    app.file_uploader(key="w_nearest_words_upload").upload("theirs.txt", lines.encode(), "text/plain").run()
     assert "41 rows" in page_text(app) and not app.dataframe
-    app.button(key="w_neighbours_run").click().run()
+    app.button(key="w_nearest_words_run").click().run()
     table = run_until_done(app).dataframe[0].value
     assert len(table) == 20 and all(len(text) <= 71 for name in ("before", "after") for text in table[name])
     app.button_group(key="w_near_among").set_value("vocabulary").run()
-    assert param(app, "neighbours.among") is None and "word" in app.dataframe[0].value
+    assert param(app, "nearest_words.among") is None and "word" in app.dataframe[0].value
 
 
 def factors_of(bert, count, first=0, last=None, special=True):
@@ -377,7 +381,7 @@ def test_a_unit_of_a_factor_opens_in_the_architecture(open_app, bert):
 
 
 def test_a_word_is_laid_out_layer_by_layer(open_app, bert):
-    app = run_until_done(open_app(page="meaning", **{"meaning.layer": "2"}))
+    app = run_until_done(open_app(page="word_senses", **{"word_senses.layer": "2"}))
     read = word_senses.read(word_senses.example("bank"), 100, 2000)
     found = occurrences(bert, read.texts, "bank")
     labels = [read.senses[text] for text in found.texts]
@@ -392,13 +396,15 @@ def test_a_word_is_laid_out_layer_by_layer(open_app, bert):
     np.testing.assert_allclose(array(figure(app, 1)[0]["z"]), cosines, atol=1e-4)
     apart = sense_separation(found.vectors, labels)
     np.testing.assert_allclose(array(figure(app, 2)[0]["y"]), apart.nearest, atol=1e-6)
-    app.slider(key="w_meaning_layer").set_value(1).run()
-    assert param(run_until_done(app), "meaning.layer") == "1"
+    app.slider(key="w_word_senses_layer").set_value(1).run()
+    assert param(run_until_done(app), "word_senses.layer") == "1"
 
 
 def test_umap_in_space_is_the_librarys(open_app, bert):
     app = run_until_done(
-        open_app(page="meaning", **{"meaning.way": "umap", "meaning.space": "1", "meaning.example": "bat"})
+        open_app(
+            page="word_senses", **{"word_senses.way": "umap", "word_senses.space": "1", "word_senses.example": "bat"}
+        )
     )
     read = word_senses.read(word_senses.example("bat"), 100, 2000)
     wanted = umap(occurrences(bert, read.texts, "bat").vectors[3], 3)
@@ -414,8 +420,8 @@ def test_own_sentences_without_senses_are_read_too(open_app):
     lines = "They sat on the bench.\nA bench stood there, a long bench.\nNothing here."
     app = run_until_done(
         open_app(
-            page="meaning",
-            **{"meaning.example": "own sentences", "meaning.word": "bench", "meaning.lines": lines},
+            page="word_senses",
+            **{"word_senses.example": "own sentences", "word_senses.word": "bench", "word_senses.lines": lines},
         )
     )
     assert "“bench” 3 times in 3 sentences (1 without it)" in page_text(app)
@@ -423,11 +429,11 @@ def test_own_sentences_without_senses_are_read_too(open_app):
 
 
 def test_what_is_missing_for_own_sentences_is_said(open_app):
-    app = open_app(page="meaning", **{"meaning.example": "own sentences"})
+    app = open_app(page="word_senses", **{"word_senses.example": "own sentences"})
     assert "Type a word" in page_text(app) and not app.exception
     app = open_app(
-        page="meaning",
-        **{"meaning.example": "own sentences", "meaning.word": "zebra", "meaning.lines": "A cat."},
+        page="word_senses",
+        **{"word_senses.example": "own sentences", "word_senses.word": "zebra", "word_senses.lines": "A cat."},
     )
     for _ in range(100):
         if app.error:
@@ -446,12 +452,12 @@ def test_typed_lines_are_read_with_and_without_a_sense():
 
 def test_too_few_points_for_umap_are_answered_with_a_sentence(open_app):
     link = {
-        "meaning.example": "own sentences",
-        "meaning.word": "cat",
-        "meaning.lines": "A cat.\nThe cat.",
-        "meaning.way": "umap",
+        "word_senses.example": "own sentences",
+        "word_senses.word": "cat",
+        "word_senses.lines": "A cat.\nThe cat.",
+        "word_senses.way": "umap",
     }
-    app = open_app(page="meaning", **link)
+    app = open_app(page="word_senses", **link)
     for _ in range(100):
         if app.error or app.warning:
             break
@@ -481,7 +487,7 @@ def test_a_text_runs_as_its_first_letter_does(text, runs):
 
 def test_each_text_is_drawn_the_way_it_runs(open_app):
     link = {"a": "The bunny ate the carrot.", "b": "[MASK] שלום", "mask": "a1"}
-    for page in ("predict", "compare", "attention"):
+    for page in ("predict", "side_by_side", "all_heads"):
         assert component(open_app(page=page, **link), "chips")["directions"] == {"a": "ltr", "b": "rtl"}
     other = {"a": "שלום world", "mask": "a1"}
     assert component(open_app(page="neuron", **other), "neuron")["direction"] == "rtl"

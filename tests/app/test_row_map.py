@@ -222,10 +222,10 @@ def test_a_press_on_a_point_chooses_its_row(monkeypatch):
 
 
 def test_meaning_is_laid_out_by_tsne_beside_the_page(open_app):
-    app = run_until_done(open_app(page="meaning", **{"meaning.way": "tsne", "meaning.example": "bat"}))
-    assert sum(len(array(one["x"])) for one in figure(app, 0)) == 18 and param(app, "meaning.way") == "tsne"
-    short = {"meaning.example": "own sentences", "meaning.word": "cat", "meaning.lines": "A cat.\nThe cat."}
-    app = open_app(page="meaning", **short, **{"meaning.way": "tsne"})
+    app = run_until_done(open_app(page="word_senses", **{"word_senses.way": "tsne", "word_senses.example": "bat"}))
+    assert sum(len(array(one["x"])) for one in figure(app, 0)) == 18 and param(app, "word_senses.way") == "tsne"
+    short = {"word_senses.example": "own sentences", "word_senses.word": "cat", "word_senses.lines": "A cat.\nThe cat."}
+    app = open_app(page="word_senses", **short, **{"word_senses.way": "tsne"})
     app = run_until_done(app)
     assert "SNE needs at least 5 points, not 2" in page_text(app)
     assert len(app.get("plotly_chart")) == 1 and "tsne" not in app.code[0].value  # the map of cosines is there

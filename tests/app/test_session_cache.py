@@ -87,7 +87,7 @@ def test_the_bounds_are_said_and_hold_from_page_to_page(open_app, explorer_home,
     monkeypatch.setenv("BERT_TF_EXPLORER", str(limits))
     app = open_app(page="predict", a="the cat sat on the mat " * 60, mask="a1,a2,a3,a4")
     assert not app.exception and not app.error, page_text(app)
-    for page in ("architecture", "inputsum", "lens", "neighbours", "models"):
+    for page in ("architecture", "input_embeddings", "logit_lens", "nearest_words", "models"):
         app.query_params["page"] = page
         app.run()
         assert not app.exception and not app.error, page_text(app)

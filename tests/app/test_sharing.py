@@ -61,7 +61,7 @@ def test_a_visitor_s_traces_go_when_the_visit_ends_though_nobody_else_comes(open
     monkeypatch.setattr(state, "is_here", lambda session: not ended.is_set())
     monkeypatch.setattr(trace_store, "_LOOK", 0.02)
     trace_store._store.clear()
-    app = open_app(page="attention", a="A secret of a visitor.")
+    app = open_app(page="all_heads", a="A secret of a visitor.")
     held = trace_store._store()._values
     assert not app.exception and [one.text_a for one in held.values()] == ["A secret of a visitor."]
     time.sleep(0.2)
@@ -83,7 +83,7 @@ def test_the_maps_of_a_long_text_are_held_as_numpy_would_round_them(open_app):
     assert found.dtype == np.float16 and (maps < 6e-5).any() and (maps > 6e-5).any()
     np.testing.assert_array_equal(found, maps.astype(np.float16))
     trace_store._store.clear()
-    open_app(page="attention", a="The bunny ate a carrot today . " * 40)
+    open_app(page="all_heads", a="The bunny ate a carrot today . " * 40)
     assert [one.attentions.dtype for one in trace_store._store()._values.values()] == [np.float16]
     trace_store._store.clear()
 

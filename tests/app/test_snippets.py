@@ -10,8 +10,7 @@ import pytest
 
 import bert_tf
 from tests.app.page_reading import component, components, run_until_done
-from ui.shell.view import PAGES
-from ui.snippets import WRITERS
+from ui.shell.catalogue import pages
 
 PAIR = {"a": 'The "bunny" ate {the} carrot.', "b": "It was good."}
 NO_LINES = {"guide", "models"}  # nothing is computed there
@@ -47,7 +46,7 @@ def kept(app, name):
 
 
 def test_every_page_with_something_to_compute_has_lines():
-    assert set(WRITERS) | NO_LINES == set(PAGES)
+    assert {name for name, page in pages().items() if page.snippet is None} == NO_LINES
 
 
 ONE = {"a": "The bunny ate it."}
@@ -57,13 +56,13 @@ ONE = {"a": "The bunny ate it."}
     "page, texts",
     [
         ("predict", ONE),
-        ("lens", ONE),
-        ("compare", ONE),
-        ("compare", PAIR),
+        ("logit_lens", ONE),
+        ("side_by_side", ONE),
+        ("side_by_side", PAIR),
         ("ablation", PAIR),
         ("saliency", PAIR),
-        ("whatif", PAIR | {"whatif.kind": "less"}),
-        ("whatif", PAIR | {"whatif.kind": "swap"}),
+        ("counterfactuals", PAIR | {"counterfactuals.kind": "less"}),
+        ("counterfactuals", PAIR | {"counterfactuals.kind": "swap"}),
     ],
 )
 def test_the_lines_run_where_nothing_is_hidden(page, texts, capsys, open_app):
@@ -71,10 +70,10 @@ def test_the_lines_run_where_nothing_is_hidden(page, texts, capsys, open_app):
     assert capsys.readouterr().out.strip()
 
 
-@pytest.mark.parametrize("page", ["predict", "ablation", "saliency", "patching", "attention"])
+@pytest.mark.parametrize("page", ["predict", "ablation", "saliency", "patching", "all_heads"])
 def test_where_nothing_is_shown_there_are_no_lines(page, open_app):
     assert not open_app(page=page, a=" ").code
-    assert page in ("predict", "attention") or not open_app(page=page, a="The bunny ate it.").code
+    assert page in ("predict", "all_heads") or not open_app(page=page, a="The bunny ate it.").code
 
 
 # Predict
@@ -111,7 +110,7 @@ def test_words_asked_about_are_so_in_the_lines(open_app, capsys, fill):
 
 
 def test_a_model_computes_in_the_page_s_precision(open_app):
-    app = open_app(page="compare", a="The bunny ate it.", mask="a1", precision="bfloat16")
+    app = open_app(page="side_by_side", a="The bunny ate it.", mask="a1", precision="bfloat16")
     assert run_until_done(app).code[0].value.count("precision='bfloat16'") == 2
 
 
@@ -119,8 +118,8 @@ def test_a_model_computes_in_the_page_s_precision(open_app):
 
 
 def test_all_open_heads_and_the_filters_are_in_the_lines(open_app, capsys):
-    link = {"attention.several": "1", "attention.more": "1.1,3.4", "attention.least": "20"}
-    app = open_app(page="attention", layer="2", head="3", **PAIR, show="ab", special="0", punctuation="0", **link)
+    link = {"all_heads.several": "1", "all_heads.more": "1.1,3.4", "all_heads.least": "20"}
+    app = open_app(page="all_heads", layer="2", head="3", **PAIR, show="ab", special="0", punctuation="0", **link)
     names, drawn = ran(app), component(app, "lines")
     values = np.frombuffer(base64.b64decode(drawn["bytes"]), np.uint8).reshape(3, len(drawn["left"]), -1)
     shown, trace = names["shown"], names["trace"]
@@ -132,13 +131,13 @@ def test_all_open_heads_and_the_filters_are_in_the_lines(open_app, capsys):
 
 
 def test_of_a_long_text_the_window_is_in_the_lines(open_app):
-    app = open_app(page="attention", a="The bunny ate a carrot today . " * 20, **{"from": "30"})
+    app = open_app(page="all_heads", a="The bunny ate a carrot today . " * 20, **{"from": "30"})
     names = ran(app)
     assert [names["trace"].tokens[at] for at in names["shown"].rows] == component(app, "lines")["left"]
 
 
 def test_the_model_view_enlarged_is_one_head(open_app):
-    app = open_app(page="modelview", **PAIR, layer="3", head="2", **{"modelview.zoom": "1"})
+    app = open_app(page="model_view", **PAIR, layer="3", head="2", **{"model_view.zoom": "1"})
     names = ran(app)
     assert (names["layer"], names["head"]) == (2, 1)
     shown = np.frombuffer(base64.b64decode(component(app, "lines")["bytes"]), np.uint8)
@@ -146,7 +145,7 @@ def test_the_model_view_enlarged_is_one_head(open_app):
 
 
 def test_the_sheet_names_the_strongest_place_of_every_head(open_app, capsys):
-    names = ran(open_app(page="modelview", **PAIR))
+    names = ran(open_app(page="model_view", **PAIR))
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 3 * 4 and f"{names['trace'].attentions[0, 0].max():.3f}" in lines[0]
 
@@ -160,8 +159,8 @@ def test_the_neuron_view_s_own_token_and_key_are_in_the_lines(open_app):
 
 @pytest.mark.parametrize("of", ["layer", "head"])
 def test_methods_are_those_of_the_chosen_token(open_app, of):
-    link = {"methods.token": "4", "methods.of": of}
-    app = open_app(page="methods", **PAIR, layer="2", head="3", **link)
+    link = {"attention_methods.token": "4", "attention_methods.of": of}
+    app = open_app(page="attention_methods", **PAIR, layer="2", head="3", **link)
     names = ran(app)
     assert names["found"].position == 4 and names["found"].head == (2 if of == "head" else None)
     for shown, values in zip(component(app, "weights")["columns"], names["columns"].values(), strict=True):
@@ -169,9 +168,9 @@ def test_methods_are_those_of_the_chosen_token(open_app, of):
 
 
 def test_the_measure_of_the_heads_is_the_chosen_one(open_app, capsys):
-    app = open_app(page="heads", **PAIR, **{"heads.measure": "previous_share"})
+    app = open_app(page="head_profiles", **PAIR, **{"head_profiles.measure": "previous_share"})
     values = ran(app)["found"].summary.previous_share
-    np.testing.assert_allclose(of_job(app, "heads").profile.summary.previous_share, values, atol=1e-5)
+    np.testing.assert_allclose(of_job(app, "head_profiles").profile.summary.previous_share, values, atol=1e-5)
     assert str(values.round(2)) in capsys.readouterr().out
 
 
@@ -186,16 +185,16 @@ TREE = "".join(
     "name, data, link",
     [
         ("theirs.csv", TEXTS, {}),
-        ("theirs.conllu", TREE, {"heads.measure": "syntax"}),
+        ("theirs.conllu", TREE, {"head_profiles.measure": "syntax"}),
         ("theirs.conllu", TREE, {}),
     ],
 )
 def test_a_file_of_heads_is_read_under_its_name(open_app, tmp_path, monkeypatch, name, data, link):
-    app = open_app(page="heads", a="The bunny ate it.", **{"heads.of": "file"}, **link)
-    app.file_uploader(key="w_heads_upload").upload(name, data, "text/plain").run()
+    app = open_app(page="head_profiles", a="The bunny ate it.", **{"head_profiles.of": "file"}, **link)
+    app.file_uploader(key="w_head_profiles_upload").upload(name, data, "text/plain").run()
     (tmp_path / name).write_bytes(data)
     monkeypatch.chdir(tmp_path)
-    names, found = ran(app), of_job(app, "heads")
+    names, found = ran(app), of_job(app, "head_profiles")
     assert found.profile.texts == names["found"].texts
     np.testing.assert_allclose(names["found"].distances, found.profile.distances, atol=1e-5)
     if "syntax" in names:
@@ -206,7 +205,12 @@ def test_a_file_of_heads_is_read_under_its_name(open_app, tmp_path, monkeypatch,
 
 
 def test_the_lens_follows_the_word_at_the_open_token(open_app):
-    app = open_app(page="lens", **PAIR, mask="a2", **{"lens.rows": "all", "lens.at": "4", "lens.follow": "good"})
+    app = open_app(
+        page="logit_lens",
+        **PAIR,
+        mask="a2",
+        **{"logit_lens.rows": "all", "logit_lens.at": "4", "logit_lens.follow": "good"},
+    )
     names = ran(app)
     assert component(app, "cells")["texts"] == [best[0] for line in names["lens"].tokens for best in line]
     np.testing.assert_array_equal(array(figures(app)[0]["data"][0]["y"]), names["one"].answer_ranks[0])
@@ -337,16 +341,16 @@ def test_paths_lead_to_the_chosen_receiver(open_app, link):
 
 def test_both_halves_of_the_chosen_mask_are_asked(open_app, explorer_home):
     at = bert_tf.load(explorer_home / "tiny-cased").trace(PAIR["a"], PAIR["b"]).length - 3  # "good"
-    app = open_app(page="whatif", **PAIR, mask="a2,b2", **{"whatif.at": str(at)})
+    app = open_app(page="counterfactuals", **PAIR, mask="a2,b2", **{"counterfactuals.at": str(at)})
     names, cards = ran(app), component(app, "bars")["cards"]
     assert names["whole"].position == at and names["trace"].masks[0] < at
     assert [one["text"] for one in cards[0]["predictions"]] == [one.token for one in names["whole"].predictions]
-    outcomes = kept(app, "whatif_sides")
+    outcomes = kept(app, "counterfactuals_sides")
     assert [one.tokens for one in names["variants"]] == [one.variant.tokens for one in outcomes]
 
 
 def test_every_word_left_out_has_the_page_s_numbers(open_app, capsys):
-    app = open_app(page="whatif", **PAIR, mask="a2", **{"whatif.kind": "less"})
+    app = open_app(page="counterfactuals", **PAIR, mask="a2", **{"counterfactuals.kind": "less"})
     ran(app)
     stdout_text = capsys.readouterr().out
     for row in app.dataframe[0].value.itertuples():
@@ -354,28 +358,36 @@ def test_every_word_left_out_has_the_page_s_numbers(open_app, capsys):
 
 
 @pytest.mark.parametrize(
-    "link", [{"whatif.kind": "word", "whatif.word": "b2", "whatif.with": "bad dog"}, {"whatif.kind": "swap"}]
+    "link",
+    [
+        {"counterfactuals.kind": "word", "counterfactuals.word": "b2", "counterfactuals.with": "bad dog"},
+        {"counterfactuals.kind": "swap"},
+    ],
 )
 def test_another_word_and_a_swap_are_asked_as_on_the_page(open_app, link):
-    app = open_app(page="whatif", **PAIR, mask="a2", **link)
-    outcome, shown = ran(app)["outcome"], kept(run_until_done(app), "whatif_change")
+    app = open_app(page="counterfactuals", **PAIR, mask="a2", **link)
+    outcome, shown = ran(app)["outcome"], kept(run_until_done(app), "counterfactuals_change")
     assert outcome.variant.tokens == shown.variant.tokens and outcome.variant.label == shown.variant.label
     np.testing.assert_allclose(outcome.changes, shown.changes, atol=1e-4)
     assert outcome.nsp.is_next == pytest.approx(component(app, "gauge")["is_next"], abs=1e-5)
 
 
 def test_the_minimal_pair_is_the_visitor_s(open_app):
-    link = {"whatif.kind": "pairs", "whatif.good": "The bunny ate.", "whatif.bad": "The bunny eat."}
-    app = open_app(page="whatif", a="The bunny ate it.", **link)
-    assert ran(app)["pair"].margin == pytest.approx(of_job(app, "whatif_pair").margin, abs=1e-3)
+    link = {
+        "counterfactuals.kind": "pairs",
+        "counterfactuals.good": "The bunny ate.",
+        "counterfactuals.bad": "The bunny eat.",
+    }
+    app = open_app(page="counterfactuals", a="The bunny ate it.", **link)
+    assert ran(app)["pair"].margin == pytest.approx(of_job(app, "counterfactuals_pair").margin, abs=1e-3)
 
 
 # Words
 
 
 def test_the_chosen_vectors_of_the_window_are_compared(open_app):
-    link = {"inputsum.start": "20", "inputsum.of": "segment"}
-    app = open_app(page="inputsum", a="The bunny ate a carrot . " * 30, **link)
+    link = {"input_embeddings.start": "20", "input_embeddings.of": "segment"}
+    app = open_app(page="input_embeddings", a="The bunny ate a carrot . " * 30, **link)
     names = ran(app)
     assert list(names["shown"]) == list(range(19, 67))
     shown, vectors = array(figures(app)[0]["data"][0]["x"]), names["found"]
@@ -387,16 +399,16 @@ OWN = "river | They sat on the bank.\nmoney | She went to the bank.\nriver | The
 
 def test_meaning_reads_the_visitor_s_own_sentences(open_app):
     link = {
-        "meaning.example": "own sentences",
-        "meaning.word": "bank",
-        "meaning.lines": OWN,
-        "meaning.layer": "1",
-        "meaning.space": "1",
+        "word_senses.example": "own sentences",
+        "word_senses.word": "bank",
+        "word_senses.lines": OWN,
+        "word_senses.layer": "1",
+        "word_senses.space": "1",
     }
-    app = open_app(page="meaning", **link)
+    app = open_app(page="word_senses", **link)
     names = ran(app)
-    assert len(names["texts"]) == 3 and names["found"].texts == of_job(app, "meaning").texts
-    np.testing.assert_allclose(names["vectors"], of_job(app, "meaning").vectors[1], atol=1e-4)
+    assert len(names["texts"]) == 3 and names["found"].texts == of_job(app, "word_senses").texts
+    np.testing.assert_allclose(names["vectors"], of_job(app, "word_senses").vectors[1], atol=1e-4)
     points = {group["name"]: array(group["z"]) for group in figures(app)[0]["data"]}
     river = [place for place, text in zip(names["places"], names["found"].texts) if names["senses"][text] == "river"]
     np.testing.assert_allclose(points["river"], np.array(river)[:, 2], atol=1e-3)
@@ -404,24 +416,24 @@ def test_meaning_reads_the_visitor_s_own_sentences(open_app):
 
 
 def test_meaning_by_tsne_is_in_the_lines(open_app):
-    app = open_app(page="meaning", **{"meaning.way": "tsne", "meaning.space": "1"})
+    app = open_app(page="word_senses", **{"word_senses.way": "tsne", "word_senses.space": "1"})
     names = ran(app)
     assert "tsne(vectors, 3)" in app.code[0].value
     assert names["places"].shape == of_job(app, "meaning_places")[0].shape == (len(names["texts"]), 3)
 
 
 def test_meaning_of_an_example_is_read_from_its_file(open_app):
-    app = open_app(page="meaning", **{"meaning.example": "bat", "meaning.way": "umap"})
+    app = open_app(page="word_senses", **{"word_senses.example": "bat", "word_senses.way": "umap"})
     names = ran(app)
-    assert names["found"].texts == of_job(app, "meaning").texts
-    np.testing.assert_allclose(names["vectors"], of_job(app, "meaning").vectors[3], atol=1e-4)
+    assert names["found"].texts == of_job(app, "word_senses").texts
+    np.testing.assert_allclose(names["vectors"], of_job(app, "word_senses").vectors[3], atol=1e-4)
     # UMAP itself may take another turn at the last digits.
     assert "umap(vectors, 2)" in app.code[0].value and names["places"].shape == kept(app, "meaning_places")[0].shape
 
 
 def test_neighbours_are_those_of_the_open_cell(open_app):
-    link = {"neighbours.at": "2", "neighbours.vector": "3", "neighbours.centred": "0"}
-    app = open_app(page="neighbours", **PAIR, **link)
+    link = {"nearest_words.at": "2", "nearest_words.vector": "3", "nearest_words.centred": "0"}
+    app = open_app(page="nearest_words", **PAIR, **link)
     names = ran(app)
     table = app.dataframe[1].value
     assert list(table["word"]) == [one.token for one in names["near"][0]]
@@ -429,8 +441,13 @@ def test_neighbours_are_those_of_the_open_cell(open_app):
 
 
 def test_the_places_of_a_file_are_those_of_the_open_cell(open_app, capsys):
-    link = {"neighbours.at": "2", "neighbours.vector": "3", "neighbours.among": "text", "neighbours.file": "facts.csv"}
-    app = open_app(page="neighbours", **PAIR, **link)
+    link = {
+        "nearest_words.at": "2",
+        "nearest_words.vector": "3",
+        "nearest_words.among": "text",
+        "nearest_words.file": "facts.csv",
+    }
+    app = open_app(page="nearest_words", **PAIR, **link)
     (near,) = ran(app)["found"].nearest
     table = app.dataframe[0].value
     assert list(table["word"]) == [one.word.text for one in near]
@@ -440,9 +457,9 @@ def test_the_places_of_a_file_are_those_of_the_open_cell(open_app, capsys):
 
 def test_the_places_of_one_head_and_their_parts_of_speech(open_app, with_tasks, task_home, monkeypatch, capsys):
     monkeypatch.setattr("pages.representations.nearest_contexts.TAGGER", "words")
-    link = {"neighbours.at": "2", "neighbours.vector": "2", "neighbours.among": "text"}
-    link |= {"neighbours.head": "2", "neighbours.tags": "1"}
-    app = run_until_done(open_app(page="neighbours", **PAIR, **link))
+    link = {"nearest_words.at": "2", "nearest_words.vector": "2", "nearest_words.among": "text"}
+    link |= {"nearest_words.head": "2", "nearest_words.tags": "1"}
+    app = run_until_done(open_app(page="nearest_words", **PAIR, **link))
     names, table = ran(app), app.dataframe[0].value
     (near,) = names["found"].nearest
     assert [word.strip("«»") for word in table["word"]] == [one.word.text for one in near]
@@ -455,11 +472,16 @@ def test_the_places_of_one_head_and_their_parts_of_speech(open_app, with_tasks, 
 
 @pytest.mark.parametrize("own", [False, True])
 def test_the_places_of_several_heads_and_what_a_file_with_trees_says(open_app, own, tmp_path, monkeypatch):
-    link = {"neighbours.at": "2", "neighbours.vector": "3", "neighbours.among": "text", "neighbours.head": "2,4"}
-    link |= {"neighbours.file": "upload" if own else "trees.conllu"} | ({"special": "0"} if own else {})
-    app = open_app(page="neighbours", **PAIR, **link)
+    link = {
+        "nearest_words.at": "2",
+        "nearest_words.vector": "3",
+        "nearest_words.among": "text",
+        "nearest_words.head": "2,4",
+    }
+    link |= {"nearest_words.file": "upload" if own else "trees.conllu"} | ({"special": "0"} if own else {})
+    app = open_app(page="nearest_words", **PAIR, **link)
     if own:
-        app.file_uploader(key="w_neighbours_upload").upload("theirs.conllu", TREE, "text/plain").run()
+        app.file_uploader(key="w_nearest_words_upload").upload("theirs.conllu", TREE, "text/plain").run()
         (tmp_path / "theirs.conllu").write_bytes(TREE)
         monkeypatch.chdir(tmp_path)
     table = run_until_done(app).dataframe[0].value
@@ -497,15 +519,15 @@ def test_factors_are_of_the_chosen_layers_and_tokens(open_app, link, capsys):
 
 def test_two_texts_and_a_head_are_compared(open_app):
     link = {
-        "compare.what": "texts",
-        "compare.a": "The carrot ate the bunny.",
-        "compare.mask": "a1",
-        "compare.head": "2",
+        "side_by_side.what": "texts",
+        "side_by_side.a": "The carrot ate the bunny.",
+        "side_by_side.mask": "a1",
+        "side_by_side.head": "2",
         "with": "not-here",
         "depth": "0",
-        "compare.drawn": "difference",
+        "side_by_side.drawn": "difference",
     }
-    app = open_app(page="compare", a="The bunny ate the carrot.", mask="a1", **link)
+    app = open_app(page="side_by_side", a="The bunny ate the carrot.", mask="a1", **link)
     names = ran(app)
     table = app.dataframe[0].value
     assert list(table["divergence"]) == pytest.approx([mask.divergence for mask in names["found"].masks], abs=1e-5)
@@ -516,8 +538,8 @@ def test_two_texts_and_a_head_are_compared(open_app):
 
 
 def test_a_window_of_a_long_difference_is_in_the_lines(open_app):
-    link = {"compare.drawn": "difference", "with": "tiny-cased", "from": "10", "compare.head": "2"}
-    app = open_app(page="compare", a="The bunny ate a carrot today . " * 12, **link)
+    link = {"side_by_side.drawn": "difference", "with": "tiny-cased", "from": "10", "side_by_side.head": "2"}
+    app = open_app(page="side_by_side", a="The bunny ate a carrot today . " * 12, **link)
     names = ran(app)
     assert array(figures(app)[0]["data"][0]["z"]).shape == names["two"].shape == (64, 64)
     assert any(np.array_equal(names["one"], layer[1, 9:73, 9:73]) for layer in names["trace"].attentions)
@@ -526,8 +548,13 @@ def test_a_window_of_a_long_difference_is_in_the_lines(open_app):
 @pytest.mark.parametrize("start", ["4", "31"])
 def test_the_lines_print_the_tokens_that_are_drawn_of_texts_of_two_lengths(open_app, start):
     sentence = "The bunny ate a carrot today . "
-    link = {"compare.drawn": "lines", "compare.what": "texts", "compare.a": sentence * 7, "compare.head": "2"}
-    app = open_app(page="compare", a=sentence * 14, **{"from": start}, **link)
+    link = {
+        "side_by_side.drawn": "lines",
+        "side_by_side.what": "texts",
+        "side_by_side.a": sentence * 7,
+        "side_by_side.head": "2",
+    }
+    app = open_app(page="side_by_side", a=sentence * 14, **{"from": start}, **link)
     names = ran(app)
     for drawn, weights in zip(components(app, "lines"), (names["one"], names["two"]), strict=True):
         shown = np.frombuffer(base64.b64decode(drawn["bytes"]), np.uint8)
@@ -536,8 +563,8 @@ def test_the_lines_print_the_tokens_that_are_drawn_of_texts_of_two_lengths(open_
 
 
 def test_layers_of_two_models_are_compared(open_app):
-    link = {"with": "tiny-uncased", "compare.look": "layers"}
-    app = open_app(page="compare", a="The bunny ate it.", mask="a1", **link)
+    link = {"with": "tiny-uncased", "side_by_side.look": "layers"}
+    app = open_app(page="side_by_side", a="The bunny ate it.", mask="a1", **link)
     lenses = ran(app)["lenses"]
     for curve, lens in zip(figures(app)[-1]["data"], lenses, strict=True):
         np.testing.assert_allclose(array(curve["y"]), lens.answer_probabilities[0], atol=1e-4)
@@ -546,18 +573,21 @@ def test_layers_of_two_models_are_compared(open_app):
 @pytest.mark.parametrize(
     "link",
     [
-        {"cka.source": "view", "mask": "a1"},
-        {"cka.source": "view", "b": "\u200b"},
-        {"cka.file": "pairs.jsonl"},
-        {"cka.file": "typed", "cka.lines": "The bunny ate it today.\n\nIt was good\tand so on."},
-        {"cka.source": "view", "b": "It was good.", "cka.measure": "svcca"},
-        {"cka.file": "pairs.jsonl", "cka.measure": "pwcca"},
+        {"layer_similarity.source": "view", "mask": "a1"},
+        {"layer_similarity.source": "view", "b": "\u200b"},
+        {"layer_similarity.file": "pairs.jsonl"},
+        {
+            "layer_similarity.file": "typed",
+            "layer_similarity.lines": "The bunny ate it today.\n\nIt was good\tand so on.",
+        },
+        {"layer_similarity.source": "view", "b": "It was good.", "layer_similarity.measure": "svcca"},
+        {"layer_similarity.file": "pairs.jsonl", "layer_similarity.measure": "pwcca"},
     ],
 )
 def test_layer_likeness_is_of_the_chosen_texts(open_app, link, capsys):
-    app = open_app(page="cka", a="The bunny ate it.", **{"with": "tiny-uncased"}, **link)
+    app = open_app(page="layer_similarity", a="The bunny ate it.", **{"with": "tiny-uncased"}, **link)
     ran(app)
-    assert capsys.readouterr().out.strip() == str(of_job(app, link.get("cka.measure", "cka"))[0].round(3))
+    assert capsys.readouterr().out.strip() == str(of_job(app, link.get("layer_similarity.measure", "cka"))[0].round(3))
 
 
 @pytest.mark.parametrize(
@@ -662,7 +692,7 @@ def test_the_open_box_of_every_size_is_in_the_lines(open_app, capsys):
 
 
 def test_the_family_s_sizes_are_those_of_the_table(open_app):
-    app = open_app(page="family")
+    app = open_app(page="architectures")
     shown = app.dataframe[0].value
     assert [row.parameters["total"] for row in ran(app)["rows"]] == list(shown["Parameters"])
 
@@ -670,8 +700,8 @@ def test_the_family_s_sizes_are_those_of_the_table(open_app):
 def test_speed_is_measured_only_where_the_page_does():
     from ui.shell.view import View
 
-    assert "measure_speed(rows)" in WRITERS["family"](View(), 128, True)
-    assert "measure_speed" not in WRITERS["family"](View(), 128)
+    assert "measure_speed(rows)" in pages()["architectures"].snippet(View(), 128, True)
+    assert "measure_speed" not in pages()["architectures"].snippet(View(), 128)
 
 
 # A task of one's own
@@ -681,9 +711,9 @@ def test_the_command_is_what_the_page_would_start(open_app, explorer_home, monke
     from bert_tf.cli import _parser
     from ui.session import finetuning_jobs
 
-    app = open_app(page="newtask")
-    app.selectbox(key="w_newtask_model").set_value("tiny-cased").run()
-    app.file_uploader(key="w_newtask_file_classify").upload("my films.csv", b"text,label\na,b\n", "text/csv").run()
+    app = open_app(page="fine_tune")
+    app.selectbox(key="w_fine_tune_model").set_value("tiny-cased").run()
+    app.file_uploader(key="w_fine_tune_file_classify").upload("my films.csv", b"text,label\na,b\n", "text/csv").run()
     given = shlex.split(app.code[0].value.replace("\\\n", " "))[3:]
     begun = []
     monkeypatch.setattr(finetuning_jobs, "Training", lambda folder, arguments, seconds: begun.append(arguments))

@@ -162,12 +162,12 @@ def test_rows_are_tested_as_a_concept_by_a_press(open_app):
     assert app.button(key="w_dataset_subset_0_concept").disabled
     app.button(key="w_dataset_subset_1_concept").click().run()
     own, others = ([row.text_a for row in rows if (row.number in chosen) == inside] for inside in (True, False))
-    assert param(app, "page") == "concepts" and param(app, "concepts.file") == "sentences.txt"
-    assert app.text_area(key="w_concepts_own").value == "\n".join(own)
-    assert app.text_area(key="w_concepts_others").value == "\n".join(others)
-    app.selectbox(key="w_concepts_of").set_value("word").run()
-    app.text_input(key="w_concepts_word").set_value("table").run()
-    found = run_until_done(app).session_state["_jobs"]["concepts"].result
+    assert param(app, "page") == "tcav" and param(app, "tcav.file") == "sentences.txt"
+    assert app.text_area(key="w_tcav_own").value == "\n".join(own)
+    assert app.text_area(key="w_tcav_others").value == "\n".join(others)
+    app.selectbox(key="w_tcav_of").set_value("word").run()
+    app.text_input(key="w_tcav_word").set_value("table").run()
+    found = run_until_done(app).session_state["_jobs"]["tcav"].result
     assert found.sentences == 6 and len(found.places) == len(rows)
     # What a filter leaves needs no name; an upload, and its columns, go along.
     app = open_app(
@@ -185,10 +185,10 @@ def test_rows_are_tested_as_a_concept_by_a_press(open_app):
     app.file_uploader(key="w_dataset_upload").upload("f.csv", "\n".join(["id,said", *read]).encode(), "text/csv").run()
     app = run_until_done(app)
     app.button(key="w_dataset_subset_concept").click().run()
-    assert app.text_area(key="w_concepts_own").value.splitlines() == [line[2:] for line in read[:7]]
-    assert app.text_area(key="w_concepts_others").value.splitlines() == [line[2:] for line in read[7:]]
-    assert "Read from f" in page_text(app) and app.selectbox(key="w_concepts_first").value == "said"
-    assert app.selectbox(key="w_concepts_second").value == "id" == param(app, "concepts.second")
+    assert app.text_area(key="w_tcav_own").value.splitlines() == [line[2:] for line in read[:7]]
+    assert app.text_area(key="w_tcav_others").value.splitlines() == [line[2:] for line in read[7:]]
+    assert "Read from f" in page_text(app) and app.selectbox(key="w_tcav_first").value == "said"
+    assert app.selectbox(key="w_tcav_second").value == "id" == param(app, "tcav.second")
 
 
 def test_what_is_typed_for_a_concept_is_bounded():

@@ -49,7 +49,7 @@ def tables(app):
 
 
 def test_classes_are_those_the_library_gives_with_the_words_that_mattered(open_app, task_home):
-    app = open_app(page="tasks", a="the cat sat", **{"tasks.model": "classes"})
+    app = open_app(page="task_predictions", a="the cat sat", **{"task_predictions.model": "classes"})
     no_trouble(app)
     (said,) = loaded("classes", task_home).task.predict(["the cat sat"])
     drawn = component(run_until_done(app), "marks")
@@ -58,7 +58,7 @@ def test_classes_are_those_the_library_gives_with_the_words_that_mattered(open_a
 
 
 def test_a_pair_task_asks_for_a_second_text(open_app):
-    app = open_app(page="tasks", a="the cat", **{"tasks.model": "pairs"})
+    app = open_app(page="task_predictions", a="the cat", **{"task_predictions.model": "pairs"})
     no_trouble(app)
     assert "Second text is empty" in page_text(app)
     app.text_area(key="w_text_b").set_value("a dog").run()
@@ -67,7 +67,7 @@ def test_a_pair_task_asks_for_a_second_text(open_app):
 
 
 def test_a_regression_shows_its_number(open_app, task_home):
-    app = open_app(page="tasks", a="the cat sat", **{"tasks.model": "score"})
+    app = open_app(page="task_predictions", a="the cat sat", **{"task_predictions.model": "score"})
     no_trouble(app)
     (said,) = loaded("score", task_home).task.predict(["the cat sat"])
     assert app.metric[0].value == f"{said['value']:.2f}"
@@ -89,7 +89,7 @@ def test_a_regression_shows_its_number(open_app, task_home):
 def test_the_lines_of_a_task_say_what_the_page_says(open_app, task_home, capsys, model, b):
     from ui.session import task_models
 
-    app = open_app(page="tasks", a="the cat sat", b=b, **{"tasks.model": model})
+    app = open_app(page="task_predictions", a="the cat sat", b=b, **{"task_predictions.model": model})
     names = {}
     exec(app.code[0].value, names)
     bert = loaded(model, task_home)
@@ -103,7 +103,9 @@ def test_the_lines_of_a_task_say_what_the_page_says(open_app, task_home, capsys,
 
 
 def test_the_lines_of_before_and_after_give_the_map_of_the_page(open_app, capsys):
-    app = open_app(page="finetuned", a="the cat sat", b="it ran", mask="a1", **{"finetuned.model": "tags"})
+    app = open_app(
+        page="fine_tuning_changes", a="the cat sat", b="it ran", mask="a1", **{"fine_tuning_changes.model": "tags"}
+    )
     no_trouble(app)
     names = {}
     exec(app.code[0].value, names)
@@ -122,8 +124,8 @@ def test_the_lines_of_before_and_after_give_the_map_of_the_page(open_app, capsys
 def test_the_lines_of_two_classifiers_say_both_answers_and_what_their_layers_say(open_app, task_home, capsys):
     from bert_tf.explain import class_lens
 
-    link = {"with": "either", "compare.look": "layers"}
-    app = finished(open_app(page="compare", a="the cat sat", model="classes", **link))
+    link = {"with": "either", "side_by_side.look": "layers"}
+    app = finished(open_app(page="side_by_side", a="the cat sat", model="classes", **link))
     names = {}
     exec(app.code[0].value, names)
     page_text = capsys.readouterr().out
@@ -156,17 +158,17 @@ def figure(app, index=0):
 def test_a_class_is_followed_layer_by_layer(open_app, task_home):
     from bert_tf.explain import class_lens
 
-    app = finished(open_app(page="lens", a="the cat sat", model="classes"))
+    app = finished(open_app(page="logit_lens", a="the cat sat", model="classes"))
     bert = loaded("classes", task_home)
     lens = class_lens(bert, bert.trace("the cat sat"))
     drawn = figure(app)["data"]
     assert [one["name"] for one in drawn] == ["bad", "good"]
     assert np.allclose([one["y"] for one in drawn], lens.values.T, atol=1e-5)
-    assert figure(finished(open_app(page="lens", a="the cat sat", model="score")))["data"][0]["name"] == "value"
+    assert figure(finished(open_app(page="logit_lens", a="the cat sat", model="score")))["data"][0]["name"] == "value"
     for method, said in (("deeplift", "What the value gains"), ("relevance", "The value passed back")):
         app = finished(open_app(page="saliency", a="the cat sat", model="score", **{"saliency.method": method}))
         assert said in page_text(app) and "log-" not in page_text(app)
-    assert "The class after each layer" not in page_text(open_app(page="lens", a="the cat sat", model="tags"))
+    assert "The class after each layer" not in page_text(open_app(page="logit_lens", a="the cat sat", model="tags"))
 
 
 def test_parts_are_switched_off_under_a_class(open_app, task_home):
@@ -191,7 +193,7 @@ def test_parts_are_switched_off_under_a_number(open_app):
 
 def test_marked_words_are_cut_from_the_visitors_own_text(open_app, task_home):
     text = "the cat ran in London  and sat in <b>Paris</b>"
-    app = open_app(page="tasks", a=text, **{"tasks.model": "tags"})
+    app = open_app(page="task_predictions", a=text, **{"task_predictions.model": "tags"})
     no_trouble(app)
     drawn = component(app, "spans")
     parts, marks = drawn["parts"], [part for part in drawn["parts"] if "kind" in part]
@@ -208,7 +210,7 @@ def test_marked_words_are_cut_from_the_visitors_own_text(open_app, task_home):
 
 def test_every_word_is_marked_where_labels_are_no_entities(open_app, task_home):
     text = "the cat ran in London  and sat in <b>Paris</b>"
-    app = open_app(page="tasks", a=text, **{"tasks.model": "words"})
+    app = open_app(page="task_predictions", a=text, **{"task_predictions.model": "words"})
     no_trouble(app)
     drawn = component(app, "spans")
     marks = [part for part in drawn["parts"] if "kind" in part]
@@ -247,7 +249,7 @@ def doubtful(task_home, tmp_path, monkeypatch):
 
 def test_a_question_without_an_answer_marks_nothing(open_app, doubtful):
     passage = "the cat sat on the mat. it was in London."
-    app = open_app(page="tasks", a="where was it", b=passage, **{"tasks.model": "doubtful"})
+    app = open_app(page="task_predictions", a="where was it", b=passage, **{"task_predictions.model": "doubtful"})
     no_trouble(app)
     (said,) = loaded("doubtful", doubtful).task.predict([{"question": "where was it", "passage": passage}])
     assert said["start"] is None and said["n_best"]
@@ -259,7 +261,7 @@ def test_a_question_without_an_answer_marks_nothing(open_app, doubtful):
 
 def test_an_answer_is_marked_where_the_library_finds_it(open_app, task_home):
     passage = "the dog ran in the park. the cat sat on the mat. it was in London."
-    app = open_app(page="tasks", a="where was it", b=passage, **{"tasks.model": "answers"})
+    app = open_app(page="task_predictions", a="where was it", b=passage, **{"task_predictions.model": "answers"})
     no_trouble(app)
     (said,) = loaded("answers", task_home).task.predict([{"question": "where was it", "passage": passage}])
     parts = component(app, "spans")["parts"]
@@ -269,22 +271,29 @@ def test_an_answer_is_marked_where_the_library_finds_it(open_app, task_home):
 
 
 def test_endings_are_weighed_against_each_other(open_app):
-    app = open_app(page="tasks", a="the cat", b="sat on the mat\nran in the park", **{"tasks.model": "endings"})
+    app = open_app(
+        page="task_predictions",
+        a="the cat",
+        b="sat on the mat\nran in the park",
+        **{"task_predictions.model": "endings"},
+    )
     no_trouble(app)
-    app = open_app(page="tasks", a="the cat", b="sat on the mat", **{"tasks.model": "endings"})
+    app = open_app(page="task_predictions", a="the cat", b="sat on the mat", **{"task_predictions.model": "endings"})
     assert "at least 2" in page_text(app) and not app.exception
 
 
 @pytest.mark.parametrize("model, b", [("classes", ""), ("tags", ""), ("answers", "the cat sat on the mat.")])
 def test_a_task_is_there_in_bfloat16_too(open_app, model, b):
-    app = open_app(page="tasks", a="the cat sat", b=b, precision="bfloat16", **{"tasks.model": model})
+    app = open_app(
+        page="task_predictions", a="the cat sat", b=b, precision="bfloat16", **{"task_predictions.model": model}
+    )
     no_trouble(app)
     assert app.code  # the page was drawn to its end
 
 
 def test_what_a_classifier_does_not_read_is_said_and_not_scored(open_app, task_home):
     text = "the cat sat on the mat " * 40
-    app = open_app(page="tasks", a=text, **{"tasks.model": "classes"})
+    app = open_app(page="task_predictions", a=text, **{"task_predictions.model": "classes"})
     no_trouble(app)
     bert = loaded("classes", task_home)
     packed = bert.tokenizer.encode(text, max_length=bert.task.settings.max_length)
@@ -292,12 +301,16 @@ def test_what_a_classifier_does_not_read_is_said_and_not_scored(open_app, task_h
     app.toggle(key="w_task_words").set_value(True).run()
     words = [part for part in component(run_until_done(app), "marks")["a"] if "tip" in part]
     assert len(words) == sum(one is not None for one in packed.sources)
-    assert param(app, "tasks.words") == "1"
-    again = run_until_done(open_app(page="tasks", a=text, **{"tasks.model": "classes", "tasks.words": "1"}))
+    assert param(app, "task_predictions.words") == "1"
+    again = run_until_done(
+        open_app(
+            page="task_predictions", a=text, **{"task_predictions.model": "classes", "task_predictions.words": "1"}
+        )
+    )
     assert again.toggle(key="w_task_words").value and component(again, "marks")["a"] == component(app, "marks")["a"]
 
 
-@pytest.mark.parametrize("page", ["saliency", "patching", "lens", "ablation"])
+@pytest.mark.parametrize("page", ["saliency", "patching", "logit_lens", "ablation"])
 def test_the_lines_about_a_class_run(open_app, page, capsys):
     link = {"patching.a": "the dog sat"} if page == "patching" else {}
     app = finished(open_app(page=page, a="the cat sat", model="classes", **link))
@@ -307,7 +320,7 @@ def test_the_lines_about_a_class_run(open_app, page, capsys):
 
 @pytest.mark.parametrize("model", ["classes", "tags", "answers"])
 def test_examples_and_texts_that_cannot_be_read_are_answered(open_app, model):
-    app = open_app(page="tasks", a=" ", b=" ", **{"tasks.model": model})
+    app = open_app(page="task_predictions", a=" ", b=" ", **{"task_predictions.model": model})
     assert "is empty" in page_text(app) and not app.exception
     app.button_group(key="w_task_example").set_value(app.button_group(key="w_task_example").options[0]).run()
     no_trouble(app)
@@ -322,7 +335,7 @@ def test_without_a_fine_tuned_model_the_page_says_how_to_get_one(open_app, explo
     monkeypatch.setenv("BERT_TF_EXPLORER", str(explorer_home / "explorer.toml"))
     state.limits.clear()
     model_store.catalogue.clear()
-    for page in ("tasks", "finetuned"):
+    for page in ("task_predictions", "fine_tuning_changes"):
         app = open_app(page=page)
         no_trouble(app)
         assert "python -m bert_tf finetune" in page_text(app)
@@ -332,15 +345,15 @@ def test_before_and_after_shows_the_heads_that_moved_most(open_app, task_home):
     from bert_tf.explain.attention.attention_divergence import attention_divergence
 
     text = "the cat sat on the mat"
-    app = open_app(page="finetuned", a=text, **{"finetuned.model": "classes"})
+    app = open_app(page="fine_tuning_changes", a=text, **{"fine_tuning_changes.model": "classes"})
     no_trouble(app)
     wanted = attention_divergence(loaded("plain", task_home).trace(text), loaded("classes", task_home).trace(text))
     layer, head = np.unravel_index(wanted.argmax(), wanted.shape)
-    assert app.button_group(key="w_finetuned_head").value == f"{layer + 1}.{head + 1}"
+    assert app.button_group(key="w_fine_tuning_changes_head").value == f"{layer + 1}.{head + 1}"
     before, after = (loaded(name, task_home).trace(text).attentions[layer, head] for name in ("plain", "classes"))
     (drawn,) = figure(app, 1)["data"]
     np.testing.assert_allclose(array(drawn["z"]), after - before, atol=1e-3)
-    assert app.button(key="w_attention_read").label == "Attention is not explanation: read why"
+    assert app.button(key="w_all_heads_read").label == "Attention is not explanation: read why"
     app.button(key="w_Open after").click().run()
     no_trouble(app)
     assert app.selectbox(key="w_model").value == "classes"
@@ -388,7 +401,7 @@ def test_the_task_head_is_a_box_of_the_architecture(open_app, task_home, name):
     ],
 )
 def test_what_a_task_does_not_show_is_said(open_app, model, b, says):
-    app = open_app(page="tasks", a="The cat sat", b=b, **{"tasks.model": model})
+    app = open_app(page="task_predictions", a="The cat sat", b=b, **{"task_predictions.model": model})
     no_trouble(app)
     assert says in page_text(app)
 
@@ -405,11 +418,16 @@ def drawn_values(app):
 
 
 def beside(open_app, one, other, **link):
-    return finished(open_app(page="compare", model=one, **{"with": other, "a": "the cat sat", **link}))
+    return finished(open_app(page="side_by_side", model=one, **{"with": other, "a": "the cat sat", **link}))
 
 
 def test_the_classes_of_both_sides_are_compared(open_app, task_home):
-    app = beside(open_app, "classes", "classes", **{"compare.what": "texts", "compare.a": "a dog ran", "compare.b": ""})
+    app = beside(
+        open_app,
+        "classes",
+        "classes",
+        **{"side_by_side.what": "texts", "side_by_side.a": "a dog ran", "side_by_side.b": ""},
+    )
     first, second = loaded("classes", task_home).task.predict(["the cat sat", "a dog ran"])
     cards = [one["cards"][0] for one in components(app, "bars")]
     assert [[(one["text"], one["p"]) for one in card["predictions"]] for card in cards] == [
@@ -473,7 +491,12 @@ def test_marks_that_differ_are_listed(open_app, task_home, tmp_path, monkeypatch
 def test_classes_are_followed_layer_by_layer_on_both_sides(open_app, task_home):
     from bert_tf.explain import class_lens
 
-    link = {"compare.what": "texts", "compare.a": "a dog ran", "compare.b": "", "compare.look": "layers"}
+    link = {
+        "side_by_side.what": "texts",
+        "side_by_side.a": "a dog ran",
+        "side_by_side.b": "",
+        "side_by_side.look": "layers",
+    }
     app = beside(open_app, "classes", "classes", **link)
     bert = loaded("classes", task_home)
     lenses = [class_lens(bert, bert.trace(text)) for text in ("the cat sat", "a dog ran")]
@@ -488,11 +511,13 @@ def test_classes_are_followed_layer_by_layer_on_both_sides(open_app, task_home):
     [("classes", "plain", "needs a word that is hidden on both sides"), ("classes", "score", "One side gives a score")],
 )
 def test_what_a_side_lacks_for_its_layers_is_said(open_app, one, other, says):
-    assert says in page_text(beside(open_app, one, other, **{"compare.look": "layers"}))
+    assert says in page_text(beside(open_app, one, other, **{"side_by_side.look": "layers"}))
 
 
 def test_before_and_after_says_what_both_say(open_app, task_home, saved):
-    app = open_app(page="finetuned", a="the cat sat", b="it ran", mask="a1", **{"finetuned.model": "classes"})
+    app = open_app(
+        page="fine_tuning_changes", a="the cat sat", b="it ran", mask="a1", **{"fine_tuning_changes.model": "classes"}
+    )
     no_trouble(app)
     before, after = (loaded(name, task_home) for name in ("plain", "classes"))
     (said,) = after.task.predict(["the cat sat"])
@@ -512,10 +537,10 @@ def test_before_and_after_says_what_both_say(open_app, task_home, saved):
         (one["text"], pytest.approx(one["was"]), pytest.approx(one["p"])) for one in words["predictions"]
     ]
     assert rows[-1]["of"] == "IsNext" and 0 < rows[-1]["before"] < 1
-    app.button(key="w_finetuned_compare").click().run()
+    app.button(key="w_fine_tuning_changes_compare").click().run()
     no_trouble(app)
-    assert app.selectbox(key="w_compare_model").value == "plain"
-    assert app.selectbox(key="w_compare_other").value == "classes"
+    assert app.selectbox(key="w_side_by_side_model").value == "plain"
+    assert app.selectbox(key="w_side_by_side_other").value == "classes"
 
 
 def test_before_and_after_names_the_side_without_a_head(open_app, task_home, tmp_path, monkeypatch):
@@ -534,7 +559,7 @@ def test_before_and_after_names_the_side_without_a_head(open_app, task_home, tmp
     state.limits.clear()
     model_store.catalogue.clear()
     model_store._load.clear()
-    app = open_app(page="finetuned", a="the cat sat", b="it ran", **{"finetuned.model": "classes"})
+    app = open_app(page="fine_tuning_changes", a="the cat sat", b="it ran", **{"fine_tuning_changes.model": "classes"})
     no_trouble(app)
     assert "plain has no head for masked words" in page_text(
         app
@@ -545,10 +570,10 @@ def test_before_and_after_names_the_side_without_a_head(open_app, task_home, tmp
 def test_before_and_after_holds_its_maps_in_the_bounded_store_alone(open_app):
     from ui.session import trace_store
 
-    app = open_app(page="finetuned", a="the cat sat", **{"finetuned.model": "classes"})
+    app = open_app(page="fine_tuning_changes", a="the cat sat", **{"fine_tuning_changes.model": "classes"})
     no_trouble(app)
     places = app.session_state["_kept"]._places
-    moved, said = (places[name].value for name in ("finetuned", "finetuned_says"))
+    moved, said = (places[name].value for name in ("fine_tuning_changes", "fine_tuning_changes_says"))
     assert moved.shape == (2, 4) and all(one.attentions is None for one in said)
     assert {key[1] for key in trace_store._store()._values if key[3] == "the cat sat"} >= {"plain", "classes"}
 
@@ -566,7 +591,11 @@ def test_before_and_after_holds_its_maps_in_the_bounded_store_alone(open_app):
 def test_what_a_task_says_is_saved(open_app, task_home, saved, model, b, names):
     from ui.session import task_models
 
-    offered(finished(open_app(page="tasks", a="the cat sat", b=b, **{"tasks.model": model})), saved, names)
+    offered(
+        finished(open_app(page="task_predictions", a="the cat sat", b=b, **{"task_predictions.model": model})),
+        saved,
+        names,
+    )
     bert = loaded(model, task_home)
     (said,) = bert.task.predict([task_models.record(bert.task.settings, "the cat sat", b)])
     found = saved[names[0]]
@@ -587,7 +616,7 @@ def test_the_words_that_mattered_are_saved(open_app, task_home, saved):
     from bert_tf.explain import occlusion
     from bert_tf.explain.attribution.target import class_target
 
-    finished(open_app(page="tasks", a="the cat sat", **{"tasks.model": "classes"}))
+    finished(open_app(page="task_predictions", a="the cat sat", **{"task_predictions.model": "classes"}))
     bert = loaded("classes", task_home)
     trace = bert.trace("the cat sat")
     wanted = occlusion(bert, trace, class_target(bert, trace), level="word")
@@ -596,7 +625,13 @@ def test_the_words_that_mattered_are_saved(open_app, task_home, saved):
 
 def test_before_and_after_is_saved(open_app, task_home, saved):
     text = "the cat sat on the mat"
-    app = finished(open_app(page="finetuned", a=text, **{"finetuned.model": "classes", "finetuned.head": "2.1"}))
+    app = finished(
+        open_app(
+            page="fine_tuning_changes",
+            a=text,
+            **{"fine_tuning_changes.model": "classes", "fine_tuning_changes.head": "2.1"},
+        )
+    )
     (name,) = saved.keys() - {"heads-moved", "what-it-says"}
     offered(app, saved, ("heads-moved", "what-it-says", name))
     layer, head = (int(part) - 1 for part in name.split("-")[2::2])
@@ -607,7 +642,7 @@ def test_before_and_after_is_saved(open_app, task_home, saved):
 def test_the_classes_by_layer_are_saved(open_app, task_home, saved):
     from bert_tf.explain import class_lens
 
-    finished(open_app(page="lens", a="the cat sat", model="classes"))
+    finished(open_app(page="logit_lens", a="the cat sat", model="classes"))
     bert = loaded("classes", task_home)
     near(saved["class-by-layer"]["npz"]["values"], class_lens(bert, bert.trace("the cat sat")).values)
 
@@ -626,7 +661,7 @@ def test_the_classes_by_layer_are_saved(open_app, task_home, saved):
 def test_what_two_tasks_say_is_saved(open_app, task_home, saved, model, b, look, name):
     from bert_tf.explain import class_lens
 
-    app = beside(open_app, model, model, b=b, **{"compare.look": look})
+    app = beside(open_app, model, model, b=b, **{"side_by_side.look": look})
     offered(app, saved, saved)
     bert, found = loaded(model, task_home), saved[name]
     if look == "layers":

@@ -80,7 +80,7 @@ def said(app):
 
 
 def test_the_curves_have_the_figures_of_the_log(open_app, only_mini):
-    app = open_app(page="training", **{"training.run": "mini"})
+    app = open_app(page="training_curves", **{"training_curves.run": "mini"})
     assert not app.exception and not app.error
     assert app.selectbox(key="w_run").value == "mini"
     assert "loss **7.00**" in said(app) and "masked words right **20.0%**" in said(app)
@@ -95,7 +95,9 @@ def test_the_curves_have_the_figures_of_the_log(open_app, only_mini):
 
 
 def test_the_time_lapse_says_what_the_library_says(open_app, only_mini):
-    app = open_app(page="timelapse", a="the cat sat on the mat.", b="she ran.", mask="a1", **{"timelapse.run": "mini"})
+    app = open_app(
+        page="time_lapse", a="the cat sat on the mat.", b="she ran.", mask="a1", **{"time_lapse.run": "mini"}
+    )
     assert not app.exception and not app.error
     series = SnapshotSeries(read_run(only_mini).snapshots)
     snapshot_traces = series.snapshot_traces("the cat sat on the mat.", "she ran.", mask=["cat"])
@@ -106,29 +108,29 @@ def test_the_time_lapse_says_what_the_library_says(open_app, only_mini):
     figure = json.loads(app.get("plotly_chart")[0].proto.spec)
     assert list(figure["data"][0]["y"]) == found.ranks.tolist()
     assert figure["data"][1]["y"] == pytest.approx([moment.trace.nsp.is_next for moment in snapshot_traces], abs=1e-6)
-    app.select_slider(key="w_timelapse_at").set_value(10).run()
-    assert app.query_params["timelapse.at"] in (["10"], "10")
+    app.select_slider(key="w_time_lapse_at").set_value(10).run()
+    assert app.query_params["time_lapse.at"] in (["10"], "10")
     assert fill_mask(snapshot_traces[1].trace, series.tokenizer)[0].predictions
 
 
 def test_the_lines_of_a_run_have_its_curves_and_its_snapshots_answers(open_app, only_mini):
     names = {}
-    exec(open_app(page="training", **{"training.run": "mini"}).code[0].value, names)
+    exec(open_app(page="training_curves", **{"training_curves.run": "mini"}).code[0].value, names)
     assert names["name"] == "learning_rate" and names["run"].curve("loss") == read_run(only_mini).curve("loss")
-    link = {"timelapse.run": "mini", "timelapse.at": "10", "timelapse.layer": "2"}
-    app = open_app(page="timelapse", a="the cat sat on the mat.", b="she ran.", mask="a1", **link)
+    link = {"time_lapse.run": "mini", "time_lapse.at": "10", "time_lapse.layer": "2"}
+    app = open_app(page="time_lapse", a="the cat sat on the mat.", b="she ran.", mask="a1", **link)
     assert len(app.code) == 1
     exec(app.code[0].value, names)
     figure = json.loads(app.get("plotly_chart")[0].proto.spec)
     assert list(figure["data"][0]["y"]) == names["followed"].ranks.tolist()
     assert names["moments"][1].trace is names["trace"] and "trace.attentions[1, 0]" in app.code[0].value
-    app.select_slider(key="w_timelapse_at").set_value(0).run()
+    app.select_slider(key="w_time_lapse_at").set_value(0).run()
     assert "one.step == 0" in app.code[0].value
 
 
 def test_the_lines_of_two_snapshots_load_them_from_the_folder_of_runs(open_app, only_mini, monkeypatch):
-    link = {"compare.one": "mini/step-0", "compare.other": "mini/step-20"}
-    app = open_app(page="compare", a="the cat sat on the mat.", mask="a1", **link)
+    link = {"side_by_side.one": "mini/step-0", "side_by_side.other": "mini/step-20"}
+    app = open_app(page="side_by_side", a="the cat sat on the mat.", mask="a1", **link)
     assert not app.exception and not app.error
     names = {}
     monkeypatch.chdir(only_mini.parent)
@@ -140,33 +142,35 @@ def test_the_lines_of_two_snapshots_load_them_from_the_folder_of_runs(open_app, 
 
 def test_the_time_lapse_plays_to_its_end(open_app, only_mini, monkeypatch):
     monkeypatch.setattr("pages.training.time_lapse._PLAY", 3600)
-    app = open_app(page="timelapse", a="the cat sat.", mask="a1", **{"timelapse.run": "mini"})
-    app.button(key="w_timelapse_play").click().run()
-    assert app.select_slider(key="w_timelapse_at").value == 0
+    app = open_app(page="time_lapse", a="the cat sat.", mask="a1", **{"time_lapse.run": "mini"})
+    app.button(key="w_time_lapse_play").click().run()
+    assert app.select_slider(key="w_time_lapse_at").value == 0
     monkeypatch.setattr("pages.training.time_lapse._PLAY", 1e-3)
     for step in (10, 20):
         app.run()
-        assert app.select_slider(key="w_timelapse_at").value == step
+        assert app.select_slider(key="w_time_lapse_at").value == step
     app.run()
-    assert app.button(key="w_timelapse_play").label == "Play"
+    assert app.button(key="w_time_lapse_play").label == "Play"
 
 
 def test_nothing_masked_and_nothing_there_are_said(open_app, only_mini, monkeypatch, tmp_path):
-    app = open_app(page="timelapse", a="the cat sat.", **{"timelapse.run": "mini"})
+    app = open_app(page="time_lapse", a="the cat sat.", **{"time_lapse.run": "mini"})
     assert "Nothing is hidden" in said(app) and not app.exception
     monkeypatch.setattr(runs, "SHIPPED", tmp_path)
     monkeypatch.setattr(runs, "folder", lambda: tmp_path / "none")
-    assert "no training to look at" in said(open_app(page="timelapse", a="x"))
-    app = open_app(page="training")
+    assert "no training to look at" in said(open_app(page="time_lapse", a="x"))
+    app = open_app(page="training_curves")
     assert "no training here yet. Start one below" in said(app) and not app.exception
     (form,) = [one for one in app.expander if one.label.startswith("Train a small model")]
-    assert form.proto.expanded and app.button(key="w_training_start")
-    assert not [one for one in app.button_group if one.key == "w_training_begin"]  # no shipped model to go on from
+    assert form.proto.expanded and app.button(key="w_training_curves_start")
+    assert not [
+        one for one in app.button_group if one.key == "w_training_curves_begin"
+    ]  # no shipped model to go on from
     assert "with the vocabulary of tiny-cased" in said(app).replace("\\", "")
 
 
 def test_a_link_opens_no_folder_of_its_own(open_app, only_mini):
-    app = open_app(page="training", **{"training.run": "../../etc"})
+    app = open_app(page="training_curves", **{"training_curves.run": "../../etc"})
     assert app.selectbox(key="w_run").value == "mini" and not app.exception
 
 
@@ -340,11 +344,15 @@ def test_what_an_earlier_server_left_is_taken_up_from_its_files(open_app, kept_r
     assert _option(begun[0], "--batch-size") == "7" and _option(begun[0], "--steps") == "10"
     assert _option(begun[0], "--size") == "2x128x2" and "--init" not in begun[0]
     assert training_jobs.started("own-none") is None and training_jobs.started("mini") is None
-    app = open_app(page="training", **{"training.run": "own-half"})
-    assert [one.label for one in app.button if one.key.startswith("w_training_")][:3] == ["Go on", "Stop", "Delete"]
-    app = open_app(page="training", **{"training.run": "own-bare"})
+    app = open_app(page="training_curves", **{"training_curves.run": "own-half"})
+    assert [one.label for one in app.button if one.key.startswith("w_training_curves_")][:3] == [
+        "Go on",
+        "Stop",
+        "Delete",
+    ]
+    app = open_app(page="training_curves", **{"training_curves.run": "own-bare"})
     assert "It ended before its first figures." in said(app)
-    app.button(key="w_training_Delete").click().run()
+    app.button(key="w_training_curves_Delete").click().run()
     assert not app.exception and not kept_runs[2].exists() and "own-bare" not in runs.runs()
 
 
@@ -358,9 +366,9 @@ def test_time_that_an_earlier_server_gave_counts(kept_runs, monkeypatch):
 def test_a_run_that_another_server_trains_is_only_watched(kept_runs, open_app):
     os.utime(kept_runs[2] / "metrics.jsonl")
     assert training_jobs.started("own-bare") is None
-    app = open_app(page="training", **{"training.run": "own-bare"})
+    app = open_app(page="training_curves", **{"training_curves.run": "own-bare"})
     assert "the first figures come in a moment" in said(app)
-    assert "w_training_Delete" not in [one.key for one in app.button]
+    assert "w_training_curves_Delete" not in [one.key for one in app.button]
 
 
 def test_no_more_runs_are_kept_than_the_limits_say(only_mini, begun):
@@ -380,21 +388,21 @@ def test_a_series_too_large_is_thinned_out_and_the_lines_say_so(open_app, only_m
 
     found = read_run(only_mini).snapshots
     monkeypatch.setattr(snapshot_store, "_most", lambda: int(2.5 * snapshot_bytes(found[:1])))
-    app = open_app(page="timelapse", a="the cat sat on the mat.", mask="a1", **{"timelapse.run": "mini"})
+    app = open_app(page="time_lapse", a="the cat sat on the mat.", mask="a1", **{"time_lapse.run": "mini"})
     assert "2 of 3 snapshots are shown" in page_text(app) and "max_snapshot_megabytes" in page_text(app)
-    assert app.select_slider(key="w_timelapse_at").options == ["0", "20"]
+    assert app.select_slider(key="w_time_lapse_at").options == ["0", "20"]
     names = {}
     exec(app.code[0].value, names)
     assert [one.step for one in names["moments"]] == [0, 20]
     monkeypatch.setattr(snapshot_store, "_most", lambda: 10)
-    app = open_app(page="timelapse", a="the cat sat on the mat.", mask="a1", **{"timelapse.run": "mini"})
+    app = open_app(page="time_lapse", a="the cat sat on the mat.", mask="a1", **{"time_lapse.run": "mini"})
     assert "are too large" in page_text(app) and not app.exception and not app.code
 
 
 def test_a_large_series_is_read_and_asked_beside_the_page(open_app, only_mini, monkeypatch):
     monkeypatch.setattr(snapshot_store, "_SMALL", 0)
     snapshot_store._store.clear()
-    app = run_until_done(open_app(page="timelapse", a="the cat ran.", mask="a1", **{"timelapse.run": "mini"}))
+    app = run_until_done(open_app(page="time_lapse", a="the cat ran.", mask="a1", **{"time_lapse.run": "mini"}))
     snapshot_traces = SnapshotSeries(read_run(only_mini).snapshots).snapshot_traces("the cat ran.", mask=["cat"])
     figure = json.loads(app.get("plotly_chart")[0].proto.spec)
     assert (
@@ -461,14 +469,16 @@ def test_the_longest_unused_series_goes_for_the_next():
 
 
 def test_the_curves_are_saved(open_app, only_mini, saved):
-    offered(run_until_done(open_app(page="training", **{"training.run": "mini"})), saved, ("mini",))
+    offered(run_until_done(open_app(page="training_curves", **{"training_curves.run": "mini"})), saved, ("mini",))
     assert column(saved["mini"], "loss") == [8.5, 8.0, 7.5, 7.0]
     assert saved["mini"]["npz"]["mlm_accuracy"].tolist() == [0.05, 0.1, 0.15, 0.2]
     assert saved["mini"]["figures"].keys() == {"Loss", "Accuracy", "Learning rate"}
 
 
 def test_the_time_lapse_is_saved(open_app, only_mini, saved):
-    app = open_app(page="timelapse", a="the cat sat on the mat.", b="she ran.", mask="a1", **{"timelapse.run": "mini"})
+    app = open_app(
+        page="time_lapse", a="the cat sat on the mat.", b="she ran.", mask="a1", **{"time_lapse.run": "mini"}
+    )
     offered(run_until_done(app), saved, ("time-lapse", "layer-1-head-1"))
     series = SnapshotSeries(read_run(only_mini).snapshots)
     snapshot_traces = series.snapshot_traces("the cat sat on the mat.", "she ran.", mask=["cat"])

@@ -6,14 +6,16 @@ import urllib.parse
 import pytest
 
 from tests.app.page_reading import page_text, param
+from ui.shell import aliases
+from ui.shell.catalogue import pages
 from ui.shell.limits import (
     ROOT,
     Limits,
     LimitsError,
     read_limits,
 )
+from ui.shell.page import GROUPS
 from ui.shell.view import (
-    PAGES,
     PRECISIONS,
     MaskPosition,
     View,
@@ -23,7 +25,7 @@ from ui.shell.view import (
 )
 
 FULL = View(
-    page="attention",
+    page="all_heads",
     a="A text",
     b="B text",
     masks=(MaskPosition("a", 1), MaskPosition("b", 0, 1)),
@@ -40,7 +42,7 @@ FULL = View(
     punctuation=False,
     start=12,
     depth=75,
-    settings=(("attention.way", "rollout"),),
+    settings=(("all_heads.read", "1"),),
 )
 
 
@@ -106,7 +108,7 @@ def test_a_text_too_long_for_a_link_is_empty_in_it_and_its_masks_stay_out():
     [
         (("中", 3_999), ("文", 3_999), ["a", "b"]),
         (("中", 300), ("文", 200), ["a"]),
-        (("x", 1_990), ("y ", 980), []),
+        (("x", 1_990), ("y ", 974), []),
         (("x", 1_800), ("é", 600), ["b"]),
         (("שלום עולם ", 60), ("100 % & more? ", 15), []),
         (("🙂", 328), ("", 0), []),
@@ -116,28 +118,36 @@ def test_a_text_too_long_for_a_link_is_empty_in_it_and_its_masks_stay_out():
 def test_a_link_is_bounded_as_the_browser_sends_it(one, other, missing):
     a, b = (letters * times for letters, times in (one, other))
     limits = Limits()
-    view = View(page="lens", a=a, b=b, masks=(MaskPosition("a", 0), MaskPosition("b", 0)), settings=(("lens.at", "3"),))
+    view = View(
+        page="logit_lens",
+        a=a,
+        b=b,
+        masks=(MaskPosition("a", 0), MaskPosition("b", 0)),
+        settings=(("logit_lens.at", "3"),),
+    )
     params = to_params(view, limits)
     assert len(urllib.parse.urlencode(params)) <= limits.max_link_characters == 4_000
     assert [name for name, _ in left_out(view, limits)] == missing
     kept = {name: "" if name in missing else getattr(view, name) for name in "ab"}
     opened = from_params(params, limits)
-    assert (opened.a, opened.b, opened.setting("lens.at")) == (kept["a"], kept["b"], "3")
+    assert (opened.a, opened.b, opened.setting("logit_lens.at")) == (kept["a"], kept["b"], "3")
     whole = to_params(view, dataclasses.replace(limits, max_link_characters=100_000))
     assert bool(missing) == (len(urllib.parse.urlencode(whole)) > limits.max_link_characters)
 
 
 def test_texts_that_are_both_empty_are_in_the_link():
-    assert to_params(View(page="lens"), Limits()) == {"page": "lens", "a": ""}
-    assert to_params(View(page="lens", b="y"), Limits()) == {"page": "lens", "b": "y"}
+    assert to_params(View(page="logit_lens"), Limits()) == {"page": "logit_lens", "a": ""}
+    assert to_params(View(page="logit_lens", b="y"), Limits()) == {"page": "logit_lens", "b": "y"}
 
 
 def test_a_setting_too_long_for_a_link_is_empty_in_it():
     view = View(
-        page="compare", a="x", settings=(("compare.a", "x" * 3000), ("compare.b", "y"), ("patching.a", "z" * 3000))
+        page="side_by_side",
+        a="x",
+        settings=(("side_by_side.a", "x" * 3000), ("side_by_side.b", "y"), ("patching.a", "z" * 3000)),
     )
-    assert to_params(view, Limits()) == {"page": "compare", "a": "x", "compare.a": "", "compare.b": "y"}
-    assert left_out(view, Limits()) == [("compare.a", 3000)]
+    assert to_params(view, Limits()) == {"page": "side_by_side", "a": "x", "side_by_side.a": "", "side_by_side.b": "y"}
+    assert left_out(view, Limits()) == [("side_by_side.a", 3000)]
 
 
 def test_toggling_twice_changes_nothing():
@@ -183,25 +193,34 @@ def test_a_limits_file_with_a_mistake_is_refused_with_the_place(tmp_path, text, 
 
 
 def test_a_link_carries_the_settings_of_its_own_page_only():
-    view = View(page="predict", a="x", settings=(("attention.way", "rollout"), ("predict.sort", "rank")))
-    assert to_params(view, Limits()) == {"a": "x", "predict.sort": "rank"}
+    view = View(page="predict", a="x", settings=(("all_heads.read", "1"), ("predict.ask", "x")))
+    assert to_params(view, Limits()) == {"a": "x", "predict.ask": "x"}
 
 
 def test_settings_of_unknown_pages_or_of_great_length_are_passed_over():
-    params = {"nowhere.way": "x", "attention.way": "y" * 3000, "attention.Way": "z", "attention.": "q"}
+    params = {
+        "nowhere.read": "x",
+        "all_heads.read": "y" * 3000,
+        "all_heads.Read": "z",
+        "all_heads.": "q",
+        "all_heads.x": "q",
+    }
     assert from_params(params, Limits()).settings == ()
 
 
 def test_a_setting_at_its_default_leaves_the_view():
-    view = View().with_setting("attention.way", "raw")
-    assert view.setting("attention.way") == "raw"
-    assert view.with_setting("attention.way", None).settings == ()
+    view = View().with_setting("all_heads.read", "raw")
+    assert view.setting("all_heads.read") == "raw"
+    assert view.with_setting("all_heads.read", None).settings == ()
 
 
 def test_a_click_is_measured_on_every_page():
     from benchmarks.clicks import PRESSES
 
-    assert {name.partition(":")[0] for name in PRESSES} == set(PAGES)
+    assert {name.partition(":")[0] for name in PRESSES} == set(pages())
+    for press in PRESSES.values():
+        view = from_params({**press.link, "a": "x y"}, Limits())
+        assert {name for name in press.link if "." in name} == dict(view.settings).keys()
 
 
 def test_no_press_on_a_word_comes_to_what_was_hidden_before():
@@ -239,11 +258,43 @@ def test_a_page_says_what_its_link_cannot_hold_and_opens_without_it(open_app):
     assert "is a link to this view" in short and "cannot hold" not in short
     # Not the first example, which is another text.
     assert "Text A is empty" in page_text(open_app(a="", b="It sat."))
-    second = open_app(page="compare", a="the cat sat", **{"compare.what": "texts", "compare.a": ""})
+    second = open_app(page="side_by_side", a="the cat sat", **{"side_by_side.what": "texts", "side_by_side.a": ""})
     assert "Second text A is empty" in page_text(second) and not second.exception
 
 
 def test_what_is_typed_for_a_page_alone_and_is_too_long_is_said_too(open_app):
-    app = open_app(page="meaning", a="x", **{"meaning.example": "own sentences", "meaning.word": "bank"})
-    app.text_area(key="w_meaning_lines").set_value("They sat on the bank.\n" * 95).run()
-    assert "cannot hold the sentences (2,090 characters)" in page_text(app) and param(app, "meaning.lines") == ""
+    app = open_app(page="word_senses", a="x", **{"word_senses.example": "own sentences", "word_senses.word": "bank"})
+    app.text_area(key="w_word_senses_lines").set_value("They sat on the bank.\n" * 95).run()
+    assert "cannot hold the sentences (2,090 characters)" in page_text(app) and param(app, "word_senses.lines") == ""
+
+
+def test_links_with_the_names_of_before_open_what_they_opened():
+    for old, new in aliases.PAGES.items():
+        assert new in pages() and old not in pages()
+        params = {"page": old, "a": "x", **{f"{old}.{setting}": "1" for setting in pages()[new].settings}}
+        view = from_params(params, Limits())
+        assert view.page == new
+        assert dict(view.settings) == {f"{new}.{setting}": "1" for setting in pages()[new].settings}
+    both = from_params({"lens.at": "1", "logit_lens.at": "2"}, Limits())
+    assert dict(both.settings) == {"logit_lens.at": "2"}
+
+
+def test_an_old_link_opens_the_page_in_the_explorer_and_the_address_has_its_name_of_now(open_app):
+    app = open_app(page="lens", a="The bunny ate it.", **{"lens.at": "2"})
+    assert not app.exception and app.title[0].value == "Logit lens"
+    assert (param(app, "page"), param(app, "logit_lens.at"), param(app, "lens.at")) == ("logit_lens", "2", None)
+
+
+def test_a_page_is_declared_under_the_name_of_its_file():
+    from bert_tf.cli.explain import KINDS
+
+    shown = set()
+    for group in GROUPS:
+        orders = [page.order for page in pages().values() if page.group == group]
+        assert orders == list(range(1, len(orders) + 1))
+    for name, page in pages().items():
+        assert (ROOT / "pages" / page.group.lower() / f"{name}.py").is_file()
+        assert page.question != page.title and page.settings_help or not page.settings
+        assert set(page.long_settings) <= set(page.settings)
+        shown |= set(page.analyses)
+    assert shown == set(KINDS)

@@ -23,13 +23,13 @@ def test_values_go_along_with_a_run_that_the_visitor_did_not_ask_for(open_app):
 
 
 OTHERS = {
-    "w_second_a": ("text_area", {"page": "compare", "compare.what": "texts"}),
-    "w_second_b": ("text_area", {"page": "compare", "compare.what": "texts"}),
+    "w_second_a": ("text_area", {"page": "side_by_side", "side_by_side.what": "texts"}),
+    "w_second_b": ("text_area", {"page": "side_by_side", "side_by_side.what": "texts"}),
     "w_dataset_ask": ("button_group", {"page": "dataset"}),
     "w_ablation_tokens": ("multiselect", {"page": "ablation", "ablation.tokens": "2"}),
     "w_saliency_token": ("selectbox", {"page": "saliency"}),
-    "w_whatif_example": ("button_group", {"page": "whatif", "whatif.kind": "pairs"}),
-    "w_run": ("selectbox", {"page": "training"}),
+    "w_counterfactuals_example": ("button_group", {"page": "counterfactuals", "counterfactuals.kind": "pairs"}),
+    "w_run": ("selectbox", {"page": "training_curves"}),
 }
 
 
@@ -45,7 +45,7 @@ def test_values_of_single_pages_go_along_too(open_app, key):
 
 
 def test_the_example_of_a_task_goes_along_too(with_tasks, open_app):
-    app = open_app(page="tasks", a="The cat sat.", **{"tasks.model": "classes"})
+    app = open_app(page="task_predictions", a="The cat sat.", **{"task_predictions.model": "classes"})
     app.session_state["_again"] = True
     assert app.run().button_group(key="w_task_example").proto.set_value
 
@@ -71,11 +71,15 @@ def test_a_field_that_a_cut_run_left_empty_does_not_lose_the_text(open_app, ende
 
 @pytest.mark.parametrize("ended, left", [(True, ""), (False, "river")])
 def test_nor_does_a_field_of_a_page_s_own(open_app, ended, left):
-    typed = {"meaning.example": "own sentences", "meaning.word": "river", "meaning.lines": "The river rose.\nA river."}
-    app = open_app(page="meaning", **typed)
+    typed = {
+        "word_senses.example": "own sentences",
+        "word_senses.word": "river",
+        "word_senses.lines": "The river rose.\nA river.",
+    }
+    app = open_app(page="word_senses", **typed)
     app.session_state["_ended"] = ended
-    app.text_input(key="w_meaning_word").set_value("").run()
-    assert app.text_input(key="w_meaning_word").value == left
+    app.text_input(key="w_word_senses_word").set_value("").run()
+    assert app.text_input(key="w_word_senses_word").value == left
 
 
 def _page_that_can_be_cut_short():
@@ -84,7 +88,7 @@ def _page_that_can_be_cut_short():
     from ui.session import state
 
     state.open_view()
-    st.button("Go", key="go", on_click=lambda: state.change_view(page="lens"))
+    st.button("Go", key="go", on_click=lambda: state.change_view(page="logit_lens"))
     st.button("Theme", key="theme", on_click=state.keep_view_next_run)
     st.text(state.view().page)
     if st.session_state.get("cut"):
@@ -106,21 +110,21 @@ def test_a_press_is_not_lost_where_its_run_is_cut_short(cut_app):
     cut_app.run()
     cut_app.button(key="go").click().run()
     cut_app.session_state["cut"] = False
-    assert cut_app.run().text[0].value == "lens" and param(cut_app, "page") == "lens"
+    assert cut_app.run().text[0].value == "logit_lens" and param(cut_app, "page") == "logit_lens"
 
 
 def test_a_press_is_not_lost_where_another_theme_is_told_with_the_address_of_before(cut_app):
     cut_app.run()
     cut_app.button(key="go").click().run()
-    assert param(cut_app, "page") == "lens"
+    assert param(cut_app, "page") == "logit_lens"
     del cut_app.query_params["page"]
-    assert cut_app.button(key="theme").click().run().text[0].value == "lens"
+    assert cut_app.button(key="theme").click().run().text[0].value == "logit_lens"
     # Another link is still taken.
-    cut_app.query_params["page"] = "attention"
-    assert cut_app.run().text[0].value == "attention"
+    cut_app.query_params["page"] = "all_heads"
+    assert cut_app.run().text[0].value == "all_heads"
 
 
-@pytest.mark.parametrize("seconds, page", [(60.0, "lens"), (0.0, "predict")])
+@pytest.mark.parametrize("seconds, page", [(60.0, "logit_lens"), (0.0, "predict")])
 def test_an_address_replaced_a_moment_ago_is_no_link_and_later_it_is(cut_app, monkeypatch, seconds, page):
     """A run that no callback announced, with the address of before: too soon for the visitor's Back button, or that."""
     from ui.session import state

@@ -13,47 +13,55 @@ from tests.app.test_architecture_pages import ARCHITECTURES
 from tests.browser.conftest import serving
 from tests.browser.page_reading import FIGURE, repeat_until, wider_than_the_screen
 from tests.layers.test_causal import APART, LEFT, make_reader
+from ui.shell import catalogue
 
 TEXTS = "a=The+bunny+ate+the+carrot.&b=It+was+good.&mask=a3"
-#: A link to each page with something on it, and the sign that it is drawn.
-PAGES = {
+#: A link to a page with something on it, and the sign that it is drawn.
+_LINKS = {
     "predict": (TEXTS, ".bars .bar"),
-    "attention": (TEXTS, ".lines .token"),
-    "attention heatmap": (f"{TEXTS}&attention.as=map", FIGURE),
-    "modelview": (TEXTS, ".board canvas"),
+    "all_heads": (TEXTS, ".lines .token"),
+    "all_heads heatmap": (f"{TEXTS}&all_heads.as=map", FIGURE),
+    "model_view": (TEXTS, ".board canvas"),
     "neuron": (TEXTS, ".neuron .key"),
-    "methods": (TEXTS, ".weights .bar"),
-    "heads": (TEXTS, FIGURE),
-    "lens": (f"{TEXTS}&lens.layer=1", FIGURE),
+    "attention_methods": (TEXTS, ".weights .bar"),
+    "head_profiles": (TEXTS, FIGURE),
+    "logit_lens": (f"{TEXTS}&logit_lens.layer=1", FIGURE),
     "ablation": (TEXTS, ".cells td"),
     "contributions": (TEXTS, FIGURE),
     "saliency": (TEXTS, FIGURE),
     "patching": (f"{TEXTS}&patching.a=The+bunny+made+the+carrot.", FIGURE),
-    "concepts": ("", FIGURE),
-    "whatif": (TEXTS, ".bars .bar"),
-    "inputsum": (TEXTS, FIGURE),
-    "meaning": ("", FIGURE),
-    "neighbours": (TEXTS, ".cells td"),
+    "tcav": ("", FIGURE),
+    "counterfactuals": (TEXTS, ".bars .bar"),
+    "input_embeddings": (TEXTS, FIGURE),
+    "word_senses": ("", FIGURE),
+    "nearest_words": (TEXTS, ".cells td"),
     "factors": (TEXTS, FIGURE),
-    "compare": (TEXTS, FIGURE),
-    "cka": ("", FIGURE),
+    "side_by_side": (TEXTS, FIGURE),
+    "layer_similarity": ("", FIGURE),
     "agreement": ("", "[data-testid=stDataFrame] canvas"),
-    "tasks": ("tasks.model=classes&a=the+cat+sat", FIGURE),
-    "tasks tags": ("tasks.model=tags&a=the+cat+ran+in+London", ".spans .text"),
-    "tasks answer": ("tasks.model=answers&a=where+was+it&b=it+was+in+London.", FIGURE),
-    "finetuned": ("finetuned.model=classes&a=the+cat+sat", FIGURE),
-    "newtask": ("", "input[type=file]"),
-    "training": ("", FIGURE),
-    "timelapse": ("a=He+was+born+in+London.&mask=a2", FIGURE),
+    "task_predictions": ("task_predictions.model=classes&a=the+cat+sat", FIGURE),
+    "task_predictions tags": ("task_predictions.model=tags&a=the+cat+ran+in+London", ".spans .text"),
+    "task_predictions answer": ("task_predictions.model=answers&a=where+was+it&b=it+was+in+London.", FIGURE),
+    "fine_tuning_changes": ("fine_tuning_changes.model=classes&a=the+cat+sat", FIGURE),
+    "fine_tune": ("", "input[type=file]"),
+    "training_curves": ("", FIGURE),
+    "time_lapse": ("a=He+was+born+in+London.&mask=a2", FIGURE),
     "dataset": ("", "[data-testid=stDataFrame] canvas"),
     "dataset map": ("dataset.look=map&dataset.row=2", FIGURE),
     "architecture": (TEXTS, FIGURE),
-    "oneway": ("a=The+cat+sat+on+the+mat.&mask=a5", ".bars .bar"),
-    "electra": ("model=electra-discriminator&a=w1+w2+w3+w4+w5&electra.share=40", ".marks .word"),
-    "family": ("", FIGURE),
+    "directionality": ("a=The+cat+sat+on+the+mat.&mask=a5", ".bars .bar"),
+    "replaced_token_detection": (
+        "model=electra-discriminator&a=w1+w2+w3+w4+w5&replaced_token_detection.share=40",
+        ".marks .word",
+    ),
+    "architectures": ("", FIGURE),
     "guide": ("", "[data-testid=stMain] h2"),
     "models": ("", "[data-testid=stExpander]"),
 }
+#: Every page: one that is not named above with the texts it reads, drawn when a heading stands below its title.
+PAGES = {
+    name: (TEXTS if page.reads_texts else "", "[data-testid=stMain] h2") for name, page in catalogue.pages().items()
+} | _LINKS
 #: Rule -> parts of what Streamlit's own widgets draw that it is not kept in.
 STREAMLIT = {}
 
@@ -162,7 +170,7 @@ def _figures_without_words(page):
 
 
 def test_what_hovering_tells_is_a_table_for_the_keyboard(visit):
-    page = visit("/?page=meaning").page
+    page = visit("/?page=word_senses").page
     figure = page.get_by_role("figure", name="The word in each sentence, as points")
     expect(figure.locator(".say")).to_have_text(re.compile(r"^\d+ points: .*money \d+"))
     ask = figure.get_by_role("button", name="The numbers as a table")
@@ -178,7 +186,7 @@ def test_what_hovering_tells_is_a_table_for_the_keyboard(visit):
 
 
 def test_lines_between_tokens_are_said(visit):
-    page = visit(f"/?page=attention&{TEXTS}").page
+    page = visit(f"/?page=all_heads&{TEXTS}").page
     wires = page.get_by_role("img", name=re.compile(r"^\d+ lines, the strongest: “.+” to “.+” \d"))
     expect(wires).to_be_visible()
     page.locator(".lines .left .token").first.focus()

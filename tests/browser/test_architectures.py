@@ -18,8 +18,8 @@ from ui.widgets.formatting import percent
 
 SENTENCE = "The cat sat on the mat in Paris."
 WORDS = "w1 w2 w3 w4 w5 w6 w7 w8"
-GAME = f"/?page=electra&model=electra-discriminator&a={WORDS.replace(' ', '+')}&electra.share=40"
-ONE_WAY = f"/?page=oneway&a={SENTENCE.replace(' ', '+')}"
+GAME = f"/?page=replaced_token_detection&model=electra-discriminator&a={WORDS.replace(' ', '+')}&replaced_token_detection.share=40"
+ONE_WAY = f"/?page=directionality&a={SENTENCE.replace(' ', '+')}"
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +55,7 @@ def test_the_game_is_the_library_s_and_is_drawn_again(visit, home):
         assert [", stood there: " in tip for tip in shown] == replaced
         expect(page.get_by_text(f"It suspected {game.false_positives} of the text's own")).to_be_visible()
         page.get_by_role("button", name="Draw again").click()
-        wait_for_link(page, "electra.draw", str(draw + 1))
+        wait_for_link(page, "replaced_token_detection.draw", str(draw + 1))
 
 
 def test_a_pressed_word_is_written_anew(visit):

@@ -44,7 +44,7 @@ def press_head(page, layer, head):
 
 
 def test_several_heads_are_drawn_together(visit, trace):
-    page = visit(PAIR + "&page=attention").page
+    page = visit(PAIR + "&page=all_heads").page
     press_head(page, 2, 3)
     expect(page.get_by_role("heading", name="Layer 2, head 3")).to_be_visible()
     page.get_by_text("Several heads").click()
@@ -72,7 +72,7 @@ def test_several_heads_are_drawn_together(visit, trace):
 @pytest.mark.parametrize("least", [0, 3])
 def test_lines_that_are_not_drawn_are_told(visit, model, least):
     words = "The bunny ate the carrot " * 8
-    link = f"/?page=attention&layer=2&head=3&a={words.strip().replace(' ', '+')}&attention.least={least}"
+    link = f"/?page=all_heads&layer=2&head=3&a={words.strip().replace(' ', '+')}&all_heads.least={least}"
     page, weights = visit(link).page, model.trace(words).attentions[1, 2]
     held = np.rint(255 * weights) / 255  # as the page gets them
     drawn = min(int((held >= max(least / 100, 0.02)).sum()), 500)
@@ -88,7 +88,7 @@ def test_lines_that_are_not_drawn_are_told(visit, model, least):
 
 
 def test_the_sheet_draws_as_many_lines_as_it_says(visit, trace):
-    page = visit(PAIR + "&page=modelview").page
+    page = visit(PAIR + "&page=model_view").page
     expect(page.get_by_text("at most the 80 strongest are drawn, above 6% of its strongest")).to_be_visible()
     file = download(page, page.get_by_role("button", name="Save SVG"))
     flat = trace.attentions.reshape(12, -1)
@@ -97,7 +97,7 @@ def test_the_sheet_draws_as_many_lines_as_it_says(visit, trace):
     assert wanted.max() == 80 and file.path().read_text("utf-8").count("<path") == wanted.sum()
 
 
-@pytest.mark.parametrize("name, place", [("attention", ".lines"), ("modelview", ".grid")])
+@pytest.mark.parametrize("name, place", [("all_heads", ".lines"), ("model_view", ".grid")])
 def test_lines_are_saved_as_a_page_that_needs_no_network(visit, chromium, name, place):
     page = visit(PAIR + f"&page={name}").page
     svg = download(page, page.locator(place).get_by_role("button", name="Save SVG"))
@@ -117,7 +117,7 @@ def test_lines_are_saved_as_a_page_that_needs_no_network(visit, chromium, name, 
 
 def test_a_head_press_does_not_send_the_small_maps_again(visit):
     words = "+".join(["The+bunny+ate+the+carrot"] * 24)
-    one = visit(f"/?page=attention&a={words}")
+    one = visit(f"/?page=all_heads&a={words}")
     page, sent = one.page, []
     page.on("websocket", lambda socket: socket.on("framereceived", lambda frame: sent.append(len(frame))))
     page.reload()
@@ -134,7 +134,7 @@ def test_a_head_press_does_not_send_the_small_maps_again(visit):
 
 
 def test_the_model_view_opens_a_head_and_comes_back(visit, trace):
-    page = visit(PAIR + "&page=modelview").page
+    page = visit(PAIR + "&page=model_view").page
     press_head(page, 3, 2)
     expect(page.get_by_role("heading", name="Layer 3, head 2")).to_be_visible()
     expect(page.locator(".lines .left .token")).to_have_count(trace.length)
@@ -143,7 +143,7 @@ def test_the_model_view_opens_a_head_and_comes_back(visit, trace):
     page.keyboard.press("ArrowUp")
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name="Layer 2, head 2")).to_be_visible()
-    page.wait_for_function("() => new URL(location).searchParams.get('modelview.zoom') === '1'")
+    page.wait_for_function("() => new URL(location).searchParams.get('model_view.zoom') === '1'")
 
 
 def test_the_neuron_view_shows_the_librarys_numbers_and_follows_its_tokens(visit, model, trace):
@@ -173,7 +173,7 @@ def test_the_neuron_view_shows_the_librarys_numbers_and_follows_its_tokens(visit
 def test_methods_show_the_librarys_numbers_for_the_pressed_token(visit, model, trace):
     from bert_tf.explain import attention_flow, token_attention
 
-    page = visit(PAIR + "&page=methods&layer=3").page
+    page = visit(PAIR + "&page=attention_methods&layer=3").page
     page.locator("button.token").nth(5).click()
     expect(page.get_by_role("heading", name=re.compile(re.escape(trace.tokens[5]) + ".*after layer 3"))).to_be_visible()
     expect(page.locator(".weights thead th")).to_have_count(6)
@@ -191,7 +191,7 @@ def test_methods_show_the_librarys_numbers_for_the_pressed_token(visit, model, t
 def test_what_heads_do_opens_a_head_and_is_saved_as_a_table(visit, trace):
     from bert_tf.explain import summarise_heads
 
-    page = visit(PAIR + "&page=heads&heads.measure=sep_share").page
+    page = visit(PAIR + "&page=head_profiles&head_profiles.measure=sep_share").page
     press_head(page, 2, 4)
     expect(page.get_by_role("heading", name="Layer 2, head 4")).to_be_visible()
     summary = summarise_heads(trace)
@@ -207,14 +207,14 @@ def test_what_heads_do_opens_a_head_and_is_saved_as_a_table(visit, trace):
 
 
 def test_the_warning_is_a_press_away(visit):
-    page = visit(PAIR + "&page=methods").page
+    page = visit(PAIR + "&page=attention_methods").page
     page.get_by_role("button", name="Attention is not explanation").click()
     expect(page.get_by_text("Wiegreffe and Pinter (2019)")).to_be_visible()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_nothing_is_wider_than_a_telephone(visit, scheme):
-    page = visit(PAIR + "&page=modelview", viewport={"width": 390, "height": 844}, color_scheme=scheme).page
+    page = visit(PAIR + "&page=model_view", viewport={"width": 390, "height": 844}, color_scheme=scheme).page
     for name, sign in (
         ("Model view", ".board canvas"),
         ("Neuron", ".neuron .key"),

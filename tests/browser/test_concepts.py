@@ -10,8 +10,8 @@ from ui.samples.concepts import OTHERS, sentences
 
 
 def test_a_concept_is_tested_and_a_layer_chosen(visit, bert):
-    link = "/?page=concepts&concepts.file=sentences.txt&concepts.hide=last&concepts.word=table"
-    page = visit(link + "&concepts.concept=questions").page
+    link = "/?page=tcav&tcav.file=sentences.txt&tcav.hide=last&tcav.word=table"
+    page = visit(link + "&tcav.concept=questions").page
     rows = sample("sentences.txt").rows
     found = concept_test(bert, rows, sentences("questions"), sentences(OTHERS), "word", "table", "last")
     said = page.get_by_text(f"After layer {len(found.scores) - 1} the concept speaks for table in ")
@@ -20,10 +20,10 @@ def test_a_concept_is_tested_and_a_layer_chosen(visit, bert):
         100 * found.scores[-1].mean(), abs=2
     )
     page.get_by_role("slider", name="After layer").press("ArrowLeft")
-    wait_for_link(page, "concepts.layer", str(len(found.scores) - 2))
+    wait_for_link(page, "tcav.layer", str(len(found.scores) - 2))
     page.get_by_text(f"After layer {len(found.scores) - 2} the concept speaks for table in ").wait_for()
     page.get_by_role("radio", name="Negation").click()
-    wait_for_link(page, "concepts.concept", "negation")
+    wait_for_link(page, "tcav.concept", "negation")
     expect(page.get_by_role("textbox", name="Word")).to_have_value("table")
     expect(page.get_by_text("sentences with the concept from as many others")).to_be_visible()
 
@@ -49,5 +49,5 @@ def test_rows_under_a_filter_become_a_concept(visit):
     expect(page.get_by_label("Sentences with the concept")).to_have_value("\n".join(own))
     rest = [text for text in rows if text not in own]
     expect(page.get_by_label("Others to compare with")).to_have_value("\n".join(rest))
-    wait_for_link(page, "concepts.file", "sentences.txt")
+    wait_for_link(page, "tcav.file", "sentences.txt")
     page.get_by_text(f"that tells {min(len(own), len(rest) // 2)} sentences with the concept").wait_for()

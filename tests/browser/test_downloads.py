@@ -39,7 +39,7 @@ def server(hub, tmp_path_factory):
 
 
 def test_a_chip_pressed_meanwhile_does_not_stop_a_download(visit, hub):
-    page = visit(PAIR + "&page=compare").page
+    page = visit(PAIR + "&page=side_by_side").page
     page.get_by_role("button", name=f"Get {NAME}").click()
     # Not Streamlit's own button of that name, in the corner while a page runs.
     expect(page.get_by_test_id("stMain").get_by_role("button", name="Stop", exact=True)).to_be_visible()

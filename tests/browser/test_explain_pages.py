@@ -16,14 +16,14 @@ PAIR = "a=The+bunny+ate+the+carrot.&b=It+was+good.&mask=a3"
 
 
 def test_a_layer_is_opened_and_its_word_followed(visit):
-    page = visit(f"/?page=lens&{PAIR}").page
+    page = visit(f"/?page=logit_lens&{PAIR}").page
     cells = page.locator(".cells td[data-at]")
     expect(cells).to_have_count(4)
     expect(page.locator(".cells td.edge")).to_have_count(1)
     point(page, cells.nth(1), page.locator(".cells .hint"), re.compile("after layer 1: "))
     cells.nth(1).click()
     expect(page.get_by_text("Layer 1 says")).to_be_visible()
-    wait_for_link(page, "lens.layer", "1")
+    wait_for_link(page, "logit_lens.layer", "1")
     # What the table says of the last layer is what the figure and the sentence below it are about.
     answer = cells.nth(3).inner_text()
     expect(page.get_by_text(re.compile(rf"^{re.escape(answer)} has (< )?[\d.]+% at the end"))).to_be_visible()
@@ -105,7 +105,7 @@ def test_inputs_are_brought_to_one_length_and_patched(visit):
 
 
 def test_texts_are_changed_and_asked_again(visit):
-    page = visit(f"/?page=whatif&{PAIR}").page
+    page = visit(f"/?page=counterfactuals&{PAIR}").page
     expect(page.locator(".card .note")).to_have_text(
         ["The whole text", "Only what stands before", "Only what stands after"]
     )
@@ -120,12 +120,12 @@ def test_texts_are_changed_and_asked_again(visit):
     expect(page.get_by_text("[CLS] It was good . [SEP]")).to_be_visible()
     page.get_by_role("radio", name="Minimal pairs").click()
     expect(page.get_by_text(re.compile(r"[\d.]+ nats lie between them"))).to_be_visible()
-    wait_for_link(page, "whatif.kind", "pairs")
+    wait_for_link(page, "counterfactuals.kind", "pairs")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_no_page_is_wider_than_a_telephone(visit, scheme):
-    page = visit(f"/?page=lens&{PAIR}", viewport={"width": 390, "height": 844}, color_scheme=scheme).page
+    page = visit(f"/?page=logit_lens&{PAIR}", viewport={"width": 390, "height": 844}, color_scheme=scheme).page
     for name, sign in (
         ("Layer by layer", ".cells td"),
         ("Switch off", ".cells td"),
@@ -141,7 +141,7 @@ def test_no_page_is_wider_than_a_telephone(visit, scheme):
 
 def test_a_visitor_s_markup_stays_text(visit):
     evil = "%3Cimg+src%3Dx+onerror%3Dalert(1)%3E+%3Cb%3Ebold%3C%2Fb%3E"
-    page = visit(f"/?page=lens&a={evil}&b={evil}&mask=a1&lens.rows=all").page
+    page = visit(f"/?page=logit_lens&a={evil}&b={evil}&mask=a1&logit_lens.rows=all").page
     for name, sign in (
         ("Layer by layer", ".cells td"),
         ("Which words", ".marks .word"),

@@ -52,7 +52,7 @@ def test_from_a_typed_pair_to_a_reopened_link(visit):
     wait_for_link(page, "with", "tiny-uncased")
 
     page.get_by_role("link", name="Attention").click()
-    wait_for_link(page, "page", "attention")
+    wait_for_link(page, "page", "all_heads")
     found = parameters(page)
     assert (found["a"], found["b"]) == ("The people changed the law.", "The house was good.")
     assert (found["layer"], found["head"], found["mask"]) == ("2", "3", "a4")
@@ -91,7 +91,7 @@ def test_chips_are_used_with_the_keyboard_alone(visit):
 
 
 def test_heads_are_opened_with_the_keyboard(visit):
-    page = visit(PAIR + "&page=attention").page
+    page = visit(PAIR + "&page=all_heads").page
     page.locator(".board").focus()
     for key in ("ArrowDown", "ArrowRight", "ArrowRight", "Enter"):
         page.keyboard.press(key)
@@ -110,7 +110,7 @@ def test_text_is_never_taken_for_markup(visit):
 
 
 def test_the_heatmap_is_drawn(visit):
-    page = visit(PAIR + "&page=attention").page
+    page = visit(PAIR + "&page=all_heads").page
     page.get_by_role("radio", name="Heatmap").click()
     expect(page.locator(".js-plotly-plot .hm").first).to_be_visible()
 
@@ -124,7 +124,7 @@ def test_predictions_are_saved_as_a_file(visit):
 
 
 def test_lines_are_saved_as_pictures(visit):
-    page = visit(PAIR + "&page=attention").page
+    page = visit(PAIR + "&page=all_heads").page
     file = download(page, page.locator(".lines").get_by_role("button", name="Save SVG"))
     text = file.path().read_text("utf-8")
     assert text.startswith("<svg") and ">##rot</text>" in text
@@ -134,7 +134,7 @@ def test_lines_are_saved_as_pictures(visit):
 
 
 def test_the_sheet_of_lines_is_saved_as_svg(visit):
-    page = visit(PAIR + "&page=modelview").page
+    page = visit(PAIR + "&page=model_view").page
     file = download(page, page.get_by_role("button", name="Save SVG"))
     text = file.path().read_text("utf-8")
     # A frame for each of the twelve heads and the ground, and lines in both.
@@ -144,7 +144,7 @@ def test_the_sheet_of_lines_is_saved_as_svg(visit):
 
 
 def test_a_figure_is_saved_as_a_picture_and_as_a_page(visit):
-    page = visit(PAIR + "&page=attention").page
+    page = visit(PAIR + "&page=all_heads").page
     page.get_by_role("button", name="Save", exact=True).click()
     for name, begins in (("Heatmap (SVG)", b"<svg"), ("All heads (PNG)", b"\x89PNG"), ("Heatmap (HTML)", b"<!doctype")):
         file = download(page, page.get_by_role("button", name=name))
@@ -154,7 +154,7 @@ def test_a_figure_is_saved_as_a_picture_and_as_a_page(visit):
 
 
 def test_a_download_without_a_network_fails_with_a_sentence(visit):
-    page = visit(PAIR + "&page=compare").page
+    page = visit(PAIR + "&page=side_by_side").page
     page.get_by_role("button", name="Get bert-base-uncased").click()
     expect(page.get_by_role("alert").filter(has_text="was not downloaded")).to_be_visible()
 
@@ -182,7 +182,7 @@ def test_an_address_of_a_page_opens_it(visit, server):
 
 
 def test_figures_follow_a_change_of_theme(visit):
-    page = visit(PAIR + "&page=attention").page
+    page = visit(PAIR + "&page=all_heads").page
     ink = """() => {
       const one = document.querySelector('.js-plotly-plot .ytick text');
       return one && getComputedStyle(one).fill;

@@ -39,7 +39,7 @@ def server(home):
 
 
 def test_places_by_one_head_and_their_parts_of_speech(visit, home):
-    page = visit(f"{PAIR}&page=neighbours&neighbours.at=2&neighbours.vector=3&neighbours.among=text").page
+    page = visit(f"{PAIR}&page=nearest_words&nearest_words.at=2&nearest_words.vector=3&nearest_words.among=text").page
     expect(page.get_by_text("of the vectors after layer 2")).to_be_visible()
     head = page.get_by_role("option", name="Head 3")
     # A page that still moves closes the list.
@@ -47,7 +47,7 @@ def test_places_by_one_head_and_their_parts_of_speech(visit, home):
     repeat_until(compared.click, lambda patience: expect(head).to_be_visible(timeout=patience))
     head.click()
     page.keyboard.press("Escape")
-    wait_for_link(page, "neighbours.head", "3")
+    wait_for_link(page, "nearest_words.head", "3")
     expect(page.get_by_text("that head 3 of layer 2 puts together there")).to_be_visible()
     bert = bert_tf.load(home / "tiny-cased")
     rows = read_rows((ROOT / "assets/samples/sentences.txt").read_bytes()).rows
@@ -57,7 +57,7 @@ def test_places_by_one_head_and_their_parts_of_speech(visit, home):
     assert [float(row["cosine"]) for row in table] == pytest.approx([one.similarity for one in places], abs=1e-4)
     page.keyboard.press("Escape")
     page.get_by_text("Parts of speech", exact=True).click()
-    wait_for_link(page, "neighbours.tags", "1")
+    wait_for_link(page, "nearest_words.tags", "1")
     tagger = bert_tf.load(TAGGER)
     counts = count_labels(matched_labels(tagger, places))
     said = ", ".join(f"{tag} {number}" for tag, number in counts.items())

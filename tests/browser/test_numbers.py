@@ -67,7 +67,7 @@ def test_predict(visit, bert, trace):
 
 
 def test_the_attention_heatmap(visit, trace):
-    page = visit(ASKED + "&page=attention&layer=2&head=3").page
+    page = visit(ASKED + "&page=all_heads&layer=2&head=3").page
     page.get_by_role("radio", name="Heatmap").click()
     page.locator(f"{FIGURE} .hm").first.wait_for()
     assert numbers(page)[0]["z"] == pytest.approx(trace.attentions[1, 2].ravel().tolist(), abs=1e-5)
@@ -78,7 +78,7 @@ def test_the_attention_heatmap(visit, trace):
 
 
 def test_the_model_view_s_open_head(visit, trace):
-    page = visit(ASKED + "&page=modelview&layer=3&head=2&modelview.zoom=1").page
+    page = visit(ASKED + "&page=model_view&layer=3&head=2&model_view.zoom=1").page
     for row in (1, 6):
         hint = page.locator(".lines .hint")
         said = re.compile(f"“{re.escape(trace.tokens[row])}” looks most at")
@@ -88,7 +88,7 @@ def test_the_model_view_s_open_head(visit, trace):
 
 
 def test_layer_by_layer(visit, bert, trace):
-    page = visit(ASKED + "&page=lens").page
+    page = visit(ASKED + "&page=logit_lens").page
     lens = logit_lens(bert, trace)
     cells = page.locator(".cells td[data-at]")
     expect(cells).to_have_text([best[0] for best in lens.predicted_tokens[0]])
@@ -211,7 +211,7 @@ def test_contributions(visit, bert, trace):
 
 
 def test_what_if(visit, bert, trace):
-    page = visit(ASKED + "&page=whatif").page
+    page = visit(ASKED + "&page=counterfactuals").page
     variants = [side(bert, trace, trace.masks[0]) for side in (left_context, right_context)]
     sides = [outcome.masks[0] for outcome in ask_variants(bert, trace, variants, 5)]
     expect_cards(page, [*fill_mask(trace, bert.tokenizer, 5), *sides])
@@ -237,7 +237,7 @@ def test_architecture(visit, bert, trace):
 def test_time_lapse_and_curves(visit):
     run = read_run(find_runs(ROOT / "assets" / "training")[0])
     text = "He was born in London."
-    page = visit("/?page=timelapse&b=&mask=a2&a=" + text.replace(" ", "+")).page
+    page = visit("/?page=time_lapse&b=&mask=a2&a=" + text.replace(" ", "+")).page
     series = SnapshotSeries(run.snapshots)
     snapshot_traces = series.snapshot_traces(text, "", mask=["born"])
     expect_cards(page, fill_mask(snapshot_traces[-1].trace, series.tokenizer, 5))
@@ -254,7 +254,7 @@ def test_time_lapse_and_curves(visit):
 
 
 def test_the_family_s_sizes(visit):
-    page = visit("/?page=family").page
+    page = visit("/?page=architectures").page
     expect(page.locator(FIGURE)).to_have_count(2)
     page.locator(f"{FIGURE} .bars .point").first.wait_for()
     page.locator(f"{FIGURE} .scatterlayer .point").first.wait_for()

@@ -13,7 +13,7 @@ from ui.widgets.formatting import percent
 
 expect.set_options(timeout=60_000)  # the machine may be busy
 TEXT = "The river runs through the old city to the sea."
-GAME = f"/?page=electra&a={TEXT.replace(' ', '+')}"
+GAME = f"/?page=replaced_token_detection&a={TEXT.replace(' ', '+')}"
 
 
 @pytest.fixture(scope="module")
@@ -51,10 +51,10 @@ def test_it_plays_without_a_choice_and_by_presses(visit, players):
     shown(page, replace_and_detect(*players, TEXT, 0.15))
     expect(page.get_by_text("BERT Base's student writes, ELECTRA Base, cased judges.")).to_be_visible()
     page.get_by_role("radio", name="40%").click()
-    wait_for_link(page, "electra.share", "40")
+    wait_for_link(page, "replaced_token_detection.share", "40")
     shown(page, replace_and_detect(*players, TEXT, 0.4))
     page.get_by_role("button", name="Draw again").click()
-    wait_for_link(page, "electra.draw", "1")
+    wait_for_link(page, "replaced_token_detection.draw", "1")
     shown(page, replace_and_detect(*players, TEXT, 0.4, seed=1))
     page.locator("button.chip", has_text=re.compile("^river$")).click()
     wait_for_link(page, "mask", "a1")

@@ -57,7 +57,7 @@ def uncased(server_home):
 
 
 def test_the_sum_is_drawn_and_follows_a_mask(visit, cased):
-    page = visit(PAIR + "&page=inputsum").page
+    page = visit(PAIR + "&page=input_embeddings").page
     parts = embedding_parts(cased, cased.trace(*TEXTS))
     expect(page.locator(FIGURE)).to_have_count(4)
     for row, bars in enumerate(numbers(page)):
@@ -73,11 +73,11 @@ def test_the_sum_is_drawn_and_follows_a_mask(visit, cased):
     assert [float(row["token_norm"]) for row in rows] == pytest.approx(masked.norms[0].tolist(), rel=1e-3)
     page.keyboard.press("Escape")
     page.get_by_role("radio", name="Position").click()
-    wait_for_link(page, "inputsum.of", "position")
+    wait_for_link(page, "input_embeddings.of", "position")
 
 
 def test_a_word_moves_through_the_layers(visit, cased):
-    page = visit("/?page=meaning&meaning.layer=1").page
+    page = visit("/?page=word_senses&word_senses.layer=1").page
     read = word_senses.read(word_senses.example("bank"), 100, 2000)
     found = occurrences(cased, read.texts, "bank")
     wanted, _ = principal_components(found.vectors[1], 2)
@@ -88,23 +88,23 @@ def test_a_word_moves_through_the_layers(visit, cased):
     )
     assert numbers(page)[0]["x"] == pytest.approx(wanted[money, 0].tolist(), abs=1e-3)
     page.get_by_role("slider").first.press("ArrowRight")
-    wait_for_link(page, "meaning.layer", "2")
+    wait_for_link(page, "word_senses.layer", "2")
     wanted, _ = principal_components(found.vectors[2], 2)
     page.wait_for_function(
         f"(wanted) => Math.abs(({NUMBERS})(['{FIGURE}', 0])[0]?.x?.[0] - wanted) < 1e-3",
         arg=float(wanted[money[0], 0]),
     )
     page.get_by_role("radio", name="UMAP").click()
-    wait_for_link(page, "meaning.way", "umap")
+    wait_for_link(page, "word_senses.way", "umap")
     page.get_by_text("3D", exact=True).click()
-    wait_for_link(page, "meaning.space", "1")
+    wait_for_link(page, "word_senses.space", "1")
     page.wait_for_function(f"() => document.querySelector('{FIGURE}')?.data?.[0]?.type === 'scatter3d'")
     page.get_by_role("radio", name="bat").click()
     expect(page.get_by_text("“bat” 18 times in 18 sentences")).to_be_visible()
 
 
 def test_own_sentences_are_typed(visit):
-    page = visit("/?page=meaning").page
+    page = visit("/?page=word_senses").page
     page.get_by_role("radio", name="Your own").click()
     expect(page.get_by_text("Type a word, and below it sentences")).to_be_visible()
     page.get_by_label("Word", exact=True).fill("bank")
@@ -116,7 +116,7 @@ def test_own_sentences_are_typed(visit):
 
 
 def test_neighbours_of_a_pressed_cell(visit, cased):
-    page = visit(PAIR + "&page=neighbours").page
+    page = visit(PAIR + "&page=nearest_words").page
     trace = cased.trace(*TEXTS)
     vectors = trace.hidden_states[2]
     near = nearest_tokens(cased, vectors, 2, True, word_ids(cased.tokenizer))
@@ -127,11 +127,11 @@ def test_neighbours_of_a_pressed_cell(visit, cased):
     shown = cells.all_inner_texts()
     assert [shown[row * width + 3] for row in range(trace.length)] == wanted
     cells.nth(2 * width + 3).click()
-    wait_for_link(page, "neighbours.at", "2")
-    wait_for_link(page, "neighbours.vector", "3")
+    wait_for_link(page, "nearest_words.at", "2")
+    wait_for_link(page, "nearest_words.vector", "3")
     expect(page.get_by_text("After layer 2", exact=True)).to_be_visible()
     page.get_by_role("radio", name="In a text").click()
-    wait_for_link(page, "neighbours.among", "text")
+    wait_for_link(page, "nearest_words.among", "text")
     expect(page.get_by_role("heading", name="Nearest places in the text")).to_be_visible()
     sample = read_rows((ROOT / "assets/samples/sentences.txt").read_bytes()).rows
     (places,) = nearest_contexts(cased, trace.hidden_states[2, [2]], 2, sample, 20, True).nearest
@@ -171,9 +171,9 @@ def test_a_factor_on_the_words_and_its_unit_in_the_architecture(visit, cased):
 
 
 def test_layers_by_canonical_correlations(visit, cased, uncased):
-    page = visit(PAIR + "&page=cka&cka.source=view&with=tiny-uncased").page
+    page = visit(PAIR + "&page=layer_similarity&layer_similarity.source=view&with=tiny-uncased").page
     page.get_by_role("radio", name="SVCCA").click()
-    wait_for_link(page, "cka.measure", "svcca")
+    wait_for_link(page, "layer_similarity.measure", "svcca")
     traces = [[bert.trace(*TEXTS)] for bert in (cased, uncased)]
     expect(page.get_by_role("heading", name="SVCCA of every layer with every layer")).to_be_visible()
     said = f"shuffled it is {chance_similarity(*traces, 'svcca'):.2f} here"
@@ -183,20 +183,20 @@ def test_layers_by_canonical_correlations(visit, cased, uncased):
 
 
 def test_two_texts_stand_side_by_side(visit, cased):
-    page = visit(PAIR + "&page=compare&mask=a4").page
+    page = visit(PAIR + "&page=side_by_side&mask=a4").page
     page.get_by_role("radio", name="Two texts").click()
     expect(page.get_by_role("heading", name="One model, two texts")).to_be_visible()
     page.get_by_label("Second text A").fill("The dog ate the bone.")
     page.get_by_label("Second text A").press("Tab")
-    wait_for_link(page, "compare.a", "The dog ate the bone.")
+    wait_for_link(page, "side_by_side.a", "The dog ate the bone.")
     page.locator(".chips").nth(1).locator("button.chip", has_text=re.compile("^(bone|bo)$")).first.click()
-    wait_for_link(page, "compare.mask", "a4")
+    wait_for_link(page, "side_by_side.mask", "a4")
     expect(page.locator(".card .title").last).to_have_text(re.compile("^(bone|bo|##ne)$"))
     rows = list(csv.DictReader(io.StringIO(saved(page))))
     second = parameters(page)
     traces = [
         cased.trace(*TEXTS, mask=["carrot"]),
-        cased.trace("The dog ate the bone.", second.get("compare.b"), mask=["bone"]),
+        cased.trace("The dog ate the bone.", second.get("side_by_side.b"), mask=["bone"]),
     ]
     found = compare(*traces, cased.tokenizer, cased.tokenizer, 3, 3, across=True)
     assert [float(row["jensen_shannon_bits"]) for row in rows] == pytest.approx(
@@ -205,18 +205,18 @@ def test_two_texts_stand_side_by_side(visit, cased):
     page.keyboard.press("Escape")
     page.get_by_role("radio", name="Layer by layer").click()
     expect(page.get_by_text("The likeliest word after each layer")).to_be_visible()
-    wait_for_link(page, "compare.look", "layers")  # written once all is drawn
+    wait_for_link(page, "side_by_side.look", "layers")  # written once all is drawn
     page.reload()
     expect(page.get_by_text("The likeliest word after each layer")).to_be_visible()
 
 
 def test_layers_of_two_models_are_likened(visit, cased, uncased):
-    page = visit("/?page=cka").page
+    page = visit("/?page=layer_similarity").page
     rows = read_rows((ROOT / "assets/samples/sentences.txt").read_bytes()).rows
     wanted = layer_similarity(*([bert.trace(row.text_a) for row in rows] for bert in (cased, uncased)))
     assert numbers(page)[0]["z"] == pytest.approx(wanted.ravel().tolist(), abs=1e-3)
     page.get_by_role("radio", name="The page's text").click()
-    wait_for_link(page, "cka.source", "view")
+    wait_for_link(page, "layer_similarity.source", "view")
     page.wait_for_function(f"() => document.querySelectorAll('{FIGURE}').length === 1")
 
 
@@ -282,7 +282,7 @@ def test_long_work_over_a_file_can_be_stopped(visit):
 
 
 def test_nothing_is_wider_than_a_telephone(visit):
-    page = visit(PAIR + "&page=inputsum&mask=a1", viewport={"width": 390, "height": 844}).page
+    page = visit(PAIR + "&page=input_embeddings&mask=a1", viewport={"width": 390, "height": 844}).page
     for name, sign in (
         ("Input", FIGURE),
         ("Meaning", FIGURE),

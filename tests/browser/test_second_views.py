@@ -71,7 +71,9 @@ def wait_for_numbers(page, figure, path, wanted):
 
 @pytest.mark.parametrize("kind", ["word", "swap"])
 def test_a_changed_text_is_asked(visit, bert, trace, kind):
-    page = visit(ASKED + f"&page=whatif&whatif.kind={kind}&whatif.word=a1&whatif.with=dog").page
+    page = visit(
+        ASKED + f"&page=counterfactuals&counterfactuals.kind={kind}&counterfactuals.word=a1&counterfactuals.with=dog"
+    ).page
     bunny = next(word for word in trace.words() if word.text == "bunny")
     variant = swapped(bert, trace) if kind == "swap" else with_word(bert, trace, bunny, "dog")
     (outcome,) = predict_variants(bert, trace, [variant], 5)
@@ -82,7 +84,7 @@ def test_a_changed_text_is_asked(visit, bert, trace, kind):
 
 
 def test_a_minimal_pair(visit, bert):
-    page = visit("/?page=whatif&whatif.kind=pairs").page
+    page = visit("/?page=counterfactuals&counterfactuals.kind=pairs").page
     good, bad = (pseudo_likelihood(bert, text) for text in (PAIRS[0].good, PAIRS[0].bad))
     expect(page.get_by_text(f"{abs(good.total - bad.total):.2f} nats lie between them")).to_be_visible()
     drawn = numbers(page)[0]["x"]
@@ -154,7 +156,7 @@ def test_other_words_until_the_answer_is_another(visit, bert, trace):
 
 
 def test_meaning_s_matrix_its_map_and_where_senses_part(visit, bert):
-    page = visit("/?page=meaning&meaning.layer=2&meaning.way=umap").page
+    page = visit("/?page=word_senses&word_senses.layer=2&word_senses.way=umap").page
     read = word_senses.read(word_senses.example("bank"), 100, 2000)
     found = occurrences(bert, read.texts, "bank")
     labels = [read.senses[text] for text in found.texts]
@@ -170,7 +172,7 @@ def test_meaning_s_matrix_its_map_and_where_senses_part(visit, bert):
 
 
 def test_the_table_of_positions(visit, bert):
-    page = visit(PAIR + "&page=inputsum").page
+    page = visit(PAIR + "&page=input_embeddings").page
     cosines = cosine_similarities(embedding_table(bert, "position"))
     expect(page.locator(FIGURE)).to_have_count(4)
     assert numbers(page, 2)[0]["z"] == pytest.approx(cosines[::4, ::4].ravel().tolist(), abs=2e-3)
@@ -178,7 +180,7 @@ def test_the_table_of_positions(visit, bert):
 
 
 def test_heads_over_a_file_and_a_treebank(visit, bert):
-    page = visit("/?page=heads&heads.of=file").page
+    page = visit("/?page=head_profiles&head_profiles.of=file").page
     texts = ["the cat sat", "a dog ran in London."]
     file = {"name": "texts.txt", "mimeType": "text/plain", "buffer": "\n".join(texts).encode()}
     with page.expect_response(lambda answer: "upload_file" in answer.url):
@@ -200,7 +202,7 @@ def test_heads_over_a_file_and_a_treebank(visit, bert):
 
 
 def test_two_models_beside_each_other(visit, bert, trace, server_home):
-    page = visit(ASKED + "&page=compare&with=tiny-uncased&depth=100").page
+    page = visit(ASKED + "&page=side_by_side&with=tiny-uncased&depth=100").page
     other = bert_tf.load(server_home / "tiny-uncased")
     two = other.trace(*TEXTS, mask=["the"])
     found = compare(trace, two, bert.tokenizer, other.tokenizer, 3, 2, top_k=5, across=True)
@@ -245,7 +247,8 @@ def test_switch_off_with_no_attention_to_a_token(visit, bert, trace):
 
 def test_compare_s_maps_and_how_widely_they_are_spread(visit, bert):
     page = visit(
-        ASKED + f"&page=compare&compare.what=texts&compare.a={OTHER.replace(' ', '+')}&compare.mask=a3&depth=100"
+        ASKED
+        + f"&page=side_by_side&side_by_side.what=texts&side_by_side.a={OTHER.replace(' ', '+')}&side_by_side.mask=a3&depth=100"
     ).page
     traces = bert.trace(*TEXTS, mask=["the"]), bert.trace(OTHER, "", mask=["a"])
     expect(page.locator(f"{FIGURE} .hm")).to_have_count(2)
@@ -258,8 +261,10 @@ def test_compare_s_maps_and_how_widely_they_are_spread(visit, bert):
 
 
 def test_compare_s_difference_and_layers(visit, bert):
-    link = "/?page=compare&a=The+bunny+ate+the+carrot.&mask=a3&compare.what=texts&compare.mask=a3&depth=100"
-    page = visit(f"{link}&compare.a={OTHER.replace(' ', '+')}&compare.drawn=difference").page
+    link = (
+        "/?page=side_by_side&a=The+bunny+ate+the+carrot.&mask=a3&side_by_side.what=texts&side_by_side.mask=a3&depth=100"
+    )
+    page = visit(f"{link}&side_by_side.a={OTHER.replace(' ', '+')}&side_by_side.drawn=difference").page
     one, two = bert.trace(TEXTS[0], mask=["the"]), bert.trace(OTHER, mask=["a"])
     wanted = one.attentions[2].mean(axis=0) - two.attentions[2].mean(axis=0)
     expect(page.locator(f"{FIGURE} .hm")).to_have_count(1)
@@ -273,7 +278,7 @@ def test_compare_s_difference_and_layers(visit, bert):
 
 
 def test_the_model_view_s_maps_are_those_of_all_heads(visit, trace):
-    page = visit(ASKED + "&page=modelview&modelview.as=maps").page
+    page = visit(ASKED + "&page=model_view&model_view.as=maps").page
     board = page.locator(".board canvas")
     board.wait_for()
     # A press on a place of the sheet opens the head that is drawn there.

@@ -40,7 +40,7 @@ def server(task_home):
 
 def test_a_model_is_picked_and_marks_the_visitors_own_text(visit, task_home):
     text = "the cat ran in London"
-    page = visit("/?page=tasks&tasks.model=tags").page
+    page = visit("/?page=task_predictions&task_predictions.model=tags").page
     page.get_by_label("Text").fill(text)
     page.get_by_label("Text").press("Tab")
     (said,) = bert_tf.load(task_home / "tags").task.predict([text])
@@ -62,7 +62,7 @@ def test_a_model_is_picked_and_marks_the_visitors_own_text(visit, task_home):
 
 
 def test_classes_have_the_library_s_probabilities(visit, task_home):
-    page = visit("/?page=tasks&tasks.model=classes&a=the+cat+sat").page
+    page = visit("/?page=task_predictions&task_predictions.model=classes&a=the+cat+sat").page
     expect(page.get_by_role("heading", name="Classes")).to_be_visible()
     (said,) = bert_tf.load(task_home / "classes").task.predict(["the cat sat"])
     wanted = sorted(said["probabilities"].values(), reverse=True)
@@ -108,7 +108,7 @@ def test_a_class_is_taken_from_another_threshold_on(visit, task_home):
 
 def test_an_answer_stands_in_the_passage(visit, task_home):
     question, passage = "where was it", "the dog ran. it was in London."
-    link = f"/?page=tasks&tasks.model=answers&a={question}&b={passage}".replace(" ", "+")
+    link = f"/?page=task_predictions&task_predictions.model=answers&a={question}&b={passage}".replace(" ", "+")
     page = visit(link).page
     asked = {"question": question, "passage": passage, "curves": True}
     (said,) = bert_tf.load(task_home / "answers").task.predict([asked])
@@ -127,7 +127,7 @@ def test_an_answer_stands_in_the_passage(visit, task_home):
 @pytest.mark.parametrize("model, second", [("tags", ""), ("answers", "it was in London."), ("pairs", "the dog ran")])
 def test_the_attention_of_every_task_opens_on_its_text(visit, task_home, model, second):
     first = "where was the cat"
-    page = visit(f"/?page=tasks&tasks.model={model}&a={first}&b={second}".replace(" ", "+")).page
+    page = visit(f"/?page=task_predictions&task_predictions.model={model}&a={first}&b={second}".replace(" ", "+")).page
     page.get_by_role("button", name="Open its attention").click()
     expect(page.get_by_role("heading", level=1, name="Where every token looks")).to_be_visible()
     tokens = bert_tf.load(task_home / model).trace(first, second).tokens
@@ -136,7 +136,9 @@ def test_the_attention_of_every_task_opens_on_its_text(visit, task_home, model, 
 
 def test_endings_are_weighed(visit, task_home):
     beginning, endings = "the cat sat", ["it ran", "it ate the carrot", "the dog"]
-    link = f"/?page=tasks&tasks.model=endings&a={beginning}&b={'%0A'.join(endings)}".replace(" ", "+")
+    link = f"/?page=task_predictions&task_predictions.model=endings&a={beginning}&b={'%0A'.join(endings)}".replace(
+        " ", "+"
+    )
     page = visit(link).page
     (said,) = bert_tf.load(task_home / "endings").task.predict([{"context": beginning, "choices": endings}])
     bars = numbers(page)[0]
@@ -147,7 +149,7 @@ def test_endings_are_weighed(visit, task_home):
 
 
 def test_classes_layer_by_layer(visit, task_home):
-    page = visit("/?page=lens&model=classes&a=the+cat+sat").page
+    page = visit("/?page=logit_lens&model=classes&a=the+cat+sat").page
     bert = bert_tf.load(task_home / "classes")
     lens = class_lens(bert, bert.trace("the cat sat", hidden_states=True))
     expect(page.locator(f"{FIGURE} .legendtext").filter(has_text="bad")).to_be_visible()
@@ -167,7 +169,7 @@ def test_what_a_head_does_for_a_class(visit, task_home):
 
 
 def test_the_heads_that_moved_are_listed(visit, task_home):
-    page = visit("/?page=finetuned&finetuned.model=classes&a=the+cat+sat").page
+    page = visit("/?page=fine_tuning_changes&fine_tuning_changes.model=classes&a=the+cat+sat").page
     expect(page.get_by_role("heading", name="The heads that moved most")).to_be_visible()
     expect(page.locator(FIGURE)).to_have_count(2)
     before, after = (bert_tf.load(task_home / name).trace("the cat sat") for name in ("plain", "classes"))
@@ -181,7 +183,7 @@ def test_the_heads_that_moved_are_listed(visit, task_home):
 
 
 def test_a_file_becomes_a_model_of_the_visitor_s(visit):
-    page = visit("/?page=newtask").page
+    page = visit("/?page=fine_tune").page
     labels = ["good", "bad"] * 30
     rows = "".join(f"the film was {label} and long,{label}\n" for label in labels)
     file = {"name": "films.csv", "mimeType": "text/csv", "buffer": f"text,label\n{rows}".encode()}

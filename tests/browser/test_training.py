@@ -6,11 +6,11 @@ from playwright.sync_api import expect
 
 from tests.browser.page_reading import wait_for_link
 
-BORN = "/?page=timelapse&a=He+was+born+in+London.&mask=a2"
+BORN = "/?page=time_lapse&a=He+was+born+in+London.&mask=a2"
 
 
 def test_the_shipped_run_is_opened(visit):
-    page = visit("/?page=training").page
+    page = visit("/?page=training_curves").page
     expect(page.get_by_text(re.compile(r"Step [\d,]+ of [\d,]+"))).to_be_visible()
     expect(page.locator(".js-plotly-plot")).to_have_count(3)
     page.get_by_role("button", name="Time-lapse").click()
@@ -33,12 +33,12 @@ def test_the_time_lapse_plays_and_its_link_opens_the_same(visit):
     slider.press("ArrowLeft")
     expect(page.locator(".card .word")).not_to_have_text(last)
     before = page.locator(".card .word").all_text_contents()
-    expect(page).to_have_url(re.compile("timelapse.at="))
+    expect(page).to_have_url(re.compile("time_lapse.at="))
     page.get_by_label("Text B").focus()
     page.get_by_label("Text B").fill("It is in England.")
     page.get_by_label("Text B").press("Tab")
     wait_for_link(page, "b", "It is in England.")
-    assert "timelapse.at" in page.url
+    assert "time_lapse.at" in page.url
     expect(page.locator(".gauge .left")).to_have_text(re.compile(r"IsNext"))
     again = visit(re.sub(r"^[^?]*", "/", page.url).replace("b=It+is+in+England.", "b=")).page
     expect(again.locator(".card .word")).to_have_text(before)
@@ -51,7 +51,7 @@ def test_on_a_phone_nothing_is_wider_than_the_page(visit):
 
 
 def test_a_short_text_is_refused_with_a_sentence(visit):
-    page = visit("/?page=training").page
+    page = visit("/?page=training_curves").page
     page.get_by_text("Train a small model on a text of yours").click()
     page.get_by_label("Text", exact=True).fill("Too few words.")
     page.get_by_role("button", name="Train", exact=True).click()

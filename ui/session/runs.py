@@ -13,7 +13,8 @@ from ui.shell.limits import ROOT
 from ui.widgets.formatting import count, escape_markdown
 
 SHIPPED = ROOT / "assets" / "training"
-RUN_PAGES = ("training", "timelapse")
+#: Pages about one training; the one that is open on one of them is open on the other.
+_PAGES = ("training_curves", "time_lapse")
 
 
 def folder():
@@ -43,7 +44,7 @@ def chosen_run(known):
 
 def choose_run(name):
     """Open a run on both pages. Only from a callback."""
-    for page in RUN_PAGES:
+    for page in _PAGES:
         state.set_setting(f"{page}.run", name, "")
 
 

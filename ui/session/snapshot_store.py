@@ -67,11 +67,11 @@ def series(snapshots):
     if _is_small(snapshots):
         with st.spinner(f"{label} …", show_time=True):
             return _read(key, snapshots)
-    if jobs.result("timelapse_series", key, label, lambda progress: bool(_read(key, snapshots, progress))) is None:
+    if jobs.result("time_lapse_series", key, label, lambda progress: bool(_read(key, snapshots, progress))) is None:
         return None
     found = _store().get(key)
     if found is None:  # it has made room for another visitor's meanwhile
-        jobs.drop("timelapse_series")
+        jobs.drop("time_lapse_series")
         state.rerun()
     return found
 
@@ -81,8 +81,8 @@ def snapshot_traces(found, snapshots, key, *asked):
     label = "Asking every snapshot"
     if _is_small(snapshots):
         with st.spinner(f"{label} …"):
-            return cached("timelapse", key, lambda: found.snapshot_traces(*asked))
-    return jobs.result("timelapse", key, label, lambda progress: found.snapshot_traces(*asked, progress=progress))
+            return cached("time_lapse", key, lambda: found.snapshot_traces(*asked))
+    return jobs.result("time_lapse", key, label, lambda progress: found.snapshot_traces(*asked, progress=progress))
 
 
 def _is_small(snapshots):

@@ -1,22 +1,18 @@
-"""The frame around every page: style, icon, links between the pages."""
+"""The frame around every page: style, icon, links between the pages, title."""
 
 import dataclasses
-import importlib
 import urllib.parse
 
 import streamlit as st
 
 from ui.session import state
+from ui.shell import aliases, catalogue
 from ui.shell.limits import ROOT
-from ui.shell.view import (
-    LONGEST_SETTING,
-    PAGES,
-    left_out,
-    to_params,
-)
+from ui.shell.view import LONGEST_SETTING, left_out, to_params
 from ui.widgets import components
 
 ICON = str(ROOT / "assets" / "icon.png")
+_TEXTS = {"a": "text A", "b": "text B"}
 
 
 def style():
@@ -24,62 +20,60 @@ def style():
     st.html(ROOT / "assets" / "style.css")
 
 
+def current_page():
+    """The `Page` that the view names."""
+    return catalogue.pages()[state.view().page]
+
+
 def navigation():
     """Links to all pages, each with the view as it stands: the groups, and below them the pages of this one."""
-    view = state.view()
-    group = PAGES[view.page][0]
-    first = {}
-    for name, (title, _) in PAGES.items():
-        first.setdefault(title, name)
-    within = [name for name, (title, _) in PAGES.items() if title == group]
+    view, pages = state.view(), catalogue.pages()
+    groups = {}
+    for page in pages.values():
+        groups.setdefault(page.group, []).append(page)
+    group = current_page().group
 
-    def link(name, title, current):
-        params = to_params(dataclasses.replace(view, page=name), state.limits())
-        return {"name": name, "title": title, "href": "?" + urllib.parse.urlencode(params), "current": current}
+    def link(page, title, hint, current):
+        params = to_params(dataclasses.replace(view, page=page.name), state.limits())
+        href = "?" + urllib.parse.urlencode(params)
+        return {"name": page.name, "title": title, "hint": hint, "href": href, "current": current}
 
     def go(name):
-        if name in PAGES:
+        if name in pages:
             state.change_view(page=name)
 
-    groups = [link(name, title, title == group) for title, name in first.items()]
-    pages = [link(name, PAGES[name][1], name == view.page) for name in within] if len(within) > 1 else []
-    components.nav("c_nav", groups, pages, is_dark(), go)
+    first = [
+        link(within[0], title, " · ".join(page.title for page in within), title == group)
+        for title, within in groups.items()
+    ]
+    links = [link(page, page.title, page.question, page.name == view.page) for page in groups[group]]
+    components.nav("c_nav", first, links if len(links) > 1 else [], is_dark(), go)
 
 
-#: Pages that read neither text A nor text B.
-_TEXTLESS = ("meaning", "cka", "agreement", "concepts", "newtask", "training", "dataset", "family", "guide", "models")
-_NAMES = {
-    "a": "text A",
-    "b": "text B",
-    "compare.a": "the second text A",
-    "compare.b": "the second text B",
-    "patching.a": "text A of the other input",
-    "patching.b": "text B of the other input",
-    "meaning.lines": "the sentences",
-    "agreement.lines": "the typed lines",
-    "concepts.lines": "the typed lines",
-    "dataset.subsets": "the subsets",
-    "concepts.own": "the sentences with the concept",
-    "concepts.others": "the others to compare with",
-    "cka.lines": "the typed lines",
-    "ablation.off": "what is switched off",
-}
+def draw_page():
+    """The page that the view names: its title, the same in plain words, and what it shows."""
+    page = current_page()
+    st.title(page.title, anchor=False)
+    with st.container(key="page_question"):
+        st.markdown(page.question)
+    catalogue.draw(page.name)
 
 
 def long_link_note():
     """Say what is too long for the address, where something is: the link opens without it."""
-    view = state.view()
-    of_view = view.page == "cka" and view.setting("cka.source") == "view"
-    missing = [
-        f"{_NAMES.get(name, 'a choice on this page')} ({length:,} characters)"
-        for name, length in left_out(view, state.limits())
-        if name not in "ab" or view.page not in _TEXTLESS or of_view
-    ]
+    view, page = state.view(), current_page()
+    missing = []
+    for name, length in left_out(view, state.limits()):
+        setting = name.removeprefix(f"{page.name}.")
+        said = _TEXTS.get(name) or page.long_settings.get(setting, "a choice on this page")
+        if name not in _TEXTS or page.shows_texts(view):
+            missing.append(f"{said} ({length:,} characters)")
     if missing:
         st.caption(
             f"The address of this page cannot hold {' and '.join(missing)}: opened as a link, that is empty. A link "
-            f"holds {state.limits().max_link_characters:,} characters in all, where an accented, Hebrew or Arabic letter "
-            f"counts as six and a Chinese one as nine, and {LONGEST_SETTING:,} of what is typed for one page alone."
+            f"holds {state.limits().max_link_characters:,} characters in all, where an accented, Hebrew or Arabic "
+            f"letter counts as six and a Chinese one as nine, and {LONGEST_SETTING:,} of what is typed for one page "
+            "alone."
         )
 
 
@@ -88,54 +82,16 @@ def is_dark():
     return st.context.theme.type == "dark"
 
 
-#: The module of each page, beneath `pages`.
-_MODULES = {
-    "predict": "predict.predict",
-    "attention": "attention.all_heads",
-    "modelview": "attention.model_view",
-    "neuron": "attention.neuron",
-    "methods": "attention.attention_methods",
-    "heads": "attention.head_profiles",
-    "lens": "explain.logit_lens",
-    "ablation": "explain.ablation",
-    "contributions": "explain.contributions",
-    "saliency": "explain.saliency",
-    "patching": "explain.patching",
-    "concepts": "explain.tcav",
-    "whatif": "explain.counterfactuals",
-    "inputsum": "representations.input_embeddings",
-    "meaning": "representations.word_senses",
-    "neighbours": "representations.nearest_words",
-    "factors": "representations.factors",
-    "compare": "compare.side_by_side",
-    "cka": "compare.layer_similarity",
-    "agreement": "compare.agreement",
-    "tasks": "tasks.task_predictions",
-    "finetuned": "tasks.before_after",
-    "newtask": "tasks.fine_tune",
-    "training": "training.curves",
-    "timelapse": "training.time_lapse",
-    "dataset": "data.dataset",
-    "architecture": "learn.architecture",
-    "oneway": "learn.directionality",
-    "electra": "learn.replaced_tokens",
-    "family": "learn.architectures",
-    "guide": "learn.guide",
-    "models": "models.models",
-}
+def doors(front):
+    """The addresses /name of all pages, and those that they had before: each hands on to ``front``."""
+    addresses = {name: name for name in catalogue.pages()} | aliases.PAGES
+    return [_door(address, name, front) for address, name in addresses.items()]
 
 
-def current_page():
-    """The function that draws the view's page."""
-    return importlib.import_module(f"pages.{_MODULES[state.view().page]}").page
-
-
-def redirect_page(name, front):
-    """A page at the address /name that hands on to the front page, opened at ``name``."""
-
+def _door(address, name, front):
     def enter():
         state.change_view(page=name)
         st.switch_page(front)
 
-    enter.__name__ = f"enter_{name}"
-    return enter
+    enter.__name__ = f"enter_{address}"
+    return st.Page(enter, title=catalogue.pages()[name].title, url_path=address)

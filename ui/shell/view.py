@@ -7,48 +7,13 @@ import dataclasses
 import re
 import string
 
+from ui.shell import aliases, catalogue
 from ui.shell.limits import Limits
 
-#: Pages in the order of their links: name -> (group, title). A group of several pages has a second row of links.
-PAGES = {
-    "predict": ("Predict", "Predict"),
-    "attention": ("Attention", "All heads"),
-    "modelview": ("Attention", "Model view"),
-    "neuron": ("Attention", "Neuron"),
-    "methods": ("Attention", "Methods"),
-    "heads": ("Attention", "What heads do"),
-    "lens": ("Why", "Layer by layer"),
-    "ablation": ("Why", "Switch off"),
-    "contributions": ("Why", "Contributions"),
-    "saliency": ("Why", "Which words"),
-    "patching": ("Why", "Patching"),
-    "concepts": ("Why", "Concepts"),
-    "whatif": ("Why", "What if"),
-    "inputsum": ("Words", "Input"),
-    "meaning": ("Words", "Meaning"),
-    "neighbours": ("Words", "Neighbours"),
-    "factors": ("Words", "Factors"),
-    "compare": ("Compare", "Side by side"),
-    "cka": ("Compare", "Layer likeness"),
-    "agreement": ("Compare", "Agreement"),
-    "tasks": ("Tasks", "Try one"),
-    "finetuned": ("Tasks", "Before and after"),
-    "newtask": ("Tasks", "New task"),
-    "training": ("Training", "Curves"),
-    "timelapse": ("Training", "Time-lapse"),
-    "dataset": ("Data", "Data"),
-    "architecture": ("Learn", "Architecture"),
-    "oneway": ("Learn", "One way or both"),
-    "electra": ("Learn", "Replaced words"),
-    "family": ("Learn", "Family"),
-    "guide": ("Learn", "Guide"),
-    "models": ("Models", "Models"),
-}
 SELECTIONS = ("all", "aa", "ab", "ba", "bb")
 PRECISIONS = ("float32", "bfloat16")
 FILLS = ("independent", "joint")
 MOST_SETTINGS, LONGEST_SETTING = 40, 2_000
-_SETTING = re.compile(r"([a-z]+)\.([a-z_]+)")
 _UNCHANGED = (string.ascii_letters + string.digits + "_.-~ ").encode()  # a space becomes "+"
 _MASK_POSITION = re.compile(r"([ab])(\d{1,5})(?:\.(\d{1,3}))?")
 
@@ -226,8 +191,10 @@ def _encoded(text):
 def from_params(params: dict[str, str], limits: Limits) -> View:
     """Read a view from query parameters written by anybody.
 
-    What cannot be understood keeps its default: a mangled link still opens a page.
+    What cannot be understood keeps its default: a mangled link still opens a page. Names that pages had before are read
+    as their names now.
     """
+    params = aliases.current(params)
     values = {name: params[key] for name, key in _PLAIN.items() if key in params}
     values = {
         name: value for name, value in values.items() if len(value) <= (limits.max_characters if name in "ab" else 200)
@@ -242,7 +209,7 @@ def from_params(params: dict[str, str], limits: Limits) -> View:
     mask_positions = filter(None, (MaskPosition.parse(text) for text in params.get("mask", "").split(",")))
     values["masks"] = tuple(sorted(set(mask_positions)))[: limits.max_masks]
     values["settings"] = _settings(params)
-    for name, known in (("page", PAGES), ("precision", PRECISIONS), ("fill", FILLS), ("shown", SELECTIONS)):
+    for name, known in (("page", catalogue.pages()), ("precision", PRECISIONS), ("fill", FILLS), ("shown", SELECTIONS)):
         if values.get(name) not in known:
             values.pop(name, None)
     view = View(**values)
@@ -250,10 +217,7 @@ def from_params(params: dict[str, str], limits: Limits) -> View:
 
 
 def _settings(params):
-    """The settings among query parameters: only those of a page that there is, of a bounded number and length."""
-    found = []
-    for key, text in params.items():
-        match = _SETTING.fullmatch(key)
-        if match and match.group(1) in PAGES and len(text) <= LONGEST_SETTING:
-            found.append((key, text))
+    """The settings among query parameters: only those that pages declare, of a bounded number and length."""
+    known = {f"{page.name}.{setting}" for page in catalogue.pages().values() for setting in page.settings}
+    found = [(key, text) for key, text in params.items() if key in known and len(text) <= LONGEST_SETTING]
     return tuple(sorted(found)[:MOST_SETTINGS])

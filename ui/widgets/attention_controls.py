@@ -12,13 +12,13 @@ from ui.widgets.mask_chips import token_positions
 
 LARGEST = 128  # tokens a side up to which every one is shown
 WINDOW = 64  # tokens a side of the detail of a longer text
-_READ = "attention.read"
+_READ = "all_heads.read"
 _FROM_ONE = {"read": lambda number: number - 1, "show": lambda index: index + 1}
 
 
-def page_inputs(heading, strip=True):
+def page_inputs(strip=True):
     """The opening lines of a page and the trace with attention maps: (SharedModel, Trace), or None."""
-    found = inputs.page_inputs(heading, strip=strip)
+    found = inputs.page_inputs(strip=strip)
     if found is None:
         return None
     shared, encoding = found
@@ -27,9 +27,9 @@ def page_inputs(heading, strip=True):
         return shared, attention_trace(shared, token_positions(encoding, state.view().masks))
 
 
-def filtered_page_inputs(heading):
-    """The opening lines of a page without chips, and its filters: (SharedModel, Trace, ``plots.Selection``), or None."""
-    found = page_inputs(heading, strip=False)
+def filtered_page_inputs():
+    """The opening lines of a page without chips, and its filters: (SharedModel, Trace, `Selection`), or None."""
+    found = page_inputs(strip=False)
     selection = filters(found[1]) if found else None
     return (*found, selection) if selection else None
 
@@ -190,11 +190,11 @@ def warning_link():
         "Attention is not explanation: read why",
         icon=":material/help:",
         type="tertiary",
-        key="w_attention_read",
+        key="w_all_heads_read",
         on_click=_to_warning,
     )
 
 
 def _to_warning():
     state.set_setting(_READ, True, False)
-    state.change_view(page="attention")
+    state.change_view(page="all_heads")

@@ -130,8 +130,8 @@ def with_compared_models(view, one, other):
     """
     own = view.model, view.other
     for place, name, model in zip(_PICKED, (one, other), own):
-        view = view.with_setting(f"compare.{place}", None if name == model else name)
-    return dataclasses.replace(view.with_setting("compare.what", None), page="compare")
+        view = view.with_setting(f"side_by_side.{place}", None if name == model else name)
+    return dataclasses.replace(view.with_setting("side_by_side.what", None), page="side_by_side")
 
 
 def agreement_rows(found, traces):

@@ -11,18 +11,16 @@ from ui.widgets.formatting import count, escape_markdown, title
 from ui.widgets.mask_chips import chips, token_positions
 
 
-def page_inputs(heading, folded=True, strip=True):
-    """The opening lines of a page: its title, the texts, the model, what the model reads, the tokens to mask.
+def page_inputs(folded=True, strip=True):
+    """The opening lines of a page: the texts, the model, what the model reads, the tokens to mask.
 
     Args:
-        heading: the page's title.
         folded: whether the text fields are put away once there is a text.
         strip: whether the tokens are drawn as chips.
 
     Returns:
         (SharedModel, Encoding), or None when there is nothing to look at; then the page has said why.
     """
-    st.title(heading, anchor=False)
     if folded:
         with st.expander("Texts and masks", expanded=not state.view().a.strip(), icon=":material/edit_note:"):
             examples()

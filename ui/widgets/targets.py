@@ -12,13 +12,13 @@ from ui.widgets import inputs
 from ui.widgets.formatting import escape_markdown, percent, title
 
 
-def page_inputs(heading):
-    """What a page that asks why begins with: its title, the texts, a question that the model answers.
+def page_inputs():
+    """What a page that explains an answer begins with: the texts, and a question that the model answers.
 
     Returns:
         (the shared model, the ``Encoding``, the ``Trace``), or None where it has said what is missing.
     """
-    found = inputs.page_inputs(heading)
+    found = inputs.page_inputs()
     if found is None:
         return None
     shared, encoding = found

@@ -5,9 +5,10 @@ import functools
 import streamlit as st
 
 from bert_tf.plots.training import curves as plots
-from ui import snippets
+from pages.training.snippets.training_curves import snippet
 from ui.session import runs, state, training_jobs
-from ui.shell import frame
+from ui.shell import frame, snippets
+from ui.shell.page import Page, Press
 from ui.widgets import export, figures, inputs
 from ui.widgets.formatting import (
     count,
@@ -16,11 +17,28 @@ from ui.widgets.formatting import (
     title,
 )
 
+PAGE = Page(
+    name="training_curves",
+    group="Training",
+    order=1,
+    title="Training curves",
+    question="Watch a model learn",
+    summary=(
+        "a run's loss, accuracy and learning rate, redrawn while it goes on; a small run on a text of the "
+        "visitor's can be started, paused, continued, stopped and deleted"
+    ),
+    presses={"": Press("open", of_texts=False)},
+    reads_texts=False,
+    settings=("run",),
+    settings_help="name of a run in the folder that `explorer.toml` names (or of the shipped one)",
+    snippet=snippet,
+)
+
+
 _LOOK = 2.0  # seconds between two looks at a run that goes on
 
 
 def page():
-    st.title("Watch a model learn", anchor=False)
     known = runs.runs()
     if known:
         with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
@@ -28,9 +46,9 @@ def page():
             st.button(
                 "Time-lapse",
                 icon=":material/movie:",
-                key="w_to_timelapse",
+                key="w_to_time_lapse",
                 type="tertiary",
-                on_click=lambda: state.change_view(page="timelapse"),
+                on_click=lambda: state.change_view(page="time_lapse"),
             )
         run = runs.read(path)
         snippets.give(run)
@@ -47,7 +65,7 @@ def page():
 
 def _goes_on(run):
     started = training_jobs.started(run.name)
-    return started.status in ("running", "ending") if started else run.is_running()
+    return started.status in ("running", "ending") if started else run.goes_on()
 
 
 def _watch(path):
@@ -152,7 +170,7 @@ def _controls(run):
 
 
 def _act(label, icon, function):
-    if st.button(label, icon=f":material/{icon}:", key=f"w_training_{label}", width="content"):
+    if st.button(label, icon=f":material/{icon}:", key=f"w_training_curves_{label}", width="content"):
         try:
             function()
         except ValueError as error:
@@ -171,26 +189,29 @@ def _own_text(expanded):
     with st.expander("Train a small model on a text of yours", expanded=expanded, icon=":material/model_training:"):
         text = st.text_area(
             "Text",
-            key="w_training_text",
+            key="w_training_curves_text",
             height=140,
             placeholder="Paste a text: a paragraph a line, a blank line between documents.",
         )
-        file = st.file_uploader("or a plain text file", type=["txt"], key="w_training_file")
+        file = st.file_uploader("or a plain text file", type=["txt"], key="w_training_curves_file")
         options = [steps for steps in (100, 200, 500, 1000, 2000, 5000) if steps <= limits.max_steps] or [
             limits.max_steps
         ]
         with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
             begin = shipped and st.segmented_control(
-                "Begin with", ["random weights", "the shipped model"], default="random weights", key="w_training_begin"
+                "Begin with",
+                ["random weights", "the shipped model"],
+                default="random weights",
+                key="w_training_curves_begin",
             )
             steps = st.segmented_control(
                 "Steps",
                 options,
                 default=options[min(1, len(options) - 1)],
-                key="w_training_steps",
+                key="w_training_curves_steps",
                 format_func=lambda steps: f"{steps:,}",
             )
-            pressed = st.button("Train", type="primary", icon=":material/play_arrow:", key="w_training_start")
+            pressed = st.button("Train", type="primary", icon=":material/play_arrow:", key="w_training_curves_start")
         made = (
             "Two layers of 128, or the shipped model as it ended, with the shipped lower-case English vocabulary"
             if shipped

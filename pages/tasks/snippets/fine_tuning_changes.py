@@ -1,32 +1,8 @@
-"""The lines of the pages about fine-tuned models."""
-
-import shlex
+"""The lines of Python that do what the page fine tuning changes shows."""
 
 from ui.session.task_models import record
-from ui.snippets.parts import asked, loading, reading, script
 from ui.widgets import task_predictions
-
-_WORDS = """\
-{trace}
-found = occlusion(bert, trace, class_target(bert, trace{label}), level="word")
-for one in found.words:  # what the answer loses without each
-    print(one.word.source, one.word.text, round(one.score, 3))"""
-
-
-def tasks(view, shared, given, trace=None, label=None):
-    """What a fine-tuned model says.
-
-    Args:
-        given: what it is asked. trace: of what is covered word by word, where the page does that, and
-        label: the class that is followed; None for the value of a regression.
-    """
-    load = loading(view, shared.name)
-    answer = f"(answer,) = bert.task.predict([{given!r}])  # any number of them\nprint(answer)"
-    if trace is None:
-        return script((), load, answer)
-    words = _WORDS.format(trace=reading(trace), label=f", {label!r}" if label is not None else "")
-    return script(("from bert_tf.explain import class_target, occlusion",), load, answer, words)
-
+from ui.widgets.snippet_parts import asked, loading, reading, script
 
 _FINETUNED = """\
 found = attention_divergence(trace, other)
@@ -35,8 +11,6 @@ _HEAD = """\
 for row, token in enumerate(trace.tokens):  # the head that is open, before and after
     one, two = (part.attentions[{layer}, {head}, row] for part in (trace, other))
     print(token, trace.tokens[one.argmax()], one.max().round(3), trace.tokens[two.argmax()], two.max().round(3))"""
-
-
 _BOTH = """\
 for model in (before, after):
     asked = model.trace({asked})
@@ -46,7 +20,7 @@ _GUESSES = """\
         print(mask.position, [(one.token, round(one.probability, 3)) for one in mask.predictions])"""
 
 
-def finetuned(view, pair, traces, hidden=(), place=None):
+def snippet(view, pair, traces, hidden=(), place=None):
     """A model before and after fine-tuning.
 
     Args:
@@ -78,14 +52,3 @@ def _earlier(view, pair, traces, hidden):
         says += [f"    print(asked.{head})" for head in ("nsp", "sop") if head in both]
     mask = f", mask={list(hidden)}" if hidden else ""
     return _BOTH.format(asked=f"{asked(traces[1])}{mask}", says="\n".join(says)) if says else ""
-
-
-def newtask(view, task, options, file):
-    """The command that trains as the page would; options: of `finetune`. file: of examples, by its own name."""
-    lines = [f"python -m bert_tf finetune {task}"]
-    for word in ["--train", file, "--output", "my-model", *map(str, options)]:
-        if word.startswith("--"):
-            lines.append(word)
-        else:
-            lines[-1] += f" {shlex.quote(word)}"
-    return " \\\n    ".join(lines) + "\n"

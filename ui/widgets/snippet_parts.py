@@ -1,9 +1,11 @@
-"""What the lines of every page are put together from."""
+"""What the lines of "Copy as Python" are put together from."""
 
 from ui.samples import concepts
 from ui.session import runs
 from ui.shell.limits import ROOT
-from ui.widgets.mask_chips import truncated_texts
+from ui.widgets.mask_chips import cut
+
+_READ = {"most_rows": 1000, "max_characters": 2000}  # what `read_rows` takes without being told
 
 
 def script(imports, *parts):
@@ -55,7 +57,7 @@ def reading(trace, variable="trace", bert="bert"):
 
 def asked(trace):
     """The arguments that a trace was made with; a typed [MASK] is in the texts."""
-    a, b = truncated_texts(trace, trace.text_a, trace.text_b or "")
+    a, b = cut(trace, trace.text_a, trace.text_b or "")
     own = [at for at in trace.masks if trace.original_tokens[at] != trace.tokens[at]]
     given = [repr(text) for text in ((a, b) if trace.text_b is not None else (a,))]
     return ", ".join([*given, *([f"mask={own}"] if own else [])])
@@ -90,3 +92,40 @@ def target(found, tokenizer):
         "task": ("class_target", "" if found.is_regression else repr(label)),
     }[found.head]
     return name, f"{name}(bert, trace{', ' * bool(answer)}{answer})"
+
+
+def needs(file):
+    """The imports of Python's own modules that reading a file takes."""
+    return () if file.typed else ("import pathlib",)
+
+
+def rows_of(file):
+    """(names to import from `bert_tf.explain`, lines that make ``rows``) of a file that was chosen on a page."""
+    if file.typed:
+        # With the empty ones: what is hidden in a row hangs on its number.
+        return ["read_rows"], f'rows = read_rows("\\n".join({listed(file.data.splitlines())})).rows'
+    return ["file_kind", "read_rows"], reading_rows(
+        file.name, not file.from_visitor, file.first, file.second, file.bounds
+    )
+
+
+def reading_rows(name, sample, first, second, bounds):
+    """The lines that read an uploaded file, or a sample by its path in the project."""
+    more = {"first": first, "second": second}
+    chosen = "".join(f", {key}={value!r}" for key, value in more.items() if value is not None)
+    chosen += "".join(f", {key}={value!r}" for key, value in bounds.items() if value != _READ[key])
+    path = f'pathlib.Path("assets/samples/{name}")' if sample else path_of(name)
+    says = "in the project's folder" if sample else "your file"
+    return f"file = {path}  # {says}\nrows = read_rows(file.read_bytes(), file_kind(file.name){chosen}).rows"
+
+
+def path_of(name):
+    """A visitor's own file as it is written: its name, to be replaced by where it lies."""
+    return f"pathlib.Path({name!r})"
+
+
+def loading_two(view, names):
+    """The lines that load two models; one that stands on both sides is loaded once."""
+    first, second = names
+    other = "second = bert" if first == second else loading(view, second, "second")
+    return f"{loading(view, first)}\n{other}"

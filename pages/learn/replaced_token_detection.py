@@ -4,14 +4,15 @@ import numpy as np
 import streamlit as st
 
 from bert_tf.checkpoints.delta import base_model
-from bert_tf.explain import replace_and_detect
+from bert_tf.explain import play
 from bert_tf.plots.interventions.ablation import replaced_bars
 from bert_tf.plots.theme import ramp
-from ui import snippets
+from pages.learn.snippets.replaced_token_detection import snippet
 from ui.session import state
 from ui.session.model_store import installed
 from ui.session.session_cache import cached
-from ui.shell import frame
+from ui.shell import frame, snippets
+from ui.shell.page import MASKED, Page, Press
 from ui.widgets import export, inputs
 from ui.widgets.cells import marks
 from ui.widgets.formatting import (
@@ -21,6 +22,26 @@ from ui.widgets.formatting import (
     title,
 )
 
+PAGE = Page(
+    name="replaced_token_detection",
+    group="Learn",
+    order=3,
+    title="Replaced-token detection",
+    question="Which words were replaced?",
+    summary=(
+        "ELECTRA's game: a generator writes some words anew, the discriminator's score of every token and "
+        "where it was right"
+    ),
+    presses={"": Press("chip", MASKED)},
+    analyses=("replaced",),
+    settings=("share", "draw", "writer"),
+    settings_help="percent of the tokens written anew, number of the draw, name of the generator",
+    opens_rows=True,
+    is_available=lambda: any("replaced" in (info.heads or ()) for info in installed()),
+    snippet=snippet,
+)
+
+
 _FIELD = (("Text", "Type a sentence. Press words to have them replaced, or let chance choose."),)
 _SHARES = (15, 25, 40)
 _MOST_ROUNDS = 10_000
@@ -28,7 +49,6 @@ _HEADER = ("position", "token", "stood there", "replaced", "score", "right")
 
 
 def page():
-    st.title("Which words were replaced?", anchor=False)
     players = _players()
     if players is None:
         return
@@ -41,7 +61,7 @@ def page():
     if not any(encoding.sources):
         st.info("There is nothing in the text that the model can read. Type a sentence.", icon=":material/keyboard:")
         return
-    inputs.token_strip(discriminator, encoding, "c_electra_chips")
+    inputs.token_strip(discriminator, encoding, "c_replaced_token_detection_chips")
     chosen = inputs.masked_positions(discriminator, encoding)
     if chosen is None:
         return
@@ -49,7 +69,7 @@ def page():
     view = state.view()
     snippets.give(*players, chosen, share, seed)
     game = cached(
-        "electra",
+        "replaced_token_detection",
         (players, view.precision, view.a, chosen, share, seed),
         lambda: _game(discriminator, generator, view.a, chosen, share, seed),
     )
@@ -107,7 +127,7 @@ def _writer(names):
         names,
         format_func=title,
         width=320,
-        **state.bind_setting("electra.writer", "w_electra_writer", names[0], names),
+        **state.bind_setting("replaced_token_detection.writer", "w_replaced_token_detection_writer", names[0], names),
     )
 
 
@@ -121,14 +141,16 @@ def _controls(chosen):
             disabled=chosen,
             help="Of the tokens, chosen at random; words that are pressed above are chosen instead.",
             required=True,
-            **state.bind_setting("electra.share", "w_electra_share", _SHARES[0], _SHARES),
+            **state.bind_setting(
+                "replaced_token_detection.share", "w_replaced_token_detection_share", _SHARES[0], _SHARES
+            ),
         )
-        seed = min(max(state.setting("electra.draw", 0), 0), _MOST_ROUNDS)
+        seed = min(max(state.setting("replaced_token_detection.draw", 0), 0), _MOST_ROUNDS)
         st.button(
             "Draw again",
             icon=":material/casino:",
-            key="w_electra_again",
-            on_click=lambda: state.set_setting("electra.draw", (seed + 1) % _MOST_ROUNDS, 0),
+            key="w_replaced_token_detection_again",
+            on_click=lambda: state.set_setting("replaced_token_detection.draw", (seed + 1) % _MOST_ROUNDS, 0),
         )
     return share, seed
 
@@ -137,7 +159,7 @@ def _game(discriminator, generator, text, chosen, share, seed):
     # Both are held, always in the same order, so that two visitors never wait for each other.
     first, second = sorted((discriminator, generator), key=lambda shared: shared.name)
     with first.lock, second.lock:
-        return replace_and_detect(generator.bert, discriminator.bert, text, share / 100, chosen, seed)
+        return play(generator.bert, discriminator.bert, text, share / 100, chosen, seed)
 
 
 def _draw(game):
@@ -158,7 +180,7 @@ def _draw(game):
             },
         )
     marks(
-        "c_electra",
+        "c_replaced_token_detection",
         {"a": _parts(game)},
         ramp(frame.is_dark()),
         ("original", "replaced"),
@@ -170,13 +192,13 @@ def _draw(game):
     if same:
         said += f", {same} of them just as it stood there, which counts as original"
     if replaced:
-        said += f". The discriminator caught {game.true_positives} of {replaced}"
+        said += f". The discriminator caught {game.caught} of {replaced}"
     again = "" if replaced else " Nothing was replaced this time: draw again, or press other words."
     st.markdown(f"{said}. It suspected {game.false_positives} of the text's own.{again}")
     st.dataframe(
         dict(zip(("Position", "Token", "Stood there", "Replaced", "Score", "Right"), zip(*_rows(game)))),
         hide_index=True,
-        key="w_electra_table",
+        key="w_replaced_token_detection_table",
         column_config={"Score": st.column_config.ProgressColumn(format="percent", min_value=0, max_value=1)},
     )
     st.caption(

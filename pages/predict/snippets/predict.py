@@ -1,6 +1,6 @@
-"""The lines of the front page."""
+"""The lines of Python that do what the page predict shows."""
 
-from ui.snippets.parts import about
+from ui.widgets.snippet_parts import about
 
 _EACH = """\
 for mask in bert.fill_mask(trace, top_k={top_k}{targets}):
@@ -17,7 +17,7 @@ for token, score in zip(trace.tokens, trace.replaced):  # the probability that i
     print(token, score.round(3))"""
 
 
-def predict(view, shared, trace, targets=()):
+def snippet(view, shared, trace, targets=()):
     """Every answer that the model has: guesses at the masks, the verdict on a pair, a score for each token.
 
     Args:

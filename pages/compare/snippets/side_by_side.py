@@ -1,10 +1,9 @@
-"""The lines of the pages that put two models, or two texts, side by side."""
+"""The lines of Python that do what the page side by side shows."""
 
 from ui.session.task_models import packed, record
-from ui.snippets.files import needs, rows_of
-from ui.snippets.parts import loading, reading, script
 from ui.widgets import task_predictions
 from ui.widgets.mask_chips import truncated_texts
+from ui.widgets.snippet_parts import loading, reading, script
 
 _COMPARE = """\
 layers = bert.config.num_hidden_layers, second.config.num_hidden_layers
@@ -34,11 +33,11 @@ for lens in lenses:
     print(lens.answers[0].token, lens.answer_probabilities[0].round(3))"""
 
 
-def compare(view, pair, traces, attention=None, classes=False, lens=None):
+def snippet(view, pair, traces, attention=None, classes=False, lens=None):
     """Two models on one text, one on two, or both.
 
     Args:
-        pair, traces: the ``Side``s and theirs. attention: (the two layers, head or None for the mean, how it is
+        pair, traces: the ``ComparisonInput``s and theirs. attention: (the two layers, head or None for the mean, how it is
             drawn, the first token of the window and how many there are in it or None) where that is looked at.
         classes: whether the layers' classes are.
         lens: the mask's position on either side, where the layers' words are.
@@ -91,55 +90,3 @@ def _judged(side):
     (read,) = packed(side.shared, settings, side.text_a, side.text_b)
     texts = record(settings, side.text_a, side.text_b)
     return tuple(text for text in truncated_texts(read, texts["text_a"], texts.get("text_b", "")) if text)
-
-
-_CKA = """\
-readers = [partial(model.trace, attentions=False) for model in (bert, second)]
-texts = [(row.text_a, row.text_b) for row in rows[:{most}]]
-ones, others = traces_of(readers, texts, enough={words})  # no more texts than give so many words
-print(layer_similarity(ones, others{measure}).round(3))  # row: a state of the one, column: of the other"""
-
-
-def cka(view, names, traced, file=None, most=0, words=0, measure="cka"):
-    """How alike the layers of two models are.
-
-    Args:
-        names: of the models. traced: (text A, text B or None) of the page as each of them reads it.
-        file: ``ui.widgets.file_input.Chosen``, of which the first ``most`` rows are read instead, until there are ``words`` words.
-        measure: as `layer_similarity` takes it.
-    """
-    load, own = _two(view, names), "" if measure == "cka" else f", measure={measure!r}"
-    if file is None:
-        one, two = (", ".join(repr(text) for text in texts if text is not None) for texts in traced)
-        call = f"layer_similarity([bert.trace({one})], [second.trace({two})]{own})"
-        imports = ("from bert_tf.explain import layer_similarity",)
-        return script(imports, load, f"print({call}.round(3))  # row: a state of the one, column: of the other")
-    readers, read = rows_of(file)
-    imports = [*needs(file), f"from bert_tf.explain import {', '.join(sorted([*readers, 'layer_similarity']))}"]
-    imports += [
-        "from functools import partial",
-        "from bert_tf.explain.representations.layer_similarity import traces_of",
-    ]
-    return script(imports, f"{load}\n{read}", _CKA.format(most=most, words=words, measure=own))
-
-
-_AGREEMENT = """\
-found = agreement(bert, second, rows, hide={hide!r}, top_k={top_k})
-print(found.same_top_prediction, found.divergence, found.same_next, found.same_order, found.replaced_difference)
-for one in found.rows:  # those they differ on most first
-    print(one.row.number, one.divergence, (one.next_a, one.next_b), (one.order_a, one.order_b), one.replaced_difference)
-    print([(mask.predictions_a[0].token, mask.predictions_b[0].token) for mask in one.masks])"""
-
-
-def agreement(view, names, file, hide):
-    """Two models on every row of a file; names: of the models. file: ``ui.widgets.file_input.Chosen``. hide: as the page says."""
-    readers, read = rows_of(file)
-    imports = [*needs(file), f"from bert_tf.explain import {', '.join(sorted([*readers, 'agreement']))}"]
-    body = _AGREEMENT.format(hide=hide, top_k=view.top_k)
-    return script(imports, f"{_two(view, names)}\n{read}", body)
-
-
-def _two(view, names):
-    first, second = names
-    other = "second = bert" if first == second else loading(view, second, "second")
-    return f"{loading(view, first)}\n{other}"

@@ -8,11 +8,12 @@ from bert_tf.explain.attention.attention_divergence import attention_divergence
 from bert_tf.plots.interventions.ablation import ranked_bars
 from bert_tf.plots.models.compare import difference_map
 from bert_tf.plots.training.task_predictions import changed_heads
-from ui import snippets
+from pages.tasks.snippets.fine_tuning_changes import snippet
 from ui.session import state, task_models
 from ui.session.session_cache import cached
 from ui.session.trace_store import attention_trace
-from ui.shell import frame
+from ui.shell import frame, snippets
+from ui.shell.page import Page, Press
 from ui.widgets import (
     attention_controls,
     comparison,
@@ -25,13 +26,33 @@ from ui.widgets import (
 )
 from ui.widgets.formatting import escape_markdown, percent, title
 
+PAGE = Page(
+    name="fine_tuning_changes",
+    group="Tasks",
+    order=2,
+    title="Fine-tuning changes",
+    question="A model before and after fine-tuning: what changed",
+    summary=(
+        "a fine-tuned model beside the one it came from: what it says, hidden words and the pair before and "
+        "after where both have the heads, how far each head's attention moved on a text, and where one looks "
+        "after, less before; both open in Side by side"
+    ),
+    presses={"": Press("choice: Layer and head: ")},
+    analyses=("changed",),
+    settings=("model", "head"),
+    settings_help="name of a fine-tuned model; the open head as `layer.head`",
+    opens_rows=True,
+    is_available=lambda: bool(task_models.pairs()),
+    snippet=snippet,
+)
+
+
 _SHOWN = 8
 _DRAWN = 24  # tokens of a longer text, those that moved most, whose attention is drawn
 _GUESSES = 200  # of each side: one that is missing among so many has next to nothing
 
 
 def page():
-    st.title("What fine-tuning changed", anchor=False)
     pairs = task_models.pairs()
     if not pairs:
         st.info(
@@ -45,7 +66,7 @@ def page():
         "Fine-tuned model",
         list(pairs),
         format_func=title,
-        **state.bind_setting("finetuned.model", "w_finetuned_model", first, pairs),
+        **state.bind_setting("fine_tuning_changes.model", "w_fine_tuning_changes_model", first, pairs),
     )
     after = after or first
     inputs.text_fields()
@@ -78,7 +99,7 @@ def _answers(pair):
     if fills:
         inputs.note_unreadable(pair[1], view.b)
         encoding = pair[1].encode(view.a, view.b)
-        inputs.token_strip(pair[1], encoding, "c_finetuned_chips")
+        inputs.token_strip(pair[1], encoding, "c_fine_tuning_changes_chips")
         masked = inputs.masked_positions(pair[1], encoding)
     else:
         masked = ()
@@ -86,8 +107,8 @@ def _answers(pair):
     left, right = st.columns(2, gap="large")
     with left:
         st.markdown(f"**{escape_markdown(title(pair[1].name))}**, nothing hidden")
-        said = task_predictions.predict_task("finetuned", pair[1], view.a, view.b)
-        task_predictions.draw("c_finetuned_task", said)
+        said = task_predictions.predict_task("fine_tuning_changes", pair[1], view.a, view.b)
+        task_predictions.draw("c_fine_tuning_changes_task", said)
     cards, shares = [], None
     with right:
         st.markdown("**Masked words and the pair**, before → after")
@@ -98,7 +119,7 @@ def _answers(pair):
             "Open both in Compare",
             icon=":material/compare_arrows:",
             type="tertiary",
-            key="w_finetuned_compare",
+            key="w_fine_tuning_changes_compare",
             on_click=lambda: state.replace_view(
                 comparison.with_compared_models(state.view(), *(one.name for one in pair))
             ),
@@ -136,7 +157,7 @@ def _earlier_heads(pair, masked, fills):
     """
     view = state.view()
     key = (*(shared.name for shared in pair), view.precision, view.a, view.b, masked)
-    traces = cached("finetuned_says", key, lambda: [shared.trace(view.a, view.b, masked) for shared in pair])
+    traces = cached("fine_tuning_changes_says", key, lambda: [shared.trace(view.a, view.b, masked) for shared in pair])
     cards = []
     if not fills:
         lacking = [escape_markdown(title(shared.name)) for shared in pair if "mlm" not in shared.bert.heads]
@@ -144,7 +165,7 @@ def _earlier_heads(pair, masked, fills):
     elif traces[0].masks:
         answers = [fill_mask(trace, shared.tokenizer, _GUESSES) for trace, shared in zip(traces, pair)]
         cards = targets.before_after_cards(*answers, view.top_k)
-        components.bars("c_finetuned_bars", cards)
+        components.bars("c_fine_tuning_changes_bars", cards)
     else:
         st.caption("Nothing is hidden: press a token above.")
     return cards, None if traces[0].text_b is None else _pair_said(pair, traces)
@@ -166,7 +187,7 @@ def _changes(pair):
     view = state.view()
     traces = [attention_trace(shared, (), (view.a, view.b)) for shared in pair]
     key = (*(shared.name for shared in pair), view.precision, view.a, view.b)
-    return cached("finetuned", key, lambda: attention_divergence(*traces)), traces
+    return cached("fine_tuning_changes", key, lambda: attention_divergence(*traces)), traces
 
 
 def _map(found, after):
@@ -183,7 +204,7 @@ def _map(found, after):
         "How far each head moved",
         changed_heads(found, frame.is_dark()),
         config=export.plot_config("heads-moved"),
-        key="w_finetuned_map",
+        key="w_fine_tuning_changes_map",
     )
     st.caption(
         "Jensen-Shannon divergence between a head's attention before and after, the mean over the tokens that look: "
@@ -203,7 +224,7 @@ def _heads(found, traces, before, after):
     chosen = st.segmented_control(
         "Layer and head",
         list(names),
-        **state.bind_setting("finetuned.head", "w_finetuned_head", next(iter(names)), names),
+        **state.bind_setting("fine_tuning_changes.head", "w_fine_tuning_changes_head", next(iter(names)), names),
     )
     layer, head = names[chosen or next(iter(names))]
     one, two = (trace.attentions[layer, head] for trace in traces)
@@ -228,7 +249,7 @@ def _heads(found, traces, before, after):
             "after": [_looks(tokens, two[row]) for row in rows],
         },
         hide_index=True,
-        key="w_finetuned_table",
+        key="w_fine_tuning_changes_table",
         column_config={"token": "Token", "before": "Looked most at", "after": "Looks most at now"},
     )
     with st.container(horizontal=True):
@@ -239,7 +260,7 @@ def _heads(found, traces, before, after):
                 type="tertiary",
                 key=f"w_{label}",
                 on_click=lambda name=name: state.change_view(
-                    page="attention", model=name, layer=layer, head=head, masks=()
+                    page="all_heads", model=name, layer=layer, head=head, masks=()
                 ),
             )
     attention_controls.warning_link()
@@ -261,7 +282,7 @@ def _moved(traces, layer, head):
         name,
         difference_map((two - one)[np.ix_(shown, shown)], [traces[0].tokens[at] for at in shown], frame.is_dark()),
         config=export.plot_config(f"moved-layer-{layer + 1}-head-{head + 1}"),
-        key="w_finetuned_moved",
+        key="w_fine_tuning_changes_moved",
     )
     few = f", of the {_DRAWN} whose attention moved most" if traces[0].length > _DRAWN else ""
     st.caption(f"A row for each token that looks{few}: blue is where it looks more than before, orange less.")

@@ -1,0 +1,43 @@
+"""Write the tables of docs/explorer.md that follow from the pages' own records: python docs/explorer_tables.py."""
+
+import pathlib
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from ui.shell import catalogue  # noqa: E402
+
+FILE = ROOT / "docs" / "explorer.md"
+
+
+def page_rows():
+    """The rows of the table of pages."""
+    return [f"| {page.full_title} | {page.summary} |" for page in catalogue.pages().values()]
+
+
+def setting_rows():
+    """The rows of the table of a page's own parameters."""
+    rows = []
+    for page in catalogue.pages().values():
+        if page.settings:
+            names = ", ".join(f"`{page.name}.{setting}`" for setting in page.settings)
+            rows.append(f"| {names} | {page.settings_help} |")
+    return rows
+
+
+def written(text):
+    """The document with both tables as the records have them."""
+    text = _with_rows(text, "| page |", page_rows())
+    return _with_rows(text, "| parameter of one page |", setting_rows())
+
+
+def _with_rows(text, heading, rows):
+    lines = text.splitlines()
+    first = next(place for place, line in enumerate(lines) if line.startswith(heading)) + 2
+    last = next(place for place in range(first, len(lines)) if not lines[place].startswith("|"))
+    return "\n".join([*lines[:first], *rows, *lines[last:]]) + "\n"
+
+
+if __name__ == "__main__":
+    FILE.write_text(written(FILE.read_text("utf-8")), "utf-8")

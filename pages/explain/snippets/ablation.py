@@ -1,0 +1,51 @@
+"""The lines of Python that do what the page ablation shows."""
+
+from bert_tf.explain.attribution.target import classifier_settings
+from ui.widgets.snippet_parts import about
+
+_ABLATE = """\
+effect = ablate(bert, trace, {ablation}, top_k={top_k}, shifts=True)
+{says}
+print(effect.attention_shifts.round(3))  # share of its attention that each head turns elsewhere; row a layer"""
+_SAYS_MASKS = """\
+for before, after in zip(effect.before, effect.after):
+    for one in (before, after):
+        print(one.position, [(guess.token, round(guess.probability, 3)) for guess in one.predictions])"""
+_SWEEP = """\
+found = sweep(bert, trace, {parts})
+lost = found.score_drop(trace, {on!r})  # what the answer loses without each
+for index in np.argsort(-np.abs(lost))[:15]:
+    print(found.ablations[index], lost[index].round(3))"""
+_KINDS = {
+    "heads": (("every_head",), "every_head(bert.config)"),
+    "blocks": (("every_feed_forward", "every_layer"), "every_feed_forward(bert.config) + every_layer(bert.config)"),
+    "tokens": (("every_token",), "every_token(trace)"),
+}
+
+
+def snippet(view, shared, trace, off, on=None, kind="heads"):
+    """What is switched off, and the sweep where the page shows it.
+
+    Args:
+        off: ``Ablation``. on: what effects are on, "class", "masks" or "next", or the position of a scored token; None where
+            no sweep is shown.
+        kind: of the parts in the list, a key of ``_KINDS``.
+    """
+    names, bodies = ["Ablation", "ablate"], []
+    given = {name: value for name, value in vars(off).items() if value}
+    said = "Ablation({})".format(", ".join(f"{name}={value}" for name, value in given.items()))
+    bodies.append(_ABLATE.format(ablation=said, top_k=view.top_k, claim=_verdicts(shared, trace)))
+    if on:
+        more, parts = _KINDS[kind]
+        names += [*more, "sweep"]
+        bodies.append(_SWEEP.format(parts=parts, on=on))
+    imports = ["import numpy as np"] if on else []
+    return about(view, shared, trace, [*imports, f"from bert_tf.explain import {', '.join(names)}"], *bodies)
+
+
+def _verdicts(shared, trace):
+    said = [_SAYS_MASKS] if trace.masks and "mlm" in shared.bert.heads else []
+    told = [head for head in ("nsp", "sop") if getattr(trace, head) is not None]
+    told += ["replaced"] if trace.replaced is not None else []
+    told += ["classes"] if classifier_settings(shared.bert) else []
+    return "\n".join([*said, *(f"print(effect.{one}_before, effect.{one}_after)" for one in told)])

@@ -1,0 +1,24 @@
+"""The lines of Python that do what the page directionality shows."""
+
+from ui.widgets.snippet_parts import script
+
+_READERS = """\
+for bert in models:
+    reading = predict_span(bert, text, {start}, {end}, top_k={top_k})
+    print(bert.name, reading.reads, [(one.token, round(one.probability, 3)) for one in reading.answer.predictions])
+    print(reading.answer.original_probability, reading.visible_spans)"""
+
+
+def snippet(view, readings, chosen, text, start, end):
+    """What each reader expects in the place of a part of a text.
+
+    Args:
+        readings: names of the readers, in 32 bits; chosen: name of the sidebar's model, as the view computes, or "".
+        text, start, end: as `predict_span` takes them.
+    """
+    imports = ("from bert_tf.explain import predict_span",)
+    if chosen and view.precision != "float32":
+        line = f"models = [*map(bert_tf.load, {readings}), bert_tf.load({chosen!r}, precision={view.precision!r})]"
+    else:
+        line = f"models = map(bert_tf.load, {[*readings, *([chosen] if chosen else [])]})"
+    return script(imports, f"text = {text!r}\n{line}", _READERS.format(start=start, end=end, top_k=view.top_k))

@@ -1,0 +1,33 @@
+"""The lines of Python that do what the page factors shows."""
+
+from ui.widgets.snippet_parts import about, span
+
+_FACTORS = """\
+activations = feed_forward_activations(bert, trace{layers}{positions})  # [layers, units, tokens], at least 0
+found = factorise(activations, {asked})
+print(found.explained, found.shares.round(3))  # shares of the squared length
+print(found.tokens.round(2))  # row: a factor, column: a token{which}
+for one in found.strongest_units({factor}, {units}{first}):  # layers and units counted from 0
+    print(one.layer, one.unit, round(one.weight, 3))"""
+
+
+def snippet(view, shared, trace, asked, layers, positions, factor, units):
+    """Activations taken apart.
+
+    Args:
+        asked: how many factors. layers: the first and the last, from 0. positions: of the tokens that are looked at.
+        factor: the open one, from 0. units: how many of its units are listed.
+    """
+    whole = layers == (0, shared.config.num_hidden_layers - 1)
+    every = len(positions) == trace.length
+    body = _FACTORS.format(
+        layers="" if whole else f", first={layers[0]}, last={layers[1]}",
+        positions="" if every else f", positions={span(positions)}",
+        asked=asked,
+        which="" if every else " of those",
+        factor=factor,
+        units=units,
+        first=f", first_layer={layers[0]}" if layers[0] else "",
+    )
+    imports = ("from bert_tf.explain import factorise, feed_forward_activations",)
+    return about(view, shared, trace, imports, body)

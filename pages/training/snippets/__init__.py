@@ -1,0 +1,1 @@
+"""The lines that "Copy as Python" gives, one file a page."""

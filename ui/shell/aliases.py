@@ -1,0 +1,37 @@
+"""Names that pages had before: links with them still open what they opened."""
+
+#: Old name of a page -> its name now. The settings of a page begin with its name, so theirs changed with it.
+PAGES = {
+    "attention": "all_heads",
+    "modelview": "model_view",
+    "methods": "attention_methods",
+    "heads": "head_profiles",
+    "lens": "logit_lens",
+    "concepts": "tcav",
+    "whatif": "counterfactuals",
+    "inputsum": "input_embeddings",
+    "meaning": "word_senses",
+    "neighbours": "nearest_words",
+    "compare": "side_by_side",
+    "cka": "layer_similarity",
+    "tasks": "task_predictions",
+    "finetuned": "fine_tuning_changes",
+    "newtask": "fine_tune",
+    "training": "training_curves",
+    "timelapse": "time_lapse",
+    "oneway": "directionality",
+    "electra": "replaced_token_detection",
+    "family": "architectures",
+}
+
+
+def current(params: dict[str, str]) -> dict[str, str]:
+    """The parameters of a link under the names of now; where a link has both, the name of now counts."""
+    renamed = {}
+    for key, value in params.items():
+        page, dot, setting = key.partition(".")
+        renamed[f"{PAGES.get(page, page)}.{setting}" if dot else key] = value
+    renamed |= {key: value for key, value in params.items() if key in renamed}
+    if "page" in renamed:
+        renamed["page"] = PAGES.get(renamed["page"], renamed["page"])
+    return renamed
