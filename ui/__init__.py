@@ -1,4 +1,4 @@
-"""What the explorer's pages share: limits, the view's state, model cache, components, export.
+"""What the pages share: shell (frame, links), session (caches, models, jobs), widgets, elements (own components).
 
 Everything here may import Streamlit; nothing in ``bert_tf`` does.
 """

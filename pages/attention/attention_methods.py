@@ -7,13 +7,13 @@ from bert_tf.explain import attention_flow, token_attention
 from bert_tf.explain.attention.token_attention import mean_maps, scaled
 from bert_tf.explain.attention.value_attention import value_vectors
 from bert_tf.plots.attention.token_attention import method_bars
+from pages.attention.head_components import weights
 from pages.attention.snippets.attention_methods import snippet
 from ui.session import jobs, state
 from ui.session.session_cache import cached
 from ui.shell import frame, snippets
 from ui.shell.page import Page, Press
 from ui.widgets import attention_controls, export, inputs
-from ui.widgets.head_components import weights
 
 PAGE = Page(
     name="attention_methods",

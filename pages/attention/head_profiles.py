@@ -1,4 +1,4 @@
-"""What heads do: measures of every head over the text or a file, which heads do alike, and syntax."""
+"""Head profiles: measures of every head over the text or a file, which heads do alike, and syntax."""
 
 import hashlib
 
@@ -12,17 +12,11 @@ from bert_tf.plots.attention.head_profile import head_scatter, measure_map
 from bert_tf.plots.interventions.ablation import ranked_bars
 from pages.attention import head_table
 from pages.attention.snippets.head_profiles import snippet
+from ui.elements import components
 from ui.session import jobs, state
 from ui.shell import frame, snippets
 from ui.shell.page import Page, Press
-from ui.widgets import (
-    attention_controls,
-    components,
-    export,
-    figures,
-    file_input,
-    inputs,
-)
+from ui.widgets import attention_controls, export, figures, file_input, inputs
 from ui.widgets.formatting import count, escape_markdown
 
 PAGE = Page(
@@ -92,7 +86,7 @@ def _of_text(shared, trace):
 def _of_file(shared):
     limits = state.limits()
     name, data = file_input.uploaded(
-        "heads",
+        "head_profiles",
         "A file of texts (a text a line, CSV, JSON lines), or CoNLL-U with dependency trees",
         ("txt", "csv", "tsv", "jsonl", "conllu"),
     )
@@ -311,7 +305,7 @@ def _relations(syntax):
     )
     skipped = f" {count(syntax.skipped, 'sentence')} too long for the model." if syntax.skipped else ""
     st.caption(
-        "For each relation the head of the model that finds it most often, beside always guessing the word"
+        "For each relation the head of the model that finds it most often, beside always predicting the word"
         " at a fixed offset: only what does better than that has learnt more than a distance. Over"
         f" {count(syntax.sentences, 'sentence')}.{skipped}"
     )

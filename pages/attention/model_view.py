@@ -5,16 +5,12 @@ import streamlit as st
 
 from bert_tf import plots
 from pages.attention.snippets.model_view import snippet
+from ui.elements import components
 from ui.session import state
 from ui.session.session_cache import cached
 from ui.shell import frame, snippets
 from ui.shell.page import Page, Press
-from ui.widgets import (
-    attention_controls,
-    components,
-    export,
-    inputs,
-)
+from ui.widgets import attention_controls, export, inputs
 
 PAGE = Page(
     name="model_view",

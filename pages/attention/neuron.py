@@ -5,6 +5,7 @@ import streamlit as st
 
 from bert_tf.explain import HeadVectors, query_key_vectors
 from bert_tf.plots.attention.head_vectors import head_vectors
+from pages.attention.head_components import neuron
 from pages.attention.snippets.neuron import snippet
 from ui.session import state
 from ui.session.session_cache import cached
@@ -12,7 +13,6 @@ from ui.shell import frame, snippets
 from ui.shell.page import Page, Press
 from ui.widgets import attention_controls, export, inputs
 from ui.widgets.formatting import direction
-from ui.widgets.head_components import neuron
 
 PAGE = Page(
     name="neuron",

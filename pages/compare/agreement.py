@@ -8,12 +8,7 @@ from pages.compare.snippets.agreement import snippet
 from ui.session import jobs, model_store, state
 from ui.shell import open_row, snippets
 from ui.shell.page import Page, Press
-from ui.widgets import (
-    comparison,
-    export,
-    file_input,
-    inputs,
-)
+from ui.widgets import comparison, export, file_input, inputs
 from ui.widgets.formatting import count, percent, title
 
 PAGE = Page(
@@ -125,7 +120,7 @@ def _show(pair, found):
     shown = []
     if found.masks:
         shown += [
-            ("Same first guess", percent(found.same_top_prediction)),
+            ("Same first prediction", percent(found.same_top_prediction)),
             ("Mean divergence", f"{found.divergence:.3f} bits"),
         ]
     if found.pairs:

@@ -9,20 +9,13 @@ from bert_tf import plots
 from bert_tf.explain import aligned_layers, logit_lens
 from bert_tf.plots.models.compare import answers_by_depth, difference_map
 from pages.compare import layers_view
+from ui.elements import components
 from ui.session import state
 from ui.session.session_cache import cached
 from ui.shell import frame, snippets
-from ui.widgets import (
-    attention_controls,
-    comparison,
-    components,
-    export,
-    figures,
-    inputs,
-    targets,
-)
+from ui.widgets import attention_controls, comparison, export, figures, inputs, targets
 
-LOOKS = {"attention": "Attention", "layers": "Layer by layer"}
+LOOKS = {"attention": "Attention", "layers": "Logit lens"}
 _DRAWN = {"heatmap": "Heatmaps", "lines": "Lines", "difference": "Difference"}
 _MOST = 64  # tokens a side that are drawn
 
@@ -271,7 +264,7 @@ def _layers(pair, traces, found):
             config=export.plot_config("answers"),
         )
     st.caption(
-        "The head for masked words on every layer's state, at the same relative depth; ≠ marks where the "
+        "The head for masked words on every layer's hidden state, at the same relative depth; ≠ marks where the "
         "likeliest words differ. Right: the probability of each side's own final answer. The head was trained on the "
         "last layer alone: a layer that says nothing through it may know the answer in other words."
     )

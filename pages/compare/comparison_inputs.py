@@ -4,15 +4,16 @@ import dataclasses
 
 import streamlit as st
 
+from ui.elements import components
+from ui.elements.mask_chips import chips, token_positions
 from ui.samples.examples import EXAMPLES, Example
 from ui.session import state
 from ui.session.model_store import SharedModel
 from ui.session.session_cache import cached
 from ui.session.trace_store import attention_trace
 from ui.shell.view import MaskPosition
-from ui.widgets import comparison, components, inputs
+from ui.widgets import comparison, inputs
 from ui.widgets.formatting import title
-from ui.widgets.mask_chips import chips, token_positions
 
 COMPARED = {"models": "Two models", "texts": "Two texts", "both": "Both"}
 _TEXTS = ("side_by_side.a", "side_by_side.b")

@@ -1,4 +1,4 @@
-"""Layer likeness: whether the layers of two models hold the same, by centred kernel alignment or by canonical
+"""Layer similarity: whether the layers of two models hold the same, by centred kernel alignment or by canonical
 correlations."""
 
 import functools
@@ -21,13 +21,7 @@ from ui.session import jobs, model_store, state
 from ui.session.model_store import text_b_or_none
 from ui.shell import frame, snippets
 from ui.shell.page import Page, Press
-from ui.widgets import (
-    comparison,
-    export,
-    figures,
-    file_input,
-    inputs,
-)
+from ui.widgets import comparison, export, figures, file_input, inputs
 from ui.widgets.formatting import count, escape_markdown, title
 
 PAGE = Page(

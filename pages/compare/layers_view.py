@@ -1,22 +1,16 @@
-"""Layer by layer on both sides of the Compare page: the table, and what fine-tuned classifiers say at each depth."""
+"""The logit lens on both sides of the page Side by side: the table, and what fine-tuned classifiers say at each depth."""
 
 import numpy as np
 import streamlit as st
 
 from bert_tf.explain import aligned_layers, class_lens
 from bert_tf.plots.models.compare import answers_by_depth, depth_profile
+from ui.elements.mask_chips import truncated_texts
 from ui.session import state, task_models
 from ui.session.session_cache import cached
 from ui.shell import frame
-from ui.widgets import (
-    export,
-    figures,
-    inputs,
-    targets,
-    task_predictions,
-)
+from ui.widgets import export, figures, inputs, targets, task_predictions
 from ui.widgets.formatting import escape_markdown, percent
-from ui.widgets.mask_chips import truncated_texts
 
 
 def table(pair, rows, key):
@@ -55,9 +49,9 @@ def lacking(pair):
     no_words = [side.name for side in pair if "mlm" not in side.shared.bert.heads]
     no_classes = [side.name for side in pair if targets.classes(side.shared) is None]
     if not no_words:
-        return "Layer by layer needs a word that is hidden on both sides."
+        return "The logit lens needs a word that is hidden on both sides."
     return (
-        "Layer by layer puts one kind of head on the layers of both sides: "
+        "The logit lens puts one kind of head on the layers of both sides: "
         f"{_have_no(no_words, 'head for masked words')}, {_have_no(no_classes, 'classes')}."
     )
 
@@ -68,7 +62,7 @@ def _have_no(names, what):
 
 
 def classes(pair):
-    """Draw what two fine-tuned classifiers' own heads say on every layer's state, at the same relative depth."""
+    """Draw what two fine-tuned classifiers' own heads say on every layer's hidden state, at the same relative depth."""
     settings = [targets.classes(side.shared) for side in pair]
     problem = next(
         filter(None, (task_predictions.problem(one, side.text_a, side.text_b) for one, side in zip(settings, pair))), ""
@@ -172,6 +166,6 @@ def _classes(pair, lenses):
             config=export.plot_config("classes-by-layer"),
         )
     st.caption(
-        "Each side's own head for its task, put on every layer's state, nothing hidden; ≠ marks where the likeliest "
+        "Each side's own head for its task, put on every layer's hidden state, nothing hidden; ≠ marks where the likeliest "
         "classes differ. It was trained on the last layer alone."
     )

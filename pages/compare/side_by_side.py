@@ -9,19 +9,12 @@ from bert_tf.explain import MaskPrediction, compare, fill_mask
 from bert_tf.plots.interventions.ablation import ranked_bars
 from pages.compare import attention_view, comparison_inputs
 from pages.compare.snippets.side_by_side import snippet
+from ui.elements import components
+from ui.elements.cards import cards
 from ui.session import downloads, model_store, state
 from ui.shell import snippets
 from ui.shell.page import MASKED, Page, Press
-from ui.widgets import (
-    comparison,
-    components,
-    export,
-    head_predictions,
-    inputs,
-    targets,
-    task_predictions,
-)
-from ui.widgets.cards import cards
+from ui.widgets import comparison, export, head_predictions, inputs, targets, task_predictions
 from ui.widgets.formatting import count
 
 
@@ -158,7 +151,7 @@ def _results(pair, traces, found, tasks):
     if any(tasks) and any(trace.masks for trace in traces):
         st.caption("A fine-tuned model's own answer is about the text with nothing hidden.")
     if found.masks:
-        st.caption("An orange edge marks a guess that the other side does not have among its own.")
+        st.caption("An orange edge marks a prediction that the other side does not have among its own.")
     st.caption(
         "Where the sides differ here, it does not say which of them is the better, nor that they differ on other texts."
     )

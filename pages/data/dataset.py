@@ -306,7 +306,7 @@ def _rows(shared, summary, shown):
     if len(chosen) == 1:
         _open(shared, chosen[0])
     elif not chosen:
-        guessed = "; a first guess that is not the hidden word may still be a good one" if summary.masks else ""
+        guessed = "; a first prediction that is not the hidden word may still be a good one" if summary.masks else ""
         st.caption(
             "Press a column's name to sort, and the box before a row to open that row in another view, "
             "or before several to name them as a subset. Every "
@@ -332,7 +332,7 @@ def _figure(results):
         return spread(np.log10(ranks), "rank of the hidden word, log10")
     shares = [mask.predictions[0].probability for one in results for mask in one.masks]
     if shares:
-        return spread(shares, "probability of the first guess")
+        return spread(shares, "probability of the first prediction")
     others = {
         "is_next": "P(IsNext)",
         "in_order": "P(in order)",
@@ -362,8 +362,8 @@ def _numbers(summary, classes):
     shown = [(name, f"{scores[metric]:.3f}") for metric, name in _SCORES.items() if metric in scores]
     if summary.masks:
         shown += [
-            ("First guess right", share(summary.first)),
-            ("Among the guesses", share(summary.among)),
+            ("First prediction right", share(summary.first)),
+            ("Among the predictions", share(summary.among)),
         ]
     if summary.next:
         shown.append(("B follows A", share(summary.follows)))
@@ -378,8 +378,8 @@ def _numbers(summary, classes):
 
 _SHOW = {
     "all": "All rows",
-    "wrong": "First guess wrong",
-    "right": "First guess right",
+    "wrong": "First prediction wrong",
+    "right": "First prediction right",
     "misjudged": "Wrong class",
     "judged": "Right class",
     "problem": "With a problem",
@@ -479,7 +479,7 @@ _COLUMNS = {
     "predicted": "Class found",
     "sure": st.column_config.ProgressColumn("P(class)", format="percent", min_value=0, max_value=1),
     "hidden": "Hidden",
-    "guess": "First guess",
+    "guess": "First prediction",
     "share": st.column_config.ProgressColumn("Its probability", format="percent", min_value=0, max_value=1),
     "rank": st.column_config.NumberColumn(
         "Rank of the hidden", help="Where the hidden token stands among all tokens; of several, the worst."

@@ -1,4 +1,4 @@
-"""Switch off: what the model says without some of its parts."""
+"""Ablation: what the model says without some of its parts."""
 
 import numpy as np
 import streamlit as st
@@ -8,21 +8,16 @@ from bert_tf.explain import ablate, clean_run, every_token, sweep
 from bert_tf.plots.attention.head_profile import measure_map
 from bert_tf.plots.diverging import diverging_ramp
 from bert_tf.plots.interventions.ablation import by_kind, effects_map, ranked_bars
+from pages.explain import ablation_parts
 from pages.explain.snippets.ablation import snippet
+from ui.elements import components
+from ui.elements.cards import class_card, with_top_k
+from ui.elements.cells import cells
 from ui.session import jobs, state
 from ui.session.session_cache import cached
 from ui.shell import frame, snippets
 from ui.shell.page import MASKED, Page, Press
-from ui.widgets import (
-    ablation_grid,
-    components,
-    export,
-    figures,
-    inputs,
-    targets,
-)
-from ui.widgets.cards import class_card, with_top_k
-from ui.widgets.cells import cells
+from ui.widgets import export, figures, inputs, targets
 from ui.widgets.formatting import percent
 
 PAGE = Page(
@@ -60,8 +55,8 @@ def page():
         return
     shared, _, trace = opened
     layers, heads = shared.config.num_hidden_layers, shared.config.num_attention_heads
-    places = ablation_grid.cells_from_text(state.setting("ablation.off", ""), layers, heads)
-    ablation = ablation_grid.ablation_of_cells(places, _tokens(trace), heads)
+    places = ablation_parts.cells_from_text(state.setting("ablation.off", ""), layers, heads)
+    ablation = ablation_parts.ablation_of_cells(places, _tokens(trace), heads)
     colour, on = _switches(shared, trace, places, ablation)
     snippets.give(shared, trace, ablation, on, _kind())
     effect = cached("ablation", (trace, ablation), lambda: _effect(shared, trace, ablation))
@@ -140,8 +135,8 @@ def _grid(trace, effect, places, effects, unit, size):
     dark = frame.is_dark()
 
     def pressed(layer, column):
-        now = ablation_grid.cells_from_text(state.setting("ablation.off", ""), layers, heads)
-        state.set_setting("ablation.off", ablation_grid.cells_as_text(now ^ {(layer, column)}, heads), "")
+        now = ablation_parts.cells_from_text(state.setting("ablation.off", ""), layers, heads)
+        state.set_setting("ablation.off", ablation_parts.cells_as_text(now ^ {(layer, column)}, heads), "")
 
     with inputs.heading("Switch off"):
         export.menu(
@@ -152,7 +147,7 @@ def _grid(trace, effect, places, effects, unit, size):
             lambda: _grid_figure(effect, effects, unit),
             lambda: _arrays(effect, effects),
         )
-    every = ablation_grid.all_cells(layers, heads)
+    every = ablation_parts.all_cells(layers, heads)
     if effects is None:
         shades = [_faint(effect.attention_shifts[layer, column]) if column < heads else None for layer, column in every]
         ramp, legend = plots.ramp(dark), ("looks as before", "looks elsewhere")
@@ -204,7 +199,7 @@ def _token_widget(trace):
 
 
 def _tip(layer, column, effect, effects, unit, places, heads):
-    said = ablation_grid.name(layer, column, heads).capitalize()
+    said = ablation_parts.name(layer, column, heads).capitalize()
     if (layer, column) in places:
         said += ", switched off"
     if effects is not None:
@@ -292,7 +287,7 @@ def _sweep(shared, trace, layers, heads):
 
     def work(progress):
         alone = [
-            ablation_grid.ablation_of_cells([place], (), heads) for place in ablation_grid.all_cells(layers, heads)
+            ablation_parts.ablation_of_cells([place], (), heads) for place in ablation_parts.all_cells(layers, heads)
         ]
         tokens = every_token(trace) if trace.length <= _SWEPT_TOKENS else ()
         return shared.run(sweep, trace, (*alone, *tokens), progress=progress)
@@ -325,7 +320,7 @@ def _kind():
 def _ranked(swept, effects, on, unit, trace, size):
     heading = inputs.heading("The strongest parts")
     layers, heads = size
-    names = [ablation_grid.name(*place, heads) for place in ablation_grid.all_cells(layers, heads)]
+    names = [ablation_parts.name(*place, heads) for place in ablation_parts.all_cells(layers, heads)]
     names += [f"attention to {position}: {trace.tokens[position]}" for position in range(trace.length)]
     kind = st.segmented_control(
         "Parts",
@@ -418,7 +413,7 @@ _HEADER = ("layer", "part", "attention_moved", "effect_alone")
 
 def _rows(effect, effects, size):
     layers, heads = size
-    for layer, column in ablation_grid.all_cells(layers, heads):
+    for layer, column in ablation_parts.all_cells(layers, heads):
         yield (
             layer + 1,
             {heads: "feed-forward", heads + 1: "layer"}.get(column, f"head {column + 1}"),
@@ -441,7 +436,7 @@ def _record(trace, effect, effects, places, unit, heads):
     return {
         "model": trace.model,
         "tokens": list(trace.tokens),
-        "off": [ablation_grid.name(*place, heads) for place in sorted(places)],
+        "off": [ablation_parts.name(*place, heads) for place in sorted(places)],
         "no_attention_to": list(effect.ablation.tokens),
         "before": answers(effect.before),
         "after": answers(effect.after),

@@ -9,18 +9,13 @@ from bert_tf.explain import contributions
 from bert_tf.explain.interventions.contributions import is_only_class
 from bert_tf.plots.diverging import diverging_ramp
 from bert_tf.plots.interventions.ablation import by_kind, effects_map, ranked_bars
+from pages.explain import ablation_parts
 from pages.explain.snippets.contributions import snippet
+from ui.elements.cells import cells
 from ui.session import jobs, state
 from ui.shell import frame, snippets
 from ui.shell.page import MASKED, Page, Press
-from ui.widgets import (
-    ablation_grid,
-    export,
-    figures,
-    inputs,
-    targets,
-)
-from ui.widgets.cells import cells
+from ui.widgets import export, figures, inputs, targets
 from ui.widgets.formatting import bold, escape_markdown, percent
 
 PAGE = Page(
@@ -76,10 +71,10 @@ def page():
     with right:
         _ranked(found)
     st.caption(
-        f"The last state that “{escape_markdown(target.label)}” is read from is exactly the sum of what all parts put there, with"
+        f"The last hidden state that “{escape_markdown(target.label)}” is read from is exactly the sum of what all parts put there, with"
         " the spread that each normalisation divides by held as it is in this pass. A share is a part times the slope of"
-        f" the {_scored(target)} at that state: to first order, as the step from there to the answer is no straight"
-        " line. It is the direct path alone. What later layers make of a part is not in its share; Switch off and"
+        f" the {_scored(target)} at that hidden state: to first order, as the step from there to the answer is no straight"
+        " line. It is the direct path alone. What later layers make of a part is not in its share; Ablation and"
         " Patching show a part's whole effect."
     )
 
@@ -92,7 +87,7 @@ def _shared_out(shared, trace, target):
     def work(progress):
         return shared.run(contributions, trace, target, progress=progress)
 
-    return jobs.result("contributions", key, "Taking the last state apart", work, patience=_PATIENCE)
+    return jobs.result("contributions", key, "Taking the last hidden state apart", work, patience=_PATIENCE)
 
 
 def _scored(target):
@@ -130,7 +125,7 @@ def _grid(trace, found):
     every = [(layer, column) for layer in range(layers) for column in range(heads + 1)]
 
     def pressed(layer, column):
-        state.set_setting("contributions.part", ablation_grid.cells_as_text([(layer, column)], heads), "")
+        state.set_setting("contributions.part", ablation_parts.cells_as_text([(layer, column)], heads), "")
 
     cells(
         "c_contributions",
@@ -171,21 +166,21 @@ def _sums(found):
     }
     # Zero added, so that what is rounded to nothing has no minus.
     told = ", ".join(f"{name} {round(value, 2) + 0.0:+.2f}" for name, value in groups.items())
-    rest = f"the step from the last state to the answer makes the rest, {found.score - found.total:+.2f}"
+    rest = f"the step from the last hidden state to the answer makes the rest, {found.score - found.total:+.2f}"
     return f"{begins} The parts make {found.total:+.2f} ({told}); {rest}."
 
 
 def _picked(found):
     """The open place of the grid: the link's, or the strongest head."""
     layers, heads = found.heads.shape
-    named = ablation_grid.cells_from_text(state.setting("contributions.part", ""), layers, heads)
+    named = ablation_parts.cells_from_text(state.setting("contributions.part", ""), layers, heads)
     strongest = np.unravel_index(np.abs(found.heads).argmax(), found.heads.shape)
     return min((place for place in named if place[1] <= heads), default=tuple(map(int, strongest)))
 
 
 def _summary(found, place):
     heads = found.heads.shape[1]
-    return f"{ablation_grid.name(*place, heads).capitalize()}: {_shares(found)[place]:+.3f} {_unit(found.target)}"
+    return f"{ablation_parts.name(*place, heads).capitalize()}: {_shares(found)[place]:+.3f} {_unit(found.target)}"
 
 
 def _open(found, place):
@@ -204,7 +199,7 @@ def _open(found, place):
             )
 
         def switch_off():
-            off = ablation_grid.cells_as_text([place], heads)
+            off = ablation_parts.cells_as_text([place], heads)
             state.change_view(page="ablation")
             state.set_setting("ablation.off", off, "")
 
@@ -227,7 +222,7 @@ def _named(found, kind):
     layers, heads = found.heads.shape
     if kind == "heads":
         shares = {
-            ablation_grid.name(layer, head, heads): found.heads[layer, head]
+            ablation_parts.name(layer, head, heads): found.heads[layer, head]
             for layer, head in np.ndindex(layers, heads)
         }
     else:

@@ -1,4 +1,4 @@
-"""What if: the same question about a text that is a little different."""
+"""Counterfactuals: the same question about a text that is a little different."""
 
 import streamlit as st
 

@@ -6,16 +6,10 @@ from bert_tf.explain import hotflip
 from bert_tf.explain.attribution.hotflip import replaceable_words, text_with_replacements
 from bert_tf.plots.attribution.hotflip import flip_bars
 from bert_tf.plots.theme import ramp
+from ui.elements.cells import marks
 from ui.session import jobs, state
 from ui.shell import frame
-from ui.widgets import (
-    export,
-    figures,
-    highlights,
-    inputs,
-    targets,
-)
-from ui.widgets.cells import marks
+from ui.widgets import export, figures, highlights, inputs, targets
 from ui.widgets.formatting import bold, count, escape_markdown
 
 MOST = 128  # tokens: the work grows with their square

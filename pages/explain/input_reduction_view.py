@@ -9,16 +9,10 @@ from bert_tf.explain import reduce_input
 from bert_tf.explain.attribution.input_reduction import removable_words
 from bert_tf.plots.attribution.input_reduction import reduction_curve
 from bert_tf.plots.theme import ramp
+from ui.elements.cells import marks
 from ui.session import jobs, state
 from ui.shell import frame
-from ui.widgets import (
-    export,
-    figures,
-    highlights,
-    inputs,
-    targets,
-)
-from ui.widgets.cells import marks
+from ui.widgets import export, figures, highlights, inputs, targets
 from ui.widgets.formatting import count, escape_markdown
 
 MOST = 64  # tokens: the work grows with their third power

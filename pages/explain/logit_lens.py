@@ -1,4 +1,4 @@
-"""Layer by layer: what the head for masked words says on every layer's state."""
+"""Logit lens: what the head for masked words says on every layer's hidden state."""
 
 import streamlit as st
 
@@ -7,17 +7,12 @@ from bert_tf.explain import class_lens, logit_lens
 from bert_tf.inference.predictions import vocabulary_id
 from bert_tf.plots.representations.logit_lens import state_names
 from pages.explain.snippets.logit_lens import snippet
+from ui.elements.cells import cells
 from ui.session import state
 from ui.session.session_cache import cached
 from ui.shell import frame, snippets
 from ui.shell.page import MASKED, Page, Press
-from ui.widgets import (
-    export,
-    figures,
-    inputs,
-    targets,
-)
-from ui.widgets.cells import cells
+from ui.widgets import export, figures, inputs, targets
 from ui.widgets.formatting import (
     bold,
     escape_markdown,
@@ -75,7 +70,7 @@ def page():
 
 
 def _classes(shared, trace):
-    """What a fine-tuned model's own head says on every layer's state."""
+    """What a fine-tuned model's own head says on every layer's hidden state."""
     lens = cached("lens_class", trace, lambda: shared.run(class_lens, trace))
     with inputs.heading("The class after each layer"):
         export.save("class-by-layer", lens, {"model": trace.model})
@@ -86,7 +81,7 @@ def _classes(shared, trace):
         key="w_logit_lens_class",
     )
     st.caption(
-        "The head that was trained for this task, put on each layer's state; “in” are the embeddings. It was trained"
+        "The head that was trained for this task, put on each layer's hidden state; “in” are the embeddings. It was trained"
         " on the last layer alone: a layer that says nothing through it may know the answer in other words."
     )
 
@@ -159,7 +154,7 @@ def _table(trace, lens, row):
         legend=("0%", "100%"),
     )
     st.caption(
-        "The head for masked words, put on each layer's state; “in” are the embeddings. It was trained on the"
+        "The head for masked words, put on each layer's hidden state; “in” are the embeddings. It was trained on the"
         " last layer alone: a layer that says nothing through it may know the answer in other words."
     )
 

@@ -15,12 +15,7 @@ from ui.session import jobs, state
 from ui.session.session_cache import cached
 from ui.shell import frame, snippets
 from ui.shell.page import MASKED, Page, Press
-from ui.widgets import (
-    export,
-    figures,
-    inputs,
-    targets,
-)
+from ui.widgets import export, figures, inputs, targets
 from ui.widgets.formatting import bold, count, escape_markdown
 
 PAGE = Page(
@@ -59,14 +54,14 @@ _GUESSES = 8
 _HEADER = ("position", "token", "other_token", "log_probability", "recovered")
 _HEAD_HEADER = ("layer", "head", "log_probability", "recovered")
 _PARTS = {
-    "state": "The state",
+    "state": "Hidden state",
     "attention": "What attention adds",
     "feed_forward": "What feed-forward adds",
     "head": "What each head adds",
     "path": "One path at a time",
 }
 _SAYS = {
-    "state": "one state, of one token after one layer, is taken from the first",
+    "state": "one hidden state, of one token after one layer, is taken from the first",
     "attention": (
         "what the attention of one layer adds to one token (all heads together) is taken from the first, and all that"
         " follows works on from there"

@@ -8,15 +8,11 @@ import streamlit as st
 from bert_tf.explain import Receiver, patch_paths
 from bert_tf.plots.diverging import diverging_ramp
 from bert_tf.plots.interventions.ablation import by_kind, effects_map, ranked_bars
+from pages.explain import ablation_parts
+from ui.elements.cells import cells
 from ui.session import jobs, state
 from ui.shell import frame
-from ui.widgets import (
-    ablation_grid,
-    export,
-    figures,
-    inputs,
-)
-from ui.widgets.cells import cells
+from ui.widgets import export, figures, inputs
 from ui.widgets.formatting import escape_markdown
 
 _LONGEST_LIST = 15
@@ -118,16 +114,16 @@ def draw(found):
 def _into(receiver):
     """What the paths lead to, within a sentence."""
     if receiver is None:
-        return "the last state"
+        return "the last hidden state"
     if receiver.part == "feed_forward":
         return f"the feed-forward block of layer {receiver.layer + 1}"
     return f"the {receiver.part} of layer {receiver.layer + 1}, head {receiver.head + 1}"
 
 
 def _reads(receiver):
-    """What becomes of the state that the paths lead to."""
+    """What becomes of the hidden state that the paths lead to."""
     if receiver is None:
-        return "The answer is read from the last state that this makes."
+        return "The answer is read from the last hidden state that this makes."
     return f"What then enters {_into(receiver)} is put into a plain run on the other input."
 
 
@@ -146,7 +142,7 @@ def _percent(share):
 
 
 def _summary(found, place):
-    name = ablation_grid.name(*place, _heads(found)).capitalize()
+    name = ablation_parts.name(*place, _heads(found)).capitalize()
     if not found.has_path[place]:
         return f"{name}: no path, it does not come before"
     return f"{name}: brings back {_percent(found.recovered[place])}"
@@ -157,7 +153,7 @@ def _grid(found):
     every = list(np.ndindex(shares.shape))
 
     def pressed(layer, column):
-        state.set_setting("patching.sender", ablation_grid.cells_as_text([(layer, column)], heads), "")
+        state.set_setting("patching.sender", ablation_parts.cells_as_text([(layer, column)], heads), "")
 
     shades = (0.5 + 0.5 * by_kind(shares, heads)).ravel().tolist()
     cells(
@@ -182,7 +178,7 @@ def _grid(found):
 def _picked(found):
     """The open place of the grid: the link's, or the strongest path's."""
     layers, heads = len(_shares(found)), _heads(found)
-    named = ablation_grid.cells_from_text(state.setting("patching.sender", ""), layers, heads)
+    named = ablation_parts.cells_from_text(state.setting("patching.sender", ""), layers, heads)
     effects = np.where(found.has_path, np.abs(found.scores - found.corrupted), -1)
     strongest = np.unravel_index(effects.argmax(), effects.shape)
     return min((place for place in named if place[1] <= heads), default=tuple(map(int, strongest)))
@@ -225,7 +221,7 @@ def _open(found, place):
 def _bars(found, dark=False):
     shares = {"the embeddings": found.share(found.embeddings)}
     shares |= {
-        ablation_grid.name(*place, _heads(found)): found.recovered[place] for place in zip(*np.nonzero(found.has_path))
+        ablation_parts.name(*place, _heads(found)): found.recovered[place] for place in zip(*np.nonzero(found.has_path))
     }
     ranked = sorted(shares.items(), key=lambda one: -abs(np.nan_to_num(one[1])))[:_LONGEST_LIST]
     names, values = zip(*ranked)

@@ -1,4 +1,4 @@
-"""Which words: what each word of the visitor's texts does to one answer."""
+"""Saliency: what each word of the visitor's texts does to one answer."""
 
 import numpy as np
 import streamlit as st
@@ -17,18 +17,12 @@ from bert_tf.plots.diverging import diverging_ramp
 from bert_tf.plots.interventions.ablation import ranked_bars
 from pages.explain import hotflip_view, input_reduction_view
 from pages.explain.snippets.saliency import snippet
+from ui.elements.cells import marks
 from ui.samples import concepts
 from ui.session import jobs, state
 from ui.shell import frame, snippets
 from ui.shell.page import MASKED, Page, Press
-from ui.widgets import (
-    export,
-    figures,
-    highlights,
-    inputs,
-    targets,
-)
-from ui.widgets.cells import marks
+from ui.widgets import export, figures, highlights, inputs, targets
 from ui.widgets.formatting import escape_markdown
 
 PAGE = Page(

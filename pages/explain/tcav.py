@@ -13,13 +13,7 @@ from ui.samples import concepts
 from ui.session import jobs, state
 from ui.shell import frame, snippets
 from ui.shell.page import Page, Press
-from ui.widgets import (
-    export,
-    figures,
-    file_input,
-    inputs,
-    targets,
-)
+from ui.widgets import export, figures, file_input, inputs, targets
 from ui.widgets.formatting import (
     bold,
     count,
@@ -284,7 +278,7 @@ def _scores(shared, found, name, concept, rows):
         f"The score is the share of {count(len(found.places), 'row')} whose {rises} along the concept's "
         f"vector, all tokens moved along it, by their exact slope.{without} The vector is the normal of a linear "
         f"classifier that tells {found.sentences} sentences with the concept from as many others by the mean of their "
-        f"tokens' states: {RUNS} of them, each with others, its accuracy on a third held out. Chance is {RUNS} "
+        f"tokens' hidden states: {RUNS} of them, each with others, its accuracy on a third held out. Chance is {RUNS} "
         "classifiers of others against others. Bars are standard deviations. Filled: at that layer no vector of chance "
         "lies as far from one half as the concept's mean, and no classifier of chance is as good as the concept's. A "
         "vector holds all that sets these sentences apart from the others, also what you did not mean; and what an "

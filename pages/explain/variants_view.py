@@ -15,17 +15,12 @@ from bert_tf.explain import (
     without_each_word,
 )
 from bert_tf.plots.interventions.ablation import ranked_bars
+from ui.elements import components
+from ui.elements.cards import cards, with_top_k
 from ui.session import jobs, state
 from ui.session.session_cache import cached
 from ui.shell import frame, snippets
-from ui.widgets import (
-    components,
-    export,
-    figures,
-    inputs,
-    targets,
-)
-from ui.widgets.cards import cards, with_top_k
+from ui.widgets import export, figures, inputs, targets
 from ui.widgets.formatting import escape_markdown, percent
 
 _MANY = 1000  # guesses kept for comparison: one that is not among them has less than 0.1%
@@ -38,7 +33,7 @@ _SIDES_SAY = {
         " with the left side than this one does."
     ),
     "left": (
-        "This model reads from left to right: what stands after a word never reaches its guess, so that the left side"
+        "This model reads from left to right: what stands after a word never reaches its prediction, so that the left side"
         " alone gives the same as the whole text, and the right side alone gives it nothing to go by."
     ),
     "apart": (
@@ -151,19 +146,19 @@ def a_word_less(shared, trace):
         )
     st.caption(
         "The text without the word, read anew: what follows moves up. With several masks the numbers are"
-        " means over them, and the guess is that at the first."
+        " means over them, and the prediction is that at the first."
     )
 
 
 _LESS_COLUMNS = {
     "text": st.column_config.TextColumn("Text", width="small"),
     "word": "Without",
-    "guess": "First guess then",
+    "guess": "First prediction then",
     "probability": st.column_config.NumberColumn("has", format="percent"),
     "change": st.column_config.NumberColumn(
-        "Old guess, nats",
+        "Old prediction, nats",
         format="%+.2f",
-        help="What the first guess of the whole text has gained in log-probability.",
+        help="What the first prediction of the whole text has gained in log-probability.",
     ),
     "effect": st.column_config.ProgressColumn("Difference", format="%.3f", min_value=0, max_value=1),
     "is_next": st.column_config.NumberColumn("IsNext then", format="percent"),

@@ -6,11 +6,12 @@ from bert_tf.explain.models.architecture import LAYER_PARTS, parts
 from bert_tf.plots.interventions.ablation import ranked_bars
 from pages.learn import box_values, lessons, size_table
 from pages.learn.snippets.architecture import snippet
+from ui.elements import components
 from ui.session import state
 from ui.session.session_cache import cached
 from ui.shell import snippets
 from ui.shell.page import Page, Press
-from ui.widgets import components, export, inputs
+from ui.widgets import export, inputs
 from ui.widgets.formatting import dimensions, direction, percent
 
 PAGE = Page(

@@ -8,16 +8,11 @@ from bert_tf.explain import fill_mask, sigmoid
 from bert_tf.explain.models.architecture import choice_scores, layer_activations, task_head_activations
 from bert_tf.plots.models.architecture import MAX_TOKENS, MOST_UNITS, activations
 from bert_tf.plots.training.task_predictions import probabilities
+from ui.elements import components
+from ui.elements.cards import cards
 from ui.session import state, task_models
 from ui.shell import frame
-from ui.widgets import (
-    attention_controls,
-    components,
-    export,
-    figures,
-    head_predictions,
-)
-from ui.widgets.cards import cards
+from ui.widgets import attention_controls, export, figures, head_predictions
 
 _VALUES, _TOKEN, _UNIT = "architecture.values", "architecture.token", "architecture.unit"
 _NO_PAIR = "There is only one text. Type a text B to have the pair judged."

@@ -1,4 +1,4 @@
-"""One way or both: what a reader can say of a word that sees only one side of it, or each side by itself."""
+"""Directionality: what a reader can say of a word that sees only one side of it, or each side by itself."""
 
 import dataclasses
 import re
@@ -9,6 +9,10 @@ from bert_tf import plots
 from bert_tf.explain import predict_span
 from bert_tf.inference.words import words_of
 from pages.learn.snippets.directionality import snippet
+from ui.elements import components
+from ui.elements.cards import cards
+from ui.elements.mask_chips import chips
+from ui.elements.spans import spans, split_at_spans
 from ui.samples.examples import ONE_WAY
 from ui.session import directional_models, state
 from ui.session.model_store import shared_model
@@ -16,11 +20,8 @@ from ui.session.session_cache import cached
 from ui.shell import snippets
 from ui.shell.page import MASKED, Page, Press
 from ui.shell.view import MaskPosition
-from ui.widgets import components, export, inputs
-from ui.widgets.cards import cards
+from ui.widgets import export, inputs
 from ui.widgets.formatting import escape_markdown, percent, title
-from ui.widgets.mask_chips import chips
-from ui.widgets.spans import spans, split_at_spans
 
 PAGE = Page(
     name="directionality",
@@ -174,7 +175,7 @@ def _footer():
         "at differs. They are small, and what they know is grammar and the common company of words. To learn from masks "
         "takes longer: after so little text this BERT, which read more of it, is still behind the two one-way readers. "
         "The model chosen in the sidebar shows where reading both ways leads. The one-way readers predict a word from "
-        "the state beside it, so what stands in its own place is never seen. Figures: docs/one-way.md."
+        "the hidden state beside it, so what stands in its own place is never seen. Figures: docs/one-way.md."
     )
 
 

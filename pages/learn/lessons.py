@@ -107,7 +107,7 @@ PARTS = {
     ),
     "mlm": Lesson(
         "The hidden state at a masked place, transformed once and compared with **every row of the token table**: "
-        "the table that reads words also writes them. In training 15% of the tokens were to be guessed, most of "
+        "the table that reads words also writes them. In training 15% of the tokens were to be predicted, most of "
         "them hidden behind [MASK]. Because the word itself is hidden, the model may look to both sides.",
         f"{_DEVLIN}, section 3.1, task 1",
         ("predict", "logit_lens"),
@@ -162,7 +162,7 @@ GUIDE = (
     (
         "Both sides at once",
         Lesson(
-            "A left-to-right model guesses a word from what stands before it. BERT sees what follows too: in *They "
+            "A left-to-right model predicts a word from what stands before it. BERT sees what follows too: in *They "
             "sat on the [MASK] of the river* the last word decides. Cut the right side away and see what is left.",
             f"{_DEVLIN}, sections 1 and 5.1",
             ("counterfactuals", "all_heads"),
@@ -171,8 +171,8 @@ GUIDE = (
     (
         "What it was trained to do",
         Lesson(
-            "Two games on plain text, no labels: guess the hidden words, and tell whether B really followed A. To "
-            "win the first, a model has to pick up grammar, phrases and facts. Watch a small one learn them step "
+            "Two tasks on plain text, no labels: predict the hidden words, and tell whether B really followed A. To "
+            "solve the first, a model has to pick up grammar, phrases and facts. Watch a small one learn them step "
             "by step.",
             f"{_DEVLIN}, section 3.1",
             ("predict", "training_curves"),
@@ -191,7 +191,7 @@ GUIDE = (
         "Looking is not explaining",
         Lesson(
             "A head's weights say where it looked, not whether that mattered. To learn what mattered, change "
-            "something: switch a head off, cover a word, carry a state over from another sentence.",
+            "something: switch a head off, cover a word, patch in a hidden state of another sentence.",
             "Jain and Wallace 2019; Wiegreffe and Pinter 2019",
             ("all_heads", "ablation", "saliency", "patching"),
         ),
@@ -211,7 +211,7 @@ GUIDE = (
         Lesson(
             "RoBERTa dropped the next sentence and trained longer; DistilBERT kept half of the layers and learned "
             "from its teacher; ALBERT shares one layer's weights among all; ELECTRA tells which words were "
-            "replaced instead of guessing hidden ones.",
+            "replaced instead of predicting hidden ones.",
             "Liu et al. 2019; Sanh et al. 2019; Lan et al. 2020; Clark et al. 2020",
             ("architectures", "side_by_side"),
         ),

@@ -1,20 +1,20 @@
-"""Replaced words: a generator writes words anew, and a discriminator says of every token whether it was replaced."""
+"""ELECTRA's game: a generator writes words anew, a discriminator says of every token whether it was replaced."""
 
 import numpy as np
 import streamlit as st
 
 from bert_tf.checkpoints.delta import base_model
-from bert_tf.explain import play
+from bert_tf.explain import replace_and_detect
 from bert_tf.plots.interventions.ablation import replaced_bars
 from bert_tf.plots.theme import ramp
 from pages.learn.snippets.replaced_token_detection import snippet
+from ui.elements.cells import marks
 from ui.session import state
 from ui.session.model_store import installed
 from ui.session.session_cache import cached
 from ui.shell import frame, snippets
 from ui.shell.page import MASKED, Page, Press
 from ui.widgets import export, inputs
-from ui.widgets.cells import marks
 from ui.widgets.formatting import (
     count,
     escape_markdown,
@@ -159,7 +159,7 @@ def _game(discriminator, generator, text, chosen, share, seed):
     # Both are held, always in the same order, so that two visitors never wait for each other.
     first, second = sorted((discriminator, generator), key=lambda shared: shared.name)
     with first.lock, second.lock:
-        return play(generator.bert, discriminator.bert, text, share / 100, chosen, seed)
+        return replace_and_detect(generator.bert, discriminator.bert, text, share / 100, chosen, seed)
 
 
 def _draw(game):
@@ -192,7 +192,7 @@ def _draw(game):
     if same:
         said += f", {same} of them just as it stood there, which counts as original"
     if replaced:
-        said += f". The discriminator caught {game.caught} of {replaced}"
+        said += f". The discriminator caught {game.true_positives} of {replaced}"
     again = "" if replaced else " Nothing was replaced this time: draw again, or press other words."
     st.markdown(f"{said}. It suspected {game.false_positives} of the text's own.{again}")
     st.dataframe(

@@ -3,7 +3,7 @@
 import dataclasses
 
 from bert_tf.explain import fill_text
-from ui.widgets.mask_chips import mask_position_at, token_positions, word_positions
+from ui.elements.mask_chips import mask_position_at, token_positions, word_positions
 
 
 def filled(view, shared, trace, position, token_id):

@@ -8,13 +8,14 @@ from bert_tf.explain import InputError, fill_mask
 from bert_tf.inference.predictions import vocabulary_id
 from pages.predict.filling import filled
 from pages.predict.snippets.predict import snippet
+from ui.elements import components
+from ui.elements.cards import cards
 from ui.session import state
 from ui.session.session_cache import cached
 from ui.shell import snippets
 from ui.shell.page import MASKED, Page, Press
 from ui.shell.view import left_out
-from ui.widgets import components, head_predictions, inputs
-from ui.widgets.cards import cards
+from ui.widgets import head_predictions, inputs
 from ui.widgets.formatting import (
     count,
     escape_markdown,
@@ -74,7 +75,7 @@ def _trace(shared, encoding):
 
 
 def _words(shared, trace):
-    """What the model says of single words, by its heads: guesses at masks, a score for every token."""
+    """What the model says of single words, by its heads: predictions at masks, a score for every token."""
     if trace.replaced is not None:
         with inputs.heading("Replaced or original"):
             head_predictions.save_replaced(trace)
@@ -120,7 +121,7 @@ def _predictions(shared, trace):
         st.caption(escape_markdown(problem))
     components.bars("c_bars", shown, fill)
     st.caption(
-        "What usually stands in such a place in the texts it learnt from: a sure guess may be untrue, and a word that "
+        "A prediction says what is usual in the training texts, not what is true; a word that "
         "is missing here is not thereby wrong."
     )
     if joint:
@@ -159,8 +160,8 @@ def _options(trace):
                 ["independent", "joint"],
                 **state.bind_field("fill", "w_fill"),
                 format_func={"independent": "Each alone", "joint": "Surest first"}.get,
-                help="Each alone: every mask is guessed while all the others are hidden. Surest first: the "
-                "surest guess is filled in, then the rest is guessed again with it in place.",
+                help="Each alone: every mask is predicted while all the others are hidden. Surest first: the "
+                "surest prediction is filled in, then the rest is predicted again with it in place.",
             )
         st.text_input(
             "Ask about a word",
@@ -174,7 +175,7 @@ def _joint_result(joint):
     def fill_all():
         state.replace_view(dataclasses.replace(state.view(), a=joint.text_a, b=joint.text_b or "", masks=()))
 
-    st.button("Fill in all first guesses", icon=":material/done_all:", key="w_fill_all", on_click=fill_all)
+    st.button("Fill in all first predictions", icon=":material/done_all:", key="w_fill_all", on_click=fill_all)
 
 
 def _pair(trace):

@@ -11,17 +11,11 @@ from bert_tf.plots.models.architecture import MOST_UNITS as UNITS_THERE
 from bert_tf.plots.representations.factors import MAX_TOKENS, factor_map
 from bert_tf.plots.theme import ramp
 from pages.representations.snippets.factors import snippet
+from ui.elements.cells import marks
 from ui.session import jobs, state
 from ui.shell import frame, snippets
 from ui.shell.page import Page, Press
-from ui.widgets import (
-    export,
-    figures,
-    highlights,
-    inputs,
-    targets,
-)
-from ui.widgets.cells import marks
+from ui.widgets import export, figures, highlights, inputs, targets
 from ui.widgets.formatting import count, escape_markdown, percent
 
 PAGE = Page(

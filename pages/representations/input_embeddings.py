@@ -18,12 +18,7 @@ from ui.session import model_store, state
 from ui.session.session_cache import cached
 from ui.shell import frame, snippets
 from ui.shell.page import Page, Press
-from ui.widgets import (
-    export,
-    figures,
-    inputs,
-    targets,
-)
+from ui.widgets import export, figures, inputs, targets
 from ui.widgets.formatting import escape_markdown, title
 
 PAGE = Page(

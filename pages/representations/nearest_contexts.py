@@ -18,12 +18,7 @@ from bert_tf.plots.attention.context_labels import offset_bars, paired_bars
 from bert_tf.plots.interventions.ablation import ranked_bars
 from ui.session import jobs, model_store, state
 from ui.shell import frame, open_row, snippets
-from ui.widgets import (
-    export,
-    figures,
-    file_input,
-    inputs,
-)
+from ui.widgets import export, figures, file_input, inputs
 from ui.widgets.formatting import count, escape_markdown
 
 _PLACES = 20  # that are shown
@@ -52,7 +47,7 @@ class _WordLabels:
 
 
 def show(shared, trace, at, layer, centred):
-    """The places of a file nearest to the token, by the states after the layer or by what some heads put together."""
+    """The places of a file nearest to the token, by the hidden states after the layer or by what some heads put together."""
     read = file_input.rows("nearest_words", trees=True)
     if read is None:
         return
@@ -89,11 +84,11 @@ def _heads(heads, layer):
         f"Heads of layer {layer} that are compared",
         range(1, heads + 1),
         format_func=lambda number: f"Head {number}",
-        placeholder=f"None: the state after layer {layer}",
+        placeholder=f"None: the hidden state after layer {layer}",
         key="w_near_head",
         on_change=pull,
         width=360,
-        help="The state holds all that a layer has made of a token. What a head puts together is the mean of its "
+        help="The hidden state holds all that a layer has made of a token. What a head puts together is the mean of its "
         "value vectors, weighted by where it looks. Of several heads each counts alike: the cosines are their mean.",
     )
     return tuple(number - 1 for number in sorted(chosen)) or None
@@ -150,7 +145,7 @@ def _list(trace, at, layer, heads, centred, found, tagger, parsed):
             st.toggle(
                 "Parts of speech",
                 **state.bind_setting("nearest_words.tags", "w_near_tags", False),
-                help="Of the words found, guessed from their sentences by the fine-tuned tagger that ships.",
+                help="Of the words found, predicted from their sentences by the fine-tuned tagger that ships.",
             )
         menu = st.container(width="content")
     said, most_attended = _word_labels(near, tagger, parsed)

@@ -10,12 +10,12 @@ from bert_tf.explain.representations.vectors import parts_of, word_ids
 from bert_tf.plots.representations.vectors import nearest_map
 from pages.representations import nearest_contexts
 from pages.representations.snippets.nearest_words import snippet
+from ui.elements.cells import cells
 from ui.session import state
 from ui.session.session_cache import cached
 from ui.shell import frame, snippets
 from ui.shell.page import Page, Press
 from ui.widgets import export, inputs, targets
-from ui.widgets.cells import cells
 from ui.widgets.formatting import escape_markdown
 
 PAGE = Page(
@@ -62,7 +62,7 @@ def page():
     centred = state.setting("nearest_words.centred", True)
     found = cached("nearest_words", (trace, shown, centred), lambda: _nearest(shared, trace, shown, centred))
     if len(found[0]) == 1:
-        st.caption("This model's states are larger than its word vectors: only the static ones have neighbours.")
+        st.caption("This model's hidden states are larger than its word vectors: only the static ones have neighbours.")
     _table(trace, shown, found, "three" if "segment" in parts_of(shared.config) else "two")
     row, column = _place(shown, found)
     at, layer = shown[row], column - 1 if column else None
@@ -178,8 +178,8 @@ def _table(trace, shown, found, parts):
     )
     st.caption(
         "Cosines with the vocabulary's own vectors, the table that goes into the model. “Static” is the "
-        f"token's own row of it, “in” the sum of the {parts} parts. Deeper states live in a space of their own: there, "
-        "Layer by layer asks the head that was trained to read them."
+        f"token's own row of it, “in” the sum of the {parts} parts. Deeper hidden states live in a space of their own: there, "
+        "The logit lens asks the head that was trained to read them."
     )
 
 

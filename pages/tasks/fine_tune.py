@@ -1,4 +1,4 @@
-"""New task: a model fine-tuned on the visitor's own file, while the page goes on."""
+"""Fine-tune: a model trained on the visitor's own file, while the page goes on."""
 
 import streamlit as st
 

@@ -1,4 +1,4 @@
-"""Before and after: what a fine-tuned model says on the visitor's text, and how its heads' attention moved."""
+"""Fine-tuning changes: what a fine-tuned model says on the visitor's text, and how its heads' attention moved."""
 
 import numpy as np
 import streamlit as st
@@ -9,21 +9,13 @@ from bert_tf.plots.interventions.ablation import ranked_bars
 from bert_tf.plots.models.compare import difference_map
 from bert_tf.plots.training.task_predictions import changed_heads
 from pages.tasks.snippets.fine_tuning_changes import snippet
+from ui.elements import components
 from ui.session import state, task_models
 from ui.session.session_cache import cached
 from ui.session.trace_store import attention_trace
 from ui.shell import frame, snippets
 from ui.shell.page import Page, Press
-from ui.widgets import (
-    attention_controls,
-    comparison,
-    components,
-    export,
-    figures,
-    inputs,
-    targets,
-    task_predictions,
-)
+from ui.widgets import attention_controls, comparison, export, figures, inputs, targets, task_predictions
 from ui.widgets.formatting import escape_markdown, percent, title
 
 PAGE = Page(
@@ -57,7 +49,7 @@ def page():
     if not pairs:
         st.info(
             "This view puts a fine-tuned model beside the one it came from, and no such pair is here. Train one "
-            "under New task, or with `python -m bert_tf finetune`.",
+            "under Fine-tune, or with `python -m bert_tf finetune`.",
             icon=":material/school:",
         )
         return

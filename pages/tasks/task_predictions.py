@@ -11,25 +11,20 @@ from bert_tf.plots.diverging import diverging_ramp
 from bert_tf.plots.interventions.ablation import ranked_bars
 from bert_tf.plots.training.task_predictions import answer_curves, probabilities
 from pages.tasks.snippets.task_predictions import snippet
+from ui.elements.cells import marks
+from ui.elements.mask_chips import truncated_texts
+from ui.elements.spans import spans, split_at_spans
 from ui.session import jobs, state, task_models
 from ui.session.session_cache import cached
 from ui.shell import frame, snippets
 from ui.shell.page import Page, Press
-from ui.widgets import (
-    export,
-    figures,
-    highlights,
-    inputs,
-)
-from ui.widgets.cells import marks
+from ui.widgets import export, figures, highlights, inputs
 from ui.widgets.formatting import (
     escape_markdown,
     milliseconds,
     percent,
     title,
 )
-from ui.widgets.mask_chips import truncated_texts
-from ui.widgets.spans import spans, split_at_spans
 
 
 def _by_the_same_model(view):
@@ -70,7 +65,7 @@ def page():
     known = task_models.names()
     if not known:
         st.info(
-            "No fine-tuned model is here yet. Train one under New task, or with `python -m bert_tf finetune`, and "
+            "No fine-tuned model is here yet. Train one under Fine-tune, or with `python -m bert_tf finetune`, and "
             "put its folder beside the other models.",
             icon=":material/school:",
         )
@@ -230,7 +225,7 @@ def _words(shared, settings, label):
     what = "the score" if settings.regression else f"“{escape_markdown(target.label)}”"
     st.caption(
         f"Each word in turn replaced by [MASK]: what {what} then loses. Words that can stand in for each other all "
-        "look unimportant. Gradients of the same answer are under Why, Which words."
+        "look unimportant. Gradients of the same answer are under Explain, Saliency."
     )
 
 

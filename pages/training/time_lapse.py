@@ -9,25 +9,17 @@ from bert_tf import plots
 from bert_tf.explain import fill_mask
 from bert_tf.plots.training.curves import answer_trajectory
 from pages.training.snippets.time_lapse import snippet
+from ui.elements import components
+from ui.elements.cards import cards
+from ui.elements.mask_chips import token_positions
 from ui.samples.examples import LEARNED
 from ui.session import runs, snapshot_store, state
 from ui.session.model_store import text_b_or_none
 from ui.shell import frame, snippets
 from ui.shell.page import Page, Press
-from ui.widgets import (
-    attention_controls,
-    components,
-    export,
-    figures,
-    inputs,
-    targets,
-)
-from ui.widgets import (
-    head_predictions as heads,
-)
-from ui.widgets.cards import cards
+from ui.widgets import attention_controls, export, figures, inputs, targets
+from ui.widgets import head_predictions as heads
 from ui.widgets.formatting import bold, escape_markdown
-from ui.widgets.mask_chips import token_positions
 
 PAGE = Page(
     name="time_lapse",
@@ -117,7 +109,7 @@ def page():
     attention_controls.warning_link()
     st.caption(
         "One text in one training: with another seed, or another order of its texts, the same comes at other steps. That "
-        "a guess is right here does not say that the rule behind it was learnt."
+        "a prediction is right here does not say that the rule behind it was learnt."
     )
     st.caption(f"{escape_markdown(run.name)} · {runs.describe_run(run)} · the model in the sidebar plays no part here")
 
@@ -138,7 +130,7 @@ def _lapse(run, shared, snapshot_traces):
                 st.markdown(_entered(token_trajectory))
         else:
             st.info(
-                "Nothing is hidden. Press a word above to follow what is guessed there.", icon=":material/touch_app:"
+                "Nothing is hidden. Press a word above to follow what is predicted there.", icon=":material/touch_app:"
             )
         scores = (
             []

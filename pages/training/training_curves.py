@@ -65,7 +65,7 @@ def page():
 
 def _goes_on(run):
     started = training_jobs.started(run.name)
-    return started.status in ("running", "ending") if started else run.goes_on()
+    return started.status in ("running", "ending") if started else run.is_running()
 
 
 def _watch(path):

@@ -240,7 +240,7 @@ def test_what_if_has_no_question_for_a_discriminator_and_says_so(at):
     said = page_text(at("electra-discriminator", page="counterfactuals", b="w5 w6"))
     assert (
         "scores every token as replaced or original" in said
-        and "Which words, Switch off, Contributions and Patching" in said
+        and "Saliency, Ablation, Contributions and Patching" in said
     )
 
 

@@ -66,7 +66,7 @@ def test_odd_settings_of_a_link_are_passed_over(open_app, page):
     run_until_done(open_app(page=page, **PAIR, mask="a1", **{f"{page}.{name}": value for name, value in odd.items()}))
 
 
-# Layer by layer
+# Logit lens
 
 
 def test_the_lens_shows_the_library_s_words_and_where_the_answer_settles(open_app, bert):
@@ -125,7 +125,7 @@ def test_a_long_text_is_read_through_a_window(open_app):
     assert param(app, "logit_lens.start") == "5"
 
 
-# Switch off
+# Ablation
 
 
 def test_what_is_switched_off_changes_the_answer_as_the_library_says(open_app, bert):
@@ -292,7 +292,7 @@ def test_what_speaks_for_the_only_class_is_refused_in_words(open_app, monkeypatc
     assert set(cells["shades"]) == {None} and all(tip.endswith("brings back –") for tip in cells["tips"])
 
 
-# Which words
+# Saliency
 
 
 def test_several_references_are_the_projects_sentences(open_app, bert):
@@ -709,7 +709,7 @@ def test_changing_places_turns_the_two_inputs_round(open_app):
     assert param(app, "mask") == "a2"
 
 
-# What if
+# Counterfactuals
 
 
 def test_both_sides_stand_beside_the_library_s_halves(open_app, bert):
@@ -816,7 +816,7 @@ def test_a_model_without_heads_is_answered_with_a_sentence(
 
 
 def test_parts_survive_their_link():
-    from ui.widgets import ablation_grid as parts
+    from pages.explain import ablation_parts as parts
 
     places = frozenset({(0, 0), (0, 4), (2, 3), (1, 5)})
     assert parts.cells_from_text(parts.cells_as_text(places, 4), 3, 4) == places

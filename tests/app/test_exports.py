@@ -589,7 +589,7 @@ def test_a_number_that_is_none_is_null_in_the_record():
 
 
 def test_a_picture_is_made_when_its_button_is_pressed(open_app):
-    from ui.widgets.components import _PICTURES
+    from ui.elements.components import _PICTURES
 
     app = run_until_done(open_app(page="all_heads", **PAIR))
     (shown, _) = components(app, "picture")

@@ -5,9 +5,10 @@ import types
 import pytest
 
 from pages.predict.filling import filled
+from ui.elements import cards
+from ui.elements.mask_chips import chips, mask_position_at, token_positions
 from ui.shell.view import MaskPosition, View
-from ui.widgets import cards, export
-from ui.widgets.mask_chips import chips, mask_position_at, token_positions
+from ui.widgets import export
 
 
 class Model:

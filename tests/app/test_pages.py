@@ -245,7 +245,7 @@ def _runtime_error(*_, **__):
     raise RuntimeError("inner detail")
 
 
-@pytest.mark.parametrize("place", ["models.SharedModel.trace", "sidebar.draw"])
+@pytest.mark.parametrize("place", ["session.model_store.SharedModel.trace", "shell.sidebar.draw"])
 @pytest.mark.parametrize("broken", [_runtime_error, lambda *_, **__: int("inner detail")])
 def test_a_fault_of_the_program_is_a_sentence_and_logged_and_not_a_trace(open_app, monkeypatch, caplog, place, broken):
     monkeypatch.setattr(f"ui.{place}", broken)

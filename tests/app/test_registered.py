@@ -7,7 +7,7 @@ def test_later_data_has_a_greater_number_and_the_same_data_the_same():
     def page():
         import streamlit as st
 
-        from ui.widgets.component_registry import _made
+        from ui.elements.component_registry import _made
 
         st.session_state.made = [_made("one", {"text": text}) for text in "aabab"]
         st.session_state.other = _made("other", {"text": "a"})

@@ -85,7 +85,7 @@ def test_rows_lie_in_space_too(open_app, saved, cased, rows, results):
 
 def test_filters_and_settings_are_those_of_the_map_too(open_app, results, rows):
     app = run_until_done(open_app(**MAP))
-    assert app.selectbox(key="w_dataset_colour").options[0] == "First guess right or wrong"
+    assert app.selectbox(key="w_dataset_colour").options[0] == "First prediction right or wrong"
     app.text_input(key="w_dataset_words").set_value("the").run()
     left = [one for one in results if "the" in one.row.text_a.casefold()]
     groups = {one["name"]: len(array(one["x"])) for one in figure(run_until_done(app), 0)}

@@ -43,7 +43,7 @@ def test_a_subset_is_named_looked_at_renamed_and_deleted(open_app, saved):
     assert list(rows["row"]) == left and list(compared["Rows of"]) == ["All rows", "the cities"]
     assert list(compared["Rows"]) == [26, len(left)]
     own = summarise_rows([one for one in app.session_state["_jobs"]["dataset"].result if one.row.number in left])
-    assert compared["First guess right"][1] == f"{100 * own.first:.1f}%"
+    assert compared["First prediction right"][1] == f"{100 * own.first:.1f}%"
     names = {}
     exec(app.code[0].value, names)
     assert [one.row.number for one in names["own"]] == left

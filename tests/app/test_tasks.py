@@ -1,4 +1,4 @@
-"""Tasks and Before and after, driven without a browser."""
+"""Task predictions and Fine-tuning changes, driven without a browser."""
 
 import base64
 import json

@@ -1,4 +1,4 @@
-"""Replaced words, One way or both, and members of the family, in a real Chromium, on small random models."""
+"""Replaced-token detection, Directionality, and the architectures, in a real Chromium, on small random models."""
 
 import re
 import shutil

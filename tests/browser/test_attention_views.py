@@ -203,7 +203,7 @@ def test_what_heads_do_opens_a_head_and_is_saved_as_a_table(visit, trace):
     assert table[7]["entropy"] == pytest.approx(summary.entropy[1, 3], abs=1e-5)
     page.keyboard.press("Escape")
     page.get_by_role("button", name="Open this head").click()
-    expect(page.get_by_role("heading", name="Where every token looks")).to_be_visible()
+    expect(page.get_by_role("heading", level=1, name="All heads")).to_be_visible()
 
 
 def test_the_warning_is_a_press_away(visit):
@@ -218,8 +218,8 @@ def test_nothing_is_wider_than_a_telephone(visit, scheme):
     for name, sign in (
         ("Model view", ".board canvas"),
         ("Neuron", ".neuron .key"),
-        ("Methods", ".weights .bar"),
-        ("What heads do", ".js-plotly-plot"),
+        ("Attention methods", ".weights .bar"),
+        ("Head profiles", ".js-plotly-plot"),
     ):
         page.get_by_role("link", name=name).click()
         page.locator(sign).last.wait_for()

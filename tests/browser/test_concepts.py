@@ -45,7 +45,7 @@ def test_rows_under_a_filter_become_a_concept(visit):
     own = [text for text in rows if "of" in text]
     page.get_by_text("Name a subset").click()
     page.get_by_role("button", name="Test as a concept").click()
-    page.get_by_role("heading", name="What a concept does to an answer").wait_for()
+    page.get_by_role("heading", name="Concepts (TCAV)").wait_for()
     expect(page.get_by_label("Sentences with the concept")).to_have_value("\n".join(own))
     rest = [text for text in rows if text not in own]
     expect(page.get_by_label("Others to compare with")).to_have_value("\n".join(rest))

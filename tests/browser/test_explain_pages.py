@@ -127,12 +127,12 @@ def test_texts_are_changed_and_asked_again(visit):
 def test_no_page_is_wider_than_a_telephone(visit, scheme):
     page = visit(f"/?page=logit_lens&{PAIR}", viewport={"width": 390, "height": 844}, color_scheme=scheme).page
     for name, sign in (
-        ("Layer by layer", ".cells td"),
-        ("Switch off", ".cells td"),
+        ("Logit lens", ".cells td"),
+        ("Ablation", ".cells td"),
         ("Contributions", ".js-plotly-plot .bars"),
-        ("Which words", ".marks .word"),
+        ("Saliency", ".marks .word"),
         ("Patching", "[data-testid=stAlert]"),
-        ("What if", ".bars .bar"),
+        ("Counterfactuals", ".bars .bar"),
     ):
         page.get_by_role("link", name=name).click()
         page.locator(sign).last.wait_for()
@@ -143,9 +143,9 @@ def test_a_visitor_s_markup_stays_text(visit):
     evil = "%3Cimg+src%3Dx+onerror%3Dalert(1)%3E+%3Cb%3Ebold%3C%2Fb%3E"
     page = visit(f"/?page=logit_lens&a={evil}&b={evil}&mask=a1&logit_lens.rows=all").page
     for name, sign in (
-        ("Layer by layer", ".cells td"),
-        ("Which words", ".marks .word"),
-        ("What if", ".card"),
+        ("Logit lens", ".cells td"),
+        ("Saliency", ".marks .word"),
+        ("Counterfactuals", ".card"),
     ):
         page.get_by_role("link", name=name).click()
         page.locator(sign).last.wait_for()

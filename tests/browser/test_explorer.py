@@ -177,7 +177,7 @@ def test_an_address_of_a_page_opens_it(visit, server):
     # Streamlit looks for its server below such an address first, which the console notes as a 404.
     one = visit()
     one.page.goto(f"{server}/attention")
-    one.page.get_by_role("heading", name="Where every token looks").wait_for()
+    one.page.get_by_role("heading", level=1, name="All heads").wait_for()
     one.wrong[:] = [text for text in one.wrong if "404" not in text]
 
 

@@ -241,8 +241,10 @@ def test_time_lapse_and_curves(visit):
     series = SnapshotSeries(run.snapshots)
     snapshot_traces = series.snapshot_traces(text, "", mask=["born"])
     expect_cards(page, fill_mask(snapshot_traces[-1].trace, series.tokenizer, 5))
-    page.get_by_role("button", name="Curves").or_(page.get_by_role("link", name="Curves")).first.click()
-    page.get_by_role("heading", name="Watch a model learn").wait_for()
+    page.get_by_role("button", name="Training curves").or_(
+        page.get_by_role("link", name="Training curves")
+    ).first.click()
+    page.get_by_role("heading", name="Training curves").wait_for()
     last = run.records[-1]
     # The figures of the page before go one by one.
     page.wait_for_function(

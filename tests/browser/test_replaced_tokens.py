@@ -1,4 +1,4 @@
-"""Replaced words with what is shipped, in a real Chromium: it plays at once, and what it says is the library's."""
+"""Replaced-token detection with what is shipped, in a real Chromium: it plays at once, and what it says is the library's."""
 
 import re
 

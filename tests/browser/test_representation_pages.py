@@ -203,7 +203,7 @@ def test_two_texts_stand_side_by_side(visit, cased):
         [mask.divergence for mask in found.masks], abs=1e-4
     )
     page.keyboard.press("Escape")
-    page.get_by_role("radio", name="Layer by layer").click()
+    page.get_by_role("radio", name="Logit lens").click()
     expect(page.get_by_text("The likeliest word after each layer")).to_be_visible()
     wait_for_link(page, "side_by_side.look", "layers")  # written once all is drawn
     page.reload()
@@ -260,7 +260,7 @@ def test_an_uploaded_file_is_asked_filtered_and_opened(visit, cased):
     wait_for_link(page, "dataset.words", "DOG RAN")
     press_row(page, 0, "Open row 8 in")
     page.get_by_role("button", name="Open here").click()
-    expect(page.get_by_role("heading", name="Hide a word")).to_be_visible()
+    expect(page.get_by_role("heading", level=1, name="Predict")).to_be_visible()
     wait_for_link(page, "a", "A dog ran.")
     assert parameters(page)["mask"]
     page.get_by_role("link", name="Data").click()
@@ -284,11 +284,11 @@ def test_long_work_over_a_file_can_be_stopped(visit):
 def test_nothing_is_wider_than_a_telephone(visit):
     page = visit(PAIR + "&page=input_embeddings&mask=a1", viewport={"width": 390, "height": 844}).page
     for name, sign in (
-        ("Input", FIGURE),
-        ("Meaning", FIGURE),
-        ("Neighbours", ".cells"),
+        ("Input embeddings", FIGURE),
+        ("Word senses", FIGURE),
+        ("Nearest words", ".cells"),
         ("Compare", FIGURE),
-        ("Layer likeness", FIGURE),
+        ("Layer similarity (CKA)", FIGURE),
         ("Agreement", "[data-testid=stDataFrame]"),
         ("Data", "[data-testid=stDataFrame]"),
     ):

@@ -50,7 +50,7 @@ def test_a_press_on_a_point_opens_its_row_and_lists_the_nearest(visit, bert):
         [wanted[at, 0], *(wanted[index, 0] for index, _ in near)], abs=1e-3
     )
     page.get_by_role("button", name="Open here").click()
-    expect(page.get_by_role("heading", name="Hide a word")).to_be_visible()
+    expect(page.get_by_role("heading", level=1, name="Predict")).to_be_visible()
     wait_for_link(page, "a", rows[at].text_a)
     assert parameters(page)["b"] == rows[at].text_b
 

@@ -269,7 +269,7 @@ def test_compare_s_difference_and_layers(visit, bert):
     wanted = one.attentions[2].mean(axis=0) - two.attentions[2].mean(axis=0)
     expect(page.locator(f"{FIGURE} .hm")).to_have_count(1)
     assert numbers(page)[0]["z"] == pytest.approx(wanted.ravel().tolist(), abs=1e-4)
-    page.get_by_role("radio", name="Layer by layer").click()
+    page.get_by_role("radio", name="Logit lens").click()
     expect(page.get_by_role("heading", name="The likeliest word after each layer")).to_be_visible()
     lenses = [logit_lens(bert, one), logit_lens(bert, two)]
     wait_for_numbers(page, 0, "[0]?.y?.at(-1)", lenses[0].answer_probabilities[0, -1])

@@ -1,4 +1,4 @@
-"""Tasks and Before and after, in a real Chromium, on random fine-tuned models."""
+"""Task predictions and Fine-tuning changes, in a real Chromium, on random fine-tuned models."""
 
 import csv
 import io
@@ -57,7 +57,7 @@ def test_a_model_is_picked_and_marks_the_visitors_own_text(visit, task_home):
     expect(page.get_by_role("heading", name="Classes")).to_be_visible()
     expect(page.locator(".marks .word")).to_have_count(5)
     page.get_by_role("button", name="Open its attention").click()
-    expect(page.get_by_role("heading", level=1, name="Where every token looks")).to_be_visible()
+    expect(page.get_by_role("heading", level=1, name="All heads")).to_be_visible()
     expect(page).to_have_url(re.compile("model=classes"))
 
 
@@ -82,7 +82,7 @@ def test_a_labelled_file_is_classified_and_a_row_opens_in_try_one(visit, task_ho
     assert numbers(page)[0]["z"] == pytest.approx([one / 3 for row in counts for one in row])
     press_row(page, 1)
     page.get_by_role("button", name="Open here").click()
-    expect(page.get_by_role("heading", level=1, name="Fine-tuned: one model")).to_be_visible()
+    expect(page.get_by_role("heading", level=1, name="Task predictions")).to_be_visible()
     wait_for_link(page, "a", texts[1])
     expect(page.get_by_role("radio", name="classes")).to_be_checked()
 
@@ -129,7 +129,7 @@ def test_the_attention_of_every_task_opens_on_its_text(visit, task_home, model, 
     first = "where was the cat"
     page = visit(f"/?page=task_predictions&task_predictions.model={model}&a={first}&b={second}".replace(" ", "+")).page
     page.get_by_role("button", name="Open its attention").click()
-    expect(page.get_by_role("heading", level=1, name="Where every token looks")).to_be_visible()
+    expect(page.get_by_role("heading", level=1, name="All heads")).to_be_visible()
     tokens = bert_tf.load(task_home / model).trace(first, second).tokens
     expect(page.locator(".lines .left .token")).to_have_text(list(tokens))
 

@@ -14,7 +14,7 @@ def test_the_shipped_run_is_opened(visit):
     expect(page.get_by_text(re.compile(r"Step [\d,]+ of [\d,]+"))).to_be_visible()
     expect(page.locator(".js-plotly-plot")).to_have_count(3)
     page.get_by_role("button", name="Time-lapse").click()
-    expect(page.get_by_role("heading", name="How the answer came about")).to_be_visible()
+    expect(page.get_by_role("heading", name="Time-lapse")).to_be_visible()
 
 
 def test_the_time_lapse_plays_and_its_link_opens_the_same(visit):

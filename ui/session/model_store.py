@@ -10,11 +10,11 @@ import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from bert_tf.errors import report
+from ui.elements.mask_chips import truncated_texts
 from ui.session import runs
 from ui.session.fair_lock import FairLock
 from ui.session.state import limits
 from ui.shell.limits import read_limits
-from ui.widgets.mask_chips import truncated_texts
 
 _WARM_WORDS = (10, 24)  # texts of these lengths are read once in the background after a model is loaded
 

@@ -5,11 +5,11 @@ import urllib.parse
 
 import streamlit as st
 
+from ui.elements import components
 from ui.session import state
 from ui.shell import aliases, catalogue
 from ui.shell.limits import ROOT
 from ui.shell.view import LONGEST_SETTING, left_out, to_params
-from ui.widgets import components
 
 ICON = str(ROOT / "assets" / "icon.png")
 _TEXTS = {"a": "text A", "b": "text B"}

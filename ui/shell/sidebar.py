@@ -39,7 +39,7 @@ def draw(installed):
         info = installed[names.index(state.view().model)]
         _facts(info)
         st.segmented_control(
-            "Computing in",
+            "Precision",
             PRECISIONS,
             **state.bind_field("precision", "w_precision"),
             help="bfloat16 computes with fewer digits: up to twice as fast where the processor knows "

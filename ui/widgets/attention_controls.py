@@ -4,11 +4,11 @@ import numpy as np
 import streamlit as st
 
 from bert_tf import plots
+from ui.elements.mask_chips import token_positions
 from ui.session import state
 from ui.session.trace_store import attention_trace
 from ui.widgets import export, inputs
 from ui.widgets.formatting import count, milliseconds, title
-from ui.widgets.mask_chips import token_positions
 
 LARGEST = 128  # tokens a side up to which every one is shown
 WINDOW = 64  # tokens a side of the detail of a longer text

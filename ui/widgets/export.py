@@ -10,7 +10,7 @@ import numbers
 import numpy as np
 import streamlit as st
 
-from ui.widgets import components
+from ui.elements import components
 
 
 def save(name, result, about=None):

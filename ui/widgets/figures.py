@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from ui.widgets.component_registry import browser_value, register
+from ui.elements.component_registry import browser_value, register
 
 _FIGURE = register("figure")
 

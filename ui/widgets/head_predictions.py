@@ -7,9 +7,10 @@ from bert_tf.explain import Answer
 from bert_tf.plots.interventions.ablation import replaced_bars
 from bert_tf.plots.theme import ramp
 from bert_tf.plots.training.task_predictions import probabilities
+from ui.elements import components
+from ui.elements.cells import marks
 from ui.shell import frame
-from ui.widgets import components, export, highlights
-from ui.widgets.cells import marks
+from ui.widgets import export, highlights
 from ui.widgets.formatting import count, percent
 
 _HINT = "Point at a token, or tap it, for its score."
@@ -26,7 +27,7 @@ def pair_prediction(key, trace):
 
 
 def save_predictions(trace, answers):
-    """The download menu of guesses at masks, ``MaskPrediction``s."""
+    """The download menu of predictions at masks, ``MaskPrediction``s."""
     export.menu(
         "predictions",
         ("model", "position", "original", "original_rank", "rank", "token", "probability", "asked"),

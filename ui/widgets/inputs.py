@@ -2,13 +2,13 @@
 
 import streamlit as st
 
+from ui.elements import components
+from ui.elements.mask_chips import chips, token_positions
 from ui.samples.examples import EXAMPLES
 from ui.session import state
 from ui.session.model_store import shared_model
 from ui.shell.view import MaskPosition
-from ui.widgets import components
 from ui.widgets.formatting import count, escape_markdown, title
-from ui.widgets.mask_chips import chips, token_positions
 
 
 def page_inputs(folded=True, strip=True):

@@ -1,9 +1,9 @@
 """What the lines of "Copy as Python" are put together from."""
 
+from ui.elements.mask_chips import truncated_texts
 from ui.samples import concepts
 from ui.session import runs
 from ui.shell.limits import ROOT
-from ui.widgets.mask_chips import cut
 
 _READ = {"most_rows": 1000, "max_characters": 2000}  # what `read_rows` takes without being told
 
@@ -57,7 +57,7 @@ def reading(trace, variable="trace", bert="bert"):
 
 def asked(trace):
     """The arguments that a trace was made with; a typed [MASK] is in the texts."""
-    a, b = cut(trace, trace.text_a, trace.text_b or "")
+    a, b = truncated_texts(trace, trace.text_a, trace.text_b or "")
     own = [at for at in trace.masks if trace.original_tokens[at] != trace.tokens[at]]
     given = [repr(text) for text in ((a, b) if trace.text_b is not None else (a,))]
     return ", ".join([*given, *([f"mask={own}"] if own else [])])

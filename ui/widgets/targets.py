@@ -107,7 +107,7 @@ def has_question(shared, trace, with_classes=False):
     if "replaced" in heads and "mlm" not in heads and pairs is None:
         st.info(
             f"{title(shared.name)} scores every token as replaced or original, and has no answer of the kind that this"
-            " page asks about. Which words, Switch off, Contributions and Patching ask about such a score.",
+            " page asks about. Saliency, Ablation, Contributions and Patching ask about such a score.",
             icon=":material/block:",
         )
     elif "mlm" not in heads and pairs is None:

@@ -5,11 +5,12 @@ import dataclasses
 import streamlit as st
 
 from bert_tf.plots.interventions.ablation import ranked_bars
+from ui.elements import components
+from ui.elements.spans import spans, split_at_spans
 from ui.session import state, task_models
 from ui.session.session_cache import cached
-from ui.widgets import components, export, inputs
+from ui.widgets import export, inputs
 from ui.widgets.formatting import count, escape_markdown, percent
-from ui.widgets.spans import spans, split_at_spans
 
 _NAMES = {"classify": "classify texts", "tag": "mark words", "answer": "answer questions", "choose": "choose endings"}
 _MOST = 10  # classes drawn of one model

@@ -1,8 +1,8 @@
 """The lines of Python that do what the page side by side shows."""
 
+from ui.elements.mask_chips import truncated_texts
 from ui.session.task_models import packed, record
 from ui.widgets import task_predictions
-from ui.widgets.mask_chips import truncated_texts
 from ui.widgets.snippet_parts import loading, reading, script
 
 _COMPARE = """\

@@ -18,7 +18,7 @@ print(classes.labels, classes.values.round(3))  # row: hidden state, the embeddi
 
 
 def snippet(view, shared, trace, positions=(), at=None, follow="", top_k=5):
-    """What the head says on every layer's state: the class of a fine-tuned model, the words at positions.
+    """What the head says on every layer's hidden state: the class of a fine-tuned model, the words at positions.
 
     Args:
         positions: of the table. at: the open one. follow: a token to follow there, or "" for the answer.

@@ -8,8 +8,8 @@ import uuid
 
 import streamlit as st
 
+from ui.elements.component_registry import browser_value, register
 from ui.session import state
-from ui.widgets.component_registry import browser_value, register
 from ui.widgets.formatting import direction
 
 _NAV, _CHIPS, _BARS, _GAUGE, _GRID, _LINES, _HEADS, _PICTURE = map(
@@ -38,7 +38,7 @@ def chips(key, shown, texts, on_toggle):
     """Draw the tokens as chips; ``on_toggle(text)`` gets the name of the spot that was pressed.
 
     Args:
-        shown: of ``ui.widgets.mask_chips.chips``. texts: (text A, text B), each drawn the way it runs.
+        shown: of ``ui.elements.mask_chips.chips``. texts: (text A, text B), each drawn the way it runs.
     """
 
     def pressed():

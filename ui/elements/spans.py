@@ -1,7 +1,7 @@
 """One of the explorer's own components: a text with labelled places in it."""
 
 from bert_tf.plots.theme import CATEGORIES
-from ui.widgets.component_registry import register
+from ui.elements.component_registry import register
 from ui.widgets.formatting import direction
 
 _SPANS = register("spans")

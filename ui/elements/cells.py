@@ -1,6 +1,6 @@
 """Two of the explorer's own components: a table of coloured cells, and words on colours."""
 
-from ui.widgets.component_registry import browser_value, register
+from ui.elements.component_registry import browser_value, register
 from ui.widgets.formatting import direction
 
 _CELLS, _MARKS = register("cells"), register("marks")

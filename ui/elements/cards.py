@@ -78,7 +78,7 @@ def _foot(answer):
     if answer.original is None:
         return "Typed mask: there is no original to compare with."
     if answer.original_rank == 1:
-        return f"The original is the first guess, with {percent(answer.original_probability)}."
+        return f"The original is the first prediction, with {percent(answer.original_probability)}."
     return f"The original ranks {answer.original_rank:,}, with {percent(answer.original_probability)}."
 
 

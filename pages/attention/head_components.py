@@ -1,10 +1,10 @@
-"""The components of the pages about attention that draw numbers of one head; see ``ui.widgets.components``."""
+"""The components of the pages about attention that draw numbers of one head; see ``ui.elements.components``."""
 
 import base64
 
 import numpy as np
 
-from ui.widgets.component_registry import browser_value, register
+from ui.elements.component_registry import browser_value, register
 
 _NEURON, _WEIGHTS = register("neuron"), register("weights")
 

@@ -1,0 +1,1 @@
+"""The project's own components (`assets/components`), and what they are given."""
