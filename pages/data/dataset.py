@@ -64,7 +64,7 @@ PAGE = Page(
         "`masks,next,order,replaced,classes,perplexity`; `last` `given`; columns of text A and B; filters; "
         "the class whose curves are drawn; from which probability on it is taken, `0.35`; subsets that were "
         "named, `reviews.csv/long ones/1-4.7` with `;` between; the one that is looked at; `map`; what "
-        "colours its points (`label`, `predicted`, `is_correct`, `is_next`, …); `umap` or `tsne`; `1` for three "
+        "colours its points (`label`, `predicted`, `right`, `is_next`, …); `umap` or `tsne`; `1` for three "
         "dimensions; `first` for the first token's hidden state; hidden state (0 the embeddings); number of "
         "the row that is looked at"
     ),

@@ -32,7 +32,7 @@ PAGE = Page(
         "layers; of a model fine-tuned to classify, its classes after every layer"
     ),
     presses={"": Press("chip", MASKED), "all tokens": Press("chip", {**MASKED, "logit_lens.rows": "all"})},
-    analyses=("lens",),
+    analyses=("logit-lens",),
     settings=("rows", "start", "at", "layer", "follow"),
     settings_help=(
         "`all` tokens, the first one drawn; position, hidden state (0 the embeddings) and word of the details"

@@ -82,13 +82,13 @@ def is_dark():
     return st.context.theme.type == "dark"
 
 
-def doors(front):
+def redirects(front):
     """The addresses /name of all pages, and those that they had before: each hands on to ``front``."""
     addresses = {name: name for name in catalogue.pages()} | aliases.PAGES
-    return [_door(address, name, front) for address, name in addresses.items()]
+    return [_redirect(address, name, front) for address, name in addresses.items()]
 
 
-def _door(address, name, front):
+def _redirect(address, name, front):
     def enter():
         state.change_view(page=name)
         st.switch_page(front)
