@@ -148,7 +148,7 @@ class TwoOneWayLayer(keras.layers.Layer):
 class SharedEmbeddings(BertEmbeddings):
     """Embeddings of half the hidden size, given to both stacks: E = H / 2, [B, T, E] twice is [B, T, H]."""
 
-    projects = False
+    has_embedding_projection = False
 
     def project(self, x):
         return keras.ops.concatenate([x, x], axis=-1)

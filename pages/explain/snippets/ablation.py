@@ -34,7 +34,7 @@ def snippet(view, shared, trace, off, on=None, kind="heads"):
     names, bodies = ["Ablation", "ablate"], []
     given = {name: value for name, value in vars(off).items() if value}
     said = "Ablation({})".format(", ".join(f"{name}={value}" for name, value in given.items()))
-    bodies.append(_ABLATE.format(ablation=said, top_k=view.top_k, claim=_verdicts(shared, trace)))
+    bodies.append(_ABLATE.format(ablation=said, top_k=view.top_k, says=_verdicts(shared, trace)))
     if on:
         more, parts = _KINDS[kind]
         names += [*more, "sweep"]

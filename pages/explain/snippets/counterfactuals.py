@@ -37,14 +37,14 @@ def one_side(view, shared, trace, at):
 def a_word_less(view, shared, trace):
     """Every word left out once."""
     pair = _pair(trace)
-    claim = [_LESS_MASKS] if trace.masks else []
-    claim += [f"print(word.text, outcome.{pair}, outcome.{pair}_change)"] if pair else []
+    says = [_LESS_MASKS] if trace.masks else []
+    says += [f"print(word.text, outcome.{pair}, outcome.{pair}_change)"] if pair else []
     return about(
         view,
         shared,
         trace,
         ("from bert_tf.explain import without_each_word",),
-        _LESS.format(claim="\n    ".join(claim)),
+        _LESS.format(says="\n    ".join(says)),
     )
 
 
@@ -63,9 +63,9 @@ def swapped_texts(view, shared, trace):
 
 
 def _outcomes(view, trace):
-    claim = [_OF_MASKS] if trace.masks else []
-    claim += [f"    print(outcome.{_pair(trace)})"] if _pair(trace) else []
-    return _ASKED.format(top_k=view.top_k, claim="\n".join(claim))
+    says = [_OF_MASKS] if trace.masks else []
+    says += [f"    print(outcome.{_pair(trace)})"] if _pair(trace) else []
+    return _ASKED.format(top_k=view.top_k, says="\n".join(says))
 
 
 def _pair(trace):
