@@ -118,7 +118,8 @@ PRESS = """async ([act, turn, spot]) => {
     const now = performance.now() - began;
     if (window.asked && window.answered && !running() && shown() !== before) break;
     if (now > 60000) {
-      throw new Error(`nothing new; the server was ${window.asked ? '' : 'not '}asked, state ${app.dataset.testScriptState}`);
+      const asked = window.asked ? 'asked' : 'not asked';
+      throw new Error(`nothing new; the server was ${asked}, state ${app.dataset.testScriptState}`);
     }
   }
   await frame();

@@ -7,11 +7,11 @@
 Every model begins at random weights and sees batches of 32 x 64 tokens; each is then fine-tuned on the same examples of
 SST-2 with a few seeds. "none" is fine-tuned without any pre-training: what a way is worth is how far it is above that.
 Some ways compute more for a token: ELECTRA has its generator, distillation its teacher (which has seen far more text
-besides). Learning rates are one for AdamW, one for LAMB and one for ELECTRA, not tuned for each. With `--equal tokens` all take
-`--steps` updates; with `--equal compute` BERT's way takes them, and each other as many as take the same time, by the
-cost of an update measured over its first 60. The table has the time of a pre-training and the updates it took beside
-the scores. All of it runs by `python -m bert_tf pretrain` and `finetune`, so the same command goes on where it was
-stopped.
+besides). Learning rates are one for AdamW, one for LAMB and one for ELECTRA, not tuned for each. With `--equal tokens`
+all take `--steps` updates; with `--equal compute` BERT's way takes them, and each other as many as take the same time,
+by the cost of an update measured over its first 60. The table has the time of a pre-training and the updates it took
+beside the scores. All of it runs by `python -m bert_tf pretrain` and `finetune`, so the same command goes on where it
+was stopped.
 """
 
 import argparse

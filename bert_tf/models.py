@@ -73,11 +73,6 @@ NEEDS = {
 }
 
 
-def outputs_of(heads):
-    """The outputs that a model with these heads can give, in the order of `OUTPUTS`."""
-    return tuple(output for output in OUTPUTS if set(NEEDS.get(output, ())) <= set(heads))
-
-
 @register
 class PaddingBias(keras.layers.Layer):
     """The additive attention mask: padding_mask int32 [B, T] -> [B, 1, 1, T], 0 or `MASKED_SCORE`."""

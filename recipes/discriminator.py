@@ -3,8 +3,8 @@
     python recipes/discriminator.py --text wiki-*.txt.xz books.txt.xz --eval test.txt --work build
 
 It begins with Base's encoder and learns of every token whether Base's student, which writes and does not learn, put it
-there in the place of another (Clark et al. 2020). The embeddings and the lower layers stay Base's own, so that only what
-lies above is stored, in eight bits. A stopped training goes on.
+there in the place of another (Clark et al. 2020). The embeddings and the lower layers stay Base's own, so that only
+what lies above is stored, in eight bits. A stopped training goes on.
 """
 
 import argparse

@@ -8,8 +8,9 @@ source (recipes/sources.py), pre-training (`python -m bert_tf pretrain`, resumab
 runs, storage in eight bits, measurement of both the float32 and the stored model (`python -m bert_tf evaluate mlm`),
 the model card.
 `--gpu` trains the whole network on 500 million tokens (Base) or a billion (Small), padding not counted; the default is
-what two CPU cores did in about three hours (Base) and five and a half (Small). What lies over a model is made anew where
-the tensors that it takes have changed: after `--gpu` the student, the discriminator and the models of recipes/tasks.py.
+what two CPU cores did in about three hours (Base) and five and a half (Small). What lies over a model is made anew
+where the tensors that it takes have changed: after `--gpu` the student, the discriminator and the models of
+recipes/tasks.py.
 """
 
 import argparse
@@ -26,9 +27,9 @@ _MUON = {"optimizer": "muon", "batch-size": 64, "learning-rate": 1.2e-3, "warmup
 _UPPER = {"optimizer": "muon", "batch-size": 32, "learning-rate": 3e-4, "warmup": 50, "freeze-layers": 8, "seed": 21}
 #: Stages of `python -m bert_tf pretrain`, one after the other. `run` names the folder: the same name resumes the run
 #: before it with other settings, another name starts from its model. Base first learns its new heads and top layers
-#: on top of BERT's own lower ones, then deeper, and went on with Muon from what was stored of it in eight bits, the layers
-#: kept that its student and the discriminator take. Small went on with smaller batches and lower rates as it levelled off,
-#: and later with Muon, the first time from what was stored of it in eight bits until then.
+#: on top of BERT's own lower ones, then deeper, and went on with Muon from what was stored of it in eight bits, the
+#: layers kept that its student and the discriminator take. Small went on with smaller batches and lower rates as it
+#: levelled off, and later with Muon, the first time from what was stored of it in eight bits until then.
 CPU = {
     "base": [
         {
@@ -65,8 +66,9 @@ CPU = {
 }
 #: What is stored is the mean of what these runs ended with, weighed so: chosen on WikiText-2's valid.txt.
 CPU_AVERAGE = {"small": {"further": 0.3, "last": 0.2, "final": 0.5}}
-#: Of the 128 positions of a sequence 86.6% (Base's vocabulary) and 85.8% (Small's) are real tokens of Wikipedia, the rest
-#: padding; of books 96%. Measured on every tenth article until there were 1,000 of each of three files, and on 20 books.
+#: Of the 128 positions of a sequence 86.6% (Base's vocabulary) and 85.8% (Small's) are real tokens of Wikipedia, the
+#: rest padding; of books 96%. Measured on every tenth article until there were 1,000 of each of three files, and on 20
+#: books.
 GPU = {
     "base": [{"run": "gpu", "steps": 36000, "batch-size": 128, "learning-rate": 1e-4}],
     "small": [{"run": "gpu", "steps": 72000, "batch-size": 128, "learning-rate": 5e-4}],

@@ -216,8 +216,8 @@ ABOUT = {
     ),
     "reader-left-to-right": (
         "A left-to-right reader: every token sees itself and those before it, and each place is predicted from the "
-        "state before it. 4 layers, hidden size 128, 4 heads. It learnt by causal language modelling, 16 places of each "
-        "sequence drawn at random (as many as the BERT beside it predicts)."
+        "state before it. 4 layers, hidden size 128, 4 heads. It learnt by causal language modelling, 16 places of "
+        "each sequence drawn at random (as many as the BERT beside it predicts)."
     ),
     "reader-two-one-way": (
         "Two one-way readers side by side, ELMo's way: 2 layers from left to right and 2 from right to left, each 128 "

@@ -45,6 +45,13 @@ def small_vocabulary(lower_case=False):
     return list(dict.fromkeys([*SPECIAL, *words, *PIECES, *singles, *pieces, *".,;:!?'\"()-"]))
 
 
+def outputs_of(heads):
+    """The outputs that a model with these heads can give, in the order of `OUTPUTS`."""
+    from bert_tf.models import NEEDS, OUTPUTS
+
+    return tuple(output for output in OUTPUTS if set(NEEDS.get(output, ())) <= set(heads))
+
+
 def randomise(model, seed):
     """Random values for every weight, biases and LayerNorm's too, so that none can be forgotten unseen."""
     from bert_tf.models import named_variables

@@ -8,7 +8,8 @@ import pytest
 
 from bert_tf import checkpoints
 from bert_tf.config import BertConfig, parameter_counts
-from bert_tf.models import HEADS, build_encoder, build_pretraining_model, named_variables, outputs_of, view
+from bert_tf.models import HEADS, build_encoder, build_pretraining_model, named_variables, view
+from tests.conftest import outputs_of
 
 GOLDEN = Path(__file__).parent / "golden"
 TINY = BertConfig(vocab_size=50, hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=32)

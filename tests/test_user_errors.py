@@ -25,7 +25,10 @@ def test_what_the_package_raises_is_a_mistake():
         BertConfig(vocab_size=-1)
     assert user_errors.is_user_error(error.value)
     assert user_errors.is_user_error(caught("def run():\n    raise ValueError('Give a text.')"))
-    again = "def run():\n    try:\n        int('x')\n    except ValueError as error:\n        raise ValueError('No.') from error"
+    again = (
+        "def run():\n    try:\n        int('x')\n"
+        "    except ValueError as error:\n        raise ValueError('No.') from error"
+    )
     assert user_errors.is_user_error(caught(again))
     assert user_errors.is_user_error(caught("def run():\n    open('/no/such/file')"))
 

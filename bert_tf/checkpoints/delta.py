@@ -106,7 +106,8 @@ def remove_vocabulary(folder):
 
 
 def fingerprint(folder, config, tensors):
-    """A short text that is another one where what a folder takes of the model below it is another, in nearly every case.
+    """A short text that is another one where what a folder takes of the model below it is another, in nearly every
+    case.
 
     Whatever else of that model is trained on leaves it, and the folder, as they are.
 

@@ -1,7 +1,7 @@
 """The models on this machine: where they lie, which there are, and a name turned into a folder.
 
-Nothing here imports TensorFlow: settings come from config.json, heads from the header of model.safetensors or the index of a
-Google checkpoint.
+Nothing here imports TensorFlow: settings come from config.json, heads from the header of model.safetensors or the index
+of a Google checkpoint.
 """
 
 import os

@@ -120,7 +120,8 @@ def _add_common(parser, length):
 
 
 def run(args):
-    """Trains as the parsed options say. Returns: exit code, `training.loop.STOPPED` where a signal came before the end."""
+    """Trains as the parsed options say. Returns: exit code, `training.loop.STOPPED` where a signal came before the
+    end."""
     import random
 
     from bert_tf.checkpoints import find

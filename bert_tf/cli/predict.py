@@ -46,8 +46,8 @@ def add_arguments(parser):
     many.add_argument(
         "--input",
         metavar="FILE",
-        help='for a fine-tuned model JSON lines, CSV or TSV; else JSON lines with "text_a" and, as wanted, "text_b" and "mask" (a word, a token position, or a '
-        "list of them); - for standard input",
+        help='for a fine-tuned model JSON lines, CSV or TSV; else JSON lines with "text_a" and, as wanted, "text_b" '
+        'and "mask" (a word, a token position, or a list of them); - for standard input',
     )
     many.add_argument(
         "--output",

@@ -71,8 +71,8 @@ def run(args):
     if left_out:
         many, often = len(left_out) > 1, left_out.most_common(1)[0][0]
         print(
-            f"{len(left_out):,} {'characters are' if many else 'character is'} left out, {left_out.total():,} times in the "
-            f"text{', most often' if many else ':'} {often!r}. Words with {'them' if many else 'it'} become {UNK}; "
-            "--alphabet N keeps more."
+            f"{len(left_out):,} {'characters are' if many else 'character is'} left out, {left_out.total():,} times "
+            f"in the text{', most often' if many else ':'} {often!r}. Words with {'them' if many else 'it'} become "
+            f"{UNK}; --alphabet N keeps more."
         )
     return 0

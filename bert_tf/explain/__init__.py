@@ -29,7 +29,7 @@ from bert_tf.explain.attention.head_profile import (
     profile_trace,
     project_heads,
 )
-from bert_tf.explain.attention.head_summary import HeadSummary, attention_between, summarise_heads
+from bert_tf.explain.attention.head_summary import HeadSummary, summarise_heads
 from bert_tf.explain.attention.head_vectors import HeadVectors, head_vectors, query_key_vectors
 from bert_tf.explain.attention.rollout import attention_rollout
 from bert_tf.explain.attention.syntax import (
@@ -292,7 +292,6 @@ __all__ = [
     "answer_from",
     "predict_variants",
     "head_outputs",
-    "attention_between",
     "attention_flow",
     "supported_predictions",
     "can_test",

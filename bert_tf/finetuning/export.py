@@ -49,8 +49,8 @@ def _check_transformers(loaded):
     settings = loaded.task.settings
     if transformers_class(settings, loaded.config.member) is None:
         raise TaskError(
-            f"Transformers has no class with this head ({settings.task!r}, {_how(settings, loaded.config.member)}, on a "
-            f"{loaded.config.member.title} model): it would begin with random values there. Use own or savedmodel."
+            f"Transformers has no class with this head ({settings.task!r}, {_how(settings, loaded.config.member)}, on "
+            f"a {loaded.config.member.title} model): it would begin with random values there. Use own or savedmodel."
         )
 
 

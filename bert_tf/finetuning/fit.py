@@ -196,7 +196,8 @@ class _Run:
         )
 
     def begin(self):
-        """Notes what the run is made of. Settings that were refused until here do not stand in the way of better ones."""
+        """Notes what the run is made of. Settings that were refused until here do not stand in the way of better
+        ones."""
         self._check_run()  # again: another run may have begun since, and ended
         path = self.folder / _SETTINGS
         if self.trainer.chief and not path.is_file():

@@ -77,9 +77,9 @@ def _making(metrics, settings):
         frozen = f"; embeddings and the lowest {how['freeze_layers']} layers kept as they were"
     dropout = "the model's own dropout" if how["dropout"] is None else f"dropout {how['dropout']:g}"
     return (
-        f"{metrics['train_examples']:,} examples, {how['epochs']} epoch{'s' * (how['epochs'] != 1)}, batches of {how['batch_size']}, "
-        f"learning rate {how['learning_rate']:g}, warm-up {how['warmup']:g}, {dropout}, seed {how['seed']}, "
-        f"precision {how['precision']}; inputs cut to {settings.max_length} tokens{frozen}."
+        f"{metrics['train_examples']:,} examples, {how['epochs']} epoch{'s' * (how['epochs'] != 1)}, batches of "
+        f"{how['batch_size']}, learning rate {how['learning_rate']:g}, warm-up {how['warmup']:g}, {dropout}, seed "
+        f"{how['seed']}, precision {how['precision']}; inputs cut to {settings.max_length} tokens{frozen}."
     )
 
 

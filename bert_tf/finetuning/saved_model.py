@@ -27,8 +27,8 @@ def write_saved_model(folder, loaded):
     - for answers: "starts" and "ends" in text_b, and of the best span "answer" (string [B], empty for no
       answer), "answer_start", "answer_end" (bytes of text_b, int32 [B]) and "score" (float32 [B]).
 
-    The two tokenizers agree on text in the scripts that `tokenizers.batch_tokenizer.ALIKE` lists, without control characters
-    or words of over 100 bytes.
+    The two tokenizers agree on text in the scripts that `tokenizers.batch_tokenizer.ALIKE` lists, without control
+    characters or words of over 100 bytes.
 
     Returns: None, or why there is no signature `text`: a sentence.
     """

@@ -14,7 +14,6 @@ from bert_tf.inference.batch_predict import predict_many
 from bert_tf.inference.joint_filling import fill_jointly
 from bert_tf.inference.model_inputs import prepare_input
 from bert_tf.inference.predictions import fill_mask, sigmoid
-from bert_tf.inference.text_filling import fill_text
 from bert_tf.inference.trace import NextSentence, SentenceOrder, Trace
 
 #: What `load` takes when no model is named.
@@ -162,10 +161,6 @@ class Bert:
     def fill_jointly(self, trace, top_k=5, targets=()):
         """All masks of a trace filled, the surest first; see `explain.fill_jointly`."""
         return fill_jointly(self, trace, top_k, targets)
-
-    def fill_in(self, trace, position, token):
-        """(text_a, text_b) of a trace with a token in the place of one position; see `explain.fill_text`."""
-        return fill_text(trace, {position: self.tokenizer.spelling(token)})
 
     def mlm_logits(self, token_ids, segment_ids, positions):
         """MLM logits of one sequence at some positions.

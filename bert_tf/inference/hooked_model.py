@@ -189,8 +189,8 @@ class OpenModel:
         return step(tf.constant(rows, tf.float32) if isinstance(rows, np.ndarray) else rows)
 
     def mlm_reading(self, states, answers, top_k):
-        """What the MLM head says of the states of places, without the distributions themselves: over 30,000 tokens they are
-        large.
+        """What the MLM head says of the states of places, without the distributions themselves: over 30,000 tokens they
+        are large.
 
         Args:
             states: float32 [P, S, H] as `read` gives them, S of each place. answers: int [P], a token each to look for

@@ -113,7 +113,8 @@ def _widest(figure, axis, letter):
 
 
 def _labels(figure, axis, letter):
-    """The labels of an axis: those that are given, or one number such as the browser will choose; None of other kinds."""
+    """The labels of an axis: those that are given, or one number such as the browser will choose; None of other
+    kinds."""
     if axis.ticktext is not None:
         return [plain(text) for text in axis.ticktext]
     if axis.tickvals is not None:

@@ -78,7 +78,8 @@ def _template(dark):
     whole = plotly.io.templates["plotly_dark" if dark else "plotly_white"].to_plotly_json()
     layout = {name: whole["layout"][name] for name in _LAYOUT if name in whole["layout"]}
     for axis in ("xaxis", "yaxis"):
-        # Margins make room for the labels; to look for any that stick out nevertheless takes longer than all other drawing.
+        # Margins make room for the labels; to look for any that stick out nevertheless takes longer than all other
+        # drawing.
         layout[axis] = {**layout[axis], "ticklabeloverflow": "allow"}
     return {"layout": layout, "data": {kind: whole["data"][kind] for kind in _KINDS if kind in whole["data"]}}
 

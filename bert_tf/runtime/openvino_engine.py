@@ -88,9 +88,9 @@ class OpenVINOEngine:
 class _Request:
     """A compiled graph, and the memory that it reads and writes.
 
-    To tell OpenVINO of an array costs more than to copy a small one. So what goes in is copied into arrays that it knows,
-    and it writes the maps, too large to copy, straight into arrays for the caller; it is told of either only where the
-    shape or the memory is another than before.
+    To tell OpenVINO of an array costs more than to copy a small one. So what goes in is copied into arrays that it
+    knows, and it writes the maps, too large to copy, straight into arrays for the caller; it is told of either only
+    where the shape or the memory is another than before.
     """
 
     def __init__(self, model, kind, settings):

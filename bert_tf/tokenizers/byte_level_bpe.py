@@ -53,7 +53,7 @@ class ByteLevelTokenizer(RustBackedTokenizer):
         return cls(rust.to_str(), tokens)
 
     def show(self, piece: str) -> str:
-        """The text of a piece's bytes; bytes that are no whole character as \\xNN."""
+        r"""The text of a piece's bytes; bytes that are no whole character as \xNN."""
         if any(character not in _BYTES for character in piece):
             return piece
         text = bytes(_BYTES[character] for character in piece).decode("utf-8", errors="backslashreplace")

@@ -1,7 +1,7 @@
 """GELU and layer normalisation, each in one pass over memory, for training on a processor.
 
-TensorFlow runs them as a dozen operations that each read and write a whole tensor, forwards and again backwards. XLA makes
-one of each, where it would be no faster with the matrix products between them.
+TensorFlow runs them as a dozen operations that each read and write a whole tensor, forwards and again backwards. XLA
+makes one of each, where it would be no faster with the matrix products between them.
 """
 
 import math

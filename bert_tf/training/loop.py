@@ -30,10 +30,11 @@ class Trainer:
         model: a Keras model. objective: callable (outputs, batch, counts) -> dict of scalar tensors with
             "loss" and whatever else is to be logged, each the batch's share when divided by `counts`;
             `objective.counts(batch)` -> dict of scalars; `objective.model_inputs` names the batch entries
-            the model takes; `objective.ratios`, if it has them, are those of a `RunningMeans`. See `pretraining.objectives.masked_lm`.
+            the model takes; `objective.ratios`, if it has them, are those of a `RunningMeans`. See
+            `pretraining.objectives.masked_lm`.
         optimizer: a built Keras optimiser over `model.trainable_variables`.
-        folder: of the run: checkpoints, `metrics.jsonl` and a TensorBoard log. With several machines only the chief writes
-            there, and all must be able to read it.
+        folder: of the run: checkpoints, `metrics.jsonl` and a TensorBoard log. With several machines only the chief
+            writes there, and all must be able to read it.
         clip_norm: bound of the gradients' global norm. jit_compile: XLA for the step.
         keep: checkpoints to leave on disk. strategy: a `tf.distribute.Strategy` in whose scope model and
             optimiser were made, or None for one device. accumulate: micro-batches that a device's part is

@@ -219,7 +219,8 @@ def _arrays(found, traces):
 
 
 def _figure(pair, traces, found):
-    """What each side expects at every mask, below each other; without a mask what they say of the pair or the tokens."""
+    """What each side expects at every mask, below each other; without a mask what they say of the pair or the
+    tokens."""
     if not found.masks and all(targets.first_answer_probability(trace) is None for trace in traces):
         scores = [float(trace.replaced.mean()) for trace in traces]
         return ranked_bars([side.name for side in pair], scores, "P(replaced), mean over the tokens")

@@ -38,7 +38,8 @@ def say_predicted(results, classes):
 
 
 def confusion(classes, heading, name="confusion", key="w_dataset_confusion"):
-    """How often each true class was given each class; args: ``ClassSummary``, the title, of the files, of the figure."""
+    """How often each true class was given each class; args: ``ClassSummary``, the title, of the files, of the
+    figure."""
     labels, counts = classes.confusion
     with inputs.heading(escape_markdown(heading)):
         export.menu(
@@ -58,7 +59,8 @@ def confusion(classes, heading, name="confusion", key="w_dataset_confusion"):
 
 
 def curves(shared, results, subset=""):
-    """Curves of a class of the visitor's choice, and what a threshold of its probability gives; nothing where there is none.
+    """Curves of a class of the visitor's choice, and what a threshold of its probability gives; nothing where there is
+    none.
 
     Args: shared: ``SharedModel``. results: ``RowResult``s with classes. subset: the name of theirs, "" for all rows.
     """

@@ -71,8 +71,8 @@ _SAYS = {
         " on from there"
     ),
     "head": (
-        "what one attention head adds, {where}, is taken from the first, the other heads of its layer stay, and all that"
-        " follows works on from there"
+        "what one attention head adds, {where}, is taken from the first, the other heads of its layer stay, and all "
+        "that follows works on from there"
     ),
 }
 

@@ -105,8 +105,8 @@ def _players():
     writers.sort(key=nearness)
     if not writers:
         st.info(
-            f"{title(judge.name)} is here, but no other model that fills masks with the same word pieces. Get its generator, "
-            "or a BERT with its vocabulary.",
+            f"{title(judge.name)} is here, but no other model that fills masks with the same word pieces. Get its "
+            "generator, or a BERT with its vocabulary.",
             icon=":material/block:",
         )
         return None

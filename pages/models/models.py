@@ -46,11 +46,11 @@ def _held():
     st.header("What is held in memory", anchor=False)
     st.caption(
         f"For all visitors together: {limits.max_loaded} models, {limits.max_trace_megabytes:,} MB of attention maps, "
-        f"{limits.max_snapshot_megabytes:,} MB of trainings' snapshots and {limits.max_jobs} long computations at a time. "
-        f"For your visit: {limits.max_session_megabytes:,} MB of results beside those on the screen, and a file of up to "
-        f"{limits.max_file_kilobytes:,} kB for each page that reads one. What is oldest is dropped first and worked out "
-        "anew when it is wanted. When a tab is closed, its attention maps are dropped within a minute, the rest of the "
-        "visit when Streamlit next clears up, two minutes later at the soonest."
+        f"{limits.max_snapshot_megabytes:,} MB of trainings' snapshots and {limits.max_jobs} long computations at a "
+        f"time. For your visit: {limits.max_session_megabytes:,} MB of results beside those on the screen, and a file "
+        f"of up to {limits.max_file_kilobytes:,} kB for each page that reads one. What is oldest is dropped first and "
+        "worked out anew when it is wanted. When a tab is closed, its attention maps are dropped within a minute, the "
+        "rest of the visit when Streamlit next clears up, two minutes later at the soonest."
     )
 
 

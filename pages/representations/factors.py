@@ -166,8 +166,8 @@ def _words(trace, found, weights, layers, factor, first):
     said = ", ".join(f"“{escape_markdown(token)}” {weight:.1f}" for token, weight in _strongest(trace, own))
     st.caption(
         f"Factor {factor + 1} is strongest at {said}. It has {percent(found.shares[factor])} of the activations' "
-        f"squared length; all {len(weights)} together explain {percent(found.explained)} of it. A factor is a group of units "
-        "that fire together. Nobody has named it: what its words have in common is for you to see."
+        f"squared length; all {len(weights)} together explain {percent(found.explained)} of it. A factor is a group "
+        "of units that fire together. Nobody has named it: what its words have in common is for you to see."
     )
 
 
@@ -195,8 +195,8 @@ def _map(trace, weights):
     )
     st.caption(
         "Activations inside the feed-forward blocks, after their non-linearity; what it leaves below 0 (GELU a little, "
-        "−0.17 at the least) counts as 0. They are taken apart by non-negative matrix factorisation, the longest factor "
-        "first, as Ecco does (Alammar 2021; Olah et al. 2018). Other numbers of factors give other factors."
+        "−0.17 at the least) counts as 0. They are taken apart by non-negative matrix factorisation, the longest "
+        "factor first, as Ecco does (Alammar 2021; Olah et al. 2018). Other numbers of factors give other factors."
     )
 
 

@@ -217,8 +217,8 @@ def _curves(name, status):
         key="w_fine_tune_curve",
     )
     st.caption(
-        "Measured on what was held back of this file, which also chose the best round: on other texts it does worse, and "
-        "with few examples the numbers move by chance."
+        "Measured on what was held back of this file, which also chose the best round: on other texts it does worse, "
+        "and with few examples the numbers move by chance."
     )
 
 

@@ -5,10 +5,12 @@ import csv
 import io
 import json
 import pathlib
+import shutil
 
 import numpy as np
 import pytest
 
+from tests.app import family_models
 from tests.app.page_reading import PATIENCE
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -128,3 +130,17 @@ def with_tasks(environment, task_home, monkeypatch):
         cache.clear()
     yield
     task_models._settings.clear()
+
+
+@pytest.fixture
+def family_home(tmp_path, monkeypatch):
+    """A models folder with one small random model of each kind, before any page is opened."""
+    from ui.session import model_store, state
+
+    for name in family_models.TEXTS:
+        shutil.copytree(family_models.FAMILY / name, tmp_path / name)
+    (tmp_path / "explorer.toml").write_text(family_models.LIMITS)
+    monkeypatch.setenv("BERT_TF_HOME", str(tmp_path))
+    monkeypatch.setenv("BERT_TF_EXPLORER", str(tmp_path / "explorer.toml"))
+    state.limits.clear()
+    model_store.catalogue.clear()

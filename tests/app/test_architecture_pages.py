@@ -10,6 +10,7 @@ import pytest
 import bert_tf
 from bert_tf import checkpoints
 from bert_tf.explain import agreement, compare, embedding_parts, nearest_contexts, read_rows, score_rows
+from tests.app.family_models import ARCHITECTURES, TEXTS
 from tests.app.page_reading import (
     column,
     component,
@@ -19,30 +20,6 @@ from tests.app.page_reading import (
 )
 from tests.conftest import randomise
 from ui.shell.limits import ROOT
-
-ARCHITECTURES = Path(__file__).parents[1] / "golden" / "family"
-TEXTS = {
-    "roberta": "the license of the work",
-    "distilbert": "w1 w2 w3 w4",
-    "albert": "the license of the work",
-    "electra-discriminator": "w1 w2 w3 w4",
-    "electra-generator": "w1 w2 w3 w4",
-}
-LIMITS = '[models]\ndefault = "roberta"\nwarm = false\n'
-
-
-@pytest.fixture
-def family_home(tmp_path, monkeypatch):
-    """A models folder with one small random model of each kind, before any page is opened."""
-    from ui.session import model_store, state
-
-    for name in TEXTS:
-        shutil.copytree(ARCHITECTURES / name, tmp_path / name)
-    (tmp_path / "explorer.toml").write_text(LIMITS)
-    monkeypatch.setenv("BERT_TF_HOME", str(tmp_path))
-    monkeypatch.setenv("BERT_TF_EXPLORER", str(tmp_path / "explorer.toml"))
-    state.limits.clear()
-    model_store.catalogue.clear()
 
 
 @pytest.fixture
@@ -396,9 +373,6 @@ def test_the_input_of_a_model_without_segments_is_a_sum_of_two(at, saved):
     three = at("albert", page="input_embeddings")
     assert "A sum of three vectors: token, segment and position" in page_text(three)
     assert "Segment" in three.button_group(key="w_sum_of").options
-
-
-ONE_WAY = ("reader-left-to-right", "reader-two-one-way")
 
 
 def test_the_layers_are_read_by_a_head_of_any_member(at):

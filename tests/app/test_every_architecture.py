@@ -8,12 +8,8 @@ import pytest
 import bert_tf
 from bert_tf import checkpoints
 from bert_tf.models import build_pretraining_model
+from tests.app.family_models import ARCHITECTURES, ONE_WAY, TEXTS
 from tests.app.page_reading import component, page_text, run_until_done
-from tests.app.test_architecture_pages import (
-    ARCHITECTURES,
-    ONE_WAY,
-    TEXTS,
-)  # noqa: F401
 from ui.shell.catalogue import pages
 
 #: What stands on a page whatever the member, below its title and question.
@@ -52,7 +48,7 @@ OTHERS = {
 
 
 @pytest.mark.parametrize("page", [name for name in pages() if name not in OTHERS])
-def test_every_member_opens_the_page(open_app, family_home, page):  # noqa: F811
+def test_every_member_opens_the_page(open_app, family_home, page):
     for name in (*TEXTS, *ONE_WAY):
         text = TEXTS.get(name, "the man went to the store")
         app = run_until_done(open_app(page=page, model=name, a=text, b=text, mask="a1"))
@@ -60,7 +56,7 @@ def test_every_member_opens_the_page(open_app, family_home, page):  # noqa: F811
         assert SIGNS.get(page, pages()[page].question) in page_text(app), f"{name}: {page_text(app)}"
 
 
-def test_the_time_lapse_of_a_discriminator_follows_its_scores(open_app, family_home, tmp_path, monkeypatch):  # noqa: F811
+def test_the_time_lapse_of_a_discriminator_follows_its_scores(open_app, family_home, tmp_path, monkeypatch):
     from ui.session import runs
 
     name = "electra-discriminator"
@@ -76,7 +72,7 @@ def test_the_time_lapse_of_a_discriminator_follows_its_scores(open_app, family_h
     assert drawn == pytest.approx(trace.replaced[1:-1].tolist(), abs=1e-3)
 
 
-def test_the_box_of_the_pooler_names_the_member_s_own_first_token(open_app, family_home):  # noqa: F811
+def test_the_box_of_the_pooler_names_the_member_s_own_first_token(open_app, family_home):
     app = open_app(page="architecture", model="roberta", a=TEXTS["roberta"], **{"architecture.open": "pooler"})
     assert not app.exception and not app.error, page_text(app)
     (drawn,) = (
@@ -90,7 +86,7 @@ def test_the_box_of_the_pooler_names_the_member_s_own_first_token(open_app, fami
 
 def test_layers_that_share_one_set_of_weights_are_counted_once_and_worked_in_every_time(
     open_app, family_home, tmp_path
-):  # noqa: F811
+):
     """Sharing saves memory, not time."""
     bert = bert_tf.load(ARCHITECTURES / "albert")
     layers = bert.config.num_hidden_layers

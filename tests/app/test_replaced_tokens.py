@@ -8,6 +8,7 @@ import bert_tf
 from bert_tf import checkpoints
 from bert_tf.explain import replace_and_detect
 from bert_tf.models import build_pretraining_model
+from tests.app.family_models import ARCHITECTURES
 from tests.app.page_reading import (
     column,
     component,
@@ -17,7 +18,6 @@ from tests.app.page_reading import (
     param,
     run_until_done,
 )
-from tests.app.test_architecture_pages import ARCHITECTURES, family_home  # noqa: F401 (a fixture)
 from ui.session import model_store
 
 TEXT = "w1 w2 w3 w4 w5 w6 w7 w8"
@@ -26,7 +26,7 @@ EMBEDDED, STUDENT = "electra-base-cased-embedded", "bert-base-cased-student"
 
 
 @pytest.fixture
-def game(family_home, tmp_path):  # noqa: F811
+def game(family_home, tmp_path):
     judge, writer = (bert_tf.load(tmp_path / name) for name in (JUDGE, WRITER))
     return lambda share=0.15, mask=(), seed=0: replace_and_detect(writer, judge, TEXT, share, mask, seed)
 

@@ -123,7 +123,7 @@ def test_visitors_use_a_model_one_after_the_other():
             threading.Event().wait(0.01)
             inside.pop()
 
-    shared = SharedModel("m", Bert(), 0.0)
+    shared = SharedModel("m", Bert())
     threads = [threading.Thread(target=shared.trace, args=("a", "", ())) for _ in range(6)]
     for thread in threads:
         thread.start()

@@ -300,7 +300,7 @@ def test_a_text_is_taken_in_batches_that_it_can_fill(repeats, documents, begun, 
         batch, position = next(feed)
     assert batch["token_ids"].shape == (size, 64) and position.epoch > 0
     # One more than the text gives would not do, unless it is as many as a step takes at most.
-    assert size == 16 or size >= corpus.num_tokens // 64 // 2
+    assert size == 16 or size >= corpus.document_tokens.sum() // 64 // 2
 
 
 def test_a_text_of_one_document_is_refused_with_what_to_do(begun):
@@ -317,7 +317,8 @@ def test_without_the_shipped_run_the_default_models_vocabulary_is_taken(begun, m
 
 @pytest.fixture
 def kept_runs(only_mini):
-    """Folders that an earlier server left: a run at half of its steps, one that is done, one with nothing but its log."""
+    """Folders that an earlier server left: a run at half of its steps, one that is done, one with nothing but its
+    log."""
     import shutil
 
     made = []

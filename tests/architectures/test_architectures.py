@@ -8,8 +8,9 @@ import pytest
 from bert_tf import checkpoints
 from bert_tf.architectures import MEMBERS
 from bert_tf.config import BertConfig, ConfigError, parameter_counts
-from bert_tf.models import build_pretraining_model, named_variables, outputs_of, view
+from bert_tf.models import build_pretraining_model, named_variables, view
 from bert_tf.runtime import Runtime
+from tests.conftest import outputs_of
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "family"
 HEADS = {

@@ -8,8 +8,8 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
 from tests.app.conftest import LIMITS, save_tiny
+from tests.app.family_models import ARCHITECTURES
 from tests.app.random_task_models import save_tasks
-from tests.app.test_architecture_pages import ARCHITECTURES
 from tests.browser.conftest import serving
 from tests.browser.page_reading import FIGURE, repeat_until, wider_than_the_screen
 from tests.layers.test_causal import APART, LEFT, make_reader
@@ -152,7 +152,8 @@ def _cut_labels(page):
       const edge = plot.querySelector(".main-svg").getBoundingClientRect();
       return [...plot.querySelectorAll("[class$=tick] text, [class^=g-][class$=title] text")].filter((text) => {
         const box = text.getBoundingClientRect();
-        return box.left < edge.left - 2 || box.right > edge.right + 2 || box.top < edge.top - 2 || box.bottom > edge.bottom + 2;
+        const across = box.left < edge.left - 2 || box.right > edge.right + 2;
+        return across || box.top < edge.top - 2 || box.bottom > edge.bottom + 2;
       }).map((text) => `cut off: ${text.textContent}`);
     })""")
 

@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 import bert_tf
 from bert_tf import checkpoints
 from bert_tf.explain import predict_span, replace_and_detect
-from tests.app.test_architecture_pages import ARCHITECTURES, TEXTS
+from tests.app.family_models import ARCHITECTURES, TEXTS
 from tests.app.test_directionality import NAMES
 from tests.browser.conftest import serving
 from tests.browser.page_reading import wait_for_link, wider_than_the_screen

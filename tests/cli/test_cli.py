@@ -58,7 +58,8 @@ def test_a_prediction_imports_no_library_that_it_does_not_need(tiny_folder):
         "import sys\n"
         "from bert_tf.cli import main\n"
         f"assert main(['predict', 'the [MASK]', '--model', {str(tiny_folder)!r}]) == 0\n"
-        "heavy = {'keras_nlp', 'keras_hub', 'tensorflow_text', 'torch', 'transformers', 'sklearn', 'matplotlib', 'pandas'}\n"
+        "heavy = {'keras_nlp', 'keras_hub', 'tensorflow_text', 'torch', 'transformers', 'sklearn', 'matplotlib', "
+        "'pandas'}\n"
         "assert not heavy & set(sys.modules), heavy & set(sys.modules)\n"
         # What Keras did without is there for everybody else.
         "import matplotlib, pandas, sklearn.linear_model\n"

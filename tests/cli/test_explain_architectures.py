@@ -1,4 +1,5 @@
-"""`explain` with models that judge no next sentence: classifiers, regressions, the order of two texts, replaced tokens."""
+"""`explain` with models that judge no next sentence: classifiers, regressions, the order of two texts, replaced
+tokens."""
 
 import json
 from pathlib import Path

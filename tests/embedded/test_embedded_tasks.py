@@ -7,8 +7,8 @@ from bert_tf.checkpoints import embedded_dir
 
 TASKS = ("sentiment-base-cased", "parts-of-speech-base-cased", "questions-small-uncased")
 LIGHTHOUSE = (
-    "The lighthouse on the northern cape was built in 1862 from grey stone. For forty years Anna Berg, the daughter of a "
-    "fisherman, kept the lamp burning. In 1961 the light was replaced by an electric one."
+    "The lighthouse on the northern cape was built in 1862 from grey stone. For forty years Anna Berg, the daughter "
+    "of a fisherman, kept the lamp burning. In 1961 the light was replaced by an electric one."
 )
 
 

@@ -1,4 +1,5 @@
-"""Each family by its command, from a file to a model: killed on the way, gone on, its set learnt to the last example."""
+"""Each family by its command, from a file to a model: killed on the way, gone on, its set learnt to the last
+example."""
 
 import json
 import shutil

@@ -116,7 +116,7 @@ def test_words_are_put_back_into_the_users_text(tiny_bert, text, mask, tokens, e
 
 def test_the_second_text_can_be_filled_too(tiny_bert):
     trace = tiny_bert.trace("the cat", "it [MASK]")
-    assert tiny_bert.fill_in(trace, trace.masks[0], "sat") == ("the cat", "it sat")
+    assert fill_text(trace, {trace.masks[0]: "sat"}) == ("the cat", "it sat")
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])

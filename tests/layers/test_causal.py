@@ -7,10 +7,10 @@ from bert_tf import checkpoints
 from bert_tf.checkpoints.tensor_names import tensor_shapes
 from bert_tf.config import BertConfig, ConfigError, parameter_counts
 from bert_tf.inference.bert import Bert
-from bert_tf.models import build_pretraining_model, is_transposed, named_variables, outputs_of, view
+from bert_tf.models import build_pretraining_model, is_transposed, named_variables, view
 from bert_tf.runtime import Runtime
 from bert_tf.tokenizers import Tokenizer
-from tests.conftest import randomise, small_vocabulary
+from tests.conftest import outputs_of, randomise, small_vocabulary
 
 LEFT, APART = "left-to-right", "two-one-way"
 SIZES = {

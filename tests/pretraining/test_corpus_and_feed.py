@@ -166,7 +166,7 @@ def test_documents_come_back_sentence_by_sentence(corpus):
     sentences = corpus.document(29)
     assert TOKENIZER.decode(sentences[0]) == "The cat sat on the park."
     assert len(sentences) == 6
-    assert sum(len(s) for n in range(30) for s in corpus.document(n)) == corpus.num_tokens
+    assert sum(len(s) for n in range(30) for s in corpus.document(n)) == corpus.document_tokens.sum()
 
 
 def test_prepared_once_and_again_when_the_text_changes(text_file, tmp_path):

@@ -180,13 +180,13 @@ def test_models_that_do_not_fit_are_refused():
 
 def test_a_student_learns_its_teacher_in_the_one_training_loop(tmp_path):
     from bert_tf.training.loop import Trainer
-    from bert_tf.training.optimizers.registry import adamw
+    from bert_tf.training.optimizers.registry import make_optimizer
 
     teacher, student = model(layers=2, seed=1, heads=("mlm",)), model(layers=1, seed=2, heads=("mlm",))
     objective = Distillation(MaskedLM())
     network = objective.network(student, teacher)
     before = {name: np.array(variable) for name, variable in named_variables(teacher).items()}
-    optimizer = adamw(network.trainable_variables, 5e-3, total_steps=60, warmup_steps=5)
+    optimizer = make_optimizer(network.trainable_variables, 5e-3, total_steps=60, warmup_steps=5)
     trainer = Trainer(network, objective, optimizer, tmp_path)
     data = [batch(seed=seed) for seed in range(4)]
     seen = []

@@ -127,13 +127,13 @@ def test_the_losses_are_those_of_torch():
 
 def test_both_learn_and_the_discriminator_beats_the_trivial_guess(tmp_path):
     from bert_tf.training.loop import Trainer
-    from bert_tf.training.optimizers.registry import adamw
+    from bert_tf.training.optimizers.registry import make_optimizer
 
     discriminator, generator = pair(seed=2)
     objective = ReplacedTokenDetection()
     network = objective.network(discriminator, generator)
     table = np.array(named_variables(discriminator)["bert.embeddings.word_embeddings.weight"])
-    optimizer = adamw(network.trainable_variables, 3e-3, total_steps=250, warmup_steps=10)
+    optimizer = make_optimizer(network.trainable_variables, 3e-3, total_steps=250, warmup_steps=10)
     trainer = Trainer(network, objective, optimizer, tmp_path)
     seen = []
     trainer.train(
@@ -180,7 +180,7 @@ def test_the_loss_of_a_discriminator_alone_is_that_of_torch():
 
 def test_a_model_that_only_writes_has_no_dropout_and_keeps_its_weights(tmp_path):
     from bert_tf.training.loop import Trainer
-    from bert_tf.training.optimizers.registry import adamw
+    from bert_tf.training.optimizers.registry import make_optimizer
 
     writer, judge = writer_and_judge(hidden_dropout_prob=0.5)
     objective = ReplacedTokenDetection(learning=False)
@@ -191,7 +191,7 @@ def test_a_model_that_only_writes_has_no_dropout_and_keeps_its_weights(tmp_path)
     np.testing.assert_array_equal(first, second)
     before = {name: np.array(variable) for name, variable in named_variables(writer).items()}
     start = {name: np.array(variable) for name, variable in named_variables(judge).items()}
-    optimizer = adamw(network.trainable_variables, 1e-3, total_steps=3, warmup_steps=1)
+    optimizer = make_optimizer(network.trainable_variables, 1e-3, total_steps=3, warmup_steps=1)
     trainer = Trainer(network, objective, optimizer, tmp_path)
     trainer.train(((batch(seed=step), step) for step in range(3)), 0, 3, encode_position=int)
     for name, variable in named_variables(writer).items():
@@ -201,12 +201,12 @@ def test_a_model_that_only_writes_has_no_dropout_and_keeps_its_weights(tmp_path)
 
 def test_a_discriminator_learns_from_a_model_that_only_writes(tmp_path):
     from bert_tf.training.loop import Trainer
-    from bert_tf.training.optimizers.registry import adamw
+    from bert_tf.training.optimizers.registry import make_optimizer
 
     writer, judge = writer_and_judge(seed=2)
     objective = ReplacedTokenDetection(learning=False)
     network = objective.network(judge, writer)
-    optimizer = adamw(network.trainable_variables, 3e-3, total_steps=120, warmup_steps=10)
+    optimizer = make_optimizer(network.trainable_variables, 3e-3, total_steps=120, warmup_steps=10)
     seen = []
     Trainer(network, objective, optimizer, tmp_path).train(
         ((batch(seed=step), step) for step in range(120)), 0, 120, encode_position=int, log_every=20, report=seen.append

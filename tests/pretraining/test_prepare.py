@@ -105,7 +105,8 @@ def _records_in(path):
 
 
 def test_much_text_goes_to_processes_that_have_tensorflow_text(texts, tmp_path):
-    """In a process of its own: the one that others are forked from loads things once. It ends with the one it serves."""
+    """In a process of its own: the one that others are forked from loads things once. It ends with the one it
+    serves."""
     code = f"""if __name__ == "__main__":
         import os
         from bert_tf.pretraining import prepare as made

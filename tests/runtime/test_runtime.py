@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from bert_tf.config import BertConfig
-from bert_tf.models import HEADS, build_pretraining_model, outputs_of, view
+from bert_tf.models import HEADS, build_pretraining_model, view
 from bert_tf.runtime import Runtime, RuntimeInputError, openvino_graph
 from bert_tf.runtime import runtime as runtime_module
+from tests.conftest import outputs_of
 
 ENGINES = ("openvino", "tensorflow")
 OUTPUTS = outputs_of(HEADS)

@@ -23,7 +23,7 @@ import tensorflow as tf
 from bert_tf.config import BertConfig
 from bert_tf.models import build_pretraining_model, named_variables
 from bert_tf.pretraining.objectives.masked_lm import MaskedLMAndNextSentence
-from bert_tf.training.optimizers.registry import adamw
+from bert_tf.training.optimizers.registry import make_optimizer
 from bert_tf.training.precision import with_loss_scale
 from bert_tf.training.random_state import RandomStates
 from bert_tf.training.rematerialization import rematerialise
@@ -67,7 +67,7 @@ def make(strategy):
         for variable in named_variables(model).values():
             variable.assign(rng.normal(0, 0.3, variable.shape))
         model.bert_layers["layer_0"].attention.query.trainable = False
-        optimizer = adamw(model.trainable_variables, 1e-3, total_steps=10, warmup_steps=2)
+        optimizer = make_optimizer(model.trainable_variables, 1e-3, total_steps=10, warmup_steps=2)
     return model, optimizer
 
 

@@ -8,7 +8,7 @@ from bert_tf.layers.common import LayerNorm, exact_gelu, normalise
 from bert_tf.models import build_pretraining_model
 from bert_tf.pretraining.objectives.masked_lm import MaskedLMAndNextSentence
 from bert_tf.training import fused_ops
-from bert_tf.training.optimizers.registry import adamw
+from bert_tf.training.optimizers.registry import make_optimizer
 from bert_tf.training.step import Step
 from tests.training.distribution_run import batches
 from tests.training.test_optimizers import CONFIG
@@ -47,7 +47,7 @@ def test_a_fused_model_learns_as_the_plain_one():
     assert len(norms) == 2 * 3 + 2 and all(layer.normalise is fused_ops.normalise for layer in norms)
     losses = []
     for model in models:
-        step = Step(model, MaskedLMAndNextSentence(), adamw(model.trainable_variables, 1e-2, 10, 2))
+        step = Step(model, MaskedLMAndNextSentence(), make_optimizer(model.trainable_variables, 1e-2, 10, 2))
         losses.append([float(step(batch)["loss"]) for batch in batches()])
     np.testing.assert_allclose(losses[0], losses[1], rtol=1e-5)
     for one, other in zip(models[0].get_weights(), models[1].get_weights()):

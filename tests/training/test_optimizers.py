@@ -10,7 +10,7 @@ from bert_tf.finetuning.task_settings import TaskSettings
 from bert_tf.finetuning.tasks.registry import family
 from bert_tf.models import build_pretraining_model, named_variables
 from bert_tf.pretraining.objectives.masked_lm import MaskedLMAndNextSentence
-from bert_tf.training.optimizers.registry import adamw, make_optimizer
+from bert_tf.training.optimizers.registry import make_optimizer
 from bert_tf.training.optimizers.schedule import WarmupLinearDecay, layer_factors, warmup_steps
 from bert_tf.training.random_state import RandomStates
 from bert_tf.training.rematerialization import rematerialise
@@ -62,7 +62,7 @@ def test_adamw_is_kerass_own():
     rng = np.random.default_rng(0)
     first = rng.normal(size=(4, 3)).astype("float32")
     ours, theirs = ([keras.Variable(first, name="kernel"), keras.Variable(first[0], name="bias")] for _ in range(2))
-    optimizer = adamw(ours, 1e-2, total_steps=20, warmup_steps=4)
+    optimizer = make_optimizer(ours, 1e-2, total_steps=20, warmup_steps=4)
     reference = keras.optimizers.AdamW(WarmupLinearDecay(1e-2, 20, 4), weight_decay=0.01, epsilon=1e-6)
     reference.exclude_from_weight_decay(var_names=["bias"])
     for gradient in rng.normal(size=(6, 4, 3)).astype("float32"):
@@ -181,7 +181,7 @@ def trained(rematerialised, jit_compile, accumulate):
     step = Step(
         model,
         MaskedLMAndNextSentence(),
-        adamw(model.trainable_variables, 1e-3, 10, 1),
+        make_optimizer(model.trainable_variables, 1e-3, 10, 1),
         accumulate=accumulate,
         jit_compile=jit_compile,
     )

@@ -28,7 +28,7 @@ from bert_tf.pretraining.objectives.masked_lm import MaskedLMAndNextSentence
 from bert_tf.tokenizers import Tokenizer
 from bert_tf.training.checkpoint import Checkpoints, CheckpointWriteError
 from bert_tf.training.loop import Trainer, TrainingDiverged
-from bert_tf.training.optimizers.registry import adamw
+from bert_tf.training.optimizers.registry import make_optimizer
 from bert_tf.training.optimizers.schedule import WarmupLinearDecay
 from bert_tf.training.precision import apply_precision, with_loss_scale
 from bert_tf.training.run_folder import read_run
@@ -117,7 +117,7 @@ def test_adamw_equals_torch():
     rng = np.random.default_rng(0)
     start = rng.normal(size=(4, 3)).astype("float32")
     kernel, bias = keras.Variable(start, name="kernel"), keras.Variable(start[0], name="bias")
-    ours = adamw([kernel, bias], 1e-2, total_steps=20, warmup_steps=4)
+    ours = make_optimizer([kernel, bias], 1e-2, total_steps=20, warmup_steps=4)
     theirs = [torch.nn.Parameter(torch.tensor(value)) for value in (start, start[0])]
     reference = torch.optim.AdamW(
         [{"params": theirs[:1], "weight_decay": 0.01}, {"params": theirs[1:], "weight_decay": 0.0}], lr=1e-2, eps=1e-6
@@ -565,7 +565,7 @@ def test_the_best_checkpoint_is_kept_besides_the_newest(tmp_path):
 def test_a_loss_that_is_not_finite_stops_the_run(start, tmp_path):
     _, _, model = checkpoints.read(start / "model")
     model.bert_layers["nsp"].dense.bias.assign([np.nan, 0])
-    trainer = Trainer(model, MaskedLMAndNextSentence(), adamw(model.trainable_variables, 1e-3, 5, 1), tmp_path)
+    trainer = Trainer(model, MaskedLMAndNextSentence(), make_optimizer(model.trainable_variables, 1e-3, 5, 1), tmp_path)
     ones = np.ones((2, 4), "int32")
     batch = {
         "token_ids": ones,
@@ -593,7 +593,9 @@ class BrokenGradient(MaskedLMAndNextSentence):
 def test_a_gradient_that_is_not_finite_stops_the_run_unless_a_loss_scale_leaves_it_out(start, tmp_path, precision):
     _, _, model = checkpoints.read(start / "model")
     before = np.asarray(model.trainable_variables[0])
-    optimizer = with_loss_scale(adamw(model.trainable_variables, 1e-3, 5, 1), model.trainable_variables, precision)
+    optimizer = with_loss_scale(
+        make_optimizer(model.trainable_variables, 1e-3, 5, 1), model.trainable_variables, precision
+    )
     trainer = Trainer(model, BrokenGradient(), optimizer, tmp_path)
     ones = np.ones((2, 4), "int32")
     batch = {

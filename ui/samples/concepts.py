@@ -27,7 +27,8 @@ def sentences(name):
 
 
 def lines(texts, most, max_characters):
-    """Texts as they would be typed, one a line: the first of them, `most` at most and no more characters than allowed."""
+    """Texts as they would be typed, one a line: the first of them, `most` at most and no more characters than
+    allowed."""
     kept, left = [], max_characters
     for text in (" ".join(text.split()) for text in texts[:most]):
         left -= len(text) + 1

@@ -19,9 +19,9 @@ DIRECTIONS = {
 def comparable_models():
     """The readers to put side by side: a dict way -> name, of models with vocabularies of one size.
 
-    They stand around a left-to-right reader (else a two-one-way one), the one with most of the others: a BERT of its own
-    shape, and two one-way readers, of its shape where there are such. What a person added comes before what ships. A way
-    that no model here reads is left out.
+    They stand around a left-to-right reader (else a two-one-way one), the one with most of the others: a BERT of its
+    own shape, and two one-way readers, of its shape where there are such. What a person added comes before what ships.
+    A way that no model here reads is left out.
     """
     able = [info for info in reversed(model_store.installed()) if info.config and info.heads and "mlm" in info.heads]
     by_way = {way: [info for info in able if info.config.member.reads == way] for way in DIRECTIONS}
@@ -47,4 +47,4 @@ def _shape(info):
 @st.cache_resource(max_entries=3, show_spinner=False)
 def load_directional_model(name: str) -> SharedModel:
     """A reader, held apart from the models that visitors choose: they would put each other out of memory."""
-    return SharedModel(name, model_store._read(name), 0.0)
+    return SharedModel(name, model_store._read(name))

@@ -30,10 +30,6 @@ class FairLock:
             else:
                 self._held = False
 
-    def locked(self):
-        """Whether somebody has it."""
-        return self._held
-
     def __enter__(self):
         self.acquire()
 

@@ -186,7 +186,8 @@ def total_updates(name):
 
 
 def task_and_metric(name):
-    """(task, name of the score that the model to keep is chosen by) of a training; (None, None) before that is known."""
+    """(task, name of the score that the model to keep is chosen by) of a training; (None, None) before that is
+    known."""
     task = _settings(name).get("task", {})
     return task.get("task"), task.get("metric")
 

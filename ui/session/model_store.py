@@ -3,7 +3,6 @@
 import dataclasses
 import functools
 import threading
-import time
 
 import numpy as np
 import streamlit as st
@@ -26,8 +25,8 @@ class SharedModel:
     hold twice the memory.
     """
 
-    def __init__(self, name, bert, seconds):
-        self.name, self.bert, self.load_seconds = name, bert, seconds
+    def __init__(self, name, bert):
+        self.name, self.bert = name, bert
         self.lock = FairLock()
 
     @property
@@ -122,9 +121,8 @@ class SharedModel:
 
 @st.cache_resource(max_entries=read_limits().max_loaded, show_spinner=False)
 def _load(name: str, precision: str) -> SharedModel:
-    began = time.perf_counter()
     bert = _with_precision(precision, _load(name, "float32").bert) if precision != "float32" else _read(name)
-    shared = SharedModel(name, bert, time.perf_counter() - began)
+    shared = SharedModel(name, bert)
     if limits().warm:
         threading.Thread(target=shared.warm, daemon=True, name=f"warm {name}").start()
     return shared

@@ -41,7 +41,8 @@ def held_snapshots(run):
     found, whole = spread_snapshots(run.snapshots, _most()), snapshot_bytes(run.snapshots)
     if len(found) == len(run.snapshots):
         return found
-    takes = f"{'they' if len(run.snapshots) > 1 else 'it'} would take {whole / 1e6:,.0f} MB, and {_most() / 1e6:,.0f} MB are held"
+    subject = "they" if len(run.snapshots) > 1 else "it"
+    takes = f"{subject} would take {whole / 1e6:,.0f} MB, and {_most() / 1e6:,.0f} MB are held"
     remedy = "Whoever runs this explorer can raise max_snapshot_megabytes in explorer.toml."
     if not found:
         st.warning(

@@ -13,7 +13,8 @@ from bert_tf.explain.datasets.text_rows import (
     read_rows,
 )
 
-# As `bert_tf.explain.datasets.row_predictions.ASK`, `row_map.POOLINGS` and `projection.WAYS`, which are imported only when needed.
+# As `bert_tf.explain.datasets.row_predictions.ASK`, `row_map.POOLINGS` and `projection.WAYS`, which are imported only when
+# needed.
 _ASK = ("masks", "next", "order", "replaced", "classes", "perplexity")
 _POOLINGS, _WAYS = ("mean", "first"), ("pca", "umap", "tsne")
 _CLAIMS = {"is_next": "follows", "in_order": "in order"}

@@ -62,7 +62,8 @@ def add_file_arguments(parser, required):
         "--input",
         required=required,
         metavar="FILE",
-        help='texts: one a line (a tab before the second of a pair), .jsonl, .csv, .tsv, .conllu; "-" is standard input',
+        help="texts: one a line (a tab before the second of a pair), .jsonl, .csv, .tsv, .conllu; "
+        '"-" is standard input',
     )
     parser.add_argument("--first", metavar="COLUMN", help="column or key of the first text")
     parser.add_argument("--second", metavar="COLUMN", help='column or key of the second text; "" for none')

@@ -63,25 +63,6 @@ def summarise_heads(trace):
     return HeadSummary(**{name: np.asarray(rows, np.float64) for name, rows in columns.items()})
 
 
-def attention_between(trace, source, target):
-    """Share of the attention that tokens of one text give to those of another, a head.
-
-    Args:
-        trace: a `Trace` with attention maps.
-        source, target: "a", "b", or None for the special tokens the model adds.
-    Returns:
-        float64 [L, N]; 0 where either has no tokens.
-    Raises:
-        InputError: the trace holds no attention maps.
-    """
-    maps = attention_maps(trace)
-    rows = [p for p, s in enumerate(trace.sources) if s == source]
-    columns = [p for p, s in enumerate(trace.sources) if s == target]
-    if not rows:
-        return np.zeros(maps.shape[:2])
-    return maps[:, :, rows][:, :, :, columns].sum(axis=3, dtype=np.float64).mean(axis=2)
-
-
 def attention_maps(trace):
     """The trace's maps, float32 [L, N, T, T]; InputError if they were not asked for."""
     if trace.attentions is None:

@@ -83,7 +83,8 @@ class Held(Rules):
 
 
 class Multipliers(Rules):
-    """DeepLift (`deeplift`): multipliers in the place of slopes, from the differences between the second row and the first.
+    """DeepLift (`deeplift`): multipliers in the place of slopes, from the differences between the second row and the
+    first.
 
     The reference does not vary: what comes back for it has no meaning.
     """

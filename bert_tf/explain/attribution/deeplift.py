@@ -7,8 +7,8 @@ of the sum of all exp(x)), a normalisation the centred input times 1 / sqrt(vari
 scores add up to the difference of the answers.
 
 Dimension legend: B rows (the reference, then the input), R references, T tokens, H hidden, K possible answers. Sources:
-Shrikumar et al. 2017, section 3.5.2 (Rescale); Lundberg and Lee 2017, section 4.2 (multipliers of parts put together; the
-mean over several references, which Captum calls DeepLiftShap).
+Shrikumar et al. 2017, section 3.5.2 (Rescale); Lundberg and Lee 2017, section 4.2 (multipliers of parts put together;
+the mean over several references, which Captum calls DeepLiftShap).
 """
 
 import numpy as np

@@ -6,8 +6,8 @@ share. What is left is linear, so that nothing gets lost on the way: slopes time
 segments bring, and slopes times biases add up to the log-odds.
 
 Dimension legend: T tokens, K possible answers. Sources: Ali et al. 2022, "XAI for Transformers: Better Explanations
-through Conservative Propagation", sections 3 and 4 (attention, normalisations); Bach et al. 2015 (conservation; an activation
-gives on what it is given).
+through Conservative Propagation", sections 3 and 4 (attention, normalisations); Bach et al. 2015 (conservation; an
+activation gives on what it is given).
 """
 
 import numpy as np

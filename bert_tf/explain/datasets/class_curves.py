@@ -108,7 +108,8 @@ class ClassCurve:
 
 
 def curve_labels(bert, results):
-    """The classes that `class_curve` takes, in the task's order: those that some of the compared rows have and some lack."""
+    """The classes that `class_curve` takes, in the task's order: those that some of the compared rows have and some
+    lack."""
     settings = classifier_settings(bert)
     if settings is None or settings.regression:
         return ()

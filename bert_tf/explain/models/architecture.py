@@ -162,7 +162,8 @@ class ArchitectureSize:
 
     Attributes:
         name: of the size. config: `BertConfig`. parameters: dict part -> count, with "total", as `parameter_counts`.
-        flops: dict part -> operations, as `flops_by_part`, of the encoder and of the heads that its pre-training trains.
+        flops: dict part -> operations, as `flops_by_part`, of the encoder and of the heads that its pre-training
+            trains.
         parts: tuple of its `Part`s, as `parts_of`, with these heads.
     """
 
@@ -174,7 +175,8 @@ class ArchitectureSize:
 
 
 def all_sizes(config, tokens, masks=1):
-    """Every named size of a model's family member, with that model's vocabulary: tuple of `ArchitectureSize`; see `flops_by_part`."""
+    """Every named size of a model's family member, with that model's vocabulary: tuple of `ArchitectureSize`; see
+    `flops_by_part`."""
     found = []
     for name in config.member.sizes:
         one = BertConfig.named(name, config.model_type, vocab_size=config.vocab_size)

@@ -73,8 +73,8 @@ def tsne(vectors, count=2, perplexity=30):
 
 @contextlib.contextmanager
 def one_thread():
-    """Work of compiled libraries with one thread. One such block at a time: the bound is the whole process's, and of two
-    that overlap the first to end would leave it to the other's."""
+    """Work of compiled libraries with one thread. One such block at a time: the bound is the whole process's, and of
+    two that overlap the first to end would leave it to the other's."""
     from threadpoolctl import threadpool_limits
 
     with _ONE_AT_A_TIME, threadpool_limits(1):

@@ -71,7 +71,8 @@ def confusion_matrix(labels, counts, dark=False):
         )
     )
     if len(labels) <= 20:
-        # Written over the cells: the greys that Plotly itself takes are hard to read on the middle of a dark page's scale.
+        # Written over the cells: the greys that Plotly itself takes are hard to read on the middle of a dark page's
+        # scale.
         figure.layout.annotations = [
             {"x": x, "y": y, "text": str(count), "showarrow": False, "font": {"color": _ink(share, dark)}}
             for y, line, parts in zip(names, counts, shares)

@@ -59,10 +59,6 @@ class TokenCorpus:
     def __len__(self):
         return len(self._document_ends)
 
-    @property
-    def num_tokens(self):
-        return len(self._tokens)
-
     @cached_property
     def document_tokens(self):
         """The number of tokens of each document: int64 [documents]."""

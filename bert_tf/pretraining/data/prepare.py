@@ -145,8 +145,8 @@ def _in_order(todo, processes, worker_arguments):
 def _context(fast):
     """How the processes are started: not forked from this one, which would copy locks that libraries' threads may hold.
 
-    On Linux they come from a process that has loaded tensorflow-text for all of them, and done nothing else; it ends with
-    this one (multiprocessing's fork server).
+    On Linux they come from a process that has loaded tensorflow-text for all of them, and done nothing else; it ends
+    with this one (multiprocessing's fork server).
     """
     if sys.platform != "linux":
         return multiprocessing.get_context("spawn")

@@ -12,12 +12,12 @@ class Muon(AdamW):
     """The momentum of a matrix with its singular values made alike, for the matrices of attention and feed-forward; for
     all else (embeddings, heads, biases, layer normalisation) AdamW.
 
-    Updates have the size of AdamW's (a root mean square of 0.2 times the rate), so that the two go by one learning rate.
-    Singular values are made alike by five Newton-Schulz iterations, Keras' own.
+    Updates have the size of AdamW's (a root mean square of 0.2 times the rate), so that the two go by one learning
+    rate. Singular values are made alike by five Newton-Schulz iterations, Keras' own.
 
     Args:
-        schedule, settings: as `AdamW`. products: dtype of the iterations' matrix products; "bfloat16" is exact enough for
-            them, where the machine is fast in it.
+        schedule, settings: as `AdamW`. products: dtype of the iterations' matrix products; "bfloat16" is exact enough
+            for them, where the machine is fast in it.
     """
 
     def __init__(self, schedule, settings, products="float32"):

@@ -46,8 +46,3 @@ def make_optimizer(
     optimizer = getattr(import_module(module), of_name)(schedule, settings, products=products)
     optimizer.build(variables)
     return optimizer
-
-
-def adamw(variables, peak, total_steps, warmup_steps, weight_decay=0.01):
-    """`make_optimizer` for the usual case."""
-    return make_optimizer(variables, peak, total_steps, warmup_steps, weight_decay)

@@ -21,17 +21,17 @@ def _trace(maps):
 def _greatest_flow(mixed, source, drain):
     """A variable a pipe; what runs into a token runs out again; the most that arrives at the drain."""
     layers, tokens = mixed.shape[:2]
-    pipes = [(l, i, j) for l in range(layers) for i in range(tokens) for j in range(tokens)]
+    pipes = [(layer, i, j) for layer in range(layers) for i in range(tokens) for j in range(tokens)]
     balance = np.zeros((layers - 1, tokens, len(pipes)))
     outside, arrives = np.zeros(len(pipes)), np.zeros(len(pipes))
-    for number, (l, i, j) in enumerate(pipes):
-        if l > 0:
-            balance[l - 1, j, number] += 1  # into token j below layer l
-        if l < layers - 1:
-            balance[l, i, number] -= 1
-        if l == layers - 1 and i != source:
+    for number, (layer, i, j) in enumerate(pipes):
+        if layer > 0:
+            balance[layer - 1, j, number] += 1  # into token j below this layer
+        if layer < layers - 1:
+            balance[layer, i, number] -= 1
+        if layer == layers - 1 and i != source:
             outside[number] = 1  # nothing starts elsewhere
-        if l == 0 and j == drain:
+        if layer == 0 and j == drain:
             arrives[number] = -1
     equal = np.concatenate([balance.reshape(-1, len(pipes)), outside[None]])
     found = linprog(arrives, A_eq=equal, b_eq=np.zeros(len(equal)), bounds=[(0, mixed[pipe]) for pipe in pipes])

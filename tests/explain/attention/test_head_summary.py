@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from bert_tf.explain import InputError, attention_between, summarise_heads
+from bert_tf.explain import InputError, summarise_heads
 
 SOURCES = (None, "a", "a", None, "b", None)
 
@@ -32,18 +32,6 @@ def test_a_head_that_looks_at_the_token_before_is_told_from_one_that_looks_after
     np.testing.assert_allclose(summary.next_share[0], [0, 5 / 6])
     np.testing.assert_allclose(summary.distance[0], [5 / 6, 5 / 6])
     np.testing.assert_allclose(summary.entropy[0], [0, 0], atol=1e-6)
-
-
-def test_attention_between_the_texts_adds_up_to_one(tiny_bert):
-    trace = tiny_bert.trace("the cat sat", "it ran")
-    for source in ("a", "b", None):
-        total = sum(attention_between(trace, source, target) for target in ("a", "b", None))
-        np.testing.assert_allclose(total, 1.0, atol=1e-5)
-
-
-def test_attention_from_a_text_that_is_not_there_is_none(tiny_bert):
-    trace = tiny_bert.trace("the cat sat")
-    assert not attention_between(trace, "b", "a").any() and not attention_between(trace, "a", "b").any()
 
 
 def test_a_trace_without_maps_says_so(tiny_bert):

@@ -1,0 +1,14 @@
+"""Small random models of every kind, and a text for each."""
+
+from pathlib import Path
+
+FAMILY = Path(__file__).parents[1] / "golden" / "family"
+TEXTS = {
+    "roberta": "the license of the work",
+    "distilbert": "w1 w2 w3 w4",
+    "albert": "the license of the work",
+    "electra-discriminator": "w1 w2 w3 w4",
+    "electra-generator": "w1 w2 w3 w4",
+}
+LIMITS = '[models]\ndefault = "roberta"\nwarm = false\n'
+ONE_WAY = ("reader-left-to-right", "reader-two-one-way")
