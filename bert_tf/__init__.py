@@ -10,6 +10,7 @@ below are therefore looked up on first use.
 """
 
 from importlib import import_module
+from typing import Any
 
 __version__ = "0.1.0"
 
@@ -40,7 +41,7 @@ _HOMES = {
 __all__ = ["__version__", *sorted(_HOMES)]
 
 
-def __getattr__(name):
+def __getattr__(name: str) -> Any:
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'bert_tf' has no attribute {name!r}")
@@ -49,5 +50,5 @@ def __getattr__(name):
     return getattr(import_module(home), name)
 
 
-def __dir__():
+def __dir__() -> list[str]:
     return sorted({*globals(), *_HOMES})

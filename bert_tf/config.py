@@ -7,10 +7,13 @@ names for all that the two have in common.
 import dataclasses
 import difflib
 import json
+import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from bert_tf.architectures import BERT, MEMBERS
+from bert_tf.architectures import BERT, MEMBERS, Member
 
 # Google's and Hugging Face's files carry settings that say nothing about the network itself.
 _BOOKKEEPING = frozenset(
@@ -161,7 +164,7 @@ class BertConfig:
         return self.hidden_size // self.num_attention_heads
 
     @property
-    def member(self):
+    def member(self) -> Member:
         """The `bert_tf.architectures.Member` this is a model of."""
         return MEMBERS[self.model_type]
 
@@ -217,12 +220,12 @@ class BertConfig:
     def _shape(self):
         return self.num_hidden_layers, self.hidden_size, self.num_attention_heads, self.embedding_width
 
-    def replace(self, **changes) -> "BertConfig":
+    def replace(self, **changes: Any) -> "BertConfig":
         """A copy with some settings changed (and checked again)."""
         return dataclasses.replace(self, **changes)
 
     @classmethod
-    def named(cls, size: str, model_type: str = "bert", **overrides) -> "BertConfig":
+    def named(cls, size: str, model_type: str = "bert", **overrides: Any) -> "BertConfig":
         """One of a family member's sizes; BERT's are tiny, mini, small, medium, base, large."""
         _check_word("model_type", model_type, MEMBERS)
         member = MEMBERS[model_type]
@@ -231,32 +234,32 @@ class BertConfig:
         return cls(**{"model_type": model_type, **member.defaults, **member.sizes[size], **overrides})
 
     @classmethod
-    def tiny(cls, **overrides) -> "BertConfig":
+    def tiny(cls, **overrides: Any) -> "BertConfig":
         """2 layers, hidden 128, 2 heads (4,385,920 parameters with the uncased vocabulary)."""
         return cls.named("tiny", **overrides)
 
     @classmethod
-    def mini(cls, **overrides) -> "BertConfig":
+    def mini(cls, **overrides: Any) -> "BertConfig":
         """4 layers, hidden 256, 4 heads (11,170,560 parameters)."""
         return cls.named("mini", **overrides)
 
     @classmethod
-    def small(cls, **overrides) -> "BertConfig":
+    def small(cls, **overrides: Any) -> "BertConfig":
         """4 layers, hidden 512, 8 heads (28,763,648 parameters)."""
         return cls.named("small", **overrides)
 
     @classmethod
-    def medium(cls, **overrides) -> "BertConfig":
+    def medium(cls, **overrides: Any) -> "BertConfig":
         """8 layers, hidden 512, 8 heads (41,373,184 parameters)."""
         return cls.named("medium", **overrides)
 
     @classmethod
-    def base(cls, **overrides) -> "BertConfig":
+    def base(cls, **overrides: Any) -> "BertConfig":
         """12 layers, hidden 768, 12 heads (109,482,240 parameters; 108,310,272 cased)."""
         return cls.named("base", **overrides)
 
     @classmethod
-    def large(cls, **overrides) -> "BertConfig":
+    def large(cls, **overrides: Any) -> "BertConfig":
         """24 layers, hidden 1024, 16 heads (335,141,888 parameters; 333,579,264 cased)."""
         return cls.named("large", **overrides)
 
@@ -303,7 +306,7 @@ class BertConfig:
         return cls(**known)
 
     @classmethod
-    def from_json(cls, path) -> "BertConfig":
+    def from_json(cls, path: str | os.PathLike) -> "BertConfig":
         """From a file in either format, Google's told by the file's name; errors name the file."""
         path = Path(path)
         try:
@@ -374,7 +377,7 @@ def _check_number(name, value):
     return value
 
 
-def parameter_counts(config, heads=("pooler",)):
+def parameter_counts(config: BertConfig, heads: Iterable[str] = ("pooler",)) -> dict[str, int]:
     """Parameters of a model by part, by arithmetic alone; weights that layers share count once.
 
     Args:

@@ -20,6 +20,9 @@ Outputs, each computed only when asked for:
 Source: Devlin et al. 2019, sections 3 and 3.1.
 """
 
+from collections.abc import Iterable, Sequence
+from typing import Any
+
 import keras
 
 from bert_tf.config import BertConfig
@@ -77,7 +80,7 @@ NEEDS = {
 class PaddingBias(keras.layers.Layer):
     """The additive attention mask: padding_mask int32 [B, T] -> [B, 1, 1, T], 0 or `MASKED_SCORE`."""
 
-    def call(self, padding_mask):
+    def call(self, padding_mask: Any) -> Any:
         hidden = 1 - keras.ops.cast(padding_mask, self.compute_dtype)
         return keras.ops.expand_dims(hidden * MASKED_SCORE, (1, 2))
 
@@ -107,7 +110,7 @@ class BertModel(keras.Model):
         self._all_layers = lambda: layers
 
     @property
-    def bert_layers(self):
+    def bert_layers(self) -> dict[str, keras.layers.Layer]:
         return self._all_layers()
 
     def _run_through_graph(self, inputs, operation_fn=lambda op: op, call_fn=None):
@@ -116,7 +119,7 @@ class BertModel(keras.Model):
         if call_fn is None:
             return super()._run_through_graph(inputs, operation_fn)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         # Functional's own config lists every layer; the settings say the same in a few lines.
         return {
             "bert_config": self.bert_config.to_dict(),
@@ -127,11 +130,16 @@ class BertModel(keras.Model):
         }
 
     @classmethod
-    def from_config(cls, config, custom_objects=None):
+    def from_config(cls, config: dict[str, Any], custom_objects: dict[str, Any] | None = None) -> "BertModel":
         return cls(**config)
 
 
-def build_encoder(config, outputs=("sequence_output", "pooled_output"), dtype=None, name="bert_encoder"):
+def build_encoder(
+    config: BertConfig,
+    outputs: Sequence[str] = ("sequence_output", "pooled_output"),
+    dtype: Any = None,
+    name: str = "bert_encoder",
+) -> BertModel:
     """The encoder, with a pooler if `pooled_output` is among the outputs.
 
     Args:
@@ -146,7 +154,13 @@ def build_encoder(config, outputs=("sequence_output", "pooled_output"), dtype=No
     return BertModel(config, outputs, heads, dtype=dtype, name=name)
 
 
-def build_pretraining_model(config, outputs=None, heads=None, dtype=None, name="bert_pretraining"):
+def build_pretraining_model(
+    config: BertConfig,
+    outputs: Sequence[str] | None = None,
+    heads: Iterable[str] | None = None,
+    dtype: Any = None,
+    name: str = "bert_pretraining",
+) -> BertModel:
     """The encoder with the heads that its pre-training trains (BERT: pooler, MLM and NSP), or other `heads`.
 
     Args and errors as in `build_encoder`; `outputs` None for the logits of all these heads. `mlm_logits` are
@@ -157,7 +171,7 @@ def build_pretraining_model(config, outputs=None, heads=None, dtype=None, name="
     return BertModel(config, outputs, heads, dtype=dtype, name=name)
 
 
-def view(model, outputs, name=None):
+def view(model: BertModel, outputs: Sequence[str], name: str | None = None) -> BertModel:
     """Another model over the very layers and weights of `model`, with other outputs. Nothing is copied.
 
     Args:
@@ -294,7 +308,7 @@ def _connect(layers, outputs):
     return inputs, {name: results[name] for name in outputs}
 
 
-def named_variables(model):
+def named_variables(model: BertModel) -> dict[str, keras.Variable]:
     """Every variable of a `BertModel` under the name that Hugging Face's BertForPreTraining gives it.
 
     The names are the same in the whole family; `Member.stored_name` gives those of each member's own files.
@@ -323,7 +337,7 @@ def named_variables(model):
     return found
 
 
-def is_transposed(name):
+def is_transposed(name: str) -> bool:
     """Whether the variable of this name (see `named_variables`) is the transpose of Hugging Face's tensor."""
     return name.endswith(".weight") and not name.startswith("bert.embeddings.") and "LayerNorm" not in name
 

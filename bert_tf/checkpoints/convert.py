@@ -1,5 +1,6 @@
 """A model folder of one format made into a folder of another."""
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,7 +30,13 @@ class Conversion:
     note: str = ""
 
 
-def convert(src, dst, to="own", dtype="float32", max_shard_bytes=None):
+def convert(
+    src: str | os.PathLike,
+    dst: str | os.PathLike,
+    to: str = "own",
+    dtype: str = "float32",
+    max_shard_bytes: int | None = None,
+) -> Conversion:
     """Reads a model folder in any format and writes it in another.
 
     Args:
@@ -60,7 +67,7 @@ def convert(src, dst, to="own", dtype="float32", max_shard_bytes=None):
     return _report(dst, to, config, model.bert_heads)
 
 
-def check_request(dst, to, dtype):
+def check_request(dst: Path, to: str, dtype: str) -> None:
     """Refuses what `convert` cannot write. Raises: CheckpointError with one sentence."""
     if to not in FORMATS:
         raise CheckpointError(f"There is no format {to!r}; choose from {', '.join(FORMATS)}.")

@@ -5,8 +5,10 @@ import hashlib
 import os
 import re
 import shutil
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from bert_tf.checkpoints.library import looks_like_model, models_dir
 from bert_tf.checkpoints.registry import closest_names, released
@@ -24,7 +26,12 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 _GIT_SHA1 = re.compile(r"[0-9a-f]{40}")
 
 
-def download(name, progress=None, endpoint=None, folder=None):
+def download(
+    name: str,
+    progress: Callable[[int, int], Any] | None = None,
+    endpoint: str | None = None,
+    folder: str | os.PathLike | None = None,
+) -> Path:
     """Downloads a released model into the models folder, or goes on with a download that was cut.
 
     Args:
@@ -69,7 +76,7 @@ def download(name, progress=None, endpoint=None, folder=None):
     return target
 
 
-def partial_download_bytes(name, folder=None):
+def partial_download_bytes(name: str, folder: str | os.PathLike | None = None) -> int:
     """Bytes of a released model that a download has left unfinished here; 0 where there is none.
 
     Args:
@@ -179,7 +186,7 @@ def _stream(facts, part, meter):
             headers={"Accept-Encoding": "identity"},
             expected_size=facts.size,
             displayed_filename=part.name,
-            tqdm_class=partial(_Bar, meter),
+            tqdm_class=partial(_Bar, meter),  # type: ignore[arg-type]  # it is only called
         )
 
 

@@ -56,18 +56,18 @@ class ModelInfo:
     problem: str | None = None
 
 
-def embedded_dir():
+def embedded_dir() -> Path:
     """The folder of the models that are shipped with the project."""
     return Path(__file__).resolve().parents[2] / "assets" / "models"
 
 
-def models_dir():
+def models_dir() -> Path:
     """The folder of downloaded and dropped-in models: BERT_TF_HOME, else the user's cache folder."""
     home = os.environ.get("BERT_TF_HOME")
     return Path(home).expanduser() if home else platformdirs.user_cache_path("bert_tf", appauthor=False)
 
 
-def find(name_or_folder, allow_paths=True):
+def find(name_or_folder: str | os.PathLike, allow_paths: bool = True) -> Path:
     """The folder of a model.
 
     Args:
@@ -103,13 +103,13 @@ def _folder(text):
         return None
 
 
-def list_models():
+def list_models() -> list[ModelInfo]:
     """Every model that can be named: the embedded ones, those in the models folder, then the released ones.
 
     Returns: list of ModelInfo; a released model that is installed is listed once, with its folder. A folder that no
         name leads to, or whose files are unfit, is listed with its `problem`.
     """
-    found = {}
+    found: dict[str, ModelInfo] = {}
     for kind, root in (("embedded", embedded_dir()), ("folder", models_dir())):
         for folder in _model_folders(root):
             found.setdefault(folder.name, _describe(folder, kind))
@@ -123,7 +123,7 @@ def _model_folders(root):
     return sorted(path for path in root.iterdir() if not path.name.startswith(".") and looks_like_model(path))
 
 
-def looks_like_model(folder):
+def looks_like_model(folder: Path) -> bool:
     """Whether a folder is there and holds weights, whatever their state."""
     found = (path for pattern in _WEIGHT_FILES for path in folder.glob(pattern))
     return folder.is_dir() and any(not path.name.startswith(".") for path in found)
@@ -198,7 +198,7 @@ def _first(pattern, text):
     return match.group(1).strip() if match else ""
 
 
-def read_config(folder):
+def read_config(folder: Path) -> BertConfig:
     """The BertConfig of a model folder in any of the formats that can be read.
 
     Raises: CheckpointError, ConfigError: no settings, or ones that cannot be; the message names the file.
@@ -212,7 +212,7 @@ def read_config(folder):
     raise CheckpointError(f"{folder} has no settings ({names}); a model folder needs one of these files.")
 
 
-def stored_heads(folder, config):
+def stored_heads(folder: Path, config: BertConfig) -> frozenset[str]:
     """The heads in a folder, from the headers of its safetensors files or the index of a Google checkpoint.
 
     Returns: frozenset; None where only loading can tell.

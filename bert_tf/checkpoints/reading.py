@@ -6,7 +6,9 @@ loaded.
 """
 
 import math
+import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bert_tf.checkpoints.delta import base_model, open_delta
 from bert_tf.checkpoints.formats.google import find_prefix, open_google
@@ -19,14 +21,19 @@ from bert_tf.checkpoints.tensor_names import (
     is_task_tensor,
     tensor_shapes,
 )
+from bert_tf.config import BertConfig
 from bert_tf.errors import CheckpointError
+from bert_tf.tokenizers import BaseTokenizer
+
+if TYPE_CHECKING:  # it imports Keras
+    from bert_tf.models import BertModel
 
 # What a model with all heads, and one with fewer, gives when it is called as it comes.
 _OUTPUTS = {head: f"{head}_logits" for head in HEADS if head != "pooler"}
 _BLOCK_VALUES = 1 << 21
 
 
-def read(folder, dtype="float32"):
+def read(folder: str | os.PathLike, dtype: str = "float32") -> tuple[BertConfig, BaseTokenizer, "BertModel"]:
     """Loads a model: our own folder, Hugging Face's (safetensors), Google's TF checkpoint, a KerasHub preset.
 
     Args:

@@ -6,6 +6,7 @@ checked against the hash that the hub itself declares.
 """
 
 import difflib
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from bert_tf.architectures import BERT, MEMBERS
@@ -38,12 +39,12 @@ class ReleasedModel:
     exact_size: int | None = field(default=None, repr=False)
 
     @property
-    def parameters(self):
+    def parameters(self) -> int:
         """Number of weights with all heads."""
         return parameter_counts(self.config, self.heads)["total"]
 
     @property
-    def size_bytes(self):
+    def size_bytes(self) -> int:
         """Bytes to download; without the file's header where only the number of weights is known."""
         return self.exact_size or 4 * self.parameters
 
@@ -161,12 +162,12 @@ RELEASED = _ORIGINALS + _MINIATURES + _FAMILY
 _BY_NAME = {key.lower(): model for model in RELEASED for key in (model.name, model.repo, *model.aliases)}
 
 
-def released(name):
+def released(name: str) -> ReleasedModel | None:
     """The released model of this name, alias or hub repository (letter case aside), or None."""
     return _BY_NAME.get(str(name).lower())
 
 
-def closest_names(name, known=()):
+def closest_names(name: str, known: Iterable[str] = ()) -> list[str]:
     """Up to three names like `name` among the released models and `known`, likeliest first."""
     names = {key.lower(): key for model in RELEASED for key in (model.name, *model.aliases)}
     names.update({key.lower(): key for key in known})

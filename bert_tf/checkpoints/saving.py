@@ -1,33 +1,40 @@
 """A Keras model written as a folder of our own: Hugging Face's names, so that Transformers reads it too."""
 
 import itertools
+import os
+from collections.abc import Collection
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bert_tf.checkpoints.formats.safetensors_folder import write_tensors
 from bert_tf.checkpoints.quantize import SCALE_SUFFIX, quantize_rows
 from bert_tf.checkpoints.tensor_names import tensor_shapes
-from bert_tf.config import parameter_counts
+from bert_tf.config import BertConfig, parameter_counts
 from bert_tf.errors import CheckpointError
 from bert_tf.files import write_json, write_text
+from bert_tf.tokenizers import BaseTokenizer
+
+if TYPE_CHECKING:  # it imports Keras
+    from bert_tf.models import BertModel
 
 DTYPES = ("float32", "float16", "int8")
 _BYTES = {"float32": 4, "float16": 2}
 
 
 def save(
-    folder,
-    config,
-    tokenizer,
-    model,
-    dtype="float32",
-    card=None,
-    max_shard_bytes=None,
-    head=None,
-    settings=None,
-    leave_out=(),
-):
+    folder: str | os.PathLike,
+    config: BertConfig,
+    tokenizer: BaseTokenizer,
+    model: "BertModel",
+    dtype: str = "float32",
+    card: str | None = None,
+    max_shard_bytes: int | None = None,
+    head: dict[str, np.ndarray] | None = None,
+    settings: dict[str, Any] | None = None,
+    leave_out: Collection[str] = (),
+) -> Path:
     """Writes config.json, vocab.txt, tokenizer_config.json, model.safetensors and README.md.
 
     Args:

@@ -3,18 +3,24 @@
 Dimension legend: T tokens, P masks, V vocabulary, L layers, N heads, H hidden.
 """
 
+import os
 import time
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bert_tf.errors import require_head
-from bert_tf.inference.answer import answer_from
+from bert_tf.inference.answer import Answer, answer_from
 from bert_tf.inference.batch_predict import predict_many
-from bert_tf.inference.joint_filling import fill_jointly
+from bert_tf.inference.joint_filling import JointFilling, fill_jointly
 from bert_tf.inference.model_inputs import prepare_input
-from bert_tf.inference.predictions import fill_mask, sigmoid
+from bert_tf.inference.predictions import MaskPrediction, fill_mask, sigmoid
 from bert_tf.inference.trace import NextSentence, SentenceOrder, Trace
+
+if TYPE_CHECKING:  # it imports TensorFlow
+    from bert_tf.inference.hooked_model import OpenModel
 
 #: What `load` takes when no model is named.
 DEFAULT_MODEL = "bert-base-cased-embedded"
@@ -24,7 +30,7 @@ DEFAULT_MODEL = "bert-base-cased-embedded"
 MIN_POSITIONS = 8
 
 
-def load(name_or_folder=DEFAULT_MODEL, precision="float32"):
+def load(name_or_folder: str | os.PathLike = DEFAULT_MODEL, precision: str = "float32") -> "Bert":
     """Load a model.
 
     Args:
@@ -81,18 +87,26 @@ class Bert:
         return f"Bert({self.name!r}, {size}, heads: {heads})"
 
     @property
-    def max_length(self):
+    def max_length(self) -> int:
         """Most tokens it reads, special tokens included."""
         return min(512, self.config.max_tokens)
 
     @cached_property
-    def opened(self):
+    def opened(self) -> "OpenModel":
         """The same model in steps that can be reached into, an `OpenModel`; made when first asked for."""
         from bert_tf.inference.hooked_model import OpenModel
 
         return OpenModel(self.model, self.task)
 
-    def trace(self, text_a, text_b=None, mask=(), level="token", attentions=True, hidden_states=True):
+    def trace(
+        self,
+        text_a: str,
+        text_b: str | None = None,
+        mask: Any = (),
+        level: str = "token",
+        attentions: bool = True,
+        hidden_states: bool = True,
+    ) -> Trace:
         """Run one forward pass and keep what it tells.
 
         Args:
@@ -145,24 +159,33 @@ class Bert:
             seconds=time.perf_counter() - began,
         )
 
-    def predict(self, text_a, text_b=None, mask=(), top_k=5, targets=()):
+    def predict(
+        self, text_a: str, text_b: str | None = None, mask: Any = (), top_k: int = 5, targets: Sequence[str] = ()
+    ) -> Answer:
         """The short answer to one text or pair, an `Answer`; else as `trace` and `answer_from`."""
         trace = self.trace(text_a, text_b, mask, attentions=False, hidden_states=False)
         return answer_from(trace, self.tokenizer, top_k, targets)
 
-    def predict_many(self, rows, batch_size=32, top_k=5, errors="raise", targets=()):
+    def predict_many(
+        self,
+        rows: Iterable[Any],
+        batch_size: int = 32,
+        top_k: int = 5,
+        errors: str = "raise",
+        targets: Sequence[str] = (),
+    ) -> Iterator[Any]:
         """Answers to any number of inputs as a generator; see `bert_tf.inference.batch_predict.predict_many`."""
         return predict_many(self, rows, batch_size, top_k, errors, targets)
 
-    def fill_mask(self, trace, top_k=5, targets=()):
+    def fill_mask(self, trace: Trace, top_k: int = 5, targets: Sequence[str] = ()) -> list[MaskPrediction]:
         """Predictions at each mask of a trace, each mask judged alone; see `explain.fill_mask`."""
         return fill_mask(trace, self.tokenizer, top_k, targets)
 
-    def fill_jointly(self, trace, top_k=5, targets=()):
+    def fill_jointly(self, trace: Trace, top_k: int = 5, targets: Sequence[str] = ()) -> JointFilling:
         """All masks of a trace filled, the surest first; see `explain.fill_jointly`."""
         return fill_jointly(self, trace, top_k, targets)
 
-    def mlm_logits(self, token_ids, segment_ids, positions):
+    def mlm_logits(self, token_ids: np.ndarray, segment_ids: np.ndarray, positions: Sequence[int]) -> np.ndarray:
         """MLM logits of one sequence at some positions.
 
         Args:

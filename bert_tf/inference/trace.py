@@ -5,11 +5,11 @@ Dimension legend: T tokens, P masks, V vocabulary, L layers, N heads, H hidden.
 
 import json
 from dataclasses import dataclass, fields
-from typing import NamedTuple, Optional
+from typing import Any, NamedTuple, Optional
 
 import numpy as np
 
-from bert_tf.inference.words import words_of
+from bert_tf.inference.words import WordSpan, words_of
 from bert_tf.tokenizers import Truncation
 
 
@@ -20,7 +20,7 @@ class NextSentence(NamedTuple):
     not_next: float
 
     @classmethod
-    def from_logits(cls, logits):
+    def from_logits(cls, logits: np.ndarray) -> "NextSentence":
         """Softmax of the head's two logits [2], index 0 IsNext."""
         difference = float(logits[1]) - float(logits[0])
         is_next = 0.5 * (1.0 - np.tanh(0.5 * difference))
@@ -34,7 +34,7 @@ class SentenceOrder(NamedTuple):
     swapped: float
 
     @classmethod
-    def from_logits(cls, logits):
+    def from_logits(cls, logits: np.ndarray) -> "SentenceOrder":
         """Softmax of the head's two logits [2], index 0 in order."""
         return cls(*NextSentence.from_logits(logits))
 
@@ -103,15 +103,15 @@ class Trace:
         return f"Trace({self.model!r}, {' '.join(self.tokens)!r:.80}, masks={self.masks})"
 
     @property
-    def length(self):
+    def length(self) -> int:
         """Number of tokens T, the model's own special tokens included."""
         return len(self.tokens)
 
-    def words(self):
+    def words(self) -> tuple[WordSpan, ...]:
         """The words of both texts in reading order, as `WordSpan`s."""
         return words_of(self, self.text_a, self.text_b)
 
-    def to_dict(self, arrays=False):
+    def to_dict(self, arrays: bool = False) -> dict[str, Any]:
         """Plain Python values that `json.dumps` takes.
 
         Args:
@@ -136,7 +136,7 @@ class Trace:
                 plain[field.name] = value
         return plain
 
-    def save_npz(self, file):
+    def save_npz(self, file: Any) -> None:
         """Write all of it as a compressed .npz: every array under its name, the rest as JSON under "trace".
 
         Args:

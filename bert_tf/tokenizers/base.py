@@ -6,13 +6,14 @@ Shapes: T tokens.
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from tokenizers import Tokenizer as RustTokenizer
 
 from bert_tf.errors import TextError
 from bert_tf.tokenizers.batch_tokenizer import BatchTokenizer
-from bert_tf.tokenizers.packing import PackedPair, Truncation, pack_pair
+from bert_tf.tokenizers.packing import Ids, PackedPair, Truncation, pack_pair
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +86,7 @@ class BaseTokenizer:
 
     def _set_up(
         self, rust: RustTokenizer, vocab: Sequence[str], special_tokens: Sequence[str], fast_options: dict | None = None
-    ):
+    ) -> None:
         self.vocab = tuple(vocab)
         self._ids = {token: index for index, token in enumerate(self.vocab)}
         self.special_tokens = tuple(special_tokens)
@@ -140,6 +141,10 @@ class BaseTokenizer:
         """Split a text into pieces; see the subclasses."""
         raise TypeError(f"{type(self).__name__} splits no text: use one of its subclasses.")
 
+    def save(self, folder: str | Path, model_max_length: int = 512) -> None:
+        """Write the files that `read_tokenizer` reads; see the subclasses."""
+        raise TypeError(f"{type(self).__name__} has no files: use one of its subclasses.")
+
     def encode(self, text_a: str, text_b: str | None = None, max_length: int = 512) -> Encoding:
         """Tokenize and pack: ``[CLS] A [SEP]``, or ``[CLS] A [SEP] B [SEP]`` (two [SEP] between in RoBERTa).
 
@@ -167,7 +172,7 @@ class BaseTokenizer:
         ids, segments, truncated = packed
         return Encoding(ids, segments, tokens, offsets, word_ids, sources, truncated)
 
-    def pack_pair(self, ids_a: Sequence[int], ids_b: Sequence[int] | None = None, max_length: int = 512) -> PackedPair:
+    def pack_pair(self, ids_a: Ids, ids_b: Ids | None = None, max_length: int = 512) -> PackedPair:
         """Pack token ids with this vocabulary's [CLS] and [SEP]; see `bert_tf.tokenizers.packing.pack_pair`."""
         return pack_pair(
             ids_a,
@@ -217,8 +222,9 @@ class BaseTokenizer:
         has_second = []
         for pair in pairs:
             text_a, text_b = (pair, None) if isinstance(pair, str) else pair
-            has_second.append(text_b is not None and text_b != "")
-            flat += [text_a, text_b] if has_second[-1] else [text_a]
+            texts = [text_a] if text_b is None or text_b == "" else [text_a, text_b]
+            has_second.append(len(texts) == 2)
+            flat += texts
         ids = iter(self.batch_ids(flat, path))
         return [self.pack_pair(next(ids), next(ids) if second else None, max_length) for second in has_second]
 

@@ -12,6 +12,9 @@ import numpy as np
 
 from bert_tf.errors import TextError
 
+#: Token ids of one text.
+Ids = Sequence[int] | np.ndarray
+
 
 class Truncation(NamedTuple):
     """How many tokens were cut from the end of each text; both 0 when everything fitted."""
@@ -92,8 +95,8 @@ def plan_truncation(length_a: int, length_b: int | None, max_length: int, betwee
 
 
 def pack_pair(
-    ids_a: Sequence[int],
-    ids_b: Sequence[int] | None,
+    ids_a: Ids,
+    ids_b: Ids | None,
     max_length: int = 512,
     *,
     cls_id: int = 101,

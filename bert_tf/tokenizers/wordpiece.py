@@ -18,6 +18,7 @@ Shapes: T tokens. Sources: Devlin et al. 2018, section 3; Wu et al. 2016, sectio
 import functools
 from collections.abc import Sequence
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers
@@ -51,8 +52,10 @@ class Tokenizer(BaseTokenizer):
             FileNotFoundError: there is no such file.
             VocabularyError: the vocabulary cannot be used (a blank or repeated line, no [MASK], ...).
         """
-        is_path = isinstance(vocab, (str, Path))
-        vocab = vocabularies.read_vocabulary(vocab) if is_path else vocabularies.check_vocabulary(vocab)
+        if isinstance(vocab, (str, Path)):
+            vocab = vocabularies.read_vocabulary(vocab)
+        else:
+            vocab = vocabularies.check_vocabulary(vocab)
         guess = lower_case is None
         self.lower_case = vocabularies.guess_lower_case(vocab) if guess else bool(lower_case)
         self.strip_accents = strip_accents
@@ -84,8 +87,10 @@ class Tokenizer(BaseTokenizer):
 
     def __reduce__(self):
         # For worker processes: the vocabulary is sent and the rest, which holds locks and caches, made anew.
-        options = {"strip_accents": self.strip_accents, "tokenize_chinese_chars": self.tokenize_chinese_chars}
-        return functools.partial(type(self), **options), (self.vocab, self.lower_case)
+        make = functools.partial(
+            type(self), strip_accents=self.strip_accents, tokenize_chinese_chars=self.tokenize_chinese_chars
+        )
+        return make, (self.vocab, self.lower_case)
 
     @classmethod
     def from_folder(cls, folder: str | Path) -> "Tokenizer":
@@ -139,5 +144,5 @@ class Tokenizer(BaseTokenizer):
             ids=np.array(encoding.ids, dtype=np.int32),
             tokens=tuple(encoding.tokens),
             offsets=tuple(offsets),
-            word_ids=tuple(encoding.word_ids),
+            word_ids=tuple(cast(list[int], encoding.word_ids)),  # None is of special tokens alone
         )
