@@ -15,6 +15,7 @@ from bert_tf.checkpoints.formats.google import find_prefix, open_google
 from bert_tf.checkpoints.formats.huggingface import open_huggingface
 from bert_tf.checkpoints.formats.kerashub import is_preset, open_preset
 from bert_tf.checkpoints.formats.safetensors_folder import has_safetensors
+from bert_tf.checkpoints.stored_tensor import StoredTensor
 from bert_tf.checkpoints.tensor_names import (
     HEADS,
     heads_present,
@@ -54,7 +55,7 @@ def read(folder: str | os.PathLike, dtype: str = "float32") -> tuple[BertConfig,
     return config, tokenizer, _load(config, heads, tensors, dtype)
 
 
-def open_folder(folder):
+def open_folder(folder: str | os.PathLike) -> tuple[BertConfig, BaseTokenizer, dict[str, StoredTensor]]:
     """Settings, tokenizer and the weights' headers of a folder in any of the formats.
 
     Returns: (BertConfig, Tokenizer, dict canonical name -> StoredTensor), a fine-tuned model's head included.
@@ -73,7 +74,9 @@ def open_folder(folder):
     return open_huggingface(folder)
 
 
-def check(folder, config, tokenizer, tensors):
+def check(
+    folder: str | os.PathLike, config: BertConfig, tokenizer: BaseTokenizer, tensors: dict[str, StoredTensor]
+) -> frozenset[str]:
     """Compares what is stored with what the settings ask for.
 
     Args:

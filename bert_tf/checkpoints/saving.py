@@ -2,7 +2,7 @@
 
 import itertools
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -83,7 +83,7 @@ def save(
     return folder
 
 
-def tensor_values(model):
+def tensor_values(model: "BertModel") -> Iterator[tuple[str, np.ndarray]]:
     """Yields (canonical name, float32 array in Hugging Face's orientation) of a BertModel, one at a time."""
     from bert_tf.models import is_transposed, named_variables
 

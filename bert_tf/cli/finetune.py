@@ -4,6 +4,7 @@ from pathlib import Path
 
 from bert_tf.errors import TaskError
 from bert_tf.finetuning.tasks.registry import TASKS_BY_NAME, family
+from bert_tf.training.optimizers import OPTIMIZERS
 
 _FIT_OPTIONS = (
     "epochs",
@@ -93,7 +94,7 @@ def _add_common(parser, length):
         help="each layer learns by this factor slower than the one above it",
     )
     parser.add_argument("--weight-decay", type=float, default=0.01)
-    parser.add_argument("--optimizer", default="adamw", help="adamw, lamb or muon")
+    parser.add_argument("--optimizer", default="adamw", help=", ".join(OPTIMIZERS))
     parser.add_argument("--dropout", type=float, help="instead of the model's own")
     parser.add_argument(
         "--precision",

@@ -9,6 +9,7 @@ from bert_tf.cli.prepare import add_example_arguments, mask_settings
 from bert_tf.folder_lock import locked_folder
 from bert_tf.pretraining.initialization import check_objective_fits, initialize, start
 from bert_tf.pretraining.run_settings import check_embeddings, check_run, record_settings
+from bert_tf.training.optimizers import OPTIMIZERS
 from bert_tf.user_errors import SEED, whole_number
 
 
@@ -100,7 +101,9 @@ def add_arguments(parser):
     parser.add_argument(
         "--warmup", type=float, default=0.05, help="below 1 the share of the steps to warm up in, else their number"
     )
-    parser.add_argument("--optimizer", default="adamw", help="adamw, lamb for batches of thousands, or muon")
+    parser.add_argument(
+        "--optimizer", default="adamw", help=f"{', '.join(OPTIMIZERS)}; lamb is for batches of thousands"
+    )
     parser.add_argument(
         "--layer-decay",
         type=float,

@@ -1,19 +1,12 @@
-"""The optimisers by name. A new one is one file beside this one, and one entry here.
+"""An optimiser made by its name, after BERT's recipe.
 
 Sources: Devlin et al. 2019, section A.2; google-research/bert `optimization.py`.
 """
 
 from importlib import import_module
 
+from bert_tf.training.optimizers import OPTIMIZERS
 from bert_tf.training.optimizers.schedule import WarmupLinearDecay
-
-#: Name -> (module, class); imported when it is asked for. The class is a `keras.optimizers.Optimizer` that is made of
-#: `(schedule, settings, products)`, as `adamw.AdamW` describes them.
-OPTIMIZERS = {
-    "adamw": ("bert_tf.training.optimizers.adamw", "AdamW"),
-    "lamb": ("bert_tf.training.optimizers.lamb", "Lamb"),
-    "muon": ("bert_tf.training.optimizers.muon", "Muon"),
-}
 
 
 def make_optimizer(
