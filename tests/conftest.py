@@ -9,9 +9,61 @@ os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
 import contextlib
 import resource
 import string
+from pathlib import Path
 
 import numpy as np
 import pytest
+
+#: Folders and files whose tests are marked `slow`: they train, start processes, open pages or read models of true size,
+#: and take most of the time of a whole run. `python -m pytest --durations=0 -vv PATH` tells how long each takes.
+SLOW = (
+    "app",
+    "cli",
+    "embedded",
+    "explain/attention/test_attention_change.py",
+    "explain/attribution",
+    "explain/interventions",
+    "explain/models",
+    "explain/representations",
+    "explain/test_class_target.py",
+    "explain/test_family_explain.py",
+    "finetuning/test_answering.py",
+    "finetuning/test_choosing.py",
+    "finetuning/test_commands.py",
+    "finetuning/test_each_family.py",
+    "finetuning/test_export.py",
+    "finetuning/test_features.py",
+    "finetuning/test_fit.py",
+    "finetuning/test_round_trips.py",
+    "finetuning/test_round_trips_family.py",
+    "finetuning/test_sequence.py",
+    "finetuning/test_side_by_side.py",
+    "finetuning/test_streaming.py",
+    "finetuning/test_tagging.py",
+    "finetuning/test_task_folder.py",
+    "pretraining/test_clm.py",
+    "pretraining/test_distill.py",
+    "pretraining/test_electra.py",
+    "pretraining/test_evaluate.py",
+    "pretraining/test_export_runs.py",
+    "pretraining/test_learning.py",
+    "pretraining/test_members.py",
+    "pretraining/test_objectives_script.py",
+    "pretraining/test_prepare.py",
+    "pretraining/test_sentence_order.py",
+    "test_notebook.py",
+    "training",
+)
+
+
+def pytest_collection_modifyitems(items):
+    """Marks the slow tests."""
+    tests = Path(__file__).parent
+    slow = [tests / path for path in SLOW]
+    for item in items:
+        if any(item.path == path or path in item.path.parents for path in slow):
+            item.add_marker("slow")
+
 
 WORDS = """
 the The a an cat dog sat on mat ran in park river bank money of is was and city capital France Paris London

@@ -22,9 +22,10 @@ expect.set_options(timeout=PATIENCE)
 
 
 def pytest_collection_modifyitems(items):
-    """Try a browser test that failed once more: see requirements-dev.txt."""
+    """Marks every test of this folder; one that fails is tried once more (see requirements-dev.txt)."""
     for item in items:
         if pathlib.Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.browser)
             item.add_marker(pytest.mark.flaky(reruns=1))
 
 
