@@ -18,6 +18,7 @@ import pytest
 #: and take most of the time of a whole run. `python -m pytest --durations=0 -vv PATH` tells how long each takes.
 SLOW = (
     "app",
+    "checkpoints/test_checkpoint_memory.py",
     "cli",
     "embedded",
     "explain/attention/test_attention_change.py",

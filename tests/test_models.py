@@ -154,6 +154,7 @@ def test_an_output_without_its_head_is_refused():
         build_pretraining_model(TINY, ("nsp_logits",), heads=("mlm", "pooler"))
 
 
+@pytest.mark.slow
 def test_pretraining_model_serves_fit_in_keras():
     """A plain functional model: Keras' own training can be used on it."""
     model = build_pretraining_model(TINY, ("nsp_logits",), heads=("pooler", "nsp"))

@@ -97,6 +97,7 @@ def test_heads_are_told_from_the_index_alone(tiny, tmp_path):
         assert google_heads(tmp_path / "all", tiny.config) is None
 
 
+@pytest.mark.slow
 def test_the_names_of_an_index_of_several_blocks_are_tensorflow_s(tiny, tmp_path):
     one = np.zeros(1, np.float32)
     folder = write(tmp_path / "g", tiny, {f"{'a long name/' * 10}{number}": one for number in range(20_000)})

@@ -56,6 +56,7 @@ def test_a_preset_is_read_with_equal_outputs(preset, batch, outputs_of, vocabula
     check_equal(outputs_of(model), backbone(batch))
 
 
+@pytest.mark.slow
 def test_a_preset_is_read_without_keras_hub(preset):
     import subprocess
     import sys

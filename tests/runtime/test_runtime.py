@@ -255,6 +255,7 @@ def test_what_is_missing_or_too_long_is_named(runtime):
         runtime.run(batch(), ())
 
 
+@pytest.mark.slow
 def test_the_script_of_parity_compares_every_engine_with_transformers(monkeypatch):
     from benchmarks.parity import ENGINES, TOLERANCE, compare
 
@@ -269,6 +270,7 @@ def test_the_script_of_parity_compares_every_engine_with_transformers(monkeypatc
     assert used == ["openvino", "tensorflow"]
 
 
+@pytest.mark.slow
 def test_a_signal_is_survived_after_a_model_was_let_go():
     """On processors with AMX OpenVINO gives a thread another stack for signals, which must not go with one model."""
     code = """
